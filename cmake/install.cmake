@@ -1,0 +1,29 @@
+# cmake --install: the library with its headers, find_package(duet) and pkg-config files; the program if it is built.
+
+include(CMakePackageConfigHelpers)
+
+set(duet_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/duet)
+
+install(TARGETS duet EXPORT duetTargets)
+install(
+  DIRECTORY src/duet ${PROJECT_BINARY_DIR}/generated/duet
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING
+  PATTERN "*.h"
+  PATTERN "*_test*.h" EXCLUDE)
+
+install(EXPORT duetTargets NAMESPACE duet:: DESTINATION ${duet_package_dir})
+configure_package_config_file(packaging/duetConfig.cmake.in duetConfig.cmake INSTALL_DESTINATION ${duet_package_dir})
+write_basic_package_version_file(duetConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/duetConfig.cmake ${PROJECT_BINARY_DIR}/duetConfigVersion.cmake
+        DESTINATION ${duet_package_dir})
+
+# Relative, so that the prefix may be moved or chosen at install time.
+file(RELATIVE_PATH duet_pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+configure_file(packaging/duet.pc.in duet.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/duet.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+if(TARGET duet-rpc)
+  install(TARGETS duet-rpc)
+  include(cmake/app_install.cmake OPTIONAL)
+endif()

@@ -1,0 +1,18 @@
+# One program with every src/**/*_test.cpp. Each test case is a ctest case with the label `unit`.
+
+find_package(GTest REQUIRED)
+find_package(rapidcheck REQUIRED)
+include(GoogleTest)
+
+file(GLOB_RECURSE unit_test_sources CONFIGURE_DEPENDS src/*_test.cpp)
+if(unit_test_sources)
+  add_executable(unit_tests ${unit_test_sources})
+  target_link_libraries(unit_tests PRIVATE duet::duet $<TARGET_NAME_IF_EXISTS:duet_program> rapidcheck GTest::gtest
+                                           GTest::gtest_main)
+  target_compile_definitions(unit_tests PRIVATE DUET_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  gtest_discover_tests(
+    unit_tests
+    DISCOVERY_MODE PRE_TEST
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+    PROPERTIES LABELS unit)
+endif()

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "duet/base/fd.h"
+
+namespace duet::base {
+
+/// Where log lines go. Only the log's writer thread calls `write`, which may block for as long as it likes.
+class LogSink {
+ public:
+  virtual ~LogSink() = default;
+
+  /// Writes whole lines, with one write(2) unless the system takes less. Returns how many bytes; the rest is lost.
+  virtual std::size_t write(std::string_view lines) = 0;
+  virtual bool coloured() const { return false; }
+};
+
+/// Writes to a pipe, a terminal, a socket; a non-blocking one is waited for.
+std::unique_ptr<LogSink> stream_sink(Fd fd, bool coloured);
+/// Writes to a duplicate of descriptor 2.
+std::unique_ptr<LogSink> stderr_sink(bool coloured);
+
+struct LogFileLimits {
+  std::uint64_t rotate_at = 10'000'000;  // bytes
+  int keep = 3;                          // FILE.1, the newest, to FILE.3
+  std::chrono::milliseconds look_every{250};
+};
+
+struct OpenedLogFile {
+  std::unique_ptr<LogSink> sink;  // empty: the file cannot be written, because of `reason`
+  std::string reason;
+};
+
+/// Appends to `path`, created with mode 0600. Several processes may share the file.
+///
+/// A regular file that would grow beyond the limit is rotated under a lock on the file itself; whoever does not get the
+/// lock at once goes on with the file it has. A file that somebody moved, removed or rotated is opened anew. A FIFO
+/// without a reader is not writable. Other kinds of files are only written to. Never throws for what the path is.
+OpenedLogFile open_log_file(const std::string& path, LogFileLimits limits = {});
+
+}  // namespace duet::base

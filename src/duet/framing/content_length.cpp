@@ -1,0 +1,250 @@
+#include "duet/framing/content_length.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+
+namespace duet::framing {
+namespace {
+
+// A block's end may be split between what was searched and what is still to come.
+std::size_t where_to_go_on(std::size_t searched) { return searched > 3 ? searched - 3 : 0; }
+
+std::size_t find_newline(std::string_view text, std::size_t from) {
+  const void* hit = from < text.size() ? std::memchr(text.data() + from, '\n', text.size() - from) : nullptr;
+  return hit == nullptr ? std::string_view::npos
+                        : static_cast<std::size_t>(static_cast<const char*>(hit) - text.data());
+}
+
+}  // namespace
+
+std::optional<Frame> ContentLengthDecoder::next() {
+  in_.drop(used_);
+  used_ = 0;
+  for (;;) {
+    std::optional<Frame> frame;
+    const State before = state_;
+    bool found = false;
+    switch (state_) {
+      case State::header: frame = read_header(); break;
+      case State::body: frame = read_body(); break;
+      case State::overlong_header: found = read_overlong_header(); break;
+      case State::search: found = search(); break;
+    }
+    if (frame) return frame;
+    if (found || state_ != before) continue;
+    in_.keep();
+    return std::nullopt;
+  }
+}
+
+std::optional<Frame> ContentLengthDecoder::read_header() {
+  const std::string_view head = in_.view().substr(0, max_header);
+  for (std::size_t at = find_newline(head, scanned_); at != std::string_view::npos; at = find_newline(head, scanned_)) {
+    std::string_view line = head.substr(line_begin_, at - line_begin_);
+    if (!line.ends_with('\r')) return fault_and_search(Fault::malformed_header);
+    line.remove_suffix(1);
+    if (line.empty()) return end_of_header(at + 1);
+    if (!block_.add(read_header_line(line))) return fault_and_search(Fault::malformed_header);
+    line_begin_ = scanned_ = at + 1;
+  }
+  scanned_ = head.size();
+  if (head.size() == max_header) return header_limit_reached();
+  return std::nullopt;
+}
+
+std::optional<Frame> ContentLengthDecoder::end_of_header(std::size_t block_size) {
+  if (!block_.length()) return fault_and_search(Fault::malformed_header);
+  const std::uint64_t length = *block_.length();
+  in_.drop(block_size);
+  if (length > max_length_) return fault_and_search(Fault::oversize, length);
+  length_ = static_cast<std::size_t>(length);
+  state_ = State::body;
+  scanned_ = 0;
+  return std::nullopt;
+}
+
+std::optional<Frame> ContentLengthDecoder::header_limit_reached() {
+  if (!may_become_header_line(in_.view().substr(line_begin_, max_header - line_begin_))) {
+    return fault_and_search(Fault::malformed_header);
+  }
+  ++frames_;
+  state_ = State::overlong_header;
+  line_is_shortened_ = false;
+  at_line_start_ = true;
+  scanned_ = line_begin_;
+  return Frame{{}, Fault::header_too_large};
+}
+
+std::optional<Frame> ContentLengthDecoder::read_body() {
+  const std::string_view view = in_.view();
+  if (view.size() >= length_) {
+    const Frame frame{view.substr(0, length_), block_.content_fault()};
+    used_ = length_;
+    ++frames_;
+    expect_header();
+    return frame;
+  }
+  for (std::size_t end = find_block_end(view, scanned_); end != no_block; end = find_block_end(view, end + 2)) {
+    const std::size_t start = find_block_start(view, end, true);
+    if (start == no_block) continue;
+    in_.drop(start);
+    ++frames_;
+    expect_header();
+    return Frame{{}, Fault::length_mismatch};
+  }
+  scanned_ = where_to_go_on(view.size());
+  return std::nullopt;
+}
+
+// The lines go by until the block ends, then the body it announces. True when the state changed.
+bool ContentLengthDecoder::read_overlong_header() {
+  for (;;) {
+    const std::string_view view = in_.view();
+    const std::size_t at = find_newline(view, scanned_);
+    if (at == std::string_view::npos) {
+      scanned_ = view.size();
+      if (shorten_unfinished_line()) return false;
+      start_search(0, at_line_start_);
+      return true;
+    }
+    const std::string_view line = view.substr(line_begin_, at - line_begin_);
+    if (line == "\r" && !line_is_shortened_ && block_.length()) {
+      in_.drop(at + 1);
+      start_search(*block_.length());
+      return true;
+    }
+    if (!add_overlong_line(line)) {
+      start_search(0, at_line_start_);
+      return true;
+    }
+    line_begin_ = scanned_ = at + 1;
+    trim_to(view.size() - line_begin_ + max_header);
+  }
+}
+
+// Of a line longer than a header may be only the start counts, however its bytes arrived.
+bool ContentLengthDecoder::add_overlong_line(std::string_view line) {
+  if (!line.ends_with('\r')) return false;
+  if (line_is_shortened_) {
+    line_is_shortened_ = false;
+    return true;
+  }
+  line.remove_suffix(1);
+  if (line.size() < max_header) return block_.add(read_header_line(line));
+  const HeaderLine::Kind kind = read_header_line(line.substr(0, max_header)).kind;
+  return kind == HeaderLine::Kind::content_type || kind == HeaderLine::Kind::other;
+}
+
+bool ContentLengthDecoder::shorten_unfinished_line() {
+  const std::string_view line = in_.view().substr(line_begin_);
+  if (line.size() <= max_header) return true;
+  const HeaderLine::Kind kind = read_header_line(line.substr(0, max_header)).kind;
+  if (!line_is_shortened_ && kind != HeaderLine::Kind::content_type && kind != HeaderLine::Kind::other) return false;
+  line_is_shortened_ = true;
+  trim_to(max_header);
+  return true;
+}
+
+bool ContentLengthDecoder::search() {
+  for (;;) {
+    const std::string_view view = in_.view();
+    const std::size_t end = find_block_end(view, scanned_);
+    if (end == no_block) {
+      scanned_ = std::max(scanned_, where_to_go_on(view.size()));
+      trim_to(max_header);
+      return false;
+    }
+    const std::size_t start = find_block(view, end);
+    if (start != no_block) {
+      in_.drop(start);
+      expect_header();
+      return true;
+    }
+    scanned_ = end + 2;
+  }
+}
+
+// A header where it was expected is taken as it stands; else the bytes before may belong to it.
+std::size_t ContentLengthDecoder::find_block(std::string_view text, std::size_t end) const {
+  if (expected_at_ > 0 && expected_at_ <= end) {
+    const auto at = static_cast<std::size_t>(expected_at_);
+    const std::size_t start = find_block_start(text.substr(at), end - at, true);
+    if (start != no_block) return at + start;
+  }
+  return find_block_start(text, end, at_line_start_);
+}
+
+void ContentLengthDecoder::trim_to(std::size_t kept) {
+  const std::size_t held = in_.view().size();
+  if (held <= kept) return;
+  const std::size_t surplus = held - kept;
+  in_.drop(surplus);
+  const auto shift = [surplus](auto& position) { position -= std::min<std::remove_reference_t<decltype(position)>>(position, surplus); };
+  shift(scanned_);
+  shift(line_begin_);
+  shift(expected_at_);
+  at_line_start_ = false;
+}
+
+std::optional<Fault> ContentLengthDecoder::reject() {
+  const std::size_t body_size = used_;
+  const std::string_view body = in_.view().substr(0, body_size);
+  used_ = 0;
+  for (std::size_t end = find_block_end(body, 0); end != no_block; end = find_block_end(body, end + 2)) {
+    const std::size_t start = find_block_start(body, end, true);
+    if (start == no_block) continue;
+    in_.drop(start);
+    expect_header();
+    return Fault::length_mismatch;
+  }
+  start_search(body_size);
+  scanned_ = where_to_go_on(body_size);
+  return std::nullopt;
+}
+
+std::optional<Fault> ContentLengthDecoder::finish() {
+  const std::string_view view = in_.view();
+  if (state_ == State::body) return Fault::length_mismatch;
+  if (state_ != State::header || view.empty()) return std::nullopt;
+  return may_become_header_line(view.substr(line_begin_)) ? Fault::length_mismatch : Fault::malformed_header;
+}
+
+bool ContentLengthDecoder::inside_frame() const {
+  return state_ == State::body || (state_ == State::header && !in_.view().empty());
+}
+
+void ContentLengthDecoder::drop_partial() {
+  in_.drop(in_.view().size());
+  ++frames_;
+  start_search(0);
+}
+
+void ContentLengthDecoder::expect_header() {
+  state_ = State::header;
+  block_ = {};
+  line_begin_ = scanned_ = 0;
+}
+
+void ContentLengthDecoder::start_search(std::uint64_t payload, bool at_line_start) {
+  state_ = State::search;
+  expected_at_ = payload;
+  at_line_start_ = at_line_start;
+  scanned_ = 0;
+}
+
+Frame ContentLengthDecoder::fault_and_search(Fault fault, std::uint64_t payload) {
+  ++frames_;
+  start_search(payload);
+  return Frame{{}, fault};
+}
+
+void ContentLengthEncoder::begin(std::string& out, std::size_t body_size) {
+  constexpr std::string_view name = "Content-Length: ";
+  std::array<char, 24> digits{};
+  const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), body_size);
+  out.append(name).append(digits.data(), end).append("\r\n\r\n");
+}
+
+}  // namespace duet::framing

@@ -1,0 +1,74 @@
+#pragma once
+
+#include "duet/framing/frame.h"
+#include "duet/framing/header_block.h"
+#include "duet/framing/input_buffer.h"
+
+namespace duet::framing {
+
+/// Cuts a byte stream into LSP frames and finds its way back after a broken one.
+///
+/// A faulty frame is reported once; what follows is skipped, silently and without being stored, up
+/// to the next header block. That is exact, because no valid JSON text contains a header block. The
+/// caller tells by reject() that a body was no JSON: its length may have been wrong, so the search
+/// then begins inside it.
+class ContentLengthDecoder final : public Decoder {
+ public:
+  explicit ContentLengthDecoder(std::size_t max_length = max_body) : max_length_(max_length) {}
+
+  void feed(std::string_view bytes) override { in_.feed(bytes); }
+  std::span<char> room() override { return in_.room(); }
+  void commit(std::size_t count) override { in_.commit(count); }
+  std::optional<Frame> next() override;
+  std::optional<Fault> reject() override;
+  std::optional<Fault> finish() override;
+  bool inside_frame() const override;
+  std::uint64_t frames_begun() const override { return frames_; }
+  std::size_t held() const override { return in_.view().size(); }
+  void drop_partial() override;
+
+ private:
+  enum class State : std::uint8_t { header, body, overlong_header, search };
+
+  std::optional<Frame> read_header();
+  std::optional<Frame> end_of_header(std::size_t block_size);
+  std::optional<Frame> header_limit_reached();
+  std::optional<Frame> read_body();
+  bool read_overlong_header();
+  bool search();
+
+  bool add_overlong_line(std::string_view line);
+  bool shorten_unfinished_line();
+  void trim_to(std::size_t kept);
+  std::size_t find_block(std::string_view text, std::size_t end) const;
+
+  void expect_header();
+  void start_search(std::uint64_t payload, bool at_line_start = true);
+  Frame fault_and_search(Fault fault, std::uint64_t payload = 0);
+
+  std::size_t max_length_;
+  InputBuffer in_;
+  State state_ = State::header;
+  std::uint64_t frames_ = 0;
+  std::size_t used_ = 0;  // of the frame handed out last
+
+  HeaderBlock block_;           // of the header being read
+  std::size_t line_begin_ = 0;  // header: where the unfinished line starts
+  std::size_t scanned_ = 0;     // header: no newline from line_begin_ to here; body, search: no block ends before here
+  std::size_t length_ = 0;      // body
+  bool line_is_shortened_ = false;  // overlong header: only the end of the unfinished line is still held
+
+  // Search: where the next header is expected (a payload may still have to pass), counted from the
+  // buffer's start, and whether the buffer starts at the start of a line.
+  std::uint64_t expected_at_ = 0;
+  bool at_line_start_ = true;
+};
+
+/// `Content-Length: N`, a blank line, the body.
+class ContentLengthEncoder final : public Encoder {
+ public:
+  void begin(std::string& out, std::size_t body_size) override;
+  void end(std::string&, std::size_t) override {}
+};
+
+}  // namespace duet::framing

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace duet::framing {
+
+/// What can be wrong with a frame before anybody looks at its JSON.
+enum class Fault : std::uint8_t {
+  malformed_header,
+  length_mismatch,
+  oversize,
+  header_too_large,
+  unsupported_content_type,
+  bad_charset,
+};
+
+/// The word that stands for a fault in `error.data.reason`.
+std::string_view reason_of(Fault fault);
+
+/// One message's bytes, or what went wrong instead. After a wrong content type there is a body too:
+/// its id is wanted for the answer.
+struct Frame {
+  std::string_view body;
+  std::optional<Fault> fault;
+};
+
+/// Cuts a byte stream into frames. Bytes may arrive in any portions; the frames are the same.
+/// Linear in time, bounded in memory, no I/O, no clock, never throws on bad input.
+///
+/// Use: feed() or room()/commit(), then next() until it has nothing, then again. A body is valid
+/// until the next call of any kind.
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+
+  virtual void feed(std::string_view bytes) = 0;  ///< borrowed until next() returns nullopt
+  /// Where to read into directly while part of a frame is held; empty when nothing is held.
+  virtual std::span<char> room() = 0;
+  virtual void commit(std::size_t count) = 0;
+
+  virtual std::optional<Frame> next() = 0;  ///< nullopt: needs more bytes
+  /// The body next() gave last is not JSON; says which fault that is (nullopt: the JSON itself).
+  virtual std::optional<Fault> reject() = 0;
+  virtual std::optional<Fault> finish() = 0;  ///< the stream has ended
+
+  virtual bool inside_frame() const = 0;         ///< a frame has begun and is not complete
+  virtual std::uint64_t frames_begun() const = 0;  ///< tells one partial frame from another
+  virtual std::size_t held() const = 0;          ///< bytes kept
+  virtual void drop_partial() = 0;               ///< after a timeout: forget the partial frame
+};
+
+/// Puts messages into a byte stream.
+class Encoder {
+ public:
+  virtual ~Encoder() = default;
+  virtual void begin(std::string& out, std::size_t body_size) = 0;
+  /// `body_at`: where in `out` the body that was appended since begin() starts.
+  virtual void end(std::string& out, std::size_t body_at) = 0;
+};
+
+/// Ten MiB: the largest body a server reads.
+inline constexpr std::size_t max_body = 10U * 1024 * 1024;
+/// The largest body a client reads.
+inline constexpr std::size_t max_answer = 64U * 1024 * 1024;
+/// The largest header block, its end included.
+inline constexpr std::size_t max_header = 8192;
+
+}  // namespace duet::framing

@@ -1,0 +1,206 @@
+#include "duet/framing/header_block.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace duet::framing {
+namespace {
+
+constexpr std::string_view length_name = "content-length";
+constexpr std::string_view type_name = "content-type";
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+
+bool is_name_character(char c) {
+  const char small = lower(c);
+  return (small >= 'a' && small <= 'z') || (c >= '0' && c <= '9') || c == '-';
+}
+
+bool equals(std::string_view text, std::string_view lower_case) {
+  return text.size() == lower_case.size() &&
+         std::equal(text.begin(), text.end(), lower_case.begin(), [](char a, char b) { return lower(a) == b; });
+}
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+std::optional<std::uint64_t> read_length(std::string_view digits) {
+  constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  if (digits.empty()) return std::nullopt;
+  std::uint64_t value = 0;
+  for (const char c : digits) {
+    if (c < '0' || c > '9') return std::nullopt;
+    const auto digit = static_cast<std::uint64_t>(c - '0');
+    value = value > (most - digit) / 10 ? most : value * 10 + digit;
+  }
+  return value;
+}
+
+// Cuts the text up to the next `;` that is not inside quotes.
+std::string_view take_parameter(std::string_view& rest) {
+  bool quoted = false;
+  std::size_t at = 0;
+  for (; at < rest.size() && (quoted || rest[at] != ';'); ++at) {
+    if (rest[at] == '"') quoted = !quoted;
+  }
+  const std::string_view parameter = trimmed(rest.substr(0, at));
+  rest.remove_prefix(std::min(rest.size(), at + 1));
+  return parameter;
+}
+
+std::optional<Fault> content_type_fault(std::string_view value) {
+  if (!equals(take_parameter(value), "application/vscode-jsonrpc")) return Fault::unsupported_content_type;
+  while (!value.empty()) {
+    const std::string_view parameter = take_parameter(value);
+    const std::size_t equal_sign = parameter.find('=');
+    if (equal_sign == std::string_view::npos || !equals(trimmed(parameter.substr(0, equal_sign)), "charset")) continue;
+    std::string_view charset = trimmed(parameter.substr(equal_sign + 1));
+    if (charset.size() >= 2 && charset.front() == '"' && charset.back() == '"') {
+      charset = charset.substr(1, charset.size() - 2);
+    }
+    if (!equals(charset, "utf-8") && !equals(charset, "utf8")) return Fault::bad_charset;
+  }
+  return std::nullopt;
+}
+
+std::size_t name_length(std::string_view line) {
+  std::size_t at = 0;
+  while (at < line.size() && is_name_character(line[at])) ++at;
+  return at;
+}
+
+// The places inside a line where one of the two known headers could begin.
+template <typename Visit>
+std::size_t first_inner_header(std::string_view line, Visit accepts) {
+  for (std::size_t colon = line.find(':'); colon != std::string_view::npos; colon = line.find(':', colon + 1)) {
+    for (const std::string_view name : {length_name, type_name}) {
+      if (colon <= name.size()) continue;
+      const std::size_t start = colon - name.size();
+      if (equals(line.substr(start, name.size()), name) && accepts(read_header_line(line.substr(start)))) return start;
+    }
+  }
+  return no_block;
+}
+
+// Grows a block upwards, line by line, from its last one.
+class BlockAbove {
+ public:
+  std::size_t start() const { return length_ ? start_ : fallback_; }
+
+  // False when the block cannot reach above this line.
+  bool add(std::string_view line, std::size_t offset, bool whole) {
+    const HeaderLine read = whole ? read_header_line(line) : HeaderLine{};
+    const bool fits = read.kind == HeaderLine::Kind::content_type || read.kind == HeaderLine::Kind::other ||
+                      (read.kind == HeaderLine::Kind::length && agrees(read));
+    if (!fits) {
+      begin_inside(line, offset);
+      return false;
+    }
+    if (read.kind == HeaderLine::Kind::length) length_ = read.length;
+    start_ = offset;
+    if (!length_) note_fallback(line, offset);
+    return true;
+  }
+
+ private:
+  bool agrees(const HeaderLine& line) const { return !length_ || *length_ == line.length; }
+
+  void begin_inside(std::string_view line, std::size_t offset) {
+    const bool has_length = length_.has_value();
+    const std::size_t inner = first_inner_header(line, [&](const HeaderLine& part) {
+      if (part.kind == HeaderLine::Kind::length && agrees(part)) {
+        length_ = part.length;
+        return true;
+      }
+      return has_length && part.kind == HeaderLine::Kind::content_type;
+    });
+    if (inner != no_block) start_ = offset + inner;
+  }
+
+  // A well-formed line of another name may hide the end of a broken one and the start of a good one.
+  void note_fallback(std::string_view line, std::size_t offset) {
+    const std::size_t inner =
+        first_inner_header(line, [](const HeaderLine& part) { return part.kind == HeaderLine::Kind::length; });
+    if (inner != no_block) fallback_ = offset + inner;
+  }
+
+  std::optional<std::uint64_t> length_;
+  std::size_t start_ = no_block;
+  std::size_t fallback_ = no_block;
+};
+
+}  // namespace
+
+HeaderLine read_header_line(std::string_view line) {
+  const std::size_t name_end = name_length(line);
+  if (name_end == 0 || name_end == line.size() || line[name_end] != ':') return {};
+  const std::string_view name = line.substr(0, name_end);
+  const std::string_view value = trimmed(line.substr(name_end + 1));
+  if (equals(name, length_name)) {
+    const std::optional<std::uint64_t> length = read_length(value);
+    if (!length) return {.kind = HeaderLine::Kind::bad_length};
+    return {.kind = HeaderLine::Kind::length, .length = *length};
+  }
+  if (equals(name, type_name)) {
+    return {.kind = HeaderLine::Kind::content_type, .content_fault = content_type_fault(value)};
+  }
+  return {.kind = HeaderLine::Kind::other};
+}
+
+bool may_become_header_line(std::string_view partial) {
+  if (partial.empty() || partial == "\r") return true;
+  const std::size_t name_end = name_length(partial);
+  return name_end == partial.size() || (name_end > 0 && partial[name_end] == ':');
+}
+
+bool HeaderBlock::add(const HeaderLine& line) {
+  switch (line.kind) {
+    case HeaderLine::Kind::malformed:
+    case HeaderLine::Kind::bad_length: return false;
+    case HeaderLine::Kind::length:
+      if (length_ && *length_ != line.length) return false;
+      length_ = line.length;
+      return true;
+    case HeaderLine::Kind::content_type:
+      if (!content_fault_) content_fault_ = line.content_fault;
+      return true;
+    case HeaderLine::Kind::other: return true;
+  }
+  return false;
+}
+
+std::size_t find_block_end(std::string_view text, std::size_t from) {
+  constexpr std::string_view blank_line = "\r\n\r\n";
+  while (from + blank_line.size() <= text.size()) {
+    const std::size_t span = text.size() - (blank_line.size() - 1) - from;
+    const void* hit = std::memchr(text.data() + from, '\r', span);
+    if (hit == nullptr) return no_block;
+    from = static_cast<std::size_t>(static_cast<const char*>(hit) - text.data());
+    if (text.substr(from, blank_line.size()) == blank_line) return from;
+    ++from;
+  }
+  return no_block;
+}
+
+std::size_t find_block_start(std::string_view text, std::size_t end, bool at_line_start) {
+  constexpr std::size_t end_size = 4;
+  const std::size_t floor = end + end_size > max_header ? end + end_size - max_header : 0;
+  BlockAbove block;
+  for (std::size_t line_end = end;;) {
+    const void* newline = line_end > floor ? memrchr(text.data() + floor, '\n', line_end - floor) : nullptr;
+    std::size_t line_start = floor;
+    if (newline != nullptr) line_start = static_cast<std::size_t>(static_cast<const char*>(newline) - text.data()) + 1;
+    const bool whole = newline != nullptr || (floor == 0 && at_line_start);
+    if (!block.add(text.substr(line_start, line_end - line_start), line_start, whole)) break;
+    if (newline == nullptr) break;
+    const bool ended_properly = line_start >= floor + 2 && text[line_start - 2] == '\r';
+    if (!ended_properly) break;
+    line_end = line_start - 2;
+  }
+  return block.start();
+}
+
+}  // namespace duet::framing

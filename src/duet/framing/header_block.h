@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+#include "duet/framing/frame.h"
+
+namespace duet::framing {
+
+/// One header line, without its line end.
+struct HeaderLine {
+  enum class Kind : std::uint8_t { malformed, length, bad_length, content_type, other };
+  Kind kind = Kind::malformed;
+  std::uint64_t length = 0;             ///< of Kind::length; the largest number when it has too many digits
+  std::optional<Fault> content_fault = {};  ///< of Kind::content_type: what is wrong with it
+};
+
+HeaderLine read_header_line(std::string_view line);
+
+/// True while what is there of a line may still turn out to be `name: value`.
+bool may_become_header_line(std::string_view partial);
+
+/// What the lines of a header block have said so far.
+class HeaderBlock {
+ public:
+  /// False when the line makes the block a malformed one.
+  bool add(const HeaderLine& line);
+  std::optional<std::uint64_t> length() const { return length_; }
+  std::optional<Fault> content_fault() const { return content_fault_; }
+
+ private:
+  std::optional<std::uint64_t> length_;
+  std::optional<Fault> content_fault_;
+};
+
+inline constexpr std::size_t no_block = std::numeric_limits<std::size_t>::max();
+
+/// Where the `\r\n\r\n` next to `from` begins, or no_block.
+std::size_t find_block_end(std::string_view text, std::size_t from);
+
+/// The header block that ends with the `\r\n\r\n` at `end`: the longest run of well-formed lines
+/// with a valid length among them, at most max_header bytes. Its first line may begin in the middle
+/// of one only as Content-Length or Content-Type. Returns where it starts, or no_block.
+/// `at_line_start`: whether the text itself begins at the start of a line.
+std::size_t find_block_start(std::string_view text, std::size_t end, bool at_line_start);
+
+}  // namespace duet::framing

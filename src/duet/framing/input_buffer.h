@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace duet::framing {
+
+/// The bytes a decoder has not used yet. What is fed is borrowed as long as possible, so that whole
+/// frames are never copied; only what is left over is kept. An empty buffer owns no memory.
+class InputBuffer {
+ public:
+  InputBuffer() = default;
+  InputBuffer(const InputBuffer&) = delete;
+  InputBuffer& operator=(const InputBuffer&) = delete;
+  ~InputBuffer();
+
+  void feed(std::string_view bytes);
+  std::string_view view() const {
+    return borrowed_.empty() ? std::string_view(data_ + begin_, end_ - begin_) : borrowed_;
+  }
+  void drop(std::size_t count);
+  void keep();  ///< owns what was borrowed
+
+  std::span<char> room();  ///< behind what is owned; empty when nothing is
+  void commit(std::size_t count) { end_ += count; }
+
+ private:
+  void reserve(std::size_t more);
+  void release();
+
+  std::string_view borrowed_;
+  char* data_ = nullptr;
+  std::size_t capacity_ = 0;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+};
+
+}  // namespace duet::framing

@@ -1,0 +1,78 @@
+#include "duet/framing/lines.h"
+
+#include <cstring>
+
+namespace duet::framing {
+namespace {
+
+std::size_t find_newline(std::string_view text, std::size_t from) {
+  const void* hit = from < text.size() ? std::memchr(text.data() + from, '\n', text.size() - from) : nullptr;
+  return hit == nullptr ? std::string_view::npos
+                        : static_cast<std::size_t>(static_cast<const char*>(hit) - text.data());
+}
+
+}  // namespace
+
+std::optional<Frame> LineDecoder::next() {
+  in_.drop(used_);
+  used_ = 0;
+  for (;;) {
+    const std::string_view view = in_.view();
+    const std::size_t newline = find_newline(view, scanned_);
+    if (newline != std::string_view::npos) {
+      if (auto frame = whole_line(newline)) return frame;
+      continue;
+    }
+    if (skipping_) {
+      in_.drop(view.size());
+      scanned_ = 0;
+    } else if (too_long(view)) {
+      skipping_ = true;
+      in_.drop(view.size());
+      scanned_ = 0;
+      return Frame{{}, Fault::oversize};
+    } else {
+      scanned_ = view.size();
+    }
+    in_.keep();
+    return std::nullopt;
+  }
+}
+
+// nullopt: nothing to hand out, the line is gone.
+std::optional<Frame> LineDecoder::whole_line(std::size_t length) {
+  std::string_view line = in_.view().substr(0, length);
+  scanned_ = 0;
+  ++lines_;
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  const bool was_skipping = skipping_;
+  skipping_ = false;
+  const bool oversize = !was_skipping && line.size() > max_line_;
+  if (was_skipping || oversize || line.find_first_not_of(" \t\r") == std::string_view::npos) {
+    in_.drop(length + 1);
+    if (oversize) return Frame{{}, Fault::oversize};
+    return std::nullopt;
+  }
+  used_ = length + 1;
+  return Frame{line, std::nullopt};
+}
+
+bool LineDecoder::too_long(std::string_view partial) const {
+  return partial.size() > max_line_ + 1 || (partial.size() == max_line_ + 1 && !partial.ends_with('\r'));
+}
+
+void LineDecoder::drop_partial() {
+  skipping_ = true;
+  scanned_ = 0;
+  in_.drop(in_.view().size());
+}
+
+void LineEncoder::end(std::string& out, std::size_t body_at) {
+  // In valid JSON a raw newline can only be white space between tokens.
+  for (std::size_t at = find_newline(out, body_at); at != std::string::npos; at = find_newline(out, at + 1)) {
+    out[at] = ' ';
+  }
+  out += '\n';
+}
+
+}  // namespace duet::framing

@@ -1,0 +1,43 @@
+#pragma once
+
+#include "duet/framing/frame.h"
+#include "duet/framing/input_buffer.h"
+
+namespace duet::framing {
+
+/// One message a line. A `\r` before the newline and blank lines are ignored; a line longer than the
+/// limit is reported once, as soon as it is known, and skipped without being stored.
+class LineDecoder final : public Decoder {
+ public:
+  explicit LineDecoder(std::size_t max_line = max_body) : max_line_(max_line) {}
+
+  void feed(std::string_view bytes) override { in_.feed(bytes); }
+  std::span<char> room() override { return in_.room(); }
+  void commit(std::size_t count) override { in_.commit(count); }
+  std::optional<Frame> next() override;
+  std::optional<Fault> reject() override { return std::nullopt; }
+  std::optional<Fault> finish() override { return std::nullopt; }
+  bool inside_frame() const override { return !in_.view().empty(); }
+  std::uint64_t frames_begun() const override { return lines_; }
+  std::size_t held() const override { return in_.view().size(); }
+  void drop_partial() override;
+
+ private:
+  std::optional<Frame> whole_line(std::size_t length);
+  bool too_long(std::string_view partial) const;
+
+  std::size_t max_line_;
+  InputBuffer in_;
+  std::size_t used_ = 0;     // of the line handed out last
+  std::size_t scanned_ = 0;  // no newline before this
+  bool skipping_ = false;
+  std::uint64_t lines_ = 0;
+};
+
+class LineEncoder final : public Encoder {
+ public:
+  void begin(std::string&, std::size_t) override {}
+  void end(std::string& out, std::size_t body_at) override;
+};
+
+}  // namespace duet::framing

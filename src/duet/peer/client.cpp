@@ -1,0 +1,86 @@
+#include "duet/peer/client.h"
+
+#include <optional>
+#include <utility>
+
+#include "duet/base/log_sink.h"
+#include "duet/framing/frame.h"
+#include "duet/rpc/value.h"
+#include "duet/transport/fd_channel.h"
+#include "duet/transport/unix_socket.h"
+
+namespace duet::peer {
+namespace {
+
+std::string params_text(const boost::json::value& params) { return params.is_null() ? std::string() : rpc::to_text(params); }
+
+}  // namespace
+
+CallFailed::CallFailed(Outcome::Cause cause, std::optional<rpc::Error> error)
+    : std::runtime_error(error ? error->message() : std::string(name_of(cause))), cause_(cause), error_(std::move(error)) {}
+
+Client::Client() : log_(nullptr, base::Level::error) {}
+
+Client::~Client() = default;
+
+void Client::connect(const std::string& path, std::chrono::milliseconds patience) {
+  ConnectionEvents events;
+  events.on_notification = [this](std::string_view method, std::string_view params) {
+    if (on_any_) on_any_(method, params);
+  };
+  ConnectionLimits limits;
+  limits.max_message = framing::max_answer;
+  auto channel = std::make_unique<transport::FdChannel>(loop_, transport::connect_unix(path, patience));
+  connection_ = std::make_unique<Connection>(loop_, std::move(channel), Door::socket, methods_, log_, std::move(events), limits);
+  connection_->open();
+}
+
+void Client::disconnect() {
+  if (connection_) connection_->close();
+}
+
+Outcome Client::call_raw(std::string_view method, std::string_view params, base::Duration patience) {
+  std::optional<Outcome> outcome;
+  call_later(method, params, [&](Outcome came) { outcome = std::move(came); }, patience);
+  while (!outcome) loop_.turn();
+  return std::move(*outcome);
+}
+
+boost::json::value Client::call(std::string_view method, const boost::json::value& params, base::Duration patience) {
+  const Outcome outcome = call_raw(method, params_text(params), patience);
+  if (outcome.cause != Outcome::Cause::answered) throw CallFailed(outcome.cause, outcome.error);
+  return rpc::parse_value(outcome.result);
+}
+
+void Client::call_later(std::string_view method, std::string_view params, Calls::Callback callback,
+                        base::Duration patience) {
+  if (!connection_) {
+    loop_.defer([callback = std::move(callback)] { callback({.cause = Outcome::Cause::disconnected}); });
+    return;
+  }
+  connection_->call(method, params, patience, std::move(callback));
+}
+
+bool Client::notify(std::string_view method, const boost::json::value& params) {
+  return connection_ && connection_->notify(method, params_text(params));
+}
+
+void Client::on(std::string method, std::function<void(const rpc::Params&)> handler) {
+  methods_.add(std::move(method), [handler = std::move(handler)](const Request& request) -> Answer {
+    handler(request.params);
+    return boost::json::value(nullptr);
+  });
+}
+
+void Client::on_any(std::function<void(std::string_view, std::string_view)> handler) { on_any_ = std::move(handler); }
+
+bool Client::wait_for(const std::function<bool()>& done, base::Duration patience) {
+  const base::TimePoint deadline = loop_.now() + patience;
+  while (!done()) {
+    if (!is_connected() || loop_.now() >= deadline) return false;
+    loop_.turn(deadline);
+  }
+  return true;
+}
+
+}  // namespace duet::peer

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include <boost/json/value.hpp>
+
+#include "duet/base/log.h"
+#include "duet/peer/calls.h"
+#include "duet/peer/connection.h"
+#include "duet/peer/methods.h"
+#include "duet/transport/loop.h"
+
+namespace duet::peer {
+
+/// A call that got no result, and why.
+class CallFailed : public std::runtime_error {
+ public:
+  CallFailed(Outcome::Cause cause, std::optional<rpc::Error> error);
+  Outcome::Cause cause() const { return cause_; }
+  const std::optional<rpc::Error>& error() const { return error_; }  ///< of Cause::refused
+
+ private:
+  Outcome::Cause cause_;
+  std::optional<rpc::Error> error_;
+};
+
+/// A client of a Server, for programs that ask and wait: it runs a loop of its own inside its calls.
+/// Notifications are handed to on()'s handlers while it waits. For one thread.
+class Client {
+ public:
+  static constexpr std::chrono::seconds default_patience{30};
+
+  Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  ~Client();
+
+  /// Throws std::system_error.
+  void connect(const std::string& path, std::chrono::milliseconds patience = default_patience);
+  void disconnect();
+  bool is_connected() const { return connection_ && !connection_->is_closed(); }
+
+  /// Throws CallFailed.
+  boost::json::value call(std::string_view method, const boost::json::value& params = nullptr,
+                          base::Duration patience = default_patience);
+  /// The same with JSON text both ways, without a throw.
+  Outcome call_raw(std::string_view method, std::string_view params, base::Duration patience = default_patience);
+  /// Many at once: the callbacks run inside wait_for().
+  void call_later(std::string_view method, std::string_view params, Calls::Callback callback,
+                  base::Duration patience = default_patience);
+  bool notify(std::string_view method, const boost::json::value& params = nullptr);
+
+  /// Listens to a notification; before or after connect().
+  void on(std::string method, std::function<void(const rpc::Params&)> handler);
+  /// Listens to all that on() does not name.
+  void on_any(std::function<void(std::string_view method, std::string_view params)> handler);
+
+  /// Handles what comes until `done` says so; false when the time is over or the connection gone.
+  bool wait_for(const std::function<bool()>& done, base::Duration patience);
+
+  transport::Loop& loop() { return loop_; }
+
+ private:
+  transport::Loop loop_;
+  base::Log log_;
+  Methods methods_;
+  std::function<void(std::string_view, std::string_view)> on_any_;
+  std::unique_ptr<Connection> connection_;
+};
+
+}  // namespace duet::peer

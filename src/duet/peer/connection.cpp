@@ -1,0 +1,269 @@
+#include "duet/peer/connection.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "duet/framing/content_length.h"
+#include "duet/framing/lines.h"
+#include "duet/rpc/json_text.h"
+
+namespace duet::peer {
+namespace {
+
+using framing::Fault;
+using transport::Moved;
+
+std::unique_ptr<framing::Decoder> make_decoder(Door door, std::size_t max_message) {
+  if (door == Door::stdio) return std::make_unique<framing::ContentLengthDecoder>(max_message);
+  return std::make_unique<framing::LineDecoder>(max_message);
+}
+
+std::unique_ptr<framing::Encoder> make_encoder(Door door) {
+  if (door == Door::stdio) return std::make_unique<framing::ContentLengthEncoder>();
+  return std::make_unique<framing::LineEncoder>();
+}
+
+bool has_body(Fault fault) { return fault == Fault::unsupported_content_type || fault == Fault::bad_charset; }
+
+rpc::Error error_of(Fault fault) {
+  const bool unparsable = fault == Fault::malformed_header || fault == Fault::length_mismatch;
+  return unparsable ? rpc::parse_error(framing::reason_of(fault)) : rpc::invalid_request(framing::reason_of(fault));
+}
+
+}  // namespace
+
+Connection::Connection(transport::Loop& loop, std::unique_ptr<transport::Channel> channel, Door door,
+                       const Methods& methods, base::Log& log, ConnectionEvents events, ConnectionLimits limits,
+                       Peer peer)
+    : loop_(loop),
+      channel_(std::move(channel)),
+      decoder_(make_decoder(door, limits.max_message)),
+      encoder_(make_encoder(door)),
+      log_(log),
+      events_(std::move(events)),
+      limits_(limits),
+      peer_(peer),
+      door_(door),
+      batches_(door == Door::socket ? rpc::Batches::allowed : rpc::Batches::refused),
+      output_(*encoder_),
+      calls_(loop),
+      dispatcher_(*this, methods, log, batches_,
+                  {.emit = [this](const rpc::Pieces& pieces) { output_.add(pieces); },
+                   .may_answer = [this] { return output_.size() < limits_.max_waiting; },
+                   .on_waiting = events_.on_waiting,
+                   .on_settled = [this] { flush_later(); },
+                   .on_notification = events_.on_notification}) {}
+
+Connection::~Connection() {
+  *alive_ = false;
+  events_ = {};
+  close();
+}
+
+void Connection::open() { channel_->open(*this); }
+
+void Connection::on_readable() {
+  std::span<char> room = decoder_->room();
+  const bool into_decoder = !room.empty();
+  if (!into_decoder) room = loop_.scratch();
+  const Moved moved = channel_->read(room);
+  switch (moved.state) {
+    case Moved::State::blocked: return;
+    case Moved::State::broken: return close(Ending::peer_gone);
+    case Moved::State::ended: return end_of_input();
+    case Moved::State::some: break;
+  }
+  read_lately_ = true;
+  if (into_decoder) {
+    decoder_->commit(moved.count);
+  } else {
+    decoder_->feed({room.data(), moved.count});
+  }
+  take_frames();
+  settle_down();
+}
+
+void Connection::on_writable() { settle_down(); }
+
+void Connection::on_hangup() { close(Ending::peer_gone); }
+
+void Connection::take_frames() {
+  while (const std::optional<framing::Frame> frame = decoder_->next()) {
+    if (phase_ == Phase::open) take(*frame);
+    if (phase_ == Phase::closed) return;
+  }
+}
+
+void Connection::take(const framing::Frame& frame) {
+  if (frame.fault && !has_body(*frame.fault)) return take_fault(error_of(*frame.fault), "null");
+  const rpc::Message message = rpc::decode(frame.body, batches_);
+  if (message.kind == rpc::Message::Kind::response) return take_response(message);
+  std::optional<Fault> fault = frame.fault;
+  if (!message.is_json) {
+    const std::optional<Fault> wrong_length = decoder_->reject();
+    if (!fault) fault = wrong_length;
+  }
+  if (fault) return take_fault(error_of(*fault), message.id);
+  dispatcher_.take(message, frame.body);
+}
+
+void Connection::take_fault(rpc::Error error, std::string_view id) {
+  rpc::Message message;
+  message.id = id;
+  message.refusal = std::move(error);
+  dispatcher_.take(message, {});
+}
+
+void Connection::take_response(const rpc::Message& message) {
+  if (!calls_.settle(message)) log_.warn("Stray response", {{"id", base::JsonText{message.id}}});
+}
+
+void Connection::end_of_input() {
+  if (phase_ == Phase::open) {
+    if (const std::optional<Fault> fault = decoder_->finish()) take_fault(error_of(*fault), "null");
+    phase_ = Phase::ending;
+    ending_ = Ending::input_ended;
+    if (events_.on_input_ended) events_.on_input_ended();
+  }
+  settle_down();
+}
+
+void Connection::stop() {
+  if (phase_ == Phase::closed) return;
+  phase_ = Phase::stopping;
+  ending_ = Ending::stopped;
+  dispatcher_.forget_waiting();
+  flush_later();
+}
+
+void Connection::close(Ending ending) {
+  if (phase_ == Phase::closed) return;
+  phase_ = Phase::closed;
+  stop_frame_timer();
+  channel_->close();
+  output_.clear();
+  dispatcher_.abandon();
+  calls_.fail_all(Outcome::Cause::disconnected);
+  if (events_.on_load_changed && told_load_ != 0) events_.on_load_changed();
+  if (events_.on_closed) events_.on_closed(ending);
+}
+
+void Connection::hold(bool held) {
+  held_ = held;
+  flush_later();
+}
+
+// What follows every event: answers go out, then the connection is what its state says.
+void Connection::settle_down() {
+  if (phase_ == Phase::closed) return;
+  write_output();
+  while (phase_ != Phase::closed && output_.size() < limits_.max_waiting && dispatcher_.has_work() &&
+         !dispatcher_.owes_answer()) {
+    dispatcher_.go_on();
+    write_output();
+  }
+  if (phase_ == Phase::closed) return;
+  const bool idle = !dispatcher_.owes_answer() && output_.empty();
+  const bool done = (phase_ == Phase::ending && idle && !dispatcher_.has_work()) || (phase_ == Phase::stopping && idle);
+  if (done) return close(ending_);
+  update_wants();
+  if (door_ == Door::stdio) watch_partial_frame();
+  if (load() != told_load_) {
+    told_load_ = load();
+    if (events_.on_load_changed) events_.on_load_changed();
+  }
+}
+
+void Connection::write_output() {
+  if (output_.empty()) return;
+  if (output_.write_to(*channel_).state == Moved::State::broken) close(Ending::peer_gone);
+}
+
+void Connection::update_wants() {
+  const bool reading = phase_ == Phase::open && !held_ && load() < limits_.max_waiting;
+  const bool writing = !output_.empty();
+  if (reading == reading_ && writing == writing_) return;
+  reading_ = reading;
+  writing_ = writing;
+  channel_->want(reading, writing);
+}
+
+void Connection::flush_later() {
+  if (flush_planned_) return;
+  flush_planned_ = true;
+  loop_.defer([this, alive = alive_] {
+    if (!*alive) return;
+    flush_planned_ = false;
+    settle_down();
+  });
+}
+
+void Connection::call(std::string_view method, std::string_view params, base::Duration patience,
+                      Calls::Callback callback) {
+  const std::uint64_t id = calls_.add(patience, std::move(callback));
+  const auto fail_later = [&](Outcome::Cause cause) {
+    loop_.defer([this, alive = alive_, id, cause] {
+      if (*alive) calls_.fail(id, cause);
+    });
+  };
+  if (phase_ != Phase::open) return fail_later(Outcome::Cause::disconnected);
+  if (output_.size() >= limits_.max_waiting) return fail_later(Outcome::Cause::overloaded);
+  output_.add(rpc::encode_request(std::to_string(id), rpc::quoted(method), params));
+  flush_later();
+}
+
+bool Connection::notify(std::string_view method, std::string_view params) {
+  const std::string name = rpc::quoted(method);
+  return send(rpc::encode_notification(name, params), limits_.max_waiting);
+}
+
+bool Connection::send(const rpc::Pieces& body, std::size_t most_waiting) {
+  if (phase_ == Phase::closed || output_.size() >= most_waiting) return false;
+  output_.add(body);
+  flush_later();
+  return true;
+}
+
+// The clock of a frame runs from its first byte, and only while we read.
+void Connection::watch_partial_frame() {
+  if (!decoder_->inside_frame()) {
+    frame_.reset();
+    stop_frame_timer();
+    return;
+  }
+  const base::TimePoint now = loop_.now();
+  if (frame_ != decoder_->frames_begun()) {
+    frame_ = decoder_->frames_begun();
+    frame_began_ = now;
+    stop_frame_timer();
+  }
+  if (!reading_) {
+    if (!paused_at_) paused_at_ = now;
+    stop_frame_timer();
+    return;
+  }
+  if (paused_at_) {
+    frame_began_ += now - std::max(*paused_at_, frame_began_);
+    paused_at_.reset();
+  }
+  if (!frame_timer_) frame_timer_ = loop_.at(frame_began_ + limits_.read_timeout, [this] { partial_frame_is_due(); });
+}
+
+void Connection::partial_frame_is_due() {
+  frame_timer_.reset();
+  if (std::exchange(read_lately_, false)) {
+    // There may be more in the pipe: give up only after a turn that read nothing.
+    frame_timer_ = loop_.at(loop_.now(), [this] { partial_frame_is_due(); });
+    return;
+  }
+  const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(loop_.now() - frame_began_).count();
+  log_.warn("Partial frame dropped", {{"bytes", decoder_->held()}, {"waited_ms", waited}});
+  decoder_->drop_partial();
+  frame_.reset();
+}
+
+void Connection::stop_frame_timer() {
+  if (frame_timer_) loop_.cancel(*std::exchange(frame_timer_, std::nullopt));
+}
+
+}  // namespace duet::peer

@@ -1,0 +1,86 @@
+#include "duet/peer/methods.h"
+
+#include <stdexcept>
+#include <utility>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+
+namespace duet::peer {
+namespace {
+
+boost::json::object schema_of(const rpc::Param& param) {
+  boost::json::object schema;
+  if (param.type != rpc::Type::any) schema["type"] = rpc::name_of(param.type);
+  if (!param.accepted.empty()) schema["enum"] = boost::json::array(param.accepted.begin(), param.accepted.end());
+  return schema;
+}
+
+boost::json::object open_rpc_param(const rpc::Param& param) {
+  boost::json::object out{{"name", param.name}, {"required", param.required}, {"schema", schema_of(param)}};
+  if (!param.summary.empty()) out["description"] = param.summary;
+  return out;
+}
+
+boost::json::object open_rpc_method(const Method& method) {
+  boost::json::array params;
+  for (const rpc::Param& param : method.params) params.push_back(open_rpc_param(param));
+  return {{"name", method.name},
+          {"summary", method.summary},
+          {"paramStructure", "either"},
+          {"params", std::move(params)},
+          {"result", {{"name", "result"}, {"schema", {{"type", method.returns}}}}}};
+}
+
+}  // namespace
+
+void Methods::add(Method method) {
+  if (!method.handler && !method.late_handler) throw std::invalid_argument("method without a handler: " + method.name);
+  std::string name = method.name;
+  if (!methods_.emplace(name, std::move(method)).second) throw std::invalid_argument("method name is taken: " + name);
+  order_.push_back(std::move(name));
+}
+
+void Methods::add(std::string name, Handler handler) {
+  Method method;
+  method.name = std::move(name);
+  method.handler = std::move(handler);
+  method.checks_params = false;
+  add(std::move(method));
+}
+
+const Method* Methods::find(std::string_view name) const {
+  const auto found = methods_.find(name);
+  return found == methods_.end() ? nullptr : &found->second;
+}
+
+boost::json::value Methods::list() const {
+  boost::json::array out;
+  for (const std::string& name : order_) {
+    const Method& method = *find(name);
+    if (method.listed) out.push_back({{"name", method.name}, {"description", method.summary}});
+  }
+  return out;
+}
+
+boost::json::value Methods::describe() const {
+  boost::json::array out;
+  for (const std::string& name : order_) {
+    const Method& method = *find(name);
+    if (!method.listed) continue;
+    boost::json::array params;
+    for (const rpc::Param& param : method.params) {
+      params.push_back(boost::json::value(param.name + (param.required ? ": " : "?: ") + std::string(rpc::name_of(param.type))));
+    }
+    out.push_back({{"name", method.name}, {"params", std::move(params)}, {"returns", method.returns}});
+  }
+  return out;
+}
+
+boost::json::value Methods::open_rpc(std::string_view title, std::string_view version) const {
+  boost::json::array methods;
+  for (const std::string& name : order_) methods.push_back(open_rpc_method(*find(name)));
+  return {{"openrpc", "1.2.6"}, {"info", {{"title", title}, {"version", version}}}, {"methods", std::move(methods)}};
+}
+
+}  // namespace duet::peer

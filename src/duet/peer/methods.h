@@ -1,0 +1,67 @@
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/json/value.hpp>
+
+#include "duet/peer/answer.h"
+#include "duet/peer/reply.h"
+#include "duet/rpc/params.h"
+
+namespace duet::peer {
+
+class Connection;
+
+/// One call as a handler sees it. Everything points into the message: copy what is needed later.
+struct Request {
+  std::string_view method;
+  std::string_view id;  ///< raw JSON; empty for a notification
+  const rpc::Params& params;
+  Connection& connection;  ///< who asks
+};
+
+/// Answers at once; throws rpc::Error to refuse.
+using Handler = std::function<Answer(const Request&)>;
+/// Answers now or later, through the Reply. Later requests of the same connection wait meanwhile.
+using LateHandler = std::function<void(const Request&, Reply)>;
+
+/// Everything that is known about a method, in one place.
+struct Method {
+  std::string name;
+  std::string summary;
+  std::vector<rpc::Param> params;
+  std::string returns = "object";
+  Handler handler;
+  LateHandler late_handler;
+  bool listed = true;         ///< in the descriptions
+  bool checks_params = true;  ///< false: any params, as they come
+};
+
+/// The method table: what is dispatched and what is described are the same entries.
+class Methods {
+ public:
+  /// Throws std::invalid_argument when the name is taken or there is no handler.
+  void add(Method method);
+  /// A method without a description of its params.
+  void add(std::string name, Handler handler);
+
+  const Method* find(std::string_view name) const;
+
+  /// `[{"name", "description"}]`
+  boost::json::value list() const;
+  /// `[{"name", "params": ["level: string"], "returns"}]`; an optional one is `limit?: integer`.
+  boost::json::value describe() const;
+  /// An OpenRPC 1.x document.
+  boost::json::value open_rpc(std::string_view title, std::string_view version) const;
+
+ private:
+  std::map<std::string, Method, std::less<>> methods_;
+  std::vector<std::string> order_;  // as they were added
+};
+
+}  // namespace duet::peer

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "duet/peer/answer.h"
+#include "duet/rpc/error.h"
+
+namespace duet::peer {
+
+class Dispatcher;
+
+/// The right to answer one request, once. Movable, so that it can be kept until the answer is known;
+/// let go of without an answer, the request is refused as an internal error. After the caller has
+/// cancelled or gone an answer does nothing. For the loop's thread only.
+class Reply {
+ public:
+  Reply(Reply&&) noexcept = default;
+  Reply& operator=(Reply&& other) noexcept;
+  Reply(const Reply&) = delete;
+  Reply& operator=(const Reply&) = delete;
+  ~Reply();
+
+  void ok(const Answer& answer);
+  void fail(const rpc::Error& error);
+
+  /// Nobody waits for the answer any more.
+  bool abandoned() const;
+  /// Called when the caller cancels or goes away before the answer.
+  void on_abandoned(std::function<void()> callback);
+
+ private:
+  friend class Dispatcher;
+  struct Slot {
+    Dispatcher* dispatcher = nullptr;  // none: answered or abandoned
+    std::function<void()> on_abandoned;
+  };
+  explicit Reply(std::shared_ptr<Slot> slot) : slot_(std::move(slot)) {}
+  void let_go();
+
+  std::shared_ptr<Slot> slot_;
+};
+
+}  // namespace duet::peer

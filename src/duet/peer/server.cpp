@@ -1,0 +1,150 @@
+#include "duet/peer/server.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "duet/rpc/json_text.h"
+#include "duet/transport/fd_channel.h"
+
+namespace duet::peer {
+namespace {
+
+bool somebody_listens(const std::string& path) {
+  try {
+    transport::connect_unix(path);
+    return true;
+  } catch (const std::system_error& error) {
+    return error.code().value() != ECONNREFUSED;
+  }
+}
+
+// A socket that its server left behind when it was killed.
+void remove_stale_socket(const std::string& path) {
+  struct stat status {};
+  if (lstat(path.c_str(), &status) != 0) return;
+  if (!S_ISSOCK(status.st_mode) || somebody_listens(path)) {
+    throw std::system_error(EADDRINUSE, std::generic_category(), "socket path");
+  }
+  base::check_call(unlink(path.c_str()), "unlink");
+}
+
+}  // namespace
+
+Server::Server(transport::Loop& loop, base::Log& log, ServerLimits limits) : loop_(loop), log_(log), limits_(limits) {}
+
+Server::~Server() {
+  *alive_ = false;
+  remove_socket_file();
+}
+
+void Server::register_methods(const std::map<std::string, Handler>& handlers) {
+  for (const auto& [name, handler] : handlers) methods_.add(name, handler);
+}
+
+void Server::start(const std::string& path) {
+  remove_stale_socket(path);
+  base::Fd listener = transport::listen_unix(path);
+  struct stat status {};
+  base::check_call(lstat(path.c_str(), &status), "lstat");
+  file_ = {.path = path, .device = status.st_dev, .inode = status.st_ino};
+  start(std::move(listener));
+}
+
+void Server::start(base::Fd listener) {
+  acceptor_ = std::make_unique<transport::Acceptor>(loop_, std::move(listener),
+                                                    [this](base::Fd socket) { accept(std::move(socket)); });
+}
+
+void Server::accept(base::Fd socket) {
+  const transport::PeerIdentity identity = transport::identity_of(socket.get());
+  if (identity.uid != geteuid() && identity.uid != 0) {
+    log_.warn("Connection of another user refused", {{"uid", identity.uid}, {"pid", identity.pid}});
+    return;
+  }
+  const std::uint64_t id = ++last_id_;
+  ConnectionEvents events;
+  events.on_closed = [this, id](Ending) {
+    loop_.defer([this, id, alive = alive_] {
+      if (*alive) forget(id);
+    });
+  };
+  events.on_load_changed = [this, id] { weigh(id); };
+  auto connection = std::make_unique<Connection>(
+      loop_, std::make_unique<transport::FdChannel>(loop_, std::move(socket)), Door::socket, methods_, log_,
+      std::move(events), limits_.connection,
+      Peer{.connection = id, .pid = identity.pid, .uid = identity.uid});
+  Connection& opened = *connection;
+  clients_.emplace(id, Client{.connection = std::move(connection)});
+  opened.open();
+}
+
+void Server::forget(std::uint64_t id) {
+  weigh(id);
+  clients_.erase(id);
+  if (acceptor_) acceptor_->resume();
+  if (clients_.empty() && on_empty) on_empty();
+}
+
+// Keeps the sum of what waits, and the sum within its bound.
+void Server::weigh(std::uint64_t id) {
+  const auto found = clients_.find(id);
+  if (found == clients_.end()) return;
+  const std::size_t load = found->second.connection->load();
+  total_load_ = total_load_ - found->second.load + load;
+  found->second.load = load;
+  if (total_load_ > limits_.max_waiting) {
+    hold_largest();
+  } else if (holding_) {
+    release_held();
+  }
+}
+
+void Server::hold_largest() {
+  const auto lighter = [](const auto& a, const auto& b) {
+    return std::pair(!a.second.held, a.second.load) < std::pair(!b.second.held, b.second.load);
+  };
+  Client& largest = std::max_element(clients_.begin(), clients_.end(), lighter)->second;
+  if (largest.held) return;
+  largest.held = holding_ = true;
+  largest.connection->hold(true);
+}
+
+void Server::release_held() {
+  holding_ = false;
+  for (auto& [id, client] : clients_) {
+    if (std::exchange(client.held, false)) client.connection->hold(false);
+  }
+}
+
+std::size_t Server::broadcast(std::string_view method, std::string_view params) {
+  const std::string name = rpc::quoted(method);
+  const rpc::Pieces body = rpc::encode_notification(name, params);
+  std::size_t missed = 0;
+  for (auto& [id, client] : clients_) {
+    if (client.connection->is_closed() || client.connection->send(body, limits_.max_unread_broadcast)) continue;
+    ++missed;
+    if (on_missed) on_missed(*client.connection);
+  }
+  return missed;
+}
+
+void Server::stop() {
+  acceptor_.reset();
+  remove_socket_file();
+  for (auto& [id, client] : clients_) client.connection->stop();
+}
+
+void Server::remove_socket_file() {
+  if (file_.path.empty()) return;
+  struct stat status {};
+  const bool ours = lstat(file_.path.c_str(), &status) == 0 && status.st_dev == file_.device && status.st_ino == file_.inode;
+  if (ours) unlink(file_.path.c_str());
+  file_ = {};
+}
+
+}  // namespace duet::peer

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "duet/base/log.h"
+#include "duet/peer/connection.h"
+#include "duet/peer/methods.h"
+#include "duet/transport/loop.h"
+#include "duet/transport/unix_socket.h"
+
+namespace duet::peer {
+
+struct ServerLimits {
+  ConnectionLimits connection = {};
+  /// What waits on all connections together; past that the largest is paused.
+  std::size_t max_waiting = 256U * 1024 * 1024;
+  /// A connection with more than this still to be written misses broadcasts.
+  std::size_t max_unread_broadcast = 4U * 1024 * 1024;
+};
+
+/// A JSON-RPC server on a Unix socket, a message a line, for any number of clients of the same user
+/// (and root). For the loop's thread only; methods may be added at any time.
+class Server {
+ public:
+  Server(transport::Loop& loop, base::Log& log, ServerLimits limits = {});
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  ~Server();
+
+  Methods& methods() { return methods_; }
+  void register_method(std::string name, Handler handler) { methods_.add(std::move(name), std::move(handler)); }
+  void register_methods(const std::map<std::string, Handler>& handlers);
+
+  /// Listens at `path`, mode 0600. A socket nobody listens on any more is replaced; one that answers
+  /// throws std::system_error with EADDRINUSE, and so does anything that is not a socket.
+  void start(const std::string& path);
+  /// Takes a socket that listens already.
+  void start(base::Fd listener);
+  /// Accepts no more, lets handlers that run finish, closes; the socket file goes if it is still ours.
+  void stop();
+
+  /// A notification to everyone; returns how many clients missed it because they do not read.
+  std::size_t broadcast(std::string_view method, std::string_view params);
+  std::size_t client_count() const { return clients_.size(); }
+
+  std::function<void()> on_empty;                     ///< the last client has gone
+  std::function<void(Connection&)> on_missed;         ///< this one missed a broadcast
+
+ private:
+  struct SocketFile {
+    std::string path;
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+  };
+  struct Client {
+    std::unique_ptr<Connection> connection;
+    std::size_t load = 0;
+    bool held = false;
+  };
+
+  void accept(base::Fd socket);
+  void forget(std::uint64_t id);
+  void weigh(std::uint64_t id);
+  void hold_largest();
+  void release_held();
+  void remove_socket_file();
+
+  transport::Loop& loop_;
+  base::Log& log_;
+  ServerLimits limits_;
+  Methods methods_;
+  std::unique_ptr<transport::Acceptor> acceptor_;
+  SocketFile file_;
+  std::unordered_map<std::uint64_t, Client> clients_;
+  std::uint64_t last_id_ = 0;
+  std::size_t total_load_ = 0;
+  bool holding_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace duet::peer

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <exception>
+#include <string>
+#include <string_view>
+
+namespace duet::rpc {
+
+namespace code {
+inline constexpr int parse_error = -32700;
+inline constexpr int invalid_request = -32600;
+inline constexpr int method_not_found = -32601;
+inline constexpr int invalid_params = -32602;
+inline constexpr int internal_error = -32603;
+inline constexpr int request_cancelled = -32800;
+}  // namespace code
+
+/// What goes into a response's `error`. Handlers throw one to refuse a request; anything else they
+/// throw becomes internal_error(), so that nothing about the inside reaches a client.
+class Error : public std::exception {
+ public:
+  /// `data` is JSON text, or empty for none.
+  Error(int code, std::string message, std::string data = {});
+
+  int code() const { return code_; }
+  const std::string& message() const { return message_; }
+  const std::string& data() const { return data_; }
+  const char* what() const noexcept override { return message_.c_str(); }
+
+ private:
+  int code_;
+  std::string message_;
+  std::string data_;
+};
+
+/// The errors of the contract, with their canonical texts and their `data`.
+Error parse_error(std::string_view reason);
+Error invalid_request(std::string_view reason, std::string_view detail = {});
+Error batch_not_supported();
+Error method_not_found();
+Error invalid_params(std::string_view param, std::string_view expected, std::string_view received,
+                     std::string_view accepted_json = {});
+Error internal_error();
+Error request_cancelled();
+
+}  // namespace duet::rpc

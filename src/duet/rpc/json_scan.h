@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+namespace duet::rpc {
+
+/// The deepest nesting a message may have; its own object is level 1.
+inline constexpr std::size_t max_depth = 512;
+
+/// What one pass over a JSON text tells: whether it is valid (RFC 8259, UTF-8 included, at any
+/// depth), and, if it is an object, the raw texts of the members that make a JSON-RPC message.
+/// Slices point into the text. Member names count however they are spelt (`"\u0069d"` is `id`).
+struct Envelope {
+  enum class Shape : std::uint8_t { invalid, object, array, scalar };
+  enum Member : std::uint8_t { jsonrpc, id, method, params, result, error, member_count };
+
+  Shape shape = Shape::invalid;
+  bool too_deep = false;         ///< deeper than max_depth
+  bool id_of_wrong_type = false; ///< some `id` is an object, an array or a boolean
+  std::uint8_t doubled = 0;      ///< a bit for each member that stands there twice
+  std::string_view members[member_count];
+
+  bool has(Member which) const { return !members[which].empty(); }
+  bool is_doubled(Member which) const { return (doubled >> which & 1U) != 0; }
+};
+
+/// Time is linear in the text; memory is one bit for each level of nesting. Never throws on bad input.
+Envelope scan_envelope(std::string_view text);
+
+/// True when `text` is one valid JSON value with nothing but white space around it.
+bool is_valid_json(std::string_view text);
+
+/// Walks what is known to be a valid array or object. The callback returns false to stop early.
+void for_each_element(std::string_view array, const std::function<bool(std::string_view value)>& visit);
+void for_each_member(std::string_view object,
+                     const std::function<bool(std::string_view raw_name, std::string_view value)>& visit);
+
+}  // namespace duet::rpc

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace duet::rpc {
+
+/// Small conversions between JSON spelling and C++ values. The decoding functions take text that a
+/// scan has found valid; the appending ones only ever produce valid JSON in valid UTF-8.
+
+inline int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+/// What stands between the quotes, with escapes resolved; half a surrogate pair becomes U+FFFD.
+std::string decode_string_inside(std::string_view inside);
+
+/// The same for a whole token with its quotes.
+std::string decode_string(std::string_view token);
+
+/// `"object"`, `"array"`, `"string"`, `"number"`, `"boolean"` or `"null"`.
+std::string_view json_type(std::string_view value);
+
+/// The number if it is a whole one that fits (`5`, `5.0` and `5e0` are all five).
+std::optional<std::int64_t> decode_integer(std::string_view number);
+/// The nearest double; infinite when the number is beyond all doubles.
+double decode_number(std::string_view number);
+
+/// Appends `text` as a JSON string; bytes that are not UTF-8 become U+FFFD.
+void append_string(std::string& out, std::string_view text);
+std::string quoted(std::string_view text);
+
+/// The first `most` characters of `text`, never cutting one in the middle.
+std::string_view first_characters(std::string_view text, std::size_t most);
+
+}  // namespace duet::rpc

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "duet/rpc/error.h"
+
+namespace duet::rpc {
+
+/// What a JSON array is: refused (stdio), a batch (the socket), or no message at all (inside a batch).
+enum class Batches : std::uint8_t { refused, allowed, inside_another };
+
+/// The most members a batch may have.
+inline constexpr std::size_t max_batch = 1000;
+
+/// One JSON text, taken apart by the rules of the contract. Slices point into the decoded text and
+/// live as long as it does. Texts of ids, params, results and errors are raw JSON, byte for byte.
+struct Message {
+  enum class Kind : std::uint8_t { request, notification, response, batch, invalid };
+
+  Kind kind = Kind::invalid;
+  bool is_json = true;              ///< false: not even JSON, so the frame's length may be wrong too
+  std::string_view id = "null";     ///< of a request or response; of an invalid message what to answer with
+  std::string_view method;          ///< escapes resolved
+  std::string_view params;          ///< empty when absent or null
+  std::string_view result;          ///< of a response
+  std::string_view error;           ///< of a response
+  std::string_view batch;           ///< the array of a batch: 1 to max_batch members
+  std::optional<Error> refusal;     ///< of an invalid message
+
+ private:
+  friend Message decode(std::string_view text, Batches batches);
+  std::unique_ptr<std::string> method_text_;  // when the method was spelt with escapes
+};
+
+/// Never throws on bad input. The first rule that is broken decides the refusal.
+Message decode(std::string_view text, Batches batches);
+
+/// An outgoing message as slices, so that its length is known before a byte is copied.
+class Pieces {
+ public:
+  Pieces(std::initializer_list<std::string_view> pieces);
+  std::size_t size() const { return size_; }
+  void append_to(std::string& out) const;
+
+ private:
+  std::array<std::string_view, 8> pieces_;
+  std::size_t count_ = 0;
+  std::size_t size_ = 0;
+};
+
+Pieces encode_result(std::string_view id, std::string_view result);
+/// `error` is the text of encode(Error), or a raw error object that is passed on.
+Pieces encode_error(std::string_view id, std::string_view error);
+std::string encode(const Error& error);
+/// `quoted_method` is a JSON string; `params` may be empty.
+Pieces encode_request(std::string_view id, std::string_view quoted_method, std::string_view params);
+Pieces encode_notification(std::string_view quoted_method, std::string_view params);
+
+}  // namespace duet::rpc

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+
+namespace duet::rpc {
+
+/// The length of the well-formed UTF-8 character that starts at `at`, or 0 when there is none
+/// (overlong, surrogate, above U+10FFFF, truncated, stray continuation).
+inline std::size_t utf8_length(const char* at, const char* end) {
+  const auto byte = [at](std::size_t i) { return static_cast<unsigned char>(at[i]); };
+  const auto continues = [&](std::size_t i) { return (byte(i) & 0xC0) == 0x80; };
+  const auto left = static_cast<std::size_t>(end - at);
+  if (left == 0) return 0;
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return 1;
+  if (lead < 0xC2) return 0;
+  if (lead < 0xE0) return left >= 2 && continues(1) ? 2 : 0;
+  if (lead < 0xF0) {
+    if (left < 3 || !continues(1) || !continues(2)) return 0;
+    if (lead == 0xE0 && byte(1) < 0xA0) return 0;
+    if (lead == 0xED && byte(1) > 0x9F) return 0;
+    return 3;
+  }
+  if (lead > 0xF4 || left < 4 || !continues(1) || !continues(2) || !continues(3)) return 0;
+  if (lead == 0xF0 && byte(1) < 0x90) return 0;
+  if (lead == 0xF4 && byte(1) > 0x8F) return 0;
+  return 4;
+}
+
+}  // namespace duet::rpc

@@ -1,0 +1,93 @@
+#include "duet/transport/fd_channel.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "duet/transport/moved.h"
+
+namespace duet::transport {
+
+FdChannel::FdChannel(Loop& loop, base::Fd socket)
+    : loop_(loop), input_(std::move(socket)), reading_(*this, input_.get()), writing_(*this, -1) {}
+
+FdChannel::FdChannel(Loop& loop, base::Fd input, base::Fd output)
+    : loop_(loop),
+      input_(std::move(input)),
+      output_(std::move(output)),
+      reading_(*this, input_.get()),
+      writing_(*this, output_.get()) {
+  base::set_nonblocking(input_.get(), true);
+  base::set_nonblocking(output_.get(), true);
+}
+
+FdChannel::~FdChannel() { close(); }
+
+void FdChannel::open(Listener& listener) {
+  listener_ = &listener;
+  want(true, false);
+}
+
+void FdChannel::want(bool reading, bool writing) {
+  if (listener_ == nullptr) return;
+  if (is_socket()) {
+    set_events(reading_, (reading ? EPOLLIN : 0U) | (writing ? EPOLLOUT : 0U));
+  } else {
+    set_events(reading_, reading ? EPOLLIN : 0U);
+    set_events(writing_, writing ? EPOLLOUT : 0U);
+  }
+}
+
+// A pipe that is wanted for nothing is not watched at all, because its hang-up would be told for ever.
+void FdChannel::set_events(Side& side, std::uint32_t events) {
+  if (side.watched && side.events == events) return;
+  side.events = events;
+  const bool watch = events != 0 || is_socket();
+  if (watch && side.watched) {
+    loop_.change(side.descriptor, events, side);
+  } else if (watch) {
+    loop_.watch(side.descriptor, events, side);
+  } else if (side.watched) {
+    loop_.unwatch(side.descriptor, side);
+  }
+  side.watched = watch;
+}
+
+void FdChannel::on_ready(Side& side, std::uint32_t events) {
+  const bool dead = (events & (EPOLLHUP | EPOLLERR)) != 0;
+  if ((side.events & EPOLLOUT) != 0 && (events & EPOLLOUT || dead)) {
+    listener_->on_writable();
+    if (listener_ == nullptr) return;
+  }
+  if ((side.events & EPOLLIN) != 0 && (events & EPOLLIN || dead)) {
+    listener_->on_readable();
+  } else if (dead && side.events == 0) {
+    listener_->on_hangup();
+  }
+}
+
+Moved FdChannel::read(std::span<char> into) {
+  const ssize_t count = is_socket() ? recv(input_.get(), into.data(), into.size(), MSG_DONTWAIT)
+                                    : ::read(input_.get(), into.data(), into.size());
+  return moved_by_read(count);
+}
+
+Moved FdChannel::write(std::string_view bytes) {
+  const ssize_t count = is_socket() ? send(input_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL)
+                                    : ::write(output_.get(), bytes.data(), bytes.size());
+  return moved_by_write(count);
+}
+
+void FdChannel::close() {
+  for (Side* side : {&reading_, &writing_}) {
+    if (side->watched) loop_.unwatch(side->descriptor, *side);
+    side->watched = false;
+  }
+  listener_ = nullptr;
+  input_.reset();
+  if (output_) output_.reset();
+}
+
+}  // namespace duet::transport

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <sys/epoll.h>
+
+#include "duet/base/clock.h"
+#include "duet/base/fd.h"
+
+namespace duet::transport {
+
+/// Waits for descriptors and timers and calls whoever waits for them, all on one thread.
+///
+/// Everything but post() and stop() is for the thread that runs it. A watcher may be removed at any
+/// time, also by another one's call in the same turn. One descriptor may be the *front*: while no
+/// timer runs, its watcher is called without asking whether it is ready, and reads through
+/// read_front(), which blocks; a Sentinel interrupts that read when another descriptor needs
+/// attention. It saves a system call a message on stdio, and works where epoll does not (files).
+class Loop {
+ public:
+  class Watcher {
+   public:
+    virtual void on_ready(std::uint32_t events) = 0;
+
+   protected:
+    ~Watcher() = default;
+  };
+  using Task = std::function<void()>;
+  using Timer = std::pair<base::TimePoint, std::uint64_t>;
+
+  explicit Loop(base::Clock& clock = base::system_clock());
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+  ~Loop();
+
+  base::Clock& clock() const { return clock_; }
+  base::TimePoint now() const { return clock_.now(); }
+
+  void watch(int fd, std::uint32_t events, Watcher& watcher);
+  void change(int fd, std::uint32_t events, Watcher& watcher);
+  void unwatch(int fd, Watcher& watcher);
+
+  Timer at(base::TimePoint when, Task task);
+  void cancel(const Timer& timer) { timers_.erase(timer); }
+
+  /// Runs the task at the end of this turn, or of the next one if none is running.
+  void defer(Task task) { deferred_.push_back(std::move(task)); }
+  /// Runs the task on the loop's thread; any thread may ask.
+  void post(Task task);
+
+  void run();
+  /// Ends run() after the current turn; any thread may ask.
+  void stop();
+  /// One turn: waits for something to do, at most until `deadline`, and does it.
+  void turn(std::optional<base::TimePoint> deadline = std::nullopt);
+
+  /// Bytes that are read are put here first: one place for all connections of this thread.
+  std::vector<char>& scratch() { return scratch_; }
+
+  void set_front(int fd, Watcher& watcher);
+  void want_front(bool reading) { front_wanted_ = reading; }
+  void clear_front();
+  /// read(2) of the front; EINTR when something else needs attention.
+  ssize_t read_front(std::span<char> into);
+
+ private:
+  friend class Sentinel;
+
+  void wait_with_front(int timeout_ms);
+  void count_turn() { turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+  void dispatch(int timeout_ms);
+  int timeout_until(std::optional<base::TimePoint> deadline) const;
+  void run_timers();
+  void run_deferred();
+  void run_posted();
+
+  base::Clock& clock_;
+  base::Fd epoll_;
+  base::Fd wake_;
+  std::map<Timer, Task> timers_;
+  std::uint64_t last_timer_ = 0;
+  std::vector<Task> deferred_;
+  std::vector<char> scratch_;
+
+  epoll_event* current_ = nullptr;  // the events of this turn that are still to be dispatched
+  epoll_event* current_end_ = nullptr;
+
+  int front_ = -1;
+  Watcher* front_watcher_ = nullptr;
+  bool front_wanted_ = false;
+  bool front_blocks_ = true;  // false once a read has shown that somebody set it non-blocking
+
+  std::mutex posted_mutex_;
+  std::vector<Task> posted_;
+  std::atomic<bool> stopping_ = false;
+
+  // Shared with the Sentinel.
+  std::atomic<bool> guarded_ = false;          // a Sentinel is there to interrupt a blocking read
+  std::atomic<bool> attention_ = false;        // the Sentinel saw a ready descriptor
+  std::atomic<bool> waiting_ = false;          // in epoll_wait or poll
+  std::atomic<bool> in_blocking_read_ = false; // in read_front
+  std::atomic<std::uint64_t> turns_ = 0;
+};
+
+}  // namespace duet::transport

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "duet/transport/channel.h"
+#include "duet/transport/loop.h"
+
+namespace duet::transport {
+
+/// Two channels joined in memory, each direction a pipe of `capacity` bytes. What one writes the
+/// other reads in a later turn of the loop. For tests and for peers in one process.
+std::pair<std::unique_ptr<Channel>, std::unique_ptr<Channel>> memory_pair(Loop& loop, std::size_t capacity = 64 * 1024);
+
+}  // namespace duet::transport

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cerrno>
+
+#include "duet/transport/channel.h"
+
+namespace duet::transport {
+
+/// What the result of read(2) or recv(2) means, errno included.
+inline Moved moved_by_read(ssize_t count) {
+  if (count > 0) return {Moved::State::some, static_cast<std::size_t>(count)};
+  if (count == 0) return {Moved::State::ended};
+  if (errno == EAGAIN || errno == EINTR) return {Moved::State::blocked};
+  return {Moved::State::broken, 0, errno};
+}
+
+/// The same for write(2) or send(2).
+inline Moved moved_by_write(ssize_t count) {
+  if (count >= 0) return {Moved::State::some, static_cast<std::size_t>(count)};
+  if (errno == EAGAIN || errno == EINTR) return {Moved::State::blocked};
+  return {Moved::State::broken, 0, errno};
+}
+
+}  // namespace duet::transport

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "duet/base/clock.h"
+#include "duet/base/fd.h"
+#include "duet/transport/loop.h"
+
+namespace duet::transport {
+
+/// A thread beside a loop that acts when the loop cannot: it takes the process's signals, interrupts
+/// the loop's blocking read when another descriptor is ready, and says so when the loop has not
+/// ended in time.
+///
+/// Make it before any other thread: it blocks the signals for those that follow. It uses SIGURG.
+class Sentinel {
+ public:
+  struct Duties {
+    std::vector<int> signals;                ///< taken from the process
+    std::function<void(int)> on_signal;      ///< on the loop's thread
+    base::Duration patience;                 ///< from expect_end() or a signal
+    std::function<void()> on_overdue;        ///< on the sentinel's thread, when patience is over
+    int input = -1;  ///< the loop's front, if any; when its other end is gone and one turn does not end, patience runs too
+  };
+
+  Sentinel(Loop& loop, Duties duties);
+  Sentinel(const Sentinel&) = delete;
+  Sentinel& operator=(const Sentinel&) = delete;
+  ~Sentinel();
+
+  /// The loop is about to end; any thread may say so, more than once.
+  void expect_end();
+
+ private:
+  void run();
+  void take_signal();
+  void knock();
+  void look_whether_stuck();
+  int timeout_ms() const;
+  bool loop_is_handling() const;
+
+  Loop& loop_;
+  Duties duties_;
+  pthread_t loop_thread_;
+  base::Fd signals_;
+  base::Fd wake_;
+  std::atomic<bool> done_ = false;
+  std::atomic<bool> end_expected_ = false;
+
+  // The sentinel's thread only.
+  std::optional<base::TimePoint> deadline_;
+  bool input_gone_ = false;
+  std::uint64_t turn_seen_ = 0;
+  base::TimePoint turn_seen_at_;
+
+  std::thread thread_;
+};
+
+}  // namespace duet::transport

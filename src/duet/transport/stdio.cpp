@@ -1,0 +1,97 @@
+#include "duet/transport/stdio.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "duet/transport/moved.h"
+
+namespace duet::transport {
+namespace {
+
+bool can_take_some(int fd) {
+  pollfd ready{fd, POLLOUT, 0};
+  return poll(&ready, 1, 0) > 0;
+}
+
+}  // namespace
+
+StdioChannel::StdioChannel(Loop& loop, base::Fd input, base::Fd output)
+    : loop_(loop), input_(std::move(input)), output_(std::move(output)), writable_(*this) {
+  choose_output();
+}
+
+StdioChannel::~StdioChannel() { close(); }
+
+void StdioChannel::choose_output() {
+  struct stat status {};
+  base::check_call(fstat(output_.get(), &status), "fstat");
+  if (S_ISSOCK(status.st_mode)) {
+    kind_ = Output::socket;
+  } else if (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode)) {
+    const std::string same = "/proc/self/fd/" + std::to_string(output_.get());
+    base::Fd own(::open(same.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+    kind_ = own ? Output::own_description : Output::shared_description;
+    if (own) output_ = std::move(own);
+  }
+}
+
+void StdioChannel::open(Listener& listener) {
+  listener_ = &listener;
+  loop_.set_front(input_.get(), *this);
+}
+
+void StdioChannel::want(bool reading, bool writing) {
+  if (listener_ == nullptr) return;
+  loop_.want_front(reading);
+  if (writing == writing_) return;
+  if (writing) {
+    loop_.watch(output_.get(), EPOLLOUT, writable_);
+    writing_ = true;
+  } else {
+    stop_waiting_for_output();
+  }
+}
+
+void StdioChannel::stop_waiting_for_output() {
+  if (writing_) loop_.unwatch(output_.get(), writable_);
+  writing_ = false;
+}
+
+Moved StdioChannel::read(std::span<char> into) { return moved_by_read(loop_.read_front(into)); }
+
+Moved StdioChannel::write(std::string_view bytes) {
+  switch (kind_) {
+    case Output::socket:
+      return moved_by_write(send(output_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
+    case Output::shared_description:
+      if (!can_take_some(output_.get())) return {Moved::State::blocked};
+      return moved_by_write(::write(output_.get(), bytes.data(), std::min<std::size_t>(bytes.size(), PIPE_BUF)));
+    case Output::never_blocks:
+    case Output::own_description: break;
+  }
+  return moved_by_write(::write(output_.get(), bytes.data(), bytes.size()));
+}
+
+void StdioChannel::close() {
+  if (listener_ != nullptr) loop_.clear_front();
+  stop_waiting_for_output();
+  listener_ = nullptr;
+  input_.reset();
+  output_.reset();
+}
+
+base::Fd take_stdout() {
+  base::Fd real = base::duplicate(STDOUT_FILENO);
+  base::check_call(dup2(STDERR_FILENO, STDOUT_FILENO), "dup2");
+  return real;
+}
+
+}  // namespace duet::transport

@@ -1,0 +1,123 @@
+#include "duet/transport/unix_socket.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+namespace duet::transport {
+namespace {
+
+constexpr auto retry_after = std::chrono::milliseconds(100);
+constexpr int accepts_a_turn = 64;
+
+// An address for `path`; the folder's handle must live as long as the address is used.
+struct Address {
+  sockaddr_un socket{};
+  base::Fd folder;
+
+  explicit Address(const std::string& path) {
+    socket.sun_family = AF_UNIX;
+    std::string name = path;
+    if (name.size() >= sizeof socket.sun_path) name = shortened(path);
+    if (name.empty() || name.size() >= sizeof socket.sun_path) {
+      throw std::system_error(ENAMETOOLONG, std::generic_category(), "socket path");
+    }
+    std::copy(name.begin(), name.end(), socket.sun_path);
+  }
+
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&socket); }
+
+ private:
+  std::string shortened(const std::string& path) {
+    const std::size_t slash = path.rfind('/');
+    if (slash == std::string::npos) return path;
+    folder.reset(base::check_call(open(path.substr(0, slash + 1).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC), "open"));
+    return "/proc/self/fd/" + std::to_string(folder.get()) + path.substr(slash);
+  }
+};
+
+base::Fd unix_socket() {
+  return base::Fd(base::check_call(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
+}
+
+}  // namespace
+
+PeerIdentity identity_of(int socket) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  base::check_call(getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size), "SO_PEERCRED");
+  return {credentials.pid, credentials.uid};
+}
+
+base::Fd connect_unix(const std::string& path, std::chrono::milliseconds patience) {
+  const Address address(path);
+  base::Fd fd = unix_socket();
+  const auto count = std::max<std::int64_t>(patience.count(), 1);  // zero would mean for ever
+  const timeval limit{.tv_sec = count / 1000, .tv_usec = count % 1000 * 1000};
+  base::check_call(setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit), "SO_SNDTIMEO");
+  if (connect(fd.get(), address.get(), sizeof address.socket) != 0) {
+    if (errno == EAGAIN) errno = ETIMEDOUT;
+    base::check_call(-1, "connect");
+  }
+  return fd;
+}
+
+base::Fd listen_unix(const std::string& path, int backlog) {
+  const Address address(path);
+  base::Fd fd = unix_socket();
+  // Linux gives the file the mode of the unbound socket, so it never has another one.
+  base::check_call(fchmod(fd.get(), 0600), "fchmod");
+  base::check_call(bind(fd.get(), address.get(), sizeof address.socket), "bind");
+  base::check_call(listen(fd.get(), backlog), "listen");
+  return fd;
+}
+
+Acceptor::Acceptor(Loop& loop, base::Fd listener, OnAccept on_accept)
+    : loop_(loop), listener_(std::move(listener)), on_accept_(std::move(on_accept)) {
+  base::set_nonblocking(listener_.get(), true);
+  loop_.watch(listener_.get(), EPOLLIN, *this);
+}
+
+Acceptor::~Acceptor() {
+  if (paused_) {
+    loop_.cancel(retry_);
+  } else {
+    loop_.unwatch(listener_.get(), *this);
+  }
+}
+
+void Acceptor::on_ready(std::uint32_t) {
+  for (int i = 0; i < accepts_a_turn; ++i) {
+    base::Fd client(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (client) {
+      on_accept_(std::move(client));
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      return pause();
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      return;
+    }
+  }
+}
+
+void Acceptor::pause() {
+  loop_.unwatch(listener_.get(), *this);
+  paused_ = true;
+  retry_ = loop_.at(loop_.now() + retry_after, [this] { resume(); });
+}
+
+void Acceptor::resume() {
+  if (!paused_) return;
+  loop_.cancel(retry_);
+  paused_ = false;
+  loop_.watch(listener_.get(), EPOLLIN, *this);
+}
+
+}  // namespace duet::transport
