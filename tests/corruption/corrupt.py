@@ -162,14 +162,21 @@ def messages(events):
     return [json.loads(event.body) for event in events if isinstance(event, Message)]
 
 
+def faults(events):
+    return [event for event in events if isinstance(event, Fault)]
+
+
 def make_damage(chance, body, ways):
     """A damaged frame that is not, by accident, a different message the model would have to understand."""
     sentinel = {"id": "a sentinel"}
     while True:
         how = chance.choice(ways)
         damaged = how(chance, body)
-        answered = messages(read(damaged + plain_frame(json.dumps(sentinel).encode())))
-        if damaged != plain_frame(body) and all(message in (json.loads(body), sentinel) for message in answered):
+        events = read(damaged + plain_frame(json.dumps(sentinel).encode()))
+        known = all(message in (json.loads(body), sentinel) for message in messages(events))
+        # A text over 8192 bytes that happens to begin like a header line may rightly take the next frame with it.
+        eats = how is not header_too_large and any(event.reasons == {"header-too-large"} for event in faults(events))
+        if damaged != plain_frame(body) and known and not eats:
             return Damaged(damaged, body, how.__name__)
 
 
@@ -203,13 +210,13 @@ def check_the_model(parts, events, crowded):
     answered = messages(events)
     if [message for message in answered if message in whole] != whole:
         raise Failure("the model does not answer the whole messages once and in order")
-    faults = sum(isinstance(event, Fault) for event in events)
+    found = len(faults(events))
     damages = [part for part in parts if isinstance(part, Damaged)]
-    if faults > len(damages) and not any(find_block(part.bytes + b"\r\n", 1) for part in damages):
+    if found > len(damages) and not any(find_block(part.bytes + b"\r\n", 1) for part in damages):
         raise Failure("the model finds more faults than there are damages")
     if not crowded:
         harmless = sum(json.loads(part.body) in answered or joins_the_next_header(part) for part in damages)
-        if faults < len(damages) - harmless:
+        if found < len(damages) - harmless:
             raise Failure("the model overlooks a damage")
 
 
@@ -298,8 +305,8 @@ class Feeder:
         except Failure as failure:
             show(number, parts, events)
             raise Failure(f"seed {self.seed}, stream {number}: {failure}") from None
-        self.faults += sum(isinstance(event, Fault) for event in events)
-        self.answers += sum(isinstance(event, Message) for event in events)
+        self.faults += len(faults(events))
+        self.answers += len(messages(events))
 
     def _play_to_the_end(self, chance, stream, events):
         with Daemon(self.argv) as daemon:

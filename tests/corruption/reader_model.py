@@ -11,7 +11,7 @@ MAX_BODY = 10 * 1024 * 1024
 MAX_HEADER = 8192
 
 _LINE = re.compile(rb"([A-Za-z0-9-]+):([^\r\n]*)")
-_MID_LINE = re.compile(rb"Content-(?:Length|Type):", re.IGNORECASE)
+_MID_LINE = re.compile(rb"Content-Type:|Content-Length:[ \t]*[0-9]+[ \t]*\Z", re.IGNORECASE)
 _COULD_BECOME_A_LINE = re.compile(rb"[A-Za-z0-9-]*(?:(?<!^):[^\n]*)?\r?", re.DOTALL)
 
 

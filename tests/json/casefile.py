@@ -51,3 +51,26 @@ def json_cases(path):
             continue
         for before in range(40):
             yield f"{name}@{before}", valid, b'"' + b"a" * before + text + b"a" * (40 - before) + b'"'
+
+
+class Envelope:
+    """One line of envelopes.txt: the message, and for each of its members (one, unless a batch) kind and id."""
+
+    def __init__(self, where, door, text, batch, outcomes):
+        self.where, self.door, self.text, self.batch, self.outcomes = where, door, text, batch, outcomes
+
+
+def envelope_cases(path):
+    for number, line in content_lines(path):
+        message, arrow, expected = line.rpartition(" -> ")
+        door, _, text = message.partition(" ")
+        if not arrow or door not in ("stdio", "socket", "both"):
+            raise ValueError(f"{path}:{number}: not `DOOR TEXT -> KIND ID`")
+        expected = unescape(expected)
+        batch = expected.startswith(b"batch ")
+        members = expected[len(b"batch "):].split(b"; ") if batch else [expected]
+        outcomes = []
+        for member in members:
+            kind, _, id = member.partition(b" ")
+            outcomes.append((kind.decode("ascii"), id or None))
+        yield Envelope(f"line {number}", door, unescape(text), batch, outcomes)

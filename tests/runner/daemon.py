@@ -19,7 +19,7 @@ import time
 PATIENCE = 10.0  # seconds for what the contract gives no bound for; a loaded machine is no failure
 
 
-class Failure(Exception):
+class Failure(AssertionError):
     """What was promised did not happen."""
 
 

@@ -1,8 +1,6 @@
 #include "duet/base/clock.h"
 
-#include <atomic>
 #include <future>
-#include <thread>
 
 #include <gtest/gtest.h>
 

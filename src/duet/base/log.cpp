@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <csignal>
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <thread>

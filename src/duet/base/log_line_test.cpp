@@ -2,6 +2,9 @@
 
 #include <rapidcheck.h>
 
+#include <algorithm>
+#include <limits>
+
 #include <boost/json.hpp>
 #include <gtest/gtest.h>
 

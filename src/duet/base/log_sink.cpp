@@ -7,11 +7,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 namespace duet::base {
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -27,7 +28,7 @@ std::unique_ptr<LogSink> stderr_sink(bool coloured);
 
 struct LogFileLimits {
   std::uint64_t rotate_at = 10'000'000;  // bytes
-  int keep = 3;                          // FILE.1, the newest, to FILE.3
+  int keep = 3;                          // FILE.1, the newest, to FILE.3; at least one
   std::chrono::milliseconds look_every{250};
 };
 

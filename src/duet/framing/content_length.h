@@ -31,6 +31,7 @@ class ContentLengthDecoder final : public Decoder {
   enum class State : std::uint8_t { header, body, overlong_header, search };
 
   std::optional<Frame> read_header();
+  std::size_t read_plain_header();
   std::optional<Frame> end_of_header(std::size_t block_size);
   std::optional<Frame> header_limit_reached();
   std::optional<Frame> read_body();
@@ -67,8 +68,8 @@ class ContentLengthDecoder final : public Decoder {
 /// `Content-Length: N`, a blank line, the body.
 class ContentLengthEncoder final : public Encoder {
  public:
-  void begin(std::string& out, std::size_t body_size) override;
-  void end(std::string&, std::size_t) override {}
+  std::size_t begin(char* at, std::size_t body_size) override;
+  std::size_t end(std::span<char>) override { return 0; }
 };
 
 }  // namespace duet::framing

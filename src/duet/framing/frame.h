@@ -54,13 +54,16 @@ class Decoder {
   virtual void drop_partial() = 0;               ///< after a timeout: forget the partial frame
 };
 
-/// Puts messages into a byte stream.
+/// Puts messages into a byte stream: what stands before a body and behind it.
 class Encoder {
  public:
+  static constexpr std::size_t most_bytes = 48;  ///< before and behind a body, together
+
   virtual ~Encoder() = default;
-  virtual void begin(std::string& out, std::size_t body_size) = 0;
-  /// `body_at`: where in `out` the body that was appended since begin() starts.
-  virtual void end(std::string& out, std::size_t body_at) = 0;
+  /// Writes what stands before a body of that size at `at`; returns how many bytes.
+  virtual std::size_t begin(char* at, std::size_t body_size) = 0;
+  /// Finishes the body and writes what stands behind it; returns how many bytes.
+  virtual std::size_t end(std::span<char> body) = 0;
 };
 
 /// Ten MiB: the largest body a server reads.

@@ -72,17 +72,30 @@ std::size_t name_length(std::string_view line) {
   return at;
 }
 
-// The places inside a line where one of the two known headers could begin.
-template <typename Visit>
-std::size_t first_inner_header(std::string_view line, Visit accepts) {
+bool ends_with_name(std::string_view text, std::string_view name) {
+  return text.size() >= name.size() && equals(text.substr(text.size() - name.size()), name);
+}
+
+// Where in a line a Content-Type header could begin.
+std::size_t find_inner_type(std::string_view line) {
   for (std::size_t colon = line.find(':'); colon != std::string_view::npos; colon = line.find(':', colon + 1)) {
-    for (const std::string_view name : {length_name, type_name}) {
-      if (colon <= name.size()) continue;
-      const std::size_t start = colon - name.size();
-      if (equals(line.substr(start, name.size()), name) && accepts(read_header_line(line.substr(start)))) return start;
-    }
+    if (ends_with_name(line.substr(0, colon), type_name)) return colon - type_name.size();
   }
   return no_block;
+}
+
+struct InnerLength {
+  std::size_t at;
+  std::uint64_t length;
+};
+
+// A Content-Length header that ends a line. Only the last colon can be its own: behind it there are digits.
+std::optional<InnerLength> find_inner_length(std::string_view line) {
+  const std::size_t colon = line.rfind(':');
+  if (colon == std::string_view::npos || !ends_with_name(line.substr(0, colon), length_name)) return std::nullopt;
+  const std::optional<std::uint64_t> length = read_length(trimmed(line.substr(colon + 1)));
+  if (!length) return std::nullopt;
+  return InnerLength{colon - length_name.size(), *length};
 }
 
 // Grows a block upwards, line by line, from its last one.
@@ -94,7 +107,7 @@ class BlockAbove {
   bool add(std::string_view line, std::size_t offset, bool whole) {
     const HeaderLine read = whole ? read_header_line(line) : HeaderLine{};
     const bool fits = read.kind == HeaderLine::Kind::content_type || read.kind == HeaderLine::Kind::other ||
-                      (read.kind == HeaderLine::Kind::length && agrees(read));
+                      (read.kind == HeaderLine::Kind::length && agrees(read.length));
     if (!fits) {
       begin_inside(line, offset);
       return false;
@@ -106,25 +119,22 @@ class BlockAbove {
   }
 
  private:
-  bool agrees(const HeaderLine& line) const { return !length_ || *length_ == line.length; }
+  bool agrees(std::uint64_t length) const { return !length_ || *length_ == length; }
 
   void begin_inside(std::string_view line, std::size_t offset) {
-    const bool has_length = length_.has_value();
-    const std::size_t inner = first_inner_header(line, [&](const HeaderLine& part) {
-      if (part.kind == HeaderLine::Kind::length && agrees(part)) {
-        length_ = part.length;
-        return true;
-      }
-      return has_length && part.kind == HeaderLine::Kind::content_type;
-    });
-    if (inner != no_block) start_ = offset + inner;
+    if (const std::size_t type = find_inner_type(line); length_ && type != no_block) {
+      start_ = offset + type;
+      return;
+    }
+    const std::optional<InnerLength> inner = find_inner_length(line);
+    if (!inner || !agrees(inner->length)) return;
+    length_ = inner->length;
+    start_ = offset + inner->at;
   }
 
   // A well-formed line of another name may hide the end of a broken one and the start of a good one.
   void note_fallback(std::string_view line, std::size_t offset) {
-    const std::size_t inner =
-        first_inner_header(line, [](const HeaderLine& part) { return part.kind == HeaderLine::Kind::length; });
-    if (inner != no_block) fallback_ = offset + inner;
+    if (const std::optional<InnerLength> inner = find_inner_length(line)) fallback_ = offset + inner->at;
   }
 
   std::optional<std::uint64_t> length_;
@@ -193,7 +203,7 @@ std::size_t find_block_start(std::string_view text, std::size_t end, bool at_lin
     const void* newline = line_end > floor ? memrchr(text.data() + floor, '\n', line_end - floor) : nullptr;
     std::size_t line_start = floor;
     if (newline != nullptr) line_start = static_cast<std::size_t>(static_cast<const char*>(newline) - text.data()) + 1;
-    const bool whole = newline != nullptr || (floor == 0 && at_line_start);
+    const bool whole = newline != nullptr || (floor == 0 ? at_line_start : text[floor - 1] == '\n');
     if (!block.add(text.substr(line_start, line_end - line_start), line_start, whole)) break;
     if (newline == nullptr) break;
     const bool ended_properly = line_start >= floor + 2 && text[line_start - 2] == '\r';

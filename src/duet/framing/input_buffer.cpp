@@ -16,6 +16,7 @@ constexpr std::size_t largest_read = 256 * 1024;
 InputBuffer::~InputBuffer() { std::free(data_); }
 
 void InputBuffer::feed(std::string_view bytes) {
+  if (bytes.empty()) return;
   keep();
   if (begin_ == end_) {
     borrowed_ = bytes;

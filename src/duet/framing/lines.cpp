@@ -62,17 +62,20 @@ bool LineDecoder::too_long(std::string_view partial) const {
 }
 
 void LineDecoder::drop_partial() {
+  if (!inside_frame()) return;
   skipping_ = true;
-  scanned_ = 0;
+  scanned_ = used_ = 0;
   in_.drop(in_.view().size());
 }
 
-void LineEncoder::end(std::string& out, std::size_t body_at) {
+std::size_t LineEncoder::end(std::span<char> body) {
   // In valid JSON a raw newline can only be white space between tokens.
-  for (std::size_t at = find_newline(out, body_at); at != std::string::npos; at = find_newline(out, at + 1)) {
-    out[at] = ' ';
+  const std::string_view text(body.data(), body.size());
+  for (std::size_t at = find_newline(text, 0); at != std::string_view::npos; at = find_newline(text, at + 1)) {
+    body[at] = ' ';
   }
-  out += '\n';
+  body.data()[body.size()] = '\n';
+  return 1;
 }
 
 }  // namespace duet::framing

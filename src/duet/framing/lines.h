@@ -17,7 +17,7 @@ class LineDecoder final : public Decoder {
   std::optional<Frame> next() override;
   std::optional<Fault> reject() override { return std::nullopt; }
   std::optional<Fault> finish() override { return std::nullopt; }
-  bool inside_frame() const override { return !in_.view().empty(); }
+  bool inside_frame() const override { return in_.view().size() > used_; }
   std::uint64_t frames_begun() const override { return lines_; }
   std::size_t held() const override { return in_.view().size(); }
   void drop_partial() override;
@@ -36,8 +36,8 @@ class LineDecoder final : public Decoder {
 
 class LineEncoder final : public Encoder {
  public:
-  void begin(std::string&, std::size_t) override {}
-  void end(std::string& out, std::size_t body_at) override;
+  std::size_t begin(char*, std::size_t) override { return 0; }
+  std::size_t end(std::span<char> body) override;
 };
 
 }  // namespace duet::framing

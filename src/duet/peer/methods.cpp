@@ -1,5 +1,8 @@
 #include "duet/peer/methods.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <stdexcept>
 #include <utility>
 
@@ -33,6 +36,15 @@ boost::json::object open_rpc_method(const Method& method) {
 }
 
 }  // namespace
+
+std::size_t Methods::NameHash::operator()(std::string_view name) const {
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  const std::size_t size = std::min(name.size(), sizeof first);
+  std::memcpy(&first, name.data(), size);
+  std::memcpy(&last, name.data() + name.size() - size, size);
+  return (first ^ (last << 7U | last >> 57U) ^ name.size()) * 0x9E3779B97F4A7C15U >> 32U;
+}
 
 void Methods::add(Method method) {
   if (!method.handler && !method.late_handler) throw std::invalid_argument("method without a handler: " + method.name);

@@ -2,9 +2,9 @@
 
 #include <functional>
 #include <initializer_list>
-#include <map>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include <boost/json/value.hpp>
@@ -60,7 +60,13 @@ class Methods {
   boost::json::value open_rpc(std::string_view title, std::string_view version) const;
 
  private:
-  std::map<std::string, Method, std::less<>> methods_;
+  // Both ends of a name tell the methods of one program apart well enough, and cost little to read.
+  struct NameHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view name) const;
+  };
+
+  std::unordered_map<std::string, Method, NameHash, std::equal_to<>> methods_;
   std::vector<std::string> order_;  // as they were added
 };
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
-#include <string>
+#include <list>
+#include <memory>
 
 #include "duet/framing/frame.h"
 #include "duet/rpc/message.h"
@@ -25,12 +25,20 @@ class Output {
   void clear();
 
  private:
+  // Framed messages, one behind another. Not a std::string, which would write every byte twice.
+  struct Portion {
+    std::unique_ptr<char[]> bytes;
+    std::size_t capacity = 0;
+    std::size_t size = 0;
+    void make_room(std::size_t more, std::size_t usual);
+  };
+
   void drop_front_portion();
 
   framing::Encoder& encoder_;
-  std::deque<std::string> portions_;  // full ones, before last_
-  std::string last_;
-  std::size_t sent_ = 0;  // of the first portion
+  std::list<Portion> portions_;  // full ones, before last_; unlike a deque, it owns nothing while it is empty
+  Portion last_;
+  std::size_t sent_ = 0;   // of the first portion
   std::size_t size_ = 0;
   std::size_t usual_ = 0;  // what last_ held when it was written last
 };

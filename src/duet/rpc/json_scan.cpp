@@ -40,6 +40,8 @@ struct StringToken {
   bool escaped = false;
 };
 
+bool is_no_id(char first) { return first == '{' || first == '[' || first == 't' || first == 'f'; }
+
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 class Scanner {
@@ -93,6 +95,7 @@ class Scanner {
   }
 
   void space() {
+    if (at_ != end_ && *at_ > ' ') return;  // the usual case
     while (at_ != end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) ++at_;
   }
 
@@ -177,8 +180,13 @@ class Scanner {
     }
   }
 
-  // One value of any depth, without recursion. Leaves at_ just behind it.
   bool value() {
+    if (at_ == end_) return false;
+    return *at_ == '{' || *at_ == '[' ? group() : scalar();
+  }
+
+  // An array or object of any depth, without recursion. Leaves at_ just behind it.
+  bool group() {
     const std::size_t base = nesting_.depth();
     for (;;) {
       if (at_ == end_) return false;
@@ -247,16 +255,23 @@ class Scanner {
     return take('}');
   }
 
+  // Compared with constant lengths, which the compiler turns into a few instructions.
+  template <std::size_t size>
+  static bool same(const char* name, const char (&word)[size]) {
+    return std::memcmp(name, word, size - 1) == 0;
+  }
+
   static Envelope::Member member_of(std::string_view name) {
+    const char* text = name.data();
     switch (name.size()) {
-      case 2: return name == "id" ? Envelope::id : Envelope::member_count;
-      case 5: return name == "error" ? Envelope::error : Envelope::member_count;
+      case 2: return same(text, "id") ? Envelope::id : Envelope::member_count;
+      case 5: return same(text, "error") ? Envelope::error : Envelope::member_count;
       case 6:
-        return name == "method"   ? Envelope::method
-               : name == "params" ? Envelope::params
-               : name == "result" ? Envelope::result
-                                  : Envelope::member_count;
-      case 7: return name == "jsonrpc" ? Envelope::jsonrpc : Envelope::member_count;
+        return same(text, "method")   ? Envelope::method
+               : same(text, "params") ? Envelope::params
+               : same(text, "result") ? Envelope::result
+                                      : Envelope::member_count;
+      case 7: return same(text, "jsonrpc") ? Envelope::jsonrpc : Envelope::member_count;
       default: return Envelope::member_count;
     }
   }
@@ -270,7 +285,7 @@ class Scanner {
       which = member_of(decode_string_inside(name.inside));
     }
     if (which == Envelope::member_count) return;
-    if (which == Envelope::id && std::strchr("{[tf", text.front()) != nullptr) out.id_of_wrong_type = true;
+    if (which == Envelope::id && is_no_id(text.front())) out.id_of_wrong_type = true;
     if (out.has(which)) {
       out.doubled = static_cast<std::uint8_t>(out.doubled | 1U << which);
     } else {

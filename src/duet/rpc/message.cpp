@@ -1,5 +1,6 @@
 #include "duet/rpc/message.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "duet/rpc/json_scan.h"
@@ -108,6 +109,10 @@ Pieces::Pieces(std::initializer_list<std::string_view> pieces) {
 
 void Pieces::append_to(std::string& out) const {
   for (std::size_t i = 0; i < count_; ++i) out += pieces_[i];
+}
+
+void Pieces::copy_to(char* at) const {
+  for (std::size_t i = 0; i < count_; ++i) at = std::copy(pieces_[i].begin(), pieces_[i].end(), at);
 }
 
 Pieces encode_result(std::string_view id, std::string_view result) {

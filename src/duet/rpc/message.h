@@ -48,6 +48,7 @@ class Pieces {
   Pieces(std::initializer_list<std::string_view> pieces);
   std::size_t size() const { return size_; }
   void append_to(std::string& out) const;
+  void copy_to(char* at) const;  ///< size() bytes
 
  private:
   std::array<std::string_view, 8> pieces_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 
 #ifdef __SSE2__
@@ -11,11 +12,16 @@ namespace duet::rpc {
 /// Finds where the inside of a JSON string needs a closer look: a quote, a backslash, a control
 /// character or a byte of a multi-byte character. Returns `end` when there is none.
 /// The scalar version is the definition; the SSE2 one must agree with it.
-inline const char* find_string_stop_scalar(const char* at, const char* end) {
-  for (; at != end; ++at) {
-    const auto byte = static_cast<unsigned char>(*at);
-    if (byte < 0x20 || byte >= 0x80 || byte == '"' || byte == '\\') break;
+inline constexpr std::array<bool, 256> stops_string = [] {
+  std::array<bool, 256> stops{};
+  for (std::size_t byte = 0; byte < stops.size(); ++byte) {
+    stops[byte] = byte < 0x20 || byte >= 0x80 || byte == '"' || byte == '\\';
   }
+  return stops;
+}();
+
+inline const char* find_string_stop_scalar(const char* at, const char* end) {
+  while (at != end && !stops_string[static_cast<unsigned char>(*at)]) ++at;
   return at;
 }
 

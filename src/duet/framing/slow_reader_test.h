@@ -1,0 +1,173 @@
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "duet/framing/header_block.h"
+
+namespace duet::framing {
+
+/// The reading rules of LSP framing, applied to a whole stream at once, with no regard to time or
+/// memory: what a decoder must say about the stream however it arrives. Events are written as
+/// StreamDriver writes them. Only single header lines are read by the same code.
+class SlowReader {
+ public:
+  using Accepts = std::function<bool(std::string_view)>;
+
+  SlowReader(std::string_view stream, Accepts accepts, std::size_t max_length = max_body)
+      : stream_(stream), accepts_(std::move(accepts)), max_length_(max_length) {}
+
+  std::vector<std::string> events() {
+    for (std::optional<std::size_t> at = 0; at && *at < stream_.size();) at = frame(*at);
+    return std::move(events_);
+  }
+
+ private:
+  using Next = std::optional<std::size_t>;  // where the next frame begins; none at the end
+
+  void note(Fault fault, std::string_view body = {}) {
+    events_.push_back("! " + std::string(reason_of(fault)) + (body.empty() ? "" : " ") + std::string(body));
+  }
+
+  // The line at `at` without its "\n", or nothing if it does not end.
+  std::optional<std::string_view> line_at(std::size_t at) const {
+    const std::size_t newline = stream_.find('\n', at);
+    if (newline == std::string_view::npos) return std::nullopt;
+    return stream_.substr(at, newline - at);
+  }
+
+  Next frame(std::size_t begin) {
+    HeaderBlock block;
+    for (std::size_t at = begin;;) {
+      const auto line = line_at(at);
+      if (!line || at + line->size() + 1 - begin > max_header) return unfinished_header(begin, at, block);
+      const std::size_t next = at + line->size() + 1;
+      if (*line == "\r") return end_of_header(begin, next, block);
+      if (!line->ends_with('\r') || !block.add(read_header_line(line->substr(0, line->size() - 1)))) {
+        note(Fault::malformed_header);
+        return search(begin, begin);
+      }
+      at = next;
+    }
+  }
+
+  Next unfinished_header(std::size_t begin, std::size_t line_begin, HeaderBlock block) {
+    const bool possible = may_become_header_line(stream_.substr(line_begin, begin + max_header - line_begin));
+    if (stream_.size() - begin < max_header) {
+      note(possible ? Fault::length_mismatch : Fault::malformed_header);
+      return std::nullopt;
+    }
+    note(possible ? Fault::header_too_large : Fault::malformed_header);
+    return possible ? overlong_header(begin, line_begin, block) : search(begin, begin);
+  }
+
+  Next overlong_header(std::size_t begin, std::size_t at, HeaderBlock block) {
+    for (;;) {
+      const auto line = line_at(at);
+      if (!line) return std::nullopt;
+      const std::size_t next = at + line->size() + 1;
+      if (*line == "\r" && block.length()) return search(next, next + saturated(*block.length(), next));
+      if (!line->ends_with('\r')) return search(begin, begin);
+      const std::string_view text = line->substr(0, line->size() - 1);
+      const HeaderLine read = read_header_line(text.substr(0, max_header));
+      const bool too_long = text.size() >= max_header;
+      if (too_long && read.kind == HeaderLine::Kind::length) return search(begin, begin);
+      if (!block.add(read)) return search(begin, begin);
+      at = next;
+    }
+  }
+
+  std::size_t saturated(std::uint64_t length, std::size_t behind) const {
+    return static_cast<std::size_t>(std::min<std::uint64_t>(length, stream_.size() + 1 - behind));
+  }
+
+  Next end_of_header(std::size_t begin, std::size_t body, const HeaderBlock& block) {
+    if (!block.length()) {
+      note(Fault::malformed_header);
+      return search(begin, begin);
+    }
+    const std::size_t body_end = body + saturated(*block.length(), body);
+    if (*block.length() > max_length_) {
+      note(Fault::oversize);
+      return search(body, body_end);
+    }
+    const auto fault = block.content_fault();
+    const std::size_t there = std::min(body_end, stream_.size());
+    if (const Next inner = first_block(body, body, there, body)) {
+      note(fault.value_or(Fault::length_mismatch));
+      return inner;
+    }
+    if (body_end > stream_.size()) {
+      note(Fault::length_mismatch);
+      return std::nullopt;
+    }
+    return whole_body(body, body_end, fault);
+  }
+
+  Next whole_body(std::size_t begin, std::size_t end, std::optional<Fault> fault) {
+    const std::string_view body = stream_.substr(begin, end - begin);
+    if (accepts_(body)) {
+      if (fault) {
+        note(*fault, body);
+      } else {
+        events_.emplace_back(body);
+      }
+      return end;
+    }
+    if (fault) {
+      note(*fault);
+    } else {
+      events_.emplace_back("! invalid-json");
+    }
+    return search(begin, end);
+  }
+
+  Next search(std::size_t from, std::size_t expected) { return first_block(from, from, stream_.size(), expected); }
+
+  // The first header block whose end lies between `from` and `to` and whose lines do not reach above `top`.
+  Next first_block(std::size_t top, std::size_t from, std::size_t to, std::size_t expected) const {
+    const std::string_view text = stream_.substr(0, to);
+    for (std::size_t end = text.find("\r\n\r\n", from); end != std::string_view::npos; end = text.find("\r\n\r\n", end + 1)) {
+      if (expected > top && expected <= end) {
+        if (const Next start = block_start(expected, end)) return start;
+      }
+      if (const Next start = block_start(top, end)) return start;
+    }
+    return std::nullopt;
+  }
+
+  // The earliest place from which everything down to `end` is a header block.
+  Next block_start(std::size_t top, std::size_t end) const {
+    const std::size_t highest = end + 4 > max_header ? end + 4 - max_header : 0;
+    for (std::size_t start = std::max(top, highest); start < end; ++start) {
+      if ((start == top || stream_[start - 1] == '\n' || is_known_header(start)) && is_block(start, end)) return start;
+    }
+    return std::nullopt;
+  }
+
+  bool is_known_header(std::size_t at) const {
+    const HeaderLine::Kind kind = read_header_line(stream_.substr(at, stream_.find('\r', at) - at)).kind;
+    return kind == HeaderLine::Kind::length || kind == HeaderLine::Kind::content_type;
+  }
+
+  bool is_block(std::size_t start, std::size_t end) const {
+    HeaderBlock block;
+    for (std::size_t at = start; at < end + 2;) {
+      const std::string_view line = *line_at(at);
+      if (!line.ends_with('\r') || !block.add(read_header_line(line.substr(0, line.size() - 1)))) return false;
+      at += line.size() + 1;
+    }
+    return block.length().has_value();
+  }
+
+  std::string_view stream_;
+  Accepts accepts_;
+  std::size_t max_length_;
+  std::vector<std::string> events_;
+};
+
+}  // namespace duet::framing

@@ -1,0 +1,42 @@
+"""For test files of the black-box kind: `file.py --program PATH [unittest options]`."""
+
+import os
+import sys
+import unittest
+
+from daemon import Daemon
+
+_options = {}
+
+
+def program():
+    return _options["program"]
+
+
+def option(name):
+    """The value of --NAME, or None."""
+    return _options.get(name)
+
+
+def rpc(*arguments, **daemon_options):
+    """`duet-rpc rpc ARGUMENTS`, started."""
+    return Daemon([program(), "rpc", *arguments], **daemon_options)
+
+
+class TestCase(unittest.TestCase):
+    def assert_version(self, daemon, id="still there?"):
+        """The daemon answers, and nothing came before this answer."""
+        self.assertIn("version", daemon.call("version", id)["result"])
+
+
+def main():
+    for name in ("program", "version"):
+        flag = f"--{name}"
+        if flag in sys.argv:
+            at = sys.argv.index(flag)
+            _options[name] = sys.argv[at + 1]
+            del sys.argv[at:at + 2]
+    if "program" not in _options:
+        sys.exit("usage: --program PATH is needed")
+    _options["program"] = os.path.abspath(_options["program"])
+    unittest.main(verbosity=2)
