@@ -12,6 +12,7 @@ from daemon import eventually, frame, request  # noqa: E402
 
 MEMORY_BOUND = 100 * 1000 * 1000
 STALLED = 1.0  # seconds without a byte taken: the daemon has stopped reading
+CEILING = 2.5  # the 2 s of a shutdown that cannot flush, and what a busy machine adds
 
 
 def peak_memory(pid):
@@ -42,21 +43,21 @@ class NeverReads(suite.TestCase):
             self.fill(daemon, frame(request("describeMethods", 1)) * 5000, 200_000_000)
             self.assert_bounded(daemon)
             daemon.signal(15)
-            self.assertEqual(daemon.wait_exit(2), 0)
+            self.assertEqual(daemon.wait_exit(CEILING), 0)
 
     def test_large_ids_come_back(self):
         with suite.rpc(read_stdout=False) as daemon:
             self.fill(daemon, frame(request("version", "x" * 1_000_000)), 300_000_000)
             self.assert_bounded(daemon)
             daemon.signal(1)
-            self.assertEqual(daemon.wait_exit(2), 0)
+            self.assertEqual(daemon.wait_exit(CEILING), 0)
 
     def test_faults_are_answers_too(self):
         with suite.rpc(read_stdout=False) as daemon:
             self.fill(daemon, b"Content-Length: 2\r\n\r\n{]" * 20000, 200_000_000)
             self.assert_bounded(daemon)
             daemon.signal(2)
-            self.assertEqual(daemon.wait_exit(2), 0)
+            self.assertEqual(daemon.wait_exit(CEILING), 0)
 
     def assert_bounded(self, daemon):
         if not is_sanitized():
@@ -66,12 +67,12 @@ class NeverReads(suite.TestCase):
         with suite.rpc(read_stdout=False) as daemon:
             daemon.write_some(frame(request("describeMethods", 1)) * 2000, STALLED)
             daemon.close_input()
-            self.assertEqual(daemon.wait_exit(5), 0)
+            self.assertEqual(daemon.wait_exit(CEILING), 0)
 
     def test_shutdown_is_not_held_up(self):
         with suite.rpc(read_stdout=False) as daemon:
             daemon.write_some(frame(request("describeMethods", 1)) * 500 + frame(request("shutdown", 2)), STALLED)
-            self.assertEqual(daemon.wait_exit(5), 0)
+            self.assertEqual(daemon.wait_exit(CEILING), 0)
 
 
 class ReadsLate(suite.TestCase):
@@ -86,17 +87,15 @@ class ReadsLate(suite.TestCase):
 
     def test_reading_resumes_after_a_pause(self):
         """More answers than may wait: the daemon stops reading, and goes on when the client reads."""
-        total = 400_000
+        ids = [f"{number} " + "x" * 100_000 for number in range(2000)]
         with suite.rpc(read_stdout=False) as daemon:
-            data = b"".join(frame(request("describeMethods", id)) for id in range(total))
-            left = daemon.write_some(data, STALLED)
+            left = daemon.write_some(b"".join(frame(request("version", id)) for id in ids), STALLED)
             self.assertTrue(left, "all was taken: the bound was not reached")
             daemon.read_stdout()
             writer = threading.Thread(target=daemon.send_bytes, args=(left,))
             writer.start()
-            for id in range(total):
-                answer = daemon.next_body()
-                self.assertIn(b'"id":%d,' % id, answer.replace(b" ", b""))
+            for id in ids:
+                self.assertEqual(daemon.next_message()["id"], id)
             writer.join()
             daemon.close_input()
             daemon.expect_exit(0, 2)
@@ -162,7 +161,7 @@ class LargeMessages(suite.TestCase):
                 self.assertIn("error", daemon.next_message())
                 self.assertLess(peak_memory(daemon.pid), before + 5_000_000)
                 daemon.signal(15)
-                self.assertEqual(daemon.wait_exit(2), 0)
+                self.assertEqual(daemon.wait_exit(CEILING), 0)
 
 
 class LinearTime(suite.TestCase):

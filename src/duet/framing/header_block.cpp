@@ -76,12 +76,22 @@ bool ends_with_name(std::string_view text, std::string_view name) {
   return text.size() >= name.size() && equals(text.substr(text.size() - name.size()), name);
 }
 
-// Where in a line a Content-Type header could begin.
-std::size_t find_inner_type(std::string_view line) {
-  for (std::size_t colon = line.find(':'); colon != std::string_view::npos; colon = line.find(':', colon + 1)) {
-    if (ends_with_name(line.substr(0, colon), type_name)) return colon - type_name.size();
+// Whether the value of a Content-Type is spelt like one at all, right or wrong.
+bool is_media_type(std::string_view value) {
+  const auto may_stand_bare = [](char c) { return is_name_character(c) || std::strchr("/;= \t.+_*", c) != nullptr; };
+  bool quoted = false;
+  for (const char c : value) {
+    if (c == '"') quoted = !quoted;
+    if (c == '\0' || (!quoted && c != '"' && !may_stand_bare(c))) return false;
   }
-  return no_block;
+  return !quoted && value.find('/') != std::string_view::npos;
+}
+
+// Where in a line a Content-Type header begins. Text in a JSON string, with its quote and bracket behind it, is none.
+std::size_t find_inner_type(std::string_view line) {
+  const std::size_t colon = line.rfind(':');
+  if (colon == std::string_view::npos || !ends_with_name(line.substr(0, colon), type_name)) return no_block;
+  return is_media_type(line.substr(colon + 1)) ? colon - type_name.size() : no_block;
 }
 
 struct InnerLength {
@@ -98,23 +108,25 @@ std::optional<InnerLength> find_inner_length(std::string_view line) {
   return InnerLength{colon - length_name.size(), *length};
 }
 
-// Grows a block upwards, line by line, from its last one.
+// Grows a block upwards, line by line, from its last one. The length nearest to its end counts: further up there may
+// be the remains of another block.
 class BlockAbove {
  public:
-  std::size_t start() const { return length_ ? start_ : fallback_; }
+  std::size_t start() const { return length_ ? start_ : no_block; }
 
   // False when the block cannot reach above this line.
   bool add(std::string_view line, std::size_t offset, bool whole) {
     const HeaderLine read = whole ? read_header_line(line) : HeaderLine{};
-    const bool fits = read.kind == HeaderLine::Kind::content_type || read.kind == HeaderLine::Kind::other ||
-                      (read.kind == HeaderLine::Kind::length && agrees(read.length));
-    if (!fits) {
+    const bool is_length = read.kind == HeaderLine::Kind::length && agrees(read.length);
+    const bool is_other = read.kind == HeaderLine::Kind::content_type || read.kind == HeaderLine::Kind::other;
+    // A line of another name may be the end of a broken one and the start of a good one.
+    const bool hides_length = is_other && !length_ && find_inner_length(line);
+    if (hides_length || (!is_length && !is_other)) {
       begin_inside(line, offset);
       return false;
     }
-    if (read.kind == HeaderLine::Kind::length) length_ = read.length;
+    if (is_length) length_ = read.length;
     start_ = offset;
-    if (!length_) note_fallback(line, offset);
     return true;
   }
 
@@ -122,24 +134,15 @@ class BlockAbove {
   bool agrees(std::uint64_t length) const { return !length_ || *length_ == length; }
 
   void begin_inside(std::string_view line, std::size_t offset) {
-    if (const std::size_t type = find_inner_type(line); length_ && type != no_block) {
-      start_ = offset + type;
-      return;
-    }
+    if (const std::size_t type = find_inner_type(line); length_ && type != no_block) start_ = offset + type;
     const std::optional<InnerLength> inner = find_inner_length(line);
     if (!inner || !agrees(inner->length)) return;
     length_ = inner->length;
     start_ = offset + inner->at;
   }
 
-  // A well-formed line of another name may hide the end of a broken one and the start of a good one.
-  void note_fallback(std::string_view line, std::size_t offset) {
-    if (const std::optional<InnerLength> inner = find_inner_length(line)) fallback_ = offset + inner->at;
-  }
-
   std::optional<std::uint64_t> length_;
   std::size_t start_ = no_block;
-  std::size_t fallback_ = no_block;
 };
 
 }  // namespace

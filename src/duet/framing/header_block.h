@@ -43,7 +43,8 @@ std::size_t find_block_end(std::string_view text, std::size_t from);
 
 /// The header block that ends with the `\r\n\r\n` at `end`: the longest run of well-formed lines
 /// with a valid length among them, at most max_header bytes. Its first line may begin in the middle
-/// of one only as Content-Length or Content-Type. Returns where it starts, or no_block.
+/// of one only as Content-Length or Content-Type. If several lengths differ, the last counts and the
+/// block begins behind the others. Returns where it starts, or no_block.
 /// `at_line_start`: whether the text itself begins at the start of a line.
 std::size_t find_block_start(std::string_view text, std::size_t end, bool at_line_start);
 

@@ -151,15 +151,17 @@ TEST(BlockSearch, NeedsAValidLength) {
 TEST(BlockSearch, MayBeginInTheMiddleOfALineAsOneOfTheTwoKnownHeaders) {
   EXPECT_EQ(block_in("{\"x\":1}Content-Length: 5\r\n\r\n"), "Content-Length: 5");
   EXPECT_EQ(block_in("{}cONTENT-lENGTH:5\r\nA: b\r\n\r\n"), "cONTENT-lENGTH:5\r\nA: b");
-  EXPECT_EQ(block_in("{}Content-Type: t\r\nContent-Length: 5\r\n\r\n"), "Content-Type: t\r\nContent-Length: 5");
+  EXPECT_EQ(block_in("{}Content-Type: a/b\r\nContent-Length: 5\r\n\r\n"), "Content-Type: a/b\r\nContent-Length: 5");
   EXPECT_EQ(block_in("{}Other: t\r\nContent-Length: 5\r\n\r\n"), "Content-Length: 5");
-  EXPECT_EQ(block_in("{}Content-Type: t\r\nA: b\r\n\r\n"), "none");
+  EXPECT_EQ(block_in("{}Content-Type: a/b\r\nA: b\r\n\r\n"), "none");
 }
 
 TEST(BlockSearch, ALineThatLooksLikeAnotherHeaderMayHideTheStartOfABlock) {
   EXPECT_EQ(block_in("junkContent-Length: 5\r\n\r\n"), "Content-Length: 5");
   EXPECT_EQ(block_in("A: Content-Length: 5\r\nB: c\r\n\r\n"), "Content-Length: 5\r\nB: c");
   EXPECT_EQ(block_in("A: Content-Length: 5\r\nContent-Length: 6\r\n\r\n"), "A: Content-Length: 5\r\nContent-Length: 6");
+  EXPECT_EQ(block_in("Content-Length: 6\r\nContent-TyContent-Length: 5\r\n\r\n"), "Content-Length: 5");
+  EXPECT_EQ(block_in("Content-Type: applicContent-Length: 5\r\n\r\n"), "Content-Length: 5");
 }
 
 TEST(BlockSearch, ABrokenHeaderDoesNotHideTheGoodOneBehindIt) {
@@ -173,6 +175,10 @@ TEST(BlockSearch, ABrokenHeaderDoesNotHideTheGoodOneBehindIt) {
 TEST(BlockSearch, TextInsideAStringIsNoHeader) {
   EXPECT_EQ(block_in("{\"a\":\"Content-Length: 7\"}\r\n\r\n"), "none");
   EXPECT_EQ(block_in("\"Content-Length: 7\",\r\n\r\n"), "none");
+  EXPECT_EQ(block_in("{\"a\":\"Content-Type: a/b\"}\r\nContent-Length: 7\r\n\r\n"), "Content-Length: 7");
+  EXPECT_EQ(block_in("{\"a\":\"Content-Type: a/b; c\",\"d\":\"e\"}\r\nContent-Length: 7\r\n\r\n"), "Content-Length: 7");
+  EXPECT_EQ(block_in("{\"a\":\"Content-Type: a/b\"}Content-Type: c/d; e=\"f g\"\r\nContent-Length: 7\r\n\r\n"),
+            "Content-Type: c/d; e=\"f g\"\r\nContent-Length: 7");
 }
 
 TEST(BlockSearch, TextThatBeginsInTheMiddleOfALineHasNoFirstLine) {

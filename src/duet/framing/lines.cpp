@@ -11,6 +11,11 @@ std::size_t find_newline(std::string_view text, std::size_t from) {
                         : static_cast<std::size_t>(static_cast<const char*>(hit) - text.data());
 }
 
+bool is_blank(std::string_view line) {
+  if (!line.empty() && line.front() > ' ') return false;
+  return line.find_first_not_of(" \t\r") == std::string_view::npos;
+}
+
 }  // namespace
 
 std::optional<Frame> LineDecoder::next() {
@@ -48,7 +53,7 @@ std::optional<Frame> LineDecoder::whole_line(std::size_t length) {
   const bool was_skipping = skipping_;
   skipping_ = false;
   const bool oversize = !was_skipping && line.size() > max_line_;
-  if (was_skipping || oversize || line.find_first_not_of(" \t\r") == std::string_view::npos) {
+  if (was_skipping || oversize || is_blank(line)) {
     in_.drop(length + 1);
     if (oversize) return Frame{{}, Fault::oversize};
     return std::nullopt;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <regex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -150,8 +151,16 @@ class SlowReader {
   }
 
   bool is_known_header(std::size_t at) const {
-    const HeaderLine::Kind kind = read_header_line(stream_.substr(at, stream_.find('\r', at) - at)).kind;
-    return kind == HeaderLine::Kind::length || kind == HeaderLine::Kind::content_type;
+    if (stream_[at] != 'C' && stream_[at] != 'c') return false;
+    const std::string_view line = stream_.substr(at, stream_.find('\r', at) - at);
+    const HeaderLine::Kind kind = read_header_line(line).kind;
+    return kind == HeaderLine::Kind::length || (kind == HeaderLine::Kind::content_type && has_media_type(line));
+  }
+
+  // A content type in a JSON string has a quote behind it, which in a header would not be closed.
+  static bool has_media_type(std::string_view line) {
+    static const std::regex pattern(R"([^:]*:[ \t]*[\w.+*-]+/([\w.+*/=; \t-]|"[^"]*")*)");
+    return std::regex_match(line.begin(), line.end(), pattern);
   }
 
   bool is_block(std::size_t start, std::size_t end) const {
@@ -159,9 +168,29 @@ class SlowReader {
     for (std::size_t at = start; at < end + 2;) {
       const std::string_view line = *line_at(at);
       if (!line.ends_with('\r') || !block.add(read_header_line(line.substr(0, line.size() - 1)))) return false;
+      if (hides_length(at, line, end)) return false;
       at += line.size() + 1;
     }
     return block.length().has_value();
+  }
+
+  // Whether a line of another name ends with a length, and no line below it has one.
+  bool hides_length(std::size_t at, std::string_view line, std::size_t end) const {
+    for (std::size_t inner = at + 1; inner < at + line.size(); ++inner) {
+      if (is_known_header(inner) && is_length(inner)) return !length_below(at + line.size() + 1, end);
+    }
+    return false;
+  }
+
+  bool is_length(std::size_t at) const {
+    return read_header_line(stream_.substr(at, stream_.find("\r\n", at) - at)).kind == HeaderLine::Kind::length;
+  }
+
+  bool length_below(std::size_t at, std::size_t end) const {
+    for (; at < end; at += line_at(at)->size() + 1) {
+      if (is_length(at)) return true;
+    }
+    return false;
   }
 
   std::string_view stream_;

@@ -114,7 +114,7 @@ void Dispatcher::continue_batch() {
   }
   if (pending_) return;
   const std::unique_ptr<Batch> done = std::move(batch_);
-  if (!done->answers.empty()) outlets_.emit({"[", done->answers, "]"});
+  if (!done->answers.empty()) outlets_.emit(rpc::encode_batch(done->answers));
 }
 
 void Dispatcher::invoke(const rpc::Message& message) {

@@ -62,8 +62,10 @@ void Methods::add(std::string name, Handler handler) {
 }
 
 const Method* Methods::find(std::string_view name) const {
+  if (recent_ != nullptr && recent_->name == name) return recent_;
   const auto found = methods_.find(name);
-  return found == methods_.end() ? nullptr : &found->second;
+  if (found == methods_.end()) return nullptr;
+  return recent_ = &found->second;
 }
 
 boost::json::value Methods::list() const {

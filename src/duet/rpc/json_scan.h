@@ -20,6 +20,7 @@ struct Envelope {
   Shape shape = Shape::invalid;
   bool too_deep = false;         ///< deeper than max_depth
   bool id_of_wrong_type = false; ///< some `id` is an object, an array or a boolean
+  bool method_is_plain = false;  ///< known to be spelt without escapes
   std::uint8_t doubled = 0;      ///< a bit for each member that stands there twice
   std::string_view members[member_count];
 

@@ -1,6 +1,7 @@
 #include "duet/rpc/message.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "duet/rpc/json_scan.h"
@@ -9,135 +10,186 @@
 namespace duet::rpc {
 namespace {
 
-constexpr std::string_view null_text = "null";
+bool is_null(std::string_view value) { return !value.empty() && value.front() == 'n'; }
 
-Message refuse(Error error, std::string_view id = null_text) {
-  Message message;
-  message.id = id;
-  message.refusal = std::move(error);
-  return message;
-}
-
-Message take_array(std::string_view text, Batches batches) {
-  if (batches == Batches::refused) return refuse(batch_not_supported());
-  if (batches == Batches::inside_another) return refuse(invalid_request("malformed-envelope", "not an object"));
+std::optional<Error> array_refusal(std::string_view text, Batches batches) {
+  if (batches == Batches::refused) return batch_not_supported();
+  if (batches == Batches::inside_another) return invalid_request("malformed-envelope", "not an object");
   std::size_t count = 0;
   for_each_element(text, [&](std::string_view) { return ++count <= max_batch; });
-  if (count == 0) return refuse(invalid_request("malformed-envelope", "empty batch"));
-  if (count > max_batch) return refuse(invalid_request("batch-too-large"));
-  Message message;
-  message.kind = Message::Kind::batch;
-  message.batch = text;
-  return message;
+  if (count == 0) return invalid_request("malformed-envelope", "empty batch");
+  if (count > max_batch) return invalid_request("batch-too-large");
+  return std::nullopt;
 }
 
-bool is_version_two(std::string_view token) {
-  if (token == R"("2.0")") return true;
-  constexpr std::size_t longest_spelling = 2 + 3 * 6;
-  return token.size() <= longest_spelling && token.starts_with('"') && decode_string(token) == "2.0";
-}
-
-// What makes an object no proper request, if anything; the id is already known to be usable.
-std::string_view envelope_fault(const Envelope& envelope) {
-  using Member = Envelope::Member;
-  for (const Member member : {Member::jsonrpc, Member::id, Member::method, Member::params}) {
-    if (envelope.is_doubled(member)) return "duplicate member";
+void take_no_object(Message& message, const Envelope& envelope, std::string_view text, Batches batches) {
+  if (envelope.shape == Envelope::Shape::invalid) {
+    message.is_json = false;
+    message.refusal = parse_error("invalid-json");
+  } else if (envelope.shape == Envelope::Shape::scalar) {
+    message.refusal = invalid_request("malformed-envelope", "not an object");
+  } else {
+    message.refusal = array_refusal(text, batches);
+    if (message.refusal) return;
+    message.kind = Message::Kind::batch;
+    message.batch = text;
   }
-  if (!envelope.has(Member::jsonrpc)) return "jsonrpc is missing";
-  if (!is_version_two(envelope.members[Member::jsonrpc])) return "jsonrpc must be \"2.0\"";
-  if (!envelope.has(Member::method)) return "method is missing";
-  if (envelope.members[Member::method].front() != '"') return "method must be a string";
-  const std::string_view params = envelope.members[Member::params];
-  if (!params.empty() && params != null_text && params.front() != '{' && params.front() != '[') {
-    return "params must be an object or an array";
-  }
-  return {};
 }
 
-Message response(const Envelope& envelope) {
-  Message message;
+void take_response(Message& message, const Envelope& envelope) {
   message.kind = Message::Kind::response;
   if (envelope.has(Envelope::id)) message.id = envelope.members[Envelope::id];
   message.result = envelope.members[Envelope::result];
   message.error = envelope.members[Envelope::error];
-  return message;
+}
+
+bool is_version_two(std::string_view token) {
+  if (token.size() == 5 && std::memcmp(token.data(), R"("2.0")", 5) == 0) return true;
+  constexpr std::size_t longest_spelling = 2 + 3 * 6;
+  return token.size() <= longest_spelling && token.starts_with('"') && decode_string(token) == "2.0";
+}
+
+// What makes an object no proper request, if anything.
+const char* envelope_fault(const Envelope& envelope) {
+  constexpr unsigned must_be_single =
+      1U << Envelope::jsonrpc | 1U << Envelope::id | 1U << Envelope::method | 1U << Envelope::params;
+  if ((envelope.doubled & must_be_single) != 0) return "duplicate member";
+  if (!envelope.has(Envelope::jsonrpc)) return "jsonrpc is missing";
+  if (!is_version_two(envelope.members[Envelope::jsonrpc])) return "jsonrpc must be \"2.0\"";
+  if (!envelope.has(Envelope::method)) return "method is missing";
+  if (envelope.members[Envelope::method].front() != '"') return "method must be a string";
+  const std::string_view params = envelope.members[Envelope::params];
+  if (!params.empty() && !is_null(params) && params.front() != '{' && params.front() != '[') {
+    return "params must be an object or an array";
+  }
+  return nullptr;
+}
+
+std::optional<Error> refusal_of(const Envelope& envelope) {
+  if (envelope.id_of_wrong_type) return invalid_request("invalid-id-type");
+  if (const char* fault = envelope_fault(envelope)) return invalid_request("malformed-envelope", fault);
+  if (envelope.too_deep) return invalid_request("too-deep");
+  return std::nullopt;
 }
 
 }  // namespace
 
 Message decode(std::string_view text, Batches batches) {
-  const Envelope envelope = scan_envelope(text);
-  switch (envelope.shape) {
-    case Envelope::Shape::invalid: {
-      Message message = refuse(parse_error("invalid-json"));
-      message.is_json = false;
-      return message;
-    }
-    case Envelope::Shape::array: return take_array(text, batches);
-    case Envelope::Shape::scalar: return refuse(invalid_request("malformed-envelope", "not an object"));
-    case Envelope::Shape::object: break;
-  }
-  const bool answers = envelope.has(Envelope::result) || envelope.has(Envelope::error);
-  if (!envelope.has(Envelope::method) && answers) return response(envelope);
-  if (envelope.id_of_wrong_type) return refuse(invalid_request("invalid-id-type"));
-
-  const std::string_view id = envelope.members[Envelope::id];
-  const std::string_view answer_id = id.empty() || envelope.is_doubled(Envelope::id) ? null_text : id;
-  const std::string_view fault = envelope_fault(envelope);
-  if (!fault.empty()) return refuse(invalid_request("malformed-envelope", fault), answer_id);
-  if (envelope.too_deep) return refuse(invalid_request("too-deep"), answer_id);
-
   Message message;
-  message.kind = id.empty() ? Message::Kind::notification : Message::Kind::request;
-  message.id = answer_id;
+  const Envelope envelope = scan_envelope(text);
+  if (envelope.shape != Envelope::Shape::object) {
+    take_no_object(message, envelope, text, batches);
+    return message;
+  }
   const std::string_view token = envelope.members[Envelope::method];
+  if (token.empty() && (envelope.has(Envelope::result) || envelope.has(Envelope::error))) {
+    take_response(message, envelope);
+    return message;
+  }
+  const std::string_view id = envelope.members[Envelope::id];
+  if (!id.empty() && !envelope.is_doubled(Envelope::id) && !envelope.id_of_wrong_type) message.id = id;
+  if (std::optional<Error> refusal = refusal_of(envelope)) {
+    message.refusal = std::move(refusal);
+    return message;
+  }
+  message.kind = id.empty() ? Message::Kind::notification : Message::Kind::request;
   message.method = token.substr(1, token.size() - 2);
-  if (message.method.find('\\') != std::string_view::npos) {
-    message.method_text_ = std::make_unique<std::string>(decode_string_inside(message.method));
+  if (!envelope.method_is_plain && token.find('\\') != std::string_view::npos) {
+    message.method_text_ = std::make_unique<std::string>(decode_string(token));
     message.method = *message.method_text_;
   }
-  if (envelope.members[Envelope::params] != null_text) message.params = envelope.members[Envelope::params];
+  const std::string_view params = envelope.members[Envelope::params];
+  if (!is_null(params)) message.params = params;
   return message;
 }
 
-Pieces::Pieces(std::initializer_list<std::string_view> pieces) {
-  for (const std::string_view piece : pieces) {
-    pieces_[count_++] = piece;
-    size_ += piece.size();
-  }
+namespace {
+
+// The fixed parts of messages. Copied with constant sizes, they cost a few instructions each.
+constexpr char with_id[] = R"({"jsonrpc":"2.0","id":)";
+constexpr char without_id[] = R"({"jsonrpc":"2.0","method":)";
+constexpr char result_follows[] = R"(,"result":)";
+constexpr char error_follows[] = R"(,"error":)";
+constexpr char method_follows[] = R"(,"method":)";
+constexpr char params_follow[] = R"(,"params":)";
+
+template <std::size_t size>
+constexpr std::size_t length_of(const char (&)[size]) {
+  return size - 1;
 }
 
+template <std::size_t size>
+void put(char*& at, const char (&text)[size]) {
+  std::memcpy(at, text, size - 1);
+  at += size - 1;
+}
+
+void put(char*& at, std::string_view text) { at = std::copy(text.begin(), text.end(), at); }
+
+constexpr std::size_t params_frame(std::string_view params) { return params.empty() ? 0 : length_of(params_follow); }
+
+}  // namespace
+
 void Pieces::append_to(std::string& out) const {
-  for (std::size_t i = 0; i < count_; ++i) out += pieces_[i];
+  const std::size_t before = out.size();
+  out.resize(before + size_);
+  copy_to(out.data() + before);
 }
 
 void Pieces::copy_to(char* at) const {
-  for (std::size_t i = 0; i < count_; ++i) at = std::copy(pieces_[i].begin(), pieces_[i].end(), at);
+  switch (kind_) {
+    case Kind::result:
+      put(at, with_id);
+      put(at, id_);
+      put(at, result_follows);
+      break;
+    case Kind::error:
+      put(at, with_id);
+      put(at, id_);
+      put(at, error_follows);
+      break;
+    case Kind::request:
+      put(at, with_id);
+      put(at, id_);
+      put(at, method_follows);
+      put(at, method_);
+      if (!payload_.empty()) put(at, params_follow);
+      break;
+    case Kind::notification:
+      put(at, without_id);
+      put(at, method_);
+      if (!payload_.empty()) put(at, params_follow);
+      break;
+    case Kind::batch: put(at, "["); break;
+  }
+  put(at, payload_);
+  *at = kind_ == Kind::batch ? ']' : '}';
 }
 
 Pieces encode_result(std::string_view id, std::string_view result) {
-  return {R"({"jsonrpc":"2.0","id":)", id, R"(,"result":)", result, "}"};
+  return {Pieces::Kind::result, length_of(with_id) + length_of(result_follows) + 1, id, {}, result};
 }
 
 Pieces encode_error(std::string_view id, std::string_view error) {
-  return {R"({"jsonrpc":"2.0","id":)", id, R"(,"error":)", error, "}"};
+  return {Pieces::Kind::error, length_of(with_id) + length_of(error_follows) + 1, id, {}, error};
 }
+
+Pieces encode_request(std::string_view id, std::string_view quoted_method, std::string_view params) {
+  const std::size_t frame = length_of(with_id) + length_of(method_follows) + params_frame(params) + 1;
+  return {Pieces::Kind::request, frame, id, quoted_method, params};
+}
+
+Pieces encode_notification(std::string_view quoted_method, std::string_view params) {
+  return {Pieces::Kind::notification, length_of(without_id) + params_frame(params) + 1, {}, quoted_method, params};
+}
+
+Pieces encode_batch(std::string_view answers) { return {Pieces::Kind::batch, 2, {}, {}, answers}; }
 
 std::string encode(const Error& error) {
   std::string out = R"({"code":)" + std::to_string(error.code()) + R"(,"message":)";
   append_string(out, error.message());
   if (!error.data().empty()) out.append(R"(,"data":)").append(error.data());
   return out + '}';
-}
-
-Pieces encode_request(std::string_view id, std::string_view quoted_method, std::string_view params) {
-  return {R"({"jsonrpc":"2.0","id":)", id, R"(,"method":)", quoted_method,
-          params.empty() ? std::string_view() : R"(,"params":)", params, "}"};
-}
-
-Pieces encode_notification(std::string_view quoted_method, std::string_view params) {
-  return {R"({"jsonrpc":"2.0","method":)", quoted_method,
-          params.empty() ? std::string_view() : R"(,"params":)", params, "}"};
 }
 
 }  // namespace duet::rpc

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,18 +40,30 @@ struct Message {
 /// Never throws on bad input. The first rule that is broken decides the refusal.
 Message decode(std::string_view text, Batches batches);
 
-/// An outgoing message as slices, so that its length is known before a byte is copied.
+/// An outgoing message, not yet copied together, so that its length is known before a byte is written.
+/// Points at its parts.
 class Pieces {
  public:
-  Pieces(std::initializer_list<std::string_view> pieces);
   std::size_t size() const { return size_; }
   void append_to(std::string& out) const;
   void copy_to(char* at) const;  ///< size() bytes
 
  private:
-  std::array<std::string_view, 8> pieces_;
-  std::size_t count_ = 0;
-  std::size_t size_ = 0;
+  friend Pieces encode_result(std::string_view id, std::string_view result);
+  friend Pieces encode_error(std::string_view id, std::string_view error);
+  friend Pieces encode_request(std::string_view id, std::string_view quoted_method, std::string_view params);
+  friend Pieces encode_notification(std::string_view quoted_method, std::string_view params);
+  friend Pieces encode_batch(std::string_view answers);
+
+  enum class Kind : std::uint8_t { result, error, request, notification, batch };
+  Pieces(Kind kind, std::size_t frame, std::string_view id, std::string_view method, std::string_view payload)
+      : kind_(kind), size_(frame + id.size() + method.size() + payload.size()), id_(id), method_(method), payload_(payload) {}
+
+  Kind kind_;
+  std::size_t size_;
+  std::string_view id_;
+  std::string_view method_;
+  std::string_view payload_;
 };
 
 Pieces encode_result(std::string_view id, std::string_view result);
@@ -63,5 +73,7 @@ std::string encode(const Error& error);
 /// `quoted_method` is a JSON string; `params` may be empty.
 Pieces encode_request(std::string_view id, std::string_view quoted_method, std::string_view params);
 Pieces encode_notification(std::string_view quoted_method, std::string_view params);
+/// `answers`: encoded responses with commas between them.
+Pieces encode_batch(std::string_view answers);
 
 }  // namespace duet::rpc

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -50,5 +53,79 @@ inline const char* find_string_stop(const char* at, const char* end) {
   return find_string_stop_scalar(at, end);
 #endif
 }
+
+/// The same for one text from front to back, 64 bytes at a time: what a small message costs is the
+/// number of its strings, and here the end of a short one is found in a few instructions.
+class StringStops {
+ public:
+  static constexpr std::ptrdiff_t width = 64;
+
+  StringStops(const char* begin, const char* end) : begin_(begin), end_(end), window_(begin) {}
+
+  /// The first stop at or behind `at`, or the end. `at` never goes back.
+  const char* next(const char* at) {
+    for (;;) {
+      const std::ptrdiff_t offset = at - window_;
+      if (offset < looked_at_) {
+        const std::uint64_t stops = stops_ >> offset;
+        if (stops != 0) return at + std::countr_zero(stops);
+        at = window_ + looked_at_;
+      }
+      if (at >= end_) return end_;
+      look_at(at);
+    }
+  }
+
+ private:
+  void look_at(const char* at) {
+    window_ = at;
+    looked_at_ = std::min(end_ - at, width);
+#ifdef __SSE2__
+    if (end_ - at >= width) {
+      stops_ = block(at) | block(at + 16) << 16U | block(at + 32) << 32U | block(at + 48) << 48U;
+    } else if (end_ - begin_ >= 16) {
+      look_at_rest();
+    } else {
+      look_at_few();
+    }
+#else
+    look_at_few();
+#endif
+  }
+
+  void look_at_few() {
+    stops_ = 0;
+    for (std::ptrdiff_t i = 0; i < looked_at_; ++i) {
+      stops_ |= std::uint64_t{stops_string[static_cast<unsigned char>(window_[i])]} << i;
+    }
+  }
+
+#ifdef __SSE2__
+  // The last bytes are looked at together with some before them.
+  void look_at_rest() {
+    const auto left = static_cast<std::size_t>(end_ - window_);
+    if (left < 16) {
+      stops_ = block(end_ - 16) >> (16 - left);
+      return;
+    }
+    stops_ = block(end_ - 16) << (left - 16);
+    for (std::size_t done = 0; done + 16 < left; done += 16) stops_ |= block(window_ + done) << done;
+  }
+
+  static std::uint64_t block(const char* at) {
+    const __m128i chunk = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+    const __m128i stop = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(chunk, _mm_set1_epi8('"')),
+                                                   _mm_cmpeq_epi8(chunk, _mm_set1_epi8('\\'))),
+                                      _mm_cmplt_epi8(chunk, _mm_set1_epi8(0x20)));
+    return static_cast<unsigned>(_mm_movemask_epi8(stop));
+  }
+#endif
+
+  const char* begin_;
+  const char* end_;
+  const char* window_;            // stops_ is about the bytes from here on,
+  std::ptrdiff_t looked_at_ = 0;  // so many of them
+  std::uint64_t stops_ = 0;
+};
 
 }  // namespace duet::rpc

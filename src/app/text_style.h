@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace duet::app {
+
+/// True when text on this descriptor may be coloured: a terminal that can, and nobody said no.
+bool colour_wanted(int fd, bool no_color);
+
+/// Puts colours around words, or leaves them as they are.
+class TextStyle {
+ public:
+  explicit TextStyle(bool coloured) : coloured_(coloured) {}
+
+  std::string heading(std::string_view text) const { return painted("1", text); }
+  std::string name(std::string_view text) const { return painted("36", text); }
+  std::string fault(std::string_view text) const { return painted("1;31", text); }
+
+ private:
+  std::string painted(std::string_view code, std::string_view text) const {
+    if (!coloured_) return std::string(text);
+    return "\x1b[" + std::string(code) + "m" + std::string(text) + "\x1b[0m";
+  }
+
+  bool coloured_;
+};
+
+}  // namespace duet::app
