@@ -10,6 +10,10 @@ if(unit_test_sources)
   target_link_libraries(unit_tests PRIVATE duet::duet $<TARGET_NAME_IF_EXISTS:duet_program> rapidcheck GTest::gtest
                                            GTest::gtest_main)
   target_compile_definitions(unit_tests PRIVATE DUET_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(TARGET duet-rpc)
+    target_compile_definitions(unit_tests PRIVATE DUET_RPC_PROGRAM="$<TARGET_FILE:duet-rpc>")
+    add_dependencies(unit_tests duet-rpc)
+  endif()
   gtest_discover_tests(
     unit_tests
     DISCOVERY_MODE PRE_TEST

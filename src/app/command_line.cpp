@@ -1,8 +1,9 @@
 #include "app/command_line.h"
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
-#include <cstdint>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -18,7 +19,7 @@ constexpr double longest_timeout = 1e6;  // seconds; far beyond any use, and saf
 
 std::string long_name(const OptionEntry& option) { return "--" + std::string(option.name); }
 
-std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 std::string one_of(std::span<const std::string_view> choices) {
   std::string out;
@@ -58,32 +59,41 @@ std::vector<std::string_view> names_of_commands() {
 }
 
 std::string meant_option(std::string_view word, const CommandEntry* command) {
+  word.remove_prefix(std::min(word.find_first_not_of('-'), word.size()));
   std::vector<std::string_view> names;
-  for (const OptionEntry& option : global_options()) names.push_back(option.name);
+  for (const OptionEntry& option : global_options()) {
+    if (word.size() == 1 && std::tolower(word.front()) == std::tolower(option.letter)) return long_name(option);
+    names.push_back(option.name);
+  }
   if (command != nullptr) {
     for (const OptionEntry& option : command->options) names.push_back(option.name);
   }
-  word.remove_prefix(std::min(word.find_first_not_of('-'), word.size()));
   const std::string_view found = near_miss(word, names);
   return found.empty() ? std::string() : "--" + std::string(found);
 }
 
 // CLI11's own texts speak of types and counts; the option's name is what stands before the colon or the blank.
-UsageError refusal(const CLI::ParseError& error, const CommandEntry* command) {
+std::string refusal(const CLI::ParseError& error) {
   const std::string text = error.what();
   const std::string name = text.substr(0, text.find_first_of(": "));
-  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return {text, {}, command};
-  const bool overridden = text.find("flag override") != std::string::npos;
-  return {"option " + quoted(name) + (overridden ? " takes no value" : " needs a value"), {}, command};
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return text;
+  if (text.find("flag override") == std::string::npos) return "option " + in_quotes(name) + " needs a value";
+  return "option " + in_quotes("--" + name) + " takes no value";
 }
 
 UsageError unexpected(std::string_view word, const CommandEntry* command) {
   if (word.size() > 1 && word.starts_with('-')) {
     word = word.substr(0, word.find('='));
-    return {"unknown option " + quoted(word), meant_option(word, command), command};
+    return {"unknown option " + in_quotes(word), meant_option(word, command), command};
   }
-  if (command != nullptr) return {"unexpected argument " + quoted(word), {}, command};
-  return {"unknown command " + quoted(word), std::string(near_miss(word, names_of_commands())), nullptr};
+  if (command != nullptr) return {"unexpected argument " + in_quotes(word), {}, command};
+  const std::string_view meant = near_miss(word, names_of_commands());
+  return {"unknown command " + in_quotes(word), meant.empty() ? meant_option(word, nullptr) : std::string(meant)};
+}
+
+// For a command line that CLI11 did not read to its end.
+bool asks_for_no_color(std::span<const char* const> arguments) {
+  return std::ranges::any_of(arguments, [](std::string_view word) { return word == "-n" || word == "--no-color"; });
 }
 
 /// Reads the values that CLI11 found into a CommandLine, and stops at the first that is wrong.
@@ -122,7 +132,7 @@ class Reader {
     result_.log_level = base::parse_level(word);
     if (result_.log_level) return;
     const std::span<const std::string_view> names = level_names();
-    fail("bad log level " + quoted(word) + ": it is one of " + one_of(names),
+    fail("bad log level " + in_quotes(word) + ": it is one of " + one_of(names),
          near_miss(word, {names.begin(), names.end()}));
   }
 
@@ -134,7 +144,7 @@ class Reader {
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), seconds);
     const bool whole = error == std::errc() && end == word.data() + word.size();
     if (!whole || !std::isfinite(seconds) || seconds <= 0 || seconds > longest_timeout) {
-      return fail("bad read timeout " + quoted(word) + ": it is a number of seconds above 0, such as 30 or 0.5");
+      return fail("bad read timeout " + in_quotes(word) + ": it is a number of seconds, above 0 and up to 1000000");
     }
     result_.read_timeout = std::chrono::ceil<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
   }
@@ -147,7 +157,7 @@ class Reader {
     if (option.count() == 0) return fail(name + " is missing: " + one_of(argument.choices));
     result_.argument = option.results().back();
     if (std::ranges::find(argument.choices, result_.argument) != argument.choices.end()) return;
-    fail("bad " + name + " " + quoted(result_.argument) + ": it is one of " + one_of(argument.choices),
+    fail("bad " + name + " " + in_quotes(result_.argument) + ": it is one of " + one_of(argument.choices),
          near_miss(result_.argument, {argument.choices.begin(), argument.choices.end()}));
   }
 
@@ -170,7 +180,8 @@ std::variant<CommandLine, UsageError> parse_command_line(std::span<const char* c
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 wants the last one first
   } catch (const CLI::ParseError& error) {
     const std::vector<CLI::App*> chosen = app.get_subcommands();
-    return refusal(error, chosen.empty() ? nullptr : find_command(chosen.front()->get_name()));
+    const CommandEntry* const command = chosen.empty() ? nullptr : find_command(chosen.front()->get_name());
+    return UsageError{refusal(error), {}, command, asks_for_no_color(arguments)};
   }
   return Reader(app).read();
 }

@@ -35,8 +35,9 @@ constexpr Text rpc_details[] = {
 constexpr Text version_details[] = {"Prints the version and nothing else, as --version does."};
 
 constexpr Text completion_details[] = {
-    "Prints a script that completes the commands and options of duet-rpc in SHELL. An installed duet-rpc comes with "
-    "these scripts; without one, bash users run: source <(duet-rpc completion bash)",
+    "Prints a script that completes the commands and options of duet-rpc in SHELL. Installing duet-rpc puts these "
+    "scripts where the shells look for them.",
+    "To try it in bash: source <(duet-rpc completion bash)",
 };
 
 constexpr Text print_details[] = {

@@ -180,10 +180,7 @@ def make_damage(chance, body, ways):
             return Damaged(damaged, body, how.__name__)
 
 
-def make_stream(seed, number):
-    """The parts of stream NUMBER, and whether it ends with the input."""
-    chance = random.Random(f"{seed}/{number}")
-    ended, crowded = chance.random() < 0.04, chance.random() < 0.2
+def make_parts(chance, number, ended, crowded):
     parts = []
     for i in range(chance.randrange(1, 7)):
         body = make_body(chance, f"{number}.{i}")
@@ -192,16 +189,25 @@ def make_stream(seed, number):
             parts.append(make_damage(chance, body, SMALL if crowded else ALL))
         else:
             parts.append(Whole(make_frame(chance, body), body))
+    body = make_body(chance, f"{number}.last")
+    parts.append(Whole(make_frame(chance, body), body))
     if ended and chance.random() < 0.6:
         body = make_body(chance, f"{number}.cut")
         frame = plain_frame(body)
-        between = make_body(chance, f"{number}.whole")
-        parts.append(Whole(make_frame(chance, between), between))
         parts.append(Damaged(frame[:chance.randrange(1, len(frame))], body, "cut by the end of input"))
-    else:
-        body = make_body(chance, f"{number}.last")
-        parts.append(Whole(make_frame(chance, body), body))
-    return parts, ended, crowded
+    return parts
+
+
+def make_stream(seed, number):
+    """The parts of stream NUMBER, whether it ends with the input, and whether damages stand side by side."""
+    chance = random.Random(f"{seed}/{number}")
+    ended, crowded = chance.random() < 0.04, chance.random() < 0.2
+    while True:
+        parts = make_parts(chance, number, ended, crowded)
+        known = [json.loads(part.body) for part in parts]
+        # Two damages side by side can make a new message; that is for the envelope's tests.
+        if all(message in known for message in messages(read(b"".join(part.bytes for part in parts), ended))):
+            return parts, ended, crowded
 
 
 def check_the_model(parts, events, crowded):

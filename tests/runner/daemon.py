@@ -279,7 +279,7 @@ class SocketServer:
                     raise Failure("the server does not listen") from None
                 time.sleep(0.005)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(PATIENCE), 0))
-        peer = Peer(LineFraming, connection.sendall, Stream(connection.fileno()))
+        peer = Peer(LineFraming, connection.sendall, Stream(os.dup(connection.fileno())))
         peer.socket = connection
         return peer
 

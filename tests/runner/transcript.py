@@ -6,7 +6,8 @@
     # what this shows                   a comment
     env NAME=VALUE                      for the next `run`; $TMP is a folder of this transcript's own
     run rpc --log-level info            starts the program; stdin and stdout carry LSP frames
-    run socket-server NAME              starts the program given as --server NAME=PATH and connects to its socket: lines
+    run socket-server NAME ARGUMENTS    starts the program given as --server NAME=PATH, with the path of a socket as its
+                                        last argument, and connects to it: one message a line
     --> {"jsonrpc":"2.0",…}             sends this text, framed, byte for byte
     --> raw "Content-Le" + repeat("x", 8000) + frame("{}")
                                         sends these bytes: strings as in Python, \\xNN is a byte; n * m is allowed
@@ -15,7 +16,9 @@
                                         a member "name?" may be absent
     still answers                       a request is answered, and nothing comes before its answer
     repeat 3                            plays the indented lines below three times
-    close input
+    close input                         on a socket: of this direction only
+    connect again                       leaves the connection to the server and makes another
+    connection ends within 2s           the server closes it, everything it wrote having been expected above
     signal TERM
     exits 0 within 2s                   and everything it wrote has been expected above
     stderr has "text"                   at once or within 10 s; also: stderr matches "regular expression"
@@ -31,6 +34,7 @@ import json.scanner
 import os
 import re
 import shlex
+import socket
 import sys
 import tempfile
 import time
@@ -129,13 +133,15 @@ class Transcript:
 
     commands = [
         (r"env ([A-Z_]+)=(.*)", "set_environment"),
-        (r"run socket-server (\S+)", "run_socket_server"),
+        (r"run socket-server (\S+) *(.*)", "run_socket_server"),
         (r"run (.+)", "run"),
         (r"--> raw (.+)", "send_raw"),
         (r"--> (.+)", "send"),
         (r"<-- (.+)", "expect"),
         (r"still answers", "still_answers"),
         (r"close input", "close_input"),
+        (r"connect again", "connect_again"),
+        (r"connection ends within ([\d.]+)s", "connection_ends"),
         (r"signal ([A-Z]+)", "send_signal"),
         (r"exits (\d+) within ([\d.]+)s", "exits"),
         (r'stderr (has|lacks|matches) "(.*)"', "check_stderr"),
@@ -152,7 +158,7 @@ class Transcript:
         with open(self.path, encoding="utf-8") as file, tempfile.TemporaryDirectory(prefix="duet-") as self.folder:
             try:
                 self._play_lines(list(enumerate(file.read().split("\n"), 1)))
-                if self.daemon and self.daemon.process.poll() is None and not self.server:
+                if self.daemon and not self.server and self.daemon.process.poll() is None:
                     raise Failure("the transcript ends while the program runs: say how it exits")
             finally:
                 self._leave()
@@ -200,13 +206,25 @@ class Transcript:
         self.daemon = self.peer = Daemon(argv, env=self.environment)
         self.environment = {}
 
-    def run_socket_server(self, name):
+    def run_socket_server(self, name, arguments):
         self._leave()
         if name not in self.servers:
             raise Failure(f"no --server {name}=PATH was given")
-        self.server = SocketServer([self.servers[name]], env=self.environment)
+        self.server = SocketServer([self.servers[name], *shlex.split(arguments)], env=self.environment)
         self.daemon, self.peer = self.server.daemon, self.server.connect()
         self.environment = {}
+
+    def connect_again(self):
+        self.peer.socket.shutdown(socket.SHUT_RDWR)
+        self.peer.socket.close()
+        self.peer = self.server.connect()
+
+    def connection_ends(self, seconds):
+        self.peer.incoming.wait_until(lambda data: False, float(seconds))
+        if not self.peer.incoming.ended:
+            raise Failure("the connection is still open")
+        if self.peer.unread():
+            raise Failure(f"output nobody expected: {self.peer.unread()[:300]!r}")
 
     def send(self, text):
         self.peer.send(text)
@@ -228,11 +246,15 @@ class Transcript:
     def still_answers(self):
         self.markers += 1
         marker = f"still answers {self.markers}"
-        self.send(json.dumps({"jsonrpc": "2.0", "id": marker, "method": "version"}))
-        self.expect(json.dumps({"jsonrpc": "2.0", "id": marker, "result": {"version": "<text>"}}))
+        method, result = ("ping", "<any>") if self.server else ("version", {"version": "<text>"})
+        self.send(json.dumps({"jsonrpc": "2.0", "id": marker, "method": method}))
+        self.expect(json.dumps({"jsonrpc": "2.0", "id": marker, "result": result}))
 
     def close_input(self):
-        self.daemon.close_input()
+        if self.server:
+            self.peer.socket.shutdown(socket.SHUT_WR)
+        else:
+            self.daemon.close_input()
 
     def send_signal(self, name):
         self.daemon.signal(signal_named(name))

@@ -69,7 +69,7 @@ class ContentLengthDecoder final : public Decoder {
 class ContentLengthEncoder final : public Encoder {
  public:
   std::size_t begin(char* at, std::size_t body_size) override;
-  std::size_t end(std::span<char>) override { return 0; }
+  std::size_t end(char*, std::span<char>) override { return 0; }
 };
 
 }  // namespace duet::framing

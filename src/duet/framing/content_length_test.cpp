@@ -272,7 +272,7 @@ TEST(ContentLengthEncoder, WritesTheLengthAndNothingElse) {
   ContentLengthEncoder encoder;
   const std::size_t size = encoder.begin(out.data(), 1234567);
   EXPECT_EQ(std::string_view(out.data(), size), "Content-Length: 1234567\r\n\r\n");
-  EXPECT_EQ(encoder.end({}), 0U);
+  EXPECT_EQ(encoder.end(out.data(), {}), 0U);
 }
 
 TEST(ContentLengthEncoder, WritesWhatTheDecoderReads) {

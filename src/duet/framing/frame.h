@@ -62,8 +62,9 @@ class Encoder {
   virtual ~Encoder() = default;
   /// Writes what stands before a body of that size at `at`; returns how many bytes.
   virtual std::size_t begin(char* at, std::size_t body_size) = 0;
-  /// Finishes the body and writes what stands behind it; returns how many bytes.
-  virtual std::size_t end(std::span<char> body) = 0;
+  /// Writes what stands behind a body at `at`; returns how many bytes. `payload` is the part of the
+  /// body that somebody else spelt, and may be changed where its framing demands it.
+  virtual std::size_t end(char* at, std::span<char> payload) = 0;
 };
 
 /// Ten MiB: the largest body a server reads.

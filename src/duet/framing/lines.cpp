@@ -1,5 +1,6 @@
 #include "duet/framing/lines.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace duet::framing {
@@ -73,13 +74,16 @@ void LineDecoder::drop_partial() {
   in_.drop(in_.view().size());
 }
 
-std::size_t LineEncoder::end(std::span<char> body) {
+std::size_t LineEncoder::end(char* at, std::span<char> payload) {
   // In valid JSON a raw newline can only be white space between tokens.
-  const std::string_view text(body.data(), body.size());
-  for (std::size_t at = find_newline(text, 0); at != std::string_view::npos; at = find_newline(text, at + 1)) {
-    body[at] = ' ';
+  constexpr std::size_t small = 8;  // for so few bytes a call of memchr costs more
+  if (payload.size() <= small) {
+    std::replace(payload.begin(), payload.end(), '\n', ' ');
+  } else {
+    const std::string_view text(payload.data(), payload.size());
+    for (std::size_t i = find_newline(text, 0); i != std::string_view::npos; i = find_newline(text, i + 1)) payload[i] = ' ';
   }
-  body.data()[body.size()] = '\n';
+  *at = '\n';
   return 1;
 }
 

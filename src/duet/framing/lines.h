@@ -37,7 +37,7 @@ class LineDecoder final : public Decoder {
 class LineEncoder final : public Encoder {
  public:
   std::size_t begin(char*, std::size_t) override { return 0; }
-  std::size_t end(std::span<char> body) override;
+  std::size_t end(char* at, std::span<char> payload) override;
 };
 
 }  // namespace duet::framing

@@ -134,7 +134,7 @@ TEST(LineEncoder, EndsAMessageWithANewlineAndAllowsNoneInsideIt) {
   std::string out = "{\n\"a\":\n1}-";
   LineEncoder encoder;
   EXPECT_EQ(encoder.begin(out.data(), 9), 0U);
-  EXPECT_EQ(encoder.end({out.data(), 9}), 1U);
+  EXPECT_EQ(encoder.end(out.data() + 9, {out.data(), 9}), 1U);
   EXPECT_EQ(out, "{ \"a\": 1}\n");
 }
 

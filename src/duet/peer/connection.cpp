@@ -47,10 +47,8 @@ Connection::Connection(transport::Loop& loop, std::unique_ptr<transport::Channel
       batches_(door == Door::socket ? rpc::Batches::allowed : rpc::Batches::refused),
       output_(*encoder_),
       calls_(loop),
-      dispatcher_(*this, methods, log, batches_,
-                  {.emit = [this](const rpc::Pieces& pieces) { output_.add(pieces); },
-                   .may_answer = [this] { return output_.size() < limits_.max_waiting; },
-                   .on_waiting = events_.on_waiting,
+      dispatcher_(*this, methods, log, batches_, output_, limits.max_waiting,
+                  {.on_waiting = events_.on_waiting,
                    .on_settled = [this] { flush_later(); },
                    .on_notification = events_.on_notification}) {}
 
@@ -69,7 +67,7 @@ void Connection::on_readable() {
   const Moved moved = channel_->read(room);
   switch (moved.state) {
     case Moved::State::blocked: return;
-    case Moved::State::broken: return close(Ending::peer_gone);
+    case Moved::State::broken: return fail(moved, Ending::unreadable);
     case Moved::State::ended: return end_of_input();
     case Moved::State::some: break;
   }
@@ -89,6 +87,7 @@ void Connection::on_hangup() { close(Ending::peer_gone); }
 
 void Connection::take_frames() {
   while (const std::optional<framing::Frame> frame = decoder_->next()) {
+    if (stop_asked_.load(std::memory_order_relaxed) && phase_ == Phase::open) stop();
     if (phase_ == Phase::open) take(*frame);
     if (phase_ == Phase::closed) return;
   }
@@ -176,7 +175,13 @@ void Connection::settle_down() {
 
 void Connection::write_output() {
   if (output_.empty()) return;
-  if (output_.write_to(*channel_).state == Moved::State::broken) close(Ending::peer_gone);
+  const Moved moved = output_.write_to(*channel_);
+  if (moved.state == Moved::State::broken) fail(moved, Ending::peer_gone);
+}
+
+void Connection::fail(const Moved& moved, Ending ending) {
+  failure_ = moved.error;
+  close(ending);
 }
 
 void Connection::update_wants() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -33,7 +34,7 @@ struct ConnectionLimits {
 };
 
 /// Why a connection is no more.
-enum class Ending : std::uint8_t { input_ended, stopped, peer_gone };
+enum class Ending : std::uint8_t { input_ended, stopped, peer_gone, unreadable };
 
 /// Who is at the other end, as far as the transport can tell.
 struct Peer {
@@ -76,6 +77,8 @@ class Connection final : private transport::Channel::Listener {
 
   /// Reads no more; what runs may finish; requests that have not begun are dropped. Then it closes.
   void stop();
+  /// Any thread, also while a handler runs: nothing new is begun. Whoever asks sees to it that stop() follows.
+  void ask_to_stop() { stop_asked_.store(true, std::memory_order_relaxed); }
   /// At once, whatever waits.
   void close(Ending ending = Ending::stopped);
   /// Pauses reading, whatever the connection's own bound says.
@@ -83,6 +86,8 @@ class Connection final : private transport::Channel::Listener {
 
   bool is_closed() const { return phase_ == Phase::closed; }
   bool owes_answer() const { return dispatcher_.owes_answer(); }
+  /// errno of the read or write that failed; 0: none did.
+  int failure() const { return failure_; }
   /// Bytes of answers and requests that wait.
   std::size_t load() const { return output_.size() + dispatcher_.waiting_bytes(); }
   const Peer& peer() const { return peer_; }
@@ -101,6 +106,7 @@ class Connection final : private transport::Channel::Listener {
   void end_of_input();
   void settle_down();
   void write_output();
+  void fail(const transport::Moved& moved, Ending ending);
   void update_wants();
   void flush_later();
 
@@ -125,6 +131,8 @@ class Connection final : private transport::Channel::Listener {
 
   Phase phase_ = Phase::open;
   Ending ending_ = Ending::stopped;
+  int failure_ = 0;
+  std::atomic<bool> stop_asked_ = false;
   bool held_ = false;
   bool reading_ = true;   // what the channel was told
   bool writing_ = false;

@@ -27,14 +27,22 @@ std::string_view member(std::string_view object, std::string_view name) {
 }  // namespace
 
 Dispatcher::Dispatcher(Connection& connection, const Methods& methods, base::Log& log, rpc::Batches batches,
-                       Outlets outlets)
-    : connection_(connection), methods_(methods), log_(log), batches_(batches), outlets_(std::move(outlets)) {}
+                       Output& output, std::size_t most_output, Events events)
+    : connection_(connection),
+      methods_(methods),
+      log_(log),
+      batches_(batches),
+      output_(output),
+      most_output_(most_output),
+      events_(std::move(events)) {}
 
 Dispatcher::~Dispatcher() { abandon(); }
 
 void Dispatcher::take(const rpc::Message& message, std::string_view text) {
+  const bool free = !has_work() && may_answer();
+  if (free && message.kind == rpc::Message::Kind::request) return invoke(message);  // the usual case
   if (message.kind == rpc::Message::Kind::notification && message.method == cancel_method) return cancel(message);
-  if (is_free() && waiting_.empty() && !batch_) {
+  if (free) {
     handle(message);
   } else {
     put_off(message, text);
@@ -59,7 +67,7 @@ void Dispatcher::put_off(const rpc::Message& message, std::string_view text) {
   waiting_bytes_ += waiting.size();
   waiting_.push_back(std::move(waiting));
   if (message.kind == rpc::Message::Kind::request || message.kind == rpc::Message::Kind::notification) {
-    if (outlets_.on_waiting) outlets_.on_waiting(message.method);
+    if (events_.on_waiting) events_.on_waiting(message.method);
   }
 }
 
@@ -114,7 +122,7 @@ void Dispatcher::continue_batch() {
   }
   if (pending_) return;
   const std::unique_ptr<Batch> done = std::move(batch_);
-  if (!done->answers.empty()) outlets_.emit(rpc::encode_batch(done->answers));
+  if (!done->answers.empty()) output_.add(rpc::encode_batch(done->answers));
 }
 
 void Dispatcher::invoke(const rpc::Message& message) {
@@ -125,7 +133,7 @@ void Dispatcher::invoke(const rpc::Message& message) {
   }
   const Method* method = methods_.find(message.method);
   if (method == nullptr) {
-    if (!wants_answer && outlets_.on_notification) return outlets_.on_notification(message.method, message.params);
+    if (!wants_answer && events_.on_notification) return events_.on_notification(message.method, message.params);
     const rpc::Error error = rpc::method_not_found();
     note_refusal(base::Level::warn, error, message.method, id);
     if (wants_answer) refuse(id, error);
@@ -135,7 +143,7 @@ void Dispatcher::invoke(const rpc::Message& message) {
   const Request request{.method = message.method, .id = id, .params = params, .connection = connection_};
   in_handler_ = true;
   try {
-    if (method->checks_params) params = rpc::Params(method->params, message.params);
+    if (method->checks_params && !method->params.empty()) params = rpc::Params(method->params, message.params);
     if (method->handler) {
       call_handler(*method, request);
     } else {
@@ -203,7 +211,7 @@ void Dispatcher::settle(const Answer* answer_text, const rpc::Error* error) {
   }
   if (!id.empty() && error != nullptr) refuse(id, *error);
   if (!id.empty() && error == nullptr) answer(id, answer_text->text());
-  if (!in_handler_) outlets_.on_settled();
+  if (!in_handler_) events_.on_settled();
 }
 
 void Dispatcher::cancel(const rpc::Message& message) {
@@ -254,7 +262,7 @@ void Dispatcher::note_refusal(base::Level level, const rpc::Error& error, std::s
 }
 
 void Dispatcher::emit(const rpc::Pieces& pieces) {
-  if (!batch_) return outlets_.emit(pieces);
+  if (!batch_) return output_.add(pieces);
   if (!batch_->answers.empty()) batch_->answers += ',';
   pieces.append_to(batch_->answers);
 }

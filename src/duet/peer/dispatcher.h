@@ -12,6 +12,7 @@
 
 #include "duet/base/log.h"
 #include "duet/peer/methods.h"
+#include "duet/peer/output.h"
 #include "duet/peer/reply.h"
 #include "duet/rpc/message.h"
 
@@ -20,20 +21,19 @@ namespace duet::peer {
 /// Takes one connection's requests in the order they came, has them handled one after another, and
 /// gives out the answers in that order.
 ///
-/// While a handler owes its answer, or while `may_answer` says no, later messages wait. Knows no
-/// bytes and no framing. This is the one place that calls handlers and catches what they throw.
+/// While a handler owes its answer, or while `most_output` bytes of answers are not written yet, later
+/// messages wait. This is the one place that calls handlers and catches what they throw.
 class Dispatcher {
  public:
-  struct Outlets {
-    std::function<void(const rpc::Pieces&)> emit;
-    std::function<bool()> may_answer;
+  struct Events {
     std::function<void(std::string_view method)> on_waiting;  ///< a request was put off
     std::function<void()> on_settled;                         ///< a late answer came; more may be handled now
     /// Gets notifications that no method takes; without it they are a warning.
     std::function<void(std::string_view method, std::string_view params)> on_notification;
   };
 
-  Dispatcher(Connection& connection, const Methods& methods, base::Log& log, rpc::Batches batches, Outlets outlets);
+  Dispatcher(Connection& connection, const Methods& methods, base::Log& log, rpc::Batches batches, Output& output,
+             std::size_t most_output, Events events);
   Dispatcher(const Dispatcher&) = delete;
   Dispatcher& operator=(const Dispatcher&) = delete;
   ~Dispatcher();
@@ -69,7 +69,8 @@ class Dispatcher {
     std::string answers;
   };
 
-  bool is_free() const { return !pending_ && outlets_.may_answer(); }
+  bool may_answer() const { return output_.size() < most_output_; }
+  bool is_free() const { return !pending_ && may_answer(); }
   void handle(const rpc::Message& message);
   void put_off(const rpc::Message& message, std::string_view text);
   void handle_first_waiting();
@@ -93,7 +94,9 @@ class Dispatcher {
   const Methods& methods_;
   base::Log& log_;
   rpc::Batches batches_;
-  Outlets outlets_;
+  Output& output_;
+  std::size_t most_output_;
+  Events events_;
 
   std::shared_ptr<Reply::Slot> pending_;
   std::string pending_id_;  // empty: a notification

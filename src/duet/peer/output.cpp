@@ -28,7 +28,9 @@ void Output::add(const rpc::Pieces& pieces) {
   char* const begin = last_.bytes.get() + last_.size;
   char* const body = begin + encoder_.begin(begin, body_size);
   pieces.copy_to(body);
-  char* const end = body + body_size + encoder_.end({body, body_size});
+  const std::size_t payload = pieces.payload_size();
+  char* const body_end = body + body_size;
+  char* const end = body_end + encoder_.end(body_end, {body_end - 1 - payload, payload});
   const auto added = static_cast<std::size_t>(end - begin);
   last_.size += added;
   size_ += added;

@@ -35,7 +35,7 @@ void remove_stale_socket(const std::string& path) {
 
 }  // namespace
 
-Server::Server(transport::Loop& loop, base::Log& log, ServerLimits limits) : loop_(loop), log_(log), limits_(limits) {}
+Server::Server(transport::Loop& loop, base::Log& log, ServerLimits limits) : loop_(loop), log_(log), limits_(limits), user_(geteuid()) {}
 
 Server::~Server() {
   *alive_ = false;
@@ -62,7 +62,7 @@ void Server::start(base::Fd listener) {
 
 void Server::accept(base::Fd socket) {
   const transport::PeerIdentity identity = transport::identity_of(socket.get());
-  if (identity.uid != geteuid() && identity.uid != 0) {
+  if (identity.uid != user_ && identity.uid != 0) {
     log_.warn("Connection of another user refused", {{"uid", identity.uid}, {"pid", identity.pid}});
     return;
   }

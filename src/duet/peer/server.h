@@ -74,6 +74,7 @@ class Server {
   transport::Loop& loop_;
   base::Log& log_;
   ServerLimits limits_;
+  std::uint64_t user_;
   Methods methods_;
   std::unique_ptr<transport::Acceptor> acceptor_;
   SocketFile file_;

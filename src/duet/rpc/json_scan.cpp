@@ -145,9 +145,10 @@ class Scanner {
   }
 
   At digits(At at) const {
-    if (at == end_ || !is_digit(*at)) return nullptr;
+    const At end = end_;
+    if (at == end || !is_digit(*at)) return nullptr;
     do ++at;
-    while (at != end_ && is_digit(*at));
+    while (at != end && is_digit(*at));
     return at;
   }
 

@@ -124,7 +124,19 @@ void put(char*& at, const char (&text)[size]) {
   at += size - 1;
 }
 
-void put(char*& at, std::string_view text) { at = std::copy(text.begin(), text.end(), at); }
+// Ids and results are short as a rule: two copies that overlap are cheaper than a call.
+void put(char*& at, std::string_view text) {
+  const std::size_t size = text.size();
+  if (size >= 8 && size <= 16) {
+    std::memcpy(at, text.data(), 8);
+    std::memcpy(at + size - 8, text.data() + size - 8, 8);
+  } else if (size < 8) {
+    for (std::size_t i = 0; i < size; ++i) at[i] = text[i];
+  } else {
+    std::memcpy(at, text.data(), size);
+  }
+  at += size;
+}
 
 constexpr std::size_t params_frame(std::string_view params) { return params.empty() ? 0 : length_of(params_follow); }
 

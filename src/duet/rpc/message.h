@@ -47,6 +47,8 @@ class Pieces {
   std::size_t size() const { return size_; }
   void append_to(std::string& out) const;
   void copy_to(char* at) const;  ///< size() bytes
+  /// How many bytes before the last one are raw JSON that somebody else spelt.
+  std::size_t payload_size() const { return payload_.size(); }
 
  private:
   friend Pieces encode_result(std::string_view id, std::string_view result);

@@ -39,6 +39,10 @@ void Loop::change(int fd, std::uint32_t events, Watcher& watcher) {
 
 void Loop::unwatch(int fd, Watcher& watcher) {
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  forget(watcher);
+}
+
+void Loop::forget(Watcher& watcher) {
   for (epoll_event* event = current_; event != current_end_; ++event) {
     if (event->data.ptr == &watcher) event->events = 0;
   }
@@ -71,7 +75,7 @@ void Loop::stop() {
 
 void Loop::turn(std::optional<base::TimePoint> deadline) {
   const int timeout_ms = timeout_until(deadline);
-  if (front_ >= 0 && front_wanted_) {
+  if ((front_ >= 0 && front_wanted_) || back_ >= 0) {
     wait_with_front(timeout_ms);
   } else {
     dispatch(timeout_ms);
@@ -92,7 +96,7 @@ int Loop::timeout_until(std::optional<base::TimePoint> deadline) const {
 }
 
 void Loop::wait_with_front(int timeout_ms) {
-  if (timeout_ms < 0 && front_blocks_ && guarded_.load(std::memory_order_relaxed)) {
+  if (timeout_ms < 0 && back_ < 0 && front_blocks_ && guarded_.load(std::memory_order_relaxed)) {
     count_turn();
     if (!attention_.load()) front_watcher_->on_ready(EPOLLIN);
     if (attention_.load()) {
@@ -101,16 +105,17 @@ void Loop::wait_with_front(int timeout_ms) {
     }
     return;
   }
-  std::array<pollfd, 2> ready{{{front_, POLLIN, 0}, {epoll_.get(), POLLIN, 0}}};
+  std::array<pollfd, 3> ready{{{front_wanted_ ? front_ : -1, POLLIN, 0}, {back_, POLLOUT, 0}, {epoll_.get(), POLLIN, 0}}};
   waiting_.store(true, std::memory_order_relaxed);
   const int count = poll(ready.data(), ready.size(), timeout_ms);
   waiting_.store(false, std::memory_order_relaxed);
   count_turn();
   if (count <= 0) return;
-  if (ready[1].revents != 0) {
+  if (ready[2].revents != 0) {
     dispatch(0);
     attention_.store(false);
   }
+  if (ready[1].revents != 0 && back_watcher_ != nullptr) back_watcher_->on_ready(EPOLLOUT);
   if (ready[0].revents != 0 && front_watcher_ != nullptr && front_wanted_) front_watcher_->on_ready(EPOLLIN);
 }
 
@@ -176,6 +181,16 @@ void Loop::set_front(int fd, Watcher& watcher) {
   front_ = fd;
   front_watcher_ = &watcher;
   front_wanted_ = true;
+}
+
+void Loop::want_back(int fd, Watcher& watcher) {
+  back_ = fd;
+  back_watcher_ = &watcher;
+}
+
+void Loop::clear_back() {
+  back_ = -1;
+  back_watcher_ = nullptr;
 }
 
 void Loop::clear_front() {

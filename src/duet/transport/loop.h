@@ -47,6 +47,8 @@ class Loop {
   void watch(int fd, std::uint32_t events, Watcher& watcher);
   void change(int fd, std::uint32_t events, Watcher& watcher);
   void unwatch(int fd, Watcher& watcher);
+  /// The same just before the descriptor is closed for good, which ends its watch by itself.
+  void forget(Watcher& watcher);
 
   Timer at(base::TimePoint when, Task task);
   void cancel(const Timer& timer) { timers_.erase(timer); }
@@ -68,6 +70,9 @@ class Loop {
   void set_front(int fd, Watcher& watcher);
   void want_front(bool reading) { front_wanted_ = reading; }
   void clear_front();
+  /// What the front's owner writes to, while that is full: waited for together with the front.
+  void want_back(int fd, Watcher& watcher);
+  void clear_back();
   /// read(2) of the front; EINTR when something else needs attention.
   ssize_t read_front(std::span<char> into);
 
@@ -95,7 +100,8 @@ class Loop {
 
   int front_ = -1;
   Watcher* front_watcher_ = nullptr;
-  bool front_wanted_ = false;
+  int back_ = -1;
+  Watcher* back_watcher_ = nullptr;
   bool front_blocks_ = true;  // false once a read has shown that somebody set it non-blocking
 
   std::mutex posted_mutex_;
@@ -107,6 +113,7 @@ class Loop {
   std::atomic<bool> attention_ = false;        // the Sentinel saw a ready descriptor
   std::atomic<bool> waiting_ = false;          // in epoll_wait or poll
   std::atomic<bool> in_blocking_read_ = false; // in read_front
+  std::atomic<bool> front_wanted_ = false;
   std::atomic<std::uint64_t> turns_ = 0;
 };
 

@@ -92,7 +92,7 @@ void Sentinel::run() {
       [[maybe_unused]] const ssize_t got = read(wake_.get(), &count, sizeof count);
     }
     if (ready[1].revents != 0) take_signal();
-    if (ready[3].revents != 0) input_gone_ = true;
+    if (ready[3].revents != 0) input_gone_ = hung_up_ = true;
     if (end_expected_ && !deadline_) deadline_ = loop_.now() + duties_.patience;
     if (input_gone_ && !deadline_) look_whether_stuck();
     if (deadline_ && loop_.now() >= *deadline_ && !done_) {
@@ -117,6 +117,7 @@ void Sentinel::take_signal() {
   if (read(signals_.get(), &info, sizeof info) != sizeof info) return;
   const int signal = static_cast<int>(info.ssi_signo);
   end_expected_ = true;
+  if (duties_.note_signal) duties_.note_signal(signal);
   loop_.post([this, signal] { duties_.on_signal(signal); });
 }
 
@@ -135,7 +136,9 @@ bool Sentinel::loop_is_handling() const { return !loop_.waiting_ && !loop_.in_bl
 void Sentinel::look_whether_stuck() {
   const std::uint64_t turn = loop_.turns_;
   const base::TimePoint now = loop_.now();
-  if (turn != turn_seen_ || !loop_is_handling()) {
+  // A loop that waits while it does not want its input has too much to write, and nobody reads it.
+  const bool held_up = loop_is_handling() || (hung_up_ && !loop_.front_wanted_);
+  if (turn != turn_seen_ || !held_up) {
     turn_seen_ = turn;
     turn_seen_at_ = now;
   }

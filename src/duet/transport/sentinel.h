@@ -22,9 +22,11 @@ class Sentinel {
   struct Duties {
     std::vector<int> signals;                ///< taken from the process
     std::function<void(int)> on_signal;      ///< on the loop's thread
+    std::function<void(int)> note_signal = {};  ///< the same on the sentinel's thread, at once: a handler may block the loop
     base::Duration patience;                 ///< from expect_end() or a signal
     std::function<void()> on_overdue;        ///< on the sentinel's thread, when patience is over
-    int input = -1;  ///< the loop's front, if any; when its other end is gone and one turn does not end, patience runs too
+    int input = -1;  ///< the loop's front, if any; patience runs too when its other end is gone and a turn does not
+                     ///< end, or nothing moves while the front is not wanted
   };
 
   Sentinel(Loop& loop, Duties duties);
@@ -53,7 +55,8 @@ class Sentinel {
 
   // The sentinel's thread only.
   std::optional<base::TimePoint> deadline_;
-  bool input_gone_ = false;
+  bool input_gone_ = false;  // no more will come
+  bool hung_up_ = false;     // because its other end was closed
   std::uint64_t turn_seen_ = 0;
   base::TimePoint turn_seen_at_;
 

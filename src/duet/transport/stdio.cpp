@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <string>
 #include <utility>
 
@@ -53,7 +54,7 @@ void StdioChannel::want(bool reading, bool writing) {
   loop_.want_front(reading);
   if (writing == writing_) return;
   if (writing) {
-    loop_.watch(output_.get(), EPOLLOUT, writable_);
+    loop_.want_back(output_.get(), writable_);
     writing_ = true;
   } else {
     stop_waiting_for_output();
@@ -61,11 +62,16 @@ void StdioChannel::want(bool reading, bool writing) {
 }
 
 void StdioChannel::stop_waiting_for_output() {
-  if (writing_) loop_.unwatch(output_.get(), writable_);
+  if (writing_) loop_.clear_back();
   writing_ = false;
 }
 
-Moved StdioChannel::read(std::span<char> into) { return moved_by_read(loop_.read_front(into)); }
+// A terminal that was closed on its other side says EIO, once, to whoever is reading then.
+Moved StdioChannel::read(std::span<char> into) {
+  const Moved moved = moved_by_read(loop_.read_front(into));
+  const bool closed = moved.state == Moved::State::broken && moved.error == EIO && isatty(input_.get()) == 1;
+  return closed ? Moved{Moved::State::ended} : moved;
+}
 
 Moved StdioChannel::write(std::string_view bytes) {
   switch (kind_) {

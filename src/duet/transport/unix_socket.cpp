@@ -16,7 +16,6 @@ namespace duet::transport {
 namespace {
 
 constexpr auto retry_after = std::chrono::milliseconds(100);
-constexpr int accepts_a_turn = 64;
 
 // An address for `path`; the folder's handle must live as long as the address is used.
 struct Address {
@@ -95,15 +94,12 @@ Acceptor::~Acceptor() {
 }
 
 void Acceptor::on_ready(std::uint32_t) {
-  for (int i = 0; i < accepts_a_turn; ++i) {
-    base::Fd client(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (client) {
-      on_accept_(std::move(client));
-    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      return pause();
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      return;
-    }
+  // One a turn: trying for a second would cost the usual single client a system call.
+  base::Fd client(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (client) {
+    on_accept_(std::move(client));
+  } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+    pause();
   }
 }
 

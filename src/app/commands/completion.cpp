@@ -1,0 +1,8 @@
+#include "app/commands/commands.h"
+#include "app/shell_completion.h"
+
+namespace duet::app {
+
+int run_completion(const CommandLine& line) { return print_text(completion_script(line.argument)); }
+
+}  // namespace duet::app

@@ -1,0 +1,11 @@
+#include "app/commands/commands.h"
+#include "app/manual_page.h"
+#include "app/method_page.h"
+
+namespace duet::app {
+
+int run_print(const CommandLine& line) {
+  return print_text(line.argument == "manual" ? manual_page() : method_page());
+}
+
+}  // namespace duet::app

@@ -1,0 +1,18 @@
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "app/commands/commands.h"
+
+namespace duet::app {
+
+int print_text(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = write(STDOUT_FILENO, text.data(), text.size());
+    if (count < 0 && errno != EINTR) return 1;
+    if (count > 0) text.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return 0;
+}
+
+}  // namespace duet::app

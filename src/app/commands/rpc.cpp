@@ -1,0 +1,65 @@
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+#include "app/client_process.h"
+#include "app/commands/commands.h"
+#include "app/lifecycle.h"
+#include "app/log_setup.h"
+#include "app/methods/stdio_methods.h"
+#include "app/methods/test_methods.h"
+#include "app/text_style.h"
+#include "duet/peer/connection.h"
+#include "duet/transport/stdio.h"
+
+namespace duet::app {
+namespace {
+
+void add_methods(peer::Methods& methods, base::Log& log, transport::Loop& loop, Lifecycle& lifecycle,
+                 ClientProcess& client) {
+  const auto watch = [&log, &client](std::int64_t pid) {
+    if (!client.watch(pid)) log.info("no such client process here, not watching it", {{"pid", pid}});
+  };
+  add_stdio_methods(methods, log, {.shut_down = [&lifecycle] { lifecycle.shutdown_requested(); }, .watch_process = watch});
+#ifdef DUET_TEST_METHODS
+  add_test_methods(methods, loop);
+#else
+  static_cast<void>(loop);
+#endif
+}
+
+}  // namespace
+
+int run_rpc(const CommandLine& line, const base::StandardDescriptors& descriptors) {
+  signal(SIGPIPE, SIG_IGN);
+  base::Fd output = transport::take_stdout();
+  LogSetup setup =
+      set_up_log(std::getenv("DUET_RPC_LOG"), line.log_level, colour_wanted(STDERR_FILENO, line.no_color));
+  base::Log log(std::move(setup.sink), setup.level);
+
+  transport::Loop loop;
+  Lifecycle lifecycle(loop, log);
+  ClientProcess client(loop, [&lifecycle] { lifecycle.client_process_ended(); });
+  peer::Methods methods;
+  add_methods(methods, log, loop, lifecycle, client);
+
+  auto channel = std::make_unique<transport::StdioChannel>(loop, base::duplicate(STDIN_FILENO), std::move(output));
+  const int input = channel->input();
+  peer::Connection connection(loop, std::move(channel), peer::Door::stdio, methods, log, lifecycle.events(),
+                              {.read_timeout = line.read_timeout});
+  const std::unique_ptr<transport::Sentinel> sentinel = lifecycle.start(connection, input);
+
+  announce(log, setup);
+  if (descriptors.was_closed(STDOUT_FILENO)) {
+    log.error("stdout is closed");
+    return 1;
+  }
+  connection.open();
+  loop.run();
+  return lifecycle.finish();
+}
+
+}  // namespace duet::app

@@ -1,0 +1,10 @@
+#include <string>
+
+#include "app/commands/commands.h"
+#include "duet/version.h"
+
+namespace duet::app {
+
+int run_version() { return print_text(std::string(kVersion) + "\n"); }
+
+}  // namespace duet::app

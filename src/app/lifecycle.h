@@ -1,0 +1,60 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string_view>
+
+#include "duet/base/clock.h"
+#include "duet/base/log.h"
+#include "duet/peer/connection.h"
+#include "duet/transport/loop.h"
+#include "duet/transport/sentinel.h"
+
+namespace duet::app {
+
+/// When `duet-rpc rpc` ends, what the log says about it, and the exit code.
+///
+/// Whatever comes first is the reason: the end of stdin, a signal, `shutdown`, the client's death. From then on nothing
+/// more is read, the request in progress may finish, answers are written, and the loop ends; or the process does, when
+/// `patience` is over, whoever still blocks it. For the loop's thread, but for what the Sentinel does on its own.
+class Lifecycle {
+ public:
+  struct Limits {
+    base::Duration patience = std::chrono::milliseconds(1750);       // with a handler, or a client that does not read
+    base::Duration last_lines = std::chrono::milliseconds(150);      // for the log, when patience is over
+    base::Duration ceiling = std::chrono::milliseconds(1900);        // of all together
+    std::chrono::milliseconds log_flush = std::chrono::milliseconds(500);
+  };
+
+  Lifecycle(transport::Loop& loop, base::Log& log) : Lifecycle(loop, log, Limits()) {}
+  Lifecycle(transport::Loop& loop, base::Log& log, Limits limits) : loop_(loop), log_(log), limits_(limits) {}
+
+  /// For the connection, which must outlive what start() returns.
+  peer::ConnectionEvents events();
+  /// From here on signals end the connection, and the end of `input` counts even while a handler blocks the loop.
+  [[nodiscard]] std::unique_ptr<transport::Sentinel> start(peer::Connection& connection, int input);
+
+  void shutdown_requested();
+  void client_process_ended();
+
+  /// After the loop: has the log written, as long as there is time, and gives the exit code.
+  int finish();
+
+ private:
+  void begin(std::string_view reason) noexcept;
+  void signal_came(int signal) noexcept;
+  void closed(peer::Ending ending);
+  [[noreturn]] void give_up() noexcept;
+  std::chrono::milliseconds time_left() const;
+
+  transport::Loop& loop_;
+  base::Log& log_;
+  Limits limits_;
+  peer::Connection* connection_ = nullptr;
+  transport::Sentinel* sentinel_ = nullptr;
+  std::atomic<base::Duration::rep> begun_ = 0;  // when the end began; 0: it has not
+  std::atomic<int> exit_code_ = 0;
+};
+
+}  // namespace duet::app

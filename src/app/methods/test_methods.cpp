@@ -1,0 +1,71 @@
+#include "app/methods/test_methods.h"
+
+#ifdef DUET_TEST_METHODS
+
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace duet::app {
+namespace {
+
+using peer::Answer;
+using peer::Reply;
+using peer::Request;
+
+constexpr std::string_view awake = R"({"slept":true})";
+
+std::vector<rpc::Param> milliseconds() { return {{.name = "ms", .type = rpc::Type::integer}}; }
+
+std::chrono::milliseconds asked(const Request& request) {
+  return std::chrono::milliseconds(request.params.integer("ms").value_or(0));
+}
+
+[[noreturn]] void block_for_ever() {
+  while (true) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
+peer::Method quick(std::string name, std::vector<rpc::Param> params, peer::Handler handler) {
+  return {.name = std::move(name),
+          .summary = {},
+          .params = std::move(params),
+          .handler = std::move(handler),
+          .late_handler = {},
+          .listed = false};
+}
+
+peer::Method late(std::string name, std::vector<rpc::Param> params, peer::LateHandler handler) {
+  return {.name = std::move(name),
+          .summary = {},
+          .params = std::move(params),
+          .handler = {},
+          .late_handler = std::move(handler),
+          .listed = false};
+}
+
+}  // namespace
+
+void add_test_methods(peer::Methods& methods, transport::Loop& loop) {
+  methods.add(quick("test.block", {}, [](const Request&) -> Answer { block_for_ever(); }));
+  methods.add(quick("test.sleep", milliseconds(), [](const Request& request) {
+    std::this_thread::sleep_for(asked(request));
+    return Answer::view(awake);
+  }));
+  methods.add(quick("test.throw", {}, [](const Request&) -> Answer { throw std::runtime_error("secret detail"); }));
+
+  methods.add(late("test.block_late", {}, [](const Request&, Reply reply) {
+    auto kept = std::make_shared<Reply>(std::move(reply));
+    std::thread([kept] { block_for_ever(); }).detach();
+  }));
+  methods.add(late("test.sleep_late", milliseconds(), [&loop](const Request& request, Reply reply) {
+    auto kept = std::make_shared<Reply>(std::move(reply));
+    loop.at(loop.now() + asked(request), [kept] { kept->ok(Answer::view(awake)); });
+  }));
+}
+
+}  // namespace duet::app
+
+#endif

@@ -1,0 +1,217 @@
+#include "app/shell_completion.h"
+
+#include <vector>
+
+#include "app/command_table.h"
+
+namespace duet::app {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+std::string joined(const Texts& words, std::string_view between = " ") {
+  std::string out;
+  for (const std::string& word : words) out.append(out.empty() ? "" : between).append(word);
+  return out;
+}
+
+std::string escaped(std::string_view text, std::string_view special) {
+  std::string out;
+  for (const char c : text) {
+    if (special.find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+Texts texts(std::span<const std::string_view> words) { return {words.begin(), words.end()}; }
+
+std::vector<const CommandEntry*> listed_commands() {
+  std::vector<const CommandEntry*> out;
+  for (const CommandEntry& command : commands()) {
+    if (command.listed) out.push_back(&command);
+  }
+  return out;
+}
+
+Texts command_names() {
+  Texts out;
+  for (const CommandEntry* command : listed_commands()) out.emplace_back(command->name);
+  return out;
+}
+
+std::string heading(std::string_view shell) {
+  return "# Completion of duet-rpc for " + std::string(shell) + ", made by: duet-rpc completion " + std::string(shell) +
+         "\n";
+}
+
+// ---- bash
+
+Texts bash_options(std::span<const OptionEntry> options) {
+  Texts out;
+  for (const OptionEntry& option : options) {
+    if (option.letter != '\0') out.push_back(std::string("-") + option.letter);
+    out.push_back("--" + std::string(option.name));
+  }
+  return out;
+}
+
+// The values of every option that takes one. An option without choices offers nothing.
+std::string bash_values(std::span<const OptionEntry> options) {
+  std::string out;
+  for (const OptionEntry& option : options) {
+    if (option.value.empty()) continue;
+    out += "    --" + std::string(option.name) + ") words='" + joined(texts(option.choices)) + "' ;;\n";
+  }
+  return out;
+}
+
+std::string bash_script() {
+  std::string values = bash_values(global_options());
+  std::string options;
+  std::string arguments;
+  for (const CommandEntry* command : listed_commands()) {
+    const std::string name(command->name);
+    values += bash_values(command->options);
+    if (!command->options.empty()) options += "    " + name + ") words+=' " + joined(bash_options(command->options)) + "' ;;\n";
+    if (!command->argument.name.empty()) arguments += "    " + name + ") words='" + joined(texts(command->argument.choices)) + "' ;;\n";
+  }
+  return heading("bash") + R"(_duet_rpc() {
+  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command='' words='' i
+  # Bash cuts --option=value into three words.
+  if [[ $word == '=' ]]; then
+    word=''
+  elif [[ $before == '=' ]]; then
+    before=${COMP_WORDS[COMP_CWORD - 2]}
+  fi
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    case ${COMP_WORDS[i]} in
+    )" + joined(command_names(), " | ") + R"()
+      command=${COMP_WORDS[i]}
+      break
+      ;;
+    esac
+  done
+  case $before in
+)" + values + R"(    *)
+      if [[ $word == -* ]]; then
+        words=')" + joined(bash_options(global_options())) + R"('
+        case $command in
+)" + options + R"(        esac
+      else
+        case $command in
+    '') words=')" + joined(command_names()) + R"(' ;;
+)" + arguments + R"(        esac
+      fi
+      ;;
+  esac
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+}
+complete -F _duet_rpc duet-rpc
+)";
+}
+
+// ---- zsh
+
+std::string zsh_quoted(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::string zsh_option(const OptionEntry& option) {
+  const std::string name = "--" + std::string(option.name);
+  std::string rest = "[" + escaped(option.summary, "[]:") + "]";
+  if (!option.value.empty()) {
+    rest += ":" + std::string(option.value) + ":";
+    rest += option.choices.empty() ? " " : "(" + joined(texts(option.choices)) + ")";
+    rest = "=" + rest;
+  }
+  if (option.letter == '\0') return zsh_quoted(name + rest);
+  const std::string letter = std::string("-") + option.letter;
+  return "'(" + letter + " " + name + ")'{" + letter + "," + name + "}" + zsh_quoted(rest);
+}
+
+std::string zsh_options(std::span<const OptionEntry> options, std::string_view indent) {
+  std::string out;
+  for (const OptionEntry& option : options) out.append(indent).append(zsh_option(option)).append("\n");
+  return out;
+}
+
+std::string zsh_script() {
+  std::string names;
+  std::string cases;
+  for (const CommandEntry* command : listed_commands()) {
+    names += "    " + zsh_quoted(std::string(command->name) + ":" + escaped(command->summary, ":")) + "\n";
+    std::string own;
+    for (const OptionEntry& option : command->options) own += " " + zsh_option(option);
+    const ArgumentEntry& argument = command->argument;
+    if (!argument.name.empty()) {
+      own += " " + zsh_quoted("1:" + std::string(argument.name) + ":(" + joined(texts(argument.choices)) + ")");
+    }
+    cases += "        " + std::string(command->name) + ") _arguments $options" + own + " ;;\n";
+  }
+  return "#compdef duet-rpc\n" + heading("zsh") + R"(_duet-rpc() {
+  local curcontext=$curcontext state line
+  local -a options commands
+  options=(
+)" + zsh_options(global_options(), "    ") + R"(  )
+  commands=(
+)" + names + R"(  )
+  _arguments -C $options '1: :->command' '*:: :->arguments'
+  case $state in
+    command) _describe command commands ;;
+    arguments)
+      case $line[1] in
+)" + cases + R"(      esac
+      ;;
+  esac
+}
+if [[ $funcstack[1] == _duet-rpc ]]; then
+  _duet-rpc "$@"
+else
+  compdef _duet-rpc duet-rpc
+fi
+)";
+}
+
+// ---- fish
+
+std::string fish_quoted(std::string_view text) { return "'" + escaped(text, "\\'") + "'"; }
+
+std::string fish_options(std::span<const OptionEntry> options, std::string_view condition) {
+  std::string out;
+  for (const OptionEntry& option : options) {
+    out.append("complete -c duet-rpc").append(condition);
+    if (option.letter != '\0') out.append(" -s ") += option.letter;
+    out.append(" -l ").append(option.name);
+    if (!option.value.empty()) out += " -x";
+    if (!option.choices.empty()) out += " -a " + fish_quoted(joined(texts(option.choices)));
+    out += " -d " + fish_quoted(option.summary) + "\n";
+  }
+  return out;
+}
+
+std::string fish_script() {
+  std::string out = heading("fish") + "complete -c duet-rpc -f\n" + fish_options(global_options(), "");
+  for (const CommandEntry* command : listed_commands()) {
+    const std::string name(command->name);
+    const std::string inside = " -n '__fish_seen_subcommand_from " + name + "'";
+    out += "complete -c duet-rpc -n __fish_use_subcommand -a " + name + " -d " + fish_quoted(command->summary) + "\n";
+    out += fish_options(command->options, inside);
+    if (!command->argument.name.empty()) {
+      out += "complete -c duet-rpc" + inside + " -a " + fish_quoted(joined(texts(command->argument.choices))) + "\n";
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string completion_script(std::string_view shell) {
+  if (shell == "bash") return bash_script();
+  if (shell == "zsh") return zsh_script();
+  return fish_script();
+}
+
+}  // namespace duet::app
