@@ -18,10 +18,6 @@ using Events = std::vector<std::string>;
 
 constexpr std::size_t max_line = 40;
 
-struct ShortLines : LineDecoder {
-  ShortLines() : LineDecoder(max_line) {}
-};
-
 bool accepts(std::string_view body) { return body.find('!') == std::string_view::npos; }
 
 Events expected_events(std::string_view text) {
@@ -49,8 +45,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::mt19937 random(data[0]);
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
   const Events expected = expected_events(text);
-  for (const std::size_t largest : {text.size() + 1, std::size_t{1}, std::size_t{1 + data[0]}}) {
-    ShortLines decoder;
+  for (const std::size_t largest : {text.size() + 1, std::size_t{1}, std::size_t{1} + data[0]}) {
+    LineDecoder decoder(max_line);
     duet::framing::StreamDriver driver(decoder, accepts);
     for (std::string_view rest = text; !rest.empty();) {
       const std::size_t count = std::min<std::size_t>(rest.size(), largest > text.size() ? largest : 1 + random() % largest);

@@ -1,6 +1,7 @@
 // The scanner against Boost.JSON and simdjson: the same verdict on every text. Where they refuse what RFC 8259 allows,
 // the text is first changed in a way that keeps its validity (see Plain); nothing else is excused but depth.
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

@@ -14,7 +14,8 @@ namespace duet::framing {
 /// then begins inside it.
 class ContentLengthDecoder final : public Decoder {
  public:
-  explicit ContentLengthDecoder(std::size_t max_length = max_body) : max_length_(max_length) {}
+  explicit ContentLengthDecoder(std::size_t max_length = max_body) : max_length_(max_length), in_(own_pool_) {}
+  ContentLengthDecoder(std::size_t max_length, BlockPool& pool) : max_length_(max_length), in_(pool) {}
 
   void feed(std::string_view bytes) override { in_.feed(bytes); }
   std::span<char> room() override { return in_.room(); }
@@ -48,6 +49,7 @@ class ContentLengthDecoder final : public Decoder {
   Frame fault_and_search(Fault fault, std::uint64_t payload = 0);
 
   std::size_t max_length_;
+  BlockPool own_pool_;  // for a decoder that shares none
   InputBuffer in_;
   State state_ = State::header;
   std::uint64_t frames_ = 0;

@@ -1,77 +1,63 @@
 #include "duet/framing/input_buffer.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <new>
+#include <utility>
 
 namespace duet::framing {
 namespace {
 
 constexpr std::size_t first_capacity = 4096;
-constexpr std::size_t largest_read = 256 * 1024;
+constexpr std::size_t largest_read = 256U * 1024;
 
 }  // namespace
 
-InputBuffer::~InputBuffer() { std::free(data_); }
-
 void InputBuffer::feed(std::string_view bytes) {
-  if (bytes.empty()) return;
   keep();
   if (begin_ == end_) {
     borrowed_ = bytes;
-    return;
+  } else {
+    append(bytes);
   }
-  reserve(bytes.size());
-  std::memcpy(data_ + end_, bytes.data(), bytes.size());
-  end_ += bytes.size();
-}
-
-void InputBuffer::drop(std::size_t count) {
-  if (!borrowed_.empty()) {
-    borrowed_.remove_prefix(count);
-    return;
-  }
-  begin_ += count;
-  if (begin_ == end_) release();
 }
 
 void InputBuffer::keep() {
-  if (borrowed_.empty()) return;
-  const std::string_view bytes = borrowed_;
-  borrowed_ = {};
+  if (!borrowed_.empty()) append(std::exchange(borrowed_, {}));
+}
+
+void InputBuffer::append(std::string_view bytes) {
+  if (bytes.empty()) return;
   reserve(bytes.size());
-  std::memcpy(data_ + end_, bytes.data(), bytes.size());
+  std::memcpy(block_.data + end_, bytes.data(), bytes.size());
   end_ += bytes.size();
+}
+
+void InputBuffer::drop_owned(std::size_t count) {
+  begin_ += count;
+  if (begin_ == end_ && block_.data != nullptr) release();
 }
 
 std::span<char> InputBuffer::room() {
   if (begin_ == end_) return {};
-  if (capacity_ - end_ < first_capacity / 2) reserve(std::max(first_capacity, end_ - begin_));
-  return {data_ + end_, std::min(capacity_ - end_, largest_read)};
+  if (block_.capacity - end_ < first_capacity / 2) reserve(std::max(first_capacity, end_ - begin_));
+  return {block_.data + end_, std::min(block_.capacity - end_, largest_read)};
 }
 
-// realloc, because growing a large block by remapping its pages copies nothing.
 void InputBuffer::reserve(std::size_t more) {
-  if (capacity_ - end_ >= more) return;
+  if (block_.capacity - end_ >= more) return;
   const std::size_t held = end_ - begin_;
   if (begin_ > 0 && begin_ >= held) {
-    std::memmove(data_, data_ + begin_, held);
+    std::memmove(block_.data, block_.data + begin_, held);
     begin_ = 0;
     end_ = held;
-    if (capacity_ - end_ >= more) return;
+    if (block_.capacity - end_ >= more) return;
   }
-  const std::size_t wanted = std::max({first_capacity, capacity_ * 2, end_ + more});
-  auto* grown = static_cast<char*>(std::realloc(data_, wanted));
-  if (grown == nullptr) throw std::bad_alloc();
-  data_ = grown;
-  capacity_ = wanted;
+  pool_.grow(block_, std::max({first_capacity, block_.capacity * 2, end_ + more}), end_);
 }
 
 void InputBuffer::release() {
-  std::free(data_);
-  data_ = nullptr;
-  capacity_ = begin_ = end_ = 0;
+  pool_.give(block_);
+  begin_ = end_ = 0;
 }
 
 }  // namespace duet::framing

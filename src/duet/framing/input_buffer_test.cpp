@@ -12,7 +12,8 @@ namespace duet::framing {
 namespace {
 
 TEST(InputBuffer, BorrowsWhatIsFedWhileItHoldsNothing) {
-  InputBuffer buffer;
+  BlockPool pool;
+  InputBuffer buffer(pool);
   const std::string bytes = "abc";
   buffer.feed(bytes);
   EXPECT_EQ(buffer.view().data(), bytes.data());
@@ -22,7 +23,8 @@ TEST(InputBuffer, BorrowsWhatIsFedWhileItHoldsNothing) {
 }
 
 TEST(InputBuffer, OwnsWhatItKeeps) {
-  InputBuffer buffer;
+  BlockPool pool;
+  InputBuffer buffer(pool);
   std::string bytes = "abc";
   buffer.feed(bytes);
   buffer.keep();
@@ -32,7 +34,8 @@ TEST(InputBuffer, OwnsWhatItKeeps) {
 }
 
 TEST(InputBuffer, PutsWhatIsFedBehindWhatItHolds) {
-  InputBuffer buffer;
+  BlockPool pool;
+  InputBuffer buffer(pool);
   buffer.feed("abc");
   buffer.feed("def");
   EXPECT_EQ(buffer.view(), "abcdef");
@@ -42,7 +45,8 @@ TEST(InputBuffer, PutsWhatIsFedBehindWhatItHolds) {
 }
 
 TEST(InputBuffer, TakesNothingWithoutHarm) {
-  InputBuffer buffer;
+  BlockPool pool;
+  InputBuffer buffer(pool);
   buffer.feed({});
   EXPECT_EQ(buffer.view(), "");
   buffer.feed("a");
@@ -53,7 +57,8 @@ TEST(InputBuffer, TakesNothingWithoutHarm) {
 }
 
 TEST(InputBuffer, HasRoomOnlyBehindSomething) {
-  InputBuffer buffer;
+  BlockPool pool;
+  InputBuffer buffer(pool);
   EXPECT_TRUE(buffer.room().empty());
   buffer.feed("abc");
   buffer.keep();
@@ -67,7 +72,8 @@ TEST(InputBuffer, HasRoomOnlyBehindSomething) {
 }
 
 TEST(InputBuffer, OffersRoomInProportionToWhatItHolds) {
-  InputBuffer buffer;
+  BlockPool pool;
+  InputBuffer buffer(pool);
   const std::string bytes(1'000'000, 'x');
   buffer.feed(bytes);
   buffer.keep();
@@ -76,7 +82,8 @@ TEST(InputBuffer, OffersRoomInProportionToWhatItHolds) {
 }
 
 RC_GTEST_PROP(InputBuffer, IsAQueueOfBytes, (const std::vector<unsigned>& steps)) {
-  InputBuffer buffer;
+  BlockPool pool;
+  InputBuffer buffer(pool);
   std::string expected;
   char next = 0;
   const auto fresh = [&next](std::size_t count) {

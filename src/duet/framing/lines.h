@@ -9,7 +9,8 @@ namespace duet::framing {
 /// limit is reported once, as soon as it is known, and skipped without being stored.
 class LineDecoder final : public Decoder {
  public:
-  explicit LineDecoder(std::size_t max_line = max_body) : max_line_(max_line) {}
+  explicit LineDecoder(std::size_t max_line = max_body) : max_line_(max_line), in_(own_pool_) {}
+  LineDecoder(std::size_t max_line, BlockPool& pool) : max_line_(max_line), in_(pool) {}
 
   void feed(std::string_view bytes) override { in_.feed(bytes); }
   std::span<char> room() override { return in_.room(); }
@@ -27,6 +28,7 @@ class LineDecoder final : public Decoder {
   bool too_long(std::string_view partial) const;
 
   std::size_t max_line_;
+  BlockPool own_pool_;  // for a decoder that shares none
   InputBuffer in_;
   std::size_t used_ = 0;     // of the line handed out last
   std::size_t scanned_ = 0;  // no newline before this

@@ -13,9 +13,9 @@ namespace {
 using framing::Fault;
 using transport::Moved;
 
-std::unique_ptr<framing::Decoder> make_decoder(Door door, std::size_t max_message) {
-  if (door == Door::stdio) return std::make_unique<framing::ContentLengthDecoder>(max_message);
-  return std::make_unique<framing::LineDecoder>(max_message);
+std::unique_ptr<framing::Decoder> make_decoder(Door door, std::size_t max_message, framing::BlockPool& pool) {
+  if (door == Door::stdio) return std::make_unique<framing::ContentLengthDecoder>(max_message, pool);
+  return std::make_unique<framing::LineDecoder>(max_message, pool);
 }
 
 std::unique_ptr<framing::Encoder> make_encoder(Door door) {
@@ -34,10 +34,11 @@ rpc::Error error_of(Fault fault) {
 
 Connection::Connection(transport::Loop& loop, std::unique_ptr<transport::Channel> channel, Door door,
                        const Methods& methods, base::Log& log, ConnectionEvents events, ConnectionLimits limits,
-                       Peer peer)
+                       Peer peer, std::shared_ptr<framing::BlockPool> pool)
     : loop_(loop),
       channel_(std::move(channel)),
-      decoder_(make_decoder(door, limits.max_message)),
+      pool_(pool ? std::move(pool) : std::make_shared<framing::BlockPool>()),
+      decoder_(make_decoder(door, limits.max_message, *pool_)),
       encoder_(make_encoder(door)),
       log_(log),
       events_(std::move(events)),
@@ -45,7 +46,7 @@ Connection::Connection(transport::Loop& loop, std::unique_ptr<transport::Channel
       peer_(peer),
       door_(door),
       batches_(door == Door::socket ? rpc::Batches::allowed : rpc::Batches::refused),
-      output_(*encoder_),
+      output_(*encoder_, *pool_),
       calls_(loop),
       dispatcher_(*this, methods, log, batches_, output_, limits.max_waiting,
                   {.on_waiting = events_.on_waiting,
@@ -56,6 +57,8 @@ Connection::~Connection() {
   *alive_ = false;
   events_ = {};
   close();
+  decoder_.reset();  // gives its memory to the pool
+  pool_->trim();
 }
 
 void Connection::open() { channel_->open(*this); }
@@ -139,6 +142,7 @@ void Connection::close(Ending ending) {
   if (phase_ == Phase::closed) return;
   phase_ = Phase::closed;
   stop_frame_timer();
+  if (trim_timer_) loop_.cancel(*trim_timer_);
   channel_->close();
   output_.clear();
   dispatcher_.abandon();
@@ -167,6 +171,7 @@ void Connection::settle_down() {
   if (done) return close(ending_);
   update_wants();
   if (door_ == Door::stdio) watch_partial_frame();
+  if (pool_->keeps_any() && !trim_timer_) trim_memory_later();
   if (load() != told_load_) {
     told_load_ = load();
     if (events_.on_load_changed) events_.on_load_changed();
@@ -269,6 +274,18 @@ void Connection::partial_frame_is_due() {
 
 void Connection::stop_frame_timer() {
   if (frame_timer_) loop_.cancel(*std::exchange(frame_timer_, std::nullopt));
+}
+
+void Connection::trim_memory_later() {
+  constexpr auto idle = std::chrono::seconds(1);
+  trim_timer_ = loop_.at(loop_.now() + idle, [this, uses = pool_->uses()] {
+    trim_timer_.reset();
+    if (pool_->uses() == uses) {
+      pool_->trim();
+    } else {
+      trim_memory_later();
+    }
+  });
 }
 
 }  // namespace duet::peer

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "duet/base/log.h"
+#include "duet/framing/block_pool.h"
 #include "duet/framing/frame.h"
 #include "duet/peer/calls.h"
 #include "duet/peer/dispatcher.h"
@@ -56,12 +57,14 @@ struct ConnectionEvents {
 /// own to the peer.
 ///
 /// All frames of one read are handled before one write. What waits is bounded in bytes, and reading
-/// goes on until that bound, so a peer that writes much before it reads does not get stuck. For the
-/// loop's thread only.
+/// goes on until that bound, so a peer that writes much before it reads does not get stuck. Memory of
+/// large messages comes from `pool`, which connections may share, and goes back to the system when
+/// the pool has been idle for a second. For the loop's thread only.
 class Connection final : private transport::Channel::Listener {
  public:
   Connection(transport::Loop& loop, std::unique_ptr<transport::Channel> channel, Door door, const Methods& methods,
-             base::Log& log, ConnectionEvents events = {}, ConnectionLimits limits = {}, Peer peer = {});
+             base::Log& log, ConnectionEvents events = {}, ConnectionLimits limits = {}, Peer peer = {},
+             std::shared_ptr<framing::BlockPool> pool = nullptr);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection();
@@ -113,9 +116,11 @@ class Connection final : private transport::Channel::Listener {
   void watch_partial_frame();
   void partial_frame_is_due();
   void stop_frame_timer();
+  void trim_memory_later();
 
   transport::Loop& loop_;
   std::unique_ptr<transport::Channel> channel_;
+  std::shared_ptr<framing::BlockPool> pool_;
   std::unique_ptr<framing::Decoder> decoder_;
   std::unique_ptr<framing::Encoder> encoder_;
   base::Log& log_;
@@ -139,6 +144,8 @@ class Connection final : private transport::Channel::Listener {
   bool flush_planned_ = false;
   std::size_t told_load_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+
+  std::optional<transport::Loop::Timer> trim_timer_;
 
   // The partial frame that is being timed.
   std::optional<transport::Loop::Timer> frame_timer_;

@@ -1,8 +1,6 @@
 #include "duet/peer/output.h"
 
 #include <algorithm>
-#include <cstring>
-#include <string_view>
 #include <utility>
 
 namespace duet::peer {
@@ -10,22 +8,21 @@ namespace {
 
 constexpr std::size_t portion_bytes = 256 * 1024;
 constexpr std::size_t kept_bytes = 1024;  // an idle connection's buffer
+constexpr std::size_t most_usual = 64 * 1024;
 
 }  // namespace
 
-void Output::Portion::make_room(std::size_t more, std::size_t usual) {
-  if (capacity - size >= more) return;
-  const std::size_t wanted = size == 0 ? std::max(more, usual) : std::max(size + more, capacity * 2);
-  auto grown = std::make_unique_for_overwrite<char[]>(wanted);
-  if (size > 0) std::memcpy(grown.get(), bytes.get(), size);
-  bytes = std::move(grown);
-  capacity = wanted;
+void Output::make_room(std::size_t more) {
+  if (last_.block.capacity - last_.size >= more) return;
+  const std::size_t wanted =
+      last_.size == 0 ? std::max(more, usual_) : std::max(last_.size + more, last_.block.capacity * 2);
+  pool_.grow(last_.block, wanted, last_.size);
 }
 
 void Output::add(const rpc::Pieces& pieces) {
   const std::size_t body_size = pieces.size();
-  last_.make_room(body_size + framing::Encoder::most_bytes, usual_);
-  char* const begin = last_.bytes.get() + last_.size;
+  make_room(body_size + framing::Encoder::most_bytes);
+  char* const begin = last_.block.data + last_.size;
   char* const body = begin + encoder_.begin(begin, body_size);
   pieces.copy_to(body);
   const std::size_t payload = pieces.payload_size();
@@ -40,7 +37,7 @@ void Output::add(const rpc::Pieces& pieces) {
 transport::Moved Output::write_to(transport::Channel& channel) {
   while (size_ > 0) {
     const Portion& front = portions_.empty() ? last_ : portions_.front();
-    const transport::Moved moved = channel.write({front.bytes.get() + sent_, front.size - sent_});
+    const transport::Moved moved = channel.write({front.block.data + sent_, front.size - sent_});
     if (moved.state != transport::Moved::State::some) return moved;
     sent_ += moved.count;
     size_ -= moved.count;
@@ -52,18 +49,20 @@ transport::Moved Output::write_to(transport::Channel& channel) {
 void Output::drop_front_portion() {
   sent_ = 0;
   if (!portions_.empty()) {
+    pool_.give(portions_.front().block);
     portions_.pop_front();
     return;
   }
-  usual_ = last_.size;
+  usual_ = std::min(last_.size, most_usual);
   last_.size = 0;
-  if (last_.capacity > kept_bytes) last_ = {};
+  if (last_.block.capacity > kept_bytes) pool_.give(last_.block);
 }
 
 void Output::clear() {
+  for (Portion& portion : portions_) pool_.give(portion.block);
   portions_.clear();
-  last_ = {};
-  sent_ = size_ = 0;
+  pool_.give(last_.block);
+  last_.size = sent_ = size_ = 0;
 }
 
 }  // namespace duet::peer

@@ -2,8 +2,8 @@
 
 #include <cstddef>
 #include <list>
-#include <memory>
 
+#include "duet/framing/block_pool.h"
 #include "duet/framing/frame.h"
 #include "duet/rpc/message.h"
 #include "duet/transport/channel.h"
@@ -14,7 +14,10 @@ namespace duet::peer {
 /// copied nor held twice; owns almost no memory when everything is written.
 class Output {
  public:
-  explicit Output(framing::Encoder& encoder) : encoder_(encoder) {}
+  Output(framing::Encoder& encoder, framing::BlockPool& pool) : encoder_(encoder), pool_(pool) {}
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+  ~Output() { clear(); }
 
   void add(const rpc::Pieces& pieces);
   std::size_t size() const { return size_; }
@@ -25,17 +28,17 @@ class Output {
   void clear();
 
  private:
-  // Framed messages, one behind another. Not a std::string, which would write every byte twice.
+  // Framed messages, one behind another.
   struct Portion {
-    std::unique_ptr<char[]> bytes;
-    std::size_t capacity = 0;
+    framing::Block block;
     std::size_t size = 0;
-    void make_room(std::size_t more, std::size_t usual);
   };
 
+  void make_room(std::size_t more);
   void drop_front_portion();
 
   framing::Encoder& encoder_;
+  framing::BlockPool& pool_;
   std::list<Portion> portions_;  // full ones, before last_; unlike a deque, it owns nothing while it is empty
   Portion last_;
   std::size_t sent_ = 0;   // of the first portion

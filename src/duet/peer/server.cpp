@@ -77,7 +77,7 @@ void Server::accept(base::Fd socket) {
   auto connection = std::make_unique<Connection>(
       loop_, std::make_unique<transport::FdChannel>(loop_, std::move(socket)), Door::socket, methods_, log_,
       std::move(events), limits_.connection,
-      Peer{.connection = id, .pid = identity.pid, .uid = identity.uid});
+      Peer{.connection = id, .pid = identity.pid, .uid = identity.uid}, pool_);
   Connection& opened = *connection;
   clients_.emplace(id, Client{.connection = std::move(connection)});
   opened.open();

@@ -76,6 +76,7 @@ class Server {
   ServerLimits limits_;
   std::uint64_t user_;
   Methods methods_;
+  std::shared_ptr<framing::BlockPool> pool_ = std::make_shared<framing::BlockPool>();
   std::unique_ptr<transport::Acceptor> acceptor_;
   SocketFile file_;
   std::unordered_map<std::uint64_t, Client> clients_;

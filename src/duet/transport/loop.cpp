@@ -111,10 +111,8 @@ void Loop::wait_with_front(int timeout_ms) {
   waiting_.store(false, std::memory_order_relaxed);
   count_turn();
   if (count <= 0) return;
-  if (ready[2].revents != 0) {
-    dispatch(0);
-    attention_.store(false);
-  }
+  if (ready[2].revents != 0) dispatch(0);
+  attention_.store(false);  // also when nothing is ready any more, or the front would never be read again
   if (ready[1].revents != 0 && back_watcher_ != nullptr) back_watcher_->on_ready(EPOLLOUT);
   if (ready[0].revents != 0 && front_watcher_ != nullptr && front_wanted_) front_watcher_->on_ready(EPOLLIN);
 }
