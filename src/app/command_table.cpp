@@ -21,7 +21,7 @@ constexpr OptionEntry everywhere[] = {
 constexpr OptionEntry rpc_options[] = {
     {.name = "read-timeout",
      .value = "SECONDS",
-     .summary = "Drop a message that is not complete so long after its first byte (30)"},
+     .summary = "Drop a message that is not complete so long after its first byte; 30 if not given"},
 };
 
 constexpr Text rpc_details[] = {

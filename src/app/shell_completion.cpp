@@ -56,12 +56,17 @@ Texts bash_options(std::span<const OptionEntry> options) {
   return out;
 }
 
+// `--log-level) words='debug info' ;;`, indented as deep as it stands.
+std::string bash_case(std::size_t depth, std::string_view pattern, std::string_view assignment, const Texts& words) {
+  const std::string start = std::string(depth * 2, ' ') + std::string(pattern) + ") ";
+  return start + std::string(assignment) + joined(words) + "' ;;\n";
+}
+
 // The values of every option that takes one. An option without choices offers nothing.
 std::string bash_values(std::span<const OptionEntry> options) {
   std::string out;
   for (const OptionEntry& option : options) {
-    if (option.value.empty()) continue;
-    out += "    --" + std::string(option.name) + ") words='" + joined(texts(option.choices)) + "' ;;\n";
+    if (!option.value.empty()) out += bash_case(2, "--" + std::string(option.name), "words='", texts(option.choices));
   }
   return out;
 }
@@ -69,12 +74,12 @@ std::string bash_values(std::span<const OptionEntry> options) {
 std::string bash_script() {
   std::string values = bash_values(global_options());
   std::string options;
-  std::string arguments;
+  std::string arguments = bash_case(5, "''", "words='", command_names());
   for (const CommandEntry* command : listed_commands()) {
-    const std::string name(command->name);
     values += bash_values(command->options);
-    if (!command->options.empty()) options += "    " + name + ") words+=' " + joined(bash_options(command->options)) + "' ;;\n";
-    if (!command->argument.name.empty()) arguments += "    " + name + ") words='" + joined(texts(command->argument.choices)) + "' ;;\n";
+    if (!command->options.empty()) options += bash_case(5, command->name, "words+=' ", bash_options(command->options));
+    const ArgumentEntry& argument = command->argument;
+    if (!argument.name.empty()) arguments += bash_case(5, command->name, "words='", texts(argument.choices));
   }
   return heading("bash") + R"(_duet_rpc() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command='' words='' i
@@ -86,10 +91,10 @@ std::string bash_script() {
   fi
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
-    )" + joined(command_names(), " | ") + R"()
-      command=${COMP_WORDS[i]}
-      break
-      ;;
+      )" + joined(command_names(), " | ") + R"()
+        command=${COMP_WORDS[i]}
+        break
+        ;;
     esac
   done
   case $before in
@@ -100,7 +105,6 @@ std::string bash_script() {
 )" + options + R"(        esac
       else
         case $command in
-    '') words=')" + joined(command_names()) + R"(' ;;
 )" + arguments + R"(        esac
       fi
       ;;

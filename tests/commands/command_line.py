@@ -64,13 +64,24 @@ class Help(suite.TestCase):
         for placeholder in ("doctor", "prompt"):
             self.assertNotIn(placeholder, text)
 
+    def test_every_command_it_names_works(self):
+        section = run("--help").stdout.split("Commands:\n")[1].split("\n\n")[0]
+        commands = re.findall(r"^  ([a-z]\S*)", section, re.MULTILINE)
+        self.assertIn("rpc", commands)
+        for command in commands:
+            with self.subTest(command):
+                result = run(command, "--help")
+                self.assertEqual((result.stderr, result.returncode), ("", 0))
+
     def test_of_a_command(self):
         for arguments in (["rpc", "--help"], ["rpc", "-h"], ["version", "--help"]):
             with self.subTest(arguments):
                 result = run(*arguments)
                 self.assertEqual((result.stderr, result.returncode), ("", 0))
                 self.assertIn(arguments[0], result.stdout)
-        self.assertIn("--read-timeout", run("rpc", "--help").stdout)
+
+    def test_names_the_read_timeout_and_its_default(self):
+        self.assertRegex(run("rpc", "--help").stdout, r"--read-timeout[^-]*\b30\b")
 
     def test_says_where_the_log_goes(self):
         self.assertIn("DUET_RPC_LOG", run("--help").stdout + run("rpc", "--help").stdout)
@@ -130,6 +141,37 @@ class GlobalOptions(suite.TestCase):
         for level in ("warn", "WARN", "Error"):
             with self.subTest(level):
                 self.assertEqual(run("rpc", "--log-level", level).stderr, "")
+
+
+class Completion(suite.TestCase):
+    def test_scripts_for_three_shells(self):
+        for shell in ("bash", "zsh", "fish"):
+            with self.subTest(shell):
+                result = run("completion", shell)
+                self.assertEqual((result.stderr, result.returncode), ("", 0))
+                for word in ("rpc", "version", "log-level"):
+                    self.assertIn(word, result.stdout)
+
+    def test_bash_completes_commands_and_levels(self):
+        for words, expected in ((["duet-rpc", "r"], "rpc"), (["duet-rpc", "rpc", "--log-level", "de"], "debug"),
+                                (["duet-rpc", "--no"], "--no-color")):
+            with self.subTest(words):
+                self.assertIn(expected, self.bash_completions(words))
+
+    def bash_completions(self, words):
+        """What bash would offer after these words, asked without a terminal."""
+        script = """eval "$COMPLETION"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}
+            complete -p duet-rpc >/dev/null || exit 1
+            function=$(complete -p duet-rpc | sed 's/.*-F \\([^ ]*\\) .*/\\1/')
+            "$function" duet-rpc "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+            printf '%s\n' "${COMPREPLY[@]}" """
+        result = subprocess.run(["bash", "--norc", "-c", script, "bash", *words], capture_output=True, text=True,
+                                env=clean_environment({"COMPLETION": run("completion", "bash").stdout}), timeout=PATIENCE)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return [line.strip() for line in result.stdout.splitlines()]
+
+    def test_an_unknown_shell_is_bad_usage(self):
+        self.assertEqual(run("completion", "tcsh").returncode, 1)
 
 
 class Colour(suite.TestCase):

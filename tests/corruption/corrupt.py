@@ -10,13 +10,10 @@ by what the stream was built from.
 """
 
 import argparse
-import fcntl
 import json
 import os
 import random
-import struct
 import sys
-import termios
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
@@ -265,8 +262,8 @@ def send_in_portions(chance, daemon, data):
 
 
 def wait_until_taken(daemon):
-    descriptor, deadline = daemon.process.stdin.fileno(), time.monotonic() + PATIENCE
-    while struct.unpack("i", fcntl.ioctl(descriptor, termios.FIONREAD, b"\0" * 4))[0]:
+    deadline = time.monotonic() + PATIENCE
+    while daemon.unsent_in_pipe():
         if time.monotonic() > deadline:
             raise Failure("the daemon does not read")
         os.sched_yield()

@@ -14,7 +14,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 
 import suite  # noqa: E402
-from daemon import Daemon, LspFraming, notification, request  # noqa: E402
+from daemon import Daemon, LspFraming, eventually, frame, notification, request  # noqa: E402
 
 
 class Shutdown(suite.TestCase):
@@ -98,6 +98,21 @@ class ReadTimeout(suite.TestCase):
             self.assert_version(daemon)
             daemon.close_input()
             daemon.expect_exit(0, 2)
+
+    def test_what_is_in_the_pipe_already_is_read_first(self):
+        """A daemon that was not running meanwhile (a suspended laptop) drops nothing that has arrived."""
+        whole = frame(request("version", "patient"))
+        with suite.rpc("--read-timeout", "0.3") as daemon:
+            daemon.send_bytes(whole[:30])
+            eventually(lambda: not daemon.unsent_in_pipe(), what="the first part is taken")
+            daemon.signal(signal.SIGSTOP)
+            daemon.send_bytes(whole[30:])
+            time.sleep(0.5)  # longer than the timeout: the daemon stands still
+            daemon.signal(signal.SIGCONT)
+            self.assertEqual(daemon.next_message()["id"], "patient")
+            daemon.close_input()
+            daemon.expect_exit(0, 2)
+            self.assertEqual(daemon.stderr_text(), "")
 
     def test_is_one_line_and_no_answer(self):
         with suite.rpc("--read-timeout", "0.05") as daemon:

@@ -2,13 +2,14 @@
 """Clients that write a lot, read late or never: nothing deadlocks, memory stays bounded, the end comes in time."""
 
 import os
+import select
 import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 
 import suite  # noqa: E402
-from daemon import eventually, frame, request  # noqa: E402
+from daemon import PATIENCE, eventually, frame, request  # noqa: E402
 
 MEMORY_BOUND = 100 * 1000 * 1000
 STALLED = 1.0  # seconds without a byte taken: the daemon has stopped reading
@@ -99,6 +100,31 @@ class ReadsLate(suite.TestCase):
             writer.join()
             daemon.close_input()
             daemon.expect_exit(0, 2)
+
+    def test_time_spent_paused_does_not_count_against_a_frame(self):
+        """The daemon stops in the middle of a frame for longer than the read timeout; the frame is not dropped."""
+        ids = [f"{number} " + "x" * 100_000 for number in range(1000)]
+        with suite.rpc("--read-timeout", "0.9", read_stdout=False) as daemon:
+            left = daemon.write_some(b"".join(frame(request("version", id)) for id in ids), 2.0)
+            self.assertTrue(left, "all was taken: the bound was not reached")
+            daemon.read_stdout()
+            writer = threading.Thread(target=daemon.send_bytes, args=(left,))
+            writer.start()
+            for id in ids:
+                self.assertEqual(daemon.next_message()["id"], id)
+            writer.join()
+            daemon.close_input()
+            daemon.expect_exit(0, 2)
+
+    def test_a_signal_never_cuts_an_answer_that_is_being_read(self):
+        id = "x" * 9_000_000
+        with suite.rpc(read_stdout=False) as daemon:
+            daemon.send(request("version", id))
+            self.assertTrue(select.select([daemon.process.stdout], [], [], PATIENCE)[0])
+            daemon.signal(15)
+            daemon.read_stdout()
+            self.assertEqual(daemon.next_message()["id"], id)
+            daemon.expect_exit(0, CEILING)
 
     def test_memory_is_given_back(self):
         with suite.rpc(read_stdout=False) as daemon:

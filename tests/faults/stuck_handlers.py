@@ -33,17 +33,20 @@ def busy_with(method, **params):
 class BlocksForEver(suite.TestCase):
     """The process is gone within 2 s, exit 0, without an answer."""
 
-    def assert_ends(self, method):
-        for name, end in ENDINGS.items():
+    def assert_ends(self, method, endings):
+        for name in endings:
             with self.subTest(name), busy_with(method) as daemon:
-                end(daemon)
+                ENDINGS[name](daemon)
                 daemon.expect_exit(0, CEILING)
 
     def test_while_the_loop_stands_still(self):
-        self.assert_ends("test.block")
+        self.assert_ends("test.block", ["SIGTERM", "SIGINT", "SIGHUP", "end of input"])
+
+    def test_a_shutdown_sent_while_the_loop_stands_still(self):
+        self.assert_ends("test.block", ["shutdown request", "shutdown notification"])
 
     def test_while_an_answer_is_awaited(self):
-        self.assert_ends("test.block_late")
+        self.assert_ends("test.block_late", ENDINGS)
 
 
 class TakesASecond(suite.TestCase):

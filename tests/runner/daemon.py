@@ -4,6 +4,7 @@ The framing here is written for the tests alone and strict: a frame's header is 
 It shares no code with the program, so that a mistake made on both sides of the wire cannot hide.
 """
 
+import fcntl
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import socket
 import struct
 import subprocess
 import tempfile
+import termios
 import threading
 import time
 
@@ -217,6 +219,10 @@ class Daemon(Peer):
             except BrokenPipeError:
                 raise Failure("the program has closed its input") from None
         return bytes(left)
+
+    def unsent_in_pipe(self):
+        """How many bytes of ours the program has not taken yet."""
+        return struct.unpack("i", fcntl.ioctl(self.process.stdin.fileno(), termios.FIONREAD, bytes(4)))[0]
 
     def close_input(self):
         self.process.stdin.close()

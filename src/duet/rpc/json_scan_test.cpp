@@ -160,6 +160,26 @@ TEST(JsonScan, KnowsEachOfOurNamesHoweverItIsSpelt) {
   }
 }
 
+TEST(JsonScan, ReadsADoubledMemberAsCarefullyAsTheFirst) {
+  for (std::size_t size = 0; size < 200; ++size) {
+    const std::string method = "\"method\":\"" + std::string(size, 'm') + "\"";
+    const std::string good = "{" + method + "," + method + ",\"id\":1,\"id\":2,\"jsonrpc\":\"2.0\",\"jsonrpc\":\"2.0\"}";
+    const Envelope found = scan_envelope(good);
+    ASSERT_EQ(found.shape, Shape::object) << size;
+    ASSERT_TRUE(found.is_doubled(Envelope::method)) << size;
+    ASSERT_TRUE(found.is_doubled(Envelope::id)) << size;
+    ASSERT_TRUE(found.is_doubled(Envelope::jsonrpc)) << size;
+    for (const char* wrong : {"\xFF", "\n", "\\x"}) {
+      std::string bad = good;
+      bad.insert(bad.find("\",\"id\""), wrong);
+      ASSERT_EQ(scan_envelope(bad).shape, Shape::invalid) << size;
+      bad = good;
+      bad.insert(bad.find("\",\"method\""), wrong);
+      ASSERT_EQ(scan_envelope(bad).shape, Shape::invalid) << size;
+    }
+  }
+}
+
 TEST(JsonScan, NotesWhichMembersStandThereTwice) {
   const Envelope found = scan_envelope(R"({"id":1,"x":1,"params":2,"x":3,"params":4,"id":5,"id":6,"method":0})");
   EXPECT_TRUE(found.is_doubled(Envelope::id));

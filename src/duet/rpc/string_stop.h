@@ -62,11 +62,11 @@ class StringStops {
 
   StringStops(const char* begin, const char* end) : begin_(begin), end_(end), window_(begin) {}
 
-  /// The first stop at or behind `at`, or the end. `at` never goes back.
+  /// The first stop at or behind `at`, or the end. Going back with `at` is allowed, at the price of another look.
   const char* next(const char* at) {
     for (;;) {
       const std::ptrdiff_t offset = at - window_;
-      if (offset < looked_at_) {
+      if (offset >= 0 && offset < looked_at_) {
         const std::uint64_t stops = stops_ >> offset;
         if (stops != 0) return at + std::countr_zero(stops);
         at = window_ + looked_at_;

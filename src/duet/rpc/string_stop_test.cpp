@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -52,6 +53,29 @@ RC_GTEST_PROP(StringStop, OfSse2AgreesWithTheScalarDefinitionFromEveryStart, (co
 }
 
 #endif
+
+TEST(StringStops, AreTheSameForAWholeTextFromFrontToBack) {
+  for (std::size_t size = 0; size <= 150; ++size) {
+    const std::unique_ptr<char[]> text(new char[size]);
+    for (std::size_t i = 0; i < size; ++i) text[i] = "ab\"cdefgh\\ijklm\nopqrstuvwxyz0123456789\xC3\xA9"[i * 7 % 41];
+    const char* const end = text.get() + size;
+    for (std::size_t step = 1; step < 80; ++step) {
+      StringStops stops(text.get(), end);
+      for (std::size_t at = 0; at <= size; at += step) {
+        ASSERT_EQ(stops.next(text.get() + at), find_string_stop_scalar(text.get() + at, end)) << size << ' ' << step << ' ' << at;
+      }
+    }
+  }
+}
+
+RC_GTEST_PROP(StringStops, AreTheSameWhereverOneAsks, (const std::string& text, const std::vector<std::size_t>& places)) {
+  const std::string longer = text + std::string(60, 'a') + text + std::string(70, 'b') + text;
+  StringStops stops(longer.data(), longer.data() + longer.size());
+  for (const std::size_t place : places) {
+    const char* const at = longer.data() + place % (longer.size() + 1);
+    RC_ASSERT(stops.next(at) == find_string_stop_scalar(at, longer.data() + longer.size()));
+  }
+}
 
 }  // namespace
 }  // namespace duet::rpc
