@@ -26,7 +26,10 @@ void add_methods(peer::Methods& methods) {
                .params = {},
                .handler = [](const peer::Request&) { return peer::Answer::view("{}"); },
                .late_handler = {}});
-  methods.add("echo", [](const peer::Request& request) { return peer::Answer::view(request.params.raw()); });
+  methods.add("echo", [](const peer::Request& request) {
+    const std::string_view params = request.params.raw();
+    return peer::Answer::view(params.empty() ? "null" : params);
+  });
 }
 
 transport::Sentinel::Duties duties(transport::Loop& loop, int input) {
@@ -41,7 +44,8 @@ int serve_stdio(base::Log& log) {
   transport::Loop loop;
   peer::Methods methods;
   add_methods(methods);
-  auto channel = std::make_unique<transport::StdioChannel>(loop, base::duplicate(STDIN_FILENO), transport::take_stdout());
+  auto channel =
+      std::make_unique<transport::StdioChannel>(loop, base::duplicate(STDIN_FILENO), transport::take_stdout());
   const transport::Sentinel sentinel(loop, duties(loop, channel->input()));
   peer::ConnectionEvents events;
   events.on_closed = [&loop](peer::Ending) { loop.stop(); };

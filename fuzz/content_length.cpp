@@ -4,7 +4,7 @@
 // So that whole frames and long headers are easy to come by, a few bytes of the input stand for more:
 //   \x01 N   a correct header for the next N bytes
 //   \x02 N   N times 64 letters
-//   \x03 N   N times 16 header lines
+//   \x03 N   N times 64 bytes of header lines
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +25,7 @@ using duet::framing::ContentLengthDecoder;
 using Events = std::vector<std::string>;
 
 constexpr std::size_t max_body = 5000;
-constexpr std::size_t longest = 40'000;
+constexpr std::size_t longest = 20'000;
 
 std::string expanded(std::string_view input) {
   std::string out;
@@ -35,7 +35,7 @@ std::string expanded(std::string_view input) {
       case 1: out += "Content-Length: " + std::to_string(next) + "\r\n\r\n"; break;
       case 2: out.append(std::size_t{next} * 64, 'x'); break;
       case 3:
-        for (unsigned line = 0; line < next * 16; ++line) out += "X-Y: z\r\n";
+        for (unsigned line = 0; line < next; ++line) out += "X-Y: " + std::string(57, 'z') + "\r\n";
         break;
       default: out += input[i]; continue;
     }
@@ -47,7 +47,7 @@ std::string expanded(std::string_view input) {
 Events read(std::string_view stream, std::size_t largest, std::uint32_t seed) {
   ContentLengthDecoder decoder(max_body);
   duet::framing::StreamDriver driver(decoder, duet::rpc::is_valid_json);
-  std::mt19937 random(seed);
+  std::minstd_rand random(seed);
   while (!stream.empty()) {
     const std::size_t count = std::min<std::size_t>(stream.size(), largest >= longest ? largest : 1 + random() % largest);
     random() % 2 == 0 ? driver.feed(stream.substr(0, count)) : driver.read(stream.substr(0, count));
@@ -65,7 +65,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string stream = expanded({reinterpret_cast<const char*>(data) + 1, size - 1});
   const Events whole = read(stream, 2 * longest, 0);
   require(whole == duet::framing::SlowReader(stream, duet::rpc::is_valid_json, max_body).events(), "the rules are kept");
-  require(whole == read(stream, 1, data[0]), "byte by byte it is the same");
-  require(whole == read(stream, 1 + data[0], data[0]), "in portions it is the same");
+  const bool is_long = stream.size() > 1000;
+  if (!is_long || data[0] == 0) require(whole == read(stream, 1, data[0]), "byte by byte it is the same");
+  require(whole == read(stream, (is_long ? 100U : 1U) + data[0], data[0]), "in portions it is the same");
   return 0;
 }

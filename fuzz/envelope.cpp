@@ -101,8 +101,9 @@ std::string built(const std::uint8_t* data, std::size_t size) {
   static constexpr std::array<std::string_view, 24> values = {
       "\"2.0\"", "\"2.0\"", "\"\\u0032.0\"", "2.0", "1", "-0", "1.50", "1e400", "\"m\"", "\"\\u006d\\ud83d\\ude00\"", "\"\\ud800\"", "null",
       "true", "false", "{}", "[]", "{\"id\":[]}", "[1,{}]", "\"\"", "\"2.00\"", "12345678901234567890123", "[[[[]]]]", "\"Content-Length: 5\"", "\xC3"};
+  constexpr std::size_t most_members = 20;
   std::string text = "{";
-  for (std::size_t i = 0; i + 1 < size; i += 2) {
+  for (std::size_t i = 0; i + 1 < std::min(size, 2 * most_members); i += 2) {
     if (data[i] == 255) {
       text += std::string(data[i + 1], ' ');
       continue;

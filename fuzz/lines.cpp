@@ -42,7 +42,7 @@ Events expected_events(std::string_view text) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  std::mt19937 random(data[0]);
+  std::minstd_rand random(data[0]);
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
   const Events expected = expected_events(text);
   for (const std::size_t largest : {text.size() + 1, std::size_t{1}, std::size_t{1} + data[0]}) {

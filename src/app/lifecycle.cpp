@@ -11,9 +11,12 @@ namespace {
 
 std::string_view line_about(int signal) {
   switch (signal) {
-    case SIGINT: return "received SIGINT, shutting down gracefully";
-    case SIGHUP: return "received SIGHUP, shutting down gracefully";
-    default: return "received SIGTERM, shutting down gracefully";
+    case SIGINT:
+      return "received SIGINT, shutting down gracefully";
+    case SIGHUP:
+      return "received SIGHUP, shutting down gracefully";
+    default:
+      return "received SIGTERM, shutting down gracefully";
   }
 }
 

@@ -21,9 +21,9 @@ namespace duet::app {
 class Lifecycle {
  public:
   struct Limits {
-    base::Duration patience = std::chrono::milliseconds(1750);       // with a handler, or a client that does not read
-    base::Duration last_lines = std::chrono::milliseconds(150);      // for the log, when patience is over
-    base::Duration ceiling = std::chrono::milliseconds(1900);        // of all together
+    base::Duration patience = std::chrono::milliseconds(1750);   // with a handler, or a client that does not read
+    base::Duration last_lines = std::chrono::milliseconds(150);  // for the log, when patience is over
+    base::Duration ceiling = std::chrono::milliseconds(1900);    // of all together
     std::chrono::milliseconds log_flush = std::chrono::milliseconds(500);
   };
 

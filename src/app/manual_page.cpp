@@ -51,7 +51,8 @@ std::string entries(std::span<const TermEntry> terms) {
 
 std::string command_section(const CommandEntry& command) {
   std::string out = ".SS " + plain(usage_of(&command)) + "\n";
-  for (std::size_t i = 0; i < command.details.size(); ++i) out += (i > 0 ? ".PP\n" : "") + plain(command.details[i]) + "\n";
+  for (std::size_t i = 0; i < command.details.size(); ++i)
+    out += (i > 0 ? ".PP\n" : "") + plain(command.details[i]) + "\n";
   return out + entries(command.options);
 }
 

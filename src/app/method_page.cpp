@@ -36,7 +36,8 @@ class Rehearsal {
 
   std::string answer(std::string_view method, std::string_view params) {
     std::string result;
-    client_.call(method, params, std::chrono::seconds(5), [&](const peer::Outcome& outcome) { result = outcome.result; });
+    client_.call(method, params, std::chrono::seconds(5),
+                 [&](const peer::Outcome& outcome) { result = outcome.result; });
     while (result.empty()) loop_.turn();
     return result;
   }
@@ -61,12 +62,17 @@ class Rehearsal {
 std::string sample(const rpc::Param& param) {
   if (!param.accepted.empty()) return rpc::quoted(param.accepted.front());
   switch (param.type) {
-    case rpc::Type::text: return R"("text")";
+    case rpc::Type::text:
+      return R"("text")";
     case rpc::Type::integer:
-    case rpc::Type::number: return "1";
-    case rpc::Type::boolean: return "true";
-    case rpc::Type::array: return "[]";
-    default: return "{}";
+    case rpc::Type::number:
+      return "1";
+    case rpc::Type::boolean:
+      return "true";
+    case rpc::Type::array:
+      return "[]";
+    default:
+      return "{}";
   }
 }
 

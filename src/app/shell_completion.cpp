@@ -91,21 +91,26 @@ std::string bash_script() {
   fi
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
-      )" + joined(command_names(), " | ") + R"()
+      )" +
+         joined(command_names(), " | ") + R"()
         command=${COMP_WORDS[i]}
         break
         ;;
     esac
   done
   case $before in
-)" + values + R"(    *)
+)" + values +
+         R"(    *)
       if [[ $word == -* ]]; then
-        words=')" + joined(bash_options(global_options())) + R"('
+        words=')" +
+         joined(bash_options(global_options())) + R"('
         case $command in
-)" + options + R"(        esac
+)" + options +
+         R"(        esac
       else
         case $command in
-)" + arguments + R"(        esac
+)" + arguments +
+         R"(        esac
       fi
       ;;
   esac
@@ -159,15 +164,18 @@ std::string zsh_script() {
   local curcontext=$curcontext state line
   local -a options commands
   options=(
-)" + zsh_options(global_options(), "    ") + R"(  )
+)" + zsh_options(global_options(), "    ") +
+         R"(  )
   commands=(
-)" + names + R"(  )
+)" + names +
+         R"(  )
   _arguments -C $options '1: :->command' '*:: :->arguments'
   case $state in
     command) _describe command commands ;;
     arguments)
       case $line[1] in
-)" + cases + R"(      esac
+)" + cases +
+         R"(      esac
       ;;
   esac
 }

@@ -114,7 +114,8 @@ class BadUsage(suite.TestCase):
         self.assert_refused(["rpc", "--read-timeout", "soon"], "soon")
 
     def test_near_misses_get_a_suggestion(self):
-        for wrong, right in (("versoin", "version"), ("rcp", "rpc"), ("--hepl", "--help"), ("--log-levle", "--log-level")):
+        for wrong, right in (("versoin", "version"), ("rcp", "rpc"), ("--hepl", "--help"),
+                             ("--log-levle", "--log-level")):
             with self.subTest(wrong):
                 self.assert_refused([wrong], wrong, "did you mean", right)
 
@@ -160,13 +161,15 @@ class Completion(suite.TestCase):
 
     def bash_completions(self, words):
         """What bash would offer after these words, asked without a terminal."""
-        script = """eval "$COMPLETION"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}
+        script = """eval "$COMPLETION"
+            COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}
             complete -p duet-rpc >/dev/null || exit 1
             function=$(complete -p duet-rpc | sed 's/.*-F \\([^ ]*\\) .*/\\1/')
             "$function" duet-rpc "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
             printf '%s\n' "${COMPREPLY[@]}" """
+        environment = clean_environment({"COMPLETION": run("completion", "bash").stdout})
         result = subprocess.run(["bash", "--norc", "-c", script, "bash", *words], capture_output=True, text=True,
-                                env=clean_environment({"COMPLETION": run("completion", "bash").stdout}), timeout=PATIENCE)
+                                env=environment, timeout=PATIENCE)
         self.assertEqual(result.returncode, 0, result.stderr)
         return [line.strip() for line in result.stdout.splitlines()]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Feeds damaged streams to the daemon: every intact message is answered once and in order, every damage costs one error.
+"""Feeds damaged streams to the daemon: intact messages are answered once and in order, each damage costs one error.
 
     corrupt.py --program build/release/bin/duet-rpc --streams 2000 --seed 1
     corrupt.py --program … --seed 1 --only 17        one stream again, shown
@@ -26,8 +26,9 @@ TEXTS = [
     "content-length:5", "}{][\",:", "é世😀", "\\\\\"", "a\nb", "Content-Length", "\u0000\u001f",
 ]
 JUNK_PIECES = [
-    b"junk", b"\r\n", b"\n", b"\r", b"{", b"}", b'"', b"\x00", b"\xff", b" ", b":", b"Content-Length", b"Content-Length:",
-    b"Content-Length: 12", b"Content-Length: 12\n\n", b"Content-Length: x\r\n\r\n", b"Content-Length 5\r\n\r\n",
+    b"junk", b"\r\n", b"\n", b"\r", b"{", b"}", b'"', b"\x00", b"\xff", b" ", b":", b"Content-Length",
+    b"Content-Length:", b"Content-Length: 12", b"Content-Length: 12\n\n", b"Content-Length: x\r\n\r\n",
+    b"Content-Length 5\r\n\r\n",
     b"Content-Length: 7\r\n{}", b"X-Header: 1\r\n", b"Content-Length: 4\r\nbroken\r\n\r\n", b"HTTP/1.1 200 OK\r\n",
     b'{"jsonrpc":"2.0","id":0,"method":"version"}', b"\r\n\r\n",
 ]
@@ -64,7 +65,8 @@ def make_frame(chance, body):
                               chance.choice([b": ", b":", b":\t "]), len(body))
     if chance.random() < 0.6:
         length = b"Content-Length: %d\r\n" % len(body)
-    other = chance.choice([b"", b"", b"", b"X-Trace: 1\r\n", b"Content-Type: application/vscode-jsonrpc; charset=utf-8\r\n"])
+    other = chance.choice([b"", b"", b"", b"X-Trace: 1\r\n",
+                           b"Content-Type: application/vscode-jsonrpc; charset=utf-8\r\n"])
     return (length + other if chance.random() < 0.5 else other + length) + b"\r\n" + body
 
 
@@ -77,7 +79,8 @@ def some_junk(chance):
 
 
 def random_bytes(chance):
-    return bytes(chance.choice(b"\x00\r\n\" {}[]:,\\0123456789abcCX-\x7f\x80\xff") for _ in range(chance.randrange(1, 9)))
+    alphabet = b"\x00\r\n\" {}[]:,\\0123456789abcCX-\x7f\x80\xff"
+    return bytes(chance.choice(alphabet) for _ in range(chance.randrange(1, 9)))
 
 
 def drop_bytes(chance, body):
@@ -114,8 +117,9 @@ def damage_header(chance, body):
 
 
 def wrong_length(chance, body):
-    wrong = chance.choice([0, 1, len(body) - 1, len(body) + 1, len(body) + chance.randrange(1, 60), len(body) * 2 + 100,
-                           chance.randrange(len(body)), 10485760, 10485761, 99999999, 10 ** 30, "-5", "", "1e3", "0x20"])
+    wrong = chance.choice([0, 1, len(body) - 1, len(body) + 1, len(body) + chance.randrange(1, 60),
+                           len(body) * 2 + 100, chance.randrange(len(body)), 10485760,
+                           10485761, 99999999, 10 ** 30, "-5", "", "1e3", "0x20"])
     return plain_frame(body, wrong)
 
 
@@ -346,7 +350,8 @@ def main():
     except Failure as failure:
         print(f"FAIL {failure}")
         return 1
-    print(f"{options.streams} streams, seed {options.seed}: {feeder.answers} messages answered, {feeder.faults} faults told")
+    print(f"{options.streams} streams, seed {options.seed}: "
+          f"{feeder.answers} messages answered, {feeder.faults} faults told")
     return 0
 
 

@@ -226,8 +226,9 @@ class SharedFile(Sink):
 class Contents(Sink):
     """What a client sends can neither forge a line nor make one endless; broken bodies are never shown."""
 
-    HOSTILE = ["a\nb", "\x1b[31mred\x1b[0m", 'a" id=9 x="', "\r", "\x00", "\x7f", "\u2028", "\u0085", "\ud800", "m" * 10_000,
-               "é" * 10_000, "\\", "2026-01-01T00:00:00.000Z error forged", "\u202eevil", "%s%n", "key=value"]
+    HOSTILE = ["a\nb", "\x1b[31mred\x1b[0m", 'a" id=9 x="', "\r", "\x00", "\x7f", "\u2028", "\u0085", "\ud800",
+               "m" * 10_000, "é" * 10_000, "\\", "2026-01-01T00:00:00.000Z error forged", "\u202eevil",
+               "%s%n", "key=value"]
 
     def test_hostile_names_and_ids(self):
         with self.logging_to(self.path(), "--log-level", "debug") as daemon:
@@ -246,7 +247,8 @@ class Contents(Sink):
 
     def test_secrets_in_what_is_broken(self):
         secret = "hunter2"
-        broken = [f'{{"password":"{secret}"', f"password={secret}\r\n", f'{{"jsonrpc":"1.0","id":1,"params":"{secret}"}}',
+        broken = [f'{{"password":"{secret}"', f"password={secret}\r\n",
+                  f'{{"jsonrpc":"1.0","id":1,"params":"{secret}"}}',
                   f'{{"jsonrpc":"2.0","id":1,"method":"setLogLevel","params":{{"level":5,"password":"{secret}"}}}}',
                   f'{{"jsonrpc":"2.0","method":"setLogLevel","params":{{"password":"{secret}"}}}}',
                   f'{{"jsonrpc":"2.0","id":1,"result":"{secret}"}}', f'[{{"password":"{secret}"}}]', f'"{secret}"']

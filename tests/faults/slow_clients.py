@@ -182,7 +182,8 @@ class LargeMessages(suite.TestCase):
             self.assertLess(peak_memory(daemon.pid), bound)
 
     def test_endless_junk_in_constant_memory(self):
-        for junk in (b"{" * 1_000_000, b"Content-Length: 1\r\nx\r\n" * 50_000, b"X: y\r\n" * 150_000, b"\r\n\r\n" * 250_000):
+        for junk in (b"{" * 1_000_000, b"Content-Length: 1\r\nx\r\n" * 50_000, b"X: y\r\n" * 150_000,
+                     b"\r\n\r\n" * 250_000):
             with self.subTest(junk[:24]), suite.rpc() as daemon:
                 self.assert_version(daemon)
                 before = peak_memory(daemon.pid)

@@ -55,7 +55,7 @@ class TakesASecond(suite.TestCase):
     def assert_answered(self, method):
         for name in ("SIGTERM", "end of input"):
             with self.subTest(name), busy_with(method, ms=1000) as daemon:
-                time.sleep(0.1)  # the handler runs by then: a request not yet begun would rightly be dropped by a signal
+                time.sleep(0.1)  # the handler runs by then; a signal rightly drops a request not yet begun
                 ENDINGS[name](daemon)
                 answer = daemon.next_message()
                 self.assertEqual((answer["id"], answer["result"]), ("slow", {"slept": True}))

@@ -37,7 +37,7 @@ def main():
         if data.count(b"[") > 600:
             skipped += 1  # deeper than Python's parser goes
         elif python_accepts(data) != valid:
-            faults.append(f"{name}: the file says {'valid' if valid else 'invalid'}, Python the opposite: {data[:80]!r}")
+            faults.append(f"{name}: the file says {'valid' if valid else 'invalid'}, Python not: {data[:80]!r}")
     written = sum(not line.startswith("@") for _, line in content_lines(path))
     if written < 320:
         faults.append(f"only {written} cases")

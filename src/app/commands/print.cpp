@@ -4,8 +4,6 @@
 
 namespace duet::app {
 
-int run_print(const CommandLine& line) {
-  return print_text(line.argument == "manual" ? manual_page() : method_page());
-}
+int run_print(const CommandLine& line) { return print_text(line.argument == "manual" ? manual_page() : method_page()); }
 
 }  // namespace duet::app

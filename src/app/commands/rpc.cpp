@@ -23,7 +23,8 @@ void add_methods(peer::Methods& methods, base::Log& log, transport::Loop& loop, 
   const auto watch = [&log, &client](std::int64_t pid) {
     if (!client.watch(pid)) log.info("no such client process here, not watching it", {{"pid", pid}});
   };
-  add_stdio_methods(methods, log, {.shut_down = [&lifecycle] { lifecycle.shutdown_requested(); }, .watch_process = watch});
+  add_stdio_methods(methods, log,
+                    {.shut_down = [&lifecycle] { lifecycle.shutdown_requested(); }, .watch_process = watch});
 #ifdef DUET_TEST_METHODS
   add_test_methods(methods, loop);
 #else
@@ -36,8 +37,7 @@ void add_methods(peer::Methods& methods, base::Log& log, transport::Loop& loop, 
 int run_rpc(const CommandLine& line, const base::StandardDescriptors& descriptors) {
   signal(SIGPIPE, SIG_IGN);
   base::Fd output = transport::take_stdout();
-  LogSetup setup =
-      set_up_log(std::getenv("DUET_RPC_LOG"), line.log_level, colour_wanted(STDERR_FILENO, line.no_color));
+  LogSetup setup = set_up_log(std::getenv("DUET_RPC_LOG"), line.log_level, colour_wanted(STDERR_FILENO, line.no_color));
   base::Log log(std::move(setup.sink), setup.level);
 
   transport::Loop loop;

@@ -1,7 +1,8 @@
+#include "duet/version.h"
+
 #include <string>
 
 #include "app/commands/commands.h"
-#include "duet/version.h"
 
 namespace duet::app {
 

@@ -45,17 +45,17 @@ std::optional<std::int64_t> process_id(std::string_view params) {
 }
 
 peer::Method initialize(const StdioActions& actions) {
-  return {.name = "initialize",
-          .summary = "Tells the server's name and version and the protocol's version. Optional: every method may be "
-                     "called without it. If params has a processId, the daemon ends when that process does",
-          .params = {},
-          .handler =
-              [result = initialize_result(), watch = actions.watch_process](const Request& request) {
-                if (const std::optional<std::int64_t> pid = process_id(request.params.raw())) watch(*pid);
-                return Answer::view(result);
-              },
-          .late_handler = {},
-          .checks_params = false};
+  return {
+      .name = "initialize",
+      .summary = "Tells the server's name and version; optional. The daemon ends with the process named by a processId",
+      .params = {},
+      .handler =
+          [result = initialize_result(), watch = actions.watch_process](const Request& request) {
+            if (const std::optional<std::int64_t> pid = process_id(request.params.raw())) watch(*pid);
+            return Answer::view(result);
+          },
+      .late_handler = {},
+      .checks_params = false};
 }
 
 peer::Method set_log_level(base::Log& log) {

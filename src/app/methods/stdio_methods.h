@@ -10,7 +10,7 @@ namespace duet::app {
 
 /// What the methods of `duet-rpc rpc` act on, besides the log.
 struct StdioActions {
-  std::function<void()> shut_down;                       ///< after the answer has been given
+  std::function<void()> shut_down;                      ///< after the answer has been given
   std::function<void(std::int64_t pid)> watch_process;  ///< the client's, from `initialize`
 };
 

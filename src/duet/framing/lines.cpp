@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace duet::framing {
 namespace {
@@ -19,48 +20,44 @@ bool is_blank(std::string_view line) {
 
 }  // namespace
 
+// There is one object to return, so that it is built in place: copying a frame just written costs
+// more than finding it, because the processor waits for the parts to reach memory.
 std::optional<Frame> LineDecoder::next() {
+  std::optional<Frame> frame;
   in_.drop(used_);
   used_ = 0;
-  for (;;) {
+  while (!frame) {
     const std::string_view view = in_.view();
     const std::size_t newline = find_newline(view, scanned_);
-    if (newline != std::string_view::npos) {
-      if (auto frame = whole_line(newline)) return frame;
-      continue;
+    if (newline == std::string_view::npos) {
+      if (partial_line_is_oversize(view)) frame.emplace().fault = Fault::oversize;
+      break;
     }
-    if (skipping_) {
-      in_.drop(view.size());
-      scanned_ = 0;
-    } else if (too_long(view)) {
-      skipping_ = true;
-      in_.drop(view.size());
-      scanned_ = 0;
-      return Frame{{}, Fault::oversize};
+    scanned_ = 0;
+    ++lines_;
+    std::string_view line = view.substr(0, newline);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    const bool skipped = std::exchange(skipping_, false);
+    const bool oversize = !skipped && line.size() > max_line_;
+    if (skipped || oversize || is_blank(line)) {
+      in_.drop(newline + 1);
+      if (oversize) frame.emplace().fault = Fault::oversize;
     } else {
-      scanned_ = view.size();
+      used_ = newline + 1;
+      frame.emplace().body = line;
     }
-    in_.keep();
-    return std::nullopt;
   }
+  return frame;
 }
 
-// nullopt: nothing to hand out, the line is gone.
-std::optional<Frame> LineDecoder::whole_line(std::size_t length) {
-  std::string_view line = in_.view().substr(0, length);
-  scanned_ = 0;
-  ++lines_;
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  const bool was_skipping = skipping_;
-  skipping_ = false;
-  const bool oversize = !was_skipping && line.size() > max_line_;
-  if (was_skipping || oversize || is_blank(line)) {
-    in_.drop(length + 1);
-    if (oversize) return Frame{{}, Fault::oversize};
-    return std::nullopt;
-  }
-  used_ = length + 1;
-  return Frame{line, std::nullopt};
+// Keeps what may become a line, or skips what is too long for one. True when that is news.
+bool LineDecoder::partial_line_is_oversize(std::string_view view) {
+  const bool oversize = !skipping_ && too_long(view);
+  skipping_ = skipping_ || oversize;
+  if (skipping_) in_.drop(view.size());
+  scanned_ = skipping_ ? 0 : view.size();
+  in_.keep();
+  return oversize;
 }
 
 bool LineDecoder::too_long(std::string_view partial) const {

@@ -24,7 +24,7 @@ class LineDecoder final : public Decoder {
   void drop_partial() override;
 
  private:
-  std::optional<Frame> whole_line(std::size_t length);
+  bool partial_line_is_oversize(std::string_view view);
   bool too_long(std::string_view partial) const;
 
   std::size_t max_line_;

@@ -143,11 +143,20 @@ class SlowReader {
 
   // The earliest place from which everything down to `end` is a header block.
   Next block_start(std::size_t top, std::size_t end) const {
-    const std::size_t highest = end + 4 > max_header ? end + 4 - max_header : 0;
-    for (std::size_t start = std::max(top, highest); start < end; ++start) {
+    const std::size_t highest = std::max(top, end + 4 > max_header ? end + 4 - max_header : 0);
+    if (!length_between(highest, end)) return std::nullopt;
+    for (std::size_t start = highest; start < end; ++start) {
       if ((start == top || stream_[start - 1] == '\n' || is_known_header(start)) && is_block(start, end)) return start;
     }
     return std::nullopt;
+  }
+
+  // Not by the rules, only to be less slow.
+  bool length_between(std::size_t from, std::size_t to) const {
+    for (; from < to; ++from) {
+      if (is_known_header(from) && is_length(from)) return true;
+    }
+    return false;
   }
 
   bool is_known_header(std::size_t at) const {
@@ -168,10 +177,16 @@ class SlowReader {
     for (std::size_t at = start; at < end + 2;) {
       const std::string_view line = *line_at(at);
       if (!line.ends_with('\r') || !block.add(read_header_line(line.substr(0, line.size() - 1)))) return false;
-      if (hides_length(at, line, end)) return false;
       at += line.size() + 1;
     }
-    return block.length().has_value();
+    return block.length() && !hides_length(start, end);
+  }
+
+  bool hides_length(std::size_t start, std::size_t end) const {
+    for (std::size_t at = start; at < end; at += line_at(at)->size() + 1) {
+      if (hides_length(at, *line_at(at), end)) return true;
+    }
+    return false;
   }
 
   // Whether a line of another name ends with a length, and no line below it has one.

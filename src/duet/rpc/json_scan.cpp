@@ -81,7 +81,7 @@ void note(Envelope& out, const Name& name, std::string_view value) {
   if (out.has(which)) {
     out.doubled = static_cast<std::uint8_t>(out.doubled | 1U << which);
   } else {
-    out.members[which] = value;
+    out.set(which, value.data(), value.data() + value.size());
   }
 }
 
@@ -289,7 +289,7 @@ class Scanner {
       behind = at + 15;
     }
     if (behind == nullptr || out.has(which)) return nullptr;
-    out.members[which] = slice(begin, behind);
+    out.set(which, begin, behind);
     return behind;
   }
 

@@ -21,11 +21,25 @@ struct Envelope {
   bool too_deep = false;         ///< deeper than max_depth
   bool id_of_wrong_type = false; ///< some `id` is an object, an array or a boolean
   bool method_is_plain = false;  ///< known to be spelt without escapes
+  std::uint8_t present = 0;      ///< a bit for each member
   std::uint8_t doubled = 0;      ///< a bit for each member that stands there twice
-  std::string_view members[member_count];
 
-  bool has(Member which) const { return !members[which].empty(); }
+  bool has(Member which) const { return (present >> which & 1U) != 0; }
   bool is_doubled(Member which) const { return (doubled >> which & 1U) != 0; }
+  /// The raw text of a member's value; of the first one, if it is doubled. Empty when it is absent.
+  std::string_view text(Member which) const {
+    return has(which) ? std::string_view(begin_[which], size_[which]) : std::string_view();
+  }
+  void set(Member which, const char* begin, const char* end) {
+    present = static_cast<std::uint8_t>(present | 1U << which);
+    begin_[which] = begin;
+    size_[which] = static_cast<std::size_t>(end - begin);
+  }
+
+ private:
+  // Left alone until they are set: clearing them would be a tenth of what a small message costs.
+  const char* begin_[member_count];
+  std::size_t size_[member_count];
 };
 
 /// Time is linear in the text; memory is one bit for each level of nesting. Never throws on bad input.

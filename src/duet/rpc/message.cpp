@@ -38,9 +38,9 @@ void take_no_object(Message& message, const Envelope& envelope, std::string_view
 
 void take_response(Message& message, const Envelope& envelope) {
   message.kind = Message::Kind::response;
-  if (envelope.has(Envelope::id)) message.id = envelope.members[Envelope::id];
-  message.result = envelope.members[Envelope::result];
-  message.error = envelope.members[Envelope::error];
+  if (envelope.has(Envelope::id)) message.id = envelope.text(Envelope::id);
+  message.result = envelope.text(Envelope::result);
+  message.error = envelope.text(Envelope::error);
 }
 
 bool is_version_two(std::string_view token) {
@@ -55,10 +55,10 @@ const char* envelope_fault(const Envelope& envelope) {
       1U << Envelope::jsonrpc | 1U << Envelope::id | 1U << Envelope::method | 1U << Envelope::params;
   if ((envelope.doubled & must_be_single) != 0) return "duplicate member";
   if (!envelope.has(Envelope::jsonrpc)) return "jsonrpc is missing";
-  if (!is_version_two(envelope.members[Envelope::jsonrpc])) return "jsonrpc must be \"2.0\"";
+  if (!is_version_two(envelope.text(Envelope::jsonrpc))) return "jsonrpc must be \"2.0\"";
   if (!envelope.has(Envelope::method)) return "method is missing";
-  if (envelope.members[Envelope::method].front() != '"') return "method must be a string";
-  const std::string_view params = envelope.members[Envelope::params];
+  if (envelope.text(Envelope::method).front() != '"') return "method must be a string";
+  const std::string_view params = envelope.text(Envelope::params);
   if (!params.empty() && !is_null(params) && params.front() != '{' && params.front() != '[') {
     return "params must be an object or an array";
   }
@@ -81,12 +81,12 @@ Message decode(std::string_view text, Batches batches) {
     take_no_object(message, envelope, text, batches);
     return message;
   }
-  const std::string_view token = envelope.members[Envelope::method];
+  const std::string_view token = envelope.text(Envelope::method);
   if (token.empty() && (envelope.has(Envelope::result) || envelope.has(Envelope::error))) {
     take_response(message, envelope);
     return message;
   }
-  const std::string_view id = envelope.members[Envelope::id];
+  const std::string_view id = envelope.text(Envelope::id);
   if (!id.empty() && !envelope.is_doubled(Envelope::id) && !envelope.id_of_wrong_type) message.id = id;
   if (std::optional<Error> refusal = refusal_of(envelope)) {
     message.refusal = std::move(refusal);
@@ -98,7 +98,7 @@ Message decode(std::string_view text, Batches batches) {
     message.method_text_ = std::make_unique<std::string>(decode_string(token));
     message.method = *message.method_text_;
   }
-  const std::string_view params = envelope.members[Envelope::params];
+  const std::string_view params = envelope.text(Envelope::params);
   if (!is_null(params)) message.params = params;
   return message;
 }
