@@ -1,7 +1,6 @@
-// `ping` of bare_server on a Unix socket, with Boost.Asio in the place of duet's event loop. Everything above the Channel is the
-// same, so the two programs differ in what they wait with alone.
-// asio_server PATH         async_read_some into a buffer of the connection's
-// asio_server PATH wait    async_wait, then recv
+// `ping` of bare_server on a Unix socket, with Boost.Asio in the place of duet's event loop. Everything above the
+// Channel is the same, so the two programs differ in what they wait with alone. asio_server PATH async_read_some into a
+// buffer of the connection's asio_server PATH wait    async_wait, then recv
 
 #include <sys/socket.h>
 

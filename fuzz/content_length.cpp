@@ -6,6 +6,8 @@
 //   \x02 N   N times 64 letters
 //   \x03 N   N times 64 bytes of header lines
 
+#include "duet/framing/content_length.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -13,7 +15,6 @@
 #include <string_view>
 #include <vector>
 
-#include "duet/framing/content_length.h"
 #include "duet/framing/slow_reader_test.h"
 #include "duet/framing/stream_driver_test.h"
 #include "duet/rpc/json_scan.h"
@@ -32,12 +33,18 @@ std::string expanded(std::string_view input) {
   for (std::size_t i = 0; i < input.size() && out.size() < longest; ++i) {
     const auto next = i + 1 < input.size() ? static_cast<unsigned char>(input[i + 1]) : 0U;
     switch (input[i]) {
-      case 1: out += "Content-Length: " + std::to_string(next) + "\r\n\r\n"; break;
-      case 2: out.append(std::size_t{next} * 64, 'x'); break;
+      case 1:
+        out += "Content-Length: " + std::to_string(next) + "\r\n\r\n";
+        break;
+      case 2:
+        out.append(std::size_t{next} * 64, 'x');
+        break;
       case 3:
         for (unsigned line = 0; line < next; ++line) out += "X-Y: " + std::string(57, 'z') + "\r\n";
         break;
-      default: out += input[i]; continue;
+      default:
+        out += input[i];
+        continue;
     }
     ++i;
   }
@@ -49,7 +56,8 @@ Events read(std::string_view stream, std::size_t largest, std::uint32_t seed) {
   duet::framing::StreamDriver driver(decoder, duet::rpc::is_valid_json);
   std::minstd_rand random(seed);
   while (!stream.empty()) {
-    const std::size_t count = std::min<std::size_t>(stream.size(), largest >= longest ? largest : 1 + random() % largest);
+    const std::size_t count =
+        std::min<std::size_t>(stream.size(), largest >= longest ? largest : 1 + random() % largest);
     random() % 2 == 0 ? driver.feed(stream.substr(0, count)) : driver.read(stream.substr(0, count));
     stream.remove_prefix(count);
   }
@@ -64,7 +72,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const std::string stream = expanded({reinterpret_cast<const char*>(data) + 1, size - 1});
   const Events whole = read(stream, 2 * longest, 0);
-  require(whole == duet::framing::SlowReader(stream, duet::rpc::is_valid_json, max_body).events(), "the rules are kept");
+  require(whole == duet::framing::SlowReader(stream, duet::rpc::is_valid_json, max_body).events(),
+          "the rules are kept");
   const bool is_long = stream.size() > 1000;
   if (!is_long || data[0] == 0) require(whole == read(stream, 1, data[0]), "byte by byte it is the same");
   require(whole == read(stream, (is_long ? 100U : 1U) + data[0], data[0]), "in portions it is the same");

@@ -50,13 +50,22 @@ class Rules {
     if (count("jsonrpc") == 0 || text_of(first("jsonrpc")) != "2.0") return refused("malformed-envelope", id);
     if (count("method") == 0 || first("method")[0] != '"') return refused("malformed-envelope", id);
     const std::string params(first("params"));
-    if (!params.empty() && params != "null" && params[0] != '{' && params[0] != '[') return refused("malformed-envelope", id);
+    if (!params.empty() && params != "null" && params[0] != '{' && params[0] != '[')
+      return refused("malformed-envelope", id);
     if (json_.depth > 512) return refused("too-deep", id);
-    return {count("id") == 0 ? Kind::notification : Kind::request, id, "", text_of(first("method")), params == "null" ? "" : params, "", ""};
+    return {count("id") == 0 ? Kind::notification : Kind::request,
+            id,
+            "",
+            text_of(first("method")),
+            params == "null" ? "" : params,
+            "",
+            ""};
   }
 
  private:
-  static Outcome refused(std::string reason, std::string id = "null") { return {Kind::invalid, std::move(id), std::move(reason), "", "", "", ""}; }
+  static Outcome refused(std::string reason, std::string id = "null") {
+    return {Kind::invalid, std::move(id), std::move(reason), "", "", "", ""};
+  }
 
   Outcome array() const {
     if (batches_ == Batches::refused) return refused("batch-not-supported");
@@ -71,11 +80,13 @@ class Rules {
   }
 
   std::size_t count(std::string_view name) const {
-    return static_cast<std::size_t>(std::count_if(json_.members.begin(), json_.members.end(), [&](const auto& m) { return m.name == name; }));
+    return static_cast<std::size_t>(
+        std::count_if(json_.members.begin(), json_.members.end(), [&](const auto& m) { return m.name == name; }));
   }
 
   std::string_view first(std::string_view name) const {
-    const auto found = std::find_if(json_.members.begin(), json_.members.end(), [&](const auto& m) { return m.name == name; });
+    const auto found =
+        std::find_if(json_.members.begin(), json_.members.end(), [&](const auto& m) { return m.name == name; });
     return found == json_.members.end() ? std::string_view() : found->value;
   }
 
@@ -95,12 +106,54 @@ class Rules {
 };
 
 std::string built(const std::uint8_t* data, std::size_t size) {
-  static constexpr std::array<std::string_view, 24> names = {
-      "jsonrpc", "jsonrpc", "jsonrpc", "jsonrp\\u0063", "id", "id", "\\u0069d", "\\u0049d", "method", "method", "\\u006Dethod", "params",
-      "params", "p\\u0061rams", "result", "error", "\\u0065rror", "x", "", "ID", "id\\u0000", "methods", "\\u006a\\u0073\\u006f\\u006e\\u0072\\u0070\\u0063", "\\ud800"};
-  static constexpr std::array<std::string_view, 24> values = {
-      "\"2.0\"", "\"2.0\"", "\"\\u0032.0\"", "2.0", "1", "-0", "1.50", "1e400", "\"m\"", "\"\\u006d\\ud83d\\ude00\"", "\"\\ud800\"", "null",
-      "true", "false", "{}", "[]", "{\"id\":[]}", "[1,{}]", "\"\"", "\"2.00\"", "12345678901234567890123", "[[[[]]]]", "\"Content-Length: 5\"", "\xC3"};
+  static constexpr std::array<std::string_view, 24> names = {"jsonrpc",
+                                                             "jsonrpc",
+                                                             "jsonrpc",
+                                                             "jsonrp\\u0063",
+                                                             "id",
+                                                             "id",
+                                                             "\\u0069d",
+                                                             "\\u0049d",
+                                                             "method",
+                                                             "method",
+                                                             "\\u006Dethod",
+                                                             "params",
+                                                             "params",
+                                                             "p\\u0061rams",
+                                                             "result",
+                                                             "error",
+                                                             "\\u0065rror",
+                                                             "x",
+                                                             "",
+                                                             "ID",
+                                                             "id\\u0000",
+                                                             "methods",
+                                                             "\\u006a\\u0073\\u006f\\u006e\\u0072\\u0070\\u0063",
+                                                             "\\ud800"};
+  static constexpr std::array<std::string_view, 24> values = {"\"2.0\"",
+                                                              "\"2.0\"",
+                                                              "\"\\u0032.0\"",
+                                                              "2.0",
+                                                              "1",
+                                                              "-0",
+                                                              "1.50",
+                                                              "1e400",
+                                                              "\"m\"",
+                                                              "\"\\u006d\\ud83d\\ude00\"",
+                                                              "\"\\ud800\"",
+                                                              "null",
+                                                              "true",
+                                                              "false",
+                                                              "{}",
+                                                              "[]",
+                                                              "{\"id\":[]}",
+                                                              "[1,{}]",
+                                                              "\"\"",
+                                                              "\"2.00\"",
+                                                              "12345678901234567890123",
+                                                              "[[[[]]]]",
+                                                              "\"Content-Length: 5\"",
+                                                              "\xC3"};
   constexpr std::size_t most_members = 20;
   std::string text = "{";
   for (std::size_t i = 0; i + 1 < std::min(size, 2 * most_members); i += 2) {
@@ -148,7 +201,8 @@ void check(std::string_view text, Batches batches) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  const std::string text = data[0] % 2 == 1 ? built(data + 1, size - 1) : std::string(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const std::string text =
+      data[0] % 2 == 1 ? built(data + 1, size - 1) : std::string(reinterpret_cast<const char*>(data) + 1, size - 1);
   for (const Batches batches : {Batches::refused, Batches::allowed, Batches::inside_another}) check(text, batches);
   return 0;
 }

@@ -1,5 +1,7 @@
 // Line framing: however the bytes arrive, the messages are what splitting the whole text at its newlines gives.
 
+#include "duet/framing/lines.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -7,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "duet/framing/lines.h"
 #include "duet/framing/stream_driver_test.h"
 #include "require.h"
 
@@ -49,7 +50,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     LineDecoder decoder(max_line);
     duet::framing::StreamDriver driver(decoder, accepts);
     for (std::string_view rest = text; !rest.empty();) {
-      const std::size_t count = std::min<std::size_t>(rest.size(), largest > text.size() ? largest : 1 + random() % largest);
+      const std::size_t count =
+          std::min<std::size_t>(rest.size(), largest > text.size() ? largest : 1 + random() % largest);
       random() % 2 == 0 ? driver.feed(rest.substr(0, count)) : driver.read(rest.substr(0, count));
       rest.remove_prefix(count);
     }

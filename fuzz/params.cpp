@@ -1,6 +1,9 @@
-// Parameters of any list and any JSON: never a crash, errors only of the one kind, and the same by name and by position.
+// Parameters of any list and any JSON: never a crash, errors only of the one kind, and the same by name and by
+// position.
 //
 // The input is a list (a byte that says how many, then three bytes for each parameter) and the params of a request.
+
+#include "duet/rpc/params.h"
 
 #include <algorithm>
 #include <array>
@@ -14,7 +17,6 @@
 #include "duet/rpc/error.h"
 #include "duet/rpc/json_scan.h"
 #include "duet/rpc/json_text.h"
-#include "duet/rpc/params.h"
 #include "require.h"
 
 namespace {
@@ -66,13 +68,27 @@ void use(const std::vector<Param>& list, const Params& params) {
     const bool there = params.has(param.name);
     require(there || !param.required, "a required parameter is there");
     switch (param.type) {
-      case Type::text: require(params.text(param.name).has_value() == there, "a text is a text"); break;
-      case Type::integer: require(params.integer(param.name).has_value() == there, "an integer is one"); break;
-      case Type::number: require(params.number(param.name).has_value() == there, "a number is one"); break;
-      case Type::boolean: require(params.boolean(param.name).has_value() == there, "a boolean is one"); break;
-      case Type::object: require(params.value(param.name).is_object() == there, "an object is one"); break;
-      case Type::array: require(params.value(param.name).is_array() == there, "an array is one"); break;
-      case Type::any: params.value(param.name); break;
+      case Type::text:
+        require(params.text(param.name).has_value() == there, "a text is a text");
+        break;
+      case Type::integer:
+        require(params.integer(param.name).has_value() == there, "an integer is one");
+        break;
+      case Type::number:
+        require(params.number(param.name).has_value() == there, "a number is one");
+        break;
+      case Type::boolean:
+        require(params.boolean(param.name).has_value() == there, "a boolean is one");
+        break;
+      case Type::object:
+        require(params.value(param.name).is_object() == there, "an object is one");
+        break;
+      case Type::array:
+        require(params.value(param.name).is_array() == there, "an array is one");
+        break;
+      case Type::any:
+        params.value(param.name);
+        break;
     }
   }
   params.value();
@@ -94,7 +110,8 @@ void compare(const std::vector<Param>& list, std::string_view by_position) {
   require(one.refusal == other.refusal, "by name and by position the same is refused");
   if (!one.params) return;
   for (const Param& param : list) {
-    require(one.params->slice(param.name) == other.params->slice(param.name), "by name and by position the same is there");
+    require(one.params->slice(param.name) == other.params->slice(param.name),
+            "by name and by position the same is there");
   }
 }
 
@@ -104,7 +121,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string_view input(reinterpret_cast<const char*>(data), size);
   const std::vector<Param> list = list_from(input);
   const duet::rpc::Envelope envelope = duet::rpc::scan_envelope(input);
-  const bool is_group = envelope.shape == duet::rpc::Envelope::Shape::object || envelope.shape == duet::rpc::Envelope::Shape::array;
+  const bool is_group =
+      envelope.shape == duet::rpc::Envelope::Shape::object || envelope.shape == duet::rpc::Envelope::Shape::array;
   if (!is_group || envelope.too_deep) return 0;
   input.remove_prefix(input.find_first_of("[{"));  // as a request's params slice has it
   input = input.substr(0, input.find_last_of("]}") + 1);

@@ -1,6 +1,8 @@
 // The scanner against Boost.JSON and simdjson: the same verdict on every text. Where they refuse what RFC 8259 allows,
 // the text is first changed in a way that keeps its validity (see Plain); nothing else is excused but depth.
 
+#include <simdjson.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -9,7 +11,6 @@
 #include <string_view>
 
 #include <boost/json/parse.hpp>
-#include <simdjson.h>
 
 #include "duet/rpc/json_scan.h"
 #include "duet/rpc/json_text.h"
@@ -134,9 +135,11 @@ void check_slices(std::string_view text, const Envelope& envelope) {
   for (unsigned member = 0; member < Envelope::member_count; ++member) {
     if (!envelope.has(static_cast<Envelope::Member>(member))) continue;
     const std::string_view slice = envelope.text(static_cast<Envelope::Member>(member));
-    require(slice.data() >= text.data() && slice.data() + slice.size() <= text.data() + text.size(), "a slice is part of the text");
+    require(slice.data() >= text.data() && slice.data() + slice.size() <= text.data() + text.size(),
+            "a slice is part of the text");
     require(duet::rpc::is_valid_json(slice), "a slice is valid JSON");
-    require(slice.find_first_of(" \t\r\n") != 0 && slice.find_last_of(" \t\r\n") != slice.size() - 1, "a slice has no blanks around");
+    require(slice.find_first_of(" \t\r\n") != 0 && slice.find_last_of(" \t\r\n") != slice.size() - 1,
+            "a slice has no blanks around");
   }
 }
 
@@ -181,7 +184,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!valid) return 0;
 
   check_slices(text, envelope);
-  if (envelope.shape == Envelope::Shape::array || envelope.shape == Envelope::Shape::object) check_parts(text, envelope.shape);
-  if (!envelope.too_deep) require(duet::rpc::is_valid_json(duet::rpc::to_text(duet::rpc::parse_value(text))), "any text has a tree");
+  if (envelope.shape == Envelope::Shape::array || envelope.shape == Envelope::Shape::object)
+    check_parts(text, envelope.shape);
+  if (!envelope.too_deep)
+    require(duet::rpc::is_valid_json(duet::rpc::to_text(duet::rpc::parse_value(text))), "any text has a tree");
   return 0;
 }

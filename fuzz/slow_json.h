@@ -72,7 +72,9 @@ class SlowJson {
   }
 
   int at(std::size_t i) const { return i < text_.size() ? static_cast<unsigned char>(text_[i]) : -1; }
-  bool is_in(std::size_t i, std::string_view set) const { return i < text_.size() && set.find(text_[i]) != std::string_view::npos; }
+  bool is_in(std::size_t i, std::string_view set) const {
+    return i < text_.size() && set.find(text_[i]) != std::string_view::npos;
+  }
 
   std::size_t blanks(std::size_t i) const {
     while (is_in(i, " \t\r\n")) ++i;
@@ -150,8 +152,9 @@ class SlowJson {
       std::size_t size;
     };
     // Table 3-7 of the Unicode standard.
-    static constexpr Row rows[] = {{0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3}, {0xE1, 0xEC, 0x80, 0xBF, 3},
-                                   {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3}, {0xF0, 0xF0, 0x90, 0xBF, 4},
+    static constexpr Row rows[] = {{0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3},
+                                   {0xE1, 0xEC, 0x80, 0xBF, 3}, {0xED, 0xED, 0x80, 0x9F, 3},
+                                   {0xEE, 0xEF, 0x80, 0xBF, 3}, {0xF0, 0xF0, 0x90, 0xBF, 4},
                                    {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4}};
     for (const Row& row : rows) {
       if (at(i) < row.first || at(i) > row.last) continue;

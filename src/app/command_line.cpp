@@ -74,7 +74,7 @@ std::string meant_option(std::string_view word, const CommandEntry* command) {
 
 // CLI11's own texts speak of types and counts; the option's name is what stands before the colon or the blank.
 std::string refusal(const CLI::ParseError& error) {
-  const std::string text = error.what();
+  std::string text = error.what();
   const std::string name = text.substr(0, text.find_first_of(": "));
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return text;
   if (text.find("flag override") == std::string::npos) return "option " + in_quotes(name) + " needs a value";

@@ -24,6 +24,18 @@ std::string escaped(std::string_view text, std::string_view special) {
   return out;
 }
 
+/// A `@MARK@` of a template, and what stands in its place.
+struct Filling {
+  std::string_view mark;
+  std::string text;
+};
+
+std::string filled(std::string_view pattern, const std::vector<Filling>& fillings) {
+  std::string out(pattern);
+  for (const Filling& filling : fillings) out.replace(out.find(filling.mark), filling.mark.size(), filling.text);
+  return out;
+}
+
 Texts texts(std::span<const std::string_view> words) { return {words.begin(), words.end()}; }
 
 std::vector<const CommandEntry*> listed_commands() {
@@ -71,6 +83,39 @@ std::string bash_values(std::span<const OptionEntry> options) {
   return out;
 }
 
+constexpr std::string_view bash_pattern = R"(_duet_rpc() {
+  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command='' words='' i
+  # Bash cuts --option=value into three words.
+  if [[ $word == '=' ]]; then
+    word=''
+  elif [[ $before == '=' ]]; then
+    before=${COMP_WORDS[COMP_CWORD - 2]}
+  fi
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    case ${COMP_WORDS[i]} in
+      @COMMANDS@)
+        command=${COMP_WORDS[i]}
+        break
+        ;;
+    esac
+  done
+  case $before in
+@VALUES@    *)
+      if [[ $word == -* ]]; then
+        words='@GLOBAL_OPTIONS@'
+        case $command in
+@OPTIONS@        esac
+      else
+        case $command in
+@ARGUMENTS@        esac
+      fi
+      ;;
+  esac
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+}
+complete -F _duet_rpc duet-rpc
+)";
+
 std::string bash_script() {
   std::string values = bash_values(global_options());
   std::string options;
@@ -81,43 +126,11 @@ std::string bash_script() {
     const ArgumentEntry& argument = command->argument;
     if (!argument.name.empty()) arguments += bash_case(5, command->name, "words='", texts(argument.choices));
   }
-  return heading("bash") + R"(_duet_rpc() {
-  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command='' words='' i
-  # Bash cuts --option=value into three words.
-  if [[ $word == '=' ]]; then
-    word=''
-  elif [[ $before == '=' ]]; then
-    before=${COMP_WORDS[COMP_CWORD - 2]}
-  fi
-  for ((i = 1; i < COMP_CWORD; i++)); do
-    case ${COMP_WORDS[i]} in
-      )" +
-         joined(command_names(), " | ") + R"()
-        command=${COMP_WORDS[i]}
-        break
-        ;;
-    esac
-  done
-  case $before in
-)" + values +
-         R"(    *)
-      if [[ $word == -* ]]; then
-        words=')" +
-         joined(bash_options(global_options())) + R"('
-        case $command in
-)" + options +
-         R"(        esac
-      else
-        case $command in
-)" + arguments +
-         R"(        esac
-      fi
-      ;;
-  esac
-  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
-}
-complete -F _duet_rpc duet-rpc
-)";
+  return heading("bash") + filled(bash_pattern, {{"@COMMANDS@", joined(command_names(), " | ")},
+                                                 {"@VALUES@", values},
+                                                 {"@GLOBAL_OPTIONS@", joined(bash_options(global_options()))},
+                                                 {"@OPTIONS@", options},
+                                                 {"@ARGUMENTS@", arguments}});
 }
 
 // ---- zsh
@@ -141,41 +154,25 @@ std::string zsh_option(const OptionEntry& option) {
   return "'(" + letter + " " + name + ")'{" + letter + "," + name + "}" + zsh_quoted(rest);
 }
 
-std::string zsh_options(std::span<const OptionEntry> options, std::string_view indent) {
+std::string zsh_options(std::span<const OptionEntry> options) {
   std::string out;
-  for (const OptionEntry& option : options) out.append(indent).append(zsh_option(option)).append("\n");
+  for (const OptionEntry& option : options) out += "    " + zsh_option(option) + "\n";
   return out;
 }
 
-std::string zsh_script() {
-  std::string names;
-  std::string cases;
-  for (const CommandEntry* command : listed_commands()) {
-    names += "    " + zsh_quoted(std::string(command->name) + ":" + escaped(command->summary, ":")) + "\n";
-    std::string own;
-    for (const OptionEntry& option : command->options) own += " " + zsh_option(option);
-    const ArgumentEntry& argument = command->argument;
-    if (!argument.name.empty()) {
-      own += " " + zsh_quoted("1:" + std::string(argument.name) + ":(" + joined(texts(argument.choices)) + ")");
-    }
-    cases += "        " + std::string(command->name) + ") _arguments $options" + own + " ;;\n";
-  }
-  return "#compdef duet-rpc\n" + heading("zsh") + R"(_duet-rpc() {
+constexpr std::string_view zsh_pattern = R"(_duet-rpc() {
   local curcontext=$curcontext state line
   local -a options commands
   options=(
-)" + zsh_options(global_options(), "    ") +
-         R"(  )
+@OPTIONS@  )
   commands=(
-)" + names +
-         R"(  )
+@COMMANDS@  )
   _arguments -C $options '1: :->command' '*:: :->arguments'
   case $state in
     command) _describe command commands ;;
     arguments)
       case $line[1] in
-)" + cases +
-         R"(      esac
+@CASES@      esac
       ;;
   esac
 }
@@ -185,6 +182,26 @@ else
   compdef _duet-rpc duet-rpc
 fi
 )";
+
+// What `_arguments` is told about a command's own options and its argument.
+std::string zsh_specs(const CommandEntry& command) {
+  std::string out;
+  for (const OptionEntry& option : command.options) out += " " + zsh_option(option);
+  const ArgumentEntry& argument = command.argument;
+  if (argument.name.empty()) return out;
+  return out + " " + zsh_quoted("1:" + std::string(argument.name) + ":(" + joined(texts(argument.choices)) + ")");
+}
+
+std::string zsh_script() {
+  std::string names;
+  std::string cases;
+  for (const CommandEntry* command : listed_commands()) {
+    const std::string name(command->name);
+    names += "    " + zsh_quoted(name + ":" + escaped(command->summary, ":")) + "\n";
+    cases += "        " + name + ") _arguments $options" + zsh_specs(*command) + " ;;\n";
+  }
+  return "#compdef duet-rpc\n" + heading("zsh") +
+         filled(zsh_pattern, {{"@OPTIONS@", zsh_options(global_options())}, {"@COMMANDS@", names}, {"@CASES@", cases}});
 }
 
 // ---- fish

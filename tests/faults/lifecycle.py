@@ -18,29 +18,25 @@ from daemon import Daemon, LspFraming, eventually, frame, notification, request 
 
 
 class Shutdown(suite.TestCase):
-    def test_is_over_within_100_ms_of_the_reply(self):
-        """The best of a few tries: a busy machine may be slow once, a daemon that waits for something always is."""
-        self.assertLess(min(self.seconds_to_exit() for _ in range(5)), 0.1)
+    """Once of a few tries is enough for the 100 ms: a busy machine may be slow, a daemon that waits always is."""
 
-    def seconds_to_exit(self):
-        with suite.rpc() as daemon:
-            self.assert_version(daemon)
-            daemon.call("shutdown", "bye")
-            replied = time.monotonic()
-            daemon.expect_exit(0, 2)
-            return time.monotonic() - replied
+    def assert_over_at_once(self, end):
+        seconds = []
+        while not seconds or (min(seconds) >= 0.1 and len(seconds) < 20):
+            with suite.rpc() as daemon:
+                self.assert_version(daemon)
+                end(daemon)
+                ended = time.monotonic()
+                self.assertEqual(daemon.wait_exit(2), 0)
+                seconds.append(time.monotonic() - ended)
+        self.assertLess(min(seconds), 0.1)
+
+    def test_is_over_within_100_ms_of_the_reply(self):
+        self.assert_over_at_once(lambda daemon: daemon.call("shutdown", "bye"))
 
     def test_end_of_input_and_signals_are_as_quick(self):
-        for end in (lambda daemon: daemon.close_input(), lambda daemon: daemon.signal(signal.SIGTERM)):
-            best = 10
-            for _ in range(5):
-                with suite.rpc() as daemon:
-                    self.assert_version(daemon)
-                    started = time.monotonic()
-                    end(daemon)
-                    daemon.expect_exit(0, 2)
-                    best = min(best, time.monotonic() - started)
-            self.assertLess(best, 0.1)
+        self.assert_over_at_once(lambda daemon: daemon.close_input())
+        self.assert_over_at_once(lambda daemon: daemon.signal(signal.SIGTERM))
 
     def test_a_signal_storm_is_one_shutdown(self):
         with suite.rpc("--log-level", "info") as daemon:

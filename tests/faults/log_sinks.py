@@ -8,11 +8,12 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 
 import suite  # noqa: E402
-from daemon import Daemon, eventually, frame, request  # noqa: E402
+from daemon import Daemon, Stream, eventually, frame, request  # noqa: E402
 
 LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (?:debug|info |warn |error) [^\x00-\x1f]+")
 
@@ -62,6 +63,22 @@ class CannotBeWritten(Sink):
     def test_a_stderr_pipe_nobody_reads(self):
         with suite.rpc("--log-level", "debug", read_stderr=False) as daemon:
             self.assert_unimpressed(daemon)
+
+    def test_lines_that_found_no_room_are_counted(self):
+        total = 100_000
+        with suite.rpc(read_stderr=False) as daemon:
+            writer = threading.Thread(target=daemon.send_bytes, args=(frame(request("nope", 1)) * total,))
+            writer.start()
+            for _ in range(total):
+                daemon.next_body()
+            writer.join()
+            daemon.stderr = Stream(daemon.process.stderr.fileno())
+            daemon.expect_stderr("dropped=")
+            daemon.close_input()
+            daemon.expect_exit(0, 2)
+            text = daemon.stderr_text()
+        dropped = sum(int(count) for count in re.findall(r"dropped=(\d+)", text))
+        self.assertEqual(text.count("Method not found") + dropped, total)
 
     def test_a_fifo_without_a_reader(self):
         os.mkfifo(self.path())
@@ -162,18 +179,46 @@ class SharedFile(Sink):
     """Several editors' daemons have one DUET_RPC_LOG."""
 
     def flood(self, daemons, requests, method):
-        """Each daemon gets as many unknown methods; returns when all have been answered and the daemons are gone."""
-        portion = 500
+        """Each daemon gets as many unknown methods, writes its log and ends; returns how many lines that makes."""
+        portion, lines = 500, 0
         for start in range(0, requests, portion):
+            count = min(portion, requests - start)
             for daemon in daemons:
-                daemon.send_bytes(frame(request(method, start)) * min(portion, requests - start))
+                daemon.send_bytes(frame(request(method, start)) * count)
             for daemon in daemons:
-                for _ in range(min(portion, requests - start)):
+                for _ in range(count):
                     daemon.next_body()
+                lines += count
         for daemon in daemons:
+            lines += self.wait_for_the_log(daemon)
             daemon.close_input()
         for daemon in daemons:
             daemon.expect_exit(0, 2)
+        return lines
+
+    def wait_for_the_log(self, daemon):
+        """What is unwritten half a second after the end is lost, rightly; so wait. Returns how many lines this adds."""
+        if not os.path.isfile(self.path()):
+            return 0
+        asked = 0
+
+        def is_logged():
+            nonlocal asked
+            asked += 1
+            daemon.call(f"waiting {daemon.pid} {asked}", asked)
+            return any(f"waiting {daemon.pid} " in tail for tail in self.tails())
+        eventually(is_logged, what="the log is written")
+        return asked
+
+    def tails(self):
+        """The last lines of every file."""
+        for name in os.listdir(self.folder):
+            try:
+                with open(self.path(name), "rb") as file:
+                    file.seek(max(0, os.fstat(file.fileno()).st_size - 20_000))
+                    yield file.read().decode("utf-8", "replace")
+            except FileNotFoundError:  # rotated away meanwhile
+                pass
 
     def assert_accounted(self, lines, expected):
         """Lines are whole, and those that are not there have been counted."""
@@ -186,12 +231,12 @@ class SharedFile(Sink):
 
     def test_lines_of_two_daemons_stay_whole(self):
         with self.logging_to(self.path()) as one, self.logging_to(self.path()) as two:
-            self.flood([one, two], 3000, "nope")
-        self.assert_accounted(lines_of(self.path()), 6000)
+            expected = self.flood([one, two], 3000, "nope")
+        self.assert_accounted(lines_of(self.path()), expected)
 
     def test_rotation_keeps_three_and_loses_nothing_before(self):
         with self.logging_to(self.path()) as one, self.logging_to(self.path()) as two:
-            self.flood([one, two], 50_000, "m" * 190)
+            expected = self.flood([one, two], 50_000, "m" * 190)
         names = sorted(os.listdir(self.folder))
         files = [name for name in names if re.fullmatch(r"rpc\.log(\.[1-3])?", name)]
         self.assertIn("rpc.log.1", files)
@@ -203,7 +248,7 @@ class SharedFile(Sink):
             self.assertLessEqual(status.st_size, 10 * 1024 * 1024 + 4096)
             self.assertEqual(stat.S_IMODE(status.st_mode), 0o600)
             lines += lines_of(self.path(name))
-        self.assert_accounted(lines, 100_000)
+        self.assert_accounted(lines, expected)
 
     def test_rotation_ends_at_three(self):
         for name in ("rpc.log", "rpc.log.1", "rpc.log.2", "rpc.log.3"):

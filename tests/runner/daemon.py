@@ -231,11 +231,15 @@ class Daemon(Peer):
         self.process.send_signal(number)
 
     def wait_exit(self, patience=PATIENCE):
-        """The exit code, negative for a signal, once the process has ended."""
-        try:
-            return self.process.wait(patience)
-        except subprocess.TimeoutExpired:
-            raise Failure(f"still running after {patience} s") from None
+        """The exit code, negative for a signal, as soon as the process has ended."""
+        if self.process.poll() is None:
+            handle = os.pidfd_open(self.pid)
+            try:
+                if not select.select([handle], [], [], patience)[0]:
+                    raise Failure(f"still running after {patience} s")
+            finally:
+                os.close(handle)
+        return self.process.wait()
 
     def expect_exit(self, code, patience=PATIENCE):
         """Ends with CODE in time, all output having been taken."""

@@ -11,7 +11,7 @@ int run_version();
 int run_completion(const CommandLine& line);
 int run_print(const CommandLine& line);
 
-/// Writes text to stdout; 0, or 1 if not all of it could be written.
+/// Writes text to stdout and returns 0; throws std::system_error if not all of it can be written.
 int print_text(std::string_view text);
 
 }  // namespace duet::app

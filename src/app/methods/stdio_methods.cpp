@@ -98,7 +98,7 @@ peer::Method plain(std::string name, std::string summary, std::string returns, p
 
 }  // namespace
 
-void add_stdio_methods(peer::Methods& methods, base::Log& log, StdioActions actions) {
+void add_stdio_methods(peer::Methods& methods, base::Log& log, const StdioActions& actions) {
   methods.add(initialize(actions));
   methods.add(plain("listMethods", "Lists the methods, with a description of each", "array",
                     described([&methods] { return methods.list(); })));

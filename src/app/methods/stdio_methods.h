@@ -16,6 +16,6 @@ struct StdioActions {
 
 /// Adds the six methods every client may call, and `rpc.discover`, which is not listed. The table must stay where it
 /// is: the methods that describe it refer to it, and describe it as it is when they are called first.
-void add_stdio_methods(peer::Methods& methods, base::Log& log, StdioActions actions);
+void add_stdio_methods(peer::Methods& methods, base::Log& log, const StdioActions& actions);
 
 }  // namespace duet::app

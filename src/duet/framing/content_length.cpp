@@ -16,11 +16,6 @@ std::size_t find_newline(std::string_view text, std::size_t from) {
                         : static_cast<std::size_t>(static_cast<const char*>(hit) - text.data());
 }
 
-bool may_be_overlong(std::string_view line) {
-  const HeaderLine::Kind kind = read_header_line(line.substr(0, max_header)).kind;
-  return kind == HeaderLine::Kind::content_type || kind == HeaderLine::Kind::other;
-}
-
 }  // namespace
 
 std::optional<Frame> ContentLengthDecoder::next() {
@@ -93,7 +88,7 @@ std::optional<Frame> ContentLengthDecoder::header_limit_reached() {
   }
   ++frames_;
   state_ = State::overlong_header;
-  line_is_shortened_ = false;
+  shortened_ = Shortened::no;
   at_line_start_ = true;
   scanned_ = line_begin_;
   return Frame{{}, Fault::header_too_large};
@@ -134,7 +129,7 @@ bool ContentLengthDecoder::read_overlong_header() {
       return true;
     }
     const std::string_view line = view.substr(line_begin_, at - line_begin_);
-    if (line == "\r" && !line_is_shortened_ && block_.length()) {
+    if (line == "\r" && shortened_ == Shortened::no && block_.length()) {
       in_.drop(at + 1);
       start_search(*block_.length());
       return true;
@@ -148,25 +143,36 @@ bool ContentLengthDecoder::read_overlong_header() {
   }
 }
 
-// Of a line longer than a header may be only the start counts, however its bytes arrived.
 bool ContentLengthDecoder::add_overlong_line(std::string_view line) {
   if (!line.ends_with('\r')) return false;
-  if (line_is_shortened_) {
-    line_is_shortened_ = false;
-    return true;
-  }
   line.remove_suffix(1);
-  if (line.size() < max_header) return block_.add(read_header_line(line));
-  return may_be_overlong(line);
+  if (shortened_ == Shortened::no && line.size() < max_header) return block_.add(read_header_line(line));
+  const bool well_formed = overlong_part(line) == Shortened::in_value;
+  shortened_ = Shortened::no;
+  return well_formed;
 }
 
 bool ContentLengthDecoder::shorten_unfinished_line() {
   const std::string_view line = in_.view().substr(line_begin_);
   if (line.size() <= max_header) return true;
-  if (!line_is_shortened_ && !may_be_overlong(line)) return false;
-  line_is_shortened_ = true;
+  const std::optional<Shortened> part = overlong_part(line);
+  if (!part) return false;
+  shortened_ = *part;
   trim_to(max_header);
   return true;
+}
+
+// How far a line has come that is longer than a header may be, however its bytes arrived: nothing but a name so far, or
+// a name and a colon. A length that takes so much room is none.
+std::optional<ContentLengthDecoder::Shortened> ContentLengthDecoder::overlong_part(std::string_view line) const {
+  if (shortened_ == Shortened::in_value) return Shortened::in_value;
+  const std::size_t name = name_length(line);
+  if (name == line.size()) return Shortened::in_name;
+  if (line[name] != ':' || (name == 0 && shortened_ == Shortened::no)) return std::nullopt;
+  const HeaderLine::Kind kind = read_header_line(line).kind;
+  const bool is_length = kind == HeaderLine::Kind::length || kind == HeaderLine::Kind::bad_length;
+  if (shortened_ == Shortened::no && is_length) return std::nullopt;
+  return Shortened::in_value;
 }
 
 bool ContentLengthDecoder::search() {

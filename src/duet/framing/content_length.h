@@ -30,6 +30,7 @@ class ContentLengthDecoder final : public Decoder {
 
  private:
   enum class State : std::uint8_t { header, body, overlong_header, search };
+  enum class Shortened : std::uint8_t { no, in_name, in_value };
 
   std::optional<Frame> read_header();
   std::size_t read_plain_header();
@@ -41,6 +42,7 @@ class ContentLengthDecoder final : public Decoder {
 
   bool add_overlong_line(std::string_view line);
   bool shorten_unfinished_line();
+  std::optional<Shortened> overlong_part(std::string_view line) const;
   void trim_to(std::size_t kept);
   std::size_t find_block(std::string_view text, std::size_t end) const;
 
@@ -59,7 +61,7 @@ class ContentLengthDecoder final : public Decoder {
   std::size_t line_begin_ = 0;  // header: where the unfinished line starts
   std::size_t scanned_ = 0;     // header: no newline from line_begin_ to here; body, search: no block ends before here
   std::size_t length_ = 0;      // body
-  bool line_is_shortened_ = false;  // overlong header: only the end of the unfinished line is still held
+  Shortened shortened_ = Shortened::no;  // overlong header: whether only the end of the unfinished line is still held
 
   // Search: where the next header is expected (a payload may still have to pass), counted from the
   // buffer's start, and whether the buffer starts at the start of a line.

@@ -61,14 +61,15 @@ TEST(ContentLength, TheSameLengthTwiceIsAccepted) {
 }
 
 TEST(ContentLength, TheOneSupportedContentTypeIsAccepted) {
-  for (const char* type : {"application/vscode-jsonrpc; charset=utf-8", "Application/VSCode-JSONRPC;charset=\"UTF8\"; x=y",
-                           "application/vscode-jsonrpc"}) {
+  for (const char* type : {"application/vscode-jsonrpc; charset=utf-8",
+                           "Application/VSCode-JSONRPC;charset=\"UTF8\"; x=y", "application/vscode-jsonrpc"}) {
     EXPECT_EQ(read(framed("{}", std::string("Content-Type: ") + type + "\r\n")), Events{"{}"}) << type;
   }
 }
 
 TEST(ContentLength, AnotherMediaTypeIsAFaultWithABody) {
-  EXPECT_EQ(read(framed("{}", "Content-Type: application/json\r\n") + good), (Events{"! unsupported-content-type {}", ping}));
+  EXPECT_EQ(read(framed("{}", "Content-Type: application/json\r\n") + good),
+            (Events{"! unsupported-content-type {}", ping}));
 }
 
 TEST(ContentLength, AnotherCharsetIsAFaultWithABody) {
@@ -86,20 +87,37 @@ TEST(ContentLength, AWrongContentTypeWithALengthTooLongIsOneFault) {
 }
 
 TEST(ContentLength, AMalformedHeaderIsOneFaultWhateverIsWrongWithIt) {
-  for (const char* header :
-       {"X: y\r\n\r\n", "Content-Length:\r\n\r\n", "Content-Length: x\r\n\r\n", "Content-Length: -2\r\n\r\n",
-        "Content-Length: +2\r\n\r\n", "Content-Length: 2.0\r\n\r\n", "Content-Length: 0x2\r\n\r\n", "Content-Length: 2 2\r\n\r\n",
-        "Content-Length 2\r\n\r\n", "Content_Length: 2\r\n\r\n", "Content-Length : 2\r\n\r\n", " Content-Length: 2\r\n x\r\n\r\n",
-        "Content-Length: 2\r\nfolded\r\n\r\n", "Content-Length: 2\r\n more\r\n\r\n", "Content-Length: 2\n\n", "Content-Length: 2\n\r\n",
-        "Content-Length: 2\r\n\n", "X: y\nContent-Length: 2x\r\n\r\n", "Content-Length: 2\r\r\n\r\n", ": 2\r\n\r\n", "\n", "\r\n",
-        "Content-Length: 2\r\n: x\r\n\r\n"}) {
+  for (const char* header : {"X: y\r\n\r\n",
+                             "Content-Length:\r\n\r\n",
+                             "Content-Length: x\r\n\r\n",
+                             "Content-Length: -2\r\n\r\n",
+                             "Content-Length: +2\r\n\r\n",
+                             "Content-Length: 2.0\r\n\r\n",
+                             "Content-Length: 0x2\r\n\r\n",
+                             "Content-Length: 2 2\r\n\r\n",
+                             "Content-Length 2\r\n\r\n",
+                             "Content_Length: 2\r\n\r\n",
+                             "Content-Length : 2\r\n\r\n",
+                             " Content-Length: 2\r\n x\r\n\r\n",
+                             "Content-Length: 2\r\nfolded\r\n\r\n",
+                             "Content-Length: 2\r\n more\r\n\r\n",
+                             "Content-Length: 2\n\n",
+                             "Content-Length: 2\n\r\n",
+                             "Content-Length: 2\r\n\n",
+                             "X: y\nContent-Length: 2x\r\n\r\n",
+                             "Content-Length: 2\r\r\n\r\n",
+                             ": 2\r\n\r\n",
+                             "\n",
+                             "\r\n",
+                             "Content-Length: 2\r\n: x\r\n\r\n"}) {
     EXPECT_EQ(read(std::string(header) + "{}" + good), (Events{"! malformed-header", ping})) << header;
   }
 }
 
 TEST(ContentLength, TwoDifferentLengthsAreAFault) {
   // The second one ends a block of its own, which the search then finds.
-  EXPECT_EQ(read("Content-Length: 9\r\nContent-Length: 2\r\n\r\n{}" + good), (Events{"! malformed-header", "{}", ping}));
+  EXPECT_EQ(read("Content-Length: 9\r\nContent-Length: 2\r\n\r\n{}" + good),
+            (Events{"! malformed-header", "{}", ping}));
   EXPECT_EQ(read("Content-Length: 2\r\nContent-Length: 3\r\nX\r\n\r\n{}" + good), (Events{"! malformed-header", ping}));
 }
 
@@ -137,7 +155,8 @@ TEST(ContentLength, AnOversizePayloadIsSkippedAsItStreamsBy) {
 }
 
 TEST(ContentLength, TheFrameBehindAnOversizePayloadIsExactWhateverThePayloadEndsWith) {
-  for (const std::string end : {"X: y\r\nContent-Type: a/b\r\n", "\"Content-Length: 7", "Content-Length: 7\r\n", "Content-"}) {
+  for (const std::string end :
+       {"X: y\r\nContent-Type: a/b\r\n", "\"Content-Length: 7", "Content-Length: 7\r\n", "Content-"}) {
     std::string payload(max_body + 1 - end.size(), ' ');
     payload += end;
     EXPECT_EQ(events_of<ContentLengthDecoder>(framed(payload) + good), (Events{"! oversize", ping})) << end;
@@ -147,7 +166,8 @@ TEST(ContentLength, TheFrameBehindAnOversizePayloadIsExactWhateverThePayloadEnds
 TEST(ContentLength, AHeaderBlockOf8192BytesIsTheLongest) {
   const std::string length = "Content-Length: 2\r\n";
   EXPECT_EQ(read(header_line_of(8192 - length.size() - 2) + length + "\r\n{}"), Events{"{}"});
-  EXPECT_EQ(read(header_line_of(8193 - length.size() - 2) + length + "\r\n{}" + good), (Events{"! header-too-large", ping}));
+  EXPECT_EQ(read(header_line_of(8193 - length.size() - 2) + length + "\r\n{}" + good),
+            (Events{"! header-too-large", ping}));
 }
 
 TEST(ContentLength, AHeaderTooLargeIsReportedAtByte8192) {
@@ -160,7 +180,9 @@ TEST(ContentLength, TheRestOfAHeaderTooLargeAndTheBodyItAnnouncesAreSkipped) {
   const std::string body = "[\"not answered\"]";
   for (const std::size_t size : {8192U, 8200U, 20'000U, 100'000U}) {
     EXPECT_EQ(read(header_line_of(size) + framed(body) + good), (Events{"! header-too-large", ping})) << size;
-    EXPECT_EQ(read("Content-Length: 16\r\n" + header_line_of(size) + "\r\n" + body + good), (Events{"! header-too-large", ping})) << size;
+    EXPECT_EQ(read("Content-Length: 16\r\n" + header_line_of(size) + "\r\n" + body + good),
+              (Events{"! header-too-large", ping}))
+        << size;
   }
   std::string many_lines;
   while (many_lines.size() < 50'000) many_lines += "X: y\r\n";
@@ -181,7 +203,8 @@ TEST(ContentLength, AnythingElseThatLongIsJunkAndReportedByByte8192) {
 }
 
 TEST(ContentLength, ABodyThatIsNotJsonIsOneFault) {
-  for (const std::string body : {"", " ", "{", "{}x", "nope", "\xEF\xBB\xBF{}", "\"\xFF\"", "\"\xC3\"", "{\"a\":\"\xED\xA0\x80\"}"}) {
+  for (const std::string body :
+       {"", " ", "{", "{}x", "nope", "\xEF\xBB\xBF{}", "\"\xFF\"", "\"\xC3\"", "{\"a\":\"\xED\xA0\x80\"}"}) {
     EXPECT_EQ(read(framed(body) + good), (Events{"! invalid-json", ping})) << body;
   }
 }
@@ -223,7 +246,8 @@ TEST(ContentLength, AFrameIsBegunByItsFirstByteAndEndsWithItsLast) {
 }
 
 TEST(ContentLength, SkippingIsNotInsideAFrame) {
-  for (const std::string fault : {"junk\r\n more", "Content-Length: 99999999\r\n\r\nabc", "Content-Length: 1\r\n\r\nx and more"}) {
+  for (const std::string fault :
+       {"junk\r\n more", "Content-Length: 99999999\r\n\r\nabc", "Content-Length: 1\r\n\r\nx and more"}) {
     ContentLengthDecoder decoder;
     StreamDriver driver(decoder);
     driver.feed(fault);

@@ -16,10 +16,14 @@ namespace {
 std::vector<std::string> read_somehow(const std::string& stream, std::uint32_t seed) {
   std::mt19937 random(seed);
   switch (seed % 4) {
-    case 0: return events_of<ContentLengthDecoder>(stream);
-    case 1: return events_of<ContentLengthDecoder>(stream, Arrival::byte_by_byte);
-    case 2: return events_of_portions<ContentLengthDecoder>(stream, random, 20);
-    default: return events_of_portions<ContentLengthDecoder>(stream, random, 500);
+    case 0:
+      return events_of<ContentLengthDecoder>(stream);
+    case 1:
+      return events_of<ContentLengthDecoder>(stream, Arrival::byte_by_byte);
+    case 2:
+      return events_of_portions<ContentLengthDecoder>(stream, random, 20);
+    default:
+      return events_of_portions<ContentLengthDecoder>(stream, random, 500);
   }
 }
 

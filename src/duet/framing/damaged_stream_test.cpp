@@ -50,20 +50,32 @@ class Generator {
   }
 
   std::string body() {
-    static const std::vector<std::string> texts = {
-        "", "x", "é€", R"(\r\n\r\n)", R"(Content-Length: 12\r\n\r\n{})", "Content-Length: 12 ", "}Content-Length: 7;", R"(\")", "{[",
-        "Content-Type: a/b"};
+    static const std::vector<std::string> texts = {"",
+                                                   "x",
+                                                   "é€",
+                                                   R"(\r\n\r\n)",
+                                                   R"(Content-Length: 12\r\n\r\n{})",
+                                                   "Content-Length: 12 ",
+                                                   "}Content-Length: 7;",
+                                                   R"(\")",
+                                                   "{[",
+                                                   "Content-Type: a/b"};
     const std::string id = std::to_string(++last_id_);
     switch (pick(5)) {
-      case 0: return "{\"id\":" + id + "}";
-      case 1: return "{\r\n\r\n\"id\" :\r\n " + id + ",\r\n\r\n\"a\": [1, 2]\r\n\r\n}";
-      case 2: return "{\"id\":" + id + ",\"text\":\"" + std::string(pick(400), 'x') + one_of(texts) + "\"}";
-      default: return "{\"jsonrpc\":\"2.0\",\"id\":" + id + ",\"method\":\"m\",\"params\":{\"t\":\"" + one_of(texts) + "\"}}";
+      case 0:
+        return "{\"id\":" + id + "}";
+      case 1:
+        return "{\r\n\r\n\"id\" :\r\n " + id + ",\r\n\r\n\"a\": [1, 2]\r\n\r\n}";
+      case 2:
+        return "{\"id\":" + id + ",\"text\":\"" + std::string(pick(400), 'x') + one_of(texts) + "\"}";
+      default:
+        return "{\"jsonrpc\":\"2.0\",\"id\":" + id + ",\"method\":\"m\",\"params\":{\"t\":\"" + one_of(texts) + "\"}}";
     }
   }
 
   void add_intact(const std::string& body) {
-    if (!next_is_plain_ && pick(6) == 0) out_.bytes += one_of(std::vector<std::string>{"X-A: b\r\n", "content-type: application/vscode-jsonrpc\r\n"});
+    if (!next_is_plain_ && pick(6) == 0)
+      out_.bytes += one_of(std::vector<std::string>{"X-A: b\r\n", "content-type: application/vscode-jsonrpc\r\n"});
     next_is_plain_ = false;
     out_.bytes += header_of(body.size()) + body;
     out_.parts.push_back({body});
@@ -77,14 +89,22 @@ class Generator {
   void add_damage() {
     switch (pick(8)) {
       case 0:
-      case 1: return edit_once();
-      case 2: return edit_often();
-      case 3: return wrong_length();
-      case 4: return add_damage(header_of(20) + one_of(std::vector<std::string>{
-                                                    "{\"a\":\"unterminated  }", "Content-Length: 8,  x", "\xFF                   "}));
-      case 5: return junk();
-      case 6: return cut_a_frame();
-      default: return missing_blank_line();
+      case 1:
+        return edit_once();
+      case 2:
+        return edit_often();
+      case 3:
+        return wrong_length();
+      case 4:
+        return add_damage(header_of(20) +
+                          one_of(std::vector<std::string>{"{\"a\":\"unterminated  }", "Content-Length: 8,  x",
+                                                          "\xFF                   "}));
+      case 5:
+        return junk();
+      case 6:
+        return cut_a_frame();
+      default:
+        return missing_blank_line();
     }
   }
 
@@ -92,9 +112,15 @@ class Generator {
     static const std::string inserted = "x0 \r\n:{}\"C-\xC3\t";
     const std::size_t at = pick(bytes.size());
     switch (pick(3)) {
-      case 0: bytes.erase(at, 1); break;
-      case 1: bytes.insert(at, 1, one_of(inserted)); break;
-      default: bytes.insert(at, 1, bytes[at]); break;
+      case 0:
+        bytes.erase(at, 1);
+        break;
+      case 1:
+        bytes.insert(at, 1, one_of(inserted));
+        break;
+      default:
+        bytes.insert(at, 1, bytes[at]);
+        break;
     }
   }
 
@@ -129,15 +155,29 @@ class Generator {
     const std::string text = body();
     std::size_t length = text.size();
     while (length == text.size()) {
-      length = one_of(std::vector<std::size_t>{pick(text.size()), text.size() + pick(300), 10'485'761 + pick(1000), 99'999'999'999});
+      length = one_of(std::vector<std::size_t>{pick(text.size()), text.size() + pick(300), 10'485'761 + pick(1000),
+                                               99'999'999'999});
     }
     add_damage(header_of(length) + text);
   }
 
   void junk() {
-    static const std::vector<std::string> pieces = {
-        "junk", "Content-Length", "Content-Length:", "Content-Length: 12", "Content-Length: 7\r\n", "Content-Length: x\r\n", "\r\n", "\r",
-        "\n", "X: y\r\n", "{\"a\":", "\"Content-Length: 9\"", "Content-Type: application/vscode-jsonrpc\r\n", "\xFF", " ", ":"};
+    static const std::vector<std::string> pieces = {"junk",
+                                                    "Content-Length",
+                                                    "Content-Length:",
+                                                    "Content-Length: 12",
+                                                    "Content-Length: 7\r\n",
+                                                    "Content-Length: x\r\n",
+                                                    "\r\n",
+                                                    "\r",
+                                                    "\n",
+                                                    "X: y\r\n",
+                                                    "{\"a\":",
+                                                    "\"Content-Length: 9\"",
+                                                    "Content-Type: application/vscode-jsonrpc\r\n",
+                                                    "\xFF",
+                                                    " ",
+                                                    ":"};
     // Its first line is malformed, and behind a frame that was cut it cannot be taken for the missing byte.
     std::string bytes = "#";
     for (std::size_t i = pick(8); i > 0; --i) bytes += one_of(pieces);
@@ -188,7 +228,8 @@ std::string complaint(const DamagedStream& stream, const std::vector<std::string
   unsigned survivors = 0;
   // What was said since the last intact message, up to here.
   const auto gap_is_right = [&](auto end) {
-    const auto faults = static_cast<unsigned>(std::count_if(event, end, [](const auto& text) { return text.starts_with("! "); }));
+    const auto faults =
+        static_cast<unsigned>(std::count_if(event, end, [](const auto& text) { return text.starts_with("! "); }));
     const auto others = static_cast<unsigned>(end - event) - faults;
     return faults >= fewest && faults <= most && others <= survivors;
   };

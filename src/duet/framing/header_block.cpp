@@ -66,12 +66,6 @@ std::optional<Fault> content_type_fault(std::string_view value) {
   return std::nullopt;
 }
 
-std::size_t name_length(std::string_view line) {
-  std::size_t at = 0;
-  while (at < line.size() && is_name_character(line[at])) ++at;
-  return at;
-}
-
 bool ends_with_name(std::string_view text, std::string_view name) {
   return text.size() >= name.size() && equals(text.substr(text.size() - name.size()), name);
 }
@@ -84,7 +78,9 @@ bool is_media_type(std::string_view value) {
     if (c == '"') quoted = !quoted;
     if (c == '\0' || (!quoted && c != '"' && !may_stand_bare(c))) return false;
   }
-  return !quoted && value.find('/') != std::string_view::npos;
+  value = trimmed(value);
+  const std::size_t type_end = value.find_first_of("/;=\" \t");
+  return !quoted && type_end != std::string_view::npos && type_end > 0 && value[type_end] == '/';
 }
 
 // Where in a line a Content-Type header begins. Text in a JSON string, with its quote and bracket behind it, is none.
@@ -146,6 +142,12 @@ class BlockAbove {
 };
 
 }  // namespace
+
+std::size_t name_length(std::string_view line) {
+  std::size_t at = 0;
+  while (at < line.size() && is_name_character(line[at])) ++at;
+  return at;
+}
 
 HeaderLine read_header_line(std::string_view line) {
   const std::size_t name_end = name_length(line);

@@ -20,6 +20,9 @@ struct HeaderLine {
 
 HeaderLine read_header_line(std::string_view line);
 
+/// How many characters of the line can be a header's name.
+std::size_t name_length(std::string_view line);
+
 /// True while what is there of a line may still turn out to be `name: value`.
 bool may_become_header_line(std::string_view partial);
 

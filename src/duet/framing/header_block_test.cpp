@@ -26,7 +26,8 @@ std::string block_in(const std::string& text, bool at_line_start = true) {
 }
 
 TEST(HeaderLine, ALengthIsPlainDecimalDigitsWithSpacesAndTabsAround) {
-  for (const char* line : {"Content-Length: 42", "Content-Length:42", "content-LENGTH:\t 42 \t", "CONTENT-LENGTH: 0042"}) {
+  for (const char* line :
+       {"Content-Length: 42", "Content-Length:42", "content-LENGTH:\t 42 \t", "CONTENT-LENGTH: 0042"}) {
     const HeaderLine read = read_header_line(line);
     EXPECT_EQ(read.kind, Kind::length) << line;
     EXPECT_EQ(read.length, 42U) << line;
@@ -56,7 +57,8 @@ TEST(HeaderLine, UnknownNamesAreFineIfTheyAreNames) {
 }
 
 TEST(HeaderLine, WithoutAColonOrWithAnotherNameItIsMalformed) {
-  for (const char* line : {"", "abc", ":", ": x", " a: b", "a b: c", "Content-Length : 5", "a_b: c", "{\"a\": 1}", "\ta: b", "é: x", "a"}) {
+  for (const char* line : {"", "abc", ":", ": x", " a: b", "a b: c", "Content-Length : 5", "a_b: c", "{\"a\": 1}",
+                           "\ta: b", "é: x", "a"}) {
     EXPECT_EQ(read_header_line(line).kind, Kind::malformed) << line;
   }
 }
@@ -64,31 +66,36 @@ TEST(HeaderLine, WithoutAColonOrWithAnotherNameItIsMalformed) {
 TEST(HeaderLine, EveryByteOtherThanLettersDigitsAndDashMakesANameMalformed) {
   for (int byte = 0; byte < 256; ++byte) {
     const char c = static_cast<char>(byte);
-    const bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == ':';
+    const bool fine =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == ':';
     EXPECT_EQ(read_header_line(std::string("x") + c + "y: z").kind, fine ? Kind::other : Kind::malformed) << byte;
   }
 }
 
 TEST(ContentType, OfVscodeJsonrpcInUtf8IsFineHoweverItIsWritten) {
   for (const char* value :
-       {"application/vscode-jsonrpc", "application/vscode-jsonrpc; charset=utf-8", "application/vscode-jsonrpc;charset=utf8",
-        "APPLICATION/VSCode-JsonRPC; CHARSET=UTF-8", "application/vscode-jsonrpc; charset=\"utf-8\"",
-        "application/vscode-jsonrpc ; a=b ; charset = UTF8 ; c=d", "application/vscode-jsonrpc; charset=utf-8; a=\"x;charset=latin1\"",
-        "application/vscode-jsonrpc;", "application/vscode-jsonrpc; a", "\tapplication/vscode-jsonrpc;\tcharset=utf-8\t"}) {
+       {"application/vscode-jsonrpc", "application/vscode-jsonrpc; charset=utf-8",
+        "application/vscode-jsonrpc;charset=utf8", "APPLICATION/VSCode-JsonRPC; CHARSET=UTF-8",
+        "application/vscode-jsonrpc; charset=\"utf-8\"", "application/vscode-jsonrpc ; a=b ; charset = UTF8 ; c=d",
+        "application/vscode-jsonrpc; charset=utf-8; a=\"x;charset=latin1\"", "application/vscode-jsonrpc;",
+        "application/vscode-jsonrpc; a", "\tapplication/vscode-jsonrpc;\tcharset=utf-8\t"}) {
     EXPECT_EQ(content_fault(value), std::nullopt) << value;
   }
 }
 
 TEST(ContentType, OfAnotherMediaTypeIsUnsupported) {
-  for (const char* value : {"", "application/json", "application/json; charset=utf-8", "text/plain", "application/vscode-jsonrpcx",
-                            "application/vscode-jsonrp", "charset=utf-8", "; charset=utf-8", "application/json; charset=latin1"}) {
+  for (const char* value :
+       {"", "application/json", "application/json; charset=utf-8", "text/plain", "application/vscode-jsonrpcx",
+        "application/vscode-jsonrp", "charset=utf-8", "; charset=utf-8", "application/json; charset=latin1"}) {
     EXPECT_EQ(content_fault(value), Fault::unsupported_content_type) << value;
   }
 }
 
 TEST(ContentType, OfAnotherCharsetIsABadOne) {
-  for (const char* charset : {"iso-8859-1", "utf-16", "\"utf-7\"", "", "\"\"", "\"utf-8", "utf_8", "utf-8x", "'utf-8'"}) {
-    EXPECT_EQ(content_fault(std::string("application/vscode-jsonrpc; charset=") + charset), Fault::bad_charset) << charset;
+  for (const char* charset :
+       {"iso-8859-1", "utf-16", "\"utf-7\"", "", "\"\"", "\"utf-8", "utf_8", "utf-8x", "'utf-8'"}) {
+    EXPECT_EQ(content_fault(std::string("application/vscode-jsonrpc; charset=") + charset), Fault::bad_charset)
+        << charset;
   }
   EXPECT_EQ(content_fault("application/vscode-jsonrpc; a=b; charset=latin1; c=d"), Fault::bad_charset);
   EXPECT_EQ(content_fault("application/vscode-jsonrpc; charset=utf-8; charset=latin1"), Fault::bad_charset);

@@ -37,7 +37,8 @@ double seconds_for(const std::string& stream, std::size_t portion) {
     DecoderType decoder;
     StreamDriver driver(decoder, [](std::string_view body) { return body.starts_with('{'); });
     const std::clock_t start = std::clock();
-    for (std::size_t at = 0; at < stream.size(); at += portion) driver.feed(std::string_view(stream).substr(at, portion));
+    for (std::size_t at = 0; at < stream.size(); at += portion)
+      driver.feed(std::string_view(stream).substr(at, portion));
     driver.finish();
     best = std::min(best, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
   }
@@ -82,7 +83,8 @@ std::vector<std::string> hostile_streams(std::size_t size) {
 }
 
 void expect_linear(std::size_t size, std::size_t portion) {
-  const std::string harmless = repeated("Content-Length: 40\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}", size);
+  const std::string harmless =
+      repeated("Content-Length: 40\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}", size);
   const double expected = seconds_for<ContentLengthDecoder>(harmless, portion);
   ASSERT_GT(expected, 0);
   for (const std::string& stream : hostile_streams(size)) {
@@ -133,7 +135,8 @@ void expect_bounded(const std::string& beginning, const std::string& text, std::
 
 TEST(HostileInput, AHundredMegabytesOfJunkAreNotKept) {
   expect_bounded("!\r\n", "junk ", 100'000'000);
-  for (const std::string text : {"\r\n\r\n", "a: b\r\n", "Content-Length: 1\r\n!"}) expect_bounded("!\r\n", text, 5'000'000);
+  for (const std::string text : {"\r\n\r\n", "a: b\r\n", "Content-Length: 1\r\n!"})
+    expect_bounded("!\r\n", text, 5'000'000);
 }
 
 TEST(HostileInput, AHundredMegabytesOfOversizePayloadAreNotKept) {

@@ -35,11 +35,15 @@ TEST(Lines, ACarriageReturnBeforeTheNewlineIsIgnored) { EXPECT_EQ(read("1\r\n2\r
 
 TEST(Lines, BlankLinesAreIgnored) { EXPECT_EQ(read("\n\r\n \t\n1\n\n \r\r\n2\n"), (Events{"1", "2"})); }
 
-TEST(Lines, ALineThatIsNotJsonCostsOnlyItself) { EXPECT_EQ(read("1\nnope\n\xFF\n2\n"), (Events{"1", "! invalid-json", "! invalid-json", "2"})); }
+TEST(Lines, ALineThatIsNotJsonCostsOnlyItself) {
+  EXPECT_EQ(read("1\nnope\n\xFF\n2\n"), (Events{"1", "! invalid-json", "! invalid-json", "2"}));
+}
 
 TEST(Lines, APartialLineAtTheEndIsNoMessage) { EXPECT_EQ(read("1\n2"), (Events{"1"})); }
 
-TEST(Lines, CharactersSplitAcrossReadsAreWholeAgain) { EXPECT_EQ(read("\"é€\xF0\x9F\x98\x80\"\n"), (Events{"\"é€\xF0\x9F\x98\x80\""})); }
+TEST(Lines, CharactersSplitAcrossReadsAreWholeAgain) {
+  EXPECT_EQ(read("\"é€\xF0\x9F\x98\x80\"\n"), (Events{"\"é€\xF0\x9F\x98\x80\""}));
+}
 
 TEST(Lines, ALineAsLongAsTheLimitIsTakenWithEitherLineEnd) {
   EXPECT_EQ(read("12345\n67890\r\n", 5), (Events{"12345", "67890"}));
@@ -96,7 +100,8 @@ TEST(Lines, RandomPortionsGiveTheSameMessages) {
   }
   const Events whole = events_of<LineDecoder>(stream);
   ASSERT_EQ(whole.size(), 2000U);
-  for (const std::size_t largest : {3U, 50U, 5000U}) EXPECT_EQ(events_of_portions<LineDecoder>(stream, random, largest), whole);
+  for (const std::size_t largest : {3U, 50U, 5000U})
+    EXPECT_EQ(events_of_portions<LineDecoder>(stream, random, largest), whole);
 }
 
 TEST(Lines, InsideALineMeansThatAFrameHasBegun) {

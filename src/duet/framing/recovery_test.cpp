@@ -41,7 +41,8 @@ TEST(Recovery, OfALengthTooLongResumesAtTheBlockInsideTheBody) {
   for (std::size_t more = 1; more < 100; ++more) {
     // Up to the end of the next header only part of it was taken for body.
     const char* const fault = more < header ? "! invalid-json" : "! content-length-mismatch";
-    EXPECT_EQ(read(with_length(first.size() + more, first) + next + framed(first)), (Events{fault, second, first})) << more;
+    EXPECT_EQ(read(with_length(first.size() + more, first) + next + framed(first)), (Events{fault, second, first}))
+        << more;
   }
 }
 
@@ -64,15 +65,16 @@ TEST(Recovery, OfALengthTooLongFindsABlockThatBeginsWithAContentType) {
 
 TEST(Recovery, OfJunkBehindAMessageAnswersTheMessageAndReportsTheJunkOnce) {
   for (const std::string junk :
-       {"}", " ", "junk", "junk\r\n", "\r\n\r\n", "{\"a\":1}", "a: b", "a\nb\nc\n", "Content-Length", "Content-Length:",
-        "Content-Length: 12", "Content-Length: x\r\n\r\n", "Content-Length: 7\n", "\r\n\r\n\r\n\r\n", "\"Content-Length: 5\"\r\n\r\n",
-        "Content-Length: 5 Content-Length: 6 ", "HTTP/1.1 200 OK\r\n", "\xFF\xFE"}) {
+       {"}", " ", "junk", "junk\r\n", "\r\n\r\n", "{\"a\":1}", "a: b", "a\nb\nc\n", "Content-Length",
+        "Content-Length:", "Content-Length: 12", "Content-Length: x\r\n\r\n", "Content-Length: 7\n", "\r\n\r\n\r\n\r\n",
+        "\"Content-Length: 5\"\r\n\r\n", "Content-Length: 5 Content-Length: 6 ", "HTTP/1.1 200 OK\r\n", "\xFF\xFE"}) {
     EXPECT_EQ(read(framed(first) + junk + framed(second)), (Events{first, "! malformed-header", second})) << junk;
   }
 }
 
 TEST(Recovery, OfTwoPiecesOfJunkWithAMessageBetweenReportsBoth) {
-  EXPECT_EQ(read("junk!" + framed(first) + "more!" + framed(second)), (Events{"! malformed-header", first, "! malformed-header", second}));
+  EXPECT_EQ(read("junk!" + framed(first) + "more!" + framed(second)),
+            (Events{"! malformed-header", first, "! malformed-header", second}));
 }
 
 TEST(Recovery, OfAMissingBlankLineFindsTheNextBlock) {
@@ -100,8 +102,10 @@ TEST(Recovery, IsSilentIfTheStreamEndsWhileSkipping) {
 }
 
 TEST(Recovery, ABlockFoundInJunkStartsAFrameWithAFaultOfItsOwn) {
-  EXPECT_EQ(read("junk\r\nContent-Length: 3\r\n\r\nabc" + framed(second)), (Events{"! malformed-header", "! invalid-json", second}));
-  EXPECT_EQ(read("junk\r\n" + with_length(99'999'999, first) + framed(second)), (Events{"! malformed-header", "! oversize", second}));
+  EXPECT_EQ(read("junk\r\nContent-Length: 3\r\n\r\nabc" + framed(second)),
+            (Events{"! malformed-header", "! invalid-json", second}));
+  EXPECT_EQ(read("junk\r\n" + with_length(99'999'999, first) + framed(second)),
+            (Events{"! malformed-header", "! oversize", second}));
   EXPECT_EQ(read("junk\r\n" + with_length(60, first)), (Events{"! malformed-header", "! content-length-mismatch"}));
 }
 
@@ -120,8 +124,9 @@ TEST(Recovery, IsNotFooledByBlankLinesBetweenTheTokensOfAMessage) {
 }
 
 TEST(Recovery, OneBrokenHeaderInJunkDoesNotHideTheGoodOneBehindIt) {
-  for (const std::string broken : {"Content-Length: x\r\n", "Content-Length: 7", "Content-Length: 7\r\n", "Content-Length: \r\n\r\n",
-                                   "Content-Length: 7\r\nx\r\n\r\n", "Content-Type: a/b\n", "Content-Length"}) {
+  for (const std::string broken :
+       {"Content-Length: x\r\n", "Content-Length: 7", "Content-Length: 7\r\n", "Content-Length: \r\n\r\n",
+        "Content-Length: 7\r\nx\r\n\r\n", "Content-Type: a/b\n", "Content-Length"}) {
     EXPECT_EQ(read("junk!\r\n" + broken + framed(second)), (Events{"! malformed-header", second})) << broken;
   }
 }
@@ -133,7 +138,8 @@ TEST(Recovery, ALongTailOfAnotherMessageDoesNotHideTheBlockBehindIt) {
 }
 
 TEST(Recovery, ABodyThatIsNotJsonMayEndLikeAHeader) {
-  for (const std::string body : {"X: y\r\n", "Content-Length: 3", "Content-Type: a/b\r\n", "Content-", "Content-Length: "}) {
+  for (const std::string body :
+       {"X: y\r\n", "Content-Length: 3", "Content-Type: a/b\r\n", "Content-", "Content-Length: "}) {
     EXPECT_EQ(read(framed(body) + framed(second)), (Events{"! invalid-json", second})) << body;
   }
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
-#include <regex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -132,7 +131,8 @@ class SlowReader {
   // The first header block whose end lies between `from` and `to` and whose lines do not reach above `top`.
   Next first_block(std::size_t top, std::size_t from, std::size_t to, std::size_t expected) const {
     const std::string_view text = stream_.substr(0, to);
-    for (std::size_t end = text.find("\r\n\r\n", from); end != std::string_view::npos; end = text.find("\r\n\r\n", end + 1)) {
+    for (std::size_t end = text.find("\r\n\r\n", from); end != std::string_view::npos;
+         end = text.find("\r\n\r\n", end + 1)) {
       if (expected > top && expected <= end) {
         if (const Next start = block_start(expected, end)) return start;
       }
@@ -161,15 +161,25 @@ class SlowReader {
 
   bool is_known_header(std::size_t at) const {
     if (stream_[at] != 'C' && stream_[at] != 'c') return false;
-    const std::string_view line = stream_.substr(at, stream_.find('\r', at) - at);
+    const std::string_view line = stream_.substr(at, stream_.find("\r\n", at) - at);
     const HeaderLine::Kind kind = read_header_line(line).kind;
     return kind == HeaderLine::Kind::length || (kind == HeaderLine::Kind::content_type && has_media_type(line));
   }
 
   // A content type in a JSON string has a quote behind it, which in a header would not be closed.
   static bool has_media_type(std::string_view line) {
-    static const std::regex pattern(R"([^:]*:[ \t]*[\w.+*-]+/([\w.+*/=; \t-]|"[^"]*")*)");
-    return std::regex_match(line.begin(), line.end(), pattern);
+    std::string bare;
+    bool quoted = false;
+    for (const char c : line.substr(line.find(':') + 1)) {
+      if (c == '\0') return false;
+      if (c == '"') quoted = !quoted;
+      if (!quoted) bare += c;
+    }
+    const std::string token = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.+_*";
+    if (quoted || bare.find_first_not_of(token + "/;= \t\"") != std::string::npos) return false;
+    const std::size_t begin = bare.find_first_not_of(" \t");
+    const std::size_t end = begin == std::string::npos ? begin : bare.find_first_not_of(token, begin);
+    return end != std::string::npos && end > begin && bare[end] == '/';
   }
 
   bool is_block(std::size_t start, std::size_t end) const {

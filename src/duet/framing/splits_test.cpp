@@ -15,7 +15,9 @@ namespace {
 
 using Events = std::vector<std::string>;
 
-std::string framed(const std::string& body) { return "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body; }
+std::string framed(const std::string& body) {
+  return "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+}
 
 const std::string one = framed(R"({"id":1})");
 const std::string two = framed(R"({"id":2,"text":"Content-Length: 5\r\n\r\n"})");
@@ -116,19 +118,49 @@ TEST(Splits, RandomPortionsOfMixturesGiveTheSame) {
 
 // Pieces of headers and bodies in any order: mostly nonsense, on which the rules have an opinion too.
 TEST(Splits, AnyMixtureOfPiecesIsReadByTheRulesHoweverItArrives) {
-  const std::vector<std::string> pieces = {
-      "Content-Length: ", "content-length:", "Content-Type: ", "application/vscode-jsonrpc", "Content-", "X: y", "X: y\r\n",
-      "Content-Length: 2", "Content-Length: 8\r\n", "2", "8", "30", "99999999", "\r\n", "\r\n", "\r\n\r\n", "\r\n\r\n", "\r", "\n",
-      ":", " ", "{}", "{\"id\":1}", "{", "}", "\"", "junk", "!", one, two, std::string(50, '9'), std::string(300, 'x')};
+  const std::vector<std::string> pieces = {"Content-Length: ",
+                                           "content-length:",
+                                           "Content-Type: ",
+                                           "application/vscode-jsonrpc",
+                                           "Content-",
+                                           "X: y",
+                                           "X: y\r\n",
+                                           "Content-Length: 2",
+                                           "Content-Length: 8\r\n",
+                                           "2",
+                                           "8",
+                                           "30",
+                                           "99999999",
+                                           "\r\n",
+                                           "\r\n",
+                                           "\r\n\r\n",
+                                           "\r\n\r\n",
+                                           "\r",
+                                           "\n",
+                                           ":",
+                                           " ",
+                                           "{}",
+                                           "{\"id\":1}",
+                                           "{",
+                                           "}",
+                                           "\"",
+                                           "junk",
+                                           "!",
+                                           one,
+                                           two,
+                                           std::string(50, '9'),
+                                           std::string(300, 'x')};
   std::mt19937 random(3);
   for (int round = 0; round < 6000; ++round) {
     std::string stream;
     for (auto i = 1 + random() % 25; i > 0; --i) stream += pieces[random() % pieces.size()];
-    if (round % 20 == 0) stream.insert(random() % (stream.size() + 1), std::string(7000 + random() % 2500, random() % 2 == 0 ? 'x' : ' '));
+    if (round % 20 == 0)
+      stream.insert(random() % (stream.size() + 1), std::string(7000 + random() % 2500, random() % 2 == 0 ? 'x' : ' '));
     const Events whole = events_of<ContentLengthDecoder>(stream);
     ASSERT_EQ(SlowReader(stream, is_json).events(), whole) << testing::PrintToString(stream);
     ASSERT_EQ(events_of<ContentLengthDecoder>(stream, Arrival::byte_by_byte), whole) << testing::PrintToString(stream);
-    ASSERT_EQ(events_of_portions<ContentLengthDecoder>(stream, random, 1 + random() % 60), whole) << testing::PrintToString(stream);
+    ASSERT_EQ(events_of_portions<ContentLengthDecoder>(stream, random, 1 + random() % 60), whole)
+        << testing::PrintToString(stream);
   }
 }
 

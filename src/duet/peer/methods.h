@@ -33,11 +33,11 @@ using LateHandler = std::function<void(const Request&, Reply)>;
 /// Everything that is known about a method, in one place.
 struct Method {
   std::string name;
-  std::string summary;
-  std::vector<rpc::Param> params;
+  std::string summary = {};
+  std::vector<rpc::Param> params = {};
   std::string returns = "object";
-  Handler handler;
-  LateHandler late_handler;
+  Handler handler = {};
+  LateHandler late_handler = {};
   bool listed = true;         ///< in the descriptions
   bool checks_params = true;  ///< false: any params, as they come
 };

@@ -37,9 +37,12 @@ std::string repeated(std::size_t count, std::string_view text) {
 std::string one_escape(std::string_view written, std::size_t& at) {
   const char letter = written[at++];
   switch (letter) {
-    case 'n': return "\n";
-    case 'r': return "\r";
-    case 't': return "\t";
+    case 'n':
+      return "\n";
+    case 'r':
+      return "\r";
+    case 't':
+      return "\t";
     case 'x': {
       int byte = 0;
       std::from_chars(written.data() + at, written.data() + at + 2, byte, 16);
@@ -53,7 +56,8 @@ std::string one_escape(std::string_view written, std::size_t& at) {
       at = close + 1;
       return repeated(count, written.substr(blank + 1, close - blank - 1));
     }
-    default: return {letter};
+    default:
+      return {letter};
   }
 }
 

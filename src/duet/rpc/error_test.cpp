@@ -26,14 +26,16 @@ TEST(Error, TheContractsErrorsHaveTheirCodesAndCanonicalTexts) {
 TEST(Error, DataSaysTheReasonAndNothingWhereThereIsNone) {
   EXPECT_EQ(parse_error("invalid-json").data(), R"({"reason":"invalid-json"})");
   EXPECT_EQ(invalid_request("oversize").data(), R"({"reason":"oversize"})");
-  EXPECT_EQ(invalid_request("malformed-envelope", "a \"b\"").data(), R"({"reason":"malformed-envelope","detail":"a \"b\""})");
+  EXPECT_EQ(invalid_request("malformed-envelope", "a \"b\"").data(),
+            R"({"reason":"malformed-envelope","detail":"a \"b\""})");
   EXPECT_EQ(batch_not_supported().data(), R"({"reason":"batch-not-supported"})");
   EXPECT_EQ(method_not_found().data(), "");
   EXPECT_EQ(internal_error().data(), "");
 }
 
 TEST(Error, InvalidParamsNameTheParameterAndWhatIsAccepted) {
-  EXPECT_EQ(invalid_params("p", "string", "missing").data(), R"({"param":"p","expected":"string","received":"missing"})");
+  EXPECT_EQ(invalid_params("p", "string", "missing").data(),
+            R"({"param":"p","expected":"string","received":"missing"})");
   EXPECT_EQ(invalid_params("p", "string", "x", R"(["a","b"])").data(),
             R"({"param":"p","expected":"string","received":"x","accepted":["a","b"]})");
 }

@@ -61,7 +61,8 @@ TEST(JsonScan, JudgesEveryCornerCaseTheSameInsideArraysAndObjects) {
 }
 
 TEST(JsonScan, RefusesAMemberWithoutAValueAtAnyDepth) {
-  for (const std::string_view text : {R"({"a":})", R"({"a": })", R"([{"a":}])", R"({"x":{"a":}})", R"({"x":{"a":1,"b":}})"}) {
+  for (const std::string_view text :
+       {R"({"a":})", R"({"a": })", R"([{"a":}])", R"({"x":{"a":}})", R"({"x":{"a":1,"b":}})"}) {
     EXPECT_FALSE(is_valid_json(text)) << text;
     EXPECT_EQ(scan_envelope(text).shape, Shape::invalid) << text;
   }
@@ -163,7 +164,8 @@ TEST(JsonScan, KnowsEachOfOurNamesHoweverItIsSpelt) {
 TEST(JsonScan, ReadsADoubledMemberAsCarefullyAsTheFirst) {
   for (std::size_t size = 0; size < 200; ++size) {
     const std::string method = "\"method\":\"" + std::string(size, 'm') + "\"";
-    const std::string good = "{" + method + "," + method + ",\"id\":1,\"id\":2,\"jsonrpc\":\"2.0\",\"jsonrpc\":\"2.0\"}";
+    const std::string good =
+        "{" + method + "," + method + ",\"id\":1,\"id\":2,\"jsonrpc\":\"2.0\",\"jsonrpc\":\"2.0\"}";
     const Envelope found = scan_envelope(good);
     ASSERT_EQ(found.shape, Shape::object) << size;
     ASSERT_TRUE(found.is_doubled(Envelope::method)) << size;

@@ -9,6 +9,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "duet/rpc/json_scan.h"
+#include "duet/rpc/utf8.h"
 
 namespace duet::rpc {
 namespace {
@@ -31,6 +32,24 @@ TEST(JsonText, ResolvesEveryEscape) {
   EXPECT_EQ(decode_string(R"("\u0041\u00e9\u20AC\uffff")"), "Aé€\xEF\xBF\xBF");
   EXPECT_EQ(decode_string(R"("a\u0000b")"), std::string("a\0b", 3));
   EXPECT_EQ(decode_string(R"("\\u0041")"), "\\u0041");
+}
+
+TEST(JsonText, EveryEscapeOutsideTheSurrogatesIsOneCharacterOfItsOwn) {
+  constexpr std::string_view hex = "0123456789abcdef";
+  std::string before;
+  for (unsigned code = 0; code <= 0xFFFF; ++code) {
+    if (code >= 0xD800 && code <= 0xDFFF) continue;
+    const std::string token = {
+        '"', '\\', 'u', hex[code >> 12], hex[code >> 8 & 15], hex[code >> 4 & 15], hex[code & 15], '"'};
+    const std::string text = decode_string(token);
+    ASSERT_EQ(utf8_length(text.data(), text.data() + text.size()), text.size()) << token;
+    ASSERT_EQ(text.size(), code < 0x80 ? 1U : code < 0x800 ? 2U : 3U) << token;
+    // UTF-8 sorts as the numbers do.
+    if (code > 0) {
+      ASSERT_LT(before, text) << token;
+    }
+    before = text;
+  }
 }
 
 TEST(JsonText, TwoHalvesOfASurrogatePairAreOneCharacter) {
@@ -63,7 +82,8 @@ TEST(JsonText, NamesTheTypeOfAValue) {
 }
 
 TEST(JsonText, AWholeNumberIsAnIntegerHoweverItIsSpelt) {
-  for (const char* five : {"5", "5.0", "5e0", "5E+0", "0.5e1", "0.05E2", "50e-1", "500.00e-2", "5.000000000000000000000000"}) {
+  for (const char* five :
+       {"5", "5.0", "5e0", "5E+0", "0.5e1", "0.05E2", "50e-1", "500.00e-2", "5.000000000000000000000000"}) {
     EXPECT_EQ(decode_integer(five), 5) << five;
   }
   for (const char* zero : {"0", "-0", "0.0", "-0.0e5", "0e99999999999999999999", "0e-99999999999999999999"}) {
@@ -83,10 +103,9 @@ TEST(JsonText, AnIntegerIsExactUpToItsLimits) {
 }
 
 TEST(JsonText, AFractionOrANumberThatDoesNotFitIsNoInteger) {
-  for (const char* text :
-       {"0.5", "-1.5", "1e-1", "15e-1", "5.00000000000000000000000001", "0.99999999999999999999999", "9223372036854775808",
-        "-9223372036854775809", "9.223372036854775808e18", "1e19", "1e400", "-1e400", "1e99999999999999999999",
-        "1e-99999999999999999999", "99999999999999999999.5"}) {
+  for (const char* text : {"0.5", "-1.5", "1e-1", "15e-1", "5.00000000000000000000000001", "0.99999999999999999999999",
+                           "9223372036854775808", "-9223372036854775809", "9.223372036854775808e18", "1e19", "1e400",
+                           "-1e400", "1e99999999999999999999", "1e-99999999999999999999", "99999999999999999999.5"}) {
     EXPECT_FALSE(decode_integer(text)) << text;
   }
 }

@@ -39,11 +39,16 @@ std::string outcome_of_batch(std::string_view batch) {
 std::string outcome_of(const Message& message) {
   const std::string id(message.id);
   switch (message.kind) {
-    case Message::Kind::request: return "request " + id;
-    case Message::Kind::notification: return "notification";
-    case Message::Kind::response: return "response";
-    case Message::Kind::batch: return outcome_of_batch(message.batch);
-    case Message::Kind::invalid: return reason_in(*message.refusal) + ' ' + id;
+    case Message::Kind::request:
+      return "request " + id;
+    case Message::Kind::notification:
+      return "notification";
+    case Message::Kind::response:
+      return "response";
+    case Message::Kind::batch:
+      return outcome_of_batch(message.batch);
+    case Message::Kind::invalid:
+      return reason_in(*message.refusal) + ' ' + id;
   }
   return "";
 }
@@ -82,13 +87,14 @@ rc::Gen<std::string> json_number() {
 
 rc::Gen<std::string> json_string() {
   return rc::gen::exec([] {
-    const auto parts = *rc::gen::container<std::vector<std::string>>(rc::gen::oneOf(
-        rc::gen::element<std::string>("a", "é", "€", "\xF0\x9F\x98\x80", "\\n", "\\\"", "\\\\", "\\/", "\\u0041", "\\u00E9",
-                                      "\\ud83d\\ude00", "\\ud800", "\\uDFFF", "\\u0000", "Content-Length: 5", "{", "]", "\x7f"),
-        rc::gen::map(rc::gen::inRange(0, 0x5B), [](int offset) {
-          const char c = static_cast<char>(' ' + offset);
-          return c == '"' || c == '\\' ? std::string("x") : std::string(1, c);
-        })));
+    const auto parts = *rc::gen::container<std::vector<std::string>>(
+        rc::gen::oneOf(rc::gen::element<std::string>("a", "é", "€", "\xF0\x9F\x98\x80", "\\n", "\\\"", "\\\\", "\\/",
+                                                     "\\u0041", "\\u00E9", "\\ud83d\\ude00", "\\ud800", "\\uDFFF",
+                                                     "\\u0000", "Content-Length: 5", "{", "]", "\x7f"),
+                       rc::gen::map(rc::gen::inRange(0, 0x5B), [](int offset) {
+                         const char c = static_cast<char>(' ' + offset);
+                         return c == '"' || c == '\\' ? std::string("x") : std::string(1, c);
+                       })));
     std::string text = "\"";
     for (const std::string& part : parts) text += part;
     return text + '"';
@@ -98,7 +104,8 @@ rc::Gen<std::string> json_string() {
 // A message with this id comes back with the same bytes, whatever stands around it.
 void expect_echoed(const std::string& id) {
   const std::string space = *rc::gen::element<std::string>("", " ", "\t", "\r\n ", "  \n");
-  std::string text = "{" + space + "\"id\"" + space + ":" + space + id + space + "," + R"("method":"m","jsonrpc":"2.0"})";
+  std::string text =
+      "{" + space + "\"id\"" + space + ":" + space + id + space + "," + R"("method":"m","jsonrpc":"2.0"})";
   if (*rc::gen::arbitrary<bool>()) text = R"({"jsonrpc":"2.0","method":"m","\u0069d":)" + space + id + space + "}";
   const Message message = decode(text, Batches::refused);
   RC_ASSERT(message.kind == Message::Kind::request);

@@ -40,7 +40,8 @@ const std::string parse_error_answer =
     R"({"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error","data":{"reason":"invalid-json"}}})";
 
 TEST(Message, ARequestIsTakenApartByteForByte) {
-  const Message message = decode(R"( {"jsonrpc":"2.0", "id" : 1.0e1 ,"method":"do/it","params": [ 1,{"a":2} ] } )", Batches::refused);
+  const Message message =
+      decode(R"( {"jsonrpc":"2.0", "id" : 1.0e1 ,"method":"do/it","params": [ 1,{"a":2} ] } )", Batches::refused);
   EXPECT_EQ(message.kind, Kind::request);
   EXPECT_TRUE(message.is_json);
   EXPECT_EQ(message.id, "1.0e1");
@@ -76,7 +77,8 @@ TEST(Message, TheVersionMayBeSpeltWithEscapes) {
     const std::string text = std::string(R"({"id":1,"method":"m","jsonrpc":)") + version + "}";
     EXPECT_EQ(decode(text, Batches::refused).kind, Kind::request) << text;
   }
-  for (const char* version : {R"("2.0\u0000")", R"("\\u0032.0")", R"("\u0032\u002E\u0031")", R"("2.00")", "2.0", R"(["2.0"])"}) {
+  for (const char* version :
+       {R"("2.0\u0000")", R"("\\u0032.0")", R"("\u0032\u002E\u0031")", R"("2.00")", "2.0", R"(["2.0"])"}) {
     const std::string text = std::string(R"({"id":1,"method":"m","jsonrpc":)") + version + "}";
     EXPECT_EQ(refusal(text), refused("1", "malformed-envelope", R"(jsonrpc must be \"2.0\")")) << text;
   }
@@ -97,8 +99,9 @@ TEST(Message, UnknownMembersAreIgnoredDoubledOrNot) {
 // The rules in their order. Each text breaks its rule and, where it can, every later one as well.
 
 TEST(MessageRules, BadJsonComesBeforeEverything) {
-  for (const char* text : {"", "[", R"([{"id":{}}x])", R"({"id":{},"id":2)", R"({"jsonrpc":"2.0","id":1,"method":"m"}x)",
-                           R"({"result":1}})", "{\"id\":\"\xFF\"}", "\xEF\xBB\xBF{}"}) {
+  for (const char* text :
+       {"", "[", R"([{"id":{}}x])", R"({"id":{},"id":2)", R"({"jsonrpc":"2.0","id":1,"method":"m"}x)",
+        R"({"result":1}})", "{\"id\":\"\xFF\"}", "\xEF\xBB\xBF{}"}) {
     const Message message = decode(text, Batches::allowed);
     EXPECT_FALSE(message.is_json) << text;
     EXPECT_EQ(refusal(text, Batches::allowed), parse_error_answer) << text;
@@ -106,7 +109,8 @@ TEST(MessageRules, BadJsonComesBeforeEverything) {
 }
 
 TEST(MessageRules, AnArrayOnStdioIsRefusedWhateverIsInIt) {
-  for (const std::string& text : {std::string("[]"), std::string(R"( [{"jsonrpc":"2.0","id":1,"method":"m"}] )"), nested(600)}) {
+  for (const std::string& text :
+       {std::string("[]"), std::string(R"( [{"jsonrpc":"2.0","id":1,"method":"m"}] )"), nested(600)}) {
     EXPECT_EQ(refusal(text),
               R"({"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Batch requests not supported",)"
               R"("data":{"reason":"batch-not-supported"}}})");
@@ -181,21 +185,26 @@ TEST(MessageRules, AnIdThatIsObjectArrayOrBooleanComesBeforeDoubledMembersAndAll
 
 TEST(MessageRules, ADoubledMemberComesBeforeTheirContents) {
   const std::string deep = R"(,"x":)" + nested(600) + "}";
-  for (const char* doubled : {R"("jsonrpc":1,"jsonrpc":1)", R"("method":1,"m\u0065thod":1)", R"("params":1,"params":1)"}) {
-    EXPECT_EQ(refusal(std::string(R"({"id":"i",)") + doubled + deep), refused(R"("i")", "malformed-envelope", "duplicate member"));
+  for (const char* doubled :
+       {R"("jsonrpc":1,"jsonrpc":1)", R"("method":1,"m\u0065thod":1)", R"("params":1,"params":1)"}) {
+    EXPECT_EQ(refusal(std::string(R"({"id":"i",)") + doubled + deep),
+              refused(R"("i")", "malformed-envelope", "duplicate member"));
     EXPECT_EQ(refusal(std::string("{") + doubled + deep), refused("null", "malformed-envelope", "duplicate member"));
   }
 }
 
 TEST(MessageRules, ADoubledIdIsAnsweredWithNull) {
-  EXPECT_EQ(refusal(R"({"jsonrpc":"2.0","id":1,"method":"m","id":1})"), refused("null", "malformed-envelope", "duplicate member"));
-  EXPECT_EQ(refusal(R"({"method":1,"method":1,"id":1,"\u0069d":1})"), refused("null", "malformed-envelope", "duplicate member"));
+  EXPECT_EQ(refusal(R"({"jsonrpc":"2.0","id":1,"method":"m","id":1})"),
+            refused("null", "malformed-envelope", "duplicate member"));
+  EXPECT_EQ(refusal(R"({"method":1,"method":1,"id":1,"\u0069d":1})"),
+            refused("null", "malformed-envelope", "duplicate member"));
 }
 
 TEST(MessageRules, JsonrpcMethodAndParamsAreCheckedWithTheIdEchoed) {
   EXPECT_EQ(refusal(R"({"id":1})"), refused("1", "malformed-envelope", "jsonrpc is missing"));
   EXPECT_EQ(refusal(R"({"id":1,"jsonrpc":"2.0"})"), refused("1", "malformed-envelope", "method is missing"));
-  EXPECT_EQ(refusal(R"({"id":1,"jsonrpc":"2.0","method":{}})"), refused("1", "malformed-envelope", "method must be a string"));
+  EXPECT_EQ(refusal(R"({"id":1,"jsonrpc":"2.0","method":{}})"),
+            refused("1", "malformed-envelope", "method must be a string"));
   for (const char* params : {"1", "true", "false", R"("[]")"}) {
     EXPECT_EQ(refusal(std::string(R"({"params":)") + params + R"(,"jsonrpc":"2.0","method":"m","id":1.50})"),
               refused("1.50", "malformed-envelope", "params must be an object or an array"));
@@ -203,12 +212,14 @@ TEST(MessageRules, JsonrpcMethodAndParamsAreCheckedWithTheIdEchoed) {
 }
 
 TEST(MessageRules, ABrokenNotificationIsAnsweredWithNull) {
-  EXPECT_EQ(refusal(R"({"jsonrpc":"2.0","method":1})"), refused("null", "malformed-envelope", "method must be a string"));
+  EXPECT_EQ(refusal(R"({"jsonrpc":"2.0","method":1})"),
+            refused("null", "malformed-envelope", "method must be a string"));
   EXPECT_EQ(refusal("{}"), refused("null", "malformed-envelope", "jsonrpc is missing"));
 }
 
 TEST(MessageRules, AMalformedEnvelopeComesBeforeDepth) {
-  EXPECT_EQ(refusal(R"({"jsonrpc":"2.0","id":1,"params":)" + nested(600) + "}"), refused("1", "malformed-envelope", "method is missing"));
+  EXPECT_EQ(refusal(R"({"jsonrpc":"2.0","id":1,"params":)" + nested(600) + "}"),
+            refused("1", "malformed-envelope", "method is missing"));
 }
 
 TEST(MessageRules, Level512IsTheLastWhereverItIs) {

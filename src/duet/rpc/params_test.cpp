@@ -101,8 +101,10 @@ TEST(Params, NamesMayBeSpeltWithEscapesAndTheLastOfADoubledNameCounts) {
 }
 
 TEST(Params, OfAClosedSetAreMatchedInAnyCase) {
-  for (const char* raw : {R"(["debug"])", R"(["DEBUG"])", R"({"level":"\u0049nFo"})"}) EXPECT_EQ(verdict(level, raw), "accepted");
-  for (const char* raw : {R"(["debu"])", R"(["debugg"])", R"([""])", R"(["debug "])"}) EXPECT_NE(verdict(level, raw), "accepted");
+  for (const char* raw : {R"(["debug"])", R"(["DEBUG"])", R"({"level":"\u0049nFo"})"})
+    EXPECT_EQ(verdict(level, raw), "accepted");
+  for (const char* raw : {R"(["debu"])", R"(["debugg"])", R"([""])", R"(["debug "])"})
+    EXPECT_NE(verdict(level, raw), "accepted");
 }
 
 TEST(Params, OutsideAClosedSetAreShownCutTo64Characters) {

@@ -62,13 +62,15 @@ TEST(StringStops, AreTheSameForAWholeTextFromFrontToBack) {
     for (std::size_t step = 1; step < 80; ++step) {
       StringStops stops(text.get(), end);
       for (std::size_t at = 0; at <= size; at += step) {
-        ASSERT_EQ(stops.next(text.get() + at), find_string_stop_scalar(text.get() + at, end)) << size << ' ' << step << ' ' << at;
+        ASSERT_EQ(stops.next(text.get() + at), find_string_stop_scalar(text.get() + at, end))
+            << size << ' ' << step << ' ' << at;
       }
     }
   }
 }
 
-RC_GTEST_PROP(StringStops, AreTheSameWhereverOneAsks, (const std::string& text, const std::vector<std::size_t>& places)) {
+RC_GTEST_PROP(StringStops, AreTheSameWhereverOneAsks,
+              (const std::string& text, const std::vector<std::size_t>& places)) {
   const std::string longer = text + std::string(60, 'a') + text + std::string(70, 'b') + text;
   StringStops stops(longer.data(), longer.data() + longer.size());
   for (const std::size_t place : places) {

@@ -42,7 +42,9 @@ TEST(Value, EveryValidCornerCaseHasATreeAndATextThatIsValid) {
   }
 }
 
-TEST(Value, KeepsTheLastOfADoubledName) { EXPECT_EQ(to_text(parse_value(R"({"a":1,"b":2,"\u0061":3})")), R"({"a":3,"b":2})"); }
+TEST(Value, KeepsTheLastOfADoubledName) {
+  EXPECT_EQ(to_text(parse_value(R"({"a":1,"b":2,"\u0061":3})")), R"({"a":3,"b":2})");
+}
 
 TEST(Value, HalfASurrogatePairBecomesTheReplacementCharacter) {
   EXPECT_EQ(parse_value(R"("a\ud800z")"), json::value("a\xEF\xBF\xBDz"));
@@ -73,11 +75,13 @@ TEST(Value, Level512IsTheDeepest) {
 }
 
 TEST(Value, IgnoresWhiteSpaceEverywhere) {
-  EXPECT_EQ(to_text(parse_value(" \t\r\n[ 1 , { \"a\" : [ ] , \"b\" : { } } , \"x y\" ] \n")), R"([1,{"a":[],"b":{}},"x y"])");
+  EXPECT_EQ(to_text(parse_value(" \t\r\n[ 1 , { \"a\" : [ ] , \"b\" : { } } , \"x y\" ] \n")),
+            R"([1,{"a":[],"b":{}},"x y"])");
 }
 
 TEST(Value, IsWrittenOnOneLineInValidUtf8) {
-  const json::value value = {{"text", "a\nb"}, {"bad", "\xFF"}, {"n", nullptr}, {"t", true}, {"f", false}, {"u", 1U}, {"i", -1}};
+  const json::value value = {{"text", "a\nb"}, {"bad", "\xFF"}, {"n", nullptr}, {"t", true},
+                             {"f", false},     {"u", 1U},       {"i", -1}};
   EXPECT_EQ(to_text(value), R"({"text":"a\nb","bad":")"
                             "\xEF\xBF\xBD"
                             R"(","n":null,"t":true,"f":false,"u":1,"i":-1})");

@@ -82,7 +82,7 @@ Moved FdChannel::write(std::string_view bytes) {
 
 void FdChannel::close() {
   for (Side* side : {&reading_, &writing_}) {
-    if (side->watched) loop_.forget(*side);
+    if (side->watched) loop_.unwatch(side->descriptor, *side);
     side->watched = false;
   }
   listener_ = nullptr;

@@ -39,10 +39,6 @@ void Loop::change(int fd, std::uint32_t events, Watcher& watcher) {
 
 void Loop::unwatch(int fd, Watcher& watcher) {
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
-  forget(watcher);
-}
-
-void Loop::forget(Watcher& watcher) {
   for (epoll_event* event = current_; event != current_end_; ++event) {
     if (event->data.ptr == &watcher) event->events = 0;
   }
@@ -52,6 +48,12 @@ Loop::Timer Loop::at(base::TimePoint when, Task task) {
   const Timer timer{when, ++last_timer_};
   timers_.emplace(timer, std::move(task));
   return timer;
+}
+
+Loop::Timer Loop::after(base::Duration wait, Task task) {
+  const base::TimePoint from = now();
+  const bool endless = wait > base::TimePoint::max() - from;
+  return at(endless ? base::TimePoint::max() : from + wait, std::move(task));
 }
 
 void Loop::post(Task task) {
@@ -150,7 +152,8 @@ void Loop::dispatch(int timeout_ms) {
 void Loop::run_timers() {
   if (timers_.empty()) return;
   const base::TimePoint due = now();
-  while (!timers_.empty() && timers_.begin()->first.first <= due) {
+  const std::uint64_t newest = last_timer_;  // those that are made meanwhile wait for a turn of their own
+  while (!timers_.empty() && timers_.begin()->first.first <= due && timers_.begin()->first.second <= newest) {
     Task task = std::move(timers_.begin()->second);
     timers_.erase(timers_.begin());
     task();

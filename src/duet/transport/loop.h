@@ -46,11 +46,12 @@ class Loop {
 
   void watch(int fd, std::uint32_t events, Watcher& watcher);
   void change(int fd, std::uint32_t events, Watcher& watcher);
+  /// Before the descriptor is closed: that alone ends no watch while a child still holds it.
   void unwatch(int fd, Watcher& watcher);
-  /// The same just before the descriptor is closed for good, which ends its watch by itself.
-  void forget(Watcher& watcher);
 
   Timer at(base::TimePoint when, Task task);
+  /// The same from now; a wait too long to be counted has no end.
+  Timer after(base::Duration wait, Task task);
   void cancel(const Timer& timer) { timers_.erase(timer); }
 
   /// Runs the task at the end of this turn, or of the next one if none is running.

@@ -16,9 +16,10 @@ inline Moved moved_by_read(ssize_t count) {
   return {Moved::State::broken, 0, errno};
 }
 
-/// The same for write(2) or send(2).
+/// The same for write(2) or send(2). One that takes nothing, as some devices may, is to be tried later.
 inline Moved moved_by_write(ssize_t count) {
-  if (count >= 0) return {Moved::State::some, static_cast<std::size_t>(count)};
+  if (count > 0) return {Moved::State::some, static_cast<std::size_t>(count)};
+  if (count == 0) return {Moved::State::blocked};
   if (errno == EAGAIN || errno == EINTR) return {Moved::State::blocked};
   return {Moved::State::broken, 0, errno};
 }

@@ -30,11 +30,13 @@ sigset_t set_of(const std::vector<int>& signals) {
 
 void ignore_politely(int) {}
 
-// Without SA_RESTART, so that a blocking read returns.
+// Without SA_RESTART, so that a blocking read returns; and let in, whatever the process was started with.
 void install_knock() {
   struct sigaction action {};
   action.sa_handler = ignore_politely;
   base::check_call(sigaction(SIGURG, &action, nullptr), "sigaction");
+  const sigset_t knock = set_of({SIGURG});
+  pthread_sigmask(SIG_UNBLOCK, &knock, nullptr);
 }
 
 bool never_hangs_up(int fd) {

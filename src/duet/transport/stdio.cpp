@@ -25,7 +25,11 @@ bool can_take_some(int fd) {
 }  // namespace
 
 StdioChannel::StdioChannel(Loop& loop, base::Fd input, base::Fd output)
-    : loop_(loop), input_(std::move(input)), output_(std::move(output)), writable_(*this) {
+    : loop_(loop),
+      input_(std::move(input)),
+      output_(std::move(output)),
+      is_terminal_(isatty(input_.get()) == 1),
+      writable_(*this) {
   choose_output();
 }
 
@@ -66,10 +70,10 @@ void StdioChannel::stop_waiting_for_output() {
   writing_ = false;
 }
 
-// A terminal that was closed on its other side says EIO, once, to whoever is reading then.
+// A terminal that was closed on its other side says EIO, once, to whoever is reading then, and is none from then on.
 Moved StdioChannel::read(std::span<char> into) {
   const Moved moved = moved_by_read(loop_.read_front(into));
-  const bool closed = moved.state == Moved::State::broken && moved.error == EIO && isatty(input_.get()) == 1;
+  const bool closed = is_terminal_ && moved.state == Moved::State::broken && moved.error == EIO;
   return closed ? Moved{Moved::State::ended} : moved;
 }
 

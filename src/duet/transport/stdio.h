@@ -40,6 +40,7 @@ class StdioChannel final : public Channel, private Loop::Watcher {
   base::Fd input_;
   base::Fd output_;
   Output kind_ = Output::never_blocks;
+  bool is_terminal_;
   Writable writable_;
   bool writing_ = false;
   Listener* listener_ = nullptr;

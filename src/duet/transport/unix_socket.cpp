@@ -15,7 +15,9 @@
 namespace duet::transport {
 namespace {
 
-constexpr auto retry_after = std::chrono::milliseconds(100);
+using std::chrono::milliseconds;
+
+constexpr auto retry_after = milliseconds(100);
 
 // An address for `path`; the folder's handle must live as long as the address is used.
 struct Address {
@@ -24,17 +26,21 @@ struct Address {
 
   explicit Address(const std::string& path) {
     socket.sun_family = AF_UNIX;
+    // With a zero byte it would name another file, or none at all.
+    if (path.empty() || path.find('\0') != std::string::npos) refuse(EINVAL);
     std::string name = path;
     if (name.size() >= sizeof socket.sun_path) name = shortened(path);
-    if (name.empty() || name.size() >= sizeof socket.sun_path) {
-      throw std::system_error(ENAMETOOLONG, std::generic_category(), "socket path");
-    }
+    if (name.size() >= sizeof socket.sun_path) refuse(ENAMETOOLONG);
     std::copy(name.begin(), name.end(), socket.sun_path);
   }
 
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&socket); }
 
  private:
+  [[noreturn]] static void refuse(int error) {
+    throw std::system_error(error, std::generic_category(), "socket path");
+  }
+
   std::string shortened(const std::string& path) {
     const std::size_t slash = path.rfind('/');
     if (slash == std::string::npos) return path;
@@ -47,6 +53,12 @@ base::Fd unix_socket() {
   return base::Fd(base::check_call(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
 }
 
+void limit_waiting(int fd, milliseconds patience) {
+  const auto count = std::max<std::int64_t>(patience.count(), 1);  // zero would mean for ever
+  const timeval limit{.tv_sec = count / 1000, .tv_usec = count % 1000 * 1000};
+  base::check_call(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit), "SO_SNDTIMEO");
+}
+
 }  // namespace
 
 PeerIdentity identity_of(int socket) {
@@ -56,17 +68,18 @@ PeerIdentity identity_of(int socket) {
   return {credentials.pid, credentials.uid};
 }
 
-base::Fd connect_unix(const std::string& path, std::chrono::milliseconds patience) {
+base::Fd connect_unix(const std::string& path, milliseconds patience) {
   const Address address(path);
   base::Fd fd = unix_socket();
-  const auto count = std::max<std::int64_t>(patience.count(), 1);  // zero would mean for ever
-  const timeval limit{.tv_sec = count / 1000, .tv_usec = count % 1000 * 1000};
-  base::check_call(setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit), "SO_SNDTIMEO");
-  if (connect(fd.get(), address.get(), sizeof address.socket) != 0) {
-    if (errno == EAGAIN) errno = ETIMEDOUT;
-    base::check_call(-1, "connect");
-  }
-  return fd;
+  const auto started = std::chrono::steady_clock::now();
+  auto left = patience;
+  do {
+    limit_waiting(fd.get(), left);
+    if (connect(fd.get(), address.get(), sizeof address.socket) == 0) return fd;
+    left = patience - std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - started);
+  } while (errno == EINTR);
+  if (errno == EAGAIN) errno = ETIMEDOUT;
+  throw std::system_error(errno, std::generic_category(), "connect");
 }
 
 base::Fd listen_unix(const std::string& path, int backlog) {

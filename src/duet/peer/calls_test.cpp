@@ -1,0 +1,185 @@
+#include "duet/peer/calls.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "duet/base/clock.h"
+
+namespace duet::peer {
+namespace {
+
+using namespace std::chrono_literals;
+using Cause = Outcome::Cause;
+
+struct Setting {
+  base::VirtualClock clock;
+  transport::Loop loop{clock};
+  Calls calls{loop};
+  std::vector<std::pair<std::uint64_t, Outcome>> outcomes;
+
+  std::uint64_t add(base::Duration patience = 30s) {
+    const std::uint64_t next = last + 1;
+    last = calls.add(patience, [this, next](Outcome outcome) { outcomes.emplace_back(next, std::move(outcome)); });
+    EXPECT_EQ(last, next);
+    return last;
+  }
+  bool settle(const std::string& text) {
+    const rpc::Message message = rpc::decode(text, rpc::Batches::allowed);
+    EXPECT_EQ(message.kind, rpc::Message::Kind::response);
+    return calls.settle(message);
+  }
+  void advance(base::Duration step) {
+    clock.advance(step);
+    loop.turn(loop.now());
+  }
+  std::uint64_t last = 0;
+};
+
+TEST(Calls, GetTheirAnswersWhateverTheOrder) {
+  Setting s;
+  s.add();
+  s.add();
+  EXPECT_TRUE(s.settle(R"({"jsonrpc":"2.0","id":2,"result":{"a":1}})"));
+  EXPECT_TRUE(s.settle(R"({"jsonrpc":"2.0","id":1,"result":null})"));
+  ASSERT_EQ(s.outcomes.size(), 2U);
+  EXPECT_EQ(s.outcomes[0].first, 2U);
+  EXPECT_EQ(s.outcomes[0].second.cause, Cause::answered);
+  EXPECT_EQ(s.outcomes[0].second.result, R"({"a":1})");
+  EXPECT_EQ(s.outcomes[1].second.result, "null");
+  EXPECT_EQ(s.calls.size(), 0U);
+}
+
+Outcome outcome_of(const std::string& rest) {
+  Setting s;
+  s.add();
+  EXPECT_TRUE(s.settle(R"({"jsonrpc":"2.0","id":1,)" + rest + "}"));
+  return s.outcomes.at(0).second;
+}
+
+TEST(Calls, ThatAreRefusedSayHow) {
+  const Outcome outcome = outcome_of(R"("error":{"code":-32001,"message":"No \u0041","data":{"why":[1]}})");
+  EXPECT_EQ(outcome.cause, Cause::refused);
+  EXPECT_EQ(outcome.error->code(), -32001);
+  EXPECT_EQ(outcome.error->message(), "No A");
+  EXPECT_EQ(outcome.error->data(), R"({"why":[1]})");
+}
+
+TEST(Calls, AnErrorThatIsNoProperOneIsARefusalAllTheSame) {
+  for (const std::string error : {"7", "[]", "{}", "null", R"("text")", R"({"code":"x","message":7})",
+                                  R"({"code":99999999999})", R"({"code":1.5})"}) {
+    const Outcome outcome = outcome_of(R"("error":)" + error);
+    EXPECT_EQ(outcome.cause, Cause::refused) << error;
+    EXPECT_EQ(outcome.error->code(), rpc::code::internal_error) << error;
+    EXPECT_EQ(outcome.error->message(), "") << error;
+  }
+}
+
+TEST(Calls, AnErrorOfNullBesideAResultIsNone) {
+  const Outcome outcome = outcome_of(R"("result":5,"error":null)");
+  EXPECT_EQ(outcome.cause, Cause::answered);
+  EXPECT_EQ(outcome.result, "5");
+}
+
+TEST(Calls, WithoutAnAnswerTimeOut) {
+  Setting s;
+  s.add(30s);
+  s.add(10s);
+  s.advance(9s);
+  EXPECT_TRUE(s.outcomes.empty());
+  s.advance(1s);
+  ASSERT_EQ(s.outcomes.size(), 1U);
+  EXPECT_EQ(s.outcomes[0].first, 2U);
+  EXPECT_EQ(s.outcomes[0].second.cause, Cause::timed_out);
+  s.advance(20s);
+  EXPECT_EQ(s.outcomes.size(), 2U);
+}
+
+TEST(Calls, ALateAnswerIsDropped) {
+  Setting s;
+  s.add(1s);
+  s.advance(1s);
+  EXPECT_TRUE(s.settle(R"({"jsonrpc":"2.0","id":1,"result":1})"));
+  EXPECT_EQ(s.outcomes.size(), 1U);
+}
+
+TEST(Calls, AnAnsweredOneDoesNotTimeOut) {
+  Setting s;
+  s.add(1s);
+  s.settle(R"({"jsonrpc":"2.0","id":1,"result":1})");
+  s.advance(2s);
+  EXPECT_EQ(s.outcomes.size(), 1U);
+}
+
+TEST(Calls, MayWaitWithoutEnd) {
+  Setting s;
+  s.clock.advance(1s);
+  s.add(base::Duration::max());
+  s.advance(24h * 365 * 100);
+  EXPECT_TRUE(s.outcomes.empty());
+  s.settle(R"({"jsonrpc":"2.0","id":1,"result":1})");
+  EXPECT_EQ(s.outcomes.size(), 1U);
+}
+
+TEST(Calls, AResponseToNoCallOfOursIsAStray) {
+  Setting s;
+  s.add();
+  for (const std::string id : {"0", "2", "-1", "1.0", "\"1\"", "null", "18446744073709551617", "[]"}) {
+    EXPECT_FALSE(s.settle(R"({"jsonrpc":"2.0","result":1,"id":)" + id + "}")) << id;
+  }
+  EXPECT_FALSE(s.settle(R"({"jsonrpc":"2.0","result":1})"));
+  EXPECT_TRUE(s.outcomes.empty());
+}
+
+TEST(Calls, AllFailAtOnceInTheOrderTheyWereMade) {
+  Setting s;
+  for (int i = 0; i < 100; ++i) s.add();
+  s.calls.fail_all(Cause::disconnected);
+  ASSERT_EQ(s.outcomes.size(), 100U);
+  for (std::size_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(s.outcomes[i].first, i + 1);
+    EXPECT_EQ(s.outcomes[i].second.cause, Cause::disconnected);
+  }
+  s.advance(60s);
+  EXPECT_EQ(s.outcomes.size(), 100U);
+}
+
+TEST(Calls, OneThatIsMadeWhileAllFailIsNotAmongThem) {
+  Setting s;
+  int failed = 0;
+  const std::function<void(Outcome)> again = [&](const Outcome&) {
+    if (++failed < 1000) s.calls.add(30s, again);
+  };
+  s.calls.add(30s, again);
+  s.calls.fail_all(Cause::disconnected);
+  EXPECT_EQ(failed, 1);
+  EXPECT_EQ(s.calls.size(), 1U);
+}
+
+TEST(Calls, LeaveNoTimersBehind) {
+  base::VirtualClock clock;
+  transport::Loop loop(clock);
+  {
+    Calls calls(loop);
+    calls.add(1s, [](const Outcome&) { ADD_FAILURE(); });
+  }
+  clock.advance(2s);
+  loop.turn(loop.now());
+}
+
+TEST(Calls, EveryCauseHasAName) {
+  std::set<std::string_view> names;
+  for (const Cause cause :
+       {Cause::answered, Cause::refused, Cause::timed_out, Cause::disconnected, Cause::overloaded}) {
+    names.insert(name_of(cause));
+  }
+  EXPECT_EQ(names, (std::set<std::string_view>{"answered", "refused", "timed out", "disconnected", "overloaded"}));
+}
+
+}  // namespace
+}  // namespace duet::peer

@@ -1,0 +1,298 @@
+#include "duet/peer/client.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "duet/peer/conversation_test.h"
+#include "duet/peer/server.h"
+#include "duet/transport/temporary_folder_test.h"
+
+namespace duet::peer {
+namespace {
+
+using namespace std::chrono_literals;
+using Cause = Outcome::Cause;
+
+constexpr auto patience = 20s;
+
+/// A server on a thread of its own, since a Client waits inside its calls.
+class ServedThread {
+ public:
+  ServedThread() {
+    server_ = std::make_unique<Server>(loop_, tape_.log());
+    add_methods();
+    server_->start(path());
+    thread_ = std::thread([this] { loop_.run(); });
+  }
+  ServedThread(const ServedThread&) = delete;
+  ServedThread& operator=(const ServedThread&) = delete;
+  ~ServedThread() { end(); }
+
+  std::string path() const { return folder_.file("socket"); }
+  void post(std::function<void(Server&)> task) {
+    loop_.post([this, task = std::move(task)] { task(*server_); });
+  }
+  /// As if the process had died.
+  void end() {
+    if (!thread_.joinable()) return;
+    loop_.stop();
+    thread_.join();
+    replies_.clear();
+    server_.reset();
+  }
+
+ private:
+  void add_methods() {
+    server_->register_method("echo", [](const Request& asked) {
+      return asked.params.raw().empty() ? Answer(nullptr) : Answer::view(asked.params.raw());
+    });
+    server_->register_method("refuse", [](const Request&) -> Answer {
+      throw rpc::Error(-32001, "No", R"({"why":"because"})");
+    });
+    server_->register_method("announce", [this](const Request& asked) -> Answer {
+      server_->broadcast("event.first", asked.params.raw());
+      server_->broadcast("event.second", "");
+      return true;
+    });
+    server_->register_method("die", [this](const Request&) -> Answer {
+      loop_.stop();
+      return nullptr;
+    });
+    server_->register_method("long", [](const Request& asked) {
+      return Answer::raw('"' + std::string(static_cast<std::size_t>(asked.params.value().at("size").as_int64()), 'x') +
+                         '"');
+    });
+    server_->register_method("deep", [](const Request&) {
+      return Answer::raw(std::string(600, '[') + std::string(600, ']'));
+    });
+    Method never;
+    never.name = "never";
+    never.late_handler = [this](const Request&, Reply reply) { replies_.push_back(std::move(reply)); };
+    server_->methods().add(std::move(never));
+  }
+
+  transport::TemporaryFolder folder_;
+  transport::Loop loop_;
+  LogTape tape_;
+  std::unique_ptr<Server> server_;
+  std::vector<Reply> replies_;
+  std::thread thread_;
+};
+
+struct Setting {
+  Setting() { client.connect(served.path()); }
+  ServedThread served;
+  Client client;
+};
+
+Cause cause_of(const std::function<void()>& call) {
+  try {
+    call();
+    return Cause::answered;
+  } catch (const CallFailed& failed) {
+    return failed.cause();
+  }
+}
+
+TEST(ThreadsClient, CallsAndGetsTheResult) {
+  Setting s;
+  EXPECT_TRUE(s.client.is_connected());
+  EXPECT_EQ(s.client.call("echo", {{"a", {1, 2}}}), boost::json::value({{"a", {1, 2}}}));
+  EXPECT_EQ(s.client.call("echo"), boost::json::value(nullptr));
+  const Outcome raw = s.client.call_raw("echo", R"({ "as" : "it is" })");
+  EXPECT_EQ(raw.cause, Cause::answered);
+  EXPECT_EQ(raw.result, R"({ "as" : "it is" })");
+}
+
+TEST(ThreadsClient, SaysWhyACallWasRefused) {
+  Setting s;
+  try {
+    s.client.call("refuse");
+    FAIL();
+  } catch (const CallFailed& failed) {
+    EXPECT_EQ(failed.cause(), Cause::refused);
+    EXPECT_STREQ(failed.what(), "No");
+    EXPECT_EQ(failed.error()->code(), -32001);
+    EXPECT_EQ(failed.error()->data(), R"({"why":"because"})");
+  }
+  EXPECT_EQ(cause_of([&] { s.client.call("missing"); }), Cause::refused);
+  EXPECT_EQ(cause_of([&] { s.client.call("echo", 5); }), Cause::refused);  // params must be an object or an array
+}
+
+TEST(ThreadsClient, ACallTimesOutAndItsLateAnswerIsDropped) {
+  Setting s;
+  try {
+    s.client.call("never", nullptr, 10ms);
+    FAIL();
+  } catch (const CallFailed& failed) {
+    EXPECT_EQ(failed.cause(), Cause::timed_out);
+    EXPECT_STREQ(failed.what(), "timed out");
+    EXPECT_FALSE(failed.error());
+  }
+  s.served.post([](Server&) {});
+  EXPECT_TRUE(s.client.is_connected());
+  EXPECT_TRUE(s.client.notify("$/cancelRequest", {{"id", 1}}));  // its answer is late now
+  EXPECT_EQ(s.client.call("echo", {1}), boost::json::value({1}));
+}
+
+TEST(ThreadsClient, ACallMayWaitWithoutEnd) {
+  Setting s;
+  EXPECT_EQ(s.client.call("echo", {1}, base::Duration::max()), boost::json::value({1}));
+  bool came = false;
+  s.client.call_later("echo", "", [&](const Outcome&) { came = true; }, base::Duration::max());
+  EXPECT_TRUE(s.client.wait_for([&] { return came; }, base::Duration::max()));
+}
+
+TEST(ThreadsClient, HearsNotificationsWhileItsCallsArePending) {
+  Setting s;
+  Strings heard;
+  s.client.on("event.first", [&](const rpc::Params& params) { heard.push_back("first " + std::string(params.raw())); });
+  s.client.on_any([&](std::string_view method, std::string_view params) {
+    heard.push_back(std::string(method) + std::string(params));
+  });
+  EXPECT_EQ(s.client.call("announce", {7}), boost::json::value(true));
+  EXPECT_TRUE(s.client.wait_for([&] { return heard.size() == 2; }, patience));
+  EXPECT_EQ(heard, (Strings{"first [7]", "event.second"}));
+  EXPECT_THROW(s.client.on("event.first", [](const rpc::Params&) {}), std::invalid_argument);
+}
+
+TEST(ThreadsClient, WaitsForWhatItIsToldToAndNoLonger) {
+  Setting s;
+  EXPECT_FALSE(s.client.wait_for([] { return false; }, 10ms));
+  EXPECT_TRUE(s.client.wait_for([] { return true; }, 0ms));
+}
+
+TEST(ThreadsClient, TenThousandCallsMayBePendingAtOnce) {
+  Setting s;
+  constexpr int count = 10'000;
+  std::vector<std::string> results;
+  for (int i = 0; i < count; ++i) {
+    s.client.call_later("echo", "[" + std::to_string(i) + "]", [&](const Outcome& outcome) {
+      EXPECT_EQ(outcome.cause, Cause::answered);
+      results.push_back(outcome.result);
+    });
+  }
+  ASSERT_TRUE(s.client.wait_for([&] { return results.size() == count; }, patience));
+  for (int i = 0; i < count; ++i) EXPECT_EQ(results[static_cast<std::size_t>(i)], "[" + std::to_string(i) + "]");
+}
+
+TEST(ThreadsClient, ReadsAnswersLargerThanAServerWouldRead) {
+  Setting s;
+  constexpr std::size_t size = 20U * 1024 * 1024;
+  const Outcome outcome = s.client.call_raw("long", R"({"size":)" + std::to_string(size) + "}");
+  EXPECT_EQ(outcome.cause, Cause::answered);
+  EXPECT_EQ(outcome.result.size(), size + 2);
+}
+
+TEST(ThreadsClient, AResultTooDeepForATreeIsStillThereAsText) {
+  Setting s;
+  EXPECT_THROW(s.client.call("deep"), std::length_error);
+  EXPECT_EQ(s.client.call_raw("deep", "").result.size(), 1200U);
+}
+
+TEST(ThreadsClient, PendingCallsFailAtOnceWhenTheServerGoes) {
+  Setting s;
+  std::vector<Cause> causes;
+  const auto keep = [&](const Outcome& outcome) { causes.push_back(outcome.cause); };
+  for (int i = 0; i < 3; ++i) s.client.call_later("never", "", keep, 1h);
+  s.served.post([](Server& server) { server.stop(); });
+  s.client.wait_for([&] { return causes.size() == 3; }, 100ms);  // what runs may finish, so it goes on
+  s.served.end();
+  s.client.wait_for([&] { return causes.size() == 3; }, patience);
+  EXPECT_EQ(causes, std::vector(3, Cause::disconnected));
+  EXPECT_FALSE(s.client.is_connected());
+  EXPECT_EQ(cause_of([&] { s.client.call("echo"); }), Cause::disconnected);
+  EXPECT_FALSE(s.client.notify("echo"));
+}
+
+TEST(ThreadsClient, ACallDuringWhichTheServerDiesFails) {
+  Setting s;
+  std::thread killer([&] { s.served.end(); });
+  const Cause cause = cause_of([&] {
+    for (;;) s.client.call("echo");
+  });
+  killer.join();
+  EXPECT_EQ(cause, Cause::disconnected);
+}
+
+TEST(Client, WithoutAServerConnectThrowsAndCallsFail) {
+  const transport::TemporaryFolder folder;
+  Client client;
+  EXPECT_THROW(client.connect(folder.file("socket")), std::system_error);
+  EXPECT_FALSE(client.is_connected());
+  EXPECT_EQ(cause_of([&] { client.call("echo"); }), Cause::disconnected);
+  EXPECT_FALSE(client.notify("echo"));
+  EXPECT_FALSE(client.wait_for([] { return false; }, 1h));
+  client.disconnect();
+}
+
+TEST(ThreadsClient, DisconnectsAndConnectsAgain) {
+  Setting s;
+  int failed = 0;
+  s.client.call_later("never", "", [&](const Outcome& outcome) { failed += outcome.cause == Cause::disconnected; });
+  s.client.disconnect();
+  EXPECT_EQ(failed, 1);
+  EXPECT_FALSE(s.client.is_connected());
+  s.client.connect(s.served.path());
+  EXPECT_EQ(s.client.call("echo", {1}), boost::json::value({1}));
+  s.client.connect(s.served.path());  // replaces the connection
+  EXPECT_EQ(s.client.call("echo", {2}), boost::json::value({2}));
+}
+
+TEST(ThreadsClient, MayConnectAgainInsideTheCallThatTellsItOfTheEnd) {
+  Setting s;
+  bool again = false;
+  s.client.call_later("never", "", [&](const Outcome&) {
+    s.client.connect(s.served.path());
+    again = true;
+  });
+  s.client.disconnect();
+  EXPECT_TRUE(again);
+  EXPECT_TRUE(s.client.is_connected());
+  EXPECT_EQ(s.client.call("echo", {1}), boost::json::value({1}));
+}
+
+TEST(ThreadsClient, AHandlerThatWaitsForAnotherCallIsRefusedAndHurtsNothing) {
+  Setting s;
+  int refused = 0;
+  s.client.on("event.first", [&](const rpc::Params&) {
+    try {
+      s.client.call("echo", {1});
+    } catch (const std::logic_error&) {
+      ++refused;
+    }
+  });
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(s.client.call("announce", {7}), boost::json::value(true));
+  EXPECT_EQ(refused, 3);
+  EXPECT_EQ(s.client.call("echo", {2}), boost::json::value({2}));
+}
+
+TEST(ThreadsClient, AHandlerMayAskWithoutWaiting) {
+  Setting s;
+  std::string came;
+  s.client.on("event.first", [&](const rpc::Params&) {
+    s.client.call_later("echo", "[3]", [&](const Outcome& outcome) { came = outcome.result; });
+  });
+  s.client.call("announce", {7});
+  EXPECT_TRUE(s.client.wait_for([&] { return came == "[3]"; }, patience));
+}
+
+TEST(ThreadsClient, WhatATaskOnItsLoopThrowsLeavesNoPendingCallBehind) {
+  Setting s;
+  s.client.loop().defer([] { throw std::runtime_error("oops"); });
+  EXPECT_THROW(s.client.call("echo", {1}), std::runtime_error);
+  EXPECT_EQ(s.client.call("echo", {2}), boost::json::value({2}));
+}
+
+}  // namespace
+}  // namespace duet::peer

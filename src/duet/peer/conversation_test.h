@@ -1,0 +1,155 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "duet/base/clock.h"
+#include "duet/peer/connection.h"
+#include "duet/peer/far_end_test.h"
+#include "duet/peer/log_tape_test.h"
+#include "duet/peer/methods.h"
+#include "duet/transport/loop.h"
+#include "duet/transport/memory.h"
+
+namespace duet::peer {
+
+inline std::string request(std::string_view id, std::string_view method, std::string_view params = {}) {
+  std::string text = R"({"jsonrpc":"2.0","id":)" + std::string(id) + R"(,"method":")" + std::string(method) + '"';
+  if (!params.empty()) text.append(R"(,"params":)").append(params);
+  return text + '}';
+}
+inline std::string notification(std::string_view method, std::string_view params = {}) {
+  std::string text = R"({"jsonrpc":"2.0","method":")" + std::string(method) + '"';
+  if (!params.empty()) text.append(R"(,"params":)").append(params);
+  return text + '}';
+}
+inline std::string cancel(std::string_view id) {
+  return notification("$/cancelRequest", R"({"id":)" + std::string(id) + '}');
+}
+inline std::string result(std::string_view id, std::string_view value) {
+  return R"({"jsonrpc":"2.0","id":)" + std::string(id) + R"(,"result":)" + std::string(value) + '}';
+}
+inline std::string error(std::string_view id, int code, std::string_view message, std::string_view data = {}) {
+  std::string text = R"({"jsonrpc":"2.0","id":)" + std::string(id) + R"(,"error":{"code":)" + std::to_string(code) +
+                     R"(,"message":")" + std::string(message) + '"';
+  if (!data.empty()) text.append(R"(,"data":)").append(data);
+  return text + "}}";
+}
+inline std::string cancelled(std::string_view id) { return error(id, -32800, "Request cancelled"); }
+inline std::string internal(std::string_view id) { return error(id, -32603, "Internal error"); }
+
+/// A connection whose far end is played by the test, on a clock that stands still.
+///
+/// It has these methods: `echo` answers its params; `late` answers when the test does so, through `replies`;
+/// `note` writes its params to `notes`; `refuse`, `crash`, `crash_oddly` and `drop` fail in four ways.
+class Conversation {
+ public:
+  explicit Conversation(Door door = Door::socket, ConnectionLimits limits = {}, std::size_t capacity = 65536)
+      : door_(door), limits_(limits) {
+    add_methods();
+    std::tie(near_channel_, far_channel_) = transport::memory_pair(loop, capacity);
+    far.emplace(std::move(far_channel_));
+  }
+  Conversation(const Conversation&) = delete;
+  Conversation& operator=(const Conversation&) = delete;
+
+  /// Opens the connection; before that a test may change `events` and `methods`.
+  Conversation& open() {
+    if (!events.on_closed) {
+      events.on_closed = [this](Ending ending) { endings.push_back(ending); };
+    }
+    events.on_input_ended = [this] { ++input_ends; };
+    connection = std::make_unique<Connection>(loop, std::move(near_channel_), door_, methods, tape.log(), events, limits_,
+                                              Peer{}, pool);
+    connection->open();
+    return *this;
+  }
+
+  void turn(int times = 20) {
+    for (int i = 0; i < times; ++i) loop.turn(loop.now());
+  }
+  /// Turns until `done`, at most so many times.
+  template <typename Done>
+  bool turn_until(Done done, int most = 200'000) {
+    for (int i = 0; i < most && !done(); ++i) loop.turn(loop.now());
+    return done();
+  }
+  void advance(base::Duration step) {
+    clock.advance(step);
+    turn();
+  }
+
+  /// Sends messages and returns what was answered.
+  Strings say(const Strings& messages) {
+    for (const std::string& message : messages) send(message);
+    turn();
+    return heard();
+  }
+  void send(std::string_view message) {
+    far->send(door_ == Door::stdio ? framed(message) : std::string(message) + '\n');
+  }
+  Strings heard() { return far->take(door_); }
+
+  /// Answers the oldest `late` request that is not answered yet.
+  void answer_late(std::string_view value) {
+    Reply reply = std::move(replies.front());
+    replies.pop_front();
+    reply.ok(Answer::raw(std::string(value)));
+  }
+
+  base::VirtualClock clock;
+  transport::Loop loop{clock};
+  LogTape tape;
+  Methods methods;
+  std::shared_ptr<framing::BlockPool> pool = std::make_shared<framing::BlockPool>();
+  ConnectionEvents events;
+  std::optional<FarEnd> far;
+  std::deque<Reply> replies;
+  Strings begun;  // ids of `late` requests, as their handler was called
+  Strings notes;
+  std::vector<Ending> endings;
+  int input_ends = 0;
+  std::unique_ptr<Connection> connection;
+
+ private:
+  void add_methods() {
+    methods.add("echo", [](const Request& asked) {
+      return asked.params.raw().empty() ? Answer(nullptr) : Answer::view(asked.params.raw());
+    });
+    methods.add("note", [this](const Request& asked) -> Answer {
+      notes.emplace_back(asked.params.raw());
+      return nullptr;
+    });
+    methods.add("refuse", [](const Request&) -> Answer { throw rpc::Error(-32001, "No", R"({"why":"because"})"); });
+    methods.add("crash", [](const Request&) -> Answer { throw std::runtime_error("the secret of the inside"); });
+    methods.add("crash_oddly", [](const Request&) -> Answer { throw 42; });
+    add_late("late", [this](const Request& asked, Reply reply) {
+      begun.emplace_back(asked.id);
+      replies.push_back(std::move(reply));
+    });
+    add_late("drop", [](const Request&, const Reply&) {});
+  }
+
+ public:
+  void add_late(std::string name, LateHandler handler) {
+    Method method;
+    method.name = std::move(name);
+    method.late_handler = std::move(handler);
+    method.checks_params = false;
+    methods.add(std::move(method));
+  }
+
+ private:
+  Door door_;
+  ConnectionLimits limits_;
+  std::unique_ptr<transport::Channel> near_channel_;
+  std::unique_ptr<transport::Channel> far_channel_;
+};
+
+}  // namespace duet::peer

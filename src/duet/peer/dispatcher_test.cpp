@@ -1,0 +1,527 @@
+#include "duet/peer/dispatcher.h"
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "duet/peer/conversation_test.h"
+#include "duet/peer/memory_use_test.h"
+
+namespace duet::peer {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view not_an_object = R"({"reason":"malformed-envelope","detail":"not an object"})";
+
+TEST(Dispatcher, AnswersInTheOrderOfTheRequests) {
+  Conversation c;
+  c.open();
+  EXPECT_EQ(c.say({request("1", "echo", "[1]"), request("2", "missing"), request("3", "refuse"), request("4", "crash"),
+                   request("5", "crash_oddly"), request("6", "drop"), request("7", "echo")}),
+            (Strings{result("1", "[1]"), error("2", -32601, "Method not found"),
+                     error("3", -32001, "No", R"({"why":"because"})"), internal("4"), internal("5"), internal("6"),
+                     result("7", "null")}));
+}
+
+TEST(Dispatcher, WhatGoesWrongInsideStaysInTheLog) {
+  Conversation c;
+  c.open();
+  for (const std::string& answer : c.say({request("1", "crash"), request("2", "drop")})) {
+    EXPECT_EQ(answer.find("secret"), std::string::npos);
+  }
+  EXPECT_EQ(c.tape.lines(), (Strings{R"(error Handler failed method="crash" id=1 what="the secret of the inside")",
+                                     R"(error Handler let go of its reply method="drop" id=2)"}));
+}
+
+TEST(Dispatcher, NotificationsAreNeverAnsweredAndTheirFailuresAreLogged) {
+  Conversation c;
+  c.open();
+  EXPECT_EQ(c.say({notification("echo"), notification("missing"), notification("refuse"), notification("crash"),
+                   notification("crash_oddly"), notification("drop")}),
+            Strings{});
+  EXPECT_EQ(c.tape.lines(), (Strings{R"(warn  Method not found method="missing")", R"(error No method="refuse")",
+                                     R"(error Handler failed method="crash" what="the secret of the inside")",
+                                     R"(error Handler failed method="crash_oddly")",
+                                     R"(error Handler let go of its reply method="drop")"}));
+}
+
+TEST(Dispatcher, NotificationsOfUnknownMethodsGoToWhoeverWantsThem) {
+  Conversation c;
+  Strings heard;
+  c.events.on_notification = [&](std::string_view method, std::string_view params) {
+    heard.push_back(std::string(method) + std::string(params));
+  };
+  c.open();
+  EXPECT_EQ(c.say({notification("first", "[1]"), notification("second"), request("1", "missing")}),
+            Strings{error("1", -32601, "Method not found")});
+  EXPECT_EQ(heard, (Strings{"first[1]", "second"}));
+}
+
+TEST(Dispatcher, WhatAListenerToUnknownNotificationsThrowsHurtsNobody) {
+  Conversation c;
+  c.events.on_notification = [](std::string_view, std::string_view) { throw std::runtime_error("oops"); };
+  c.open();
+  EXPECT_EQ(c.say({notification("unknown"), request("1", "echo")}), Strings{result("1", "null")});
+  EXPECT_EQ(c.tape.lines(), Strings{R"(error Handler failed method="unknown" what="oops")"});
+}
+
+TEST(Dispatcher, EveryMessageIsADebugLine) {
+  Conversation c;
+  c.tape.log().set_level(base::Level::debug);
+  c.open();
+  c.say({request("1", "echo"), notification("note")});
+  EXPECT_EQ(c.tape.lines(), (Strings{R"(debug Request method="echo" id=1)", R"(debug Notification method="note")"}));
+}
+
+TEST(Dispatcher, ALateAnswerHoldsBackWhatCameAfterIt) {
+  Conversation c;
+  Strings put_off;
+  c.events.on_waiting = [&](std::string_view method) { put_off.emplace_back(method); };
+  c.open();
+  EXPECT_EQ(c.say({request("1", "late"), request("2", "echo", "[2]"), notification("note", "[3]"), "nonsense", "[]",
+                   request("4", "late"), request("5", "echo")}),
+            Strings{});
+  EXPECT_EQ(put_off, (Strings{"echo", "note", "late", "echo"}));
+  EXPECT_EQ(c.notes, Strings{});
+  EXPECT_TRUE(c.connection->owes_answer());
+  EXPECT_GT(c.connection->load(), 0U);
+  c.answer_late(R"("first")");
+  c.turn();
+  EXPECT_EQ(c.heard(), (Strings{result("1", R"("first")"), result("2", "[2]"),
+                                error("null", -32700, "Parse error", R"({"reason":"invalid-json"})"),
+                                error("null", -32600, "Invalid Request",
+                                      R"({"reason":"malformed-envelope","detail":"empty batch"})")}));
+  EXPECT_EQ(c.notes, Strings{"[3]"});
+  EXPECT_EQ(c.begun, (Strings{"1", "4"}));
+  c.answer_late("4");
+  c.turn();
+  EXPECT_EQ(c.heard(), (Strings{result("4", "4"), result("5", "null")}));
+  EXPECT_EQ(c.connection->load(), 0U);
+}
+
+TEST(Dispatcher, ALateHandlerMayAnswerAtOnce) {
+  Conversation c;
+  c.add_late("prompt", [](const Request&, Reply reply) { reply.ok(true); });
+  c.add_late("unwilling", [](const Request&, Reply reply) { reply.fail({-32005, "Not today"}); });
+  c.open();
+  EXPECT_EQ(c.say({request("1", "prompt"), request("2", "unwilling"), request("3", "echo")}),
+            (Strings{result("1", "true"), error("2", -32005, "Not today"), result("3", "null")}));
+}
+
+TEST(Dispatcher, ALateNotificationHoldsBackToo) {
+  Conversation c;
+  c.open();
+  EXPECT_EQ(c.say({notification("late"), request("1", "echo")}), Strings{});
+  c.replies.front().fail({-32005, "Not today"});
+  c.turn();
+  EXPECT_EQ(c.heard(), Strings{result("1", "null")});
+  EXPECT_EQ(c.tape.lines(), Strings{R"(error Not today method="late")"});
+}
+
+TEST(Dispatcher, ALateHandlerThatThrowsAfterItGaveItsReplyAwayAnswersOnce) {
+  Conversation c;
+  c.add_late("keep_and_throw", [&](const Request&, Reply reply) {
+    c.replies.push_back(std::move(reply));
+    throw rpc::Error(-32005, "Not today");
+  });
+  c.open();
+  EXPECT_EQ(c.say({request("1", "keep_and_throw"), request("2", "echo")}),
+            (Strings{error("1", -32005, "Not today"), result("2", "null")}));
+  EXPECT_TRUE(c.replies.front().abandoned());
+  c.answer_late("1");
+  c.turn();
+  EXPECT_EQ(c.heard(), Strings{});
+}
+
+TEST(Dispatcher, ALateHandlerThatThrowsAfterItAnsweredHasAnswered) {
+  Conversation c;
+  c.add_late("answer_and_throw", [&](const Request&, Reply reply) {
+    reply.ok(1);
+    throw std::runtime_error("too late");
+  });
+  c.add_late("answer_and_refuse", [&](const Request&, Reply reply) {
+    reply.ok(2);
+    throw rpc::Error(-32005, "Not today");
+  });
+  c.open();
+  EXPECT_EQ(c.say({request("1", "answer_and_throw"), request("2", "answer_and_refuse"), request("3", "echo")}),
+            (Strings{result("1", "1"), result("2", "2"), result("3", "null")}));
+  EXPECT_EQ(c.tape.lines().size(), 2U);
+}
+
+TEST(Dispatcher, AResponseActsAtOnceWhileAnAnswerIsAwaited) {
+  Conversation c;
+  c.open();
+  c.say({request("1", "late"), request("2", "echo")});
+  std::string came;
+  c.connection->call("ask", "", 30s, [&](const Outcome& outcome) { came = outcome.result; });
+  c.turn();
+  EXPECT_EQ(c.heard(), Strings{request("1", "ask")});
+  c.say({result("1", "\"yes\"")});
+  EXPECT_EQ(came, "\"yes\"");
+  EXPECT_TRUE(c.connection->owes_answer());
+}
+
+TEST(Cancel, TheRequestThatRunsIsAnsweredAtOnceAndItsHandlerToldSo) {
+  Conversation c;
+  c.open();
+  c.say({request("1", "late"), request("2", "echo")});
+  int told = 0;
+  c.replies.front().on_abandoned([&] { ++told; });
+  EXPECT_EQ(c.say({cancel("1")}), (Strings{cancelled("1"), result("2", "null")}));
+  EXPECT_EQ(told, 1);
+  EXPECT_TRUE(c.replies.front().abandoned());
+  c.answer_late("1");
+  c.turn();
+  EXPECT_EQ(c.heard(), Strings{});
+}
+
+TEST(Cancel, ARequestThatWaitsIsAnsweredInItsPlaceAndNeverBegins) {
+  Conversation c;
+  c.open();
+  EXPECT_EQ(c.say({request("1", "late"), request("2", "late"), request(R"("b")", "echo"), request("4", "echo"),
+                   cancel("2"), cancel(R"("b")"), cancel(R"("unknown")"), cancel("9")}),
+            Strings{});
+  c.answer_late("1");
+  c.turn();
+  EXPECT_EQ(c.heard(), (Strings{result("1", "1"), cancelled("2"), cancelled(R"("b")"), result("4", "null")}));
+  EXPECT_EQ(c.begun, Strings{"1"});
+}
+
+TEST(Cancel, ConcernsOnlyWhatCameBeforeIt) {
+  Conversation c;
+  c.open();
+  EXPECT_EQ(c.say({request("1", "late"), cancel("2"), request("2", "echo", "[1]"), request("3", "echo"), cancel("3"),
+                   request("3", "echo", "[2]")}),
+            Strings{});
+  c.answer_late("1");
+  c.turn();
+  EXPECT_EQ(c.heard(), (Strings{result("1", "1"), result("2", "[1]"), cancelled("3"), result("3", "[2]")}));
+  EXPECT_EQ(c.say({request("3", "echo")}), Strings{result("3", "null")});
+}
+
+TEST(Cancel, OfNullIsForARequestWhoseIdIsNullAndForNothingElse) {
+  Conversation c;
+  c.open();
+  EXPECT_EQ(c.say({request("1", "late"), notification("note", "[1]"), "[" + request("2", "echo") + "]", cancel("null")}),
+            Strings{});
+  c.answer_late("1");
+  c.turn();
+  EXPECT_EQ(c.heard(), (Strings{result("1", "1"), "[" + result("2", "null") + "]"}));
+  EXPECT_EQ(c.notes, Strings{"[1]"});
+  EXPECT_EQ(c.say({request("null", "late"), cancel("null")}), Strings{cancelled("null")});
+}
+
+TEST(Cancel, OfNothingOrOfWhatIsAnsweredDoesNothing) {
+  Conversation c;
+  c.open();
+  EXPECT_EQ(c.say({request("1", "echo"), cancel("1"), notification("$/cancelRequest"),
+                   notification("$/cancelRequest", "[1]"), notification("$/cancelRequest", "{}"),
+                   request("2", "echo")}),
+            (Strings{result("1", "null"), result("2", "null")}));
+}
+
+TEST(Cancel, ReachesTheMembersOfABatch) {
+  Conversation c;
+  c.open();
+  EXPECT_EQ(c.say({"[" + request("1", "late") + "," + request("2", "late") + "," + request("3", "echo") + "]",
+                   "[" + request("4", "echo") + "," + request("5", "echo") + "]", cancel("2"), cancel("5")}),
+            Strings{});
+  EXPECT_EQ(c.say({cancel("1")}), (Strings{"[" + cancelled("1") + "," + cancelled("2") + "," + result("3", "null") + "]",
+                                           "[" + result("4", "null") + "," + cancelled("5") + "]"}));
+  EXPECT_EQ(c.begun, Strings{"1"});
+}
+
+TEST(Cancel, InsideABatchActsAtOnceToo) {
+  Conversation c;
+  c.open();
+  EXPECT_EQ(c.say({"[" + request("1", "late") + "," + cancel("1") + "," + request("2", "echo") + "]"}),
+            Strings{"[" + cancelled("1") + "," + result("2", "null") + "]"});
+  EXPECT_EQ(c.say({request("3", "late"), "[" + request("4", "echo") + "," + cancel("3") + "]"}),
+            (Strings{cancelled("3"), "[" + result("4", "null") + "]"}));
+}
+
+TEST(Cancel, WhatItsListenerThrowsHurtsNobody) {
+  Conversation c;
+  c.open();
+  c.say({request("1", "late"), request("2", "echo")});
+  c.replies.front().on_abandoned([] { throw std::runtime_error("oops"); });
+  EXPECT_EQ(c.say({cancel("1"), request("3", "echo")}),
+            (Strings{cancelled("1"), result("2", "null"), result("3", "null")}));
+  EXPECT_EQ(c.tape.lines().back(), R"(error Handler failed method="late" what="oops")");
+}
+
+TEST(Cancel, WhatWasCancelledIsStillCountedUntilItsTurn) {
+  Conversation c;
+  c.open();
+  c.say({request("1", "late")});
+  const std::string large = request("2", "echo", "[\"" + std::string(1'000'000, 'x') + "\"]");
+  for (int i = 0; i < 20; ++i) {
+    c.send(large);
+    c.send(cancel("2"));
+    c.turn();
+  }
+  ASSERT_TRUE(c.turn_until([&] { return c.far->sent_all(); }));
+  c.turn(100);
+  const std::size_t before = allocated_bytes();
+  const std::size_t load = c.connection->load();
+  c.answer_late("1");
+  ASSERT_TRUE(c.turn_until([&] { return c.heard().size() >= 21 || c.connection->load() == 0; }));
+  c.turn(100);
+  EXPECT_LE(before - std::min(before, allocated_bytes()), load + 1'000'000);
+}
+
+TEST(Batch, IsAnsweredByOneArrayInOrder) {
+  Conversation c;
+  c.open();
+  EXPECT_EQ(c.say({"[" + request("1", "echo") + ", " + notification("note", "[1]") + ",7, [] , " +
+                   request("2", "missing") + R"(,{"jsonrpc":"2.0","id":3})" + "]"}),
+            Strings{"[" + result("1", "null") + "," + error("null", -32600, "Invalid Request", not_an_object) + "," +
+                    error("null", -32600, "Invalid Request", not_an_object) + "," +
+                    error("2", -32601, "Method not found") + "," +
+                    error("3", -32600, "Invalid Request",
+                          R"({"reason":"malformed-envelope","detail":"method is missing"})") +
+                    "]"});
+  EXPECT_EQ(c.notes, Strings{"[1]"});
+}
+
+TEST(Batch, OfNotificationsOnlyIsNotAnswered) {
+  Conversation c;
+  c.open();
+  EXPECT_EQ(c.say({"[" + notification("note", "[1]") + "," + notification("late") + "," + notification("note", "[2]") +
+                   "]"}),
+            Strings{});
+  EXPECT_EQ(c.notes, Strings{"[1]"});
+  c.answer_late("0");
+  c.turn();
+  EXPECT_EQ(c.heard(), Strings{});
+  EXPECT_EQ(c.notes, (Strings{"[1]", "[2]"}));
+}
+
+TEST(Batch, WaitsForItsLateMembersAndHoldsBackWhatFollows) {
+  Conversation c;
+  c.open();
+  EXPECT_EQ(c.say({"[" + request("1", "late") + "," + request("2", "echo") + "," + request("3", "late") + "]",
+                   request("4", "echo")}),
+            Strings{});
+  c.answer_late("1");
+  c.turn();
+  EXPECT_EQ(c.heard(), Strings{});
+  c.replies.clear();  // let go of
+  c.turn();
+  EXPECT_EQ(c.heard(),
+            (Strings{"[" + result("1", "1") + "," + result("2", "null") + "," + internal("3") + "]", result("4", "null")}));
+}
+
+std::string batch_of(std::size_t count) {
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) text += (i == 0 ? "[" : ",") + request(std::to_string(i), "echo");
+  return text + "]";
+}
+
+TEST(Batch, HasAtMostAThousandMembers) {
+  Conversation c;
+  c.open();
+  std::string expected;
+  for (int i = 0; i < 1000; ++i) expected += (i == 0 ? "[" : ",") + result(std::to_string(i), "null");
+  EXPECT_EQ(c.say({batch_of(1000)}), Strings{expected + "]"});
+  EXPECT_EQ(c.say({batch_of(1001)}),
+            Strings{error("null", -32600, "Invalid Request", R"({"reason":"batch-too-large"})")});
+}
+
+TEST(Batch, ItsOwnBracketsAreNoLevelOfNesting) {
+  Conversation c;
+  c.open();
+  const auto nested = [](std::size_t depth) {
+    return request("1", "echo", std::string(depth, '[') + std::string(depth, ']'));
+  };
+  EXPECT_EQ(c.say({"[" + nested(511) + "]"}),
+            Strings{"[" + result("1", std::string(511, '[') + std::string(511, ']')) + "]"});
+  EXPECT_EQ(c.say({"[" + nested(512) + "]"}),
+            Strings{"[" + error("1", -32600, "Invalid Request", R"({"reason":"too-deep"})") + "]"});
+}
+
+TEST(Batch, WithResponsesSettlesOurCalls) {
+  Conversation c;
+  c.open();
+  Strings came;
+  for (int i = 0; i < 2; ++i) {
+    c.connection->call("ask", "", 30s, [&](const Outcome& outcome) { came.push_back(outcome.result); });
+  }
+  c.turn();
+  c.heard();
+  EXPECT_EQ(c.say({"[" + result("2", "22") + "," + result("7", "0") + "," + result("1", "11") + "]"}), Strings{});
+  EXPECT_EQ(came, (Strings{"22", "11"}));
+  EXPECT_EQ(c.tape.lines(), Strings{"warn  Stray response id=7"});
+}
+
+TEST(Batch, ResponsesInOneThatWaitsActAtOnce) {
+  Conversation c;
+  c.open();
+  c.say({request("1", "late")});
+  std::string came;
+  c.connection->call("ask", "", 30s, [&](const Outcome& outcome) { came = outcome.result; });
+  c.turn();
+  c.heard();
+  EXPECT_EQ(c.say({"[" + request("2", "echo") + "," + result("1", "11") + "]"}), Strings{});
+  EXPECT_EQ(came, "11");
+  c.answer_late("1");
+  c.turn();
+  EXPECT_EQ(c.heard(), (Strings{result("1", "1"), "[" + result("2", "null") + "]"}));
+  EXPECT_EQ(c.tape.lines(), Strings{});
+}
+
+TEST(Batch, WhoseAnswersGrowTooLargeIsNotContinued) {
+  ConnectionLimits limits;
+  limits.max_waiting = 100'000;
+  Conversation c(Door::socket, limits);
+  int served = 0;
+  c.methods.add("long", [&](const Request&) {
+    ++served;
+    return Answer::raw('"' + std::string(30'000, 'x') + '"');
+  });
+  c.open();
+  std::string batch;
+  for (int i = 0; i < 10; ++i) batch += (i == 0 ? "[" : ",") + request(std::to_string(i), "long");
+  c.send(batch + "," + notification("note", "[1]") + "]");
+  Strings heard;
+  ASSERT_TRUE(c.turn_until([&] {
+    heard = c.heard();
+    return !heard.empty();
+  }));
+  EXPECT_EQ(served, 4);
+  EXPECT_EQ(c.notes, Strings{"[1]"});
+  EXPECT_LT(heard.front().size(), 150'000U);
+  for (int i = 4; i < 10; ++i) {
+    const std::string refusal =
+        error(std::to_string(i), -32600, "Invalid Request", R"({"reason":"batch-too-large"})");
+    EXPECT_NE(heard.front().find(refusal), std::string::npos) << i;
+  }
+}
+
+TEST(Batch, CountsAsLoadWhileItWaits) {
+  Conversation c;
+  c.open();
+  c.say({"[" + request("1", "echo", "[\"" + std::string(10'000, 'x') + "\"]") + "," + request("2", "late") + "]"});
+  EXPECT_GT(c.connection->load(), 20'000U);
+  c.answer_late("2");
+  c.turn();
+  EXPECT_EQ(c.connection->load(), 0U);
+}
+
+/// Code, message and id of each answer; the specification's examples have no `data`.
+std::string without_data(std::string text) {
+  for (std::size_t at = text.find(R"(,"data":)"); at != std::string::npos; at = text.find(R"(,"data":)", at)) {
+    text.erase(at, text.find('}', at) + 1 - at);
+  }
+  return text;
+}
+
+class SpecificationExamples : public testing::Test {
+ protected:
+  SpecificationExamples() {
+    c_.methods.add({.name = "subtract",
+                    .summary = {},
+                    .params = {{.name = "minuend", .type = rpc::Type::integer},
+                               {.name = "subtrahend", .type = rpc::Type::integer}},
+                    .handler = [](const Request& asked) -> Answer {
+                      return *asked.params.integer("minuend") - *asked.params.integer("subtrahend");
+                    },
+                    .late_handler = {}});
+    c_.methods.add("sum", [](const Request& asked) -> Answer {
+      std::int64_t sum = 0;
+      for (const auto& number : asked.params.value().as_array()) sum += number.as_int64();
+      return sum;
+    });
+    for (const char* name : {"update", "notify_hello", "notify_sum"}) {
+      c_.methods.add(name, [](const Request&) -> Answer { return nullptr; });
+    }
+    c_.methods.add("get_data", [](const Request&) { return Answer::view(R"(["hello",5])"); });
+    c_.open();
+  }
+
+  Strings answers_to(const std::string& text) {
+    Strings answers = c_.say({text});
+    for (std::string& answer : answers) answer = without_data(answer);
+    return answers;
+  }
+
+  Conversation c_;
+};
+
+TEST_F(SpecificationExamples, PositionalParameters) {
+  EXPECT_EQ(answers_to(R"({"jsonrpc": "2.0", "method": "subtract", "params": [42, 23], "id": 1})"),
+            Strings{result("1", "19")});
+  EXPECT_EQ(answers_to(R"({"jsonrpc": "2.0", "method": "subtract", "params": [23, 42], "id": 2})"),
+            Strings{result("2", "-19")});
+}
+
+TEST_F(SpecificationExamples, NamedParameters) {
+  EXPECT_EQ(
+      answers_to(R"({"jsonrpc": "2.0", "method": "subtract", "params": {"subtrahend": 23, "minuend": 42}, "id": 3})"),
+      Strings{result("3", "19")});
+  EXPECT_EQ(
+      answers_to(R"({"jsonrpc": "2.0", "method": "subtract", "params": {"minuend": 42, "subtrahend": 23}, "id": 4})"),
+      Strings{result("4", "19")});
+}
+
+TEST_F(SpecificationExamples, Notifications) {
+  EXPECT_EQ(answers_to(R"({"jsonrpc": "2.0", "method": "update", "params": [1,2,3,4,5]})"), Strings{});
+  EXPECT_EQ(answers_to(R"({"jsonrpc": "2.0", "method": "foobar"})"), Strings{});
+}
+
+TEST_F(SpecificationExamples, AMethodThatDoesNotExist) {
+  EXPECT_EQ(answers_to(R"({"jsonrpc": "2.0", "method": "foobar", "id": "1"})"),
+            Strings{error(R"("1")", -32601, "Method not found")});
+}
+
+TEST_F(SpecificationExamples, InvalidJson) {
+  EXPECT_EQ(answers_to(R"({"jsonrpc": "2.0", "method": "foobar, "params": "bar", "baz])"),
+            Strings{error("null", -32700, "Parse error")});
+}
+
+TEST_F(SpecificationExamples, AnInvalidRequestObject) {
+  EXPECT_EQ(answers_to(R"({"jsonrpc": "2.0", "method": 1, "params": "bar"})"),
+            Strings{error("null", -32600, "Invalid Request")});
+}
+
+TEST_F(SpecificationExamples, ABatchOfInvalidJson) {
+  EXPECT_EQ(answers_to(R"([{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"}, )"
+                       R"({"jsonrpc": "2.0", "method"])"),
+            Strings{error("null", -32700, "Parse error")});
+}
+
+TEST_F(SpecificationExamples, AnEmptyArray) {
+  EXPECT_EQ(answers_to("[]"), Strings{error("null", -32600, "Invalid Request")});
+}
+
+TEST_F(SpecificationExamples, InvalidBatches) {
+  const std::string refusal = error("null", -32600, "Invalid Request");
+  EXPECT_EQ(answers_to("[1]"), Strings{"[" + refusal + "]"});
+  EXPECT_EQ(answers_to("[1,2,3]"), Strings{"[" + refusal + "," + refusal + "," + refusal + "]"});
+}
+
+TEST_F(SpecificationExamples, ABatchOfMany) {
+  EXPECT_EQ(answers_to(R"([{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"},)"
+                       R"({"jsonrpc": "2.0", "method": "notify_hello", "params": [7]},)"
+                       R"({"jsonrpc": "2.0", "method": "subtract", "params": [42,23], "id": "2"},)"
+                       R"({"foo": "boo"},)"
+                       R"({"jsonrpc": "2.0", "method": "foo.get", "params": {"name": "myself"}, "id": "5"},)"
+                       R"({"jsonrpc": "2.0", "method": "get_data", "id": "9"}])"),
+            Strings{"[" + result(R"("1")", "7") + "," + result(R"("2")", "19") + "," +
+                    error("null", -32600, "Invalid Request") + "," + error(R"("5")", -32601, "Method not found") + "," +
+                    result(R"("9")", R"(["hello",5])") + "]"});
+}
+
+TEST_F(SpecificationExamples, ABatchOfNotifications) {
+  EXPECT_EQ(answers_to(R"([{"jsonrpc": "2.0", "method": "notify_sum", "params": [1,2,4]},)"
+                       R"({"jsonrpc": "2.0", "method": "notify_hello", "params": [7]}])"),
+            Strings{});
+}
+
+}  // namespace
+}  // namespace duet::peer

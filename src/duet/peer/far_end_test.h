@@ -1,0 +1,100 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "duet/peer/connection.h"
+#include "duet/transport/channel.h"
+
+namespace duet::peer {
+
+inline std::string framed(std::string_view body) {
+  return "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string(body);
+}
+
+/// The other end of a connection under test. It knows bytes only: sends what it is given as the channel takes it, and
+/// keeps what comes.
+class FarEnd final : private transport::Channel::Listener {
+ public:
+  explicit FarEnd(std::unique_ptr<transport::Channel> channel) : channel_(std::move(channel)) { channel_->open(*this); }
+
+  void send(std::string_view bytes) {
+    unsent_ += bytes;
+    write();
+  }
+  void read(bool wanted) {
+    reading_ = wanted;
+    tell_wants();
+  }
+  void close() {
+    channel_->close();
+    closed_ = true;
+  }
+
+  /// All that came so far.
+  const std::string& text() const { return text_; }
+  bool ended() const { return ended_; }
+  bool sent_all() const { return unsent_.empty(); }
+
+  /// The bodies of the whole messages that came since the last call.
+  std::vector<std::string> take(Door door) {
+    std::vector<std::string> found;
+    for (std::size_t size = 0; (size = body_size(door)) != std::string::npos;) {
+      const std::size_t begin = door == Door::stdio ? text_.find("\r\n\r\n", taken_) + 4 : taken_;
+      found.push_back(text_.substr(begin, size));
+      taken_ = begin + size + (door == Door::socket ? 1 : 0);
+    }
+    return found;
+  }
+  /// Nothing came that is not part of a whole message.
+  bool is_whole() const { return taken_ == text_.size(); }
+
+ private:
+  void on_readable() override {
+    std::array<char, 65536> room;
+    const transport::Moved moved = channel_->read(room);
+    if (moved.state == transport::Moved::State::some) text_.append(room.data(), moved.count);
+    ended_ = moved.state == transport::Moved::State::ended || moved.state == transport::Moved::State::broken;
+    if (ended_) read(false);
+  }
+  void on_writable() override { write(); }
+  void on_hangup() override { close(); }
+
+  void write() {
+    while (!closed_ && !unsent_.empty()) {
+      const transport::Moved moved = channel_->write(unsent_);
+      if (moved.state != transport::Moved::State::some) break;
+      unsent_.erase(0, moved.count);
+    }
+    tell_wants();
+  }
+  void tell_wants() {
+    if (!closed_) channel_->want(reading_, !unsent_.empty());
+  }
+
+  std::size_t body_size(Door door) const {
+    if (door == Door::socket) {
+      const std::size_t end = text_.find('\n', taken_);
+      return end == std::string::npos ? end : end - taken_;
+    }
+    constexpr std::string_view name = "Content-Length: ";
+    const std::size_t header_end = text_.find("\r\n\r\n", taken_);
+    if (header_end == std::string::npos || text_.compare(taken_, name.size(), name) != 0) return std::string::npos;
+    const std::size_t size = std::stoul(text_.substr(taken_ + name.size(), header_end));
+    return text_.size() - header_end - 4 >= size ? size : std::string::npos;
+  }
+
+  std::unique_ptr<transport::Channel> channel_;
+  std::string text_;
+  std::size_t taken_ = 0;
+  std::string unsent_;
+  bool reading_ = true;
+  bool ended_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace duet::peer
