@@ -70,7 +70,7 @@ int Lifecycle::finish() {
 void Lifecycle::begin(std::string_view reason) noexcept {
   base::Duration::rep never = 0;
   if (begun_.compare_exchange_strong(never, loop_.now().time_since_epoch().count())) log_.info(reason);
-  if (sentinel_ != nullptr) sentinel_->expect_end();
+  if (transport::Sentinel* const sentinel = sentinel_) sentinel->expect_end();
 }
 
 // On the sentinel's thread, where a handler that blocks the loop does not matter.

@@ -52,8 +52,8 @@ class Lifecycle {
   base::Log& log_;
   Limits limits_;
   peer::Connection* connection_ = nullptr;
-  transport::Sentinel* sentinel_ = nullptr;
-  std::atomic<base::Duration::rep> begun_ = 0;  // when the end began; 0: it has not
+  std::atomic<transport::Sentinel*> sentinel_ = nullptr;  // its own thread asks for it too
+  std::atomic<base::Duration::rep> begun_ = 0;            // when the end began; 0: it has not
   std::atomic<int> exit_code_ = 0;
 };
 

@@ -18,7 +18,7 @@
 namespace duet::app {
 namespace {
 
-void add_methods(peer::Methods& methods, base::Log& log, transport::Loop& loop, Lifecycle& lifecycle,
+void add_methods(peer::Methods& methods, base::Log& log, [[maybe_unused]] transport::Loop& loop, Lifecycle& lifecycle,
                  ClientProcess& client) {
   const auto watch = [&log, &client](std::int64_t pid) {
     if (!client.watch(pid)) log.info("no such client process here, not watching it", {{"pid", pid}});
@@ -27,8 +27,6 @@ void add_methods(peer::Methods& methods, base::Log& log, transport::Loop& loop, 
                     {.shut_down = [&lifecycle] { lifecycle.shutdown_requested(); }, .watch_process = watch});
 #ifdef DUET_TEST_METHODS
   add_test_methods(methods, loop);
-#else
-  static_cast<void>(loop);
 #endif
 }
 

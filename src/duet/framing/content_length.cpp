@@ -166,13 +166,15 @@ bool ContentLengthDecoder::shorten_unfinished_line() {
 // a name and a colon. A length that takes so much room is none.
 std::optional<ContentLengthDecoder::Shortened> ContentLengthDecoder::overlong_part(std::string_view line) const {
   if (shortened_ == Shortened::in_value) return Shortened::in_value;
-  const std::size_t name = name_length(line);
+  // What is left of a shortened name was looked at before.
+  const std::size_t known = shortened_ == Shortened::in_name ? max_header : 0;
+  const std::size_t name = known + name_length(line.substr(known));
   if (name == line.size()) return Shortened::in_name;
-  if (line[name] != ':' || (name == 0 && shortened_ == Shortened::no)) return std::nullopt;
+  if (line[name] != ':' || name == 0) return std::nullopt;
+  if (known > 0) return Shortened::in_value;
   const HeaderLine::Kind kind = read_header_line(line).kind;
   const bool is_length = kind == HeaderLine::Kind::length || kind == HeaderLine::Kind::bad_length;
-  if (shortened_ == Shortened::no && is_length) return std::nullopt;
-  return Shortened::in_value;
+  return is_length ? std::nullopt : std::optional(Shortened::in_value);
 }
 
 bool ContentLengthDecoder::search() {

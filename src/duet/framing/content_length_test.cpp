@@ -184,6 +184,10 @@ TEST(ContentLength, TheRestOfAHeaderTooLargeAndTheBodyItAnnouncesAreSkipped) {
               (Events{"! header-too-large", ping}))
         << size;
   }
+  for (const std::size_t size : {8192U, 8193U, 8200U, 20'000U}) {
+    EXPECT_EQ(read(std::string(size, 'x') + ": y\r\n" + framed(body) + good), (Events{"! header-too-large", ping}))
+        << size;
+  }
   std::string many_lines;
   while (many_lines.size() < 50'000) many_lines += "X: y\r\n";
   EXPECT_EQ(read(many_lines + framed(body) + good), (Events{"! header-too-large", ping}));

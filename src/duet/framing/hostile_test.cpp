@@ -110,7 +110,7 @@ TEST(HostileInput, ALargeLineMayArriveByteByByte) {
 
 TEST(HostileInput, LinesCostAboutAsMuchWhateverTheyAre) {
   constexpr std::size_t size = 100'000;
-  const std::string harmless = repeated("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n", size);
+  const std::string harmless = repeated("{}\n", size);
   for (const std::size_t portion : {std::size_t{1}, piece}) {
     const double expected = seconds_for<LineDecoder>(harmless, portion);
     ASSERT_GT(expected, 0);

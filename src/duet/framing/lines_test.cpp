@@ -1,5 +1,6 @@
 #include "duet/framing/lines.h"
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -136,11 +137,16 @@ TEST(Lines, DroppingAPartialLineWhenThereIsNoneDropsNothing) {
 }
 
 TEST(LineEncoder, EndsAMessageWithANewlineAndAllowsNoneInsideIt) {
-  std::string out = "{\n\"a\":\n1}-";
-  LineEncoder encoder;
-  EXPECT_EQ(encoder.begin(out.data(), 9), 0U);
-  EXPECT_EQ(encoder.end(out.data() + 9, {out.data(), 9}), 1U);
-  EXPECT_EQ(out, "{ \"a\": 1}\n");
+  for (std::size_t size = 0; size < 30; ++size) {
+    std::string out = std::string("[\n1,\n\n2,3,\n4,5,6\n,7,8,9,10,\n\n]").substr(0, size) + "-";
+    std::string expected = out;
+    std::replace(expected.begin(), expected.end(), '\n', ' ');
+    expected.back() = '\n';
+    LineEncoder encoder;
+    EXPECT_EQ(encoder.begin(out.data(), size), 0U);
+    EXPECT_EQ(encoder.end(out.data() + size, {out.data(), size}), 1U);
+    EXPECT_EQ(out, expected);
+  }
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ class SlowReader {
       if (*line == "\r" && block.length()) return search(next, next + saturated(*block.length(), next));
       if (!line->ends_with('\r')) return search(begin, begin);
       const std::string_view text = line->substr(0, line->size() - 1);
-      const HeaderLine read = read_header_line(text.substr(0, max_header));
+      const HeaderLine read = read_header_line(text);
       const bool too_long = text.size() >= max_header;
       if (too_long && read.kind == HeaderLine::Kind::length) return search(begin, begin);
       if (!block.add(read)) return search(begin, begin);

@@ -64,6 +64,10 @@ std::vector<std::string> long_streams() {
       "Content-Length: 8\r\n" + many + "\r\n{\"id\":1}" + two,
       many + "broken\r\n" + two,
       std::string(8200, 'x') + two,
+      std::string(8200, 'x') + ": y\r\n" + one + two,
+      std::string(8200, 'x') + "\r\n" + one + two,
+      std::string(8200, 'x') + " y\r\n" + one + two,
+      "Content-Length:" + std::string(8200, ' ') + "8\r\n" + one + two,
       "! " + std::string(8300, 'x') + two,
       "Content-Length: 3\r\n\r\n" + std::string(8300, 'y') + two,
   };

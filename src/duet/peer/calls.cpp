@@ -1,7 +1,10 @@
 #include "duet/peer/calls.h"
 
+#include <algorithm>
 #include <charconv>
+#include <exception>
 #include <utility>
+#include <vector>
 
 #include "duet/rpc/json_scan.h"
 #include "duet/rpc/json_text.h"
@@ -9,13 +12,19 @@
 namespace duet::peer {
 namespace {
 
+int read_code(std::string_view value) {
+  std::optional<std::int64_t> code;
+  if (rpc::json_type(value) == "number") code = rpc::decode_integer(value);
+  return code && std::in_range<int>(*code) ? static_cast<int>(*code) : rpc::code::internal_error;
+}
+
 rpc::Error read_error(std::string_view object) {
   int code = rpc::code::internal_error;
   std::string message;
   std::string data;
   if (object.starts_with('{')) {
     rpc::for_each_member(object, [&](std::string_view name, std::string_view value) {
-      if (name == "code") code = static_cast<int>(rpc::decode_integer(value).value_or(code));
+      if (name == "code") code = read_code(value);
       if (name == "message" && value.starts_with('"')) message = rpc::decode_string(value);
       if (name == "data") data = value;
       return true;
@@ -43,7 +52,7 @@ Calls::~Calls() {
 
 std::uint64_t Calls::add(base::Duration patience, Callback callback) {
   const std::uint64_t id = ++last_id_;
-  const auto timer = loop_.at(loop_.now() + patience, [this, id] { fail(id, Outcome::Cause::timed_out); });
+  const auto timer = loop_.after(patience, [this, id] { fail(id, Outcome::Cause::timed_out); });
   calls_.emplace(id, Call{std::move(callback), timer});
   return id;
 }
@@ -53,7 +62,9 @@ bool Calls::settle(const rpc::Message& response) {
   const char* end = response.id.data() + response.id.size();
   const auto [at, error] = std::from_chars(response.id.data(), end, id);
   if (error != std::errc{} || at != end || id == 0 || id > last_id_) return false;
-  if (response.error.empty()) {
+  // Some servers send both members and leave the other one null.
+  const bool answered = response.error.empty() || (response.error == "null" && !response.result.empty());
+  if (answered) {
     finish(id, {.cause = Outcome::Cause::answered, .result = std::string(response.result)});
   } else {
     finish(id, {.cause = Outcome::Cause::refused, .error = read_error(response.error)});
@@ -69,11 +80,26 @@ void Calls::finish(std::uint64_t id, Outcome outcome) {
   const Call call = std::move(found->second);
   calls_.erase(found);
   loop_.cancel(call.timer);
-  call.callback(std::move(outcome));
+  tell(call.callback, std::move(outcome));
 }
 
+// Those that are pending now: a callback may make a new call.
 void Calls::fail_all(Outcome::Cause cause) {
-  while (!calls_.empty()) fail(calls_.begin()->first, cause);
+  std::vector<std::uint64_t> ids;
+  ids.reserve(calls_.size());
+  for (const auto& [id, call] : calls_) ids.push_back(id);
+  std::sort(ids.begin(), ids.end());
+  for (const std::uint64_t id : ids) fail(id, cause);
+}
+
+void Calls::tell(const Callback& callback, Outcome outcome) {
+  try {
+    callback(std::move(outcome));
+  } catch (const std::exception& fault) {
+    log_.error("Callback failed", {{"what", fault.what()}});
+  } catch (...) {
+    log_.error("Callback failed");
+  }
 }
 
 }  // namespace duet::peer

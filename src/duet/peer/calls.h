@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "duet/base/clock.h"
+#include "duet/base/log.h"
 #include "duet/rpc/error.h"
 #include "duet/rpc/message.h"
 #include "duet/transport/loop.h"
@@ -31,17 +32,18 @@ struct Outcome {
 /// `"timed out"` and the like.
 std::string_view name_of(Outcome::Cause cause);
 
-/// The calls of one connection that the peer has not answered yet. Every one gets exactly one outcome.
+/// The calls of one connection that the peer has not answered yet. Every one gets exactly one outcome; what its callback
+/// throws is logged.
 class Calls {
  public:
   using Callback = std::function<void(Outcome)>;
 
-  explicit Calls(transport::Loop& loop) : loop_(loop) {}
+  Calls(transport::Loop& loop, base::Log& log) : loop_(loop), log_(log) {}
   Calls(const Calls&) = delete;
   Calls& operator=(const Calls&) = delete;
   ~Calls();
 
-  /// Returns the id to send.
+  /// Returns the id to send. A patience too long to be counted has no end.
   std::uint64_t add(base::Duration patience, Callback callback);
   /// False: no call of ours.
   bool settle(const rpc::Message& response);
@@ -56,8 +58,10 @@ class Calls {
   };
 
   void finish(std::uint64_t id, Outcome outcome);
+  void tell(const Callback& callback, Outcome outcome);
 
   transport::Loop& loop_;
+  base::Log& log_;
   std::uint64_t last_id_ = 0;
   std::unordered_map<std::uint64_t, Call> calls_;
 };

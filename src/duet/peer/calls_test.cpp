@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "duet/base/clock.h"
+#include "duet/peer/log_tape_test.h"
 
 namespace duet::peer {
 namespace {
@@ -20,7 +21,8 @@ using Cause = Outcome::Cause;
 struct Setting {
   base::VirtualClock clock;
   transport::Loop loop{clock};
-  Calls calls{loop};
+  LogTape tape;
+  Calls calls{loop, tape.log()};
   std::vector<std::pair<std::uint64_t, Outcome>> outcomes;
 
   std::uint64_t add(base::Duration patience = 30s) {
@@ -161,11 +163,20 @@ TEST(Calls, OneThatIsMadeWhileAllFailIsNotAmongThem) {
   EXPECT_EQ(s.calls.size(), 1U);
 }
 
+TEST(Calls, WhatACallbackThrowsIsLogged) {
+  Setting s;
+  s.calls.add(30s, [](const Outcome&) { throw std::runtime_error("oops"); });
+  s.calls.add(30s, [](const Outcome&) { throw 42; });
+  s.calls.fail_all(Cause::disconnected);
+  EXPECT_EQ(s.tape.lines(), (Strings{R"(error Callback failed what="oops")", "error Callback failed"}));
+}
+
 TEST(Calls, LeaveNoTimersBehind) {
   base::VirtualClock clock;
   transport::Loop loop(clock);
   {
-    Calls calls(loop);
+    LogTape tape;
+    Calls calls(loop, tape.log());
     calls.add(1s, [](const Outcome&) { ADD_FAILURE(); });
   }
   clock.advance(2s);

@@ -30,6 +30,9 @@ void Client::connect(const std::string& path, std::chrono::milliseconds patience
   };
   ConnectionLimits limits;
   limits.max_message = framing::max_answer;
+  disconnect();
+  // Not destroyed here: a callback that connects anew may have been called by it.
+  loop_.defer([former = std::shared_ptr<Connection>(std::move(connection_))] {});
   auto channel = std::make_unique<transport::FdChannel>(loop_, transport::connect_unix(path, patience));
   connection_ = std::make_unique<Connection>(loop_, std::move(channel), Door::socket, methods_, log_, std::move(events), limits);
   connection_->open();
@@ -40,10 +43,11 @@ void Client::disconnect() {
 }
 
 Outcome Client::call_raw(std::string_view method, std::string_view params, base::Duration patience) {
-  std::optional<Outcome> outcome;
-  call_later(method, params, [&](Outcome came) { outcome = std::move(came); }, patience);
-  while (!outcome) loop_.turn();
-  return std::move(*outcome);
+  if (loop_.is_turning()) throw std::logic_error("a call that waits inside a handler; use call_later()");
+  const auto outcome = std::make_shared<std::optional<Outcome>>();  // it may come after something was thrown
+  call_later(method, params, [outcome](Outcome came) { *outcome = std::move(came); }, patience);
+  while (!*outcome) loop_.turn();
+  return std::move(**outcome);
 }
 
 boost::json::value Client::call(std::string_view method, const boost::json::value& params, base::Duration patience) {
@@ -75,12 +79,15 @@ void Client::on(std::string method, std::function<void(const rpc::Params&)> hand
 void Client::on_any(std::function<void(std::string_view, std::string_view)> handler) { on_any_ = std::move(handler); }
 
 bool Client::wait_for(const std::function<bool()>& done, base::Duration patience) {
-  const base::TimePoint deadline = loop_.now() + patience;
-  while (!done()) {
-    if (!is_connected() || loop_.now() >= deadline) return false;
-    loop_.turn(deadline);
+  const auto expired = std::make_shared<bool>(false);
+  const transport::Loop::Timer timer = loop_.after(patience, [expired] { *expired = true; });
+  bool is_done = done();
+  while (!is_done && !*expired && is_connected()) {
+    loop_.turn();
+    is_done = done();
   }
-  return true;
+  loop_.cancel(timer);
+  return is_done;
 }
 
 }  // namespace duet::peer

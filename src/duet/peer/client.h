@@ -30,7 +30,8 @@ class CallFailed : public std::runtime_error {
 };
 
 /// A client of a Server, for programs that ask and wait: it runs a loop of its own inside its calls.
-/// Notifications are handed to on()'s handlers while it waits. For one thread.
+/// Notifications are handed to on()'s handlers while it waits. Handlers and callbacks must not wait themselves (call()
+/// throws std::logic_error there; call_later() is fine), and what they throw is lost. For one thread.
 class Client {
  public:
   static constexpr std::chrono::seconds default_patience{30};
@@ -45,7 +46,7 @@ class Client {
   void disconnect();
   bool is_connected() const { return connection_ && !connection_->is_closed(); }
 
-  /// Throws CallFailed.
+  /// Throws CallFailed; std::length_error for a result nested too deeply for a tree.
   boost::json::value call(std::string_view method, const boost::json::value& params = nullptr,
                           base::Duration patience = default_patience);
   /// The same with JSON text both ways, without a throw.

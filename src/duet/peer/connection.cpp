@@ -47,16 +47,19 @@ Connection::Connection(transport::Loop& loop, std::unique_ptr<transport::Channel
       door_(door),
       batches_(door == Door::socket ? rpc::Batches::allowed : rpc::Batches::refused),
       output_(*encoder_, *pool_),
-      calls_(loop),
+      calls_(loop, log),
       dispatcher_(*this, methods, log, batches_, output_, limits.max_waiting,
                   {.on_waiting = events_.on_waiting,
                    .on_settled = [this] { flush_later(); },
-                   .on_notification = events_.on_notification}) {}
+                   .on_response = [this](const rpc::Message& message) { take_response(message); },
+                   .on_notification = events_.on_notification}),
+      most_waiting_(limits.max_waiting) {}
 
 Connection::~Connection() {
   *alive_ = false;
   events_ = {};
   close();
+  calls_.fail_all(Outcome::Cause::disconnected);  // of calls made after it was closed
   decoder_.reset();  // gives its memory to the pool
   pool_->trim();
 }
@@ -151,16 +154,17 @@ void Connection::close(Ending ending) {
   if (events_.on_closed) events_.on_closed(ending);
 }
 
-void Connection::hold(bool held) {
-  held_ = held;
+void Connection::limit_waiting(std::size_t most) {
+  most_waiting_ = std::min(most, limits_.max_waiting);
+  dispatcher_.limit_output(most_waiting_);
   flush_later();
 }
 
 // What follows every event: answers go out, then the connection is what its state says.
 void Connection::settle_down() {
-  if (phase_ == Phase::closed) return;
+  if (phase_ == Phase::closed) return output_.clear();  // what a handler answered that closed it
   write_output();
-  while (phase_ != Phase::closed && output_.size() < limits_.max_waiting && dispatcher_.has_work() &&
+  while (phase_ != Phase::closed && output_.size() < most_waiting_ && dispatcher_.has_work() &&
          !dispatcher_.owes_answer()) {
     dispatcher_.go_on();
     write_output();
@@ -171,7 +175,7 @@ void Connection::settle_down() {
   if (done) return close(ending_);
   update_wants();
   if (door_ == Door::stdio) watch_partial_frame();
-  if (pool_->keeps_any() && !trim_timer_) trim_memory_later();
+  trim_memory_when_idle();
   if (load() != told_load_) {
     told_load_ = load();
     if (events_.on_load_changed) events_.on_load_changed();
@@ -190,7 +194,7 @@ void Connection::fail(const Moved& moved, Ending ending) {
 }
 
 void Connection::update_wants() {
-  const bool reading = phase_ == Phase::open && !held_ && load() < limits_.max_waiting;
+  const bool reading = phase_ == Phase::open && load() < most_waiting_;
   const bool writing = !output_.empty();
   if (reading == reading_ && writing == writing_) return;
   reading_ = reading;
@@ -217,14 +221,14 @@ void Connection::call(std::string_view method, std::string_view params, base::Du
     });
   };
   if (phase_ != Phase::open) return fail_later(Outcome::Cause::disconnected);
-  if (output_.size() >= limits_.max_waiting) return fail_later(Outcome::Cause::overloaded);
+  if (output_.size() >= most_of_our_own()) return fail_later(Outcome::Cause::overloaded);
   output_.add(rpc::encode_request(std::to_string(id), rpc::quoted(method), params));
   flush_later();
 }
 
 bool Connection::notify(std::string_view method, std::string_view params) {
   const std::string name = rpc::quoted(method);
-  return send(rpc::encode_notification(name, params), limits_.max_waiting);
+  return send(rpc::encode_notification(name, params), most_of_our_own());
 }
 
 bool Connection::send(const rpc::Pieces& body, std::size_t most_waiting) {
@@ -256,7 +260,8 @@ void Connection::watch_partial_frame() {
     frame_began_ += now - std::max(*paused_at_, frame_began_);
     paused_at_.reset();
   }
-  if (!frame_timer_) frame_timer_ = loop_.at(frame_began_ + limits_.read_timeout, [this] { partial_frame_is_due(); });
+  if (frame_timer_) return;
+  frame_timer_ = loop_.after(limits_.read_timeout - (now - frame_began_), [this] { partial_frame_is_due(); });
 }
 
 void Connection::partial_frame_is_due() {
@@ -270,21 +275,20 @@ void Connection::partial_frame_is_due() {
   log_.warn("Partial frame dropped", {{"bytes", decoder_->held()}, {"waited_ms", waited}});
   decoder_->drop_partial();
   frame_.reset();
+  trim_memory_when_idle();
 }
 
 void Connection::stop_frame_timer() {
   if (frame_timer_) loop_.cancel(*std::exchange(frame_timer_, std::nullopt));
 }
 
-void Connection::trim_memory_later() {
+void Connection::trim_memory_when_idle() {
+  if (trim_timer_ || !pool_->keeps_any()) return;
   constexpr auto idle = std::chrono::seconds(1);
-  trim_timer_ = loop_.at(loop_.now() + idle, [this, uses = pool_->uses()] {
+  trim_timer_ = loop_.after(idle, [this, uses = pool_->uses()] {
     trim_timer_.reset();
-    if (pool_->uses() == uses) {
-      pool_->trim();
-    } else {
-      trim_memory_later();
-    }
+    if (pool_->uses() == uses) pool_->trim();
+    trim_memory_when_idle();
   });
 }
 

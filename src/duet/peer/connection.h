@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -28,7 +29,8 @@ enum class Door : std::uint8_t {
 
 struct ConnectionLimits {
   std::size_t max_message = framing::max_body;
-  /// Answers not yet written plus requests not yet handled; past that, reading pauses.
+  /// Answers not yet written plus requests not yet handled; past that, reading pauses. Calls and notifications of our
+  /// own may fill half of it, so that two peers that flood each other keep reading.
   std::size_t max_waiting = 64U * 1024 * 1024;
   /// From a frame's first byte to its last (Door::stdio).
   base::Duration read_timeout = std::chrono::seconds(30);
@@ -84,8 +86,8 @@ class Connection final : private transport::Channel::Listener {
   void ask_to_stop() { stop_asked_.store(true, std::memory_order_relaxed); }
   /// At once, whatever waits.
   void close(Ending ending = Ending::stopped);
-  /// Pauses reading, whatever the connection's own bound says.
-  void hold(bool held);
+  /// From now on so much may wait here, if that is less than the connection's own bound.
+  void limit_waiting(std::size_t most);
 
   bool is_closed() const { return phase_ == Phase::closed; }
   bool owes_answer() const { return dispatcher_.owes_answer(); }
@@ -116,7 +118,8 @@ class Connection final : private transport::Channel::Listener {
   void watch_partial_frame();
   void partial_frame_is_due();
   void stop_frame_timer();
-  void trim_memory_later();
+  void trim_memory_when_idle();
+  std::size_t most_of_our_own() const { return std::max<std::size_t>(most_waiting_ / 2, 1); }
 
   transport::Loop& loop_;
   std::unique_ptr<transport::Channel> channel_;
@@ -138,7 +141,7 @@ class Connection final : private transport::Channel::Listener {
   Ending ending_ = Ending::stopped;
   int failure_ = 0;
   std::atomic<bool> stop_asked_ = false;
-  bool held_ = false;
+  std::size_t most_waiting_;
   bool reading_ = true;   // what the channel was told
   bool writing_ = false;
   bool flush_planned_ = false;

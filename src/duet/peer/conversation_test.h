@@ -77,8 +77,11 @@ class Conversation {
   /// Turns until `done`, at most so many times.
   template <typename Done>
   bool turn_until(Done done, int most = 200'000) {
-    for (int i = 0; i < most && !done(); ++i) loop.turn(loop.now());
-    return done();
+    for (int i = 0; i < most; ++i) {
+      if (done()) return true;
+      loop.turn(loop.now());
+    }
+    return false;
   }
   void advance(base::Duration step) {
     clock.advance(step);

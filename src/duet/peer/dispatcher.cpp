@@ -24,7 +24,17 @@ std::string_view member(std::string_view object, std::string_view name) {
   return found;
 }
 
+bool is_urgent(const rpc::Message& message) {
+  return message.kind == rpc::Message::Kind::response ||
+         (message.kind == rpc::Message::Kind::notification && message.method == cancel_method);
+}
+
 }  // namespace
+
+std::size_t Dispatcher::Waiting::size() const {
+  const std::size_t refused = refusal ? refusal->message().size() + refusal->data().size() : 0;
+  return sizeof(Waiting) + text.size() + id.size() + refused;
+}
 
 Dispatcher::Dispatcher(Connection& connection, const Methods& methods, base::Log& log, rpc::Batches batches,
                        Output& output, std::size_t most_output, Events events)
@@ -34,6 +44,7 @@ Dispatcher::Dispatcher(Connection& connection, const Methods& methods, base::Log
       batches_(batches),
       output_(output),
       most_output_(most_output),
+      most_batch_answers_(most_output),
       events_(std::move(events)) {}
 
 Dispatcher::~Dispatcher() { abandon(); }
@@ -41,34 +52,28 @@ Dispatcher::~Dispatcher() { abandon(); }
 void Dispatcher::take(const rpc::Message& message, std::string_view text) {
   const bool free = !has_work() && may_answer();
   if (free && message.kind == rpc::Message::Kind::request) return invoke(message);  // the usual case
-  if (message.kind == rpc::Message::Kind::notification && message.method == cancel_method) return cancel(message);
-  if (free) {
-    handle(message);
-  } else {
-    put_off(message, text);
-  }
+  if (act_if_urgent(message)) return;
+  if (!free) return put_off(message, text);
+  if (message.kind == rpc::Message::Kind::batch) return start_batch(message.batch, ++arrived_, false);
+  handle(message);
 }
 
 void Dispatcher::handle(const rpc::Message& message) {
-  switch (message.kind) {
-    case rpc::Message::Kind::request:
-    case rpc::Message::Kind::notification: return invoke(message);
-    case rpc::Message::Kind::batch: return start_batch(message.batch);
-    case rpc::Message::Kind::invalid:
-      note_refusal(base::Level::warn, *message.refusal, {}, message.id);
-      return refuse(message.id, *message.refusal);
-    case rpc::Message::Kind::response: return;  // the connection's own calls; never waits here
-  }
+  if (message.kind == rpc::Message::Kind::invalid) return refuse_and_note(message.id, *message.refusal);
+  invoke(message);
 }
 
 void Dispatcher::put_off(const rpc::Message& message, std::string_view text) {
-  Waiting waiting{.text = {}, .id = std::string(message.id), .refusal = message.refusal};
-  if (!message.refusal) waiting.text = text;
+  Waiting waiting{.text = {}, .id = {}, .refusal = message.refusal, .number = ++arrived_};
+  if (message.refusal) {
+    waiting.id = message.id;
+  } else {
+    waiting.text = text;
+  }
   waiting_bytes_ += waiting.size();
   waiting_.push_back(std::move(waiting));
-  if (message.kind == rpc::Message::Kind::request || message.kind == rpc::Message::Kind::notification) {
-    if (events_.on_waiting) events_.on_waiting(message.method);
-  }
+  if (message.kind == rpc::Message::Kind::batch) return act_on_urgent(message.batch);
+  if (!message.refusal && events_.on_waiting) events_.on_waiting(message.method);
 }
 
 void Dispatcher::go_on() {
@@ -79,28 +84,32 @@ void Dispatcher::go_on() {
       handle_first_waiting();
     }
   }
+  if (!has_work()) forget_cancels();
 }
 
 void Dispatcher::handle_first_waiting() {
   const Waiting waiting = std::move(waiting_.front());
   waiting_.pop_front();
   waiting_bytes_ -= waiting.size();
-  if (waiting.refusal) {
-    note_refusal(base::Level::warn, *waiting.refusal, {}, waiting.id);
-    refuse(waiting.id, *waiting.refusal);
-  } else {
-    handle(rpc::decode(waiting.text, batches_));
-  }
+  if (waiting.refusal) return refuse_and_note(waiting.id, *waiting.refusal);
+  const rpc::Message message = rpc::decode(waiting.text, batches_);
+  if (message.kind == rpc::Message::Kind::batch) return start_batch(message.batch, waiting.number, true);
+  if (was_cancelled(message, waiting.number)) return refuse_and_note(message.id, rpc::request_cancelled());
+  handle(message);
 }
 
+// Of a batch that runs the members that have begun are answered.
 void Dispatcher::forget_waiting() {
   waiting_.clear();
-  waiting_bytes_ = 0;
+  waiting_bytes_ = cancelled_bytes_;
+  if (batch_) batch_->members.resize(batch_->next);
 }
 
-void Dispatcher::start_batch(std::string_view text) {
-  batch_ = std::make_unique<Batch>();
+void Dispatcher::start_batch(std::string_view text, std::uint64_t number, bool urgent_done) {
+  batch_ = std::make_shared<Batch>();
   batch_->text = text;
+  batch_->number = number;
+  batch_->urgent_done = urgent_done;
   const std::string_view copy = batch_->text;
   rpc::for_each_element(copy, [&](std::string_view element) {
     batch_->members.emplace_back(element.data() - copy.data(), element.size());
@@ -110,19 +119,58 @@ void Dispatcher::start_batch(std::string_view text) {
 }
 
 void Dispatcher::continue_batch() {
-  while (!pending_ && batch_->next < batch_->members.size()) {
-    const auto [offset, size] = batch_->members[batch_->next++];
-    const rpc::Message message =
-        rpc::decode(std::string_view(batch_->text).substr(offset, size), rpc::Batches::inside_another);
-    if (message.kind == rpc::Message::Kind::notification && message.method == cancel_method) {
-      cancel(message);
-    } else {
-      handle(message);
-    }
+  const std::shared_ptr<Batch> batch = batch_;  // a handler may close the connection, and with it forget the batch
+  while (batch_ && !pending_ && batch->next < batch->members.size()) {
+    handle_member(*batch, take_member(*batch));
+    if (pending_) act_on_urgent_rest(*batch);
   }
-  if (pending_) return;
-  const std::unique_ptr<Batch> done = std::move(batch_);
-  if (!done->answers.empty()) output_.add(rpc::encode_batch(done->answers));
+  if (!batch_ || pending_) return;
+  batch_.reset();
+  if (!has_work()) forget_cancels();
+  if (!batch->answers.empty()) output_.add(rpc::encode_batch(batch->answers));
+}
+
+rpc::Message Dispatcher::take_member(Batch& batch) const {
+  const auto [offset, size] = batch.members[batch.next++];
+  return rpc::decode(std::string_view(batch.text).substr(offset, size), rpc::Batches::inside_another);
+}
+
+void Dispatcher::handle_member(Batch& batch, const rpc::Message& message) {
+  if (is_urgent(message)) {
+    if (!batch.urgent_done) act_if_urgent(message);
+  } else if (was_cancelled(message, batch.number)) {
+    refuse_and_note(message.id, rpc::request_cancelled());
+  } else if (message.kind == rpc::Message::Kind::request && batch.answers.size() >= most_batch_answers_) {
+    refuse_and_note(message.id, rpc::invalid_request("batch-too-large"));
+  } else {
+    handle(message);
+  }
+}
+
+void Dispatcher::act_on_urgent(std::string_view array) {
+  rpc::for_each_element(array, [this](std::string_view element) {
+    act_if_urgent(rpc::decode(element, rpc::Batches::inside_another));
+    return true;
+  });
+}
+
+// The batch has to wait for one of its members; what is urgent behind that one does not.
+void Dispatcher::act_on_urgent_rest(Batch& batch) {
+  if (std::exchange(batch.urgent_done, true)) return;
+  for (std::size_t i = batch.next; i < batch.members.size(); ++i) {
+    const auto [offset, size] = batch.members[i];
+    act_if_urgent(rpc::decode(std::string_view(batch.text).substr(offset, size), rpc::Batches::inside_another));
+  }
+}
+
+bool Dispatcher::act_if_urgent(const rpc::Message& message) {
+  if (!is_urgent(message)) return false;
+  if (message.kind == rpc::Message::Kind::response) {
+    events_.on_response(message);
+  } else {
+    cancel(message);
+  }
+  return true;
 }
 
 void Dispatcher::invoke(const rpc::Message& message) {
@@ -132,8 +180,7 @@ void Dispatcher::invoke(const rpc::Message& message) {
     log_.debug(wants_answer ? "Request" : "Notification", {{"method", message.method}, {"id", id_field(id)}});
   }
   const Method* method = methods_.find(message.method);
-  if (method == nullptr) {
-    if (!wants_answer && events_.on_notification) return events_.on_notification(message.method, message.params);
+  if (method == nullptr && (wants_answer || !events_.on_notification)) {
     const rpc::Error error = rpc::method_not_found();
     note_refusal(base::Level::warn, error, message.method, id);
     if (wants_answer) refuse(id, error);
@@ -141,28 +188,28 @@ void Dispatcher::invoke(const rpc::Message& message) {
   }
   rpc::Params params(message.params);
   const Request request{.method = message.method, .id = id, .params = params, .connection = connection_};
+  const bool is_late = method != nullptr && !method->handler;
   in_handler_ = true;
   try {
-    if (method->checks_params && !method->params.empty()) params = rpc::Params(method->params, message.params);
-    if (method->handler) {
-      call_handler(*method, request);
-    } else {
-      call_late_handler(*method, request);
-    }
+    call(method, request, params);
   } catch (const rpc::Error& error) {
-    fail(request, error);
+    fail(request, error, is_late);
   } catch (const std::exception& fault) {
     log_.error("Handler failed", {{"method", request.method}, {"id", id_field(id)}, {"what", fault.what()}});
-    fail(request, rpc::internal_error());
+    fail(request, rpc::internal_error(), is_late);
   } catch (...) {
     log_.error("Handler failed", {{"method", request.method}, {"id", id_field(id)}});
-    fail(request, rpc::internal_error());
+    fail(request, rpc::internal_error(), is_late);
   }
   in_handler_ = false;
 }
 
-void Dispatcher::call_handler(const Method& method, const Request& request) {
-  const Answer result = method.handler(request);
+// `params` is what the request points at.
+void Dispatcher::call(const Method* method, const Request& request, rpc::Params& params) {
+  if (method == nullptr) return events_.on_notification(request.method, params.raw());
+  if (method->checks_params && !method->params.empty()) params = rpc::Params(method->params, params.raw());
+  if (!method->handler) return call_late_handler(*method, request);
+  const Answer result = method->handler(request);
   if (!request.id.empty()) answer(request.id, result.text());
 }
 
@@ -191,20 +238,22 @@ void Dispatcher::reply_dropped_for_good() {
   settle(nullptr, &error);
 }
 
-// What a handler refuses; the one that throws instead of using its Reply included.
-void Dispatcher::fail(const Request& request, const rpc::Error& error) {
+// What a handler refuses; the one that throws instead of using its Reply, or after that, included.
+void Dispatcher::fail(const Request& request, const rpc::Error& error, bool may_have_answered) {
   if (pending_) {
     settle(nullptr, &error);
     return;
   }
   const bool internal = error.code() == rpc::code::internal_error;
   if (!internal) note_refusal(request.id.empty() ? base::Level::error : base::Level::warn, error, request.method, request.id);
-  if (!request.id.empty()) refuse(request.id, error);
+  if (!request.id.empty() && !may_have_answered) refuse(request.id, error);
 }
 
 void Dispatcher::settle(const Answer* answer_text, const rpc::Error* error) {
   const std::shared_ptr<Reply::Slot> slot = std::move(pending_);
+  if (!has_work()) forget_cancels();
   slot->dispatcher = nullptr;
+  const std::function<void()> not_needed = std::move(slot->on_abandoned);  // it may hold the Reply, and so itself
   const std::string id = std::move(pending_id_);
   if (error != nullptr && error->code() != rpc::code::internal_error) {
     note_refusal(id.empty() ? base::Level::error : base::Level::warn, *error, pending_method_, id);
@@ -214,33 +263,57 @@ void Dispatcher::settle(const Answer* answer_text, const rpc::Error* error) {
   if (!in_handler_) events_.on_settled();
 }
 
+// A request that has not begun is refused when its turn comes, so that finding it costs nothing now.
 void Dispatcher::cancel(const rpc::Message& message) {
   const std::string_view id = member(message.params, "id");
   if (id.empty()) return;
-  if (pending_ && pending_id_ == id) {
-    const std::shared_ptr<Reply::Slot> slot = pending_;
-    const rpc::Error error = rpc::request_cancelled();
-    const std::function<void()> tell = std::move(slot->on_abandoned);
-    settle(nullptr, &error);
-    if (tell) tell();
-    return;
-  }
-  for (Waiting& waiting : waiting_) {
-    if (waiting.id != id || waiting.refusal) continue;
-    waiting_bytes_ -= waiting.text.size();
-    waiting.text.clear();
-    waiting.refusal = rpc::request_cancelled();
-    return;
-  }
+  if (pending_ && pending_id_ == id) return cancel_running();
+  if (!has_work()) return;
+  const bool is_new = cancelled_.insert_or_assign(std::string(id), arrived_).second;
+  if (!is_new) return;
+  constexpr std::size_t node_bytes = 96;
+  cancelled_bytes_ += id.size() + node_bytes;
+  waiting_bytes_ += id.size() + node_bytes;
+}
+
+void Dispatcher::cancel_running() {
+  const std::function<void()> tell = std::move(pending_->on_abandoned);
+  const rpc::Error error = rpc::request_cancelled();
+  settle(nullptr, &error);
+  tell_abandoned(tell);
+}
+
+bool Dispatcher::was_cancelled(const rpc::Message& message, std::uint64_t number) const {
+  if (cancelled_.empty() || message.kind != rpc::Message::Kind::request) return false;
+  const auto found = cancelled_.find(message.id);
+  return found != cancelled_.end() && number <= found->second;
+}
+
+void Dispatcher::forget_cancels() {
+  cancelled_.clear();
+  waiting_bytes_ -= std::exchange(cancelled_bytes_, 0);
 }
 
 void Dispatcher::abandon() {
-  forget_waiting();
+  waiting_.clear();
+  forget_cancels();
+  waiting_bytes_ = 0;
   batch_.reset();
   const std::shared_ptr<Reply::Slot> slot = std::move(pending_);
   if (!slot) return;
   slot->dispatcher = nullptr;
-  if (slot->on_abandoned) std::exchange(slot->on_abandoned, {})();
+  tell_abandoned(std::exchange(slot->on_abandoned, {}));
+}
+
+void Dispatcher::tell_abandoned(const std::function<void()>& callback) {
+  if (!callback) return;
+  try {
+    callback();
+  } catch (const std::exception& fault) {
+    log_.error("Handler failed", {{"method", pending_method_}, {"what", fault.what()}});
+  } catch (...) {
+    log_.error("Handler failed", {{"method", pending_method_}});
+  }
 }
 
 void Dispatcher::answer(std::string_view id, std::string_view result) { emit(rpc::encode_result(id, result)); }
@@ -248,6 +321,11 @@ void Dispatcher::answer(std::string_view id, std::string_view result) { emit(rpc
 void Dispatcher::refuse(std::string_view id, const rpc::Error& error) {
   const std::string text = rpc::encode(error);
   emit(rpc::encode_error(id, text));
+}
+
+void Dispatcher::refuse_and_note(std::string_view id, const rpc::Error& error) {
+  note_refusal(base::Level::warn, error, {}, id);
+  refuse(id, error);
 }
 
 void Dispatcher::note_refusal(base::Level level, const rpc::Error& error, std::string_view method,

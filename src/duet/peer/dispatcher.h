@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,17 +22,19 @@ namespace duet::peer {
 /// Takes one connection's requests in the order they came, has them handled one after another, and
 /// gives out the answers in that order.
 ///
-/// While a handler owes its answer, or while `most_output` bytes of answers are not written yet, later
-/// messages wait. This is the one place that calls handlers and catches what they throw.
+/// While a handler owes its answer, or while as many bytes of answers as are allowed are not written yet, later
+/// messages wait; responses and cancels never do. This is the one place that calls handlers and catches what they throw.
 class Dispatcher {
  public:
   struct Events {
     std::function<void(std::string_view method)> on_waiting;  ///< a request was put off
     std::function<void()> on_settled;                         ///< a late answer came; more may be handled now
+    std::function<void(const rpc::Message&)> on_response;     ///< inside a batch
     /// Gets notifications that no method takes; without it they are a warning.
     std::function<void(std::string_view method, std::string_view params)> on_notification;
   };
 
+  /// `most_output` is also the most that the answers of one batch may come to.
   Dispatcher(Connection& connection, const Methods& methods, base::Log& log, rpc::Batches batches, Output& output,
              std::size_t most_output, Events events);
   Dispatcher(const Dispatcher&) = delete;
@@ -42,6 +45,8 @@ class Dispatcher {
   void take(const rpc::Message& message, std::string_view text);
   /// Handles what waits, as far as it may.
   void go_on();
+  /// Handles no more while so much is not written yet.
+  void limit_output(std::size_t most) { most_output_ = most; }
   /// Drops what has not begun.
   void forget_waiting();
   /// The peer is gone: whoever still owes an answer is told.
@@ -49,24 +54,28 @@ class Dispatcher {
 
   bool owes_answer() const { return pending_ != nullptr; }
   bool has_work() const { return pending_ || batch_ || !waiting_.empty(); }
-  std::size_t waiting_bytes() const { return waiting_bytes_; }
+  std::size_t waiting_bytes() const { return waiting_bytes_ + (batch_ ? batch_->size() : 0); }
 
  private:
   friend class Reply;
 
   // A message whose turn has not come.
   struct Waiting {
-    std::string text;
-    std::string id;
+    std::string text;                   // none if it is refused already
+    std::string id;                     // of one that is
     std::optional<rpc::Error> refusal;
-    std::size_t size() const { return sizeof(Waiting) + text.size() + id.size(); }
+    std::uint64_t number;               // tells what came before a cancel from what came after it
+    std::size_t size() const;
   };
 
   struct Batch {
     std::string text;
+    std::uint64_t number = 0;
     std::vector<std::pair<std::size_t, std::size_t>> members;  // offset and size
     std::size_t next = 0;
+    bool urgent_done = false;  // its responses and cancels have acted
     std::string answers;
+    std::size_t size() const { return text.size() + answers.size(); }
   };
 
   bool may_answer() const { return output_.size() < most_output_; }
@@ -74,19 +83,29 @@ class Dispatcher {
   void handle(const rpc::Message& message);
   void put_off(const rpc::Message& message, std::string_view text);
   void handle_first_waiting();
-  void start_batch(std::string_view text);
+  void start_batch(std::string_view text, std::uint64_t number, bool urgent_done);
   void continue_batch();
+  void handle_member(Batch& batch, const rpc::Message& message);
+  rpc::Message take_member(Batch& batch) const;
+  void act_on_urgent(std::string_view array);
+  void act_on_urgent_rest(Batch& batch);
+  bool act_if_urgent(const rpc::Message& message);
   void invoke(const rpc::Message& message);
-  void call_handler(const Method& method, const Request& request);
+  void call(const Method* method, const Request& request, rpc::Params& params);
   void call_late_handler(const Method& method, const Request& request);
   void cancel(const rpc::Message& message);
+  void cancel_running();
+  bool was_cancelled(const rpc::Message& message, std::uint64_t number) const;
+  void forget_cancels();
+  void tell_abandoned(const std::function<void()>& callback);
   void settle(const Answer* answer, const rpc::Error* error);
   void reply_dropped();
   void reply_dropped_for_good();
 
   void answer(std::string_view id, std::string_view result);
   void refuse(std::string_view id, const rpc::Error& error);
-  void fail(const Request& request, const rpc::Error& error);
+  void refuse_and_note(std::string_view id, const rpc::Error& error);
+  void fail(const Request& request, const rpc::Error& error, bool may_have_answered);
   void note_refusal(base::Level level, const rpc::Error& error, std::string_view method, std::string_view id);
   void emit(const rpc::Pieces& pieces);
 
@@ -96,6 +115,7 @@ class Dispatcher {
   rpc::Batches batches_;
   Output& output_;
   std::size_t most_output_;
+  std::size_t most_batch_answers_;
   Events events_;
 
   std::shared_ptr<Reply::Slot> pending_;
@@ -103,9 +123,12 @@ class Dispatcher {
   std::string pending_method_;
   bool in_handler_ = false;
   bool dropped_in_handler_ = false;
-  std::unique_ptr<Batch> batch_;
+  std::shared_ptr<Batch> batch_;
   std::deque<Waiting> waiting_;
-  std::size_t waiting_bytes_ = 0;
+  std::uint64_t arrived_ = 0;                                // how many messages had to wait, batches that run included
+  std::map<std::string, std::uint64_t, std::less<>> cancelled_;  // id -> arrived_ at that time; only while something waits
+  std::size_t cancelled_bytes_ = 0;
+  std::size_t waiting_bytes_ = 0;  // of waiting_ and cancelled_
 };
 
 }  // namespace duet::peer

@@ -433,8 +433,9 @@ class SpecificationExamples : public testing::Test {
                     },
                     .late_handler = {}});
     c_.methods.add("sum", [](const Request& asked) -> Answer {
+      const boost::json::value numbers = asked.params.value();
       std::int64_t sum = 0;
-      for (const auto& number : asked.params.value().as_array()) sum += number.as_int64();
+      for (const auto& number : numbers.as_array()) sum += number.as_int64();
       return sum;
     });
     for (const char* name : {"update", "notify_hello", "notify_sum"}) {

@@ -55,10 +55,10 @@ class Flood : public testing::TestWithParam<std::tuple<Carrier, Door>> {
 
   struct Side {
     Methods methods;
-    std::unique_ptr<Connection> connection;
     std::map<Outcome::Cause, int> outcomes;
     int asked = 0;
     int told = 0;
+    std::unique_ptr<Connection> connection;
   };
 
   Flood() {

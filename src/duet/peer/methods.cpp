@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -28,11 +29,21 @@ boost::json::object open_rpc_param(const rpc::Param& param) {
 boost::json::object open_rpc_method(const Method& method) {
   boost::json::array params;
   for (const rpc::Param& param : method.params) params.push_back(open_rpc_param(param));
+  boost::json::object result_schema;
+  if (method.returns != rpc::name_of(rpc::Type::any)) result_schema["type"] = method.returns;
   return {{"name", method.name},
           {"summary", method.summary},
           {"paramStructure", "either"},
           {"params", std::move(params)},
-          {"result", {{"name", "result"}, {"schema", {{"type", method.returns}}}}}};
+          {"result", {{"name", "result"}, {"schema", std::move(result_schema)}}}};
+}
+
+// Required ones come first, or the optional ones before them could not be left out by position.
+bool can_be_given_by_position(const std::vector<rpc::Param>& params) {
+  std::set<std::string_view> names;
+  for (const rpc::Param& param : params) names.insert(param.name);
+  return names.size() == params.size() &&
+         std::ranges::is_partitioned(params, [](const rpc::Param& param) { return param.required; });
 }
 
 // For the shortest names, `ping` and `version` among them, this is cheaper than a call of memcmp.
@@ -60,6 +71,7 @@ std::size_t Methods::NameHash::operator()(std::string_view name) const {
 
 void Methods::add(Method method) {
   if (!method.handler && !method.late_handler) throw std::invalid_argument("method without a handler: " + method.name);
+  if (!can_be_given_by_position(method.params)) throw std::invalid_argument("params out of order: " + method.name);
   std::string name = method.name;
   if (!methods_.emplace(name, std::move(method)).second) throw std::invalid_argument("method name is taken: " + name);
   order_.push_back(std::move(name));

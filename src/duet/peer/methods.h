@@ -35,7 +35,7 @@ struct Method {
   std::string name;
   std::string summary = {};
   std::vector<rpc::Param> params = {};
-  std::string returns = "object";
+  std::string returns = "object";  ///< a type of JSON, or `any`
   Handler handler = {};
   LateHandler late_handler = {};
   bool listed = true;         ///< in the descriptions
@@ -45,7 +45,8 @@ struct Method {
 /// The method table: what is dispatched and what is described are the same entries.
 class Methods {
  public:
-  /// Throws std::invalid_argument when the name is taken or there is no handler.
+  /// Throws std::invalid_argument when the name is taken, there is no handler, a parameter is there twice or a required
+  /// one behind an optional one.
   void add(Method method);
   /// A method without a description of its params.
   void add(std::string name, Handler handler);

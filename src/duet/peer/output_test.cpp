@@ -84,7 +84,8 @@ TEST(Output, KeepsTheOrderHoweverLittleIsTakenAtATime) {
     for (int i = 0; i < 20; ++i) {
       s.add(i, static_cast<std::size_t>(i) * 300);
       s.sink.room = 500;
-      EXPECT_EQ(s.output.write_to(s.sink).state, s.output.empty() ? Moved::State::some : Moved::State::blocked);
+      const Moved::State state = s.output.write_to(s.sink).state;
+      EXPECT_EQ(state, s.output.empty() ? Moved::State::some : Moved::State::blocked);
       EXPECT_EQ(s.output.size() + s.sink.text.size(), s.expected.size());
     }
     s.sink.room = std::string::npos;

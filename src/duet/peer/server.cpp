@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
+#include <chrono>
 #include <system_error>
 #include <utility>
 
@@ -16,7 +18,7 @@ namespace {
 
 bool somebody_listens(const std::string& path) {
   try {
-    transport::connect_unix(path);
+    transport::connect_unix(path, std::chrono::milliseconds(1));  // who has no time to accept listens all the same
     return true;
   } catch (const std::system_error& error) {
     return error.code().value() != ECONNREFUSED;
@@ -80,53 +82,46 @@ void Server::accept(base::Fd socket) {
       Peer{.connection = id, .pid = identity.pid, .uid = identity.uid}, pool_);
   Connection& opened = *connection;
   clients_.emplace(id, Client{.connection = std::move(connection)});
+  if (share_ != no_share) opened.limit_waiting(share_);
   opened.open();
 }
 
 void Server::forget(std::uint64_t id) {
-  weigh(id);
-  clients_.erase(id);
+  const auto found = clients_.find(id);
+  total_load_ -= found->second.load;
+  clients_.erase(found);
+  share_what_is_left();
   if (acceptor_) acceptor_->resume();
   if (clients_.empty() && on_empty) on_empty();
 }
 
-// Keeps the sum of what waits, and the sum within its bound.
 void Server::weigh(std::uint64_t id) {
-  const auto found = clients_.find(id);
-  if (found == clients_.end()) return;
-  const std::size_t load = found->second.connection->load();
-  total_load_ = total_load_ - found->second.load + load;
-  found->second.load = load;
-  if (total_load_ > limits_.max_waiting) {
-    hold_largest();
-  } else if (holding_) {
-    release_held();
-  }
+  Client& client = clients_.at(id);
+  const std::size_t load = client.connection->load();
+  total_load_ = total_load_ - client.load + load;
+  client.load = load;
+  share_what_is_left();
 }
 
-void Server::hold_largest() {
-  const auto lighter = [](const auto& a, const auto& b) {
-    return std::pair(!a.second.held, a.second.load) < std::pair(!b.second.held, b.second.load);
-  };
-  Client& largest = std::max_element(clients_.begin(), clients_.end(), lighter)->second;
-  if (largest.held) return;
-  largest.held = holding_ = true;
-  largest.connection->hold(true);
-}
-
-void Server::release_held() {
-  holding_ = false;
-  for (auto& [id, client] : clients_) {
-    if (std::exchange(client.held, false)) client.connection->hold(false);
+// In powers of two, so that the connections need not be told of every change.
+void Server::share_what_is_left() {
+  std::size_t share = no_share;
+  if (total_load_ > limits_.max_waiting / 2) {
+    const std::size_t left = limits_.max_waiting - std::min(total_load_, limits_.max_waiting);
+    share = std::max<std::size_t>(std::bit_floor(left / clients_.size()), 1);
   }
+  if (share == share_) return;
+  share_ = share;
+  for (auto& [id, client] : clients_) client.connection->limit_waiting(share);
 }
 
 std::size_t Server::broadcast(std::string_view method, std::string_view params) {
   const std::string name = rpc::quoted(method);
   const rpc::Pieces body = rpc::encode_notification(name, params);
+  const std::size_t most_unread = std::min(limits_.max_unread_broadcast, share_);
   std::size_t missed = 0;
   for (auto& [id, client] : clients_) {
-    if (client.connection->is_closed() || client.connection->send(body, limits_.max_unread_broadcast)) continue;
+    if (client.connection->is_closed() || client.connection->send(body, most_unread)) continue;
     ++missed;
     if (on_missed) on_missed(*client.connection);
   }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -18,9 +19,10 @@ namespace duet::peer {
 
 struct ServerLimits {
   ConnectionLimits connection = {};
-  /// What waits on all connections together; past that the largest is paused.
+  /// What waits on all connections together. From half of it on, the largest are paused: those on which more waits than
+  /// their share of what is left. One with nothing waiting is always served.
   std::size_t max_waiting = 256U * 1024 * 1024;
-  /// A connection with more than this still to be written misses broadcasts.
+  /// A connection with more than this still to be written, or its share if that is less, misses broadcasts.
   std::size_t max_unread_broadcast = 4U * 1024 * 1024;
 };
 
@@ -53,6 +55,8 @@ class Server {
   std::function<void(Connection&)> on_missed;         ///< this one missed a broadcast
 
  private:
+  static constexpr std::size_t no_share = std::numeric_limits<std::size_t>::max();
+
   struct SocketFile {
     std::string path;
     std::uint64_t device = 0;
@@ -61,14 +65,12 @@ class Server {
   struct Client {
     std::unique_ptr<Connection> connection;
     std::size_t load = 0;
-    bool held = false;
   };
 
   void accept(base::Fd socket);
   void forget(std::uint64_t id);
   void weigh(std::uint64_t id);
-  void hold_largest();
-  void release_held();
+  void share_what_is_left();
   void remove_socket_file();
 
   transport::Loop& loop_;
@@ -82,7 +84,7 @@ class Server {
   std::unordered_map<std::uint64_t, Client> clients_;
   std::uint64_t last_id_ = 0;
   std::size_t total_load_ = 0;
-  bool holding_ = false;
+  std::size_t share_ = no_share;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -261,6 +261,28 @@ TEST(MessageText, ResultsHaveExactlyThreeMembers) {
   EXPECT_EQ(text_of(encode_result("1.0", R"({"a":1})")), R"({"jsonrpc":"2.0","id":1.0,"result":{"a":1}})");
 }
 
+TEST(MessageText, IsTheSameForPartsOfEveryLength) {
+  for (std::size_t id_size = 1; id_size < 40; ++id_size) {
+    for (std::size_t size = 1; size < 40; ++size) {
+      const std::string id = std::string("1234567890123456789012345678901234567890").substr(0, id_size);
+      const std::string value = std::string("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMN").substr(0, size);
+      ASSERT_EQ(text_of(encode_result(id, value)), "{\"jsonrpc\":\"2.0\",\"id\":" + id + ",\"result\":" + value + "}");
+      ASSERT_EQ(text_of(encode_request(id, value, value)),
+                "{\"jsonrpc\":\"2.0\",\"id\":" + id + ",\"method\":" + value + ",\"params\":" + value + "}");
+    }
+  }
+}
+
+TEST(MessageText, IsCopiedToItsPlaceAndNotAByteFurther) {
+  const Pieces pieces = encode_error("17", "{}");
+  std::string out(pieces.size() + 1, '#');
+  pieces.copy_to(out.data());
+  EXPECT_EQ(out, R"({"jsonrpc":"2.0","id":17,"error":{}}#)");
+  EXPECT_EQ(pieces.payload_size(), 2U);
+}
+
+TEST(MessageText, ABatchIsItsAnswersInBrackets) { EXPECT_EQ(text_of(encode_batch("{},{}")), "[{},{}]"); }
+
 TEST(MessageText, ErrorsHaveExactlyThreeMembersAndDataOnlyWhereThereIsSome) {
   EXPECT_EQ(text_of(encode_error("null", encode(internal_error()))),
             R"({"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"Internal error"}})");

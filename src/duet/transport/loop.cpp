@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
 #include <limits>
+#include <stdexcept>
 
 namespace duet::transport {
 namespace {
@@ -15,6 +17,17 @@ namespace {
 constexpr std::size_t scratch_bytes = 64 * 1024;
 
 }  // namespace
+
+struct Loop::TurnGuard {
+  explicit TurnGuard(Loop& turning) : loop(turning) { loop.turning_ = true; }
+  TurnGuard(const TurnGuard&) = delete;
+  TurnGuard& operator=(const TurnGuard&) = delete;
+  ~TurnGuard() {
+    loop.turning_ = false;
+    loop.current_ = loop.current_end_ = nullptr;
+  }
+  Loop& loop;
+};
 
 Loop::Loop(base::Clock& clock)
     : clock_(clock),
@@ -76,6 +89,8 @@ void Loop::stop() {
 }
 
 void Loop::turn(std::optional<base::TimePoint> deadline) {
+  if (turning_) throw std::logic_error("a turn of the loop inside another one");
+  const TurnGuard guard(*this);
   const int timeout_ms = timeout_until(deadline);
   if ((front_ >= 0 && front_wanted_) || back_ >= 0) {
     wait_with_front(timeout_ms);
@@ -141,12 +156,11 @@ void Loop::dispatch(int timeout_ms) {
     const epoll_event event = *current_++;
     if (event.events == 0) continue;
     if (event.data.ptr == nullptr) {
-      run_posted();
+      take_posted();
     } else {
       static_cast<Watcher*>(event.data.ptr)->on_ready(event.events);
     }
   }
-  current_ = current_end_ = nullptr;
 }
 
 void Loop::run_timers() {
@@ -161,21 +175,19 @@ void Loop::run_timers() {
 }
 
 void Loop::run_deferred() {
-  if (deferred_.empty()) return;
-  std::vector<Task> tasks;
-  tasks.swap(deferred_);
-  for (const Task& task : tasks) task();
+  for (std::size_t left = deferred_.size(); left > 0; --left) {
+    const Task task = std::move(deferred_.front());
+    deferred_.pop_front();
+    task();
+  }
 }
 
-void Loop::run_posted() {
+void Loop::take_posted() {
   std::uint64_t count = 0;
   [[maybe_unused]] const ssize_t got = read(wake_.get(), &count, sizeof count);
-  std::vector<Task> tasks;
-  {
-    const std::lock_guard lock(posted_mutex_);
-    tasks.swap(posted_);
-  }
-  for (const Task& task : tasks) task();
+  const std::lock_guard lock(posted_mutex_);
+  std::move(posted_.begin(), posted_.end(), std::back_inserter(deferred_));
+  posted_.clear();
 }
 
 void Loop::set_front(int fd, Watcher& watcher) {

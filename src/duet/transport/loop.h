@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -20,7 +21,8 @@ namespace duet::transport {
 /// Waits for descriptors and timers and calls whoever waits for them, all on one thread.
 ///
 /// Everything but post() and stop() is for the thread that runs it. A watcher may be removed at any
-/// time, also by another one's call in the same turn. One descriptor may be the *front*: while no
+/// time, also by another one's call in the same turn. What a task or a watcher throws leaves turn(); the next turn goes
+/// on with what was still to come. One descriptor may be the *front*: while no
 /// timer runs, its watcher is called without asking whether it is ready, and reads through
 /// read_front(), which blocks; a Sentinel interrupts that read when another descriptor needs
 /// attention. It saves a system call a message on stdio, and works where epoll does not (files).
@@ -56,14 +58,16 @@ class Loop {
 
   /// Runs the task at the end of this turn, or of the next one if none is running.
   void defer(Task task) { deferred_.push_back(std::move(task)); }
-  /// Runs the task on the loop's thread; any thread may ask.
+  /// The same, whichever thread asks.
   void post(Task task);
 
   void run();
   /// Ends run() after the current turn; any thread may ask.
   void stop();
-  /// One turn: waits for something to do, at most until `deadline`, and does it.
+  /// One turn: waits for something to do, at most until `deadline`, and does it. Throws std::logic_error inside
+  /// another turn: who is called by the loop cannot wait for it.
   void turn(std::optional<base::TimePoint> deadline = std::nullopt);
+  bool is_turning() const { return turning_; }
 
   /// Bytes that are read are put here first: one place for all connections of this thread.
   std::vector<char>& scratch() { return scratch_; }
@@ -79,6 +83,7 @@ class Loop {
 
  private:
   friend class Sentinel;
+  struct TurnGuard;
 
   void wait_with_front(int timeout_ms);
   void count_turn() { turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
@@ -86,16 +91,17 @@ class Loop {
   int timeout_until(std::optional<base::TimePoint> deadline) const;
   void run_timers();
   void run_deferred();
-  void run_posted();
+  void take_posted();
 
   base::Clock& clock_;
   base::Fd epoll_;
   base::Fd wake_;
   std::map<Timer, Task> timers_;
   std::uint64_t last_timer_ = 0;
-  std::vector<Task> deferred_;
+  std::deque<Task> deferred_;
   std::vector<char> scratch_;
 
+  bool turning_ = false;
   epoll_event* current_ = nullptr;  // the events of this turn that are still to be dispatched
   epoll_event* current_end_ = nullptr;
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -120,6 +121,20 @@ TEST(Loop, DeferredTasksRunAtTheEndOfTheTurn) {
   EXPECT_EQ(ran, (Names{"timer", "deferred", "deferred by a deferred one"}));
 }
 
+TEST(Loop, WhatATaskThrowsLeavesTheTurnAndTheOthersToTheNext) {
+  Setting s;
+  int ran = 0;
+  s.loop.defer([] { throw std::runtime_error("oops"); });
+  s.loop.defer([&] { ++ran; });
+  s.loop.post([] { throw std::runtime_error("oops"); });
+  s.loop.post([&] { ++ran; });
+  s.loop.at(s.loop.now(), [] { throw std::runtime_error("oops"); });
+  s.loop.at(s.loop.now(), [&] { ++ran; });
+  for (int i = 0; i < 3; ++i) EXPECT_THROW(s.turn(), std::runtime_error);
+  s.turn();
+  EXPECT_EQ(ran, 3);
+}
+
 TEST(Loop, ATurnWaitsForItsDeadlineAndNoLonger) {
   Loop loop;
   const base::TimePoint deadline = loop.now() + 20ms;
@@ -212,21 +227,29 @@ TEST(Loop, MoreDescriptorsThanOneWaitReturnsAreAllServed) {
   for (const auto& watch : watches) EXPECT_EQ(watch->calls, 1);
 }
 
-TEST(Loop, ATurnInsideATurnIsASmallOne) {
+TEST(Loop, ThereIsNoTurnInsideATurn) {
+  Setting s;
+  EXPECT_FALSE(s.loop.is_turning());
+  s.loop.defer([&] {
+    EXPECT_TRUE(s.loop.is_turning());
+    EXPECT_THROW(s.turn(), std::logic_error);
+  });
+  s.turn();
+  EXPECT_FALSE(s.loop.is_turning());
+}
+
+TEST(Loop, WhatAWatcherThrowsLeavesTheTurnAndNoTraceBehind) {
   Setting s;
   const std::array<base::Pipe, 2> pipes{readable_pipe(), readable_pipe()};
-  int inner_calls = 0;
-  Watch inner([&](std::uint32_t) { ++inner_calls; });
-  Watch outer([&](std::uint32_t) {
-    s.loop.unwatch(pipes[0].read_end.get(), outer);
-    s.turn();
-  });
-  s.loop.watch(pipes[0].read_end.get(), EPOLLIN, outer);
-  s.loop.watch(pipes[1].read_end.get(), EPOLLIN, inner);
+  Watch thrower([](std::uint32_t) { throw std::runtime_error("oops"); });
+  Watch other(nothing);
+  s.loop.watch(pipes[0].read_end.get(), EPOLLIN, thrower);
+  s.loop.watch(pipes[1].read_end.get(), EPOLLIN, other);
+  EXPECT_THROW(s.turn(), std::runtime_error);
+  s.loop.unwatch(pipes[0].read_end.get(), thrower);
   s.turn();
-  s.turn();
-  EXPECT_EQ(outer.calls, 1);
-  EXPECT_GE(inner_calls, 2);
+  EXPECT_EQ(thrower.calls, 1);
+  EXPECT_GE(other.calls, 1);
 }
 
 TEST(Loop, RunEndsAfterTheTurnThatStopsIt) {

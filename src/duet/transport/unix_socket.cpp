@@ -119,7 +119,7 @@ void Acceptor::on_ready(std::uint32_t) {
 void Acceptor::pause() {
   loop_.unwatch(listener_.get(), *this);
   paused_ = true;
-  retry_ = loop_.at(loop_.now() + retry_after, [this] { resume(); });
+  retry_ = loop_.after(retry_after, [this] { resume(); });
 }
 
 void Acceptor::resume() {
