@@ -27,7 +27,7 @@ constexpr std::string_view line_about_input = "stdin closed, shutting down grace
 peer::ConnectionEvents Lifecycle::events() {
   peer::ConnectionEvents events;
   events.on_closed = [this](peer::Ending ending) { closed(ending); };
-  events.on_input_ended = [this] { begin(line_about_input); };
+  events.on_input_ended = [this] { input_ended(); };
   events.on_waiting = [this](std::string_view method) {
     // It is answered in its place, but the time it gives the one before it runs from now.
     if (method == "shutdown") begin("shutdown requested, shutting down gracefully");
@@ -52,6 +52,12 @@ std::unique_ptr<transport::Sentinel> Lifecycle::start(peer::Connection& connecti
   return sentinel;
 }
 
+// Whole frames before the end are answered however long a client takes to read them, as long as it does read.
+void Lifecycle::input_ended() {
+  note(line_about_input);
+  if (transport::Sentinel* const sentinel = sentinel_) sentinel->expect_progress();
+}
+
 void Lifecycle::shutdown_requested() {
   begin("shutdown requested, shutting down gracefully");
   connection_->stop();
@@ -67,9 +73,13 @@ int Lifecycle::finish() {
   return exit_code_;
 }
 
-void Lifecycle::begin(std::string_view reason) noexcept {
+void Lifecycle::note(std::string_view reason) noexcept {
   base::Duration::rep never = 0;
   if (begun_.compare_exchange_strong(never, loop_.now().time_since_epoch().count())) log_.info(reason);
+}
+
+void Lifecycle::begin(std::string_view reason) noexcept {
+  note(reason);
   if (transport::Sentinel* const sentinel = sentinel_) sentinel->expect_end();
 }
 
@@ -102,7 +112,7 @@ std::chrono::milliseconds Lifecycle::time_left() const {
   if (begun == 0) return limits_.log_flush;
   const base::TimePoint until = base::TimePoint(base::Duration(begun)) + limits_.ceiling;
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - loop_.now());
-  return std::clamp(left, std::chrono::milliseconds(0), limits_.log_flush);
+  return std::clamp(left, limits_.least_flush, limits_.log_flush);
 }
 
 }  // namespace duet::app

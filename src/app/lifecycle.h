@@ -25,6 +25,7 @@ class Lifecycle {
     base::Duration last_lines = std::chrono::milliseconds(150);  // for the log, when patience is over
     base::Duration ceiling = std::chrono::milliseconds(1900);    // of all together
     std::chrono::milliseconds log_flush = std::chrono::milliseconds(500);
+    std::chrono::milliseconds least_flush = std::chrono::milliseconds(50);  // after a long good-bye to a slow reader
   };
 
   Lifecycle(transport::Loop& loop, base::Log& log) : Lifecycle(loop, log, Limits()) {}
@@ -42,6 +43,8 @@ class Lifecycle {
   int finish();
 
  private:
+  void input_ended();
+  void note(std::string_view reason) noexcept;
   void begin(std::string_view reason) noexcept;
   void signal_came(int signal) noexcept;
   void closed(peer::Ending ending);

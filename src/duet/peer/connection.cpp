@@ -120,7 +120,7 @@ void Connection::take_fault(rpc::Error error, std::string_view id) {
 }
 
 void Connection::take_response(const rpc::Message& message) {
-  if (!calls_.settle(message)) log_.warn("Stray response", {{"id", base::JsonText{message.id}}});
+  if (!calls_.settle(message)) log_.warn("Stray response", {{"id", base::JsonText{message.id_is_known ? message.id : ""}}});
 }
 
 void Connection::end_of_input() {

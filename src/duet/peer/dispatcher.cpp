@@ -324,7 +324,7 @@ void Dispatcher::refuse(std::string_view id, const rpc::Error& error) {
 }
 
 void Dispatcher::refuse_and_note(std::string_view id, const rpc::Error& error) {
-  note_refusal(base::Level::warn, error, {}, id);
+  note_refusal(base::Level::warn, error, {}, id == "null" ? std::string_view() : id);  // a fault's null is no id
   refuse(id, error);
 }
 

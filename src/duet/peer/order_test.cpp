@@ -39,12 +39,13 @@ class Talk {
   }
 
   void finish() {
-    for (int i = 0; i < 10'000 && (!idle() || !c_.far->sent_all()); ++i) {
+    int quiet = 0;
+    for (int i = 0; i < 10'000 && quiet < 50; ++i) {
       answer_one();
       dropped_.clear();
       c_.turn(3);
+      quiet = idle() && c_.far->sent_all() ? quiet + 1 : 0;
     }
-    c_.turn(100);
   }
 
   /// The ids as they were answered.

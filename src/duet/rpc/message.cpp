@@ -38,7 +38,10 @@ void take_no_object(Message& message, const Envelope& envelope, std::string_view
 
 void take_response(Message& message, const Envelope& envelope) {
   message.kind = Message::Kind::response;
-  if (envelope.has(Envelope::id)) message.id = envelope.text(Envelope::id);
+  if (envelope.has(Envelope::id) && !envelope.id_of_wrong_type) {
+    message.id = envelope.text(Envelope::id);
+    message.id_is_known = true;
+  }
   message.result = envelope.text(Envelope::result);
   message.error = envelope.text(Envelope::error);
 }
@@ -87,7 +90,8 @@ Message decode(std::string_view text, Batches batches) {
     return message;
   }
   const std::string_view id = envelope.text(Envelope::id);
-  if (!id.empty() && !envelope.is_doubled(Envelope::id) && !envelope.id_of_wrong_type) message.id = id;
+  message.id_is_known = !id.empty() && !envelope.is_doubled(Envelope::id) && !envelope.id_of_wrong_type;
+  if (message.id_is_known) message.id = id;
   if (std::optional<Error> refusal = refusal_of(envelope)) {
     message.refusal = std::move(refusal);
     return message;

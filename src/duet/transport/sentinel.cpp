@@ -76,6 +76,15 @@ Sentinel::~Sentinel() {
 
 void Sentinel::expect_end() {
   end_expected_ = true;
+  wake();
+}
+
+void Sentinel::expect_progress() {
+  progress_expected_ = true;
+  wake();
+}
+
+void Sentinel::wake() {
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof one);
 }
@@ -94,7 +103,7 @@ void Sentinel::run() {
       [[maybe_unused]] const ssize_t got = read(wake_.get(), &count, sizeof count);
     }
     if (ready[1].revents != 0) take_signal();
-    if (ready[3].revents != 0) input_gone_ = hung_up_ = true;
+    if (ready[3].revents != 0 || progress_expected_) input_gone_ = hung_up_ = true;
     if (end_expected_ && !deadline_) deadline_ = loop_.now() + duties_.patience;
     if (input_gone_ && !deadline_) look_whether_stuck();
     if (deadline_ && loop_.now() >= *deadline_ && !done_) {

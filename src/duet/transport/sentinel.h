@@ -36,9 +36,12 @@ class Sentinel {
 
   /// The loop is about to end; any thread may say so, more than once.
   void expect_end();
+  /// The input has ended: from now on patience runs whenever nothing moves, and only then.
+  void expect_progress();
 
  private:
   void run();
+  void wake();
   void take_signal();
   void knock();
   void look_whether_stuck();
@@ -52,6 +55,7 @@ class Sentinel {
   base::Fd wake_;
   std::atomic<bool> done_ = false;
   std::atomic<bool> end_expected_ = false;
+  std::atomic<bool> progress_expected_ = false;
 
   // The sentinel's thread only.
   std::optional<base::TimePoint> deadline_;
