@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include <boost/json/array.hpp>
 #include <gtest/gtest.h>
 
 #include "duet/peer/conversation_test.h"
@@ -142,12 +143,12 @@ TEST(ThreadsClient, ACallTimesOutAndItsLateAnswerIsDropped) {
   s.served.post([](Server&) {});
   EXPECT_TRUE(s.client.is_connected());
   EXPECT_TRUE(s.client.notify("$/cancelRequest", {{"id", 1}}));  // its answer is late now
-  EXPECT_EQ(s.client.call("echo", {1}), boost::json::value({1}));
+  EXPECT_EQ(s.client.call("echo", boost::json::array{1}), boost::json::array{1});
 }
 
 TEST(ThreadsClient, ACallMayWaitWithoutEnd) {
   Setting s;
-  EXPECT_EQ(s.client.call("echo", {1}, base::Duration::max()), boost::json::value({1}));
+  EXPECT_EQ(s.client.call("echo", boost::json::array{1}, base::Duration::max()), boost::json::array{1});
   bool came = false;
   s.client.call_later("echo", "", [&](const Outcome&) { came = true; }, base::Duration::max());
   EXPECT_TRUE(s.client.wait_for([&] { return came; }, base::Duration::max()));
@@ -160,7 +161,7 @@ TEST(ThreadsClient, HearsNotificationsWhileItsCallsArePending) {
   s.client.on_any([&](std::string_view method, std::string_view params) {
     heard.push_back(std::string(method) + std::string(params));
   });
-  EXPECT_EQ(s.client.call("announce", {7}), boost::json::value(true));
+  EXPECT_EQ(s.client.call("announce", boost::json::array{7}), boost::json::value(true));
   EXPECT_TRUE(s.client.wait_for([&] { return heard.size() == 2; }, patience));
   EXPECT_EQ(heard, (Strings{"first [7]", "event.second"}));
   EXPECT_THROW(s.client.on("event.first", [](const rpc::Params&) {}), std::invalid_argument);
@@ -244,9 +245,9 @@ TEST(ThreadsClient, DisconnectsAndConnectsAgain) {
   EXPECT_EQ(failed, 1);
   EXPECT_FALSE(s.client.is_connected());
   s.client.connect(s.served.path());
-  EXPECT_EQ(s.client.call("echo", {1}), boost::json::value({1}));
+  EXPECT_EQ(s.client.call("echo", boost::json::array{1}), boost::json::array{1});
   s.client.connect(s.served.path());  // replaces the connection
-  EXPECT_EQ(s.client.call("echo", {2}), boost::json::value({2}));
+  EXPECT_EQ(s.client.call("echo", boost::json::array{2}), boost::json::array{2});
 }
 
 TEST(ThreadsClient, MayConnectAgainInsideTheCallThatTellsItOfTheEnd) {
@@ -259,7 +260,7 @@ TEST(ThreadsClient, MayConnectAgainInsideTheCallThatTellsItOfTheEnd) {
   s.client.disconnect();
   EXPECT_TRUE(again);
   EXPECT_TRUE(s.client.is_connected());
-  EXPECT_EQ(s.client.call("echo", {1}), boost::json::value({1}));
+  EXPECT_EQ(s.client.call("echo", boost::json::array{1}), boost::json::array{1});
 }
 
 TEST(ThreadsClient, AHandlerThatWaitsForAnotherCallIsRefusedAndHurtsNothing) {
@@ -267,14 +268,14 @@ TEST(ThreadsClient, AHandlerThatWaitsForAnotherCallIsRefusedAndHurtsNothing) {
   int refused = 0;
   s.client.on("event.first", [&](const rpc::Params&) {
     try {
-      s.client.call("echo", {1});
+      s.client.call("echo", boost::json::array{1});
     } catch (const std::logic_error&) {
       ++refused;
     }
   });
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(s.client.call("announce", {7}), boost::json::value(true));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(s.client.call("announce", boost::json::array{7}), boost::json::value(true));
   EXPECT_EQ(refused, 3);
-  EXPECT_EQ(s.client.call("echo", {2}), boost::json::value({2}));
+  EXPECT_EQ(s.client.call("echo", boost::json::array{2}), boost::json::array{2});
 }
 
 TEST(ThreadsClient, AHandlerMayAskWithoutWaiting) {
@@ -283,15 +284,15 @@ TEST(ThreadsClient, AHandlerMayAskWithoutWaiting) {
   s.client.on("event.first", [&](const rpc::Params&) {
     s.client.call_later("echo", "[3]", [&](const Outcome& outcome) { came = outcome.result; });
   });
-  s.client.call("announce", {7});
+  s.client.call("announce", boost::json::array{7});
   EXPECT_TRUE(s.client.wait_for([&] { return came == "[3]"; }, patience));
 }
 
 TEST(ThreadsClient, WhatATaskOnItsLoopThrowsLeavesNoPendingCallBehind) {
   Setting s;
   s.client.loop().defer([] { throw std::runtime_error("oops"); });
-  EXPECT_THROW(s.client.call("echo", {1}), std::runtime_error);
-  EXPECT_EQ(s.client.call("echo", {2}), boost::json::value({2}));
+  EXPECT_THROW(s.client.call("echo", boost::json::array{1}), std::runtime_error);
+  EXPECT_EQ(s.client.call("echo", boost::json::array{2}), boost::json::array{2});
 }
 
 }  // namespace

@@ -521,10 +521,11 @@ TEST(ConnectionClose, ACallOfAClosedConnectionGetsItsOutcomeThoughTheConnectionG
 }
 
 TEST(ConnectionClose, ACallerThatTriesAgainWhenItsCallFailsDoesNotGoRoundForEver) {
+  int tries = 0;
+  std::function<void(Outcome)> again;
   Conversation c;
   c.open();
-  int tries = 0;
-  std::function<void(Outcome)> again = [&](const Outcome&) {
+  again = [&](const Outcome&) {
     if (++tries < 1000) c.connection->call("ask", "", 30s, again);
   };
   c.connection->call("ask", "", 30s, again);

@@ -64,6 +64,7 @@ std::size_t Methods::NameHash::operator()(std::string_view name) const {
   std::uint64_t first = 0;
   std::uint64_t last = 0;
   const std::size_t size = std::min(name.size(), sizeof first);
+  if (size == 0) return 0;
   std::memcpy(&first, name.data(), size);
   std::memcpy(&last, name.data() + name.size() - size, size);
   return (first ^ (last << 7U | last >> 57U) ^ name.size()) * 0x9E3779B97F4A7C15U >> 32U;

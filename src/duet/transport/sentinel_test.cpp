@@ -161,9 +161,9 @@ TEST(ThreadsSentinel, InterruptsTheReadThoughTheProcessWasStartedWithItsOwnSigna
   sigemptyset(&urgent);
   sigaddset(&urgent, SIGURG);
   pthread_sigmask(SIG_BLOCK, &urgent, &before);
+  std::atomic<bool> ended = false;
   {
     Setting s;
-    std::atomic<bool> ended = false;
     s.when_asleep([&] {
       kill(getpid(), SIGUSR1);
       const bool interrupted = await([&] { return ended.load(); });
@@ -295,6 +295,18 @@ TEST(ThreadsSentinel, ALoopThatWaitsForAnOutputNobodyReadsIsOverdueOnceTheInputH
   s.loop.want_front(false);
   s.when_asleep([&] {
     s.pipe.write_end.reset();
+    EXPECT_TRUE(s.await_overdue(100ms));
+    s.loop.stop();
+  });
+  s.loop.run();
+  EXPECT_EQ(s.overdue, 1);
+}
+
+TEST(ThreadsSentinel, ALoopOfWhichProgressIsExpectedIsOverdueWhenNothingMoves) {
+  Setting s;
+  s.loop.want_front(false);
+  s.when_asleep([&] {
+    s.sentinel->expect_progress();
     EXPECT_TRUE(s.await_overdue(100ms));
     s.loop.stop();
   });
