@@ -26,10 +26,18 @@ std::optional<Frame> ContentLengthDecoder::next() {
     const State before = state_;
     bool found = false;
     switch (state_) {
-      case State::header: frame = read_header(); break;
-      case State::body: frame = read_body(); break;
-      case State::overlong_header: found = read_overlong_header(); break;
-      case State::search: found = search(); break;
+      case State::header:
+        frame = read_header();
+        break;
+      case State::body:
+        frame = read_body();
+        break;
+      case State::overlong_header:
+        found = read_overlong_header();
+        break;
+      case State::search:
+        found = search();
+        break;
     }
     if (frame) return frame;
     if (found || state_ != before) continue;
@@ -211,7 +219,9 @@ void ContentLengthDecoder::trim_to(std::size_t kept) {
   if (held <= kept) return;
   const std::size_t surplus = held - kept;
   in_.drop(surplus);
-  const auto shift = [surplus](auto& position) { position -= std::min<std::remove_reference_t<decltype(position)>>(position, surplus); };
+  const auto shift = [surplus](auto& position) {
+    position -= std::min<std::remove_reference_t<decltype(position)>>(position, surplus);
+  };
   shift(scanned_);
   shift(line_begin_);
   shift(expected_at_);

@@ -4,12 +4,18 @@ namespace duet::framing {
 
 std::string_view reason_of(Fault fault) {
   switch (fault) {
-    case Fault::malformed_header: return "malformed-header";
-    case Fault::length_mismatch: return "content-length-mismatch";
-    case Fault::oversize: return "oversize";
-    case Fault::header_too_large: return "header-too-large";
-    case Fault::unsupported_content_type: return "unsupported-content-type";
-    case Fault::bad_charset: return "bad-charset";
+    case Fault::malformed_header:
+      return "malformed-header";
+    case Fault::length_mismatch:
+      return "content-length-mismatch";
+    case Fault::oversize:
+      return "oversize";
+    case Fault::header_too_large:
+      return "header-too-large";
+    case Fault::unsupported_content_type:
+      return "unsupported-content-type";
+    case Fault::bad_charset:
+      return "bad-charset";
   }
   return "malformed-header";
 }

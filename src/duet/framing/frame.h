@@ -48,10 +48,10 @@ class Decoder {
   virtual std::optional<Fault> reject() = 0;
   virtual std::optional<Fault> finish() = 0;  ///< the stream has ended
 
-  virtual bool inside_frame() const = 0;         ///< a frame has begun and is not complete
+  virtual bool inside_frame() const = 0;           ///< a frame has begun and is not complete
   virtual std::uint64_t frames_begun() const = 0;  ///< tells one partial frame from another
-  virtual std::size_t held() const = 0;          ///< bytes kept
-  virtual void drop_partial() = 0;               ///< after a timeout: forget the partial frame
+  virtual std::size_t held() const = 0;            ///< bytes kept
+  virtual void drop_partial() = 0;                 ///< after a timeout: forget the partial frame
 };
 
 /// Puts messages into a byte stream: what stands before a body and behind it.

@@ -174,7 +174,8 @@ bool may_become_header_line(std::string_view partial) {
 bool HeaderBlock::add(const HeaderLine& line) {
   switch (line.kind) {
     case HeaderLine::Kind::malformed:
-    case HeaderLine::Kind::bad_length: return false;
+    case HeaderLine::Kind::bad_length:
+      return false;
     case HeaderLine::Kind::length:
       if (length_ && *length_ != line.length) return false;
       length_ = line.length;
@@ -182,7 +183,8 @@ bool HeaderBlock::add(const HeaderLine& line) {
     case HeaderLine::Kind::content_type:
       if (!content_fault_) content_fault_ = line.content_fault;
       return true;
-    case HeaderLine::Kind::other: return true;
+    case HeaderLine::Kind::other:
+      return true;
   }
   return false;
 }

@@ -14,7 +14,7 @@ namespace duet::framing {
 struct HeaderLine {
   enum class Kind : std::uint8_t { malformed, length, bad_length, content_type, other };
   Kind kind = Kind::malformed;
-  std::uint64_t length = 0;             ///< of Kind::length; the largest number when it has too many digits
+  std::uint64_t length = 0;                 ///< of Kind::length; the largest number when it has too many digits
   std::optional<Fault> content_fault = {};  ///< of Kind::content_type: what is wrong with it
 };
 

@@ -78,7 +78,8 @@ std::size_t LineEncoder::end(char* at, std::span<char> payload) {
     std::replace(payload.begin(), payload.end(), '\n', ' ');
   } else {
     const std::string_view text(payload.data(), payload.size());
-    for (std::size_t i = find_newline(text, 0); i != std::string_view::npos; i = find_newline(text, i + 1)) payload[i] = ' ';
+    for (std::size_t i = find_newline(text, 0); i != std::string_view::npos; i = find_newline(text, i + 1))
+      payload[i] = ' ';
   }
   *at = '\n';
   return 1;

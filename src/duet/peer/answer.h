@@ -19,13 +19,15 @@ namespace duet::peer {
 class Answer {
  public:
   template <typename Value>
-    requires(std::constructible_from<boost::json::value, Value> && !std::same_as<std::remove_cvref_t<Value>, Answer>)
-  Answer(Value&& value)  // NOLINT(google-explicit-constructor): meant
+  requires(std::constructible_from<boost::json::value, Value> && !std::same_as<std::remove_cvref_t<Value>, Answer>)
+      Answer(Value&& value)  // NOLINT(google-explicit-constructor): meant
       : Answer(rpc::to_text(boost::json::value(std::forward<Value>(value))), true) {}
   Answer(const boost::json::value& value) : Answer(rpc::to_text(value), true) {}  // NOLINT: meant
   Answer(std::initializer_list<boost::json::value_ref> values) : Answer(boost::json::value(values)) {}
   Answer(Answer&& other) noexcept
-      : owned_(std::move(other.owned_)), text_(other.owns_ ? std::string_view(owned_) : other.text_), owns_(other.owns_) {}
+      : owned_(std::move(other.owned_)),
+        text_(other.owns_ ? std::string_view(owned_) : other.text_),
+        owns_(other.owns_) {}
   Answer(const Answer&) = delete;
   Answer& operator=(const Answer&) = delete;
   Answer& operator=(Answer&&) = delete;

@@ -37,11 +37,16 @@ rpc::Error read_error(std::string_view object) {
 
 std::string_view name_of(Outcome::Cause cause) {
   switch (cause) {
-    case Outcome::Cause::answered: return "answered";
-    case Outcome::Cause::refused: return "refused";
-    case Outcome::Cause::timed_out: return "timed out";
-    case Outcome::Cause::disconnected: return "disconnected";
-    case Outcome::Cause::overloaded: return "overloaded";
+    case Outcome::Cause::answered:
+      return "answered";
+    case Outcome::Cause::refused:
+      return "refused";
+    case Outcome::Cause::timed_out:
+      return "timed out";
+    case Outcome::Cause::disconnected:
+      return "disconnected";
+    case Outcome::Cause::overloaded:
+      return "overloaded";
   }
   return "disconnected";
 }

@@ -25,15 +25,15 @@ struct Outcome {
     overloaded,    ///< not sent: too much waits to be written already
   };
   Cause cause = Cause::disconnected;
-  std::string result = {};                  ///< raw JSON of Cause::answered
-  std::optional<rpc::Error> error = {};     ///< of Cause::refused
+  std::string result = {};               ///< raw JSON of Cause::answered
+  std::optional<rpc::Error> error = {};  ///< of Cause::refused
 };
 
 /// `"timed out"` and the like.
 std::string_view name_of(Outcome::Cause cause);
 
-/// The calls of one connection that the peer has not answered yet. Every one gets exactly one outcome; what its callback
-/// throws is logged.
+/// The calls of one connection that the peer has not answered yet. Every one gets exactly one outcome; what its
+/// callback throws is logged.
 class Calls {
  public:
   using Callback = std::function<void(Outcome)>;

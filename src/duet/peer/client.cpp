@@ -12,12 +12,16 @@
 namespace duet::peer {
 namespace {
 
-std::string params_text(const boost::json::value& params) { return params.is_null() ? std::string() : rpc::to_text(params); }
+std::string params_text(const boost::json::value& params) {
+  return params.is_null() ? std::string() : rpc::to_text(params);
+}
 
 }  // namespace
 
 CallFailed::CallFailed(Outcome::Cause cause, std::optional<rpc::Error> error)
-    : std::runtime_error(error ? error->message() : std::string(name_of(cause))), cause_(cause), error_(std::move(error)) {}
+    : std::runtime_error(error ? error->message() : std::string(name_of(cause))),
+      cause_(cause),
+      error_(std::move(error)) {}
 
 Client::Client() : log_(nullptr, base::Level::error) {}
 
@@ -34,7 +38,8 @@ void Client::connect(const std::string& path, std::chrono::milliseconds patience
   // Not destroyed here: a callback that connects anew may have been called by it.
   loop_.defer([former = std::shared_ptr<Connection>(std::move(connection_))] {});
   auto channel = std::make_unique<transport::FdChannel>(loop_, transport::connect_unix(path, patience));
-  connection_ = std::make_unique<Connection>(loop_, std::move(channel), Door::socket, methods_, log_, std::move(events), limits);
+  connection_ =
+      std::make_unique<Connection>(loop_, std::move(channel), Door::socket, methods_, log_, std::move(events), limits);
   connection_->open();
 }
 
@@ -45,7 +50,8 @@ void Client::disconnect() {
 Outcome Client::call_raw(std::string_view method, std::string_view params, base::Duration patience) {
   if (loop_.is_turning()) throw std::logic_error("a call that waits inside a handler; use call_later()");
   const auto outcome = std::make_shared<std::optional<Outcome>>();  // it may come after something was thrown
-  call_later(method, params, [outcome](Outcome came) { *outcome = std::move(came); }, patience);
+  call_later(
+      method, params, [outcome](Outcome came) { *outcome = std::move(came); }, patience);
   while (!*outcome) loop_.turn();
   return std::move(**outcome);
 }

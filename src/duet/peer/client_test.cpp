@@ -57,9 +57,8 @@ class ServedThread {
     server_->register_method("echo", [](const Request& asked) {
       return asked.params.raw().empty() ? Answer(nullptr) : Answer::view(asked.params.raw());
     });
-    server_->register_method("refuse", [](const Request&) -> Answer {
-      throw rpc::Error(-32001, "No", R"({"why":"because"})");
-    });
+    server_->register_method("refuse",
+                             [](const Request&) -> Answer { throw rpc::Error(-32001, "No", R"({"why":"because"})"); });
     server_->register_method("announce", [this](const Request& asked) -> Answer {
       server_->broadcast("event.first", asked.params.raw());
       server_->broadcast("event.second", "");
@@ -73,9 +72,8 @@ class ServedThread {
       return Answer::raw('"' + std::string(static_cast<std::size_t>(asked.params.value().at("size").as_int64()), 'x') +
                          '"');
     });
-    server_->register_method("deep", [](const Request&) {
-      return Answer::raw(std::string(600, '[') + std::string(600, ']'));
-    });
+    server_->register_method("deep",
+                             [](const Request&) { return Answer::raw(std::string(600, '[') + std::string(600, ']')); });
     Method never;
     never.name = "never";
     never.late_handler = [this](const Request&, Reply reply) { replies_.push_back(std::move(reply)); };
@@ -150,7 +148,8 @@ TEST(ThreadsClient, ACallMayWaitWithoutEnd) {
   Setting s;
   EXPECT_EQ(s.client.call("echo", boost::json::array{1}, base::Duration::max()), boost::json::array{1});
   bool came = false;
-  s.client.call_later("echo", "", [&](const Outcome&) { came = true; }, base::Duration::max());
+  s.client.call_later(
+      "echo", "", [&](const Outcome&) { came = true; }, base::Duration::max());
   EXPECT_TRUE(s.client.wait_for([&] { return came; }, base::Duration::max()));
 }
 

@@ -60,7 +60,7 @@ Connection::~Connection() {
   events_ = {};
   close();
   calls_.fail_all(Outcome::Cause::disconnected);  // of calls made after it was closed
-  decoder_.reset();  // gives its memory to the pool
+  decoder_.reset();                               // gives its memory to the pool
   pool_->trim();
 }
 
@@ -72,10 +72,14 @@ void Connection::on_readable() {
   if (!into_decoder) room = loop_.scratch();
   const Moved moved = channel_->read(room);
   switch (moved.state) {
-    case Moved::State::blocked: return;
-    case Moved::State::broken: return fail(moved, Ending::unreadable);
-    case Moved::State::ended: return end_of_input();
-    case Moved::State::some: break;
+    case Moved::State::blocked:
+      return;
+    case Moved::State::broken:
+      return fail(moved, Ending::unreadable);
+    case Moved::State::ended:
+      return end_of_input();
+    case Moved::State::some:
+      break;
   }
   read_lately_ = true;
   if (into_decoder) {
@@ -120,7 +124,8 @@ void Connection::take_fault(rpc::Error error, std::string_view id) {
 }
 
 void Connection::take_response(const rpc::Message& message) {
-  if (!calls_.settle(message)) log_.warn("Stray response", {{"id", base::JsonText{message.id_is_known ? message.id : ""}}});
+  if (!calls_.settle(message))
+    log_.warn("Stray response", {{"id", base::JsonText{message.id_is_known ? message.id : ""}}});
 }
 
 void Connection::end_of_input() {

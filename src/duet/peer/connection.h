@@ -142,7 +142,7 @@ class Connection final : private transport::Channel::Listener {
   int failure_ = 0;
   std::atomic<bool> stop_asked_ = false;
   std::size_t most_waiting_;
-  bool reading_ = true;   // what the channel was told
+  bool reading_ = true;  // what the channel was told
   bool writing_ = false;
   bool flush_planned_ = false;
   std::size_t told_load_ = 0;

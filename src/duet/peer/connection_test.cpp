@@ -89,7 +89,8 @@ TEST_P(ConnectionDoor, CallsAndTheirAnswersGoBothWays) {
   EXPECT_TRUE(c.connection->notify("tell", "{}"));
   EXPECT_TRUE(outcomes.empty());
   c.turn();
-  EXPECT_EQ(c.heard(), (Strings{request("1", "ask", "[1]"), request("2", R"(ask \"quoted\")"), notification("tell", "{}")}));
+  EXPECT_EQ(c.heard(),
+            (Strings{request("1", "ask", "[1]"), request("2", R"(ask \"quoted\")"), notification("tell", "{}")}));
   EXPECT_EQ(c.say({error("2", -7, "no"), request("9", "echo"), result("1", "\"yes\"")}), Strings{result("9", "null")});
   ASSERT_EQ(outcomes.size(), 2U);
   EXPECT_EQ(outcomes[0].cause, Outcome::Cause::refused);
@@ -128,11 +129,11 @@ TEST(Connection, AFramingFaultCostsOneMessage) {
   c.far->send("Content-Length: x\r\n\r\n{}" + framed(request("1", "echo")) + "Content-Length: 99999999\r\n\r\n" +
               framed(request("2", "echo")) + "Content-Length: 300\r\n\r\n{\"a\":" + framed(request("3", "echo")));
   c.turn();
-  EXPECT_EQ(c.heard(), (Strings{error("null", -32700, "Parse error", R"({"reason":"malformed-header"})"),
-                                result("1", "null"), error("null", -32600, "Invalid Request", R"({"reason":"oversize"})"),
-                                result("2", "null"),
-                                error("null", -32700, "Parse error", R"({"reason":"content-length-mismatch"})"),
-                                result("3", "null")}));
+  EXPECT_EQ(
+      c.heard(),
+      (Strings{error("null", -32700, "Parse error", R"({"reason":"malformed-header"})"), result("1", "null"),
+               error("null", -32600, "Invalid Request", R"({"reason":"oversize"})"), result("2", "null"),
+               error("null", -32700, "Parse error", R"({"reason":"content-length-mismatch"})"), result("3", "null")}));
 }
 
 TEST(Connection, AnOversizeLineIsRefusedOnceAndSkipped) {
@@ -629,7 +630,8 @@ TEST_P(ConnectionDoor, ThatIsNotReadPausesReadingAtItsBoundAndGoesOnWhenItIsRead
     for (std::string& answer : s.heard()) answers.push_back(std::move(answer));
     return answers.size() == count;
   }));
-  for (int i = 0; i < count; ++i) EXPECT_EQ(answers[static_cast<std::size_t>(i)], result(std::to_string(i), quoted_text(500)));
+  for (int i = 0; i < count; ++i)
+    EXPECT_EQ(answers[static_cast<std::size_t>(i)], result(std::to_string(i), quoted_text(500)));
   EXPECT_LT(most, SlowReader::bound + 100'000);
   EXPECT_EQ(s.connection->load(), 0U);
 }

@@ -65,8 +65,8 @@ class Conversation {
       events.on_closed = [this](Ending ending) { endings.push_back(ending); };
     }
     events.on_input_ended = [this] { ++input_ends; };
-    connection = std::make_unique<Connection>(loop, std::move(near_channel_), door_, methods, tape.log(), events, limits_,
-                                              Peer{}, pool);
+    connection = std::make_unique<Connection>(loop, std::move(near_channel_), door_, methods, tape.log(), events,
+                                              limits_, Peer{}, pool);
     connection->open();
     return *this;
   }

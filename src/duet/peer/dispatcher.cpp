@@ -245,7 +245,8 @@ void Dispatcher::fail(const Request& request, const rpc::Error& error, bool may_
     return;
   }
   const bool internal = error.code() == rpc::code::internal_error;
-  if (!internal) note_refusal(request.id.empty() ? base::Level::error : base::Level::warn, error, request.method, request.id);
+  if (!internal)
+    note_refusal(request.id.empty() ? base::Level::error : base::Level::warn, error, request.method, request.id);
   if (!request.id.empty() && !may_have_answered) refuse(request.id, error);
 }
 

@@ -23,7 +23,8 @@ namespace duet::peer {
 /// gives out the answers in that order.
 ///
 /// While a handler owes its answer, or while as many bytes of answers as are allowed are not written yet, later
-/// messages wait; responses and cancels never do. This is the one place that calls handlers and catches what they throw.
+/// messages wait; responses and cancels never do. This is the one place that calls handlers and catches what they
+/// throw.
 class Dispatcher {
  public:
   struct Events {
@@ -61,10 +62,10 @@ class Dispatcher {
 
   // A message whose turn has not come.
   struct Waiting {
-    std::string text;                   // none if it is refused already
-    std::string id;                     // of one that is
+    std::string text;  // none if it is refused already
+    std::string id;    // of one that is
     std::optional<rpc::Error> refusal;
-    std::uint64_t number;               // tells what came before a cancel from what came after it
+    std::uint64_t number;  // tells what came before a cancel from what came after it
     std::size_t size() const;
   };
 
@@ -125,8 +126,9 @@ class Dispatcher {
   bool dropped_in_handler_ = false;
   std::shared_ptr<Batch> batch_;
   std::deque<Waiting> waiting_;
-  std::uint64_t arrived_ = 0;                                // how many messages had to wait, batches that run included
-  std::map<std::string, std::uint64_t, std::less<>> cancelled_;  // id -> arrived_ at that time; only while something waits
+  std::uint64_t arrived_ = 0;  // how many messages had to wait, batches that run included
+  std::map<std::string, std::uint64_t, std::less<>>
+      cancelled_;  // id -> arrived_ at that time; only while something waits
   std::size_t cancelled_bytes_ = 0;
   std::size_t waiting_bytes_ = 0;  // of waiting_ and cancelled_
 };

@@ -91,10 +91,11 @@ TEST(Dispatcher, ALateAnswerHoldsBackWhatCameAfterIt) {
   EXPECT_GT(c.connection->load(), 0U);
   c.answer_late(R"("first")");
   c.turn();
-  EXPECT_EQ(c.heard(), (Strings{result("1", R"("first")"), result("2", "[2]"),
-                                error("null", -32700, "Parse error", R"({"reason":"invalid-json"})"),
-                                error("null", -32600, "Invalid Request",
-                                      R"({"reason":"malformed-envelope","detail":"empty batch"})")}));
+  EXPECT_EQ(
+      c.heard(),
+      (Strings{result("1", R"("first")"), result("2", "[2]"),
+               error("null", -32700, "Parse error", R"({"reason":"invalid-json"})"),
+               error("null", -32600, "Invalid Request", R"({"reason":"malformed-envelope","detail":"empty batch"})")}));
   EXPECT_EQ(c.notes, Strings{"[3]"});
   EXPECT_EQ(c.begun, (Strings{"1", "4"}));
   c.answer_late("4");
@@ -207,8 +208,9 @@ TEST(Cancel, ConcernsOnlyWhatCameBeforeIt) {
 TEST(Cancel, OfNullIsForARequestWhoseIdIsNullAndForNothingElse) {
   Conversation c;
   c.open();
-  EXPECT_EQ(c.say({request("1", "late"), notification("note", "[1]"), "[" + request("2", "echo") + "]", cancel("null")}),
-            Strings{});
+  EXPECT_EQ(
+      c.say({request("1", "late"), notification("note", "[1]"), "[" + request("2", "echo") + "]", cancel("null")}),
+      Strings{});
   c.answer_late("1");
   c.turn();
   EXPECT_EQ(c.heard(), (Strings{result("1", "1"), "[" + result("2", "null") + "]"}));
@@ -219,10 +221,10 @@ TEST(Cancel, OfNullIsForARequestWhoseIdIsNullAndForNothingElse) {
 TEST(Cancel, OfNothingOrOfWhatIsAnsweredDoesNothing) {
   Conversation c;
   c.open();
-  EXPECT_EQ(c.say({request("1", "echo"), cancel("1"), notification("$/cancelRequest"),
-                   notification("$/cancelRequest", "[1]"), notification("$/cancelRequest", "{}"),
-                   request("2", "echo")}),
-            (Strings{result("1", "null"), result("2", "null")}));
+  EXPECT_EQ(
+      c.say({request("1", "echo"), cancel("1"), notification("$/cancelRequest"), notification("$/cancelRequest", "[1]"),
+             notification("$/cancelRequest", "{}"), request("2", "echo")}),
+      (Strings{result("1", "null"), result("2", "null")}));
 }
 
 TEST(Cancel, ReachesTheMembersOfABatch) {
@@ -231,8 +233,9 @@ TEST(Cancel, ReachesTheMembersOfABatch) {
   EXPECT_EQ(c.say({"[" + request("1", "late") + "," + request("2", "late") + "," + request("3", "echo") + "]",
                    "[" + request("4", "echo") + "," + request("5", "echo") + "]", cancel("2"), cancel("5")}),
             Strings{});
-  EXPECT_EQ(c.say({cancel("1")}), (Strings{"[" + cancelled("1") + "," + cancelled("2") + "," + result("3", "null") + "]",
-                                           "[" + result("4", "null") + "," + cancelled("5") + "]"}));
+  EXPECT_EQ(c.say({cancel("1")}),
+            (Strings{"[" + cancelled("1") + "," + cancelled("2") + "," + result("3", "null") + "]",
+                     "[" + result("4", "null") + "," + cancelled("5") + "]"}));
   EXPECT_EQ(c.begun, Strings{"1"});
 }
 
@@ -278,23 +281,23 @@ TEST(Cancel, WhatWasCancelledIsStillCountedUntilItsTurn) {
 TEST(Batch, IsAnsweredByOneArrayInOrder) {
   Conversation c;
   c.open();
-  EXPECT_EQ(c.say({"[" + request("1", "echo") + ", " + notification("note", "[1]") + ",7, [] , " +
-                   request("2", "missing") + R"(,{"jsonrpc":"2.0","id":3})" + "]"}),
-            Strings{"[" + result("1", "null") + "," + error("null", -32600, "Invalid Request", not_an_object) + "," +
-                    error("null", -32600, "Invalid Request", not_an_object) + "," +
-                    error("2", -32601, "Method not found") + "," +
-                    error("3", -32600, "Invalid Request",
-                          R"({"reason":"malformed-envelope","detail":"method is missing"})") +
-                    "]"});
+  EXPECT_EQ(
+      c.say({"[" + request("1", "echo") + ", " + notification("note", "[1]") + ",7, [] , " + request("2", "missing") +
+             R"(,{"jsonrpc":"2.0","id":3})" + "]"}),
+      Strings{"[" + result("1", "null") + "," + error("null", -32600, "Invalid Request", not_an_object) + "," +
+              error("null", -32600, "Invalid Request", not_an_object) + "," + error("2", -32601, "Method not found") +
+              "," +
+              error("3", -32600, "Invalid Request", R"({"reason":"malformed-envelope","detail":"method is missing"})") +
+              "]"});
   EXPECT_EQ(c.notes, Strings{"[1]"});
 }
 
 TEST(Batch, OfNotificationsOnlyIsNotAnswered) {
   Conversation c;
   c.open();
-  EXPECT_EQ(c.say({"[" + notification("note", "[1]") + "," + notification("late") + "," + notification("note", "[2]") +
-                   "]"}),
-            Strings{});
+  EXPECT_EQ(
+      c.say({"[" + notification("note", "[1]") + "," + notification("late") + "," + notification("note", "[2]") + "]"}),
+      Strings{});
   EXPECT_EQ(c.notes, Strings{"[1]"});
   c.answer_late("0");
   c.turn();
@@ -313,8 +316,8 @@ TEST(Batch, WaitsForItsLateMembersAndHoldsBackWhatFollows) {
   EXPECT_EQ(c.heard(), Strings{});
   c.replies.clear();  // let go of
   c.turn();
-  EXPECT_EQ(c.heard(),
-            (Strings{"[" + result("1", "1") + "," + result("2", "null") + "," + internal("3") + "]", result("4", "null")}));
+  EXPECT_EQ(c.heard(), (Strings{"[" + result("1", "1") + "," + result("2", "null") + "," + internal("3") + "]",
+                                result("4", "null")}));
 }
 
 std::string batch_of(std::size_t count) {
@@ -397,8 +400,7 @@ TEST(Batch, WhoseAnswersGrowTooLargeIsNotContinued) {
   EXPECT_EQ(c.notes, Strings{"[1]"});
   EXPECT_LT(heard.front().size(), 150'000U);
   for (int i = 4; i < 10; ++i) {
-    const std::string refusal =
-        error(std::to_string(i), -32600, "Invalid Request", R"({"reason":"batch-too-large"})");
+    const std::string refusal = error(std::to_string(i), -32600, "Invalid Request", R"({"reason":"batch-too-large"})");
     EXPECT_NE(heard.front().find(refusal), std::string::npos) << i;
   }
 }

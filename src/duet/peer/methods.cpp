@@ -109,7 +109,8 @@ boost::json::value Methods::describe() const {
     if (!method.listed) continue;
     boost::json::array params;
     for (const rpc::Param& param : method.params) {
-      params.push_back(boost::json::value(param.name + (param.required ? ": " : "?: ") + std::string(rpc::name_of(param.type))));
+      params.push_back(
+          boost::json::value(param.name + (param.required ? ": " : "?: ") + std::string(rpc::name_of(param.type))));
     }
     out.push_back({{"name", method.name}, {"params", std::move(params)}, {"returns", method.returns}});
   }

@@ -68,7 +68,7 @@ class Methods {
   };
 
   std::unordered_map<std::string, Method, NameHash, std::equal_to<>> methods_;
-  std::vector<std::string> order_;  // as they were added
+  std::vector<std::string> order_;          // as they were added
   mutable const Method* recent_ = nullptr;  // clients tend to ask for the same thing again
 };
 

@@ -47,10 +47,23 @@ Methods table() {
 
 TEST(Methods, AreFoundByTheirWholeName) {
   Methods methods;
-  const std::vector<std::string> names = {"",         "a",        "ab",        "abc",       "abcd",
-                                          "abcde",    "abcdefg",  "abcdefgh",  "abcdefghi", "abcdefgX",
-                                          "Xbcdefgh", "abcXefgh", "abcdXfgh",  std::string("ab\0d", 4), "workspace/didChange",
-                                          "abcdefghijklmnopqrstuvwxyz", "abcdefghijklmnXpqrstuvwxyz"};
+  const std::vector<std::string> names = {"",
+                                          "a",
+                                          "ab",
+                                          "abc",
+                                          "abcd",
+                                          "abcde",
+                                          "abcdefg",
+                                          "abcdefgh",
+                                          "abcdefghi",
+                                          "abcdefgX",
+                                          "Xbcdefgh",
+                                          "abcXefgh",
+                                          "abcdXfgh",
+                                          std::string("ab\0d", 4),
+                                          "workspace/didChange",
+                                          "abcdefghijklmnopqrstuvwxyz",
+                                          "abcdefghijklmnXpqrstuvwxyz"};
   for (const std::string& name : names) methods.add(name, nothing);
   for (int round = 0; round < 2; ++round) {
     for (const std::string& name : names) {
@@ -178,11 +191,10 @@ TEST(Methods, TheOpenRpcDocumentHasTheParamsAsTheyAreChecked) {
 /// A conversation with a method whose params are described.
 struct ParamsSetting : Conversation {
   ParamsSetting() {
-    methods.add({.name = "task.list",
-                 .params = task_list().params,
-                 .handler = [](const Request& asked) -> Answer {
-                   return {{"state", *asked.params.text("state")}, {"limit", asked.params.integer("limit").value_or(20)}};
-                 }});
+    methods.add(
+        {.name = "task.list", .params = task_list().params, .handler = [](const Request& asked) -> Answer {
+           return {{"state", *asked.params.text("state")}, {"limit", asked.params.integer("limit").value_or(20)}};
+         }});
     methods.add({.name = "ping", .handler = [](const Request&) -> Answer { return true; }});
     open();
   }
@@ -190,15 +202,14 @@ struct ParamsSetting : Conversation {
 
 TEST(MethodParams, AreGivenByNameOrByPosition) {
   ParamsSetting s;
-  EXPECT_EQ(s.say({request("1", "task.list", R"({"state":"queued","limit":5})"),
-                   request("2", "task.list", R"(["queued",5])"), request("3", "task.list", R"({"state":"queued"})"),
-                   request("4", "task.list", R"(["queued"])"),
-                   request("5", "task.list", R"({"limit":null,"unknown":1,"state":"queued"})"),
-                   request("6", "task.list", R"(["queued",null,3,4,5])")}),
-            (Strings{result("1", R"({"state":"queued","limit":5})"), result("2", R"({"state":"queued","limit":5})"),
-                     result("3", R"({"state":"queued","limit":20})"), result("4", R"({"state":"queued","limit":20})"),
-                     result("5", R"({"state":"queued","limit":20})"),
-                     result("6", R"({"state":"queued","limit":20})")}));
+  EXPECT_EQ(
+      s.say({request("1", "task.list", R"({"state":"queued","limit":5})"), request("2", "task.list", R"(["queued",5])"),
+             request("3", "task.list", R"({"state":"queued"})"), request("4", "task.list", R"(["queued"])"),
+             request("5", "task.list", R"({"limit":null,"unknown":1,"state":"queued"})"),
+             request("6", "task.list", R"(["queued",null,3,4,5])")}),
+      (Strings{result("1", R"({"state":"queued","limit":5})"), result("2", R"({"state":"queued","limit":5})"),
+               result("3", R"({"state":"queued","limit":20})"), result("4", R"({"state":"queued","limit":20})"),
+               result("5", R"({"state":"queued","limit":20})"), result("6", R"({"state":"queued","limit":20})")}));
 }
 
 TEST(MethodParams, ThatAreWrongAreRefusedAndNamed) {

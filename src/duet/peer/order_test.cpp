@@ -25,16 +25,26 @@ class Talk {
 
   void step(int kind, std::size_t number) {
     switch (kind) {
-      case 0: return c_.send(ask("echo"));
-      case 1: return c_.send(ask("late"));
-      case 2: return c_.send(ask("drop_later"));
-      case 3: return c_.send(notification("note", std::to_string(++notes_sent_).insert(0, "[") + "]"));
-      case 4: return say_invalid();
-      case 5: return say_batch(number);
-      case 6: return say_cancel(number);
-      case 7: return answer_one();
-      case 8: return dropped_.clear();
-      default: return c_.turn(static_cast<int>(number % 4));
+      case 0:
+        return c_.send(ask("echo"));
+      case 1:
+        return c_.send(ask("late"));
+      case 2:
+        return c_.send(ask("drop_later"));
+      case 3:
+        return c_.send(notification("note", std::to_string(++notes_sent_).insert(0, "[") + "]"));
+      case 4:
+        return say_invalid();
+      case 5:
+        return say_batch(number);
+      case 6:
+        return say_cancel(number);
+      case 7:
+        return answer_one();
+      case 8:
+        return dropped_.clear();
+      default:
+        return c_.turn(static_cast<int>(number % 4));
     }
   }
 

@@ -41,7 +41,7 @@ class Output {
   framing::BlockPool& pool_;
   std::list<Portion> portions_;  // full ones, before last_; unlike a deque, it owns nothing while it is empty
   Portion last_;
-  std::size_t sent_ = 0;   // of the first portion
+  std::size_t sent_ = 0;  // of the first portion
   std::size_t size_ = 0;
   std::size_t usual_ = 0;  // what last_ held when it was written last
 };

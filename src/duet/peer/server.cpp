@@ -37,7 +37,8 @@ void remove_stale_socket(const std::string& path) {
 
 }  // namespace
 
-Server::Server(transport::Loop& loop, base::Log& log, ServerLimits limits) : loop_(loop), log_(log), limits_(limits), user_(geteuid()) {}
+Server::Server(transport::Loop& loop, base::Log& log, ServerLimits limits)
+    : loop_(loop), log_(log), limits_(limits), user_(geteuid()) {}
 
 Server::~Server() {
   *alive_ = false;
@@ -78,8 +79,7 @@ void Server::accept(base::Fd socket) {
   events.on_load_changed = [this, id] { weigh(id); };
   auto connection = std::make_unique<Connection>(
       loop_, std::make_unique<transport::FdChannel>(loop_, std::move(socket)), Door::socket, methods_, log_,
-      std::move(events), limits_.connection,
-      Peer{.connection = id, .pid = identity.pid, .uid = identity.uid}, pool_);
+      std::move(events), limits_.connection, Peer{.connection = id, .pid = identity.pid, .uid = identity.uid}, pool_);
   Connection& opened = *connection;
   clients_.emplace(id, Client{.connection = std::move(connection)});
   if (share_ != no_share) opened.limit_waiting(share_);
@@ -137,7 +137,8 @@ void Server::stop() {
 void Server::remove_socket_file() {
   if (file_.path.empty()) return;
   struct stat status {};
-  const bool ours = lstat(file_.path.c_str(), &status) == 0 && status.st_dev == file_.device && status.st_ino == file_.inode;
+  const bool ours =
+      lstat(file_.path.c_str(), &status) == 0 && status.st_dev == file_.device && status.st_ino == file_.inode;
   if (ours) unlink(file_.path.c_str());
   file_ = {};
 }

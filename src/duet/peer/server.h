@@ -51,8 +51,8 @@ class Server {
   std::size_t broadcast(std::string_view method, std::string_view params);
   std::size_t client_count() const { return clients_.size(); }
 
-  std::function<void()> on_empty;                     ///< the last client has gone
-  std::function<void(Connection&)> on_missed;         ///< this one missed a broadcast
+  std::function<void()> on_empty;              ///< the last client has gone
+  std::function<void(Connection&)> on_missed;  ///< this one missed a broadcast
 
  private:
   static constexpr std::size_t no_share = std::numeric_limits<std::size_t>::max();

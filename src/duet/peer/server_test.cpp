@@ -49,8 +49,7 @@ struct Setting {
   }
 
   std::unique_ptr<FarEnd> connect() {
-    auto far = std::make_unique<FarEnd>(
-        std::make_unique<transport::FdChannel>(loop, transport::connect_unix(path)));
+    auto far = std::make_unique<FarEnd>(std::make_unique<transport::FdChannel>(loop, transport::connect_unix(path)));
     turn();
     return far;
   }
@@ -128,8 +127,8 @@ TEST(Server, TakesMethodsAtAnyTimeButNoNameTwice) {
   s.server.start(s.path);
   const auto client = s.connect();
   EXPECT_EQ(s.ask(*client, request("1", "new")), Strings{error("1", -32601, "Method not found")});
-  s.server.register_methods({{"new", [](const Request&) -> Answer { return 1; }},
-                             {"newer", [](const Request&) -> Answer { return 2; }}});
+  s.server.register_methods(
+      {{"new", [](const Request&) -> Answer { return 1; }}, {"newer", [](const Request&) -> Answer { return 2; }}});
   EXPECT_EQ(s.ask(*client, request("1", "new")), Strings{result("1", "1")});
   EXPECT_EQ(s.ask(*client, request("2", "newer")), Strings{result("2", "2")});
   EXPECT_THROW(s.server.register_method("new", [](const Request&) -> Answer { return 3; }), std::invalid_argument);
@@ -201,8 +200,8 @@ TEST(Server, DoesNotWaitForAServerThatIsTooBusyToAccept) {
   Setting s;
   const base::Fd listener = transport::listen_unix(s.path, 0);
   std::vector<base::Fd> waiting;
-  EXPECT_THROW(
-      for (int i = 0; i < 100; ++i) waiting.push_back(transport::connect_unix(s.path, 0ms)), std::system_error);
+  EXPECT_THROW(for (int i = 0; i < 100; ++i) waiting.push_back(transport::connect_unix(s.path, 0ms)),
+               std::system_error);
   const auto before = std::chrono::steady_clock::now();
   EXPECT_EQ(error_of_start(s, s.path), EADDRINUSE);
   EXPECT_LT(std::chrono::steady_clock::now() - before, 10s);
@@ -331,8 +330,7 @@ TEST(Server, RefusesOtherUsers) {
   }));
   EXPECT_EQ(status, 0);
   EXPECT_EQ(s.server.client_count(), 0U);
-  EXPECT_EQ(s.tape.lines(),
-            Strings{"warn  Connection of another user refused uid=65534 pid=" + std::to_string(child)});
+  EXPECT_EQ(s.tape.lines(), Strings{"warn  Connection of another user refused uid=65534 pid=" + std::to_string(child)});
 }
 
 TEST(Server, WithoutDescriptorsGoesOnAsSoonAsAClientLeaves) {

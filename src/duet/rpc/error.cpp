@@ -32,8 +32,8 @@ Error method_not_found() { return {code::method_not_found, "Method not found"}; 
 
 Error invalid_params(std::string_view param, std::string_view expected, std::string_view received,
                      std::string_view accepted_json) {
-  std::string data = R"({"param":)" + quoted(param) + R"(,"expected":)" + quoted(expected) + R"(,"received":)" +
-                     quoted(received);
+  std::string data =
+      R"({"param":)" + quoted(param) + R"(,"expected":)" + quoted(expected) + R"(,"received":)" + quoted(received);
   if (!accepted_json.empty()) data.append(R"(,"accepted":)").append(accepted_json);
   return {code::invalid_params, "Invalid params", data + '}'};
 }

@@ -56,15 +56,19 @@ bool same(const char* text, const char (&word)[size]) {
 Envelope::Member member_of(std::string_view name) {
   const char* text = name.data();
   switch (name.size()) {
-    case 2: return same(text, "id") ? Envelope::id : Envelope::member_count;
-    case 5: return same(text, "error") ? Envelope::error : Envelope::member_count;
+    case 2:
+      return same(text, "id") ? Envelope::id : Envelope::member_count;
+    case 5:
+      return same(text, "error") ? Envelope::error : Envelope::member_count;
     case 6:
       return same(text, "method")   ? Envelope::method
              : same(text, "params") ? Envelope::params
              : same(text, "result") ? Envelope::result
                                     : Envelope::member_count;
-    case 7: return same(text, "jsonrpc") ? Envelope::jsonrpc : Envelope::member_count;
-    default: return Envelope::member_count;
+    case 7:
+      return same(text, "jsonrpc") ? Envelope::jsonrpc : Envelope::member_count;
+    default:
+      return Envelope::member_count;
   }
 }
 
@@ -210,11 +214,16 @@ class Scanner {
   [[gnu::always_inline]] At scalar(At at) {
     bool ignored = false;
     switch (*at) {
-      case '"': return string(at, ignored);
-      case 't': return word(at, "true");
-      case 'f': return word(at, "false");
-      case 'n': return word(at, "null");
-      default: return number(at);
+      case '"':
+        return string(at, ignored);
+      case 't':
+        return word(at, "true");
+      case 'f':
+        return word(at, "false");
+      case 'n':
+        return word(at, "null");
+      default:
+        return number(at);
     }
   }
 
@@ -333,8 +342,7 @@ void for_each_element(std::string_view array, const std::function<bool(std::stri
   Scanner(array).parts([&](std::string_view, std::string_view value) { return visit(value); });
 }
 
-void for_each_member(std::string_view object,
-                     const std::function<bool(std::string_view, std::string_view)>& visit) {
+void for_each_member(std::string_view object, const std::function<bool(std::string_view, std::string_view)>& visit) {
   Scanner(object).parts(visit);
 }
 

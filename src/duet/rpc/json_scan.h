@@ -18,11 +18,11 @@ struct Envelope {
   enum Member : std::uint8_t { jsonrpc, id, method, params, result, error, member_count };
 
   Shape shape = Shape::invalid;
-  bool too_deep = false;         ///< deeper than max_depth
-  bool id_of_wrong_type = false; ///< some `id` is an object, an array or a boolean
-  bool method_is_plain = false;  ///< known to be spelt without escapes
-  std::uint8_t present = 0;      ///< a bit for each member
-  std::uint8_t doubled = 0;      ///< a bit for each member that stands there twice
+  bool too_deep = false;          ///< deeper than max_depth
+  bool id_of_wrong_type = false;  ///< some `id` is an object, an array or a boolean
+  bool method_is_plain = false;   ///< known to be spelt without escapes
+  std::uint8_t present = 0;       ///< a bit for each member
+  std::uint8_t doubled = 0;       ///< a bit for each member that stands there twice
 
   bool has(Member which) const { return (present >> which & 1U) != 0; }
   bool is_doubled(Member which) const { return (doubled >> which & 1U) != 0; }

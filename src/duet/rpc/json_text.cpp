@@ -58,12 +58,18 @@ std::size_t append_unicode_escape(std::string& out, std::string_view rest) {
 
 char plain_escape(char letter) {
   switch (letter) {
-    case 'b': return '\b';
-    case 'f': return '\f';
-    case 'n': return '\n';
-    case 'r': return '\r';
-    case 't': return '\t';
-    default: return letter;
+    case 'b':
+      return '\b';
+    case 'f':
+      return '\f';
+    case 'n':
+      return '\n';
+    case 'r':
+      return '\r';
+    case 't':
+      return '\t';
+    default:
+      return letter;
   }
 }
 
@@ -98,12 +104,23 @@ std::optional<std::int64_t> decode_scaled_integer(std::string_view number) {
 void append_control(std::string& out, unsigned char byte) {
   constexpr std::string_view hex = "0123456789abcdef";
   switch (byte) {
-    case '"': out += "\\\""; return;
-    case '\\': out += "\\\\"; return;
-    case '\n': out += "\\n"; return;
-    case '\r': out += "\\r"; return;
-    case '\t': out += "\\t"; return;
-    default: break;
+    case '"':
+      out += "\\\"";
+      return;
+    case '\\':
+      out += "\\\\";
+      return;
+    case '\n':
+      out += "\\n";
+      return;
+    case '\r':
+      out += "\\r";
+      return;
+    case '\t':
+      out += "\\t";
+      return;
+    default:
+      break;
   }
   out += "\\u00";
   out += hex[byte >> 4];
@@ -134,13 +151,19 @@ std::string decode_string(std::string_view token) { return decode_string_inside(
 
 std::string_view json_type(std::string_view value) {
   switch (value.front()) {
-    case '{': return "object";
-    case '[': return "array";
-    case '"': return "string";
+    case '{':
+      return "object";
+    case '[':
+      return "array";
+    case '"':
+      return "string";
     case 't':
-    case 'f': return "boolean";
-    case 'n': return "null";
-    default: return "number";
+    case 'f':
+      return "boolean";
+    case 'n':
+      return "null";
+    default:
+      return "number";
   }
 }
 

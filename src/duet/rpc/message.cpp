@@ -176,7 +176,9 @@ void Pieces::copy_to(char* at) const {
       put(at, method_);
       if (!payload_.empty()) put(at, params_follow);
       break;
-    case Kind::batch: put(at, "["); break;
+    case Kind::batch:
+      put(at, "[");
+      break;
   }
   put(at, payload_);
   *at = kind_ == Kind::batch ? ']' : '}';

@@ -23,15 +23,15 @@ struct Message {
   enum class Kind : std::uint8_t { request, notification, response, batch, invalid };
 
   Kind kind = Kind::invalid;
-  bool is_json = true;              ///< false: not even JSON, so the frame's length may be wrong too
-  std::string_view id = "null";     ///< of a request or response; of an invalid message what to answer with
-  bool id_is_known = false;         ///< the id is the text's own, not what stands for none
-  std::string_view method;          ///< escapes resolved
-  std::string_view params;          ///< empty when absent or null
-  std::string_view result;          ///< of a response
-  std::string_view error;           ///< of a response
-  std::string_view batch;           ///< the array of a batch: 1 to max_batch members
-  std::optional<Error> refusal;     ///< of an invalid message
+  bool is_json = true;           ///< false: not even JSON, so the frame's length may be wrong too
+  std::string_view id = "null";  ///< of a request or response; of an invalid message what to answer with
+  bool id_is_known = false;      ///< the id is the text's own, not what stands for none
+  std::string_view method;       ///< escapes resolved
+  std::string_view params;       ///< empty when absent or null
+  std::string_view result;       ///< of a response
+  std::string_view error;        ///< of a response
+  std::string_view batch;        ///< the array of a batch: 1 to max_batch members
+  std::optional<Error> refusal;  ///< of an invalid message
 
  private:
   friend Message decode(std::string_view text, Batches batches);
@@ -60,7 +60,11 @@ class Pieces {
 
   enum class Kind : std::uint8_t { result, error, request, notification, batch };
   Pieces(Kind kind, std::size_t frame, std::string_view id, std::string_view method, std::string_view payload)
-      : kind_(kind), size_(frame + id.size() + method.size() + payload.size()), id_(id), method_(method), payload_(payload) {}
+      : kind_(kind),
+        size_(frame + id.size() + method.size() + payload.size()),
+        id_(id),
+        method_(method),
+        payload_(payload) {}
 
   Kind kind_;
   std::size_t size_;

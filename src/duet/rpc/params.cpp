@@ -21,13 +21,20 @@ bool equal_in_any_case(std::string_view a, std::string_view b) {
 bool fits(const Param& param, std::string_view value) {
   const std::string_view type = json_type(value);
   switch (param.type) {
-    case Type::text: return type == "string";
-    case Type::integer: return type == "number" && decode_integer(value).has_value();
-    case Type::number: return type == "number" && std::isfinite(decode_number(value));
-    case Type::boolean: return type == "boolean";
-    case Type::object: return type == "object";
-    case Type::array: return type == "array";
-    case Type::any: return true;
+    case Type::text:
+      return type == "string";
+    case Type::integer:
+      return type == "number" && decode_integer(value).has_value();
+    case Type::number:
+      return type == "number" && std::isfinite(decode_number(value));
+    case Type::boolean:
+      return type == "boolean";
+    case Type::object:
+      return type == "object";
+    case Type::array:
+      return type == "array";
+    case Type::any:
+      return true;
   }
   return false;
 }
@@ -80,13 +87,20 @@ void slice_by_name(std::span<const Param> list, std::string_view raw, std::vecto
 
 std::string_view name_of(Type type) {
   switch (type) {
-    case Type::text: return "string";
-    case Type::integer: return "integer";
-    case Type::number: return "number";
-    case Type::boolean: return "boolean";
-    case Type::object: return "object";
-    case Type::array: return "array";
-    case Type::any: return "any";
+    case Type::text:
+      return "string";
+    case Type::integer:
+      return "integer";
+    case Type::number:
+      return "number";
+    case Type::boolean:
+      return "boolean";
+    case Type::object:
+      return "object";
+    case Type::array:
+      return "array";
+    case Type::any:
+      return "any";
   }
   return "any";
 }

@@ -114,9 +114,9 @@ class StringStops {
 
   static std::uint64_t block(const char* at) {
     const __m128i chunk = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
-    const __m128i stop = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(chunk, _mm_set1_epi8('"')),
-                                                   _mm_cmpeq_epi8(chunk, _mm_set1_epi8('\\'))),
-                                      _mm_cmplt_epi8(chunk, _mm_set1_epi8(0x20)));
+    const __m128i stop = _mm_or_si128(
+        _mm_or_si128(_mm_cmpeq_epi8(chunk, _mm_set1_epi8('"')), _mm_cmpeq_epi8(chunk, _mm_set1_epi8('\\'))),
+        _mm_cmplt_epi8(chunk, _mm_set1_epi8(0x20)));
     return static_cast<unsigned>(_mm_movemask_epi8(stop));
   }
 #endif

@@ -40,13 +40,23 @@ class TreeBuilder {
     space();
     if (depth > max_depth && (*at_ == '{' || *at_ == '[')) throw std::length_error("JSON nested too deeply");
     switch (*at_) {
-      case '{': return object(depth);
-      case '[': return array(depth);
-      case '"': return boost::json::string(text());
-      case 't': at_ += 4; return true;
-      case 'f': at_ += 5; return false;
-      case 'n': at_ += 4; return nullptr;
-      default: return number();
+      case '{':
+        return object(depth);
+      case '[':
+        return array(depth);
+      case '"':
+        return boost::json::string(text());
+      case 't':
+        at_ += 4;
+        return true;
+      case 'f':
+        at_ += 5;
+        return false;
+      case 'n':
+        at_ += 4;
+        return nullptr;
+      default:
+        return number();
     }
   }
 
@@ -114,10 +124,18 @@ boost::json::value parse_value(std::string_view text) { return TreeBuilder(text)
 
 void append_value(std::string& out, const boost::json::value& value) {
   switch (value.kind()) {
-    case boost::json::kind::null: out += "null"; return;
-    case boost::json::kind::bool_: out += value.get_bool() ? "true" : "false"; return;
-    case boost::json::kind::int64: append_number(out, value.get_int64()); return;
-    case boost::json::kind::uint64: append_number(out, value.get_uint64()); return;
+    case boost::json::kind::null:
+      out += "null";
+      return;
+    case boost::json::kind::bool_:
+      out += value.get_bool() ? "true" : "false";
+      return;
+    case boost::json::kind::int64:
+      append_number(out, value.get_int64());
+      return;
+    case boost::json::kind::uint64:
+      append_number(out, value.get_uint64());
+      return;
     case boost::json::kind::double_:
       if (std::isfinite(value.get_double())) {
         append_number(out, value.get_double());
@@ -125,7 +143,9 @@ void append_value(std::string& out, const boost::json::value& value) {
         out += "null";
       }
       return;
-    case boost::json::kind::string: append_string(out, value.get_string()); return;
+    case boost::json::kind::string:
+      append_string(out, value.get_string());
+      return;
     case boost::json::kind::array: {
       out += '[';
       bool first = true;

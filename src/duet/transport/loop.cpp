@@ -122,7 +122,8 @@ void Loop::wait_with_front(int timeout_ms) {
     }
     return;
   }
-  std::array<pollfd, 3> ready{{{front_wanted_ ? front_ : -1, POLLIN, 0}, {back_, POLLOUT, 0}, {epoll_.get(), POLLIN, 0}}};
+  std::array<pollfd, 3> ready{
+      {{front_wanted_ ? front_ : -1, POLLIN, 0}, {back_, POLLOUT, 0}, {epoll_.get(), POLLIN, 0}}};
   waiting_.store(true, std::memory_order_relaxed);
   const int count = poll(ready.data(), ready.size(), timeout_ms);
   waiting_.store(false, std::memory_order_relaxed);

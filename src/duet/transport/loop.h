@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/epoll.h>
+
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -10,8 +12,6 @@
 #include <span>
 #include <utility>
 #include <vector>
-
-#include <sys/epoll.h>
 
 #include "duet/base/clock.h"
 #include "duet/base/fd.h"
@@ -116,10 +116,10 @@ class Loop {
   std::atomic<bool> stopping_ = false;
 
   // Shared with the Sentinel.
-  std::atomic<bool> guarded_ = false;          // a Sentinel is there to interrupt a blocking read
-  std::atomic<bool> attention_ = false;        // the Sentinel saw a ready descriptor
-  std::atomic<bool> waiting_ = false;          // in epoll_wait or poll
-  std::atomic<bool> in_blocking_read_ = false; // in read_front
+  std::atomic<bool> guarded_ = false;           // a Sentinel is there to interrupt a blocking read
+  std::atomic<bool> attention_ = false;         // the Sentinel saw a ready descriptor
+  std::atomic<bool> waiting_ = false;           // in epoll_wait or poll
+  std::atomic<bool> in_blocking_read_ = false;  // in read_front
   std::atomic<bool> front_wanted_ = false;
   std::atomic<std::uint64_t> turns_ = 0;
 };

@@ -93,10 +93,8 @@ void Sentinel::run() {
   while (!done_) {
     const int input = input_gone_ ? -1 : duties_.input;
     const int others = duties_.input >= 0 ? loop_.epoll_.get() : -1;  // without a front the loop waits for them itself
-    std::array<pollfd, 4> ready{{{wake_.get(), POLLIN, 0},
-                                 {signals_.get(), POLLIN, 0},
-                                 {others, POLLIN, 0},
-                                 {input, POLLRDHUP, 0}}};
+    std::array<pollfd, 4> ready{
+        {{wake_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}, {others, POLLIN, 0}, {input, POLLRDHUP, 0}}};
     poll(ready.data(), ready.size(), timeout_ms());
     if (ready[0].revents != 0) {
       std::uint64_t count = 0;

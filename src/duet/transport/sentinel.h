@@ -20,11 +20,12 @@ namespace duet::transport {
 class Sentinel {
  public:
   struct Duties {
-    std::vector<int> signals;                ///< taken from the process
-    std::function<void(int)> on_signal;      ///< on the loop's thread
-    std::function<void(int)> note_signal = {};  ///< the same on the sentinel's thread, at once: a handler may block the loop
-    base::Duration patience;                 ///< from expect_end() or a signal
-    std::function<void()> on_overdue;        ///< on the sentinel's thread, when patience is over
+    std::vector<int> signals;            ///< taken from the process
+    std::function<void(int)> on_signal;  ///< on the loop's thread
+    std::function<void(int)> note_signal =
+        {};                            ///< the same on the sentinel's thread, at once: a handler may block the loop
+    base::Duration patience;           ///< from expect_end() or a signal
+    std::function<void()> on_overdue;  ///< on the sentinel's thread, when patience is over
     int input = -1;  ///< the loop's front, if any; patience runs too when its other end is gone and a turn does not
                      ///< end, or nothing moves while the front is not wanted
   };

@@ -104,27 +104,26 @@ class Setting {
   };
 
   void start(int input) {
-    sentinel = std::make_unique<Sentinel>(
-        loop, Sentinel::Duties{.signals = {SIGUSR1, SIGUSR2},
-                               .on_signal =
-                                   [this](int signal) {
-                                     EXPECT_EQ(gettid(), loop_thread_);
-                                     signals.push_back(signal);
-                                     loop.stop();
-                                   },
-                               .note_signal =
-                                   [this](int signal) {
-                                     EXPECT_NE(gettid(), loop_thread_);
-                                     noted = signal;
-                                   },
-                               .patience = patience,
-                               .on_overdue =
-                                   [this] {
-                                     overdue_at = clock.now();
-                                     ++overdue;
-                                     release = true;
-                                   },
-                               .input = input});
+    sentinel = std::make_unique<Sentinel>(loop, Sentinel::Duties{.signals = {SIGUSR1, SIGUSR2},
+                                                                 .on_signal =
+                                                                     [this](int signal) {
+                                                                       EXPECT_EQ(gettid(), loop_thread_);
+                                                                       signals.push_back(signal);
+                                                                       loop.stop();
+                                                                     },
+                                                                 .note_signal =
+                                                                     [this](int signal) {
+                                                                       EXPECT_NE(gettid(), loop_thread_);
+                                                                       noted = signal;
+                                                                     },
+                                                                 .patience = patience,
+                                                                 .on_overdue =
+                                                                     [this] {
+                                                                       overdue_at = clock.now();
+                                                                       ++overdue;
+                                                                       release = true;
+                                                                     },
+                                                                 .input = input});
   }
   void read() {
     std::array<char, 64> room;

@@ -85,7 +85,8 @@ Moved StdioChannel::write(std::string_view bytes) {
       if (!can_take_some(output_.get())) return {Moved::State::blocked};
       return moved_by_write(::write(output_.get(), bytes.data(), std::min<std::size_t>(bytes.size(), PIPE_BUF)));
     case Output::never_blocks:
-    case Output::own_description: break;
+    case Output::own_description:
+      break;
   }
   return moved_by_write(::write(output_.get(), bytes.data(), bytes.size()));
 }

@@ -37,9 +37,7 @@ struct Address {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&socket); }
 
  private:
-  [[noreturn]] static void refuse(int error) {
-    throw std::system_error(error, std::generic_category(), "socket path");
-  }
+  [[noreturn]] static void refuse(int error) { throw std::system_error(error, std::generic_category(), "socket path"); }
 
   std::string shortened(const std::string& path) {
     const std::size_t slash = path.rfind('/');
@@ -49,9 +47,7 @@ struct Address {
   }
 };
 
-base::Fd unix_socket() {
-  return base::Fd(base::check_call(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
-}
+base::Fd unix_socket() { return base::Fd(base::check_call(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket")); }
 
 void limit_waiting(int fd, milliseconds patience) {
   const auto count = std::max<std::int64_t>(patience.count(), 1);  // zero would mean for ever

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <functional>
 #include <string>
-
-#include <sys/types.h>
 
 #include "duet/base/fd.h"
 #include "duet/transport/loop.h"

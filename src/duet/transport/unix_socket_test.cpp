@@ -251,22 +251,18 @@ TEST(Acceptor, GoesOnAtOnceWhenADescriptorBecameFree) {
 }
 
 TEST(Acceptor, MayGoWhileItIsPaused) {
-  TemporaryFolder folder;
-  base::VirtualClock clock;
-  Loop loop(clock);
-  DescriptorLimit limit;
-  const base::Fd listener_kept = listen_unix(folder.file("socket"));
+  AcceptorSetting s;
   {
-    Acceptor acceptor(loop, base::duplicate(listener_kept.get()), [](base::Fd) { ADD_FAILURE(); });
-    loop.turn(loop.now());
-    const base::Fd client = connect_unix(folder.file("socket"));
-    limit.allow_no_more();
-    loop.turn(loop.now());
-    limit.lift();
+    const base::Fd listener = listen_unix(s.folder.file("other"));
+    const Acceptor acceptor(s.loop, base::duplicate(listener.get()), [](const base::Fd&) { ADD_FAILURE(); });
+    const base::Fd client = connect_unix(s.folder.file("other"));
+    s.limit.allow_no_more();
+    s.turn();
+    s.limit.lift();
   }
-  clock.advance(1s);
-  loop.turn(loop.now());
-  loop.turn(loop.now());
+  s.clock.advance(1s);
+  s.turn();
+  s.turn();
 }
 
 TEST(Acceptor, AConnectionThatIsGoneBeforeItWasAcceptedIsWeather) {
