@@ -75,7 +75,7 @@ class Rules {
   }
 
   Outcome response() const {
-    const std::string id(count("id") == 0 ? "null" : first("id"));
+    const std::string id(count("id") == 0 || any_id_of_wrong_type() ? "null" : first("id"));
     return {Kind::response, id, "", "", "", std::string(first("result")), std::string(first("error"))};
   }
 
@@ -184,6 +184,7 @@ void check(std::string_view text, Batches batches) {
   require(message.kind == expected.kind, "the kind is right");
   require(message.is_json == (expected.reason != "invalid-json"), "it is known whether it is JSON");
   require(message.id == expected.id, "the id is right, byte for byte");
+  require(message.id_is_known || message.id == "null", "an id that is not known is null");
   require(reason_of(message) == expected.reason, "the reason is right");
   require(message.method == expected.method, "the method is right");
   require(message.params == expected.params, "the params are right");

@@ -169,6 +169,20 @@ TEST(MessageRules, AResponseKeepsItsIdResultAndErrorAsTheyStand) {
   EXPECT_EQ(failed.error, R"({"code":1})");
 }
 
+TEST(MessageRules, AnIdIsKnownOnlyIfItIsTheMessagesOwn) {
+  for (const char* text : {R"({"jsonrpc":"2.0","id":null,"method":"m"})", R"({"jsonrpc":"2.0","id":1,"method":7})",
+                           R"({"id":1,"result":1})", R"({"id":null,"error":{}})"}) {
+    EXPECT_TRUE(decode(text, Batches::refused).id_is_known) << text;
+  }
+  for (const char* text :
+       {R"({"jsonrpc":"2.0","method":"m"})", R"({"id":1,"id":1,"method":"m"})", R"({"id":[],"method":"m"})",
+        R"({"result":1})", R"({"id":{},"result":1})", "7", "[]", "nope"}) {
+    const Message message = decode(text, Batches::refused);
+    EXPECT_FALSE(message.id_is_known) << text;
+    EXPECT_EQ(message.id, "null") << text;
+  }
+}
+
 TEST(MessageRules, WithAMethodOfAnyKindItIsNoResponse) {
   EXPECT_EQ(decode(R"({"jsonrpc":"2.0","id":1,"method":"m","result":1})", Batches::refused).kind, Kind::request);
   EXPECT_EQ(refusal(R"({"jsonrpc":"2.0","id":1,"method":null,"result":1})"),

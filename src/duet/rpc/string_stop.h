@@ -121,7 +121,7 @@ class StringStops {
   }
 #endif
 
-  const char* begin_;
+  [[maybe_unused]] const char* begin_;
   const char* end_;
   const char* window_;            // stops_ is about the bytes from here on,
   std::ptrdiff_t looked_at_ = 0;  // so many of them

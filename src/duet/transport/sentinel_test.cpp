@@ -201,6 +201,7 @@ TEST(ThreadsSentinel, AnotherDescriptorInterruptsTheBlockingRead) {
   s.loop.watch(other.read_end.get(), EPOLLIN, watcher);
   s.when_asleep([&] { EXPECT_EQ(write(other.write_end.get(), "x", 1), 1); });
   s.loop.run();
+  s.join_world();
   s.loop.unwatch(other.read_end.get(), watcher);
 }
 
