@@ -263,22 +263,25 @@ void measure(const Settings& settings) {
   run(budget(settings.warmup, 10));
   latencies.clear();
   const std::uint64_t cpu_before = session.server().cpu_ns();
+  const long faults_before = session.server().page_faults();
   const std::uint64_t begin = now_ns();
   run(budget(settings.requests, settings.seconds));
   const double wall = static_cast<double>(now_ns() - begin) / 1e9;
   const std::uint64_t cpu = session.server().cpu_ns() - cpu_before;
+  const auto faults = static_cast<double>(session.server().page_faults() - faults_before);
 
   const long peak = session.server().peak_kib();
   const double given_back = wait_for_memory(session.server(), idle, settings.settle);
   const long after = session.server().rss_kib();
   session.stop();
   const auto count = static_cast<double>(latencies.size());
-  std::printf(R"({"replies":%zu,"per_s":%.1f,"p50_us":%.3f,"p99_us":%.3f,"mb_s":%.1f,"server_cpu_us":%.3f,)"
-              R"("rss_idle_kib":%ld,"rss_peak_kib":%ld,"rss_after_kib":%ld,"given_back_ms":%.0f})"
-              "\n",
-              latencies.size(), count / wall, quantile(latencies, 0.5) / 1e3, quantile(latencies, 0.99) / 1e3,
-              count * static_cast<double>(request.bytes.size()) / wall / 1e6, static_cast<double>(cpu) / 1e3 / count,
-              idle, peak, after, given_back);
+  std::printf(
+      R"({"replies":%zu,"per_s":%.1f,"p50_us":%.3f,"p99_us":%.3f,"mb_s":%.1f,"server_cpu_us":%.3f,)"
+      R"("server_faults":%.1f,"rss_idle_kib":%ld,"rss_peak_kib":%ld,"rss_after_kib":%ld,"given_back_ms":%.0f})"
+      "\n",
+      latencies.size(), count / wall, quantile(latencies, 0.5) / 1e3, quantile(latencies, 0.99) / 1e3,
+      count * static_cast<double>(request.bytes.size()) / wall / 1e6, static_cast<double>(cpu) / 1e3 / count,
+      faults / count, idle, peak, after, given_back);
 }
 
 void measure_start(const Settings& settings) {

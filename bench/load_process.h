@@ -123,6 +123,14 @@ class Process {
     return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(time.tv_nsec);
   }
 
+  /// Pages that were new to it, or came back.
+  long page_faults() const {
+    std::ifstream file("/proc/" + std::to_string(pid_) + "/stat");
+    std::string word;
+    for (int field = 0; field < 10; ++field) file >> word;
+    return file ? std::stol(word) : 0;
+  }
+
   /// smaps_rollup counts pages; VmRSS is an estimate that may be some hundred KiB off.
   long rss_kib() const { return number_in("smaps_rollup", "Rss:"); }
   long peak_kib() const { return number_in("status", "VmHWM:"); }

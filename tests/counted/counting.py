@@ -179,12 +179,12 @@ def instructions(command, talk):
                     r"Collected : (\d+)")
 
 
-def per_request(count, command, method, result, few=200, many=1200):
+def per_request(count, command, method, result, few=200, many=3200):
     """What `count` (one of the two above) says a request costs a server that waits for it.
 
     Without the pause a server that strace slows down would find some requests there before it waits.
     """
-    low, high = (count(command, lambda server, n=n: server.ask(method, result, n, pause=0.001)) for n in (few, many))
+    low, high = (count(command, lambda server, n=n: server.ask(method, result, n, pause=0.0002)) for n in (few, many))
     return (high - low) / (many - few)
 
 

@@ -204,11 +204,12 @@ bool ContentLengthDecoder::search() {
   }
 }
 
-// A header where it was expected is taken as it stands; else the bytes before may belong to it.
+// A header where it was expected does not reach above that place, which is in the middle of a line if the length was
+// wrong; else the bytes before may belong to it.
 std::size_t ContentLengthDecoder::find_block(std::string_view text, std::size_t end) const {
   if (expected_at_ > 0 && expected_at_ <= end) {
     const auto at = static_cast<std::size_t>(expected_at_);
-    const std::size_t start = find_block_start(text.substr(at), end - at, true);
+    const std::size_t start = find_block_start(text.substr(at), end - at, false);
     if (start != no_block) return at + start;
   }
   return find_block_start(text, end, at_line_start_);

@@ -81,9 +81,11 @@ class Generator {
     out_.parts.push_back({body});
   }
 
-  void add_damage(const std::string& bytes) {
+  void add_damage(const std::string& bytes, unsigned places = 1) {
+    // A body that lost a byte must not find it, or a blank, in the next damage.
+    if (last_was_damage() && std::string_view(" \t\r\n}").find(bytes[0]) != std::string_view::npos) out_.bytes += '#';
     out_.bytes += bytes;
-    out_.parts.push_back({{}, 1});
+    out_.parts.push_back({{}, places});
   }
 
   void add_damage() {
@@ -147,8 +149,7 @@ class Generator {
     std::string frame = header_of(text.size()) + text;
     const auto count = static_cast<unsigned>(2 + pick(4));
     for (unsigned i = 0; i < count; ++i) edit(frame);
-    out_.bytes += frame;
-    out_.parts.push_back({{}, count});
+    add_damage(frame, count);
   }
 
   void wrong_length() {
@@ -181,7 +182,7 @@ class Generator {
     // Its first line is malformed, and behind a frame that was cut it cannot be taken for the missing byte.
     std::string bytes = "#";
     for (std::size_t i = pick(8); i > 0; --i) bytes += one_of(pieces);
-    const std::size_t blank_line = bytes.find("\r\n\r\n");
+    const std::size_t blank_line = bytes.rfind("\r\n\r\n");
     if (blank_line != std::string::npos && bytes.find("Content-Length") < blank_line) bytes = "#\r\n";
     add_damage(bytes);
   }

@@ -70,24 +70,23 @@ bool ends_with_name(std::string_view text, std::string_view name) {
   return text.size() >= name.size() && equals(text.substr(text.size() - name.size()), name);
 }
 
-// Whether the value of a Content-Type is spelt like one at all, right or wrong.
-bool is_media_type(std::string_view value) {
+// Whether the value of a Content-Type is spelt like one, right or wrong. Text in a JSON string, with its quote and
+// bracket behind it, is not.
+bool is_spelt_like_type(std::string_view value) {
   const auto may_stand_bare = [](char c) { return is_name_character(c) || std::strchr("/;= \t.+_*", c) != nullptr; };
   bool quoted = false;
   for (const char c : value) {
     if (c == '"') quoted = !quoted;
     if (c == '\0' || (!quoted && c != '"' && !may_stand_bare(c))) return false;
   }
-  value = trimmed(value);
-  const std::size_t type_end = value.find_first_of("/;=\" \t");
-  return !quoted && type_end != std::string_view::npos && type_end > 0 && value[type_end] == '/';
+  return !quoted;
 }
 
-// Where in a line a Content-Type header begins. Text in a JSON string, with its quote and bracket behind it, is none.
+// Where in a line a Content-Type header begins.
 std::size_t find_inner_type(std::string_view line) {
   const std::size_t colon = line.rfind(':');
   if (colon == std::string_view::npos || !ends_with_name(line.substr(0, colon), type_name)) return no_block;
-  return is_media_type(line.substr(colon + 1)) ? colon - type_name.size() : no_block;
+  return is_spelt_like_type(line.substr(colon + 1)) ? colon - type_name.size() : no_block;
 }
 
 struct InnerLength {
@@ -114,7 +113,9 @@ class BlockAbove {
   bool add(std::string_view line, std::size_t offset, bool whole) {
     const HeaderLine read = whole ? read_header_line(line) : HeaderLine{};
     const bool is_length = read.kind == HeaderLine::Kind::length && agrees(read.length);
-    const bool is_other = read.kind == HeaderLine::Kind::content_type || read.kind == HeaderLine::Kind::other;
+    const bool is_type =
+        read.kind == HeaderLine::Kind::content_type && is_spelt_like_type(line.substr(line.find(':') + 1));
+    const bool is_other = is_type || read.kind == HeaderLine::Kind::other;
     // A line of another name may be the end of a broken one and the start of a good one.
     const bool hides_length = is_other && !length_ && find_inner_length(line);
     if (hides_length || (!is_length && !is_other)) {

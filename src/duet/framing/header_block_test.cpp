@@ -183,6 +183,7 @@ TEST(BlockSearch, TextInsideAStringIsNoHeader) {
   EXPECT_EQ(block_in("{\"a\":\"Content-Length: 7\"}\r\n\r\n"), "none");
   EXPECT_EQ(block_in("\"Content-Length: 7\",\r\n\r\n"), "none");
   EXPECT_EQ(block_in("{\"a\":\"Content-Type: a/b\"}\r\nContent-Length: 7\r\n\r\n"), "Content-Length: 7");
+  EXPECT_EQ(block_in("{\"a\":\"\nContent-Type: a/b\"}\r\nContent-Length: 7\r\n\r\n"), "Content-Length: 7");
   EXPECT_EQ(block_in("{\"a\":\"Content-Type: a/b; c\",\"d\":\"e\"}\r\nContent-Length: 7\r\n\r\n"), "Content-Length: 7");
   EXPECT_EQ(block_in("{\"a\":\"Content-Type: a/b\"}Content-Type: c/d; e=\"f g\"\r\nContent-Length: 7\r\n\r\n"),
             "Content-Type: c/d; e=\"f g\"\r\nContent-Length: 7");

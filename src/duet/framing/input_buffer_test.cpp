@@ -71,6 +71,19 @@ TEST(InputBuffer, HasRoomOnlyBehindSomething) {
   EXPECT_TRUE(buffer.room().empty());
 }
 
+TEST(InputBuffer, OwnsNoMemoryWhenItIsEmpty) {
+  BlockPool pool;
+  InputBuffer buffer(pool);
+  const std::string bytes(BlockPool::large, 'x');
+  buffer.feed(bytes);
+  buffer.keep();
+  buffer.drop(bytes.size() - 1);
+  EXPECT_FALSE(pool.keeps_any());
+  buffer.drop(1);
+  EXPECT_TRUE(pool.keeps_any());
+  EXPECT_EQ(buffer.view(), "");
+}
+
 TEST(InputBuffer, OffersRoomInProportionToWhatItHolds) {
   BlockPool pool;
   InputBuffer buffer(pool);

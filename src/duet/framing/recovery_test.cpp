@@ -118,6 +118,16 @@ TEST(Recovery, IsNeverFooledByAHeaderInsideAString) {
   EXPECT_EQ(read(with_length(99'999'999, fake) + framed(second)), (Events{"! oversize", second}));
 }
 
+TEST(Recovery, IsNotFooledByAContentTypeInsideAStringEvenIfAWrongLengthEndsThere) {
+  const std::string fake = R"({"text":"Content-Type: a/b"})";
+  for (std::size_t length = 0; length < fake.size() + 40; ++length) {
+    if (length == fake.size()) continue;
+    const Events events = read(with_length(length, fake) + "X: y\r\n" + framed(second));
+    ASSERT_EQ(events.size(), 2U) << length;
+    EXPECT_EQ(events[1], second) << length;
+  }
+}
+
 TEST(Recovery, IsNotFooledByBlankLinesBetweenTheTokensOfAMessage) {
   const std::string airy = "{\r\n\r\n\"a\"\r\n\r\n:\r\n\r\n\"Content-Length: 5\"\r\n\r\n}\r\n\r\n";
   EXPECT_EQ(read(framed(airy) + framed(second)), (Events{airy, second}));

@@ -134,19 +134,20 @@ class SlowReader {
     for (std::size_t end = text.find("\r\n\r\n", from); end != std::string_view::npos;
          end = text.find("\r\n\r\n", end + 1)) {
       if (expected > top && expected <= end) {
-        if (const Next start = block_start(expected, end)) return start;
+        if (const Next start = block_start(expected, end, false)) return start;
       }
-      if (const Next start = block_start(top, end)) return start;
+      if (const Next start = block_start(top, end, true)) return start;
     }
     return std::nullopt;
   }
 
   // The earliest place from which everything down to `end` is a header block.
-  Next block_start(std::size_t top, std::size_t end) const {
+  Next block_start(std::size_t top, std::size_t end, bool top_is_line_start) const {
     const std::size_t highest = std::max(top, end + 4 > max_header ? end + 4 - max_header : 0);
     if (!length_between(highest, end)) return std::nullopt;
     for (std::size_t start = highest; start < end; ++start) {
-      if ((start == top || stream_[start - 1] == '\n' || is_known_header(start)) && is_block(start, end)) return start;
+      const bool line_start = start == top ? top_is_line_start : stream_[start - 1] == '\n';
+      if ((line_start || is_known_header(start)) && is_block(start, end)) return start;
     }
     return std::nullopt;
   }
@@ -163,11 +164,11 @@ class SlowReader {
     if (stream_[at] != 'C' && stream_[at] != 'c') return false;
     const std::string_view line = stream_.substr(at, stream_.find("\r\n", at) - at);
     const HeaderLine::Kind kind = read_header_line(line).kind;
-    return kind == HeaderLine::Kind::length || (kind == HeaderLine::Kind::content_type && has_media_type(line));
+    return kind == HeaderLine::Kind::length || (kind == HeaderLine::Kind::content_type && is_spelt_like_type(line));
   }
 
   // A content type in a JSON string has a quote behind it, which in a header would not be closed.
-  static bool has_media_type(std::string_view line) {
+  static bool is_spelt_like_type(std::string_view line) {
     std::string bare;
     bool quoted = false;
     for (const char c : line.substr(line.find(':') + 1)) {
@@ -176,17 +177,18 @@ class SlowReader {
       if (!quoted) bare += c;
     }
     const std::string token = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.+_*";
-    if (quoted || bare.find_first_not_of(token + "/;= \t\"") != std::string::npos) return false;
-    const std::size_t begin = bare.find_first_not_of(" \t");
-    const std::size_t end = begin == std::string::npos ? begin : bare.find_first_not_of(token, begin);
-    return end != std::string::npos && end > begin && bare[end] == '/';
+    return !quoted && bare.find_first_not_of(token + "/;= \t\"") == std::string::npos;
   }
 
   bool is_block(std::size_t start, std::size_t end) const {
     HeaderBlock block;
     for (std::size_t at = start; at < end + 2;) {
       const std::string_view line = *line_at(at);
-      if (!line.ends_with('\r') || !block.add(read_header_line(line.substr(0, line.size() - 1)))) return false;
+      if (!line.ends_with('\r')) return false;
+      const std::string_view text = line.substr(0, line.size() - 1);
+      const HeaderLine read = read_header_line(text);
+      if (read.kind == HeaderLine::Kind::content_type && !is_spelt_like_type(text)) return false;
+      if (!block.add(read)) return false;
       at += line.size() + 1;
     }
     return block.length() && !hides_length(start, end);

@@ -72,6 +72,10 @@ TEST(Value, Level512IsTheDeepest) {
   EXPECT_THROW(parse_value(nested(100'000)), std::length_error);
   const std::string scalar_inside = std::string(512, '[') + "1" + std::string(512, ']');
   EXPECT_EQ(to_text(parse_value(scalar_inside)), scalar_inside);
+  std::string objects = "1";
+  for (int level = 0; level < 512; ++level) objects = "{\"a\":" + objects + "}";
+  EXPECT_EQ(to_text(parse_value(objects)), objects);
+  EXPECT_THROW(parse_value("{\"a\":" + objects + "}"), std::length_error);
 }
 
 TEST(Value, IgnoresWhiteSpaceEverywhere) {
