@@ -275,13 +275,12 @@ void measure(const Settings& settings) {
   const long after = session.server().rss_kib();
   session.stop();
   const auto count = static_cast<double>(latencies.size());
-  std::printf(
-      R"({"replies":%zu,"per_s":%.1f,"p50_us":%.3f,"p99_us":%.3f,"mb_s":%.1f,"server_cpu_us":%.3f,)"
-      R"("server_faults":%.1f,"rss_idle_kib":%ld,"rss_peak_kib":%ld,"rss_after_kib":%ld,"given_back_ms":%.0f})"
-      "\n",
-      latencies.size(), count / wall, quantile(latencies, 0.5) / 1e3, quantile(latencies, 0.99) / 1e3,
-      count * static_cast<double>(request.bytes.size()) / wall / 1e6, static_cast<double>(cpu) / 1e3 / count,
-      faults / count, idle, peak, after, given_back);
+  std::printf(R"({"replies":%zu,"per_s":%.1f,"p50_us":%.3f,"p99_us":%.3f,"mb_s":%.1f,"server_cpu_us":%.3f,)"
+              R"("server_faults":%.1f,"rss_idle_kib":%ld,"rss_peak_kib":%ld,"rss_after_kib":%ld,"given_back_ms":%.0f})"
+              "\n",
+              latencies.size(), count / wall, quantile(latencies, 0.5) / 1e3, quantile(latencies, 0.99) / 1e3,
+              count * static_cast<double>(request.bytes.size()) / wall / 1e6, static_cast<double>(cpu) / 1e3 / count,
+              faults / count, idle, peak, after, given_back);
 }
 
 void measure_start(const Settings& settings) {

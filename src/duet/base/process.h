@@ -1,0 +1,74 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "duet/base/fd.h"
+
+namespace duet::base {
+
+/// `NAME` to value; what a program sees as its environment.
+using Environment = std::map<std::string, std::string, std::less<>>;
+
+/// Of this process, now.
+Environment current_environment();
+
+/// How a program is started.
+struct Launch {
+  std::vector<std::string> arguments;  ///< the first one is the program: looked up in the environment's PATH if it has
+                                       ///< no slash
+  Environment environment = {};
+  std::string directory = {};                     ///< where it starts; empty: where we are
+  std::array<int, 3> standard = {-1, -1, -1};     ///< what becomes stdin, stdout and stderr; -1: /dev/null
+  std::vector<std::pair<int, int>> further = {};  ///< descriptors of ours and their numbers there, from 3 up
+  int executable = -1;      ///< an opened program to run instead of looking for the first argument
+  bool new_session = true;  ///< else only a process group of its own
+};
+
+/// A program that could not be started.
+class LaunchError : public std::runtime_error {
+ public:
+  enum class Cause : std::uint8_t { not_found, exec_failed, directory_missing };
+  LaunchError(Cause cause, int error, const std::string& text)
+      : std::runtime_error(text), cause_(cause), error_(error) {}
+  Cause cause() const { return cause_; }
+  int error() const { return error_; }  ///< errno
+
+ private:
+  Cause cause_;
+  int error_;
+};
+
+/// A child process. The descriptor becomes readable when it has ended; reap() must follow.
+struct Child {
+  pid_t pid = 0;
+  Fd pidfd;
+};
+
+/// How a process ended: with a code, or by a signal (then not 0).
+struct ExitStatus {
+  int code = 0;
+  int signal = 0;
+};
+
+/// Starts a program with nothing of ours but what `launch` names: no descriptors, default signals, none blocked.
+/// Throws LaunchError.
+Child launch(const Launch& launch);
+
+/// Where `program` is found, or an empty string. Without a slash `path` (as in PATH) is searched.
+std::string find_program(const std::string& program, std::string_view path);
+
+/// Takes the status of a child that has ended; waits for one that has not.
+ExitStatus reap(const Child& child);
+
+/// `SIGKILL` for 9; `SIG64` where there is no name.
+std::string signal_name(int signal);
+
+}  // namespace duet::base
