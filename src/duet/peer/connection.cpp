@@ -170,7 +170,7 @@ void Connection::settle_down() {
   if (phase_ == Phase::closed) return output_.clear();  // what a handler answered that closed it
   write_output();
   while (phase_ != Phase::closed && output_.size() < most_waiting_ && dispatcher_.has_work() &&
-         !dispatcher_.owes_answer()) {
+         !dispatcher_.must_wait()) {
     dispatcher_.go_on();
     write_output();
   }

@@ -45,7 +45,8 @@ Dispatcher::Dispatcher(Connection& connection, const Methods& methods, base::Log
       output_(output),
       most_output_(most_output),
       most_batch_answers_(most_output),
-      events_(std::move(events)) {}
+      events_(std::move(events)),
+      late_answers_([this](const std::string& answer) { output_.add(rpc::encoded(answer)); }) {}
 
 Dispatcher::~Dispatcher() { abandon(); }
 
@@ -77,7 +78,7 @@ void Dispatcher::put_off(const rpc::Message& message, std::string_view text) {
 }
 
 void Dispatcher::go_on() {
-  while (is_free() && (batch_ || !waiting_.empty())) {
+  while (!must_wait() && may_answer() && (batch_ || !waiting_.empty())) {
     if (batch_) {
       continue_batch();
     } else {
@@ -124,10 +125,10 @@ void Dispatcher::continue_batch() {
     handle_member(*batch, take_member(*batch));
     if (pending_) act_on_urgent_rest(*batch);
   }
-  if (!batch_ || pending_) return;
+  if (!batch_ || pending_ || !batch->late_answers.empty()) return;
   batch_.reset();
   if (!has_work()) forget_cancels();
-  if (!batch->answers.empty()) output_.add(rpc::encode_batch(batch->answers));
+  if (!batch->answers.empty()) emit(rpc::encode_batch(batch->answers));
 }
 
 rpc::Message Dispatcher::take_member(Batch& batch) const {
@@ -188,20 +189,20 @@ void Dispatcher::invoke(const rpc::Message& message) {
   }
   rpc::Params params(message.params);
   const Request request{.method = message.method, .id = id, .params = params, .connection = connection_};
-  const bool is_late = method != nullptr && !method->handler;
   in_handler_ = true;
   try {
     call(method, request, params);
   } catch (const rpc::Error& error) {
-    fail(request, error, is_late);
+    fail(request, error);
   } catch (const std::exception& fault) {
     log_.error("Handler failed", {{"method", request.method}, {"id", id_field(id)}, {"what", fault.what()}});
-    fail(request, rpc::internal_error(), is_late);
+    fail(request, rpc::internal_error());
   } catch (...) {
     log_.error("Handler failed", {{"method", request.method}, {"id", id_field(id)}});
-    fail(request, rpc::internal_error(), is_late);
+    fail(request, rpc::internal_error());
   }
   in_handler_ = false;
+  in_late_handler_.reset();
 }
 
 // `params` is what the request points at.
@@ -214,61 +215,78 @@ void Dispatcher::call(const Method* method, const Request& request, rpc::Params&
 }
 
 void Dispatcher::call_late_handler(const Method& method, const Request& request) {
-  pending_ = std::make_shared<Reply::Slot>();
-  pending_->dispatcher = this;
-  pending_id_ = request.id;
-  pending_method_ = request.method;
+  const auto slot = std::make_shared<Reply::Slot>();
+  slot->dispatcher = this;
+  slot->id = request.id;
+  slot->method = request.method;
+  if (method.holds_later) {
+    pending_ = slot;
+  } else {
+    slot->queue = &late_answers();
+    slot->place = &slot->queue->reserve();
+    unanswered_.insert(slot);
+  }
+  in_late_handler_ = slot;
   dropped_in_handler_ = false;
-  method.late_handler(request, Reply(pending_));
-  if (dropped_in_handler_ && pending_) reply_dropped_for_good();
+  method.late_handler(request, Reply(slot));
+  if (dropped_in_handler_ && slot->dispatcher != nullptr) reply_dropped_for_good(slot);
 }
 
 // A handler that throws lets go of its Reply too, but what it throws is the better answer.
-void Dispatcher::reply_dropped() {
-  if (in_handler_) {
+void Dispatcher::reply_dropped(const SlotPointer& slot) {
+  if (in_late_handler_ == slot) {
     dropped_in_handler_ = true;
   } else {
-    reply_dropped_for_good();
+    reply_dropped_for_good(slot);
   }
 }
 
-void Dispatcher::reply_dropped_for_good() {
-  log_.error("Handler let go of its reply", {{"method", pending_method_}, {"id", id_field(pending_id_)}});
+void Dispatcher::reply_dropped_for_good(const SlotPointer& slot) {
+  log_.error("Handler let go of its reply", {{"method", slot->method}, {"id", id_field(slot->id)}});
   const rpc::Error error = rpc::internal_error();
-  settle(nullptr, &error);
+  settle(slot, nullptr, &error);
 }
 
 // What a handler refuses; the one that throws instead of using its Reply, or after that, included.
-void Dispatcher::fail(const Request& request, const rpc::Error& error, bool may_have_answered) {
-  if (pending_) {
-    settle(nullptr, &error);
-    return;
-  }
+void Dispatcher::fail(const Request& request, const rpc::Error& error) {
+  if (in_late_handler_ && in_late_handler_->dispatcher != nullptr) return settle(in_late_handler_, nullptr, &error);
   const bool internal = error.code() == rpc::code::internal_error;
   if (!internal)
     note_refusal(request.id.empty() ? base::Level::error : base::Level::warn, error, request.method, request.id);
-  if (!request.id.empty() && !may_have_answered) refuse(request.id, error);
+  if (!request.id.empty() && !in_late_handler_) refuse(request.id, error);
 }
 
-void Dispatcher::settle(const Answer* answer_text, const rpc::Error* error) {
-  const std::shared_ptr<Reply::Slot> slot = std::move(pending_);
+void Dispatcher::settle(const SlotPointer& settled, const Answer* answer_text, const rpc::Error* error) {
+  const SlotPointer slot = settled;  // it may be the one that is forgotten here
+  if (slot == pending_) pending_.reset();
+  unanswered_.erase(slot);
   if (!has_work()) forget_cancels();
   slot->dispatcher = nullptr;
   const std::function<void()> not_needed = std::move(slot->on_abandoned);  // it may hold the Reply, and so itself
-  const std::string id = std::move(pending_id_);
   if (error != nullptr && error->code() != rpc::code::internal_error) {
-    note_refusal(id.empty() ? base::Level::error : base::Level::warn, *error, pending_method_, id);
+    note_refusal(slot->id.empty() ? base::Level::error : base::Level::warn, *error, slot->method, slot->id);
   }
-  if (!id.empty() && error != nullptr) refuse(id, *error);
-  if (!id.empty() && error == nullptr) answer(id, answer_text->text());
+  give_out(*slot, answer_text, error);
   if (!in_handler_) events_.on_settled();
+}
+
+void Dispatcher::give_out(const Reply::Slot& slot, const Answer* answer_text, const rpc::Error* error) {
+  if (slot.queue == nullptr && slot.id.empty()) return;
+  if (slot.id.empty()) return slot.queue->fill(*slot.place, {});
+  const std::string error_text = error == nullptr ? std::string() : rpc::encode(*error);
+  const rpc::Pieces pieces =
+      error == nullptr ? rpc::encode_result(slot.id, answer_text->text()) : rpc::encode_error(slot.id, error_text);
+  if (slot.queue == nullptr) return emit(pieces);
+  std::string text;
+  pieces.append_to(text);
+  slot.queue->fill(*slot.place, std::move(text));
 }
 
 // A request that has not begun is refused when its turn comes, so that finding it costs nothing now.
 void Dispatcher::cancel(const rpc::Message& message) {
   const std::string_view id = member(message.params, "id");
   if (id.empty()) return;
-  if (pending_ && pending_id_ == id) return cancel_running();
+  if (pending_ && pending_->id == id) return cancel_running();
   if (!has_work()) return;
   const bool is_new = cancelled_.insert_or_assign(std::string(id), arrived_).second;
   if (!is_new) return;
@@ -278,10 +296,11 @@ void Dispatcher::cancel(const rpc::Message& message) {
 }
 
 void Dispatcher::cancel_running() {
-  const std::function<void()> tell = std::move(pending_->on_abandoned);
+  const SlotPointer slot = pending_;
+  const std::function<void()> tell = std::move(slot->on_abandoned);
   const rpc::Error error = rpc::request_cancelled();
-  settle(nullptr, &error);
-  tell_abandoned(tell);
+  settle(slot, nullptr, &error);
+  tell_abandoned(tell, slot->method);
 }
 
 bool Dispatcher::was_cancelled(const rpc::Message& message, std::uint64_t number) const {
@@ -300,20 +319,21 @@ void Dispatcher::abandon() {
   forget_cancels();
   waiting_bytes_ = 0;
   batch_.reset();
-  const std::shared_ptr<Reply::Slot> slot = std::move(pending_);
-  if (!slot) return;
-  slot->dispatcher = nullptr;
-  tell_abandoned(std::exchange(slot->on_abandoned, {}));
+  late_answers_.clear();
+  std::unordered_set<SlotPointer> slots = std::exchange(unanswered_, {});
+  if (pending_) slots.insert(std::move(pending_));
+  for (const SlotPointer& slot : slots) slot->dispatcher = nullptr;
+  for (const SlotPointer& slot : slots) tell_abandoned(std::exchange(slot->on_abandoned, {}), slot->method);
 }
 
-void Dispatcher::tell_abandoned(const std::function<void()>& callback) {
+void Dispatcher::tell_abandoned(const std::function<void()>& callback, std::string_view method) {
   if (!callback) return;
   try {
     callback();
   } catch (const std::exception& fault) {
-    log_.error("Handler failed", {{"method", pending_method_}, {"what", fault.what()}});
+    log_.error("Handler failed", {{"method", method}, {"what", fault.what()}});
   } catch (...) {
-    log_.error("Handler failed", {{"method", pending_method_}});
+    log_.error("Handler failed", {{"method", method}});
   }
 }
 
@@ -341,9 +361,14 @@ void Dispatcher::note_refusal(base::Level level, const rpc::Error& error, std::s
 }
 
 void Dispatcher::emit(const rpc::Pieces& pieces) {
-  if (!batch_) return output_.add(pieces);
-  if (!batch_->answers.empty()) batch_->answers += ',';
-  pieces.append_to(batch_->answers);
+  if (!late_answers().empty()) return late_answers().add(pieces);
+  if (batch_) return batch_->append(pieces);
+  output_.add(pieces);
+}
+
+void Dispatcher::Batch::append(const rpc::Pieces& answer) {
+  if (!answers.empty()) answers += ',';
+  answer.append_to(answers);
 }
 
 }  // namespace duet::peer

@@ -8,10 +8,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "duet/base/log.h"
+#include "duet/peer/answer_queue.h"
 #include "duet/peer/methods.h"
 #include "duet/peer/output.h"
 #include "duet/peer/reply.h"
@@ -23,8 +25,8 @@ namespace duet::peer {
 /// gives out the answers in that order.
 ///
 /// While a handler owes its answer, or while as many bytes of answers as are allowed are not written yet, later
-/// messages wait; responses and cancels never do. This is the one place that calls handlers and catches what they
-/// throw.
+/// messages wait; responses and cancels never do. Of methods that hold nobody up only the answer waits for its turn.
+/// This is the one place that calls handlers and catches what they throw.
 class Dispatcher {
  public:
   struct Events {
@@ -53,12 +55,16 @@ class Dispatcher {
   /// The peer is gone: whoever still owes an answer is told.
   void abandon();
 
-  bool owes_answer() const { return pending_ != nullptr; }
+  /// A request that has begun is not answered yet.
+  bool owes_answer() const { return pending_ || !late_answers_.empty() || (batch_ && !batch_->late_answers.empty()); }
   bool has_work() const { return pending_ || batch_ || !waiting_.empty(); }
-  std::size_t waiting_bytes() const { return waiting_bytes_ + (batch_ ? batch_->size() : 0); }
+  /// go_on() would do nothing, whatever has been written.
+  bool must_wait() const { return pending_ || (batch_ && batch_->only_owes_answers()); }
+  std::size_t waiting_bytes() const { return waiting_bytes_ + late_answers_.size() + (batch_ ? batch_->size() : 0); }
 
  private:
   friend class Reply;
+  using SlotPointer = std::shared_ptr<Reply::Slot>;
 
   // A message whose turn has not come.
   struct Waiting {
@@ -70,17 +76,20 @@ class Dispatcher {
   };
 
   struct Batch {
+    Batch() : late_answers([this](const std::string& answer) { append(rpc::encoded(answer)); }) {}
     std::string text;
     std::uint64_t number = 0;
     std::vector<std::pair<std::size_t, std::size_t>> members;  // offset and size
     std::size_t next = 0;
     bool urgent_done = false;  // its responses and cancels have acted
     std::string answers;
-    std::size_t size() const { return text.size() + answers.size(); }
+    AnswerQueue late_answers;
+    void append(const rpc::Pieces& answer);
+    bool only_owes_answers() const { return next == members.size() && !late_answers.empty(); }
+    std::size_t size() const { return text.size() + answers.size() + late_answers.size(); }
   };
 
   bool may_answer() const { return output_.size() < most_output_; }
-  bool is_free() const { return !pending_ && may_answer(); }
   void handle(const rpc::Message& message);
   void put_off(const rpc::Message& message, std::string_view text);
   void handle_first_waiting();
@@ -98,15 +107,17 @@ class Dispatcher {
   void cancel_running();
   bool was_cancelled(const rpc::Message& message, std::uint64_t number) const;
   void forget_cancels();
-  void tell_abandoned(const std::function<void()>& callback);
-  void settle(const Answer* answer, const rpc::Error* error);
-  void reply_dropped();
-  void reply_dropped_for_good();
+  void tell_abandoned(const std::function<void()>& callback, std::string_view method);
+  void settle(const SlotPointer& slot, const Answer* answer, const rpc::Error* error);
+  void give_out(const Reply::Slot& slot, const Answer* answer, const rpc::Error* error);
+  void reply_dropped(const SlotPointer& slot);
+  void reply_dropped_for_good(const SlotPointer& slot);
+  AnswerQueue& late_answers() { return batch_ ? batch_->late_answers : late_answers_; }
 
   void answer(std::string_view id, std::string_view result);
   void refuse(std::string_view id, const rpc::Error& error);
   void refuse_and_note(std::string_view id, const rpc::Error& error);
-  void fail(const Request& request, const rpc::Error& error, bool may_have_answered);
+  void fail(const Request& request, const rpc::Error& error);
   void note_refusal(base::Level level, const rpc::Error& error, std::string_view method, std::string_view id);
   void emit(const rpc::Pieces& pieces);
 
@@ -119,10 +130,11 @@ class Dispatcher {
   std::size_t most_batch_answers_;
   Events events_;
 
-  std::shared_ptr<Reply::Slot> pending_;
-  std::string pending_id_;  // empty: a notification
-  std::string pending_method_;
+  SlotPointer pending_;                         // whom later requests wait for
+  std::unordered_set<SlotPointer> unanswered_;  // who holds nobody up
+  AnswerQueue late_answers_;
   bool in_handler_ = false;
+  SlotPointer in_late_handler_;
   bool dropped_in_handler_ = false;
   std::shared_ptr<Batch> batch_;
   std::deque<Waiting> waiting_;

@@ -27,7 +27,8 @@ struct Request {
 
 /// Answers at once; throws rpc::Error to refuse.
 using Handler = std::function<Answer(const Request&)>;
-/// Answers now or later, through the Reply. Later requests of the same connection wait meanwhile.
+/// Answers now or later, through the Reply. Later requests of the same connection wait meanwhile, unless the method
+/// says that they need not.
 using LateHandler = std::function<void(const Request&, Reply)>;
 
 /// Everything that is known about a method, in one place.
@@ -40,6 +41,8 @@ struct Method {
   LateHandler late_handler = {};
   bool listed = true;         ///< in the descriptions
   bool checks_params = true;  ///< false: any params, as they come
+  bool holds_later = true;    ///< false: only the answer is late, such as one that waits for the disk: later requests
+                              ///< are handled meanwhile, and answered after it
 };
 
 /// The method table: what is dispatched and what is described are the same entries.

@@ -17,16 +17,16 @@ Reply& Reply::operator=(Reply&& other) noexcept {
 Reply::~Reply() { let_go(); }
 
 void Reply::let_go() {
-  if (!abandoned()) slot_->dispatcher->reply_dropped();
+  if (!abandoned()) slot_->dispatcher->reply_dropped(slot_);
   slot_.reset();
 }
 
 void Reply::ok(const Answer& answer) {
-  if (!abandoned()) slot_->dispatcher->settle(&answer, nullptr);
+  if (!abandoned()) slot_->dispatcher->settle(slot_, &answer, nullptr);
 }
 
 void Reply::fail(const rpc::Error& error) {
-  if (!abandoned()) slot_->dispatcher->settle(nullptr, &error);
+  if (!abandoned()) slot_->dispatcher->settle(slot_, nullptr, &error);
 }
 
 bool Reply::abandoned() const { return !slot_ || slot_->dispatcher == nullptr; }

@@ -2,8 +2,10 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "duet/peer/answer.h"
+#include "duet/peer/answer_queue.h"
 #include "duet/rpc/error.h"
 
 namespace duet::peer {
@@ -33,6 +35,10 @@ class Reply {
   friend class Dispatcher;
   struct Slot {
     Dispatcher* dispatcher = nullptr;  // none: answered or abandoned
+    std::string id;                    // empty: a notification
+    std::string method;
+    AnswerQueue* queue = nullptr;  // none: later requests wait for this answer
+    AnswerQueue::Place* place = nullptr;
     std::function<void()> on_abandoned;
   };
   explicit Reply(std::shared_ptr<Slot> slot) : slot_(std::move(slot)) {}

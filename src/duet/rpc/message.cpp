@@ -179,6 +179,8 @@ void Pieces::copy_to(char* at) const {
     case Kind::batch:
       put(at, "[");
       break;
+    case Kind::whole:
+      break;
   }
   put(at, payload_);
   *at = kind_ == Kind::batch ? ']' : '}';
@@ -202,6 +204,11 @@ Pieces encode_notification(std::string_view quoted_method, std::string_view para
 }
 
 Pieces encode_batch(std::string_view answers) { return {Pieces::Kind::batch, 2, {}, {}, answers}; }
+
+Pieces encoded(std::string_view message) {
+  if (message.starts_with('[')) return encode_batch(message.substr(1, message.size() - 2));
+  return {Pieces::Kind::whole, 1, {}, {}, message.substr(0, message.size() - 1)};
+}
 
 std::string encode(const Error& error) {
   std::string out = R"({"code":)" + std::to_string(error.code()) + R"(,"message":)";

@@ -57,8 +57,9 @@ class Pieces {
   friend Pieces encode_request(std::string_view id, std::string_view quoted_method, std::string_view params);
   friend Pieces encode_notification(std::string_view quoted_method, std::string_view params);
   friend Pieces encode_batch(std::string_view answers);
+  friend Pieces encoded(std::string_view message);
 
-  enum class Kind : std::uint8_t { result, error, request, notification, batch };
+  enum class Kind : std::uint8_t { result, error, request, notification, batch, whole };
   Pieces(Kind kind, std::size_t frame, std::string_view id, std::string_view method, std::string_view payload)
       : kind_(kind),
         size_(frame + id.size() + method.size() + payload.size()),
@@ -82,5 +83,7 @@ Pieces encode_request(std::string_view id, std::string_view quoted_method, std::
 Pieces encode_notification(std::string_view quoted_method, std::string_view params);
 /// `answers`: encoded responses with commas between them.
 Pieces encode_batch(std::string_view answers);
+/// What append_to() made of another one, for a message that was kept.
+Pieces encoded(std::string_view message);
 
 }  // namespace duet::rpc

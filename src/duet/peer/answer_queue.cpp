@@ -1,0 +1,37 @@
+#include "duet/peer/answer_queue.h"
+
+namespace duet::peer {
+
+AnswerQueue::Place& AnswerQueue::reserve() {
+  size_ += place_bytes;
+  return places_.emplace_back();
+}
+
+void AnswerQueue::fill(Place& place, std::string answer) {
+  place.known = true;
+  place.answer = std::move(answer);
+  size_ += place.answer.size();
+  let_go();
+}
+
+void AnswerQueue::add(const rpc::Pieces& answer) {
+  std::string text;
+  answer.append_to(text);
+  fill(reserve(), std::move(text));
+}
+
+void AnswerQueue::clear() {
+  places_.clear();
+  size_ = 0;
+}
+
+void AnswerQueue::let_go() {
+  while (!places_.empty() && places_.front().known) {
+    const std::string answer = std::move(places_.front().answer);
+    places_.pop_front();
+    size_ -= place_bytes + answer.size();
+    if (!answer.empty()) sink_(answer);
+  }
+}
+
+}  // namespace duet::peer
