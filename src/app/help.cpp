@@ -46,9 +46,9 @@ std::string section(std::string_view heading, const std::vector<Row>& rows, cons
   return out;
 }
 
-std::vector<Row> rows_of(std::span<const OptionEntry> options) {
+std::vector<Row> rows_of(std::span<const OptionEntry> options, const CommandEntry* command) {
   std::vector<Row> rows;
-  for (const OptionEntry& option : options) rows.push_back({option_label(option), option.summary});
+  for (const OptionEntry& option : options) rows.push_back({option_label(option, command), option.summary});
   return rows;
 }
 
@@ -58,54 +58,84 @@ std::vector<Row> rows_of(std::span<const TermEntry> terms) {
   return rows;
 }
 
-std::vector<Row> rows_of_commands() {
+std::vector<Row> rows_below(const CommandEntry* group) {
   std::vector<Row> rows;
-  for (const CommandEntry& command : commands()) {
-    if (command.listed) rows.push_back({std::string(command.name), command.summary});
+  for (const CommandEntry* command : commands_below(group)) {
+    rows.push_back({std::string(command->name()), command->summary});
   }
   return rows;
 }
 
+std::string argument_label(const ArgumentEntry& argument) {
+  const std::string name(argument.name);
+  if (argument.count == ArgumentEntry::Count::optional) return " [" + name + "]";
+  return " " + name + (argument.count == ArgumentEntry::Count::many ? "..." : "");
+}
+
+std::string called_as(std::string_view program, const CommandEntry* command) {
+  return std::string(program) + (command == nullptr ? "" : " " + std::string(command->path));
+}
+
+std::string program_help(const TextStyle& style) {
+  std::string out = std::string(program_summary) + "\n" + section("Commands:", rows_below(nullptr), style);
+  out += section("Options, before or after the command:", rows_of(global_options(), nullptr), style);
+  return out + section("Environment:", rows_of(environment()), style);
+}
+
+std::string command_help(const CommandEntry& command, const TextStyle& style) {
+  std::string out;
+  for (const std::string_view paragraph : paragraphs(command.details)) {
+    out += (out.empty() ? "" : "\n") + wrapped(paragraph, 0) + "\n";
+  }
+  if (command.group) out += section("Commands:", rows_below(&command), style);
+  out += section("Options:", rows_of(command.options, &command), style);
+  if (command.client) {
+    out += section("Options of every command that asks the daemon:", rows_of(client_options(), &command), style);
+  }
+  out += section("Global options:", rows_of(global_options(), &command), style);
+  return out + section("Environment:", rows_of(environment()), style);
+}
+
 }  // namespace
 
-std::string usage_of(const CommandEntry* command) {
-  const std::string program(program_name);
-  if (command == nullptr) return program + " [COMMAND] [OPTIONS]";
-  std::string out = program + " " + std::string(command->name);
-  if (!command->argument.name.empty()) out += " " + std::string(command->argument.name);
+std::vector<std::string_view> paragraphs(std::string_view details) {
+  std::vector<std::string_view> out;
+  while (!details.empty()) {
+    out.push_back(details.substr(0, details.find('\n')));
+    details.remove_prefix(std::min(out.back().size() + 1, details.size()));
+  }
+  return out;
+}
+
+std::string usage_of(const CommandEntry* command, std::string_view program) {
+  std::string out = called_as(program, command);
+  if (command == nullptr) return out + " [COMMAND] [OPTIONS]";
+  if (command->group) out += " COMMAND";
+  for (const ArgumentEntry& argument : command->arguments) out += argument_label(argument);
   return out + " [OPTIONS]";
 }
 
-std::string option_label(const OptionEntry& option) {
-  std::string out = option.letter == '\0' ? "    " : std::string("-") + option.letter + ", ";
+std::string option_label(const OptionEntry& option, const CommandEntry* command) {
+  const bool has_letter =
+      option.letter != '\0' && (command == nullptr || find_option(command, option.letter) == &option);
+  std::string out = has_letter ? std::string("-") + option.letter + ", " : "    ";
   out += "--" + std::string(option.name);
   if (!option.value.empty()) out += " " + std::string(option.value);
   return out;
 }
 
-std::string help_text(const CommandEntry* command, const TextStyle& style) {
-  std::string out = style.heading("Usage:") + " " + usage_of(command) + "\n\n";
-  if (command == nullptr) {
-    out += std::string(program_summary) + "\n";
-    out += section("Commands:", rows_of_commands(), style);
-    out += section("Options, before or after the command:", rows_of(global_options()), style);
-    out += section("Environment:", rows_of(environment()), style);
-    return out + "\nSee 'duet-rpc <command> --help' for more information.\n";
-  }
-  for (std::size_t i = 0; i < command->details.size(); ++i) {
-    out += (i > 0 ? "\n" : "") + wrapped(command->details[i], 0) + "\n";
-  }
-  out += section("Options:", rows_of(command->options), style);
-  out += section("Global options:", rows_of(global_options()), style);
-  return out + section("Environment:", rows_of(environment()), style);
+std::string help_text(const CommandEntry* command, const TextStyle& style, std::string_view program) {
+  std::string out = style.heading("Usage:") + " " + usage_of(command, program) + "\n\n";
+  out += command == nullptr ? program_help(style) : command_help(*command, style);
+  if (command != nullptr && !command->group) return out;
+  return out + "\nSee '" + called_as(program, command) + " <command> --help' for more information.\n";
 }
 
 std::string usage_error_text(const UsageError& error, const TextStyle& style) {
-  std::string out = style.fault("duet-rpc:") + " " + error.message + "\n";
+  std::string out = style.fault(std::string(error.program) + ":") + " " + error.message + "\n";
   if (!error.suggestion.empty()) out += "Did you mean '" + style.name(error.suggestion) + "'?\n";
-  out += "\n" + style.heading("Usage:") + " " + usage_of(error.command) + "\n";
-  const std::string command = error.command == nullptr ? "" : std::string(error.command->name) + " ";
-  return out + "See 'duet-rpc " + command + "--help' for more information.\n";
+  out += "\n" + style.heading("Usage:") + " " + usage_of(error.command, error.program) + "\n";
+  return out + "See '" + called_as(error.program, error.command) + " --help' for more information.\n";
 }
 
 }  // namespace duet::app

@@ -23,18 +23,51 @@ std::vector<std::string> all_texts(const TextStyle& style) {
 }
 
 TEST(Help, NamesEveryListedCommandAndEveryOption) {
-  const std::string text = help_text(nullptr, plain);
   for (const CommandEntry& command : commands()) {
-    EXPECT_EQ(text.find("\n  " + std::string(command.name) + " ") != std::string::npos, command.listed) << command.name;
-    for (const OptionEntry& option : command.options) {
-      EXPECT_NE(help_text(&command, plain).find(option_label(option)), std::string::npos);
+    const std::size_t blank = command.path.rfind(' ');
+    const CommandEntry* const group =
+        blank == std::string_view::npos ? nullptr : find_command(command.path.substr(0, blank));
+    const std::string above = help_text(group, plain);
+    EXPECT_EQ(above.find("\n  " + std::string(command.name()) + " ") != std::string::npos, command.listed)
+        << command.path;
+    if (command.group) continue;
+    const std::string text = help_text(&command, plain);
+    for (const std::span<const OptionEntry> list : option_lists(&command)) {
+      for (const OptionEntry& option : list) {
+        EXPECT_NE(text.find(option_label(option, &command)), std::string::npos) << command.path << " " << option.name;
+      }
     }
   }
-  for (const OptionEntry& option : global_options()) EXPECT_NE(text.find(option_label(option)), std::string::npos);
+}
+
+TEST(Help, ShowsALetterOnlyWhereItMeansThat) {
+  const std::string text = help_text(find_command("daemon logs"), plain);
+  EXPECT_NE(text.find("  -n, --lines N"), std::string::npos);
+  EXPECT_NE(text.find("      --no-color"), std::string::npos);
+  EXPECT_NE(help_text(find_command("daemon status"), plain).find("  -n, --no-color"), std::string::npos);
+}
+
+TEST(Help, UsageShowsWhatACommandTakes) {
+  EXPECT_EQ(usage_of(find_command("daemon")), "duet-rpc daemon COMMAND [OPTIONS]");
+  EXPECT_EQ(usage_of(find_command("call")), "duet-rpc call METHOD [PARAMS] [OPTIONS]");
+  EXPECT_EQ(usage_of(find_command("completion"), "aiwg"), "aiwg completion SHELL [OPTIONS]");
+}
+
+TEST(Help, SaysTheNameItWasCalledBy) {
+  EXPECT_TRUE(help_text(nullptr, plain, "aiwg").starts_with("Usage: aiwg [COMMAND] [OPTIONS]\n"));
+  EXPECT_TRUE(help_text(nullptr, plain, "aiwg").ends_with("\nSee 'aiwg <command> --help' for more information.\n"));
+  const UsageError error{"unknown command 'x'", {}, find_command("daemon"), false, "aiwg"};
+  EXPECT_EQ(usage_error_text(error, plain),
+            "aiwg: unknown command 'x'\n"
+            "\n"
+            "Usage: aiwg daemon COMMAND [OPTIONS]\n"
+            "See 'aiwg daemon --help' for more information.\n");
 }
 
 TEST(Help, EndsWithTheFooter) {
   EXPECT_TRUE(help_text(nullptr, plain).ends_with("\nSee 'duet-rpc <command> --help' for more information.\n"));
+  EXPECT_TRUE(help_text(find_command("daemon"), plain)
+                  .ends_with("\nSee 'duet-rpc daemon <command> --help' for more information.\n"));
 }
 
 TEST(Help, FitsIntoEightyColumns) {

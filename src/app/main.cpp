@@ -6,10 +6,12 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "app/command_line.h"
 #include "app/commands/commands.h"
+#include "app/failure.h"
 #include "app/help.h"
 #include "app/text_style.h"
 #include "duet/base/fd.h"
@@ -27,16 +29,24 @@ int refuse(const UsageError& error) {
 }
 
 int run(const CommandLine& line, const base::StandardDescriptors& descriptors) {
-  const bool serves = line.command != nullptr && line.command->name == "rpc" && !line.help && !line.version;
-  if (serves) return run_rpc(line, descriptors);
+  const bool runs = line.command != nullptr && !line.help && !line.version;
+  if (runs && line.path() == "rpc") return run_rpc(line, descriptors);
+  if (runs && line.path() == "daemon start") return run_daemon_start(line);
   if (descriptors.was_closed(STDOUT_FILENO)) throw std::runtime_error("stdout is closed");
   if (line.version) return run_version();
   if (line.help || line.command == nullptr) {
-    return print_text(help_text(line.command, TextStyle(colour_wanted(STDOUT_FILENO, line.no_color))));
+    return print_text(help_text(line.command, TextStyle(colour_wanted(STDOUT_FILENO, line.no_color)), line.program));
   }
-  if (line.command->name == "version") return run_version();
-  if (line.command->name == "completion") return run_completion(line);
-  return run_print(line);
+  if (line.path() == "version") return run_version();
+  if (line.path() == "completion") return run_completion(line);
+  if (line.path() == "print") return run_print(line);
+  if (line.path() == "daemon stop") return run_daemon_stop(line);
+  if (line.path() == "daemon restart") return run_daemon_restart(line);
+  if (line.path() == "daemon status") return run_daemon_status(line);
+  if (line.path() == "daemon logs") return run_daemon_logs(line);
+  if (line.path() == "call") return run_call(line);
+  if (line.path() == "events") return run_events(line);
+  throw std::logic_error("nobody runs " + std::string(line.path()));
 }
 
 }  // namespace
@@ -44,15 +54,19 @@ int run(const CommandLine& line, const base::StandardDescriptors& descriptors) {
 
 int main(int argc, char** argv) {
   using namespace duet;
+  const std::string_view program = app::called_name(argc > 0 ? argv[0] : nullptr);
   try {
     const base::StandardDescriptors descriptors = base::ensure_standard_descriptors();
     mallopt(M_MMAP_THRESHOLD, 128 * 1024);  // large messages go back to the system at once
     const std::span<const char* const> arguments(argv, static_cast<std::size_t>(argc));
-    const auto parsed = app::parse_command_line(arguments.subspan(argc > 0 ? 1 : 0));
+    const auto parsed = app::parse_command_line(arguments.subspan(argc > 0 ? 1 : 0), program);
     if (const auto* error = std::get_if<app::UsageError>(&parsed)) return app::refuse(*error);
     return app::run(std::get<app::CommandLine>(parsed), descriptors);
+  } catch (const app::Failure& failure) {
+    app::print_error(std::string(program) + ": " + failure.what() + "\n");
+    return failure.code();
   } catch (const std::exception& error) {
-    app::print_error(std::string("duet-rpc: ") + error.what() + "\n");
+    app::print_error(std::string(program) + ": " + error.what() + "\n");
     return 1;
   }
 }

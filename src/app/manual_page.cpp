@@ -50,10 +50,11 @@ std::string entries(std::span<const TermEntry> terms) {
 }
 
 std::string command_section(const CommandEntry& command) {
-  std::string out = ".SS " + plain(usage_of(&command)) + "\n";
-  for (std::size_t i = 0; i < command.details.size(); ++i)
-    out += (i > 0 ? ".PP\n" : "") + plain(command.details[i]) + "\n";
-  return out + entries(command.options);
+  std::string text;
+  for (const std::string_view paragraph : paragraphs(command.details)) {
+    text += (text.empty() ? "" : ".PP\n") + plain(paragraph) + "\n";
+  }
+  return ".SS " + plain(usage_of(&command)) + "\n" + text + entries(command.options);
 }
 
 std::string example() {
@@ -72,6 +73,7 @@ std::string manual_page() {
     if (command.listed) out += command_section(command);
   }
   out += ".SH OPTIONS\nThese are accepted before and after the command.\n" + entries(global_options());
+  out += ".SS Of every command that asks the daemon\n" + entries(client_options());
   out += ".SH ENVIRONMENT\n" + entries(environment());
   out += ".SH EXIT STATUS\n" + entries(exit_codes());
   return out + ".SH EXAMPLES\nAsk what there is to ask:\n.PP\n.nf\n.RS\n" + plain(example()) + "\n.RE\n.fi\n";

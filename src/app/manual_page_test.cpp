@@ -28,7 +28,7 @@ std::string readable() {
 TEST(ManualPage, NamesWhatTheHelpNames) {
   const std::string page = readable();
   for (const CommandEntry& command : commands()) {
-    EXPECT_EQ(page.find(".SS duet-rpc " + std::string(command.name)) != std::string::npos, command.listed);
+    EXPECT_EQ(page.find(".SS duet-rpc " + std::string(command.path)) != std::string::npos, command.listed);
     for (const OptionEntry& option : command.options)
       EXPECT_NE(page.find("--" + std::string(option.name)), std::string::npos);
   }

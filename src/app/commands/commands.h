@@ -10,6 +10,16 @@ int run_rpc(const CommandLine& line, const base::StandardDescriptors& descriptor
 int run_version();
 int run_completion(const CommandLine& line);
 int run_print(const CommandLine& line);
+int run_daemon_start(const CommandLine& line);
+int run_daemon_stop(const CommandLine& line);
+int run_daemon_restart(const CommandLine& line);
+int run_daemon_status(const CommandLine& line);
+int run_daemon_logs(const CommandLine& line);
+int run_call(const CommandLine& line);
+int run_events(const CommandLine& line);
+
+/// The PARAMS of a command: JSON text, from stdin if it is `-`. Throws Failure if it cannot be params.
+std::string params_argument(const std::string& given);
 
 /// Writes text to stdout and returns 0; throws std::system_error if not all of it can be written.
 int print_text(std::string_view text);

@@ -3,6 +3,8 @@
 
 namespace duet::app {
 
-int run_completion(const CommandLine& line) { return print_text(completion_script(line.argument)); }
+int run_completion(const CommandLine& line) {
+  return print_text(completion_script(line.arguments.front(), line.program));
+}
 
 }  // namespace duet::app

@@ -4,6 +4,8 @@
 
 namespace duet::app {
 
-int run_print(const CommandLine& line) { return print_text(line.argument == "manual" ? manual_page() : method_page()); }
+int run_print(const CommandLine& line) {
+  return print_text(line.arguments.front() == "manual" ? manual_page() : method_page());
+}
 
 }  // namespace duet::app

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/command_table.h"
+#include "app/methods/describing_methods.h"
 #include "duet/rpc/json_text.h"
 #include "duet/rpc/params.h"
 #include "duet/rpc/value.h"
@@ -16,19 +17,6 @@ namespace {
 
 using peer::Answer;
 using peer::Request;
-
-// Answers with the same text every time. It lives in the table, so it need not be copied.
-peer::Handler constant(std::string text) {
-  return [text = std::move(text)](const Request&) { return Answer::view(text); };
-}
-
-// The same for a description of the table, which is complete only when it is asked for.
-peer::Handler described(std::function<boost::json::value()> describe) {
-  return [describe = std::move(describe), text = std::string()](const Request&) mutable {
-    if (text.empty()) text = rpc::to_text(describe());
-    return Answer::view(text);
-  };
-}
 
 std::string initialize_result() {
   return R"({"serverInfo":{"name":)" + rpc::quoted(program_name) + R"(,"version":)" + rpc::quoted(kVersion) +
@@ -87,32 +75,13 @@ peer::Method shutdown(const StdioActions& actions) {
           .late_handler = {}};
 }
 
-peer::Method plain(std::string name, std::string summary, std::string returns, peer::Handler handler) {
-  return {.name = std::move(name),
-          .summary = std::move(summary),
-          .params = {},
-          .returns = std::move(returns),
-          .handler = std::move(handler),
-          .late_handler = {}};
-}
-
 }  // namespace
 
 void add_stdio_methods(peer::Methods& methods, base::Log& log, const StdioActions& actions) {
   methods.add(initialize(actions));
-  methods.add(plain("listMethods", "Lists the methods, with a description of each", "array",
-                    described([&methods] { return methods.list(); })));
-  methods.add(plain("describeMethods", "Lists the methods, with what each takes and returns", "array",
-                    described([&methods] { return methods.describe(); })));
-  methods.add(plain("version", "Tells the server's version", "object",
-                    constant(R"({"version":)" + rpc::quoted(kVersion) + "}")));
+  add_describing_methods(methods, false);
   methods.add(set_log_level(log));
   methods.add(shutdown(actions));
-
-  peer::Method discover = plain("rpc.discover", "Describes the methods as an OpenRPC document", "object",
-                                described([&methods] { return methods.open_rpc(program_name, kVersion); }));
-  discover.listed = false;
-  methods.add(std::move(discover));
 }
 
 }  // namespace duet::app

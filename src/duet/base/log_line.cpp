@@ -7,10 +7,12 @@ namespace duet::base {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> kNames{"debug", "info", "warn", "error"};
-constexpr std::array<std::string_view, 4> kPlainLevels{"debug ", "info  ", "warn  ", "error "};
-constexpr std::array<std::string_view, 4> kColouredLevels{"\x1b[2mdebug\x1b[0m ", "\x1b[32minfo\x1b[0m  ",
-                                                          "\x1b[33mwarn\x1b[0m  ", "\x1b[31merror\x1b[0m "};
+constexpr std::array<std::string_view, 5> kNames{"debug", "info", "warn", "error", "trace"};
+constexpr std::size_t kChoices = 4;
+constexpr std::array<std::string_view, 5> kPlainLevels{"debug ", "info  ", "warn  ", "error ", "trace "};
+constexpr std::array<std::string_view, 5> kColouredLevels{"\x1b[2mdebug\x1b[0m ", "\x1b[32minfo\x1b[0m  ",
+                                                          "\x1b[33mwarn\x1b[0m  ", "\x1b[31merror\x1b[0m ",
+                                                          "\x1b[2mtrace\x1b[0m "};
 constexpr std::string_view kCutMark = "...";
 
 enum class Style {
@@ -138,18 +140,13 @@ void append_number(std::string& out, Number number) {
   out.append(digits.data(), end);
 }
 
-/// `digits` decimal digits of `number`, with leading zeros.
-void put_digits(char* to, std::uint64_t number, int digits) {
-  for (int i = digits - 1; i >= 0; --i, number /= 10) to[i] = static_cast<char>('0' + number % 10);
-}
-
 }  // namespace
 
 std::string_view level_name(Level level) { return kNames[static_cast<std::size_t>(level)]; }
 
 std::optional<Level> parse_level(std::string_view name) {
   const auto same_letter = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; };
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
+  for (std::size_t i = 0; i < kChoices; ++i) {
     if (std::equal(name.begin(), name.end(), kNames[i].begin(), kNames[i].end(), same_letter)) {
       return static_cast<Level>(i);
     }
@@ -159,32 +156,12 @@ std::optional<Level> parse_level(std::string_view name) {
 
 void LineFormat::append(std::string& out, std::chrono::system_clock::time_point time, Level level,
                         std::string_view message, Fields fields) {
-  append_time(out, time);
+  time_.append(out, time);
+  out.push_back(' ');
   out.append((coloured_ ? kColouredLevels : kPlainLevels)[static_cast<std::size_t>(level)]);
   if (!append_safe(out, message, Style::message, max_message_chars)) out.append(kCutMark);
   for (const Field& field : fields) append_field(out, field);
   out.push_back('\n');
-}
-
-void LineFormat::append_time(std::string& out, std::chrono::system_clock::time_point time) {
-  using namespace std::chrono;
-  const auto second = floor<seconds>(time);
-  if (second.time_since_epoch().count() != second_) {
-    const auto day = floor<days>(second);
-    const year_month_day date(day);
-    const hh_mm_ss clock(second - day);
-    second_ = second.time_since_epoch().count();
-    second_text_ = {'0', '0', '0', '0', '-', '0', '0', '-', '0', '0', 'T', '0', '0', ':', '0', '0', ':', '0', '0', '.'};
-    put_digits(&second_text_[0], static_cast<std::uint64_t>(static_cast<int>(date.year())), 4);
-    put_digits(&second_text_[5], static_cast<unsigned>(date.month()), 2);
-    put_digits(&second_text_[8], static_cast<unsigned>(date.day()), 2);
-    put_digits(&second_text_[11], static_cast<std::uint64_t>(clock.hours().count()), 2);
-    put_digits(&second_text_[14], static_cast<std::uint64_t>(clock.minutes().count()), 2);
-    put_digits(&second_text_[17], static_cast<std::uint64_t>(clock.seconds().count()), 2);
-  }
-  std::array<char, 5> rest{'0', '0', '0', 'Z', ' '};
-  put_digits(rest.data(), static_cast<std::uint64_t>(floor<milliseconds>(time - second).count()), 3);
-  out.append(second_text_.data(), second_text_.size()).append(rest.data(), rest.size());
 }
 
 void LineFormat::append_field(std::string& out, const Field& field) {
@@ -196,6 +173,9 @@ void LineFormat::append_field(std::string& out, const Field& field) {
       return append_quoted(out, field.text_, Style::text);
     case Field::Kind::json:
       return append_json(out, field.text_);
+    case Field::Kind::whole_json:
+      append_safe(out, field.text_, Style::json_not_string, std::string_view::npos);
+      return;
     case Field::Kind::signed_number:
       return append_number(out, static_cast<std::int64_t>(field.bits_));
     case Field::Kind::unsigned_number:

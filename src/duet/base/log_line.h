@@ -6,21 +6,27 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "duet/base/utc_text.h"
+
 namespace duet::base {
 
-enum class Level : unsigned char { debug, info, warn, error };
+/// `trace` is no level that one chooses: who asked for a trace in some other way gets it at any level.
+enum class Level : unsigned char { debug, info, warn, error, trace };
 
 std::string_view level_name(Level level);
-/// The four names in any case.
+/// The first four names in any case.
 std::optional<Level> parse_level(std::string_view name);
 
 /// A JSON value as it stood in a message, e.g. an id. Empty: there was none, and the field is left out.
 struct JsonText {
+  std::string_view json;
+};
+/// A JSON text that is not cut. For traces.
+struct WholeJson {
   std::string_view json;
 };
 
@@ -35,6 +41,7 @@ class Field {
 
   Field(std::string_view key, std::string_view text) : key_(key), text_(text), kind_(Kind::text) {}
   Field(std::string_view key, JsonText json) : key_(key), text_(json.json), kind_(Kind::json) {}
+  Field(std::string_view key, WholeJson json) : key_(key), text_(json.json), kind_(Kind::whole_json) {}
   Field(std::string_view key, std::same_as<bool> auto flag)
       : key_(key), text_(flag ? "true" : "false"), kind_(Kind::json) {}
   Field(std::string_view key, std::signed_integral auto number)
@@ -44,7 +51,7 @@ class Field {
 
  private:
   friend class LineFormat;
-  enum class Kind : unsigned char { text, json, signed_number, unsigned_number };
+  enum class Kind : unsigned char { text, json, whole_json, signed_number, unsigned_number };
 
   std::string_view key_;
   std::string_view text_;
@@ -70,12 +77,10 @@ class LineFormat {
               Fields fields);
 
  private:
-  void append_time(std::string& out, std::chrono::system_clock::time_point time);
   static void append_field(std::string& out, const Field& field);
 
   bool coloured_;
-  std::int64_t second_ = std::numeric_limits<std::int64_t>::min();
-  std::array<char, 20> second_text_{};
+  UtcText time_;
 };
 
 }  // namespace duet::base

@@ -37,7 +37,9 @@ void Client::connect(const std::string& path, std::chrono::milliseconds patience
   disconnect();
   // Not destroyed here: a callback that connects anew may have been called by it.
   loop_.defer([former = std::shared_ptr<Connection>(std::move(connection_))] {});
-  auto channel = std::make_unique<transport::FdChannel>(loop_, transport::connect_unix(path, patience));
+  std::unique_ptr<transport::Channel> channel =
+      std::make_unique<transport::FdChannel>(loop_, transport::connect_unix(path, patience));
+  if (wrap_channel) channel = wrap_channel(std::move(channel));
   connection_ =
       std::make_unique<Connection>(loop_, std::move(channel), Door::socket, methods_, log_, std::move(events), limits);
   connection_->open();

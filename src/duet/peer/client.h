@@ -13,6 +13,7 @@
 #include "duet/peer/calls.h"
 #include "duet/peer/connection.h"
 #include "duet/peer/methods.h"
+#include "duet/transport/channel.h"
 #include "duet/transport/loop.h"
 
 namespace duet::peer {
@@ -63,6 +64,9 @@ class Client {
 
   /// Handles what comes until `done` says so; false when the time is over or the connection gone.
   bool wait_for(const std::function<bool()>& done, base::Duration patience);
+
+  /// Puts something between this client and the socket; before connect().
+  std::function<std::unique_ptr<transport::Channel>(std::unique_ptr<transport::Channel>)> wrap_channel;
 
   transport::Loop& loop() { return loop_; }
 

@@ -50,6 +50,7 @@ void Server::register_methods(const std::map<std::string, Handler>& handlers) {
 }
 
 void Server::start(const std::string& path) {
+  if (acceptor_) acceptor_->accept_all();  // who had come before the file went
   remove_stale_socket(path);
   base::Fd listener = transport::listen_unix(path);
   struct stat status {};
@@ -77,12 +78,15 @@ void Server::accept(base::Fd socket) {
     });
   };
   events.on_load_changed = [this, id] { weigh(id); };
-  auto connection = std::make_unique<Connection>(
-      loop_, std::make_unique<transport::FdChannel>(loop_, std::move(socket)), Door::socket, methods_, log_,
-      std::move(events), limits_.connection, Peer{.connection = id, .pid = identity.pid, .uid = identity.uid}, pool_);
+  const Peer peer{.connection = id, .pid = identity.pid, .uid = identity.uid};
+  std::unique_ptr<transport::Channel> channel = std::make_unique<transport::FdChannel>(loop_, std::move(socket));
+  if (wrap_channel) channel = wrap_channel(std::move(channel), peer);
+  auto connection = std::make_unique<Connection>(loop_, std::move(channel), Door::socket, methods_, log_,
+                                                 std::move(events), limits_.connection, peer, pool_);
   Connection& opened = *connection;
   clients_.emplace(id, Client{.connection = std::move(connection)});
   if (share_ != no_share) opened.limit_waiting(share_);
+  if (on_opened) on_opened(opened);
   opened.open();
 }
 
@@ -90,6 +94,7 @@ void Server::forget(std::uint64_t id) {
   const auto found = clients_.find(id);
   total_load_ -= found->second.load;
   clients_.erase(found);
+  if (on_forgotten) on_forgotten(id);
   share_what_is_left();
   if (acceptor_) acceptor_->resume();
   if (clients_.empty() && on_empty) on_empty();
@@ -101,6 +106,7 @@ void Server::weigh(std::uint64_t id) {
   total_load_ = total_load_ - client.load + load;
   client.load = load;
   share_what_is_left();
+  if (on_load_changed) on_load_changed(*client.connection);
 }
 
 // In powers of two, so that the connections need not be told of every change.
@@ -134,12 +140,16 @@ void Server::stop() {
   for (auto& [id, client] : clients_) client.connection->stop();
 }
 
+bool Server::is_file_ours() const {
+  struct stat status {};
+  return lstat(file_.path.c_str(), &status) == 0 && status.st_dev == file_.device && status.st_ino == file_.inode;
+}
+
+bool Server::is_reachable() const { return file_.path.empty() || is_file_ours(); }
+
 void Server::remove_socket_file() {
   if (file_.path.empty()) return;
-  struct stat status {};
-  const bool ours =
-      lstat(file_.path.c_str(), &status) == 0 && status.st_dev == file_.device && status.st_ino == file_.inode;
-  if (ours) unlink(file_.path.c_str());
+  if (is_file_ours()) unlink(file_.path.c_str());
   file_ = {};
 }
 

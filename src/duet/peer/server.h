@@ -40,7 +40,8 @@ class Server {
   void register_methods(const std::map<std::string, Handler>& handlers);
 
   /// Listens at `path`, mode 0600. A socket nobody listens on any more is replaced; one that answers
-  /// throws std::system_error with EADDRINUSE, and so does anything that is not a socket.
+  /// throws std::system_error with EADDRINUSE, and so does anything that is not a socket. Once more when the file was
+  /// removed: clients stay.
   void start(const std::string& path);
   /// Takes a socket that listens already.
   void start(base::Fd listener);
@@ -50,9 +51,16 @@ class Server {
   /// A notification to everyone; returns how many clients missed it because they do not read.
   std::size_t broadcast(std::string_view method, std::string_view params);
   std::size_t client_count() const { return clients_.size(); }
+  /// The socket file is still the one that start() made, or there was none to make.
+  bool is_reachable() const;
 
-  std::function<void()> on_empty;              ///< the last client has gone
-  std::function<void(Connection&)> on_missed;  ///< this one missed a broadcast
+  std::function<void()> on_empty;                    ///< the last client has gone
+  std::function<void(Connection&)> on_missed;        ///< this one missed a broadcast
+  std::function<void(Connection&)> on_opened;        ///< before anything is read
+  std::function<void(Connection&)> on_load_changed;  ///< more or less waits to be written or handled
+  std::function<void(std::uint64_t)> on_forgotten;   ///< the connection of this number is no more
+  /// Puts something between a connection and its socket.
+  std::function<std::unique_ptr<transport::Channel>(std::unique_ptr<transport::Channel>, const Peer&)> wrap_channel;
 
  private:
   static constexpr std::size_t no_share = std::numeric_limits<std::size_t>::max();
@@ -71,6 +79,7 @@ class Server {
   void forget(std::uint64_t id);
   void weigh(std::uint64_t id);
   void share_what_is_left();
+  bool is_file_ours() const;
   void remove_socket_file();
 
   transport::Loop& loop_;

@@ -102,14 +102,22 @@ Acceptor::~Acceptor() {
   }
 }
 
+// One a turn: trying for a second would cost the usual single client a system call.
 void Acceptor::on_ready(std::uint32_t) {
-  // One a turn: trying for a second would cost the usual single client a system call.
-  base::Fd client(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (client) {
-    on_accept_(std::move(client));
-  } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-    pause();
+  if (accept_one()) return;
+  if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) pause();
+}
+
+void Acceptor::accept_all() {
+  while (accept_one()) {
   }
+}
+
+bool Acceptor::accept_one() {
+  base::Fd client(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!client) return false;
+  on_accept_(std::move(client));
+  return true;
 }
 
 void Acceptor::pause() {

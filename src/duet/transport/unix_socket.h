@@ -39,9 +39,12 @@ class Acceptor final : private Loop::Watcher {
 
   int descriptor() const { return listener_.get(); }
   void resume();
+  /// Whoever waits already.
+  void accept_all();
 
  private:
   void on_ready(std::uint32_t events) override;
+  bool accept_one();
   void pause();
 
   Loop& loop_;

@@ -1,0 +1,54 @@
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+#include "app/commands/commands.h"
+#include "app/daemon_client.h"
+#include "app/failure.h"
+#include "duet/rpc/json_scan.h"
+#include "duet/rpc/json_text.h"
+#include "duet/rpc/message.h"
+
+namespace duet::app {
+namespace {
+
+std::string read_input() {
+  std::string text;
+  std::array<char, 65536> room;
+  for (;;) {
+    const ssize_t count = read(STDIN_FILENO, room.data(), room.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw std::system_error(errno, std::generic_category(), "stdin");
+    if (count == 0) return text;
+    text.append(room.data(), static_cast<std::size_t>(count));
+  }
+}
+
+// The daemon would say the same, but not in words for a command line.
+void check_params(const std::string& params) {
+  const std::string message = R"({"jsonrpc":"2.0","method":"m","params":)" + params + '}';
+  const rpc::Message decoded = rpc::decode(message, rpc::Batches::refused);
+  if (!decoded.is_json)
+    throw Failure("PARAMS is not JSON: it is an object or an array, such as '{\"taskId\":\"task-1\"}'");
+  if (decoded.refusal) throw Failure("PARAMS is neither an object nor an array");
+}
+
+}  // namespace
+
+std::string params_argument(const std::string& given) {
+  std::string params = given == "-" ? read_input() : given;
+  if (params.find_first_not_of(" \t\r\n") == std::string::npos) return {};
+  check_params(params);
+  return params;
+}
+
+int run_call(const CommandLine& line) {
+  const std::string params = line.arguments.size() > 1 ? params_argument(line.arguments[1]) : std::string();
+  DaemonClient daemon(line);
+  return print_text(daemon.call_raw(line.arguments.front(), params) + '\n');
+}
+
+}  // namespace duet::app

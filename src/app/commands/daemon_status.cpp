@@ -1,0 +1,77 @@
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+
+#include "app/commands/commands.h"
+#include "app/daemon_client.h"
+#include "app/duration.h"
+#include "app/text_style.h"
+#include "duet/rpc/value.h"
+
+namespace duet::app {
+namespace {
+
+using boost::json::object;
+using boost::json::value;
+
+const object& section(const object& fields, std::string_view name) {
+  static const object none;
+  const value* const found = fields.if_contains(name);
+  return found != nullptr && found->is_object() ? found->get_object() : none;
+}
+
+std::string shown(const object& fields, std::string_view name) {
+  const value* const found = fields.if_contains(name);
+  if (found == nullptr) return "?";
+  return found->is_string() ? std::string(found->as_string()) : rpc::to_text(*found);
+}
+
+std::string uptime(const object& status) {
+  const value* const seconds = status.if_contains("uptime_seconds");
+  if (seconds == nullptr || !seconds->is_number()) return "?";
+  const std::chrono::seconds up(seconds->to_number<std::int64_t>());
+  return up.count() == 0 ? "less than a second" : readable_duration(up);
+}
+
+std::string page(const object& status, const TextStyle& style) {
+  const object& subsystems = section(status, "subsystems");
+  std::string text;
+  const auto row = [&](std::string_view name, const std::string& content) {
+    text += style.name(name) + std::string(12 - name.size(), ' ') + content + '\n';
+  };
+  row("daemon", "running, pid " + shown(status, "pid") + ", version " + shown(status, "version"));
+  row("up", uptime(status) + ", since " + shown(status, "started_at"));
+  row("health", shown(status, "health"));
+  row("clients", shown(section(subsystems, "ipc"), "clients"));
+  if (const object& supervisor = section(subsystems, "supervisor"); !supervisor.empty()) {
+    row("tasks", shown(supervisor, "running") + " running, " + shown(supervisor, "queued") + " queued, at most " +
+                     shown(supervisor, "maxRunning") + " at once");
+  }
+  if (const object& automation = section(subsystems, "automation"); !automation.empty()) {
+    const bool enabled = shown(automation, "enabled") == "true";
+    row("automation", std::string(enabled ? "on, " : "off, ") + shown(automation, "ruleCount") + " rules");
+  }
+  const value* const problems = status.if_contains("problems");
+  if (problems == nullptr || !problems->is_array()) return text;
+  for (const value& problem : problems->get_array()) {
+    const object& fields = problem.as_object();
+    text += style.fault("problem") + "     " + shown(fields, "subsystem") + ": " + shown(fields, "message") + '\n';
+  }
+  return text;
+}
+
+}  // namespace
+
+int run_daemon_status(const CommandLine& line) {
+  DaemonClient daemon(line);
+  const std::string result = daemon.call_raw("daemon.status");
+  if (line.flag("json")) return print_text(result + '\n');
+  const value status = rpc::parse_value(result);
+  return print_text(page(status.as_object(), TextStyle(colour_wanted(STDOUT_FILENO, line.no_color))));
+}
+
+}  // namespace duet::app

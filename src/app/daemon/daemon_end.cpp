@@ -1,0 +1,45 @@
+#include "app/daemon/daemon_end.h"
+
+#include <utility>
+
+namespace duet::app {
+
+DaemonEnd::DaemonEnd(transport::Loop& loop, base::Log& log, peer::Server& server, EventHub& hub,
+                     const ServiceManager& manager, Limits limits)
+    : loop_(loop), log_(log), server_(server), hub_(hub), manager_(manager), limits_(limits) {}
+
+DaemonEnd::~DaemonEnd() {
+  if (timer_) loop_.cancel(*timer_);
+}
+
+void DaemonEnd::begin(std::string_view reason, StopRequest request) {
+  const bool first = !std::exchange(begun_, true);
+  if (!first && (forced_ || !request.force)) return;
+  forced_ = request.force;
+  if (first) {
+    log_.info("stopping", {{"reason", reason}});
+    manager_.tell("STOPPING=1");
+    hub_.emit("daemonStopping", {{"reason", reason}});
+  }
+  // Not here: the answer to whoever asked comes first.
+  loop_.defer([this, request] {
+    if (!end_work_) return close_door();
+    end_work_(request, [this] { close_door(); });
+  });
+}
+
+void DaemonEnd::close_door() {
+  if (std::exchange(door_closed_, true)) return;
+  if (server_.client_count() == 0) {
+    server_.stop();
+    return loop_.stop();
+  }
+  server_.on_empty = [this] { loop_.stop(); };
+  timer_ = loop_.after(limits_.last_answers, [this] {
+    log_.warn("a client did not read its last answers");
+    loop_.stop();
+  });
+  server_.stop();
+}
+
+}  // namespace duet::app

@@ -1,0 +1,92 @@
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <utility>
+
+#include "app/daemon/serve.h"
+#include "app/daemon/state_folder.h"
+#include "app/failure.h"
+#include "app/trace.h"
+#include "duet/base/log_line.h"
+#include "duet/base/process.h"
+
+namespace duet::app {
+namespace {
+
+constexpr const char* ready_variable = "DUET_RPC_READY_FD";
+constexpr int ready_descriptor = 3;
+constexpr std::chrono::milliseconds default_patience = std::chrono::seconds(30);
+
+std::vector<std::string> arguments_of(const CommandLine& line, const Project& project) {
+  std::vector<std::string> words{"duet-rpc", "daemon", "start", "--foreground", "--project", project.root};
+  if (const auto socket = line.text("socket")) words.insert(words.end(), {"--socket", *socket});
+  if (line.log_level) words.insert(words.end(), {"--log-level", std::string(base::level_name(*line.log_level))});
+  if (line.flag("trace")) words.emplace_back("--trace");
+  return words;
+}
+
+base::Fd open_log(const StateFolder& folder) {
+  return base::Fd(base::check_call(
+      openat(folder.descriptor(), log_name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600), log_name));
+}
+
+// What the daemon says before it closes the pipe, or as much of it as comes in time.
+std::string read_until_closed(int pipe, std::chrono::milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  std::string text;
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    pollfd wanted{.fd = pipe, .events = POLLIN, .revents = 0};
+    const int count = left.count() > 0 ? poll(&wanted, 1, static_cast<int>(left.count())) : 0;
+    if (count == 0) {
+      throw Failure("the daemon did not start in time: see 'duet-rpc daemon logs'", exit_code::no_answer);
+    }
+    if (count < 0) continue;  // a signal
+    std::array<char, 4096> room;
+    const ssize_t got = read(pipe, room.data(), room.size());
+    if (got <= 0) return text;
+    text.append(room.data(), static_cast<std::size_t>(got));
+    if (text.ends_with('\n')) return text;
+  }
+}
+
+}  // namespace
+
+pid_t start_detached(const CommandLine& line) {
+  const Project project = find_project(line.text("project"));
+  const StateFolder folder = StateFolder::make(project);
+  const base::Fd log = open_log(folder);
+  const base::Fd program(base::check_call(open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "/proc/self/exe"));
+  base::Pipe pipe = base::make_pipe();
+
+  base::Environment environment = base::current_environment();
+  environment[ready_variable] = std::to_string(ready_descriptor);
+  for (const char* name : {"LISTEN_PID", "LISTEN_FDS", "NOTIFY_SOCKET"}) environment.erase(name);
+  const base::Child daemon = base::launch({.arguments = arguments_of(line, project),
+                                           .environment = std::move(environment),
+                                           .standard = {-1, -1, log.get()},
+                                           .further = {{pipe.write_end.get(), ready_descriptor}},
+                                           .executable = program.get()});
+  pipe.write_end.reset();
+  std::string said = read_until_closed(pipe.read_end.get(), line.duration("timeout").value_or(default_patience));
+  if (said == "ready\n") return daemon.pid;
+  base::reap(daemon);
+  if (said.empty()) throw Failure("the daemon ended at once: see 'duet-rpc daemon logs'");
+  said.pop_back();
+  throw Failure(said);
+}
+
+base::Fd take_ready_pipe() {
+  const char* const value = std::getenv(ready_variable);
+  const bool is_set = value != nullptr && std::string_view(value) == std::to_string(ready_descriptor);
+  unsetenv(ready_variable);
+  if (!is_set || fcntl(ready_descriptor, F_SETFD, FD_CLOEXEC) != 0) return {};
+  return base::Fd(ready_descriptor);
+}
+
+}  // namespace duet::app

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "app/command_line.h"
+#include "duet/base/fd.h"
+
+namespace duet::app {
+
+/// Runs the project's daemon in this process until it is told to stop; returns the exit code. Throws Failure for a
+/// start that is not possible.
+///
+/// `ready`: a pipe to whoever started a detached daemon. It is told `ready` once the daemon listens, or the reason why
+/// it cannot, and the log goes to daemon.log. None: the daemon stays in the foreground.
+int serve_project(const CommandLine& line, base::Fd ready);
+
+/// Starts a daemon that is on its own, and returns its pid when it listens. Throws Failure with its reason if it does
+/// not.
+pid_t start_detached(const CommandLine& line);
+
+/// The pipe that start_detached() left to this process, if it is such a daemon.
+base::Fd take_ready_pipe();
+
+}  // namespace duet::app

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "duet/base/fd.h"
+
+namespace duet::app {
+
+/// What a service manager such as systemd offers to the processes it starts, by environment variables: a socket that
+/// listens already, and a place to tell how we are. The variables are taken out of the environment, so that no child
+/// takes them for its own.
+class ServiceManager {
+ public:
+  ServiceManager();
+
+  /// The socket, once; none if there is none. Throws Failure for one that is no listening Unix stream socket.
+  base::Fd take_listener();
+  /// `READY=1` and the like; without a manager nothing happens.
+  void tell(std::string_view state) const;
+
+ private:
+  int listeners_ = 0;
+  std::string address_;
+};
+
+}  // namespace duet::app

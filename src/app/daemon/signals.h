@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+
+#include "duet/base/fd.h"
+#include "duet/transport/loop.h"
+
+namespace duet::app {
+
+/// Takes signals from the process and hands them to the loop. Made before any thread is started.
+class Signals final : private transport::Loop::Watcher {
+ public:
+  Signals(transport::Loop& loop, std::initializer_list<int> signals, std::function<void(int)> on_signal);
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+  ~Signals();
+
+ private:
+  void on_ready(std::uint32_t events) override;
+
+  transport::Loop& loop_;
+  std::function<void(int)> on_signal_;
+  base::Fd signals_;
+};
+
+}  // namespace duet::app

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "app/daemon/state_folder.h"
+#include "duet/base/fd.h"
+#include "duet/base/log.h"
+#include "duet/transport/loop.h"
+
+namespace duet::app {
+
+/// Notices when files of the state folder are removed or replaced under a running daemon, or the folder itself, and
+/// has it looked at a moment later, when whoever removes things is done.
+///
+/// It waits for the system's notice and does not poll, unless the system has none to give.
+class SocketGuard final : private transport::Loop::Watcher {
+ public:
+  struct Limits {
+    base::Duration settle = std::chrono::milliseconds(300);
+    base::Duration poll = std::chrono::seconds(2);  // without inotify
+  };
+
+  /// `look` is called from the loop; false: it wants to be called again.
+  SocketGuard(transport::Loop& loop, base::Log& log, const Project& project, const StateFolder& folder,
+              std::function<bool()> look)
+      : SocketGuard(loop, log, project, folder, std::move(look), Limits()) {}
+  SocketGuard(transport::Loop& loop, base::Log& log, const Project& project, const StateFolder& folder,
+              std::function<bool()> look, Limits limits);
+  SocketGuard(const SocketGuard&) = delete;
+  SocketGuard& operator=(const SocketGuard&) = delete;
+  ~SocketGuard();
+
+  /// Why it has to poll; empty if it has not.
+  const std::string& problem() const { return problem_; }
+
+ private:
+  void on_ready(std::uint32_t events) override;
+  bool watch_folders(const Project& project, const StateFolder& folder);
+  void look_after(base::Duration wait);
+
+  transport::Loop& loop_;
+  std::function<bool()> look_;
+  Limits limits_;
+  base::Fd notices_;
+  std::string problem_;
+  std::optional<transport::Loop::Timer> timer_;
+};
+
+}  // namespace duet::app

@@ -1,0 +1,118 @@
+#include "app/daemon/state_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <system_error>
+
+#include "app/failure.h"
+
+namespace duet::app {
+namespace {
+
+constexpr mode_t private_folder = 0700;
+constexpr mode_t private_file = 0600;
+
+std::string reason() { return std::strerror(errno); }
+
+base::Fd open_folder(int above, const char* name) {
+  return base::Fd(openat(above, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+base::Fd make_folder(const Project& project, int above, const char* name, const char* shown, mode_t mode) {
+  if (mkdirat(above, name, mode) != 0 && errno != EEXIST) {
+    throw Failure("cannot make " + std::string(shown) + " in " + project.root + ": " + reason());
+  }
+  base::Fd folder = open_folder(above, name);
+  if (!folder) throw Failure("cannot open " + std::string(shown) + " in " + project.root + ": " + reason());
+  return folder;
+}
+
+void make_private(const Project& project, int folder) {
+  struct stat status {};
+  base::check_call(fstat(folder, &status), "fstat");
+  if (status.st_uid != geteuid()) {
+    throw Failure(std::string(state_path) + " in " + project.root +
+                  " belongs to another user: remove it, or use another --project");
+  }
+  if ((status.st_mode & 07777U) != private_folder) base::check_call(fchmod(folder, private_folder), "fchmod");
+}
+
+}  // namespace
+
+std::optional<StateFolder> StateFolder::find(const Project& project) {
+  base::Fd folder = open_folder(project.directory.get(), state_path);
+  if (!folder) return std::nullopt;
+  return StateFolder(std::move(folder));
+}
+
+StateFolder StateFolder::make(const Project& project) {
+  const base::Fd above = make_folder(project, project.directory.get(), ".aiwg", ".aiwg", 0777);
+  base::Fd folder = make_folder(project, above.get(), "daemon", state_path, private_folder);
+  make_private(project, folder.get());
+  StateFolder state(std::move(folder));
+  try {
+    if (state.read_small(".gitignore") != "*\n") state.write_small(".gitignore", "*\n");
+  } catch (const std::system_error& error) {
+    throw Failure("cannot write to " + std::string(state_path) + " in " + project.root + ": " + error.code().message());
+  }
+  return state;
+}
+
+std::string StateFolder::path_of(const std::string& name) const {
+  return "/proc/self/fd/" + std::to_string(folder_.get()) + '/' + name;
+}
+
+std::string StateFolder::read_small(const std::string& name) const {
+  const base::Fd file(openat(descriptor(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  std::array<char, 4096> room;
+  const ssize_t count = file ? read(file.get(), room.data(), room.size()) : 0;
+  return {room.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))};
+}
+
+void StateFolder::write_small(const std::string& name, std::string_view text) const {
+  const std::string temporary = name + ".new";
+  const base::Fd file(base::check_call(
+      openat(descriptor(), temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, private_file),
+      "open"));
+  const ssize_t written = write(file.get(), text.data(), text.size());
+  if (written != static_cast<ssize_t>(text.size())) {
+    throw std::system_error(written < 0 ? errno : ENOSPC, std::generic_category(), "write");
+  }
+  base::check_call(renameat(descriptor(), temporary.c_str(), descriptor(), name.c_str()), "rename");
+}
+
+void StateFolder::remove(const std::string& name) const { unlinkat(descriptor(), name.c_str(), 0); }
+
+std::optional<DaemonLock> DaemonLock::take(const StateFolder& folder) {
+  base::Fd file(openat(folder.descriptor(), lock_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, private_file));
+  if (!file) throw Failure("cannot open " + std::string(state_path) + "/" + lock_name + ": " + reason());
+  if (flock(file.get(), LOCK_EX | LOCK_NB) == 0) return DaemonLock(std::move(file));
+  if (errno == EWOULDBLOCK) return std::nullopt;
+  throw Failure("the file system of the project has no locks (" + reason() +
+                "): keep the project on another one, since a daemon needs them to be the only one");
+}
+
+bool DaemonLock::is_in_place(const Project& project) const {
+  const std::string path = std::string(state_path) + '/' + lock_name;
+  struct stat held {};
+  struct stat found {};
+  return fstat(file_.get(), &held) == 0 && fstatat(project.directory.get(), path.c_str(), &found, 0) == 0 &&
+         held.st_dev == found.st_dev && held.st_ino == found.st_ino;
+}
+
+std::optional<pid_t> written_pid(const StateFolder& folder) {
+  const std::string text = folder.read_small(pid_name);
+  pid_t pid = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
+  if (error != std::errc() || pid <= 0) return std::nullopt;
+  return pid;
+}
+
+}  // namespace duet::app

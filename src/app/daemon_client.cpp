@@ -1,0 +1,133 @@
+#include "app/daemon_client.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+#include <utility>
+
+#include "app/trace.h"
+#include "duet/base/log_sink.h"
+#include "duet/rpc/value.h"
+#include "duet/version.h"
+
+namespace duet::app {
+namespace {
+
+constexpr std::chrono::milliseconds default_patience = std::chrono::seconds(30);
+constexpr std::size_t longest_data = 300;
+
+std::unique_ptr<base::LogSink> trace_sink(const CommandLine& line) {
+  const bool wanted = line.flag("trace") || trace_wanted(std::getenv("AIWG_IPC_DEBUG"));
+  return wanted ? base::stderr_sink(false) : nullptr;
+}
+
+std::string text_of(const boost::json::value& value) {
+  return value.is_string() ? std::string(value.as_string()) : rpc::to_text(value);
+}
+
+// `{"param":"kinds","expected":"array"}` as `param kinds, expected array`.
+std::string explained(const std::string& data) {
+  if (data.empty()) return {};
+  const boost::json::value parsed = rpc::parse_value(data);
+  if (!parsed.is_object()) return rpc::to_text(parsed).substr(0, longest_data);
+  std::string text;
+  for (const auto& member : parsed.get_object()) {
+    if (!text.empty()) text += ", ";
+    text.append(member.key()).append(" ").append(text_of(member.value()));
+  }
+  return text.size() > longest_data ? text.substr(0, longest_data) + "..." : text;
+}
+
+}  // namespace
+
+DaemonClient::DaemonClient(const CommandLine& line)
+    : given_patience_(line.duration("timeout")),
+      program_(line.program),
+      socket_(line.text("socket")),
+      trace_log_(trace_sink(line)) {
+  if (trace_log_.enabled(base::Level::trace)) {
+    client_.wrap_channel = [this](std::unique_ptr<transport::Channel> channel) {
+      return traced(std::move(channel), trace_log_, 0);
+    };
+  }
+  if (socket_ && !line.text("project")) return;
+  project_ = find_project(line.text("project"));
+  folder_ = StateFolder::find(*project_);
+}
+
+std::chrono::milliseconds DaemonClient::patience() const { return given_patience_.value_or(default_patience); }
+
+base::Duration DaemonClient::long_patience() const {
+  return given_patience_ ? base::Duration(*given_patience_) : base::Duration::max();
+}
+
+void DaemonClient::connect() {
+  if (client_.is_connected()) return;
+  const std::string start = "; start it with '" + std::string(program_) + " daemon start'";
+  const std::string where = socket_ ? "at " + *socket_ : "in " + project_->root;
+  if (!socket_ && !folder_) throw Failure("no daemon is running " + where + start, exit_code::no_daemon);
+  try {
+    client_.connect(socket_ ? *socket_ : folder_->path_of(socket_name), patience());
+  } catch (const std::system_error& error) {
+    const int code = error.code().value();
+    if (code == ENOENT || code == ECONNREFUSED || code == ENOTDIR || code == ENOTSOCK) {
+      throw Failure("no daemon is running " + where + start, exit_code::no_daemon);
+    }
+    if (code == ETIMEDOUT) throw Failure("the daemon " + where + " does not accept connections", exit_code::no_answer);
+    throw Failure("cannot connect to the daemon " + where + ": " + error.code().message());
+  }
+  say_if_version_differs();
+}
+
+void DaemonClient::say_if_version_differs() const {
+  if (socket_ || !folder_) return;
+  std::string version = folder_->read_small(version_name);
+  if (version.ends_with('\n')) version.pop_back();
+  if (version.empty() || version == kVersion) return;
+  const std::string text = std::string(program_) + ": the daemon is version " + version + ", this program is " +
+                           kVersion + "; '" + std::string(program_) + " daemon restart' brings the daemon up to date\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+}
+
+peer::Outcome DaemonClient::ask(std::string_view method, std::string_view params, base::Duration patience) {
+  connect();
+  return client_.call_raw(method, params, patience);
+}
+
+std::string DaemonClient::call_raw(std::string_view method, std::string_view params) {
+  peer::Outcome outcome = ask(method, params, patience());
+  if (outcome.cause != peer::Outcome::Cause::answered) throw failure_of(method, outcome);
+  return std::move(outcome.result);
+}
+
+std::string DaemonClient::wait_raw(std::string_view method, std::string_view params) {
+  peer::Outcome outcome = ask(method, params, long_patience());
+  if (outcome.cause != peer::Outcome::Cause::answered) throw failure_of(method, outcome);
+  return std::move(outcome.result);
+}
+
+boost::json::value DaemonClient::call(std::string_view method, const boost::json::value& params) {
+  return rpc::parse_value(call_raw(method, params.is_null() ? std::string() : rpc::to_text(params)));
+}
+
+Failure DaemonClient::failure_of(std::string_view method, const peer::Outcome& outcome) {
+  using Cause = peer::Outcome::Cause;
+  const std::string name(method);
+  switch (outcome.cause) {
+    case Cause::timed_out:
+      return Failure("the daemon did not answer " + name + " in time; --timeout gives it more", exit_code::no_answer);
+    case Cause::refused:
+      break;
+    default:
+      return Failure("the daemon went away before it answered " + name, exit_code::no_daemon);
+  }
+  const rpc::Error& error = *outcome.error;
+  std::string text = name + ": " + error.message() + " (" + std::to_string(error.code()) + ")";
+  if (const std::string details = explained(error.data()); !details.empty()) text += ": " + details;
+  if (error.code() == rpc::code::method_not_found) text += "; listMethods tells what there is";
+  return Failure(text);
+}
+
+}  // namespace duet::app

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <boost/json/value.hpp>
+
+#include "app/command_line.h"
+#include "app/daemon/state_folder.h"
+#include "app/failure.h"
+#include "app/project.h"
+#include "duet/base/log.h"
+#include "duet/peer/client.h"
+
+namespace duet::app {
+
+/// A command's way to the project's daemon: finds its socket, asks, and turns whatever goes wrong into a Failure with
+/// the right exit code and a line that says what to do.
+class DaemonClient {
+ public:
+  /// Takes --project, --socket, --timeout and --trace from the command line. Connects when it is first needed.
+  explicit DaemonClient(const CommandLine& line);
+  DaemonClient(const DaemonClient&) = delete;
+  DaemonClient& operator=(const DaemonClient&) = delete;
+  ~DaemonClient() = default;
+
+  /// Throws Failure, with exit_code::no_daemon if nobody listens.
+  void connect();
+  bool is_connected() const { return client_.is_connected(); }
+
+  /// The result as JSON text. `params` is JSON text, or empty for none. Throws Failure.
+  std::string call_raw(std::string_view method, std::string_view params = {});
+  boost::json::value call(std::string_view method, const boost::json::value& params = nullptr);
+  /// The same without a limit, unless --timeout gives one.
+  std::string wait_raw(std::string_view method, std::string_view params = {});
+  /// The outcome as it is, for commands that make something of an error.
+  peer::Outcome ask(std::string_view method, std::string_view params, base::Duration patience);
+
+  /// What a failed call means for the user.
+  static Failure failure_of(std::string_view method, const peer::Outcome& outcome);
+
+  /// How long to wait for an answer.
+  std::chrono::milliseconds patience() const;
+  /// For commands that wait for something to happen.
+  base::Duration long_patience() const;
+
+  peer::Client& client() { return client_; }
+  const Project& project() const { return *project_; }
+  /// None: there is no state folder, so there never was a daemon.
+  const std::optional<StateFolder>& folder() const { return folder_; }
+
+ private:
+  void say_if_version_differs() const;
+
+  std::optional<std::chrono::milliseconds> given_patience_;
+  std::string_view program_;
+  std::optional<std::string> socket_;
+  std::optional<Project> project_;
+  std::optional<StateFolder> folder_;
+  base::Log trace_log_;
+  peer::Client client_;
+};
+
+}  // namespace duet::app

@@ -1,0 +1,181 @@
+#include "app/event_hub.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "duet/rpc/error.h"
+#include "duet/rpc/json_text.h"
+#include "duet/rpc/value.h"
+
+namespace duet::app {
+namespace {
+
+using boost::json::value;
+
+constexpr std::size_t no_bound = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t most_given = 64;  // spans that are remembered for one client
+constexpr std::string_view output_kind = "taskOutput";
+
+constexpr std::array<std::string_view, 9> kinds = {"taskQueued",     "taskStarted",   "taskCompleted",
+                                                   "taskFailed",     "taskCancelled", "automationFired",
+                                                   "daemonStopping", "notice",        output_kind};
+
+std::string accepted_kinds() {
+  boost::json::array names;
+  for (const std::string_view kind : kinds) names.emplace_back(kind);
+  return rpc::to_text(names);
+}
+
+bool send(peer::Connection& connection, std::string_view kind, std::string_view params, std::size_t most_waiting) {
+  const std::string method = "\"event." + std::string(kind) + '"';
+  return connection.send(rpc::encode_notification(method, params), most_waiting);
+}
+
+std::set<std::string, std::less<>> names_in(const rpc::Params& params, std::string_view name) {
+  std::set<std::string, std::less<>> names;
+  if (!params.has(name)) return names;
+  const value listed = params.value(name);
+  for (const value& entry : listed.as_array()) {
+    if (!entry.is_string()) throw rpc::invalid_params(name, "array of strings", "array");
+    names.emplace(entry.as_string());
+  }
+  return names;
+}
+
+}  // namespace
+
+bool EventHub::Filter::wants(std::string_view kind, std::string_view task_id) const {
+  return (kinds.empty() || kinds.contains(kind)) && (tasks.empty() || tasks.contains(task_id));
+}
+
+bool EventHub::Filter::wants_output(std::string_view task_id) const {
+  return subscribed && wants(output_kind, task_id);
+}
+
+EventHub::EventHub(transport::Loop& loop, peer::Server& server, EventHistory& history, Limits limits)
+    : loop_(loop), server_(server), history_(history), limits_(limits) {
+  server_.on_opened = [this](peer::Connection& connection) {
+    subscribers_.emplace(connection.peer().connection,
+                         Subscriber{.connection = &connection, .from = history_.next(), .cursor = history_.next()});
+  };
+  server_.on_forgotten = [this](std::uint64_t number) { subscribers_.erase(number); };
+  server_.on_load_changed = [this](peer::Connection& connection) {
+    const auto found = subscribers_.find(connection.peer().connection);
+    if (found != subscribers_.end()) pump(found->second);
+  };
+}
+
+EventHub::~EventHub() {
+  *alive_ = false;
+  server_.on_opened = nullptr;
+  server_.on_forgotten = nullptr;
+  server_.on_load_changed = nullptr;
+}
+
+void EventHub::emit(std::string_view kind, boost::json::object params) {
+  history_.add(kind, std::move(params));
+  for (auto& [number, subscriber] : subscribers_) pump(subscriber);
+}
+
+bool EventHub::wants_output(std::string_view task_id) const {
+  return std::ranges::any_of(
+      subscribers_, [&](const auto& entry) { return !entry.second.lost && entry.second.filter.wants_output(task_id); });
+}
+
+void EventHub::emit_output(std::string_view task_id, std::uint64_t offset, std::string_view text) {
+  const std::string params = rpc::to_text(value{{"taskId", task_id}, {"offset", offset}, {"data", text}});
+  for (auto& [number, subscriber] : subscribers_) {
+    if (subscriber.lost || !subscriber.filter.wants_output(task_id) || subscriber.connection->is_closed()) continue;
+    if (!send(*subscriber.connection, output_kind, params, limits_.unread_bytes)) overflow(subscriber);
+  }
+}
+
+// Gives a client what it has not had yet, as much as it reads.
+void EventHub::pump(Subscriber& subscriber) {
+  peer::Connection& connection = *subscriber.connection;
+  if (subscriber.lost || connection.is_closed() || (subscriber.awaits_answer && connection.owes_answer())) return;
+  subscriber.awaits_answer = false;
+  if (subscriber.cursor < history_.oldest()) return overflow(subscriber);
+  for (; subscriber.cursor < history_.next(); ++subscriber.cursor) {
+    const Event& event = history_.at(subscriber.cursor);
+    if (!subscriber.filter.wants(event.kind, event.task_id) || was_given(subscriber, event)) continue;
+    if (!send(connection, event.kind, event.params, limits_.unread_bytes)) return;
+  }
+}
+
+bool EventHub::was_given(const Subscriber& subscriber, const Event& event) const {
+  return std::ranges::any_of(subscriber.given, [&](const Given& span) {
+    return event.seq >= span.from && event.seq < span.to && span.filter.wants(event.kind, event.task_id);
+  });
+}
+
+void EventHub::overflow(Subscriber& subscriber) {
+  subscriber.lost = true;
+  send(*subscriber.connection, "overflow", R"({"seq":)" + std::to_string(subscriber.cursor) + '}', no_bound);
+}
+
+peer::Method EventHub::subscribe_method() {
+  return {.name = "events.subscribe",
+          .summary = "Chooses which events this connection gets, output of tasks included, and replays earlier ones",
+          .params =
+              {{.name = "since", .type = rpc::Type::integer, .required = false, .summary = "The first event to replay"},
+               {.name = "kinds",
+                .type = rpc::Type::array,
+                .required = false,
+                .summary = "Names of events, such as taskFailed; all if not given"},
+               {.name = "taskIds",
+                .type = rpc::Type::array,
+                .required = false,
+                .summary = "Only what concerns these tasks"}},
+          .handler = [this](const peer::Request& request) { return subscribe(request); },
+          .late_handler = {}};
+}
+
+EventHub::Filter EventHub::filter_of(const rpc::Params& params) {
+  Filter filter{.kinds = {}, .tasks = names_in(params, "taskIds"), .subscribed = true};
+  constexpr std::string_view prefix = "event.";
+  for (std::string kind : names_in(params, "kinds")) {
+    if (kind.starts_with(prefix)) kind.erase(0, prefix.size());
+    if (std::ranges::find(kinds, kind) == kinds.end()) {
+      throw rpc::invalid_params("kinds", "names of events", kind.substr(0, 64), accepted_kinds());
+    }
+    filter.kinds.insert(std::move(kind));
+  }
+  return filter;
+}
+
+peer::Answer EventHub::subscribe(const peer::Request& request) {
+  Filter filter = filter_of(request.params);
+  const std::optional<std::int64_t> since = request.params.integer("since");
+  if (since && *since < 0) throw rpc::invalid_params("since", "integer from 0 up", "number");
+  const auto found = subscribers_.find(request.connection.peer().connection);
+  if (found == subscribers_.end()) throw rpc::internal_error();
+  Subscriber& subscriber = found->second;
+
+  subscriber.given.push_back({subscriber.from, subscriber.cursor, std::move(subscriber.filter)});
+  if (subscriber.given.size() > most_given) subscriber.given.erase(subscriber.given.begin());
+  if (subscriber.lost) subscriber.cursor = history_.next();
+  boost::json::object answer{{"epoch", history_.epoch()}, {"next", history_.next()}};
+  if (since) {
+    const auto first = std::max<std::uint64_t>(static_cast<std::uint64_t>(*since), 1);
+    if (first < history_.oldest() || first > history_.next()) {
+      answer["missed"] = true;
+      answer["oldest"] = history_.oldest();
+    }
+    subscriber.cursor = std::clamp(first, history_.oldest(), history_.next());
+  }
+  subscriber.filter = std::move(filter);
+  subscriber.from = subscriber.cursor;
+  subscriber.lost = false;
+  subscriber.awaits_answer = true;
+  loop_.defer([this, alive = alive_, number = found->first] {
+    if (!*alive) return;
+    const auto still = subscribers_.find(number);
+    if (still != subscribers_.end()) pump(still->second);
+  });
+  return answer;
+}
+
+}  // namespace duet::app

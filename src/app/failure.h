@@ -1,0 +1,25 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace duet::app {
+
+/// The exit codes of commands.
+namespace exit_code {
+inline constexpr int failed = 1;
+inline constexpr int no_daemon = 3;
+inline constexpr int no_answer = 4;
+}  // namespace exit_code
+
+/// Ends a command: one line that says why and what to do, and the exit code.
+class Failure : public std::runtime_error {
+ public:
+  explicit Failure(const std::string& text, int code = exit_code::failed) : std::runtime_error(text), code_(code) {}
+  int code() const { return code_; }
+
+ private:
+  int code_;
+};
+
+}  // namespace duet::app

@@ -1,0 +1,63 @@
+#include "app/methods/daemon_methods.h"
+
+#include <string>
+#include <utility>
+
+#include "app/methods/describing_methods.h"
+#include "duet/base/utc_text.h"
+
+namespace duet::app {
+namespace {
+
+using peer::Answer;
+using peer::Request;
+
+peer::Method ping(const base::Clock& clock) {
+  return {.name = "ping",
+          .summary = "Tells that the daemon answers, and its time",
+          .params = {},
+          .handler =
+              [&clock, text = base::UtcText()](const Request&) mutable {
+                std::string answer = R"({"pong":true,"timestamp":")";
+                text.append(answer, clock.utc());
+                return Answer::raw(answer += "\"}");
+              },
+          .late_handler = {}};
+}
+
+peer::Method status(const DaemonActions& actions) {
+  return {.name = "daemon.status",
+          .summary = "Tells how the daemon is and what it is doing",
+          .params = {},
+          .handler = [tell = actions.status](const Request&) { return Answer(tell()); },
+          .late_handler = {}};
+}
+
+peer::Method stop(const DaemonActions& actions) {
+  return {
+      .name = "daemon.stop",
+      .summary = "Stops the daemon. Running tasks get 15 seconds to finish; queued ones stay queued",
+      .params = {{.name = "force", .type = rpc::Type::boolean, .required = false, .summary = "End running tasks now"},
+                 {.name = "leaveTasks",
+                  .type = rpc::Type::boolean,
+                  .required = false,
+                  .summary = "Leave running tasks to the next daemon, as a restart does"}},
+      .handler =
+          [begin = actions.stop](const Request& request) {
+            begin({.force = request.params.boolean("force").value_or(false),
+                   .leave_tasks = request.params.boolean("leaveTasks").value_or(false)});
+            return Answer::view(R"({"stopping":true})");
+          },
+      .late_handler = {}};
+}
+
+}  // namespace
+
+void add_daemon_methods(peer::Methods& methods, const base::Clock& clock, const DaemonActions& actions) {
+  methods.add(ping(clock));
+  methods.add(status(actions));
+  methods.add(stop(actions));
+  add_describing_methods(methods, true);
+}
+
+}  // namespace duet::app

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+
+#include <boost/json/object.hpp>
+
+#include "duet/base/clock.h"
+#include "duet/peer/methods.h"
+
+namespace duet::app {
+
+/// How a daemon is asked to stop.
+struct StopRequest {
+  bool force = false;        ///< running tasks are not given time to finish
+  bool leave_tasks = false;  ///< they go on, for the next daemon
+};
+
+/// What the methods need from the daemon.
+struct DaemonActions {
+  std::function<boost::json::object()> status;
+  std::function<void(StopRequest)> stop;  ///< begins once the answer is on its way
+};
+
+/// `ping`, `daemon.status`, `daemon.stop`, and the methods that describe all methods.
+void add_daemon_methods(peer::Methods& methods, const base::Clock& clock, const DaemonActions& actions);
+
+}  // namespace duet::app

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace duet::app {
+
+/// Line and column in a settings file, both from 1.
+struct SettingPlace {
+  std::uint32_t line = 1;
+  std::uint32_t column = 1;
+  auto operator<=>(const SettingPlace&) const = default;
+};
+
+struct NamedSetting;
+
+/// A value of a settings file, and where it stands. TOML's dates and times are `Other`: nothing here wants them.
+struct Setting {
+  struct Other {};
+  using List = std::vector<Setting>;
+  using Table = std::vector<NamedSetting>;  // in the order of the file
+
+  std::variant<Other, std::string, std::int64_t, double, bool, List, Table> value;
+  SettingPlace place;
+
+  template <typename Type>
+  const Type* as() const {
+    return std::get_if<Type>(&value);
+  }
+};
+
+struct NamedSetting {
+  std::string name;
+  SettingPlace place;
+  Setting setting;
+};
+
+/// What is wrong in a settings file, and where.
+struct SettingFault {
+  SettingPlace place;
+  std::string text;
+};
+
+/// Reads TOML 1.0. This is the only place that knows the library.
+std::variant<Setting, SettingFault> parse_toml(std::string_view text);
+
+}  // namespace duet::app

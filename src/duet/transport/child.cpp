@@ -1,0 +1,70 @@
+#include "duet/transport/child.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "duet/transport/fd_channel.h"
+
+namespace duet::transport {
+
+Child::Child(Loop& loop, base::Launch launch, OnEnded on_ended) : loop_(loop), on_ended_(std::move(on_ended)) {
+  base::Pipe in = base::make_pipe();
+  base::Pipe out = base::make_pipe();
+  base::Pipe errors = base::make_pipe();
+  launch.standard = {in.read_end.get(), out.write_end.get(), errors.write_end.get()};
+  process_ = base::launch(launch);
+  channel_ = std::make_unique<FdChannel>(loop, std::move(out.read_end), std::move(in.write_end));
+  stderr_ = std::move(errors.read_end);
+  base::set_nonblocking(stderr_.get(), true);
+  loop_.watch(stderr_.get(), EPOLLIN, drain_);
+  loop_.watch(process_.pidfd.get(), EPOLLIN, ending_);
+}
+
+Child::~Child() {
+  if (stderr_) loop_.unwatch(stderr_.get(), drain_);
+  if (!running_) return;
+  loop_.unwatch(process_.pidfd.get(), ending_);
+  signal_group(SIGKILL);
+  base::reap(process_);
+}
+
+void Child::signal_group(int signal) {
+  if (running_) kill(-process_.pid, signal);
+}
+
+void Child::reap() {
+  loop_.unwatch(process_.pidfd.get(), ending_);
+  const base::ExitStatus status = base::reap(process_);
+  running_ = false;
+  const OnEnded tell = std::move(on_ended_);  // it may destroy this
+  tell(status);
+}
+
+std::string Child::error_output() {
+  constexpr int most_reads = 64;  // others may go on writing
+  for (int reads = 0; reads < most_reads && read_stderr(); ++reads) {
+  }
+  return tail_;
+}
+
+bool Child::read_stderr() {
+  if (!stderr_) return false;
+  std::array<char, 16 * 1024> room;  // not the loop's scratch: somebody may ask while he uses that
+  const ssize_t count = read(stderr_.get(), room.data(), room.size());
+  if (count > 0) {
+    tail_.append(room.data(), static_cast<std::size_t>(count));
+    if (tail_.size() > kept_of_stderr) tail_.erase(0, tail_.size() - kept_of_stderr);
+    return true;
+  }
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  loop_.unwatch(stderr_.get(), drain_);
+  stderr_.reset();
+  return false;
+}
+
+}  // namespace duet::transport

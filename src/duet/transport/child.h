@@ -1,0 +1,70 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "duet/base/fd.h"
+#include "duet/base/process.h"
+#include "duet/transport/channel.h"
+#include "duet/transport/loop.h"
+
+namespace duet::transport {
+
+/// A program that runs with pipes to us: its stdout and stdin are a channel, its stderr is read for as long as anybody
+/// holds it, and its end is told once.
+///
+/// Of stderr only the last bytes are kept. The channel is taken by whoever speaks to the program and may outlive it.
+/// A child that still runs when this is destroyed is killed, group and all, and reaped. For the loop's thread only.
+class Child {
+ public:
+  static constexpr std::size_t kept_of_stderr = 8192;
+  using OnEnded = std::function<void(base::ExitStatus)>;
+
+  /// `launch.standard` is filled in here. Throws base::LaunchError, std::system_error.
+  Child(Loop& loop, base::Launch launch, OnEnded on_ended);
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child();
+
+  std::unique_ptr<Channel> take_channel() { return std::move(channel_); }
+
+  pid_t pid() const { return process_.pid; }
+  int pidfd() const { return process_.pidfd.get(); }
+  bool is_running() const { return running_; }
+  /// To its process group, while it runs.
+  void signal_group(int signal);
+
+  /// The end of what it wrote to stderr, as far as it is known now.
+  std::string error_output();
+
+ private:
+  struct Ending final : Loop::Watcher {
+    explicit Ending(Child& owner) : child(owner) {}
+    void on_ready(std::uint32_t) override { child.reap(); }
+    Child& child;
+  };
+  struct Drain final : Loop::Watcher {
+    explicit Drain(Child& owner) : child(owner) {}
+    void on_ready(std::uint32_t) override { child.read_stderr(); }
+    Child& child;
+  };
+
+  void reap();
+  bool read_stderr();  // false: nothing there now
+
+  Loop& loop_;
+  OnEnded on_ended_;
+  base::Fd stderr_;
+  std::string tail_;
+  std::unique_ptr<Channel> channel_;
+  base::Child process_;
+  bool running_ = true;
+  Ending ending_{*this};
+  Drain drain_{*this};
+};
+
+}  // namespace duet::transport
