@@ -25,5 +25,8 @@ install(FILES ${PROJECT_BINARY_DIR}/duet.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/
 
 if(TARGET duet-rpc)
   install(TARGETS duet-rpc)
+  if(DUET_INSTALL_AIWG)
+    install(FILES $<TARGET_FILE_DIR:duet-rpc>/aiwg TYPE BIN)
+  endif()
   include(cmake/app_install.cmake OPTIONAL)
 endif()

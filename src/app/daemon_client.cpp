@@ -1,12 +1,16 @@
 #include "app/daemon_client.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <system_error>
+#include <thread>
 #include <utility>
 
+#include "app/daemon/running_daemon.h"
 #include "app/trace.h"
 #include "duet/base/log_sink.h"
 #include "duet/rpc/value.h"
@@ -17,6 +21,14 @@ namespace {
 
 constexpr std::chrono::milliseconds default_patience = std::chrono::seconds(30);
 constexpr std::size_t longest_data = 300;
+
+// A daemon takes so long at most to put back a socket that was removed.
+constexpr std::chrono::milliseconds until_it_listens = std::chrono::seconds(5);
+constexpr std::chrono::milliseconds between_tries{20};
+
+bool is_nobody_there(int error) {
+  return error == ENOENT || error == ECONNREFUSED || error == ENOTDIR || error == ENOTSOCK;
+}
 
 std::unique_ptr<base::LogSink> trace_sink(const CommandLine& line) {
   const bool wanted = line.flag("trace") || trace_wanted(std::getenv("AIWG_IPC_DEBUG"));
@@ -63,22 +75,55 @@ base::Duration DaemonClient::long_patience() const {
   return given_patience_ ? base::Duration(*given_patience_) : base::Duration::max();
 }
 
+std::string DaemonClient::socket_path() const { return socket_ ? *socket_ : folder_->path_of(socket_name); }
+
+std::string DaemonClient::where() const { return socket_ ? "at " + *socket_ : "in " + project_->root; }
+
 void DaemonClient::connect() {
   if (client_.is_connected()) return;
-  const std::string start = "; start it with '" + std::string(program_) + " daemon start'";
-  const std::string where = socket_ ? "at " + *socket_ : "in " + project_->root;
-  if (!socket_ && !folder_) throw Failure("no daemon is running " + where + start, exit_code::no_daemon);
+  const std::string none = "no daemon is running " + where() + "; start it with '" + program_ + " daemon start'";
+  if (!socket_ && !folder_) throw Failure(none, exit_code::no_daemon);
   try {
-    client_.connect(socket_ ? *socket_ : folder_->path_of(socket_name), patience());
+    check_owner();
+    connect_patiently();
   } catch (const std::system_error& error) {
     const int code = error.code().value();
-    if (code == ENOENT || code == ECONNREFUSED || code == ENOTDIR || code == ENOTSOCK) {
-      throw Failure("no daemon is running " + where + start, exit_code::no_daemon);
-    }
-    if (code == ETIMEDOUT) throw Failure("the daemon " + where + " does not accept connections", exit_code::no_answer);
-    throw Failure("cannot connect to the daemon " + where + ": " + error.code().message());
+    if (is_nobody_there(code)) throw Failure(none, exit_code::no_daemon);
+    if (code == ETIMEDOUT)
+      throw Failure("the daemon " + where() + " does not accept connections", exit_code::no_answer);
+    throw Failure("cannot connect to the daemon " + where() + ": " + error.code().message());
   }
   say_if_version_differs();
+}
+
+// It would not answer us; nor should it get to know what we ask.
+void DaemonClient::check_owner() const {
+  struct stat status {};
+  if (geteuid() == 0 || stat(socket_path().c_str(), &status) != 0 || status.st_uid == geteuid()) return;
+  throw Failure("the daemon " + where() + " is that of another user, and answers that user only");
+}
+
+void DaemonClient::connect_patiently() {
+  const auto deadline = std::chrono::steady_clock::now() + std::min(patience(), until_it_listens);
+  for (;;) {
+    try {
+      return client_.connect(socket_path(), patience());
+    } catch (const std::system_error& error) {
+      const bool runs = folder_ && is_nobody_there(error.code().value()) && DaemonLock::is_held(*folder_);
+      if (!runs) throw;
+    }
+    if (std::chrono::steady_clock::now() >= deadline) throw not_reachable();
+    std::this_thread::sleep_for(between_tries);
+  }
+}
+
+Failure DaemonClient::not_reachable() const {
+  const std::optional<pid_t> pid = lock_holder(*folder_);
+  const std::string who = pid ? "the daemon, pid " + std::to_string(*pid) + ',' : "the daemon";
+  const std::string place = socket_ ? *socket_ : std::string(state_path) + '/' + socket_name + " in " + project_->root;
+  return Failure(who + " is running, but not at " + place + ": give the --socket it was started with, or see '" +
+                     program_ + " daemon logs'",
+                 exit_code::no_answer);
 }
 
 void DaemonClient::say_if_version_differs() const {
@@ -86,8 +131,8 @@ void DaemonClient::say_if_version_differs() const {
   std::string version = folder_->read_small(version_name);
   if (version.ends_with('\n')) version.pop_back();
   if (version.empty() || version == kVersion) return;
-  const std::string text = std::string(program_) + ": the daemon is version " + version + ", this program is " +
-                           kVersion + "; '" + std::string(program_) + " daemon restart' brings the daemon up to date\n";
+  const std::string text = program_ + ": the daemon is version " + version + ", this program is " + kVersion + "; '" +
+                           program_ + " daemon restart' brings the daemon up to date\n";
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
 }
 

@@ -27,7 +27,8 @@ class DaemonClient {
   DaemonClient& operator=(const DaemonClient&) = delete;
   ~DaemonClient() = default;
 
-  /// Throws Failure, with exit_code::no_daemon if nobody listens.
+  /// Throws Failure, with exit_code::no_daemon if none is running. One that does not listen yet, or whose socket was
+  /// removed, is given a moment.
   void connect();
   bool is_connected() const { return client_.is_connected(); }
 
@@ -53,10 +54,15 @@ class DaemonClient {
   const std::optional<StateFolder>& folder() const { return folder_; }
 
  private:
+  std::string socket_path() const;
+  std::string where() const;
+  void check_owner() const;
+  void connect_patiently();
+  Failure not_reachable() const;
   void say_if_version_differs() const;
 
   std::optional<std::chrono::milliseconds> given_patience_;
-  std::string_view program_;
+  std::string program_;
   std::optional<std::string> socket_;
   std::optional<Project> project_;
   std::optional<StateFolder> folder_;

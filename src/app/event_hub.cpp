@@ -116,7 +116,7 @@ void EventHub::overflow(Subscriber& subscriber) {
   send(*subscriber.connection, "overflow", R"({"seq":)" + std::to_string(subscriber.cursor) + '}', no_bound);
 }
 
-peer::Method EventHub::subscribe_method() {
+peer::Method EventHub::subscribe_method(std::function<void()> on_subscribed) {
   return {.name = "events.subscribe",
           .summary = "Chooses which events this connection gets, output of tasks included, and replays earlier ones",
           .params =
@@ -129,7 +129,12 @@ peer::Method EventHub::subscribe_method() {
                 .type = rpc::Type::array,
                 .required = false,
                 .summary = "Only what concerns these tasks"}},
-          .handler = [this](const peer::Request& request) { return subscribe(request); },
+          .handler =
+              [this, on_subscribed = std::move(on_subscribed)](const peer::Request& request) {
+                peer::Answer answer = subscribe(request);
+                on_subscribed();
+                return answer;
+              },
           .late_handler = {}};
 }
 

@@ -42,8 +42,8 @@ class EventHub {
   bool wants_output(std::string_view task_id) const;
   void emit_output(std::string_view task_id, std::uint64_t offset, std::string_view text);
 
-  /// `events.subscribe`
-  peer::Method subscribe_method();
+  /// `events.subscribe`; `on_subscribed` is called whenever somebody may want output that nobody wanted before.
+  peer::Method subscribe_method(std::function<void()> on_subscribed);
 
  private:
   // Which events a client wants. Empty sets are no restriction.

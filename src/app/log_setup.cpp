@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "app/fallback_sink.h"
 #include "duet/version.h"
 
 namespace duet::app {
@@ -14,7 +15,8 @@ LogSetup set_up_log(const char* file, std::optional<base::Level> asked, bool col
     base::OpenedLogFile opened = base::open_log_file(file);
     setup.complaint = std::move(opened.reason);
     if (opened.sink) {
-      setup.sink = std::move(opened.sink);
+      setup.sink = std::make_unique<FallbackSink>(std::move(opened.sink), base::stderr_sink(coloured_stderr),
+                                                  asked.value_or(base::Level::warn));
       setup.sink_name = file;
       setup.level = base::Level::info;
     }
@@ -28,7 +30,7 @@ void announce(base::Log& log, const LogSetup& setup) {
   if (!setup.complaint.empty()) {
     const base::Level level = log.level();
     log.set_level(base::Level::warn);
-    log.warn("DUET_RPC_LOG cannot be written, logging to stderr", {{"reason", setup.complaint}});
+    log.warn(file_complaint, {{"reason", setup.complaint}});
     log.set_level(level);
   }
   log.info("duet-rpc started", {{"version", std::string_view(kVersion)},

@@ -14,7 +14,9 @@
 #include "app/failure.h"
 #include "app/help.h"
 #include "app/text_style.h"
+#include "bridge/guard.h"
 #include "duet/base/fd.h"
+#include "task/nursery.h"
 
 namespace duet::app {
 namespace {
@@ -28,6 +30,18 @@ int refuse(const UsageError& error) {
   return 1;
 }
 
+constexpr std::pair<std::string_view, int (*)(const CommandLine&)> command_functions[] = {
+    {"version", [](const CommandLine&) { return run_version(); }},
+    {"completion", run_completion},
+    {"print", run_print},
+    {"daemon stop", run_daemon_stop},
+    {"daemon restart", run_daemon_restart},
+    {"daemon status", run_daemon_status},
+    {"daemon logs", run_daemon_logs},
+    {"call", run_call},
+    {"events", run_events},
+};
+
 int run(const CommandLine& line, const base::StandardDescriptors& descriptors) {
   const bool runs = line.command != nullptr && !line.help && !line.version;
   if (runs && line.path() == "rpc") return run_rpc(line, descriptors);
@@ -37,15 +51,9 @@ int run(const CommandLine& line, const base::StandardDescriptors& descriptors) {
   if (line.help || line.command == nullptr) {
     return print_text(help_text(line.command, TextStyle(colour_wanted(STDOUT_FILENO, line.no_color)), line.program));
   }
-  if (line.path() == "version") return run_version();
-  if (line.path() == "completion") return run_completion(line);
-  if (line.path() == "print") return run_print(line);
-  if (line.path() == "daemon stop") return run_daemon_stop(line);
-  if (line.path() == "daemon restart") return run_daemon_restart(line);
-  if (line.path() == "daemon status") return run_daemon_status(line);
-  if (line.path() == "daemon logs") return run_daemon_logs(line);
-  if (line.path() == "call") return run_call(line);
-  if (line.path() == "events") return run_events(line);
+  for (const auto& [path, run_command] : command_functions) {
+    if (line.path() == path) return run_command(line);
+  }
   throw std::logic_error("nobody runs " + std::string(line.path()));
 }
 
@@ -58,6 +66,8 @@ int main(int argc, char** argv) {
   try {
     const base::StandardDescriptors descriptors = base::ensure_standard_descriptors();
     mallopt(M_MMAP_THRESHOLD, 128 * 1024);  // large messages go back to the system at once
+    if (argc == 2 && argv[1] == task::nursery_argument) return task::run_nursery();
+    if (argc > 2 && argv[1] == bridge::guard_argument) return bridge::run_guard({argv + 2, argv + argc});
     const std::span<const char* const> arguments(argv, static_cast<std::size_t>(argc));
     const auto parsed = app::parse_command_line(arguments.subspan(argc > 0 ? 1 : 0), program);
     if (const auto* error = std::get_if<app::UsageError>(&parsed)) return app::refuse(*error);

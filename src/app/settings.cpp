@@ -8,12 +8,14 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "app/option_value.h"
 #include "app/settings_file.h"
 #include "app/settings_rules.h"
 #include "app/settings_section.h"
+#include "automation/glob.h"
 #include "bridge/choice.h"
 
 namespace duet::app {
@@ -261,7 +263,9 @@ std::optional<SettingsError> add_file(std::vector<SettingsText>& texts, int fold
 SettingsPlaces settings_places() {
   SettingsPlaces places;
   const std::string only = value_of("DUET_RPC_CONFIG");
-  if (!only.empty()) places.only = std::filesystem::absolute(only).lexically_normal();
+  std::error_code gone;  // the working directory; then the name stays as it is
+  if (!only.empty()) places.only = std::filesystem::absolute(only, gone);
+  if (gone) places.only = only;
   const std::string config = value_of("XDG_CONFIG_HOME");
   const std::string home = value_of("HOME");
   if (config.starts_with('/')) {  // the specification has relative ones ignored

@@ -150,25 +150,32 @@ automation::Condition read_condition(SettingFaults& faults, const Setting& setti
   return out;
 }
 
+// What only the other type of action can use.
+void refuse_misplaced(const SettingsSection& section, Action::Type type) {
+  constexpr std::array<Text, 3> of_agents{"agent", "prompt", "priority"};
+  constexpr std::array<Text, 1> of_notices{"message"};
+  const bool by_agent = type == Action::Type::agent;
+  for (const Text name : by_agent ? std::span<const Text>(of_notices) : std::span<const Text>(of_agents)) {
+    const Setting* const misplaced = section.find(name);
+    if (misplaced == nullptr) continue;
+    section.refuse(*misplaced, name, std::string("left out for type '") + (by_agent ? "agent'" : "notify'"));
+  }
+}
+
 Action read_action(SettingFaults& faults, const Setting& setting) {
   const SettingsSection section(faults, setting, "action.", action_names);
   Action out;
   section.require("type");
-  out.type =
-      section.choice("type", action_types).value_or("agent") == "agent" ? Action::Type::agent : Action::Type::notify;
-  const bool by_agent = out.type == Action::Type::agent;
-  if (by_agent) section.require("prompt");
+  const std::optional<std::string> type = section.choice("type", action_types);
+  if (!type) return out;
+  out.type = *type == "agent" ? Action::Type::agent : Action::Type::notify;
+  if (out.type == Action::Type::agent) section.require("prompt");
+  refuse_misplaced(section, out.type);
   out.agent = section.text("agent").value_or("");
   out.prompt = section.text("prompt").value_or("");
   out.message = section.text("message").value_or("");
   out.priority =
       section.number("priority", std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max());
-  constexpr std::array<Text, 3> of_agents{"agent", "prompt", "priority"};
-  constexpr std::array<Text, 1> of_notices{"message"};
-  for (const Text name : by_agent ? std::span<const Text>(of_notices) : std::span<const Text>(of_agents)) {
-    const Setting* const misplaced = section.find(name);
-    if (misplaced != nullptr) section.refuse(*misplaced, name, by_agent ? "for type 'notify'" : "for type 'agent'");
-  }
   return out;
 }
 

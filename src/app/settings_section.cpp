@@ -68,7 +68,8 @@ SettingsSection::SettingsSection(SettingFaults& faults, const Setting& setting, 
     : faults_(faults), setting_(setting), table_(setting.as<Setting::Table>()), prefix_(std::move(prefix)) {
   if (table_ == nullptr) {
     const std::string name = prefix_.substr(0, prefix_.size() - (prefix_.empty() ? 0 : 1));
-    return faults_.add(setting.place, name + " is " + shown(setting) + ": it must be a table of " + one_of(names));
+    faults_.add(setting.place, name + " is " + shown(setting) + ": it must be a table with " + one_of(names));
+    return;
   }
   for (const NamedSetting& entry : *table_) {
     if (std::ranges::find(names, entry.name) != names.end()) continue;

@@ -15,6 +15,8 @@ class TextStyle {
 
   std::string heading(std::string_view text) const { return painted("1", text); }
   std::string name(std::string_view text) const { return painted("36", text); }
+  std::string good(std::string_view text) const { return painted("32", text); }
+  std::string faint(std::string_view text) const { return painted("2", text); }
   std::string fault(std::string_view text) const { return painted("1;31", text); }
 
  private:

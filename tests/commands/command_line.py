@@ -126,6 +126,63 @@ class BadUsage(suite.TestCase):
         self.assertNotIn("\x1b", run("frobnicate").stderr)
 
 
+class Nested(suite.TestCase):
+    """Commands with commands below them, and the program's other name."""
+
+    def groups(self):
+        section = run("--help").stdout.split("Commands:\n")[1].split("\n\n")[0]
+        names = re.findall(r"^  ([a-z]\S*)", section, re.MULTILINE)
+        return [name for name in names if "Commands:\n" in run(name, "--help").stdout]
+
+    def test_every_command_below_a_group_has_help(self):
+        self.assertIn("daemon", self.groups())
+        for group in self.groups():
+            section = run(group, "--help").stdout.split("Commands:\n")[1].split("\n\n")[0]
+            for name in re.findall(r"^  ([a-z]\S*)", section, re.MULTILINE):
+                with self.subTest(f"{group} {name}"):
+                    result = run(group, name, "--help")
+                    self.assertEqual((result.stderr, result.returncode), ("", 0))
+                    self.assertIn(f"Usage: duet-rpc {group} {name}", result.stdout)
+
+    def test_a_group_alone_is_bad_usage(self):
+        for group in self.groups():
+            with self.subTest(group):
+                result = run(group)
+                self.assertEqual((result.stdout, result.returncode), ("", 1))
+                self.assertRegex(result.stderr, r"COMMAND is missing: [a-z]+")
+
+    def test_near_misses_at_every_level(self):
+        for words, right in ((["deamon", "status"], "'daemon'"), (["daemon", "sttaus"], "'daemon status'"),
+                             (["logs"], "'daemon logs'"), (["daemon", "stop", "--froce"], "'--force'"),
+                             (["daemon", "status", "--projcet", "x"], "'--project'")):
+            with self.subTest(words):
+                result = run(*words)
+                self.assertEqual((result.stdout, result.returncode), ("", 1))
+                self.assertIn(f"Did you mean {right}?", result.stderr)
+
+    def test_an_option_before_its_command_is_explained(self):
+        self.assertIn("goes after the command", run("--read-timeout", "5", "rpc").stderr)
+
+    def test_an_empty_level_is_refused(self):
+        self.assertEqual(run("--log-level=", "debug").returncode, 1)
+
+    def test_the_other_name_is_said_when_it_was_used(self):
+        with tempfile.TemporaryDirectory() as folder:
+            link = os.path.join(folder, "aiwg")
+            os.symlink(suite.program(), link)
+            for arguments, stream in ((["--help"], "stdout"), (["daemon", "--help"], "stdout"), (["frob"], "stderr"),
+                                      (["completion", "bash"], "stdout")):
+                result = subprocess.run([link, *arguments], capture_output=True, text=True, env=clean_environment(),
+                                        stdin=subprocess.DEVNULL, timeout=PATIENCE)
+                with self.subTest(arguments):
+                    self.assertIn("aiwg", getattr(result, stream))
+                    self.assertNotIn("duet-rpc", getattr(result, stream))
+
+    def test_the_build_makes_the_other_name(self):
+        link = os.path.join(os.path.dirname(suite.program()), "aiwg")
+        self.assertEqual(os.path.realpath(link), os.path.realpath(suite.program()))
+
+
 class GlobalOptions(suite.TestCase):
     def test_before_and_after_the_command(self):
         for arguments in (["--log-level", "info", "-n", "rpc"], ["rpc", "--log-level", "info", "--no-color"],

@@ -45,6 +45,14 @@ class Sink(suite.TestCase):
         daemon.expect_exit(0, 2)
 
 
+    def assert_on_stderr_instead(self, daemon, reason):
+        """Once why, then the warnings, and nothing below."""
+        lines = daemon.stderr_text().splitlines()
+        self.assertEqual([reason in line for line in lines if "DUET_RPC_LOG" in line], [True])
+        self.assertIn("Method not found", lines[-1])
+        self.assertEqual([line for line in lines if " warn  " not in line], [])
+
+
 class CannotBeWritten(Sink):
     def test_a_full_stderr_pipe(self):
         read_end, write_end = os.pipe()
@@ -99,10 +107,12 @@ class CannotBeWritten(Sink):
             self.assert_version(daemon)
             os.close(reader)
             self.assert_unimpressed(daemon)
+            self.assert_on_stderr_instead(daemon, "Broken pipe")
 
     def test_a_device_that_is_always_full(self):
         with self.logging_to("/dev/full") as daemon:
             self.assert_unimpressed(daemon)
+            self.assert_on_stderr_instead(daemon, "No space left on device")
 
     def test_a_full_disk(self):
         """A file system of 64 KiB, in a mount namespace of its own so that nothing is left behind."""
@@ -112,6 +122,7 @@ class CannotBeWritten(Sink):
             self.skipTest("file systems cannot be mounted here")
         with Daemon([*mounted, suite.program(), "rpc"], env={"DUET_RPC_LOG": self.path()}) as daemon:
             self.assert_unimpressed(daemon)
+            self.assert_on_stderr_instead(daemon, "No space left on device")
 
     def test_a_folder(self):
         with self.logging_to(self.folder) as daemon:

@@ -15,6 +15,17 @@
 namespace duet::app {
 namespace {
 
+// The daemon would say the same, but not in words for a command line.
+void check_params(const std::string& params) {
+  const std::string message = R"({"jsonrpc":"2.0","method":"m","params":)" + params + '}';
+  const rpc::Message decoded = rpc::decode(message, rpc::Batches::refused);
+  if (!decoded.is_json)
+    throw Failure("PARAMS is not JSON: it is an object or an array, such as '{\"taskId\":\"task-1\"}'");
+  if (decoded.refusal) throw Failure("PARAMS is neither an object nor an array");
+}
+
+}  // namespace
+
 std::string read_input() {
   std::string text;
   std::array<char, 65536> room;
@@ -26,17 +37,6 @@ std::string read_input() {
     text.append(room.data(), static_cast<std::size_t>(count));
   }
 }
-
-// The daemon would say the same, but not in words for a command line.
-void check_params(const std::string& params) {
-  const std::string message = R"({"jsonrpc":"2.0","method":"m","params":)" + params + '}';
-  const rpc::Message decoded = rpc::decode(message, rpc::Batches::refused);
-  if (!decoded.is_json)
-    throw Failure("PARAMS is not JSON: it is an object or an array, such as '{\"taskId\":\"task-1\"}'");
-  if (decoded.refusal) throw Failure("PARAMS is neither an object nor an array");
-}
-
-}  // namespace
 
 std::string params_argument(const std::string& given) {
   std::string params = given == "-" ? read_input() : given;

@@ -17,9 +17,24 @@ int run_daemon_status(const CommandLine& line);
 int run_daemon_logs(const CommandLine& line);
 int run_call(const CommandLine& line);
 int run_events(const CommandLine& line);
+int run_task_submit(const CommandLine& line);
+int run_task_list(const CommandLine& line);
+int run_task_get(const CommandLine& line);
+int run_task_cancel(const CommandLine& line);
+int run_task_stats(const CommandLine& line);
+int run_task_wait(const CommandLine& line);
+int run_task_output(const CommandLine& line);
+int run_automation_status(const CommandLine& line);
+int run_automation_enable(const CommandLine& line);
+int run_automation_disable(const CommandLine& line);
+int run_automation_approve(const CommandLine& line);
+int run_chat_send(const CommandLine& line);
 
 /// The PARAMS of a command: JSON text, from stdin if it is `-`. Throws Failure if it cannot be params.
 std::string params_argument(const std::string& given);
+
+/// All of stdin.
+std::string read_input();
 
 /// Writes text to stdout and returns 0; throws std::system_error if not all of it can be written.
 int print_text(std::string_view text);

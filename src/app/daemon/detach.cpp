@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <utility>
 
 #include "app/daemon/serve.h"
@@ -22,12 +23,24 @@ constexpr const char* ready_variable = "DUET_RPC_READY_FD";
 constexpr int ready_descriptor = 3;
 constexpr std::chrono::milliseconds default_patience = std::chrono::seconds(30);
 
+// The daemon works in the project's folder, so that the one it was started in may go.
+std::string absolute(const std::string& path) { return path.empty() ? path : std::filesystem::absolute(path).string(); }
+
 std::vector<std::string> arguments_of(const CommandLine& line, const Project& project) {
   std::vector<std::string> words{"duet-rpc", "daemon", "start", "--foreground", "--project", project.root};
-  if (const auto socket = line.text("socket")) words.insert(words.end(), {"--socket", *socket});
+  if (const auto socket = line.text("socket")) words.insert(words.end(), {"--socket", absolute(*socket)});
   if (line.log_level) words.insert(words.end(), {"--log-level", std::string(base::level_name(*line.log_level))});
   if (line.flag("trace")) words.emplace_back("--trace");
   return words;
+}
+
+base::Environment environment_of_daemon() {
+  base::Environment environment = base::current_environment();
+  environment[ready_variable] = std::to_string(ready_descriptor);
+  for (const char* name : {"LISTEN_PID", "LISTEN_FDS", "NOTIFY_SOCKET"}) environment.erase(name);
+  const auto settings = environment.find("DUET_RPC_CONFIG");
+  if (settings != environment.end()) settings->second = absolute(settings->second);
+  return environment;
 }
 
 base::Fd open_log(const StateFolder& folder) {
@@ -64,11 +77,9 @@ pid_t start_detached(const CommandLine& line) {
   const base::Fd program(base::check_call(open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "/proc/self/exe"));
   base::Pipe pipe = base::make_pipe();
 
-  base::Environment environment = base::current_environment();
-  environment[ready_variable] = std::to_string(ready_descriptor);
-  for (const char* name : {"LISTEN_PID", "LISTEN_FDS", "NOTIFY_SOCKET"}) environment.erase(name);
   const base::Child daemon = base::launch({.arguments = arguments_of(line, project),
-                                           .environment = std::move(environment),
+                                           .environment = environment_of_daemon(),
+                                           .directory = "/proc/self/fd/" + std::to_string(project.directory.get()),
                                            .standard = {-1, -1, log.get()},
                                            .further = {{pipe.write_end.get(), ready_descriptor}},
                                            .executable = program.get()});

@@ -1,26 +1,33 @@
 #include "app/daemon/socket_guard.h"
 
-#include <fcntl.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace duet::app {
+namespace {
+
+constexpr std::uint32_t of_folder = IN_DELETE_SELF | IN_MOVE_SELF;
+constexpr std::uint32_t of_content = IN_DELETE | IN_CREATE | IN_MOVED_FROM | IN_MOVED_TO;
+
+}  // namespace
 
 SocketGuard::SocketGuard(transport::Loop& loop, base::Log& log, const Project& project, const StateFolder& folder,
                          std::function<bool()> look, Limits limits)
-    : loop_(loop), look_(std::move(look)), limits_(limits), notices_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+    : loop_(loop),
+      log_(log),
+      look_(std::move(look)),
+      limits_(limits),
+      notices_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
   if (notices_ && watch_folders(project, folder)) {
     loop_.watch(notices_.get(), EPOLLIN, *this);
-    return;
+  } else {
+    poll_because("the state folder");
   }
-  problem_ = std::string("changes of the state folder are not reported here (") + std::strerror(errno) + ')';
-  log.warn("The state folder is looked at every two seconds", {{"reason", problem_}});
-  notices_.reset();
-  look_after(limits_.poll);
 }
 
 SocketGuard::~SocketGuard() {
@@ -29,18 +36,48 @@ SocketGuard::~SocketGuard() {
 }
 
 bool SocketGuard::watch_folders(const Project& project, const StateFolder& folder) {
-  constexpr std::uint32_t itself = IN_DELETE_SELF | IN_MOVE_SELF;
-  constexpr std::uint32_t content = IN_DELETE | IN_CREATE | IN_MOVED_FROM | IN_MOVED_TO;
   const std::string above = "/proc/self/fd/" + std::to_string(project.directory.get()) + "/.aiwg";
-  return inotify_add_watch(notices_.get(), folder.path_of(".").c_str(), itself | content) >= 0 &&
-         inotify_add_watch(notices_.get(), above.c_str(), itself) >= 0;
+  return inotify_add_watch(notices_.get(), folder.path_of(".").c_str(), of_folder | of_content) >= 0 &&
+         inotify_add_watch(notices_.get(), above.c_str(), of_folder) >= 0;
+}
+
+void SocketGuard::watch_socket(const std::string& path) {
+  if (!notices_) return;
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  socket_name_ = path.substr(slash + 1);
+  socket_folder_ = inotify_add_watch(notices_.get(), folder.c_str(), of_folder | of_content | IN_MASK_CREATE);
+  if (socket_folder_ >= 0 || errno == EEXIST) return;  // EEXIST: it is the state folder
+  loop_.unwatch(notices_.get(), *this);
+  poll_because("the socket's folder");
+}
+
+void SocketGuard::poll_because(const std::string& what) {
+  problem_ =
+      "changes of " + what + " are not reported here (" + std::strerror(errno) + "): it is looked at now and then";
+  log_.warn(problem_);
+  notices_.reset();
+  look_after(limits_.poll);
 }
 
 void SocketGuard::on_ready(std::uint32_t) {
   alignas(inotify_event) std::array<char, 4096> room;
-  while (read(notices_.get(), room.data(), room.size()) > 0) {
+  bool changed = false;
+  for (ssize_t count = 0; (count = read(notices_.get(), room.data(), room.size())) > 0;) {
+    changed = concerns_us({room.data(), static_cast<std::size_t>(count)}) || changed;
   }
-  if (!timer_) look_after(limits_.settle);
+  if (changed && !timer_) look_after(limits_.settle);
+}
+
+bool SocketGuard::concerns_us(std::string_view notices) const {
+  while (!notices.empty()) {
+    inotify_event notice{};
+    std::memcpy(&notice, notices.data(), sizeof notice);
+    const char* const name = notice.len == 0 ? "" : notices.data() + sizeof notice;
+    if (notice.wd != socket_folder_ || notice.len == 0 || name == socket_name_) return true;
+    notices.remove_prefix(sizeof notice + notice.len);
+  }
+  return false;
 }
 
 void SocketGuard::look_after(base::Duration wait) {

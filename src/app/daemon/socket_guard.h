@@ -1,7 +1,10 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "app/daemon/state_folder.h"
 #include "duet/base/fd.h"
@@ -31,18 +34,26 @@ class SocketGuard final : private transport::Loop::Watcher {
   SocketGuard& operator=(const SocketGuard&) = delete;
   ~SocketGuard();
 
+  /// The socket is not in the state folder but at `path`, among files of others.
+  void watch_socket(const std::string& path);
+
   /// Why it has to poll; empty if it has not.
   const std::string& problem() const { return problem_; }
 
  private:
   void on_ready(std::uint32_t events) override;
   bool watch_folders(const Project& project, const StateFolder& folder);
+  bool concerns_us(std::string_view notices) const;
+  void poll_because(const std::string& what);
   void look_after(base::Duration wait);
 
   transport::Loop& loop_;
+  base::Log& log_;
   std::function<bool()> look_;
   Limits limits_;
   base::Fd notices_;
+  int socket_folder_ = -1;  // the watch on a folder that is not ours alone
+  std::string socket_name_;
   std::string problem_;
   std::optional<transport::Loop::Timer> timer_;
 };

@@ -16,6 +16,7 @@
 namespace duet::app {
 namespace {
 
+constexpr mode_t shared_folder = 0755;  // not wider: who may write there could put a daemon of his own in place of ours
 constexpr mode_t private_folder = 0700;
 constexpr mode_t private_file = 0600;
 
@@ -48,12 +49,14 @@ void make_private(const Project& project, int folder) {
 
 std::optional<StateFolder> StateFolder::find(const Project& project) {
   base::Fd folder = open_folder(project.directory.get(), state_path);
-  if (!folder) return std::nullopt;
-  return StateFolder(std::move(folder));
+  if (folder) return StateFolder(std::move(folder));
+  if (errno != EACCES && errno != EPERM) return std::nullopt;
+  throw Failure("cannot open " + std::string(state_path) + " in " + project.root + " (" + reason() +
+                "): the daemon of another user answers that user only");
 }
 
 StateFolder StateFolder::make(const Project& project) {
-  const base::Fd above = make_folder(project, project.directory.get(), ".aiwg", ".aiwg", 0777);
+  const base::Fd above = make_folder(project, project.directory.get(), ".aiwg", ".aiwg", shared_folder);
   base::Fd folder = make_folder(project, above.get(), "daemon", state_path, private_folder);
   make_private(project, folder.get());
   StateFolder state(std::move(folder));
@@ -77,7 +80,7 @@ std::string StateFolder::read_small(const std::string& name) const {
 }
 
 void StateFolder::write_small(const std::string& name, std::string_view text) const {
-  const std::string temporary = name + ".new";
+  const std::string temporary = name + '.' + std::to_string(getpid());  // several may start at once
   const base::Fd file(base::check_call(
       openat(descriptor(), temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, private_file),
       "open"));
@@ -97,6 +100,11 @@ std::optional<DaemonLock> DaemonLock::take(const StateFolder& folder) {
   if (errno == EWOULDBLOCK) return std::nullopt;
   throw Failure("the file system of the project has no locks (" + reason() +
                 "): keep the project on another one, since a daemon needs them to be the only one");
+}
+
+bool DaemonLock::is_held(const StateFolder& folder) {
+  const base::Fd file(openat(folder.descriptor(), lock_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  return file && flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 bool DaemonLock::is_in_place(const Project& project) const {

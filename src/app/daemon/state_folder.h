@@ -15,7 +15,7 @@ namespace duet::app {
 /// All access goes through its descriptor, so the project's path may be of any length and the project may be moved.
 class StateFolder {
  public:
-  /// For clients: only if it is there.
+  /// For clients: only if it is there. Throws Failure if it is not ours to look into.
   static std::optional<StateFolder> find(const Project& project);
   /// For the daemon: made if it is not there. Throws Failure.
   static StateFolder make(const Project& project);
@@ -41,6 +41,8 @@ class DaemonLock {
  public:
   /// Nothing: somebody else holds it. Throws Failure where the file system has no locks.
   static std::optional<DaemonLock> take(const StateFolder& folder);
+  /// Somebody has it. To find that out it is held for an instant, if nobody has: take() may have to try again.
+  static bool is_held(const StateFolder& folder);
 
   /// The lock file, and with it the state folder, is still where the project's daemon is looked for.
   bool is_in_place(const Project& project) const;

@@ -154,6 +154,12 @@ std::optional<Level> parse_level(std::string_view name) {
   return std::nullopt;
 }
 
+Level level_of_line(std::string_view line) {
+  constexpr std::size_t time_size = std::string_view("2026-11-15T09:30:00.123Z ").size();
+  const std::string_view rest = line.substr(std::min(line.size(), time_size));
+  return parse_level(rest.substr(0, rest.find(' '))).value_or(Level::error);
+}
+
 void LineFormat::append(std::string& out, std::chrono::system_clock::time_point time, Level level,
                         std::string_view message, Fields fields) {
   time_.append(out, time);

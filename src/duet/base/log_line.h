@@ -83,4 +83,7 @@ class LineFormat {
   UtcText time_;
 };
 
+/// The level of a line that LineFormat made without colours; `error` if it has none that one could choose.
+Level level_of_line(std::string_view line);
+
 }  // namespace duet::base

@@ -55,6 +55,13 @@ TEST(Level, HasALowerCaseName) {
   EXPECT_EQ(level_name(Level::warn), "warn");
 }
 
+TEST(Level, IsReadFromALine) {
+  for (const Level level : {Level::debug, Level::info, Level::warn, Level::error}) {
+    EXPECT_EQ(level_of_line(line_of("error", {{"key", "error"}}, level)), level);
+  }
+  for (const char* other : {"", "debug", "\n"}) EXPECT_EQ(level_of_line(other), Level::error);
+}
+
 TEST(LineFormat, HasTimeLevelMessageAndFields) {
   EXPECT_EQ(line_of("Method not found", {{"method", "frobnicate"}, {"id", JsonText{"7"}}}),
             "2026-11-15T09:30:00.123Z warn  Method not found method=\"frobnicate\" id=7\n");

@@ -16,7 +16,8 @@ class LogSink {
  public:
   virtual ~LogSink() = default;
 
-  /// Writes whole lines, with one write(2) unless the system takes less. Returns how many bytes; the rest is lost.
+  /// Writes whole lines, with one write(2) unless the system takes less. Returns how many bytes; the rest is lost, and
+  /// errno says why.
   virtual std::size_t write(std::string_view lines) = 0;
   virtual bool coloured() const { return false; }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <utility>
 
 namespace duet::framing {
 namespace {
@@ -68,10 +69,10 @@ std::optional<Frame> ContentLengthDecoder::read_header() {
   const std::string_view head = in_.view().substr(0, max_header);
   for (std::size_t at = find_newline(head, scanned_); at != std::string_view::npos; at = find_newline(head, scanned_)) {
     std::string_view line = head.substr(line_begin_, at - line_begin_);
-    if (!line.ends_with('\r')) return fault_and_search(Fault::malformed_header);
-    line.remove_suffix(1);
-    if (line.empty()) return end_of_header(at + 1);
-    if (!block_.add(read_header_line(line))) return fault_and_search(Fault::malformed_header);
+    const bool ended_properly = line.ends_with('\r');
+    if (ended_properly) line.remove_suffix(1);
+    if (ended_properly && line.empty()) return end_of_header(at + 1);
+    if (!ended_properly || !block_.add(read_header_line(line))) return malformed_header(at + 1);
     line_begin_ = scanned_ = at + 1;
   }
   scanned_ = head.size();
@@ -79,11 +80,19 @@ std::optional<Frame> ContentLengthDecoder::read_header() {
   return std::nullopt;
 }
 
+std::optional<Frame> ContentLengthDecoder::malformed_header(std::size_t size) {
+  start_search(0);
+  return fault_in({.bytes = size, .announced = {}}, Fault::malformed_header);
+}
+
 std::optional<Frame> ContentLengthDecoder::end_of_header(std::size_t block_size) {
-  if (!block_.length()) return fault_and_search(Fault::malformed_header);
+  if (!block_.length()) return malformed_header(block_size);
   const std::uint64_t length = *block_.length();
   in_.drop(block_size);
-  if (length > max_length_) return fault_and_search(Fault::oversize, length);
+  if (length > max_length_) {
+    start_search(length);
+    return fault_in({.bytes = length, .announced = {}}, Fault::oversize);
+  }
   length_ = static_cast<std::size_t>(length);
   state_ = State::body;
   scanned_ = 0;
@@ -92,37 +101,39 @@ std::optional<Frame> ContentLengthDecoder::end_of_header(std::size_t block_size)
 
 std::optional<Frame> ContentLengthDecoder::header_limit_reached() {
   if (!may_become_header_line(in_.view().substr(line_begin_, max_header - line_begin_))) {
-    return fault_and_search(Fault::malformed_header);
+    return malformed_header(max_header);
   }
-  ++frames_;
   state_ = State::overlong_header;
   shortened_ = Shortened::no;
   at_line_start_ = true;
   scanned_ = line_begin_;
-  return Frame{{}, Fault::header_too_large};
+  return fault_in({.bytes = max_header, .announced = block_.length()}, Fault::header_too_large);
 }
 
 std::optional<Frame> ContentLengthDecoder::read_body() {
   const std::string_view view = in_.view();
   if (view.size() >= length_) {
-    const Frame frame{view.substr(0, length_), block_.content_fault()};
+    const Frame frame{view.substr(0, length_), block_.content_fault(), is_guess_};
     used_ = length_;
     ++frames_;
     expect_header();
     return frame;
   }
-  for (std::size_t end = find_block_end(view, scanned_); end != no_block; end = find_block_end(view, end + 2)) {
-    const std::size_t start = find_block_start(view, end, true);
-    if (start == no_block) continue;
-    // As if the whole body had been there, of which a wrong content type is the first fault.
-    const Fault fault = block_.content_fault().value_or(Fault::length_mismatch);
-    in_.drop(start);
-    ++frames_;
-    expect_header();
-    return Frame{{}, fault};
-  }
+  const FoundBlock inside = find_block_inside(view, scanned_);
   scanned_ = where_to_go_on(view.size());
-  return std::nullopt;
+  if (!inside) return std::nullopt;
+  // As if the whole body had been there, of which a wrong content type is the first fault.
+  const Fault fault = block_.content_fault().value_or(Fault::length_mismatch);
+  const std::optional<Frame> told = fault_in({.bytes = inside.start, .announced = length_}, fault);
+  resume_at(inside);
+  return told;
+}
+
+FoundBlock ContentLengthDecoder::find_block_inside(std::string_view body, std::size_t from) const {
+  for (std::size_t end = find_block_end(body, from); end != no_block; end = find_block_end(body, end + 2)) {
+    if (const FoundBlock block = find_block(body, end, true)) return block;
+  }
+  return {};
 }
 
 // The lines go by until the block ends, then the body it announces. True when the state changed.
@@ -194,10 +205,8 @@ bool ContentLengthDecoder::search() {
       trim_to(max_header);
       return false;
     }
-    const std::size_t start = find_block(view, end);
-    if (start != no_block) {
-      in_.drop(start);
-      expect_header();
+    if (const FoundBlock block = find_expected_block(view, end)) {
+      resume_at(block);
       return true;
     }
     scanned_ = end + 2;
@@ -206,13 +215,12 @@ bool ContentLengthDecoder::search() {
 
 // A header where it was expected does not reach above that place, which is in the middle of a line if the length was
 // wrong; else the bytes before may belong to it.
-std::size_t ContentLengthDecoder::find_block(std::string_view text, std::size_t end) const {
-  if (expected_at_ > 0 && expected_at_ <= end) {
-    const auto at = static_cast<std::size_t>(expected_at_);
-    const std::size_t start = find_block_start(text.substr(at), end - at, false);
-    if (start != no_block) return at + start;
-  }
-  return find_block_start(text, end, at_line_start_);
+FoundBlock ContentLengthDecoder::find_expected_block(std::string_view text, std::size_t end) const {
+  const FoundBlock found = find_block(text, end, at_line_start_);
+  if (expected_at_ == 0 || expected_at_ > end) return found;
+  const auto at = static_cast<std::size_t>(expected_at_);
+  const FoundBlock expected = find_block(text.substr(at), end - at, false);
+  return expected ? FoundBlock{at + expected.start, found.behind_another_length} : found;
 }
 
 void ContentLengthDecoder::trim_to(std::size_t kept) {
@@ -233,11 +241,8 @@ std::optional<Fault> ContentLengthDecoder::reject() {
   const std::size_t body_size = used_;
   const std::string_view body = in_.view().substr(0, body_size);
   used_ = 0;
-  for (std::size_t end = find_block_end(body, 0); end != no_block; end = find_block_end(body, end + 2)) {
-    const std::size_t start = find_block_start(body, end, true);
-    if (start == no_block) continue;
-    in_.drop(start);
-    expect_header();
+  if (const FoundBlock inside = find_block_inside(body, 0)) {
+    resume_at(inside);
     return Fault::length_mismatch;
   }
   start_search(body_size);
@@ -246,10 +251,16 @@ std::optional<Fault> ContentLengthDecoder::reject() {
 }
 
 std::optional<Fault> ContentLengthDecoder::finish() {
-  const std::string_view view = in_.view();
+  if (is_guess_ || !inside_frame()) return std::nullopt;
+  fault_extent_ = partial_extent();
   if (state_ == State::body) return Fault::length_mismatch;
-  if (state_ != State::header || view.empty()) return std::nullopt;
-  return may_become_header_line(view.substr(line_begin_)) ? Fault::length_mismatch : Fault::malformed_header;
+  const bool possible = may_become_header_line(in_.view().substr(line_begin_));
+  return possible ? Fault::length_mismatch : Fault::malformed_header;
+}
+
+Extent ContentLengthDecoder::partial_extent() const {
+  const bool has_header = state_ == State::body;
+  return {.bytes = in_.view().size() - used_, .announced = has_header ? std::optional(length_) : block_.length()};
 }
 
 bool ContentLengthDecoder::inside_frame() const {
@@ -268,6 +279,13 @@ void ContentLengthDecoder::expect_header() {
   state_ = State::header;
   block_ = {};
   line_begin_ = scanned_ = 0;
+  is_guess_ = false;
+}
+
+void ContentLengthDecoder::resume_at(const FoundBlock& block) {
+  in_.drop(block.start);
+  expect_header();
+  is_guess_ = block.behind_another_length;
 }
 
 void ContentLengthDecoder::start_search(std::uint64_t payload, bool at_line_start) {
@@ -277,9 +295,11 @@ void ContentLengthDecoder::start_search(std::uint64_t payload, bool at_line_star
   scanned_ = 0;
 }
 
-Frame ContentLengthDecoder::fault_and_search(Fault fault, std::uint64_t payload) {
+// Nothing if it is a guess that failed.
+std::optional<Frame> ContentLengthDecoder::fault_in(Extent extent, Fault fault) {
   ++frames_;
-  start_search(payload);
+  if (std::exchange(is_guess_, false)) return std::nullopt;
+  fault_extent_ = extent;
   return Frame{{}, fault};
 }
 

@@ -11,7 +11,8 @@ namespace duet::framing {
 /// A faulty frame is reported once; what follows is skipped, silently and without being stored, up
 /// to the next header block. That is exact, because no valid JSON text contains a header block. The
 /// caller tells by reject() that a body was no JSON: its length may have been wrong, so the search
-/// then begins inside it.
+/// then begins inside it. Of two different lengths in one header, which is a fault, the last may be
+/// that of an intact frame behind the rest of another: it is tried, and if it fails, nothing is said.
 class ContentLengthDecoder final : public Decoder {
  public:
   explicit ContentLengthDecoder(std::size_t max_length = max_body) : max_length_(max_length), in_(own_pool_) {}
@@ -23,9 +24,11 @@ class ContentLengthDecoder final : public Decoder {
   std::optional<Frame> next() override;
   std::optional<Fault> reject() override;
   std::optional<Fault> finish() override;
+  Extent fault_extent() const override { return fault_extent_; }
   bool inside_frame() const override;
   std::uint64_t frames_begun() const override { return frames_; }
   std::size_t held() const override { return in_.view().size(); }
+  Extent partial_extent() const override;
   void drop_partial() override;
 
  private:
@@ -34,6 +37,7 @@ class ContentLengthDecoder final : public Decoder {
 
   std::optional<Frame> read_header();
   std::size_t read_plain_header();
+  std::optional<Frame> malformed_header(std::size_t size);
   std::optional<Frame> end_of_header(std::size_t block_size);
   std::optional<Frame> header_limit_reached();
   std::optional<Frame> read_body();
@@ -44,11 +48,13 @@ class ContentLengthDecoder final : public Decoder {
   bool shorten_unfinished_line();
   std::optional<Shortened> overlong_part(std::string_view line) const;
   void trim_to(std::size_t kept);
-  std::size_t find_block(std::string_view text, std::size_t end) const;
+  FoundBlock find_expected_block(std::string_view text, std::size_t end) const;
+  FoundBlock find_block_inside(std::string_view body, std::size_t from) const;
 
   void expect_header();
+  void resume_at(const FoundBlock& block);
   void start_search(std::uint64_t payload, bool at_line_start = true);
-  Frame fault_and_search(Fault fault, std::uint64_t payload = 0);
+  std::optional<Frame> fault_in(Extent extent, Fault fault);
 
   std::size_t max_length_;
   BlockPool own_pool_;  // for a decoder that shares none
@@ -61,6 +67,8 @@ class ContentLengthDecoder final : public Decoder {
   std::size_t line_begin_ = 0;  // header: where the unfinished line starts
   std::size_t scanned_ = 0;     // header: no newline from line_begin_ to here; body, search: no block ends before here
   std::size_t length_ = 0;      // body
+  bool is_guess_ = false;       // header, body: see Frame
+  Extent fault_extent_;
   Shortened shortened_ = Shortened::no;  // overlong header: whether only the end of the unfinished line is still held
 
   // Search: where the next header is expected (a payload may still have to pass), counted from the

@@ -1,7 +1,10 @@
 #include "duet/framing/content_length.h"
 
+#include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -284,6 +287,40 @@ TEST(ContentLength, DroppingAPartialFrameWhenThereIsNoneChangesNothing) {
   decoder.drop_partial();
   driver.feed("junk\r\n" + good);
   EXPECT_EQ(driver.events(), (Events{ping, "! malformed-header", ping}));
+}
+
+// What the log is told about the one fault of a stream.
+std::pair<std::uint64_t, std::optional<std::uint64_t>> extent_of_fault(const std::string& stream) {
+  ContentLengthDecoder decoder;
+  StreamDriver driver(decoder);
+  driver.feed(stream);
+  driver.finish();
+  EXPECT_EQ(std::ranges::count_if(driver.events(), [](const auto& event) { return event.starts_with("! "); }), 1);
+  return {decoder.fault_extent().bytes, decoder.fault_extent().announced};
+}
+
+TEST(ContentLength, TellsHowMuchOfABrokenFrameThereWas) {
+  using Told = std::pair<std::uint64_t, std::optional<std::uint64_t>>;
+  constexpr auto unknown = std::nullopt;
+  EXPECT_EQ(extent_of_fault("X: y\r\nnonsense\r\n" + good), Told(16, unknown)) << "up to the end of the line";
+  EXPECT_EQ(extent_of_fault("X: y\r\n\r\n"), Told(8, unknown));
+  EXPECT_EQ(extent_of_fault("Content-Length: 99999999\r\n\r\nabc"), Told(99'999'999, unknown));
+  EXPECT_EQ(extent_of_fault("Content-Length: 5\r\n" + header_line_of(9000)), Told(max_header, 5));
+  EXPECT_EQ(extent_of_fault("Content-Length: 500\r\n\r\n{}" + good), Told(2, 500)) << "a block inside the body";
+  EXPECT_EQ(extent_of_fault(good + "Content-Length: 500\r\n\r\n{"), Told(1, 500)) << "the end inside the body";
+  EXPECT_EQ(extent_of_fault(good + "Content-Length: 500\r\nX"), Told(22, 500)) << "the end inside the header";
+  EXPECT_EQ(extent_of_fault("Content-Len"), Told(11, unknown));
+}
+
+TEST(ContentLength, TellsHowMuchThereIsOfAPartialFrame) {
+  ContentLengthDecoder decoder;
+  StreamDriver driver(decoder);
+  driver.feed(good + "Content-Length: 500");
+  EXPECT_EQ(decoder.partial_extent().bytes, 19U);
+  EXPECT_EQ(decoder.partial_extent().announced, std::nullopt);
+  driver.feed("\r\n\r\n{\"a\"");
+  EXPECT_EQ(decoder.partial_extent().bytes, 4U);
+  EXPECT_EQ(decoder.partial_extent().announced, 500U);
 }
 
 TEST(ContentLength, EveryFaultHasItsWord) {

@@ -82,14 +82,14 @@ class Generator {
   }
 
   void add_damage(const std::string& bytes, unsigned places = 1) {
-    // A body that lost a byte must not find it, or a blank, in the next damage.
-    if (last_was_damage() && std::string_view(" \t\r\n}").find(bytes[0]) != std::string_view::npos) out_.bytes += '#';
+    // What one lost must not be found at the beginning of the next, nor the next be the end of a header line.
+    if (last_was_damage() && !bytes.starts_with("Content-Length")) out_.bytes += "#\r\n";
     out_.bytes += bytes;
     out_.parts.push_back({{}, places});
   }
 
   void add_damage() {
-    switch (pick(8)) {
+    switch (pick(9)) {
       case 0:
       case 1:
         return edit_once();
@@ -105,6 +105,8 @@ class Generator {
         return junk();
       case 6:
         return cut_a_frame();
+      case 7:
+        return two_lengths();
       default:
         return missing_blank_line();
     }
@@ -160,6 +162,20 @@ class Generator {
                                                99'999'999'999});
     }
     add_damage(header_of(length) + text);
+  }
+
+  // If the last one is right, there is a whole frame behind the damage.
+  void two_lengths() {
+    const std::string text = body();
+    const std::string line = "Content-Length: " + std::to_string(text.size() + 1 + pick(300)) + "\r\n";
+    if (last_was_damage()) out_.bytes += "#\r\n";  // half a name before the first one would make it another header
+    if (pick(2) == 0) {
+      add_damage(line + header_of(text.size()) + text);
+      out_.parts.push_back({text});
+    } else {
+      const std::string header = header_of(text.size());
+      add_damage(header.substr(0, header.size() - 2) + line + "\r\n" + text);
+    }
   }
 
   void junk() {

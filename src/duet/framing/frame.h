@@ -27,6 +27,13 @@ std::string_view reason_of(Fault fault);
 struct Frame {
   std::string_view body;
   std::optional<Fault> fault;
+  bool is_guess = false;  ///< found behind a fault that may be its own: if it is no JSON, that has been told
+};
+
+/// How much of a frame there was, for the log.
+struct Extent {
+  std::uint64_t bytes = 0;                 ///< of its body (all of an oversize one) or, before that, of its header
+  std::optional<std::uint64_t> announced;  ///< of a body that is not whole, if that is known
 };
 
 /// Cuts a byte stream into frames. Bytes may arrive in any portions; the frames are the same.
@@ -47,10 +54,12 @@ class Decoder {
   /// The body next() gave last is not JSON; says which fault that is (nullopt: the JSON itself).
   virtual std::optional<Fault> reject() = 0;
   virtual std::optional<Fault> finish() = 0;  ///< the stream has ended
+  virtual Extent fault_extent() const = 0;    ///< of the frame without a body whose fault was told last
 
   virtual bool inside_frame() const = 0;           ///< a frame has begun and is not complete
   virtual std::uint64_t frames_begun() const = 0;  ///< tells one partial frame from another
   virtual std::size_t held() const = 0;            ///< bytes kept
+  virtual Extent partial_extent() const = 0;       ///< of a frame that is not complete
   virtual void drop_partial() = 0;                 ///< after a timeout: forget the partial frame
 };
 

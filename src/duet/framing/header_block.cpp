@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 namespace duet::framing {
 namespace {
@@ -39,12 +40,31 @@ std::optional<std::uint64_t> read_length(std::string_view digits) {
   return value;
 }
 
+// Behind the quoted string that begins at `at`, in which a backslash stands before any character; npos if it has no
+// end.
+std::size_t end_of_quoted(std::string_view text, std::size_t at) {
+  for (++at; at < text.size(); ++at) {
+    if (text[at] == '"') return at + 1;
+    if (text[at] == '\\') ++at;
+  }
+  return std::string_view::npos;
+}
+
+std::string unquoted(std::string_view value) {
+  if (!value.starts_with('"') || end_of_quoted(value, 0) != value.size()) return std::string(value);
+  std::string text;
+  for (std::size_t at = 1; at + 1 < value.size(); ++at) {
+    if (value[at] == '\\') ++at;
+    text += value[at];
+  }
+  return text;
+}
+
 // Cuts the text up to the next `;` that is not inside quotes.
 std::string_view take_parameter(std::string_view& rest) {
-  bool quoted = false;
   std::size_t at = 0;
-  for (; at < rest.size() && (quoted || rest[at] != ';'); ++at) {
-    if (rest[at] == '"') quoted = !quoted;
+  while (at < rest.size() && rest[at] != ';') {
+    at = rest[at] == '"' ? std::min(end_of_quoted(rest, at), rest.size()) : at + 1;
   }
   const std::string_view parameter = trimmed(rest.substr(0, at));
   rest.remove_prefix(std::min(rest.size(), at + 1));
@@ -57,10 +77,7 @@ std::optional<Fault> content_type_fault(std::string_view value) {
     const std::string_view parameter = take_parameter(value);
     const std::size_t equal_sign = parameter.find('=');
     if (equal_sign == std::string_view::npos || !equals(trimmed(parameter.substr(0, equal_sign)), "charset")) continue;
-    std::string_view charset = trimmed(parameter.substr(equal_sign + 1));
-    if (charset.size() >= 2 && charset.front() == '"' && charset.back() == '"') {
-      charset = charset.substr(1, charset.size() - 2);
-    }
+    const std::string charset = unquoted(trimmed(parameter.substr(equal_sign + 1)));
     if (!equals(charset, "utf-8") && !equals(charset, "utf8")) return Fault::bad_charset;
   }
   return std::nullopt;
@@ -74,12 +91,13 @@ bool ends_with_name(std::string_view text, std::string_view name) {
 // bracket behind it, is not.
 bool is_spelt_like_type(std::string_view value) {
   const auto may_stand_bare = [](char c) { return is_name_character(c) || std::strchr("/;= \t.+_*", c) != nullptr; };
-  bool quoted = false;
-  for (const char c : value) {
-    if (c == '"') quoted = !quoted;
-    if (c == '\0' || (!quoted && c != '"' && !may_stand_bare(c))) return false;
+  if (value.find('\0') != std::string_view::npos) return false;
+  for (std::size_t at = 0; at < value.size();) {
+    if (value[at] != '"' && !may_stand_bare(value[at])) return false;
+    at = value[at] == '"' ? end_of_quoted(value, at) : at + 1;
+    if (at == std::string_view::npos) return false;
   }
-  return !quoted;
+  return true;
 }
 
 // Where in a line a Content-Type header begins.
@@ -107,7 +125,7 @@ std::optional<InnerLength> find_inner_length(std::string_view line) {
 // be the remains of another block.
 class BlockAbove {
  public:
-  std::size_t start() const { return length_ ? start_ : no_block; }
+  FoundBlock found() const { return length_ ? FoundBlock{start_, behind_another_length_} : FoundBlock{}; }
 
   // False when the block cannot reach above this line.
   bool add(std::string_view line, std::size_t offset, bool whole) {
@@ -133,13 +151,15 @@ class BlockAbove {
   void begin_inside(std::string_view line, std::size_t offset) {
     if (const std::size_t type = find_inner_type(line); length_ && type != no_block) start_ = offset + type;
     const std::optional<InnerLength> inner = find_inner_length(line);
-    if (!inner || !agrees(inner->length)) return;
+    behind_another_length_ = inner && !agrees(inner->length);
+    if (!inner || behind_another_length_) return;
     length_ = inner->length;
     start_ = offset + inner->at;
   }
 
   std::optional<std::uint64_t> length_;
   std::size_t start_ = no_block;
+  bool behind_another_length_ = false;
 };
 
 }  // namespace
@@ -203,7 +223,7 @@ std::size_t find_block_end(std::string_view text, std::size_t from) {
   return no_block;
 }
 
-std::size_t find_block_start(std::string_view text, std::size_t end, bool at_line_start) {
+FoundBlock find_block(std::string_view text, std::size_t end, bool at_line_start) {
   constexpr std::size_t end_size = 4;
   const std::size_t floor = end + end_size > max_header ? end + end_size - max_header : 0;
   BlockAbove block;
@@ -218,7 +238,7 @@ std::size_t find_block_start(std::string_view text, std::size_t end, bool at_lin
     if (!ended_properly) break;
     line_end = line_start - 2;
   }
-  return block.start();
+  return block.found();
 }
 
 }  // namespace duet::framing

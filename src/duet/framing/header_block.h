@@ -44,11 +44,19 @@ inline constexpr std::size_t no_block = std::numeric_limits<std::size_t>::max();
 /// Where the `\r\n\r\n` next to `from` begins, or no_block.
 std::size_t find_block_end(std::string_view text, std::size_t from);
 
+/// What may be a header block, found by its end.
+struct FoundBlock {
+  std::size_t start = no_block;
+  bool behind_another_length = false;  ///< which differs, so it is a guess that this one is right
+
+  explicit operator bool() const { return start != no_block; }
+};
+
 /// The header block that ends with the `\r\n\r\n` at `end`: the longest run of well-formed lines
 /// with a valid length among them, at most max_header bytes. Its first line may begin in the middle
 /// of one only as Content-Length or Content-Type. If several lengths differ, the last counts and the
-/// block begins behind the others. Returns where it starts, or no_block.
+/// block begins behind the others.
 /// `at_line_start`: whether the text itself begins at the start of a line.
-std::size_t find_block_start(std::string_view text, std::size_t end, bool at_line_start);
+FoundBlock find_block(std::string_view text, std::size_t end, bool at_line_start);
 
 }  // namespace duet::framing

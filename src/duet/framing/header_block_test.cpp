@@ -21,8 +21,12 @@ std::optional<Fault> content_fault(const std::string& value) {
 // The block that ends with the last blank line of the text.
 std::string block_in(const std::string& text, bool at_line_start = true) {
   const std::size_t end = text.rfind("\r\n\r\n");
-  const std::size_t start = find_block_start(text, end, at_line_start);
-  return start == no_block ? "none" : text.substr(start, end - start);
+  const FoundBlock block = find_block(text, end, at_line_start);
+  return block ? text.substr(block.start, end - block.start) : "none";
+}
+
+bool is_behind_another_length(const std::string& text) {
+  return find_block(text, text.rfind("\r\n\r\n"), true).behind_another_length;
 }
 
 TEST(HeaderLine, ALengthIsPlainDecimalDigitsWithSpacesAndTabsAround) {
@@ -78,7 +82,10 @@ TEST(ContentType, OfVscodeJsonrpcInUtf8IsFineHoweverItIsWritten) {
         "application/vscode-jsonrpc;charset=utf8", "APPLICATION/VSCode-JsonRPC; CHARSET=UTF-8",
         "application/vscode-jsonrpc; charset=\"utf-8\"", "application/vscode-jsonrpc ; a=b ; charset = UTF8 ; c=d",
         "application/vscode-jsonrpc; charset=utf-8; a=\"x;charset=latin1\"", "application/vscode-jsonrpc;",
-        "application/vscode-jsonrpc; a", "\tapplication/vscode-jsonrpc;\tcharset=utf-8\t"}) {
+        "application/vscode-jsonrpc; a", "\tapplication/vscode-jsonrpc;\tcharset=utf-8\t",
+        R"(application/vscode-jsonrpc; charset="utf\-8")", R"(application/vscode-jsonrpc; charset="\U\T\F\8")",
+        R"(application/vscode-jsonrpc; a="\";charset=latin1"; charset=utf-8)",
+        R"(application/vscode-jsonrpc; a="b\\"; charset=utf-8)"}) {
     EXPECT_EQ(content_fault(value), std::nullopt) << value;
   }
 }
@@ -98,6 +105,10 @@ TEST(ContentType, OfAnotherCharsetIsABadOne) {
         << charset;
   }
   EXPECT_EQ(content_fault("application/vscode-jsonrpc; a=b; charset=latin1; c=d"), Fault::bad_charset);
+  EXPECT_EQ(content_fault(R"(application/vscode-jsonrpc; a="b\\"; charset=latin1)"), Fault::bad_charset);
+  EXPECT_EQ(content_fault(R"(application/vscode-jsonrpc; a="\";charset=utf-8"; charset="utf\-7")"), Fault::bad_charset);
+  EXPECT_EQ(content_fault(R"(application/vscode-jsonrpc; charset="utf-8\")"), Fault::bad_charset);
+  EXPECT_EQ(content_fault(R"(application/vscode-jsonrpc; charset=utf\-8)"), Fault::bad_charset);
   EXPECT_EQ(content_fault("application/vscode-jsonrpc; charset=utf-8; charset=latin1"), Fault::bad_charset);
 }
 
@@ -179,6 +190,17 @@ TEST(BlockSearch, ABrokenHeaderDoesNotHideTheGoodOneBehindIt) {
   EXPECT_EQ(block_in("{\"a\":\"Content-Length: 7\"}Content-Length: 5\r\n\r\n"), "Content-Length: 5");
 }
 
+TEST(BlockSearch, TellsWhetherAnotherLengthStandsRightAboveTheBlock) {
+  EXPECT_TRUE(is_behind_another_length("Content-Length: 4\r\nContent-Length: 5\r\n\r\n"));
+  EXPECT_TRUE(is_behind_another_length("Content-Length: 4\r\nA: b\r\nContent-Length: 5\r\nC: d\r\n\r\n"));
+  EXPECT_TRUE(is_behind_another_length("{}Content-Length: 4\r\nContent-Length: 5\r\n\r\n"));
+  EXPECT_FALSE(is_behind_another_length("Content-Length: 5\r\nContent-Length: 5\r\n\r\n"));
+  EXPECT_FALSE(is_behind_another_length("Content-Length: x\r\nContent-Length: 5\r\n\r\n"));
+  EXPECT_FALSE(is_behind_another_length("Content-Length: 4\r\n!\r\nContent-Length: 5\r\n\r\n"));
+  EXPECT_FALSE(is_behind_another_length("Content-Length: 4\r\n\r\nContent-Length: 5\r\n\r\n"));
+  EXPECT_FALSE(is_behind_another_length("Content-Length: 4\nContent-Length: 5\r\n\r\n"));
+}
+
 TEST(BlockSearch, TextInsideAStringIsNoHeader) {
   EXPECT_EQ(block_in("{\"a\":\"Content-Length: 7\"}\r\n\r\n"), "none");
   EXPECT_EQ(block_in("\"Content-Length: 7\",\r\n\r\n"), "none");
@@ -187,6 +209,9 @@ TEST(BlockSearch, TextInsideAStringIsNoHeader) {
   EXPECT_EQ(block_in("{\"a\":\"Content-Type: a/b; c\",\"d\":\"e\"}\r\nContent-Length: 7\r\n\r\n"), "Content-Length: 7");
   EXPECT_EQ(block_in("{\"a\":\"Content-Type: a/b\"}Content-Type: c/d; e=\"f g\"\r\nContent-Length: 7\r\n\r\n"),
             "Content-Type: c/d; e=\"f g\"\r\nContent-Length: 7");
+  EXPECT_EQ(block_in("{}Content-Type: c/d; e=\"\\\"}\"\r\nContent-Length: 7\r\n\r\n"),
+            "Content-Type: c/d; e=\"\\\"}\"\r\nContent-Length: 7");
+  EXPECT_EQ(block_in("{}Content-Type: c/d; e=\"f\\\"\r\nContent-Length: 7\r\n\r\n"), "Content-Length: 7");
 }
 
 TEST(BlockSearch, TextThatBeginsInTheMiddleOfALineHasNoFirstLine) {

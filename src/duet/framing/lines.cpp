@@ -41,7 +41,10 @@ std::optional<Frame> LineDecoder::next() {
     const bool oversize = !skipped && line.size() > max_line_;
     if (skipped || oversize || is_blank(line)) {
       in_.drop(newline + 1);
-      if (oversize) frame.emplace().fault = Fault::oversize;
+      if (oversize) {
+        oversize_bytes_ = line.size();
+        frame.emplace().fault = Fault::oversize;
+      }
     } else {
       used_ = newline + 1;
       frame.emplace().body = line;
@@ -53,6 +56,7 @@ std::optional<Frame> LineDecoder::next() {
 // Keeps what may become a line, or skips what is too long for one. True when that is news.
 bool LineDecoder::partial_line_is_oversize(std::string_view view) {
   const bool oversize = !skipping_ && too_long(view);
+  if (oversize) oversize_bytes_ = view.size();
   skipping_ = skipping_ || oversize;
   if (skipping_) in_.drop(view.size());
   scanned_ = skipping_ ? 0 : view.size();

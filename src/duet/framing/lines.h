@@ -18,9 +18,11 @@ class LineDecoder final : public Decoder {
   std::optional<Frame> next() override;
   std::optional<Fault> reject() override { return std::nullopt; }
   std::optional<Fault> finish() override { return std::nullopt; }
+  Extent fault_extent() const override { return {.bytes = oversize_bytes_, .announced = {}}; }
   bool inside_frame() const override { return in_.view().size() > used_; }
   std::uint64_t frames_begun() const override { return lines_; }
   std::size_t held() const override { return in_.view().size(); }
+  Extent partial_extent() const override { return {.bytes = held(), .announced = {}}; }
   void drop_partial() override;
 
  private:
@@ -30,8 +32,9 @@ class LineDecoder final : public Decoder {
   std::size_t max_line_;
   BlockPool own_pool_;  // for a decoder that shares none
   InputBuffer in_;
-  std::size_t used_ = 0;     // of the line handed out last
-  std::size_t scanned_ = 0;  // no newline before this
+  std::size_t used_ = 0;            // of the line handed out last
+  std::size_t scanned_ = 0;         // no newline before this
+  std::size_t oversize_bytes_ = 0;  // of the line that was too long, as far as it was there
   bool skipping_ = false;
   std::uint64_t lines_ = 0;
 };

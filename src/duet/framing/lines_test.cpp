@@ -80,6 +80,18 @@ TEST(Lines, AnOverlongLineIsReportedAsSoonAsItIsKnownAndNotStored) {
   EXPECT_EQ(driver.take_events(), Events{"1"});
 }
 
+TEST(Lines, TellsHowMuchOfAnOverlongLineThereWasAndHowMuchThereIsOfAPartialOne) {
+  LineDecoder decoder(5);
+  StreamDriver driver(decoder);
+  driver.feed("123456789\n123");
+  EXPECT_EQ(driver.events(), Events{"! oversize"});
+  EXPECT_EQ(decoder.fault_extent().bytes, 9U);
+  EXPECT_EQ(decoder.partial_extent().bytes, 3U);
+  driver.feed("4567");
+  EXPECT_EQ(decoder.fault_extent().bytes, 7U);
+  EXPECT_EQ(decoder.fault_extent().announced, std::nullopt);
+}
+
 TEST(Lines, EverySplitPointGivesTheSameMessages) {
   const std::string stream = "{\"a\":1}\r\n\n  \nnope\n\"é\"\n[1,2]\r\n\r\n7\n8";
   const Events whole = read(stream);

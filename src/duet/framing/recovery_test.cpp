@@ -109,6 +109,31 @@ TEST(Recovery, ABlockFoundInJunkStartsAFrameWithAFaultOfItsOwn) {
   EXPECT_EQ(read("junk\r\n" + with_length(60, first)), (Events{"! malformed-header", "! content-length-mismatch"}));
 }
 
+TEST(Recovery, OfTwoDifferentLengthsTriesTheLastInSilence) {
+  const std::string other = "Content-Length: 43\r\n";
+  EXPECT_EQ(read(other + framed(first) + framed(second)), (Events{"! malformed-header", first, second}))
+      << "the rest of one frame and another, intact";
+  for (std::size_t length = 0; length < first.size() + 100; ++length) {
+    if (length == first.size() || length == 43) continue;
+    EXPECT_EQ(read(other + with_length(length, first) + framed(second)), (Events{"! malformed-header", second}))
+        << length;
+    EXPECT_EQ(read(other + "X: y\r\n" + with_length(length, "") + framed(second)),
+              (Events{"! malformed-header", second}))
+        << length;
+  }
+  EXPECT_EQ(read(other + with_length(99'999'999, first) + framed(second)), (Events{"! malformed-header", second}));
+  EXPECT_EQ(read(other + "Content-Type: a/b\r\n" + with_length(3, first) + framed(second)),
+            (Events{"! malformed-header", second}));
+  EXPECT_EQ(read(other + "Content-Type: a/b\r\n" + framed(first)),
+            (Events{"! malformed-header", "! unsupported-content-type " + first}));
+  EXPECT_EQ(read(other + with_length(60, first)), Events{"! malformed-header"});
+  EXPECT_EQ(read(other + with_length(60, first) + framed(second) + "junk!" + framed(first)),
+            (Events{"! malformed-header", second, "! malformed-header", first}));
+  EXPECT_EQ(read(framed("{" + other + with_length(7, "")) + framed(second)),
+            (Events{"! content-length-mismatch", second}))
+      << "inside a body";
+}
+
 TEST(Recovery, IsNeverFooledByAHeaderInsideAString) {
   const std::string fake = R"({"text":"Content-Length: 2\r\n\r\n{}","more":"\r\nContent-Length: 2"})";
   EXPECT_EQ(read(framed(fake) + framed(second)), (Events{fake, second}));

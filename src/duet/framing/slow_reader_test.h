@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "duet/framing/header_block.h"
@@ -22,16 +23,19 @@ class SlowReader {
       : stream_(stream), accepts_(std::move(accepts)), max_length_(max_length) {}
 
   std::vector<std::string> events() {
-    for (std::optional<std::size_t> at = 0; at && *at < stream_.size();) at = frame(*at);
+    for (Next at = 0; at && *at < stream_.size(); is_guess_ = std::exchange(next_is_guess_, false)) at = frame(*at);
     return std::move(events_);
   }
 
  private:
   using Next = std::optional<std::size_t>;  // where the next frame begins; none at the end
 
-  void note(Fault fault, std::string_view body = {}) {
-    events_.push_back("! " + std::string(reason_of(fault)) + (body.empty() ? "" : " ") + std::string(body));
+  // Of a guess only what is whole counts.
+  void note(std::string_view reason, std::string_view body = {}) {
+    if (is_guess_ && body.empty()) return;
+    events_.push_back("! " + std::string(reason) + (body.empty() ? "" : " ") + std::string(body));
   }
+  void note(Fault fault, std::string_view body = {}) { note(reason_of(fault), body); }
 
   // The line at `at` without its "\n", or nothing if it does not end.
   std::optional<std::string_view> line_at(std::size_t at) const {
@@ -121,7 +125,7 @@ class SlowReader {
     if (fault) {
       note(*fault);
     } else {
-      events_.emplace_back("! invalid-json");
+      note("invalid-json");
     }
     return search(begin, end);
   }
@@ -129,25 +133,48 @@ class SlowReader {
   Next search(std::size_t from, std::size_t expected) { return first_block(from, from, stream_.size(), expected); }
 
   // The first header block whose end lies between `from` and `to` and whose lines do not reach above `top`.
-  Next first_block(std::size_t top, std::size_t from, std::size_t to, std::size_t expected) const {
+  Next first_block(std::size_t top, std::size_t from, std::size_t to, std::size_t expected) {
     const std::string_view text = stream_.substr(0, to);
     for (std::size_t end = text.find("\r\n\r\n", from); end != std::string_view::npos;
          end = text.find("\r\n\r\n", end + 1)) {
-      if (expected > top && expected <= end) {
-        if (const Next start = block_start(expected, end, false)) return start;
-      }
-      if (const Next start = block_start(top, end, true)) return start;
+      const Next found = block_start(top, end, true);
+      const bool may_be_expected = expected > top && expected <= end;
+      const Next at_expected = may_be_expected ? block_start(expected, end, false) : std::nullopt;
+      if (!found && !at_expected) continue;
+      next_is_guess_ = found && follows_another_length(*found, top, end);
+      return at_expected ? at_expected : found;
     }
     return std::nullopt;
   }
 
   // The earliest place from which everything down to `end` is a header block.
   Next block_start(std::size_t top, std::size_t end, bool top_is_line_start) const {
-    const std::size_t highest = std::max(top, end + 4 > max_header ? end + 4 - max_header : 0);
+    const std::size_t highest = highest_start(top, end);
     if (!length_between(highest, end)) return std::nullopt;
     for (std::size_t start = highest; start < end; ++start) {
       const bool line_start = start == top ? top_is_line_start : stream_[start - 1] == '\n';
       if ((line_start || is_known_header(start)) && is_block(start, end)) return start;
+    }
+    return std::nullopt;
+  }
+
+  static std::size_t highest_start(std::size_t top, std::size_t end) {
+    return std::max(top, end + 4 > max_header ? end + 4 - max_header : 0);
+  }
+
+  // Whether the line above a block ends with a length that differs from its own.
+  bool follows_another_length(std::size_t start, std::size_t top, std::size_t end) const {
+    const std::size_t highest = highest_start(top, end);
+    if (start < highest + 2 || stream_.substr(start - 2, 2) != "\r\n") return false;
+    const std::size_t newline = stream_.substr(0, start - 2).rfind('\n');
+    const std::size_t line = newline == std::string_view::npos ? 0 : newline + 1;
+    const auto above = last_length(std::max(line, highest), start - 2);
+    return above && above != last_length(start, end);
+  }
+
+  std::optional<std::uint64_t> last_length(std::size_t from, std::size_t to) const {
+    for (std::size_t at = to; at-- > from;) {
+      if (is_known_header(at) && is_length(at)) return read_header_line(line_from(at)).length;
     }
     return std::nullopt;
   }
@@ -162,7 +189,7 @@ class SlowReader {
 
   bool is_known_header(std::size_t at) const {
     if (stream_[at] != 'C' && stream_[at] != 'c') return false;
-    const std::string_view line = stream_.substr(at, stream_.find("\r\n", at) - at);
+    const std::string_view line = line_from(at);
     const HeaderLine::Kind kind = read_header_line(line).kind;
     return kind == HeaderLine::Kind::length || (kind == HeaderLine::Kind::content_type && is_spelt_like_type(line));
   }
@@ -171,10 +198,12 @@ class SlowReader {
   static bool is_spelt_like_type(std::string_view line) {
     std::string bare;
     bool quoted = false;
+    bool escaped = false;
     for (const char c : line.substr(line.find(':') + 1)) {
       if (c == '\0') return false;
-      if (c == '"') quoted = !quoted;
+      if (c == '"' && !escaped) quoted = !quoted;
       if (!quoted) bare += c;
+      escaped = quoted && c == '\\' && !escaped;
     }
     const std::string token = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.+_*";
     return !quoted && bare.find_first_not_of(token + "/;= \t\"") == std::string::npos;
@@ -209,9 +238,9 @@ class SlowReader {
     return false;
   }
 
-  bool is_length(std::size_t at) const {
-    return read_header_line(stream_.substr(at, stream_.find("\r\n", at) - at)).kind == HeaderLine::Kind::length;
-  }
+  std::string_view line_from(std::size_t at) const { return stream_.substr(at, stream_.find("\r\n", at) - at); }
+
+  bool is_length(std::size_t at) const { return read_header_line(line_from(at)).kind == HeaderLine::Kind::length; }
 
   bool length_below(std::size_t at, std::size_t end) const {
     for (; at < end; at += line_at(at)->size() + 1) {
@@ -224,6 +253,8 @@ class SlowReader {
   Accepts accepts_;
   std::size_t max_length_;
   std::vector<std::string> events_;
+  bool is_guess_ = false;  // the frame that is being read begins right behind another length
+  bool next_is_guess_ = false;
 };
 
 }  // namespace duet::framing

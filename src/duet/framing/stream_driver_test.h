@@ -76,6 +76,7 @@ class StreamDriver {
       return;
     }
     const std::optional<Fault> wrong_length = decoder_.reject();
+    if (frame.is_guess) return;
     if (frame.fault) return note(*frame.fault);
     if (wrong_length) return note(*wrong_length);
     events_.emplace_back("! invalid-json");

@@ -119,7 +119,9 @@ boost::json::value Methods::describe() const {
 
 boost::json::value Methods::open_rpc(std::string_view title, std::string_view version) const {
   boost::json::array methods;
-  for (const std::string& name : order_) methods.push_back(open_rpc_method(*find(name)));
+  for (const std::string& name : order_) {
+    if (const Method& method = *find(name); method.listed) methods.push_back(open_rpc_method(method));
+  }
   return {{"openrpc", "1.2.6"}, {"info", {{"title", title}, {"version", version}}}, {"methods", std::move(methods)}};
 }
 

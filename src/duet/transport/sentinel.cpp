@@ -108,7 +108,7 @@ void Sentinel::run() {
       duties_.on_overdue();
       deadline_ = base::TimePoint::max();
     }
-    if (ready[2].revents != 0) knock();
+    if (ready[2].revents != 0 && !done_) knock();
   }
 }
 

@@ -1,0 +1,258 @@
+#include "app/daemon/project_daemon.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+#include <utility>
+#include <variant>
+
+#include "app/failure.h"
+#include "app/methods/automation_methods.h"
+#include "app/methods/daemon_methods.h"
+#include "app/methods/lsp_methods.h"
+#include "app/methods/task_methods.h"
+#include "app/methods/test_methods.h"
+#include "app/trace.h"
+#include "duet/base/process.h"
+#include "duet/base/utc_text.h"
+#include "duet/version.h"
+
+namespace duet::app {
+
+using boost::json::object;
+
+void Problems::set(const std::string& subsystem, std::string message) {
+  if (message.empty()) {
+    known_.erase(subsystem);
+  } else {
+    known_[subsystem] = std::move(message);
+  }
+}
+
+boost::json::array Problems::list() const {
+  boost::json::array all;
+  for (const auto& [subsystem, message] : known_) all.push_back({{"subsystem", subsystem}, {"message", message}});
+  return all;
+}
+
+ProjectDaemon::ProjectDaemon(Surroundings around, Settings settings)
+    : around_(std::move(around)),
+      settings_(std::move(settings)),
+      log_(around_.log),
+      signals_(loop_, {SIGTERM, SIGINT, SIGHUP}, [this](int signal) { take_signal(signal); }),
+      started_at_(loop_.clock().utc()),
+      started_(loop_.now()),
+      server_(loop_, log_),
+      history_(around_.folder.descriptor(), "events.log", log_),
+      hub_(loop_, server_, history_),
+      end_(loop_, log_, server_, hub_, around_.manager),
+      executable_(base::check_call(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "/proc/self/exe")),
+      tasks_(loop_, log_, around_.project, around_.folder, executable_.get(), around_.umask_of_tasks, settings_.tasks,
+             task_events()),
+      automation_(loop_, log_, around_.project.directory.get(), automation_actions()),
+      bridge_(loop_, log_,
+              {.guard = {.executable = executable_.get()},
+               .client_version = kVersion,
+               .environment = base::current_environment()},
+              around_.project.root, settings_.servers) {
+  if (around_.trace) {
+    server_.wrap_channel = [this](std::unique_ptr<transport::Channel> channel, const peer::Peer& peer) {
+      return traced(std::move(channel), log_, peer.connection);
+    };
+  }
+  server_.on_forgotten = [this, tell_hub = std::move(server_.on_forgotten)](std::uint64_t client) {
+    tell_hub(client);
+    bridge_.client_gone(client);
+  };
+  end_.set_work([this](StopRequest request, std::function<void()> done) { end_work(request, std::move(done)); });
+  add_methods();
+}
+
+TaskRoom::Events ProjectDaemon::task_events() {
+  return {
+      .supervisor = {.emit = [this](std::string_view kind, object params) { take_task_event(kind, std::move(params)); },
+                     .output = {
+                         .wants = [this](task::TaskId id) { return hub_.wants_output(task::to_text(id)); },
+                         .tell = [this](task::TaskId id, std::uint64_t offset,
+                                        std::string_view text) { hub_.emit_output(task::to_text(id), offset, text); }}},
+      .store = [this](const task::Store::Health& health) { take_store_health(health); }};
+}
+
+automation::Engine::Actions ProjectDaemon::automation_actions() {
+  constexpr const char* kept_as = "automation";
+  return {.submit =
+              [this](task::Submission submission, const automation::Engine::Submitted& done) {
+                tasks_.supervisor().submit(std::move(submission),
+                                           [done](const tl::expected<task::Accepted, rpc::Error>& accepted) {
+                                             if (accepted) return done(accepted->id);
+                                             done(accepted.error());
+                                           });
+              },
+          .tell = [this](std::string_view kind, object params) { hub_.emit(kind, std::move(params)); },
+          .keep = {.recall =
+                       [this] {
+                         return tasks_.store().read([](task::TaskReader& reader) { return reader.recall(kept_as); });
+                       },
+                   .remember =
+                       [this](std::string text, automation::Keepsake::Done done) {
+                         tasks_.store().remember(kept_as, std::move(text), std::move(done));
+                       }}};
+}
+
+void ProjectDaemon::add_methods() {
+  peer::Methods& methods = server_.methods();
+  add_daemon_methods(methods, loop_.clock(),
+                     {.status = [this] { return status(); },
+                      .stop = [this](StopRequest request) { end_.begin("asked by a client", request); }});
+  methods.add(hub_.subscribe_method([this] { tasks_.supervisor().output_audience_changed(); }));
+  add_task_methods(methods, tasks_.supervisor(), tasks_.store());
+  add_automation_methods(methods, automation_);
+  add_lsp_methods(methods, bridge_);
+#ifdef DUET_TEST_METHODS
+  add_test_methods(methods, loop_);
+#endif
+}
+
+void ProjectDaemon::open() {
+  base::Fd listener = around_.manager.take_listener();
+  const bool activated = static_cast<bool>(listener);
+  if (activated) {
+    server_.start(std::move(listener));
+  } else {
+    listen();
+  }
+  tasks_.begin();
+  automation_.configure(settings_.rules, settings_.watch);
+  automation_.daemon_started();
+  guard_.emplace(loop_, log_, around_.project, around_.folder, [this] { return look_at_files(); });
+  if (around_.address.elsewhere && !activated) guard_->watch_socket(around_.address.path);
+  problems_.set("watch", guard_->problem());
+  log_.info("listening", {{"socket", around_.address.shown}});
+}
+
+void ProjectDaemon::listen() {
+  try {
+    server_.start(around_.address.path);
+  } catch (const std::system_error& error) {
+    const int code = error.code().value();
+    const std::string where = "cannot listen at " + around_.address.shown + ": ";
+    if (code == EADDRINUSE) {
+      throw Failure(where + "something that is no stale socket is there: move it away, or use --socket");
+    }
+    if (code == EPERM || code == EOPNOTSUPP || code == ENOSYS) {
+      throw Failure(where + "this file system refuses sockets: choose a place elsewhere with --socket");
+    }
+    throw Failure(where + error.code().message());
+  }
+}
+
+void ProjectDaemon::run() {
+  loop_.run();
+  history_.close();
+}
+
+// Called when files of the state folder went or came. False: something is still to be put right.
+bool ProjectDaemon::look_at_files() {
+  if (end_.has_begun()) return true;
+  if (!around_.lock.is_in_place(around_.project)) {
+    log_.error("the state folder was removed or replaced");
+    end_.begin("the state folder was removed or replaced", {.force = true});
+    return true;
+  }
+  if (server_.is_reachable()) return true;
+  try {
+    listen();
+  } catch (const Failure& failure) {
+    log_.warn("the socket file was removed and cannot be put back", {{"reason", failure.what()}});
+    problems_.set("ipc", failure.what());
+    return false;
+  }
+  log_.warn("the socket file was removed; it is back");
+  problems_.set("ipc", {});
+  return true;
+}
+
+void ProjectDaemon::take_task_event(std::string_view kind, object params) {
+  const std::optional<task::TaskId> id = task::parse_task_id(params.at("taskId").as_string());
+  hub_.emit(kind, std::move(params));
+  if (kind == "taskQueued") return;
+  const tl::expected<task::Task, rpc::Error> task = tasks_.supervisor().find(*id);
+  if (!task) return;  // the store cannot be read, which it tells by itself
+  if (kind == "taskStarted") return automation_.task_started(*task);
+  automation_.task_ended(*task);
+}
+
+void ProjectDaemon::take_store_health(const task::Store::Health& health) {
+  problems_.set("store", health.problem);
+  if (health.lost) {
+    log_.error("the store was removed or replaced", {{"what", health.problem}});
+    return end_.begin("the store was removed or replaced", {.force = true});
+  }
+  if (!health.problem.empty()) return log_.error("the store cannot be written", {{"what", health.problem}});
+  log_.info("the store can be written again");
+  tasks_.supervisor().store_recovered();
+}
+
+void ProjectDaemon::end_work(StopRequest request, std::function<void()> done) {
+  const auto left = std::make_shared<int>(2);
+  const auto one_is_done = [left, done = std::move(done)] {
+    if (--*left == 0) done();
+  };
+  tasks_.end(request, one_is_done);
+  bridge_.stop_all(one_is_done);
+}
+
+void ProjectDaemon::take_signal(int signal) {
+  if (signal == SIGHUP) return reload();
+  end_.begin(signal == SIGTERM ? "SIGTERM" : "SIGINT", {});
+}
+
+void ProjectDaemon::reload() {
+  auto read = read_settings(around_.project, around_.places);
+  if (const auto* error = std::get_if<SettingsError>(&read)) {
+    log_.error("the settings were not changed", {{"reason", error->text}});
+    return problems_.set("settings", error->text);
+  }
+  settings_ = std::move(std::get<Settings>(read));
+  try {
+    automation_.configure(settings_.rules, settings_.watch);
+  } catch (const std::exception& fault) {
+    log_.error("the rules were not changed", {{"reason", fault.what()}});
+    return problems_.set("settings", fault.what());
+  }
+  tasks_.supervisor().change_settings(settings_.tasks);
+  bridge_.set_definitions(settings_.servers);
+  problems_.set("settings", {});
+  log_.info("the settings were read again");
+}
+
+object ProjectDaemon::status() const {
+  std::string automation;
+  for (const std::string& problem : automation_.problems()) automation += (automation.empty() ? "" : "; ") + problem;
+  problems_.set("automation", automation);
+  const task::Supervisor& supervisor = tasks_.supervisor();
+  const auto count = [&supervisor](task::State state) {
+    return supervisor.counts().at(static_cast<std::size_t>(state));
+  };
+  return {{"pid", getpid()},
+          {"version", kVersion},
+          {"started_at", base::utc_text(started_at_)},
+          {"uptime_seconds", std::chrono::floor<std::chrono::seconds>(loop_.now() - started_).count()},
+          {"health", problems_.empty() ? "healthy" : "degraded"},
+          {"problems", problems_.list()},
+          {"subsystems",
+           {{"ipc", {{"clients", server_.client_count()}}},
+            {"supervisor",
+             {{"running", count(task::State::running)},
+              {"queued", count(task::State::queued)},
+              {"maxRunning", supervisor.settings().max_running}}},
+            {"store", {{"healthy", tasks_.store().is_healthy()}}},
+            {"automation", {{"enabled", automation_.enabled()}, {"ruleCount", automation_.rule_count()}}},
+            {"lsp", {{"running", bridge_.running()}}}}}};
+}
+
+}  // namespace duet::app

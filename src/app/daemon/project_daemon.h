@@ -1,0 +1,105 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+
+#include "app/daemon/daemon_end.h"
+#include "app/daemon/service_manager.h"
+#include "app/daemon/signals.h"
+#include "app/daemon/socket_guard.h"
+#include "app/daemon/state_folder.h"
+#include "app/daemon/task_room.h"
+#include "app/event_history.h"
+#include "app/event_hub.h"
+#include "app/project.h"
+#include "app/settings.h"
+#include "automation/engine.h"
+#include "bridge/bridge.h"
+#include "duet/base/log.h"
+#include "duet/peer/server.h"
+#include "duet/transport/loop.h"
+
+namespace duet::app {
+
+/// What is wrong with the daemon, by subsystem, until it is right again.
+class Problems {
+ public:
+  /// An empty message: nothing is wrong any more.
+  void set(const std::string& subsystem, std::string message);
+  bool empty() const { return known_.empty(); }
+  boost::json::array list() const;
+
+ private:
+  std::map<std::string, std::string> known_;
+};
+
+/// Where clients connect.
+struct DaemonAddress {
+  std::string path;
+  std::string shown;       ///< for people
+  bool elsewhere = false;  ///< not in the state folder
+};
+
+/// The daemon of a project, put together: the server, its events, tasks, automation and language servers, and the
+/// methods that reach them. It is made by whoever holds the project's lock. For the loop's thread only.
+class ProjectDaemon {
+ public:
+  struct Surroundings {
+    const Project& project;
+    const StateFolder& folder;
+    const DaemonLock& lock;
+    ServiceManager& manager;
+    base::Log& log;
+    SettingsPlaces places;
+    DaemonAddress address;
+    mode_t umask_of_tasks = 022;
+    bool trace = false;
+  };
+
+  /// Throws Failure.
+  ProjectDaemon(Surroundings around, Settings settings);
+  ProjectDaemon(const ProjectDaemon&) = delete;
+  ProjectDaemon& operator=(const ProjectDaemon&) = delete;
+  ~ProjectDaemon() = default;
+
+  /// From here on clients are answered. Throws Failure.
+  void open();
+  /// Until somebody stops it.
+  void run();
+
+ private:
+  TaskRoom::Events task_events();
+  automation::Engine::Actions automation_actions();
+  void add_methods();
+  void listen();
+  bool look_at_files();
+  void take_task_event(std::string_view kind, boost::json::object params);
+  void take_store_health(const task::Store::Health& health);
+  void take_signal(int signal);
+  void reload();
+  void end_work(StopRequest request, std::function<void()> done);
+  boost::json::object status() const;
+
+  Surroundings around_;
+  Settings settings_;
+  base::Log& log_;
+  transport::Loop loop_;
+  Signals signals_;  // before anything that may start a thread
+  base::UtcTime started_at_;
+  base::TimePoint started_;
+  mutable Problems problems_;
+  peer::Server server_;
+  EventHistory history_;
+  EventHub hub_;
+  DaemonEnd end_;
+  base::Fd executable_;
+  TaskRoom tasks_;
+  automation::Engine automation_;
+  bridge::Bridge bridge_;
+  std::optional<SocketGuard> guard_;
+};
+
+}  // namespace duet::app

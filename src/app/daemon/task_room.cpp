@@ -1,0 +1,57 @@
+#include "app/daemon/task_room.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "app/failure.h"
+#include "duet/base/process.h"
+#include "task/run_record.h"
+
+namespace duet::app {
+namespace {
+
+base::Fd open_tasks(const StateFolder& folder) {
+  constexpr const char* name = "tasks";
+  mkdirat(folder.descriptor(), name, 0700);
+  base::Fd tasks(openat(folder.descriptor(), name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (!tasks) throw Failure("cannot open " + std::string(state_path) + "/tasks: " + std::strerror(errno));
+  return tasks;
+}
+
+std::unique_ptr<task::Store> open_store(transport::Loop& loop, const StateFolder& folder, task::Store::Tell tell) {
+  try {
+    return std::make_unique<task::Store>(loop, folder.descriptor(), std::move(tell));
+  } catch (const task::StoreError& error) {
+    throw Failure(std::string(state_path) + "/tasks.db: " + error.what());
+  }
+}
+
+}  // namespace
+
+TaskRoom::TaskRoom(transport::Loop& loop, base::Log& log, const Project& project, const StateFolder& folder,
+                   int executable, mode_t mask, task::TaskSettings settings, Events events)
+    : loop_(loop), log_(log), tasks_(open_tasks(folder)), store_(open_store(loop, folder, std::move(events.store))) {
+  const task::Surroundings surroundings{
+      .tasks = tasks_.get(), .project = project.root, .environment = base::current_environment()};
+  supervisor_ = std::make_unique<task::Supervisor>(loop_, log_, *store_, std::move(settings), surroundings,
+                                                   std::move(events.supervisor));
+  keepers_ = std::make_unique<task::Keepers>(
+      loop_, log_, task::KeeperSettings{.tasks = tasks_.get(), .executable = executable, .umask = mask},
+      supervisor_->keeper_events());
+}
+
+void TaskRoom::begin() {
+  supervisor_->begin(*keepers_, task::recorded_runs(tasks_.get()));
+  keepers_->end_strays();
+}
+
+void TaskRoom::end(StopRequest request, std::function<void()> done) {
+  if (request.leave_tasks) return supervisor_->leave(std::move(done));
+  supervisor_->stop(request.force, std::move(done));
+}
+
+}  // namespace duet::app

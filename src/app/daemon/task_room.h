@@ -1,0 +1,54 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include <boost/json/object.hpp>
+
+#include "app/daemon/state_folder.h"
+#include "app/methods/daemon_methods.h"
+#include "app/project.h"
+#include "duet/base/fd.h"
+#include "duet/base/log.h"
+#include "duet/transport/loop.h"
+#include "task/keeper.h"
+#include "task/store.h"
+#include "task/supervisor.h"
+
+namespace duet::app {
+
+/// All that concerns tasks, put together: the store, the supervisor, and the keepers that run for it.
+class TaskRoom {
+ public:
+  struct Events {
+    task::SupervisorEvents supervisor;
+    task::Store::Tell store;  ///< how the store is, whenever that changes
+  };
+
+  /// `executable` is this program, opened, and `mask` the umask of tasks. Throws Failure if the store cannot be used.
+  TaskRoom(transport::Loop& loop, base::Log& log, const Project& project, const StateFolder& folder, int executable,
+           mode_t mask, task::TaskSettings settings, Events events);
+  TaskRoom(const TaskRoom&) = delete;
+  TaskRoom& operator=(const TaskRoom&) = delete;
+  ~TaskRoom() = default;
+
+  /// Takes up what an earlier daemon left, and starts working.
+  void begin();
+  void end(StopRequest request, std::function<void()> done);
+
+  task::Store& store() const { return *store_; }
+  task::Supervisor& supervisor() const { return *supervisor_; }
+
+ private:
+  transport::Loop& loop_;
+  base::Log& log_;
+  base::Fd tasks_;
+  std::unique_ptr<task::Store> store_;
+  std::unique_ptr<task::Supervisor> supervisor_;
+  std::unique_ptr<task::Keepers> keepers_;
+};
+
+}  // namespace duet::app

@@ -1,0 +1,251 @@
+#include "app/methods/task_methods.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/base64.h"
+#include "app/methods/task_params.h"
+#include "duet/rpc/error.h"
+#include "duet/rpc/json_text.h"
+#include "duet/rpc/value.h"
+#include "task/task_output.h"
+
+namespace duet::app {
+namespace {
+
+using peer::Answer;
+using peer::Method;
+using peer::Reply;
+using peer::Request;
+using rpc::Param;
+using rpc::Type;
+
+constexpr std::array states{task::State::queued, task::State::running, task::State::completed, task::State::failed,
+                            task::State::cancelled};
+constexpr std::size_t most_listed = 10'000;
+constexpr std::size_t most_list_bytes = std::size_t{16} << 20;
+constexpr std::size_t usual_output = std::size_t{1} << 20;
+constexpr std::size_t most_output = std::size_t{4} << 20;
+constexpr std::size_t longest_character = 4;
+constexpr std::int64_t chat_priority = 5;
+
+Param optional(std::string name, Type type, std::string summary) {
+  return {.name = std::move(name), .type = type, .required = false, .summary = std::move(summary)};
+}
+
+Param task_id_param() { return {.name = "taskId", .type = Type::text, .summary = "The id of a task, as in task-7"}; }
+
+// Answers with what the task became, or says why not.
+std::function<void(const tl::expected<task::Accepted, rpc::Error>&)> answer_with_id(Reply reply, bool with_state) {
+  // A std::function can be copied; a Reply cannot.
+  auto shared = std::make_shared<Reply>(std::move(reply));
+  return [shared, with_state](const tl::expected<task::Accepted, rpc::Error>& accepted) {
+    if (!accepted) return shared->fail(accepted.error());
+    boost::json::object result{{"taskId", task::to_text(accepted->id)}};
+    if (with_state) result["state"] = task::name_of(accepted->state);
+    shared->ok(result);
+  };
+}
+
+Method submit(task::Supervisor& supervisor) {
+  return {.name = "task.submit",
+          .summary = "Queues a task. Answered once it is on disk, from when on it survives whatever happens",
+          .params = {{.name = "prompt", .type = Type::text, .summary = "What the agent is to do"},
+                     optional("agent", Type::text, "Who does it; else the default agent"),
+                     optional("priority", Type::integer, "Higher runs first; 0 unless given"),
+                     optional("key", Type::text, "The same key again is the same task, if all else is the same, too"),
+                     optional("cwd", Type::text, "Where it runs; else in the project's folder"),
+                     optional("env", Type::object, "Added to the environment of the daemon; its values are not shown"),
+                     optional("timeoutSeconds", Type::number, "It is ended when it has run so long"),
+                     optional("retries", Type::integer, "How often it is tried again after a failure"),
+                     optional("after", Type::array, "Ids of tasks that have to succeed before")},
+          .handler = {},
+          .late_handler =
+              [&supervisor](const Request& request, Reply reply) {
+                supervisor.submit(submission_of(request.params), answer_with_id(std::move(reply), true));
+              },
+          .holds_later = false};
+}
+
+Method send_chat(task::Supervisor& supervisor) {
+  return {.name = "chat.send",
+          .summary = "Queues a message as a task for the default agent",
+          .params = {{.name = "message", .type = Type::text, .summary = "What the agent is told"},
+                     optional("priority", Type::integer, "Higher runs first; 5 unless given")},
+          .handler = {},
+          .late_handler =
+              [&supervisor](const Request& request, Reply reply) {
+                task::Submission submission{.prompt = *request.params.text("message")};
+                submission.priority = request.params.integer("priority").value_or(chat_priority);
+                submission.metadata["source"] = "chat";
+                supervisor.submit(std::move(submission), answer_with_id(std::move(reply), false));
+              },
+          .holds_later = false};
+}
+
+Method cancel(task::Supervisor& supervisor) {
+  return {.name = "task.cancel",
+          .summary = "Ends a task, queued or running. Answered once that is certain; a running one takes some seconds",
+          .params = {task_id_param()},
+          .handler = {},
+          .late_handler =
+              [&supervisor](const Request& request, Reply reply) {
+                auto shared = std::make_shared<Reply>(std::move(reply));
+                supervisor.cancel(task_id_of(request.params, "taskId"),
+                                  [shared](const tl::expected<void, rpc::Error>& cancelled) {
+                                    if (!cancelled) return shared->fail(cancelled.error());
+                                    shared->ok(Answer::view(R"({"cancelled":true})"));
+                                  });
+              },
+          .holds_later = false};
+}
+
+Param state_param() {
+  Param param = optional("state", Type::text, "Only tasks in this state");
+  for (const task::State state : states) param.accepted.emplace_back(task::name_of(state));
+  return param;
+}
+
+// The accepted names come in any case.
+std::optional<task::State> state_of(const rpc::Params& params) {
+  const std::optional<std::string> given = params.text("state");
+  if (!given) return std::nullopt;
+  return *std::ranges::find_if(
+      states, [first = given->front() | 0x20](task::State state) { return task::name_of(state).front() == first; });
+}
+
+Answer list_tasks(task::Store& store, const rpc::Params& params) {
+  constexpr task::TaskId behind_all = std::numeric_limits<std::int64_t>::max();
+  const task::TaskId before = params.has("before") ? task_id_of(params, "before") : behind_all;
+  const std::size_t limit = count_of(params, "limit", 20, 1, most_listed);
+  std::string list = "[";
+  store.read([&](task::TaskReader& tasks) {
+    tasks.list(state_of(params), before, limit, [&list](const task::Task& task) {
+      if (list.size() > 1) list += ',';
+      rpc::append_value(list, task::record_of(task));
+      return list.size() < most_list_bytes;
+    });
+  });
+  return Answer::raw(list += ']');
+}
+
+Method list(task::Store& store) {
+  return {.name = "task.list",
+          .summary = "Lists tasks, the newest first. Prompts and results are cut to 1 KiB; a page that would have more "
+                     "than 16 MiB is shorter than asked for",
+          .params = {state_param(), optional("limit", Type::integer, "How many, up to 10000; 20 unless given"),
+                     optional("before", Type::text, "Only tasks older than this one")},
+          .returns = "array",
+          .handler = [&store](const Request& request) { return list_tasks(store, request.params); },
+          .late_handler = {}};
+}
+
+Method get(task::Supervisor& supervisor) {
+  return {.name = "task.get",
+          .summary = "Tells all about a task",
+          .params = {task_id_param()},
+          .handler = [&supervisor](const Request& request) -> Answer {
+            const auto found = supervisor.find(task_id_of(request.params, "taskId"));
+            if (!found) throw rpc::Error(found.error());
+            return task::record_of(*found);
+          },
+          .late_handler = {}};
+}
+
+Method stats(task::Supervisor& supervisor) {
+  return {.name = "task.stats",
+          .summary = "Counts the tasks in each state",
+          .params = {},
+          .handler = [&supervisor](const Request&) -> Answer {
+            const task::StateCounts& counts = supervisor.counts();
+            boost::json::object result{{"total", std::accumulate(counts.begin(), counts.end(), std::int64_t{0})}};
+            for (const task::State state : states) {
+              result[task::name_of(state)] = counts.at(static_cast<std::size_t>(state));
+            }
+            return result;
+          },
+          .late_handler = {}};
+}
+
+void wait_for_end(task::Supervisor& supervisor, const Request& request, Reply reply) {
+  auto shared = std::make_shared<Reply>(std::move(reply));
+  const std::optional<base::Duration> limit = patience_of(request.params, "timeoutSeconds");
+  const auto ticket = supervisor.wait(task_id_of(request.params, "taskId"), limit,
+                                      [shared](const tl::expected<task::Task, rpc::Error>& task) {
+                                        if (!task) return shared->fail(task.error());
+                                        shared->ok(task::record_of(*task));
+                                      });
+  if (ticket) shared->on_abandoned([&supervisor, ticket] { supervisor.stop_waiting(*ticket); });
+}
+
+Method wait(task::Supervisor& supervisor) {
+  return {.name = "task.wait",
+          .summary = "Tells all about a task when it has ended, or as it is when the time is up",
+          .params = {task_id_param(), optional("timeoutSeconds", Type::number, "How long at most; else for ever")},
+          .handler = {},
+          .late_handler = [&supervisor](const Request& request, Reply reply) {
+            wait_for_end(supervisor, request, std::move(reply));
+          }};
+}
+
+// How much of a piece is shown as text: no character is cut, unless there is nothing else to show.
+std::size_t shown_bytes(const task::Supervisor::Output& output) {
+  const std::string& bytes = output.piece.bytes;
+  const std::size_t whole = task::whole_characters(bytes);
+  const bool never_whole = output.done || (whole == 0 && output.piece.next < output.piece.total);
+  return never_whole ? bytes.size() : whole;
+}
+
+Answer read_output(task::Supervisor& supervisor, const rpc::Params& params) {
+  const task::TaskId id = task_id_of(params, "taskId");
+  const bool exact = params.text("encoding").value_or("").starts_with('b');
+  const std::uint64_t offset = count_of(params, "offset", 0, 0, std::numeric_limits<std::int64_t>::max());
+  const std::size_t limit = count_of(params, "limit", usual_output, 1, most_output);
+  task::Supervisor::Output output = supervisor.output(id, offset, exact ? limit : std::max(limit, longest_character));
+  task::OutputPiece& piece = output.piece;
+  if (!exact) piece.bytes.resize(shown_bytes(output));
+  const std::uint64_t next = piece.offset + piece.bytes.size();
+
+  std::string text = R"({"offset":)" + std::to_string(piece.offset) + R"(,"data":)";
+  if (exact) {
+    text.append("\"").append(to_base64(piece.bytes)).append("\"");
+  } else {
+    rpc::append_string(text, piece.bytes);
+  }
+  text += R"(,"next":)" + std::to_string(next) + R"(,"done":)" + (output.done ? "true" : "false");
+  if (piece.dropped) text += R"(,"dropped":)" + std::to_string(piece.dropped->to - piece.dropped->from);
+  return Answer::raw(text += '}');
+}
+
+Method output(task::Supervisor& supervisor) {
+  Param encoding = optional("encoding", Type::text, "base64 is exact; else bytes that are no UTF-8 are replaced");
+  encoding.accepted = {"utf-8", "base64"};
+  return {.name = "task.output",
+          .summary = "Reads what a task has written to stdout and stderr, by offset",
+          .params = {task_id_param(), optional("offset", Type::integer, "Where to begin; 0 unless given"),
+                     optional("limit", Type::integer, "How many bytes at most: 1 MiB unless given, never over 4 MiB"),
+                     std::move(encoding)},
+          .handler = [&supervisor](const Request& request) { return read_output(supervisor, request.params); },
+          .late_handler = {}};
+}
+
+}  // namespace
+
+void add_task_methods(peer::Methods& methods, task::Supervisor& supervisor, task::Store& store) {
+  methods.add(submit(supervisor));
+  methods.add(cancel(supervisor));
+  methods.add(list(store));
+  methods.add(get(supervisor));
+  methods.add(stats(supervisor));
+  methods.add(wait(supervisor));
+  methods.add(output(supervisor));
+  methods.add(send_chat(supervisor));
+}
+
+}  // namespace duet::app

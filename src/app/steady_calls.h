@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "app/daemon_client.h"
+
+namespace duet::app {
+
+/// Calls of a command that outlives a restart of the daemon.
+///
+/// All of them together have the time that --timeout gives, or no limit. Not for calls that must not be made twice.
+class SteadyCalls {
+ public:
+  explicit SteadyCalls(DaemonClient& daemon);
+
+  /// The result, or nothing if the connection was lost before it came. Throws Failure for what else goes wrong.
+  std::optional<std::string> ask(std::string_view method, std::string_view params, base::Duration patience);
+  /// The result, however often the connection is lost.
+  std::string ask_until_answered(std::string_view method, std::string_view params);
+  /// Waits for the daemon to come back, as long as a command waits for an answer. Throws Failure if it does not.
+  void reconnect();
+
+  base::Duration time_left() const;
+  DaemonClient& daemon() { return daemon_; }
+
+ private:
+  DaemonClient& daemon_;
+  std::optional<base::TimePoint> deadline_;
+};
+
+}  // namespace duet::app

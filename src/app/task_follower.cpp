@@ -1,0 +1,120 @@
+#include "app/task_follower.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <boost/json/array.hpp>
+
+#include "app/base64.h"
+#include "app/task_view.h"
+#include "duet/rpc/value.h"
+
+namespace duet::app {
+namespace {
+
+using boost::json::object;
+
+// After a task's end its processes are ended, which takes the daemon 5 s at most; then the output is closed.
+constexpr std::chrono::seconds for_the_rest(10);
+
+Failure not_ended(const std::string& id) {
+  return Failure(id + " has not ended in the time that --timeout gave", exit_code::no_answer);
+}
+
+}  // namespace
+
+TaskFollower::TaskFollower(DaemonClient& daemon, std::string id, Print print)
+    : calls_(daemon), id_(std::move(id)), print_(std::move(print)) {
+  daemon.client().on_any([this](std::string_view event, std::string_view) { take(event); });
+}
+
+void TaskFollower::take(std::string_view event) {
+  news_ = true;
+  if (event == "event.overflow") overflowed_ = true;
+  const bool ended = event == "event.taskCompleted" || event == "event.taskFailed" || event == "event.taskCancelled";
+  if (ended && !last_moment_) last_moment_ = calls_.daemon().client().loop().now() + for_the_rest;
+}
+
+void TaskFollower::print_output() {
+  if (!drain()) throw Failure("the daemon went away", exit_code::no_daemon);
+}
+
+object TaskFollower::follow() {
+  while (!subscribe() || !stay()) calls_.reconnect();
+  return rpc::parse_value(calls_.ask_until_answered("task.get", rpc::to_text(object{{"taskId", id_}}))).as_object();
+}
+
+// False, here and below: the connection was lost.
+bool TaskFollower::subscribe() {
+  overflowed_ = false;
+  const std::string params = rpc::to_text(object{{"taskIds", boost::json::array{id_}}});
+  const bool subscribed = calls_.ask("events.subscribe", params, calls_.daemon().patience()).has_value();
+  last_moment_.reset();  // until then events of all tasks came
+  return subscribed;
+}
+
+bool TaskFollower::stay() {
+  for (;;) {
+    news_ = false;
+    if (!drain()) return false;
+    if (done_ || given_up_) return true;
+    if (overflowed_ && !subscribe()) return false;
+    if (!wait_for_news()) return false;
+  }
+}
+
+bool TaskFollower::drain() {
+  for (bool more = true; more && !done_;) {
+    const std::string params = rpc::to_text(object{{"taskId", id_}, {"offset", offset_}, {"encoding", "base64"}});
+    const auto result = calls_.ask("task.output", params, calls_.daemon().patience());
+    if (!result) return false;
+    const object piece = rpc::parse_value(*result).as_object();
+    print_piece(piece);
+    const auto next = piece.at("next").to_number<std::uint64_t>();
+    more = next > offset_;
+    offset_ = std::max(offset_, next);
+    done_ = piece.at("done").as_bool();
+  }
+  return true;
+}
+
+void TaskFollower::print_piece(const object& piece) {
+  const auto offset = piece.at("offset").to_number<std::uint64_t>();
+  if (offset > offset_) {
+    const std::string dropped = "[" + std::to_string(offset - offset_) + " bytes dropped]\n";
+    print_((last_byte_ == '\n' ? "" : "\n") + dropped);
+    last_byte_ = '\n';
+  }
+  const auto bytes = from_base64(piece.at("data").as_string());
+  if (!bytes) throw Failure("the daemon's answer cannot be read: task.output gave no base64");
+  if (bytes->empty()) return;
+  print_(*bytes);
+  last_byte_ = bytes->back();
+}
+
+bool TaskFollower::wait_for_news() {
+  peer::Client& client = calls_.daemon().client();
+  base::Duration patience = calls_.time_left();
+  if (last_moment_)
+    patience = std::min(patience, std::max(*last_moment_ - client.loop().now(), base::Duration::zero()));
+  if (client.wait_for([this] { return news_; }, patience)) return true;
+  if (!client.is_connected()) return false;
+  if (!last_moment_ || calls_.time_left() == base::Duration::zero()) throw not_ended(id_);
+  given_up_ = true;
+  return true;
+}
+
+std::string await_end(DaemonClient& daemon, const std::string& id) {
+  SteadyCalls calls(daemon);
+  const std::string params = rpc::to_text(object{{"taskId", id}});
+  for (;;) {
+    const peer::Outcome outcome = daemon.ask("task.wait", params, calls.time_left());
+    using Cause = peer::Outcome::Cause;
+    if (outcome.cause == Cause::timed_out) throw not_ended(id);
+    if (outcome.cause == Cause::answered) return outcome.result;
+    if (outcome.cause != Cause::disconnected) throw DaemonClient::failure_of("task.wait", outcome);
+    calls.reconnect();
+  }
+}
+
+}  // namespace duet::app

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <functional>
+
+#include "duet/base/fd.h"
+#include "duet/transport/loop.h"
+
+namespace duet::automation {
+
+/// Calls when the clock on the wall was set, or the machine has slept: timers that wait for a time of day are wrong
+/// then. Where the kernel cannot tell, nothing is called. For the loop's thread.
+class ClockChange final : transport::Loop::Watcher {
+ public:
+  ClockChange(transport::Loop& loop, std::function<void()> changed);
+  ClockChange(const ClockChange&) = delete;
+  ClockChange& operator=(const ClockChange&) = delete;
+  ~ClockChange();
+
+ private:
+  void on_ready(std::uint32_t events) override;
+  void arm() const;
+
+  transport::Loop& loop_;
+  std::function<void()> changed_;
+  base::Fd timer_;
+};
+
+}  // namespace duet::automation

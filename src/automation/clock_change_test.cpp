@@ -1,0 +1,20 @@
+#include "automation/clock_change.h"
+
+#include <gtest/gtest.h>
+
+namespace duet::automation {
+namespace {
+
+TEST(ClockChange, IsQuietWhileTheClockIsLeftAlone) {
+  transport::Loop loop;
+  int changes = 0;
+  {
+    const ClockChange change(loop, [&] { ++changes; });
+    loop.turn(loop.now() + std::chrono::milliseconds(20));
+  }
+  loop.turn(loop.now());
+  EXPECT_EQ(changes, 0) << "a timer that is due at once would keep the daemon busy for ever";
+}
+
+}  // namespace
+}  // namespace duet::automation

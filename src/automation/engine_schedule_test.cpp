@@ -1,0 +1,119 @@
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "automation/engine.h"
+#include "automation/engine_fixture_test.h"
+
+namespace duet::automation {
+namespace {
+
+using Names = std::vector<std::string>;
+
+Rule at(const std::string& cron) {
+  return {.id = "cron", .trigger = {.source = "schedule", .cron = cron}, .action = {.prompt = "{{payload.time}}"}};
+}
+
+struct EngineSchedule : testing::Test {
+  Zone zone{"Europe/Berlin"};
+  EngineSetting s{utc("2026-03-28T12:00:30Z")};
+
+  /// The times of the tasks so far.
+  Names times() const {
+    Names found;
+    for (const task::Submission& submission : s.submitted) found.push_back(submission.prompt);
+    return found;
+  }
+  /// Time goes by in steps, as it does for a daemon that has nothing else to do.
+  void pass(base::Duration time, base::Duration step = 1min) {
+    for (; time > 0s; time -= step) s.advance(step);
+  }
+};
+
+TEST_F(EngineSchedule, RulesFireWhenTheirTimeComes) {
+  s.configure({at("*/30 * * * *")});
+  pass(90min);
+  EXPECT_EQ(times(), (Names{"2026-03-28T12:30:00.000Z", "2026-03-28T13:00:00.000Z", "2026-03-28T13:30:00.000Z"}));
+  EXPECT_EQ(s.submitted[0].env.at("DUET_TIME"), "2026-03-28T12:30:00.000Z");
+  EXPECT_EQ(s.submitted[0].env.at("DUET_TYPE"), "schedule.due");
+}
+
+TEST_F(EngineSchedule, ATimeInTheGapComesAfterIt) {
+  s.configure({at("30 2 * * *")});
+  pass(48h);
+  EXPECT_EQ(times(), (Names{"2026-03-29T01:00:00.000Z", "2026-03-30T00:30:00.000Z"}));
+}
+
+TEST_F(EngineSchedule, WhatWasMissedWhileDownIsListedAndNotMadeUp) {
+  s.configure({at("0 * * * *")});
+  pass(1h);
+  ASSERT_EQ(s.submitted.size(), 1U);
+  s.engine.reset();
+  s.clock.advance(3h);
+  s.restart();
+  EXPECT_EQ(s.recent(), (Names{"cron held missed", "cron fired"}));
+  EXPECT_EQ(s.newest().at("reason").as_string(), "missed: the daemon was not running");
+  EXPECT_EQ(s.newest().at("count").to_number<int>(), 3);
+  pass(1h);
+  EXPECT_EQ(s.submitted.size(), 2U);
+  s.restart();
+  EXPECT_EQ(s.recent().size(), 3U) << "it is listed once";
+}
+
+TEST_F(EngineSchedule, NothingIsMissedByARuleThatIsOffOrNew) {
+  Rule off = at("0 * * * *");
+  off.enabled = false;
+  s.configure({off});
+  s.engine.reset();
+  s.clock.advance(3h);
+  s.restart();
+  s.configure({at("5 * * * *")});
+  EXPECT_EQ(s.recent(), Names{});
+}
+
+TEST_F(EngineSchedule, NothingIsMissedByARuleThatWasAway) {
+  s.configure({at("0 * * * *")});
+  s.configure({});
+  pass(3h);
+  s.configure({at("0 * * * *")});
+  EXPECT_EQ(s.recent(), Names{});
+}
+
+TEST_F(EngineSchedule, WhatWasMissedInSleepIsListed) {
+  s.configure({at("0 * * * *")});
+  s.clock.advance(3h + 20min);  // at once: no timer has run
+  s.turn();
+  EXPECT_EQ(s.recent(), Names{"cron held missed"});
+  EXPECT_EQ(s.newest().at("count").to_number<int>(), 3);
+}
+
+TEST_F(EngineSchedule, TheLastOneOfThoseCountsIfItIsNotLate) {
+  s.configure({at("0 * * * *")});
+  s.clock.advance(3h);
+  s.turn();
+  EXPECT_EQ(s.recent(), (Names{"cron fired", "cron held missed"}));
+  EXPECT_EQ(times(), Names{"2026-03-28T15:00:00.000Z"});
+}
+
+TEST_F(EngineSchedule, ConditionsAndTheOffSwitchHoldForSchedulesToo) {
+  Rule rule = at("* * * * *");
+  rule.conditions = {{"payload.time", Operator::matches, "T12:03"}};
+  s.configure({rule});
+  pass(5min);
+  EXPECT_EQ(s.submitted.size(), 1U);
+  s.engine->enable(std::nullopt, false, [](const std::optional<rpc::Error>&) {});
+  s.configure({at("* * * * *")});
+  pass(5min);
+  EXPECT_EQ(s.submitted.size(), 1U);
+}
+
+TEST_F(EngineSchedule, NoTimerRunsWithoutASchedule) {
+  s.configure({at("* * * * *")});
+  s.configure({});
+  pass(5min);
+  EXPECT_EQ(s.submitted.size(), 0U);
+}
+
+}  // namespace
+}  // namespace duet::automation

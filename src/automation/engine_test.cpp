@@ -1,0 +1,387 @@
+#include "automation/engine.h"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "automation/engine_fixture_test.h"
+
+namespace duet::automation {
+namespace {
+
+using Names = std::vector<std::string>;
+
+TEST(Engine, AChangedFileBecomesATask) {
+  EngineSetting s;
+  Rule rule = on_save("fix", "*.cpp");
+  rule.action.priority = 3;
+  s.configure({rule});
+  s.save_file("a.cpp");
+  ASSERT_EQ(s.submitted.size(), 1U);
+  const task::Submission& submission = s.submitted[0];
+  EXPECT_EQ(submission.prompt, "Fix a.cpp");
+  EXPECT_EQ(submission.agent, "claude");
+  EXPECT_EQ(submission.priority, 3);
+  EXPECT_EQ(submission.env.at("DUET_PATH"), "a.cpp");
+  EXPECT_EQ(submission.env.at("DUET_TYPE"), "file.create");
+  EXPECT_EQ(submission.env.at("DUET_RULE"), "fix");
+  EXPECT_EQ(submission.env.at("DUET_COUNT"), "1");
+  EXPECT_EQ(rpc::to_text(submission.metadata), R"({"automation":{"ruleId":"fix","firingId":"firing-1","depth":1}})");
+  EXPECT_EQ(s.told, Names{R"(automationFired {"ruleId":"fix","id":"firing-1","count":1,"taskId":"task-1"})"});
+  EXPECT_EQ(rpc::to_text(s.newest()),
+            R"({"id":"firing-1","ruleId":"fix","at":"2026-06-01T12:00:00.200Z","outcome":"fired","count":1,)"
+            R"("taskId":"task-1"})");
+  s.save_file("a.h");
+  EXPECT_EQ(s.submitted.size(), 1U);
+}
+
+TEST(Engine, ABurstIsOneFiringWithItsCount) {
+  EngineSetting s;
+  s.configure({on_save("all"), on_save("some", "*1")});
+  for (int i = 0; i < 30; ++i) s.write("file" + std::to_string(i));
+  s.settle();
+  ASSERT_EQ(s.submitted.size(), 2U);
+  EXPECT_EQ(s.submitted[0].env.at("DUET_COUNT"), "30");
+  EXPECT_EQ(s.submitted[1].env.at("DUET_COUNT"), "3");
+}
+
+TEST(Engine, ANoticeIsBroadcast) {
+  EngineSetting s;
+  Rule rule = on_save("note");
+  rule.action = {.type = Action::Type::notify, .message = "{{type}}: {{payload.path}}"};
+  s.configure({rule});
+  s.save_file("a");
+  EXPECT_EQ(s.told, (Names{R"(notice {"ruleId":"note","id":"firing-1","message":"file.create: a"})",
+                           R"(automationFired {"ruleId":"note","id":"firing-1","count":1})"}));
+}
+
+TEST(Engine, TasksAndTheDaemonAreSourcesToo) {
+  EngineSetting s;
+  s.configure({{.id = "again",
+                .trigger = {.type = "task.failed"},
+                .conditions = {{"payload.exitCode", Operator::gt, 1}},
+                .action = {.prompt = "{{payload.taskId}} {{payload.agent}} {{payload.exitCode}} {{payload.signal}}"}},
+               {.id = "hello", .trigger = {.source = "daemon"}, .action = {.prompt = "started"}}});
+  s.engine->daemon_started();
+  task::Task task{.id = 9, .agent = "claude"};
+  task.progress = {.state = task::State::failed, .exit_code = 1};
+  s.engine->task_ended(task);
+  task.progress.exit_code = 7;
+  s.engine->task_ended(task);
+  ASSERT_EQ(s.submitted.size(), 2U);
+  EXPECT_EQ(s.submitted[0].prompt, "started");
+  EXPECT_EQ(s.submitted[1].prompt, "task-9 claude 7 ");
+  EXPECT_FALSE(s.submitted[1].agent) << "the default one";
+}
+
+TEST(Engine, ACooldownHoldsBack) {
+  EngineSetting s;
+  Rule rule = on_save("slow");
+  rule.cooldown = 30s;
+  s.configure({rule});
+  s.save_file("a");
+  s.save_file("a");
+  s.advance(30s);
+  s.save_file("a");
+  EXPECT_EQ(s.recent(), (Names{"slow fired", "slow held cooldown", "slow fired"}));
+}
+
+TEST(Engine, TenFiringsAMinuteAndNoMore) {
+  EngineSetting s;
+  s.configure({on_save("busy")});
+  for (int i = 0; i < 12; ++i) s.save_file("a");
+  EXPECT_EQ(s.submitted.size(), 10U);
+  EXPECT_EQ(s.recent()[0], "busy held rate limit");
+  EXPECT_EQ(s.recent()[1], "busy held rate limit");
+  s.advance(1min);
+  s.save_file("a");
+  EXPECT_EQ(s.submitted.size(), 11U);
+}
+
+TEST(Engine, WhatWasDoneBeforeARestartCountsForThePace) {
+  EngineSetting s;
+  Rule rule = on_save("slow");
+  rule.cooldown = 30s;
+  s.configure({rule});
+  s.save_file("a");
+  s.restart();
+  s.save_file("a");
+  EXPECT_EQ(s.recent(), (Names{"slow held cooldown", "slow fired"}));
+}
+
+TEST(Engine, ARuleThatTriggersItselfSettles) {
+  EngineSetting s;
+  s.configure({on_save("loop")});
+  s.save_file("a");
+  for (task::TaskId id = 1; id <= s.submitted.size() && id < 20; ++id) {
+    s.run_task(id, "a");
+    s.settle();
+  }
+  EXPECT_EQ(s.submitted.size(), 5U);
+  EXPECT_EQ(s.recent()[0], "loop held depth limit");
+  EXPECT_EQ(s.submitted[4].metadata.at("automation").at("depth").to_number<int>(), 5);
+  EXPECT_EQ(s.submitted[4].metadata.at("automation").at("cause").as_string(), "task-4");
+  s.advance(1min);
+  s.save_file("a");
+  EXPECT_EQ(s.submitted.size(), 6U) << "somebody else's change starts anew";
+}
+
+TEST(Engine, AQuickTaskCausesWhatItDidBeforeWeHeardOfItsStart) {
+  EngineSetting s;
+  s.configure({on_save("quick")});
+  s.save_file("a");
+  const task::Task started = s.task(1, task::State::running);
+  s.advance(1ms);
+  s.write("a");
+  s.advance(1ms);
+  s.engine->task_ended([&] {
+    task::Task ended = started;
+    ended.progress.state = task::State::completed;
+    return ended;
+  }());
+  s.settle();
+  ASSERT_EQ(s.submitted.size(), 2U);
+  EXPECT_EQ(s.submitted[1].metadata.at("automation").at("depth").to_number<int>(), 2);
+}
+
+TEST(Engine, AChangeWithinTheSettleTimeAfterATaskIsItsDoing) {
+  EngineSetting s;
+  s.configure({on_save("r")});
+  s.save_file("a");
+  s.run_task(1);
+  s.advance(150ms);
+  s.save_file("a");
+  s.run_task(2);
+  s.advance(250ms);
+  s.save_file("a");
+  ASSERT_EQ(s.submitted.size(), 3U);
+  EXPECT_EQ(s.submitted[1].metadata.at("automation").at("depth").to_number<int>(), 2);
+  EXPECT_EQ(s.submitted[2].metadata.at("automation").at("depth").to_number<int>(), 1);
+}
+
+TEST(Engine, RulesThatLeadToEachOtherThroughTasksSettle) {
+  EngineSetting s;
+  s.configure({{.id = "again", .trigger = {.type = "task.completed"}, .action = {.prompt = "again"}}});
+  task::Task first{.id = 1};
+  first.progress.state = task::State::completed;
+  s.engine->task_ended(first);
+  for (task::TaskId id = 1; id <= s.submitted.size() && id < 20; ++id) s.run_task(id);
+  EXPECT_EQ(s.submitted.size(), 5U);
+  EXPECT_EQ(s.recent()[0], "again held depth limit");
+}
+
+TEST(Engine, ATaskThatRunsAcrossARestartIsStillACause) {
+  EngineSetting s;
+  s.configure({on_save("r")});
+  s.save_file("a");
+  s.restart();
+  s.engine->task_started(s.task(1, task::State::running));
+  s.advance(10s);
+  s.save_file("a");
+  EXPECT_EQ(s.submitted.at(1).metadata.at("automation").at("depth").to_number<int>(), 2);
+}
+
+TEST(Engine, WhatTheQueueRefusesIsHeld) {
+  EngineSetting s;
+  s.configure({on_save("r")});
+  s.refusal.emplace(-32002, "Queue full");
+  s.save_file("a");
+  EXPECT_EQ(s.recent(), Names{"r held Queue full"});
+  EXPECT_EQ(s.told, Names{});
+}
+
+TEST(Engine, ATemplateThatTheEventCannotFillIsHeld) {
+  EngineSetting s;
+  Rule rule = on_save("typo");
+  rule.action.prompt = "{{payload.paht}}";
+  s.configure({rule});
+  s.save_file("a");
+  EXPECT_EQ(s.newest().at("reason").as_string(), "template: the event has no payload.paht");
+  EXPECT_TRUE(s.submitted.empty());
+}
+
+// ---- approval ----
+
+struct Approval : testing::Test {
+  Approval() {
+    Rule rule = on_save("careful");
+    rule.requires_approval = true;
+    s.configure({rule});
+    s.save_file("a");
+  }
+  std::optional<rpc::Error> approve(std::string_view id) {
+    std::optional<rpc::Error> result = rpc::internal_error();
+    s.engine->approve(id, [&](const std::optional<rpc::Error>& error) { result = error; });
+    return result;
+  }
+  EngineSetting s;
+};
+
+TEST_F(Approval, IsWaitedFor) {
+  EXPECT_EQ(s.recent(), Names{"careful held approval"});
+  EXPECT_TRUE(s.submitted.empty());
+  EXPECT_FALSE(approve("firing-1"));
+  EXPECT_EQ(s.recent(), Names{"careful fired"});
+  EXPECT_EQ(s.submitted.at(0).prompt, "Fix a");
+  EXPECT_EQ(s.newest().at("taskId").as_string(), "task-1");
+}
+
+TEST_F(Approval, IsGivenOnceAndOnlyToWhatWaits) {
+  const std::optional<rpc::Error> refused = approve("firing-7");
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->code(), rpc::code::invalid_params);
+  EXPECT_EQ(refused->data(), R"({"param":"id","expected":"a firing that waits for approval","received":"firing-7",)"
+                             R"("accepted":["firing-1"]})");
+  EXPECT_FALSE(approve("firing-1"));
+  EXPECT_TRUE(approve("firing-1"));
+  EXPECT_EQ(s.submitted.size(), 1U);
+}
+
+TEST_F(Approval, IsStillWaitedForAfterARestart) {
+  s.restart();
+  EXPECT_FALSE(approve("firing-1"));
+  EXPECT_EQ(s.submitted.at(0).env.at("DUET_PATH"), "a");
+}
+
+TEST_F(Approval, CanBeGivenAgainWhenTheQueueRefused) {
+  s.refusal.emplace(-32002, "Queue full");
+  EXPECT_EQ(approve("firing-1")->code(), -32002);
+  EXPECT_EQ(s.recent(), Names{"careful held approval"});
+  s.refusal.reset();
+  EXPECT_FALSE(approve("firing-1"));
+}
+
+// ---- switches ----
+
+std::optional<rpc::Error> enable(EngineSetting& s, const std::optional<std::string>& rule, bool enabled) {
+  std::optional<rpc::Error> result = rpc::internal_error();
+  s.engine->enable(rule, enabled, [&](const std::optional<rpc::Error>& error) { result = error; });
+  return result;
+}
+
+TEST(EngineSwitch, ARuleStaysOffAcrossARestartAndAReload) {
+  EngineSetting s;
+  s.configure({on_save("a"), on_save("b")});
+  EXPECT_FALSE(enable(s, "a", false));
+  s.restart();
+  s.save_file("x");
+  EXPECT_EQ(s.recent(), Names{"b fired"});
+  s.configure({on_save("b")});
+  s.restart();
+  s.configure({on_save("a"), on_save("b")});
+  s.save_file("x");
+  EXPECT_EQ(s.recent(), (Names{"b fired", "b fired"})) << "also when it was away for a while";
+  EXPECT_FALSE(enable(s, "a", true));
+  s.save_file("x");
+  EXPECT_EQ(s.submitted.size(), 4U);
+}
+
+TEST(EngineSwitch, TheWholeEngineStaysOffAcrossARestart) {
+  EngineSetting s;
+  s.configure({on_save("a")});
+  EXPECT_FALSE(enable(s, std::nullopt, false));
+  s.restart();
+  EXPECT_FALSE(s.engine->enabled());
+  s.save_file("x");
+  s.engine->daemon_started();
+  EXPECT_EQ(s.recent(), Names{});
+  EXPECT_FALSE(enable(s, std::nullopt, true));
+  s.save_file("x");
+  EXPECT_EQ(s.recent(), Names{"a fired"});
+}
+
+TEST(EngineSwitch, AClientOverrulesTheSettings) {
+  EngineSetting s;
+  Rule rule = on_save("a");
+  rule.enabled = false;
+  s.configure({rule});
+  s.save_file("x");
+  EXPECT_TRUE(s.submitted.empty());
+  EXPECT_FALSE(enable(s, "a", true));
+  s.restart();
+  s.save_file("x");
+  EXPECT_EQ(s.submitted.size(), 1U);
+}
+
+TEST(EngineSwitch, AnUnknownRuleIsRefusedWithTheKnownOnes) {
+  EngineSetting s;
+  s.configure({on_save("a"), on_save("b")});
+  const std::optional<rpc::Error> error = enable(s, "c", false);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), rpc::code::invalid_params);
+  EXPECT_EQ(error->data(), R"({"param":"ruleId","expected":"the id of a rule","received":"c","accepted":["a","b"]})");
+  EXPECT_TRUE(enable(s, "", false));
+}
+
+TEST(EngineSwitch, WorksWhenItCannotBeKeptAndSaysSo) {
+  EngineSetting s;
+  s.configure({on_save("a")});
+  s.store_works = false;
+  EXPECT_EQ(enable(s, "a", false)->code(), -32003);
+  s.save_file("x");
+  EXPECT_TRUE(s.submitted.empty());
+  EXPECT_EQ(s.engine->problems(), Names{"what the rules have done cannot be written down"});
+}
+
+TEST(EngineSwitch, AMemoryThatCannotBeReadMeansOff) {
+  EngineSetting s;
+  s.kept = R"({"enabled":true})";
+  s.restart();
+  EXPECT_FALSE(s.engine->enabled());
+  ASSERT_EQ(s.engine->problems().size(), 1U);
+  EXPECT_FALSE(enable(s, std::nullopt, true));
+  EXPECT_EQ(s.engine->problems(), Names{});
+}
+
+// ---- reload and status ----
+
+TEST(Engine, AReloadKeepsWhatIsKnownOfRulesThatStay) {
+  EngineSetting s;
+  Rule rule = on_save("slow");
+  rule.cooldown = 30s;
+  s.configure({rule});
+  s.save_file("a");
+  s.configure({rule, on_save("new")});
+  s.save_file("a");
+  EXPECT_EQ(s.recent(), (Names{"new fired", "slow held cooldown", "slow fired"}));
+}
+
+TEST(Engine, AChangeThatHasNotSettledIsNotLostInAReload) {
+  EngineSetting s;
+  s.configure({on_save("r")});
+  s.write("a");
+  s.configure({on_save("r")});
+  EXPECT_EQ(s.recent(), Names{"r fired"});
+}
+
+TEST(Engine, ARuleThatCannotBeUsedChangesNothing) {
+  EngineSetting s;
+  s.configure({on_save("r")});
+  EXPECT_THROW(s.engine->configure({on_save("bad", "a{")}, {}), RuleFault);
+  s.save_file("a");
+  EXPECT_EQ(s.recent(), Names{"r fired"});
+}
+
+TEST(Engine, TellsItsRules) {
+  EngineSetting s;
+  const Zone zone("UTC");
+  s.configure({on_save("save", "*.c"),
+               {.id = "nightly",
+                .trigger = {.source = "schedule", .cron = "0 3 * * *"},
+                .action = {.prompt = "x"},
+                .requires_approval = true,
+                .enabled = false}});
+  s.save_file("a.c");
+  const boost::json::object status = s.engine->status();
+  EXPECT_EQ(status.at("enabled"), true);
+  EXPECT_EQ(status.at("ruleCount").to_number<int>(), 2);
+  EXPECT_EQ(rpc::to_text(status.at("rules")),
+            R"([{"id":"save","enabled":true,"action":"agent","requiresApproval":false,"source":"watch",)"
+            R"("pattern":"*.c","agent":"claude","lastFiredAt":"2026-06-01T12:00:00.200Z"},)"
+            R"({"id":"nightly","enabled":false,"action":"agent","requiresApproval":true,"source":"schedule",)"
+            R"("cron":"0 3 * * *","nextAt":"2026-06-02T03:00:00.000Z"}])");
+}
+
+}  // namespace
+}  // namespace duet::automation

@@ -1,0 +1,44 @@
+#include "automation/event.h"
+
+#include <cctype>
+
+#include "duet/rpc/value.h"
+
+namespace duet::automation {
+namespace {
+
+constexpr std::string_view payload_prefix = "payload.";
+
+// `exitCode` as `DUET_EXIT_CODE`.
+std::string variable_name(std::string_view member) {
+  std::string name = "DUET_";
+  for (const char c : member) {
+    if (std::isupper(static_cast<unsigned char>(c))) name += '_';
+    name += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return name;
+}
+
+}  // namespace
+
+std::optional<boost::json::value> field_of(const Event& event, std::string_view field) {
+  if (field == "source") return boost::json::value(event.source);
+  if (field == "type") return boost::json::value(event.type);
+  if (!field.starts_with(payload_prefix)) return std::nullopt;
+  const boost::json::value* found = event.payload.if_contains(field.substr(payload_prefix.size()));
+  return found == nullptr ? std::nullopt : std::optional(*found);
+}
+
+std::string plain_text(const boost::json::value& value) {
+  if (value.is_null()) return {};
+  if (const boost::json::string* text = value.if_string()) return std::string(*text);
+  return rpc::to_text(value);
+}
+
+base::Environment environment_of(const Event& event) {
+  base::Environment environment{{"DUET_SOURCE", event.source}, {"DUET_TYPE", event.type}};
+  for (const auto& [name, value] : event.payload) environment[variable_name(name)] = plain_text(value);
+  return environment;
+}
+
+}  // namespace duet::automation

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+
+#include "duet/base/process.h"
+
+namespace duet::automation {
+
+/// Something that has happened and may set off rules.
+struct Event {
+  std::string source;  ///< watch, schedule, task, daemon
+  std::string type;    ///< `file.modify` and the like
+  boost::json::object payload = {};
+  unsigned depth = 0;      ///< how many tasks of rules led to it, one through the other
+  std::string cause = {};  ///< the last one of those tasks
+};
+
+/// `source`, `type`, or a member of the payload, as in `payload.path`; none if the event has no such field.
+std::optional<boost::json::value> field_of(const Event& event, std::string_view field);
+
+/// A value as people write it: text without quotes, nothing for null.
+std::string plain_text(const boost::json::value& value);
+
+/// What a task is told of its event: `DUET_TYPE`, and for each member of the payload `DUET_PATH`, `DUET_EXIT_CODE`, …
+base::Environment environment_of(const Event& event);
+
+}  // namespace duet::automation

@@ -1,0 +1,351 @@
+#include "automation/file_watch.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "duet/transport/temporary_folder_test.h"
+
+namespace duet::automation {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using Names = std::vector<std::string>;
+
+/// A project whose changes are collected. The kernel has queued an event when the call that caused it returns, and the
+/// clock moves only when a test says so: nothing here depends on time.
+class Project {
+ public:
+  explicit Project(
+      fs::path path, bool (*wanted)(std::string_view) = [](std::string_view) { return true; })
+      : path_(std::move(path)), root_(open(path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)), wanted_(wanted) {}
+
+  void watch(const WatchSettings& settings = {}) {
+    watch_ = std::make_unique<FileWatch>(
+        loop_, root_.get(), settings,
+        FileWatch::Actions{wanted_,
+                           [this](const std::vector<FileChange>& changes) {
+                             ++tellings;
+                             for (const FileChange& change : changes) {
+                               told.push_back(std::string(name_of(change.type)) + " " + change.path);
+                             }
+                           },
+                           [this](const std::string& text) { problems.push_back(text); }});
+  }
+
+  void write(const std::string& name, const std::string& text = "text") const { std::ofstream(path_ / name) << text; }
+  void make_folder(const std::string& name) const { fs::create_directories(path_ / name); }
+  void move(const std::string& from, const std::string& to) const { fs::rename(path_ / from, path_ / to); }
+  void remove(const std::string& name) const { fs::remove_all(path_ / name); }
+  const fs::path& path() const { return path_; }
+  FileWatch& file_watch() { return *watch_; }
+
+  void turn() { loop_.turn(loop_.now()); }
+  void advance(base::Duration step) {
+    turn();
+    clock_.advance(step);
+    turn();
+  }
+  /// Everything that was told since the last time, after all has settled.
+  Names settled() {
+    for (int i = 0; i < 5; ++i) advance(200ms);
+    return std::exchange(told, {});
+  }
+
+  Names told;
+  Names problems;
+  int tellings = 0;
+
+ private:
+  fs::path path_;
+  base::Fd root_;
+  bool (*wanted_)(std::string_view);
+  base::VirtualClock clock_;
+  transport::Loop loop_{clock_};
+  std::unique_ptr<FileWatch> watch_;
+};
+
+struct FileWatchTest : testing::Test {
+  transport::TemporaryFolder folder;
+  Project project{folder.path()};
+};
+
+TEST_F(FileWatchTest, TellsOfFilesThatAreCreatedModifiedAndDeleted) {
+  project.write("old");
+  project.watch();
+  EXPECT_EQ(project.settled(), Names{}) << "what was there before is nothing new";
+  project.write("new");
+  EXPECT_EQ(project.settled(), Names{"file.create new"});
+  project.write("old");
+  EXPECT_EQ(project.settled(), Names{"file.modify old"});
+  project.remove("old");
+  EXPECT_EQ(project.settled(), Names{"file.delete old"});
+  project.write("old");
+  EXPECT_EQ(project.settled(), Names{"file.create old"});
+}
+
+TEST_F(FileWatchTest, ASaveByWritingBesideAndRenamingIsAModification) {
+  project.write("a.cpp");
+  project.watch();
+  project.write(".a.cpp.tmp");
+  project.move(".a.cpp.tmp", "a.cpp");
+  EXPECT_EQ(project.settled(), Names{"file.modify a.cpp"});
+
+  project.move("a.cpp", "a.cpp~");  // as vim does it
+  project.write("a.cpp");
+  project.remove("a.cpp~");
+  EXPECT_EQ(project.settled(), Names{"file.modify a.cpp"});
+
+  project.remove("a.cpp");
+  project.write("a.cpp", "another");
+  EXPECT_EQ(project.settled(), Names{"file.modify a.cpp"});
+}
+
+TEST_F(FileWatchTest, AFileThatComesAndGoesWasNotThere) {
+  project.watch();
+  project.write("passing");
+  project.remove("passing");
+  EXPECT_EQ(project.settled(), Names{});
+}
+
+TEST_F(FileWatchTest, OnlyWhatChangesAFileCounts) {
+  project.write("a");
+  project.watch();
+  fs::permissions(project.path() / "a", fs::perms::owner_all);
+  EXPECT_EQ(project.settled(), Names{}) << "permissions";
+  close(open((project.path() / "a").c_str(), O_WRONLY));
+  EXPECT_EQ(project.settled(), Names{}) << "opened for writing, but not written";
+  fs::last_write_time(project.path() / "a", fs::file_time_type::clock::now() + 1s);
+  EXPECT_EQ(project.settled(), Names{"file.modify a"}) << "touch";
+}
+
+TEST_F(FileWatchTest, WaitsUntilItIsQuietAndTellsABurstAtOnce) {
+  project.watch();
+  for (int i = 0; i < 5; ++i) {
+    project.write("file" + std::to_string(i));
+    project.advance(150ms);
+  }
+  EXPECT_EQ(project.told, Names{});
+  EXPECT_EQ(project.settled().size(), 5U);
+  EXPECT_EQ(project.tellings, 1);
+}
+
+TEST_F(FileWatchTest, AFileThatNeverComesToRestIsToldAfterAWhile) {
+  project.watch();
+  for (int i = 0; i < 60; ++i) {
+    project.write("log", std::to_string(i));
+    project.advance(100ms);
+  }
+  EXPECT_EQ(std::exchange(project.told, {}), Names{"file.create log"});
+  EXPECT_EQ(project.settled(), Names{"file.modify log"});
+}
+
+TEST_F(FileWatchTest, ABurstOfFiveThousandFilesIsToldAtOnce) {
+  project.make_folder("src");
+  project.watch();
+  for (int i = 0; i < 5'000; ++i) {
+    project.write("src/" + std::to_string(i));
+    if (i % 500 == 0) project.turn();
+  }
+  EXPECT_EQ(project.settled().size(), 5'000U);
+  EXPECT_EQ(project.tellings, 1);
+}
+
+TEST_F(FileWatchTest, AnOverflowOfTheQueueLosesNothing) {
+  project.make_folder("src/deep");
+  project.make_folder("gone");
+  project.write("src/kept");
+  project.write("src/changed");
+  project.write("gone/file");
+  project.watch();
+  project.write("src/changed", "quite different");
+  project.remove("gone");
+  for (int i = 0; i < 40'000; ++i) {  // alternating, since the kernel joins equal events that follow each other
+    project.write(i % 2 == 0 ? "src/x" : "src/y", "");
+  }
+  project.make_folder("src/new");
+  project.write("src/new/file");
+  EXPECT_EQ(project.settled(), (Names{"file.delete gone/file", "file.modify src/changed", "file.create src/new/file",
+                                      "file.create src/x", "file.create src/y"}));
+  project.write("src/deep/later");
+  project.write("src/new/later");
+  EXPECT_EQ(project.settled(), (Names{"file.create src/deep/later", "file.create src/new/later"})) << "still watched";
+}
+
+TEST_F(FileWatchTest, FollowsFoldersAndMissesNoFileInThem) {
+  project.watch();
+  project.make_folder("a/b/c");
+  project.write("a/b/c/early");  // before anybody could watch its folder
+  EXPECT_EQ(project.settled(), Names{"file.create a/b/c/early"});
+  project.write("a/b/late");
+  EXPECT_EQ(project.settled(), Names{"file.create a/b/late"});
+}
+
+TEST_F(FileWatchTest, AFolderThatMovesTakesItsFilesAlong) {
+  project.make_folder("old/deep");
+  project.write("old/deep/file");
+  project.write("older");
+  project.watch();
+  project.move("old", "new");
+  EXPECT_EQ(project.settled(), (Names{"file.create new/deep/file", "file.delete old/deep/file"}));
+  project.write("new/deep/file", "changed");
+  EXPECT_EQ(project.settled(), Names{"file.modify new/deep/file"});
+  project.remove("new");
+  project.make_folder("new/deep");
+  project.write("new/deep/file", "again");
+  EXPECT_EQ(project.settled(), Names{"file.modify new/deep/file"});
+}
+
+TEST_F(FileWatchTest, WatchesOnlyTheGivenPathsAlsoWhenTheyComeLater) {
+  project.make_folder("other");
+  project.watch({.paths = {"./src/", "Makefile", "deep/er"}, .ignore = {}});
+  project.write("other/file");
+  project.write("Makefile");
+  project.write("Makefile.old");
+  project.make_folder("src/x");
+  project.write("src/x/file");
+  project.make_folder("srcs");
+  project.write("srcs/file");
+  project.make_folder("deep/er/and/deeper");
+  project.write("deep/er/and/deeper/file");
+  project.write("deep/file");
+  EXPECT_EQ(project.settled(),
+            (Names{"file.create Makefile", "file.create deep/er/and/deeper/file", "file.create src/x/file"}));
+  project.remove("src");
+  EXPECT_EQ(project.settled(), Names{"file.delete src/x/file"});
+  project.make_folder("src");
+  project.write("src/again");
+  EXPECT_EQ(project.settled(), Names{"file.create src/again"});
+}
+
+TEST_F(FileWatchTest, IgnoredFilesAndFoldersAreNotFollowed) {
+  project.make_folder(".git");
+  project.make_folder(".aiwg/daemon");
+  project.watch({.paths = {}, .ignore = {"*.o", "build/"}});
+  for (const char* name : {".git/index", ".aiwg/daemon/daemon.log", "a.o"}) project.write(name);
+  project.make_folder("x/build");
+  project.write("x/build/out");
+  project.make_folder("sub/.git");
+  project.write("sub/.git/HEAD");
+  project.write("a.c");
+  EXPECT_EQ(project.settled(), Names{"file.create a.c"});
+}
+
+TEST_F(FileWatchTest, SymbolicLinksAreFilesAndNotFollowed) {
+  const transport::TemporaryFolder outside;
+  fs::create_directory_symlink(outside.path(), project.path() / "before");
+  project.watch();
+  fs::create_directory_symlink(outside.path(), project.path() / "link");
+  EXPECT_EQ(project.settled(), Names{"file.create link"});
+  std::ofstream(outside.file("file")) << "text";
+  EXPECT_EQ(project.settled(), Names{});
+}
+
+TEST_F(FileWatchTest, FilesThatNobodyAsksForHoldNothingUp) {
+  Project picky(folder.path(), [](std::string_view path) { return path.ends_with(".c"); });
+  picky.watch();
+  picky.write("a.c");
+  for (int i = 0; i < 3; ++i) {
+    picky.advance(100ms);
+    picky.write("log", std::to_string(i));
+  }
+  EXPECT_EQ(picky.told, Names{"file.create a.c"});
+}
+
+TEST_F(FileWatchTest, NamesMayBeAnyBytes) {
+  project.watch();
+  project.write("\xFF\n \"x\"");
+  EXPECT_EQ(project.settled(), Names{"file.create \xFF\n \"x\""});
+}
+
+TEST(FileWatch, WorksInAProjectWithAPathOfAThousandBytes) {
+  const transport::TemporaryFolder folder;
+  const fs::path path = fs::path(folder.file_of_length(1'000, "x")).parent_path();
+  Project project(path);
+  project.watch();
+  project.make_folder("src");
+  project.write("src/a");
+  EXPECT_EQ(project.settled(), Names{"file.create src/a"});
+}
+
+TEST_F(FileWatchTest, NothingIsLeftInTheLoopWhenItGoes) {
+  project.watch();
+  project.make_folder("a");
+  project.write("a/b");
+  project.turn();
+  project.watch();  // in the middle of settling
+  EXPECT_EQ(project.settled(), Names{});
+}
+
+// The limit is one of a user namespace of its own, so that no other program feels it.
+int told_of_the_limit(Project& project) {
+  constexpr int cannot_test = 77;
+  if (unshare(CLONE_NEWUSER) != 0) return cannot_test;
+  std::ofstream limit("/proc/sys/user/max_inotify_watches");
+  if (!(limit << 5 << std::flush)) return cannot_test;
+  project.watch();
+  const std::string& problem = project.file_watch().problem();
+  const bool named = problem.find("limit of watched folders") != std::string::npos &&
+                     problem.find("fs.inotify.max_user_watches") != std::string::npos && project.problems.size() == 1;
+  project.write("in-the-root");
+  return named && project.settled() == Names{"file.create in-the-root"} ? 0 : 1;
+}
+
+TEST_F(FileWatchTest, SaysThatTheLimitOfWatchesIsReachedAndGoesOnWithWhatItHas) {
+  for (int i = 0; i < 10; ++i) project.make_folder("folder" + std::to_string(i));
+  const pid_t child = fork();
+  if (child == 0) _exit(told_of_the_limit(project));
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no user namespace with a limit of its own here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// Any sequence of changes: what was told, applied to what was there, gives what is there now.
+RC_GTEST_PROP(FileWatch, WhatIsToldAddsUpToWhatIsThere, ()) {
+  const transport::TemporaryFolder folder;
+  Project project(folder.path());
+  project.watch();
+  std::set<std::string> believed;
+  const auto steps = *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 10));
+  const auto any_name = [] { return *rc::gen::element<std::string>("a", "b", "a/x", "b/x", "a/x/y", "b/y/z", "c"); };
+  for (const int step : steps) {
+    std::error_code ignored;
+    const fs::path path = project.path() / any_name();
+    if (step < 3) fs::create_directories(path, ignored);
+    if (step >= 3 && step < 6) std::ofstream(path) << "text";
+    if (step == 6) fs::remove_all(path, ignored);
+    if (step == 7) fs::rename(path, project.path() / any_name(), ignored);
+    if (step == 8) project.turn();
+    if (step == 9) project.advance(250ms);
+  }
+  for (const std::string& line : project.settled()) {
+    const std::string path = line.substr(line.find(' ') + 1);
+    if (line.starts_with("file.create")) RC_ASSERT(believed.insert(path).second);
+    if (line.starts_with("file.modify")) RC_ASSERT(believed.contains(path));
+    if (line.starts_with("file.delete")) RC_ASSERT(believed.erase(path) == 1U);
+  }
+  std::set<std::string> there;
+  for (const auto& entry : fs::recursive_directory_iterator(project.path())) {
+    if (entry.is_regular_file()) there.insert(fs::relative(entry.path(), project.path()));
+  }
+  RC_ASSERT(believed == there);
+}
+
+}  // namespace
+}  // namespace duet::automation

@@ -1,0 +1,40 @@
+#include "automation/pace.h"
+
+#include <gtest/gtest.h>
+
+namespace duet::automation {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Pace, HoldsBackWithinTheCooldown) {
+  Pace pace;
+  const base::UtcTime start{};
+  EXPECT_EQ(pace.refusal(start, 30s), "");
+  pace.fired(start);
+  EXPECT_EQ(pace.refusal(start + 29s, 30s), "cooldown");
+  EXPECT_EQ(pace.refusal(start + 30s, 30s), "");
+}
+
+TEST(Pace, HoldsBackTheEleventhFiringWithinAMinute) {
+  Pace pace;
+  const base::UtcTime start{};
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(pace.refusal(start + i * 1s, 0s), "");
+    pace.fired(start + i * 1s);
+  }
+  EXPECT_EQ(pace.refusal(start + 59s, 0s), "rate limit: 10 firings a minute");
+  EXPECT_EQ(pace.refusal(start + 60s, 0s), "");
+  pace.fired(start + 60s);
+  EXPECT_EQ(pace.refusal(start + 60s, 0s), "rate limit: 10 firings a minute") << "the window slides";
+  EXPECT_EQ(pace.refusal(start + 61s, 0s), "");
+}
+
+TEST(Pace, AClockThatWasSetBackBlocksNothing) {
+  Pace pace;
+  pace.fired(base::UtcTime(48h));
+  EXPECT_EQ(pace.refusal(base::UtcTime(1h), 30s), "");
+}
+
+}  // namespace
+}  // namespace duet::automation

@@ -1,0 +1,130 @@
+#include "automation/rule_match.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace duet::automation {
+namespace {
+
+namespace json = boost::json;
+
+const Event saved{.source = "watch", .type = "file.modify", .payload = {{"path", "src/a_test.cpp"}}};
+const Event failed{.source = "task",
+                   .type = "task.failed",
+                   .payload = {{"taskId", "task-3"}, {"exitCode", 7}, {"signal", nullptr}, {"tags", {"a", "b"}}}};
+
+bool accepts(const Trigger& trigger, const Event& event, std::vector<Condition> conditions = {}) {
+  return RuleMatch({.id = "r", .trigger = trigger, .conditions = std::move(conditions), .action = {}}).accepts(event);
+}
+
+bool holds(const std::string& field, Operator op, const json::value& value = nullptr) {
+  return accepts({}, failed, {{field, op, value}});
+}
+
+/// `setting: what is wrong`
+std::string fault(const Rule& rule, std::string_view default_agent = {}) {
+  try {
+    const RuleMatch match(rule, default_agent);
+  } catch (const RuleFault& fault) {
+    return fault.setting() + ": " + fault.what();
+  }
+  return "accepted";
+}
+
+TEST(RuleMatch, EverythingThatATriggerNamesMustHold) {
+  EXPECT_TRUE(accepts({}, saved));
+  EXPECT_TRUE(accepts({.source = "watch"}, saved));
+  EXPECT_TRUE(accepts({.source = "watch", .type = "file.modify", .pattern = "src/**/*.cpp"}, saved));
+  EXPECT_FALSE(accepts({.source = "task"}, saved));
+  EXPECT_FALSE(accepts({.type = "file.create"}, saved));
+  EXPECT_FALSE(accepts({.pattern = "*.cpp"}, saved));
+  EXPECT_FALSE(accepts({.pattern = "**"}, failed)) << "it has no path";
+  EXPECT_FALSE(accepts({.cron = "* * * * *"}, saved)) << "a schedule is given, so it waits for that only";
+}
+
+TEST(RuleMatch, EveryConditionMustHold) {
+  EXPECT_TRUE(
+      accepts({}, saved, {{"payload.path", Operator::matches, "_test"}, {"type", Operator::eq, "file.modify"}}));
+  EXPECT_FALSE(accepts({}, saved, {{"payload.path", Operator::matches, "_test"}, {"type", Operator::eq, "other"}}));
+}
+
+TEST(RuleMatch, ComparesNumbersAsNumbersAndTextsAsTexts) {
+  EXPECT_TRUE(holds("payload.exitCode", Operator::eq, 7));
+  EXPECT_TRUE(holds("payload.exitCode", Operator::eq, 7.0));
+  EXPECT_FALSE(holds("payload.exitCode", Operator::eq, "7"));
+  EXPECT_TRUE(holds("payload.exitCode", Operator::neq, "7"));
+  EXPECT_TRUE(holds("payload.exitCode", Operator::gt, 6.5));
+  EXPECT_FALSE(holds("payload.exitCode", Operator::gt, 7));
+  EXPECT_TRUE(holds("payload.exitCode", Operator::gte, 7));
+  EXPECT_TRUE(holds("payload.exitCode", Operator::lte, 7));
+  EXPECT_FALSE(holds("payload.exitCode", Operator::lt, 7));
+  EXPECT_TRUE(holds("payload.taskId", Operator::lt, "task-4"));
+  EXPECT_FALSE(holds("payload.taskId", Operator::lt, 4)) << "different things";
+  EXPECT_TRUE(holds("payload.exitCode", Operator::matches, "^7$"));
+}
+
+TEST(RuleMatch, ContainsIsForPartsOfTextsAndMembersOfLists) {
+  EXPECT_TRUE(holds("payload.taskId", Operator::contains, "sk-"));
+  EXPECT_FALSE(holds("payload.taskId", Operator::contains, "x"));
+  EXPECT_TRUE(holds("payload.tags", Operator::contains, "b"));
+  EXPECT_FALSE(holds("payload.tags", Operator::contains, "c"));
+  EXPECT_FALSE(holds("payload.exitCode", Operator::contains, 7));
+}
+
+TEST(RuleMatch, WhatIsNotThereIsOnlyDifferentOrAbsent) {
+  for (const char* field : {"payload.signal", "payload.other", "other", "payload."}) {
+    EXPECT_TRUE(holds(field, Operator::not_exists)) << field;
+    EXPECT_TRUE(holds(field, Operator::neq, 1)) << field;
+    for (const Operator op : {Operator::eq, Operator::contains, Operator::gt, Operator::lt, Operator::gte,
+                              Operator::lte, Operator::exists}) {
+      EXPECT_FALSE(holds(field, op)) << field;
+    }
+    EXPECT_FALSE(holds(field, Operator::matches, ".*")) << field;
+  }
+  EXPECT_TRUE(holds("payload.exitCode", Operator::exists));
+}
+
+TEST(RuleMatch, KnowsWhichFilesAreWorthWatching) {
+  const auto wants = [](const Trigger& trigger, std::string_view path) {
+    return RuleMatch({.id = "r", .trigger = trigger, .action = {}}).wants_file(path);
+  };
+  EXPECT_TRUE(wants({}, "a"));
+  EXPECT_TRUE(wants({.type = "file.delete", .pattern = "*.c"}, "a.c"));
+  EXPECT_FALSE(wants({.type = "file.delete", .pattern = "*.c"}, "a.h"));
+  EXPECT_FALSE(wants({.type = "task.failed"}, "a"));
+  EXPECT_FALSE(wants({.cron = "* * * * *"}, "a"));
+}
+
+TEST(RuleMatch, SaysWhichSettingIsWrong) {
+  const auto trigger_fault = [](const Trigger& trigger) {
+    return fault({.id = "r", .trigger = trigger, .action = {}});
+  };
+  EXPECT_EQ(trigger_fault({.source = "wacht"}),
+            "trigger.source: \"wacht\" is unknown; it is one of watch, schedule, task, daemon");
+  EXPECT_EQ(trigger_fault({.source = "task", .type = "file.modify"}),
+            "trigger.type: \"file.modify\" is unknown; it is one of task.completed, task.failed, task.cancelled");
+  EXPECT_EQ(trigger_fault({.source = "task", .pattern = "*"}),
+            "trigger.pattern: only files have a path to compare it with");
+  EXPECT_EQ(trigger_fault({.pattern = "a{"}), "trigger.pattern: a { in a glob has no }");
+  EXPECT_EQ(trigger_fault({.source = "schedule"}), "trigger.cron: a schedule needs one, such as \"0 9 * * mon-fri\"");
+  EXPECT_EQ(trigger_fault({.source = "watch", .cron = "* * * * *"}), "trigger.cron: it is for the source schedule");
+  EXPECT_EQ(trigger_fault({.cron = "61 * * * *"}), "trigger.cron: the minute is 0 to 59, not \"61\"");
+  EXPECT_EQ(fault({.id = "r", .trigger = {}, .conditions = {{"type", Operator::matches, "("}}, .action = {}}),
+            "conditions.value: a ( in the regular expression has no )");
+  EXPECT_EQ(fault({.id = "r", .trigger = {}, .conditions = {{"type", Operator::matches, 5}}, .action = {}}),
+            "conditions.value: matches needs a regular expression, a text");
+}
+
+TEST(RuleMatch, TheShellGetsNoTemplates) {
+  const auto with_agent = [](const std::string& agent, const std::string& prompt) {
+    return Rule{.id = "r", .trigger = {}, .action = {.agent = agent, .prompt = prompt}};
+  };
+  EXPECT_TRUE(fault(with_agent("shell", "rm {{payload.path}}")).starts_with("action.prompt: the shell agent takes no"));
+  EXPECT_TRUE(fault(with_agent("", "rm {{payload.path}}"), "shell").starts_with("action.prompt:"));
+  EXPECT_EQ(fault(with_agent("", "fix {{payload.path}}"), "claude"), "accepted");
+  EXPECT_EQ(fault(with_agent("shell", "wc \"$DUET_PATH\"")), "accepted");
+}
+
+}  // namespace
+}  // namespace duet::automation

@@ -1,0 +1,282 @@
+#include "bridge/bridge.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <boost/json/object.hpp>
+
+#include "bridge/choice.h"
+#include "bridge/client_documents.h"
+#include "bridge/diagnostics_question.h"
+#include "bridge/file_uri.h"
+#include "bridge/inquiry.h"
+#include "bridge/shapes.h"
+#include "duet/rpc/json_text.h"
+#include "duet/rpc/value.h"
+
+namespace duet::bridge {
+namespace {
+
+struct QuestionEntry {
+  std::string_view method;
+  std::string_view more_params;  // behind textDocument and position
+  bool has_place;
+};
+
+const QuestionEntry& entry_of(Question question) {
+  static constexpr QuestionEntry entries[] = {
+      {"textDocument/hover", "", true},
+      {"textDocument/definition", "", true},
+      {"textDocument/references", R"(,"context":{"includeDeclaration":true})", true},
+      {"textDocument/completion", R"(,"context":{"triggerKind":1})", true},
+      {"textDocument/documentSymbol", "", false},
+  };
+  return entries[static_cast<std::size_t>(question)];
+}
+
+const Document& look(LanguageServer& server, const std::string& path) {
+  const Document* document = server.documents().look(path);
+  if (document == nullptr) throw rpc::invalid_params("file", "a file that can be read", "string");
+  return *document;
+}
+
+Position position_in(const Text& text, const FilePlace& where, Encoding encoding) {
+  const std::size_t line = where.line.value_or(1);
+  if (line == 0 || line > text.line_count()) {
+    throw rpc::invalid_params("line", "a line from 1 to " + std::to_string(text.line_count()), "number");
+  }
+  const std::string_view content = text.line(line - 1);
+  const std::size_t indent = std::min(content.find_first_not_of(" \t"), content.size());
+  const Place place{.line = line, .column = where.column.value_or(indent + 1)};
+  const std::optional<Position> position = text.position(place, encoding);
+  if (position) return *position;
+  throw rpc::invalid_params("column", "a column from 1 to " + std::to_string(count_characters(content) + 1), "number");
+}
+
+std::string params_of(Question question, const Document& document, const FilePlace& where, Encoding encoding) {
+  const QuestionEntry& entry = entry_of(question);
+  std::string params = R"({"textDocument":{"uri":)" + rpc::quoted(document.uri) + '}';
+  if (entry.has_place) {
+    const Position position = position_in(document.text, where, encoding);
+    params += R"(,"position":{"line":)" + std::to_string(position.line) + R"(,"character":)" +
+              std::to_string(position.character) + '}';
+  }
+  return params.append(entry.more_params) + '}';
+}
+
+boost::json::object shape(Question question, const boost::json::value& result, const std::string& path,
+                          PlaceFinder& places) {
+  switch (question) {
+    case Question::hover:
+      return shape_hover(result, path, places);
+    case Question::definition:
+    case Question::references:
+      return shape_places(result, places);
+    case Question::completion:
+      return shape_completion(result);
+    case Question::symbols:
+      return shape_symbols(result, path, places);
+  }
+  return {};
+}
+
+Failure no_server(std::string message) { return {.cause = Cause::no_server, .message = std::move(message)}; }
+
+// Messages that would end the conversation, or that belong to it and not to a client.
+bool is_reserved(std::string_view method) {
+  return method == "initialize" || method == "initialized" || method == "shutdown" || method == "exit" ||
+         method == "$/cancelRequest";
+}
+
+void refuse_reserved(const std::string& method) {
+  if (is_reserved(method)) throw rpc::invalid_params("method", "a method that the bridge does not use itself", method);
+}
+
+}  // namespace
+
+Bridge::Bridge(transport::Loop& loop, base::Log& log, ServerSettings servers, std::string project,
+               std::vector<Definition> settings)
+    : loop_(loop),
+      log_(log),
+      settings_(std::move(servers)),
+      project_(std::move(project)),
+      definitions_(with_well_known(std::move(settings))) {}
+
+// Whoever still waits is answered; that also lets go of the servers.
+Bridge::~Bridge() {
+  for (const auto& [key, server] : servers_) server->stop();
+}
+
+void Bridge::set_definitions(std::vector<Definition> settings) {
+  definitions_ = with_well_known(std::move(settings));
+  for (auto at = servers_.begin(); at != servers_.end();) {
+    const Server server = at->second;
+    if (std::ranges::find(definitions_, server->definition()) != definitions_.end()) {
+      ++at;
+      continue;
+    }
+    at = servers_.erase(at);
+    server->stop([this, server] { loop_.defer([server] {}); });
+  }
+}
+
+const Definition& Bridge::definition_named(const std::string& name) const {
+  const auto found = std::ranges::find(definitions_, name, &Definition::name);
+  if (found != definitions_.end()) return *found;
+  boost::json::array accepted;
+  for (const Definition& definition : definitions_) accepted.emplace_back(definition.name);
+  throw rpc::invalid_params("server", "the name of a language server", rpc::first_characters(name, 64),
+                            rpc::to_text(accepted));
+}
+
+Bridge::Server Bridge::server_at(const Definition& definition, const std::string& root) {
+  Server& server = servers_[{definition.name, root}];
+  if (server) return server;
+  if (servers_.size() > most_servers) {
+    servers_.erase({definition.name, root});
+    throw to_error({.cause = Cause::overloaded, .message = "Too many language servers; stop one"});
+  }
+  server = std::make_shared<LanguageServer>(loop_, log_, definition, root, settings_);
+  return server;
+}
+
+Bridge::Server Bridge::server_for_file(const std::string& path) {
+  const Definition* definition = choose_server(definitions_, path);
+  if (definition == nullptr) {
+    throw to_error(
+        no_server("No language server for such a file: set files of one, as in [lsp.NAME] files = [\"*.x\"]"));
+  }
+  return server_at(*definition, find_root(definition->roots, path, project_));
+}
+
+Bridge::Server Bridge::named_server(const std::string& name, const std::optional<std::string>& path) {
+  const Definition& definition = definition_named(name);
+  if (path) return server_at(definition, find_root(definition.roots, *path, project_));
+  const auto known = servers_.lower_bound({name, ""});
+  const bool is_known = known != servers_.end() && known->first.first == name;
+  return is_known ? known->second : server_at(definition, project_);
+}
+
+Bridge::Server Bridge::only_server() {
+  std::vector<Server> found;
+  for (const auto& [key, server] : servers_) {
+    if (server->state() != LanguageServer::State::stopped) found.push_back(server);
+  }
+  if (found.size() == 1) return found.front();
+  throw to_error(no_server(found.empty() ? "No language server is running: name one" : "Several run: name one"));
+}
+
+Bridge::Server Bridge::server_for(const RawRequest& request, const std::optional<std::string>& path) {
+  if (request.server) return named_server(*request.server, path);
+  return path ? server_for_file(*path) : only_server();
+}
+
+Bridge::Asked Bridge::begin(Server server, Done done, std::function<void(Inquiry&)> then) {
+  if (stopping_) throw to_error({.cause = Cause::stopped, .message = "The daemon is stopping"});
+  auto inquiry = std::make_shared<Inquiry>(std::move(server), log_, std::move(done));
+  inquiry->when_ready(std::move(then));
+  return inquiry;
+}
+
+void Bridge::cancel(const Asked& asked) { asked->cancel(); }
+
+Bridge::Asked Bridge::start(const std::string& name, const std::optional<std::string>& root, Done done) {
+  const Definition& definition = definition_named(name);
+  return begin(root ? server_at(definition, *root) : named_server(name, std::nullopt), std::move(done),
+               [](Inquiry& inquiry) {
+                 boost::json::object out = inquiry.server().describe();
+                 out["capabilities"] = inquiry.server().capabilities().all;
+                 inquiry.answer({.text = rpc::to_text(out)});
+               });
+}
+
+Bridge::Asked Bridge::ask(Question question, const FilePlace& where, Done done) {
+  const base::Duration patience = settings_.patience.call;
+  return begin(server_for_file(where.path), std::move(done), [question, where, patience](Inquiry& inquiry) {
+    LanguageServer& server = inquiry.server();
+    const Encoding encoding = server.capabilities().encoding;
+    const std::string params = params_of(question, look(server, where.path), where, encoding);
+    inquiry.call(entry_of(question).method, params, patience,
+                 [question, path = where.path, encoding](Inquiry& asked, const CallResult& result) {
+                   if (result.error) throw rpc::Error(*result.error);
+                   PlaceFinder places(asked.server().documents(), encoding);
+                   boost::json::object out = shape(question, rpc::parse_value(result.text), path, places);
+                   out["server"] = asked.server().name();
+                   asked.answer({.text = rpc::to_text(out)});
+                 });
+  });
+}
+
+Bridge::Asked Bridge::ask_diagnostics(const std::string& path, base::Duration wait, Done done) {
+  return begin(server_for_file(path), std::move(done),
+               [this, path, wait](Inquiry& inquiry) { ask_for_diagnostics(loop_, inquiry, path, wait); });
+}
+
+Bridge::Asked Bridge::request(RawRequest request, Done done) {
+  refuse_reserved(request.method);
+  const std::optional<std::string> path = document_in(request.params);
+  Server server = server_for(request, path);
+  return begin(std::move(server), std::move(done), [request = std::move(request), path](Inquiry& inquiry) {
+    if (path)
+      inquiry.server().documents().look(*path);  // one that cannot be read may still mean something to the server
+    inquiry.call(request.method, request.params, request.patience,
+                 [](Inquiry& asked, CallResult result) { asked.answer(std::move(result)); });
+  });
+}
+
+Bridge::Asked Bridge::notify(std::uint64_t client, RawRequest notification, Done done) {
+  refuse_reserved(notification.method);
+  const std::optional<std::string> path = document_in(notification.params);
+  Server server = server_for(notification, path);
+  return begin(
+      std::move(server), std::move(done), [client, notification = std::move(notification), path](Inquiry& inquiry) {
+        LanguageServer& target = inquiry.server();
+        const bool is_about_text = path && take_document_notification(target.documents(), client, *path,
+                                                                      notification.method, notification.params);
+        if (!is_about_text) target.notify(notification.method, notification.params);
+        inquiry.answer({.text = R"({"sent":true})"});
+      });
+}
+
+void Bridge::stop(const std::string& name, std::function<void(std::size_t)> then) {
+  definition_named(name);
+  std::vector<Server> found;
+  for (const auto& [key, server] : servers_) {
+    if (key.first == name && server->state() != LanguageServer::State::stopped) found.push_back(server);
+  }
+  if (found.empty()) throw to_error(no_server(name + " is not running"));
+  const auto left = std::make_shared<std::size_t>(found.size());
+  for (const Server& server : found) {
+    server->stop([left, count = found.size(), then] {
+      if (--*left == 0) then(count);
+    });
+  }
+}
+
+void Bridge::stop_all(std::function<void()> then) {
+  stopping_ = true;
+  const auto left = std::make_shared<std::size_t>(servers_.size());
+  if (servers_.empty()) return loop_.defer(std::move(then));
+  for (const auto& [key, server] : servers_) {
+    server->stop([left, then] {
+      if (--*left == 0) then();
+    });
+  }
+}
+
+void Bridge::client_gone(std::uint64_t client) {
+  for (const auto& [key, server] : servers_) server->documents().client_gone(client);
+}
+
+boost::json::array Bridge::list() const {
+  boost::json::array out;
+  for (const auto& [key, server] : servers_) out.push_back(server->describe());
+  return out;
+}
+
+std::size_t Bridge::running() const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      servers_, [](const auto& entry) { return entry.second->state() != LanguageServer::State::stopped; }));
+}
+
+}  // namespace duet::bridge

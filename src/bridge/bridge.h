@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <boost/json/array.hpp>
+
+#include "bridge/definition.h"
+#include "bridge/language_server.h"
+#include "bridge/session.h"
+#include "duet/base/log.h"
+#include "duet/transport/loop.h"
+
+namespace duet::bridge {
+
+/// The questions that are asked by file and answered in people's places.
+enum class Question : std::uint8_t { hover, definition, references, completion, symbols };
+
+/// What is asked about. Without a column it is the first character of the line that is no blank.
+struct FilePlace {
+  std::string path = {};  ///< absolute
+  std::optional<std::size_t> line = {};
+  std::optional<std::size_t> column = {};
+};
+
+/// A request that goes to a server as it is.
+struct RawRequest {
+  std::optional<std::string> server = {};  ///< none: by the document in the params, else the only one that runs
+  std::string method = {};
+  std::string params = {};  ///< JSON text; may be empty
+  base::Duration patience = {};
+};
+
+/// Something asked of a server and not answered yet.
+class Inquiry;
+
+/// All language servers of a project: chooses one by file name, starts it where it belongs, and asks it.
+///
+/// Questions are answered from the loop, exactly once, with JSON text or an error; one that is cancelled is not. What
+/// is wrong with a question itself is thrown as rpc::Error. Clients are told apart by numbers that the caller gives.
+/// For the loop's thread only.
+class Bridge {
+ public:
+  using Done = std::function<void(CallResult)>;
+  static constexpr std::size_t most_servers = 32;
+
+  /// `project`: the root of files that no marker is found for. `settings`: see with_well_known().
+  Bridge(transport::Loop& loop, base::Log& log, ServerSettings servers, std::string project,
+         std::vector<Definition> settings);
+  Bridge(const Bridge&) = delete;
+  Bridge& operator=(const Bridge&) = delete;
+  ~Bridge();
+
+  const std::string& project() const { return project_; }
+
+  /// New settings: servers that were started by others are stopped, and come back by the new ones when needed.
+  void set_definitions(std::vector<Definition> settings);
+
+  using Asked = std::shared_ptr<Inquiry>;
+  Asked start(const std::string& server, const std::optional<std::string>& root, Done done);
+  Asked ask(Question question, const FilePlace& where, Done done);
+  Asked ask_diagnostics(const std::string& path, base::Duration wait, Done done);
+  Asked request(RawRequest request, Done done);
+  Asked notify(std::uint64_t client, RawRequest notification, Done done);
+  /// Nobody wants the answer any more.
+  void cancel(const Asked& asked);
+
+  /// `then` gets how many were running, when no process of them is left.
+  void stop(const std::string& server, std::function<void(std::size_t)> then);
+  /// For the end of the program: nothing is asked any more. All stop together, within 10 s.
+  void stop_all(std::function<void()> then);
+
+  /// What a client said about documents goes with it.
+  void client_gone(std::uint64_t client);
+
+  /// LanguageServer::describe() of each.
+  boost::json::array list() const;
+  std::size_t running() const;
+
+ private:
+  using Key = std::pair<std::string, std::string>;  // name and root
+  using Server = std::shared_ptr<LanguageServer>;
+
+  Server server_at(const Definition& definition, const std::string& root);
+  Server server_for_file(const std::string& path);
+  Server server_for(const RawRequest& request, const std::optional<std::string>& path);
+  Server named_server(const std::string& name, const std::optional<std::string>& path);
+  Server only_server();
+  const Definition& definition_named(const std::string& name) const;
+  /// Has `then` called when the server is ready, unless the inquiry is cancelled or fails before.
+  Asked begin(Server server, Done done, std::function<void(Inquiry&)> then);
+
+  transport::Loop& loop_;
+  base::Log& log_;
+  ServerSettings settings_;
+  std::string project_;
+  std::vector<Definition> definitions_;
+  std::map<Key, Server> servers_;
+  bool stopping_ = false;
+};
+
+}  // namespace duet::bridge

@@ -1,0 +1,415 @@
+#include "bridge/bridge.h"
+
+#include <signal.h>
+
+#include <memory>
+#include <optional>
+
+#include "bridge/fake_server_test.h"
+
+namespace duet::bridge {
+namespace {
+
+using boost::json::object;
+using boost::json::value;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class BridgeTest : public FakeServerTest {
+ protected:
+  void make(std::vector<std::string> options = {}) { make_of({fake(std::move(options))}); }
+  void make_of(std::vector<Definition> definitions) {
+    bridge = std::make_unique<Bridge>(loop, log.log(), settings, folder.path(), std::move(definitions));
+  }
+
+  using Outcome = std::shared_ptr<std::optional<CallResult>>;
+  static Bridge::Done into(const Outcome& outcome) {
+    return [outcome](CallResult result) {
+      EXPECT_FALSE(*outcome) << "a second outcome";
+      *outcome = std::move(result);
+    };
+  }
+  static Outcome outcome() { return std::make_shared<std::optional<CallResult>>(); }
+
+  CallResult await(const Outcome& outcome) {
+    EXPECT_TRUE(turn_until([&] { return outcome->has_value(); }));
+    return outcome->value_or(CallResult());
+  }
+
+  object value_of(const CallResult& result) {
+    EXPECT_FALSE(result.error) << result.error->message();
+    return result.error ? object() : rpc::parse_value(result.text).as_object();
+  }
+
+  std::string cause_of(const CallResult& result) {
+    if (!result.error) return "none";
+    const value data = rpc::parse_value(result.error->data());
+    const value* cause = data.as_object().if_contains("cause");
+    return cause != nullptr ? std::string(cause->as_string()) : "none";
+  }
+
+  CallResult ask(Question question, const FilePlace& where) {
+    const Outcome out = outcome();
+    bridge->ask(question, where, into(out));
+    return await(out);
+  }
+  std::string hover(const std::string& path, std::size_t line, std::size_t column) {
+    const object answer = value_of(ask(Question::hover, {path, line, column}));
+    const value* contents = answer.if_contains("contents");
+    return contents != nullptr && contents->is_string() ? std::string(contents->as_string()) : "";
+  }
+  object diagnostics(const std::string& path, base::Duration wait = seconds(10)) {
+    const Outcome out = outcome();
+    bridge->ask_diagnostics(path, wait, into(out));
+    return value_of(await(out));
+  }
+  CallResult request(const std::string& method, const std::string& params, std::optional<std::string> server = "fake") {
+    const Outcome out = outcome();
+    bridge->request({.server = std::move(server), .method = method, .params = params, .patience = seconds(30)},
+                    into(out));
+    return await(out);
+  }
+  CallResult notify(std::uint64_t client, const std::string& method, const std::string& params) {
+    const Outcome out = outcome();
+    bridge->notify(client, {.method = method, .params = params}, into(out));
+    return await(out);
+  }
+  std::string uri(const std::string& name) const { return "file://" + folder.file(name); }
+  std::string state() const { return std::string(bridge->list().at(0).at("state").as_string()); }
+
+  std::unique_ptr<Bridge> bridge;
+};
+
+TEST_F(BridgeTest, CountsAsPeopleDoInEveryEncoding) {
+  const std::string path = write("a.txt", "one\n\xF0\x9F\x98\x80\xC3\xA4 two TARGET\n");
+  struct Row {
+    std::string encoding;
+    std::string character;
+  };
+  for (const Row& row : {Row{"utf-8", "6"}, Row{"utf-16", "3"}, Row{"utf-32", "2"}}) {
+    make({"--encoding", row.encoding});
+    EXPECT_EQ(hover(path, 2, 3), "1|\xF0\x9F\x98\x80\xC3\xA4 two TARGET|" + row.character);
+    const object found = value_of(ask(Question::definition, {path, 1, 1}));
+    const value& place = found.at("places").at(0);
+    EXPECT_EQ(place.at("file"), value(path));
+    EXPECT_EQ(place.at("line"), 2);
+    EXPECT_EQ(place.at("column"), 8);
+    EXPECT_EQ(place.at("endColumn"), 14);
+    EXPECT_EQ(place.at("text"), "\xF0\x9F\x98\x80\xC3\xA4 two TARGET");
+  }
+}
+
+TEST_F(BridgeTest, UnderstandsTheEncodingOfOldClangd) {
+  make({"--clangd-encoding", "utf-8"});
+  EXPECT_EQ(hover(write("a.txt", "\xC3\xA4x"), 1, 2), "1|\xC3\xA4x|2");
+}
+
+TEST_F(BridgeTest, TakesTheFirstCharacterThatIsNoBlankWithoutAColumn) {
+  make();
+  EXPECT_EQ(value_of(ask(Question::hover, {write("a.txt", "\t  x\n"), 1, std::nullopt})).at("contents"), "1|\t  x|3");
+}
+
+TEST_F(BridgeTest, RefusesPlacesThatAreNotThere) {
+  make();
+  const std::string path = write("a.txt", "ab\n");
+  for (const FilePlace& where :
+       {FilePlace{path, 0, 1}, FilePlace{path, 3, 1}, FilePlace{path, 1, 0}, FilePlace{path, 1, 4},
+        FilePlace{folder.file("none.txt"), 1, 1}, FilePlace{folder.path(), 1, 1}}) {
+    if (where.path == folder.path()) {
+      EXPECT_THROW(ask(Question::hover, where), rpc::Error);
+    } else {
+      EXPECT_EQ(ask(Question::hover, where).error.value().code(), rpc::code::invalid_params);
+    }
+  }
+}
+
+TEST_F(BridgeTest, WorksWithOddNames) {
+  make();
+  for (const char* name : {"a b.txt", "50%.txt", "#1?.txt", "\xE4\xBD\xA0.txt", "\xFF\xFE.txt", "%41.txt"}) {
+    const std::string path = write(name, "TARGET\n");
+    const object found = value_of(ask(Question::definition, {path, 1, 1}));
+    const std::string file(found.at("places").at(0).at("file").as_string());
+    EXPECT_EQ(file.starts_with("file://") ? file.substr(file.rfind('/')) : file,
+              name[0] == '\xFF' ? "/%FF%FE.txt" : path);
+  }
+}
+
+TEST_F(BridgeTest, TellsTheServerOfAChangeOnDiskBeforeTheNextQuestion) {
+  make();
+  const std::string path = write("a.txt", "one");
+  EXPECT_EQ(hover(path, 1, 1), "1|one|0");
+  EXPECT_EQ(hover(path, 1, 1), "1|one|0");
+  write("a.txt", "two");
+  EXPECT_EQ(hover(path, 1, 1), "2|two|0");
+  std::filesystem::remove(path);
+  EXPECT_TRUE(ask(Question::hover, {path, 1, 1}).error);
+  write("a.txt", "new");
+  EXPECT_EQ(hover(path, 1, 1), "3|new|0");
+}
+
+TEST_F(BridgeTest, BelievesAClientMoreThanTheDisk) {
+  make();
+  const std::string path = write("a.txt", "disk");
+  EXPECT_EQ(hover(path, 1, 1), "1|disk|0");
+  const std::string document =
+      R"({"textDocument":{"uri":")" + uri("a.txt") + R"(","languageId":"x","version":9,"text":"mine\n"}})";
+  notify(1, "textDocument/didOpen", document);
+  EXPECT_EQ(hover(path, 1, 1), "2|mine|0");
+  write("a.txt", "changed on disk");
+  EXPECT_EQ(hover(path, 1, 1), "2|mine|0");
+  notify(
+      1, "textDocument/didChange",
+      R"({"textDocument":{"uri":")" + uri("a.txt") +
+          R"(","version":10},"contentChanges":[{"range":{"start":{"line":0,"character":1},"end":{"line":0,"character":3}},"text":"\u00e4"}]})");
+  EXPECT_EQ(hover(path, 1, 1),
+            "3|m\xC3\xA4"
+            "e|0");
+  notify(1, "textDocument/didClose", R"({"textDocument":{"uri":")" + uri("a.txt") + R"("}})");
+  EXPECT_EQ(hover(path, 1, 1), "4|changed on disk|0");
+}
+
+TEST_F(BridgeTest, ForgetsWhatAClientSaidWhenItIsGone) {
+  make();
+  const std::string path = write("a.txt", "disk");
+  notify(5, "textDocument/didOpen", R"({"textDocument":{"uri":")" + uri("a.txt") + R"(","text":"mine"}})");
+  EXPECT_EQ(hover(path, 1, 1), "1|mine|0");
+  bridge->client_gone(4);
+  EXPECT_EQ(hover(path, 1, 1), "1|mine|0");
+  bridge->client_gone(5);
+  EXPECT_EQ(hover(path, 1, 1), "2|disk|0");
+}
+
+TEST_F(BridgeTest, OpensTheDocumentOfARawRequest) {
+  make();
+  write("a.txt", "text");
+  const std::string params =
+      R"({"textDocument":{"uri":")" + uri("a.txt") + R"("},"position":{"character":1,"line":0}})";
+  EXPECT_EQ(request("textDocument/hover", params, std::nullopt).text, R"({"contents": "1|text|1"})");
+  write("a.txt", "more");
+  EXPECT_EQ(request("textDocument/hover", params, std::nullopt).text, R"({"contents": "2|more|1"})");
+}
+
+TEST_F(BridgeTest, ChoosesTheOnlyServerForARequestWithoutADocument) {
+  make_of({fake(), fake({}, "other")});
+  EXPECT_THROW(request("fake/echo", "[1]", std::nullopt), rpc::Error);
+  EXPECT_EQ(request("fake/echo", "[1]", "other").text, "[1]");
+  EXPECT_EQ(request("fake/echo", "[2]", std::nullopt).text, "[2]");
+  EXPECT_EQ(request("fake/echo", "[3]", "fake").text, "[3]");
+  EXPECT_THROW(request("fake/echo", "[4]", std::nullopt), rpc::Error);
+  EXPECT_THROW(request("fake/echo", "[4]", "nobody"), rpc::Error);
+}
+
+TEST_F(BridgeTest, KeepsTheHandshakeToItself) {
+  make();
+  for (const char* method : {"initialize", "shutdown"}) EXPECT_THROW(request(method, "{}"), rpc::Error);
+  for (const char* method : {"initialized", "exit", "$/cancelRequest"})
+    EXPECT_THROW(notify(1, method, "{}"), rpc::Error);
+}
+
+TEST_F(BridgeTest, RefusesAFileThatNoServerIsSetFor) {
+  make();
+  try {
+    ask(Question::hover, {folder.file("a.unknown"), 1, 1});
+    FAIL();
+  } catch (const rpc::Error& error) {
+    EXPECT_EQ(error.code(), code::unavailable);
+    EXPECT_NE(error.data().find("no-server"), std::string::npos);
+  }
+}
+
+TEST_F(BridgeTest, HoldsQuestionsBackUntilTheServerIsReady) {
+  make({"--initialize-delay", "0.5"});
+  const std::string path = write("a.txt", "one");
+  std::vector<Outcome> outcomes;
+  for (int i = 0; i < 10; ++i) {
+    outcomes.push_back(outcome());
+    bridge->ask(Question::hover, {path, 1, 1}, into(outcomes.back()));
+  }
+  for (const Outcome& each : outcomes) EXPECT_EQ(value_of(await(each)).at("contents"), "1|one|0");
+  EXPECT_EQ(sent_methods()[2], "textDocument/didOpen");
+}
+
+TEST_F(BridgeTest, ComesBackAfterACrashWithItsDocuments) {
+  make();
+  const std::string path = write("a.txt", "one");
+  hover(path, 1, 1);
+  write("b.txt", "b");
+  hover(folder.file("b.txt"), 1, 1);
+  const Outcome lost = outcome();
+  bridge->request({.server = "fake", .method = "fake/never", .params = "{}", .patience = seconds(30)}, into(lost));
+  request("fake/echo", "[1]");
+  kill(static_cast<pid_t>(bridge->list().at(0).at("pid").as_int64()), SIGKILL);
+  EXPECT_EQ(cause_of(await(lost)), "crashed");
+  EXPECT_EQ(state(), "restarting");
+  write("a.txt", "changed while it was down");
+  EXPECT_EQ(hover(folder.file("b.txt"), 1, 1), "4|b|0");
+  const std::vector<object> messages = sent();
+  const auto reopened = std::ranges::find_if(messages, [](const object& message) {
+    const value* params = message.if_contains("params");
+    const value* document =
+        params != nullptr && params->is_object() ? params->as_object().if_contains("textDocument") : nullptr;
+    return document != nullptr && document->as_object().contains("text") &&
+           document->at("text") == "changed while it was down";
+  });
+  EXPECT_NE(reopened, messages.end());
+}
+
+TEST_F(BridgeTest, RefusesARequestThatWasThereInThreeCrashes) {
+  make();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(cause_of(request("fake/crash", "{}")), "crashed");
+  EXPECT_EQ(request("fake/echo", "[1]").text, "[1]");
+  EXPECT_EQ(cause_of(request("fake/crash", "{}")), "refused");
+  EXPECT_EQ(cause_of(request("fake/crash", R"({"other":1})")), "crashed");
+}
+
+TEST_F(BridgeTest, RefusesAtOnceWhileAFailedStartIsFresh) {
+  make({"--crash-at", "initialize"});
+  EXPECT_EQ(cause_of(request("fake/echo", "[1]")), "exited-before-initialize");
+  ASSERT_TRUE(turn_until([this] { return state() == "stopped"; }));
+  const base::TimePoint before = loop.now();
+  EXPECT_EQ(cause_of(request("fake/echo", "[1]")), "exited-before-initialize");
+  EXPECT_LT(loop.now() - before, milliseconds(100));
+  EXPECT_EQ(sent_methods().size(), 1U);
+}
+
+TEST_F(BridgeTest, AnswersForTheNewTextOnly) {
+  make({"--publish-delay", "0.1", "--stale-first"});
+  const std::string path = write("a.txt", "fine\n");
+  EXPECT_EQ(diagnostics(path).at("fresh"), true);
+  write("a.txt", "\xC3\xA4 BAD\n");
+  const object found = diagnostics(path);
+  EXPECT_EQ(found.at("fresh"), true);
+  ASSERT_EQ(found.at("diagnostics").as_array().size(), 1U);
+  const value& first = found.at("diagnostics").at(0);
+  EXPECT_EQ(first.at("column"), 3);
+  EXPECT_EQ(first.at("severity"), "error");
+  EXPECT_EQ(first.at("text"), "\xC3\xA4 BAD");
+}
+
+TEST_F(BridgeTest, SaysSoWhenItIsNotSure) {
+  make({"--unversioned", "--stale-first"});
+  const std::string path = write("a.txt", "BAD\n");
+  EXPECT_EQ(diagnostics(path).at("fresh"), true);
+  write("a.txt", "good\n");
+  const object found = diagnostics(path);
+  EXPECT_EQ(found.at("fresh"), false);
+  EXPECT_EQ(found.at("reason"), "unversioned");
+}
+
+TEST_F(BridgeTest, SaysSoWhenNothingCame) {
+  make({"--never-publish"});
+  const object found = diagnostics(write("a.txt", "BAD\n"), milliseconds(50));
+  EXPECT_EQ(found.at("fresh"), false);
+  EXPECT_EQ(found.at("reason"), "pending");
+}
+
+TEST_F(BridgeTest, PullsDiagnosticsWhereTheyAreOffered) {
+  make({"--pull"});
+  const std::string path = write("a.txt", "BAD\n");
+  EXPECT_EQ(diagnostics(path).at("diagnostics").as_array().size(), 1U);
+  write("a.txt", "BAD\nBAD\n");
+  const object found = diagnostics(path);
+  EXPECT_EQ(found.at("fresh"), true);
+  EXPECT_EQ(found.at("diagnostics").as_array().size(), 2U);
+}
+
+TEST_F(BridgeTest, FailsAWaitForDiagnosticsWhenTheServerDies) {
+  make({"--never-publish"});
+  const Outcome out = outcome();
+  bridge->ask_diagnostics(write("a.txt", "BAD\n"), seconds(30), into(out));
+  request("fake/crash", "{}");
+  EXPECT_EQ(cause_of(await(out)), "crashed");
+}
+
+TEST_F(BridgeTest, StopsAndStartsOnDemand) {
+  make();
+  const std::string path = write("a.txt", "one");
+  EXPECT_THROW(bridge->stop("fake", [](std::size_t) {}), rpc::Error);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_NE(hover(path, 1, 1), "");
+    std::size_t stopped = 0;
+    bridge->stop("fake", [&](std::size_t count) { stopped = count; });
+    ASSERT_TRUE(turn_until([&] { return stopped == 1; }));
+    EXPECT_TRUE(all_are_gone());
+  }
+}
+
+TEST_F(BridgeTest, LetsAnIdleServerGo) {
+  Definition definition = fake();
+  definition.idle = milliseconds(300);
+  make_of({definition});
+  const std::string path = write("a.txt", "one");
+  EXPECT_EQ(hover(path, 1, 1), "1|one|0");
+  ASSERT_TRUE(turn_until([this] { return state() == "stopped"; }));
+  EXPECT_EQ(sent_methods().back(), "exit");
+  EXPECT_EQ(hover(path, 1, 1), "2|one|0");
+}
+
+TEST_F(BridgeTest, EndsAServerThatIsTooLarge) {
+  Definition definition = fake({"--memory", "200"});
+  definition.max_memory = 100 << 20;
+  make_of({definition});
+  EXPECT_EQ(cause_of(request("fake/never", "{}")), "crashed");
+  EXPECT_NE(rpc::to_text(bridge->list()).find("more than its 100 MiB"), std::string::npos);
+}
+
+TEST_F(BridgeTest, CancelsInEveryState) {
+  make({"--initialize-delay", "0.2"});
+  const Outcome waiting = outcome();
+  bridge->cancel(bridge->request({.server = "fake", .method = "fake/echo", .params = "[1]", .patience = seconds(30)},
+                                 into(waiting)));
+  EXPECT_EQ(request("fake/echo", "[2]").text, "[2]");
+  const Outcome sent_one = outcome();
+  const Bridge::Asked asked = bridge->request(
+      {.server = "fake", .method = "fake/hold", .params = "[3]", .patience = seconds(30)}, into(sent_one));
+  request("fake/echo", "[4]");
+  bridge->cancel(asked);
+  request("fake/release", "{}");
+  EXPECT_FALSE(*waiting);
+  EXPECT_FALSE(*sent_one);
+  EXPECT_EQ(sent_methods(), (std::vector<std::string>{"initialize", "initialized", "fake/echo", "fake/hold",
+                                                      "fake/echo", "$/cancelRequest", "fake/release"}));
+}
+
+TEST_F(BridgeTest, StopsAllTogether) {
+  settings.patience.shutdown = milliseconds(200);
+  make_of({fake({"--ignore", "shutdown", "--ignore", "TERM", "--grandchild"}),
+           fake({"--ignore", "exit", "--ignore", "shutdown", "--ignore", "TERM"}, "other")});
+  request("fake/echo", "[1]", "fake");
+  request("fake/echo", "[1]", "other");
+  const Outcome held = outcome();
+  bridge->request({.server = "fake", .method = "fake/hold", .params = "[3]", .patience = seconds(30)}, into(held));
+  bool stopped = false;
+  const base::TimePoint before = loop.now();
+  bridge->stop_all([&] { stopped = true; });
+  ASSERT_TRUE(turn_until([&] { return stopped; }));
+  EXPECT_LT(loop.now() - before, seconds(4));
+  EXPECT_EQ(cause_of(await(held)), "stopped");
+  EXPECT_TRUE(all_are_gone());
+  EXPECT_THROW(request("fake/echo", "[1]"), rpc::Error);
+}
+
+TEST_F(BridgeTest, TakesNewSettings) {
+  make({"--name", "old"});
+  EXPECT_EQ(request("fake/echo", "[1]").text, "[1]");
+  bridge->set_definitions({fake({"--name", "new"})});
+  EXPECT_TRUE(bridge->list().empty());
+  EXPECT_EQ(request("fake/echo", "[2]").text, "[2]");
+  EXPECT_EQ(bridge->list().at(0).at("serverName"), "new");
+}
+
+TEST_F(BridgeTest, AnswersEverybodyWhenItIsDestroyed) {
+  make();
+  const Outcome held = outcome();
+  const Outcome waiting = outcome();
+  request("fake/echo", "[1]");
+  bridge->request({.server = "fake", .method = "fake/hold", .params = "[3]", .patience = seconds(30)}, into(held));
+  bridge->ask_diagnostics(write("a.txt", "x"), seconds(100), into(waiting));
+  bridge.reset();
+  EXPECT_EQ(cause_of(held->value_or(CallResult())), "stopped");
+  EXPECT_EQ(cause_of(waiting->value_or(CallResult())), "stopped");
+  EXPECT_TRUE(all_are_gone());
+}
+
+}  // namespace
+}  // namespace duet::bridge

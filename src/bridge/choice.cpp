@@ -1,0 +1,169 @@
+#include "bridge/choice.h"
+
+#include <fnmatch.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace duet::bridge {
+namespace {
+
+std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+bool fits(const std::string& glob, const std::string& name) { return fnmatch(glob.c_str(), name.c_str(), 0) == 0; }
+
+// The folders from the file's own upward, the nearest first.
+std::vector<std::string> folders_upward(const std::string& path, const std::string& project) {
+  std::vector<std::string> folders;
+  std::string folder = path;
+  do {
+    folder.resize(folder.rfind('/'));
+    folders.push_back(folder.empty() ? "/" : folder);
+  } while (!folder.empty() && folder != project);
+  return folders;
+}
+
+// Which of these a file name ends with, and the language it stands for. Whole names have no dot in front.
+constexpr std::pair<std::string_view, std::string_view> languages[] = {
+    {".bash", "shellscript"},
+    {".bat", "bat"},
+    {".c", "c"},
+    {".c++", "cpp"},
+    {".cc", "cpp"},
+    {".clj", "clojure"},
+    {".cpp", "cpp"},
+    {".cs", "csharp"},
+    {".css", "css"},
+    {".cts", "typescript"},
+    {".cu", "cuda-cpp"},
+    {".cxx", "cpp"},
+    {".dart", "dart"},
+    {".diff", "diff"},
+    {".ex", "elixir"},
+    {".exs", "elixir"},
+    {".fs", "fsharp"},
+    {".go", "go"},
+    {".h", "cpp"},
+    {".h++", "cpp"},
+    {".hh", "cpp"},
+    {".hpp", "cpp"},
+    {".hs", "haskell"},
+    {".html", "html"},
+    {".hxx", "cpp"},
+    {".inl", "cpp"},
+    {".java", "java"},
+    {".js", "javascript"},
+    {".json", "json"},
+    {".jsx", "javascriptreact"},
+    {".kt", "kotlin"},
+    {".less", "less"},
+    {".lua", "lua"},
+    {".m", "objective-c"},
+    {".md", "markdown"},
+    {".mjs", "javascript"},
+    {".mm", "objective-cpp"},
+    {".mts", "typescript"},
+    {".php", "php"},
+    {".pl", "perl"},
+    {".pm", "perl"},
+    {".ps1", "powershell"},
+    {".py", "python"},
+    {".pyi", "python"},
+    {".r", "r"},
+    {".rb", "ruby"},
+    {".rs", "rust"},
+    {".scala", "scala"},
+    {".scss", "scss"},
+    {".sh", "shellscript"},
+    {".sql", "sql"},
+    {".swift", "swift"},
+    {".tex", "latex"},
+    {".toml", "toml"},
+    {".ts", "typescript"},
+    {".tsx", "typescriptreact"},
+    {".xml", "xml"},
+    {".yaml", "yaml"},
+    {".yml", "yaml"},
+    {".zig", "zig"},
+    {".zsh", "shellscript"},
+    {"Dockerfile", "dockerfile"},
+    {"Makefile", "makefile"},
+    {".cjs", "javascript"},
+    {".bashrc", "shellscript"},
+    {".bash_profile", "shellscript"},
+};
+
+}  // namespace
+
+std::vector<Definition> well_known_servers() {
+  return {
+      {.name = "clangd",
+       .command = {"clangd"},
+       .files = {"*.c", "*.cc", "*.cpp", "*.cxx", "*.c++", "*.h", "*.hh", "*.hpp", "*.hxx", "*.h++", "*.inl", "*.m",
+                 "*.mm", "*.cu"},
+       .roots = {"compile_commands.json", "compile_flags.txt", ".clangd", ".git"}},
+      {.name = "pylsp",
+       .command = {"pylsp"},
+       .files = {"*.py", "*.pyi"},
+       .roots = {"pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", ".git"}},
+      {.name = "gopls",
+       .command = {"gopls"},
+       .files = {"*.go", "go.mod", "go.work"},
+       .roots = {"go.work", "go.mod", ".git"}},
+      {.name = "rust-analyzer", .command = {"rust-analyzer"}, .files = {"*.rs"}, .roots = {"Cargo.toml", ".git"}},
+      {.name = "typescript-language-server",
+       .command = {"typescript-language-server", "--stdio"},
+       .files = {"*.ts", "*.tsx", "*.mts", "*.cts", "*.js", "*.jsx", "*.mjs", "*.cjs"},
+       .roots = {"tsconfig.json", "jsconfig.json", "package.json", ".git"}},
+      {.name = "bash-language-server",
+       .command = {"bash-language-server", "start"},
+       .files = {"*.sh", "*.bash", ".bashrc", ".bash_profile"},
+       .roots = {".git"}},
+  };
+}
+
+std::vector<Definition> with_well_known(std::vector<Definition> settings) {
+  for (Definition& known : well_known_servers()) {
+    const auto named = std::ranges::find(settings, known.name, &Definition::name);
+    if (named == settings.end()) {
+      settings.push_back(std::move(known));
+      continue;
+    }
+    if (named->command.empty()) named->command = std::move(known.command);
+    if (named->files.empty()) named->files = std::move(known.files);
+    if (named->roots.empty()) named->roots = std::move(known.roots);
+  }
+  return settings;
+}
+
+const Definition* choose_server(const std::vector<Definition>& definitions, std::string_view path) {
+  const std::string name(file_name(path));
+  for (const Definition& definition : definitions) {
+    if (std::ranges::any_of(definition.files, [&](const std::string& glob) { return fits(glob, name); })) {
+      return &definition;
+    }
+  }
+  return nullptr;
+}
+
+std::string find_root(const std::vector<std::string>& markers, const std::string& path, const std::string& project) {
+  const std::vector<std::string> folders = folders_upward(path, project);
+  for (const std::string& marker : markers) {
+    for (const std::string& folder : folders) {
+      const std::string candidate = folder + (folder.ends_with('/') ? "" : "/") + marker;
+      if (access(candidate.c_str(), F_OK) == 0) return folder;
+    }
+  }
+  return project;
+}
+
+std::string_view language_of(std::string_view path) {
+  const std::string_view name = file_name(path);
+  for (const auto& [ending, language] : languages) {
+    if (ending.starts_with('.') ? name.ends_with(ending) : name == ending) return language;
+  }
+  return "plaintext";
+}
+
+}  // namespace duet::bridge

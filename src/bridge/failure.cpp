@@ -1,0 +1,63 @@
+#include "bridge/failure.h"
+
+#include "duet/rpc/value.h"
+
+namespace duet::bridge {
+namespace {
+
+bool is_unavailable(Cause cause) {
+  return cause == Cause::not_found || cause == Cause::exec_failed || cause == Cause::cwd_missing ||
+         cause == Cause::no_server;
+}
+
+}  // namespace
+
+std::string_view name_of(Cause cause) {
+  switch (cause) {
+    case Cause::not_found:
+      return "not-found";
+    case Cause::exec_failed:
+      return "exec-failed";
+    case Cause::cwd_missing:
+      return "cwd-missing";
+    case Cause::exited_before_initialize:
+      return "exited-before-initialize";
+    case Cause::handshake_timeout:
+      return "handshake-timeout";
+    case Cause::protocol_noise:
+      return "protocol-noise";
+    case Cause::crashed:
+      return "crashed";
+    case Cause::timeout:
+      return "timeout";
+    case Cause::stopped:
+      return "stopped";
+    case Cause::overloaded:
+      return "overloaded";
+    case Cause::refused:
+      return "refused";
+    case Cause::no_server:
+      return "no-server";
+  }
+  return "crashed";
+}
+
+boost::json::object describe(const Failure& failure) {
+  boost::json::object out{{"cause", name_of(failure.cause)}};
+  if (!failure.server.empty()) out["server"] = failure.server;
+  if (failure.status && failure.status->signal != 0) {
+    out["signal"] = base::signal_name(failure.status->signal);
+  } else if (failure.status) {
+    out["code"] = failure.status->code;
+  }
+  if (!failure.error_output.empty()) out["stderr"] = failure.error_output;
+  if (!failure.noise.empty()) out["stdout"] = failure.noise;
+  return out;
+}
+
+rpc::Error to_error(const Failure& failure) {
+  const int code = is_unavailable(failure.cause) ? code::unavailable : code::server_failed;
+  return {code, failure.message, rpc::to_text(describe(failure))};
+}
+
+}  // namespace duet::bridge

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "bridge/guard.h"
+#include "duet/base/process.h"
+#include "duet/transport/child.h"
+#include "duet/transport/loop.h"
+
+namespace duet::bridge {
+
+/// How this program is run again as a guard.
+struct GuardProgram {
+  int executable = -1;  ///< this program, opened; the caller's
+  std::vector<std::string> arguments = {"duet-rpc", std::string(guard_argument)};
+};
+
+/// A language server's process under its guard (guard.h). It knows nothing of the protocol.
+///
+/// After construction there is one of started and not_started; after started, ended; and at the end of all, gone: no
+/// process of the tree is left. All are told from the loop. Destruction before that kills the tree and waits for it.
+/// For the loop's thread only.
+class ServerProcess {
+ public:
+  struct Events {
+    std::function<void()> started;
+    std::function<void(base::LaunchError::Cause, std::string_view text)> not_started;
+    std::function<void(base::ExitStatus)> ended;
+    std::function<void()> gone;  ///< may destroy this
+  };
+
+  /// `launch` names the server's command, environment and folder. Throws base::LaunchError, std::system_error.
+  ServerProcess(transport::Loop& loop, const GuardProgram& guard, base::Launch launch, Events events);
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
+  ~ServerProcess();
+
+  std::unique_ptr<transport::Channel> take_channel() { return child_->take_channel(); }
+  std::string error_output() { return child_->error_output(); }
+  pid_t pid() const { return pid_; }                 ///< of the server; 0 until it has started
+  pid_t guard_pid() const { return child_->pid(); }  ///< the root of the tree
+
+  /// TERM to the whole tree, KILL to what is left after 2 s.
+  void end() { order("end"); }
+  void kill() { order("kill"); }
+
+ private:
+  struct Control final : transport::Loop::Watcher {
+    explicit Control(ServerProcess& owner) : process(owner) {}
+    void on_ready(std::uint32_t) override { process.hear(); }
+    ServerProcess& process;
+  };
+
+  void order(std::string_view word);
+  void hear();
+  void take(std::string_view packet);
+  void guard_has_ended();
+  void stop_hearing();
+
+  transport::Loop& loop_;
+  Events events_;
+  base::Fd control_;
+  bool hearing_ = false;
+  Control watcher_{*this};
+  std::unique_ptr<transport::Child> child_;
+  enum class Phase : std::uint8_t { starting, running, ended };
+  Phase phase_ = Phase::starting;
+  pid_t pid_ = 0;
+};
+
+}  // namespace duet::bridge

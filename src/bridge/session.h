@@ -1,0 +1,159 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bridge/definition.h"
+#include "bridge/failure.h"
+#include "bridge/handshake.h"
+#include "bridge/server_process.h"
+#include "bridge/server_stream.h"
+#include "duet/base/log.h"
+#include "duet/rpc/error.h"
+#include "duet/transport/loop.h"
+
+namespace duet::bridge {
+
+/// How long a server is waited for.
+struct Patience {
+  base::Duration initialize = std::chrono::seconds(30);
+  base::Duration call = std::chrono::seconds(30);
+  base::Duration silence = std::chrono::seconds(60);  ///< with unanswered calls and not a byte from the server
+  base::Duration shutdown = std::chrono::seconds(5);  ///< for the answer to `shutdown`
+  base::Duration exit = std::chrono::seconds(2);      ///< from `exit` to TERM
+  base::Duration closing = std::chrono::seconds(1);   ///< from the end of its streams to the end of the process
+};
+
+/// What all servers of a bridge share.
+struct ServerSettings {
+  GuardProgram guard = {};
+  std::string client_version = {};
+  base::Environment environment = {};
+  Patience patience = {};
+  std::size_t most_waiting = 64U << 20U;  ///< bytes to be written to one server; calls beyond fail
+};
+
+/// How a call ended: with a result, as JSON text, or an error.
+struct CallResult {
+  std::string text = {};
+  std::optional<rpc::Error> error = {};
+};
+
+/// A request, for telling whether it was there in several crashes: the hash of its method and params.
+using RequestMark = std::uint64_t;
+RequestMark mark_of(std::string_view method, std::string_view params);
+
+/// One life of a language server: process, handshake, calls, and its end, as a client of the protocol.
+///
+/// Every call has exactly one outcome, told from the loop and never inside call(): an answer, its timeout, or the
+/// cause of the server's end; a cancelled call has none. Everything the server asks is answered. It does not restart
+/// anything and knows no documents. For the loop's thread only.
+class Session {
+ public:
+  using Callback = std::function<void(CallResult)>;
+
+  /// Called from the loop, `down` also out of kill(). None may destroy the session but `gone`.
+  struct Events {
+    std::function<void()> ready;  ///< the handshake is done
+    std::function<void(std::string_view method, std::string_view params)> notification;
+    std::function<void(const Failure&)>
+        down;                    ///< once, unless stop() was called: it serves no more; its calls fail next
+    std::function<void()> gone;  ///< last: no process is left
+  };
+
+  /// Throws base::LaunchError, std::system_error.
+  Session(transport::Loop& loop, base::Log& log, const Definition& definition, std::string root,
+          const ServerSettings& settings, Events events);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session();
+
+  const Capabilities& capabilities() const { return capabilities_; }
+  bool is_ready() const { return phase_ == Phase::ready; }
+  pid_t pid() const { return process_->pid(); }
+  pid_t guard_pid() const { return process_->guard_pid(); }
+  /// From the start of the process to the answer to `initialize`.
+  base::Duration handshake_time() const { return handshake_time_; }
+
+  /// Only while it is ready. `params` is JSON text and goes out as it is; so does the result on its way back.
+  std::uint64_t call(std::string_view method, std::string_view params, base::Duration patience, Callback callback);
+  /// A call that still waits is never sent; for one that was sent the server is told. The callback is forgotten.
+  void cancel(std::uint64_t call);
+  void notify(std::string_view method, std::string_view params);
+  std::size_t pending() const;
+  std::size_t waiting_bytes() const { return stream_->waiting_bytes(); }
+
+  /// `shutdown`, `exit`, then force.
+  void stop();
+  /// It has to go at once, e.g. because it uses too much memory.
+  void kill(Cause cause, std::string message);
+  /// What the server was working on when it went down.
+  const std::vector<RequestMark>& in_flight_at_end() const { return in_flight_; }
+
+ private:
+  enum class Phase : std::uint8_t { starting, ready, stopping, down };
+  struct Pending {
+    Callback callback;  // none: nobody waits any more
+    std::optional<transport::Loop::Timer> timer;
+    RequestMark mark = 0;
+    std::uint64_t losses_before = 0;
+    bool timed_out = false;
+  };
+  using Calls = std::map<std::uint64_t, Pending>;
+
+  void process_ended(base::ExitStatus status);
+  void streams_closed();
+
+  void start_handshake();
+  void take_initialize_result(const CallResult& result);
+  void take(const rpc::Message& message);
+  void take_request(const rpc::Message& message);
+  void take_response(const rpc::Message& message);
+  void take_lost(const LostMessage& lost);
+
+  std::uint64_t send_call(std::string_view method, std::string_view params, base::Duration patience, Callback callback);
+  void call_timed_out(std::uint64_t id);
+  void settle(Calls::iterator call, CallResult result);
+  void tell(const Callback& callback, CallResult result);
+  void forget_oldest_abandoned();
+  void watch_silence();
+  void look_for_silence();
+
+  Failure failure(Cause cause, std::string message) const;
+  void go_down(Failure why);
+  void fail_calls(const Failure& why);
+  void set_timer(base::Duration wait, std::function<void()> task);
+  void clear_timer();
+
+  transport::Loop& loop_;
+  base::Log& log_;
+  std::string name_;
+  std::string root_;
+  const ServerSettings& settings_;
+  Events events_;
+  std::unique_ptr<ServerProcess> process_;
+  std::unique_ptr<ServerStream> stream_;
+
+  Phase phase_ = Phase::starting;
+  Capabilities capabilities_;
+  base::TimePoint started_;
+  base::Duration handshake_time_{};
+  std::optional<base::ExitStatus> status_;
+  std::optional<transport::Loop::Timer> timer_;  // of the phase
+
+  Calls calls_;
+  std::uint64_t last_call_ = 0;
+  std::uint64_t lost_messages_ = 0;
+  std::optional<transport::Loop::Timer> silence_timer_;
+  std::uint64_t heard_bytes_ = 0;
+  std::vector<RequestMark> in_flight_;
+};
+
+}  // namespace duet::bridge

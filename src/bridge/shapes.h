@@ -1,0 +1,53 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+
+#include "bridge/documents.h"
+#include "bridge/text.h"
+
+namespace duet::bridge {
+
+/// Turns a server's ranges into places as people count, by the texts they are in: those of open documents, else what is
+/// on disk. For one answer; a file is read once.
+class PlaceFinder {
+ public:
+  PlaceFinder(const Documents& documents, Encoding encoding) : documents_(documents), encoding_(encoding) {}
+
+  /// Adds `{line, column, endLine, endColumn}` of a range in the file, and `text`, its first line. Without the file's
+  /// text columns are those of the server, counted from 1.
+  void add(boost::json::object& out, const std::string& path, const boost::json::value* range);
+  /// The same for an address; `file` too, or `uri` where that is no file here.
+  void add_with_file(boost::json::object& out, std::string_view uri, const boost::json::value* range);
+
+ private:
+  const Text* text_of(const std::string& path);
+
+  const Documents& documents_;
+  Encoding encoding_;
+  std::map<std::string, Text> read_;
+};
+
+/// How many places or items an answer has at most; `more` tells how many were left out.
+inline constexpr std::size_t most_places = 1000;
+
+/// Answers of servers as people want them. Each takes whatever LSP allows as a result, and nonsense as nothing.
+/// `{contents, kind, line?, …}`; contents is null where there is nothing to say.
+boost::json::object shape_hover(const boost::json::value& result, const std::string& path, PlaceFinder& places);
+/// `{places: [{file, line, column, endLine, endColumn, text}], more?}`
+boost::json::object shape_places(const boost::json::value& result, PlaceFinder& places);
+/// `{items: [{label, kind, detail?, documentation?, insert?}], incomplete, more?}`, in the server's order of preference
+boost::json::object shape_completion(const boost::json::value& result);
+/// `{symbols: [{name, kind, detail?, container?, line, …, children?}]}`
+boost::json::object shape_symbols(const boost::json::value& result, const std::string& path, PlaceFinder& places);
+/// `[{line, column, endLine, endColumn, severity, message, source?, code?, text}]`
+boost::json::array shape_diagnostics(const boost::json::array& items, const std::string& path, PlaceFinder& places);
+
+/// A path as text: as it is if that is UTF-8, else as an address, which names every byte.
+std::string path_text(const std::string& path);
+
+}  // namespace duet::bridge

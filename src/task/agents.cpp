@@ -1,0 +1,120 @@
+#include "task/agents.h"
+
+#include <algorithm>
+
+#include <boost/json/array.hpp>
+
+#include "duet/rpc/error.h"
+#include "duet/rpc/json_text.h"
+#include "duet/rpc/value.h"
+#include "task/refusal.h"
+
+namespace duet::task {
+namespace {
+
+constexpr std::string_view placeholder = "{prompt}";
+constexpr std::size_t argument_limit = 128 * 1024;  // of the kernel for one argument, with the NUL at its end
+constexpr char built_in_default[] = "claude";
+
+std::map<std::string, Agent, std::less<>> with_built_in(const TaskSettings& settings) {
+  std::map<std::string, Agent, std::less<>> agents = settings.agents;
+  agents.try_emplace(built_in_default, Agent{.command = {"claude", "-p", "{prompt}"}});
+  agents.try_emplace("shell", Agent{.command = {"/bin/sh", "-c", "{prompt}"}});
+  return agents;
+}
+
+std::string filled_in(std::string_view argument, std::string_view prompt) {
+  std::string out;
+  for (std::size_t at = argument.find(placeholder); at != argument.npos; at = argument.find(placeholder)) {
+    out.append(argument.substr(0, at)).append(prompt);
+    argument.remove_prefix(at + placeholder.size());
+  }
+  return out.append(argument);
+}
+
+std::size_t size_without_prompt(std::string_view argument, std::size_t& prompts) {
+  std::size_t size = argument.size();
+  for (std::size_t at = argument.find(placeholder); at != argument.npos;
+       at = argument.find(placeholder, at + placeholder.size())) {
+    size -= placeholder.size();
+    ++prompts;
+  }
+  return size;
+}
+
+void check_size(const Agent& agent, std::size_t prompt_size) {
+  if (agent.prompt_on_stdin) return;
+  for (const std::string& argument : agent.command) {
+    std::size_t prompts = 0;
+    const std::size_t rest = size_without_prompt(argument, prompts) + 1;
+    if (prompts == 0 || rest + prompts * prompt_size <= argument_limit) continue;
+    const std::size_t most = rest < argument_limit ? (argument_limit - rest) / prompts : 0;
+    throw rpc::invalid_params("prompt", "string of at most " + std::to_string(most) + " bytes for this agent", "string");
+  }
+}
+
+}  // namespace
+
+Agents::Agents(const TaskSettings& settings, base::Environment environment, std::string project)
+    : agents_(with_built_in(settings)),
+      default_(settings.default_agent),
+      environment_(std::move(environment)),
+      project_(std::move(project)) {}
+
+void Agents::change_settings(const TaskSettings& settings) {
+  agents_ = with_built_in(settings);
+  default_ = settings.default_agent;
+}
+
+std::string Agents::choose(const Submission& submission) const {
+  std::string name = submission.agent ? *submission.agent : default_agent(submission);
+  check_size(known(name), submission.prompt.size());
+  return name;
+}
+
+const Agent& Agents::known(const std::string& name) const {
+  const auto found = agents_.find(name);
+  if (found != agents_.end()) return found->second;
+  boost::json::array names;
+  for (const auto& [known_name, agent] : agents_) names.emplace_back(known_name);
+  constexpr std::size_t shown_characters = 64;
+  throw rpc::invalid_params("agent", "string", rpc::first_characters(name, shown_characters), rpc::to_text(names));
+}
+
+std::string Agents::default_agent(const Submission& submission) const {
+  if (!default_.empty()) {
+    if (agents_.contains(default_)) return default_;
+    throw no_agent("default_agent names an agent that the settings do not have", "agents." + default_ + ".command");
+  }
+  const Agent& agent = agents_.find(built_in_default)->second;
+  if (is_on_path(agent, submission.env)) return built_in_default;
+  throw no_agent("no agent is configured, and `claude` is not on the PATH", "default_agent");
+}
+
+bool Agents::is_on_path(const Agent& agent, const base::Environment& added) const {
+  const auto path_in = [](const base::Environment& environment) {
+    const auto path = environment.find("PATH");
+    return path == environment.end() ? std::string() : path->second;
+  };
+  const std::string path = added.contains("PATH") ? path_in(added) : path_in(environment_);
+  return !base::find_program(agent.command.front(), path).empty();
+}
+
+std::optional<Assignment> Agents::assignment(RunId run, const std::string& agent, Submission submission) const {
+  const auto found = agents_.find(agent);
+  if (found == agents_.end()) return std::nullopt;
+  const Agent& chosen = found->second;
+  Assignment assignment{.run = run, .arguments = chosen.command, .environment = environment_};
+  for (auto& [name, value] : submission.env) assignment.environment[name] = std::move(value);
+  const bool relative = !submission.cwd.starts_with('/');
+  assignment.directory = relative ? project_ + (submission.cwd.empty() ? "" : "/" + submission.cwd) : submission.cwd;
+  assignment.time_limit = submission.time_limit;
+  if (chosen.prompt_on_stdin) {
+    assignment.input = std::move(submission.prompt);
+  } else {
+    for (std::string& argument : assignment.arguments) argument = filled_in(argument, submission.prompt);
+  }
+  return assignment;
+}
+
+}  // namespace duet::task

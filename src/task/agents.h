@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "duet/base/process.h"
+#include "task/agent.h"
+#include "task/run.h"
+#include "task/task.h"
+
+namespace duet::task {
+
+/// The programs that do tasks: those of the settings, `claude` and `shell`. Knows which one a submission means, whether
+/// that one can take its prompt, and what is to be started for it. `shell` is never chosen by itself.
+class Agents {
+ public:
+  /// `environment` is what tasks inherit, `project` where they run unless they say otherwise.
+  Agents(const TaskSettings& settings, base::Environment environment, std::string project);
+
+  void change_settings(const TaskSettings& settings);
+
+  /// The name of the agent that is to do it. Throws rpc::Error if there is none, or if it could not do it.
+  std::string choose(const Submission& submission) const;
+
+  /// None if there is no such agent any more.
+  std::optional<Assignment> assignment(RunId run, const std::string& agent, Submission submission) const;
+
+ private:
+  const Agent& known(const std::string& name) const;
+  std::string default_agent(const Submission& submission) const;
+  bool is_on_path(const Agent& agent, const base::Environment& added) const;
+
+  std::map<std::string, Agent, std::less<>> agents_;
+  std::string default_;
+  base::Environment environment_;
+  std::string project_;
+};
+
+}  // namespace duet::task

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "duet/base/log.h"
+#include "duet/transport/loop.h"
+#include "task/nursery.h"
+#include "task/run.h"
+#include "task/runner.h"
+
+namespace duet::task {
+
+class KeptRun;
+
+/// What becomes of runs. Each one that is started or adopted ends in one of two ways: `ended`, then `gone`; or
+/// `never_began`. All of it is told from the loop, never inside a call of Keepers. Each must be set.
+struct KeeperEvents {
+  std::function<void(RunId, const Started&)> started;      ///< also for an adopted run, before what else there is
+  std::function<void(RunId, std::uint64_t total)> output;  ///< what follow() asked for
+  std::function<void(RunId)> terminated;                   ///< what cancel() asked for: TERM is sent, or it has ended
+  std::function<void(RunId, const Outcome&)> ended;        ///< its main process; settle() is to follow
+  std::function<void(RunId)> gone;                         ///< no process of it is left: its slot is free
+  std::function<void(RunId)> never_began;                  ///< and never will: it may be started again
+};
+
+/// What keepers need from the daemon. The descriptors are the caller's and outlive Keepers.
+struct KeeperSettings {
+  int tasks = -1;       ///< the folder with a record and an output file for each run, and the keepers' sockets
+  int executable = -1;  ///< this program, opened; its main function hands over to run_nursery()
+  mode_t umask = 022;   ///< of the tasks
+  std::chrono::milliseconds grace{5000};  ///< between TERM and KILL
+};
+
+/// Runs tasks so that they survive this process: each under a keeper of its own, a process that owns the task's pipes
+/// and output file, ends its whole tree, and writes down what happened. Keepers are forked by the nursery.
+///
+/// It does not queue, count slots, retry or know the store. The start of a run must be on disk before start(); after a
+/// restart every run that has such a mark and no outcome is to be adopted. Destruction leaves running tasks alone. For
+/// the loop's thread only.
+class Keepers final : public Runner {
+ public:
+  Keepers(transport::Loop& loop, base::Log& log, KeeperSettings settings, KeeperEvents events);
+  Keepers(const Keepers&) = delete;
+  Keepers& operator=(const Keepers&) = delete;
+  ~Keepers();
+
+  /// Begins a run that has never begun. Whatever prevents it becomes an outcome of the kind `not_started`.
+  void start(const Assignment& assignment) override;
+
+  /// Finds out what became of a run that another daemon began, or meant to.
+  void adopt(RunId run) override;
+
+  /// Ends what is left of all runs that are neither started nor adopted here, and removes their records: of a store
+  /// that is no more, or whose outcome was stored while their tree was still being ended. After everything is adopted.
+  void end_strays();
+
+  /// TERM to the whole tree; KILL to what is left after the grace. The outcome is what the main process makes of it.
+  void cancel(RunId run) override;
+
+  /// Calls `output` once, when there is output beyond `offset`, or soon if there is. For a run that has not gone.
+  void follow(RunId run, std::uint64_t offset) override;
+
+  /// The outcome is safe in the store: the keeper need not see to it, and its record is removed. The output stays.
+  void settle(RunId run) override;
+
+  /// Runs that are started or adopted and have not gone.
+  std::size_t count() const { return runs_.size(); }
+
+ private:
+  friend class KeptRun;
+
+  KeptRun* find(RunId run) const;
+  KeptRun& add(RunId run, const KeeperEvents& events);
+  void forget(RunId run);
+
+  transport::Loop& loop_;
+  base::Log& log_;
+  KeeperSettings settings_;
+  KeeperEvents events_;
+  KeeperEvents silence_;
+  Nursery nursery_;
+  std::map<RunId, std::unique_ptr<KeptRun>> runs_;
+  std::map<RunId, KeeperLink> unsettled_;  // of runs that have gone
+  std::map<RunId, int> vain_starts_;       // how often no keeper took up an order
+};
+
+}  // namespace duet::task

@@ -1,0 +1,227 @@
+#include <sys/wait.h>
+
+#include <random>
+
+#include "task/keeper_fixture_test.h"
+
+namespace duet::task {
+namespace {
+
+using std::chrono::milliseconds;
+using Kind = Outcome::Kind;
+
+constexpr RunId first{1, 1};
+
+class KeeperAdoptionTest : public KeeperTest {
+ protected:
+  static constexpr const char* wait_for_go = "touch ready; while [ ! -e go ]; do sleep 0.01; done; ";
+
+  void begin(const std::string& script) {
+    keepers().start(shell(script));
+    ASSERT_TRUE(await_file("ready"));
+    ASSERT_TRUE(turn_until([&] { return story(first).started.has_value(); }));
+  }
+  void go() { std::ofstream(folder_.file("go")) << ""; }
+};
+
+TEST_F(KeeperAdoptionTest, ARunningTaskIsAdoptedWithItsPid) {
+  begin(std::string("echo before; ") + wait_for_go + "echo after; exit 7");
+  const Started started = *story(first).started;
+  restart_daemon();
+  keepers().adopt(first);
+  ASSERT_TRUE(turn_until([&] { return story(first).started.has_value(); }));
+  EXPECT_EQ(story(first).started->pid, started.pid);
+  EXPECT_EQ(story(first).started->at, started.at);
+  go();
+  ASSERT_TRUE(finish(first));
+  EXPECT_EQ(story(first).outcome->code, 7);
+  EXPECT_EQ(story(first).outcome->result, "before\nafter\n");
+  EXPECT_EQ(output_of(first), "before\nafter\n");
+}
+
+TEST_F(KeeperAdoptionTest, AnAdoptedRunCanBeFollowedAndCancelled) {
+  begin("trap 'echo bye; exit 4' TERM; echo before; touch ready; while :; do sleep 0.01; done");
+  restart_daemon();
+  keepers().adopt(first);
+  keepers().follow(first, 0);
+  ASSERT_TRUE(turn_until([&] { return story(first).output == 7; }));
+  keepers().cancel(first);
+  ASSERT_TRUE(finish(first));
+  EXPECT_EQ(story(first).terminated, 1);
+  EXPECT_EQ(story(first).outcome->code, 4);
+  EXPECT_EQ(story(first).outcome->result, "before\nbye\n");
+}
+
+TEST_F(KeeperAdoptionTest, WhatEndedMeanwhileTellsItsTrueEnd) {
+  begin(std::string(wait_for_go) + "echo done; exit 7");
+  const pid_t keeper = keeper_of(first);
+  const pid_t pid = story(first).started->pid;
+  restart_daemon();
+  go();
+  ASSERT_TRUE(turn_until([&] { return !is_alive(keeper); }));
+  const base::UtcTime back = base::system_clock().utc();
+  keepers().adopt(first);
+  ASSERT_TRUE(finish(first));
+  EXPECT_EQ(story(first).outcome->kind, Kind::exited);
+  EXPECT_EQ(story(first).outcome->code, 7);
+  EXPECT_EQ(story(first).outcome->started->pid, pid);
+  EXPECT_LT(story(first).outcome->ended_at, back);
+  EXPECT_EQ(story(first).outcome->result, "done\n");
+}
+
+TEST_F(KeeperAdoptionTest, ATimeLimitHoldsWithoutADaemon) {
+  Assignment assignment = shell("touch ready; sleep 1000");
+  assignment.time_limit = milliseconds(300);
+  keepers().start(assignment);
+  ASSERT_TRUE(await_file("ready"));
+  restart_daemon();
+  ASSERT_TRUE(turn_until([&] { return living().empty(); }));
+  keepers().adopt(first);
+  ASSERT_TRUE(finish(first));
+  EXPECT_TRUE(story(first).outcome->timed_out);
+  EXPECT_EQ(story(first).outcome->signal, SIGTERM);
+}
+
+TEST_F(KeeperAdoptionTest, WhatWasNeverOrderedNeverBegan) {
+  keepers().adopt(first);
+  ASSERT_TRUE(finish(first));
+  EXPECT_TRUE(story(first).never_began);
+  EXPECT_EQ(run(shell("exit 2")).outcome->code, 2);
+}
+
+TEST_F(KeeperAdoptionTest, ARecordThatNobodyTookUpNeverBegan) {
+  RunRecord::create(tasks_.get(), first, new_contact_name());
+  keepers().adopt(first);
+  ASSERT_TRUE(finish(first));
+  EXPECT_TRUE(story(first).never_began);
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(KeeperAdoptionTest, WithoutItsKeeperItIsLostAndItsTreeIsEnded) {
+  begin(
+      "setsid sleep 1000 & (trap '' TERM; setsid sh -c 'env -i sleep 1000 & while :; do sleep 0.05; done') & "
+      "touch ready; sleep 1000");
+  ASSERT_TRUE(turn_until([&] { return living().size() >= 4; }));
+  kill(keeper_of(first), SIGKILL);
+  ASSERT_TRUE(finish(first));
+  EXPECT_EQ(story(first).outcome->kind, Kind::lost);
+  EXPECT_TRUE(story(first).outcome->started);
+  EXPECT_TRUE(living().empty());
+}
+
+TEST_F(KeeperAdoptionTest, TheNextDaemonEndsWhatADeadKeeperLeft) {
+  begin("env -i sh -c 'touch inner; exec sleep 1000' & touch ready; sleep 1000");
+  ASSERT_TRUE(await_file("inner"));
+  const pid_t keeper = keeper_of(first);
+  restart_daemon();
+  kill(keeper, SIGKILL);
+  ASSERT_TRUE(turn_until([&] { return !is_alive(keeper); }));
+  EXPECT_EQ(living().size(), 2U);
+  keepers().adopt(first);
+  ASSERT_TRUE(finish(first));
+  EXPECT_EQ(story(first).outcome->kind, Kind::lost);
+  EXPECT_TRUE(living().empty());
+}
+
+TEST_F(KeeperAdoptionTest, AKeeperKilledWhileItEndsTheTreeLosesOnlyTheTree) {
+  settings_.grace = std::chrono::seconds(20);
+  begin(
+      "(trap '' TERM; touch ready; while :; do sleep 0.05; done) & "
+      "while [ ! -e ready ]; do sleep 0.01; done; exit 6");
+  ASSERT_TRUE(turn_until([&] { return story(first).outcome.has_value(); }));
+  restart_daemon();
+  settings_.grace = milliseconds(200);
+  for (const ProcessEntry& entry : all_processes()) {
+    const auto parent = read_process(entry.parent);
+    if (has_in_environment(entry.pid, "DUET_KEEPER_TEST=" + mark_) && parent &&
+        !has_in_environment(parent->pid, "DUET_KEEPER_TEST=" + mark_)) {
+      kill(parent->pid, SIGKILL);
+    }
+  }
+  keepers().adopt(first);
+  ASSERT_TRUE(finish(first));
+  EXPECT_EQ(story(first).outcome->code, 6);
+  EXPECT_TRUE(living().empty());
+}
+
+TEST_F(KeeperAdoptionTest, AnotherFoldersTasksAreLeftAlone) {
+  transport::TemporaryFolder other;
+  const base::Fd other_tasks(open(other.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  KeeperSettings other_settings = settings_;
+  other_settings.tasks = other_tasks.get();
+  std::map<RunId, Story> told;
+  std::swap(told, stories_);
+  bool other_gone = false;
+  KeeperEvents other_events = events();
+  other_events.started = [](RunId, const Started&) {};
+  other_events.ended = [](RunId, const Outcome&) {};
+  other_events.gone = [&](RunId) { other_gone = true; };
+  auto other_keepers = std::make_unique<Keepers>(loop_, log_, other_settings, other_events);
+  Assignment bystander = shell("touch bystander; while [ ! -e go ]; do sleep 0.01; done; touch unharmed");
+  bystander.environment.erase("DUET_KEEPER_TEST");
+  other_keepers->start(bystander);
+  ASSERT_TRUE(await_file("bystander"));
+  begin("touch ready; sleep 1000");
+  kill(keeper_of(first), SIGKILL);
+  ASSERT_TRUE(finish(first));
+  keepers().end_strays();
+  EXPECT_FALSE(other_gone);
+  go();
+  EXPECT_TRUE(turn_until([&] { return other_gone; }));
+  EXPECT_TRUE(has_file("unharmed"));
+  other_keepers.reset();
+  EXPECT_TRUE(turn_until([&] { return names_in(other_tasks.get()).size() <= 3; }));  // the record, not settled
+}
+
+TEST_F(KeeperAdoptionTest, StraysAreEnded) {
+  begin("touch ready; sleep 1000");
+  restart_daemon();
+  keepers().end_strays();
+  ASSERT_TRUE(turn_until([&] { return keepers().count() == 0; }));
+  EXPECT_TRUE(living().empty());
+  EXPECT_TRUE(stories_.empty());
+  keepers_.reset();
+  EXPECT_TRUE(turn_until([&] { return files().empty(); }));
+}
+
+TEST_F(KeeperAdoptionTest, ARunOfAStoreThatIsNoMoreMakesWay) {
+  run(shell("echo old"));
+  const RunRecord old = RunRecord::create(tasks_.get(), first, new_contact_name());
+  ASSERT_TRUE(old.write_began(first, {}));
+  EXPECT_EQ(run(shell("true")).outcome->kind, Kind::not_started);  // somebody holds it
+}
+
+// The daemon is killed at random instants around the start of a run. Whatever happens, the task runs once.
+TEST_F(KeeperAdoptionTest, AKilledDaemonStartsNothingTwiceAndLosesNothing) {
+  std::mt19937 random(testing::UnitTest::GetInstance()->random_seed());
+  const int rounds = 150;
+  std::map<std::string, int> seen;
+  for (int round = 1; round <= rounds; ++round) {
+    const RunId id{static_cast<std::uint64_t>(round), 1};
+    const Assignment assignment = shell("echo x >> count-" + std::to_string(round), id.task);
+    const pid_t daemon = fork();
+    if (daemon == 0) {
+      settle_at_once_ = false;
+      transport::Loop loop;
+      Keepers doomed(loop, log_, settings_, events());
+      doomed.start(assignment);
+      loop.run();
+      _exit(0);
+    }
+    usleep(std::uniform_int_distribution<useconds_t>(0, 12'000)(random));
+    kill(daemon, SIGKILL);
+    waitpid(daemon, nullptr, 0);
+    keepers().adopt(id);
+    ASSERT_TRUE(finish(id));
+    ++seen[story(id).never_began ? "never began" : "adopted"];
+    if (story(id).never_began) run(assignment);
+    ASSERT_TRUE(story(id).outcome);
+    EXPECT_EQ(story(id).outcome->kind, Kind::exited) << "round " << round;
+    EXPECT_EQ(file_text("count-" + std::to_string(round)), "x\n") << "round " << round;
+  }
+  EXPECT_GT(seen["never began"], 0);
+  EXPECT_GT(seen["adopted"], 0);
+}
+
+}  // namespace
+}  // namespace duet::task

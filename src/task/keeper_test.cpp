@@ -1,0 +1,262 @@
+#include "task/keeper.h"
+
+#include "task/keeper_fixture_test.h"
+
+namespace duet::task {
+namespace {
+
+using std::chrono::milliseconds;
+using Kind = Outcome::Kind;
+
+constexpr RunId first{1, 1};
+constexpr RunId second{2, 1};
+
+TEST_F(KeeperTest, ARunTellsItsPidItsCodeAndItsOutput) {
+  const base::UtcTime before = base::system_clock().utc();
+  const Story told = run(shell("echo $$; echo problem >&2; exit 7"));
+  ASSERT_TRUE(told.started && told.outcome && told.gone);
+  EXPECT_EQ(told.outcome->kind, Kind::exited);
+  EXPECT_EQ(told.outcome->code, 7);
+  EXPECT_EQ(told.outcome->result, std::to_string(told.started->pid) + "\n");
+  EXPECT_EQ(told.outcome->started->pid, told.started->pid);
+  EXPECT_GE(told.started->at, before - milliseconds(1));
+  EXPECT_LE(told.started->at, told.outcome->ended_at);
+  const std::string output = output_of(first);
+  EXPECT_NE(output.find("problem\n"), std::string::npos);
+  EXPECT_NE(output.find(told.outcome->result), std::string::npos);
+}
+
+TEST_F(KeeperTest, ARunTellsItsSignal) {
+  const Story told = run(shell("kill -SEGV $$"));
+  EXPECT_EQ(told.outcome->kind, Kind::signalled);
+  EXPECT_EQ(told.outcome->signal, SIGSEGV);
+}
+
+TEST_F(KeeperTest, TheResultIsTheEndOfStdout) {
+  const Story told = run(shell("seq 100000; seq 5 >&2"));
+  EXPECT_EQ(told.outcome->result.size(), 64U * 1024);
+  EXPECT_TRUE(told.outcome->result.ends_with("\n99999\n100000\n"));
+  EXPECT_EQ(output_of(first).size(), 588'895U + 10U);
+}
+
+TEST_F(KeeperTest, InvalidBytesAreKeptAsTheyAre) {
+  const Story told = run(shell("printf 'a\\000\\377\\303b'"));
+  EXPECT_EQ(told.outcome->result, std::string("a\0\xff\xc3"
+                                              "b",
+                                              5));
+  EXPECT_EQ(output_of(first), told.outcome->result);
+}
+
+TEST_F(KeeperTest, TheTaskSeesNothingOfOurs) {
+  settings_.umask = 0027;
+  const Story told =
+      run(shell("readlink /proc/$$/fd/0; ls /proc/$$/fd; umask; pwd -P; cut -d' ' -f5,6 /proc/$$/stat; "
+                "exec grep -E '^Sig(Blk|Ign)' /proc/self/status"));
+  const std::string pid = std::to_string(told.started->pid);
+  EXPECT_EQ(told.outcome->result, "/dev/null\n0\n1\n2\n0027\n" + std::filesystem::canonical(folder_.path()).string() +
+                                      "\n" + pid + " " + pid + "\nSigBlk:\t0000000000000000\n" +
+                                      "SigIgn:\t0000000000000000\n");
+}
+
+TEST_F(KeeperTest, TheEnvironmentIsTheGivenOneAndTheTasksName) {
+  Assignment assignment = shell("");
+  assignment.arguments = {"/usr/bin/env"};
+  assignment.environment = {{"SECRET", "a=b\nc"}};
+  const std::string result = run(assignment).outcome->result;
+  EXPECT_EQ(result.find("DUET_TASK_ID=task-1\nDUET_TASK_MARK="), 0U) << result;
+  EXPECT_TRUE(result.ends_with("SECRET=a=b\nc\n")) << result;
+}
+
+TEST_F(KeeperTest, OutputIsAPipeThatBlocks) {
+  const Story told = run(shell("for n in 1 2; do cut -c7- /proc/$$/fdinfo/$n | sed -n 2p; done"));
+  EXPECT_EQ(told.outcome->result, "\t01\n\t01\n");  // O_WRONLY and no O_NONBLOCK
+}
+
+TEST_F(KeeperTest, InputOfAnySizeArrivesOnStdin) {
+  std::string input;
+  while (input.size() < 3'000'000) input += "line " + std::to_string(input.size()) + " \"$(x)\" \xff\n";
+  Assignment assignment = shell("cat > " + folder_.file("copy"));
+  assignment.input = input;
+  EXPECT_EQ(run(assignment).outcome->code, 0);
+  EXPECT_EQ(file_text("copy"), input);
+  Assignment empty = shell("wc -c", 2);
+  empty.input = "";
+  EXPECT_EQ(run(empty).outcome->result, "0\n");
+}
+
+TEST_F(KeeperTest, ALargeEnvironmentArrives) {
+  Assignment assignment = shell("printf '%s' \"$LARGE\" | wc -c");
+  assignment.environment["LARGE"] = std::string(120'000, 'x');
+  EXPECT_EQ(run(assignment).outcome->result, "120000\n");
+}
+
+TEST_F(KeeperTest, WhatCannotBeStartedSaysWhy) {
+  Assignment missing = shell("");
+  missing.arguments = {"no-such-agent"};
+  const Story told = run(missing);
+  EXPECT_EQ(told.outcome->kind, Kind::not_started);
+  EXPECT_EQ(told.outcome->problem, "no-such-agent: not found on the PATH");
+  EXPECT_FALSE(told.started);
+  EXPECT_TRUE(told.gone);
+  Assignment nowhere = shell("true", 2);
+  nowhere.directory = "/no/such/folder";
+  EXPECT_EQ(run(nowhere).outcome->kind, Kind::not_started);
+  EXPECT_EQ(run(shell("exit 3", 3)).outcome->code, 3);
+}
+
+TEST_F(KeeperTest, ATimeLimitEndsIt) {
+  Assignment assignment = shell("trap 'exit 9' TERM; while :; do sleep 0.01; done");
+  assignment.time_limit = milliseconds(100);
+  const Story told = run(assignment);
+  EXPECT_TRUE(told.outcome->timed_out);
+  EXPECT_EQ(told.outcome->code, 9);
+  EXPECT_GE(told.outcome->ended_at - told.started->at, milliseconds(100));
+}
+
+TEST_F(KeeperTest, AnEndlessTimeLimitIsNone) {
+  Assignment assignment = shell("true");
+  assignment.time_limit = milliseconds::max();
+  EXPECT_FALSE(run(assignment).outcome->timed_out);
+}
+
+TEST_F(KeeperTest, CancelIsAnsweredOnceTermIsSent) {
+  keepers().start(shell("trap 'exit 4' TERM; touch ready; while :; do sleep 0.01; done"));
+  ASSERT_TRUE(await_file("ready"));
+  keepers().cancel(first);
+  ASSERT_TRUE(turn_until([&] { return story(first).terminated == 1; }));
+  ASSERT_TRUE(finish(first));
+  EXPECT_EQ(story(first).outcome->code, 4);
+  EXPECT_FALSE(story(first).outcome->timed_out);
+  EXPECT_EQ(story(first).terminated, 1);
+}
+
+TEST_F(KeeperTest, CancelMayComeBeforeTheStart) {
+  keepers().start(shell("sleep 1000"));
+  keepers().cancel(first);
+  ASSERT_TRUE(finish(first));
+  EXPECT_EQ(story(first).terminated, 1);
+  EXPECT_EQ(story(first).outcome->kind, Kind::signalled);
+  EXPECT_EQ(living().size(), 0U);
+}
+
+TEST_F(KeeperTest, AStoppedTaskCanBeCancelled) {
+  keepers().start(shell("touch ready; kill -STOP $$; sleep 1000"));
+  ASSERT_TRUE(await_file("ready"));
+  ASSERT_TRUE(
+      turn_until([&] { return story(first).started && read_process(story(first).started->pid)->state == 'T'; }));
+  keepers().cancel(first);
+  ASSERT_TRUE(finish(first));
+  EXPECT_EQ(story(first).outcome->signal, SIGTERM);
+}
+
+TEST_F(KeeperTest, FollowTellsOnceWhenThereIsMore) {
+  keepers().start(shell("echo one; while [ ! -e go ]; do sleep 0.01; done; echo two"));
+  keepers().follow(first, 0);
+  ASSERT_TRUE(turn_until([&] { return story(first).output == 4; }));
+  keepers().follow(first, 4);
+  keepers().follow(first, 4);
+  std::ofstream(folder_.file("go")) << "";
+  ASSERT_TRUE(turn_until([&] { return story(first).output == 8; }));
+  ASSERT_TRUE(finish(first));
+  EXPECT_EQ(output_of(first), "one\ntwo\n");
+}
+
+TEST_F(KeeperTest, NothingIsLeftInTheFolderButTheOutput) {
+  run(shell("echo here"));
+  run(shell("true", 2));
+  keepers_.reset();
+  EXPECT_TRUE(turn_until([&] { return files() == std::vector<std::string>{"task-1.1.out"}; }));
+  remove_output(tasks_.get(), first);
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(KeeperTest, FilesAreForTheUserAlone) {
+  keepers().start(shell("echo here; while [ ! -e go ]; do sleep 0.01; done"));
+  keepers().follow(first, 0);
+  ASSERT_TRUE(turn_until([&] { return story(first).output > 0; }));
+  ASSERT_EQ(files().size(), 3U);  // the record, the output, the keeper's socket
+  for (const std::string& name : files()) {
+    struct stat status {};
+    fstatat(tasks_.get(), name.c_str(), &status, 0);
+    EXPECT_EQ(status.st_mode & 0777, 0600U) << name;
+  }
+  std::ofstream(folder_.file("go")) << "";
+  ASSERT_TRUE(finish(first));
+}
+
+TEST_F(KeeperTest, AKeeperIsUsedAgainButNotForever) {
+  settle_at_once_ = false;
+  run(shell("echo $PPID"));
+  run(shell("echo $PPID", 2));
+  const std::string keeper = story(first).outcome->result;
+  EXPECT_NE(story(second).outcome->result, keeper);  // the first one still waits for its outcome to be settled
+  keepers().settle(first);
+  EXPECT_EQ(run(shell("echo $PPID", 3)).outcome->result, keeper);
+  keepers().settle(second);
+  keepers().settle({3, 1});
+  EXPECT_TRUE(turn_until([&] { return !is_alive(std::stoi(keeper)); }));
+}
+
+TEST_F(KeeperTest, AKilledNurseryIsReplaced) {
+  run(shell("true"));
+  const std::string nursery = run(shell("ps -o ppid= -p $PPID", 2)).outcome->result;
+  keepers().start(shell("while [ ! -e go ]; do sleep 0.01; done; exit 5", 3));
+  ASSERT_TRUE(turn_until([&] { return story({3, 1}).started.has_value(); }));
+  kill(std::stoi(nursery), SIGKILL);
+  for (std::uint64_t task = 4; task < 10; ++task) keepers().start(shell("exit 6", task));
+  for (std::uint64_t task = 4; task < 10; ++task) {
+    ASSERT_TRUE(finish({task, 1}));
+    if (!story({task, 1}).never_began) {
+      EXPECT_EQ(story({task, 1}).outcome->code, 6);
+    }
+  }
+  EXPECT_EQ(run(shell("exit 8", 10)).outcome->code, 8);
+  std::ofstream(folder_.file("go")) << "";
+  ASSERT_TRUE(finish({3, 1}));
+  EXPECT_EQ(story({3, 1}).outcome->code, 5);
+}
+
+TEST_F(KeeperTest, AProgramThatIsNoNurseryEndsInAnOutcome) {
+  executable_.reset(open("/bin/true", O_RDONLY | O_CLOEXEC));
+  settings_.executable = executable_.get();
+  int tries = 0;
+  Story told;
+  do {
+    stories_.clear();
+    told = run(shell("true"));
+    ++tries;
+  } while (told.never_began && tries < 10);
+  ASSERT_TRUE(told.outcome);
+  EXPECT_EQ(told.outcome->kind, Kind::not_started);
+  EXPECT_EQ(told.outcome->problem, "no keeper could be started");
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(KeeperTest, AFolderWithALongPathWorks) {
+  use_folder(folder_.file_of_length(1000, "tasks"));
+  const Story told = run(shell("echo long"));
+  EXPECT_EQ(told.outcome->code, 0);
+  EXPECT_EQ(output_of(first), "long\n");
+}
+
+TEST_F(KeeperTest, ManyRunsAtOnce) {
+  for (std::uint64_t task = 1; task <= 40; ++task) keepers().start(shell("echo $DUET_TASK_ID; exit $DUET_CODE", task));
+  for (std::uint64_t task = 1; task <= 40; ++task) {
+    ASSERT_TRUE(finish({task, 1}));
+    EXPECT_EQ(output_of({task, 1}), "task-" + std::to_string(task) + "\n");
+  }
+  EXPECT_EQ(keepers().count(), 0U);
+}
+
+TEST_F(KeeperTest, AttemptsAreKeptApart) {
+  Assignment assignment = shell("echo first try; exit 1");
+  run(assignment);
+  assignment = shell("echo second try");
+  assignment.run.attempt = 2;
+  run(assignment);
+  EXPECT_EQ(output_of({1, 1}), "first try\n");
+  EXPECT_EQ(output_of({1, 2}), "second try\n");
+}
+
+}  // namespace
+}  // namespace duet::task

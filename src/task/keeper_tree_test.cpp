@@ -1,0 +1,124 @@
+#include "task/keeper_fixture_test.h"
+
+namespace duet::task {
+namespace {
+
+using std::chrono::milliseconds;
+using Kind = Outcome::Kind;
+
+constexpr RunId first{1, 1};
+
+class KeeperTreeTest : public KeeperTest {
+ protected:
+  /// Starts it, and waits until it says so and has this many processes.
+  void begin(const Assignment& assignment, std::size_t processes) {
+    keepers().start(assignment);
+    ASSERT_TRUE(await_file("ready"));
+    ASSERT_TRUE(turn_until([&] { return living().size() >= processes; })) << living().size();
+  }
+  void cancel_and_finish() {
+    keepers().cancel(first);
+    ASSERT_TRUE(finish(first));
+    EXPECT_TRUE(living().empty());
+  }
+};
+
+TEST_F(KeeperTreeTest, CancelReachesSessionsDoubleForksAndNohup) {
+  begin(shell("setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000 &' &) ; nohup sleep 1000 >/dev/null 2>&1 & "
+              "touch ready; wait; sleep 1000"),
+        5);
+  cancel_and_finish();
+}
+
+TEST_F(KeeperTreeTest, WhoIgnoresTermIsKilled) {
+  begin(shell("trap '' TERM HUP INT; (trap '' TERM; setsid sh -c 'while :; do sleep 0.05; done') & "
+              "touch ready; while :; do sleep 0.05; done"),
+        4);
+  const auto before = std::chrono::steady_clock::now();
+  cancel_and_finish();
+  EXPECT_GE(std::chrono::steady_clock::now() - before, settings_.grace);
+  EXPECT_EQ(story(first).outcome->signal, SIGKILL);
+}
+
+TEST_F(KeeperTreeTest, TwoHundredChildrenEnd) {
+  begin(shell("trap '' TERM; i=0; while [ $i -lt 200 ]; do setsid sleep 1000 & i=$((i+1)); done; touch ready; wait"),
+        201);
+  cancel_and_finish();
+}
+
+TEST_F(KeeperTreeTest, WhoKeepsForkingIsCaught) {
+  // Each process lives for a fork, half of them in sessions of their own; the end of the time keeps a failure bounded.
+  const std::string forker =
+      "import os, time\n"
+      "end = time.time() + 20\n"
+      "os.close(os.open('ready', os.O_CREAT))\n"
+      "while time.time() < end:\n"
+      "  if os.fork(): os._exit(0)\n"
+      "  if os.getpid() % 2: os.setsid()\n";
+  Assignment assignment = shell("");
+  assignment.arguments = {"python3", "-c", forker};
+  keepers().start(assignment);
+  ASSERT_TRUE(await_file("ready"));
+  ASSERT_TRUE(turn_until([&] { return story(first).gone; }));
+  EXPECT_EQ(story(first).outcome->code, 0);
+  EXPECT_TRUE(living().empty());
+}
+
+TEST_F(KeeperTreeTest, TheEndOfTheMainProcessIsToldWhileAnotherHoldsThePipe) {
+  settings_.grace = milliseconds(1000);
+  keepers().start(
+      shell("(trap '' TERM; touch ready; while :; do sleep 0.01; done) & "
+            "while [ ! -e ready ]; do sleep 0.01; done; exit 3"));
+  ASSERT_TRUE(turn_until([&] { return story(first).outcome.has_value(); }));
+  EXPECT_FALSE(story(first).gone);
+  EXPECT_EQ(story(first).outcome->code, 3);
+  EXPECT_EQ(keepers().count(), 1U);
+  const auto told = std::chrono::steady_clock::now();
+  ASSERT_TRUE(finish(first));
+  EXPECT_GE(std::chrono::steady_clock::now() - told, milliseconds(500));
+  EXPECT_TRUE(living().empty());
+  EXPECT_LT(story(first).outcome->ended_at - story(first).started->at, milliseconds(900));
+}
+
+TEST_F(KeeperTreeTest, WhatIsLeftAtTheEndGetsATerm) {
+  settings_.grace = std::chrono::seconds(20);
+  const Story told =
+      run(shell("(trap 'echo terminated; exit 0' TERM; touch ready; while :; do sleep 0.01; done) & "
+                "while [ ! -e ready ]; do sleep 0.01; done"));
+  EXPECT_EQ(told.outcome->code, 0);
+  EXPECT_NE(output_of(first).find("terminated\n"), std::string::npos);
+}
+
+TEST_F(KeeperTreeTest, OrphansAreReaped) {
+  keepers().start(shell("i=0; while [ $i -lt 30 ]; do (true &) ; i=$((i+1)); done; touch ready; sleep 1000"));
+  ASSERT_TRUE(await_file("ready"));
+  ASSERT_TRUE(turn_until([&] { return story(first).started.has_value(); }));
+  const pid_t keeper = keeper_of(first);
+  EXPECT_TRUE(turn_until([&] {
+    const auto all = all_processes();
+    return std::none_of(all.begin(), all.end(),
+                        [&](const auto& each) { return each.parent == keeper && each.is_zombie(); });
+  }));
+  cancel_and_finish();
+}
+
+TEST_F(KeeperTreeTest, ATimeLimitEndsTheWholeTree) {
+  Assignment assignment = shell("setsid sh -c 'trap \"\" TERM; while :; do sleep 0.05; done' & sleep 1000");
+  assignment.time_limit = milliseconds(200);
+  const Story told = run(assignment);
+  EXPECT_TRUE(told.outcome->timed_out);
+  EXPECT_EQ(told.outcome->signal, SIGTERM);
+  EXPECT_TRUE(living().empty());
+}
+
+TEST_F(KeeperTreeTest, AKeeperIgnoresWhatWouldEndIt) {
+  keepers().start(shell("while [ ! -e go ]; do sleep 0.01; done; exit 5"));
+  ASSERT_TRUE(turn_until([&] { return story(first).started.has_value(); }));
+  for (const int signal : {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGUSR1}) kill(keeper_of(first), signal);
+  std::ofstream(folder_.file("go")) << "";
+  ASSERT_TRUE(finish(first));
+  EXPECT_EQ(story(first).outcome->code, 5);
+}
+
+}  // namespace
+}  // namespace duet::task

@@ -1,0 +1,108 @@
+#include "task/leftovers.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace duet::task {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kill_again{200};
+
+bool has_ended(const base::Fd& held) {
+  pollfd ready{.fd = held.get(), .events = POLLIN, .revents = 0};
+  return poll(&ready, 1, 0) > 0;
+}
+
+}  // namespace
+
+std::vector<ProcessEntry> find_leftovers(const Fingerprint& fingerprint) {
+  if (fingerprint.boot != boot_id()) return {};
+  const std::string mark = "DUET_TASK_MARK=" + fingerprint.mark;
+  std::vector<ProcessEntry> all = all_processes();
+  // We may have been started by a task ourselves.
+  std::erase_if(all, [](const ProcessEntry& entry) { return entry.pid == getpid() || entry.session == getsid(0); });
+  std::set<pid_t> found;
+  std::set<pid_t> sessions;
+  const auto take = [&](const ProcessEntry& entry) {
+    found.insert(entry.pid);
+    sessions.insert(entry.session);
+  };
+  for (const ProcessEntry& entry : all) {
+    const bool is_main = entry.pid == fingerprint.main && entry.start_ticks == fingerprint.main_ticks;
+    if (is_main || has_in_environment(entry.pid, mark)) take(entry);
+  }
+  for (std::size_t before = 0; before != found.size();) {
+    before = found.size();
+    for (const ProcessEntry& entry : all) {
+      if (sessions.contains(entry.session) || found.contains(entry.parent)) take(entry);
+    }
+  }
+  std::erase_if(all, [&](const ProcessEntry& entry) { return !found.contains(entry.pid) || entry.is_zombie(); });
+  return all;
+}
+
+Leftovers::Leftovers(transport::Loop& loop, Fingerprint fingerprint, milliseconds grace, std::function<void()> done)
+    : loop_(loop), fingerprint_(std::move(fingerprint)), done_(std::move(done)) {
+  timer_ = loop_.after(milliseconds(0), [this, grace] {
+    kill_after(grace);
+    look();
+  });
+}
+
+Leftovers::~Leftovers() {
+  loop_.cancel(timer_);
+  for (const auto& [process, held] : held_) loop_.unwatch(held.get(), *this);
+}
+
+void Leftovers::kill_after(milliseconds time) {
+  timer_ = loop_.after(time, [this] {
+    killing_ = true;
+    for (const auto& [process, held] : held_) signal_process(held, SIGKILL);
+    kill_after(kill_again);
+    look();
+  });
+}
+
+void Leftovers::look() {
+  while (hold_more()) {
+    if (!held_.empty()) return;
+  }
+  if (!held_.empty()) return;
+  const auto done = std::move(done_);
+  done();
+}
+
+// False if there is nothing that is not held already.
+bool Leftovers::hold_more() {
+  bool more = false;
+  for (const ProcessEntry& entry : find_leftovers(fingerprint_)) {
+    const std::pair key(entry.pid, entry.start_ticks);
+    if (held_.contains(key)) continue;
+    more = true;
+    base::Fd held = hold_process(entry);
+    if (!held) continue;
+    signal_process(held, killing_ ? SIGKILL : SIGTERM);
+    if (entry.state == 'T') signal_process(held, SIGCONT);
+    loop_.watch(held.get(), EPOLLIN, *this);
+    held_.emplace(key, std::move(held));
+  }
+  return more;
+}
+
+void Leftovers::on_ready(std::uint32_t /*events*/) {
+  std::erase_if(held_, [this](const auto& each) {
+    if (!has_ended(each.second)) return false;
+    loop_.unwatch(each.second.get(), *this);
+    return true;
+  });
+  if (held_.empty()) look();
+}
+
+}  // namespace duet::task

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "duet/base/fd.h"
+#include "duet/transport/loop.h"
+#include "task/process_tree.h"
+#include "task/run_record.h"
+
+namespace duet::task {
+
+/// The processes of a run whose keeper is dead, as far as they can be told: those with its mark in their environment,
+/// the main process, all that are in one session with one of them, and all their descendants. A process that cleared
+/// its environment, left its session and lost its parents cannot be found.
+std::vector<ProcessEntry> find_leftovers(const Fingerprint& fingerprint);
+
+/// Ends them: TERM, and after `grace` KILL, until none is found any more. Then `done` is called, from the loop. Dropped
+/// before that, it leaves them as they are. For the loop's thread only.
+class Leftovers final : transport::Loop::Watcher {
+ public:
+  Leftovers(transport::Loop& loop, Fingerprint fingerprint, std::chrono::milliseconds grace,
+            std::function<void()> done);
+  Leftovers(const Leftovers&) = delete;
+  Leftovers& operator=(const Leftovers&) = delete;
+  ~Leftovers();
+
+ private:
+  void on_ready(std::uint32_t events) override;
+  void look();
+  bool hold_more();
+  void kill_after(std::chrono::milliseconds time);
+
+  transport::Loop& loop_;
+  Fingerprint fingerprint_;
+  std::function<void()> done_;
+  bool killing_ = false;
+  std::map<std::pair<pid_t, std::uint64_t>, base::Fd> held_;
+  transport::Loop::Timer timer_;
+};
+
+}  // namespace duet::task

@@ -1,0 +1,158 @@
+#include "task/nursery.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <exception>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "duet/base/clock.h"
+#include "task/contact.h"
+#include "task/keeper_process.h"
+#include "task/run_record.h"
+
+namespace duet::task {
+namespace {
+
+constexpr int orders_number = 3;
+constexpr int tasks_number = 4;
+constexpr int burial_ms = 1000;
+constexpr std::chrono::seconds spare_time{1};
+
+void handle_signal(int signal, void (*how)(int)) {
+  struct sigaction action {};
+  action.sa_handler = how;
+  sigaction(signal, &action, nullptr);
+}
+
+[[noreturn]] void keep_and_exit(base::Fd listener, const std::string& name) {
+  int code = 0;
+  try {
+    close(orders_number);
+    setsid();
+    handle_signal(SIGCHLD, SIG_DFL);
+    prctl(PR_SET_NAME, "duet-keeper");
+    run_keeper(tasks_number, std::move(listener));
+  } catch (const std::exception&) {
+    code = 1;  // the record says how far it came
+  }
+  unlinkat(tasks_number, name.c_str(), 0);
+  _exit(code);
+}
+
+bool is_alive(const KeeperLink& link) {
+  char byte = 0;
+  const ssize_t count = recv(link.socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return count > 0 || (count < 0 && errno == EAGAIN);
+}
+
+}  // namespace
+
+int run_nursery() {
+  int type = 0;
+  socklen_t size = sizeof type;
+  if (getsockopt(orders_number, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_SEQPACKET) return 1;
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2}) handle_signal(signal, SIG_IGN);
+  handle_signal(SIGCHLD, SIG_IGN);  // nobody asks how a keeper ended
+  prctl(PR_SET_NAME, "duet-nursery");
+  close_range(tasks_number + 1, ~0U, 0);
+  umask(077);
+  while (auto packet = receive_packet(orders_number)) {
+    if (packet->descriptors.size() != 1) continue;
+    const pid_t pid = fork();
+    if (pid == 0) keep_and_exit(std::move(packet->descriptors.front()), packet->bytes);
+  }
+  return 0;
+}
+
+Nursery::Nursery(transport::Loop& loop, int tasks, int executable)
+    : loop_(loop), tasks_(tasks), executable_(executable) {}
+
+Nursery::~Nursery() {
+  if (timer_) loop_.cancel(*timer_);
+  if (!process_) return;
+  loop_.unwatch(socket_.get(), *this);
+  socket_.reset();
+  pollfd ended{.fd = process_->pidfd.get(), .events = POLLIN, .revents = 0};
+  if (poll(&ended, 1, burial_ms) <= 0) kill(process_->pid, SIGKILL);
+  base::reap(*process_);
+}
+
+KeeperLink Nursery::take() {
+  while (!spares_.empty()) {
+    KeeperLink link = std::move(spares_.back().link);
+    spares_.pop_back();
+    if (is_alive(link)) return link;
+    unlinkat(tasks_, link.name.c_str(), 0);
+  }
+  if (!process_) launch();
+  KeeperLink link{.name = new_contact_name()};
+  waiting_.push_back({listen_in(tasks_, link.name), link.name});
+  link.socket = connect_in(tasks_, link.name);
+  base::check_call(link.socket.get(), "connect");
+  send_waiting();
+  return link;
+}
+
+void Nursery::put_back(KeeperLink link) {
+  spares_.push_back({std::move(link), loop_.now()});
+  if (!timer_) timer_ = loop_.after(spare_time, [this] { let_go_of_old(); });
+}
+
+void Nursery::let_go_of_old() {
+  timer_.reset();
+  std::erase_if(spares_, [this](const Spare& spare) {
+    if (loop_.now() - spare.since < spare_time) return false;
+    unlinkat(tasks_, spare.link.name.c_str(), 0);  // it does that itself, unless it was killed
+    return true;
+  });
+  if (!spares_.empty()) timer_ = loop_.at(spares_.front().since + spare_time, [this] { let_go_of_old(); });
+}
+
+void Nursery::launch() {
+  std::array<int, 2> ends{};
+  base::check_call(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), "socketpair");
+  base::Fd ours(ends[0]);
+  const base::Fd theirs(ends[1]);
+  base::Launch launch;
+  launch.arguments = {"duet-rpc", std::string(nursery_argument)};
+  launch.environment = base::current_environment();
+  launch.environment.erase("DUET_TASK_ID");  // a keeper is no part of the task that started its daemon
+  launch.environment.erase("DUET_TASK_MARK");
+  launch.directory = "/";
+  launch.further = {{theirs.get(), orders_number}, {tasks_, tasks_number}};
+  launch.executable = executable_;
+  process_ = base::launch(launch);
+  socket_ = std::move(ours);
+  loop_.watch(socket_.get(), EPOLLIN, *this);
+}
+
+void Nursery::send_waiting() {
+  while (!waiting_.empty()) {
+    const std::array<int, 1> listener{waiting_.front().socket.get()};
+    if (!send_packet(socket_.get(), waiting_.front().name, listener)) break;
+    waiting_.pop_front();
+  }
+  const std::uint32_t writable = waiting_.empty() ? 0U : static_cast<std::uint32_t>(EPOLLOUT);
+  loop_.change(socket_.get(), EPOLLIN | writable, *this);
+}
+
+void Nursery::on_ready(std::uint32_t events) {
+  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return send_waiting();
+  loop_.unwatch(socket_.get(), *this);
+  socket_.reset();
+  base::reap(*process_);
+  process_.reset();
+  waiting_.clear();
+}
+
+}  // namespace duet::task

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "duet/base/clock.h"
+#include "duet/base/fd.h"
+#include "duet/base/process.h"
+#include "duet/transport/loop.h"
+#include "task/contact.h"
+
+namespace duet::task {
+
+/// The argument that makes this program a nursery: `duet-rpc --nursery`. Not for people.
+inline constexpr std::string_view nursery_argument = "--nursery";
+
+/// The nursery's main function: forks a keeper for each socket that comes on descriptor 3, until the daemon is gone.
+/// The keepers stay. For a process that has done nothing else yet; returns its exit code.
+int run_nursery();
+
+/// Where the daemon gets keepers from: a small process that forks them, which is much faster than to execute each. A
+/// keeper that has done its run may be put back, and is given out again within a second or else let go.
+///
+/// The process is started when it is needed and again when it is gone. A keeper that could not be forked, or was killed
+/// since, shows in its link, which is closed. For the loop's thread only.
+class Nursery final : transport::Loop::Watcher {
+ public:
+  /// The descriptors are the caller's: the folder of the tasks, and this program, opened.
+  Nursery(transport::Loop& loop, int tasks, int executable);
+  Nursery(const Nursery&) = delete;
+  Nursery& operator=(const Nursery&) = delete;
+  ~Nursery();
+
+  /// Throws base::LaunchError or std::system_error if there can be none.
+  KeeperLink take();
+  void put_back(KeeperLink link);
+
+ private:
+  struct Spare {
+    KeeperLink link;
+    base::TimePoint since;
+  };
+
+  void on_ready(std::uint32_t events) override;
+  void launch();
+  void send_waiting();
+  void let_go_of_old();
+
+  transport::Loop& loop_;
+  int tasks_;
+  int executable_;
+  std::optional<base::Child> process_;
+  base::Fd socket_;
+  std::deque<KeeperLink> waiting_;  // listeners that the process has still to get
+  std::vector<Spare> spares_;
+  std::optional<transport::Loop::Timer> timer_;
+};
+
+}  // namespace duet::task

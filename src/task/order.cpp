@@ -1,0 +1,187 @@
+#include "task/order.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "task/contact.h"
+
+namespace duet::task {
+namespace {
+
+constexpr std::uint64_t version = 1;
+
+class Writer {
+ public:
+  void put(std::uint64_t number) { bytes_.append(reinterpret_cast<const char*>(&number), sizeof number); }
+  void put(std::string_view text) {
+    put(text.size());
+    bytes_ += text;
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : rest_(bytes) {}
+
+  std::uint64_t number() {
+    std::uint64_t value = 0;
+    const std::string_view bytes = take(sizeof value);
+    if (good_) std::memcpy(&value, bytes.data(), sizeof value);
+    return value;
+  }
+  std::string text() { return std::string(take(number())); }
+  bool good() const { return good_; }
+  bool is_complete() const { return good_ && rest_.empty(); }
+
+ private:
+  std::string_view take(std::uint64_t size) {
+    if (size > rest_.size()) good_ = false;
+    if (!good_) return {};
+    const std::string_view taken = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+    return taken;
+  }
+
+  std::string_view rest_;
+  bool good_ = true;
+};
+
+// A file without a name. Read-only, so that a task cannot change what it is given.
+base::Fd memory_file(std::string_view bytes) {
+  const base::Fd file(base::check_call(memfd_create("duet", MFD_CLOEXEC), "memfd_create"));
+  while (!bytes.empty()) {
+    const ssize_t count = write(file.get(), bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    base::check_call(count < 0 ? -1 : 0, "write to memory");
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+  const std::string path = "/proc/self/fd/" + std::to_string(file.get());
+  return base::Fd(base::check_call(open(path.c_str(), O_RDONLY | O_CLOEXEC), "open"));
+}
+
+std::string read_memory_file(int fd) {
+  struct stat status {};
+  base::check_call(fstat(fd, &status), "fstat");
+  std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t count = pread(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+    if (count <= 0) break;
+    done += static_cast<std::size_t>(count);
+  }
+  return bytes;
+}
+
+// What a packet begins with. The order follows, or is in a descriptor after the record if it is too long for that; the
+// input's descriptor is the last one.
+struct PacketHead {
+  char kind[6];
+  bool is_apart;
+  bool has_input;
+};
+
+constexpr char order_kind[6] = {'o', 'r', 'd', 'e', 'r', '1'};
+
+}  // namespace
+
+bool send_order(int socket, const Order& order, const RunRecord& record) {
+  const std::string encoded = encode(order);
+  PacketHead head{};
+  std::copy_n(order_kind, sizeof order_kind, head.kind);
+  head.is_apart = encoded.size() + sizeof head > max_packet_bytes;
+  head.has_input = order.assignment.input.has_value();
+  std::string bytes(reinterpret_cast<const char*>(&head), sizeof head);
+  std::vector<int> descriptors{record.get()};
+  base::Fd apart;
+  base::Fd input;
+  if (head.is_apart) {
+    apart = memory_file(encoded);
+    descriptors.push_back(apart.get());
+  } else {
+    bytes += encoded;
+  }
+  if (head.has_input) {
+    input = memory_file(*order.assignment.input);
+    descriptors.push_back(input.get());
+  }
+  return send_packet(socket, bytes, descriptors);
+}
+
+std::optional<ReceivedOrder> receive_order(int socket) {
+  while (auto packet = receive_packet(socket)) {
+    PacketHead head{};
+    if (packet->bytes.size() < sizeof head) continue;
+    std::memcpy(&head, packet->bytes.data(), sizeof head);
+    const std::size_t expected = 1U + (head.is_apart ? 1U : 0U) + (head.has_input ? 1U : 0U);
+    if (!std::equal(head.kind, head.kind + sizeof head.kind, order_kind)) continue;
+    if (packet->descriptors.size() != expected) continue;
+    auto order = head.is_apart ? decode_order(read_memory_file(packet->descriptors[1].get()))
+                               : decode_order(std::string_view(packet->bytes).substr(sizeof head));
+    if (!order) continue;
+    ReceivedOrder received{.order = std::move(*order), .input = {}, .record = {}};
+    received.record = RunRecord(std::move(packet->descriptors.front()));
+    if (head.has_input) received.input = std::move(packet->descriptors.back());
+    return received;
+  }
+  return std::nullopt;
+}
+
+std::string encode(const Order& order) {
+  const Assignment& assignment = order.assignment;
+  Writer out;
+  out.put(version);
+  out.put(assignment.run.task);
+  out.put(assignment.run.attempt);
+  out.put(assignment.arguments.size());
+  for (const std::string& argument : assignment.arguments) out.put(argument);
+  out.put(assignment.environment.size());
+  for (const auto& [name, value] : assignment.environment) {
+    out.put(name);
+    out.put(value);
+  }
+  out.put(assignment.directory);
+  out.put(assignment.time_limit.has_value());
+  out.put(static_cast<std::uint64_t>(assignment.time_limit.value_or(std::chrono::milliseconds(0)).count()));
+  out.put(order.mark);
+  out.put(order.umask);
+  out.put(static_cast<std::uint64_t>(order.grace.count()));
+  return out.take();
+}
+
+std::optional<Order> decode_order(std::string_view bytes) {
+  Reader in(bytes);
+  Order order;
+  Assignment& assignment = order.assignment;
+  if (in.number() != version) return std::nullopt;
+  assignment.run.task = in.number();
+  assignment.run.attempt = static_cast<std::uint32_t>(in.number());
+  for (std::uint64_t left = in.number(); left > 0 && in.good(); --left) assignment.arguments.push_back(in.text());
+  for (std::uint64_t left = in.number(); left > 0 && in.good(); --left) {
+    std::string name = in.text();
+    assignment.environment.emplace(std::move(name), in.text());
+  }
+  assignment.directory = in.text();
+  const bool limited = in.number() != 0;
+  const std::chrono::milliseconds limit(in.number());
+  if (limited) assignment.time_limit = limit;
+  order.mark = in.text();
+  order.umask = static_cast<mode_t>(in.number());
+  order.grace = std::chrono::milliseconds(in.number());
+  if (!in.is_complete() || assignment.arguments.empty()) return std::nullopt;
+  return order;
+}
+
+}  // namespace duet::task

@@ -1,0 +1,125 @@
+#include "task/output.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+#include "duet/base/fd.h"
+#include "task/run_record.h"
+
+namespace duet::task {
+namespace {
+
+constexpr int max_tries = 100;
+
+// Where the bytes of an output are.
+class Layout {
+ public:
+  Layout(const RunRecord& record, int file) {
+    if (record) extent_ = record.read_extent();
+    if (extent_) return;
+    struct stat status {};
+    if (file >= 0) base::check_call(fstat(file, &status), "fstat");
+    size_ = static_cast<std::uint64_t>(status.st_size);
+  }
+
+  std::uint64_t total() const { return extent_ ? extent_->total : size_; }
+  std::optional<OutputRange> dropped() const {
+    if (!extent_ || extent_->tail == extent_->head()) return std::nullopt;
+    return OutputRange{extent_->head(), extent_->tail};
+  }
+
+  /// Where the byte at `offset` is in the file, and how many follow it there in order.
+  OutputRange stretch(std::uint64_t offset) const {
+    if (!extent_) return {offset, size_};
+    if (offset < extent_->head()) return {offset, extent_->head()};
+    const std::uint64_t place = extent_->position(offset);
+    return {place, std::min(extent_->capacity, place + extent_->total - offset)};
+  }
+
+ private:
+  std::optional<Extent> extent_;
+  std::uint64_t size_ = 0;
+};
+
+void append_from(int file, OutputRange range, std::string& bytes) {
+  const std::size_t before = bytes.size();
+  bytes.resize(before + static_cast<std::size_t>(range.to - range.from));
+  while (range.from < range.to) {
+    char* into = bytes.data() + bytes.size() - (range.to - range.from);
+    const ssize_t count = pread(file, into, range.to - range.from, static_cast<off_t>(range.from));
+    if (count < 0 && errno == EINTR) continue;
+    base::check_call(static_cast<int>(std::min<ssize_t>(count, 1)), "read the output");
+    if (count == 0) break;
+    range.from += static_cast<std::uint64_t>(count);
+  }
+  bytes.resize(bytes.size() - static_cast<std::size_t>(range.to - range.from));
+}
+
+OutputPiece read_piece(const Layout& layout, int file, std::uint64_t offset, std::size_t limit) {
+  OutputPiece piece;
+  piece.total = layout.total();
+  piece.offset = std::min(offset, piece.total);
+  const auto gap = layout.dropped();
+  if (gap && piece.offset >= gap->from && piece.offset < gap->to) {
+    piece.offset = gap->to;
+    piece.dropped = gap;
+  }
+  piece.next = piece.offset;
+  const std::uint64_t end = gap && piece.offset < gap->from ? gap->from : piece.total;
+  while (piece.next < end && piece.bytes.size() < limit) {
+    OutputRange range = layout.stretch(piece.next);
+    range.to = std::min(range.to, range.from + std::min<std::uint64_t>(end - piece.next, limit - piece.bytes.size()));
+    const std::size_t before = piece.bytes.size();
+    append_from(file, range, piece.bytes);
+    if (piece.bytes.size() == before) break;
+    piece.next += piece.bytes.size() - before;
+  }
+  return piece;
+}
+
+// Takes away what was overwritten while it was read; false if nothing of it is left.
+bool trim(OutputPiece& piece, const Layout& now) {
+  const auto gap = now.dropped();
+  if (!gap || piece.next <= gap->from || piece.offset >= gap->to || piece.bytes.empty()) return true;
+  if (piece.offset < gap->from) {
+    piece.bytes.resize(static_cast<std::size_t>(gap->from - piece.offset));
+    piece.next = gap->from;
+    return true;
+  }
+  if (gap->to >= piece.next) return false;
+  piece.bytes.erase(0, static_cast<std::size_t>(gap->to - piece.offset));
+  piece.offset = gap->to;
+  piece.dropped = gap;
+  return true;
+}
+
+}  // namespace
+
+OutputPiece read_output(int tasks, RunId run, std::uint64_t offset, std::size_t limit) {
+  const base::Fd file(openat(tasks, output_name(run).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file && errno != ENOENT) throw std::system_error(errno, std::generic_category(), "open the output");
+  const RunRecord record = RunRecord::open(tasks, run);
+  for (int tries = 0; tries < max_tries; ++tries) {
+    OutputPiece piece = read_piece(Layout(record, file.get()), file.get(), offset, limit);
+    if (trim(piece, Layout(record, file.get()))) return piece;
+  }
+  return read_piece(Layout(record, file.get()), file.get(), offset, 0);
+}
+
+std::optional<OutputRange> dropped_output(int tasks, RunId run) {
+  const RunRecord record = RunRecord::open(tasks, run);
+  if (!record) return std::nullopt;
+  return Layout(record, -1).dropped();
+}
+
+void remove_output(int tasks, RunId run) {
+  unlinkat(tasks, output_name(run).c_str(), 0);
+  unlinkat(tasks, record_name(run).c_str(), 0);
+}
+
+}  // namespace duet::task

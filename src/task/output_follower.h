@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string_view>
+
+#include "duet/base/log.h"
+#include "duet/transport/loop.h"
+#include "task/output.h"
+#include "task/runner.h"
+#include "task/task.h"
+
+namespace duet::task {
+
+/// Tells new output of running tasks as it comes, if somebody wants that of a task: as text that ends with a whole
+/// character, in pieces of at most 64 KiB, one a turn. What is written before somebody wants it is not told. After the
+/// last piece comes an empty one. For the loop's thread only.
+class OutputFollower {
+ public:
+  struct Audience {
+    std::function<bool(TaskId)> wants;
+    std::function<void(TaskId, std::uint64_t offset, std::string_view text)> tell;
+  };
+
+  /// `tasks` is the folder with the output files.
+  OutputFollower(transport::Loop& loop, base::Log& log, int tasks, Audience audience);
+  OutputFollower(const OutputFollower&) = delete;
+  OutputFollower& operator=(const OutputFollower&) = delete;
+  ~OutputFollower();
+
+  /// A run was started by `runner`, or adopted, with or without output so far.
+  void add(Runner& runner, RunId run, bool is_new);
+  /// Somebody may want what nobody wanted before.
+  void audience_changed();
+  /// There is more, as Runner::follow() was asked to say.
+  void more(RunId run);
+  /// No more output will come.
+  void gone(RunId run);
+
+ private:
+  struct Followed {
+    Runner* runner;
+    std::uint64_t before = 0;  // what earlier attempts wrote
+    std::uint64_t told = 0;    // of this one
+    bool following = false;
+    bool gone = false;
+  };
+
+  void follow(RunId run, Followed& followed, bool from_start);
+  void tell_some(RunId run);
+  OutputPiece read(RunId run, std::uint64_t offset, std::size_t limit);
+
+  transport::Loop& loop_;
+  base::Log& log_;
+  int tasks_;
+  Audience audience_;
+  std::map<RunId, Followed> runs_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace duet::task

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "duet/base/clock.h"
+#include "duet/base/process.h"
+
+namespace duet::task {
+
+/// One attempt at a task: `task` is the N of `task-N`, attempts count from 1. It happens once or never.
+struct RunId {
+  std::uint64_t task = 0;
+  std::uint32_t attempt = 0;
+
+  auto operator<=>(const RunId&) const = default;
+};
+
+/// What a keeper is to do.
+struct Assignment {
+  RunId run;
+  std::vector<std::string> arguments;  ///< as in base::Launch: the first one is looked up in the environment's PATH
+  base::Environment environment = {};  ///< all of it; DUET_TASK_ID and DUET_TASK_MARK are added
+  std::string directory = {};
+  std::optional<std::string> input = {};  ///< what it reads on stdin, of any size; else /dev/null
+  std::optional<std::chrono::milliseconds> time_limit = {};
+};
+
+/// The main process of a run.
+struct Started {
+  pid_t pid = 0;
+  base::UtcTime at = {};
+};
+
+/// How a run ended, that is: its main process.
+struct Outcome {
+  enum class Kind : std::uint8_t {
+    exited,       ///< with `code`
+    signalled,    ///< by `signal`
+    not_started,  ///< because of `problem`
+    lost,         ///< its keeper was killed; nobody knows
+  };
+
+  Kind kind = Kind::lost;
+  int code = 0;
+  int signal = 0;
+  bool timed_out = false;               ///< the time limit had passed, and it had been told to end
+  std::optional<Started> started = {};  ///< not if it never did, or if its keeper was killed at that moment
+  base::UtcTime ended_at = {};          ///< of a lost run: when that was found
+  std::string problem = {};             ///< for people, without paths
+  std::string result = {};              ///< the last 64 KiB of stdout, raw
+};
+
+}  // namespace duet::task

@@ -1,0 +1,308 @@
+#include "task/run_record.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <system_error>
+#include <type_traits>
+
+namespace duet::task {
+namespace {
+
+constexpr std::size_t record_bytes = 4096;
+constexpr std::size_t max_result = 64 * 1024;
+
+// Where each block is. A block never crosses a sector.
+constexpr off_t began_place = 0;
+constexpr off_t started_place = 512;
+constexpr off_t extent_places[] = {1024, 1536};
+constexpr off_t outcome_place = 2048;
+constexpr off_t gone_place = 3072;
+constexpr off_t contact_place = 3584;
+constexpr off_t result_place = record_bytes;
+
+struct BeganBlock {
+  char format[8];
+  std::uint64_t task;
+  std::uint32_t attempt;
+  std::uint32_t unused;
+  char mark[32];
+  char boot[36];
+};
+
+struct StartedBlock {
+  std::int64_t pid;
+  std::uint64_t ticks;
+  std::int64_t at;
+};
+
+struct ExtentBlock {
+  std::uint64_t sequence;
+  Extent extent;
+};
+
+struct OutcomeBlock {
+  std::uint8_t kind;
+  std::uint8_t timed_out;
+  std::uint16_t problem_size;
+  std::int32_t code;
+  std::int32_t signal;
+  std::uint32_t result_size;
+  std::uint64_t result_check;
+  std::int64_t ended_at;
+  char problem[400];
+};
+
+struct GoneBlock {
+  std::uint64_t gone;
+};
+
+struct ContactBlock {
+  char name[80];
+};
+
+constexpr char format[8] = {'d', 'u', 'e', 't', 'r', 'u', 'n', '1'};
+
+std::uint64_t checksum(const void* bytes, std::size_t size) {
+  std::uint64_t sum = 0xcbf29ce484222325;
+  for (std::size_t i = 0; i < size; ++i) sum = (sum ^ static_cast<const unsigned char*>(bytes)[i]) * 0x100000001b3;
+  return sum;
+}
+
+template <typename Block>
+struct Sealed {
+  Block block;
+  std::uint64_t check;
+};
+
+bool write_all(int fd, const void* bytes, std::size_t size, off_t place) {
+  return pwrite(fd, bytes, size, place) == static_cast<ssize_t>(size);
+}
+
+template <typename Block>
+Sealed<Block> seal(const Block& block) {
+  static_assert(std::is_trivially_copyable_v<Block> && sizeof(Sealed<Block>) <= 512);
+  return {block, checksum(&block, sizeof block)};
+}
+
+template <typename Block>
+bool write_block(int fd, off_t place, const Block& block) {
+  const Sealed<Block> sealed = seal(block);
+  return write_all(fd, &sealed, sizeof sealed, place);
+}
+
+using Page = std::array<char, record_bytes>;
+
+template <typename Block>
+std::optional<Block> block_at(const Page& page, off_t place) {
+  Sealed<Block> sealed;
+  std::memcpy(&sealed, page.data() + place, sizeof sealed);
+  if (sealed.check != checksum(&sealed.block, sizeof sealed.block)) return std::nullopt;
+  return sealed.block;
+}
+
+Page read_page(int fd) {
+  Page page{};
+  [[maybe_unused]] const ssize_t count = pread(fd, page.data(), page.size(), 0);  // what is missing was not written
+  return page;
+}
+
+std::int64_t to_number(base::UtcTime time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
+
+base::UtcTime to_time(std::int64_t number) {
+  return base::UtcTime(std::chrono::duration_cast<base::UtcTime::duration>(std::chrono::nanoseconds(number)));
+}
+
+template <std::size_t size>
+void put_text(char (&field)[size], std::string_view text) {
+  std::copy_n(text.begin(), std::min(size, text.size()), field);
+}
+
+template <std::size_t size>
+std::string text_of(const char (&field)[size]) {
+  return {field, strnlen(field, size)};
+}
+
+Outcome outcome_of(const OutcomeBlock& block) {
+  Outcome outcome;
+  outcome.kind = static_cast<Outcome::Kind>(block.kind);
+  outcome.code = block.code;
+  outcome.signal = block.signal;
+  outcome.timed_out = block.timed_out != 0;
+  outcome.ended_at = to_time(block.ended_at);
+  outcome.problem.assign(block.problem, std::min<std::size_t>(block.problem_size, sizeof block.problem));
+  return outcome;
+}
+
+template <typename Number>
+bool take_number(std::string_view& text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || text.front() == '0') return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return true;
+}
+
+}  // namespace
+
+std::string record_name(RunId run) { return "task-" + std::to_string(run.task) + '.' + std::to_string(run.attempt); }
+std::string output_name(RunId run) { return record_name(run) + ".out"; }
+
+std::string new_contact_name() { return "keeper-" + random_mark() + ".sock"; }
+bool is_contact_name(std::string_view name) { return name.starts_with("keeper-") && name.ends_with(".sock"); }
+
+std::optional<RunId> run_of_record(std::string_view name) {
+  RunId run;
+  if (!name.starts_with("task-")) return std::nullopt;
+  name.remove_prefix(5);
+  if (!take_number(name, run.task) || !name.starts_with('.')) return std::nullopt;
+  name.remove_prefix(1);
+  if (!take_number(name, run.attempt) || !name.empty()) return std::nullopt;
+  return run;
+}
+
+std::string random_mark() {
+  std::array<unsigned char, 16> bytes{};
+  base::check_call(static_cast<int>(getrandom(bytes.data(), bytes.size(), 0)), "getrandom");
+  std::string mark;
+  for (const unsigned char byte : bytes) {
+    mark += "0123456789abcdef"[byte >> 4];
+    mark += "0123456789abcdef"[byte & 15];
+  }
+  return mark;
+}
+
+RunRecord RunRecord::create(int tasks, RunId run, const std::string& contact) {
+  const std::string name = record_name(run);
+  RunRecord record(
+      base::Fd(base::check_call(openat(tasks, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600), "open")));
+  Page page{};
+  ContactBlock block{};
+  put_text(block.name, contact);
+  const Sealed<ContactBlock> sealed = seal(block);
+  std::memcpy(page.data() + contact_place, &sealed, sizeof sealed);
+  if (record.lock() && write_all(record.get(), page.data(), page.size(), 0)) return record;
+  const int error = errno;
+  unlinkat(tasks, name.c_str(), 0);
+  throw std::system_error(error, std::generic_category(), "record of a run");
+}
+
+RunRecord RunRecord::open(int tasks, RunId run) {
+  return RunRecord(base::Fd(openat(tasks, record_name(run).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW)));
+}
+
+bool RunRecord::lock() const { return flock(get(), LOCK_EX | LOCK_NB) == 0; }
+
+bool RunRecord::write_began(RunId run, const Fingerprint& fingerprint) const {
+  BeganBlock block{};
+  std::copy_n(format, sizeof format, block.format);
+  block.task = run.task;
+  block.attempt = run.attempt;
+  put_text(block.mark, fingerprint.mark);
+  put_text(block.boot, fingerprint.boot);
+  return write_block(get(), began_place, block);
+}
+
+bool RunRecord::write_started(const Started& started, std::uint64_t ticks) const {
+  return write_block(get(), started_place, StartedBlock{started.pid, ticks, to_number(started.at)});
+}
+
+bool RunRecord::write_outcome(const Outcome& outcome) const {
+  OutcomeBlock block{};
+  block.kind = static_cast<std::uint8_t>(outcome.kind);
+  block.timed_out = outcome.timed_out ? 1 : 0;
+  block.code = outcome.code;
+  block.signal = outcome.signal;
+  block.ended_at = to_number(outcome.ended_at);
+  block.problem_size = static_cast<std::uint16_t>(std::min(outcome.problem.size(), sizeof block.problem));
+  put_text(block.problem, outcome.problem);
+  const std::string& result = outcome.result;
+  if (!result.empty() && write_all(get(), result.data(), result.size(), result_place)) {
+    block.result_size = static_cast<std::uint32_t>(result.size());
+    block.result_check = checksum(result.data(), result.size());
+  }
+  return write_block(get(), outcome_place, block);
+}
+
+bool RunRecord::write_gone() const { return write_block(get(), gone_place, GoneBlock{1}); }
+
+bool RunRecord::write_extent(const Extent& extent, std::uint64_t sequence) const {
+  return write_block(get(), extent_places[sequence % 2], ExtentBlock{sequence, extent});
+}
+
+void RunRecord::sync(int tasks) const {
+  fdatasync(get());
+  fsync(tasks);
+}
+
+RunRecord::State RunRecord::read() const {
+  const Page page = read_page(get());
+  State state;
+  if (const auto contact = block_at<ContactBlock>(page, contact_place)) state.contact = text_of(contact->name);
+  const auto began = block_at<BeganBlock>(page, began_place);
+  if (!began) return state;
+  state.began = true;
+  state.fingerprint.mark = text_of(began->mark);
+  state.fingerprint.boot = text_of(began->boot);
+  if (const auto started = block_at<StartedBlock>(page, started_place)) {
+    state.fingerprint.main = static_cast<pid_t>(started->pid);
+    state.fingerprint.main_ticks = started->ticks;
+    state.started = Started{static_cast<pid_t>(started->pid), to_time(started->at)};
+  }
+  if (const auto outcome = block_at<OutcomeBlock>(page, outcome_place)) {
+    state.outcome = outcome_of(*outcome);
+    state.outcome->started = state.started;
+  }
+  state.gone = block_at<GoneBlock>(page, gone_place).has_value();
+  return state;
+}
+
+std::optional<Extent> RunRecord::read_extent() const {
+  const Page page = read_page(get());
+  const auto first = block_at<ExtentBlock>(page, extent_places[0]);
+  const auto second = block_at<ExtentBlock>(page, extent_places[1]);
+  if (!first && !second) return std::nullopt;
+  if (!second || (first && first->sequence > second->sequence)) return first->extent;
+  return second->extent;
+}
+
+std::string RunRecord::read_result() const {
+  const auto block = block_at<OutcomeBlock>(read_page(get()), outcome_place);
+  if (!block || block->result_size > max_result) return {};
+  std::string result(block->result_size, '\0');
+  const ssize_t count = pread(get(), result.data(), result.size(), result_place);
+  const bool whole = count == static_cast<ssize_t>(result.size()) &&
+                     (result.empty() || checksum(result.data(), result.size()) == block->result_check);
+  return whole ? result : std::string();
+}
+
+std::vector<std::string> names_in(int tasks) {
+  base::Fd again(openat(tasks, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const auto close_folder = [](DIR* folder) { closedir(folder); };
+  const std::unique_ptr<DIR, decltype(close_folder)> folder(fdopendir(again.get()), close_folder);
+  std::vector<std::string> names;
+  if (!folder) return names;
+  [[maybe_unused]] const int owned = again.release();
+  while (const dirent* entry = readdir(folder.get())) names.emplace_back(entry->d_name);
+  return names;
+}
+
+std::vector<RunId> recorded_runs(int tasks) {
+  std::vector<RunId> runs;
+  for (const std::string& name : names_in(tasks)) {
+    if (const auto run = run_of_record(name)) runs.push_back(*run);
+  }
+  return runs;
+}
+
+}  // namespace duet::task

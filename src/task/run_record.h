@@ -1,0 +1,97 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "duet/base/fd.h"
+#include "task/run.h"
+
+namespace duet::task {
+
+/// Names in the folder of the tasks: `task-7.1`, `task-7.1.out`, and `keeper-….sock` for where a keeper can be met.
+std::string record_name(RunId run);
+std::string output_name(RunId run);
+std::string new_contact_name();
+bool is_contact_name(std::string_view name);
+/// The run whose record has this name, if it is one.
+std::optional<RunId> run_of_record(std::string_view name);
+
+/// 32 hexadecimal digits that nobody else has.
+std::string random_mark();
+
+/// How the processes of a run are told from all others: by a random number in their environment, and the main process
+/// also by its pid and start.
+struct Fingerprint {
+  std::string mark = {};
+  std::string boot = {};         ///< which boot of the machine the rest belongs to
+  pid_t main = 0;                ///< 0: not known
+  std::uint64_t main_ticks = 0;  ///< when that started, as /proc counts it
+};
+
+/// How much of a run's output is in its file. Without one the file holds all of it, in order.
+struct Extent {
+  std::uint64_t capacity = 0;  ///< the file's size: a head of one half, and a ring for the tail
+  std::uint64_t tail = 0;      ///< offset of the first byte that the ring still has
+  std::uint64_t total = 0;     ///< offset behind the last one
+
+  std::uint64_t head() const { return capacity / 2; }
+  /// Where in the file a byte of the tail is.
+  std::uint64_t position(std::uint64_t offset) const { return head() + (offset - head()) % (capacity - head()); }
+};
+
+/// The file in which a keeper writes down what happens to its run, so that others can read it at any time.
+///
+/// The daemon makes it, locked; who holds that description holds the lock, and only such a holder can begin the run. So
+/// whoever gets the lock later knows that nobody else is going to write or to begin. It consists of blocks that are
+/// written once (the extent: in two places by turns), each with a checksum; a block that is torn counts as not written.
+/// Its space is taken when it is made: writing needs no room on the disk.
+class RunRecord {
+ public:
+  RunRecord() = default;
+  explicit RunRecord(base::Fd fd) : fd_(std::move(fd)) {}
+
+  /// A new one, locked, for the keeper that is met at `contact`. Throws std::system_error, with EEXIST if there is one.
+  static RunRecord create(int tasks, RunId run, const std::string& contact);
+  /// The one that is there, not locked; empty if there is none.
+  static RunRecord open(int tasks, RunId run);
+
+  explicit operator bool() const { return static_cast<bool>(fd_); }
+  int get() const { return fd_.get(); }
+  /// False if somebody else has it.
+  bool lock() const;
+
+  bool write_began(RunId run, const Fingerprint& fingerprint) const;
+  bool write_started(const Started& started, std::uint64_t ticks) const;
+  bool write_outcome(const Outcome& outcome) const;
+  bool write_gone() const;
+  bool write_extent(const Extent& extent, std::uint64_t sequence) const;
+  /// Onto the disk, with the folder it is in.
+  void sync(int tasks) const;
+
+  struct State {
+    bool began = false;
+    bool gone = false;
+    std::string contact = {};
+    Fingerprint fingerprint = {};
+    std::optional<Started> started = {};
+    std::optional<Outcome> outcome = {};  ///< without its result
+  };
+  State read() const;
+  std::optional<Extent> read_extent() const;
+  /// What belongs to the outcome; empty also if it is damaged.
+  std::string read_result() const;
+
+ private:
+  base::Fd fd_;
+};
+
+/// What is in the folder, and every run that has a record there.
+std::vector<std::string> names_in(int tasks);
+std::vector<RunId> recorded_runs(int tasks);
+
+}  // namespace duet::task

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+
+#include "task/run.h"
+
+namespace duet::task {
+
+/// Who carries out runs for the supervisor: Keepers, or a fake in tests. Calls return at once; what becomes of a run is
+/// told later, through KeeperEvents.
+class Runner {
+ public:
+  virtual void start(const Assignment& assignment) = 0;
+  virtual void adopt(RunId run) = 0;
+  virtual void cancel(RunId run) = 0;
+  virtual void follow(RunId run, std::uint64_t offset) = 0;
+  virtual void settle(RunId run) = 0;
+
+ protected:
+  Runner() = default;
+  Runner(const Runner&) = default;
+  Runner& operator=(const Runner&) = default;
+  ~Runner() = default;
+};
+
+}  // namespace duet::task

@@ -1,0 +1,167 @@
+#include "task/store.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "task/refusal.h"
+#include "task/store_files.h"
+
+namespace duet::task {
+namespace {
+
+constexpr char unfinished_file[] = "tasks.db.new";
+constexpr std::int64_t most_checked_pages = 65536;  // 256 MiB; of a larger store only the table of tasks is walked
+constexpr std::size_t bytes_of_a_change = 512;
+
+void set_up(const Database& database) {
+  database.run(
+      "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF;"
+      "PRAGMA busy_timeout=2000; PRAGMA journal_size_limit=33554432;");
+}
+
+// A connection that closes may change the file, also one that found it damaged.
+void leave_alone_on_close(const Database& database, bool on) {
+  database.set_option(SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on ? 1 : 0);
+}
+
+void check_content(const Database& database) {
+  const bool small = database.number("PRAGMA page_count") <= most_checked_pages;
+  const std::string found = database.text(small ? "PRAGMA quick_check(1)" : "PRAGMA quick_check(task)");
+  if (found != "ok") throw StoreError(std::string(store_file) + " is damaged: " + found);
+}
+
+void remove_unfinished(int folder) {
+  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
+    unlinkat(folder, (std::string(unfinished_file) + suffix).c_str(), 0);
+  }
+}
+
+}  // namespace
+
+Store::Store(transport::Loop& loop, int folder, Tell tell, StoreVfs::Fault fault)
+    : folder_(base::duplicate(folder)), vfs_(std::move(fault)) {
+  switch (find_store(folder)) {
+    case StoreTrace::remains:
+      throw StoreError(std::string(store_file) + " is missing, but what belongs to it (" + store_log_file + ", " +
+                       output_folder + "/) is there; put it back, or remove these too to begin anew");
+    case StoreTrace::none:
+      create();
+      break;
+    case StoreTrace::file:
+      break;
+  }
+  if (const std::optional<std::string> damage = find_damage(folder)) throw StoreError(*damage);
+  try {
+    Database writing = open();
+    reading_.emplace(path_of(store_file), SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs_.name());
+    reading_->run("PRAGMA query_only=ON; PRAGMA temp_store=MEMORY; PRAGMA busy_timeout=1000;");
+    reader_.emplace(*reading_);
+    committer_ = std::make_unique<Committer>(loop, std::move(writing), StoreIdentity(folder_.get()), std::move(tell));
+  } catch (const SqliteError& error) {
+    throw StoreError(std::string(store_file) + " cannot be used: " + error.what());
+  }
+}
+
+Store::~Store() {
+  // The last connection to close moves the log into the main file; that is the committer's.
+  reader_.reset();
+  reading_.reset();
+}
+
+rpc::Error Store::unreadable(const SqliteError& error) { return unavailable("store", error.what()); }
+
+std::string Store::path_of(const char* file) const {
+  return "/proc/self/fd/" + std::to_string(folder_.get()) + '/' + file;
+}
+
+// It gets its name only when it is whole, so that a file with that name which is not whole is always damage.
+void Store::create() const {
+  remove_unfinished(folder_.get());
+  // What an earlier store may have left is empty, or only a cache.
+  for (const char* name : {store_log_file, store_index_file}) unlinkat(folder_.get(), name, 0);
+  try {
+    const base::Fd file(base::check_call(
+        openat(folder_.get(), unfinished_file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600),
+        "tasks.db.new"));
+    {
+      const Database database(path_of(unfinished_file), SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs_.name());
+      database.run(("PRAGMA auto_vacuum=NONE; PRAGMA application_id=" + std::to_string(store_application_id)).c_str());
+      set_up(database);
+      migrate(database);
+    }
+    base::check_call(fsync(file.get()), "fsync of tasks.db.new");
+  } catch (const SqliteError& error) {
+    remove_unfinished(folder_.get());
+    throw StoreError(std::string("a store cannot be made: ") + error.what());
+  }
+  base::check_call(renameat(folder_.get(), unfinished_file, folder_.get(), store_file), "rename of tasks.db.new");
+  base::check_call(fsync(folder_.get()), "fsync of the store's folder");
+}
+
+Database Store::open() const {
+  Database database(path_of(store_file), SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs_.name());
+  leave_alone_on_close(database, true);
+  check_content(database);
+  try {
+    migrate(database);
+  } catch (const SqliteError&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    throw StoreError(error.what());
+  }
+  set_up(database);
+  // What the log holds may have been written by a process whose last sync failed: it is written and synced once more.
+  database.run("PRAGMA wal_checkpoint(TRUNCATE)");
+  leave_alone_on_close(database, false);
+  return database;
+}
+
+void Store::insert(Task task, const Submission& submission, std::string body, Done done) {
+  ActiveTask active{.id = task.id, .retries = submission.retries, .after = submission.after};
+  const std::size_t bytes = bytes_of_a_change + 2 * body.size();
+  committer_->add({.apply = [task = std::move(task), active = std::move(active), key = submission.key,
+                             body = std::move(body)](TaskWriter& writer) { writer.insert(task, active, key, body); },
+                   .done = std::move(done),
+                   .bytes = bytes});
+}
+
+void Store::decide(TaskId id, const Progress& progress, Done done) {
+  committer_->add({.apply = [id, progress](TaskWriter& writer) { writer.update(id, progress); },
+                   .done = std::move(done),
+                   .bytes = bytes_of_a_change});
+}
+
+void Store::note(TaskId id, const Progress& progress, std::optional<std::string> result, Done done) {
+  const std::size_t bytes = bytes_of_a_change + (result ? result->size() : 0);
+  committer_->add({.apply =
+                       [id, progress, result = std::move(result)](TaskWriter& writer) {
+                         writer.update(id, progress);
+                         if (result) writer.set_result(id, *result);
+                       },
+                   .done = std::move(done),
+                   .kind = Change::Kind::fact,
+                   .bytes = bytes});
+}
+
+void Store::erase(std::vector<TaskId> ids, Done done) {
+  const std::size_t bytes = bytes_of_a_change + ids.size() * sizeof(TaskId);
+  committer_->add({.apply =
+                       [ids = std::move(ids)](TaskWriter& writer) {
+                         for (const TaskId id : ids) writer.erase(id);
+                       },
+                   .done = std::move(done),
+                   .bytes = bytes});
+}
+
+void Store::remember(std::string name, std::string value, Done done) {
+  const std::size_t bytes = bytes_of_a_change + name.size() + value.size();
+  committer_->add({.apply = [name = std::move(name),
+                             value = std::move(value)](TaskWriter& writer) { writer.remember(name, value); },
+                   .done = std::move(done),
+                   .bytes = bytes});
+}
+
+}  // namespace duet::task

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <fcntl.h>
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "duet/base/fd.h"
+#include "duet/transport/await_test.h"
+#include "duet/transport/loop.h"
+#include "duet/transport/temporary_folder_test.h"
+#include "task/store.h"
+#include "task/store_files.h"
+
+namespace duet::task {
+
+inline base::Fd open_folder(const std::string& path) {
+  return base::Fd(base::check_call(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open"));
+}
+
+/// A store in a folder of its own, which can be closed, opened again, and made to fail.
+class StoreBox {
+ public:
+  explicit StoreBox(std::string path = {}) : path_(path.empty() ? folder.path().string() : std::move(path)) {}
+
+  Store& open() {
+    store.reset();
+    directory = open_folder(path_);
+    store.emplace(
+        loop, directory.get(), [this](const Store::Health& health) { healths.push_back(health); },
+        [this](StoreVfs::Step step, std::string_view file) {
+          if (step == StoreVfs::Step::write) return write_fault.load();
+          ++syncs;
+          return (file == store_file) == fault_in_main_file ? sync_fault.load() : SQLITE_OK;
+        });
+    return *store;
+  }
+
+  static Submission asked(std::string prompt) { return {.prompt = std::move(prompt)}; }
+
+  /// Adds a task; `answer` is set when it is on disk or refused.
+  void add(TaskId id, const Submission& submission, std::optional<bool>& answer) {
+    Task task{.id = id, .prompt = submission.prompt, .agent = "shell", .priority = submission.priority};
+    task.created_at = loop.clock().utc();
+    task.metadata = shown_metadata(submission);
+    store->insert(std::move(task), submission, to_body(submission), [&answer](bool kept) { answer = kept; });
+  }
+  bool add(TaskId id, const Submission& submission = asked("do it")) {
+    std::optional<bool> answer;
+    add(id, submission, answer);
+    return turn_until([&] { return answer.has_value(); }) && *answer;
+  }
+  bool update(TaskId id, const Progress& progress, std::optional<std::string> result = {}) {
+    bool done = false;
+    store->note(id, progress, std::move(result), [&done](bool /*kept*/) { done = true; });
+    return turn_until([&] { return done; });
+  }
+
+  template <typename Done>
+  bool turn_until(Done done) {
+    const auto deadline = loop.now() + transport::test_patience;
+    while (!done() && loop.now() < deadline) loop.turn(deadline);
+    return done();
+  }
+
+  std::optional<Task> find(TaskId id) {
+    return store->read([id](TaskReader& tasks) { return tasks.find(id); });
+  }
+
+  std::string file(const std::string& name) const { return path_ + '/' + name; }
+
+  transport::TemporaryFolder folder;
+  transport::Loop loop;
+  base::Fd directory;
+  std::vector<Store::Health> healths;
+  std::atomic<int> write_fault = SQLITE_OK;
+  std::atomic<int> sync_fault = SQLITE_OK;
+  std::atomic<bool> fault_in_main_file = false;  // else in the log
+  std::atomic<int> syncs = 0;
+  std::optional<Store> store;
+
+ private:
+  std::string path_;
+};
+
+}  // namespace duet::task

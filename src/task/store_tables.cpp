@@ -1,0 +1,281 @@
+#include "task/store_tables.h"
+
+#include <limits>
+#include <stdexcept>
+
+#include <boost/json/object.hpp>
+
+#include "duet/rpc/utf8.h"
+#include "duet/rpc/value.h"
+
+namespace duet::task {
+namespace {
+
+// Each makes a store of the next version; the number of those that were run is the store's `user_version`. Steps are
+// only ever added. What is asked of a task stands apart from what changes, so that a large prompt is written once.
+constexpr std::array<const char*, 1> migrations{
+    R"(
+CREATE TABLE task(
+  id INTEGER PRIMARY KEY,
+  state INTEGER NOT NULL,
+  priority INTEGER NOT NULL,
+  agent TEXT NOT NULL,
+  prompt TEXT NOT NULL,         -- its beginning, if prompt_cut
+  prompt_cut INTEGER NOT NULL,
+  metadata TEXT NOT NULL,
+  key TEXT,
+  retries INTEGER NOT NULL,
+  after TEXT,                   -- '3,14,15'
+  created_at INTEGER NOT NULL,  -- all times are milliseconds since 1970
+  attempts INTEGER NOT NULL,
+  cancelling INTEGER NOT NULL,
+  retry_at INTEGER,
+  started_at INTEGER,
+  completed_at INTEGER,
+  pid INTEGER,
+  exit_code INTEGER,
+  signal TEXT,
+  error_reason INTEGER,
+  error_message TEXT
+);
+CREATE UNIQUE INDEX task_by_key ON task(key) WHERE key IS NOT NULL;
+CREATE INDEX task_by_state ON task(state, id);
+CREATE INDEX task_by_end ON task(completed_at) WHERE completed_at IS NOT NULL;
+CREATE TABLE request(id INTEGER PRIMARY KEY, body TEXT NOT NULL);
+CREATE TABLE result(id INTEGER PRIMARY KEY, bytes BLOB NOT NULL);
+CREATE TABLE remembered(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+)"};
+
+constexpr std::string_view task_columns =
+    "SELECT task.id, state, attempts, cancelling, retry_at, started_at, completed_at, pid, exit_code, signal,"
+    " error_reason, error_message, priority, agent, prompt, prompt_cut, metadata, created_at,";
+
+std::string select(std::string_view columns, std::string_view rest) { return std::string(columns) + std::string(rest); }
+
+std::int64_t to_millis(base::UtcTime time) {
+  return std::chrono::floor<std::chrono::milliseconds>(time.time_since_epoch()).count();
+}
+
+std::optional<std::int64_t> to_millis(const std::optional<base::UtcTime>& time) {
+  return time ? std::optional(to_millis(*time)) : std::nullopt;
+}
+
+base::UtcTime from_millis(std::int64_t millis) { return base::UtcTime(std::chrono::milliseconds(millis)); }
+
+std::optional<base::UtcTime> time_at(const Statement& row, int at) {
+  return row.is_null(at) ? std::nullopt : std::optional(from_millis(row.number(at)));
+}
+
+std::int64_t number_of(TaskId id) { return static_cast<std::int64_t>(id); }
+
+// Of columns 1 to 11 of a row.
+Progress progress_of(const Statement& row) {
+  Progress progress;
+  progress.state = static_cast<State>(row.number(1));
+  progress.attempts = static_cast<std::uint32_t>(row.number(2));
+  progress.cancelling = row.number(3) != 0;
+  progress.retry_at = time_at(row, 4);
+  progress.started_at = time_at(row, 5);
+  progress.completed_at = time_at(row, 6);
+  progress.pid = row.optional_number(7);
+  progress.exit_code = row.optional_number(8);
+  progress.signal = row.text(9);
+  if (!row.is_null(10)) progress.error = {static_cast<Reason>(row.number(10)), std::string(row.text(11))};
+  return progress;
+}
+
+Task task_of(const Statement& row) {
+  Task task{.id = static_cast<TaskId>(row.number(0)), .progress = progress_of(row)};
+  task.priority = row.number(12);
+  task.agent = row.text(13);
+  task.prompt = row.text(14);
+  task.metadata = rpc::parse_value(row.text(16)).as_object();
+  task.created_at = from_millis(row.number(17));
+  if (!row.is_null(18)) task.result = row.text(18);
+  return task;
+}
+
+std::string joined(const std::vector<TaskId>& ids) {
+  std::string out;
+  for (const TaskId id : ids) out += (out.empty() ? "" : ",") + std::to_string(id);
+  return out;
+}
+
+std::vector<TaskId> split(std::string_view text) {
+  std::vector<TaskId> ids;
+  for (std::size_t at = 0; at < text.size();
+       at = text.find(',', at) == text.npos ? text.size() : text.find(',', at) + 1) {
+    ids.push_back(std::stoull(std::string(text.substr(at, text.find(',', at) - at))));
+  }
+  return ids;
+}
+
+std::string_view cut(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80U) --most;
+  return text.substr(0, most);
+}
+
+}  // namespace
+
+void migrate(const Database& database) {
+  const auto version = static_cast<std::size_t>(database.number("PRAGMA user_version"));
+  if (version > migrations.size()) {
+    throw std::runtime_error("the store has version " + std::to_string(version) + ", this program knows up to " +
+                             std::to_string(migrations.size()) + ": a newer duet-rpc made it");
+  }
+  for (std::size_t next = version; next < migrations.size(); ++next) {
+    const std::string step = std::string("BEGIN IMMEDIATE;") + migrations[next] +
+                             "PRAGMA user_version=" + std::to_string(next + 1) + ";COMMIT;";
+    database.run(step.c_str());
+  }
+}
+
+TaskWriter::TaskWriter(const Database& database)
+    : insert_(
+          database.prepare("INSERT INTO task(id, state, priority, agent, prompt, prompt_cut, metadata, key, retries,"
+                           " after, created_at, attempts, cancelling) VALUES(?,?,?,?,?,?,?,?,?,?,?,0,0)")),
+      insert_request_(database.prepare("INSERT INTO request(id, body) VALUES(?,?)")),
+      update_(database.prepare("UPDATE task SET state=?, attempts=?, cancelling=?, retry_at=?, started_at=?,"
+                               " completed_at=?, pid=?, exit_code=?, signal=?, error_reason=?, error_message=?"
+                               " WHERE id=?")),
+      set_result_(database.prepare("INSERT OR REPLACE INTO result(id, bytes) VALUES(?,?)")),
+      erase_{database.prepare("DELETE FROM task WHERE id=?"), database.prepare("DELETE FROM request WHERE id=?"),
+             database.prepare("DELETE FROM result WHERE id=?")},
+      remember_(database.prepare("INSERT OR REPLACE INTO remembered(name, value) VALUES(?,?)")) {}
+
+void TaskWriter::insert(const Task& task, const ActiveTask& active, std::string_view key, std::string_view body) {
+  const std::string_view beginning = cut(task.prompt, TaskReader::most_listed);
+  insert_.bind(1, number_of(task.id)).bind(2, static_cast<std::int64_t>(State::queued)).bind(3, task.priority);
+  insert_.bind(4, task.agent).bind(5, beginning).bind(6, std::int64_t{beginning.size() < task.prompt.size()});
+  insert_.bind(7, rpc::to_text(task.metadata)).bind(9, std::int64_t{active.retries});
+  if (!key.empty()) insert_.bind(8, key);
+  if (!active.after.empty()) insert_.bind(10, joined(active.after));
+  insert_.bind(11, to_millis(task.created_at)).run();
+  insert_request_.bind(1, number_of(task.id)).bind(2, body).run();
+}
+
+void TaskWriter::update(TaskId id, const Progress& progress) {
+  update_.bind(1, static_cast<std::int64_t>(progress.state)).bind(2, std::int64_t{progress.attempts});
+  update_.bind(3, std::int64_t{progress.cancelling}).bind(4, to_millis(progress.retry_at));
+  update_.bind(5, to_millis(progress.started_at)).bind(6, to_millis(progress.completed_at));
+  update_.bind(7, progress.pid).bind(8, progress.exit_code);
+  if (!progress.signal.empty()) update_.bind(9, progress.signal);
+  if (progress.error) {
+    update_.bind(10, static_cast<std::int64_t>(progress.error->reason)).bind(11, progress.error->message);
+  }
+  update_.bind(12, number_of(id)).run();
+}
+
+void TaskWriter::set_result(TaskId id, std::string_view result) {
+  set_result_.bind(1, number_of(id)).bind_bytes(2, result).run();
+}
+
+void TaskWriter::erase(TaskId id) {
+  for (Statement& statement : erase_) statement.bind(1, number_of(id)).run();
+}
+
+void TaskWriter::remember(std::string_view name, std::string_view value) {
+  remember_.bind(1, name).bind(2, value).run();
+}
+
+TaskReader::TaskReader(const Database& database)
+    : find_(database.prepare(select(task_columns, " bytes FROM task LEFT JOIN result USING(id) WHERE task.id=?"))),
+      standing_(database.prepare("SELECT state, attempts FROM task WHERE id=?")),
+      find_key_(database.prepare("SELECT id, state, body FROM task JOIN request USING(id) WHERE key=?")),
+      body_(database.prepare("SELECT body FROM request WHERE id=?")),
+      list_(database.prepare(select(task_columns,
+                                    " substr(bytes, -?3) FROM task LEFT JOIN result USING(id)"
+                                    " WHERE task.id<?1 ORDER BY task.id DESC LIMIT ?2"))),
+      list_by_state_(database.prepare(select(task_columns,
+                                             " substr(bytes, -?3) FROM task LEFT JOIN result USING(id)"
+                                             " WHERE task.id<?1 AND state=?4 ORDER BY task.id DESC LIMIT ?2"))),
+      active_(database.prepare("SELECT id, state, attempts, cancelling, retry_at, started_at, completed_at, pid,"
+                               " exit_code, signal, error_reason, error_message, priority, retries, after, agent"
+                               " FROM task WHERE state IN (0, 1) ORDER BY id")),
+      counts_(database.prepare("SELECT state, count(*) FROM task GROUP BY state")),
+      newest_(database.prepare("SELECT max(id) FROM task")),
+      ended_before_(database.prepare("SELECT id, state, attempts FROM task WHERE completed_at<? ORDER BY completed_at LIMIT ?")),
+      recall_(database.prepare("SELECT value FROM remembered WHERE name=?")) {}
+
+std::optional<Task> TaskReader::find(TaskId id) {
+  const Reading reading(find_);
+  if (!find_.bind(1, number_of(id)).step()) return std::nullopt;
+  Task task = task_of(find_);
+  constexpr int prompt_cut = 15;
+  if (find_.number(prompt_cut) != 0) task.prompt = from_body(body(id)).prompt;
+  return task;
+}
+
+std::optional<TaskReader::Standing> TaskReader::standing(TaskId id) {
+  const Reading reading(standing_);
+  if (!standing_.bind(1, number_of(id)).step()) return std::nullopt;
+  return Standing{static_cast<State>(standing_.number(0)), static_cast<std::uint32_t>(standing_.number(1))};
+}
+
+std::optional<TaskReader::Keyed> TaskReader::find_key(std::string_view key) {
+  const Reading reading(find_key_);
+  if (!find_key_.bind(1, key).step()) return std::nullopt;
+  return Keyed{static_cast<TaskId>(find_key_.number(0)), static_cast<State>(find_key_.number(1)),
+               std::string(find_key_.text(2))};
+}
+
+std::string TaskReader::body(TaskId id) {
+  const Reading reading(body_);
+  return body_.bind(1, number_of(id)).step() ? std::string(body_.text(0)) : std::string();
+}
+
+void TaskReader::list(std::optional<State> state, TaskId before, std::size_t limit,
+                      const std::function<bool(const Task&)>& each) {
+  Statement& statement = state ? list_by_state_ : list_;
+  const Reading reading(statement);
+  statement.bind(1, number_of(before)).bind(2, static_cast<std::int64_t>(limit));
+  statement.bind(3, static_cast<std::int64_t>(most_listed));
+  if (state) statement.bind(4, static_cast<std::int64_t>(*state));
+  while (statement.step() && each(task_of(statement))) {
+  }
+}
+
+void TaskReader::each_active(const std::function<void(ActiveTask)>& each) {
+  const Reading reading(active_);
+  while (active_.step()) {
+    each({.id = static_cast<TaskId>(active_.number(0)),
+          .priority = active_.number(12),
+          .retries = static_cast<std::uint32_t>(active_.number(13)),
+          .after = split(active_.text(14)),
+          .agent = std::string(active_.text(15)),
+          .progress = progress_of(active_)});
+  }
+}
+
+StateCounts TaskReader::counts() {
+  const Reading reading(counts_);
+  StateCounts counts{};
+  while (counts_.step()) counts.at(static_cast<std::size_t>(counts_.number(0))) = counts_.number(1);
+  return counts;
+}
+
+TaskId TaskReader::newest() {
+  const Reading reading(newest_);
+  newest_.step();
+  return static_cast<TaskId>(newest_.number(0));
+}
+
+std::vector<EndedTask> TaskReader::ended_before(base::UtcTime time, std::size_t limit) {
+  const Reading reading(ended_before_);
+  ended_before_.bind(1, to_millis(time)).bind(2, static_cast<std::int64_t>(limit));
+  std::vector<EndedTask> found;
+  while (ended_before_.step()) {
+    found.push_back({static_cast<TaskId>(ended_before_.number(0)), static_cast<State>(ended_before_.number(1)),
+                     static_cast<std::uint32_t>(ended_before_.number(2))});
+  }
+  return found;
+}
+
+std::optional<std::string> TaskReader::recall(std::string_view name) {
+  const Reading reading(recall_);
+  if (!recall_.bind(1, name).step()) return std::nullopt;
+  return std::string(recall_.text(0));
+}
+
+}  // namespace duet::task

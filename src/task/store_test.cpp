@@ -1,0 +1,298 @@
+#include "task/store.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "task/store_fixture_test.h"
+
+namespace duet::task {
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+mode_t mode_of(const std::string& path) {
+  struct stat status {};
+  EXPECT_EQ(stat(path.c_str(), &status), 0) << path;
+  return status.st_mode & 0777U;
+}
+
+std::vector<TaskId> listed(Store& store, std::optional<State> state, TaskId before, std::size_t limit) {
+  std::vector<TaskId> ids;
+  store.read([&](TaskReader& tasks) {
+    tasks.list(state, before, limit, [&](const Task& task) {
+      ids.push_back(task.id);
+      return true;
+    });
+  });
+  return ids;
+}
+
+TEST(Store, ItsFilesAreForTheOwnerOnly) {
+  const mode_t before = umask(0);
+  StoreBox box;
+  box.open();
+  ASSERT_TRUE(box.add(1));
+  umask(before);
+  for (const char* name : {"tasks.db", "tasks.db-wal", "tasks.db-shm"}) EXPECT_EQ(mode_of(box.file(name)), 0600U);
+}
+
+TEST(Store, KeepsATaskWithAllThatBelongsToIt) {
+  StoreBox box;
+  box.open();
+  Submission submission = StoreBox::asked(std::string(5000, 'p') + "\u00e4\"'\\ \n$()");
+  submission.priority = -7;
+  submission.key = "once";
+  submission.retries = 2;
+  ASSERT_TRUE(box.add(7, submission));
+  Progress progress{.state = State::failed, .attempts = 3};
+  progress.started_at = base::UtcTime(1'700'000'000'123ms);
+  progress.completed_at = base::UtcTime(1'700'000'001'456ms);
+  progress.pid = 4711;
+  progress.signal = "SIGKILL";
+  progress.error = {Reason::signal, "ended by SIGKILL"};
+  ASSERT_TRUE(box.update(7, progress, "out\xFF\0put"));
+
+  box.open();
+  const std::optional<Task> task = box.find(7);
+  ASSERT_TRUE(task);
+  EXPECT_EQ(task->prompt, submission.prompt);
+  EXPECT_EQ(task->priority, -7);
+  EXPECT_EQ(task->progress.state, State::failed);
+  EXPECT_EQ(task->progress.attempts, 3U);
+  EXPECT_EQ(task->progress.started_at, progress.started_at);
+  EXPECT_EQ(task->progress.completed_at, progress.completed_at);
+  EXPECT_EQ(task->progress.pid, 4711);
+  EXPECT_EQ(task->progress.exit_code, std::nullopt);
+  EXPECT_EQ(task->progress.signal, "SIGKILL");
+  EXPECT_EQ(task->progress.error->reason, Reason::signal);
+  EXPECT_EQ(task->result, "out\xFF\0put");
+  const auto keyed = box.store->read([](TaskReader& tasks) { return tasks.find_key("once"); });
+  ASSERT_TRUE(keyed);
+  EXPECT_EQ(keyed->id, 7U);
+  EXPECT_EQ(keyed->body, to_body(submission));
+  EXPECT_FALSE(box.find(8));
+}
+
+TEST(Store, WorksInAFolderWhosePathHasAThousandBytes) {
+  const transport::TemporaryFolder root;
+  const std::string path = fs::path(root.file_of_length(1000, "x")).parent_path();
+  StoreBox box(path);
+  box.open();
+  ASSERT_TRUE(box.add(1));
+  box.open();
+  EXPECT_TRUE(box.find(1));
+  EXPECT_TRUE(fs::exists(path + "/tasks.db-wal"));
+}
+
+TEST(Store, ListsTheNewestFirstFromAnyPlaceAndByState) {
+  StoreBox box;
+  box.open();
+  for (TaskId id = 1; id <= 9; ++id) ASSERT_TRUE(box.add(id));
+  for (const TaskId id : {2, 5, 8}) ASSERT_TRUE(box.update(id, {.state = State::running}));
+  EXPECT_EQ(listed(*box.store, {}, 100, 3), (std::vector<TaskId>{9, 8, 7}));
+  EXPECT_EQ(listed(*box.store, {}, 4, 10), (std::vector<TaskId>{3, 2, 1}));
+  EXPECT_EQ(listed(*box.store, State::running, 8, 10), (std::vector<TaskId>{5, 2}));
+  EXPECT_EQ(listed(*box.store, State::failed, 100, 10), (std::vector<TaskId>{}));
+}
+
+TEST(Store, ListsTheBeginningOfAPromptAndNeverHalfACharacter) {
+  StoreBox box;
+  box.open();
+  ASSERT_TRUE(box.add(1, StoreBox::asked(std::string(1023, 'a') + "\u00e4" + std::string(9000, 'b'))));
+  box.store->read([](TaskReader& tasks) {
+    tasks.list({}, 100, 10, [](const Task& task) {
+      EXPECT_EQ(task.prompt, std::string(1023, 'a'));
+      return true;
+    });
+  });
+}
+
+TEST(Store, ChangesOfOneTurnCostOneSync) {
+  StoreBox box;
+  box.open();
+  ASSERT_TRUE(box.add(1));
+  ASSERT_TRUE(box.add(2));
+  const int before = box.syncs;
+  std::vector<std::optional<bool>> answers(64);
+  for (std::size_t i = 0; i < answers.size(); ++i) box.add(10 + i, StoreBox::asked("x"), answers[i]);
+  ASSERT_TRUE(box.turn_until([&] { return answers.back().has_value(); }));
+  EXPECT_EQ(box.syncs - before, 1);
+  for (const auto& answer : answers) EXPECT_EQ(answer, true);
+}
+
+TEST(Store, WhatIsNotOnDiskYetIsNotSeen) {
+  StoreBox box;
+  box.open();
+  std::optional<bool> answer;
+  box.add(1, StoreBox::asked("x"), answer);
+  EXPECT_FALSE(box.find(1));
+  ASSERT_TRUE(box.turn_until([&] { return answer.has_value(); }));
+  EXPECT_TRUE(box.find(1));
+}
+
+TEST(Store, RefusesWhatAFullDiskCannotTakeAndRecovers) {
+  StoreBox box;
+  box.open();
+  ASSERT_TRUE(box.add(1));
+  box.write_fault = SQLITE_FULL;
+  EXPECT_FALSE(box.add(2));
+  ASSERT_EQ(box.healths.size(), 1U);
+  EXPECT_EQ(box.healths[0].problem, "the disk is full");
+  EXPECT_FALSE(box.healths[0].lost);
+  box.write_fault = SQLITE_OK;
+  EXPECT_TRUE(box.add(3));
+  EXPECT_TRUE(box.store->is_healthy());
+  box.open();
+  EXPECT_TRUE(box.find(1));
+  EXPECT_FALSE(box.find(2));
+  EXPECT_TRUE(box.find(3));
+}
+
+TEST(Store, RecoversFromAFullDiskByItself) {
+  StoreBox box;
+  box.open();
+  box.write_fault = SQLITE_FULL;
+  EXPECT_FALSE(box.add(1));
+  box.write_fault = SQLITE_OK;
+  EXPECT_TRUE(box.turn_until([&] { return box.store->is_healthy(); }));
+}
+
+TEST(Store, WhatHasHappenedIsWrittenAsSoonAsItCanBe) {
+  StoreBox box;
+  box.open();
+  ASSERT_TRUE(box.add(1));
+  box.write_fault = SQLITE_FULL;
+  bool done = false;
+  box.store->note(1, {.state = State::completed}, "result", [&](bool) { done = true; });
+  EXPECT_FALSE(box.add(2));
+  EXPECT_FALSE(done);
+  EXPECT_EQ(box.find(1)->progress.state, State::queued);
+  box.write_fault = SQLITE_OK;
+  ASSERT_TRUE(box.turn_until([&] { return done; }));
+  EXPECT_EQ(box.find(1)->progress.state, State::completed);
+  EXPECT_EQ(box.find(1)->result, "result");
+}
+
+TEST(Store, AfterAFailedSyncNothingIsTakenUntilAllIsWrittenAgain) {
+  StoreBox box;
+  box.open();
+  ASSERT_TRUE(box.add(1));
+  box.sync_fault = SQLITE_IOERR_FSYNC;
+  EXPECT_FALSE(box.add(2));
+  EXPECT_FALSE(box.add(3));
+  EXPECT_NE(box.store->health().problem.find("sync failed"), std::string::npos);
+  box.sync_fault = SQLITE_OK;
+  EXPECT_TRUE(box.add(4));
+  box.open();
+  EXPECT_TRUE(box.find(1));
+  EXPECT_FALSE(box.find(2));
+  EXPECT_FALSE(box.find(3));
+  EXPECT_TRUE(box.find(4));
+}
+
+TEST(Store, AfterAFailedSyncTheMainFileHasToBeSyncedAsWell) {
+  StoreBox box;
+  box.open();
+  ASSERT_TRUE(box.add(1));
+  box.sync_fault = SQLITE_IOERR_FSYNC;
+  EXPECT_FALSE(box.add(2));
+  box.fault_in_main_file = true;
+  EXPECT_FALSE(box.add(3));
+  box.sync_fault = SQLITE_OK;
+  EXPECT_TRUE(box.add(4));
+}
+
+TEST(Store, WhatAFailedSyncRefusedIsNotThereAfterACrash) {
+  StoreBox box;
+  box.open();
+  ASSERT_TRUE(box.add(1));
+  box.sync_fault = SQLITE_IOERR_FSYNC;
+  EXPECT_FALSE(box.add(2));
+  // The files as a killed daemon leaves them.
+  const transport::TemporaryFolder copy;
+  for (const char* name : {"tasks.db", "tasks.db-wal"}) fs::copy(box.file(name), copy.file(name));
+  StoreBox after(copy.path());
+  after.open();
+  EXPECT_TRUE(after.find(1));
+  EXPECT_FALSE(after.find(2));
+}
+
+TEST(Store, NoticesThatItsFilesWereRemovedOrReplaced) {
+  for (const char* name : {"tasks.db", "tasks.db-wal"}) {
+    for (const bool replaced : {false, true}) {
+      StoreBox box;
+      box.open();
+      ASSERT_TRUE(box.add(1));
+      fs::rename(box.file(name), box.file("elsewhere"));
+      if (replaced) fs::copy(box.file("elsewhere"), box.file(name));
+      EXPECT_FALSE(box.add(2)) << name;
+      EXPECT_TRUE(box.store->health().lost) << name;
+      EXPECT_FALSE(box.add(3)) << name;
+    }
+  }
+}
+
+TEST(Store, NoticesThatItsFolderIsGone) {
+  StoreBox box;
+  box.open();
+  ASSERT_TRUE(box.add(1));
+  fs::remove_all(box.folder.path());
+  EXPECT_FALSE(box.add(2));
+  EXPECT_TRUE(box.store->health().lost);
+}
+
+TEST(Store, AnotherProgramsLockIsNamed) {
+  StoreBox box;
+  box.open();
+  ASSERT_TRUE(box.add(1));
+  StoreVfs vfs;
+  const Database other(box.file("tasks.db"), SQLITE_OPEN_READWRITE, vfs.name());
+  other.run("BEGIN IMMEDIATE");
+  EXPECT_FALSE(box.add(2));
+  EXPECT_EQ(box.store->health().problem, "another program has locked the store");
+  other.run("ROLLBACK");
+  EXPECT_TRUE(box.add(3));
+}
+
+TEST(Store, RemembersValuesByName) {
+  StoreBox box;
+  box.open();
+  for (const char* value : {"first", "second"}) {
+    bool kept = false;
+    box.store->remember("automation", value, [&](bool is_kept) { kept = is_kept; });
+    ASSERT_TRUE(box.turn_until([&] { return kept; }));
+  }
+  box.open();
+  const auto recall = [&](const char* name) {
+    return box.store->read([name](TaskReader& tasks) { return tasks.recall(name); });
+  };
+  EXPECT_EQ(recall("automation"), "second");
+  EXPECT_EQ(recall("nothing"), std::nullopt);
+}
+
+TEST(Store, SaysWhenEverythingIsWritten) {
+  StoreBox box;
+  box.open();
+  std::optional<bool> answer;
+  bool settled = false;
+  box.add(1, StoreBox::asked("x"), answer);
+  box.store->when_settled([&] { settled = true; });
+  ASSERT_TRUE(box.turn_until([&] { return settled; }));
+  EXPECT_EQ(answer, true);
+}
+
+TEST(Store, WhatWasChangedJustBeforeTheEndIsKept) {
+  StoreBox box;
+  box.open();
+  std::optional<bool> answer;
+  box.add(1, StoreBox::asked("x"), answer);
+  box.open();
+  EXPECT_TRUE(box.find(1));
+}
+
+}  // namespace
+}  // namespace duet::task

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace duet::task {
+
+/// SQLite's way to files, with names taken as they are given: its own would resolve a path below /proc/self/fd and then
+/// refuse it when it is longer than 512 bytes.
+///
+/// A test may pass a function that is asked before each write and sync and makes it fail by returning something other
+/// than SQLITE_OK. It is called on the thread that uses the database. Registered while it lives; must outlive the
+/// databases opened through it.
+class StoreVfs {
+ public:
+  enum class Step : std::uint8_t { write, sync };
+  using Fault = std::function<int(Step step, std::string_view file)>;
+
+  explicit StoreVfs(Fault fault = {});
+  StoreVfs(const StoreVfs&) = delete;
+  StoreVfs& operator=(const StoreVfs&) = delete;
+  ~StoreVfs();
+
+  const char* name() const { return name_.c_str(); }
+
+ private:
+  struct Tag;
+
+  static int open(sqlite3_vfs* vfs, const char* path, sqlite3_file* file, int flags, int* flags_out);
+  static int full_name(sqlite3_vfs* vfs, const char* path, int size, char* out);
+  static int write(sqlite3_file* file, const void* bytes, int count, sqlite3_int64 offset);
+  static int sync(sqlite3_file* file, int flags);
+  static Tag& tag_of(sqlite3_file* file);
+
+  sqlite3_vfs* system_;
+  sqlite3_vfs vfs_;
+  std::string name_;
+  Fault fault_;
+};
+
+}  // namespace duet::task

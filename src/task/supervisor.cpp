@@ -1,0 +1,363 @@
+#include "task/supervisor.h"
+
+#include <algorithm>
+#include <set>
+#include <system_error>
+
+#include "task/refusal.h"
+#include "task/retry.h"
+#include "task/task_output.h"
+
+namespace duet::task {
+namespace {
+
+constexpr base::Duration second = std::chrono::seconds(1);
+
+std::string dependency_message(TaskId id) { return to_text(id) + " did not succeed"; }
+
+Failure failure_of(const Outcome& outcome) {
+  if (outcome.timed_out) return {Reason::timeout, "its time limit was over"};
+  switch (outcome.kind) {
+    case Outcome::Kind::exited:
+      return {Reason::exit, "exited with code " + std::to_string(outcome.code)};
+    case Outcome::Kind::signalled:
+      return {Reason::signal, "ended by " + base::signal_name(outcome.signal)};
+    case Outcome::Kind::not_started:
+      return {Reason::spawn, outcome.problem};
+    case Outcome::Kind::lost:
+      break;
+  }
+  return {Reason::lost, outcome.problem.empty() ? "its keeper was killed; nobody knows how it ended" : outcome.problem};
+}
+
+// What is known of an attempt that is over, whatever becomes of the task.
+Progress after(Progress progress, const Outcome& outcome) {
+  progress.cancelling = false;
+  if (outcome.started) {
+    progress.started_at = outcome.started->at;
+    progress.pid = outcome.started->pid;
+  }
+  if (outcome.kind == Outcome::Kind::exited) progress.exit_code = outcome.code;
+  if (outcome.kind == Outcome::Kind::signalled) progress.signal = base::signal_name(outcome.signal);
+  progress.completed_at = outcome.ended_at;
+  return progress;
+}
+
+}  // namespace
+
+Supervisor::Supervisor(transport::Loop& loop, base::Log& log, Store& store, TaskSettings settings,
+                       Surroundings surroundings, SupervisorEvents events)
+    : loop_(loop),
+      log_(log),
+      store_(store),
+      settings_(std::move(settings)),
+      tasks_(surroundings.tasks),
+      agents_(settings_, std::move(surroundings.environment), std::move(surroundings.project)),
+      ledger_(loop, store, std::move(events.emit)),
+      follower_(loop, log, tasks_, std::move(events.output)),
+      retention_(loop, log, store, ledger_, {settings_.keep_days, settings_.keep_tasks}, tasks_,
+                 [this](TaskId id) { return latest_run(id) != runs_.end(); }),
+      intake_(loop.clock(), store, ledger_, agents_,
+              [this](TaskId id, QueuedTask task, const std::vector<TaskId>& dependencies) {
+                enqueue(id, std::move(task), dependencies);
+                schedule();
+              }) {}
+
+Supervisor::~Supervisor() {
+  *alive_ = false;
+  if (stop_timer_) loop_.cancel(*stop_timer_);
+}
+
+KeeperEvents Supervisor::keeper_events() {
+  return {.started = [this](RunId id, const Started& started) { on_started(id, started); },
+          .output = [this](RunId id, std::uint64_t /*total*/) { follower_.more(id); },
+          .terminated = [this](RunId id) { on_terminated(id); },
+          .ended = [this](RunId id, const Outcome& outcome) { on_ended(id, outcome); },
+          .gone = [this](RunId id) { on_gone(id); },
+          .never_began = [this](RunId id) { on_never_began(id); }};
+}
+
+void Supervisor::begin(Runner& runner, const std::vector<RunId>& recorded) {
+  runner_ = &runner;
+  const std::set<RunId> known(recorded.begin(), recorded.end());
+  store_.read([&](TaskReader& tasks) {
+    tasks.each_active([&](ActiveTask task) {
+      const bool running = task.progress.state == State::running;
+      // A queued task whose next attempt has a record: the daemon that began it did not live to write that down.
+      const RunId run{task.id, task.progress.attempts + (running ? 0 : 1)};
+      if (running || known.contains(run)) return adopt(run, std::move(task));
+      const Progress progress = task.progress;
+      enqueue(task.id, {task.priority, task.retries, progress.attempts, task.agent}, task.after);
+      if (progress.retry_at) pause(task.id, *progress.retry_at - loop_.clock().utc());
+      if (progress.cancelling) cancel_queued(task.id, [](const auto& /*answer*/) {});
+    });
+  });
+  schedule();
+  retention_.look();
+}
+
+void Supervisor::adopt(RunId id, ActiveTask task) {
+  Run& run = runs_[id];
+  run.adopted = true;
+  run.task = {task.priority, task.retries, id.attempt - 1, std::move(task.agent)};
+  run.progress = std::move(task.progress);
+  runner_->adopt(id);
+}
+
+void Supervisor::submit(Submission submission, Intake::Submitted submitted) {
+  if (stopping_) throw unavailable("supervisor", "the daemon is stopping");
+  if (store_.health().lost) throw unavailable("store", store_.health().problem);
+  intake_.submit(std::move(submission), settings_.queue_capacity, std::move(submitted));
+}
+
+void Supervisor::enqueue(TaskId id, QueuedTask task, const std::vector<TaskId>& dependencies) {
+  queue_.add(id, std::move(task));
+  for (const TaskId dependency : dependencies) {
+    const auto standing = store_.read([=](TaskReader& tasks) { return tasks.standing(dependency); });
+    // One that is not there any more has succeeded: had it failed, this one would have, too.
+    if (!standing || standing->state == State::completed) continue;
+    if (has_ended(standing->state)) return fail_queued(id, {Reason::dependency, dependency_message(dependency)});
+    queue_.wait_for(id, dependency);
+  }
+}
+
+void Supervisor::pause(TaskId id, base::Duration time) {
+  queue_.block(id);
+  loop_.after(std::max(time, base::Duration::zero()), [this, id, alive = alive_] {
+    if (!*alive) return;
+    queue_.unblock(id);
+    schedule();
+  });
+}
+
+void Supervisor::fail_queued(TaskId id, Failure failure) {
+  const auto cancelling = cancelling_.find(id);
+  if (cancelling != cancelling_.end()) {
+    cancelling->second.otherwise = std::move(failure);
+    return;
+  }
+  const QueuedTask task = *queue_.find(id);
+  queue_.remove(id);
+  Progress to{.state = State::failed, .attempts = task.attempts, .completed_at = loop_.clock().utc()};
+  to.error = std::move(failure);
+  ledger_.note({.id = id, .agent = task.agent, .to = std::move(to)}, [this, id] {
+    end_dependents(id, false);
+    retention_.look();
+  });
+}
+
+void Supervisor::end_dependents(TaskId id, bool succeeded) {
+  for (const TaskId dependent : queue_.take_dependents(id)) {
+    if (succeeded) {
+      queue_.unblock(dependent);
+    } else {
+      fail_queued(dependent, {Reason::dependency, dependency_message(id)});
+    }
+  }
+}
+
+void Supervisor::schedule() {
+  if (runner_ == nullptr || stopping_ || !store_.is_healthy()) return;
+  while (slots_in_use() < settings_.max_running) {
+    const auto next = queue_.take_next();
+    if (!next) return;
+    start(next->first, next->second);
+  }
+}
+
+void Supervisor::start(TaskId id, const QueuedTask& task) {
+  const RunId run{id, task.attempts + 1};
+  std::string body;
+  try {
+    body = store_.read([id](TaskReader& tasks) { return tasks.body(id); });
+  } catch (const rpc::Error& error) {
+    log_.warn("a task cannot be read, and is tried again", {{"task", to_text(id)}, {"reason", error.what()}});
+    queue_.add(id, task);
+    return pause(id, second);
+  }
+  const std::optional<Assignment> assignment = agents_.assignment(run, task.agent, from_body(body));
+  if (!assignment) {
+    queue_.add(id, task);
+    return fail_queued(id, {Reason::spawn, "the settings have no agent of that name any more"});
+  }
+  Run& begun = runs_[run];
+  begun.task = task;
+  begun.progress.attempts = task.attempts;
+  runner_->start(*assignment);
+  follower_.add(*runner_, run, true);
+}
+
+Supervisor::Runs::iterator Supervisor::latest_run(TaskId id) {
+  const auto behind = runs_.lower_bound({id + 1, 0});
+  if (behind == runs_.begin() || std::prev(behind)->first.task != id) return runs_.end();
+  return std::prev(behind);
+}
+
+std::size_t Supervisor::slots_in_use() const {
+  return static_cast<std::size_t>(std::ranges::count_if(runs_, [](const auto& run) { return !run.second.gone; }));
+}
+
+void Supervisor::on_started(RunId id, const Started& started) {
+  const auto found = runs_.find(id);
+  if (found == runs_.end() || found->second.concluded) return;
+  Run& run = found->second;
+  if (run.adopted) follower_.add(*runner_, id, false);
+  if (run.adopted && run.progress.cancelling && !run.deciding) runner_->cancel(id);
+  if (run.progress.state == State::running && run.progress.pid == started.pid) return;
+  const State from = run.progress.state;
+  run.progress.state = State::running;
+  run.progress.attempts = id.attempt;
+  run.progress.pid = started.pid;
+  run.progress.started_at = started.at;
+  run.progress.retry_at = {};
+  ledger_.note({.id = id.task, .agent = run.task.agent, .from = from, .to = run.progress}, {});
+}
+
+void Supervisor::on_ended(RunId id, const Outcome& outcome) {
+  const auto found = runs_.find(id);
+  if (found == runs_.end() || found->second.concluded) return;
+  Run& run = found->second;
+  run.outcome = outcome;
+  // A cancelled task is one when its tree is gone. A cancel that is not decided yet comes too late.
+  if (!run.progress.cancelling || run.deciding) conclude(id, run);
+}
+
+void Supervisor::on_gone(RunId id) {
+  const auto found = runs_.find(id);
+  if (found == runs_.end()) return;
+  Run& run = found->second;
+  run.gone = true;
+  follower_.gone(id);
+  if (!run.concluded) conclude_cancelled(id, run);  // else it was concluded when its main process ended
+  if (run.on_disk) queue_.unblock(id.task);  // if it is to be tried again
+  forget_if_over(id);
+  schedule();
+  check_stopped();
+}
+
+void Supervisor::on_never_began(RunId id) {
+  const auto found = runs_.find(id);
+  if (found == runs_.end()) return;
+  Run& run = found->second;
+  run.gone = true;
+  run.never_began = true;
+  follower_.gone(id);
+  if (run.progress.state == State::running) {  // it did begin, and all that told of it is gone
+    run.outcome = Outcome{.kind = Outcome::Kind::lost, .ended_at = loop_.clock().utc()};
+    conclude(id, run);
+  } else if (!run.deciding) {
+    put_back(id, run);
+  }
+  schedule();
+  check_stopped();
+}
+
+// A run that never began: its task is queued again, unless somebody has cancelled it.
+void Supervisor::put_back(RunId id, Run& run) {
+  if (run.progress.cancelling) return conclude_cancelled(id, run);
+  queue_.add(id.task, run.task);
+  if (!run.adopted) pause(id.task, second);
+  runs_.erase(id);
+}
+
+void Supervisor::conclude(RunId id, Run& run) {
+  const Outcome& outcome = *run.outcome;
+  Progress to = after(run.progress, outcome);
+  to.attempts = id.attempt;
+  const bool succeeded = outcome.kind == Outcome::Kind::exited && outcome.code == 0 && !outcome.timed_out;
+  if (run.ended_by_stop) {
+    to.state = State::failed;
+    to.error = {Reason::signal, "ended when the daemon was stopped"};
+  } else if (succeeded) {
+    to.state = State::completed;
+  } else if (id.attempt <= run.task.retries) {
+    const double chance = std::uniform_real_distribution(0.0, 1.0)(chance_);
+    to = {.attempts = id.attempt, .retry_at = loop_.clock().utc() + retry_delay(id.attempt, chance)};
+  } else {
+    to.state = State::failed;
+    to.error = failure_of(outcome);
+  }
+  write_end(id, run, std::move(to));
+}
+
+void Supervisor::conclude_cancelled(RunId id, Run& run) {
+  Progress to = run.outcome ? after(run.progress, *run.outcome) : run.progress;
+  to.state = State::cancelled;
+  to.cancelling = false;
+  to.completed_at = loop_.clock().utc();
+  write_end(id, run, std::move(to));
+}
+
+void Supervisor::write_end(RunId id, Run& run, Progress to) {
+  const State from = run.progress.state;
+  run.concluded = true;
+  run.progress = to;
+  Transition end{.id = id.task, .agent = run.task.agent, .from = from, .to = std::move(to)};
+  if (has_ended(end.to.state) && run.outcome && run.outcome->started) end.result = std::move(run.outcome->result);
+  ledger_.note(std::move(end), [this, id] { end_is_on_disk(id); });
+}
+
+void Supervisor::end_is_on_disk(RunId id) {
+  Run& run = runs_.at(id);
+  run.on_disk = true;
+  if (!run.never_began) runner_->settle(id);
+  if (run.progress.state == State::queued) {
+    queue_.add(id.task, {run.task.priority, run.task.retries, id.attempt, run.task.agent});
+    pause(id.task, *run.progress.retry_at - loop_.clock().utc());
+    if (!run.gone) queue_.block(id.task);
+    for (Cancelled& cancelled : std::exchange(run.cancels, {})) cancel_queued(id.task, std::move(cancelled));
+  } else {
+    answer_cancels(run, {});
+    end_dependents(id.task, run.progress.state == State::completed);
+    retention_.look();
+  }
+  forget_if_over(id);
+  schedule();
+}
+
+void Supervisor::forget_if_over(RunId id) {
+  const auto found = runs_.find(id);
+  if (found != runs_.end() && found->second.gone && found->second.on_disk) runs_.erase(found);
+}
+
+std::vector<TaskId> Supervisor::running() const {
+  std::vector<TaskId> ids;
+  for (const auto& [id, run] : runs_) {
+    if (run.progress.state == State::running) ids.push_back(id.task);
+  }
+  return ids;
+}
+
+std::optional<Ledger::Ticket> Supervisor::wait(TaskId id, std::optional<base::Duration> limit,
+                                               const Ledger::Waiter& waiter) {
+  const tl::expected<Task, rpc::Error> task = find(id);
+  if (!task) throw rpc::Error(task.error());
+  if (!has_ended(task->progress.state) && limit != base::Duration::zero()) return ledger_.wait(id, limit, waiter);
+  waiter(task);
+  return std::nullopt;
+}
+
+Supervisor::Output Supervisor::output(TaskId id, std::uint64_t offset, std::size_t limit) {
+  const auto standing = store_.read([id](TaskReader& tasks) { return tasks.standing(id); });
+  if (!standing) throw unknown_task(to_text(id));
+  const auto run = latest_run(id);
+  const std::uint32_t attempts = run == runs_.end() ? standing->attempts : run->first.attempt;
+  const bool over = has_ended(standing->state) && (run == runs_.end() || run->second.gone);
+  try {
+    Output output{.piece = read_task_output(tasks_, id, attempts, offset, limit)};
+    output.done = over && output.piece.next >= output.piece.total;
+    return output;
+  } catch (const std::system_error& error) {
+    log_.warn("output of a task cannot be read", {{"task", to_text(id)}, {"reason", error.code().message()}});
+    throw unavailable("output", "the output of the task cannot be read");
+  }
+}
+
+void Supervisor::change_settings(TaskSettings settings) {
+  settings_ = std::move(settings);
+  agents_.change_settings(settings_);
+  retention_.set_limits({settings_.keep_days, settings_.keep_tasks});
+  schedule();
+}
+
+}  // namespace duet::task

@@ -1,0 +1,174 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <tl/expected.hpp>
+
+#include "duet/base/log.h"
+#include "duet/rpc/error.h"
+#include "duet/transport/loop.h"
+#include "task/agents.h"
+#include "task/intake.h"
+#include "task/keeper.h"
+#include "task/ledger.h"
+#include "task/output_follower.h"
+#include "task/retention.h"
+#include "task/runner.h"
+#include "task/store.h"
+#include "task/task.h"
+#include "task/task_queue.h"
+
+namespace duet::task {
+
+/// Where tasks run, and what they inherit.
+struct Surroundings {
+  int tasks = -1;                      ///< the folder with the outputs; the caller's, outlives the supervisor
+  std::string project = {};            ///< where they run unless they say otherwise
+  base::Environment environment = {};  ///< they all get
+};
+
+/// What the supervisor tells. All of it must be set.
+struct SupervisorEvents {
+  Ledger::Emit emit;
+  OutputFollower::Audience output;
+};
+
+/// Takes tasks, queues them, has them run and sees to their end.
+///
+/// Whatever it accepts is on disk before it says so, and whatever it tells has happened on disk. At most `max_running`
+/// tasks run at once, by priority and then by age; a slot is free when no process of its task is left. It does not start
+/// processes: that is the Runner's. For the loop's thread only; the store and the runner outlive it.
+class Supervisor {
+ public:
+  using Cancelled = std::function<void(const tl::expected<void, rpc::Error>&)>;
+
+  static constexpr base::Duration stop_patience = std::chrono::seconds(15);
+
+  Supervisor(transport::Loop& loop, base::Log& log, Store& store, TaskSettings settings, Surroundings surroundings,
+             SupervisorEvents events);
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+  ~Supervisor();
+
+  /// What the runner has to tell; before begin().
+  KeeperEvents keeper_events();
+  /// Adopts what an earlier daemon began, and starts working. `recorded` are the runs that have left a record.
+  void begin(Runner& runner, const std::vector<RunId>& recorded);
+
+  /// Answers when the task is on disk. Throws rpc::Error if it is refused at once.
+  void submit(Submission submission, Intake::Submitted submitted);
+  /// Answers when the decision is on disk and, if it runs, it was told to end. Throws rpc::Error if there is no such task
+  /// or it has ended.
+  void cancel(TaskId id, Cancelled cancelled);
+
+  /// As it is on disk.
+  tl::expected<Task, rpc::Error> find(TaskId id) { return ledger_.find(id); }
+  std::vector<TaskId> running() const;
+  /// Answers, now or later, when the task has ended or the time is up. Throws rpc::Error if there is none.
+  std::optional<Ledger::Ticket> wait(TaskId id, std::optional<base::Duration> limit, const Ledger::Waiter& waiter);
+  void stop_waiting(const Ledger::Ticket& ticket) { ledger_.stop_waiting(ticket); }
+
+  struct Output {
+    OutputPiece piece;
+    bool done = false;  ///< no more will come after it
+  };
+  /// Throws rpc::Error if there is no such task, or its output cannot be read.
+  Output output(TaskId id, std::uint64_t offset, std::size_t limit);
+  void output_audience_changed() { follower_.audience_changed(); }
+
+  const StateCounts& counts() const { return ledger_.counts(); }
+  const TaskSettings& settings() const { return settings_; }
+  void change_settings(TaskSettings settings);
+  /// The store works again: what waited for that may start.
+  void store_recovered() { schedule(); }
+
+  /// Takes no new work. Running tasks may go on for 15 s, or not at all if forced, and are ended then. Calls when all are
+  /// gone and what became of them is on disk, if it can be written. Queued ones stay queued. May be called again.
+  void stop(bool force, std::function<void()> stopped);
+  /// The same, but running tasks go on, for the next daemon.
+  void leave(std::function<void()> left);
+
+ private:
+  /// A task that was given to the runner: from then until no process of it is left and its end is on disk.
+  struct Run {
+    QueuedTask task;
+    Progress progress = {};  // as it was last written, or is being written
+    bool adopted = false;
+    bool deciding = false;       // a cancel is on its way to the disk
+    bool terminated = false;     // it was told to end, for that cancel
+    bool ended_by_stop = false;
+    bool concluded = false;  // its end is on its way to the disk
+    bool on_disk = false;    // and there
+    bool never_began = false;
+    bool gone = false;
+    std::optional<Outcome> outcome = {};
+    std::vector<Cancelled> cancels = {};
+  };
+  using Runs = std::map<RunId, Run>;
+  /// A cancel of a queued task that is on its way to the disk.
+  struct QueuedCancel {
+    std::vector<Cancelled> waiting = {};
+    std::optional<Failure> otherwise = {};  // what becomes of the task if the cancel is refused
+  };
+
+  void enqueue(TaskId id, QueuedTask task, const std::vector<TaskId>& dependencies);
+  void pause(TaskId id, base::Duration time);
+  void fail_queued(TaskId id, Failure failure);
+  void end_dependents(TaskId id, bool succeeded);
+
+  void adopt(RunId id, ActiveTask task);
+  void schedule();
+  void start(TaskId id, const QueuedTask& task);
+  Runs::iterator latest_run(TaskId id);
+  std::size_t slots_in_use() const;
+
+  void on_started(RunId id, const Started& started);
+  void on_terminated(RunId id);
+  void on_ended(RunId id, const Outcome& outcome);
+  void on_gone(RunId id);
+  void on_never_began(RunId id);
+
+  void cancel_queued(TaskId id, Cancelled cancelled);
+  void cancel_running(RunId id, Run& run, Cancelled cancelled);
+  void cancel_decided(RunId id, bool kept);
+  void conclude(RunId id, Run& run);
+  void conclude_cancelled(RunId id, Run& run);
+  void write_end(RunId id, Run& run, Progress to);
+  void end_is_on_disk(RunId id);
+  void put_back(RunId id, Run& run);
+  static void answer_cancels(Run& run, const tl::expected<void, rpc::Error>& answer);
+  void forget_if_over(RunId id);
+  void end_running();
+  void check_stopped();
+
+  transport::Loop& loop_;
+  base::Log& log_;
+  Store& store_;
+  TaskSettings settings_;
+  int tasks_;
+  Agents agents_;
+  Ledger ledger_;
+  OutputFollower follower_;
+  Retention retention_;
+  Intake intake_;
+  Runner* runner_ = nullptr;
+  std::mt19937 chance_{std::random_device{}()};
+
+  TaskQueue queue_;
+  std::map<TaskId, QueuedCancel> cancelling_;
+  Runs runs_;
+
+  bool stopping_ = false;
+  std::function<void()> stopped_;
+  std::optional<transport::Loop::Timer> stop_timer_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace duet::task

@@ -1,0 +1,125 @@
+#include <utility>
+
+#include "task/refusal.h"
+#include "task/supervisor.h"
+
+// How tasks are ended from outside: one by a cancel, all by the daemon's stop.
+
+namespace duet::task {
+
+void Supervisor::cancel(TaskId id, Cancelled cancelled) {
+  if (queue_.contains(id)) return cancel_queued(id, std::move(cancelled));
+  const auto run = latest_run(id);
+  if (run != runs_.end() && !run->second.on_disk) return cancel_running(run->first, run->second, std::move(cancelled));
+  const auto standing = store_.read([id](TaskReader& tasks) { return tasks.standing(id); });
+  if (!standing) throw unknown_task(to_text(id));
+  throw not_cancellable(id, standing->state);
+}
+
+void Supervisor::cancel_queued(TaskId id, Cancelled cancelled) {
+  const auto [place, is_first] = cancelling_.try_emplace(id);
+  place->second.waiting.push_back(std::move(cancelled));
+  if (!is_first) return;
+  queue_.block(id);
+  const QueuedTask& task = *queue_.find(id);
+  Progress to{.state = State::cancelled, .attempts = task.attempts, .completed_at = loop_.clock().utc()};
+  ledger_.decide({.id = id, .agent = task.agent, .to = std::move(to)}, [this, id](bool kept) {
+    const QueuedCancel cancel = std::move(cancelling_.extract(id).mapped());
+    tl::expected<void, rpc::Error> answer;
+    if (kept) {
+      queue_.remove(id);
+      end_dependents(id, false);
+      retention_.look();
+    } else {
+      answer = tl::unexpected(unavailable("store", store_.health().problem));
+      if (cancel.otherwise) {
+        fail_queued(id, *cancel.otherwise);
+      } else {
+        queue_.unblock(id);
+      }
+    }
+    for (const Cancelled& waiting : cancel.waiting) waiting(answer);
+  });
+}
+
+void Supervisor::cancel_running(RunId id, Run& run, Cancelled cancelled) {
+  if (run.concluded && run.progress.state != State::queued) throw not_cancellable(id.task, run.progress.state);
+  const bool certain = run.progress.cancelling && (run.terminated || (run.outcome && !run.deciding));
+  if (certain) return cancelled({});
+  run.cancels.push_back(std::move(cancelled));
+  // One that is about to be queued again is cancelled when it is.
+  if (run.concluded || run.progress.cancelling) return;
+  run.deciding = true;
+  run.progress.cancelling = true;
+  ledger_.decide({.id = id.task, .agent = run.task.agent, .from = run.progress.state, .to = run.progress},
+                 [this, id](bool kept) { cancel_decided(id, kept); });
+}
+
+void Supervisor::cancel_decided(RunId id, bool kept) {
+  const auto found = runs_.find(id);
+  if (found == runs_.end()) return;
+  Run& run = found->second;
+  run.deciding = false;
+  if (run.concluded) {
+    // It ended by itself while the decision was on its way. If it is to be tried again, that attempt is cancelled.
+    if (run.progress.state != State::queued) {
+      answer_cancels(run, tl::unexpected(not_cancellable(id.task, run.progress.state)));
+    }
+    return;
+  }
+  if (!kept) {
+    run.progress.cancelling = false;
+    // What was written meanwhile says that it is being cancelled.
+    ledger_.note({.id = id.task, .agent = run.task.agent, .from = run.progress.state, .to = run.progress}, {});
+    answer_cancels(run, tl::unexpected(unavailable("store", store_.health().problem)));
+  }
+  if (run.never_began) return put_back(id, run);
+  if (kept) runner_->cancel(id);
+}
+
+void Supervisor::on_terminated(RunId id) {
+  const auto found = runs_.find(id);
+  if (found == runs_.end()) return;
+  found->second.terminated = true;
+  answer_cancels(found->second, {});
+}
+
+void Supervisor::answer_cancels(Run& run, const tl::expected<void, rpc::Error>& answer) {
+  for (const Cancelled& cancelled : std::exchange(run.cancels, {})) cancelled(answer);
+}
+
+void Supervisor::stop(bool force, std::function<void()> stopped) {
+  stopping_ = true;
+  stopped_ = std::move(stopped);
+  if (force) {
+    end_running();
+  } else if (!stop_timer_) {
+    stop_timer_ = loop_.after(stop_patience, [this] {
+      stop_timer_.reset();
+      end_running();
+    });
+  }
+  check_stopped();
+}
+
+void Supervisor::end_running() {
+  for (auto& [id, run] : runs_) {
+    if (run.gone || run.concluded || run.ended_by_stop) continue;
+    run.ended_by_stop = !run.progress.cancelling;
+    runner_->cancel(id);
+  }
+}
+
+void Supervisor::check_stopped() {
+  if (!stopped_ || slots_in_use() > 0) return;
+  leave(std::exchange(stopped_, {}));
+}
+
+void Supervisor::leave(std::function<void()> left) {
+  stopping_ = true;
+  store_.when_settled([left = std::move(left), alive = alive_] {
+    if (*alive) left();
+  });
+}
+
+}  // namespace duet::task

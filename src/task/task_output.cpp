@@ -1,0 +1,34 @@
+#include "task/task_output.h"
+
+namespace duet::task {
+
+OutputPiece read_task_output(int tasks, TaskId id, std::uint32_t attempts, std::uint64_t offset, std::size_t limit) {
+  RunId run{id, 1};
+  std::uint64_t before = 0;
+  for (; run.attempt < attempts; ++run.attempt) {
+    const std::uint64_t total = read_output(tasks, run, 0, 0).total;
+    if (offset < before + total) break;
+    before += total;
+  }
+  OutputPiece piece = read_output(tasks, run, offset - before, limit);
+  piece.offset += before;
+  piece.next += before;
+  piece.total += before;
+  if (piece.dropped) piece.dropped = OutputRange{piece.dropped->from + before, piece.dropped->to + before};
+  for (++run.attempt; run.attempt <= attempts; ++run.attempt) piece.total += read_output(tasks, run, 0, 0).total;
+  return piece;
+}
+
+std::size_t whole_characters(std::string_view bytes) {
+  constexpr std::size_t longest = 4;
+  for (std::size_t back = 1; back < longest && back <= bytes.size(); ++back) {
+    const std::size_t at = bytes.size() - back;
+    const auto lead = static_cast<unsigned char>(bytes[at]);
+    if ((lead & 0xC0U) == 0x80U) continue;
+    const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC2 ? 2 : 1;
+    return lead <= 0xF4 && length > back ? at : bytes.size();
+  }
+  return bytes.size();
+}
+
+}  // namespace duet::task

@@ -1,0 +1,261 @@
+#!/usr/bin/env python3
+"""One daemon for a project, whatever happens: simultaneous starts, kills, files that lie about who runs.
+
+    one_daemon.py --program PATH --rounds 50
+"""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
+
+import suite  # noqa: E402
+from daemon import eventually  # noqa: E402
+from project import Connection, ProjectTestCase  # noqa: E402
+
+STARTERS = 20
+
+
+class SimultaneousStarts(ProjectTestCase):
+    def race(self):
+        """Starts many at once; returns the pid of the one daemon, having checked what the others said."""
+        starters = [self.project.popen("daemon", "start") for _ in range(STARTERS)]
+        results = []
+        for starter in starters:
+            out, err = starter.communicate(timeout=60)
+            results.append((starter.returncode, out.decode(), err.decode()))
+        started = [out for code, out, err in results if code == 0]
+        self.assertEqual(len(started), 1, results)
+        pid = int(re.fullmatch(r"started, pid (\d+)\n", started[0]).group(1))
+        self.project.pids.add(pid)
+        for code, out, err in results:
+            if code != 0:
+                self.assertEqual((code, out), (1, ""), results)
+                self.assertIn(f"already running, pid {pid}", err)
+        self.assertEqual(self.project.pid(), pid)
+        self.assertEqual(self.project.lock_holder(), pid)
+        return pid
+
+    def test_over_a_stale_socket(self):
+        for _ in range(int(suite.option("rounds") or 5)):
+            pid = self.race()
+            self.project.kill(pid)
+            self.assertTrue(os.path.exists(self.project.socket), "a killed daemon leaves its socket")
+
+    def test_in_a_fresh_project(self):
+        self.race()
+
+
+class AfterAKill(ProjectTestCase):
+    def test_the_next_start_needs_no_help(self):
+        for _ in range(3):
+            self.project.kill(self.project.start())
+        pid = self.project.start()
+        self.assert_answers_from(pid)
+        with open(os.path.join(self.project.state, "daemon.pid"), encoding="ascii") as file:
+            self.assertEqual(file.read(), f"{pid}\n")
+
+    def test_not_even_that_somebody_waits(self):
+        """A process that was killed holds its lock until it is gone; whoever starts at once waits for that."""
+        for _ in range(10):
+            os.kill(self.project.start(), signal.SIGKILL)
+        self.assert_answers_from(self.project.start())
+
+    def assert_answers_from(self, pid):
+        self.assertEqual(self.project.pid(), pid)
+
+    def test_a_client_says_that_nobody_runs(self):
+        self.project.kill(self.project.start())
+        for words in (("daemon", "status"), ("call", "ping"), ("events",), ("daemon", "stop")):
+            self.assert_refused(self.project.run(*words), 3, "no daemon is running", "daemon start")
+
+
+class TheLockIsTheTruth(ProjectTestCase):
+    def bystander(self):
+        process = subprocess.Popen(["sleep", "1000"])
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def write(self, name, text):
+        os.makedirs(self.project.state, mode=0o700, exist_ok=True)
+        with open(os.path.join(self.project.state, name), "w", encoding="ascii") as file:
+            file.write(text)
+
+    def test_a_foreign_pid_in_the_pid_file_is_never_signalled(self):
+        bystander = self.bystander()
+        self.write("daemon.pid", f"{bystander.pid}\n")
+        for words in (("stop",), ("stop", "--force"), ("status",)):
+            self.assertEqual(self.project.run("daemon", *words).code, 3)
+        pid = self.project.start()
+        self.write("daemon.pid", f"{bystander.pid}\n")
+        self.assertEqual(self.project.run("daemon", "restart").code, 0)
+        self.project.wait_gone(pid)
+        self.write("daemon.pid", f"{bystander.pid}\n")
+        self.assertEqual(self.project.run("daemon", "stop", "--force").code, 0)
+        self.assertIsNone(bystander.poll(), "the process of that number was signalled")
+
+    def test_rubbish_in_the_pid_file_matters_to_nobody(self):
+        for text in ("", "0\n", "-1\n", "999999999999999999999\n", "x" * 5000):
+            self.write("daemon.pid", text)
+            pid = self.project.start()
+            self.assert_refused(self.project.run("daemon", "start"), 1, f"already running, pid {pid}")
+            self.project.kill(pid)
+
+    def test_the_pid_that_is_named_is_the_holder_of_the_lock(self):
+        pid = self.project.start()
+        for text in (f"{self.bystander().pid}\n", "1\n", ""):
+            self.write("daemon.pid", text)
+            self.assert_refused(self.project.run("daemon", "start"), 1, f"already running, pid {pid}\n")
+
+    def test_a_socket_that_somebody_else_listens_on_is_left_alone(self):
+        os.makedirs(self.project.state, mode=0o700)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
+            other.bind(self.project.socket)
+            other.listen()
+            inode = os.stat(self.project.socket).st_ino
+            self.assert_refused(self.project.run("daemon", "start"), 1, "daemon.sock", "--socket")
+            self.assertEqual(os.stat(self.project.socket).st_ino, inode)
+
+    def test_two_projects_have_two_daemons(self):
+        other = self.new_project()
+        first, second = self.project.start(), other.start()
+        self.assertNotEqual(first, second)
+        self.assertEqual([self.project.pid(), other.pid()], [first, second])
+
+    def test_a_client_in_a_subfolder_finds_the_daemon(self):
+        pid = self.project.start()
+        deep = os.path.join(self.project.root, "a", "b", "c")
+        os.makedirs(deep)
+        self.assertEqual(self.project.run("call", "daemon.status", cwd=deep).json()["pid"], pid)
+
+
+class Lifecycle(ProjectTestCase):
+    def test_start_returns_when_a_ping_is_answered(self):
+        for _ in range(5):
+            pid = self.project.start()
+            self.assertEqual(self.project.pid(), pid)
+            self.assertEqual(self.project.run("daemon", "stop").code, 0)
+
+    def test_stop_returns_when_the_daemon_is_gone(self):
+        pid = self.project.start()
+        result = self.project.run("daemon", "stop")
+        self.assertEqual((result.code, result.out), (0, f"stopped, pid {pid}\n"))
+        self.assertFalse(self.project.is_running(pid))
+        self.assertEqual(sorted(set(os.listdir(self.project.state)) & {"daemon.sock", "daemon.pid", "daemon.lock"}),
+                         ["daemon.lock"])
+
+    def test_signals_are_a_graceful_stop(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            pid = self.project.start()
+            with self.project.connect() as client:
+                client.call("ping")
+                self.project.kill(pid, number)
+                reasons = [message["params"]["reason"] for message in client.ends()]
+            self.assertEqual(reasons, [number.name])
+            self.project.wait_gone(pid)
+            self.assertFalse(os.path.exists(self.project.socket))
+            self.assertFalse(os.path.exists(os.path.join(self.project.state, "daemon.pid")))
+            self.assertIn("stopped", self.project.log().splitlines()[-1])
+
+    def test_hangup_drops_nobody(self):
+        pid = self.project.start()
+        with self.project.connect() as client:
+            client.call("ping")
+            for _ in range(3):
+                self.project.kill(pid, signal.SIGHUP)
+                self.assertTrue(client.call("ping")["result"]["pong"])
+        self.assertEqual(self.project.pid(), pid)
+
+    def test_restart_with_and_without_a_daemon(self):
+        first = self.project.run("daemon", "restart", "--json")
+        self.assertEqual(first.code, 0, first)
+        second = self.project.run("daemon", "restart", "--json")
+        self.assertEqual(second.code, 0, second)
+        self.assertNotEqual(first.json()["pid"], second.json()["pid"])
+        self.assertFalse(self.project.is_running(first.json()["pid"]))
+        self.assertEqual(self.project.pid(), second.json()["pid"])
+
+    def test_stop_answers_those_who_wait(self):
+        """The one who asks for the stop gets its answer, and so does whoever asked before."""
+        pid = self.project.start()
+        with self.project.connect() as early, self.project.connect() as client:
+            early.call("ping")
+            client.call("ping")
+            requests = [{"jsonrpc": "2.0", "id": id, "method": "ping"} for id in range(1000)]
+            early.send_bytes(b"".join(json.dumps(entry).encode() + b"\n" for entry in requests))
+            answers = [early.answer(id) for id in range(1000)]
+            self.assertEqual(client.call("daemon.stop", id="stop")["result"], {"stopping": True})
+            self.assertEqual(len(answers), 1000)
+            client.ends()
+            early.ends()
+        self.project.wait_gone(pid)
+
+    def test_clients_that_do_not_read_do_not_hold_up_a_stop(self):
+        pid = self.project.start()
+        with self.project.connect() as deaf:
+            deaf.socket.settimeout(0.5)
+            try:
+                while True:
+                    deaf.send_bytes(b'{"jsonrpc":"2.0","id":1,"method":"rpc.discover"}\n' * 1000)
+            except TimeoutError:
+                pass
+            started = time.monotonic()
+            self.assertEqual(self.project.run("daemon", "stop").code, 0)
+            self.assertLess(time.monotonic() - started, 5)
+        self.assertFalse(self.project.is_running(pid))
+
+    def test_the_detached_daemon_keeps_nothing_of_ours(self):
+        read_end, write_end = os.pipe()
+        os.set_inheritable(write_end, True)
+        pid = self.project.start(pass_fds=[write_end])
+        os.close(write_end)
+        with os.fdopen(read_end, "rb") as pipe:
+            os.set_blocking(pipe.fileno(), False)
+            self.assertEqual(pipe.read(), b"", "somebody still holds the pipe")
+        self.assertEqual(os.getsid(pid), pid, "a session of its own")
+        kinds = [os.readlink(f"/proc/{pid}/fd/{number}") for number in (0, 1, 2)]
+        self.assertEqual(kinds[:2], ["/dev/null", "/dev/null"])
+        self.assertEqual(kinds[2], os.path.join(self.project.state, "daemon.log"))
+
+    def test_the_folder_it_was_started_in_may_go(self):
+        folder = os.path.join(self.project.root, "gone")
+        os.mkdir(folder)
+        pid = self.project.start(cwd=folder)
+        self.assertFalse(os.readlink(f"/proc/{pid}/cwd").endswith("/gone"), "it holds that folder")
+        os.rmdir(folder)
+        self.assert_answers()
+
+    def test_a_project_that_is_moved_stays_reachable(self):
+        pid = self.project.start()
+        moved = os.path.join(self.project.place.name, "moved")
+        os.rename(self.project.root, moved)
+        self.addCleanup(lambda: os.path.exists(moved) and os.rename(moved, self.project.root))
+        with Connection(os.path.join(moved, ".aiwg/daemon/daemon.sock")) as client:
+            self.assertEqual(client.call("daemon.status")["result"]["pid"], pid)
+        result = self.project.run("daemon", "stop", cwd=moved)
+        self.assertEqual(result.code, 0, result)
+
+    def test_foreground_logs_to_stderr_and_ends_with_a_signal(self):
+        with self.project.popen("daemon", "start", "--foreground") as daemon:
+            self.project.pids.add(daemon.pid)
+            eventually(self.project.reachable, what="the daemon answers")
+            self.assert_refused(self.project.run("daemon", "start"), 1, f"already running, pid {daemon.pid}")
+            daemon.terminate()
+            out, err = daemon.communicate(timeout=10)
+        self.assertEqual((daemon.returncode, out), (0, b""))
+        self.assertIn(b"listening", err)
+
+    def test_foreground_refuses_when_one_runs(self):
+        pid = self.project.start()
+        self.assert_refused(self.project.run("daemon", "start", "--foreground"), 1, f"already running, pid {pid}\n")
+
+
+if __name__ == "__main__":
+    suite.main()
