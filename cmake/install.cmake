@@ -29,4 +29,7 @@ if(TARGET duet-rpc)
     install(FILES $<TARGET_FILE_DIR:duet-rpc>/aiwg TYPE BIN)
   endif()
   include(cmake/app_install.cmake OPTIONAL)
+  # Units for `systemctl --user`, a daemon for each project.
+  configure_file(packaging/systemd/duet-rpc@.service.in duet-rpc@.service @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/duet-rpc@.service packaging/systemd/duet-rpc@.socket DESTINATION lib/systemd/user)
 endif()

@@ -185,7 +185,8 @@ constexpr OptionEntry list_options[] = {
      .value = "N",
      .summary = "At most so many; 20 if not given",
      .kind = ValueKind::number,
-     .least = 1},
+     .least = 1,
+     .most = 10'000},
 };
 constexpr OptionEntry output_options[] = {follow_option};
 
@@ -193,7 +194,7 @@ constexpr ArgumentEntry prompt_argument[] = {{.name = "PROMPT", .count = Count::
 constexpr ArgumentEntry id_argument[] = {{.name = "ID"}};
 constexpr ArgumentEntry ids_argument[] = {{.name = "ID", .count = Count::many}};
 
-[[maybe_unused]] constexpr CommandEntry task_commands[] = {
+constexpr CommandEntry task_commands[] = {
     {.path = "task",
      .summary = "Submit, watch and cancel tasks",
      .details = "Tasks are kept by the daemon. Once accepted they survive its end and its start; a running one goes on "
@@ -203,7 +204,8 @@ constexpr ArgumentEntry ids_argument[] = {{.name = "ID", .count = Count::many}};
      .summary = "Hand a task to an agent",
      .details =
          "Hands a task to an agent and prints its id. The words of PROMPT are joined by blanks; after -- they may "
-         "begin with a hyphen. The task works in the current folder, with the current PATH.\n"
+         "begin with a hyphen, and a single - reads them from stdin. The task works in the current folder, with the "
+         "current PATH.\n"
          "With --follow the output is printed as it comes, and the exit code is the task's own.",
      .arguments = prompt_argument,
      .options = submit_options,
@@ -246,7 +248,7 @@ constexpr ArgumentEntry rule_argument[] = {{.name = "RULE", .count = Count::opti
 constexpr ArgumentEntry message_argument[] = {{.name = "MESSAGE", .count = Count::many}};
 constexpr OptionEntry chat_options[] = {priority_option};
 
-[[maybe_unused]] constexpr CommandEntry automation_commands[] = {
+constexpr CommandEntry automation_commands[] = {
     {.path = "automation",
      .summary = "Show and switch the rules that start tasks",
      .details = "The rules in the settings start tasks when a file changes, when it is time, or when another task has "
@@ -273,15 +275,16 @@ constexpr OptionEntry chat_options[] = {priority_option};
      .client = true},
 };
 
-[[maybe_unused]] constexpr CommandEntry chat_commands[] = {
+constexpr CommandEntry chat_commands[] = {
     {.path = "chat",
      .summary = "Send a message to the default agent",
      .details = "Messages to the default agent.",
      .group = true},
     {.path = "chat send",
      .summary = "Send a message as a task",
-     .details = "Submits a message to the default agent as a task and prints the task's id. The words are joined by "
-                "blanks; after -- they may begin with a hyphen.",
+     .details =
+         "Submits a message to the default agent as a task and prints the task's id. The words are joined by blanks; "
+         "after -- they may begin with a hyphen, and a single - reads them from stdin.",
      .arguments = message_argument,
      .options = chat_options,
      .client = true},
@@ -305,7 +308,7 @@ constexpr ArgumentEntry place_argument[] = {{.name = "FILE[:LINE[:COL]]", .kind 
 constexpr ArgumentEntry files_argument[] = {{.name = "FILE", .kind = ValueKind::file, .count = Count::many}};
 constexpr ArgumentEntry server_argument[] = {{.name = "NAME"}};
 
-[[maybe_unused]] constexpr CommandEntry lsp_commands[] = {
+constexpr CommandEntry lsp_commands[] = {
     {.path = "lsp",
      .summary = "Ask language servers",
      .details =
@@ -391,7 +394,8 @@ consteval auto joined(const CommandEntry (&... lists)[Sizes]) {
 }
 
 // A command is there when it works: a list that is not named here does not exist for anybody.
-constexpr auto all_commands = joined(daemon_commands, program_commands);
+constexpr auto all_commands =
+    joined(daemon_commands, task_commands, automation_commands, chat_commands, lsp_commands, program_commands);
 
 constexpr TermEntry variables[] = {
     {"AIWG_IPC_DEBUG", "If 1, every message between a command and the daemon is shown on stderr, as with --trace"},

@@ -87,7 +87,8 @@ bool EventHub::wants_output(std::string_view task_id) const {
 void EventHub::emit_output(std::string_view task_id, std::uint64_t offset, std::string_view text) {
   const std::string params = rpc::to_text(value{{"taskId", task_id}, {"offset", offset}, {"data", text}});
   for (auto& [number, subscriber] : subscribers_) {
-    if (subscriber.lost || !subscriber.filter.wants_output(task_id) || subscriber.connection->is_closed()) continue;
+    if (subscriber.lost || subscriber.awaits_answer || subscriber.connection->is_closed()) continue;
+    if (!subscriber.filter.wants_output(task_id)) continue;
     if (!send(*subscriber.connection, output_kind, params, limits_.unread_bytes)) overflow(subscriber);
   }
 }
@@ -109,6 +110,19 @@ bool EventHub::was_given(const Subscriber& subscriber, const Event& event) const
   return std::ranges::any_of(subscriber.given, [&](const Given& span) {
     return event.seq >= span.from && event.seq < span.to && span.filter.wants(event.kind, event.task_id);
   });
+}
+
+// What cannot be replayed any more need not be remembered.
+void EventHub::remember_given(Subscriber& subscriber) {
+  std::vector<Given>& spans = subscriber.given;
+  std::erase_if(spans, [&](const Given& span) { return span.to <= history_.oldest(); });
+  if (subscriber.from == subscriber.cursor) return;
+  if (!spans.empty() && spans.back().to == subscriber.from && spans.back().filter == subscriber.filter) {
+    spans.back().to = subscriber.cursor;
+    return;
+  }
+  if (spans.size() == most_given) spans.erase(spans.begin());
+  spans.push_back({subscriber.from, subscriber.cursor, subscriber.filter});
 }
 
 void EventHub::overflow(Subscriber& subscriber) {
@@ -159,8 +173,7 @@ peer::Answer EventHub::subscribe(const peer::Request& request) {
   if (found == subscribers_.end()) throw rpc::internal_error();
   Subscriber& subscriber = found->second;
 
-  subscriber.given.push_back({subscriber.from, subscriber.cursor, std::move(subscriber.filter)});
-  if (subscriber.given.size() > most_given) subscriber.given.erase(subscriber.given.begin());
+  remember_given(subscriber);
   if (subscriber.lost) subscriber.cursor = history_.next();
   boost::json::object answer{{"epoch", history_.epoch()}, {"next", history_.next()}};
   if (since) {
@@ -175,10 +188,12 @@ peer::Answer EventHub::subscribe(const peer::Request& request) {
   subscriber.from = subscriber.cursor;
   subscriber.lost = false;
   subscriber.awaits_answer = true;
-  loop_.defer([this, alive = alive_, number = found->first] {
+  loop_.defer([this, alive = alive_, number = found->first, answered = request.connection.answers_at_once()] {
     if (!*alive) return;
     const auto still = subscribers_.find(number);
-    if (still != subscribers_.end()) pump(still->second);
+    if (still == subscribers_.end()) return;
+    if (answered) still->second.awaits_answer = false;
+    pump(still->second);
   });
   return answer;
 }

@@ -53,6 +53,7 @@ class EventHub {
     bool subscribed = false;  // it has asked; until then there is no output of tasks
     bool wants(std::string_view kind, std::string_view task_id) const;
     bool wants_output(std::string_view task_id) const;
+    bool operator==(const Filter&) const = default;
   };
   // What a client was given under one filter: every event from `from` to before `to` that the filter lets through.
   struct Given {
@@ -66,7 +67,7 @@ class EventHub {
     std::uint64_t from = 0;      // where this filter began
     std::uint64_t cursor = 0;    // the next event it is to get
     bool lost = false;           // it has fallen behind
-    bool awaits_answer = false;  // the replay comes after the answer to the subscription
+    bool awaits_answer = false;  // the subscription's: the replay comes after it
     std::vector<Given> given = {};
   };
 
@@ -74,6 +75,7 @@ class EventHub {
   static Filter filter_of(const rpc::Params& params);
   void pump(Subscriber& subscriber);
   bool was_given(const Subscriber& subscriber, const Event& event) const;
+  void remember_given(Subscriber& subscriber);
   void overflow(Subscriber& subscriber);
 
   transport::Loop& loop_;

@@ -82,10 +82,19 @@ std::string program_help(const TextStyle& style) {
   return out + section("Environment:", rows_of(environment()), style);
 }
 
-std::string command_help(const CommandEntry& command, const TextStyle& style) {
+// The table speaks of duet-rpc.
+std::string said_by(std::string_view program, std::string_view paragraph) {
+  std::string out(paragraph);
+  for (std::size_t at = out.find(program_name); at != std::string::npos; at = out.find(program_name, at + 1)) {
+    out.replace(at, program_name.size(), program);
+  }
+  return out;
+}
+
+std::string command_help(const CommandEntry& command, const TextStyle& style, std::string_view program) {
   std::string out;
   for (const std::string_view paragraph : paragraphs(command.details)) {
-    out += (out.empty() ? "" : "\n") + wrapped(paragraph, 0) + "\n";
+    out += (out.empty() ? "" : "\n") + wrapped(said_by(program, paragraph), 0) + "\n";
   }
   if (command.group) out += section("Commands:", rows_below(&command), style);
   out += section("Options:", rows_of(command.options, &command), style);
@@ -126,7 +135,7 @@ std::string option_label(const OptionEntry& option, const CommandEntry* command)
 
 std::string help_text(const CommandEntry* command, const TextStyle& style, std::string_view program) {
   std::string out = style.heading("Usage:") + " " + usage_of(command, program) + "\n\n";
-  out += command == nullptr ? program_help(style) : command_help(*command, style);
+  out += command == nullptr ? program_help(style) : command_help(*command, style, program);
   if (command != nullptr && !command->group) return out;
   return out + "\nSee '" + called_as(program, command) + " <command> --help' for more information.\n";
 }

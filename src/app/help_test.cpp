@@ -56,6 +56,7 @@ TEST(Help, UsageShowsWhatACommandTakes) {
 TEST(Help, SaysTheNameItWasCalledBy) {
   EXPECT_TRUE(help_text(nullptr, plain, "aiwg").starts_with("Usage: aiwg [COMMAND] [OPTIONS]\n"));
   EXPECT_TRUE(help_text(nullptr, plain, "aiwg").ends_with("\nSee 'aiwg <command> --help' for more information.\n"));
+  EXPECT_EQ(help_text(find_command("completion"), plain, "aiwg").find("duet-rpc"), std::string::npos);
   const UsageError error{"unknown command 'x'", {}, find_command("daemon"), false, "aiwg"};
   EXPECT_EQ(usage_error_text(error, plain),
             "aiwg: unknown command 'x'\n"

@@ -292,7 +292,7 @@ json::object Engine::shown_rule(const ActiveRule& active) const {
   show("cron", rule.trigger.cron);
   show("agent", rule.action.agent);
   if (active.schedule) show("nextAt", base::utc_text(active.schedule->next()));
-  if (!active.pace.firings().empty()) show("lastFiredAt", base::utc_text(active.pace.firings().back()));
+  if (const std::optional<base::UtcTime> at = firings_.last_fired(rule.id)) show("lastFiredAt", base::utc_text(*at));
   return shown;
 }
 

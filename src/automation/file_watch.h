@@ -30,9 +30,9 @@ struct FileChange {
 };
 
 struct WatchLimits {
-  std::chrono::milliseconds settle{200};      ///< of quiet, before changes are told
-  std::chrono::milliseconds patience{5'000};  ///< with files that never come to rest
-  std::size_t folders_a_turn = 50;            ///< that are read before the loop gets to do something else
+  std::chrono::milliseconds settle{200};       ///< of quiet, before changes are told
+  std::chrono::milliseconds patience{10'000};  ///< with files that never come to rest
+  std::size_t folders_a_turn = 50;             ///< that are read before the loop gets to do something else
 };
 
 /// Tells which files of a project were created, modified or deleted, once they have come to rest: the difference

@@ -60,6 +60,12 @@ Firing* Firings::find(std::string_view id) {
   return found == firings_.end() ? nullptr : &*found;
 }
 
+std::optional<base::UtcTime> Firings::last_fired(std::string_view rule_id) const {
+  const auto found = std::find_if(firings_.begin(), firings_.end(),
+                                  [rule_id](const Firing& f) { return f.rule_id == rule_id && !f.held(); });
+  return found == firings_.end() ? std::nullopt : std::optional(found->at);
+}
+
 json::array Firings::awaiting() const {
   json::array ids;
   for (const Firing& firing : firings_) {

@@ -40,6 +40,8 @@ class Firings {
   Firing* find(std::string_view id);
   const std::deque<Firing>& all() const { return firings_; }
 
+  /// As far as the list goes back.
+  std::optional<base::UtcTime> last_fired(std::string_view rule_id) const;
   /// The ids of those that wait for approval.
   boost::json::array awaiting() const;
   /// `[{id, ruleId, at, outcome, reason?, count, taskId?}]`

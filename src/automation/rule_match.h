@@ -14,30 +14,25 @@
 
 namespace duet::automation {
 
-/// A rule that cannot be used: which of its settings is wrong, and why.
+/// A rule with a glob, a schedule or a regular expression that cannot be read.
 class RuleFault : public std::invalid_argument {
  public:
-  RuleFault(std::string setting, const std::string& text) : std::invalid_argument(text), setting_(std::move(setting)) {}
-  const std::string& setting() const { return setting_; }  ///< `trigger.cron`
-
- private:
-  std::string setting_;
+  using std::invalid_argument::invalid_argument;
 };
 
-/// A rule's trigger and conditions, checked and ready to be compared with events.
+/// A rule's trigger and conditions, ready to be compared with events.
 ///
-/// A condition on a field that the event does not have, or that is null, holds only for `neq` and `not_exists`. Numbers
-/// are compared as numbers, texts by their bytes; a number and a text are never equal. `contains` looks for a part of a
-/// text or a member of a list; `matches` is a Regex.
+/// A condition on a field that the event does not have, or that is null, holds only for `neq` and `not_exists`. A
+/// number and a text are never equal; `gt` and the like are for numbers, `contains` is for texts, `matches` is a Regex.
 class RuleMatch {
  public:
-  /// Throws RuleFault. `default_agent` is who gets the work of a rule that names none.
-  explicit RuleMatch(const Rule& rule, std::string_view default_agent = {});
+  /// Throws RuleFault. Whether the trigger makes sense is for the settings to say.
+  explicit RuleMatch(const Rule& rule);
 
   bool accepts(const Event& event) const;
   bool watches_files() const;
   /// Whether a change of this file could be accepted.
-  bool wants_file(std::string_view path) const;
+  bool wants_file(std::string_view path) const { return watches_files() && (!pattern_ || pattern_->matches(path)); }
   const std::optional<Cron>& schedule() const { return schedule_; }
 
  private:
@@ -46,8 +41,6 @@ class RuleMatch {
     std::optional<Regex> regex = {};
     bool holds(const Event& event) const;
   };
-
-  bool path_matches(std::string_view path) const { return !pattern_ || pattern_->matches(path); }
 
   std::string source_;
   std::string type_;

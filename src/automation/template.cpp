@@ -38,8 +38,6 @@ std::optional<Placeholder> next_placeholder(std::string_view text, std::size_t f
 
 }  // namespace
 
-bool has_placeholders(std::string_view text) { return next_placeholder(text, 0).has_value(); }
-
 std::variant<std::string, MissingField> fill_template(std::string_view text, const Event& event) {
   std::string filled;
   std::size_t at = 0;

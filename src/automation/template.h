@@ -17,6 +17,4 @@ struct MissingField {
 /// becomes nothing. Braces around anything but a field's name are text.
 std::variant<std::string, MissingField> fill_template(std::string_view text, const Event& event);
 
-bool has_placeholders(std::string_view text);
-
 }  // namespace duet::automation

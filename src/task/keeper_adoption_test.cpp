@@ -193,7 +193,11 @@ TEST_F(KeeperAdoptionTest, ARunOfAStoreThatIsNoMoreMakesWay) {
 
 // The daemon is killed at random instants around the start of a run. Whatever happens, the task runs once.
 TEST_F(KeeperAdoptionTest, AKilledDaemonStartsNothingTwiceAndLosesNothing) {
-  std::mt19937 random(testing::UnitTest::GetInstance()->random_seed());
+  const auto begin = std::chrono::steady_clock::now();
+  run(shell("true", 1'000'000));
+  const auto span = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
+  std::mt19937 random(std::random_device{}());
+  std::uniform_int_distribution<useconds_t> instant(0, static_cast<useconds_t>(span.count() * 3 / 2));
   const int rounds = 150;
   std::map<std::string, int> seen;
   for (int round = 1; round <= rounds; ++round) {
@@ -208,10 +212,12 @@ TEST_F(KeeperAdoptionTest, AKilledDaemonStartsNothingTwiceAndLosesNothing) {
       loop.run();
       _exit(0);
     }
-    usleep(std::uniform_int_distribution<useconds_t>(0, 12'000)(random));
+    usleep(instant(random));
     kill(daemon, SIGKILL);
     waitpid(daemon, nullptr, 0);
+    restart_daemon();
     keepers().adopt(id);
+    keepers().end_strays();
     ASSERT_TRUE(finish(id));
     ++seen[story(id).never_began ? "never began" : "adopted"];
     if (story(id).never_began) run(assignment);

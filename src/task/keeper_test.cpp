@@ -1,5 +1,7 @@
 #include "task/keeper.h"
 
+#include <sys/resource.h>
+
 #include "task/keeper_fixture_test.h"
 
 namespace duet::task {
@@ -237,6 +239,50 @@ TEST_F(KeeperTest, AFolderWithALongPathWorks) {
   const Story told = run(shell("echo long"));
   EXPECT_EQ(told.outcome->code, 0);
   EXPECT_EQ(output_of(first), "long\n");
+}
+
+TEST_F(KeeperTest, OverTheLimitTheMiddleOfTheOutputIsDropped) {
+  Assignment assignment = shell("");
+  assignment.arguments = {"python3", "-c",
+                          "import sys\n"
+                          "for n in range(0, 70 << 16, 1 << 12):\n"
+                          "  sys.stdout.write(''.join('%015d\\n' % i for i in range(n, n + (1 << 12))))\n"};
+  const Story told = run(assignment);
+  EXPECT_EQ(told.outcome->code, 0);
+  const std::uint64_t total = std::uint64_t{70} << 20;
+  const auto line = [](std::uint64_t number) {
+    const std::string digits = std::to_string(number);
+    return std::string(15 - digits.size(), '0') + digits + '\n';
+  };
+  for (std::uint64_t offset = 0; offset < total;) {
+    const OutputPiece piece = read_output(tasks_.get(), first, offset, 1 << 20);
+    ASSERT_EQ(piece.total, total);
+    ASSERT_EQ(piece.dropped.has_value(), offset == std::uint64_t{32} << 20);
+    if (piece.dropped) {
+      EXPECT_EQ(piece.offset, std::uint64_t{38} << 20);
+    }
+    ASSERT_EQ(piece.bytes.size(), std::size_t{1} << 20);
+    for (std::uint64_t at = 0; at < piece.bytes.size(); at += 16) {
+      ASSERT_EQ(piece.bytes.compare(at, 16, line((piece.offset + at) / 16)), 0);
+    }
+    offset = piece.next;
+  }
+  EXPECT_TRUE(told.outcome->result.ends_with(line(total / 16 - 1)));
+}
+
+TEST_F(KeeperTest, AFullDiskCostsOutputAndNothingElse) {
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small{.rlim_cur = 200'000, .rlim_max = before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  keepers().start(shell("trap '' XFSZ; seq 100000; exit 6"));  // the nursery and its keepers have the limit, too
+  setrlimit(RLIMIT_FSIZE, &before);
+  ASSERT_TRUE(finish(first));
+  EXPECT_EQ(story(first).outcome->code, 6);
+  EXPECT_TRUE(story(first).outcome->result.ends_with("\n100000\n"));
+  EXPECT_EQ(dropped_output(tasks_.get(), first)->from, 100'000U);
+  const OutputPiece tail = read_output(tasks_.get(), first, 588'895 - 7, 100);
+  EXPECT_EQ(tail.bytes, "100000\n");
 }
 
 TEST_F(KeeperTest, ManyRunsAtOnce) {

@@ -61,7 +61,8 @@ int run_nursery() {
   int type = 0;
   socklen_t size = sizeof type;
   if (getsockopt(orders_number, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_SEQPACKET) return 1;
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2}) handle_signal(signal, SIG_IGN);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2, SIGXFSZ})
+    handle_signal(signal, SIG_IGN);
   handle_signal(SIGCHLD, SIG_IGN);  // nobody asks how a keeper ended
   prctl(PR_SET_NAME, "duet-nursery");
   close_range(tasks_number + 1, ~0U, 0);

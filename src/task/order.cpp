@@ -89,8 +89,8 @@ std::string read_memory_file(int fd) {
 // input's descriptor is the last one.
 struct PacketHead {
   char kind[6];
-  bool is_apart;
-  bool has_input;
+  std::uint8_t is_apart;
+  std::uint8_t has_input;
 };
 
 constexpr char order_kind[6] = {'o', 'r', 'd', 'e', 'r', '1'};
@@ -101,19 +101,19 @@ bool send_order(int socket, const Order& order, const RunRecord& record) {
   const std::string encoded = encode(order);
   PacketHead head{};
   std::copy_n(order_kind, sizeof order_kind, head.kind);
-  head.is_apart = encoded.size() + sizeof head > max_packet_bytes;
-  head.has_input = order.assignment.input.has_value();
+  head.is_apart = encoded.size() + sizeof head > max_packet_bytes ? 1 : 0;
+  head.has_input = order.assignment.input ? 1 : 0;
   std::string bytes(reinterpret_cast<const char*>(&head), sizeof head);
   std::vector<int> descriptors{record.get()};
   base::Fd apart;
   base::Fd input;
-  if (head.is_apart) {
+  if (head.is_apart != 0) {
     apart = memory_file(encoded);
     descriptors.push_back(apart.get());
   } else {
     bytes += encoded;
   }
-  if (head.has_input) {
+  if (head.has_input != 0) {
     input = memory_file(*order.assignment.input);
     descriptors.push_back(input.get());
   }
@@ -125,15 +125,15 @@ std::optional<ReceivedOrder> receive_order(int socket) {
     PacketHead head{};
     if (packet->bytes.size() < sizeof head) continue;
     std::memcpy(&head, packet->bytes.data(), sizeof head);
-    const std::size_t expected = 1U + (head.is_apart ? 1U : 0U) + (head.has_input ? 1U : 0U);
+    const std::size_t expected = 1U + (head.is_apart != 0 ? 1U : 0U) + (head.has_input != 0 ? 1U : 0U);
     if (!std::equal(head.kind, head.kind + sizeof head.kind, order_kind)) continue;
     if (packet->descriptors.size() != expected) continue;
-    auto order = head.is_apart ? decode_order(read_memory_file(packet->descriptors[1].get()))
-                               : decode_order(std::string_view(packet->bytes).substr(sizeof head));
+    auto order = head.is_apart != 0 ? decode_order(read_memory_file(packet->descriptors[1].get()))
+                                    : decode_order(std::string_view(packet->bytes).substr(sizeof head));
     if (!order) continue;
     ReceivedOrder received{.order = std::move(*order), .input = {}, .record = {}};
     received.record = RunRecord(std::move(packet->descriptors.front()));
-    if (head.has_input) received.input = std::move(packet->descriptors.back());
+    if (head.has_input != 0) received.input = std::move(packet->descriptors.back());
     return received;
   }
   return std::nullopt;

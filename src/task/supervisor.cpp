@@ -157,6 +157,7 @@ void Supervisor::end_dependents(TaskId id, bool succeeded) {
 }
 
 void Supervisor::schedule() {
+  // Nothing is started while its end could not be written down.
   if (runner_ == nullptr || stopping_ || !store_.is_healthy()) return;
   while (slots_in_use() < settings_.max_running) {
     const auto next = queue_.take_next();

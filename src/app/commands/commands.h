@@ -29,6 +29,16 @@ int run_automation_enable(const CommandLine& line);
 int run_automation_disable(const CommandLine& line);
 int run_automation_approve(const CommandLine& line);
 int run_chat_send(const CommandLine& line);
+int run_lsp_check(const CommandLine& line);
+int run_lsp_hover(const CommandLine& line);
+int run_lsp_definition(const CommandLine& line);
+int run_lsp_references(const CommandLine& line);
+int run_lsp_completion(const CommandLine& line);
+int run_lsp_symbols(const CommandLine& line);
+int run_lsp_diagnostics(const CommandLine& line);
+int run_lsp_request(const CommandLine& line);
+int run_lsp_list(const CommandLine& line);
+int run_lsp_stop(const CommandLine& line);
 
 /// The PARAMS of a command: JSON text, from stdin if it is `-`. Throws Failure if it cannot be params.
 std::string params_argument(const std::string& given);

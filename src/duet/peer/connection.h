@@ -91,6 +91,8 @@ class Connection final : private transport::Channel::Listener {
 
   bool is_closed() const { return phase_ == Phase::closed; }
   bool owes_answer() const { return dispatcher_.owes_answer(); }
+  /// For a handler: what it returns goes out at once, not behind answers that are not known yet.
+  bool answers_at_once() const { return dispatcher_.answers_at_once(); }
   /// errno of the read or write that failed; 0: none did.
   int failure() const { return failure_; }
   /// Bytes of answers and requests that wait.

@@ -57,6 +57,8 @@ class Dispatcher {
 
   /// A request that has begun is not answered yet.
   bool owes_answer() const { return pending_ || !late_answers_.empty() || (batch_ && !batch_->late_answers.empty()); }
+  /// What the handler that runs now returns goes out at once, not behind other answers.
+  bool answers_at_once() const { return late_answers_.empty() && !batch_; }
   bool has_work() const { return pending_ || batch_ || !waiting_.empty(); }
   /// go_on() would do nothing, whatever has been written.
   bool must_wait() const { return pending_ || (batch_ && batch_->only_owes_answers()); }

@@ -1,0 +1,128 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+#include <boost/json/object.hpp>
+
+#include "app/commands/commands.h"
+#include "app/daemon_client.h"
+#include "app/failure.h"
+#include "app/file_place.h"
+#include "app/lsp_view.h"
+#include "app/text_style.h"
+#include "duet/rpc/json_text.h"
+#include "duet/rpc/value.h"
+
+namespace duet::app {
+namespace {
+
+using boost::json::object;
+using std::chrono::milliseconds;
+
+constexpr milliseconds default_patience = std::chrono::seconds(45);  // a handshake may take 30
+constexpr milliseconds default_wait = std::chrono::seconds(10);
+
+// What the daemon says is wrong with a place is about the file that the user has named.
+Failure failure_of(std::string_view method, const peer::Outcome& outcome, const std::string& subject) {
+  if (outcome.cause != peer::Outcome::Cause::refused) return DaemonClient::failure_of(method, outcome);
+  const rpc::Error& error = *outcome.error;
+  const boost::json::value tree = error.data().starts_with('{') ? rpc::parse_value(error.data()) : object();
+  const object& data = tree.get_object();
+  if (data.contains("cause")) return Failure(failure_line(error.message(), data));
+  const boost::json::value* expected = data.if_contains("expected");
+  const boost::json::value* param = data.if_contains("param");
+  if (error.code() == rpc::code::invalid_params && expected != nullptr && param != nullptr && !subject.empty()) {
+    return Failure(subject + ": the " + std::string(param->as_string()) + " must be " +
+                   std::string(expected->as_string()));
+  }
+  return DaemonClient::failure_of(method, outcome);
+}
+
+std::string ask(DaemonClient& daemon, const CommandLine& line, std::string_view method, std::string_view params,
+                const std::string& subject = {}, milliseconds least = {}) {
+  const milliseconds patience = line.duration("timeout").value_or(std::max(default_patience, least));
+  peer::Outcome outcome = daemon.ask(method, params, patience);
+  if (outcome.cause != peer::Outcome::Cause::answered) throw failure_of(method, outcome, subject);
+  return std::move(outcome.result);
+}
+
+TextStyle style_of(const CommandLine& line) { return TextStyle(colour_wanted(STDOUT_FILENO, line.no_color)); }
+
+// Asks about FILE[:LINE[:COL]] and shows the answer as `view` has it.
+template <typename View>
+int ask_about_place(const CommandLine& line, std::string_view method, View view) {
+  const FilePlace place = parse_file_place(line.arguments.front());
+  object params{{"file", file_for_daemon(place.file)}};
+  if (place.line) params["line"] = *place.line;
+  if (place.column) params["column"] = *place.column;
+  DaemonClient daemon(line);
+  const std::string result = ask(daemon, line, method, rpc::to_text(params), line.arguments.front());
+  if (line.flag("json")) return print_text(result + '\n');
+  return print_text(view(rpc::parse_value(result).as_object(), style_of(line)));
+}
+
+}  // namespace
+
+int run_lsp_hover(const CommandLine& line) { return ask_about_place(line, "lsp.hover", hover_view); }
+int run_lsp_definition(const CommandLine& line) { return ask_about_place(line, "lsp.definition", places_view); }
+int run_lsp_references(const CommandLine& line) { return ask_about_place(line, "lsp.references", places_view); }
+int run_lsp_completion(const CommandLine& line) { return ask_about_place(line, "lsp.completion", completion_view); }
+
+int run_lsp_symbols(const CommandLine& line) {
+  const std::string file = file_for_daemon(parse_file_place(line.arguments.front()).file);
+  return ask_about_place(line, "lsp.symbols", [&](const object& result, const TextStyle& style) {
+    return symbols_view(result, file, style);
+  });
+}
+
+int run_lsp_diagnostics(const CommandLine& line) {
+  const milliseconds wait = line.duration("wait").value_or(default_wait);
+  DaemonClient daemon(line);
+  for (const std::string& file : line.arguments) {
+    const object params{{"file", file_for_daemon(file)}, {"waitSeconds", std::chrono::duration<double>(wait).count()}};
+    const std::string text = ask(daemon, line, "lsp.diagnostics", rpc::to_text(params), file, wait + default_patience);
+    if (line.flag("json")) {
+      print_text(text + '\n');
+      continue;
+    }
+    const boost::json::value result = rpc::parse_value(text);
+    print_text(diagnostics_view(result.as_object(), style_of(line)));
+    if (result.at("fresh").as_bool()) continue;
+    const std::string note = std::string(line.program) + ": " + file + ": this may be about an earlier text (" +
+                             std::string(result.at("reason").as_string()) + ")\n";
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, note.data(), note.size());
+  }
+  return 0;
+}
+
+int run_lsp_request(const CommandLine& line) {
+  std::string params = R"({"method":)" + rpc::quoted(line.arguments.front());
+  if (line.arguments.size() > 1) {
+    const std::string given = params_argument(line.arguments[1]);
+    if (!given.empty()) params += R"(,"params":)" + given;
+  }
+  if (const std::optional<std::string> server = line.text("server")) params += R"(,"server":)" + rpc::quoted(*server);
+  if (const std::optional<milliseconds> timeout = line.duration("timeout")) {
+    params += R"(,"timeoutSeconds":)" + std::to_string(std::chrono::duration<double>(*timeout).count());
+  }
+  DaemonClient daemon(line);
+  return print_text(ask(daemon, line, "lsp.request", params + '}') + '\n');
+}
+
+int run_lsp_list(const CommandLine& line) {
+  DaemonClient daemon(line);
+  const std::string result = ask(daemon, line, "lsp.list", {});
+  if (line.flag("json")) return print_text(result + '\n');
+  return print_text(servers_view(rpc::parse_value(result).as_object(), style_of(line)));
+}
+
+int run_lsp_stop(const CommandLine& line) {
+  const std::string& name = line.arguments.front();
+  DaemonClient daemon(line);
+  const std::string result = ask(daemon, line, "lsp.stop", rpc::to_text(object{{"server", name}}));
+  return print_text(line.flag("json") ? result + '\n' : name + " is stopped\n");
+}
+
+}  // namespace duet::app

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace duet::app {
+
+/// A place as it stands on a command line: `FILE`, `FILE:LINE` or `FILE:LINE:COL`, a colon at the end being ignored as
+/// compilers write it.
+struct FilePlace {
+  std::string file;
+  std::optional<std::int64_t> line = {};
+  std::optional<std::int64_t> column = {};
+};
+
+/// A file that is there by the whole text is meant, whatever its name looks like.
+FilePlace parse_file_place(const std::string& text);
+
+/// How a file is named to the daemon: its absolute path, or a file: URI where that is not UTF-8.
+std::string file_for_daemon(const std::string& file);
+
+/// How a file is named to people: from the working directory if it is below that. Takes what the daemon gives.
+std::string file_for_people(std::string_view file);
+
+}  // namespace duet::app

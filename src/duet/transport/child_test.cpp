@@ -1,0 +1,72 @@
+#include "duet/transport/child.h"
+
+#include <signal.h>
+
+#include <filesystem>
+#include <optional>
+
+#include <gtest/gtest.h>
+
+#include "duet/transport/await_test.h"
+#include "duet/transport/channel_recorder_test.h"
+
+namespace duet::transport {
+namespace {
+
+class ChildTest : public testing::Test {
+ protected:
+  std::unique_ptr<Child> start(const std::string& script) {
+    return std::make_unique<Child>(
+        loop, base::Launch{.arguments = {"sh", "-c", script}, .environment = base::current_environment()},
+        [this](base::ExitStatus got) { status = got; });
+  }
+  bool turn_until(const std::function<bool()>& done) {
+    const base::TimePoint deadline = loop.now() + test_patience;
+    while (!done() && loop.now() < deadline) loop.turn(deadline);
+    return done();
+  }
+
+  Loop loop;
+  std::optional<base::ExitStatus> status;
+};
+
+TEST_F(ChildTest, SpeaksThroughItsStandardStreams) {
+  const auto child = start("read line; echo \"got $line\"; exit 3");
+  const std::unique_ptr<Channel> channel = child->take_channel();
+  ChannelRecorder recorder(*channel);
+  EXPECT_EQ(channel->write("hello\n").count, 6U);
+  ASSERT_TRUE(turn_until([&] { return status && recorder.ended; }));
+  EXPECT_EQ(recorder.text, "got hello\n");
+  EXPECT_EQ(status->code, 3);
+  EXPECT_FALSE(child->is_running());
+}
+
+TEST_F(ChildTest, KeepsTheEndOfStderr) {
+  const auto child = start("head -c 1000000 /dev/zero | tr '\\0' x >&2; echo the end >&2");
+  ASSERT_TRUE(turn_until([&] { return status.has_value(); }));
+  const std::string tail = child->error_output();
+  EXPECT_EQ(tail.size(), Child::kept_of_stderr);
+  EXPECT_TRUE(tail.ends_with("xxxthe end\n"));
+}
+
+TEST_F(ChildTest, TellsASignal) {
+  const auto child = start("kill -9 $$");
+  ASSERT_TRUE(turn_until([&] { return status.has_value(); }));
+  EXPECT_EQ(status->signal, SIGKILL);
+}
+
+TEST_F(ChildTest, EndsWithItsOwner) {
+  auto child = start("sleep 600");
+  const std::string entry = "/proc/" + std::to_string(child->pid());
+  EXPECT_TRUE(std::filesystem::exists(entry));
+  child.reset();
+  EXPECT_FALSE(std::filesystem::exists(entry));
+  EXPECT_FALSE(status);
+}
+
+TEST_F(ChildTest, ThrowsIfItCannotStart) {
+  EXPECT_THROW(Child(loop, base::Launch{.arguments = {"/no/such/program"}, .environment = {}}, {}), base::LaunchError);
+}
+
+}  // namespace
+}  // namespace duet::transport

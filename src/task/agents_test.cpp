@@ -1,0 +1,114 @@
+#include "task/agents.h"
+
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "duet/rpc/error.h"
+#include "duet/transport/temporary_folder_test.h"
+
+namespace duet::task {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+class AgentsTest : public testing::Test {
+ protected:
+  Agents agents() const { return {settings, environment, "/project"}; }
+
+  std::string chosen(const Submission& submission) {
+    try {
+      return agents().choose(submission);
+    } catch (const rpc::Error& error) {
+      data = error.data();
+      return std::to_string(error.code());
+    }
+  }
+  Strings arguments(const std::string& agent, const std::string& prompt) const {
+    return agents().assignment({1, 1}, agent, {.prompt = prompt})->arguments;
+  }
+  std::string folder_with_claude() const {
+    const std::string path = folder.file("claude");
+    std::ofstream(path) << "#!/bin/sh\n";
+    chmod(path.c_str(), 0700);
+    return folder.path();
+  }
+
+  transport::TemporaryFolder folder;
+  TaskSettings settings;
+  base::Environment environment = {{"PATH", "/nowhere"}};
+  std::string data;
+};
+
+TEST_F(AgentsTest, WithoutADefaultThereIsNoneUnlessClaudeIsOnThePath) {
+  EXPECT_EQ(chosen({.prompt = "p"}), "-32003");
+  EXPECT_EQ(data, R"({"subsystem":"agents","set":"default_agent"})");
+  environment["PATH"] = folder_with_claude();
+  EXPECT_EQ(chosen({.prompt = "p"}), "claude");
+}
+
+TEST_F(AgentsTest, ThePathIsThatOfTheTask) {
+  EXPECT_EQ(chosen({.prompt = "p", .env = {{"PATH", folder_with_claude()}}}), "claude");
+}
+
+TEST_F(AgentsTest, TheSettingsNameTheDefault) {
+  settings.default_agent = "mine";
+  EXPECT_EQ(chosen({.prompt = "p"}), "-32003");
+  EXPECT_EQ(data, R"({"subsystem":"agents","set":"agents.mine.command"})");
+  settings.agents["mine"] = {.command = {"mine"}};
+  EXPECT_EQ(chosen({.prompt = "p"}), "mine");
+  EXPECT_EQ(chosen({.prompt = "p", .agent = "shell"}), "shell");
+}
+
+TEST_F(AgentsTest, AnUnknownAgentIsRefusedWithThoseThereAre) {
+  settings.agents["mine"] = {.command = {"mine"}};
+  EXPECT_EQ(chosen({.prompt = "p", .agent = "clod"}), "-32602");
+  EXPECT_EQ(data,
+            R"({"param":"agent","expected":"string","received":"clod","accepted":["claude","mine","shell"]})");
+}
+
+TEST_F(AgentsTest, ThePromptTakesThePlaceOfItsNameInEachArgument) {
+  settings.agents["mine"] = {.command = {"run", "--text={prompt}", "{prompt}{prompt}", "{other}", "{prompt"}};
+  EXPECT_EQ(arguments("mine", "a {prompt} $(b) \"c\"\n"),
+            (Strings{"run", "--text=a {prompt} $(b) \"c\"\n", "a {prompt} $(b) \"c\"\na {prompt} $(b) \"c\"\n", "{other}",
+                     "{prompt"}));
+  EXPECT_EQ(arguments("claude", "p"), (Strings{"claude", "-p", "p"}));
+  EXPECT_EQ(arguments("shell", "p"), (Strings{"/bin/sh", "-c", "p"}));
+}
+
+TEST_F(AgentsTest, TheSettingsMayChangeTheBuiltInOnes) {
+  settings.agents["claude"] = {.command = {"my-claude"}, .prompt_on_stdin = true};
+  EXPECT_EQ(arguments("claude", "p"), (Strings{"my-claude"}));
+  EXPECT_EQ(agents().assignment({1, 1}, "claude", {.prompt = "p"})->input, "p");
+}
+
+TEST_F(AgentsTest, APromptThatIsTooLongForAnArgumentIsRefused) {
+  settings.agents["mine"] = {.command = {"run", "--text={prompt}"}};
+  settings.agents["twice"] = {.command = {"{prompt}{prompt}"}};
+  settings.agents["stdin"] = {.command = {"run", "{prompt}"}, .prompt_on_stdin = true};
+  const auto with = [](std::size_t size, const char* agent) {
+    return Submission{.prompt = std::string(size, 'p'), .agent = agent};
+  };
+  EXPECT_EQ(chosen(with(131071, "shell")), "shell");
+  EXPECT_EQ(chosen(with(131072, "shell")), "-32602");
+  EXPECT_EQ(data, R"({"param":"prompt","expected":"string of at most 131071 bytes for this agent","received":"string"})");
+  EXPECT_EQ(chosen(with(131064, "mine")), "mine");
+  EXPECT_EQ(chosen(with(131065, "mine")), "-32602");
+  EXPECT_EQ(chosen(with(65535, "twice")), "twice");
+  EXPECT_EQ(chosen(with(65536, "twice")), "-32602");
+  EXPECT_EQ(chosen(with(5'000'000, "stdin")), "stdin");
+}
+
+TEST_F(AgentsTest, ATaskRunsInTheProjectUnlessItSaysOtherwise) {
+  const auto directory = [&](const char* cwd) {
+    return agents().assignment({1, 1}, "shell", {.prompt = "p", .cwd = cwd})->directory;
+  };
+  EXPECT_EQ(directory(""), "/project");
+  EXPECT_EQ(directory("src/x"), "/project/src/x");
+  EXPECT_EQ(directory("/elsewhere"), "/elsewhere");
+}
+
+}  // namespace
+}  // namespace duet::task

@@ -1,0 +1,107 @@
+#include "task/leftovers.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "duet/base/process.h"
+#include "duet/transport/temporary_folder_test.h"
+
+namespace duet::task {
+namespace {
+
+using std::chrono::milliseconds;
+
+class LeftoversTest : public testing::Test {
+ protected:
+  static constexpr std::chrono::seconds patience{30};
+
+  ~LeftoversTest() override {
+    for (const base::Child& child : children_) {
+      kill(child.pid, SIGKILL);
+      base::reap(child);
+    }
+  }
+
+  /// A process with the mark; returns once it has said that it is ready.
+  base::Child& start(const std::string& script, const std::string& mark) {
+    const std::string ready = folder_.file("ready-" + std::to_string(children_.size()));
+    base::Launch launch{.arguments = {"/bin/sh", "-c", script}, .environment = base::current_environment()};
+    launch.environment["DUET_TASK_MARK"] = mark;
+    launch.environment["READY"] = ready;
+    children_.push_back(base::launch(launch));
+    EXPECT_TRUE(turn_until([&] { return std::filesystem::exists(ready); }));
+    return children_.back();
+  }
+  bool has_ended(const base::Child& child) const { return read_process(child.pid)->is_zombie(); }
+
+  template <typename Done>
+  bool turn_until(Done done) {
+    const auto deadline = loop_.now() + patience;
+    while (!done() && loop_.now() < deadline) loop_.turn(loop_.now() + milliseconds(10));
+    return done();
+  }
+
+  transport::TemporaryFolder folder_;
+  transport::Loop loop_;
+  Fingerprint fingerprint_{.mark = random_mark(), .boot = boot_id()};
+  std::vector<base::Child> children_;
+};
+
+TEST_F(LeftoversTest, WhoHasTheMarkIsEndedAndNobodyElse) {
+  const std::string other = random_mark();
+  start("touch $READY; while :; do sleep 0.05; done", fingerprint_.mark);
+  start("trap '' TERM; touch $READY; while :; do sleep 0.05; done", fingerprint_.mark);
+  start("touch $READY; while :; do sleep 0.05; done", other);
+  bool done = false;
+  const Leftovers leftovers(loop_, fingerprint_, milliseconds(100), [&] { done = true; });
+  EXPECT_FALSE(done);
+  ASSERT_TRUE(turn_until([&] { return done; }));
+  EXPECT_TRUE(has_ended(children_[0]));
+  EXPECT_TRUE(has_ended(children_[1]));
+  EXPECT_FALSE(has_ended(children_[2]));
+}
+
+TEST_F(LeftoversTest, NothingToEndIsDoneAtOnce) {
+  bool done = false;
+  const Leftovers leftovers(loop_, fingerprint_, std::chrono::hours(1), [&] { done = true; });
+  EXPECT_TRUE(turn_until([&] { return done; }));
+}
+
+TEST_F(LeftoversTest, TheSameSessionAndTheMainProcessAreFoundWithoutAMark) {
+  start("env -i sleep 1000 & touch $READY; sleep 1000", fingerprint_.mark);
+  const base::Child& main = start("touch $READY; sleep 1000", "another");
+  EXPECT_GE(find_leftovers(fingerprint_).size(), 2U);
+  fingerprint_.main = main.pid;
+  const auto entry = read_process(main.pid);
+  fingerprint_.main_ticks = entry->start_ticks + 1;
+  const std::size_t without = find_leftovers(fingerprint_).size();
+  fingerprint_.main_ticks = entry->start_ticks;
+  EXPECT_GT(find_leftovers(fingerprint_).size(), without);
+  bool done = false;
+  const Leftovers leftovers(loop_, fingerprint_, milliseconds(100), [&] { done = true; });
+  ASSERT_TRUE(turn_until([&] { return done; }));
+  EXPECT_TRUE(find_leftovers(fingerprint_).empty());
+}
+
+TEST_F(LeftoversTest, AfterAnotherBootNothingIsLeft) {
+  start("touch $READY; sleep 1000", fingerprint_.mark);
+  fingerprint_.boot = "another boot";
+  EXPECT_TRUE(find_leftovers(fingerprint_).empty());
+}
+
+TEST_F(LeftoversTest, DroppedItLeavesThemAsTheyAre) {
+  start("trap '' TERM; touch $READY; while :; do sleep 0.05; done", fingerprint_.mark);
+  {
+    const Leftovers leftovers(loop_, fingerprint_, milliseconds(50), [] { FAIL(); });
+    loop_.turn(loop_.now() + milliseconds(10));
+  }
+  loop_.turn(loop_.now() + milliseconds(100));
+  EXPECT_FALSE(has_ended(children_[0]));
+}
+
+}  // namespace
+}  // namespace duet::task

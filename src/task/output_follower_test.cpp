@@ -1,0 +1,105 @@
+#include "task/output_follower.h"
+
+#include <fstream>
+
+#include "task/run_record.h"
+#include "task/store_fixture_test.h"
+
+namespace duet::task {
+namespace {
+
+class OutputFollowerTest : public testing::Test, public Runner {
+ protected:
+  using Told = std::vector<std::pair<std::uint64_t, std::string>>;
+
+  void start(const Assignment&) override {}
+  void adopt(RunId) override {}
+  void cancel(RunId) override {}
+  void settle(RunId) override {}
+  void follow(RunId, std::uint64_t offset) override { asked.push_back(offset); }
+
+  void write(std::string_view bytes) {
+    std::ofstream(folder.file(output_name(run)), std::ios::binary | std::ios::app) << bytes;
+  }
+  Told take() {
+    for (int i = 0; i < 100; ++i) loop.turn(loop.now());
+    return std::exchange(told, {});
+  }
+
+  transport::TemporaryFolder folder;
+  transport::Loop loop;
+  base::Log log{nullptr};
+  base::Fd tasks = open_folder(folder.path());
+  RunId run{7, 1};
+  bool wanted = true;
+  std::vector<std::uint64_t> asked;
+  Told told;
+  OutputFollower follower{loop, log, tasks.get(),
+                          {.wants = [this](TaskId) { return wanted; },
+                           .tell = [this](TaskId, std::uint64_t offset,
+                                          std::string_view text) { told.emplace_back(offset, text); }}};
+};
+
+TEST_F(OutputFollowerTest, TellsWhatIsNewAndThenAsksForMore) {
+  follower.add(*this, run, true);
+  write("hello");
+  follower.more(run);
+  write(" world");
+  follower.more(run);
+  EXPECT_EQ(take(), (Told{{0, "hello"}, {5, " world"}}));
+  EXPECT_EQ(asked, (std::vector<std::uint64_t>{0, 5, 11}));
+  follower.gone(run);
+  EXPECT_EQ(take(), (Told{{11, ""}}));
+}
+
+TEST_F(OutputFollowerTest, WaitsForTheRestOfACharacterWithoutAskingForWhatIsThere) {
+  follower.add(*this, run, true);
+  write("a\xE2\x82");
+  follower.more(run);
+  EXPECT_EQ(take(), (Told{{0, "a"}}));
+  EXPECT_EQ(asked.back(), 3U);
+  write("\xAC");
+  follower.more(run);
+  EXPECT_EQ(take(), (Told{{1, "\u20ac"}}));
+}
+
+TEST_F(OutputFollowerTest, AtTheEndTellsEverythingInPieces) {
+  follower.add(*this, run, true);
+  write(std::string(150'000, 'x') + "\xE2");
+  follower.gone(run);
+  const Told all = take();
+  ASSERT_EQ(all.size(), 4U);
+  EXPECT_EQ(all[1].first, 65536U);
+  EXPECT_EQ(all[2].second.back(), '\xE2');
+  EXPECT_EQ(all[3], (std::pair<std::uint64_t, std::string>(150'001, "")));
+}
+
+TEST_F(OutputFollowerTest, WhatCameBeforeSomebodyWantedItIsNotTold) {
+  wanted = false;
+  follower.add(*this, run, true);
+  write("before");
+  wanted = true;
+  follower.audience_changed();
+  follower.audience_changed();
+  EXPECT_EQ(asked, (std::vector<std::uint64_t>{6}));
+  write("after");
+  follower.more(run);
+  EXPECT_EQ(take(), (Told{{6, "after"}}));
+  wanted = false;
+  write("more");
+  follower.more(run);
+  EXPECT_EQ(take(), (Told{}));
+  EXPECT_EQ(asked.size(), 2U);
+}
+
+TEST_F(OutputFollowerTest, OffsetsGoOnInTheNextAttempt) {
+  write("first");
+  run.attempt = 2;
+  follower.add(*this, run, true);
+  write("second");
+  follower.more(run);
+  EXPECT_EQ(take(), (Told{{5, "second"}}));
+}
+
+}  // namespace
+}  // namespace duet::task

@@ -1,0 +1,266 @@
+#include "task/supervisor_fixture_test.h"
+
+namespace duet::task {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST_F(SupervisorTest, AQueuedTaskIsCancelledAtOnce) {
+  for (int i = 0; i < 3; ++i) submit();
+  EXPECT_EQ(*cancel(3), 1);
+  EXPECT_EQ(state(3), State::cancelled);
+  EXPECT_EQ(take_events().back(), "taskCancelled task-3");
+  EXPECT_TRUE(runner.cancelled.empty());
+  for (const TaskId id : {1, 2}) run_exits({id, 1}, 0);
+  EXPECT_EQ(started(), (Strings{"1.1", "2.1"}));
+}
+
+TEST_F(SupervisorTest, ARunningTaskIsCancelledWhenItsTreeIsGone) {
+  settings.max_running = 1;
+  supervisor->change_settings(settings);
+  submit();
+  submit();
+  run_started({1, 1});
+  const auto answer = cancel(1);
+  EXPECT_EQ(*answer, 0);
+  EXPECT_EQ(runner.cancelled, (std::vector<RunId>{{1, 1}}));
+  tell.terminated({1, 1});
+  EXPECT_EQ(*answer, 1);
+  EXPECT_EQ(*cancel(1), 1) << "a second one is as certain";
+  run_ends({1, 1}, {.kind = Outcome::Kind::signalled, .signal = 15}, false);
+  EXPECT_EQ(state(1), State::running);
+  EXPECT_EQ(started().size(), 1U);
+  tell.gone({1, 1});
+  settle();
+  EXPECT_EQ(state(1), State::cancelled);
+  EXPECT_EQ(task(1).progress.signal, "SIGTERM");
+  EXPECT_EQ(reason(1), std::nullopt);
+  EXPECT_EQ(started().size(), 2U);
+  EXPECT_EQ(*cancel(1), -32001);
+}
+
+TEST_F(SupervisorTest, OnlyWhatExistsAndHasNotEndedCanBeCancelled) {
+  submit();
+  run_exits({1, 1}, 0);
+  EXPECT_EQ(*cancel(1), -32001);
+  EXPECT_EQ(*cancel(2), -32000);
+}
+
+TEST_F(SupervisorTest, ACancelThatComesTooLateSaysSo) {
+  submit();
+  run_started({1, 1});
+  int answer = 0;
+  supervisor->cancel(1, [&](const auto& cancelled) { answer = cancelled ? 1 : cancelled.error().code(); });
+  run_exits({1, 1}, 0);
+  EXPECT_EQ(answer, -32001);
+  EXPECT_EQ(state(1), State::completed);
+  EXPECT_TRUE(runner.cancelled.empty());
+}
+
+TEST_F(SupervisorTest, ACancelThatCannotBeWrittenChangesNothing) {
+  for (int i = 0; i < 3; ++i) submit();
+  run_started({1, 1});
+  write_fault = SQLITE_FULL;
+  for (const TaskId id : {1, 3}) {
+    const auto answer = cancel(id);
+    EXPECT_TRUE(turn_until([&] { return *answer == -32003; }));
+  }
+  EXPECT_TRUE(runner.cancelled.empty());
+  write_fault = SQLITE_OK;
+  submit();
+  EXPECT_TRUE(turn_until([&] { return store->is_healthy(); }));
+  EXPECT_EQ(state(1), State::running);
+  run_exits({1, 1}, 0);
+  EXPECT_EQ(state(1), State::completed);
+  EXPECT_EQ(started().back(), "3.1");
+}
+
+TEST_F(SupervisorTest, ACancelOfATaskThatIsBeingStartedIsCarriedOut) {
+  submit();
+  const auto answer = cancel(1);
+  EXPECT_EQ(runner.cancelled, (std::vector<RunId>{{1, 1}}));
+  run_started({1, 1});
+  tell.terminated({1, 1});
+  run_ends({1, 1}, {.kind = Outcome::Kind::signalled, .signal = 15});
+  EXPECT_EQ(*answer, 1);
+  EXPECT_EQ(state(1), State::cancelled);
+}
+
+TEST_F(SupervisorTest, ACancelledRunThatNeverBeganIsCancelled) {
+  submit();
+  const auto answer = cancel(1);
+  tell.never_began({1, 1});
+  settle();
+  EXPECT_EQ(*answer, 1);
+  EXPECT_EQ(state(1), State::cancelled);
+}
+
+TEST_F(SupervisorTest, ATaskThatWaitsForItsNextAttemptCanBeCancelled) {
+  submit({.prompt = "x", .retries = 3});
+  run_exits({1, 1}, 1);
+  EXPECT_EQ(*cancel(1), 1);
+  EXPECT_EQ(state(1), State::cancelled);
+  advance(1min);
+  EXPECT_EQ(started(), (Strings{"1.1"}));
+}
+
+TEST_F(SupervisorTest, ACancelWhileTheNextAttemptIsBeingWrittenDownCounts) {
+  submit({.prompt = "x", .retries = 3});
+  run_started({1, 1});
+  tell.ended({1, 1}, {.kind = Outcome::Kind::exited, .code = 1});
+  int answer = 0;
+  supervisor->cancel(1, [&](const auto& cancelled) { answer = cancelled ? 1 : cancelled.error().code(); });
+  tell.gone({1, 1});
+  settle();
+  EXPECT_EQ(answer, 1);
+  EXPECT_EQ(state(1), State::cancelled);
+}
+
+TEST_F(SupervisorTest, ACancelledTaskFailsThoseThatComeAfterIt) {
+  submit();
+  submit();
+  submit();
+  submit({.prompt = "x", .after = {3}});
+  EXPECT_EQ(*cancel(3), 1);
+  EXPECT_EQ(reason(4), Reason::dependency);
+}
+
+TEST_F(SupervisorTest, ADecidedCancelSurvivesTheDaemon) {
+  submit();
+  submit();
+  run_started({1, 1});
+  cancel(1);
+  cancel(2);  // which is being started
+  begin({{1, 1}, {2, 1}});
+  EXPECT_EQ(runner.adopted, (std::vector<RunId>{{1, 1}, {2, 1}}));
+  run_started({1, 1});
+  EXPECT_EQ(runner.cancelled, (std::vector<RunId>{{1, 1}}));
+  run_ends({1, 1}, {.kind = Outcome::Kind::signalled, .signal = 15});
+  EXPECT_EQ(state(1), State::cancelled);
+  tell.never_began({2, 1});
+  settle();
+  EXPECT_EQ(state(2), State::cancelled);
+}
+
+TEST_F(SupervisorTest, ADecidedCancelOfATaskThatNeverBeganSurvivesTheDaemon) {
+  submit();
+  cancel(1);
+  begin();
+  EXPECT_EQ(state(1), State::cancelled);
+  EXPECT_TRUE(runner.adopted.empty());
+}
+
+TEST_F(SupervisorTest, RunningTasksAreAdopted) {
+  submit();
+  submit();
+  submit();
+  run_started({1, 1});
+  take_events();
+  begin({{1, 1}, {2, 1}});  // 2.1 has begun, but the daemon did not live to write it down
+  EXPECT_EQ(runner.adopted, (std::vector<RunId>{{1, 1}, {2, 1}}));
+  EXPECT_EQ(started(), (Strings{})) << "both slots are taken";
+  run_started({1, 1});
+  EXPECT_EQ(take_events(), (Strings{}));
+  run_started({2, 1});
+  EXPECT_EQ(take_events(), (Strings{"taskStarted task-2"}));
+  run_exits({1, 1}, 7);
+  EXPECT_EQ(task(1).progress.exit_code, 7);
+  EXPECT_EQ(started(), (Strings{"3.1"}));
+}
+
+TEST_F(SupervisorTest, ATaskThatEndedWithoutADaemonHasItsTrueEnd) {
+  submit();
+  begin({{1, 1}});
+  const base::UtcTime ended = clock.utc() - 10min;
+  tell.ended({1, 1}, {.kind = Outcome::Kind::exited, .code = 7, .started = Started{42, ended - 1min}, .ended_at = ended});
+  tell.gone({1, 1});
+  settle();
+  EXPECT_EQ(task(1).progress.completed_at, ended);
+  EXPECT_EQ(task(1).progress.started_at, ended - 1min);
+  EXPECT_EQ(task(1).progress.pid, 42);
+}
+
+TEST_F(SupervisorTest, AnAdoptedRunThatNeverBeganIsStartedAtOnce) {
+  submit();
+  begin({{1, 1}});
+  tell.never_began({1, 1});
+  EXPECT_EQ(started(), (Strings{"1.1"}));
+}
+
+TEST_F(SupervisorTest, ARunningTaskWithoutATraceIsLost) {
+  submit();
+  run_started({1, 1});
+  begin();
+  tell.never_began({1, 1});
+  settle();
+  EXPECT_EQ(state(1), State::failed);
+  EXPECT_EQ(reason(1), Reason::lost);
+  EXPECT_EQ(started(), (Strings{}));
+}
+
+TEST_F(SupervisorTest, ARetryIsStillPausedAfterARestart) {
+  submit({.prompt = "x", .retries = 5});
+  run_exits({1, 1}, 1);
+  begin();
+  EXPECT_EQ(started(), (Strings{}));
+  advance(1251ms);
+  EXPECT_EQ(started(), (Strings{"1.2"}));
+}
+
+TEST_F(SupervisorTest, StoppingGivesRunningTasksTheirTime) {
+  for (int i = 0; i < 3; ++i) submit();
+  run_started({1, 1});
+  run_started({2, 1});
+  bool stopped = false;
+  supervisor->stop(false, [&] { stopped = true; });
+  EXPECT_EQ(submit(), -32003);
+  advance(14s);
+  EXPECT_TRUE(runner.cancelled.empty());
+  run_exits({1, 1}, 0);
+  EXPECT_EQ(state(1), State::completed);
+  advance(1s);
+  EXPECT_EQ(runner.cancelled, (std::vector<RunId>{{2, 1}}));
+  EXPECT_FALSE(stopped);
+  run_exits({2, 1}, 0);
+  EXPECT_TRUE(stopped);
+  EXPECT_EQ(state(2), State::failed);
+  EXPECT_EQ(reason(2), Reason::signal);
+  EXPECT_EQ(state(3), State::queued);
+  EXPECT_EQ(started().size(), 2U);
+}
+
+TEST_F(SupervisorTest, AForcedStopEndsThemAtOnceAndNothingIsTriedAgain) {
+  submit({.prompt = "x", .retries = 9});
+  run_started({1, 1});
+  bool stopped = false;
+  supervisor->stop(false, [&] { stopped = true; });
+  supervisor->stop(true, [&] { stopped = true; });
+  EXPECT_EQ(runner.cancelled, (std::vector<RunId>{{1, 1}}));
+  run_ends({1, 1}, {.kind = Outcome::Kind::signalled, .signal = 15});
+  EXPECT_TRUE(stopped);
+  EXPECT_EQ(state(1), State::failed);
+}
+
+TEST_F(SupervisorTest, LeavingWaitsForTheDiskOnly) {
+  submit();
+  run_started({1, 1});
+  bool left = false;
+  supervisor->leave([&] { left = true; });
+  settle();
+  EXPECT_TRUE(left);
+  EXPECT_TRUE(runner.cancelled.empty());
+}
+
+TEST_F(SupervisorTest, ADiskThatStaysFullDoesNotKeepTheDaemonFromStopping) {
+  submit();
+  run_started({1, 1});
+  write_fault = SQLITE_FULL;
+  bool stopped = false;
+  supervisor->stop(true, [&] { stopped = true; });
+  run_ends({1, 1}, {.kind = Outcome::Kind::signalled, .signal = 15});
+  EXPECT_TRUE(stopped);
+  EXPECT_TRUE(runner.settled.empty()) << "so that the next daemon finds the outcome";
+}
+
+}  // namespace
+}  // namespace duet::task

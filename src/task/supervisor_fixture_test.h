@@ -1,0 +1,183 @@
+#pragma once
+
+#include <fcntl.h>
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <boost/json/object.hpp>
+
+#include "duet/base/log_sink.h"
+#include "duet/rpc/value.h"
+#include "task/store_fixture_test.h"
+#include "task/supervisor.h"
+
+namespace duet::task {
+
+/// A runner that runs nothing: the test tells what becomes of a run.
+class FakeRunner final : public Runner {
+ public:
+  void start(const Assignment& assignment) override { started.push_back(assignment); }
+  void adopt(RunId run) override { adopted.push_back(run); }
+  void cancel(RunId run) override { cancelled.push_back(run); }
+  void follow(RunId run, std::uint64_t offset) override { followed.emplace_back(run, offset); }
+  void settle(RunId run) override { settled.push_back(run); }
+
+  std::vector<Assignment> started;
+  std::vector<RunId> adopted;
+  std::vector<RunId> cancelled;
+  std::vector<std::pair<RunId, std::uint64_t>> followed;
+  std::vector<RunId> settled;
+};
+
+/// A supervisor with a real store, a fake runner, and a clock that stands still.
+class SupervisorTest : public testing::Test {
+ protected:
+  using Strings = std::vector<std::string>;
+
+  SupervisorTest() {
+    settings.agents["cat"] = {.command = {"cat"}, .prompt_on_stdin = true};
+    settings.default_agent = "shell";
+    settings.max_running = 2;
+  }
+
+  void SetUp() override { begin(); }
+
+  /// A new daemon, in the folder of the one before.
+  void begin(const std::vector<RunId>& recorded = {}) {
+    supervisor.reset();
+    store.reset();
+    runner = {};
+    directory = open_folder(folder.path());
+    mkdirat(directory.get(), output_folder, 0700);
+    tasks = base::Fd(openat(directory.get(), output_folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    store.emplace(
+        loop, directory.get(), [this](const Store::Health&) { supervisor->store_recovered(); },
+        [this](StoreVfs::Step step, std::string_view) {
+          return step == StoreVfs::Step::write ? write_fault.load() : SQLITE_OK;
+        });
+    supervisor.emplace(loop, log, *store, settings,
+                       Surroundings{.tasks = tasks.get(), .project = "/project", .environment = {{"PATH", "/bin"}}},
+                       SupervisorEvents{
+                           .emit =
+                               [this](std::string_view kind, boost::json::object params) {
+                                 events.push_back(std::string(kind) + ' ' + std::string(params.at("taskId").as_string()));
+                                 last_event = std::move(params);
+                               },
+                           .output = {.wants = [this](TaskId) { return output_wanted; },
+                                      .tell =
+                                          [this](TaskId, std::uint64_t offset, std::string_view text) {
+                                            told.emplace_back(offset, text);
+                                          }}});
+    tell = supervisor->keeper_events();
+    supervisor->begin(runner, recorded);
+    settle();
+  }
+
+  /// Until nothing happens any more.
+  void settle() {
+    for (int i = 0; i < 6; ++i) {
+      auto settled = std::make_shared<bool>(false);
+      store->when_settled([settled] { *settled = true; });
+      while (!*settled) loop.turn(loop.now() + std::chrono::seconds(1));
+      loop.turn(loop.now());
+    }
+  }
+  /// While the store is in trouble it is settled at once, but not yet done.
+  template <typename Done>
+  bool turn_until(Done done) {
+    const auto deadline = std::chrono::steady_clock::now() + transport::test_patience;
+    while (!done() && std::chrono::steady_clock::now() < deadline) loop.turn(loop.now() + std::chrono::seconds(1));
+    return done();
+  }
+  void advance(base::Duration time) {
+    clock.advance(time);
+    settle();
+  }
+
+  /// The id, or the code with which it was refused.
+  std::int64_t submit(Submission submission) {
+    std::int64_t answer = 0;
+    try {
+      supervisor->submit(std::move(submission), [&answer](const tl::expected<Accepted, rpc::Error>& accepted) {
+        answer = accepted ? static_cast<std::int64_t>(accepted->id) : accepted.error().code();
+      });
+      EXPECT_TRUE(turn_until([&] { return answer != 0; }));
+      settle();
+    } catch (const rpc::Error& error) {
+      last_error = error.data();
+      return error.code();
+    }
+    return answer;
+  }
+  std::int64_t submit(const char* prompt = "true") { return submit(Submission{.prompt = prompt}); }
+
+  /// 1 when it is certain, 0 while it is not, else the code of the refusal.
+  std::shared_ptr<int> cancel(TaskId id) {
+    auto answer = std::make_shared<int>(0);
+    try {
+      supervisor->cancel(id, [answer](const tl::expected<void, rpc::Error>& cancelled) {
+        *answer = cancelled ? 1 : cancelled.error().code();
+      });
+      settle();
+    } catch (const rpc::Error& error) {
+      *answer = error.code();
+    }
+    return answer;
+  }
+
+  void run_started(RunId run) {
+    tell.started(run, {.pid = 100, .at = clock.utc()});
+    settle();
+  }
+  void run_ends(RunId run, Outcome outcome, bool with_tree = true) {
+    outcome.started = Started{.pid = 100, .at = clock.utc()};
+    outcome.ended_at = clock.utc();
+    tell.ended(run, outcome);
+    if (with_tree) tell.gone(run);
+    settle();
+  }
+  void run_exits(RunId run, int code, bool with_tree = true) {
+    run_ends(run, {.kind = Outcome::Kind::exited, .code = code, .result = "out"}, with_tree);
+  }
+
+  Task task(TaskId id) { return supervisor->find(id).value(); }
+  State state(TaskId id) { return task(id).progress.state; }
+  std::optional<Reason> reason(TaskId id) {
+    const auto error = task(id).progress.error;
+    return error ? std::optional(error->reason) : std::nullopt;
+  }
+  Strings started() const {
+    Strings ids;
+    for (const Assignment& assignment : runner.started) {
+      ids.push_back(std::to_string(assignment.run.task) + '.' + std::to_string(assignment.run.attempt));
+    }
+    return ids;
+  }
+  Strings take_events() { return std::exchange(events, {}); }
+
+  transport::TemporaryFolder folder;
+  base::VirtualClock clock{base::UtcTime(std::chrono::seconds(1'800'000'000))};
+  transport::Loop loop{clock};
+  base::Log log{nullptr};
+  TaskSettings settings;
+  base::Fd directory;
+  base::Fd tasks;
+  std::atomic<int> write_fault = SQLITE_OK;
+  FakeRunner runner;
+  Strings events;
+  boost::json::object last_event;
+  std::string last_error;
+  bool output_wanted = false;
+  std::vector<std::pair<std::uint64_t, std::string>> told;
+  std::optional<Store> store;
+  std::optional<Supervisor> supervisor;
+  KeeperEvents tell;
+};
+
+}  // namespace duet::task

@@ -1,0 +1,352 @@
+#include "task/supervisor.h"
+
+#include "task/supervisor_fixture_test.h"
+
+namespace duet::task {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST_F(SupervisorTest, ATaskGoesFromTheQueueToItsEnd) {
+  EXPECT_EQ(submit("echo hello"), 1);
+  ASSERT_EQ(runner.started.size(), 1U);
+  EXPECT_EQ(runner.started[0].run, (RunId{1, 1}));
+  EXPECT_EQ(runner.started[0].arguments, (Strings{"/bin/sh", "-c", "echo hello"}));
+  EXPECT_EQ(runner.started[0].directory, "/project");
+  EXPECT_EQ(state(1), State::queued);
+  run_started({1, 1});
+  EXPECT_EQ(state(1), State::running);
+  EXPECT_EQ(task(1).progress.pid, 100);
+  EXPECT_EQ(task(1).progress.attempts, 1U);
+  clock.advance(3s);
+  run_exits({1, 1}, 0);
+  EXPECT_EQ(state(1), State::completed);
+  EXPECT_EQ(task(1).progress.exit_code, 0);
+  EXPECT_EQ(task(1).result, "out");
+  EXPECT_EQ(*task(1).progress.completed_at - *task(1).progress.started_at, 0s);
+  EXPECT_EQ(runner.settled, (std::vector<RunId>{{1, 1}}));
+  EXPECT_EQ(take_events(), (Strings{"taskQueued task-1", "taskStarted task-1", "taskCompleted task-1"}));
+  EXPECT_EQ(supervisor->counts(), (StateCounts{0, 0, 1, 0, 0}));
+}
+
+TEST_F(SupervisorTest, HigherPriorityRunsFirstThenTheOlderOne) {
+  for (const char* prompt : {"a", "b"}) submit(prompt);
+  submit({.prompt = "low", .priority = -1});
+  submit({.prompt = "first"});
+  submit({.prompt = "second"});
+  submit({.prompt = "urgent", .priority = 9});
+  for (TaskId id = 1; id <= 6; ++id) {
+    const RunId run = runner.started[id - 1].run;
+    run_started(run);
+    run_exits(run, 0);
+  }
+  EXPECT_EQ(started(), (Strings{"1.1", "2.1", "6.1", "4.1", "5.1", "3.1"}));
+}
+
+TEST_F(SupervisorTest, NoMoreRunAtOnceThanTheSettingsAllow) {
+  for (int i = 0; i < 4; ++i) submit();
+  EXPECT_EQ(started(), (Strings{"1.1", "2.1"}));
+  settings.max_running = 3;
+  supervisor->change_settings(settings);
+  EXPECT_EQ(started(), (Strings{"1.1", "2.1", "3.1"}));
+  settings.max_running = 1;
+  supervisor->change_settings(settings);
+  for (TaskId id = 1; id <= 2; ++id) run_exits({id, 1}, 0);
+  EXPECT_EQ(started().size(), 3U);
+  run_exits({3, 1}, 0);
+  EXPECT_EQ(started().back(), "4.1");
+}
+
+TEST_F(SupervisorTest, TheSlotIsFreeWhenTheTreeIsGone) {
+  settings.max_running = 1;
+  supervisor->change_settings(settings);
+  submit();
+  submit();
+  run_started({1, 1});
+  run_exits({1, 1}, 0, false);
+  EXPECT_EQ(state(1), State::completed);
+  EXPECT_EQ(started(), (Strings{"1.1"}));
+  EXPECT_FALSE(supervisor->output(1, 0, 10).done);
+  tell.gone({1, 1});
+  EXPECT_EQ(started(), (Strings{"1.1", "2.1"}));
+  EXPECT_TRUE(supervisor->output(1, 0, 10).done);
+}
+
+TEST_F(SupervisorTest, AFullQueueRefuses) {
+  settings.queue_capacity = 3;
+  supervisor->change_settings(settings);
+  for (int i = 0; i < 2; ++i) {
+    submit();
+    run_started({static_cast<TaskId>(i + 1), 1});
+  }
+  EXPECT_EQ(submit(), 3);
+  EXPECT_EQ(submit({.prompt = "x", .after = {1}}), 4);
+  EXPECT_EQ(submit(), 5);
+  EXPECT_EQ(submit(), -32002);
+  EXPECT_EQ(last_error, R"({"capacity":3})");
+  EXPECT_EQ(*cancel(5), 1);
+  EXPECT_EQ(submit(), 6);
+}
+
+TEST_F(SupervisorTest, SubmissionsThatAreNotOnDiskYetCountAsWell) {
+  settings.queue_capacity = 2;
+  settings.max_running = 0;
+  supervisor->change_settings(settings);
+  int taken = 0;
+  int refused = 0;
+  for (int i = 0; i < 5; ++i) {
+    try {
+      supervisor->submit({.prompt = "x"}, [&](const auto& accepted) { taken += accepted ? 1 : 0; });
+    } catch (const rpc::Error& error) {
+      refused += error.code() == -32002 ? 1 : 0;
+    }
+  }
+  settle();
+  EXPECT_EQ(taken, 2);
+  EXPECT_EQ(refused, 3);
+}
+
+TEST_F(SupervisorTest, TheSameKeyIsTheSameTask) {
+  const Submission first{.prompt = "x", .key = "k", .env = {{"A", "1"}}};
+  EXPECT_EQ(submit(first), 1);
+  EXPECT_EQ(submit(first), 1);
+  Submission other = first;
+  other.env["A"] = "2";
+  EXPECT_EQ(submit(other), -32602);
+  EXPECT_EQ(last_error.find("2"), last_error.npos);
+  run_started({1, 1});
+  run_exits({1, 1}, 0);
+  EXPECT_EQ(submit(first), 1);
+  begin();
+  EXPECT_EQ(submit(first), 1);
+  EXPECT_EQ(submit({.prompt = "x", .key = "another"}), 2);
+}
+
+TEST_F(SupervisorTest, TheSameKeyIsTheSameTaskWhileItIsOnItsWay) {
+  std::vector<TaskId> ids;
+  const auto note = [&](const tl::expected<Accepted, rpc::Error>& accepted) { ids.push_back(accepted->id); };
+  for (int i = 0; i < 3; ++i) supervisor->submit({.prompt = "x", .key = "k"}, note);
+  EXPECT_THROW(supervisor->submit({.prompt = "y", .key = "k"}, note), rpc::Error);
+  settle();
+  EXPECT_EQ(ids, (std::vector<TaskId>{1, 1, 1}));
+}
+
+TEST_F(SupervisorTest, IdsGoOnAfterARestart) {
+  EXPECT_EQ(submit(), 1);
+  EXPECT_EQ(submit(), 2);
+  begin();
+  EXPECT_EQ(submit(), 3);
+}
+
+TEST_F(SupervisorTest, TheReasonOfAFailureIsToldExactly) {
+  settings.max_running = 9;
+  supervisor->change_settings(settings);
+  using Kind = Outcome::Kind;
+  const std::vector<std::pair<Outcome, Reason>> cases{
+      {{.kind = Kind::exited, .code = 7}, Reason::exit},
+      {{.kind = Kind::signalled, .signal = 9}, Reason::signal},
+      {{.kind = Kind::signalled, .signal = 15, .timed_out = true}, Reason::timeout},
+      {{.kind = Kind::exited, .code = 0, .timed_out = true}, Reason::timeout},
+      {{.kind = Kind::not_started, .problem = "no such program"}, Reason::spawn},
+      {{.kind = Kind::lost}, Reason::lost}};
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    submit();
+    run_ends({i + 1, 1}, cases[i].first);
+    EXPECT_EQ(state(i + 1), State::failed);
+    EXPECT_EQ(reason(i + 1), cases[i].second);
+    EXPECT_EQ(take_events().back(), "taskFailed task-" + std::to_string(i + 1));
+  }
+  EXPECT_EQ(task(1).progress.exit_code, 7);
+  EXPECT_EQ(task(2).progress.signal, "SIGKILL");
+  EXPECT_EQ(task(2).progress.exit_code, std::nullopt);
+}
+
+TEST_F(SupervisorTest, RetriesBackOffAndAreQueuedInBetween) {
+  submit({.prompt = "x", .retries = 2});
+  const auto fail_attempt = [&](std::uint32_t attempt) {
+    run_started({1, attempt});
+    run_exits({1, attempt}, 1);
+  };
+  fail_attempt(1);
+  EXPECT_EQ(state(1), State::queued);
+  EXPECT_EQ(task(1).progress.attempts, 1U);
+  EXPECT_EQ(take_events().back(), "taskQueued task-1");
+  advance(749ms);
+  EXPECT_EQ(started(), (Strings{"1.1"}));
+  advance(502ms);
+  EXPECT_EQ(started(), (Strings{"1.1", "1.2"}));
+  fail_attempt(2);
+  advance(1499ms);
+  EXPECT_EQ(started().size(), 2U);
+  advance(1002ms);
+  EXPECT_EQ(started().back(), "1.3");
+  fail_attempt(3);
+  EXPECT_EQ(state(1), State::failed);
+  EXPECT_EQ(task(1).progress.attempts, 3U);
+  EXPECT_EQ(supervisor->counts(), (StateCounts{0, 0, 0, 1, 0}));
+}
+
+TEST_F(SupervisorTest, ARetryWaitsForTheTreeOfTheAttemptBefore) {
+  submit({.prompt = "x", .retries = 1});
+  run_started({1, 1});
+  run_exits({1, 1}, 1, false);
+  advance(2s);
+  EXPECT_EQ(started(), (Strings{"1.1"}));
+  tell.gone({1, 1});
+  EXPECT_EQ(started(), (Strings{"1.1", "1.2"}));
+}
+
+TEST_F(SupervisorTest, ATaskWaitsForThoseItComesAfter) {
+  settings.max_running = 9;
+  supervisor->change_settings(settings);
+  submit();
+  submit();
+  EXPECT_EQ(submit({.prompt = "x", .after = {1, 2, 2}}), 3);
+  EXPECT_EQ(submit({.prompt = "x", .after = {3}}), 4);
+  run_exits({1, 1}, 0);
+  EXPECT_EQ(started().size(), 2U);
+  run_exits({2, 1}, 0);
+  EXPECT_EQ(started().back(), "3.1");
+  run_exits({3, 1}, 0);
+  EXPECT_EQ(started().back(), "4.1");
+  EXPECT_EQ(submit({.prompt = "x", .after = {1}}), 5);
+  EXPECT_EQ(started().back(), "5.1");
+}
+
+TEST_F(SupervisorTest, AFailedDependencyFailsAllThatComeAfterIt) {
+  submit();
+  submit({.prompt = "x", .after = {1}});
+  submit({.prompt = "x", .after = {2}});
+  run_exits({1, 1}, 3);
+  for (const TaskId id : {2, 3}) {
+    EXPECT_EQ(state(id), State::failed);
+    EXPECT_EQ(reason(id), Reason::dependency);
+    EXPECT_EQ(task(id).progress.attempts, 0U);
+  }
+  EXPECT_EQ(submit({.prompt = "x", .after = {3}}), 4);
+  EXPECT_EQ(reason(4), Reason::dependency);
+  EXPECT_EQ(submit({.prompt = "x", .after = {99}}), -32000);
+  EXPECT_EQ(last_error, R"({"taskId":"task-99"})");
+}
+
+TEST_F(SupervisorTest, ARetriedDependencyHasNotFailedYet) {
+  submit({.prompt = "x", .retries = 1});
+  submit({.prompt = "x", .after = {1}});
+  run_exits({1, 1}, 3);
+  EXPECT_EQ(state(2), State::queued);
+  advance(2s);
+  run_exits({1, 2}, 0);
+  EXPECT_EQ(started().back(), "2.1");
+}
+
+TEST_F(SupervisorTest, DependenciesHoldAcrossARestart) {
+  submit();
+  submit({.prompt = "x", .after = {1}});
+  submit({.prompt = "x", .after = {2}});
+  run_started({1, 1});
+  begin({{1, 1}});
+  EXPECT_EQ(started(), (Strings{}));
+  run_exits({1, 1}, 0);
+  EXPECT_EQ(started(), (Strings{"2.1"}));
+}
+
+TEST_F(SupervisorTest, AWaiterIsAnsweredAtTheEndOrWhenItsTimeIsUp) {
+  submit();
+  std::vector<State> answers;
+  const auto note = [&](const tl::expected<Task, rpc::Error>& found) { answers.push_back(found->progress.state); };
+  supervisor->wait(1, std::nullopt, note);
+  supervisor->wait(1, 10s, note);
+  const auto gone = supervisor->wait(1, 60s, note);
+  supervisor->stop_waiting(*gone);
+  advance(11s);
+  EXPECT_EQ(answers, (std::vector<State>{State::queued}));
+  run_exits({1, 1}, 0);
+  EXPECT_EQ(answers, (std::vector<State>{State::queued, State::completed}));
+  EXPECT_FALSE(supervisor->wait(1, std::nullopt, note));
+  EXPECT_EQ(answers.size(), 3U);
+  EXPECT_THROW(supervisor->wait(2, std::nullopt, note), rpc::Error);
+}
+
+TEST_F(SupervisorTest, NothingIsTakenOrStartedWhileTheStoreCannotWrite) {
+  submit();
+  write_fault = SQLITE_FULL;
+  EXPECT_EQ(submit(), -32003);
+  run_exits({1, 1}, 0);
+  EXPECT_EQ(state(1), State::queued);
+  EXPECT_EQ(take_events(), (Strings{"taskQueued task-1"}));
+  write_fault = SQLITE_OK;
+  EXPECT_GE(submit(), 2);
+  EXPECT_TRUE(turn_until([&] { return state(1) == State::completed; }));
+}
+
+TEST_F(SupervisorTest, WhatWaitsForTheStoreStartsWhenItWorksAgain) {
+  for (int i = 0; i < 3; ++i) submit();
+  write_fault = SQLITE_FULL;
+  EXPECT_EQ(submit(), -32003);
+  run_exits({1, 1}, 0);
+  EXPECT_EQ(started(), (Strings{"1.1", "2.1"}));
+  write_fault = SQLITE_OK;
+  EXPECT_TRUE(turn_until([&] { return started().size() == 3; }));
+}
+
+TEST_F(SupervisorTest, ARunThatNeverBeganIsTriedAgain) {
+  submit();
+  tell.never_began({1, 1});
+  EXPECT_EQ(started().size(), 1U);
+  advance(1s);
+  EXPECT_EQ(started(), (Strings{"1.1", "1.1"}));
+}
+
+TEST_F(SupervisorTest, WhatNeedsNoArgumentGoesToStdin) {
+  const std::string prompt(1 << 20, 'p');
+  submit({.prompt = prompt, .agent = "cat", .cwd = "sub", .env = {{"A", "1"}}, .time_limit = 5s});
+  const Assignment& assignment = runner.started.at(0);
+  EXPECT_EQ(assignment.input, prompt);
+  EXPECT_EQ(assignment.arguments, (Strings{"cat"}));
+  EXPECT_EQ(assignment.directory, "/project/sub");
+  EXPECT_EQ(assignment.environment, (base::Environment{{"A", "1"}, {"PATH", "/bin"}}));
+  EXPECT_EQ(assignment.time_limit, 5s);
+}
+
+TEST_F(SupervisorTest, AnAgentThatWasTakenOutOfTheSettingsFailsItsTasks) {
+  settings.max_running = 0;
+  supervisor->change_settings(settings);
+  submit({.prompt = "x", .agent = "cat"});
+  settings.agents.clear();
+  settings.max_running = 1;
+  supervisor->change_settings(settings);
+  settle();
+  EXPECT_EQ(reason(1), Reason::spawn);
+}
+
+TEST_F(SupervisorTest, OldTasksGoAndTheNewestStays) {
+  settings.keep_tasks = 2;
+  settings.keep_days = 1;
+  supervisor->change_settings(settings);
+  for (TaskId id = 1; id <= 5; ++id) {
+    submit();
+    run_exits({id, 1}, 0);
+    clock.advance(1s);
+  }
+  settle();
+  EXPECT_FALSE(supervisor->find(3));
+  EXPECT_TRUE(supervisor->find(4));
+  EXPECT_EQ(supervisor->counts()[2], 2);
+  advance(25h);
+  EXPECT_FALSE(supervisor->find(4));
+  EXPECT_TRUE(supervisor->find(5));
+  begin();
+  EXPECT_EQ(submit(), 6);
+}
+
+TEST_F(SupervisorTest, OutputIsToldToThoseWhoWantIt) {
+  output_wanted = true;
+  submit();
+  EXPECT_EQ(runner.followed, (std::vector<std::pair<RunId, std::uint64_t>>{{{1, 1}, 0}}));
+  run_started({1, 1});
+  run_exits({1, 1}, 0);
+  EXPECT_EQ(told, (std::vector<std::pair<std::uint64_t, std::string>>{{0, ""}}));
+}
+
+}  // namespace
+}  // namespace duet::task

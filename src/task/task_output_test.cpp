@@ -1,0 +1,64 @@
+#include "task/task_output.h"
+
+#include <fcntl.h>
+
+#include <fstream>
+
+#include "task/run_record.h"
+#include "task/store_fixture_test.h"
+
+namespace duet::task {
+namespace {
+
+TEST(WholeCharacters, LeaveOutOneThatHasOnlyBegun) {
+  EXPECT_EQ(whole_characters(""), 0U);
+  EXPECT_EQ(whole_characters("abc"), 3U);
+  EXPECT_EQ(whole_characters("ab\xC3"), 2U);
+  EXPECT_EQ(whole_characters("ab\xC3\xA4"), 4U);
+  EXPECT_EQ(whole_characters("ab\xE2\x82"), 2U);
+  EXPECT_EQ(whole_characters("ab\xF0\x9F\x98"), 2U);
+  EXPECT_EQ(whole_characters("ab\xF0\x9F\x98\x80"), 6U);
+  EXPECT_EQ(whole_characters("\xF0"), 0U);
+}
+
+TEST(WholeCharacters, BytesThatAreNoCharacterAreNotWaitedFor) {
+  EXPECT_EQ(whole_characters("ab\xFF"), 3U);
+  EXPECT_EQ(whole_characters("ab\xC0"), 3U);
+  EXPECT_EQ(whole_characters("ab\x80\x80\x80\x80"), 6U);
+  EXPECT_EQ(whole_characters("ab\xC3\x80\x80"), 5U);
+}
+
+class TaskOutputTest : public testing::Test {
+ protected:
+  void write(std::uint32_t attempt, std::string_view bytes) {
+    std::ofstream(folder.file(output_name({7, attempt})), std::ios::binary) << bytes;
+  }
+  OutputPiece read(std::uint32_t attempts, std::uint64_t offset, std::size_t limit = 100) const {
+    return read_task_output(tasks.get(), 7, attempts, offset, limit);
+  }
+
+  transport::TemporaryFolder folder;
+  base::Fd tasks = open_folder(folder.path());
+};
+
+TEST_F(TaskOutputTest, AttemptsFollowEachOther) {
+  write(1, "first");
+  write(3, "third");
+  const std::string all = "firstthird";
+  for (std::uint64_t offset = 0; offset <= all.size(); ++offset) {
+    const OutputPiece piece = read(3, offset);
+    EXPECT_EQ(piece.offset, offset);
+    EXPECT_EQ(piece.total, all.size());
+    EXPECT_EQ(piece.bytes, offset < 5 ? all.substr(offset, 5 - offset) : all.substr(offset));
+    EXPECT_EQ(piece.next, offset + piece.bytes.size());
+  }
+  EXPECT_EQ(read(3, 99).offset, all.size());
+}
+
+TEST_F(TaskOutputTest, ATaskThatHasNotBegunHasNone) {
+  EXPECT_EQ(read(0, 0).total, 0U);
+  EXPECT_EQ(read(0, 5).bytes, "");
+}
+
+}  // namespace
+}  // namespace duet::task
