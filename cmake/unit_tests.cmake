@@ -1,14 +1,19 @@
-# One program with every src/**/*_test.cpp. Each test case is a ctest case with the label `unit`.
+# One program with every src/**/*_test.cpp, or those in DUET_TEST_FOLDERS. Each test case is a ctest case with the label
+# `unit`.
 
 find_package(GTest REQUIRED)
 find_package(rapidcheck REQUIRED)
 include(GoogleTest)
 
 file(GLOB_RECURSE unit_test_sources CONFIGURE_DEPENDS src/*_test.cpp)
+if(DUET_TEST_FOLDERS)
+  list(FILTER unit_test_sources INCLUDE REGEX "/src/(${DUET_TEST_FOLDERS})/")
+endif()
 if(unit_test_sources)
   add_executable(unit_tests ${unit_test_sources})
   target_link_libraries(unit_tests PRIVATE duet::duet $<TARGET_NAME_IF_EXISTS:duet_program> rapidcheck GTest::gtest
                                            GTest::gtest_main)
+  duet_precompile(unit_tests <gtest/gtest.h>)
   target_compile_definitions(unit_tests PRIVATE DUET_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(TARGET duet-rpc)
     target_compile_definitions(unit_tests PRIVATE DUET_RPC_PROGRAM="$<TARGET_FILE:duet-rpc>")

@@ -245,6 +245,18 @@ TEST(CommandLine, ArgumentsMayBeHyphensAndAfterTwoOfThemAnything) {
   EXPECT_FALSE(line.flag("json") || line.no_color);
 }
 
+TEST(CommandLine, SeveralWordsAndTheirOptionsMayBeMixed) {
+  const CommandLine line = read({"task", "submit", "Fix", "--priority", "-5", "the", "--after=task-1", "tests", "-f"});
+  EXPECT_EQ(line.arguments, (std::vector<std::string>{"Fix", "the", "tests"}));
+  EXPECT_EQ(line.number("priority"), -5);
+  EXPECT_EQ(line.texts("after"), std::vector<std::string>{"task-1"});
+  EXPECT_TRUE(line.flag("follow"));
+  EXPECT_EQ(read({"lsp", "check", "--", "clangd", "--background-index"}).arguments,
+            (std::vector<std::string>{"clangd", "--background-index"}));
+  EXPECT_EQ(read({"task", "list", "--state", "FAILED"}).text("state"), "failed") << "as the table spells it";
+  EXPECT_EQ(refused({"task", "submit"}).message, "PROMPT is missing");
+}
+
 TEST(CommandLine, AValueMayBeANegativeNumberButNoOption) {
   EXPECT_EQ(refused({"events", "--since", "-5"}).message, "bad since '-5': it is a whole number, at least 0");
   EXPECT_EQ(refused({"events", "--kind", "--json"}).message, "option '--kind' needs a value");

@@ -63,7 +63,7 @@ class Client {
     const object& message = parsed.as_object();
     if (message.contains("error")) return "error";
     if (message.contains("result")) {
-      if (message.at("id").as_string() != "s") return "reply";
+      if (message.at("id") != "s") return "reply";
       answer_ = message.at("result").as_object();
       return "answer";
     }

@@ -10,6 +10,7 @@
 #include "bridge/diagnostics_question.h"
 #include "bridge/file_uri.h"
 #include "bridge/inquiry.h"
+#include "bridge/settling.h"
 #include "bridge/shapes.h"
 #include "duet/rpc/json_text.h"
 #include "duet/rpc/value.h"
@@ -78,6 +79,21 @@ boost::json::object shape(Question question, const boost::json::value& result, c
       return shape_symbols(result, path, places);
   }
   return {};
+}
+
+// The text may have changed while the question waited, so it is looked at once more.
+void send_question(Inquiry& inquiry, Question question, const FilePlace& where, base::Duration patience) {
+  LanguageServer& server = inquiry.server();
+  const Encoding encoding = server.capabilities().encoding;
+  const std::string params = params_of(question, look(server, where.path), where, encoding);
+  inquiry.call(entry_of(question).method, params, patience,
+               [question, path = where.path, encoding](Inquiry& asked, const CallResult& result) {
+                 if (result.error) throw rpc::Error(*result.error);
+                 PlaceFinder places(asked.server().documents(), encoding);
+                 boost::json::object out = shape(question, rpc::parse_value(result.text), path, places);
+                 out["server"] = asked.server().name();
+                 asked.answer({.text = rpc::to_text(out)});
+               });
 }
 
 Failure no_server(std::string message) { return {.cause = Cause::no_server, .message = std::move(message)}; }
@@ -192,18 +208,10 @@ Bridge::Asked Bridge::start(const std::string& name, const std::optional<std::st
 
 Bridge::Asked Bridge::ask(Question question, const FilePlace& where, Done done) {
   const base::Duration patience = settings_.patience.call;
-  return begin(server_for_file(where.path), std::move(done), [question, where, patience](Inquiry& inquiry) {
-    LanguageServer& server = inquiry.server();
-    const Encoding encoding = server.capabilities().encoding;
-    const std::string params = params_of(question, look(server, where.path), where, encoding);
-    inquiry.call(entry_of(question).method, params, patience,
-                 [question, path = where.path, encoding](Inquiry& asked, const CallResult& result) {
-                   if (result.error) throw rpc::Error(*result.error);
-                   PlaceFinder places(asked.server().documents(), encoding);
-                   boost::json::object out = shape(question, rpc::parse_value(result.text), path, places);
-                   out["server"] = asked.server().name();
-                   asked.answer({.text = rpc::to_text(out)});
-                 });
+  return begin(server_for_file(where.path), std::move(done), [this, question, where, patience](Inquiry& inquiry) {
+    look(inquiry.server(), where.path);
+    when_settled(loop_, inquiry, where.path,
+                 [question, where, patience](Inquiry& settled) { send_question(settled, question, where, patience); });
   });
 }
 

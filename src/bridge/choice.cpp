@@ -106,7 +106,8 @@ std::vector<Definition> well_known_servers() {
       {.name = "pylsp",
        .command = {"pylsp"},
        .files = {"*.py", "*.pyi"},
-       .roots = {"pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", ".git"}},
+       .roots = {"pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", ".git"},
+       .encoding = "utf-32"},
       {.name = "gopls",
        .command = {"gopls"},
        .files = {"*.go", "go.mod", "go.work"},
@@ -133,6 +134,7 @@ std::vector<Definition> with_well_known(std::vector<Definition> settings) {
     if (named->command.empty()) named->command = std::move(known.command);
     if (named->files.empty()) named->files = std::move(known.files);
     if (named->roots.empty()) named->roots = std::move(known.roots);
+    if (named->encoding.empty()) named->encoding = std::move(known.encoding);
   }
   return settings;
 }

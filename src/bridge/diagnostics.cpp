@@ -29,6 +29,8 @@ void Diagnostics::take(std::string_view params, base::TimePoint now) {
   published.items = items->get_array();
   published.at = now;
   published.sent_version = document->version;
+  has_published_ = true;
+  documents_.note_settled(*path);
 
   std::vector<std::function<void()>> news;
   for (const auto& [number, listener] : listeners_) {

@@ -32,6 +32,10 @@ class Diagnostics {
 
   void take(std::string_view params, base::TimePoint now);
   const Published* find(const std::string& path) const;
+  /// False: the server was found to publish nothing about documents it is shown.
+  bool may_publish() const { return has_published_ || !has_kept_silent_; }
+  void note_silence() { has_kept_silent_ = true; }
+
   /// The server is down: nothing is known any more, and who listens is told.
   void server_down(const Failure& why);
 
@@ -56,6 +60,8 @@ class Diagnostics {
   std::map<std::string, Published, std::less<>> published_;
   std::map<std::uint64_t, Listener> listeners_;
   std::uint64_t last_listener_ = 0;
+  bool has_published_ = false;
+  bool has_kept_silent_ = false;
 };
 
 /// They are surely for the text that the document has now. Without a version that is so only for the first text that

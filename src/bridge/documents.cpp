@@ -103,6 +103,11 @@ void Documents::set_text(const std::string& path, Document& document, Text text)
   note_known(path);
 }
 
+void Documents::note_settled(const std::string& path) {
+  const auto found = documents_.find(path);
+  if (found != documents_.end()) found->second.is_settled = true;
+}
+
 void Documents::note_known(const std::string& path) {
   constexpr std::size_t most_known = 100'000;
   if (known_.size() < most_known) {
@@ -114,6 +119,7 @@ void Documents::note_known(const std::string& path) {
 
 void Documents::send_open(const std::string& path, Document& document) {
   document.version = ++last_version_;
+  document.is_settled = false;
   document.is_first_text = !knows_all_ && known_.find(path) == known_.end();
   note_known(path);
   if (alive_ && capabilities_.takes_documents) send_text(document);

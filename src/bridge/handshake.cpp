@@ -111,7 +111,7 @@ std::string initialize_params(const std::string& root, std::string_view client_v
   });
 }
 
-std::optional<Capabilities> read_initialize_result(std::string_view result) {
+std::optional<Capabilities> read_initialize_result(std::string_view result, Encoding usual) {
   value tree;
   try {
     tree = rpc::parse_value(result);
@@ -130,7 +130,7 @@ std::optional<Capabilities> read_initialize_result(std::string_view result) {
   }
   std::string encoding = text_member(out.all, "positionEncoding");
   if (encoding.empty()) encoding = text_member(top, "offsetEncoding");
-  out.encoding = encoding_named(encoding).value_or(Encoding::utf16);
+  out.encoding = encoding_named(encoding).value_or(usual);
   out.pulls_diagnostics = out.offers("diagnosticProvider");
   read_document_sync(out);
   return out;

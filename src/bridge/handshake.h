@@ -31,8 +31,9 @@ struct Capabilities {
 /// The params of `initialize`, as JSON text.
 std::string initialize_params(const std::string& root, std::string_view client_version);
 
-/// nullopt: that is no answer to `initialize`. `result` is valid JSON.
-std::optional<Capabilities> read_initialize_result(std::string_view result);
+/// nullopt: that is no answer to `initialize`. `result` is valid JSON. A server that does not say in which units it
+/// counts does so in those of `usual`.
+std::optional<Capabilities> read_initialize_result(std::string_view result, Encoding usual = Encoding::utf16);
 
 /// What a server is answered that asks its client something: JSON text. nullopt: there is no such method.
 /// Nothing it asks for is done: edits are declined, messages are shown to nobody, registrations are only noted.

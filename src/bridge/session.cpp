@@ -79,6 +79,7 @@ Session::Session(transport::Loop& loop, base::Log& log, const Definition& defini
       root_(std::move(root)),
       settings_(settings),
       events_(std::move(events)),
+      usual_encoding_(encoding_named(definition.encoding).value_or(Encoding::utf16)),
       started_(loop.now()) {
   process_ = std::make_unique<ServerProcess>(
       loop_, settings_.guard, launch_of(definition, root_, settings_.environment),
@@ -118,7 +119,7 @@ void Session::start_handshake() {
 void Session::take_initialize_result(const CallResult& result) {
   if (phase_ != Phase::starting) return;
   if (result.error) return kill(Cause::refused, "refused initialize: " + result.error->message());
-  std::optional<Capabilities> read = read_initialize_result(result.text);
+  std::optional<Capabilities> read = read_initialize_result(result.text, usual_encoding_);
   if (!read) return kill(Cause::protocol_noise, "its answer to initialize has no capabilities");
   clear_timer();
   capabilities_ = std::move(*read);

@@ -143,6 +143,7 @@ class Session {
 
   Phase phase_ = Phase::starting;
   Capabilities capabilities_;
+  Encoding usual_encoding_;
   base::TimePoint started_;
   base::Duration handshake_time_{};
   std::optional<base::ExitStatus> status_;

@@ -51,7 +51,8 @@ class Keepers final : public Runner {
   Keepers& operator=(const Keepers&) = delete;
   ~Keepers();
 
-  /// Begins a run that has never begun. Whatever prevents it becomes an outcome of the kind `not_started`.
+  /// Begins a run that has never begun. What prevents it becomes an outcome of the kind `not_started`, unless it will
+  /// pass, as a full disk does: then it never began, and is to be started later.
   void start(const Assignment& assignment) override;
 
   /// Finds out what became of a run that another daemon began, or meant to.

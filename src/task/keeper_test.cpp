@@ -234,6 +234,21 @@ TEST_F(KeeperTest, AProgramThatIsNoNurseryEndsInAnOutcome) {
   EXPECT_TRUE(files().empty());
 }
 
+TEST_F(KeeperTest, WithoutRoomForTheRecordItMayBeStartedLater) {
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const base::Fd next(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const rlimit none{.rlim_cur = static_cast<rlim_t>(next.get()), .rlim_max = before.rlim_max};
+  Keepers& all = keepers();
+  setrlimit(RLIMIT_NOFILE, &none);
+  all.start(shell("exit 3"));
+  setrlimit(RLIMIT_NOFILE, &before);
+  ASSERT_TRUE(finish(first));
+  EXPECT_TRUE(story(first).never_began);
+  EXPECT_TRUE(files().empty());
+  EXPECT_EQ(run(shell("exit 3")).outcome->code, 3);
+}
+
 TEST_F(KeeperTest, AFolderWithALongPathWorks) {
   use_folder(folder_.file_of_length(1000, "tasks"));
   const Story told = run(shell("echo long"));
@@ -242,32 +257,28 @@ TEST_F(KeeperTest, AFolderWithALongPathWorks) {
 }
 
 TEST_F(KeeperTest, OverTheLimitTheMiddleOfTheOutputIsDropped) {
+  constexpr std::uint64_t mebibyte = 1 << 20;
   Assignment assignment = shell("");
-  assignment.arguments = {"python3", "-c",
+  assignment.arguments = {"python3", "-c",  // 70 times a line with its number that makes a mebibyte
                           "import sys\n"
-                          "for n in range(0, 70 << 16, 1 << 12):\n"
-                          "  sys.stdout.write(''.join('%015d\\n' % i for i in range(n, n + (1 << 12))))\n"};
+                          "for n in range(70): sys.stdout.write(('%015d\\n' % n) * 65536)\n"};
   const Story told = run(assignment);
   EXPECT_EQ(told.outcome->code, 0);
-  const std::uint64_t total = std::uint64_t{70} << 20;
   const auto line = [](std::uint64_t number) {
     const std::string digits = std::to_string(number);
     return std::string(15 - digits.size(), '0') + digits + '\n';
   };
-  for (std::uint64_t offset = 0; offset < total;) {
-    const OutputPiece piece = read_output(tasks_.get(), first, offset, 1 << 20);
-    ASSERT_EQ(piece.total, total);
-    ASSERT_EQ(piece.dropped.has_value(), offset == std::uint64_t{32} << 20);
-    if (piece.dropped) {
-      EXPECT_EQ(piece.offset, std::uint64_t{38} << 20);
-    }
-    ASSERT_EQ(piece.bytes.size(), std::size_t{1} << 20);
-    for (std::uint64_t at = 0; at < piece.bytes.size(); at += 16) {
-      ASSERT_EQ(piece.bytes.compare(at, 16, line((piece.offset + at) / 16)), 0);
-    }
+  for (std::uint64_t offset = 0; offset < 70 * mebibyte;) {
+    const OutputPiece piece = read_output(tasks_.get(), first, offset, mebibyte);
+    ASSERT_EQ(piece.total, 70 * mebibyte);
+    ASSERT_EQ(piece.offset, offset == 32 * mebibyte ? 38 * mebibyte : offset);
+    ASSERT_EQ(piece.dropped.has_value(), piece.offset != offset);
+    std::string expected = line(piece.offset / mebibyte);
+    while (expected.size() < mebibyte) expected += expected;
+    ASSERT_EQ(piece.bytes == expected, true) << "at " << piece.offset;
     offset = piece.next;
   }
-  EXPECT_TRUE(told.outcome->result.ends_with(line(total / 16 - 1)));
+  EXPECT_TRUE(told.outcome->result.ends_with(line(69)));
 }
 
 TEST_F(KeeperTest, AFullDiskCostsOutputAndNothingElse) {

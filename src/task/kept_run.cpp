@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <stdexcept>
+#include <system_error>
 #include <utility>
 
+#include "duet/base/process.h"
 #include "task/order.h"
 #include "task/output.h"
 
@@ -17,6 +19,12 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds longest_pause{1000};
 constexpr int max_vain_starts = 3;
+
+// Something is used up at the moment: the disk, memory, processes, descriptors.
+bool will_pass(int error) {
+  constexpr std::array<int, 6> shortages{ENOSPC, EDQUOT, ENOMEM, EAGAIN, EMFILE, ENFILE};
+  return std::find(shortages.begin(), shortages.end(), error) != shortages.end();
+}
 
 }  // namespace
 
@@ -37,11 +45,19 @@ void KeptRun::start(const Assignment& assignment) {
   is_new_ = true;
   try {
     give_order(assignment);
-  } catch (const std::runtime_error& error) {
-    if (record_) remove_record(keepers_.settings_.tasks, run_);
-    record_ = {};
-    fail(error.what());
+  } catch (const base::LaunchError& error) {
+    cannot_start(error.error(), error.what());
+  } catch (const std::system_error& error) {
+    cannot_start(error.code().value(), error.what());
   }
+}
+
+void KeptRun::cannot_start(int error, const std::string& problem) {
+  if (record_) remove_record(keepers_.settings_.tasks, run_);
+  record_ = {};
+  if (!will_pass(error)) return fail(problem);
+  keepers_.log_.warn("A run cannot be started now", {{"task", run_.task}, {"reason", problem}});
+  end(events_.never_began);
 }
 
 void KeptRun::give_order(const Assignment& assignment) {
@@ -58,7 +74,7 @@ void KeptRun::give_order(const Assignment& assignment) {
 void KeptRun::make_record(const std::string& contact) {
   const int tasks = keepers_.settings_.tasks;
   const RunRecord old = RunRecord::open(tasks, run_);
-  if (old && !old.lock()) throw std::runtime_error("a run of that number is still going on");
+  if (old && !old.lock()) throw std::system_error(EBUSY, std::generic_category(), "a run of that number goes on");
   remove_output(tasks, run_);
   record_ = RunRecord::create(tasks, run_, contact);
 }

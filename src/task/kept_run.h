@@ -39,6 +39,7 @@ class KeptRun final : transport::Loop::Watcher {
 
  private:
   void give_order(const Assignment& assignment);
+  void cannot_start(int error, const std::string& problem);
   void make_record(const std::string& contact);
   void on_ready(std::uint32_t events) override;
   void take(const Message& message);

@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include "duet/base/log_sink.h"
 #include "task/run_record.h"
 #include "task/store_fixture_test.h"
 
@@ -34,10 +35,12 @@ class OutputFollowerTest : public testing::Test, public Runner {
   bool wanted = true;
   std::vector<std::uint64_t> asked;
   Told told;
-  OutputFollower follower{loop, log, tasks.get(),
-                          {.wants = [this](TaskId) { return wanted; },
-                           .tell = [this](TaskId, std::uint64_t offset,
-                                          std::string_view text) { told.emplace_back(offset, text); }}};
+  OutputFollower follower{
+      loop,
+      log,
+      tasks.get(),
+      {.wants = [this](TaskId) { return wanted; },
+       .tell = [this](TaskId, std::uint64_t offset, std::string_view text) { told.emplace_back(offset, text); }}};
 };
 
 TEST_F(OutputFollowerTest, TellsWhatIsNewAndThenAsksForMore) {

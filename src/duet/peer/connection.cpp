@@ -181,7 +181,7 @@ void Connection::settle_down() {
   update_wants();
   if (door_ == Door::stdio) watch_partial_frame();
   trim_memory_when_idle();
-  if (load() != told_load_) {
+  if (load() != told_load_ || std::exchange(sent_lately_, false)) {
     told_load_ = load();
     if (events_.on_load_changed) events_.on_load_changed();
   }
@@ -239,6 +239,7 @@ bool Connection::notify(std::string_view method, std::string_view params) {
 bool Connection::send(const rpc::Pieces& body, std::size_t most_waiting) {
   if (phase_ == Phase::closed || output_.size() >= most_waiting) return false;
   output_.add(body);
+  sent_lately_ = true;  // who was refused for want of room is told of it, though all is written before anybody looks
   flush_later();
   return true;
 }

@@ -148,6 +148,7 @@ class Connection final : private transport::Channel::Listener {
   bool writing_ = false;
   bool flush_planned_ = false;
   std::size_t told_load_ = 0;
+  bool sent_lately_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 
   std::optional<transport::Loop::Timer> trim_timer_;

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Real language servers on the projects in samples/, through the daemon: everything people ask, a crash, a stop."""
+
+import os
+import re
+import signal
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from bridge_project import NODE_COMMANDS, BridgeTestCase, children, place_of, suite  # noqa: E402
+
+PATIENCE = 60  # a server's first look at a project takes its time on a busy machine
+
+
+class RealServer:
+    """What is asked of each. In MAIN, after text that is not ASCII, stands a call of `greet`."""
+
+    sample = server = main = broken = None
+    definition = None  # (file, which `greet` in it)
+    reference_files = ()
+    is_sure = True  # publishes diagnostics with a version
+
+    def setUp(self):
+        super().setUp()
+        self.copy_sample(self.sample)
+        self.daemon = self.start()
+        self.main_path = self.path(self.main)
+        # The last `greet` of the file is the call.
+        which = open(self.main_path, encoding="utf-8").read().count("greet")
+        self.place = place_of(self.main_path, "greet", which)
+
+    def at(self, path=None):
+        line, column = self.place
+        return {"file": path or self.main_path, "line": line, "column": column}
+
+    def test_questions_about_a_place(self):
+        hover = self.ask("lsp.hover", PATIENCE, **self.at())
+        self.assertIn("greet", hover["contents"])
+        self.assertEqual(hover["server"], self.server)
+        self.assert_definition()
+        references = self.ask("lsp.references", PATIENCE, **self.at())["places"]
+        found = {os.path.basename(place["file"]) for place in references}
+        self.assertLessEqual(set(self.reference_files), found, references)
+        for place in references:
+            marked = place["text"][place["column"] - 1:place["endColumn"] - 1]
+            self.assertEqual(marked, "greet", place)
+
+    def assert_definition(self):
+        file, which = self.definition
+        line, column = place_of(self.path(file), "greet", which)
+        places = self.ask("lsp.definition", PATIENCE, **self.at())["places"]
+        self.assertEqual([(os.path.basename(p["file"]), p["line"], p["column"]) for p in places], [(file, line, column)])
+
+    def test_completion(self):
+        line, column = self.place
+        items = self.ask("lsp.completion", PATIENCE, file=self.main_path, line=line, column=column + 3)["items"]
+        self.assertTrue(any("greet" in item["label"] for item in items), items[:5])
+
+    def test_symbols(self):
+        symbols = self.ask("lsp.symbols", PATIENCE, file=self.path(self.definition[0]))["symbols"]
+        self.assertTrue(any("greet" in symbol["name"] for symbol in symbols), symbols)
+
+    def test_diagnostics_follow_the_text_on_disk(self):
+        path = self.path(self.broken)
+        found = self.ask("lsp.diagnostics", PATIENCE, file=path, waitSeconds=30)
+        self.assertTrue(found["fresh"], found)
+        self.assertTrue(found["diagnostics"], found)
+        self.assert_finding(found["diagnostics"])
+        self.repair(path)
+        found = self.ask("lsp.diagnostics", PATIENCE, file=path, waitSeconds=30)
+        self.assertTrue(not found["diagnostics"] or not found["fresh"], found)
+        self.assertEqual(found["fresh"], self.is_sure, found)
+
+    def assert_finding(self, findings):
+        marked = [f["text"][f["column"] - 1:f["endColumn"] - 1] for f in findings]
+        self.assertIn("nowhere", marked, findings)
+
+    def repair(self, path):
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        self.write(self.broken, text.replace("nowhere", "1"))
+
+    def test_crash_and_recovery(self):
+        self.ask("lsp.hover", PATIENCE, **self.at())
+        pid = self.ask("lsp.list")["servers"][0]["pid"]
+        os.kill(pid, signal.SIGKILL)
+        self.assertIn("greet", self.ask("lsp.hover", PATIENCE, **self.at())["contents"])
+        servers = self.ask("lsp.list")["servers"]
+        self.assertNotEqual(servers[0]["pid"], pid)
+        self.assertEqual(servers[0]["documents"], 1)
+
+    def test_stop_leaves_nothing(self):
+        self.ask("lsp.hover", PATIENCE, **self.at())
+        tree = children(self.daemon)
+        self.assertTrue(tree)
+        result = self.project.run("lsp", "stop", self.server)
+        self.assertEqual(result.code, 0, result)
+        self.assert_gone(tree)
+        self.assertIn("greet", self.ask("lsp.hover", PATIENCE, **self.at())["contents"])
+
+    def test_kill_of_the_daemon_leaves_nothing(self):
+        self.ask("lsp.hover", PATIENCE, **self.at())
+        tree = children(self.daemon)
+        self.project.kill(self.daemon)
+        self.assert_gone(tree, 3)
+
+    def test_check(self):
+        result = self.project.run("lsp", "check", "--", *self.command,
+                                  env={"PATH": os.environ["PATH"] + os.pathsep + NODE_COMMANDS})
+        self.assertEqual(result.code, 0, result)
+        self.assertRegex(result.out, r"handshake +\d+ ms")
+        self.assertRegex(result.out, r"(?s)offers .*completion.*definition.*hover")
+
+    def test_commands(self):
+        line, column = self.place
+        where = f"{self.main}:{line}:{column}"
+        self.assertIn("greet", self.project.run("lsp", "hover", where).out)
+        file, which = self.definition
+        target = "{}:{}:{}".format(file, *place_of(self.path(file), "greet", which))
+        out = self.project.run("lsp", "definition", where).out
+        self.assertTrue(out.startswith(target + "\n"), out)
+        self.assertRegex(out, r"\n +\^~~~~\n$")
+        found = self.project.run("lsp", "diagnostics", "--wait", "30s", self.broken)
+        self.assertEqual(found.code, 0, found)
+        self.assertRegex(found.out, re.escape(self.broken) + r":\d+:\d+: \w+: ")
+
+
+class Clangd(RealServer, BridgeTestCase):
+    sample, server, main, broken = "cpp", "clangd", "main.cpp", "broken.cpp"
+    command = ["clangd", "--background-index"]
+    definition = ("greeting.h", 1)
+    reference_files = ("main.cpp", "greeting.h")
+
+
+class Pylsp(RealServer, BridgeTestCase):
+    sample, server, main, broken = "python", "pylsp", "main.py", "broken.py"
+    command = ["pylsp"]
+    definition = ("greeting.py", 1)
+    reference_files = ("main.py", "greeting.py")
+    is_sure = False
+
+
+class TypeScript(RealServer, BridgeTestCase):
+    sample, server, main, broken = "typescript", "typescript-language-server", "main.ts", "broken.ts"
+    command = ["typescript-language-server", "--stdio"]
+    definition = ("greeting.ts", 1)
+    reference_files = ("main.ts", "greeting.ts")
+    is_sure = False
+
+
+class Bash(RealServer, BridgeTestCase):
+    sample, server, main, broken = "bash", "bash-language-server", "main.sh", "broken.sh"
+    command = ["bash-language-server", "start"]
+    definition = ("main.sh", 1)
+    reference_files = ("main.sh",)
+
+    def assert_finding(self, findings):
+        self.assertTrue(findings)
+
+    def repair(self, path):
+        with open(path, "a", encoding="utf-8") as file:
+            file.write("fi\n")
+
+
+if __name__ == "__main__":
+    suite.main()

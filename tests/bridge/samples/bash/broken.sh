@@ -1,0 +1,2 @@
+#!/bin/bash
+if true; then echo "你好 😀"

@@ -1,0 +1,1 @@
+int broken() { /* 你好 😀 */ return nowhere; }

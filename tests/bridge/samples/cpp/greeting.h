@@ -1,0 +1,4 @@
+#pragma once
+
+/// Counts the letters of a name.
+int greet(const char* name);

@@ -1,0 +1,1 @@
+text = "你好 😀"; print(text, nowhere)
