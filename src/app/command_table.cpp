@@ -376,7 +376,7 @@ constexpr OptionEntry doctor_options[] = {
     {.name = "fix", .summary = "Clear away what dead daemons left behind"},
 };
 
-[[maybe_unused]] constexpr CommandEntry doctor_commands[] = {
+constexpr CommandEntry doctor_commands[] = {
     {.path = "doctor",
      .summary = "Find out what is wrong",
      .details = "Looks at the settings, the agents, the socket, the store and what dead daemons left behind, and says "
@@ -394,8 +394,8 @@ consteval auto joined(const CommandEntry (&... lists)[Sizes]) {
 }
 
 // A command is there when it works: a list that is not named here does not exist for anybody.
-constexpr auto all_commands =
-    joined(daemon_commands, task_commands, automation_commands, chat_commands, lsp_commands, program_commands);
+constexpr auto all_commands = joined(daemon_commands, task_commands, automation_commands, chat_commands, lsp_commands,
+                                     doctor_commands, program_commands);
 
 constexpr TermEntry variables[] = {
     {"AIWG_IPC_DEBUG", "If 1, every message between a command and the daemon is shown on stderr, as with --trace"},

@@ -29,7 +29,7 @@ struct Event {
 class EventHistory {
  public:
   struct Limits {
-    std::size_t bytes = 4U * 1024 * 1024;
+    std::size_t bytes = 8U * 1024 * 1024;  ///< of memory; some 20,000 events
   };
 
   /// Reads `name` in `folder`, whose descriptor must stay open. Never throws for what the file is.

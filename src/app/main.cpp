@@ -40,6 +40,7 @@ constexpr std::pair<std::string_view, int (*)(const CommandLine&)> command_funct
     {"daemon logs", run_daemon_logs},
     {"call", run_call},
     {"events", run_events},
+    {"doctor", run_doctor},
     {"task submit", run_task_submit},
     {"task list", run_task_list},
     {"task get", run_task_get},

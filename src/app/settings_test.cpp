@@ -397,7 +397,7 @@ TEST_F(SettingsFiles, ErrorsNameTheFile) {
 
 TEST_F(SettingsFiles, ThatOthersCouldHaveWrittenAreRefused) {
   const fs::path own = write("project/.duet-rpc.toml", "");
-  for (const mode_t mode : {0664, 0646, 0666}) {
+  for (const mode_t mode : {0664U, 0646U, 0666U}) {
     ASSERT_EQ(chmod(own.c_str(), mode), 0);
     EXPECT_EQ(error(), own.string() +
                            ": this settings file is not used: others may write to it: take that away with "

@@ -11,12 +11,15 @@ using transport::Moved;
 constexpr std::size_t written_at_once = 64 * 1024;
 constexpr std::size_t kept_capacity = 1024 * 1024;
 
-// What may be the start of an answer, perhaps with its header: without what follows it, empty if it is anything else.
-std::string_view start_of_answer(std::string_view text) {
+// What may be the start of a lost answer, perhaps with its header: without what follows it, empty if it is anything
+// else. Behind printed text comes the next header, and what that announces is not lost.
+std::string_view start_of_answer(std::string_view text, bool is_printed) {
+  constexpr std::string_view header = "Content-Length:";
   const std::size_t brace = text.find("{\"");
-  if (brace == std::string_view::npos) return {};
-  text = text.substr(0, text.find("Content-Length:", brace));
-  return text.find(R"("method")") == std::string_view::npos ? text : std::string_view();
+  if (brace == std::string_view::npos || (is_printed && text.find(header, 1) < brace)) return {};
+  text = text.substr(0, text.find(header, brace));
+  const auto has = [&](std::string_view word) { return text.find(word) != std::string_view::npos; };
+  return has(R"("jsonrpc")") && !has(R"("method")") ? text : std::string_view();
 }
 
 std::string_view visible_id(std::string_view start) {
@@ -126,7 +129,8 @@ void ServerStream::take(const framing::Frame& frame) {
 
 void ServerStream::lose(std::string_view reason) {
   noise_ = start_behind_message();
-  const std::string_view answer = start_of_answer(noise_);
+  const bool is_printed = reason == framing::reason_of(framing::Fault::malformed_header);
+  const std::string_view answer = start_of_answer(noise_, is_printed);
   events_.on_lost({.reason = reason, .id = visible_id(answer), .may_be_answer = !answer.empty()});
 }
 

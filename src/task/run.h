@@ -3,10 +3,10 @@
 #include <sys/types.h>
 
 #include <chrono>
-#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "duet/base/clock.h"
@@ -19,7 +19,8 @@ struct RunId {
   std::uint64_t task = 0;
   std::uint32_t attempt = 0;
 
-  auto operator<=>(const RunId&) const = default;
+  bool operator==(const RunId&) const = default;
+  bool operator<(const RunId& other) const { return std::tie(task, attempt) < std::tie(other.task, other.attempt); }
 };
 
 /// What a keeper is to do.

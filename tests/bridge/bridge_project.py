@@ -2,9 +2,9 @@
 
 import json
 import os
+import re
 import shutil
 import sys
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "runner"))
@@ -105,16 +105,8 @@ class BridgeTestCase(ProjectTestCase):
 
 
 def place_of(path, word, which=1):
-    """Line and column, as people count, of the WHICH-th WORD in a file."""
+    """Line and column, as people count, of the WHICH-th WORD in a file; the last one is -1."""
     with open(path, encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            at = -1
-            while (at := line.find(word, at + 1)) >= 0:
-                which -= 1
-                if which == 0:
-                    return number, at + 1
-    raise ValueError(word)
-
-
-def now():
-    return time.monotonic()
+        places = [(number, match.start() + 1) for number, line in enumerate(file, 1)
+                  for match in re.finditer(rf"\b{word}\b", line)]
+    return places[which if which < 0 else which - 1]

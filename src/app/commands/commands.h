@@ -17,6 +17,7 @@ int run_daemon_status(const CommandLine& line);
 int run_daemon_logs(const CommandLine& line);
 int run_call(const CommandLine& line);
 int run_events(const CommandLine& line);
+int run_doctor(const CommandLine& line);
 int run_task_submit(const CommandLine& line);
 int run_task_list(const CommandLine& line);
 int run_task_get(const CommandLine& line);

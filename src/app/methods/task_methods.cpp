@@ -13,6 +13,7 @@
 #include "app/methods/task_params.h"
 #include "duet/rpc/error.h"
 #include "duet/rpc/json_text.h"
+#include "duet/rpc/utf8.h"
 #include "duet/rpc/value.h"
 #include "task/task_output.h"
 
@@ -194,12 +195,17 @@ Method wait(task::Supervisor& supervisor) {
           }};
 }
 
-// How much of a piece is shown as text: no character is cut, unless there is nothing else to show.
-std::size_t shown_bytes(const task::Supervisor::Output& output) {
-  const std::string& bytes = output.piece.bytes;
-  const std::size_t whole = task::whole_characters(bytes);
-  const bool never_whole = output.done || (whole == 0 && output.piece.next < output.piece.total);
-  return never_whole ? bytes.size() : whole;
+// How much of a piece is shown as text: no character is cut, and at least one is shown if one is there.
+std::size_t shown_bytes(const task::Supervisor::Output& output, std::size_t limit) {
+  const std::string_view bytes = output.piece.bytes;
+  if (output.done && bytes.size() <= limit) return bytes.size();
+  const std::string_view most = bytes.substr(0, limit);
+  const std::size_t whole = task::whole_characters(most);
+  if (whole > 0 || most.empty()) return whole;
+  if (const std::size_t first = rpc::utf8_length(bytes.data(), bytes.data() + bytes.size())) return first;
+  // One that has only begun: what follows it, if anything does, is not its rest.
+  const bool is_over = output.done || output.piece.next < output.piece.total;
+  return is_over ? most.size() : 0;
 }
 
 Answer read_output(task::Supervisor& supervisor, const rpc::Params& params) {
@@ -209,8 +215,9 @@ Answer read_output(task::Supervisor& supervisor, const rpc::Params& params) {
   const std::size_t limit = count_of(params, "limit", usual_output, 1, most_output);
   task::Supervisor::Output output = supervisor.output(id, offset, exact ? limit : std::max(limit, longest_character));
   task::OutputPiece& piece = output.piece;
-  if (!exact) piece.bytes.resize(shown_bytes(output));
-  const std::uint64_t next = piece.offset + piece.bytes.size();
+  const std::size_t shown = exact ? piece.bytes.size() : shown_bytes(output, limit);
+  const bool done = output.done && shown == piece.bytes.size();
+  piece.bytes.resize(shown);
 
   std::string text = R"({"offset":)" + std::to_string(piece.offset) + R"(,"data":)";
   if (exact) {
@@ -218,7 +225,7 @@ Answer read_output(task::Supervisor& supervisor, const rpc::Params& params) {
   } else {
     rpc::append_string(text, piece.bytes);
   }
-  text += R"(,"next":)" + std::to_string(next) + R"(,"done":)" + (output.done ? "true" : "false");
+  text += R"(,"next":)" + std::to_string(piece.offset + shown) + R"(,"done":)" + (done ? "true" : "false");
   if (piece.dropped) text += R"(,"dropped":)" + std::to_string(piece.dropped->to - piece.dropped->from);
   return Answer::raw(text += '}');
 }

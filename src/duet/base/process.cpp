@@ -120,7 +120,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 std::vector<std::string> assignments_of(const Environment& environment) {
   std::vector<std::string> texts;
   texts.reserve(environment.size());
-  for (const auto& [name, value] : environment) texts.push_back(name + '=' + value);
+  for (const auto& [name, value] : environment) texts.emplace_back(name).append("=").append(value);
   return texts;
 }
 

@@ -1,0 +1,102 @@
+#include "app/doctor.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+
+#include "app/commands/commands.h"
+#include "app/daemon/running_daemon.h"
+#include "app/daemon_client.h"
+#include "app/failure.h"
+#include "app/table.h"
+#include "app/text_style.h"
+#include "duet/rpc/value.h"
+
+namespace duet::app {
+namespace {
+
+using Verdict = Finding::Verdict;
+
+void add(std::vector<Finding>& findings, std::vector<Finding> more) {
+  findings.insert(findings.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+// What a daemon that answers says about itself.
+std::vector<Finding> ask_daemon(DaemonClient& daemon) {
+  const boost::json::value status = daemon.call("daemon.status");
+  std::vector<Finding> findings{{"daemon", Verdict::good, "running, pid " + rpc::to_text(status.at("pid"))}};
+  for (const boost::json::value& problem : status.at("problems").as_array()) {
+    findings.push_back({std::string(problem.at("subsystem").as_string()), Verdict::wrong,
+                        std::string(problem.at("message").as_string())});
+  }
+  return findings;
+}
+
+std::vector<Finding> check_folder(const StateFolder& folder, bool fix) {
+  const std::optional<DaemonLock> lock = DaemonLock::take(folder);
+  if (!lock) {
+    return {{"daemon", Verdict::wrong,
+             "a process holds the daemon's lock, but nobody answers at the socket: end that process, or wait"}};
+  }
+  std::vector<Finding> findings{{"daemon", Verdict::note, "not running; 'duet-rpc daemon start' starts it"}};
+  findings.push_back(check_store(folder));
+  add(findings, check_leftovers(folder, fix));
+  return findings;
+}
+
+std::vector<Finding> check_daemon(const CommandLine& line) {
+  DaemonClient daemon(line);
+  try {
+    return ask_daemon(daemon);
+  } catch (const Failure& failure) {
+    if (failure.code() != exit_code::no_daemon) return {{"daemon", Verdict::wrong, failure.what()}};
+  }
+  if (!daemon.folder()) return {{"daemon", Verdict::note, "never started here; 'duet-rpc daemon start' starts it"}};
+  return check_folder(*daemon.folder(), line.flag("fix"));
+}
+
+std::string as_json(const std::vector<Finding>& findings, bool healthy) {
+  boost::json::array list;
+  for (const Finding& finding : findings) {
+    list.push_back({{"subject", finding.subject}, {"verdict", name_of(finding.verdict)}, {"text", finding.text}});
+  }
+  return rpc::to_text(boost::json::object{{"healthy", healthy}, {"findings", std::move(list)}}) + '\n';
+}
+
+Table::Paint paint_of(Verdict verdict) {
+  if (verdict == Verdict::wrong) return Table::Paint::fault;
+  return verdict == Verdict::note ? Table::Paint::faint : Table::Paint::good;
+}
+
+std::string for_people(const std::vector<Finding>& findings, const TextStyle& style) {
+  Table table({"WHAT", "HOW", "WHY"});
+  for (const Finding& finding : findings) {
+    table.add({{finding.subject}, {std::string(name_of(finding.verdict)), paint_of(finding.verdict)}, {finding.text}});
+  }
+  return table.text(style, std::nullopt);  // what to do must not be cut
+}
+
+}  // namespace
+
+int run_doctor(const CommandLine& line) {
+  const Project project = find_project(line.text("project"));
+  std::vector<Finding> findings{{"project", Verdict::good, project.root}};
+  const auto settings = read_settings(project, settings_places());
+  findings.push_back(check_settings(settings));
+  if (const auto* read = std::get_if<Settings>(&settings)) {
+    add(findings, check_agents(read->tasks, base::current_environment()));
+  }
+  add(findings, check_daemon(line));
+  const bool healthy = std::ranges::none_of(findings, [](const Finding& f) { return f.verdict == Verdict::wrong; });
+  const TextStyle style(colour_wanted(STDOUT_FILENO, line.no_color));
+  print_text(line.flag("json") ? as_json(findings, healthy) : for_people(findings, style));
+  return healthy ? 0 : exit_code::failed;
+}
+
+}  // namespace duet::app

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Events as clients get them: joined up over lost connections, restarts and kills; a client that does not read.
+
+Tasks that wait for a task that does not end make two events each, when they are queued and when they are cancelled.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
+
+import suite  # noqa: E402
+from daemon import PATIENCE, Failure, eventually, request  # noqa: E402
+from project import ProjectTestCase  # noqa: E402
+
+PORTION = 500
+
+
+class Events(ProjectTestCase):
+    def setUp(self):
+        super().setUp()
+        self.pid = self.project.start()
+        self.blocker = None
+
+    def make_events(self, count):
+        """COUNT events from now on, rounded up to whole portions; returns the number of the last one."""
+        with self.project.connect() as client:
+            if not self.blocker:
+                params = {"prompt": "exec sleep 1000", "agent": "shell"}
+                self.blocker = client.call("task.submit", params=params)["result"]["taskId"]
+            for _ in range(0, count, 2 * PORTION):
+                submit = {"prompt": "true", "agent": "shell", "after": [self.blocker]}
+                self.ask_all(client, "task.submit", [submit] * PORTION)
+                self.ask_all(client, "task.cancel", [[answer["taskId"]] for answer in self.answers])
+            return client.call("events.subscribe")["result"]["next"] - 1
+
+    def ask_all(self, client, method, all_params):
+        lines = [request(method, id, params=params) for id, params in enumerate(all_params)]
+        client.send_bytes("\n".join([*lines, ""]).encode())
+        self.answers = [client.answer(id)[0]["result"] for id in range(len(lines))]
+
+    def tearDown(self):
+        if self.blocker:
+            self.project.call("task.cancel", params=[self.blocker])
+
+
+class Joining(Events):
+    def test_over_lost_connections(self):
+        """A client that leaves at random and comes back asks for the first event it lacks."""
+        worker = threading.Thread(target=lambda: setattr(self, "last", self.make_events(10_000)))
+        self.last, got, missing = None, set(), 1
+        worker.start()
+        dice = random.Random(1)
+        while not self.last or missing <= self.last:
+            here = set()
+            with self.project.connect() as client:
+                client.send(request("events.subscribe", params={"since": missing}))
+                answered, before = False, None
+                for _ in range(dice.randrange(1, 3000)):
+                    try:
+                        message = client.next_message(0.5)
+                    except Failure:
+                        break  # nothing new for now
+                    if "id" in message:
+                        self.assertNotIn("missed", message["result"])
+                        answered, before = True, None
+                        continue
+                    seq = message["params"]["seq"]
+                    self.assertNotIn(seq, here, "twice on one connection")
+                    self.assertTrue(before is None or seq > before, "out of order")
+                    before = seq
+                    here.add(seq)
+                self.assertTrue(answered or len(here) < 3000)
+            got |= here
+            while missing in got:
+                missing += 1
+        worker.join()
+        self.assertEqual(missing, self.last + 1)
+        self.assertGreater(self.last, 10_000)
+
+    def lines_of_command(self, *words):
+        result = self.project.run("events", "--timeout", "500ms", *words)
+        self.assertEqual(result.code, 0, result)
+        return [json.loads(line) for line in result.out.splitlines()]
+
+    def test_by_the_command(self):
+        """What it prints is in order and complete, though events come while it subscribes."""
+        self.make_events(1000)
+        command = self.project.popen("events", "--since", "1")
+        last = self.make_events(1000)
+        seqs = []
+        while not seqs or seqs[-1] < last:
+            seqs.append(json.loads(command.stdout.readline())["params"]["seq"])
+        command.send_signal(signal.SIGINT)
+        command.communicate()
+        self.assertEqual(seqs, list(range(1, last + 1)))
+
+    def test_over_a_restart_and_a_kill(self):
+        epochs = set()
+        last = self.make_events(1000)
+        for end in ("stop", "kill", "restart"):
+            if end == "kill":
+                self.project.kill(self.pid)
+            else:
+                self.assertEqual(self.project.run("daemon", "stop", "--force").code, 0)
+            self.pid, self.blocker = self.project.start(), None
+            with self.project.connect() as client:
+                answer = client.call("events.subscribe", params={"since": last + 1})["result"]
+                self.assertNotIn("missed", answer)
+                epochs.add(answer["epoch"])
+                seqs = [client.next_message()["params"]["seq"] for _ in range(last + 1, answer["next"])]
+                self.assertEqual(seqs, list(range(last + 1, answer["next"])))
+            last = self.make_events(100)
+        self.assertEqual(len(epochs), 1)
+        everything = [message["params"]["seq"] for message in self.lines_of_command("--since", "1")]
+        self.assertEqual(everything, list(range(1, everything[-1] + 1)))
+
+    def test_a_new_epoch_when_the_history_was_removed(self):
+        last = self.make_events(1000)
+        before = self.project.call("events.subscribe")["result"]["epoch"]
+        self.project.kill(self.pid)
+        os.unlink(os.path.join(self.project.state, "events.log"))
+        self.pid, self.blocker = self.project.start(), None
+        answer = self.project.call("events.subscribe", params={"since": last + 1})["result"]
+        self.assertNotEqual(answer["epoch"], before)
+        self.assertTrue(answer["missed"])
+        self.assertLessEqual(answer["oldest"], answer["next"])
+
+    def test_the_end_of_the_daemon_is_an_event(self):
+        with self.project.popen("events", "--kind", "daemonStopping") as command:
+            eventually(lambda: self.project.call("daemon.status")["result"]["subsystems"]["ipc"]["clients"] == 2,
+                       what="the command is connected")
+            self.assertEqual(self.project.run("daemon", "stop").code, 0)
+            out, err = command.communicate(timeout=PATIENCE)
+        self.assertEqual(json.loads(out)["method"], "event.daemonStopping")
+        self.assertEqual((command.returncode, err.count(b"\n")), (3, 1))
+        self.assertIn(b"the daemon has stopped", err)
+        self.blocker = None
+
+
+class NotReading(Events):
+    def test_costs_the_subscription_and_not_the_replies(self):
+        with self.project.connect() as deaf, self.project.connect() as other:
+            deaf.call("ping")
+            other.call("ping")
+            last = self.make_events(60_000)
+            deaf.send(request("ping", "reply"))
+            seqs, replies = [], []
+            while not seqs or seqs[-1] != "overflow":
+                message = deaf.next_message()
+                if "id" in message:
+                    replies.append(message["id"])
+                elif message["method"] == "event.overflow":
+                    first_missing = message["params"]["seq"]
+                    seqs.append("overflow")
+                else:
+                    seqs.append(message["params"]["seq"])
+            seqs.pop()
+            self.assertEqual(seqs, list(range(1, first_missing)))
+            self.assertLess(first_missing, last)
+            if not replies:
+                replies.append(deaf.next_message()["id"])
+            self.assertEqual(replies, ["reply"])
+            with self.project.connect() as client:
+                client.call("task.cancel", params=["task-1"])
+            self.assertIn("result", deaf.call("ping", id="nothing comes before"))
+            answer = deaf.call("events.subscribe", params={"since": first_missing})["result"]
+            self.assertTrue(answer["missed"])
+            self.assertGreater(answer["oldest"], first_missing)
+            again = [deaf.next_message()["params"]["seq"] for _ in range(answer["oldest"], answer["next"])]
+            self.assertEqual(again, list(range(answer["oldest"], answer["next"])))
+
+
+if __name__ == "__main__":
+    suite.main()
