@@ -208,6 +208,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Wrong{"a = [", "1:6", "this is not TOML: "},
         Wrong{"max_running = 1\nmax_running = 2", "2:15", "this is not TOML: "},
+        Wrong{"\xC3\xA9 = 1", "1:1", "this is not TOML: "},
         Wrong{"max_running = 1\n\nmax_runing = 2", "3:1",
               "unknown name 'max_runing' (did you mean 'max_running'?): it must be default_agent, max_running, "
               "queue_capacity, keep_days, keep_tasks, agents, watch, rules or lsp"},

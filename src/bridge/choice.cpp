@@ -116,7 +116,9 @@ std::vector<Definition> well_known_servers() {
       {.name = "typescript-language-server",
        .command = {"typescript-language-server", "--stdio"},
        .files = {"*.ts", "*.tsx", "*.mts", "*.cts", "*.js", "*.jsx", "*.mjs", "*.cjs"},
-       .roots = {"tsconfig.json", "jsconfig.json", "package.json", ".git"}},
+       .roots = {"tsconfig.json", "jsconfig.json", "package.json", ".git"},
+       // Else a lesser server answers for as long as the project is being loaded.
+       .options = R"({"tsserver":{"useSyntaxServer":"never"}})"},
       {.name = "bash-language-server",
        .command = {"bash-language-server", "start"},
        .files = {"*.sh", "*.bash", ".bashrc", ".bash_profile"},
@@ -134,6 +136,7 @@ std::vector<Definition> with_well_known(std::vector<Definition> settings) {
     if (named->command.empty()) named->command = std::move(known.command);
     if (named->files.empty()) named->files = std::move(known.files);
     if (named->roots.empty()) named->roots = std::move(known.roots);
+    if (named->options.empty()) named->options = std::move(known.options);
     if (named->encoding.empty()) named->encoding = std::move(known.encoding);
   }
   return settings;

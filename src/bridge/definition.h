@@ -18,6 +18,7 @@ struct Definition {
   std::uint64_t max_memory = 0;         ///< bytes; 0: no bound
   std::chrono::milliseconds idle{0};    ///< shut down after so long without a request; 0: never
   std::uint64_t max_body = 64U << 20U;  ///< the largest message the server may send
+  std::string options = {};             ///< its `initializationOptions`, JSON text; may be empty
   std::string encoding = {};            ///< in which units it counts if it does not say; empty: as LSP has it, utf-16
 
   bool operator==(const Definition&) const = default;

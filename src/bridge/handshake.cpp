@@ -100,15 +100,17 @@ std::string nulls(std::string_view params) {
 
 bool Capabilities::offers(std::string_view provider) const { return is_offered(member(all, provider)); }
 
-std::string initialize_params(const std::string& root, std::string_view client_version) {
-  return rpc::to_text(object{
+std::string initialize_params(const std::string& root, std::string_view client_version, std::string_view options) {
+  object params{
       {"processId", getpid()},
       {"clientInfo", {{"name", "duet-rpc"}, {"version", client_version}}},
       {"rootPath", root},
       {"rootUri", uri_of(root)},
       {"workspaceFolders", array{folder_of(root)}},
       {"capabilities", client_capabilities()},
-  });
+  };
+  if (!options.empty()) params["initializationOptions"] = rpc::parse_value(options);
+  return rpc::to_text(params);
 }
 
 std::optional<Capabilities> read_initialize_result(std::string_view result, Encoding usual) {

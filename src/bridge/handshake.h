@@ -28,8 +28,8 @@ struct Capabilities {
   bool offers(std::string_view provider) const;
 };
 
-/// The params of `initialize`, as JSON text.
-std::string initialize_params(const std::string& root, std::string_view client_version);
+/// The params of `initialize`, as JSON text. `options`: what is for this server alone, JSON text or empty.
+std::string initialize_params(const std::string& root, std::string_view client_version, std::string_view options = {});
 
 /// nullopt: that is no answer to `initialize`. `result` is valid JSON. A server that does not say in which units it
 /// counts does so in those of `usual`.

@@ -96,7 +96,7 @@ Session::Session(transport::Loop& loop, base::Log& log, const Definition& defini
           .on_lost = [this](const LostMessage& lost) { take_lost(lost); },
           .on_flood = [this] { kill(Cause::protocol_noise, "writes text, but no message of the protocol"); },
           .on_closed = [this] { streams_closed(); }});
-  start_handshake();
+  start_handshake(definition.options);
 }
 
 Session::~Session() {
@@ -107,8 +107,8 @@ Session::~Session() {
   }
 }
 
-void Session::start_handshake() {
-  const std::string params = initialize_params(root_, settings_.client_version);
+void Session::start_handshake(const std::string& options) {
+  const std::string params = initialize_params(root_, settings_.client_version, options);
   send_call("initialize", params, base::Duration::max(),
             [this](const CallResult& result) { take_initialize_result(result); });
   set_timer(settings_.patience.initialize, [this] {

@@ -111,7 +111,7 @@ class Session {
   void process_ended(base::ExitStatus status);
   void streams_closed();
 
-  void start_handshake();
+  void start_handshake(const std::string& options);
   void take_initialize_result(const CallResult& result);
   void take(const rpc::Message& message);
   void take_request(const rpc::Message& message);

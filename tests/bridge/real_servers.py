@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Real language servers on the projects in samples/, through the daemon: everything people ask, a crash, a stop."""
 
+import json
 import os
 import re
 import signal
@@ -24,13 +25,17 @@ class RealServer:
     def setUp(self):
         super().setUp()
         self.copy_sample(self.sample)
+        self.prepare()
         self.daemon = self.start()
         self.main_path = self.path(self.main)
         self.place = place_of(self.main_path, "greet", -1)
 
-    def at(self, path=None):
+    def prepare(self):
+        """What the project needs beside its sample."""
+
+    def at(self):
         line, column = self.place
-        return {"file": path or self.main_path, "line": line, "column": column}
+        return {"file": self.main_path, "line": line, "column": column}
 
     def test_questions_about_a_place(self):
         hover = self.ask("lsp.hover", PATIENCE, **self.at())
@@ -113,7 +118,8 @@ class RealServer:
                                   env={"PATH": os.environ["PATH"] + os.pathsep + NODE_COMMANDS})
         self.assertEqual(result.code, 0, result)
         self.assertRegex(result.out, r"handshake +\d+ ms")
-        self.assertRegex(result.out, r"(?s)offers .*completion.*definition.*hover")
+        for offer in ("completion", "definition", "hover", "references"):
+            self.assertRegex(result.out, rf"offers .*\b{offer}\b")
 
     def test_commands(self):
         line, column = self.place
@@ -123,7 +129,7 @@ class RealServer:
         target = "{}:{}:{}".format(file, *place_of(self.path(file), "greet", which))
         out = self.project.run("lsp", "definition", where).out
         self.assertTrue(out.startswith(target + "\n"), out)
-        self.assertRegex(out, r"\n +\^~~~~\n$")
+        self.assertRegex(out, r"\n {4}.*greet.*\n +\^~~~~")
         found = self.project.run("lsp", "diagnostics", "--wait", "30s", self.broken)
         self.assertEqual(found.code, 0, found)
         self.assertRegex(found.out, re.escape(self.broken) + r":\d+:\d+: \w+: ")
@@ -133,7 +139,12 @@ class Clangd(RealServer, BridgeTestCase):
     sample, server, main, broken = "cpp", "clangd", "main.cpp", "broken.cpp"
     command = ["clangd", "--background-index"]
     definition = ("greeting.h", 1)
-    reference_files = ("main.cpp", "greeting.h")
+    reference_files = ("main.cpp", "greeting.h", "greeting.cpp")
+
+    def prepare(self):
+        commands = [{"directory": self.project.root, "file": name, "arguments": ["c++", "-I.", "-c", name]}
+                    for name in ("main.cpp", "greeting.cpp", "broken.cpp")]
+        self.write("compile_commands.json", json.dumps(commands))
 
 
 class Pylsp(RealServer, BridgeTestCase):
