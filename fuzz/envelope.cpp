@@ -38,6 +38,16 @@ class Rules {
   }
 
   Outcome outcome() const {
+    Outcome outcome = outcome_without_method();
+    const bool is_asking = first_ == '{' && outcome.kind != Kind::response;
+    if (is_asking && json_.valid && count("method") == 1 && first("method")[0] == '"') {
+      outcome.method = text_of(first("method"));
+    }
+    return outcome;
+  }
+
+ private:
+  Outcome outcome_without_method() const {
     if (!json_.valid) return refused("invalid-json");
     if (first_ == '[') return array();
     if (first_ != '{') return refused("malformed-envelope");
@@ -53,16 +63,9 @@ class Rules {
     if (!params.empty() && params != "null" && params[0] != '{' && params[0] != '[')
       return refused("malformed-envelope", id);
     if (json_.depth > 512) return refused("too-deep", id);
-    return {count("id") == 0 ? Kind::notification : Kind::request,
-            id,
-            "",
-            text_of(first("method")),
-            params == "null" ? "" : params,
-            "",
-            ""};
+    return {count("id") == 0 ? Kind::notification : Kind::request, id, "", "", params == "null" ? "" : params, "", ""};
   }
 
- private:
   static Outcome refused(std::string reason, std::string id = "null") {
     return {Kind::invalid, std::move(id), std::move(reason), "", "", "", ""};
   }

@@ -89,7 +89,7 @@ void EventHub::emit_output(std::string_view task_id, std::uint64_t offset, std::
   for (auto& [number, subscriber] : subscribers_) {
     if (subscriber.lost || subscriber.awaits_answer || subscriber.connection->is_closed()) continue;
     if (!subscriber.filter.wants_output(task_id)) continue;
-    if (!send(*subscriber.connection, output_kind, params, limits_.unread_bytes)) overflow(subscriber);
+    if (!send(*subscriber.connection, output_kind, params, limits_.unread_output_bytes)) overflow(subscriber);
   }
 }
 
@@ -143,13 +143,14 @@ peer::Method EventHub::subscribe_method(std::function<void()> on_subscribed) {
                 .type = rpc::Type::array,
                 .required = false,
                 .summary = "Only what concerns these tasks"}},
-          .handler =
-              [this, on_subscribed = std::move(on_subscribed)](const peer::Request& request) {
-                peer::Answer answer = subscribe(request);
-                on_subscribed();
-                return answer;
-              },
-          .late_handler = {}};
+          .handler = {},
+          .late_handler = [this, on_subscribed = std::move(on_subscribed)](const peer::Request& request,
+                                                                           peer::Reply reply) {
+            const bool answers_at_once = request.connection.answers_at_once();
+            reply.ok(subscribe(request));
+            begin_replay(request.connection.peer().connection, answers_at_once);
+            on_subscribed();
+          }};
 }
 
 EventHub::Filter EventHub::filter_of(const rpc::Params& params) {
@@ -188,14 +189,22 @@ peer::Answer EventHub::subscribe(const peer::Request& request) {
   subscriber.from = subscriber.cursor;
   subscriber.lost = false;
   subscriber.awaits_answer = true;
-  loop_.defer([this, alive = alive_, number = found->first, answered = request.connection.answers_at_once()] {
+  return answer;
+}
+
+// At once if the answer is out: by the next event the oldest one may be forgotten.
+void EventHub::begin_replay(std::uint64_t number, bool is_answered) {
+  const auto found = subscribers_.find(number);
+  if (found == subscribers_.end()) return;
+  if (is_answered) {
+    found->second.awaits_answer = false;
+    return pump(found->second);
+  }
+  loop_.defer([this, alive = alive_, number] {
     if (!*alive) return;
     const auto still = subscribers_.find(number);
-    if (still == subscribers_.end()) return;
-    if (answered) still->second.awaits_answer = false;
-    pump(still->second);
+    if (still != subscribers_.end()) pump(still->second);
   });
-  return answer;
 }
 
 }  // namespace duet::app

@@ -27,6 +27,8 @@ class EventHub {
  public:
   struct Limits {
     std::size_t unread_bytes = 256U * 1024;  ///< of a client, beyond which its events wait in the history
+    /// Of a client, beyond which output of tasks costs it its subscription. More than the above: a replay fills that.
+    std::size_t unread_output_bytes = 1024U * 1024;
   };
 
   EventHub(transport::Loop& loop, peer::Server& server, EventHistory& history)
@@ -72,6 +74,7 @@ class EventHub {
   };
 
   peer::Answer subscribe(const peer::Request& request);
+  void begin_replay(std::uint64_t number, bool is_answered);
   static Filter filter_of(const rpc::Params& params);
   void pump(Subscriber& subscriber);
   bool was_given(const Subscriber& subscriber, const Event& event) const;

@@ -244,6 +244,28 @@ TEST(EventHub, SaysWhenTheHistoryIsGone) {
   EXPECT_EQ(client->answer().at("oldest").to_number<std::uint64_t>(), oldest);
 }
 
+TEST(EventHub, ReplaysTheOldestThoughItIsForgottenRightAfter) {
+  Setting s({}, {.bytes = 2000});
+  s.emit(100);
+  const auto client = s.connect();
+  const auto other = s.connect();
+  s.server.register_method("emit", [&](const peer::Request&) {
+    s.emit(5);
+    return peer::Answer(nullptr);
+  });
+  const std::uint64_t oldest = s.history.oldest();
+  client->subscribe(R"({"since":1})");
+  other->far().send(R"({"jsonrpc":"2.0","method":"emit"})"
+                    "\n");
+  s.turn();
+  Strings words = client->take();
+  EXPECT_EQ(words.front(), "answer");
+  words.erase(words.begin());
+  Strings expected;
+  for (const std::uint64_t seq : range(oldest, 105)) expected.push_back(std::to_string(seq));
+  EXPECT_EQ(words, expected);
+}
+
 TEST(EventHub, SaysWhenTheNumberIsOneOfAnotherHistory) {
   Setting s;
   s.emit(3);
@@ -369,6 +391,34 @@ TEST(EventHub, GivesOutputToThoseWhoAskedForIt) {
   EXPECT_EQ(one->take(), (Strings{"answer", "output 0"}));
   EXPECT_EQ(kind->take(), Strings{"answer"});
   EXPECT_EQ(none->take(), Strings{});
+}
+
+TEST(EventHub, OutputDuringAReplayIsNoOverflow) {
+  Setting s({.unread_bytes = 1000, .unread_output_bytes = 5000});
+  s.emit(1000);
+  const auto client = s.connect();
+  client->subscribe(R"({"since":1})");
+  while (client->far().text().empty()) s.turn(1);
+  s.hub.emit_output("task-1", 0, "x");
+  s.turn(500);
+  Strings words = client->take();
+  EXPECT_EQ(std::erase(words, "output 0"), 1U);
+  EXPECT_EQ(words.size(), 1001U);
+}
+
+TEST(EventHub, OutputThatNobodyReadsCostsTheSubscription) {
+  Setting s;
+  const auto client = s.connect();
+  client->subscribe("{}");
+  s.turn();
+  client->far().read(false);
+  s.emit(3);
+  for (int i = 0; i < 3000; ++i) s.hub.emit_output("task-1", 0, std::string(1000, 'x'));
+  EXPECT_FALSE(s.hub.wants_output("task-1"));
+  s.emit(3);
+  client->far().read(true);
+  s.turn(500);
+  EXPECT_EQ(client->take().back(), "overflow 4") << "no event was missed but those after it";
 }
 
 TEST(EventHub, ASubscriberThatComesAndGoesJoinsTenThousandEventsUp) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <optional>
 
 // The parser (3.3.0) takes some things for impossible that a text can contain. It asserts that they do not happen,
@@ -43,7 +44,7 @@ Setting::Table converted_table(const toml::table& table) {
   out.reserve(table.size());
   for (const auto& [key, node] : table)
     out.push_back({std::string(key.str()), place_of(key.source()), converted(node)});
-  std::ranges::stable_sort(out, {}, &NamedSetting::place);
+  std::ranges::stable_sort(out, std::less<>(), &NamedSetting::place);
   return out;
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,7 +12,9 @@ namespace duet::app {
 struct SettingPlace {
   std::uint32_t line = 1;
   std::uint32_t column = 1;
-  auto operator<=>(const SettingPlace&) const = default;
+  bool operator<(const SettingPlace& other) const {
+    return line != other.line ? line < other.line : column < other.column;
+  }
 };
 
 struct NamedSetting;

@@ -319,10 +319,18 @@ std::string fish_options(std::span<const OptionEntry> options, std::string_view 
 
 std::string fish_seen(std::string_view names) { return "__fish_seen_subcommand_from " + std::string(names); }
 
-// True where this command is meant: all words of its path are there.
+std::string fish_seen_group() {
+  Texts groups;
+  for (const CommandEntry* command : listed_commands()) {
+    if (command->group) groups.emplace_back(command->path);
+  }
+  return fish_seen(joined(groups));
+}
+
+// True where this command is meant: all words of its path are there, and no group if it is in none.
 std::string fish_inside(const CommandEntry& command) {
   const std::size_t blank = command.path.find(' ');
-  if (blank == std::string_view::npos) return fish_seen(command.path);
+  if (blank == std::string_view::npos) return fish_seen(command.path) + "; and not " + fish_seen_group();
   return fish_seen(command.path.substr(0, blank)) + "; and " + fish_seen(command.path.substr(blank + 1));
 }
 
@@ -344,16 +352,17 @@ std::string fish_script() {
   for (const CommandEntry* command : listed_commands()) {
     if (!command->client && !command->group) others.emplace_back(command->path);
   }
-  std::string out = heading("fish") + "complete -c @PROGRAM@ -f\n" + fish_options(global_options(), "") +
-                    fish_options(client_options(), " -n 'not " + fish_seen(joined(others)) + "'") +
-                    fish_names_below(nullptr);
+  std::string out =
+      heading("fish") + "complete -c @PROGRAM@ -f\n" + fish_options(global_options(), "") +
+      fish_options(client_options(), " -n 'not " + fish_seen(joined(others)) + "; or " + fish_seen_group() + "'") +
+      fish_names_below(nullptr);
   for (const CommandEntry* command : listed_commands()) {
     const std::string inside = " -n '" + fish_inside(*command) + "'";
     if (command->group) out += fish_names_below(command);
     out += fish_options(command->options, inside);
     if (command->arguments.empty()) continue;
     const std::string offer = fish_offer(command->arguments.front().choices, command->arguments.front().kind);
-    if (!offer.empty()) out += "complete -c @PROGRAM@" + inside + offer + "\n";
+    if (!offer.empty()) out.append("complete -c @PROGRAM@").append(inside).append(offer).append("\n");
   }
   return out;
 }

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 
 #include "app/display_text.h"
@@ -85,19 +84,16 @@ std::optional<std::size_t> terminal_width(int fd) {
 
 std::optional<base::UtcTime> parse_time(std::string_view text) {
   using namespace std::chrono;
-  int year_number = 0;
-  unsigned month_number = 0;
-  unsigned day_number = 0;
-  int hour = 0;
-  int minute = 0;
-  int second = 0;
-  int millisecond = 0;
-  char zone = 0;
-  const int found = std::sscanf(std::string(text).c_str(), "%4d-%2u-%2uT%2d:%2d:%2d.%3d%c", &year_number, &month_number,
-                                &day_number, &hour, &minute, &second, &millisecond, &zone);
-  const year_month_day date{year(year_number), month(month_number), day(day_number)};
-  if (found != 8 || zone != 'Z' || !date.ok()) return std::nullopt;
-  return sys_days(date) + hours(hour) + minutes(minute) + seconds(second) + milliseconds(millisecond);
+  constexpr std::string_view pattern = "0000-00-00T00:00:00.000Z";
+  const auto fits = [](char c, char wanted) { return wanted == '0' ? c >= '0' && c <= '9' : c == wanted; };
+  if (!std::ranges::equal(text, pattern, fits)) return std::nullopt;
+  const auto number = [text](std::size_t at, std::size_t length) {
+    return static_cast<unsigned>(*parse_number(text.substr(at, length)));
+  };
+  const year_month_day date{year(static_cast<int>(number(0, 4))), month(number(5, 2)), day(number(8, 2))};
+  if (!date.ok()) return std::nullopt;
+  return sys_days(date) + hours(number(11, 2)) + minutes(number(14, 2)) + seconds(number(17, 2)) +
+         milliseconds(number(20, 3));
 }
 
 std::string relative_time(const std::string& text, base::UtcTime now) {

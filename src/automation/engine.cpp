@@ -80,6 +80,7 @@ void Engine::watch_files(const WatchSettings& settings) {
 
 void Engine::take_changes(const std::vector<FileChange>& changes) {
   std::vector<Event> events;
+  events.reserve(changes.size());
   for (const FileChange& change : changes) events.push_back(event_of(change));
   for (const auto& active : rules_.all()) {
     if (!works(*active)) continue;

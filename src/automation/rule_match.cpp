@@ -21,7 +21,9 @@ std::partial_ordering compare(const json::value& left, const json::value& right)
   return left.to_number<double>() <=> right.to_number<double>();
 }
 
-bool equal(const json::value& left, const json::value& right) { return left == right || compare(left, right) == 0; }
+bool equal(const json::value& left, const json::value& right) {
+  return left == right || std::is_eq(compare(left, right));
+}
 
 bool contains(const json::value& whole, const json::value& part) {
   return whole.is_string() && part.is_string() && whole.as_string().find(part.as_string()) != json::string::npos;
@@ -70,13 +72,13 @@ bool RuleMatch::Check::holds(const Event& event) const {
     case Operator::matches:
       return exists && regex->found_in(plain_text(actual));
     case Operator::gt:
-      return compare(actual, condition.value) > 0;
+      return std::is_gt(compare(actual, condition.value));
     case Operator::lt:
-      return compare(actual, condition.value) < 0;
+      return std::is_lt(compare(actual, condition.value));
     case Operator::gte:
-      return compare(actual, condition.value) >= 0;
+      return std::is_gteq(compare(actual, condition.value));
     case Operator::lte:
-      return compare(actual, condition.value) <= 0;
+      return std::is_lteq(compare(actual, condition.value));
     case Operator::exists:
       return exists;
     case Operator::not_exists:

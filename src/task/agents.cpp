@@ -49,7 +49,8 @@ void check_size(const Agent& agent, std::size_t prompt_size) {
     const std::size_t rest = size_without_prompt(argument, prompts) + 1;
     if (prompts == 0 || rest + prompts * prompt_size <= argument_limit) continue;
     const std::size_t most = rest < argument_limit ? (argument_limit - rest) / prompts : 0;
-    throw rpc::invalid_params("prompt", "string of at most " + std::to_string(most) + " bytes for this agent", "string");
+    throw rpc::invalid_params("prompt", "string of at most " + std::to_string(most) + " bytes for this agent",
+                              "string");
   }
 }
 

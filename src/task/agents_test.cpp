@@ -65,15 +65,14 @@ TEST_F(AgentsTest, TheSettingsNameTheDefault) {
 TEST_F(AgentsTest, AnUnknownAgentIsRefusedWithThoseThereAre) {
   settings.agents["mine"] = {.command = {"mine"}};
   EXPECT_EQ(chosen({.prompt = "p", .agent = "clod"}), "-32602");
-  EXPECT_EQ(data,
-            R"({"param":"agent","expected":"string","received":"clod","accepted":["claude","mine","shell"]})");
+  EXPECT_EQ(data, R"({"param":"agent","expected":"string","received":"clod","accepted":["claude","mine","shell"]})");
 }
 
 TEST_F(AgentsTest, ThePromptTakesThePlaceOfItsNameInEachArgument) {
   settings.agents["mine"] = {.command = {"run", "--text={prompt}", "{prompt}{prompt}", "{other}", "{prompt"}};
   EXPECT_EQ(arguments("mine", "a {prompt} $(b) \"c\"\n"),
-            (Strings{"run", "--text=a {prompt} $(b) \"c\"\n", "a {prompt} $(b) \"c\"\na {prompt} $(b) \"c\"\n", "{other}",
-                     "{prompt"}));
+            (Strings{"run", "--text=a {prompt} $(b) \"c\"\n", "a {prompt} $(b) \"c\"\na {prompt} $(b) \"c\"\n",
+                     "{other}", "{prompt"}));
   EXPECT_EQ(arguments("claude", "p"), (Strings{"claude", "-p", "p"}));
   EXPECT_EQ(arguments("shell", "p"), (Strings{"/bin/sh", "-c", "p"}));
 }
@@ -93,7 +92,8 @@ TEST_F(AgentsTest, APromptThatIsTooLongForAnArgumentIsRefused) {
   };
   EXPECT_EQ(chosen(with(131071, "shell")), "shell");
   EXPECT_EQ(chosen(with(131072, "shell")), "-32602");
-  EXPECT_EQ(data, R"({"param":"prompt","expected":"string of at most 131071 bytes for this agent","received":"string"})");
+  EXPECT_EQ(data,
+            R"({"param":"prompt","expected":"string of at most 131071 bytes for this agent","received":"string"})");
   EXPECT_EQ(chosen(with(131064, "mine")), "mine");
   EXPECT_EQ(chosen(with(131065, "mine")), "-32602");
   EXPECT_EQ(chosen(with(65535, "twice")), "twice");

@@ -50,13 +50,9 @@ class BlockedSignals {
 
 }  // namespace
 
-Committer::Committer(transport::Loop& loop, Database database, StoreIdentity identity,
+Committer::Committer(transport::Loop& loop, Database database, const StoreIdentity& identity,
                      std::function<void(const Health&)> tell)
-    : loop_(loop),
-      tell_(std::move(tell)),
-      database_(std::move(database)),
-      writer_(database_),
-      identity_(std::move(identity)) {
+    : loop_(loop), tell_(std::move(tell)), database_(std::move(database)), writer_(database_), identity_(identity) {
   sqlite3_wal_hook(
       database_.handle(),
       [](void* pages, sqlite3*, const char*, int count) {

@@ -44,7 +44,8 @@ class Committer {
     bool operator==(const Health&) const = default;
   };
 
-  Committer(transport::Loop& loop, Database database, StoreIdentity identity, std::function<void(const Health&)> tell);
+  Committer(transport::Loop& loop, Database database, const StoreIdentity& identity,
+            std::function<void(const Health&)> tell);
   Committer(const Committer&) = delete;
   Committer& operator=(const Committer&) = delete;
   /// Waits for what is queued, facts that cannot be written excepted.

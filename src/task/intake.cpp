@@ -61,7 +61,8 @@ void Intake::submit(Submission submission, std::size_t capacity, Submitted submi
                  [this, id = last_id_, key = submission.key, after = submission.after, queued = std::move(queued),
                   submitted = std::move(submitted)](bool kept) {
                    --arriving_;
-                   if (!kept) return arrived(key, submitted, tl::unexpected(unavailable("store", store_.health().problem)));
+                   if (!kept)
+                     return arrived(key, submitted, tl::unexpected(unavailable("store", store_.health().problem)));
                    arrived(key, submitted, Accepted{id, State::queued});
                    taken_(id, queued, after);
                  });

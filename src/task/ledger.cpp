@@ -41,7 +41,10 @@ json::object event_params(const Transition& transition) {
 }  // namespace
 
 Ledger::Ledger(transport::Loop& loop, Store& store, Emit emit)
-    : loop_(loop), store_(store), emit_(std::move(emit)), counts_(store.read([](TaskReader& tasks) { return tasks.counts(); })) {}
+    : loop_(loop),
+      store_(store),
+      emit_(std::move(emit)),
+      counts_(store.read([](TaskReader& tasks) { return tasks.counts(); })) {}
 
 Ledger::~Ledger() {
   for (auto& [ticket, waiting] : waiting_) {

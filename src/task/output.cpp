@@ -16,14 +16,19 @@ namespace {
 
 constexpr int max_tries = 100;
 
+base::Fd open_output(int tasks, RunId run) {
+  base::Fd file(openat(tasks, output_name(run).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file && errno != ENOENT) throw std::system_error(errno, std::generic_category(), "open the output");
+  return file;
+}
+
 // Where the bytes of an output are.
 class Layout {
  public:
-  Layout(const RunRecord& record, int file) {
-    if (record) extent_ = record.read_extent();
-    if (extent_) return;
+  Layout(std::optional<Extent> extent, int file) : extent_(extent) {
+    if (extent_ || file < 0) return;
     struct stat status {};
-    if (file >= 0) base::check_call(fstat(file, &status), "fstat");
+    base::check_call(fstat(file, &status), "fstat");
     size_ = static_cast<std::uint64_t>(status.st_size);
   }
 
@@ -101,20 +106,20 @@ bool trim(OutputPiece& piece, const Layout& now) {
 }  // namespace
 
 OutputPiece read_output(int tasks, RunId run, std::uint64_t offset, std::size_t limit) {
-  const base::Fd file(openat(tasks, output_name(run).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!file && errno != ENOENT) throw std::system_error(errno, std::generic_category(), "open the output");
   const RunRecord record = RunRecord::open(tasks, run);
-  for (int tries = 0; tries < max_tries; ++tries) {
-    OutputPiece piece = read_piece(Layout(record, file.get()), file.get(), offset, limit);
-    if (trim(piece, Layout(record, file.get()))) return piece;
+  const auto extent = [&] { return record ? record.read_extent() : std::nullopt; };
+  std::optional<Extent> before = extent();
+  const base::Fd file = open_output(tasks, run);  // after that: with an extent there is a file
+  for (int tries = 0; tries < max_tries; ++tries, before = extent()) {
+    OutputPiece piece = read_piece(Layout(before, file.get()), file.get(), offset, limit);
+    if (trim(piece, Layout(extent(), file.get()))) return piece;
   }
-  return read_piece(Layout(record, file.get()), file.get(), offset, 0);
+  return read_piece(Layout(before, file.get()), file.get(), offset, 0);
 }
 
 std::optional<OutputRange> dropped_output(int tasks, RunId run) {
   const RunRecord record = RunRecord::open(tasks, run);
-  if (!record) return std::nullopt;
-  return Layout(record, -1).dropped();
+  return Layout(record ? record.read_extent() : std::nullopt, -1).dropped();
 }
 
 void remove_output(int tasks, RunId run) {

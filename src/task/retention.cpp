@@ -16,7 +16,13 @@ constexpr std::chrono::hours between_looks{1};
 
 Retention::Retention(transport::Loop& loop, base::Log& log, Store& store, Ledger& ledger, Limits limits, int tasks,
                      std::function<bool(TaskId)> is_busy)
-    : loop_(loop), log_(log), store_(store), ledger_(ledger), limits_(limits), tasks_(tasks), is_busy_(std::move(is_busy)) {}
+    : loop_(loop),
+      log_(log),
+      store_(store),
+      ledger_(ledger),
+      limits_(limits),
+      tasks_(tasks),
+      is_busy_(std::move(is_busy)) {}
 
 Retention::~Retention() {
   if (timer_) loop_.cancel(*timer_);
@@ -51,9 +57,8 @@ std::vector<EndedTask> Retention::find_old() const {
   constexpr std::size_t most_days = 36'500;
   const base::UtcTime oldest_kept = now - std::chrono::hours(24) * std::min(limits_.days, most_days);
   return store_.read([&](TaskReader& tasks) {
-    std::vector<EndedTask> old =
-        too_many > 0 ? tasks.ended_before(base::UtcTime::max(), std::min(too_many, step))
-                     : tasks.ended_before(oldest_kept, step);
+    std::vector<EndedTask> old = too_many > 0 ? tasks.ended_before(base::UtcTime::max(), std::min(too_many, step))
+                                              : tasks.ended_before(oldest_kept, step);
     const TaskId newest = tasks.newest();
     std::erase_if(old, [&](const EndedTask& task) { return task.id == newest || is_busy_(task.id); });
     return old;

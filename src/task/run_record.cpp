@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::size_t record_bytes = 4096;
 constexpr std::size_t max_result = 64 * 1024;
+constexpr int max_tries = 100;
 
 // Where each block is. A block never crosses a sector.
 constexpr off_t began_place = 0;
@@ -268,12 +269,17 @@ RunRecord::State RunRecord::read() const {
 }
 
 std::optional<Extent> RunRecord::read_extent() const {
-  const Page page = read_page(get());
-  const auto first = block_at<ExtentBlock>(page, extent_places[0]);
-  const auto second = block_at<ExtentBlock>(page, extent_places[1]);
-  if (!first && !second) return std::nullopt;
-  if (!second || (first && first->sequence > second->sequence)) return first->extent;
-  return second->extent;
+  for (int tries = 0; tries < max_tries; ++tries) {
+    const Page page = read_page(get());
+    const auto first = block_at<ExtentBlock>(page, extent_places[0]);
+    const auto second = block_at<ExtentBlock>(page, extent_places[1]);
+    if (first && (!second || first->sequence > second->sequence)) return first->extent;
+    if (second) return second->extent;
+    const char* begin = page.data() + extent_places[0];
+    if (std::all_of(begin, page.data() + outcome_place, [](char byte) { return byte == 0; })) break;
+    // Somebody wrote both while we read.
+  }
+  return std::nullopt;
 }
 
 std::string RunRecord::read_result() const {

@@ -30,7 +30,9 @@ void leave_alone_on_close(const Database& database, bool on) {
 void check_content(const Database& database) {
   const bool small = database.number("PRAGMA page_count") <= most_checked_pages;
   const std::string found = database.text(small ? "PRAGMA quick_check(1)" : "PRAGMA quick_check(task)");
-  if (found != "ok") throw StoreError(std::string(store_file) + " is damaged: " + found);
+  if (found == "ok") return;
+  const std::string first_fault = found.substr(found.starts_with("***") ? found.find('\n') + 1 : 0);
+  throw StoreError(std::string(store_file) + " is damaged: " + first_fault.substr(0, first_fault.find('\n')));
 }
 
 void remove_unfinished(int folder) {
@@ -59,7 +61,8 @@ Store::Store(transport::Loop& loop, int folder, Tell tell, StoreVfs::Fault fault
     reading_.emplace(path_of(store_file), SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs_.name());
     reading_->run("PRAGMA query_only=ON; PRAGMA temp_store=MEMORY; PRAGMA busy_timeout=1000;");
     reader_.emplace(*reading_);
-    committer_ = std::make_unique<Committer>(loop, std::move(writing), StoreIdentity(folder_.get()), std::move(tell));
+    identity_.emplace(folder_.get());
+    committer_ = std::make_unique<Committer>(loop, std::move(writing), *identity_, std::move(tell));
   } catch (const SqliteError& error) {
     throw StoreError(std::string(store_file) + " cannot be used: " + error.what());
   }

@@ -14,6 +14,7 @@
 #include "duet/transport/loop.h"
 #include "task/committer.h"
 #include "task/sqlite.h"
+#include "task/store_files.h"
 #include "task/store_tables.h"
 #include "task/store_vfs.h"
 #include "task/task.h"
@@ -74,6 +75,8 @@ class Store {
   void when_settled(std::function<void()> call) { committer_->when_settled(std::move(call)); }
   const Health& health() const { return committer_->health(); }
   bool is_healthy() const { return health().problem.empty(); }
+  /// Whether its files are where they were. A commit looks by itself; this is for whoever hears of it before.
+  bool is_in_place() const { return identity_->holds(); }
 
  private:
   static rpc::Error unreadable(const SqliteError& error);
@@ -85,6 +88,7 @@ class Store {
   StoreVfs vfs_;
   std::optional<Database> reading_;
   std::optional<TaskReader> reader_;
+  std::optional<StoreIdentity> identity_;
   std::unique_ptr<Committer> committer_;
 };
 

@@ -195,7 +195,8 @@ TaskReader::TaskReader(const Database& database)
                                " FROM task WHERE state IN (0, 1) ORDER BY id")),
       counts_(database.prepare("SELECT state, count(*) FROM task GROUP BY state")),
       newest_(database.prepare("SELECT max(id) FROM task")),
-      ended_before_(database.prepare("SELECT id, state, attempts FROM task WHERE completed_at<? ORDER BY completed_at LIMIT ?")),
+      ended_before_(
+          database.prepare("SELECT id, state, attempts FROM task WHERE completed_at<? ORDER BY completed_at LIMIT ?")),
       recall_(database.prepare("SELECT value FROM remembered WHERE name=?")) {}
 
 std::optional<Task> TaskReader::find(TaskId id) {

@@ -230,7 +230,7 @@ void Supervisor::on_gone(RunId id) {
   run.gone = true;
   follower_.gone(id);
   if (!run.concluded) conclude_cancelled(id, run);  // else it was concluded when its main process ended
-  if (run.on_disk) queue_.unblock(id.task);  // if it is to be tried again
+  if (run.on_disk) queue_.unblock(id.task);         // if it is to be tried again
   forget_if_over(id);
   schedule();
   check_stopped();

@@ -43,8 +43,8 @@ struct SupervisorEvents {
 /// Takes tasks, queues them, has them run and sees to their end.
 ///
 /// Whatever it accepts is on disk before it says so, and whatever it tells has happened on disk. At most `max_running`
-/// tasks run at once, by priority and then by age; a slot is free when no process of its task is left. It does not start
-/// processes: that is the Runner's. For the loop's thread only; the store and the runner outlive it.
+/// tasks run at once, by priority and then by age; a slot is free when no process of its task is left. It does not
+/// start processes: that is the Runner's. For the loop's thread only; the store and the runner outlive it.
 class Supervisor {
  public:
   using Cancelled = std::function<void(const tl::expected<void, rpc::Error>&)>;
@@ -64,8 +64,8 @@ class Supervisor {
 
   /// Answers when the task is on disk. Throws rpc::Error if it is refused at once.
   void submit(Submission submission, Intake::Submitted submitted);
-  /// Answers when the decision is on disk and, if it runs, it was told to end. Throws rpc::Error if there is no such task
-  /// or it has ended.
+  /// Answers when the decision is on disk and, if it runs, it was told to end. Throws rpc::Error if there is no such
+  /// task or it has ended.
   void cancel(TaskId id, Cancelled cancelled);
 
   /// As it is on disk.
@@ -89,8 +89,8 @@ class Supervisor {
   /// The store works again: what waited for that may start.
   void store_recovered() { schedule(); }
 
-  /// Takes no new work. Running tasks may go on for 15 s, or not at all if forced, and are ended then. Calls when all are
-  /// gone and what became of them is on disk, if it can be written. Queued ones stay queued. May be called again.
+  /// Takes no new work. Running tasks may go on for 15 s, or not at all if forced, and are ended then. Calls when all
+  /// are gone and what became of them is on disk, if it can be written. Queued ones stay queued. May be called again.
   void stop(bool force, std::function<void()> stopped);
   /// The same, but running tasks go on, for the next daemon.
   void leave(std::function<void()> left);
@@ -101,8 +101,8 @@ class Supervisor {
     QueuedTask task;
     Progress progress = {};  // as it was last written, or is being written
     bool adopted = false;
-    bool deciding = false;       // a cancel is on its way to the disk
-    bool terminated = false;     // it was told to end, for that cancel
+    bool deciding = false;    // a cancel is on its way to the disk
+    bool terminated = false;  // it was told to end, for that cancel
     bool ended_by_stop = false;
     bool concluded = false;  // its end is on its way to the disk
     bool on_disk = false;    // and there

@@ -172,7 +172,8 @@ TEST_F(SupervisorTest, ATaskThatEndedWithoutADaemonHasItsTrueEnd) {
   submit();
   begin({{1, 1}});
   const base::UtcTime ended = clock.utc() - 10min;
-  tell.ended({1, 1}, {.kind = Outcome::Kind::exited, .code = 7, .started = Started{42, ended - 1min}, .ended_at = ended});
+  tell.ended({1, 1},
+             {.kind = Outcome::Kind::exited, .code = 7, .started = Started{42, ended - 1min}, .ended_at = ended});
   tell.gone({1, 1});
   settle();
   EXPECT_EQ(task(1).progress.completed_at, ended);

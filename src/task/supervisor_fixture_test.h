@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include <gtest/gtest.h>
-
 #include <boost/json/object.hpp>
+#include <gtest/gtest.h>
 
 #include "duet/base/log_sink.h"
 #include "duet/rpc/value.h"
@@ -61,19 +60,17 @@ class SupervisorTest : public testing::Test {
         [this](StoreVfs::Step step, std::string_view) {
           return step == StoreVfs::Step::write ? write_fault.load() : SQLITE_OK;
         });
-    supervisor.emplace(loop, log, *store, settings,
-                       Surroundings{.tasks = tasks.get(), .project = "/project", .environment = {{"PATH", "/bin"}}},
-                       SupervisorEvents{
-                           .emit =
-                               [this](std::string_view kind, boost::json::object params) {
-                                 events.push_back(std::string(kind) + ' ' + std::string(params.at("taskId").as_string()));
-                                 last_event = std::move(params);
-                               },
-                           .output = {.wants = [this](TaskId) { return output_wanted; },
-                                      .tell =
-                                          [this](TaskId, std::uint64_t offset, std::string_view text) {
-                                            told.emplace_back(offset, text);
-                                          }}});
+    supervisor.emplace(
+        loop, log, *store, settings,
+        Surroundings{.tasks = tasks.get(), .project = "/project", .environment = {{"PATH", "/bin"}}},
+        SupervisorEvents{.emit =
+                             [this](std::string_view kind, boost::json::object params) {
+                               events.push_back(std::string(kind) + ' ' + std::string(params.at("taskId").as_string()));
+                               last_event = std::move(params);
+                             },
+                         .output = {.wants = [this](TaskId) { return output_wanted; },
+                                    .tell = [this](TaskId, std::uint64_t offset,
+                                                   std::string_view text) { told.emplace_back(offset, text); }}});
     tell = supervisor->keeper_events();
     supervisor->begin(runner, recorded);
     settle();

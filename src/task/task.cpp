@@ -20,7 +20,9 @@ json::value or_null(const std::optional<Value>& value) {
   return value ? json::value(*value) : json::value(nullptr);
 }
 
-json::value or_null(const std::optional<base::UtcTime>& time) { return time ? json::value(base::utc_text(*time)) : nullptr; }
+json::value or_null(const std::optional<base::UtcTime>& time) {
+  return time ? json::value(base::utc_text(*time)) : nullptr;
+}
 
 json::value error_of(const std::optional<Failure>& error) {
   if (!error) return nullptr;

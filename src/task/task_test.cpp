@@ -29,7 +29,8 @@ TEST(TaskRecord, SaysNullWhereNothingIsKnown) {
 
 TEST(TaskRecord, TellsHowItEnded) {
   Task task{.id = 3, .prompt = "p", .agent = "shell", .priority = 5};
-  task.progress = {.state = State::failed, .attempts = 2, .started_at = base::UtcTime(1s), .completed_at = base::UtcTime(2s)};
+  task.progress = {
+      .state = State::failed, .attempts = 2, .started_at = base::UtcTime(1s), .completed_at = base::UtcTime(2s)};
   task.progress.pid = 42;
   task.progress.exit_code = 7;
   task.progress.error = {Reason::exit, "exited with code 7"};
@@ -52,7 +53,8 @@ TEST(TaskRecord, AResultBeginsWithAWholeCharacter) {
 }
 
 TEST(Submission, ComesBackFromItsBodyWhole) {
-  Submission submission{.prompt = "say \"hi\"\n$(x) \u00e4", .agent = "cat", .priority = -3, .key = "k", .cwd = "/somewhere"};
+  Submission submission{
+      .prompt = "say \"hi\"\n$(x) \u00e4", .agent = "cat", .priority = -3, .key = "k", .cwd = "/somewhere"};
   submission.env = {{"A", "1"}, {"PATH", "/bin:/usr/bin"}};
   submission.time_limit = 1500ms;
   submission.retries = 4;

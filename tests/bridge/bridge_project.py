@@ -66,19 +66,19 @@ class BridgeTestCase(ProjectTestCase):
     def start(self, **options):
         return self.project.start(env={"PATH": NODE_COMMANDS + os.pathsep + os.environ["PATH"]}, **options)
 
-    def ask(self, method, patience=60, connection=None, **params):
+    def ask(self, method, patience=60, connection=None, /, **params):
         """The result; an error fails the test."""
         answer = self.answer(method, patience, connection, **params)
         self.assertIn("result", answer, answer)
         return answer["result"]
 
-    def answer(self, method, patience=60, connection=None, **params):
+    def answer(self, method, patience=60, connection=None, /, **params):
         if connection:
             return connection.call(method, patience=patience, params=params)
         with self.project.connect() as own:
             return own.call(method, patience=patience, params=params)
 
-    def cause(self, method, patience=60, **params):
+    def cause(self, method, patience=60, /, **params):
         """The typed cause of the error that must come."""
         answer = self.answer(method, patience, **params)
         self.assertIn("error", answer, answer)
@@ -100,8 +100,8 @@ class BridgeTestCase(ProjectTestCase):
     def assert_gone(self, pids, patience=PATIENCE):
         eventually(lambda: not any(self.project.is_running(pid) for pid in pids), patience, f"the end of {pids}")
 
-    def hover(self, path, line=1, column=1, **options):
-        return self.ask("lsp.hover", file=path, line=line, column=column, **options)["contents"]
+    def hover(self, path, line=1, column=1, connection=None):
+        return self.ask("lsp.hover", 60, connection, file=path, line=line, column=column)["contents"]
 
 
 def place_of(path, word, which=1):

@@ -41,8 +41,7 @@ class RealServer:
         hover = self.ask("lsp.hover", PATIENCE, **self.at())
         self.assertIn("greet", hover["contents"])
         self.assertEqual(hover["server"], self.server)
-        self.assert_definition()
-        # clangd knows the other files once it has indexed them.
+        self.await_definition()
         references = eventually(self.all_references, PATIENCE, "references in every file")
         for place in references:
             marked = place["text"][place["column"] - 1:place["endColumn"] - 1]
@@ -53,11 +52,14 @@ class RealServer:
         found = {os.path.basename(place["file"]) for place in places}
         return places if set(self.reference_files) <= found else None
 
-    def assert_definition(self):
-        file, which = self.definition
-        line, column = place_of(self.path(file), "greet", which)
-        places = self.ask("lsp.definition", PATIENCE, **self.at())["places"]
-        self.assertEqual([(os.path.basename(p["file"]), p["line"], p["column"]) for p in places], [(file, line, column)])
+    def await_definition(self):
+        """clangd knows the other files once it has indexed them, so this may take several questions."""
+        target = (self.path(self.definition[0]), *place_of(self.path(self.definition[0]), "greet", self.definition[1]))
+
+        def is_found():
+            places = self.ask("lsp.definition", PATIENCE, **self.at())["places"]
+            return [(p["file"], p["line"], p["column"]) for p in places] == [target]
+        eventually(is_found, PATIENCE, f"the definition at {target}")
 
     def test_completion(self):
         line, column = self.place
@@ -125,6 +127,7 @@ class RealServer:
         line, column = self.place
         where = f"{self.main}:{line}:{column}"
         self.assertIn("greet", self.project.run("lsp", "hover", where).out)
+        self.await_definition()
         file, which = self.definition
         target = "{}:{}:{}".format(file, *place_of(self.path(file), "greet", which))
         out = self.project.run("lsp", "definition", where).out
@@ -138,7 +141,7 @@ class RealServer:
 class Clangd(RealServer, BridgeTestCase):
     sample, server, main, broken = "cpp", "clangd", "main.cpp", "broken.cpp"
     command = ["clangd", "--background-index"]
-    definition = ("greeting.h", 1)
+    definition = ("greeting.cpp", 1)
     reference_files = ("main.cpp", "greeting.h", "greeting.cpp")
 
     def prepare(self):

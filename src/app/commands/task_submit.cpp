@@ -30,7 +30,7 @@ bool is_utf8(std::string_view text) {
 
 std::string working_directory() {
   char* const text = getcwd(nullptr, 0);
-  const std::string path = text == nullptr ? "" : text;
+  std::string path = text == nullptr ? "" : text;
   std::free(text);
   if (path.empty())
     throw Failure("the working directory is gone: change to another one, since the task would run there");

@@ -138,8 +138,9 @@ Answer list_tasks(task::Store& store, const rpc::Params& params) {
 
 Method list(task::Store& store) {
   return {.name = "task.list",
-          .summary = "Lists tasks, the newest first. Prompts and results are cut to 1 KiB; a page that would have more "
-                     "than 16 MiB is shorter than asked for",
+          .summary =
+              "Lists tasks, the newest first. Prompts and results are cut to 1 KiB; a page that would have more "
+              "than 16 MiB is shorter than asked for",
           .params = {state_param(), optional("limit", Type::integer, "How many, up to 10000; 20 unless given"),
                      optional("before", Type::text, "Only tasks older than this one")},
           .returns = "array",

@@ -89,12 +89,16 @@ TEST_F(TaskMethodsTest, WhatCannotBeMeantIsRefused) {
       {R"({})", R"(-32602 {"param":"prompt","expected":"string","received":"missing"})"},
       {R"({"prompt":5})", R"(-32602 {"param":"prompt","expected":"string","received":"number"})"},
       {R"({"prompt":"a\u0000b"})", R"(-32602 {"param":"prompt","expected":"string without NUL","received":"string"})"},
-      {R"({"prompt":"p","env":{"A":1}})", R"(-32602 {"param":"env","expected":"object of strings","received":"object"})"},
+      {R"({"prompt":"p","env":{"A":1}})",
+       R"(-32602 {"param":"env","expected":"object of strings","received":"object"})"},
       {R"({"prompt":"p","timeoutSeconds":0})",
        R"(-32602 {"param":"timeoutSeconds","expected":"number above 0","received":"number"})"},
-      {R"({"prompt":"p","retries":-1})", R"(-32602 {"param":"retries","expected":"integer from 0 on","received":"number"})"},
-      {R"({"prompt":"p","key":""})", R"(-32602 {"param":"key","expected":"string of 1 to 1024 bytes","received":"string"})"},
-      {R"({"prompt":"p","after":[1]})", R"(-32602 {"param":"after","expected":"array of task ids","received":"array"})"},
+      {R"({"prompt":"p","retries":-1})",
+       R"(-32602 {"param":"retries","expected":"integer from 0 on","received":"number"})"},
+      {R"({"prompt":"p","key":""})",
+       R"(-32602 {"param":"key","expected":"string of 1 to 1024 bytes","received":"string"})"},
+      {R"({"prompt":"p","after":[1]})",
+       R"(-32602 {"param":"after","expected":"array of task ids","received":"array"})"},
       {R"({"prompt":"p","after":["task-9"]})", R"(-32000 {"taskId":"task-9"})"},
       {R"({"prompt":"p","after":["nonsense"]})", R"(-32000 {"taskId":"nonsense"})"}};
   for (const auto& [params, expected] : cases) EXPECT_EQ(refusal("task.submit", params), expected);
@@ -174,7 +178,8 @@ TEST_F(TaskMethodsTest, OutputIsReadByOffset) {
   EXPECT_EQ(output(R"({"taskId":"task-1","limit":5})"), R"({"offset":0,"data":"hello","next":5,"done":false})");
   EXPECT_EQ(output(R"({"taskId":"task-1","offset":5})"), R"({"offset":5,"data":" world","next":11,"done":false})");
   run_exits({1, 1}, 0);
-  EXPECT_EQ(output(R"({"taskId":"task-1","offset":5,"limit":3})"), R"({"offset":5,"data":" wo","next":8,"done":false})");
+  EXPECT_EQ(output(R"({"taskId":"task-1","offset":5,"limit":3})"),
+            R"({"offset":5,"data":" wo","next":8,"done":false})");
   EXPECT_EQ(output(R"({"taskId":"task-1","offset":8})"), R"({"offset":8,"data":"rld","next":11,"done":true})");
   EXPECT_EQ(output(R"({"taskId":"task-1","offset":8,"encoding":"base64"})"),
             R"({"offset":8,"data":"cmxk","next":11,"done":true})");
@@ -188,7 +193,8 @@ TEST_F(TaskMethodsTest, AsTextNoCharacterIsCutAndEveryReadGetsOn) {
   EXPECT_EQ(output(R"({"taskId":"task-1","limit":3})"), R"({"offset":0,"data":"a","next":1,"done":false})");
   EXPECT_EQ(output(R"({"taskId":"task-1","offset":1,"limit":1})"), R"({"offset":1,"data":"€","next":4,"done":false})");
   EXPECT_EQ(output(R"({"taskId":"task-1","limit":5})"), R"({"offset":0,"data":"a€b","next":5,"done":false})");
-  EXPECT_EQ(output(R"({"taskId":"task-1","offset":5})"), "{\"offset\":5,\"data\":\"\uFFFD\",\"next\":6,\"done\":false}");
+  EXPECT_EQ(output(R"({"taskId":"task-1","offset":5})"),
+            "{\"offset\":5,\"data\":\"\uFFFD\",\"next\":6,\"done\":false}");
   EXPECT_EQ(output(R"({"taskId":"task-1","offset":6})"), R"({"offset":6,"data":"","next":6,"done":false})");
   run_exits({1, 1}, 0);
   EXPECT_EQ(ask("task.output", R"({"taskId":"task-1","offset":6,"limit":1})").at("done"), false);

@@ -65,13 +65,19 @@ std::size_t ContentLengthDecoder::read_plain_header() {
 }
 
 std::optional<Frame> ContentLengthDecoder::read_header() {
-  if (const std::size_t size = read_plain_header(); size != 0) return end_of_header(size);
+  if (const std::size_t size = read_plain_header(); size != 0) {
+    hidden_block_.reset();
+    return end_of_header(size);
+  }
   const std::string_view head = in_.view().substr(0, max_header);
   for (std::size_t at = find_newline(head, scanned_); at != std::string_view::npos; at = find_newline(head, scanned_)) {
     std::string_view line = head.substr(line_begin_, at - line_begin_);
     const bool ended_properly = line.ends_with('\r');
     if (ended_properly) line.remove_suffix(1);
-    if (ended_properly && line.empty()) return end_of_header(at + 1);
+    if (ended_properly && line.empty()) {
+      note_hidden_block(head.substr(0, at + 1));
+      return end_of_header(at + 1);
+    }
     if (!ended_properly || !block_.add(read_header_line(line))) return malformed_header(at + 1);
     line_begin_ = scanned_ = at + 1;
   }
@@ -90,13 +96,36 @@ std::optional<Frame> ContentLengthDecoder::end_of_header(std::size_t block_size)
   const std::uint64_t length = *block_.length();
   in_.drop(block_size);
   if (length > max_length_) {
-    start_search(length);
-    return fault_in({.bytes = length, .announced = {}}, Fault::oversize);
+    const std::optional<Frame> told = fault_in({.bytes = length, .announced = {}}, Fault::oversize);
+    if (!try_hidden_block()) start_search(length);
+    return told;
   }
   length_ = static_cast<std::size_t>(length);
   state_ = State::body;
   scanned_ = 0;
   return std::nullopt;
+}
+
+// A broken line that ran into the header of an intact frame may make a header that is fine as it stands.
+void ContentLengthDecoder::note_hidden_block(std::string_view header) {
+  constexpr std::size_t end_size = 4;
+  hidden_block_.reset();
+  if (is_guess_ || header.size() < end_size) return;
+  const FoundBlock found = find_block(header, header.size() - end_size, true);
+  if (!found || found.start == 0) return;
+  const HeaderBlock block = read_block(header.substr(found.start, header.size() - 2 - found.start));
+  if (block.length() != block_.length() && *block.length() <= max_length_) hidden_block_ = block;
+}
+
+// The body is no good: if another length could be meant, that one is tried, from the same place on.
+bool ContentLengthDecoder::try_hidden_block() {
+  if (!hidden_block_) return false;
+  block_ = *std::exchange(hidden_block_, std::nullopt);
+  length_ = static_cast<std::size_t>(*block_.length());
+  state_ = State::body;
+  scanned_ = 0;
+  is_guess_ = true;
+  return true;
 }
 
 std::optional<Frame> ContentLengthDecoder::header_limit_reached() {
@@ -125,7 +154,7 @@ std::optional<Frame> ContentLengthDecoder::read_body() {
   // As if the whole body had been there, of which a wrong content type is the first fault.
   const Fault fault = block_.content_fault().value_or(Fault::length_mismatch);
   const std::optional<Frame> told = fault_in({.bytes = inside.start, .announced = length_}, fault);
-  resume_at(inside);
+  if (!try_hidden_block()) resume_at(inside);
   return told;
 }
 
@@ -220,7 +249,7 @@ FoundBlock ContentLengthDecoder::find_expected_block(std::string_view text, std:
   if (expected_at_ == 0 || expected_at_ > end) return found;
   const auto at = static_cast<std::size_t>(expected_at_);
   const FoundBlock expected = find_block(text.substr(at), end - at, false);
-  return expected ? FoundBlock{at + expected.start, found.behind_another_length} : found;
+  return expected ? FoundBlock{at + expected.start, found.has_rival} : found;
 }
 
 void ContentLengthDecoder::trim_to(std::size_t kept) {
@@ -241,13 +270,16 @@ std::optional<Fault> ContentLengthDecoder::reject() {
   const std::size_t body_size = used_;
   const std::string_view body = in_.view().substr(0, body_size);
   used_ = 0;
-  if (const FoundBlock inside = find_block_inside(body, 0)) {
+  const FoundBlock inside = find_block_inside(body, 0);
+  if (try_hidden_block()) {
+    // The search comes later, if at all.
+  } else if (inside) {
     resume_at(inside);
-    return Fault::length_mismatch;
+  } else {
+    start_search(body_size);
+    scanned_ = where_to_go_on(body_size);
   }
-  start_search(body_size);
-  scanned_ = where_to_go_on(body_size);
-  return std::nullopt;
+  return inside ? std::optional(Fault::length_mismatch) : std::nullopt;
 }
 
 std::optional<Fault> ContentLengthDecoder::finish() {
@@ -285,7 +317,7 @@ void ContentLengthDecoder::expect_header() {
 void ContentLengthDecoder::resume_at(const FoundBlock& block) {
   in_.drop(block.start);
   expect_header();
-  is_guess_ = block.behind_another_length;
+  is_guess_ = block.has_rival;
 }
 
 void ContentLengthDecoder::start_search(std::uint64_t payload, bool at_line_start) {

@@ -11,8 +11,9 @@ namespace duet::framing {
 /// A faulty frame is reported once; what follows is skipped, silently and without being stored, up
 /// to the next header block. That is exact, because no valid JSON text contains a header block. The
 /// caller tells by reject() that a body was no JSON: its length may have been wrong, so the search
-/// then begins inside it. Of two different lengths in one header, which is a fault, the last may be
-/// that of an intact frame behind the rest of another: it is tried, and if it fails, nothing is said.
+/// then begins inside it. Of a header with two lengths, one of them perhaps hidden in another line,
+/// the last may be that of an intact frame behind the rest of another: after the fault of the whole
+/// it is tried, and if it fails too, nothing is said.
 class ContentLengthDecoder final : public Decoder {
  public:
   explicit ContentLengthDecoder(std::size_t max_length = max_body) : max_length_(max_length), in_(own_pool_) {}
@@ -41,6 +42,8 @@ class ContentLengthDecoder final : public Decoder {
   std::optional<Frame> end_of_header(std::size_t block_size);
   std::optional<Frame> header_limit_reached();
   std::optional<Frame> read_body();
+  void note_hidden_block(std::string_view header);
+  bool try_hidden_block();
   bool read_overlong_header();
   bool search();
 
@@ -68,6 +71,7 @@ class ContentLengthDecoder final : public Decoder {
   std::size_t scanned_ = 0;     // header: no newline from line_begin_ to here; body, search: no block ends before here
   std::size_t length_ = 0;      // body
   bool is_guess_ = false;       // header, body: see Frame
+  std::optional<HeaderBlock> hidden_block_;  // what else the header of the frame may have been meant to be
   Extent fault_extent_;
   Shortened shortened_ = Shortened::no;  // overlong header: whether only the end of the unfinished line is still held
 

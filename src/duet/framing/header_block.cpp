@@ -125,7 +125,7 @@ std::optional<InnerLength> find_inner_length(std::string_view line) {
 // be the remains of another block.
 class BlockAbove {
  public:
-  FoundBlock found() const { return length_ ? FoundBlock{start_, behind_another_length_} : FoundBlock{}; }
+  FoundBlock found() const { return length_ ? FoundBlock{start_, has_rival_} : FoundBlock{}; }
 
   // False when the block cannot reach above this line.
   bool add(std::string_view line, std::size_t offset, bool whole) {
@@ -135,9 +135,11 @@ class BlockAbove {
         read.kind == HeaderLine::Kind::content_type && is_spelt_like_type(line.substr(line.find(':') + 1));
     const bool is_other = is_type || read.kind == HeaderLine::Kind::other;
     // A line of another name may be the end of a broken one and the start of a good one.
-    const bool hides_length = is_other && !length_ && find_inner_length(line);
+    const std::optional<InnerLength> inner = is_length ? std::nullopt : find_inner_length(line);
+    has_rival_ = has_rival_ || (inner && !agrees(inner->length));
+    const bool hides_length = is_other && !length_ && inner;
     if (hides_length || (!is_length && !is_other)) {
-      begin_inside(line, offset);
+      begin_inside(line, offset, inner);
       return false;
     }
     if (is_length) length_ = read.length;
@@ -148,18 +150,16 @@ class BlockAbove {
  private:
   bool agrees(std::uint64_t length) const { return !length_ || *length_ == length; }
 
-  void begin_inside(std::string_view line, std::size_t offset) {
+  void begin_inside(std::string_view line, std::size_t offset, const std::optional<InnerLength>& inner) {
     if (const std::size_t type = find_inner_type(line); length_ && type != no_block) start_ = offset + type;
-    const std::optional<InnerLength> inner = find_inner_length(line);
-    behind_another_length_ = inner && !agrees(inner->length);
-    if (!inner || behind_another_length_) return;
+    if (!inner || !agrees(inner->length)) return;
     length_ = inner->length;
     start_ = offset + inner->at;
   }
 
   std::optional<std::uint64_t> length_;
   std::size_t start_ = no_block;
-  bool behind_another_length_ = false;
+  bool has_rival_ = false;
 };
 
 }  // namespace
@@ -208,6 +208,16 @@ bool HeaderBlock::add(const HeaderLine& line) {
       return true;
   }
   return false;
+}
+
+HeaderBlock read_block(std::string_view lines) {
+  HeaderBlock block;
+  while (!lines.empty()) {
+    const std::size_t size = lines.find("\r\n");
+    block.add(read_header_line(lines.substr(0, size)));
+    lines.remove_prefix(std::min(size, lines.size() - 2) + 2);
+  }
+  return block;
 }
 
 std::size_t find_block_end(std::string_view text, std::size_t from) {

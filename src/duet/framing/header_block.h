@@ -39,6 +39,9 @@ class HeaderBlock {
   std::optional<Fault> content_fault_;
 };
 
+/// Of lines that are well-formed, each with its end.
+HeaderBlock read_block(std::string_view lines);
+
 inline constexpr std::size_t no_block = std::numeric_limits<std::size_t>::max();
 
 /// Where the `\r\n\r\n` next to `from` begins, or no_block.
@@ -47,7 +50,7 @@ std::size_t find_block_end(std::string_view text, std::size_t from);
 /// What may be a header block, found by its end.
 struct FoundBlock {
   std::size_t start = no_block;
-  bool behind_another_length = false;  ///< which differs, so it is a guess that this one is right
+  bool has_rival = false;  ///< right above it or in one of its lines there is another length, so this one is a guess
 
   explicit operator bool() const { return start != no_block; }
 };

@@ -25,9 +25,7 @@ std::string block_in(const std::string& text, bool at_line_start = true) {
   return block ? text.substr(block.start, end - block.start) : "none";
 }
 
-bool is_behind_another_length(const std::string& text) {
-  return find_block(text, text.rfind("\r\n\r\n"), true).behind_another_length;
-}
+bool has_rival(const std::string& text) { return find_block(text, text.rfind("\r\n\r\n"), true).has_rival; }
 
 TEST(HeaderLine, ALengthIsPlainDecimalDigitsWithSpacesAndTabsAround) {
   for (const char* line :
@@ -142,6 +140,13 @@ TEST(HeaderBlock, RemembersTheFirstContentFault) {
   EXPECT_EQ(block.content_fault(), Fault::bad_charset);
 }
 
+TEST(HeaderBlock, IsReadFromItsLines) {
+  const HeaderBlock block = read_block("X: y\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n");
+  EXPECT_EQ(block.length(), 5U);
+  EXPECT_EQ(block.content_fault(), Fault::unsupported_content_type);
+  EXPECT_EQ(read_block("").length(), std::nullopt);
+}
+
 TEST(BlockSearch, FindsTheNextBlankLine) {
   EXPECT_EQ(find_block_end("ab\r\n\r\n", 0), 2U);
   EXPECT_EQ(find_block_end("ab\r\n\r\n", 2), 2U);
@@ -190,15 +195,18 @@ TEST(BlockSearch, ABrokenHeaderDoesNotHideTheGoodOneBehindIt) {
   EXPECT_EQ(block_in("{\"a\":\"Content-Length: 7\"}Content-Length: 5\r\n\r\n"), "Content-Length: 5");
 }
 
-TEST(BlockSearch, TellsWhetherAnotherLengthStandsRightAboveTheBlock) {
-  EXPECT_TRUE(is_behind_another_length("Content-Length: 4\r\nContent-Length: 5\r\n\r\n"));
-  EXPECT_TRUE(is_behind_another_length("Content-Length: 4\r\nA: b\r\nContent-Length: 5\r\nC: d\r\n\r\n"));
-  EXPECT_TRUE(is_behind_another_length("{}Content-Length: 4\r\nContent-Length: 5\r\n\r\n"));
-  EXPECT_FALSE(is_behind_another_length("Content-Length: 5\r\nContent-Length: 5\r\n\r\n"));
-  EXPECT_FALSE(is_behind_another_length("Content-Length: x\r\nContent-Length: 5\r\n\r\n"));
-  EXPECT_FALSE(is_behind_another_length("Content-Length: 4\r\n!\r\nContent-Length: 5\r\n\r\n"));
-  EXPECT_FALSE(is_behind_another_length("Content-Length: 4\r\n\r\nContent-Length: 5\r\n\r\n"));
-  EXPECT_FALSE(is_behind_another_length("Content-Length: 4\nContent-Length: 5\r\n\r\n"));
+TEST(BlockSearch, TellsWhetherAnotherLengthIsInTheBlockOrRightAboveIt) {
+  EXPECT_TRUE(has_rival("Content-Length: 4\r\nContent-Length: 5\r\n\r\n"));
+  EXPECT_TRUE(has_rival("Content-Length: 4\r\nA: b\r\nContent-Length: 5\r\nC: d\r\n\r\n"));
+  EXPECT_TRUE(has_rival("{}Content-Length: 4\r\nContent-Length: 5\r\n\r\n"));
+  EXPECT_TRUE(has_rival("A: Content-Length: 4\r\nContent-Length: 5\r\n\r\n"));
+  EXPECT_TRUE(has_rival("AContent-Length: 4\r\nB: c\r\nContent-Length: 5\r\n\r\n"));
+  EXPECT_FALSE(has_rival("A: Content-Length: 5\r\nContent-Length: 5\r\n\r\n"));
+  EXPECT_FALSE(has_rival("Content-Length: 5\r\nContent-Length: 5\r\n\r\n"));
+  EXPECT_FALSE(has_rival("Content-Length: x\r\nContent-Length: 5\r\n\r\n"));
+  EXPECT_FALSE(has_rival("Content-Length: 4\r\n!\r\nContent-Length: 5\r\n\r\n"));
+  EXPECT_FALSE(has_rival("Content-Length: 4\r\n\r\nContent-Length: 5\r\n\r\n"));
+  EXPECT_FALSE(has_rival("Content-Length: 4\nContent-Length: 5\r\n\r\n"));
 }
 
 TEST(BlockSearch, TextInsideAStringIsNoHeader) {

@@ -134,6 +134,25 @@ TEST(Recovery, OfTwoDifferentLengthsTriesTheLastInSilence) {
       << "inside a body";
 }
 
+TEST(Recovery, OfAHeaderThatRanIntoAnotherFindsTheMessageOfTheOther) {
+  for (const std::string rest : {"Content-Length: 12\r\njunk", "Content-Length: 500\r\nX: y\r\nContent-Ty",
+                                 "Content-Length: 99999999\r\nX: ", "Content-Length: 12\r\nContent-Type: text/"}) {
+    const Events events = read(rest + framed(first) + framed(second));
+    ASSERT_EQ(events.size(), 3U) << rest;
+    EXPECT_TRUE(events[0].starts_with("! ")) << rest;
+    EXPECT_EQ(events[1], first) << rest;
+    EXPECT_EQ(events[2], second) << rest;
+    EXPECT_EQ(read(rest + with_length(3, first) + framed(second)), (Events{events[0], second})) << rest;
+    EXPECT_EQ(read(rest + with_length(99'999'999, first) + framed(second)).size(), 2U) << rest;
+  }
+  const std::string other = "Content-Length: 12\r\njunk";
+  EXPECT_EQ(read(other + "Content-Length: 41\r\nContent-Type: a/b\r\n\r\n" + first + framed(second)),
+            (Events{"! unsupported-content-type", "! unsupported-content-type " + first, second}));
+  EXPECT_EQ(read("Content-Length: 41\r\nX: Content-Length: 12\r\n\r\n" + first + framed("{") + framed(second)),
+            (Events{first, "! invalid-json", second}))
+      << "the frame was fine as it stood";
+}
+
 TEST(Recovery, IsNeverFooledByAHeaderInsideAString) {
   const std::string fake = R"({"text":"Content-Length: 2\r\n\r\n{}","more":"\r\nContent-Length: 2"})";
   EXPECT_EQ(read(framed(fake) + framed(second)), (Events{fake, second}));

@@ -94,25 +94,47 @@ class SlowReader {
       note(Fault::malformed_header);
       return search(begin, begin);
     }
+    return body_of(body, block, is_guess_ ? std::nullopt : hidden_block(begin, body, block));
+  }
+
+  // What search would see in a header, if that is a block with another length.
+  std::optional<HeaderBlock> hidden_block(std::size_t begin, std::size_t body, const HeaderBlock& block) const {
+    const Next start = block_start(begin, body - 4, true);
+    if (!start || *start == begin) return std::nullopt;
+    HeaderBlock hidden;
+    for (std::size_t at = *start; at < body - 2; at += line_at(at)->size() + 1)
+      hidden.add(read_header_line(line_from(at)));
+    const bool is_other = hidden.length() != block.length() && *hidden.length() <= max_length_;
+    return is_other ? std::optional(hidden) : std::nullopt;
+  }
+
+  Next try_instead(std::size_t body, const HeaderBlock& hidden) {
+    is_guess_ = true;
+    next_is_guess_ = false;
+    return body_of(body, hidden, std::nullopt);
+  }
+
+  Next body_of(std::size_t body, const HeaderBlock& block, const std::optional<HeaderBlock>& hidden) {
     const std::size_t body_end = body + saturated(*block.length(), body);
     if (*block.length() > max_length_) {
       note(Fault::oversize);
-      return search(body, body_end);
+      return hidden ? try_instead(body, *hidden) : search(body, body_end);
     }
     const auto fault = block.content_fault();
     const std::size_t there = std::min(body_end, stream_.size());
     if (const Next inner = first_block(body, body, there, body)) {
       note(fault.value_or(Fault::length_mismatch));
-      return inner;
+      return hidden ? try_instead(body, *hidden) : inner;
     }
     if (body_end > stream_.size()) {
       note(Fault::length_mismatch);
       return std::nullopt;
     }
-    return whole_body(body, body_end, fault);
+    return whole_body(body, body_end, fault, hidden);
   }
 
-  Next whole_body(std::size_t begin, std::size_t end, std::optional<Fault> fault) {
+  Next whole_body(std::size_t begin, std::size_t end, std::optional<Fault> fault,
+                  const std::optional<HeaderBlock>& hidden) {
     const std::string_view body = stream_.substr(begin, end - begin);
     if (accepts_(body)) {
       if (fault) {
@@ -127,7 +149,7 @@ class SlowReader {
     } else {
       note("invalid-json");
     }
-    return search(begin, end);
+    return hidden ? try_instead(begin, *hidden) : search(begin, end);
   }
 
   Next search(std::size_t from, std::size_t expected) { return first_block(from, from, stream_.size(), expected); }
@@ -141,7 +163,7 @@ class SlowReader {
       const bool may_be_expected = expected > top && expected <= end;
       const Next at_expected = may_be_expected ? block_start(expected, end, false) : std::nullopt;
       if (!found && !at_expected) continue;
-      next_is_guess_ = found && follows_another_length(*found, top, end);
+      next_is_guess_ = found && (follows_another_length(*found, top, end) || holds_another_length(*found, end));
       return at_expected ? at_expected : found;
     }
     return std::nullopt;
@@ -170,6 +192,16 @@ class SlowReader {
     const std::size_t line = newline == std::string_view::npos ? 0 : newline + 1;
     const auto above = last_length(std::max(line, highest), start - 2);
     return above && above != last_length(start, end);
+  }
+
+  // Whether a line of another name ends with a length that differs from the block's own.
+  bool holds_another_length(std::size_t start, std::size_t end) const {
+    const auto own = last_length(start, end);
+    for (std::size_t at = start; at < end; at += line_at(at)->size() + 1) {
+      const auto there = is_length(at) ? own : last_length(at, at + line_at(at)->size());
+      if (there && there != own) return true;
+    }
+    return false;
   }
 
   std::optional<std::uint64_t> last_length(std::size_t from, std::size_t to) const {

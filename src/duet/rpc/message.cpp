@@ -92,7 +92,9 @@ Message decode(std::string_view text, Batches batches) {
   const std::string_view id = envelope.text(Envelope::id);
   message.id_is_known = !id.empty() && !envelope.is_doubled(Envelope::id) && !envelope.id_of_wrong_type;
   if (message.id_is_known) message.id = id;
-  if (token.starts_with('"')) message.method = token.substr(1, token.size() - 2);
+  if (token.starts_with('"') && !envelope.is_doubled(Envelope::method)) {
+    message.method = token.substr(1, token.size() - 2);
+  }
   if (!envelope.method_is_plain && message.method.find('\\') != std::string_view::npos) {
     message.method_text_ = std::make_unique<std::string>(decode_string(token));
     message.method = *message.method_text_;

@@ -26,7 +26,7 @@ struct Message {
   bool is_json = true;           ///< false: not even JSON, so the frame's length may be wrong too
   std::string_view id = "null";  ///< of a request or response; of an invalid message what to answer with
   bool id_is_known = false;      ///< the id is the text's own, not what stands for none
-  std::string_view method;       ///< escapes resolved; of an invalid message if there is one
+  std::string_view method;       ///< escapes resolved; of an invalid object too, if it has one
   std::string_view params;       ///< empty when absent or null
   std::string_view result;       ///< of a response
   std::string_view error;        ///< of a response

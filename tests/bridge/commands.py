@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""`duet-rpc lsp …` as people see it."""
+
+import json
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from bridge_project import FAKE, BridgeTestCase, eventually, suite  # noqa: E402
+
+
+class Check(BridgeTestCase):
+    """Without a daemon."""
+
+    def check(self, *command, timeout="20s"):
+        before = time.monotonic()
+        result = self.project.run("lsp", "check", "--timeout", timeout, "--", *command)
+        self.took = time.monotonic() - before
+        return result
+
+    def test_a_server(self):
+        result = self.check(sys.executable, FAKE, "--encoding", "utf-32", "--pids", self.path("check.pids"))
+        self.assertEqual(result.code, 0, result)
+        self.assertRegex(result.out, r"(?m)^server +fake$")
+        self.assertRegex(result.out, r"(?m)^version +1\.0$")
+        self.assertRegex(result.out, r"(?m)^handshake +\d+ ms$")
+        self.assertRegex(result.out, r"(?m)^positions +utf-32$")
+        self.assertRegex(result.out, r"(?m)^offers +hover, definition$")
+        self.assert_gone(self.pids("check"), 0)
+
+    def test_json(self):
+        result = self.project.run("lsp", "check", "--json", "--", sys.executable, FAKE)
+        found = result.json()
+        self.assertEqual((found["name"], found["version"], found["encoding"]), ("fake", "1.0", "utf-16"))
+        self.assertTrue(found["capabilities"]["hoverProvider"])
+        self.assertGreater(found["handshakeMs"], 0)
+
+    def test_no_such_program(self):
+        self.assert_refused(self.check("no-such-program-at-all"), 1, "not-found: no-such-program-at-all")
+
+    def test_no_program_at_all(self):
+        path = self.write("text", "just text")
+        os.chmod(path, 0o755)
+        self.assert_refused(self.check(path), 1, "exec-failed: ")
+
+    def test_not_a_server(self):
+        self.assert_refused(self.check("cat"), 1, "protocol-noise: ")
+        self.assert_refused(self.check("yes"), 1, "protocol-noise: .*it printed: y")
+        self.assert_refused(self.check("echo", "hello"), 1, "exited-before-initialize: .*code 0.*it printed: hello")
+
+    def test_one_that_exits(self):
+        result = self.check("sh", "-c", "echo first >&2; echo out of luck >&2; exit 3")
+        self.assert_refused(result, 1, "exited-before-initialize: .*code 3.*out of luck")
+
+    def test_one_that_hangs(self):
+        self.assert_refused(self.check("sh", "-c", "trap '' TERM; while :; do sleep 1; done", timeout="1s"), 1,
+                            "handshake-timeout: ")
+        self.assertLess(self.took, 4)
+
+    def test_one_that_refuses(self):
+        script = ("import sys\nbody = '{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-1,\"message\":\"not today\"}}'\n"
+                  "sys.stdout.write('Content-Length: %d\\r\\n\\r\\n%s' % (len(body), body))\nsys.stdout.flush()\n"
+                  "sys.stdin.read()")
+        self.assert_refused(self.check(sys.executable, "-c", script), 1, "refused: .*not today")
+
+
+class Commands(BridgeTestCase):
+    def setUp(self):
+        super().setUp()
+        self.set_servers(fake=[])
+        self.text = self.write("a.fake", "one\n\tä你😀 TARGET\n  BAD ä\n")
+
+    def test_without_a_daemon(self):
+        for words in (["hover", "a.fake:1:1"], ["list"], ["stop", "fake"], ["request", "x"], ["diagnostics", "a.fake"]):
+            with self.subTest(words):
+                self.assert_refused(self.project.run("lsp", *words), 3, "no daemon is running")
+
+    def test_places(self):
+        self.start()
+        result = self.project.run("lsp", "definition", "a.fake:1:1")
+        self.assertEqual(result.out, "a.fake:2:6\n     ä你😀 TARGET\n" + " " * 11 + "^~~~~~\n")
+        found = self.project.run("lsp", "definition", "--json", "a.fake:1:1").json()
+        self.assertEqual(found["places"], [{"file": self.text, "line": 2, "column": 6, "endLine": 2, "endColumn": 12,
+                                            "text": "\tä你😀 TARGET"}])
+
+    def test_hover_counts_characters(self):
+        self.start()
+        self.assertEqual(self.project.run("lsp", "hover", "a.fake:2:6").out, "1| ä你😀 TARGET|6\n")
+        self.assertEqual(self.project.run("lsp", "hover", "a.fake:2").out, "1| ä你😀 TARGET|1\n")
+        self.assertEqual(self.project.run("lsp", "hover", "a.fake").out, "1|one|0\n")
+
+    def test_from_a_folder_below(self):
+        self.start()
+        os.makedirs(self.path("below"))
+        result = self.project.run("lsp", "definition", "../a.fake:1:1", cwd=self.path("below"))
+        self.assertTrue(result.out.startswith(self.text + ":2:6\n"), result)
+
+    def test_odd_names(self):
+        self.start()
+        for name in ("a b.fake", "50%.fake", "#1.fake", "3:4.fake", "你.fake", os.fsdecode(b"\xff\xfe.fake")):
+            with self.subTest(name):
+                self.write(name, "TARGET\n")
+                result = self.project.run("lsp", "definition", f"{name}:1:1")
+                self.assertEqual(result.code, 0, result)
+                self.assertRegex(result.out, r"(?m):1:1$")
+
+    def test_diagnostics(self):
+        self.start()
+        result = self.project.run("lsp", "diagnostics", "a.fake")
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(result.out, "a.fake:3:3: error: BAD ä  [fake]\n      BAD ä\n      ^~~\n")
+        self.write("b.fake", "good\n")
+        self.assertEqual(self.project.run("lsp", "diagnostics", "b.fake", "a.fake").out,
+                         "b.fake: nothing found\n" + result.out)
+        lines = self.project.run("lsp", "diagnostics", "--json", "a.fake", "b.fake").out.splitlines()
+        self.assertEqual([json.loads(line)["fresh"] for line in lines], [True, True])
+
+    def test_diagnostics_that_are_not_sure(self):
+        self.set_servers(fake=["--never-publish"])
+        self.start()
+        result = self.project.run("lsp", "diagnostics", "--wait", "100ms", "a.fake")
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("may be about an earlier text (pending)", result.err)
+
+    def test_request(self):
+        self.start()
+        raw = '{"z":1.50,"a":[1e2]}'
+        self.assertEqual(self.project.run("lsp", "request", "--server", "fake", "fake/echo", raw).out, raw + "\n")
+        self.assertEqual(self.project.run("lsp", "request", "fake/echo", "-", input=raw.encode()).out, raw + "\n")
+        self.assert_refused(self.project.run("lsp", "request", "fake/echo", "{not json"), 1, "not JSON")
+        self.assert_refused(self.project.run("lsp", "request", "no/such"), 1, "-32601")
+        self.assert_refused(self.project.run("lsp", "request", "--server", "nobody", "x"), 1, "server", "fake")
+
+    def test_list_and_stop(self):
+        self.start()
+        self.assertEqual(self.project.run("lsp", "list").out, "no language server has been needed yet\n")
+        self.project.run("lsp", "hover", "a.fake")
+        self.assertRegex(self.project.run("lsp", "list").out, r"(?m)^fake +ready +\d+ +1 ")
+        self.assertEqual(self.project.run("lsp", "stop", "fake").out, "fake is stopped\n")
+        self.assert_refused(self.project.run("lsp", "stop", "fake"), 1, "not running")
+        self.assert_refused(self.project.run("lsp", "stop", "nobody"), 1, "server")
+
+    def test_places_that_are_not_there(self):
+        self.start()
+        self.assert_refused(self.project.run("lsp", "hover", "a.fake:99:1"), 1, "line must be a line from 1 to 4")
+        self.assert_refused(self.project.run("lsp", "hover", "a.fake:1:99"), 1, "column must be a column from 1 to 4")
+        self.assert_refused(self.project.run("lsp", "hover", "a.fake:0"), 1, "line must be")
+        self.assert_refused(self.project.run("lsp", "hover", "none.fake"), 1, "a file that can be read")
+        self.assert_refused(self.project.run("lsp", "hover", "a.unknown"), 1, "no-server: ")
+
+    def test_a_server_that_fails(self):
+        self.set_servers(fake=["--crash-at", "initialize", "--complain", "no licence"])
+        self.start()
+        self.assert_refused(self.project.run("lsp", "hover", "a.fake"), 1, "exited-before-initialize: .*no licence")
+
+    def test_a_terminal_is_safe_from_texts(self):
+        self.write("b.fake", "\x1b[31mred BAD TARGET\n")
+        self.start()
+        for words in (["definition", "b.fake:1:1"], ["hover", "b.fake:1:1"], ["diagnostics", "b.fake"]):
+            with self.subTest(words):
+                self.assertNotIn("\x1b", self.project.run("lsp", *words).out)
+
+    def test_no_answer_in_time(self):
+        self.set_servers(fake=["--initialize-delay", "30"])
+        self.start()
+        self.assert_refused(self.project.run("lsp", "hover", "--timeout", "300ms", "a.fake"), 4, "in time")
+        eventually(lambda: self.project.call("daemon.status")["result"]["subsystems"]["ipc"]["clients"] == 1)
+
+
+if __name__ == "__main__":
+    suite.main()
