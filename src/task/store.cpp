@@ -167,4 +167,11 @@ void Store::remember(std::string name, std::string value, Done done) {
                    .bytes = bytes});
 }
 
+void Store::after_changes(std::function<void()> call) {
+  // One that changes nothing costs no sync, and is done in its turn.
+  committer_->add({.apply = [](TaskWriter&) {},
+                   .done = [call = std::move(call)](bool /*kept*/) { call(); },
+                   .bytes = bytes_of_a_change});
+}
+
 }  // namespace duet::task

@@ -69,6 +69,9 @@ class Store {
   /// A value under a name, for whoever needs to know something after a restart; TaskReader::recall() finds it.
   void remember(std::string name, std::string value, Done done);
 
+  /// Calls when all that was changed before is on disk, or refused.
+  void after_changes(std::function<void()> call);
+
   /// False: so much waits to be written that no new task should be taken.
   bool has_room() const { return committer_->waiting_bytes() < most_waiting_bytes; }
   /// Calls once when nothing waits to be written any more, or cannot be.

@@ -8,6 +8,7 @@
     run rpc --log-level info            starts the program; stdin and stdout carry LSP frames
     run socket-server NAME ARGUMENTS    starts the program given as --server NAME=PATH, with the path of a socket as its
                                         last argument, and connects to it: one message a line
+    run daemon ARGUMENTS                starts the daemon of a project of its own and connects to it likewise
     --> {"jsonrpc":"2.0",…}             sends this text, framed, byte for byte
     --> raw "Content-Le" + repeat("x", 8000) + frame("{}")
                                         sends these bytes: strings as in Python, \\xNN is a byte; n * m is allowed
@@ -134,6 +135,7 @@ class Transcript:
     commands = [
         (r"env ([A-Z_]+)=(.*)", "set_environment"),
         (r"run socket-server (\S+) *(.*)", "run_socket_server"),
+        (r"run daemon *(.*)", "run_daemon"),
         (r"run (.+)", "run"),
         (r"--> raw (.+)", "send_raw"),
         (r"--> (.+)", "send"),
@@ -211,6 +213,16 @@ class Transcript:
         if name not in self.servers:
             raise Failure(f"no --server {name}=PATH was given")
         self.server = SocketServer([self.servers[name], *shlex.split(arguments)], env=self.environment)
+        self.daemon, self.peer = self.server.daemon, self.server.connect()
+        self.environment = {}
+
+    def run_daemon(self, arguments):
+        self._leave()
+        project = os.path.join(self.folder, "project")
+        os.makedirs(project, exist_ok=True)
+        argv = [self.program, "daemon", "start", "--foreground", "--project", project, *shlex.split(arguments)]
+        env = {"HOME": self.folder, "XDG_CONFIG_HOME": self.folder, **self.environment}
+        self.server = SocketServer([*argv, "--socket"], env=env)
         self.daemon, self.peer = self.server.daemon, self.server.connect()
         self.environment = {}
 

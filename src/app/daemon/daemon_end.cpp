@@ -19,10 +19,10 @@ void DaemonEnd::begin(std::string_view reason, StopRequest request) {
   if (first) {
     log_.info("stopping", {{"reason", reason}});
     manager_.tell("STOPPING=1");
-    hub_.emit("daemonStopping", {{"reason", reason}});
   }
   // Not here: the answer to whoever asked comes first.
-  loop_.defer([this, request] {
+  loop_.defer([this, request, first, why = std::string(reason)] {
+    if (first) hub_.emit("daemonStopping", {{"reason", why}});
     if (!end_work_) return close_door();
     end_work_(request, [this] { close_door(); });
   });

@@ -6,11 +6,12 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "app/base64.h"
 #include "app/methods/task_params.h"
+#include "duet/peer/connection.h"
 #include "duet/rpc/error.h"
 #include "duet/rpc/json_text.h"
 #include "duet/rpc/utf8.h"
@@ -36,25 +37,72 @@ constexpr std::size_t most_output = std::size_t{4} << 20;
 constexpr std::size_t longest_character = 4;
 constexpr std::int64_t chat_priority = 5;
 
+// What the methods of one daemon share.
+struct Room {
+  task::Supervisor& supervisor;
+  task::Store& store;
+  // How many submits of each connection are on their way to the disk. They hold up no later request, so that they can
+  // share a commit; but a request that asks for what was submitted before it has to find it.
+  std::unordered_map<std::uint64_t, std::size_t> submitting = {};
+};
+using SharedRoom = std::shared_ptr<Room>;
+// A std::function can be copied; a Reply cannot.
+using SharedReply = std::shared_ptr<Reply>;
+using Act = std::function<void(Room& room, const rpc::Params& params, const SharedReply& reply)>;
+
+void act_or_refuse(const Act& act, Room& room, const rpc::Params& params, const SharedReply& reply) {
+  try {
+    act(room, params, reply);
+  } catch (const rpc::Error& error) {
+    reply->fail(error);
+  }
+}
+
+// Completes a method that is handled after the submits that came before it.
+Method in_order(const SharedRoom& room, Method method, Act act) {
+  method.late_handler = [room, act = std::move(act), list = method.params](const Request& request, Reply reply) {
+    const auto shared = std::make_shared<Reply>(std::move(reply));
+    if (!room->submitting.contains(request.connection.peer().connection)) {
+      return act_or_refuse(act, *room, request.params, shared);
+    }
+    room->store.after_changes([room, act, list, shared, raw = std::string(request.params.raw())] {
+      act_or_refuse(act, *room, rpc::Params(list, raw), shared);
+    });
+  };
+  return method;
+}
+
 Param optional(std::string name, Type type, std::string summary) {
   return {.name = std::move(name), .type = type, .required = false, .summary = std::move(summary)};
 }
 
 Param task_id_param() { return {.name = "taskId", .type = Type::text, .summary = "The id of a task, as in task-7"}; }
 
-// Answers with what the task became, or says why not.
-std::function<void(const tl::expected<task::Accepted, rpc::Error>&)> answer_with_id(Reply reply, bool with_state) {
-  // A std::function can be copied; a Reply cannot.
-  auto shared = std::make_shared<Reply>(std::move(reply));
-  return [shared, with_state](const tl::expected<task::Accepted, rpc::Error>& accepted) {
-    if (!accepted) return shared->fail(accepted.error());
-    boost::json::object result{{"taskId", task::to_text(accepted->id)}};
-    if (with_state) result["state"] = task::name_of(accepted->state);
-    shared->ok(result);
+// Submits a task for a client, and answers with its id, or says why not.
+void submit_for(const SharedRoom& room, const Request& request, task::Submission submission, Reply reply,
+                bool with_state) {
+  const std::uint64_t client = request.connection.peer().connection;
+  const auto shared = std::make_shared<Reply>(std::move(reply));
+  ++room->submitting[client];
+  const auto is_over = [room, client] {
+    const auto found = room->submitting.find(client);
+    if (--found->second == 0) room->submitting.erase(found);
   };
+  try {
+    room->supervisor.submit(std::move(submission), [=](const tl::expected<task::Accepted, rpc::Error>& accepted) {
+      is_over();
+      if (!accepted) return shared->fail(accepted.error());
+      boost::json::object result{{"taskId", task::to_text(accepted->id)}};
+      if (with_state) result["state"] = task::name_of(accepted->state);
+      shared->ok(result);
+    });
+  } catch (...) {
+    is_over();
+    throw;
+  }
 }
 
-Method submit(task::Supervisor& supervisor) {
+Method submit(const SharedRoom& room) {
   return {.name = "task.submit",
           .summary = "Queues a task. Answered once it is on disk, from when on it survives whatever happens",
           .params = {{.name = "prompt", .type = Type::text, .summary = "What the agent is to do"},
@@ -68,43 +116,39 @@ Method submit(task::Supervisor& supervisor) {
                      optional("after", Type::array, "Ids of tasks that have to succeed before")},
           .handler = {},
           .late_handler =
-              [&supervisor](const Request& request, Reply reply) {
-                supervisor.submit(submission_of(request.params), answer_with_id(std::move(reply), true));
+              [room](const Request& request, Reply reply) {
+                submit_for(room, request, submission_of(request.params), std::move(reply), true);
               },
           .holds_later = false};
 }
 
-Method send_chat(task::Supervisor& supervisor) {
+Method send_chat(const SharedRoom& room) {
   return {.name = "chat.send",
           .summary = "Queues a message as a task for the default agent",
           .params = {{.name = "message", .type = Type::text, .summary = "What the agent is told"},
                      optional("priority", Type::integer, "Higher runs first; 5 unless given")},
           .handler = {},
           .late_handler =
-              [&supervisor](const Request& request, Reply reply) {
+              [room](const Request& request, Reply reply) {
                 task::Submission submission{.prompt = *request.params.text("message")};
                 submission.priority = request.params.integer("priority").value_or(chat_priority);
                 submission.metadata["source"] = "chat";
-                supervisor.submit(std::move(submission), answer_with_id(std::move(reply), false));
+                submit_for(room, request, std::move(submission), std::move(reply), false);
               },
           .holds_later = false};
 }
 
-Method cancel(task::Supervisor& supervisor) {
+Method cancel() {
   return {.name = "task.cancel",
           .summary = "Ends a task, queued or running. Answered once that is certain; a running one takes some seconds",
-          .params = {task_id_param()},
-          .handler = {},
-          .late_handler =
-              [&supervisor](const Request& request, Reply reply) {
-                auto shared = std::make_shared<Reply>(std::move(reply));
-                supervisor.cancel(task_id_of(request.params, "taskId"),
-                                  [shared](const tl::expected<void, rpc::Error>& cancelled) {
-                                    if (!cancelled) return shared->fail(cancelled.error());
-                                    shared->ok(Answer::view(R"({"cancelled":true})"));
-                                  });
-              },
-          .holds_later = false};
+          .params = {task_id_param()}};
+}
+
+void do_cancel(Room& room, const rpc::Params& params, const SharedReply& reply) {
+  room.supervisor.cancel(task_id_of(params, "taskId"), [reply](const tl::expected<void, rpc::Error>& cancelled) {
+    if (!cancelled) return reply->fail(cancelled.error());
+    reply->ok(Answer::view(R"({"cancelled":true})"));
+  });
 }
 
 Param state_param() {
@@ -121,79 +165,62 @@ std::optional<task::State> state_of(const rpc::Params& params) {
       states, [first = given->front() | 0x20](task::State state) { return task::name_of(state).front() == first; });
 }
 
-Answer list_tasks(task::Store& store, const rpc::Params& params) {
-  constexpr task::TaskId behind_all = std::numeric_limits<std::int64_t>::max();
-  const task::TaskId before = params.has("before") ? task_id_of(params, "before") : behind_all;
-  const std::size_t limit = count_of(params, "limit", 20, 1, most_listed);
-  std::string list = "[";
-  store.read([&](task::TaskReader& tasks) {
-    tasks.list(state_of(params), before, limit, [&list](const task::Task& task) {
-      if (list.size() > 1) list += ',';
-      rpc::append_value(list, task::record_of(task));
-      return list.size() < most_list_bytes;
-    });
-  });
-  return Answer::raw(list += ']');
-}
-
-Method list(task::Store& store) {
+Method list() {
   return {.name = "task.list",
           .summary =
               "Lists tasks, the newest first. Prompts and results are cut to 1 KiB; a page that would have more "
               "than 16 MiB is shorter than asked for",
           .params = {state_param(), optional("limit", Type::integer, "How many, up to 10000; 20 unless given"),
                      optional("before", Type::text, "Only tasks older than this one")},
-          .returns = "array",
-          .handler = [&store](const Request& request) { return list_tasks(store, request.params); },
-          .late_handler = {}};
+          .returns = "array"};
 }
 
-Method get(task::Supervisor& supervisor) {
-  return {.name = "task.get",
-          .summary = "Tells all about a task",
-          .params = {task_id_param()},
-          .handler = [&supervisor](const Request& request) -> Answer {
-            const auto found = supervisor.find(task_id_of(request.params, "taskId"));
-            if (!found) throw rpc::Error(found.error());
-            return task::record_of(*found);
-          },
-          .late_handler = {}};
+void do_list(Room& room, const rpc::Params& params, const SharedReply& reply) {
+  constexpr task::TaskId behind_all = std::numeric_limits<std::int64_t>::max();
+  const task::TaskId before = params.has("before") ? task_id_of(params, "before") : behind_all;
+  const std::size_t limit = count_of(params, "limit", 20, 1, most_listed);
+  std::string list = "[";
+  room.store.read([&](task::TaskReader& tasks) {
+    tasks.list(state_of(params), before, limit, [&list](const task::Task& task) {
+      if (list.size() > 1) list += ',';
+      rpc::append_value(list, task::record_of(task));
+      return list.size() < most_list_bytes;
+    });
+  });
+  reply->ok(Answer::raw(list += ']'));
 }
 
-Method stats(task::Supervisor& supervisor) {
-  return {.name = "task.stats",
-          .summary = "Counts the tasks in each state",
-          .params = {},
-          .handler = [&supervisor](const Request&) -> Answer {
-            const task::StateCounts& counts = supervisor.counts();
-            boost::json::object result{{"total", std::accumulate(counts.begin(), counts.end(), std::int64_t{0})}};
-            for (const task::State state : states) {
-              result[task::name_of(state)] = counts.at(static_cast<std::size_t>(state));
-            }
-            return result;
-          },
-          .late_handler = {}};
+Method get() { return {.name = "task.get", .summary = "Tells all about a task", .params = {task_id_param()}}; }
+
+void do_get(Room& room, const rpc::Params& params, const SharedReply& reply) {
+  const tl::expected<task::Task, rpc::Error> found = room.supervisor.find(task_id_of(params, "taskId"));
+  if (!found) return reply->fail(found.error());
+  reply->ok(task::record_of(*found));
 }
 
-void wait_for_end(task::Supervisor& supervisor, const Request& request, Reply reply) {
-  auto shared = std::make_shared<Reply>(std::move(reply));
-  const std::optional<base::Duration> limit = patience_of(request.params, "timeoutSeconds");
-  const auto ticket = supervisor.wait(task_id_of(request.params, "taskId"), limit,
-                                      [shared](const tl::expected<task::Task, rpc::Error>& task) {
-                                        if (!task) return shared->fail(task.error());
-                                        shared->ok(task::record_of(*task));
-                                      });
-  if (ticket) shared->on_abandoned([&supervisor, ticket] { supervisor.stop_waiting(*ticket); });
+Method stats() { return {.name = "task.stats", .summary = "Counts the tasks in each state", .params = {}}; }
+
+void do_stats(Room& room, const rpc::Params& /*params*/, const SharedReply& reply) {
+  const task::StateCounts& counts = room.supervisor.counts();
+  boost::json::object result{{"total", std::accumulate(counts.begin(), counts.end(), std::int64_t{0})}};
+  for (const task::State state : states) result[task::name_of(state)] = counts.at(static_cast<std::size_t>(state));
+  reply->ok(result);
 }
 
-Method wait(task::Supervisor& supervisor) {
+Method wait() {
   return {.name = "task.wait",
           .summary = "Tells all about a task when it has ended, or as it is when the time is up",
-          .params = {task_id_param(), optional("timeoutSeconds", Type::number, "How long at most; else for ever")},
-          .handler = {},
-          .late_handler = [&supervisor](const Request& request, Reply reply) {
-            wait_for_end(supervisor, request, std::move(reply));
-          }};
+          .params = {task_id_param(), optional("timeoutSeconds", Type::number, "How long at most; else for ever")}};
+}
+
+void do_wait(Room& room, const rpc::Params& params, const SharedReply& reply) {
+  task::Supervisor& supervisor = room.supervisor;
+  const auto ticket = supervisor.wait(task_id_of(params, "taskId"), patience_of(params, "timeoutSeconds"),
+                                      [reply](const tl::expected<task::Task, rpc::Error>& task) {
+                                        if (!task) return reply->fail(task.error());
+                                        reply->ok(task::record_of(*task));
+                                      });
+  if (ticket) reply->on_abandoned([&supervisor, ticket] { supervisor.stop_waiting(*ticket); });
 }
 
 // How much of a piece is shown as text: no character is cut, and at least one is shown if one is there.
@@ -209,12 +236,23 @@ std::size_t shown_bytes(const task::Supervisor::Output& output, std::size_t limi
   return is_over ? most.size() : 0;
 }
 
-Answer read_output(task::Supervisor& supervisor, const rpc::Params& params) {
+Method output() {
+  Param encoding = optional("encoding", Type::text, "base64 is exact; else bytes that are no UTF-8 are replaced");
+  encoding.accepted = {"utf-8", "base64"};
+  return {.name = "task.output",
+          .summary = "Reads what a task has written to stdout and stderr, by offset",
+          .params = {task_id_param(), optional("offset", Type::integer, "Where to begin; 0 unless given"),
+                     optional("limit", Type::integer, "How many bytes at most: 1 MiB unless given, never over 4 MiB"),
+                     std::move(encoding)}};
+}
+
+void do_output(Room& room, const rpc::Params& params, const SharedReply& reply) {
   const task::TaskId id = task_id_of(params, "taskId");
-  const bool exact = params.text("encoding").value_or("").starts_with('b');
+  const bool exact = (params.text("encoding").value_or("utf-8").front() | 0x20) == 'b';
   const std::uint64_t offset = count_of(params, "offset", 0, 0, std::numeric_limits<std::int64_t>::max());
   const std::size_t limit = count_of(params, "limit", usual_output, 1, most_output);
-  task::Supervisor::Output output = supervisor.output(id, offset, exact ? limit : std::max(limit, longest_character));
+  const std::size_t most = exact ? limit : std::max(limit, longest_character);
+  task::Supervisor::Output output = room.supervisor.output(id, offset, most);
   task::OutputPiece& piece = output.piece;
   const std::size_t shown = exact ? piece.bytes.size() : shown_bytes(output, limit);
   const bool done = output.done && shown == piece.bytes.size();
@@ -228,32 +266,21 @@ Answer read_output(task::Supervisor& supervisor, const rpc::Params& params) {
   }
   text += R"(,"next":)" + std::to_string(piece.offset + shown) + R"(,"done":)" + (done ? "true" : "false");
   if (piece.dropped) text += R"(,"dropped":)" + std::to_string(piece.dropped->to - piece.dropped->from);
-  return Answer::raw(text += '}');
-}
-
-Method output(task::Supervisor& supervisor) {
-  Param encoding = optional("encoding", Type::text, "base64 is exact; else bytes that are no UTF-8 are replaced");
-  encoding.accepted = {"utf-8", "base64"};
-  return {.name = "task.output",
-          .summary = "Reads what a task has written to stdout and stderr, by offset",
-          .params = {task_id_param(), optional("offset", Type::integer, "Where to begin; 0 unless given"),
-                     optional("limit", Type::integer, "How many bytes at most: 1 MiB unless given, never over 4 MiB"),
-                     std::move(encoding)},
-          .handler = [&supervisor](const Request& request) { return read_output(supervisor, request.params); },
-          .late_handler = {}};
+  reply->ok(Answer::raw(text += '}'));
 }
 
 }  // namespace
 
 void add_task_methods(peer::Methods& methods, task::Supervisor& supervisor, task::Store& store) {
-  methods.add(submit(supervisor));
-  methods.add(cancel(supervisor));
-  methods.add(list(store));
-  methods.add(get(supervisor));
-  methods.add(stats(supervisor));
-  methods.add(wait(supervisor));
-  methods.add(output(supervisor));
-  methods.add(send_chat(supervisor));
+  const SharedRoom room(new Room{supervisor, store});
+  methods.add(submit(room));
+  methods.add(in_order(room, cancel(), do_cancel));
+  methods.add(in_order(room, list(), do_list));
+  methods.add(in_order(room, get(), do_get));
+  methods.add(in_order(room, stats(), do_stats));
+  methods.add(in_order(room, wait(), do_wait));
+  methods.add(in_order(room, output(), do_output));
+  methods.add(send_chat(room));
 }
 
 }  // namespace duet::app

@@ -122,6 +122,29 @@ TEST_F(TaskMethodsTest, SubmissionsOfOneConnectionShareACommit) {
   EXPECT_EQ(lines.back(), R"({"jsonrpc":"2.0","id":1,"result":{"taskId":"task-20","state":"queued"}})");
 }
 
+TEST_F(TaskMethodsTest, WhatWasSubmittedBeforeIsFoundByWhatIsAskedAfter) {
+  send("task.submit", R"({"prompt":"p"})");
+  send("task.get", R"({"taskId":"task-1"})");
+  send("task.submit", R"({"prompt":"p"})");
+  send("task.cancel", R"({"taskId":"task-2"})");
+  send("task.list", R"({"limit":1})");
+  send("task.stats", "{}");
+  send("task.get", R"({"taskId":"task-9"})");
+  std::vector<std::string> lines;
+  turn_until([&] {
+    for (std::string& line : far_->take(peer::Door::socket)) lines.push_back(std::move(line));
+    if (!runner.cancelled.empty()) tell.terminated(runner.cancelled.front());
+    return lines.size() == 7;
+  });
+  ASSERT_EQ(lines.size(), 7U);
+  const auto result = [&](std::size_t at) { return rpc::parse_value(lines[at]).at("result"); };
+  EXPECT_EQ(result(1).at("id"), "task-1");
+  EXPECT_EQ(result(3).at("cancelled"), true);
+  EXPECT_EQ(result(4).at(0).at("id"), "task-2");
+  EXPECT_EQ(result(5).at("total"), 2);
+  EXPECT_EQ(rpc::parse_value(lines[6]).at("error").at("code"), -32000);
+}
+
 TEST_F(TaskMethodsTest, CancelIsAnsweredWhenItIsCertain) {
   submit();
   run_started({1, 1});

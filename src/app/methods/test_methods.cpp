@@ -4,10 +4,15 @@
 
 #include <chrono>
 #include <memory>
+#include <numeric>
 #include <stdexcept>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include <boost/json/array.hpp>
+
+#include "duet/rpc/value.h"
 
 namespace duet::app {
 namespace {
@@ -46,9 +51,31 @@ peer::Method late(std::string name, std::vector<rpc::Param> params, peer::LateHa
           .listed = false};
 }
 
+std::int64_t sum_of(const boost::json::array& numbers) {
+  return std::accumulate(
+      numbers.begin(), numbers.end(), std::int64_t{0},
+      [](std::int64_t sum, const boost::json::value& number) { return sum + number.to_number<std::int64_t>(); });
+}
+
+void add_methods_of_the_specification(peer::Methods& methods) {
+  methods.add(quick(
+      "subtract", {{.name = "minuend", .type = rpc::Type::integer}, {.name = "subtrahend", .type = rpc::Type::integer}},
+      [](const Request& request) -> Answer {
+        return *request.params.integer("minuend") - *request.params.integer("subtrahend");
+      }));
+  methods.add(quick("sum", {}, [](const Request& request) -> Answer {
+    return sum_of(rpc::parse_value(request.params.raw()).as_array());
+  }));
+  methods.add(quick("get_data", {}, [](const Request&) { return Answer::view(R"(["hello",5])"); }));
+  for (const char* const name : {"update", "notify_hello", "notify_sum"}) {
+    methods.add(quick(name, {}, [](const Request&) -> Answer { return nullptr; }));
+  }
+}
+
 }  // namespace
 
 void add_test_methods(peer::Methods& methods, transport::Loop& loop) {
+  add_methods_of_the_specification(methods);
   methods.add(quick("test.block", {}, [](const Request&) -> Answer { block_for_ever(); }));
   methods.add(quick("test.sleep", milliseconds(), [](const Request& request) {
     std::this_thread::sleep_for(asked(request));

@@ -13,7 +13,7 @@
 namespace duet::base {
 namespace {
 
-TEST(ProcessTreeTest, FindsChildrenAndTheirChildren) {
+TEST(Descendants, FindsChildrenAndTheirChildren) {
   const Pipe pipe = make_pipe();
   const Child child = launch({.arguments = {"sh", "-c", "sleep 600 & echo $!; wait"},
                               .environment = current_environment(),
@@ -31,7 +31,7 @@ TEST(ProcessTreeTest, FindsChildrenAndTheirChildren) {
   reap(child);
 }
 
-TEST(ProcessTreeTest, TellsWhatAProcessHasInMemory) {
+TEST(Descendants, TellsWhatAProcessHasInMemory) {
   EXPECT_GT(resident_memory(getpid()), 100'000U);
   EXPECT_EQ(resident_memory(0x7FFFFFFF), 0U);
 }
