@@ -22,8 +22,7 @@ void check_text(const Submission& submission) {
 
 void sort_and_deduplicate(std::vector<TaskId>& ids) {
   std::ranges::sort(ids);
-  const auto [first, last] = std::ranges::unique(ids);
-  ids.erase(first, last);
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
 }
 
 }  // namespace

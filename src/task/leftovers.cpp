@@ -75,7 +75,8 @@ void Leftovers::look() {
     if (!held_.empty()) return;
   }
   if (!held_.empty()) return;
-  const auto done = std::move(done_);
+  loop_.cancel(timer_);
+  const auto done = done_;  // which may destroy us
   done();
 }
 

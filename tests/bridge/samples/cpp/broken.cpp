@@ -1,1 +1,3 @@
-int broken() { /* 你好 😀 */ return nowhere; }
+int broken() { /* 你好 😀 */
+  return nowhere;
+}
