@@ -56,11 +56,11 @@ TEST(LspViewTest, ShowsDiagnosticsAsCompilersDo) {
 }
 
 TEST(LspViewTest, ShowsSymbolsAsATree) {
-  EXPECT_EQ(symbols_view(parse(R"({"symbols":[{"name":"A","kind":"class","line":1,"column":7,"children":[{"name":"b","kind":"method","detail":"int ()","line":2,"column":3}]
-}]
-})"),
-                         "/x/a.c", plain),
-            "/x/a.c:1:7: class A\n/x/a.c:2:3:   method b  int ()\n");
+  EXPECT_EQ(
+      symbols_view(parse(R"x({"symbols":[{"name":"A","kind":"class","line":1,"column":7,)x"
+                         R"x("children":[{"name":"b","kind":"method","detail":"int ()","line":2,"column":3}]}]})x"),
+                   "/x/a.c", plain),
+      "/x/a.c:1:7: class A\n/x/a.c:2:3:   method b  int ()\n");
 }
 
 TEST(LspViewTest, SaysAFailureInOneLine) {

@@ -146,14 +146,15 @@ const Definition& Bridge::definition_named(const std::string& name) const {
 }
 
 Bridge::Server Bridge::server_at(const Definition& definition, const std::string& root) {
-  Server& server = servers_[{definition.name, root}];
-  if (server) return server;
-  if (servers_.size() > most_servers) {
-    servers_.erase({definition.name, root});
-    throw to_error({.cause = Cause::overloaded, .message = "Too many language servers; stop one"});
+  const Key key{definition.name, root};
+  if (const auto known = servers_.find(key); known != servers_.end()) return known->second;
+  if (servers_.size() >= most_servers) {
+    std::erase_if(servers_, [](const auto& entry) { return entry.second->state() == LanguageServer::State::stopped; });
   }
-  server = std::make_shared<LanguageServer>(loop_, log_, definition, root, settings_);
-  return server;
+  if (servers_.size() >= most_servers) {
+    throw to_error({.cause = Cause::overloaded, .message = "Too many language servers run: stop one"});
+  }
+  return servers_[key] = std::make_shared<LanguageServer>(loop_, log_, definition, root, settings_);
 }
 
 Bridge::Server Bridge::server_for_file(const std::string& path) {
@@ -190,7 +191,10 @@ Bridge::Server Bridge::server_for(const RawRequest& request, const std::optional
 Bridge::Asked Bridge::begin(Server server, Done done, std::function<void(Inquiry&)> then) {
   if (stopping_) throw to_error({.cause = Cause::stopped, .message = "The daemon is stopping"});
   auto inquiry = std::make_shared<Inquiry>(std::move(server), log_, std::move(done));
-  inquiry->when_ready(std::move(then));
+  inquiry->when_ready([then = std::move(then)](Inquiry& ready) {
+    ready.server().check_load();
+    then(ready);
+  });
   return inquiry;
 }
 

@@ -73,8 +73,10 @@ bool take_document_notification(Documents& documents, std::uint64_t client, cons
     const value tree = rpc::parse_value(params);
     const value& document = *member(tree, "textDocument");
     const value* language = member(document, "languageId");
-    documents.client_opens(client, path, language != nullptr ? text_of(language, "languageId") : std::string(),
-                           text_of(member(document, "text"), "text"));
+    const bool opened =
+        documents.client_opens(client, path, language != nullptr ? text_of(language, "languageId") : std::string(),
+                               text_of(member(document, "text"), "text"));
+    if (!opened) throw rpc::invalid_params("text", "less, or fewer open documents", "string");
     return true;
   }
   if (method == "textDocument/didChange") {

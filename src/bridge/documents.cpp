@@ -160,14 +160,24 @@ void Documents::close_least_used() {
   close(oldest);
 }
 
-void Documents::client_opens(std::uint64_t client, const std::string& path, std::string language, std::string text) {
+bool Documents::has_room(std::size_t more) const {
+  for (const auto& [path, document] : documents_) more += document.owner ? document.text.str().size() : 0;
+  return more <= most_from_clients;
+}
+
+bool Documents::client_opens(std::uint64_t client, const std::string& path, std::string language, std::string text) {
+  if (!has_room(text.size())) return false;
   const auto found = documents_.find(path);
   Document& document = found == documents_.end() ? make(path) : found->second;
   document.owner = client;
   if (!language.empty()) document.language = std::move(language);
-  if (found != documents_.end()) return set_text(path, document, Text(std::move(text)));
+  if (found != documents_.end()) {
+    set_text(path, document, Text(std::move(text)));
+    return true;
+  }
   document.text = Text(std::move(text));
   send_open(path, document);
+  return true;
 }
 
 bool Documents::client_changes(std::uint64_t client, const std::string& path, const std::vector<Change>& changes) {
@@ -183,6 +193,7 @@ bool Documents::client_changes(std::uint64_t client, const std::string& path, co
       text = Text(change.text);
     }
   }
+  if (!has_room(text.str().size())) return false;
   document.owner = client;
   set_text(path, document, std::move(text));
   return true;

@@ -38,6 +38,7 @@ struct Document {
 class Documents {
  public:
   static constexpr std::size_t most_from_disk = 64;
+  static constexpr std::size_t most_from_clients = 256U << 20U;  ///< bytes
   using Notify = std::function<void(std::string_view method, const std::string& params)>;
 
   explicit Documents(Notify notify) : notify_(std::move(notify)) {}
@@ -60,18 +61,21 @@ class Documents {
   /// The server has seen some text of this path already, though nobody has opened it.
   void note_known(const std::string& path);
 
-  void client_opens(std::uint64_t client, const std::string& path, std::string language, std::string text);
-  /// `range` none: the whole text. False: there is no such document.
   struct Change {
-    std::optional<std::pair<Position, Position>> range;
+    std::optional<std::pair<Position, Position>> range;  ///< none: the whole text
     std::string text;
   };
+  /// False: clients have too much open, and there it stays as it was.
+  bool client_opens(std::uint64_t client, const std::string& path, std::string language, std::string text);
+  /// False: there is no such document, or too much as above.
   bool client_changes(std::uint64_t client, const std::string& path, const std::vector<Change>& changes);
   void client_closes(const std::string& path);
   void client_gone(std::uint64_t client);
 
  private:
   using Map = std::map<std::string, Document, std::less<>>;
+
+  bool has_room(std::size_t more) const;
 
   Document& make(const std::string& path);
   bool read_again(const std::string& path, Document& document);

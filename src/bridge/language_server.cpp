@@ -184,6 +184,11 @@ void LanguageServer::notify(std::string_view method, std::string_view params) {
   session_->notify(method, params);
 }
 
+void LanguageServer::check_load() const {
+  if (session_->waiting_bytes() < settings_.most_waiting) return;
+  throw to_error({.cause = Cause::overloaded, .message = name() + ": does not take what it is sent", .server = name()});
+}
+
 void LanguageServer::take_notification(std::string_view method, std::string_view params) {
   if (method == "textDocument/publishDiagnostics") return diagnostics_.take(params, loop_.now());
   if (method == "window/logMessage" || method == "window/showMessage") {

@@ -52,11 +52,13 @@ class LanguageServer {
 
   void use(Use use);
 
-  /// Only while it is ready, as the three below. A request that was there in three crashes in a row is refused.
+  /// Only while it is ready, as the four below. A request that was there in three crashes in a row is refused.
   std::uint64_t call(std::string_view method, std::string_view params, base::Duration patience,
                      Session::Callback callback);
   void cancel(std::uint64_t call);
   void notify(std::string_view method, std::string_view params);
+  /// Throws rpc::Error if so much waits to be written already that nothing should be added.
+  void check_load() const;
 
   /// `then` is called when no process is left. Users that come meanwhile start it again.
   void stop(std::function<void()> then = {});
