@@ -189,6 +189,7 @@ void Engine::fire(const ActiveRule& active, const Event& event, std::size_t coun
   Work& work = std::get<Work>(prepared);
   if (active.rule.requires_approval) {
     firing.awaiting = std::move(work);
+    firing.kept = false;  // who sees it may count on it
     return hold(std::move(firing), "approval");
   }
   run(std::move(firing), work, [this](Firing ran, const std::optional<rpc::Error>& error) {
@@ -248,12 +249,15 @@ Firing Engine::new_firing(const ActiveRule& active, std::size_t count) {
 }
 
 void Engine::list(Firing firing) {
-  if (Firing* known = firings_.find(firing.id)) {
+  const std::string id = firing.id;
+  if (Firing* known = firings_.find(id)) {
     *known = std::move(firing);
   } else {
     firings_.add(std::move(firing));
   }
-  keepsake_.save({});
+  keepsake_.save([this, id](bool) {
+    if (Firing* listed = firings_.find(id)) listed->kept = true;
+  });
 }
 
 void Engine::enable(const std::optional<std::string>& rule_id, bool enabled, const Done& done) {

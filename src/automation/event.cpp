@@ -11,6 +11,7 @@ constexpr std::string_view payload_prefix = "payload.";
 
 // `exitCode` as `DUET_EXIT_CODE`.
 std::string variable_name(std::string_view member) {
+  if (member == "taskId") return "DUET_EVENT_TASK_ID";  // every task finds its own id in DUET_TASK_ID
   std::string name = "DUET_";
   for (const char c : member) {
     if (std::isupper(static_cast<unsigned char>(c))) name += '_';

@@ -11,7 +11,7 @@ TEST(Event, IsToldToATaskByItsEnvironment) {
                     .payload = {{"taskId", "task-3"}, {"exitCode", 7}, {"signal", nullptr}, {"path", "a\n$(b) \xFF"}}};
   EXPECT_EQ(environment_of(event), (base::Environment{{"DUET_SOURCE", "task"},
                                                       {"DUET_TYPE", "task.failed"},
-                                                      {"DUET_TASK_ID", "task-3"},
+                                                      {"DUET_EVENT_TASK_ID", "task-3"},
                                                       {"DUET_EXIT_CODE", "7"},
                                                       {"DUET_SIGNAL", ""},
                                                       {"DUET_PATH", "a\n$(b) \xFF"}}));

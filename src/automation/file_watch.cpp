@@ -267,11 +267,16 @@ void FileWatch::touch(const std::string& path, bool written) {
   if (!settling_) settling_ = loop_.at(last_touch_ + limits_.settle, [this] { look_whether_quiet(); });
 }
 
+base::TimePoint FileWatch::quiet_at() const {
+  const auto quiet = touched_.size() > limits_.burst ? limits_.burst_settle : limits_.settle;
+  return std::min(last_touch_ + quiet, first_touch_ + limits_.patience);
+}
+
 void FileWatch::look_whether_quiet() {
   settling_.reset();
   drain();
   if (touched_.empty()) return;
-  const base::TimePoint due = std::min(last_touch_ + limits_.settle, first_touch_ + limits_.patience);
+  const base::TimePoint due = quiet_at();
   if (loop_.now() >= due && unread_.empty()) return tell();
   if (!settling_) {
     settling_ = loop_.at(std::max(due, loop_.now()), [this] { look_whether_quiet(); });

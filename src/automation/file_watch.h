@@ -30,9 +30,11 @@ struct FileChange {
 };
 
 struct WatchLimits {
-  std::chrono::milliseconds settle{200};       ///< of quiet, before changes are told
-  std::chrono::milliseconds patience{10'000};  ///< with files that never come to rest
-  std::size_t folders_a_turn = 50;             ///< that are read before the loop gets to do something else
+  std::chrono::milliseconds settle{200};          ///< of quiet, before changes are told
+  std::chrono::milliseconds burst_settle{1'000};  ///< the same when many files change: whoever does that may pause
+  std::size_t burst = 50;                         ///< files that are many
+  std::chrono::milliseconds patience{10'000};     ///< with files that never come to rest
+  std::size_t folders_a_turn = 50;                ///< that are read before the loop gets to do something else
 };
 
 /// Tells which files of a project were created, modified or deleted, once they have come to rest: the difference
@@ -98,6 +100,7 @@ class FileWatch final : transport::Loop::Watcher {
   static std::optional<Signature> signature_of(int folder_fd, const char* name);
 
   void touch(const std::string& path, bool written);
+  base::TimePoint quiet_at() const;
   void look_whether_quiet();
   void tell();
   void report(const std::string& text);

@@ -69,7 +69,7 @@ std::optional<base::UtcTime> Firings::last_fired(std::string_view rule_id) const
 json::array Firings::awaiting() const {
   json::array ids;
   for (const Firing& firing : firings_) {
-    if (firing.awaiting) ids.emplace_back(firing.id);
+    if (firing.awaiting && firing.kept) ids.emplace_back(firing.id);
   }
   return ids;
 }
@@ -77,6 +77,7 @@ json::array Firings::awaiting() const {
 json::array Firings::shown() const {
   json::array list;
   for (const Firing& firing : firings_) {
+    if (!firing.kept) continue;
     json::object entry{{"id", firing.id},
                        {"ruleId", firing.rule_id},
                        {"at", base::utc_text(firing.at)},

@@ -24,6 +24,7 @@ struct Firing {
   std::string reason = {};  ///< why it was held back; empty: it has fired
   std::string task_id = {};
   std::optional<Work> awaiting = {};  ///< approval
+  bool kept = true;                   ///< false: not shown before it is on disk
 
   bool held() const { return !reason.empty(); }
 };

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "bridge/fake_server_test.h"
+#include "bridge/settling.h"
 
 namespace duet::bridge {
 namespace {
@@ -227,6 +228,51 @@ TEST_F(BridgeTest, HoldsQuestionsBackUntilTheServerIsReady) {
   }
   for (const Outcome& each : outcomes) EXPECT_EQ(value_of(await(each)).at("contents"), "1|one|0");
   EXPECT_EQ(sent_methods()[2], "textDocument/didOpen");
+}
+
+TEST_F(BridgeTest, GivesAServerTimeToLookAtANewDocument) {
+  make();
+  const std::string path = write("a.txt", "one");
+  const base::TimePoint before = loop.now();
+  hover(path, 1, 1);
+  EXPECT_LT(loop.now() - before, time_to_settle);
+  const std::vector<std::string> methods = sent_methods();
+  EXPECT_EQ(methods.back(), "textDocument/hover");
+}
+
+TEST_F(BridgeTest, WaitsOnlyOnceForAServerThatPublishesNothing) {
+  make({"--never-publish"});
+  request("fake/echo", "[1]");
+  const base::TimePoint before = loop.now();
+  hover(write("a.txt", "one"), 1, 1);
+  const base::TimePoint first = loop.now();
+  EXPECT_GE(first - before, time_to_settle);
+  hover(write("b.txt", "two"), 1, 1);
+  EXPECT_LT(loop.now() - first, time_to_settle);
+}
+
+TEST_F(BridgeTest, FailsAQuestionThatWaitsForADocumentWhenTheServerDies) {
+  make({"--never-publish"});
+  request("fake/echo", "[1]");
+  const Outcome out = outcome();
+  bridge->ask(Question::hover, {write("a.txt", "one"), 1, 1}, into(out));
+  EXPECT_EQ(cause_of(request("fake/crash", "{}")), "crashed");
+  EXPECT_EQ(cause_of(await(out)), "crashed");
+}
+
+TEST_F(BridgeTest, TakesNoMoreThanAServerReads) {
+  settings.most_waiting = 100'000;
+  make();
+  request("fake/echo", "[1]");
+  const Outcome stuck = outcome();
+  bridge->request({.server = "fake", .method = "fake/close", .params = "{}", .patience = seconds(30)}, into(stuck));
+  const std::string large = R"({"text":")" + std::string(90'000, 'x') + "\"}";
+  std::string last;
+  for (int i = 0; i < 10 && last.empty(); ++i) {
+    const CallResult result = notify(1, "fake/notice", large);
+    if (result.error) last = cause_of(result);
+  }
+  EXPECT_EQ(last, "overloaded");
 }
 
 TEST_F(BridgeTest, ComesBackAfterACrashWithItsDocuments) {

@@ -50,6 +50,7 @@ class KeeperTest : public testing::Test {
   // A keeper removes its socket when it ends, which would disturb who removes the folder.
   void TearDown() override {
     keepers_.reset();
+    for (const pid_t pid : living()) kill(pid, SIGKILL);  // what a failed test has left
     EXPECT_TRUE(turn_until([&] {
       const auto names = files();
       return std::none_of(names.begin(), names.end(), is_contact_name);

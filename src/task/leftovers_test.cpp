@@ -21,7 +21,7 @@ class LeftoversTest : public testing::Test {
 
   ~LeftoversTest() override {
     for (const base::Child& child : children_) {
-      kill(child.pid, SIGKILL);
+      kill(-child.pid, SIGKILL);  // each is the leader of a group
       base::reap(child);
     }
   }

@@ -92,7 +92,7 @@ TEST(Store, ListsTheNewestFirstFromAnyPlaceAndByState) {
   StoreBox box;
   box.open();
   for (TaskId id = 1; id <= 9; ++id) ASSERT_TRUE(box.add(id));
-  for (const TaskId id : {2, 5, 8}) ASSERT_TRUE(box.update(id, {.state = State::running}));
+  for (const TaskId id : {2U, 5U, 8U}) ASSERT_TRUE(box.update(id, {.state = State::running}));
   EXPECT_EQ(listed(*box.store, {}, 100, 3), (std::vector<TaskId>{9, 8, 7}));
   EXPECT_EQ(listed(*box.store, {}, 4, 10), (std::vector<TaskId>{3, 2, 1}));
   EXPECT_EQ(listed(*box.store, State::running, 8, 10), (std::vector<TaskId>{5, 2}));

@@ -11,7 +11,7 @@ TEST_F(SupervisorTest, AQueuedTaskIsCancelledAtOnce) {
   EXPECT_EQ(state(3), State::cancelled);
   EXPECT_EQ(take_events().back(), "taskCancelled task-3");
   EXPECT_TRUE(runner.cancelled.empty());
-  for (const TaskId id : {1, 2}) run_exits({id, 1}, 0);
+  for (const TaskId id : {1U, 2U}) run_exits({id, 1}, 0);
   EXPECT_EQ(started(), (Strings{"1.1", "2.1"}));
 }
 
@@ -61,7 +61,7 @@ TEST_F(SupervisorTest, ACancelThatCannotBeWrittenChangesNothing) {
   for (int i = 0; i < 3; ++i) submit();
   run_started({1, 1});
   write_fault = SQLITE_FULL;
-  for (const TaskId id : {1, 3}) {
+  for (const TaskId id : {1U, 3U}) {
     const auto answer = cancel(id);
     EXPECT_TRUE(turn_until([&] { return *answer == -32003; }));
   }

@@ -218,7 +218,7 @@ TEST_F(SupervisorTest, AFailedDependencyFailsAllThatComeAfterIt) {
   submit({.prompt = "x", .after = {1}});
   submit({.prompt = "x", .after = {2}});
   run_exits({1, 1}, 3);
-  for (const TaskId id : {2, 3}) {
+  for (const TaskId id : {2U, 3U}) {
     EXPECT_EQ(state(id), State::failed);
     EXPECT_EQ(reason(id), Reason::dependency);
     EXPECT_EQ(task(id).progress.attempts, 0U);

@@ -92,7 +92,7 @@ class Files(RuleTestCase):
         os.makedirs(self.path("many"))
         for number in range(5000):
             self.write(f"many/{number}")
-        [entry] = self.await_firings(1)
+        entry = self.await_firings(1)[-1]
         self.assertEqual(entry["count"], 5000)
         self.assertEqual(self.result_of(entry), "5000")
         self.stays(1)
@@ -144,7 +144,7 @@ class OtherSources(RuleTestCase):
         self.start("default_agent = 'shell'",
                    shell("hello", "source = 'daemon'", "exit 3"),
                    shell("failed", "source = 'task', type = 'task.failed'",
-                         'printf %s "$DUET_TASK_ID $DUET_AGENT $DUET_STATE $DUET_EXIT_CODE"',
+                         'printf %s "$DUET_EVENT_TASK_ID $DUET_AGENT $DUET_STATE $DUET_EXIT_CODE"',
                          "conditions = [ { field = 'payload.exitCode', operator = 'gt', value = 2 } ]"))
         [hello] = self.await_firings(1, "hello")
         [failed] = self.await_firings(1, "failed")

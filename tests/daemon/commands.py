@@ -1,0 +1,297 @@
+#!/usr/bin/env python3
+"""What a person can do wrong with the daemon's commands, and what they then say: one line, with what to do next."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
+
+import suite  # noqa: E402
+from daemon import eventually  # noqa: E402
+from project import ProjectTestCase  # noqa: E402
+
+
+class WithoutADaemon(ProjectTestCase):
+    def test_every_command_says_how_to_start_one(self):
+        for words in (("daemon", "status"), ("daemon", "stop"), ("daemon", "stop", "--force"), ("call", "ping"),
+                      ("events",), ("task", "list"), ("task", "submit", "x"), ("automation", "status"),
+                      ("chat", "send", "x")):
+            with self.subTest(words):
+                self.assert_refused(self.project.run(*words), 3, re.escape(self.project.root),
+                                    "'duet-rpc daemon start'")
+
+    def test_and_by_the_other_name_too(self):
+        self.assert_refused(self.project.run("daemon", "status", program=self.aiwg()), 3, "^aiwg: ",
+                            "'aiwg daemon start'")
+
+    def aiwg(self):
+        path = os.path.join(self.project.place.name, "aiwg")
+        if not os.path.lexists(path):
+            os.symlink(suite.program(), path)
+        return path
+
+    def test_the_seeds_words_work(self):
+        aiwg = self.aiwg()
+        self.assertEqual(self.project.run("daemon", "start", program=aiwg).code, 0)
+        self.project.pids.add(self.project.pid())
+        self.assertIn("running", self.project.run("daemon", "status", program=aiwg).out)
+        with open(os.path.join(self.project.root, ".duet-rpc.toml"), "w", encoding="utf-8") as file:
+            file.write('default_agent = "echo"\n[agents.echo]\ncommand = ["echo", "{prompt}"]\n')
+        os.kill(self.project.pid(), signal.SIGHUP)
+        submitted = eventually(lambda: self.submit(aiwg), what="the settings are read again")
+        self.assertIn("task-", submitted.out)
+        self.assertIn("Fix tests", self.project.run("task", "list", program=aiwg).out)
+        self.assertEqual(self.project.run("daemon", "stop", program=aiwg).code, 0)
+
+    def submit(self, program):
+        result = self.project.run("task", "submit", "Fix tests", program=program)
+        return result if result.code == 0 else None
+
+    def test_logs_without_a_log(self):
+        self.assert_refused(self.project.run("daemon", "logs"), 1, "there is no log", "daemon start")
+
+    def test_a_socket_where_nobody_listens(self):
+        path = os.path.join(self.project.place.name, "s")
+        self.assert_refused(self.project.run("call", "ping", "--socket", path), 3, re.escape(path))
+        with open(path, "w", encoding="ascii"):
+            self.assert_refused(self.project.run("call", "ping", "--socket", path), 3, re.escape(path))
+        self.assert_refused(self.project.run("call", "ping", "--socket", ""), 1)
+
+    def test_a_project_that_is_none(self):
+        self.assert_refused(self.project.run("daemon", "start", "--project", "/nowhere"), 1, "/nowhere", "--project")
+        self.assert_refused(self.project.run("call", "ping", "--project", "/etc/passwd"), 1, "--project")
+
+    def test_a_working_directory_that_is_gone(self):
+        folder = os.path.join(self.project.root, "gone")
+        os.mkdir(folder)
+
+        def leave():
+            os.chdir(folder)
+            os.rmdir(folder)
+        self.assert_refused(self.project.run("daemon", "start", preexec_fn=leave), 1, "working directory", "--project")
+
+
+class StartsThatFail(ProjectTestCase):
+    """The reason is told by `start` itself, though the daemon is detached; nothing runs afterwards."""
+
+    def assert_no_start(self, *texts, **options):
+        self.assert_refused(self.project.run("daemon", "start", **options), 1, *texts)
+        self.assertIsNone(self.project.lock_holder())
+
+    def test_a_file_where_the_folder_should_be(self):
+        with open(os.path.join(self.project.root, ".aiwg"), "w", encoding="ascii"):
+            pass
+        self.assert_no_start(r"\.aiwg", "Not a directory")
+
+    def test_a_file_where_the_state_should_be(self):
+        os.mkdir(os.path.join(self.project.root, ".aiwg"))
+        with open(self.project.state, "w", encoding="ascii"):
+            pass
+        self.assert_no_start(r"\.aiwg/daemon", "Not a directory")
+
+    def test_a_folder_where_the_lock_should_be(self):
+        os.makedirs(os.path.join(self.project.state, "daemon.lock"))
+        self.assert_no_start("daemon.lock", "Is a directory")
+
+    def test_a_link_where_the_lock_should_be(self):
+        os.makedirs(self.project.state)
+        os.symlink("/etc/passwd", os.path.join(self.project.state, "daemon.lock"))
+        self.assert_no_start("daemon.lock")
+
+    def test_a_folder_where_the_log_should_be(self):
+        os.makedirs(os.path.join(self.project.state, "daemon.log"))
+        self.assert_no_start("daemon.log", "Is a directory")
+
+    def test_settings_that_are_wrong(self):
+        with open(os.path.join(self.project.root, ".duet-rpc.toml"), "w", encoding="utf-8") as file:
+            file.write("max_running = 3\nmax_runing = 3\n")
+        self.assert_no_start(r"\.duet-rpc\.toml", "2", "max_runing", "max_running")
+
+    def test_settings_that_are_not_there(self):
+        self.assert_no_start("/nowhere.toml", env={"DUET_RPC_CONFIG": "/nowhere.toml"})
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to become somebody else")
+    def test_a_project_we_may_not_write(self):
+        os.chmod(self.project.place.name, 0o755)
+        nobody = lambda: (os.setgroups([]), os.setgid(65534), os.setuid(65534))  # noqa: E731
+        result = self.project.run("daemon", "start", "--project", self.project.root, cwd="/", preexec_fn=nobody)
+        self.assert_refused(result, 1, r"\.aiwg", "Permission denied")
+
+
+class Calls(ProjectTestCase):
+    def setUp(self):
+        super().setUp()
+        self.pid = self.project.start()
+
+    def call(self, *words, **options):
+        return self.project.run("call", *words, **options)
+
+    def test_print_the_result_as_it_came(self):
+        result = self.call("ping")
+        self.assertEqual(result.code, 0)
+        self.assertRegex(result.out, r'^\{"pong":true,"timestamp":"[^"]+Z"\}\n$')
+        self.assertEqual(self.call("ping", "--json").out[:12], '{"pong":true')
+
+    def test_params_from_the_command_line_and_from_stdin(self):
+        for words, given in ((["{}"], None), (["[]"], None), (["null"], None), (["-"], b'{"a":1}'), (["-"], b" \n"),
+                             (["-"], b"")):
+            self.assertEqual(self.call("ping", *words, input=given).code, 0)
+        self.assertEqual(self.call("events.subscribe", "-", input=b'{"since":1}').code, 0)
+
+    def test_params_that_cannot_be(self):
+        self.assert_refused(self.call("ping", "{"), 1, "not JSON", "'.*'")
+        self.assert_refused(self.call("ping", "3"), 1, "neither an object nor an array")
+        self.assert_refused(self.call("ping", "{} {}"), 1, "not JSON")
+        self.assert_refused(self.call("ping", '{},"id":7'), 1, "not JSON")
+        self.assert_refused(self.call("ping", "-", input=b"\xff"), 1, "not JSON")
+
+    def test_params_that_are_too_much(self):
+        started = time.monotonic()
+        result = self.call("ping", "-", input=b'["' + b"x" * 11_000_000 + b'"]')
+        self.assert_refused(result, 1, "10 MiB")
+        self.assertLess(time.monotonic() - started, 20, "it waited for an answer that cannot come")
+        self.assert_refused(self.call("ping", "-", input=b"[" * 600 + b"]" * 600), 1, "too-deep")
+
+    def test_refusals_of_the_daemon(self):
+        self.assert_refused(self.call("nope"), 1, "nope: Method not found", "listMethods")
+        self.assert_refused(self.call("daemon.stop", '{"force":1}'), 1, "force", "boolean", "number")
+        self.assert_refused(self.call("task.get", '{"taskId":"task-99"}'), 1, "-32000")
+
+    def test_words_that_are_missing_or_too_many(self):
+        self.assertEqual(self.call().code, 1)
+        self.assertIn("METHOD", self.call().err)
+        self.assertEqual(self.call("ping", "{}", "more").code, 1)
+
+    def test_durations_that_are_none(self):
+        for bad in ("x", "-1", "1y", ""):
+            result = self.call("ping", "--timeout", bad)
+            self.assertEqual(result.code, 1, result)
+            self.assertIn("--timeout", result.err)
+
+    def test_a_result_nobody_can_write_down(self):
+        with open("/dev/full", "wb") as full:
+            result = subprocess.run([suite.program(), "call", "ping"], cwd=self.project.root, stdout=full,
+                                    stderr=subprocess.PIPE, env=self.project.environment(), check=False)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"No space left on device", result.stderr)
+
+    def test_events_that_are_none(self):
+        self.assert_refused(self.project.run("events", "--kind", "taskExploded"), 1, "taskExploded", "taskFailed")
+        self.assertEqual(self.project.run("events", "--since", "x").code, 1)
+        self.assertEqual(self.project.run("events", "--since", "-1").code, 1)
+
+    def test_logs(self):
+        lines = self.project.run("daemon", "logs").out.splitlines()
+        self.assertIn("duet-rpc started", lines[0])
+        self.assertEqual(self.project.run("daemon", "logs", "-n", "1").out.splitlines(), lines[-1:])
+        self.assertEqual(self.project.run("daemon", "logs", "-n", "0").out, "")
+        self.assertEqual(self.project.run("daemon", "logs", "-n", "-1").code, 1)
+
+    def test_logs_are_followed_over_a_rotation(self):
+        log = os.path.join(self.project.state, "daemon.log")
+        with self.project.popen("daemon", "logs", "-f", "-n", "0") as follower:
+            eventually(lambda: any("inotify" in os.readlink(f"/proc/{follower.pid}/fd/{name}")
+                                   for name in os.listdir(f"/proc/{follower.pid}/fd")), what="it waits for changes")
+            self.call("first")
+            self.assertIn(b"first", follower.stdout.readline())
+            os.rename(log, log + ".1")
+            with open(log, "w", encoding="ascii") as file:
+                file.write("a new file\n")
+            self.assertEqual(follower.stdout.readline(), b"a new file\n")
+            follower.terminate()
+
+    def test_another_version_is_named(self):
+        with open(os.path.join(self.project.state, "daemon.version"), "w", encoding="ascii") as file:
+            file.write("0.0.1\n")
+        result = self.call("ping")
+        self.assertEqual(result.code, 0)
+        self.assertRegex(result.err, "version 0.0.1.*'duet-rpc daemon restart'")
+        self.assertEqual(result.err.count("\n"), 1)
+        self.project.pids.add(self.project.run("daemon", "restart", "--json").json()["pid"])
+        self.assertEqual(self.call("ping").err, "")
+
+    def test_the_trace_shows_both_directions(self):
+        for words, env in ((["--trace"], None), ([], {"AIWG_IPC_DEBUG": "1"})):
+            result = self.call("ping", *words, env=env)
+            self.assertEqual(result.code, 0)
+            self.assertRegex(result.err, r' sent .*"method":"ping"')
+            self.assertRegex(result.err, r' received .*"pong":true')
+            self.assertEqual(result.out.count("\n"), 1)
+        for value in ("0", ""):
+            self.assertEqual(self.call("ping", env={"AIWG_IPC_DEBUG": value}).err, "")
+
+    def test_the_trace_hides_environments(self):
+        params = json.dumps({"prompt": "true", "agent": "shell", "env": {"TOKEN": "hunter2"}})
+        result = self.call("task.submit", params, "--trace")
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("TOKEN", result.err)
+        self.assertNotIn("hunter2", result.err + result.out)
+
+    def test_the_trace_of_a_detached_daemon_is_in_its_log(self):
+        self.assertEqual(self.project.run("daemon", "stop").code, 0)
+        self.project.start(env={"AIWG_IPC_DEBUG": "1"})
+        self.call("task.submit", json.dumps({"prompt": "true", "agent": "shell", "env": {"TOKEN": "hunter2"}}))
+        eventually(lambda: re.search(r" sent .*\"taskId\":\"task-1\"", self.project.log()), what="the answer is traced")
+        self.assertRegex(self.project.log(), r' received .*"method":"task.submit"')
+        self.assertNotIn("hunter2", self.project.log())
+
+
+class ADaemonThatDoesNotAnswer(ProjectTestCase):
+    def test_gives_4_in_time(self):
+        pid = self.project.start()
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            for words in (("call", "ping"), ("daemon", "status"), ("daemon", "stop"), ("daemon", "restart"),
+                          ("events",), ("task", "list")):
+                with self.subTest(words):
+                    started = time.monotonic()
+                    self.assert_refused(self.project.run(*words, "--timeout", "300ms"), 4, "in time", "--timeout")
+                    self.assertLess(time.monotonic() - started, 5)
+            self.assert_refused(self.project.run("daemon", "start"), 1, f"already running, pid {pid}")
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        self.assert_answers()
+
+    def test_nor_takes_connections_any_more(self):
+        """Its backlog is full: even the connection has to wait."""
+        pid = self.project.start()
+        os.kill(pid, signal.SIGSTOP)
+        waiting = []
+        try:
+            while True:
+                waiting.append(self.project.connect(0.2))
+        except (TimeoutError, BlockingIOError):
+            pass
+        try:
+            self.assertGreaterEqual(len(waiting), 511)
+            started = time.monotonic()
+            self.assert_refused(self.project.run("call", "ping", "--timeout", "300ms"), 4, "does not accept")
+            self.assertLess(time.monotonic() - started, 5)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+            for client in waiting:
+                client.close()
+        self.assert_answers()
+
+    def test_or_dies_during_a_call(self):
+        pid = self.project.start()
+        task = self.project.call("task.submit", params={"prompt": "exec sleep 1000", "agent": "shell"})["result"]["taskId"]
+        with self.project.popen("call", "task.wait", json.dumps([task])) as command:
+            eventually(lambda: self.project.call("daemon.status")["result"]["subsystems"]["ipc"]["clients"] == 2,
+                       what="the command is connected")
+            self.project.kill(pid)
+            out, err = command.communicate(timeout=10)
+        self.assertEqual((command.returncode, out), (3, b""))
+        self.assertIn(b"went away", err)
+        self.project.start()
+        self.assertTrue(self.project.call("task.cancel", params=[task])["result"]["cancelled"])
+
+
+if __name__ == "__main__":
+    suite.main()
