@@ -13,6 +13,7 @@
 #include "app/daemon/running_daemon.h"
 #include "app/trace.h"
 #include "duet/base/log_sink.h"
+#include "duet/framing/frame.h"
 #include "duet/rpc/value.h"
 #include "duet/version.h"
 
@@ -21,6 +22,7 @@ namespace {
 
 constexpr std::chrono::milliseconds default_patience = std::chrono::seconds(30);
 constexpr std::size_t longest_data = 300;
+constexpr std::size_t most_params = framing::max_body - 1024;  // the rest is for the method and the id
 
 // A daemon takes so long at most to put back a socket that was removed.
 constexpr std::chrono::milliseconds until_it_listens = std::chrono::seconds(5);
@@ -137,6 +139,11 @@ void DaemonClient::say_if_version_differs() const {
 }
 
 peer::Outcome DaemonClient::ask(std::string_view method, std::string_view params, base::Duration patience) {
+  // The daemon would refuse it without knowing whose it is, so we would wait in vain.
+  if (params.size() > most_params) {
+    throw Failure(std::string(method) + ": " + std::to_string(params.size()) +
+                  " bytes of parameters are too much; a message may have 10 MiB");
+  }
   connect();
   return client_.call_raw(method, params, patience);
 }

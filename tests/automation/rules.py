@@ -1,71 +1,16 @@
 #!/usr/bin/env python3
-"""Rules at work: files, tasks, schedules and the daemon's start set them off, and nothing lets them run away."""
+"""Rules at work: files, tasks and the daemon's start set them off, and nothing lets them run away."""
 
 import os
 import signal
 import sys
-import time
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 
 import suite  # noqa: E402
 from daemon import eventually  # noqa: E402
-from project import ProjectTestCase  # noqa: E402
-
-QUIET = 1.5  # seconds in which something that should not happen would have happened: seven times the settle time
-
-
-def shell(id, trigger, prompt, more=""):
-    return (f"[[rules]]\nid = '{id}'\ntrigger = {{ {trigger} }}\n"
-            f"action = {{ type = 'agent', agent = 'shell', prompt = '''{prompt}''' }}\n{more}\n")
-
-
-class RuleTestCase(ProjectTestCase):
-    def path(self, name):
-        return os.path.join(self.project.root, name)
-
-    def write(self, name, text="text"):
-        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
-        with open(self.path(name), "w", encoding="utf-8") as file:
-            file.write(text)
-
-    def settings(self, *texts):
-        self.write(".duet-rpc.toml", "\n".join(texts))
-        os.chmod(self.path(".duet-rpc.toml"), 0o600)
-
-    def start(self, *texts, **options):
-        if texts:
-            self.settings(*texts)
-        self.pid = self.project.start(**options)
-        self.addCleanup(self.project.run, "daemon", "stop", "--force")
-
-    def call(self, method, **params):
-        return self.project.call(method, params=params)
-
-    def status(self):
-        return self.call("automation.status")["result"]
-
-    def recent(self, rule=None, outcome=None):
-        """Newest first."""
-        return [entry for entry in self.status()["recent"]
-                if rule in (None, entry["ruleId"]) and outcome in (None, entry["outcome"])]
-
-    def await_firings(self, count, rule=None, outcome="fired"):
-        return eventually(lambda: len(found := self.recent(rule, outcome)) >= count and found,
-                          what=f"{count} firings of {rule}")
-
-    def await_held(self, reason, rule=None):
-        return eventually(lambda: [entry for entry in self.recent(rule, "held") if entry["reason"].startswith(reason)],
-                          what=f"a firing held by {reason}")
-
-    def result_of(self, entry):
-        answer = self.call("task.wait", taskId=entry["taskId"], timeoutSeconds=30)["result"]
-        self.assertEqual(answer["state"], "completed", answer)
-        return answer["result"]
-
-    def stays(self, count, rule=None, outcome="fired"):
-        time.sleep(QUIET)
-        self.assertEqual(len(self.recent(rule, outcome)), count, self.status()["recent"])
+from rule_project import RuleTestCase, shell  # noqa: E402
 
 
 class Files(RuleTestCase):
@@ -163,11 +108,6 @@ class OtherSources(RuleTestCase):
             fired = client.next_message()
             self.assertEqual((fired["method"], fired["params"]["ruleId"]), ("event.automationFired", "note"))
 
-    def test_a_schedule_comes_due_each_minute(self):
-        self.start(shell("minutes", "source = 'schedule', cron = '* * * * *'", 'printf %s "$DUET_TIME"'))
-        [entry] = eventually(lambda: self.recent("minutes", "fired"), 75, "the next minute")
-        self.assertRegex(self.result_of(entry), r"^\d{4}-\d\d-\d\dT\d\d:\d\d:00\.000Z$")
-
 
 class HeldBack(RuleTestCase):
     def test_a_cooldown(self):
@@ -207,15 +147,6 @@ class HeldBack(RuleTestCase):
         [fired] = self.await_firings(1)
         self.assertEqual((fired["id"], self.result_of(fired)), (entry["id"], "done\n"))
         self.assertEqual(self.call("automation.approve", id=entry["id"])["error"]["code"], -32602)
-
-    def test_times_missed_while_down_are_listed(self):
-        self.start(shell("minutes", "source = 'schedule', cron = '* * * * *'", "true", "enabled = true"))
-        eventually(lambda: self.status()["rules"][0]["nextAt"])
-        self.project.kill(self.pid, signal.SIGKILL)
-        time.sleep(61)
-        self.start()
-        [missed] = self.await_held("missed")
-        self.assertIn(missed["count"], (1, 2))
 
 
 class Switches(RuleTestCase):
