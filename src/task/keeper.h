@@ -41,9 +41,9 @@ struct KeeperSettings {
 /// Runs tasks so that they survive this process: each under a keeper of its own, a process that owns the task's pipes
 /// and output file, ends its whole tree, and writes down what happened. Keepers are forked by the nursery.
 ///
-/// It does not queue, count slots, retry or know the store. The start of a run must be on disk before start(); after a
-/// restart every run that has such a mark and no outcome is to be adopted. Destruction leaves running tasks alone. For
-/// the loop's thread only.
+/// It does not queue, count slots, retry or know the store. start() leaves a record before anything can begin: after a
+/// restart every run that has one, or that the store believes to be running, and that has no outcome is to be adopted.
+/// Destruction leaves running tasks alone. For the loop's thread only.
 class Keepers final : public Runner {
  public:
   Keepers(transport::Loop& loop, base::Log& log, KeeperSettings settings, KeeperEvents events);

@@ -19,7 +19,6 @@ namespace duet::app {
 namespace {
 
 using boost::json::object;
-using boost::json::value;
 
 int tell(const CommandLine& line, const object& result, const std::string& text) {
   return print_text((line.flag("json") ? rpc::to_text(result) : text) + '\n');

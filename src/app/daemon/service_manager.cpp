@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <utility>
 
@@ -41,7 +42,7 @@ ServiceManager::ServiceManager() {
   const std::string count = take_variable("LISTEN_FDS");
   take_variable("LISTEN_FDNAMES");
   address_ = take_variable("NOTIFY_SOCKET");
-  if (pid == std::to_string(getpid())) listeners_ = std::atoi(count.c_str());
+  if (pid == std::to_string(getpid())) std::from_chars(count.data(), count.data() + count.size(), listeners_);
 }
 
 base::Fd ServiceManager::take_listener() {

@@ -257,7 +257,8 @@ void Dispatcher::fail(const Request& request, const rpc::Error& error) {
 }
 
 void Dispatcher::settle(const SlotPointer& settled, const Answer* answer_text, const rpc::Error* error) {
-  const SlotPointer slot = settled;  // it may be the one that is forgotten here
+  // It may be the one that is forgotten here.
+  const SlotPointer slot = settled;  // NOLINT(performance-unnecessary-copy-initialization)
   if (slot == pending_) pending_.reset();
   unanswered_.erase(slot);
   if (!has_work()) forget_cancels();
