@@ -1,17 +1,18 @@
 // store_rate: how many tasks a second the store makes durable, one at a time and 64 at a time, against appending a
-// record to a file and syncing it. One JSON line per method and round; the ratios are what counts.
-//   store_rate FOLDER [ROUNDS] [SECONDS]
+// record to a file and syncing it. The three take turns, a few records each, since the speed of a disk changes from one
+// moment to the next; the medians of their ratios are what counts.
+//   store_rate FOLDER [TURNS]
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "duet/base/fd.h"
 #include "duet/transport/loop.h"
@@ -22,49 +23,64 @@ namespace {
 using namespace duet;
 using Seconds = std::chrono::duration<double>;
 
-Seconds since(std::chrono::steady_clock::time_point begin) { return std::chrono::steady_clock::now() - begin; }
-
-double appends_per_second(const std::string& folder, Seconds time) {
-  const std::string path = folder + "/append";
-  const base::Fd file(
-      base::check_call(open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_APPEND | O_CLOEXEC, 0600), "open"));
-  const std::string record(128, 'r');
+template <typename Work>
+double seconds_of(Work work) {
   const auto begin = std::chrono::steady_clock::now();
-  std::size_t count = 0;
-  for (; since(begin) < time; ++count) {
-    if (write(file.get(), record.data(), record.size()) != static_cast<ssize_t>(record.size())) std::abort();
-    base::check_call(fdatasync(file.get()), "fdatasync");
-  }
-  unlink(path.c_str());
-  return static_cast<double>(count) / since(begin).count();
+  work();
+  return Seconds(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// Keeps `width` tasks on their way to the disk.
-double tasks_per_second(const std::string& folder, int width, Seconds time) {
-  const std::string path = folder + "/store";
-  std::filesystem::create_directory(path);
-  const base::Fd directory(base::check_call(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open"));
-  transport::Loop loop;
-  task::Store store(loop, directory.get());
-  task::TaskId id = store.read([](task::TaskReader& tasks) { return tasks.newest(); });
-  std::size_t count = 0;
-  int waiting = 0;
-  const auto begin = std::chrono::steady_clock::now();
-  const std::function<void()> submit = [&] {
+base::Fd open_in(const std::string& path, int flags) {
+  return base::Fd(base::check_call(open(path.c_str(), flags | O_CLOEXEC, 0600), "open"));
+}
+
+void append(int file, int count) {
+  const std::string record(128, 'r');
+  for (int i = 0; i < count; ++i) {
+    if (write(file, record.data(), record.size()) != static_cast<ssize_t>(record.size())) std::abort();
+    base::check_call(fdatasync(file), "fdatasync");
+  }
+}
+
+/// Puts tasks into a store.
+class Submitter {
+ public:
+  explicit Submitter(int folder) : store_(loop_, folder) {
+    id_ = store_.read([](task::TaskReader& tasks) { return tasks.newest(); });
+  }
+
+  /// `count` tasks, `width` of them on their way at any time.
+  void submit(int count, int width) {
+    left_ = count;
+    for (int i = 0; i < width; ++i) submit_one();
+    loop_.run();
+  }
+
+ private:
+  void submit_one() {
+    if (left_ == 0) return;
+    --left_;
+    ++waiting_;
     const task::Submission submission{.prompt = "Fix the tests in src and tell me what was wrong with them"};
-    task::Task task{.id = ++id, .prompt = submission.prompt, .agent = "claude", .created_at = loop.clock().utc()};
-    ++waiting;
-    store.insert(std::move(task), submission, task::to_body(submission), [&](bool kept) {
+    task::Task task{.id = ++id_, .prompt = submission.prompt, .agent = "claude", .created_at = loop_.clock().utc()};
+    store_.insert(std::move(task), submission, task::to_body(submission), [this](bool kept) {
       if (!kept) std::abort();
-      ++count;
-      --waiting;
-      if (since(begin) < time) return submit();
-      if (waiting == 0) loop.stop();
+      --waiting_;
+      submit_one();
+      if (waiting_ == 0) loop_.stop();
     });
-  };
-  for (int i = 0; i < width; ++i) submit();
-  loop.run();
-  return static_cast<double>(count) / since(begin).count();
+  }
+
+  transport::Loop loop_;
+  task::Store store_;
+  task::TaskId id_ = 0;
+  int left_ = 0;
+  int waiting_ = 0;
+};
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
 }
 
 }  // namespace
@@ -72,18 +88,27 @@ double tasks_per_second(const std::string& folder, int width, Seconds time) {
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
   const std::string folder = argv[1];
-  const int rounds = argc > 2 ? std::atoi(argv[2]) : 5;
-  const Seconds time(argc > 3 ? std::atof(argv[3]) : 1.0);
-  for (int round = 0; round < rounds; ++round) {
-    const double raw = appends_per_second(folder, time);
-    const double one = tasks_per_second(folder, 1, time);
-    const double many = tasks_per_second(folder, 64, time);
-    std::printf(
-        "{\"append_fdatasync\":%.0f,\"one_by_one\":%.0f,\"one_to_append\":%.2f,\"64_waiting\":%.0f,"
-        "\"64_to_one\":%.1f}\n",
-        raw, one, one / raw, many, many / one);
-    std::fflush(stdout);
-    std::filesystem::remove_all(folder + "/store");
+  const int turns = argc > 2 ? std::atoi(argv[2]) : 100;
+  const base::Fd file = open_in(folder + "/append", O_CREAT | O_WRONLY | O_APPEND);
+  const base::Fd directory = open_in(folder, O_RDONLY | O_DIRECTORY);
+  Submitter submitter(directory.get());
+  std::vector<double> appends;
+  std::vector<double> ones;
+  std::vector<double> manys;
+  std::vector<double> one_to_append;
+  std::vector<double> many_to_one;
+  for (int turn = 0; turn < turns; ++turn) {
+    constexpr int few = 10;
+    constexpr int many = 640;
+    appends.push_back(few / seconds_of([&] { append(file.get(), few); }));
+    ones.push_back(few / seconds_of([&] { submitter.submit(few, 1); }));
+    manys.push_back(many / seconds_of([&] { submitter.submit(many, 64); }));
+    one_to_append.push_back(ones.back() / appends.back());
+    many_to_one.push_back(manys.back() / ones.back());
   }
+  unlink((folder + "/append").c_str());
+  std::printf(
+      "{\"append_fdatasync\":%.0f,\"one_by_one\":%.0f,\"64_waiting\":%.0f,\"one_to_append\":%.2f,\"64_to_one\":%.1f}\n",
+      median(appends), median(ones), median(manys), median(one_to_append), median(many_to_one));
   return 0;
 }

@@ -81,12 +81,10 @@ boost::json::object shape(Question question, const boost::json::value& result, c
   return {};
 }
 
-// The text may have changed while the question waited, so it is looked at once more.
-void send_question(Inquiry& inquiry, Question question, const FilePlace& where, base::Duration patience) {
-  LanguageServer& server = inquiry.server();
-  const Encoding encoding = server.capabilities().encoding;
-  const std::string params = params_of(question, look(server, where.path), where, encoding);
-  inquiry.call(entry_of(question).method, params, patience,
+void send_question(Inquiry& inquiry, Question question, const FilePlace& where, const Document& document,
+                   base::Duration patience) {
+  const Encoding encoding = inquiry.server().capabilities().encoding;
+  inquiry.call(entry_of(question).method, params_of(question, document, where, encoding), patience,
                [question, path = where.path, encoding](Inquiry& asked, const CallResult& result) {
                  if (result.error) throw rpc::Error(*result.error);
                  PlaceFinder places(asked.server().documents(), encoding);
@@ -125,6 +123,7 @@ Bridge::~Bridge() {
 
 void Bridge::set_definitions(std::vector<Definition> settings) {
   definitions_ = with_well_known(std::move(settings));
+  roots_.clear();
   for (auto at = servers_.begin(); at != servers_.end();) {
     const Server server = at->second;
     if (std::ranges::find(definitions_, server->definition()) != definitions_.end()) {
@@ -163,12 +162,27 @@ Bridge::Server Bridge::server_for_file(const std::string& path) {
     throw to_error(
         no_server("No language server for such a file: set files of one, as in [lsp.NAME] files = [\"*.x\"]"));
   }
-  return server_at(*definition, find_root(definition->roots, path, project_));
+  return server_at(*definition, root_of(*definition, path));
+}
+
+// A question costs less than looking for markers in every folder above its file, so for a moment the root is
+// remembered.
+std::string Bridge::root_of(const Definition& definition, const std::string& path) {
+  constexpr std::chrono::seconds remembered{2};
+  constexpr std::size_t most_remembered = 1000;
+  const base::TimePoint now = loop_.now();
+  const Key key{definition.name, path.substr(0, path.rfind('/'))};
+  const auto known = roots_.find(key);
+  if (known != roots_.end() && now < known->second.until) return known->second.root;
+  if (roots_.size() >= most_remembered) roots_.clear();
+  Root& root = roots_[key];
+  root = {.root = find_root(definition.roots, path, project_), .until = now + remembered};
+  return root.root;
 }
 
 Bridge::Server Bridge::named_server(const std::string& name, const std::optional<std::string>& path) {
   const Definition& definition = definition_named(name);
-  if (path) return server_at(definition, find_root(definition.roots, *path, project_));
+  if (path) return server_at(definition, root_of(definition, *path));
   const auto known = servers_.lower_bound({name, ""});
   const bool is_known = known != servers_.end() && known->first.first == name;
   return is_known ? known->second : server_at(definition, project_);
@@ -213,9 +227,11 @@ Bridge::Asked Bridge::start(const std::string& name, const std::optional<std::st
 Bridge::Asked Bridge::ask(Question question, const FilePlace& where, Done done) {
   const base::Duration patience = settings_.patience.call;
   return begin(server_for_file(where.path), std::move(done), [this, question, where, patience](Inquiry& inquiry) {
-    look(inquiry.server(), where.path);
-    when_settled(loop_, inquiry, where.path,
-                 [question, where, patience](Inquiry& settled) { send_question(settled, question, where, patience); });
+    const Document& document = look(inquiry.server(), where.path);
+    if (is_settled(inquiry.server(), document)) return send_question(inquiry, question, where, document, patience);
+    when_settled(loop_, inquiry, where.path, [question, where, patience](Inquiry& settled) {
+      send_question(settled, question, where, look(settled.server(), where.path), patience);
+    });
   });
 }
 
@@ -250,7 +266,7 @@ Bridge::Asked Bridge::notify(std::uint64_t client, RawRequest notification, Done
       });
 }
 
-void Bridge::stop(const std::string& name, std::function<void(std::size_t)> then) {
+void Bridge::stop(const std::string& name, const std::function<void(std::size_t)>& then) {
   definition_named(name);
   std::vector<Server> found;
   for (const auto& [key, server] : servers_) {

@@ -73,7 +73,7 @@ class Bridge {
   void cancel(const Asked& asked);
 
   /// `then` gets how many were running, when no process of them is left.
-  void stop(const std::string& server, std::function<void(std::size_t)> then);
+  void stop(const std::string& server, const std::function<void(std::size_t)>& then);
   /// For the end of the program: nothing is asked any more. All stop together, within 10 s.
   void stop_all(std::function<void()> then);
 
@@ -87,8 +87,13 @@ class Bridge {
  private:
   using Key = std::pair<std::string, std::string>;  // name and root
   using Server = std::shared_ptr<LanguageServer>;
+  struct Root {
+    std::string root = {};
+    base::TimePoint until = {};
+  };
 
   Server server_at(const Definition& definition, const std::string& root);
+  std::string root_of(const Definition& definition, const std::string& path);
   Server server_for_file(const std::string& path);
   Server server_for(const RawRequest& request, const std::optional<std::string>& path);
   Server named_server(const std::string& name, const std::optional<std::string>& path);
@@ -103,6 +108,7 @@ class Bridge {
   std::string project_;
   std::vector<Definition> definitions_;
   std::map<Key, Server> servers_;
+  std::map<Key, Root> roots_;  // by the name of the definition and the file's folder
   bool stopping_ = false;
 };
 

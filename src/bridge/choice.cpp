@@ -99,7 +99,7 @@ constexpr std::pair<std::string_view, std::string_view> languages[] = {
 std::vector<Definition> well_known_servers() {
   return {
       {.name = "clangd",
-       .command = {"clangd"},
+       .command = {"clangd", "--log=error"},  // else it writes several lines about every message
        .files = {"*.c", "*.cc", "*.cpp", "*.cxx", "*.c++", "*.h", "*.hh", "*.hpp", "*.hxx", "*.h++", "*.inl", "*.m",
                  "*.mm", "*.cu"},
        .roots = {"compile_commands.json", "compile_flags.txt", ".clangd", ".git"}},
@@ -156,7 +156,9 @@ std::string find_root(const std::vector<std::string>& markers, const std::string
   const std::vector<std::string> folders = folders_upward(path, project);
   for (const std::string& marker : markers) {
     for (const std::string& folder : folders) {
-      const std::string candidate = folder + (folder.ends_with('/') ? "" : "/") + marker;
+      std::string candidate = folder;
+      if (!candidate.ends_with('/')) candidate += '/';
+      candidate += marker;
       if (access(candidate.c_str(), F_OK) == 0) return folder;
     }
   }

@@ -329,7 +329,7 @@ Failure Session::failure(Cause cause, std::string message) const {
   return why;
 }
 
-void Session::go_down(Failure why) {
+void Session::go_down(const Failure& why) {
   if (phase_ == Phase::down) return;
   phase_ = Phase::down;
   clear_timer();

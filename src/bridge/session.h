@@ -127,7 +127,7 @@ class Session {
   void look_for_silence();
 
   Failure failure(Cause cause, std::string message) const;
-  void go_down(Failure why);
+  void go_down(const Failure& why);
   void fail_calls(const Failure& why);
   void set_timer(base::Duration wait, std::function<void()> task);
   void clear_timer();

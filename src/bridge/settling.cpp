@@ -11,17 +11,15 @@ struct Wait {
   transport::Loop::Timer timer;
 };
 
-bool need_not_wait(LanguageServer& server, const std::string& path) {
-  const Document* document = server.documents().find(path);
-  const Capabilities& capabilities = server.capabilities();
-  return document == nullptr || document->is_settled || capabilities.pulls_diagnostics ||
-         !capabilities.takes_documents || !server.diagnostics().may_publish();
-}
-
 }  // namespace
 
+bool is_settled(LanguageServer& server, const Document& document) {
+  const Capabilities& capabilities = server.capabilities();
+  return document.is_settled || capabilities.pulls_diagnostics || !capabilities.takes_documents ||
+         !server.diagnostics().may_publish();
+}
+
 void when_settled(transport::Loop& loop, Inquiry& inquiry, const std::string& path, Inquiry::Step step) {
-  if (need_not_wait(inquiry.server(), path)) return inquiry.run(step);
   const auto wait = std::make_shared<Wait>();
   const auto self = inquiry.shared_from_this();
   const auto end_wait = [&loop, server = &inquiry.server(), wait] {

@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "duet/base/fd.h"
 #include "duet/transport/loop.h"

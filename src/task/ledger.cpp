@@ -84,6 +84,7 @@ void Ledger::note(Transition transition, std::function<void()> done) {
 
 void Ledger::erase(const std::vector<EndedTask>& tasks, Store::Done done) {
   std::vector<TaskId> ids;
+  ids.reserve(tasks.size());
   for (const EndedTask& task : tasks) ids.push_back(task.id);
   store_.erase(std::move(ids), [this, tasks, done = std::move(done)](bool kept) {
     for (const EndedTask& task : tasks) {

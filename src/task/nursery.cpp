@@ -7,15 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <exception>
 #include <string>
-#include <system_error>
 #include <utility>
 
-#include "duet/base/clock.h"
 #include "task/contact.h"
 #include "task/keeper_process.h"
 #include "task/run_record.h"

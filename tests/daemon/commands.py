@@ -61,7 +61,7 @@ class WithoutADaemon(ProjectTestCase):
         self.assert_refused(self.project.run("call", "ping", "--socket", path), 3, re.escape(path))
         with open(path, "w", encoding="ascii"):
             self.assert_refused(self.project.run("call", "ping", "--socket", path), 3, re.escape(path))
-        self.assert_refused(self.project.run("call", "ping", "--socket", ""), 1)
+        self.assertIn("--socket", self.project.run("call", "ping", "--socket", "").err)
 
     def test_a_project_that_is_none(self):
         self.assert_refused(self.project.run("daemon", "start", "--project", "/nowhere"), 1, "/nowhere", "--project")
@@ -142,6 +142,7 @@ class Calls(ProjectTestCase):
         for words, given in ((["{}"], None), (["[]"], None), (["null"], None), (["-"], b'{"a":1}'), (["-"], b" \n"),
                              (["-"], b"")):
             self.assertEqual(self.call("ping", *words, input=given).code, 0)
+        self.assertIn("next", self.call("events.subscribe", "-", input=b'{\n  "since":\r\n 1\n}\n').json())
         self.assertEqual(self.call("events.subscribe", "-", input=b'{"since":1}').code, 0)
 
     def test_params_that_cannot_be(self):
@@ -172,7 +173,7 @@ class Calls(ProjectTestCase):
         for bad in ("x", "-1", "1y", ""):
             result = self.call("ping", "--timeout", bad)
             self.assertEqual(result.code, 1, result)
-            self.assertIn("--timeout", result.err)
+            self.assertIn("timeout", result.err)
 
     def test_a_result_nobody_can_write_down(self):
         with open("/dev/full", "wb") as full:

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 """Events as clients get them: joined up over lost connections, restarts and kills; a client that does not read.
 
-Tasks that wait for a task that does not end make two events each, when they are queued and when they are cancelled.
+Tasks that wait for a task that is cancelled then make two events each: when they are queued, and when they fail.
 """
 
 import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import threading
 
@@ -18,35 +17,35 @@ import suite  # noqa: E402
 from daemon import PATIENCE, Failure, eventually, request  # noqa: E402
 from project import ProjectTestCase  # noqa: E402
 
-PORTION = 500
+PORTION = 1000
+LONG_NAME = "a" * 64  # of an agent: it stands in every event
 
 
 class Events(ProjectTestCase):
     def setUp(self):
         super().setUp()
+        with open(os.path.join(self.project.root, ".duet-rpc.toml"), "w", encoding="utf-8") as file:
+            file.write(f'[agents.{LONG_NAME}]\ncommand = ["sleep", "{{prompt}}"]\n')
         self.pid = self.project.start()
-        self.blocker = None
 
-    def make_events(self, count):
-        """COUNT events from now on, rounded up to whole portions; returns the number of the last one."""
+    def make_events(self, count, agent="shell"):
+        """COUNT events from now on, or some more; returns the number of the last one."""
         with self.project.connect() as client:
-            if not self.blocker:
-                params = {"prompt": "exec sleep 1000", "agent": "shell"}
-                self.blocker = client.call("task.submit", params=params)["result"]["taskId"]
             for _ in range(0, count, 2 * PORTION):
-                submit = {"prompt": "true", "agent": "shell", "after": [self.blocker]}
-                self.ask_all(client, "task.submit", [submit] * PORTION)
-                self.ask_all(client, "task.cancel", [[answer["taskId"]] for answer in self.answers])
+                first = client.call("task.submit", params={"prompt": "1000", "agent": LONG_NAME})["result"]["taskId"]
+                submit = {"prompt": "true", "agent": agent, "after": [first]}
+                lines = [request("task.submit", id, params=submit) for id in range(PORTION)]
+                client.send_bytes("\n".join([*lines, ""]).encode())
+                for id in range(PORTION):
+                    client.answer(id)
+                client.call("task.cancel", params=[first])
+                eventually(lambda: self.all_ended(client), what="the tasks have failed")
             return client.call("events.subscribe")["result"]["next"] - 1
 
-    def ask_all(self, client, method, all_params):
-        lines = [request(method, id, params=params) for id, params in enumerate(all_params)]
-        client.send_bytes("\n".join([*lines, ""]).encode())
-        self.answers = [client.answer(id)[0]["result"] for id in range(len(lines))]
-
-    def tearDown(self):
-        if self.blocker:
-            self.project.call("task.cancel", params=[self.blocker])
+    @staticmethod
+    def all_ended(client):
+        stats = client.call("task.stats")["result"]
+        return stats["queued"] + stats["running"] == 0
 
 
 class Joining(Events):
@@ -69,6 +68,8 @@ class Joining(Events):
                     if "id" in message:
                         self.assertNotIn("missed", message["result"])
                         answered, before = True, None
+                        continue
+                    if message["method"] == "event.taskOutput":
                         continue
                     seq = message["params"]["seq"]
                     self.assertNotIn(seq, here, "twice on one connection")
@@ -95,7 +96,8 @@ class Joining(Events):
         last = self.make_events(1000)
         seqs = []
         while not seqs or seqs[-1] < last:
-            seqs.append(json.loads(command.stdout.readline())["params"]["seq"])
+            params = json.loads(command.stdout.readline())["params"]
+            seqs += [params["seq"]] if "seq" in params else []
         command.send_signal(signal.SIGINT)
         command.communicate()
         self.assertEqual(seqs, list(range(1, last + 1)))
@@ -108,7 +110,7 @@ class Joining(Events):
                 self.project.kill(self.pid)
             else:
                 self.assertEqual(self.project.run("daemon", "stop", "--force").code, 0)
-            self.pid, self.blocker = self.project.start(), None
+            self.pid = self.project.start()
             with self.project.connect() as client:
                 answer = client.call("events.subscribe", params={"since": last + 1})["result"]
                 self.assertNotIn("missed", answer)
@@ -125,7 +127,7 @@ class Joining(Events):
         before = self.project.call("events.subscribe")["result"]["epoch"]
         self.project.kill(self.pid)
         os.unlink(os.path.join(self.project.state, "events.log"))
-        self.pid, self.blocker = self.project.start(), None
+        self.pid = self.project.start()
         answer = self.project.call("events.subscribe", params={"since": last + 1})["result"]
         self.assertNotEqual(answer["epoch"], before)
         self.assertTrue(answer["missed"])
@@ -140,7 +142,6 @@ class Joining(Events):
         self.assertEqual(json.loads(out)["method"], "event.daemonStopping")
         self.assertEqual((command.returncode, err.count(b"\n")), (3, 1))
         self.assertIn(b"the daemon has stopped", err)
-        self.blocker = None
 
 
 class NotReading(Events):
@@ -148,7 +149,7 @@ class NotReading(Events):
         with self.project.connect() as deaf, self.project.connect() as other:
             deaf.call("ping")
             other.call("ping")
-            last = self.make_events(60_000)
+            last = self.make_events(34_000, LONG_NAME)
             deaf.send(request("ping", "reply"))
             seqs, replies = [], []
             while not seqs or seqs[-1] != "overflow":
@@ -166,9 +167,9 @@ class NotReading(Events):
             if not replies:
                 replies.append(deaf.next_message()["id"])
             self.assertEqual(replies, ["reply"])
-            with self.project.connect() as client:
-                client.call("task.cancel", params=["task-1"])
-            self.assertIn("result", deaf.call("ping", id="nothing comes before"))
+            self.make_events(1)
+            deaf.send(request("ping", "nothing comes before"))
+            self.assertEqual(deaf.next_message()["id"], "nothing comes before")
             answer = deaf.call("events.subscribe", params={"since": first_missing})["result"]
             self.assertTrue(answer["missed"])
             self.assertGreater(answer["oldest"], first_missing)

@@ -3,25 +3,27 @@
 #include <array>
 #include <cerrno>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "app/commands/commands.h"
 #include "app/daemon_client.h"
 #include "app/failure.h"
 #include "duet/rpc/json_scan.h"
-#include "duet/rpc/json_text.h"
-#include "duet/rpc/message.h"
 
 namespace duet::app {
 namespace {
 
 // The daemon would say the same, but not in words for a command line.
-void check_params(const std::string& params) {
-  const std::string message = R"({"jsonrpc":"2.0","method":"m","params":)" + params + '}';
-  const rpc::Message decoded = rpc::decode(message, rpc::Batches::refused);
-  if (!decoded.is_json)
+void check_params(std::string_view params) {
+  const rpc::Envelope::Shape shape = rpc::scan_envelope(params).shape;
+  if (shape == rpc::Envelope::Shape::invalid) {
     throw Failure("PARAMS is not JSON: it is an object or an array, such as '{\"taskId\":\"task-1\"}'");
-  if (decoded.refusal) throw Failure("PARAMS is neither an object nor an array");
+  }
+  const std::string_view text = params.substr(params.find_first_not_of(" \t\r\n"));
+  if (shape == rpc::Envelope::Shape::scalar && !text.starts_with("null")) {
+    throw Failure("PARAMS is neither an object nor an array");
+  }
 }
 
 }  // namespace

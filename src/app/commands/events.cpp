@@ -56,7 +56,7 @@ class EventPrinter {
 
   void take(std::string_view method, std::string_view params) {
     if (!subscribed_) return early_.push_back({std::string(method), std::string(params)});
-    print_early(seq_of(params));
+    if (const std::uint64_t seq = seq_of(params); seq != the_end) print_early(seq);  // output has no number
     print({std::string(method), std::string(params)});
     if (method != "event.overflow") return;
     wanted_["since"] = seq_of(params);

@@ -127,6 +127,7 @@ void ProjectDaemon::open() {
   }
   tasks_.begin();
   automation_.configure(settings_.rules, settings_.watch);
+  for (const task::TaskId id : tasks_.supervisor().running()) tell_automation("taskStarted", id);
   automation_.daemon_started();
   guard_.emplace(loop_, log_, around_.project, around_.folder, [this] { return look_at_files(); });
   if (around_.address.elsewhere && !activated) guard_->watch_socket(around_.address.path);
@@ -179,8 +180,11 @@ bool ProjectDaemon::look_at_files() {
 void ProjectDaemon::take_task_event(std::string_view kind, object params) {
   const std::optional<task::TaskId> id = task::parse_task_id(params.at("taskId").as_string());
   hub_.emit(kind, std::move(params));
-  if (kind == "taskQueued") return;
-  const tl::expected<task::Task, rpc::Error> task = tasks_.supervisor().find(*id);
+  if (kind != "taskQueued" && automation_.rule_count() > 0) tell_automation(kind, *id);
+}
+
+void ProjectDaemon::tell_automation(std::string_view kind, task::TaskId id) {
+  const tl::expected<task::Task, rpc::Error> task = tasks_.supervisor().find(id);
   if (!task) return;  // the store cannot be read, which it tells by itself
   if (kind == "taskStarted") return automation_.task_started(*task);
   automation_.task_ended(*task);

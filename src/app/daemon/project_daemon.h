@@ -77,6 +77,7 @@ class ProjectDaemon {
   void listen();
   bool look_at_files();
   void take_task_event(std::string_view kind, boost::json::object params);
+  void tell_automation(std::string_view kind, task::TaskId id);
   void take_store_health(const task::Store::Health& health);
   void take_signal(int signal);
   void reload();

@@ -19,19 +19,21 @@ std::size_t find_newline(std::string_view text, std::size_t from) {
 
 }  // namespace
 
+// There is one object to return, and it is built in place: copying a frame just written costs more than finding it,
+// because the processor waits for the parts to reach memory.
 std::optional<Frame> ContentLengthDecoder::next() {
+  std::optional<Frame> frame;
   in_.drop(used_);
   used_ = 0;
-  for (;;) {
-    std::optional<Frame> frame;
+  for (bool goes_on = true; goes_on && !frame;) {
     const State before = state_;
     bool found = false;
     switch (state_) {
       case State::header:
-        frame = read_header();
+        read_header(frame);
         break;
       case State::body:
-        frame = read_body();
+        read_body(frame);
         break;
       case State::overlong_header:
         found = read_overlong_header();
@@ -40,11 +42,10 @@ std::optional<Frame> ContentLengthDecoder::next() {
         found = search();
         break;
     }
-    if (frame) return frame;
-    if (found || state_ != before) continue;
-    in_.keep();
-    return std::nullopt;
+    goes_on = found || state_ != before;
   }
+  if (!frame) in_.keep();
+  return frame;
 }
 
 // The header everybody sends, at once: `Content-Length: N` and nothing else, all of it there. Half the cost of a small
@@ -64,10 +65,10 @@ std::size_t ContentLengthDecoder::read_plain_header() {
   return at + 4;
 }
 
-std::optional<Frame> ContentLengthDecoder::read_header() {
+void ContentLengthDecoder::read_header(std::optional<Frame>& frame) {
   if (const std::size_t size = read_plain_header(); size != 0) {
     hidden_block_.reset();
-    return end_of_header(size);
+    return end_of_header(size, frame);
   }
   const std::string_view head = in_.view().substr(0, max_header);
   for (std::size_t at = find_newline(head, scanned_); at != std::string_view::npos; at = find_newline(head, scanned_)) {
@@ -76,34 +77,32 @@ std::optional<Frame> ContentLengthDecoder::read_header() {
     if (ended_properly) line.remove_suffix(1);
     if (ended_properly && line.empty()) {
       note_hidden_block(head.substr(0, at + 1));
-      return end_of_header(at + 1);
+      return end_of_header(at + 1, frame);
     }
-    if (!ended_properly || !block_.add(read_header_line(line))) return malformed_header(at + 1);
+    if (!ended_properly || !block_.add(read_header_line(line))) return malformed_header(at + 1, frame);
     line_begin_ = scanned_ = at + 1;
   }
   scanned_ = head.size();
-  if (head.size() == max_header) return header_limit_reached();
-  return std::nullopt;
+  if (head.size() == max_header) header_limit_reached(frame);
 }
 
-std::optional<Frame> ContentLengthDecoder::malformed_header(std::size_t size) {
+void ContentLengthDecoder::malformed_header(std::size_t size, std::optional<Frame>& frame) {
   start_search(0);
-  return fault_in({.bytes = size, .announced = {}}, Fault::malformed_header);
+  tell({.bytes = size, .announced = {}}, Fault::malformed_header, frame);
 }
 
-std::optional<Frame> ContentLengthDecoder::end_of_header(std::size_t block_size) {
-  if (!block_.length()) return malformed_header(block_size);
+void ContentLengthDecoder::end_of_header(std::size_t block_size, std::optional<Frame>& frame) {
+  if (!block_.length()) return malformed_header(block_size, frame);
   const std::uint64_t length = *block_.length();
   in_.drop(block_size);
   if (length > max_length_) {
-    const std::optional<Frame> told = fault_in({.bytes = length, .announced = {}}, Fault::oversize);
+    tell({.bytes = length, .announced = {}}, Fault::oversize, frame);
     if (!try_hidden_block()) start_search(length);
-    return told;
+    return;
   }
   length_ = static_cast<std::size_t>(length);
   state_ = State::body;
   scanned_ = 0;
-  return std::nullopt;
 }
 
 // A broken line that ran into the header of an intact frame may make a header that is fine as it stands.
@@ -128,34 +127,34 @@ bool ContentLengthDecoder::try_hidden_block() {
   return true;
 }
 
-std::optional<Frame> ContentLengthDecoder::header_limit_reached() {
+void ContentLengthDecoder::header_limit_reached(std::optional<Frame>& frame) {
   if (!may_become_header_line(in_.view().substr(line_begin_, max_header - line_begin_))) {
-    return malformed_header(max_header);
+    return malformed_header(max_header, frame);
   }
   state_ = State::overlong_header;
   shortened_ = Shortened::no;
   at_line_start_ = true;
   scanned_ = line_begin_;
-  return fault_in({.bytes = max_header, .announced = block_.length()}, Fault::header_too_large);
+  tell({.bytes = max_header, .announced = block_.length()}, Fault::header_too_large, frame);
 }
 
-std::optional<Frame> ContentLengthDecoder::read_body() {
+void ContentLengthDecoder::read_body(std::optional<Frame>& frame) {
   const std::string_view view = in_.view();
   if (view.size() >= length_) {
-    const Frame frame{view.substr(0, length_), block_.content_fault(), is_guess_};
+    frame.emplace().body = view.substr(0, length_);
+    frame->fault = block_.content_fault();
+    frame->is_guess = is_guess_;
     used_ = length_;
     ++frames_;
-    expect_header();
-    return frame;
+    return expect_header();
   }
   const FoundBlock inside = find_block_inside(view, scanned_);
   scanned_ = where_to_go_on(view.size());
-  if (!inside) return std::nullopt;
+  if (!inside) return;
   // As if the whole body had been there, of which a wrong content type is the first fault.
   const Fault fault = block_.content_fault().value_or(Fault::length_mismatch);
-  const std::optional<Frame> told = fault_in({.bytes = inside.start, .announced = length_}, fault);
+  tell({.bytes = inside.start, .announced = length_}, fault, frame);
   if (!try_hidden_block()) resume_at(inside);
-  return told;
 }
 
 FoundBlock ContentLengthDecoder::find_block_inside(std::string_view body, std::size_t from) const {
@@ -327,12 +326,12 @@ void ContentLengthDecoder::start_search(std::uint64_t payload, bool at_line_star
   scanned_ = 0;
 }
 
-// Nothing if it is a guess that failed.
-std::optional<Frame> ContentLengthDecoder::fault_in(Extent extent, Fault fault) {
+// Not if it was a guess.
+void ContentLengthDecoder::tell(const Extent& extent, Fault fault, std::optional<Frame>& frame) {
   ++frames_;
-  if (std::exchange(is_guess_, false)) return std::nullopt;
+  if (std::exchange(is_guess_, false)) return;
   fault_extent_ = extent;
-  return Frame{{}, fault};
+  frame.emplace().fault = fault;
 }
 
 std::size_t ContentLengthEncoder::begin(char* at, std::size_t body_size) {

@@ -36,12 +36,12 @@ class ContentLengthDecoder final : public Decoder {
   enum class State : std::uint8_t { header, body, overlong_header, search };
   enum class Shortened : std::uint8_t { no, in_name, in_value };
 
-  std::optional<Frame> read_header();
+  void read_header(std::optional<Frame>& frame);
   std::size_t read_plain_header();
-  std::optional<Frame> malformed_header(std::size_t size);
-  std::optional<Frame> end_of_header(std::size_t block_size);
-  std::optional<Frame> header_limit_reached();
-  std::optional<Frame> read_body();
+  void malformed_header(std::size_t size, std::optional<Frame>& frame);
+  void end_of_header(std::size_t block_size, std::optional<Frame>& frame);
+  void header_limit_reached(std::optional<Frame>& frame);
+  void read_body(std::optional<Frame>& frame);
   void note_hidden_block(std::string_view header);
   bool try_hidden_block();
   bool read_overlong_header();
@@ -57,7 +57,7 @@ class ContentLengthDecoder final : public Decoder {
   void expect_header();
   void resume_at(const FoundBlock& block);
   void start_search(std::uint64_t payload, bool at_line_start = true);
-  std::optional<Frame> fault_in(Extent extent, Fault fault);
+  void tell(const Extent& extent, Fault fault, std::optional<Frame>& frame);
 
   std::size_t max_length_;
   BlockPool own_pool_;  // for a decoder that shares none

@@ -35,7 +35,7 @@ std::optional<Frame> LineDecoder::next() {
     }
     scanned_ = 0;
     ++lines_;
-    std::string_view line = view.substr(0, newline);
+    std::string_view line(view.data(), newline);
     if (line.ends_with('\r')) line.remove_suffix(1);
     const bool skipped = std::exchange(skipping_, false);
     const bool oversize = !skipped && line.size() > max_line_;

@@ -93,7 +93,7 @@ Message decode(std::string_view text, Batches batches) {
   message.id_is_known = !id.empty() && !envelope.is_doubled(Envelope::id) && !envelope.id_of_wrong_type;
   if (message.id_is_known) message.id = id;
   if (token.starts_with('"') && !envelope.is_doubled(Envelope::method)) {
-    message.method = token.substr(1, token.size() - 2);
+    message.method = std::string_view(token.data() + 1, token.size() - 2);
   }
   if (!envelope.method_is_plain && message.method.find('\\') != std::string_view::npos) {
     message.method_text_ = std::make_unique<std::string>(decode_string(token));
@@ -124,24 +124,35 @@ constexpr std::size_t length_of(const char (&)[size]) {
   return size - 1;
 }
 
+// The place goes from hand to hand and comes back, so that it stays in a register.
 template <std::size_t size>
-void put(char*& at, const char (&text)[size]) {
+[[gnu::always_inline]] inline char* put(char* at, const char (&text)[size]) {
   std::memcpy(at, text, size - 1);
-  at += size - 1;
+  return at + size - 1;
+}
+
+// The ends of a text, which overlap if it is shorter than both.
+template <std::size_t part>
+[[gnu::always_inline]] inline void put_ends(char* at, std::string_view text) {
+  std::memcpy(at, text.data(), part);
+  std::memcpy(at + text.size() - part, text.data() + text.size() - part, part);
 }
 
 // Ids and results are short as a rule: two copies that overlap are cheaper than a call.
-void put(char*& at, std::string_view text) {
+[[gnu::always_inline]] inline char* put(char* at, std::string_view text) {
   const std::size_t size = text.size();
-  if (size >= 8 && size <= 16) {
-    std::memcpy(at, text.data(), 8);
-    std::memcpy(at + size - 8, text.data() + size - 8, 8);
-  } else if (size < 8) {
-    for (std::size_t i = 0; i < size; ++i) at[i] = text[i];
-  } else {
+  if (size > 16) {
     std::memcpy(at, text.data(), size);
+  } else if (size >= 8) {
+    put_ends<8>(at, text);
+  } else if (size >= 4) {
+    put_ends<4>(at, text);
+  } else if (size >= 2) {
+    put_ends<2>(at, text);
+  } else if (size == 1) {
+    *at = text.front();
   }
-  at += size;
+  return at + size;
 }
 
 constexpr std::size_t params_frame(std::string_view params) { return params.empty() ? 0 : length_of(params_follow); }
@@ -157,34 +168,26 @@ void Pieces::append_to(std::string& out) const {
 void Pieces::copy_to(char* at) const {
   switch (kind_) {
     case Kind::result:
-      put(at, with_id);
-      put(at, id_);
-      put(at, result_follows);
+      at = put(put(put(at, with_id), id_), result_follows);
       break;
     case Kind::error:
-      put(at, with_id);
-      put(at, id_);
-      put(at, error_follows);
+      at = put(put(put(at, with_id), id_), error_follows);
       break;
     case Kind::request:
-      put(at, with_id);
-      put(at, id_);
-      put(at, method_follows);
-      put(at, method_);
-      if (!payload_.empty()) put(at, params_follow);
+      at = put(put(put(put(at, with_id), id_), method_follows), method_);
+      if (!payload_.empty()) at = put(at, params_follow);
       break;
     case Kind::notification:
-      put(at, without_id);
-      put(at, method_);
-      if (!payload_.empty()) put(at, params_follow);
+      at = put(put(at, without_id), method_);
+      if (!payload_.empty()) at = put(at, params_follow);
       break;
     case Kind::batch:
-      put(at, "[");
+      at = put(at, "[");
       break;
     case Kind::whole:
       break;
   }
-  put(at, payload_);
+  at = put(at, payload_);
   *at = kind_ == Kind::batch ? ']' : '}';
 }
 

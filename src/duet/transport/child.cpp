@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <utility>
 
 #include "duet/transport/fd_channel.h"
@@ -21,12 +22,13 @@ Child::Child(Loop& loop, base::Launch launch, OnEnded on_ended) : loop_(loop), o
   channel_ = std::make_unique<FdChannel>(loop, std::move(out.read_end), std::move(in.write_end));
   stderr_ = std::move(errors.read_end);
   base::set_nonblocking(stderr_.get(), true);
-  loop_.watch(stderr_.get(), EPOLLIN, drain_);
+  watch_stderr(true);
   loop_.watch(process_.pidfd.get(), EPOLLIN, ending_);
 }
 
 Child::~Child() {
-  if (stderr_) loop_.unwatch(stderr_.get(), drain_);
+  watch_stderr(false);
+  if (stderr_pause_) loop_.cancel(*stderr_pause_);
   if (!running_) return;
   loop_.unwatch(process_.pidfd.get(), ending_);
   signal_group(SIGKILL);
@@ -47,24 +49,48 @@ void Child::reap() {
 
 std::string Child::error_output() {
   constexpr int most_reads = 64;  // others may go on writing
-  for (int reads = 0; reads < most_reads && read_stderr(); ++reads) {
+  for (int reads = 0; reads < most_reads && read_stderr() > 0; ++reads) {
   }
   return tail_;
 }
 
-bool Child::read_stderr() {
-  if (!stderr_) return false;
+// Some programs write a line about everything they do. To be woken by each would cost more than their work does, so
+// after a little there is a pause; after much there is none, since the program may wait for room.
+void Child::drain_stderr() {
+  constexpr std::size_t much = 4096;
+  constexpr std::chrono::milliseconds pause{20};
+  if (read_stderr() >= much || !stderr_) return;
+  watch_stderr(false);
+  stderr_pause_ = loop_.after(pause, [this] {
+    stderr_pause_.reset();
+    watch_stderr(true);
+  });
+}
+
+// How many bytes there were.
+std::size_t Child::read_stderr() {
+  if (!stderr_) return 0;
   std::array<char, 16 * 1024> room;  // not the loop's scratch: somebody may ask while he uses that
   const ssize_t count = read(stderr_.get(), room.data(), room.size());
-  if (count > 0) {
-    tail_.append(room.data(), static_cast<std::size_t>(count));
-    if (tail_.size() > kept_of_stderr) tail_.erase(0, tail_.size() - kept_of_stderr);
-    return true;
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
+  if (count <= 0) {
+    watch_stderr(false);
+    stderr_.reset();
+    return 0;
   }
-  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  loop_.unwatch(stderr_.get(), drain_);
-  stderr_.reset();
-  return false;
+  tail_.append(room.data(), static_cast<std::size_t>(count));
+  if (tail_.size() > kept_of_stderr) tail_.erase(0, tail_.size() - kept_of_stderr);
+  return static_cast<std::size_t>(count);
+}
+
+void Child::watch_stderr(bool on) {
+  if (!stderr_ || stderr_watched_ == on) return;
+  stderr_watched_ = on;
+  if (on) {
+    loop_.watch(stderr_.get(), EPOLLIN, drain_);
+  } else {
+    loop_.unwatch(stderr_.get(), drain_);
+  }
 }
 
 }  // namespace duet::transport

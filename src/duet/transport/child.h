@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "duet/base/fd.h"
@@ -49,16 +50,20 @@ class Child {
   };
   struct Drain final : Loop::Watcher {
     explicit Drain(Child& owner) : child(owner) {}
-    void on_ready(std::uint32_t) override { child.read_stderr(); }
+    void on_ready(std::uint32_t) override { child.drain_stderr(); }
     Child& child;
   };
 
   void reap();
-  bool read_stderr();  // false: nothing there now
+  void drain_stderr();
+  std::size_t read_stderr();
+  void watch_stderr(bool on);
 
   Loop& loop_;
   OnEnded on_ended_;
   base::Fd stderr_;
+  bool stderr_watched_ = false;
+  std::optional<Loop::Timer> stderr_pause_;
   std::string tail_;
   std::unique_ptr<Channel> channel_;
   base::Child process_;

@@ -8,14 +8,15 @@
 
 (defvar duet-program (getenv "DUET_RPC_PROGRAM") "The program under test.")
 
-(defun duet-start (name &optional stderr)
-  "A jsonrpc.el connection NAME to a daemon of its own; with STDERR, a buffer is given for its log."
+(defun duet-start (name &optional stderr command)
+  "A jsonrpc.el connection NAME to a daemon of its own; with STDERR, a buffer is given for its log.
+COMMAND is the one to run it with."
   (jsonrpc-process-connection
    :name name
    :events-buffer-scrollback-size 0
    :process (lambda ()
               (make-process :name name
-                            :command (list duet-program "rpc")
+                            :command (or command (list duet-program "rpc"))
                             :connection-type 'pipe
                             :coding 'utf-8-emacs-unix
                             :noquery t
@@ -43,6 +44,14 @@
     (while (not (funcall condition))
       (when (> (float-time) deadline) (ert-fail "it did not happen within 10 s"))
       (accept-process-output nil 0.01))))
+
+(defun duet-child-of (parent)
+  "The one child of the process PARENT, once there is one."
+  (let (child)
+    (duet-wait (lambda ()
+                 (setq child (seq-find (lambda (pid) (eql (alist-get 'ppid (process-attributes pid)) parent))
+                                       (list-system-processes)))))
+    child))
 
 (ert-deftest duet-the-six-methods ()
   (duet-with daemon
@@ -154,8 +163,9 @@
 
 (ert-deftest duet-death-is-told-to-who-waits ()
   "A daemon that dies with a request open: the request fails at once instead of timing out."
-  (let* ((daemon (duet-start "duet-death" t))
-         (process (jsonrpc--process daemon))
+  ;; Emacs sends nothing to a child that it knows to be stopped, so the daemon is a shell's child.
+  (let* ((daemon (duet-start "duet-death" t (list "sh" "-c" "\"$0\" rpc; exit $?" duet-program)))
+         (process (duet-child-of (process-id (jsonrpc--process daemon))))
          failure)
     (should (plist-get (duet-call daemon :version) :version))
     (signal-process process 'SIGSTOP)
