@@ -12,15 +12,17 @@ namespace {
 using peer::Answer;
 using peer::Request;
 
+// Asked more often than anything else, so that only the time in it is written anew.
 peer::Method ping(const base::Clock& clock) {
+  const std::string beginning = R"({"pong":true,"timestamp":")";
   return {.name = "ping",
           .summary = "Tells that the daemon answers, and its time",
           .params = {},
           .handler =
-              [&clock, text = base::UtcText()](const Request&) mutable {
-                std::string answer = R"({"pong":true,"timestamp":")";
-                text.append(answer, clock.utc());
-                return Answer::raw(answer += "\"}");
+              [&clock, at = beginning.size(), time = base::UtcText(),
+               text = beginning + base::utc_text({}) + "\"}"](const Request&) mutable {
+                time.write(&text[at], clock.utc());
+                return Answer::view(text);
               },
           .late_handler = {}};
 }

@@ -1,5 +1,7 @@
 #include "duet/base/utc_text.h"
 
+#include <cstring>
+
 namespace duet::base {
 namespace {
 
@@ -11,6 +13,12 @@ void put_digits(char* to, std::uint64_t number, int digits) {
 }  // namespace
 
 void UtcText::append(std::string& out, std::chrono::system_clock::time_point time) {
+  const std::size_t before = out.size();
+  out.resize(before + size);
+  write(&out[before], time);
+}
+
+void UtcText::write(char* to, std::chrono::system_clock::time_point time) {
   using namespace std::chrono;
   const auto second = floor<seconds>(time);
   if (second.time_since_epoch().count() != second_) {
@@ -26,9 +34,9 @@ void UtcText::append(std::string& out, std::chrono::system_clock::time_point tim
     put_digits(&second_text_[14], static_cast<std::uint64_t>(clock.minutes().count()), 2);
     put_digits(&second_text_[17], static_cast<std::uint64_t>(clock.seconds().count()), 2);
   }
-  std::array<char, 4> rest{'0', '0', '0', 'Z'};
-  put_digits(rest.data(), static_cast<std::uint64_t>(floor<milliseconds>(time - second).count()), 3);
-  out.append(second_text_.data(), second_text_.size()).append(rest.data(), rest.size());
+  std::memcpy(to, second_text_.data(), second_text_.size());
+  put_digits(to + second_text_.size(), static_cast<std::uint64_t>(floor<milliseconds>(time - second).count()), 3);
+  to[size - 1] = 'Z';
 }
 
 std::string utc_text(std::chrono::system_clock::time_point time) {

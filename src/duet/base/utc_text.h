@@ -2,6 +2,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -12,7 +13,11 @@ namespace duet::base {
 /// together; no locale, no time zone. One thread at a time.
 class UtcText {
  public:
+  static constexpr std::size_t size = 24;
+
   void append(std::string& out, std::chrono::system_clock::time_point time);
+  /// Where there is room for `size` characters.
+  void write(char* to, std::chrono::system_clock::time_point time);
 
  private:
   std::int64_t second_ = std::numeric_limits<std::int64_t>::min();
