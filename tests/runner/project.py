@@ -6,6 +6,7 @@ import re
 import select
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -36,9 +37,11 @@ class Connection:
         folder, name = os.path.split(path)
         handle = os.open(folder, os.O_PATH | os.O_DIRECTORY)  # an address has room for 107 bytes only
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.socket.settimeout(patience)
+        # Python's own timeout makes the socket non-blocking, and then a full backlog is an error at once.
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", *divmod(int(patience * 1e6), 10**6)))
         try:
             self.socket.connect(f"/proc/self/fd/{handle}/{name}")
+            self.socket.settimeout(patience)
         except OSError:
             self.socket.close()
             raise
