@@ -202,11 +202,12 @@ Bridge::Server Bridge::server_for(const RawRequest& request, const std::optional
   return path ? server_for_file(*path) : only_server();
 }
 
-Bridge::Asked Bridge::begin(Server server, Done done, std::function<void(Inquiry&)> then) {
+Bridge::Asked Bridge::begin(Server server, base::Duration patience, Done done, std::function<void(Inquiry&)> then) {
   if (stopping_) throw to_error({.cause = Cause::stopped, .message = "The daemon is stopping"});
-  auto inquiry = std::make_shared<Inquiry>(std::move(server), log_, std::move(done));
-  inquiry->when_ready([then = std::move(then)](Inquiry& ready) {
+  auto inquiry = std::make_shared<Inquiry>(loop_, std::move(server), log_, std::move(done));
+  inquiry->when_ready(patience, [then = std::move(then)](Inquiry& ready) {
     ready.server().check_load();
+    ready.server().documents().send_changes();
     then(ready);
   });
   return inquiry;
@@ -216,27 +217,28 @@ void Bridge::cancel(const Asked& asked) { asked->cancel(); }
 
 Bridge::Asked Bridge::start(const std::string& name, const std::optional<std::string>& root, Done done) {
   const Definition& definition = definition_named(name);
-  return begin(root ? server_at(definition, *root) : named_server(name, std::nullopt), std::move(done),
-               [](Inquiry& inquiry) {
-                 boost::json::object out = inquiry.server().describe();
-                 out["capabilities"] = inquiry.server().capabilities().all;
-                 inquiry.answer({.text = rpc::to_text(out)});
-               });
+  Server server = root ? server_at(definition, *root) : named_server(name, std::nullopt);
+  return begin(std::move(server), settings_.patience.ready, std::move(done), [](Inquiry& inquiry) {
+    boost::json::object out = inquiry.server().describe();
+    out["capabilities"] = inquiry.server().capabilities().all;
+    inquiry.answer({.text = rpc::to_text(out)});
+  });
 }
 
 Bridge::Asked Bridge::ask(Question question, const FilePlace& where, Done done) {
-  const base::Duration patience = settings_.patience.call;
-  return begin(server_for_file(where.path), std::move(done), [this, question, where, patience](Inquiry& inquiry) {
+  const Patience& patience = settings_.patience;
+  return begin(server_for_file(where.path), patience.ready, std::move(done), [this, question, where](Inquiry& inquiry) {
     const Document& document = look(inquiry.server(), where.path);
-    if (is_settled(inquiry.server(), document)) return send_question(inquiry, question, where, document, patience);
-    when_settled(loop_, inquiry, where.path, [question, where, patience](Inquiry& settled) {
-      send_question(settled, question, where, look(settled.server(), where.path), patience);
+    const base::Duration wait = settings_.patience.call;
+    if (is_settled(inquiry.server(), document)) return send_question(inquiry, question, where, document, wait);
+    when_settled(loop_, inquiry, where.path, [question, where, wait](Inquiry& settled) {
+      send_question(settled, question, where, look(settled.server(), where.path), wait);
     });
   });
 }
 
 Bridge::Asked Bridge::ask_diagnostics(const std::string& path, base::Duration wait, Done done) {
-  return begin(server_for_file(path), std::move(done),
+  return begin(server_for_file(path), settings_.patience.ready, std::move(done),
                [this, path, wait](Inquiry& inquiry) { ask_for_diagnostics(loop_, inquiry, path, wait); });
 }
 
@@ -244,33 +246,41 @@ Bridge::Asked Bridge::request(RawRequest request, Done done) {
   refuse_reserved(request.method);
   const std::optional<std::string> path = document_in(request.params);
   Server server = server_for(request, path);
-  return begin(std::move(server), std::move(done), [request = std::move(request), path](Inquiry& inquiry) {
+  const base::Duration patience = request.patience;
+  const base::TimePoint begun = loop_.now();
+  const auto send = [this, request = std::move(request), path, begun](Inquiry& inquiry) {
     if (path)
       inquiry.server().documents().look(*path);  // one that cannot be read may still mean something to the server
-    inquiry.call(request.method, request.params, request.patience,
+    inquiry.call(request.method, request.params, request.patience - (loop_.now() - begun),
                  [](Inquiry& asked, CallResult result) { asked.answer(std::move(result)); });
-  });
+  };
+  return begin(std::move(server), patience, std::move(done), send);
 }
 
 Bridge::Asked Bridge::notify(std::uint64_t client, RawRequest notification, Done done) {
   refuse_reserved(notification.method);
   const std::optional<std::string> path = document_in(notification.params);
   Server server = server_for(notification, path);
-  return begin(
-      std::move(server), std::move(done), [client, notification = std::move(notification), path](Inquiry& inquiry) {
-        LanguageServer& target = inquiry.server();
-        const bool is_about_text = path && take_document_notification(target.documents(), client, *path,
-                                                                      notification.method, notification.params);
-        if (!is_about_text) target.notify(notification.method, notification.params);
-        inquiry.answer({.text = R"({"sent":true})"});
-      });
+  const auto send = [client, notification = std::move(notification), path](Inquiry& inquiry) {
+    LanguageServer& target = inquiry.server();
+    const bool is_about_text =
+        path && take_document_notification(target.documents(), client, *path, notification.method, notification.params);
+    if (!is_about_text) target.notify(notification.method, notification.params);
+    inquiry.answer({.text = R"({"sent":true})"});
+  };
+  return begin(std::move(server), settings_.patience.ready, std::move(done), send);
 }
 
 void Bridge::stop(const std::string& name, const std::function<void(std::size_t)>& then) {
   definition_named(name);
   std::vector<Server> found;
   for (const auto& [key, server] : servers_) {
-    if (key.first == name && server->state() != LanguageServer::State::stopped) found.push_back(server);
+    if (key.first != name) continue;
+    if (server->state() != LanguageServer::State::stopped) {
+      found.push_back(server);
+    } else {
+      server->stop();  // it may have failed to start, which is forgotten
+    }
   }
   if (found.empty()) throw to_error(no_server(name + " is not running"));
   const auto left = std::make_shared<std::size_t>(found.size());

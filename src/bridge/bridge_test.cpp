@@ -148,6 +148,20 @@ TEST_F(BridgeTest, TellsTheServerOfAChangeOnDiskBeforeTheNextQuestion) {
   EXPECT_EQ(hover(path, 1, 1), "3|new|0");
 }
 
+TEST_F(BridgeTest, TellsTheServerOfAChangeInAnyOpenDocument) {
+  make();
+  const std::string path = write("a.txt", "one");
+  hover(write("b.txt", "two"), 1, 1);
+  hover(path, 1, 1);
+  write("b.txt", "changed");
+  hover(path, 1, 1);
+  const std::vector<object> messages = sent();
+  const object& change = messages.at(messages.size() - 3);
+  EXPECT_EQ(change.at("method"), "textDocument/didChange");
+  EXPECT_EQ(change.at("params").at("textDocument").at("uri"), value(uri("b.txt")));
+  EXPECT_EQ(messages.back().at("method"), "textDocument/hover");
+}
+
 TEST_F(BridgeTest, BelievesAClientMoreThanTheDisk) {
   make();
   const std::string path = write("a.txt", "disk");
@@ -228,6 +242,15 @@ TEST_F(BridgeTest, HoldsQuestionsBackUntilTheServerIsReady) {
   }
   for (const Outcome& each : outcomes) EXPECT_EQ(value_of(await(each)).at("contents"), "1|one|0");
   EXPECT_EQ(sent_methods()[2], "textDocument/didOpen");
+}
+
+TEST_F(BridgeTest, CountsTheTimeThatARequestWaitsForItsServer) {
+  make({"--initialize-delay", "1"});
+  const Outcome out = outcome();
+  bridge->request({.server = "fake", .method = "fake/echo", .params = "[1]", .patience = milliseconds(100)}, into(out));
+  EXPECT_EQ(cause_of(await(out)), "timeout");
+  EXPECT_EQ(request("fake/echo", "[2]").text, "[2]");
+  EXPECT_EQ(sent_methods(), (std::vector<std::string>{"initialize", "initialized", "fake/echo"}));
 }
 
 TEST_F(BridgeTest, GivesAServerTimeToLookAtANewDocument) {
@@ -318,6 +341,15 @@ TEST_F(BridgeTest, RefusesAtOnceWhileAFailedStartIsFresh) {
   EXPECT_EQ(sent_methods().size(), 1U);
 }
 
+TEST_F(BridgeTest, ForgetsAFailedStartWhenItIsStopped) {
+  make({"--crash-at", "start", "--crash-once", folder.file("crashed")});
+  EXPECT_EQ(cause_of(request("fake/echo", "[1]")), "exited-before-initialize");
+  ASSERT_TRUE(turn_until([this] { return state() == "stopped"; }));
+  EXPECT_EQ(cause_of(request("fake/echo", "[1]")), "exited-before-initialize");
+  EXPECT_THROW(bridge->stop("fake", [](std::size_t) {}), rpc::Error);
+  EXPECT_EQ(request("fake/echo", "[1]").text, "[1]");
+}
+
 TEST_F(BridgeTest, AnswersForTheNewTextOnly) {
   make({"--publish-delay", "0.1", "--stale-first"});
   const std::string path = write("a.txt", "fine\n");
@@ -389,6 +421,13 @@ TEST_F(BridgeTest, LetsAnIdleServerGo) {
   ASSERT_TRUE(turn_until([this] { return state() == "stopped"; }));
   EXPECT_EQ(sent_methods().back(), "exit");
   EXPECT_EQ(hover(path, 1, 1), "2|one|0");
+}
+
+TEST_F(BridgeTest, IsNotIdleWhileSomebodyWaitsForDiagnostics) {
+  Definition definition = fake({"--never-publish"});
+  definition.idle = milliseconds(100);
+  make_of({definition});
+  EXPECT_EQ(diagnostics(write("a.txt", "one"), milliseconds(500)).at("reason"), "pending");
 }
 
 TEST_F(BridgeTest, EndsAServerThatIsTooLarge) {

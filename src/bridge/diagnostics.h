@@ -47,6 +47,7 @@ class Diagnostics {
   /// Until the returned number is given to unlisten().
   std::uint64_t listen(std::string path, News news);
   void unlisten(std::uint64_t listener) { listeners_.erase(listener); }
+  bool is_awaited() const { return !listeners_.empty(); }
 
  private:
   struct Listener {

@@ -16,9 +16,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Some servers publish what they find in several portions.
-constexpr milliseconds quiet_when_sure{200};
-constexpr milliseconds quiet_when_unsure{1000};
+// Some servers publish what they find in several portions: typescript-language-server, which gives no versions, first
+// what the syntax shows, and what the types show whenever it knows.
+constexpr milliseconds quiet_with_version{200};
+constexpr milliseconds quiet_without{1000};
 constexpr milliseconds before_next_pull{200};
 constexpr int content_modified = -32801;
 constexpr int server_cancelled = -32802;
@@ -61,7 +62,7 @@ class DiagnosticsQuestion : public std::enable_shared_from_this<DiagnosticsQuest
         published != nullptr && !published->version && published->sent_version == document->version && !sure;
     const base::TimePoint end = begun_ + wait_;
     if (!sure && !likely) return time_is_up() ? answer(false, "pending") : look_at(end);
-    const base::TimePoint quiet = published->at + (sure ? quiet_when_sure : quiet_when_unsure);
+    const base::TimePoint quiet = published->at + (published->version ? quiet_with_version : quiet_without);
     if (loop_.now() < quiet && !time_is_up()) return look_at(std::min(quiet, end));
     answer(sure, "unversioned");
   }

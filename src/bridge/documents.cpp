@@ -45,6 +45,13 @@ const Document* Documents::find(const std::string& path) const {
   return found == documents_.end() ? nullptr : &found->second;
 }
 
+void Documents::send_changes() {
+  for (auto at = documents_.begin(); at != documents_.end();) {
+    const auto here = at++;
+    if (!here->second.owner && !read_again(here->first, here->second)) close(here);
+  }
+}
+
 const Document* Documents::look(const std::string& path) {
   const auto found = documents_.find(path);
   if (found == documents_.end()) {

@@ -50,6 +50,8 @@ class Documents {
   /// The server was let go, as it was not needed: only what clients have said is remembered.
   void forget_disk();
 
+  /// Sends what has changed on disk: the answer to a question may depend on any open document.
+  void send_changes();
   /// The document with its present text, which the server knows by now. nullptr: it cannot be read (errno), and if it
   /// was open it is no more. Valid until the next call.
   const Document* look(const std::string& path);

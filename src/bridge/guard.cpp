@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <optional>
@@ -24,6 +25,7 @@ namespace duet::bridge {
 namespace {
 
 constexpr std::chrono::seconds time_to_end{2};
+constexpr std::chrono::seconds time_to_end_alone{1};  // when we are gone, nobody waits for a clean end
 constexpr std::chrono::milliseconds between_kills{50};
 
 class Guard {
@@ -96,6 +98,7 @@ void Guard::take_order() {
   can_hear_ = count > 0;
   const std::string_view order(room.data(), can_hear_ ? static_cast<std::size_t>(count) : 0);
   end_tree(order == "kill" ? SIGKILL : SIGTERM);
+  if (!can_hear_) kill_at_ = std::min(*kill_at_, base::system_clock().now() + time_to_end_alone);
 }
 
 // False: no process of the tree is left.

@@ -5,15 +5,26 @@
 
 namespace duet::bridge {
 
-Inquiry::Inquiry(std::shared_ptr<LanguageServer> server, base::Log& log, Done done)
-    : server_(std::move(server)), log_(log), done_(std::move(done)) {}
+Inquiry::Inquiry(transport::Loop& loop, std::shared_ptr<LanguageServer> server, base::Log& log, Done done)
+    : loop_(loop), server_(std::move(server)), log_(log), done_(std::move(done)) {}
 
-void Inquiry::when_ready(Step step) {
-  server_->use([self = shared_from_this(), step = std::move(step)](const Failure* failure) {
+void Inquiry::when_ready(base::Duration patience, Step step) {
+  const auto self = shared_from_this();
+  waiting_ = true;
+  server_->use([self, step = std::move(step)](const Failure* failure) {
+    self->waiting_ = false;
     if (self->is_over()) return;
+    self->undo();
     if (failure != nullptr) return self->fail(*failure);
     self->run(step);
   });
+  if (!waiting_) return;
+  const transport::Loop::Timer timer = loop_.after(patience, [self] {
+    self->fail({.cause = Cause::timeout,
+                .message = self->server_->name() + ": was not ready in time",
+                .server = self->server_->name()});
+  });
+  at_end = [this, timer] { loop_.cancel(timer); };
 }
 
 void Inquiry::call(std::string_view method, std::string_view params, base::Duration patience, ResultStep step) {
@@ -51,9 +62,13 @@ void Inquiry::cancel() {
   if (call_ != 0) server_->cancel(std::exchange(call_, 0));
 }
 
+void Inquiry::undo() {
+  if (const auto undoing = std::exchange(at_end, nullptr)) undoing();
+}
+
 void Inquiry::end() {
   done_ = nullptr;
-  if (const auto undo = std::exchange(at_end, nullptr)) undo();
+  undo();
 }
 
 }  // namespace duet::bridge

@@ -23,13 +23,13 @@ class Inquiry : public std::enable_shared_from_this<Inquiry> {
   using Step = std::function<void(Inquiry&)>;
   using ResultStep = std::function<void(Inquiry&, CallResult)>;
 
-  Inquiry(std::shared_ptr<LanguageServer> server, base::Log& log, Done done);
+  Inquiry(transport::Loop& loop, std::shared_ptr<LanguageServer> server, base::Log& log, Done done);
 
   LanguageServer& server() { return *server_; }
   bool is_over() const { return !done_; }
 
-  /// Runs the step when the server is ready; fails if it does not get so.
-  void when_ready(Step step);
+  /// Runs the step when the server is ready; fails if it does not get so, or not in time.
+  void when_ready(base::Duration patience, Step step);
   /// Asks the server; the step gets the result, or the error if there is one. One call at a time.
   void call(std::string_view method, std::string_view params, base::Duration patience, ResultStep step);
   /// Runs the step now, in the way of steps.
@@ -44,12 +44,15 @@ class Inquiry : public std::enable_shared_from_this<Inquiry> {
   std::function<void()> at_end;
 
  private:
+  void undo();
   void end();
 
+  transport::Loop& loop_;
   std::shared_ptr<LanguageServer> server_;
   base::Log& log_;
   Done done_;
   std::uint64_t call_ = 0;
+  bool waiting_ = false;  // for the server to get ready
 };
 
 }  // namespace duet::bridge

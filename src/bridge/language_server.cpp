@@ -83,18 +83,15 @@ void LanguageServer::start() {
                         .down = [this](const Failure& why) { session_down(why); },
                         .gone = [this] { session_gone(); }});
   } catch (const base::LaunchError& error) {
-    loop_.defer([this, why = launch_failure(definition_, error)] { session_down(why); });
+    start_failed(launch_failure(definition_, error));
   } catch (const std::system_error& error) {
-    loop_.defer(
-        [this, why = Failure{.cause = Cause::exec_failed, .message = name() + ": " + error.what(), .server = name()}] {
-          session_down(why);
-        });
+    start_failed({.cause = Cause::exec_failed, .message = name() + ": " + error.what(), .server = name()});
   }
 }
 
 void LanguageServer::start_failed(Failure why) {
-  loop_.defer([this, alive = std::weak_ptr(alive_), why = std::move(why)] {
-    if (!alive.expired()) session_down(why);
+  loop_.defer([this, alive = std::weak_ptr(alive_), life = life_, why = std::move(why)] {
+    if (!alive.expired() && life == life_) session_down(why);
   });
 }
 
@@ -219,8 +216,8 @@ void LanguageServer::watch_idleness() {
   if (definition_.idle <= std::chrono::milliseconds::zero()) return;
   idle_timer_ = loop_.at(last_use_ + definition_.idle, [this] {
     idle_timer_.reset();
-    const bool is_idle = session_->pending() == 0 && loop_.now() >= last_use_ + definition_.idle;
-    if (!is_idle) return watch_idleness();
+    if (session_->pending() != 0 || diagnostics_.is_awaited()) last_use_ = loop_.now();
+    if (loop_.now() < last_use_ + definition_.idle) return watch_idleness();
     log_.info("Language server is idle", {{"server", name()}});
     documents_.forget_disk();
     stop();

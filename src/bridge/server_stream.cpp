@@ -90,6 +90,7 @@ bool ServerStream::read_once() {
   }
   chunk_ = {scratch.data(), moved.count};
   received_ += chunk_.size();
+  heard_at_ = loop_.now();
   decoder_.feed(chunk_);
   take_frames();
   chunk_ = {};
@@ -131,7 +132,8 @@ void ServerStream::lose(std::string_view reason) {
   noise_ = start_behind_message();
   const bool is_printed = reason == framing::reason_of(framing::Fault::malformed_header);
   const std::string_view answer = start_of_answer(noise_, is_printed);
-  events_.on_lost({.reason = reason, .id = visible_id(answer), .may_be_answer = !answer.empty()});
+  events_.on_lost(
+      {.reason = reason, .id = visible_id(answer), .is_printed = is_printed, .may_be_answer = !answer.empty()});
 }
 
 void ServerStream::end_of_output() {

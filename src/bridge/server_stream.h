@@ -19,6 +19,7 @@ namespace duet::bridge {
 struct LostMessage {
   std::string_view reason;  ///< as in `error.data.reason` of the wire's rules
   std::string_view id;      ///< the id of the answer that it was, raw, if that could still be seen
+  bool is_printed;          ///< text where a header should be
   bool may_be_answer;       ///< it does not look like a request, a notification or something printed to stdout
 };
 
@@ -60,7 +61,7 @@ class ServerStream final : private transport::Channel::Listener {
   /// The start of the latest text on stdout that was no message.
   const std::string& noise() const { return noise_; }
   bool inside_message() const { return decoder_.inside_frame(); }
-  std::uint64_t received_bytes() const { return received_; }
+  base::TimePoint heard_at() const { return heard_at_; }  ///< of the last byte received
 
  private:
   struct Queued {
@@ -102,6 +103,7 @@ class ServerStream final : private transport::Channel::Listener {
 
   std::string_view chunk_;  // what was read last, while its frames are taken
   std::uint64_t received_ = 0;
+  base::TimePoint heard_at_;
   std::uint64_t messages_ = 0;
   std::uint64_t message_end_ = 0;  // of the last one, whole or lost, counted from the first byte received
   std::string since_message_;      // the first bytes behind it

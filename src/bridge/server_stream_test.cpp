@@ -66,6 +66,15 @@ TEST_P(ServerStreamTest, SkipsPrintedTextAndKeepsItsStart) {
   EXPECT_TRUE(noise.starts_with("debug: "));
 }
 
+TEST_P(ServerStreamTest, TakesNoOtherSeparatorForTheRightOne) {
+  for (const char* separator : {"\n\n", "\r\n", "\n"}) {
+    const Events events = read("Content-Length: " + std::to_string(answer.size()) + separator + answer + framed(news));
+    ASSERT_EQ(events.size(), 3U);
+    EXPECT_TRUE(events[0].starts_with("lost malformed-header"));
+    EXPECT_EQ(events[1], news);
+  }
+}
+
 TEST_P(ServerStreamTest, DoesNotBlameTextForTheAnswerBehindIt) {
   EXPECT_EQ(read("text\n" + framed(answer)), (Events{"lost malformed-header id=", answer, "closed"}));
 }

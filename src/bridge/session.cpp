@@ -14,24 +14,6 @@ namespace {
 constexpr std::size_t most_abandoned = 1000;
 constexpr std::uint64_t logged_losses = 5;
 
-rpc::Error read_error(std::string_view object) {
-  int code = rpc::code::internal_error;
-  std::string message;
-  std::string data;
-  if (object.starts_with('{')) {
-    rpc::for_each_member(object, [&](std::string_view name, std::string_view value) {
-      if (name == "code" && rpc::json_type(value) == "number") {
-        const std::optional<std::int64_t> whole = rpc::decode_integer(value);
-        if (whole && std::in_range<int>(*whole)) code = static_cast<int>(*whole);
-      }
-      if (name == "message" && value.starts_with('"')) message = rpc::decode_string(value);
-      if (name == "data") data = value;
-      return true;
-    });
-  }
-  return {code, std::move(message), std::move(data)};
-}
-
 std::uint64_t read_id(std::string_view id) {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
@@ -112,7 +94,9 @@ void Session::start_handshake(const std::string& options) {
   send_call("initialize", params, base::Duration::max(),
             [this](const CallResult& result) { take_initialize_result(result); });
   set_timer(settings_.patience.initialize, [this] {
-    kill(Cause::handshake_timeout, "did not answer initialize within " + seconds_text(settings_.patience.initialize));
+    const bool broken = broke_frames_ || stream_->inside_message();
+    kill(broken ? Cause::protocol_noise : Cause::handshake_timeout,
+         "did not answer initialize within " + seconds_text(settings_.patience.initialize));
   });
 }
 
@@ -157,11 +141,17 @@ void Session::take(const rpc::Message& message) {
       return;
     case rpc::Message::Kind::batch:
     case rpc::Message::Kind::invalid:
-      log_.warn("Language server sent no proper message", {{"server", name_}, {"what", message.refusal->message()}});
-      // One that waits for an answer gets one, or it might wait for ever.
-      if (message.id_is_known) stream_->send(rpc::encode_error(message.id, rpc::encode(*message.refusal)));
-      return;
+      return take_improper(message);
   }
+}
+
+// A request gets an answer all the same, or the server might wait for ever.
+void Session::take_improper(const rpc::Message& message) {
+  log_.warn("Language server sent no proper message", {{"server", name_}, {"what", message.refusal->message()}});
+  ++lost_messages_;
+  if (!message.id_is_known) return;
+  if (message.method.empty()) return lose_answer(calls_.find(read_id(message.id)));
+  stream_->send(rpc::encode_error(message.id, rpc::encode(*message.refusal)));
 }
 
 void Session::take_request(const rpc::Message& message) {
@@ -184,7 +174,7 @@ void Session::take_response(const rpc::Message& message) {
   // Some servers send both members and leave the other one null.
   const bool refused = !message.error.empty() && !(message.error == "null" && !message.result.empty());
   if (refused) {
-    settle(found, {.error = read_error(message.error)});
+    settle(found, {.error = rpc::decode_error(message.error)});
   } else {
     settle(found, {.text = std::string(message.result)});
   }
@@ -196,14 +186,19 @@ void Session::take_lost(const LostMessage& lost) {
   const base::Level level = ++lost_messages_ <= logged_losses ? base::Level::warn : base::Level::debug;
   log_.write(level, "Language server wrote no proper message",
              {{"server", name_}, {"reason", lost.reason}, {"text", stream_->noise()}});
+  broke_frames_ = broke_frames_ || !lost.is_printed;
   if (!lost.may_be_answer) return;
   auto hit = calls_.find(read_id(lost.id));
   if (lost.id.empty() && pending() == 1) {
     hit = std::ranges::find_if(calls_, [](const Calls::value_type& call) { return bool(call.second.callback); });
   }
-  if (hit == calls_.end() || stream_->is_waiting(hit->first)) return;
+  lose_answer(hit);
+}
+
+void Session::lose_answer(Calls::iterator call) {
+  if (call == calls_.end() || stream_->is_waiting(call->first)) return;
   if (phase_ == Phase::starting) return kill(Cause::protocol_noise, "its answer to initialize is no proper message");
-  settle(hit, {.error = to_error(failure(Cause::protocol_noise, "its answer was no proper message"))});
+  settle(call, {.error = to_error(failure(Cause::protocol_noise, "its answer was no proper message"))});
 }
 
 std::uint64_t Session::call(std::string_view method, std::string_view params, base::Duration patience,
@@ -224,6 +219,7 @@ std::uint64_t Session::send_call(std::string_view method, std::string_view param
   calls_.emplace(id, Pending{.callback = std::move(callback),
                              .timer = loop_.after(patience, [this, id] { call_timed_out(id); }),
                              .mark = mark_of(method, params),
+                             .asked_at = loop_.now(),
                              .losses_before = lost_messages_});
   stream_->send(rpc::encode_request(std::to_string(id), rpc::quoted(method), params), id);
   return id;
@@ -286,18 +282,20 @@ std::size_t Session::pending() const {
 }
 
 void Session::watch_silence() {
-  if (silence_timer_) return;
-  heard_bytes_ = stream_->received_bytes();
-  silence_timer_ = loop_.after(settings_.patience.silence, [this] { look_for_silence(); });
+  if (!silence_timer_) silence_timer_ = loop_.after(settings_.patience.silence, [this] { look_for_silence(); });
 }
 
 // A server may well leave a cancelled call unanswered; one that timed out it still owes.
 void Session::look_for_silence() {
   silence_timer_.reset();
-  const bool owes = std::ranges::any_of(
+  const auto owed = std::ranges::find_if(
       calls_, [](const Calls::value_type& call) { return call.second.callback || call.second.timed_out; });
-  if (!owes) return;
-  if (heard_bytes_ != stream_->received_bytes()) return watch_silence();
+  if (owed == calls_.end()) return;
+  const base::TimePoint end = std::max(owed->second.asked_at, stream_->heard_at()) + settings_.patience.silence;
+  if (loop_.now() < end) {
+    silence_timer_ = loop_.at(end, [this] { look_for_silence(); });
+    return;
+  }
   kill(Cause::crashed, "wrote nothing for " + seconds_text(settings_.patience.silence) + " with calls unanswered");
 }
 

@@ -24,6 +24,7 @@ namespace duet::bridge {
 /// How long a server is waited for.
 struct Patience {
   base::Duration initialize = std::chrono::seconds(30);
+  base::Duration ready = std::chrono::seconds(40);  ///< for a start, after a crash too
   base::Duration call = std::chrono::seconds(30);
   base::Duration silence = std::chrono::seconds(60);  ///< with unanswered calls and not a byte from the server
   base::Duration shutdown = std::chrono::seconds(5);  ///< for the answer to `shutdown`
@@ -103,6 +104,7 @@ class Session {
     Callback callback;  // none: nobody waits any more
     std::optional<transport::Loop::Timer> timer;
     RequestMark mark = 0;
+    base::TimePoint asked_at;
     std::uint64_t losses_before = 0;
     bool timed_out = false;
   };
@@ -114,9 +116,11 @@ class Session {
   void start_handshake(const std::string& options);
   void take_initialize_result(const CallResult& result);
   void take(const rpc::Message& message);
+  void take_improper(const rpc::Message& message);
   void take_request(const rpc::Message& message);
   void take_response(const rpc::Message& message);
   void take_lost(const LostMessage& lost);
+  void lose_answer(Calls::iterator call);
 
   std::uint64_t send_call(std::string_view method, std::string_view params, base::Duration patience, Callback callback);
   void call_timed_out(std::uint64_t id);
@@ -152,8 +156,8 @@ class Session {
   Calls calls_;
   std::uint64_t last_call_ = 0;
   std::uint64_t lost_messages_ = 0;
+  bool broke_frames_ = false;  // it speaks in frames, and not properly
   std::optional<transport::Loop::Timer> silence_timer_;
-  std::uint64_t heard_bytes_ = 0;
   std::vector<RequestMark> in_flight_;
 };
 

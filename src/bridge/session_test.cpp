@@ -191,6 +191,16 @@ TEST_F(SessionTest, FailsTheCallWhoseAnswerHasAWrongLength) {
   EXPECT_EQ(other->text, "[1]");
 }
 
+TEST_F(SessionTest, FailsTheCallWhoseAnswerIsNone) {
+  start_ready();
+  EXPECT_EQ(cause_of(ask("fake/body", R"({"text":"{\"jsonrpc\":\"2.0\",\"id\":ID}"})")), "protocol-noise");
+  const CallResult batch =
+      ask("fake/body", R"({"text":"[{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":1}]"})", milliseconds(300));
+  EXPECT_EQ(cause_of(batch), "protocol-noise");
+  EXPECT_EQ(ask("fake/echo", "[1]").text, "[1]");
+  for (const std::string& method : sent_methods()) EXPECT_NE(method, "(answer)");
+}
+
 TEST_F(SessionTest, BlamesTheProtocolForAnAnswerThatIsNeverComplete) {
   start_ready();
   EXPECT_EQ(cause_of(ask("fake/wrong_length", R"({"delta":5})", milliseconds(300))), "protocol-noise");
@@ -267,6 +277,14 @@ TEST_F(SessionTest, GivesUpOnASilentServerWithWorkToDo) {
   EXPECT_EQ(cause_of(ask("fake/never", {}, milliseconds(100))), "timeout");
   EXPECT_TRUE(turn_until([this] { return failure.has_value(); }));
   EXPECT_EQ(failure->cause, Cause::crashed);
+}
+
+TEST_F(SessionTest, CountsSilenceFromTheLastWordOrTheCallThatFollowedIt) {
+  settings.patience.silence = milliseconds(1000);
+  start_ready();
+  EXPECT_EQ(ask("fake/echo", "[1]").text, "[1]");
+  EXPECT_FALSE(turn_until([this] { return failure.has_value(); }, milliseconds(600)));
+  EXPECT_EQ(cause_of(ask("fake/never", {}, milliseconds(1200))), "crashed");
 }
 
 TEST_F(SessionTest, LeavesAnIdleServerAlone) {

@@ -98,7 +98,14 @@ class BridgeTestCase(ProjectTestCase):
             return []
 
     def assert_gone(self, pids, patience=PATIENCE):
-        eventually(lambda: not any(self.project.is_running(pid) for pid in pids), patience, f"the end of {pids}")
+        eventually(lambda: not any(self.is_ours(pid) for pid in pids), patience, f"the end of {pids}")
+
+    def is_ours(self, pid):
+        """It runs, and in this project: by now a busy machine may have given the number to somebody else."""
+        try:
+            return self.project.is_running(pid) and os.readlink(f"/proc/{pid}/cwd").startswith(self.project.root)
+        except OSError:
+            return False
 
     def hover(self, path, line=1, column=1, connection=None):
         return self.ask("lsp.hover", 60, connection, file=path, line=line, column=column)["contents"]

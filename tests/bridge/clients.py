@@ -4,6 +4,7 @@
     clients.py --program PATH --rounds 200    so many questions of each of the 50 clients
 """
 
+import json
 import os
 import sys
 import threading
@@ -52,8 +53,18 @@ class Clients(BridgeTestCase):
             self.assertIn(b'"params":' + odd.encode() + b"}", tape.read())
 
     def test_errors_of_the_server_pass_through(self):
-        error = self.answer("lsp.request", server="fake", method="fake/refuse")["error"]
-        self.assertEqual(error, {"code": -32099, "message": "no", "data": {"why": 1.5}})
+        error = r'{"data":{"why":1.50},"message":"\u0041\/ä","code":-3.2099e4}'
+        text = json.dumps(r'{"jsonrpc":"2.0","id":ID,"error":' + error + "}")
+        with self.project.connect() as client:
+            client.send(raw_request(7, "fake/body", f'{{"text":{text}}}'))
+            self.assertEqual(client.next_line(60), b'{"jsonrpc":"2.0","id":7,"error":' + error.encode() + b"}")
+
+    def test_errors_have_nothing_but_what_an_error_has(self):
+        text = '{"jsonrpc":"2.0","id":ID,"error":{"message":"no","stack":[1],"data":1.50}}'
+        with self.project.connect() as client:
+            client.send(raw_request(7, "fake/body", json.dumps({"text": text})))
+            self.assertEqual(client.next_line(60),
+                             b'{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"no","data":1.50}}')
 
     def test_equal_ids_of_two_clients(self):
         with self.project.connect() as first, self.project.connect() as second:

@@ -50,6 +50,12 @@ class Check(BridgeTestCase):
         self.assert_refused(self.check("yes"), 1, "protocol-noise: .*it printed: y")
         self.assert_refused(self.check("echo", "hello"), 1, "exited-before-initialize: .*code 0.*it printed: hello")
 
+    def test_broken_frames(self):
+        for text in (r"Content-Length: 8\r\n\r\nno JSON!", r"Content-Length: 100\r\n\r\n{"):
+            with self.subTest(text):
+                self.assert_refused(self.check("sh", "-c", f"printf '{text}'; exec sleep 60", timeout="1s"), 1,
+                                    "protocol-noise: ")
+
     def test_one_that_exits(self):
         result = self.check("sh", "-c", "echo first >&2; echo out of luck >&2; exit 3")
         self.assert_refused(result, 1, "exited-before-initialize: .*code 3.*out of luck")
@@ -161,6 +167,13 @@ class Commands(BridgeTestCase):
         for words in (["definition", "b.fake:1:1"], ["hover", "b.fake:1:1"], ["diagnostics", "b.fake"]):
             with self.subTest(words):
                 self.assertNotIn("\x1b", self.project.run("lsp", *words).out)
+
+    def test_a_request_without_an_answer_in_time(self):
+        self.start()
+        self.assert_refused(self.project.run("lsp", "request", "--server", "fake", "--timeout", "300ms", "fake/never"),
+                            4, "in time")
+        eventually(lambda: any(message.get("method") == "$/cancelRequest" for message in self.tape("fake")),
+                   what="the server is told")
 
     def test_no_answer_in_time(self):
         self.set_servers(fake=["--initialize-delay", "30"])

@@ -18,7 +18,7 @@ FLOOD = 100_000_000
 LARGE = 8 * 1024 * 1024
 
 
-class Faults(BridgeTestCase):
+class TwoServers(BridgeTestCase):
     def begin(self, *options):
         """The server under test is `bad`; `good` goes on all the time."""
         self.set_servers(bad=options, good=[])
@@ -55,6 +55,10 @@ class Faults(BridgeTestCase):
 
     def echo(self, value):
         return self.ask("lsp.request", server="bad", method="fake/echo", params=value)
+
+
+class Faults(TwoServers):
+    """While the server runs."""
 
     def test_text_on_stdout(self):
         self.begin("--banner", "Welcome\n{\"id\":1}", "--noise", "debug: Content-Length: 12")
@@ -105,6 +109,62 @@ class Faults(BridgeTestCase):
         result = self.ask("lsp.request", 120, server="bad", method="fake/trickle", params={"size": LARGE},
                           timeoutSeconds=110)
         self.assertEqual(len(result), LARGE)
+
+    def test_slow_handshake_with_requests_waiting(self):
+        self.begin("--initialize-delay", "2")
+        answers = []
+        threads = [threading.Thread(target=lambda: answers.append(self.hover(self.bad))) for _ in range(10)]
+        for thread in threads:
+            thread.start()
+        eventually(lambda: any(s["name"] == "bad" and s["state"] == "starting" for s in self.ask("lsp.list")["servers"]),
+                   what="the server is starting")
+        for thread in threads:
+            thread.join()
+        self.assertEqual(answers, ["1|one|0"] * 10)
+        self.assertEqual([message["method"] for message in self.tape("bad")][:3],
+                         ["initialize", "initialized", "textDocument/didOpen"])
+
+    def test_everything_a_server_may_ask(self):
+        self.begin()
+        expected = {
+            "workspace/configuration": {"result": [None, None]},
+            "client/registerCapability": {"result": None},
+            "client/unregisterCapability": {"result": None},
+            "window/workDoneProgress/create": {"result": None},
+            "window/showMessageRequest": {"result": None},
+            "window/showDocument": {"result": {"success": False}},
+            "workspace/workspaceFolders": {"result": [{"uri": "file://" + self.project.root, "name": "project"}]},
+            "workspace/codeLens/refresh": {"result": None},
+            "workspace/semanticTokens/refresh": {"result": None},
+            "workspace/inlayHint/refresh": {"result": None},
+            "workspace/diagnostic/refresh": {"result": None},
+            "no/such/method": {"error": {"code": -32601, "message": "Method not found"}},
+        }
+        for method, answer in expected.items():
+            params = {"method": method, "params": {"items": [{}, {}]}}
+            with self.subTest(method):
+                self.assertEqual(self.ask("lsp.request", server="bad", method="fake/ask", params=params), answer)
+        declined = self.ask("lsp.request", server="bad", method="fake/ask", params={"method": "workspace/applyEdit"})
+        self.assertFalse(declined["result"]["applied"])
+
+    def test_wrong_length(self):
+        self.begin()
+        for delta in (-7, 7):
+            params = {"delta": delta, "then": True}
+            with self.subTest(delta):
+                self.assertEqual(self.cause("lsp.request", server="bad", method="fake/wrong_length", params=params),
+                                 "protocol-noise")
+                self.assertEqual(self.echo([delta]), [delta])
+
+    def test_answer_that_is_never_complete(self):
+        self.begin()
+        self.assertEqual(self.cause("lsp.request", server="bad", method="fake/wrong_length", params={"delta": 7},
+                                    timeoutSeconds=1), "protocol-noise")
+        self.assertEqual(self.echo([1]), [1])
+
+
+class Ends(TwoServers):
+    """Crashes in every state, and ends that are no end."""
 
     def test_crash_at_the_start(self):
         self.begin("--crash-at", "start", "--complain", "cannot go on")
@@ -174,43 +234,6 @@ class Faults(BridgeTestCase):
                   if message.get("method") == "textDocument/didOpen"]
         self.assertEqual(opened[-2:], ["one\n", "changed while it was down\n"])
 
-    def test_slow_handshake_with_requests_waiting(self):
-        self.begin("--initialize-delay", "2")
-        answers = []
-        threads = [threading.Thread(target=lambda: answers.append(self.hover(self.bad))) for _ in range(10)]
-        for thread in threads:
-            thread.start()
-        eventually(lambda: any(s["name"] == "bad" and s["state"] == "starting" for s in self.ask("lsp.list")["servers"]),
-                   what="the server is starting")
-        for thread in threads:
-            thread.join()
-        self.assertEqual(answers, ["1|one|0"] * 10)
-        self.assertEqual([message["method"] for message in self.tape("bad")][:3],
-                         ["initialize", "initialized", "textDocument/didOpen"])
-
-    def test_everything_a_server_may_ask(self):
-        self.begin()
-        expected = {
-            "workspace/configuration": {"result": [None, None]},
-            "client/registerCapability": {"result": None},
-            "client/unregisterCapability": {"result": None},
-            "window/workDoneProgress/create": {"result": None},
-            "window/showMessageRequest": {"result": None},
-            "window/showDocument": {"result": {"success": False}},
-            "workspace/workspaceFolders": {"result": [{"uri": "file://" + self.project.root, "name": "project"}]},
-            "workspace/codeLens/refresh": {"result": None},
-            "workspace/semanticTokens/refresh": {"result": None},
-            "workspace/inlayHint/refresh": {"result": None},
-            "workspace/diagnostic/refresh": {"result": None},
-            "no/such/method": {"error": {"code": -32601, "message": "Method not found"}},
-        }
-        for method, answer in expected.items():
-            params = {"method": method, "params": {"items": [{}, {}]}}
-            with self.subTest(method):
-                self.assertEqual(self.ask("lsp.request", server="bad", method="fake/ask", params=params), answer)
-        declined = self.ask("lsp.request", server="bad", method="fake/ask", params={"method": "workspace/applyEdit"})
-        self.assertFalse(declined["result"]["applied"])
-
     def test_grandchild_that_ignores_term(self):
         self.begin("--grandchild", "--ignore", "TERM", "--ignore", "shutdown", "--ignore", "exit")
         self.hover(self.bad)
@@ -220,21 +243,6 @@ class Faults(BridgeTestCase):
         self.ask("lsp.stop", server="bad")
         self.assertLess(time.monotonic() - before, 10)
         self.assert_gone(pids, 0.5)
-
-    def test_wrong_length(self):
-        self.begin()
-        for delta in (-7, 7):
-            params = {"delta": delta, "then": True}
-            with self.subTest(delta):
-                self.assertEqual(self.cause("lsp.request", server="bad", method="fake/wrong_length", params=params),
-                                 "protocol-noise")
-                self.assertEqual(self.echo([delta]), [delta])
-
-    def test_answer_that_is_never_complete(self):
-        self.begin()
-        self.assertEqual(self.cause("lsp.request", server="bad", method="fake/wrong_length", params={"delta": 7},
-                                    timeoutSeconds=1), "protocol-noise")
-        self.assertEqual(self.echo([1]), [1])
 
     def test_closes_its_stdout(self):
         self.begin()

@@ -10,6 +10,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from bridge_project import NODE_COMMANDS, BridgeTestCase, children, eventually, place_of, suite  # noqa: E402
+from daemon import request  # noqa: E402
 
 PATIENCE = 60  # a server's first look at a project takes its time on a busy machine
 
@@ -37,7 +38,7 @@ class RealServer:
         line, column = self.place
         return {"file": self.main_path, "line": line, "column": column}
 
-    def test_questions_about_a_place(self):
+    def test_questions(self):
         hover = self.ask("lsp.hover", PATIENCE, **self.at())
         self.assertIn("greet", hover["contents"])
         self.assertEqual(hover["server"], self.server)
@@ -46,6 +47,11 @@ class RealServer:
         for place in references:
             marked = place["text"][place["column"] - 1:place["endColumn"] - 1]
             self.assertEqual(marked, "greet", place)
+        line, column = self.place
+        items = self.ask("lsp.completion", PATIENCE, file=self.main_path, line=line, column=column + 3)["items"]
+        self.assertTrue(any("greet" in item["label"] for item in items), items[:5])
+        symbols = self.ask("lsp.symbols", PATIENCE, file=self.path(self.definition[0]))["symbols"]
+        self.assertTrue(any("greet" in symbol["name"] for symbol in symbols), symbols)
 
     def all_references(self):
         places = self.ask("lsp.references", PATIENCE, **self.at())["places"]
@@ -60,15 +66,6 @@ class RealServer:
             places = self.ask("lsp.definition", PATIENCE, **self.at())["places"]
             return [(p["file"], p["line"], p["column"]) for p in places] == [target]
         eventually(is_found, PATIENCE, f"the definition at {target}")
-
-    def test_completion(self):
-        line, column = self.place
-        items = self.ask("lsp.completion", PATIENCE, file=self.main_path, line=line, column=column + 3)["items"]
-        self.assertTrue(any("greet" in item["label"] for item in items), items[:5])
-
-    def test_symbols(self):
-        symbols = self.ask("lsp.symbols", PATIENCE, file=self.path(self.definition[0]))["symbols"]
-        self.assertTrue(any("greet" in symbol["name"] for symbol in symbols), symbols)
 
     def test_diagnostics_follow_the_text_on_disk(self):
         path = self.path(self.broken)
@@ -91,26 +88,30 @@ class RealServer:
         self.write(self.broken, text.replace("nowhere", "1"))
 
     def test_crash_and_recovery(self):
+        self.ask("lsp.symbols", PATIENCE, file=self.path(self.broken))
         self.ask("lsp.hover", PATIENCE, **self.at())
-        pid = self.ask("lsp.list")["servers"][0]["pid"]
-        os.kill(pid, signal.SIGKILL)
-        eventually(lambda: self.ask("lsp.list")["servers"][0]["state"] != "ready", what="the crash is noticed")
+        pid = self.list()["pid"]
+        os.kill(pid, signal.SIGSTOP)
+        with self.project.connect() as client:
+            client.send(request("lsp.hover", 1, params=self.at()))
+            eventually(lambda: self.list()["pending"] == 1, what="a request is pending")
+            os.kill(pid, signal.SIGKILL)
+            self.assertEqual(client.answer(1, PATIENCE)[0]["error"]["data"]["cause"], "crashed")
         self.assertIn("greet", self.ask("lsp.hover", PATIENCE, **self.at())["contents"])
-        servers = self.ask("lsp.list")["servers"]
-        self.assertNotEqual(servers[0]["pid"], pid)
-        self.assertEqual(servers[0]["documents"], 1)
+        self.assertNotEqual(self.list()["pid"], pid)
+        self.assertEqual(self.list()["documents"], 2)
 
-    def test_stop_leaves_nothing(self):
+    def list(self):
+        return self.ask("lsp.list")["servers"][0]
+
+    def test_nothing_is_left(self):
         self.ask("lsp.hover", PATIENCE, **self.at())
         tree = children(self.daemon)
         self.assertTrue(tree)
         result = self.project.run("lsp", "stop", self.server)
         self.assertEqual(result.code, 0, result)
-        self.assert_gone(tree)
+        self.assert_gone(tree, 0)
         self.assertIn("greet", self.ask("lsp.hover", PATIENCE, **self.at())["contents"])
-
-    def test_kill_of_the_daemon_leaves_nothing(self):
-        self.ask("lsp.hover", PATIENCE, **self.at())
         tree = children(self.daemon)
         self.project.kill(self.daemon)
         self.assert_gone(tree, 3)

@@ -248,6 +248,10 @@ class Server:
         raw = body[begin:body.rindex(b"}")]
         self.write(self.frame(b'{"jsonrpc":"2.0","id":%d,"result":%s}' % (request["id"], raw)))
 
+    def fake_body(self, request, params, body):
+        """A message of the caller's, with the request's id for ID."""
+        self.write(self.frame(params["text"].replace("ID", str(request["id"])).encode()))
+
     def fake_never(self, request, params, body):
         pass
 

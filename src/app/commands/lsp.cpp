@@ -23,6 +23,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds default_patience = std::chrono::seconds(45);  // a handshake may take 30
 constexpr milliseconds default_wait = std::chrono::seconds(10);
+constexpr milliseconds most_timeout = std::chrono::hours(24);
 
 // What the daemon says is wrong with a place is about the file that the user has named.
 Failure failure_of(std::string_view method, const peer::Outcome& outcome, const std::string& subject) {
@@ -104,8 +105,10 @@ int run_lsp_request(const CommandLine& line) {
     if (!given.empty()) params += R"(,"params":)" + given;
   }
   if (const std::optional<std::string> server = line.text("server")) params += R"(,"server":)" + rpc::quoted(*server);
+  // Whose patience is set ends first, whatever the daemon would do by itself.
   if (const std::optional<milliseconds> timeout = line.duration("timeout")) {
-    params += R"(,"timeoutSeconds":)" + std::to_string(std::chrono::duration<double>(*timeout).count());
+    const std::chrono::duration<double> longer = std::min(*timeout + std::chrono::seconds(5), most_timeout);
+    params += R"(,"timeoutSeconds":)" + std::to_string(longer.count());
   }
   DaemonClient daemon(line);
   return print_text(ask(daemon, line, "lsp.request", params + '}') + '\n');

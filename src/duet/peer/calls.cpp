@@ -6,34 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "duet/rpc/json_scan.h"
 #include "duet/rpc/json_text.h"
 
 namespace duet::peer {
-namespace {
-
-int read_code(std::string_view value) {
-  std::optional<std::int64_t> code;
-  if (rpc::json_type(value) == "number") code = rpc::decode_integer(value);
-  return code && std::in_range<int>(*code) ? static_cast<int>(*code) : rpc::code::internal_error;
-}
-
-rpc::Error read_error(std::string_view object) {
-  int code = rpc::code::internal_error;
-  std::string message;
-  std::string data;
-  if (object.starts_with('{')) {
-    rpc::for_each_member(object, [&](std::string_view name, std::string_view value) {
-      if (name == "code") code = read_code(value);
-      if (name == "message" && value.starts_with('"')) message = rpc::decode_string(value);
-      if (name == "data") data = value;
-      return true;
-    });
-  }
-  return {code, std::move(message), std::move(data)};
-}
-
-}  // namespace
 
 std::string_view name_of(Outcome::Cause cause) {
   switch (cause) {
@@ -72,7 +47,7 @@ bool Calls::settle(const rpc::Message& response) {
   if (answered) {
     finish(id, {.cause = Outcome::Cause::answered, .result = std::string(response.result)});
   } else {
-    finish(id, {.cause = Outcome::Cause::refused, .error = read_error(response.error)});
+    finish(id, {.cause = Outcome::Cause::refused, .error = rpc::decode_error(response.error)});
   }
   return true;
 }

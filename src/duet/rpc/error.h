@@ -25,12 +25,17 @@ class Error : public std::exception {
   int code() const { return code_; }
   const std::string& message() const { return message_; }
   const std::string& data() const { return data_; }
+  /// How somebody else has spelt all of it; empty if nobody has.
+  const std::string& spelling() const { return spelling_; }
   const char* what() const noexcept override { return message_.c_str(); }
 
  private:
   int code_;
   std::string message_;
   std::string data_;
+  std::string spelling_;
+
+  friend Error decode_error(std::string_view object);
 };
 
 /// The errors of the contract, with their canonical texts and their `data`.

@@ -216,10 +216,37 @@ Pieces encoded(std::string_view message) {
 }
 
 std::string encode(const Error& error) {
+  if (!error.spelling().empty()) return error.spelling();
   std::string out = R"({"code":)" + std::to_string(error.code()) + R"(,"message":)";
   append_string(out, error.message());
   if (!error.data().empty()) out.append(R"(,"data":)").append(error.data());
   return out + '}';
+}
+
+Error decode_error(std::string_view object) {
+  std::optional<int> code;
+  std::optional<std::string> message;
+  std::string data;
+  bool is_proper = object.starts_with('{');
+  const auto take = [&](std::string_view name, std::string_view value) {
+    if (name == "code" && !code && json_type(value) == "number") {
+      const std::optional<std::int64_t> whole = decode_integer(value);
+      if (whole && std::in_range<int>(*whole)) code = static_cast<int>(*whole);
+      is_proper = is_proper && code;
+    } else if (name == "message" && !message && value.starts_with('"')) {
+      message = decode_string(value);
+    } else if (name == "data" && data.empty()) {
+      data = value;
+    } else {
+      is_proper = false;
+    }
+    return true;
+  };
+  if (is_proper) for_each_member(object, take);
+  is_proper = is_proper && code && message;
+  Error error(code.value_or(code::internal_error), message.value_or(""), std::move(data));
+  if (is_proper) error.spelling_ = object;
+  return error;
 }
 
 }  // namespace duet::rpc

@@ -78,6 +78,9 @@ Pieces encode_result(std::string_view id, std::string_view result);
 /// `error` is the text of encode(Error), or a raw error object that is passed on.
 Pieces encode_error(std::string_view id, std::string_view error);
 std::string encode(const Error& error);
+/// The error of a response, whatever it is. encode() gives it back byte for byte, unless it is not a whole `code`, a
+/// `message`, perhaps `data`, and nothing else.
+Error decode_error(std::string_view object);
 /// `quoted_method` is a JSON string; `params` may be empty.
 Pieces encode_request(std::string_view id, std::string_view quoted_method, std::string_view params);
 Pieces encode_notification(std::string_view quoted_method, std::string_view params);

@@ -303,6 +303,23 @@ TEST(MessageText, ErrorsHaveExactlyThreeMembersAndDataOnlyWhereThereIsSome) {
   EXPECT_EQ(encode(Error(7, "a \"b\"\n", "[1]")), R"({"code":7,"message":"a \"b\"\n","data":[1]})");
 }
 
+TEST(MessageText, AnErrorThatIsPassedOnKeepsItsSpelling) {
+  const std::string odd = R"({"data":{"n": 1.50},"message":"\u0041","code":-5})";
+  const Error error = decode_error(odd);
+  EXPECT_EQ(error.code(), -5);
+  EXPECT_EQ(error.message(), "A");
+  EXPECT_EQ(error.data(), R"({"n": 1.50})");
+  EXPECT_EQ(encode(error), odd);
+}
+
+TEST(MessageText, AnErrorIsReadWhateverItIs) {
+  EXPECT_EQ(encode(decode_error("5")), R"({"code":-32603,"message":""})");
+  EXPECT_EQ(encode(decode_error(R"({"code":1.5,"message":"a"})")), R"({"code":-32603,"message":"a"})");
+  EXPECT_EQ(encode(decode_error(R"({"code":99999999999,"message":"a"})")), R"({"code":-32603,"message":"a"})");
+  EXPECT_EQ(encode(decode_error(R"({"code":1,"message":"a","stack":[]})")), R"({"code":1,"message":"a"})");
+  EXPECT_EQ(encode(decode_error(R"({"code":1,"code":2,"message":"a"})")), R"({"code":1,"message":"a"})");
+}
+
 TEST(MessageText, RequestsAndNotificationsHaveParamsOnlyWhereThereAreSome) {
   EXPECT_EQ(text_of(encode_request("7", R"("m")", "[1]")), R"({"jsonrpc":"2.0","id":7,"method":"m","params":[1]})");
   EXPECT_EQ(text_of(encode_request("7", R"("m")", "")), R"({"jsonrpc":"2.0","id":7,"method":"m"})");
