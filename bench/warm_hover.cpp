@@ -84,7 +84,7 @@ class Direct {
   explicit Direct(const fs::path& file) : uri_("file://" + file.string()) {
     base::Pipe in = base::make_pipe();
     base::Pipe out = base::make_pipe();
-    clangd_ = base::launch({.arguments = {"clangd"},
+    clangd_ = base::launch({.arguments = {"clangd", "--log=error"},  // as the daemon runs it
                             .environment = base::current_environment(),
                             .directory = file.parent_path(),
                             .standard = {in.read_end.get(), out.write_end.get(), -1}});

@@ -7,6 +7,7 @@
 #include <boost/json/object.hpp>
 
 #include "bridge/file_uri.h"
+#include "bridge/json_members.h"
 #include "duet/rpc/error.h"
 #include "duet/rpc/json_scan.h"
 #include "duet/rpc/json_text.h"
@@ -27,23 +28,9 @@ std::string_view raw_member(std::string_view from, std::string_view name) {
   return found;
 }
 
-const value* member(const value& from, std::string_view name) {
-  return from.is_object() ? from.get_object().if_contains(name) : nullptr;
-}
-
 std::string text_of(const value* from, const char* name) {
   if (from == nullptr || !from->is_string()) throw rpc::invalid_params(name, "string", "missing");
   return std::string(from->get_string());
-}
-
-std::uint64_t count_of(const value* from) {
-  return from != nullptr && from->is_int64() && from->get_int64() > 0 ? static_cast<std::uint64_t>(from->get_int64())
-                                                                      : 0;
-}
-
-Position position_of(const value* from) {
-  if (from == nullptr) throw rpc::invalid_params("range", "object", "missing");
-  return {.line = count_of(member(*from, "line")), .character = count_of(member(*from, "character"))};
 }
 
 std::vector<Documents::Change> changes_of(const value& params) {
@@ -52,8 +39,10 @@ std::vector<Documents::Change> changes_of(const value& params) {
   std::vector<Documents::Change> changes;
   for (const value& entry : list->get_array()) {
     Documents::Change change{.range = {}, .text = text_of(member(entry, "text"), "text")};
-    if (const value* range = member(entry, "range"); range != nullptr && !range->is_null()) {
-      change.range = {position_of(member(*range, "start")), position_of(member(*range, "end"))};
+    if (const value* range = member(entry, "range")) {
+      const bool is_whole = member(*range, "start") != nullptr && member(*range, "end") != nullptr;
+      if (!is_whole) throw rpc::invalid_params("range", "object", "missing");
+      change.range = {position_member(*range, "start"), position_member(*range, "end")};
     }
     changes.push_back(std::move(change));
   }

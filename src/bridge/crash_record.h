@@ -46,7 +46,7 @@ class CrashRecord {
     return found != crashes_.end() && found->second >= most_crashes;
   }
   int failures() const { return failures_; }
-  /// Somebody has stopped or started the server by hand: a new beginning.
+  /// Somebody has stopped the server by hand: a new beginning.
   void forget() { *this = {}; }
 
  private:

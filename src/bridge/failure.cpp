@@ -1,9 +1,36 @@
 #include "bridge/failure.h"
 
+#include <algorithm>
+
+#include "bridge/text.h"
 #include "duet/rpc/value.h"
 
 namespace duet::bridge {
 namespace {
+
+// In bytes as they are sent: what is not UTF-8 gets longer on its way.
+constexpr std::size_t most_stderr = 8192;
+constexpr std::size_t most_stdout = 300;
+
+bool is_inside_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80; }
+
+std::string start_of(const std::string& output) {
+  std::string text = Text(output).str();
+  std::size_t end = std::min(text.size(), most_stdout);
+  while (end > 0 && end < text.size() && is_inside_character(text[end])) --end;
+  text.resize(end);
+  return text;
+}
+
+std::string end_of(std::string_view output) {
+  const std::size_t first = std::min(output.size(), std::size_t{3});  // of these some may be the rest of a character
+  const auto whole =
+      std::find_if_not(output.begin(), output.begin() + static_cast<std::ptrdiff_t>(first), is_inside_character);
+  std::string text = Text(std::string(whole, output.end())).str();
+  std::size_t begin = text.size() - std::min(text.size(), most_stderr);
+  while (begin < text.size() && is_inside_character(text[begin])) ++begin;
+  return text.substr(begin);
+}
 
 bool is_unavailable(Cause cause) {
   return cause == Cause::not_found || cause == Cause::exec_failed || cause == Cause::cwd_missing ||
@@ -50,8 +77,8 @@ boost::json::object describe(const Failure& failure) {
   } else if (failure.status) {
     out["code"] = failure.status->code;
   }
-  if (!failure.error_output.empty()) out["stderr"] = failure.error_output;
-  if (!failure.noise.empty()) out["stdout"] = failure.noise;
+  if (!failure.error_output.empty()) out["stderr"] = end_of(failure.error_output);
+  if (!failure.noise.empty()) out["stdout"] = start_of(failure.noise);
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <boost/json/array.hpp>
 
 #include "bridge/file_uri.h"
+#include "bridge/json_members.h"
 #include "duet/rpc/json_scan.h"
 #include "duet/rpc/value.h"
 
@@ -46,16 +47,6 @@ object client_capabilities() {
       {"window", {{"workDoneProgress", true}}},
       {"textDocument", text_document_capabilities()},
   };
-}
-
-const value* member(const object& from, std::string_view name) {
-  const value* found = from.if_contains(name);
-  return found != nullptr && !found->is_null() ? found : nullptr;
-}
-
-std::string text_member(const object& from, std::string_view name) {
-  const value* found = member(from, name);
-  return found != nullptr && found->is_string() ? std::string(found->get_string()) : std::string();
 }
 
 bool is_offered(const value* found) { return found != nullptr && !(found->is_bool() && !found->get_bool()); }
@@ -130,7 +121,7 @@ std::optional<Capabilities> read_initialize_result(std::string_view result, Enco
     out.server_name = text_member(info->get_object(), "name");
     out.server_version = text_member(info->get_object(), "version");
   }
-  std::string encoding = text_member(out.all, "positionEncoding");
+  std::string_view encoding = text_member(out.all, "positionEncoding");
   if (encoding.empty()) encoding = text_member(top, "offsetEncoding");
   out.encoding = encoding_named(encoding).value_or(usual);
   out.pulls_diagnostics = out.offers("diagnosticProvider");

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bridge/file_uri.h"
+#include "bridge/json_members.h"
 #include "bridge/source_file.h"
 #include "duet/rpc/json_text.h"
 #include "duet/rpc/utf8.h"
@@ -34,29 +35,6 @@ std::string_view name_from(const std::string_view (&names)[count], const value* 
   if (number == nullptr || !number->is_int64()) return otherwise;
   const std::int64_t index = number->get_int64();
   return index >= 1 && index <= static_cast<std::int64_t>(count) ? names[index - 1] : otherwise;
-}
-
-const value* member(const value& from, std::string_view name) {
-  const object* as_object = from.if_object();
-  const value* found = as_object != nullptr ? as_object->if_contains(name) : nullptr;
-  return found != nullptr && !found->is_null() ? found : nullptr;
-}
-
-std::string_view text_member(const value& from, std::string_view name) {
-  const value* found = member(from, name);
-  return found != nullptr && found->is_string() ? std::string_view(found->get_string()) : std::string_view();
-}
-
-std::uint64_t number_member(const value& from, std::string_view name) {
-  const value* found = member(from, name);
-  return found != nullptr && found->is_int64() && found->get_int64() > 0
-             ? static_cast<std::uint64_t>(found->get_int64())
-             : 0;
-}
-
-Position position_of(const value* from) {
-  if (from == nullptr) return {};
-  return {.line = number_member(*from, "line"), .character = number_member(*from, "character")};
 }
 
 void add_text(object& out, std::string_view name, std::string_view text) {
@@ -145,8 +123,8 @@ const Text* PlaceFinder::text_of(const std::string& path) {
 
 void PlaceFinder::add(object& out, const std::string& path, const value* range) {
   if (range == nullptr) return;
-  const Position begin = position_of(member(*range, "start"));
-  const Position end = position_of(member(*range, "end"));
+  const Position begin = position_member(*range, "start");
+  const Position end = position_member(*range, "end");
   const Text* text = text_of(path);
   if (text == nullptr) {
     out["line"] = begin.line + 1;

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Real language servers on the projects in samples/, through the daemon: everything people ask, a crash, a stop."""
+"""Real language servers on the projects in samples/, through the daemon: everything people ask, a crash, a stop.
+
+    real_servers.py --program PATH --rounds 100 Clangd    so many starts and stops
+"""
 
 import json
 import os
@@ -9,9 +12,11 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from bridge_project import NODE_COMMANDS, BridgeTestCase, children, eventually, place_of, suite  # noqa: E402
+from bridge_project import (NODE_COMMANDS, BridgeTestCase, children, eventually, open_descriptors,  # noqa: E402
+                            place_of, suite)
 from daemon import request  # noqa: E402
 
+ROUNDS = 3
 PATIENCE = 60  # a server's first look at a project takes its time on a busy machine
 
 
@@ -115,6 +120,17 @@ class RealServer:
         tree = children(self.daemon)
         self.project.kill(self.daemon)
         self.assert_gone(tree, 3)
+
+    def test_starts_and_stops(self):
+        descriptors = None
+        for _ in range(int(suite.option("rounds") or ROUNDS)):
+            self.ask("lsp.start", PATIENCE, server=self.server)
+            tree = children(self.daemon)
+            self.assertEqual(self.ask("lsp.stop", server=self.server), {"stopped": 1})
+            self.assertEqual(children(self.daemon), [])
+            self.assert_gone(tree, 0)
+            descriptors = descriptors or open_descriptors(self.daemon)
+        eventually(lambda: open_descriptors(self.daemon) <= descriptors, what="all descriptors are given back")
 
     def test_check(self):
         result = self.project.run("lsp", "check", "--", *self.command,
