@@ -245,6 +245,25 @@ TEST(Server, RemovesOnlyItsOwnSocket) {
   s.server.stop();
 }
 
+TEST(Server, StartsAgainWhereItsSocketIsGone) {
+  Setting s;
+  s.server.start(s.path);
+  const auto before = s.connect();
+  const base::Fd in_the_backlog = transport::connect_unix(s.path);
+  EXPECT_TRUE(s.server.is_reachable());
+  fs::remove(s.path);
+  EXPECT_FALSE(s.server.is_reachable());
+  s.server.start(s.path);
+  EXPECT_TRUE(s.server.is_reachable());
+  EXPECT_EQ(s.ask(*before, request("1", "echo")), Strings{result("1", "null")});
+  EXPECT_EQ(s.ask(*s.connect(), request("2", "echo")), Strings{result("2", "null")});
+  ASSERT_EQ(write(in_the_backlog.get(), "{}\n", 3), 3);
+  s.turn();
+  char first = 0;
+  EXPECT_EQ(recv(in_the_backlog.get(), &first, 1, MSG_DONTWAIT), 1);
+  EXPECT_EQ(first, '{');
+}
+
 TEST(Server, StopLetsWhatRunsFinishAndTakesNobodyNew) {
   Setting s;
   s.server.start(s.path);

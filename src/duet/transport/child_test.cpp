@@ -49,6 +49,14 @@ TEST_F(ChildTest, KeepsTheEndOfStderr) {
   EXPECT_TRUE(tail.ends_with("xxxthe end\n"));
 }
 
+TEST_F(ChildTest, ReadsWhatIsWrittenLaterToo) {
+  const auto child = start("echo a line >&2; read line; head -c 1000000 /dev/zero >&2");
+  const std::unique_ptr<Channel> channel = child->take_channel();
+  ASSERT_TRUE(turn_until([&] { return child->error_output() == "a line\n"; }));
+  EXPECT_EQ(channel->write("go on\n").count, 6U);
+  EXPECT_TRUE(turn_until([&] { return status.has_value(); }));
+}
+
 TEST_F(ChildTest, TellsASignal) {
   const auto child = start("kill -9 $$");
   ASSERT_TRUE(turn_until([&] { return status.has_value(); }));
