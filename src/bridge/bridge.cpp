@@ -207,7 +207,6 @@ Bridge::Asked Bridge::begin(Server server, base::Duration patience, Done done, s
   auto inquiry = std::make_shared<Inquiry>(loop_, std::move(server), log_, std::move(done));
   inquiry->when_ready(patience, [then = std::move(then)](Inquiry& ready) {
     ready.server().check_load();
-    ready.server().documents().send_changes();
     then(ready);
   });
   return inquiry;
@@ -249,8 +248,9 @@ Bridge::Asked Bridge::request(RawRequest request, Done done) {
   const base::Duration patience = request.patience;
   const base::TimePoint begun = loop_.now();
   const auto send = [this, request = std::move(request), path, begun](Inquiry& inquiry) {
-    if (path)
-      inquiry.server().documents().look(*path);  // one that cannot be read may still mean something to the server
+    Documents& documents = inquiry.server().documents();
+    // One that cannot be read may still mean something to the server.
+    path ? void(documents.look(*path)) : documents.send_changes();
     inquiry.call(request.method, request.params, request.patience - (loop_.now() - begun),
                  [](Inquiry& asked, CallResult result) { asked.answer(std::move(result)); });
   };

@@ -99,8 +99,7 @@ class Bridge {
   Server named_server(const std::string& name, const std::optional<std::string>& path);
   Server only_server();
   const Definition& definition_named(const std::string& name) const;
-  /// Has `then` called when the server is ready, and knows the present texts of its documents, unless the inquiry is
-  /// cancelled or fails before.
+  /// Has `then` called when the server is ready, unless the inquiry is cancelled or fails before.
   Asked begin(Server server, base::Duration patience, Done done, std::function<void(Inquiry&)> then);
 
   transport::Loop& loop_;

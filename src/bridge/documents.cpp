@@ -45,14 +45,16 @@ const Document* Documents::find(const std::string& path) const {
   return found == documents_.end() ? nullptr : &found->second;
 }
 
-void Documents::send_changes() {
+void Documents::send_changes(std::string_view but_of) {
   for (auto at = documents_.begin(); at != documents_.end();) {
     const auto here = at++;
-    if (!here->second.owner && !read_again(here->first, here->second)) close(here);
+    if (here->second.owner || here->first == but_of) continue;
+    if (!read_again(here->first, here->second)) close(here);
   }
 }
 
 const Document* Documents::look(const std::string& path) {
+  send_changes(path);
   const auto found = documents_.find(path);
   if (found == documents_.end()) {
     std::optional<SourceFile> file = read_source_file(path);

@@ -51,9 +51,9 @@ class Documents {
   void forget_disk();
 
   /// Sends what has changed on disk: the answer to a question may depend on any open document.
-  void send_changes();
-  /// The document with its present text, which the server knows by now. nullptr: it cannot be read (errno), and if it
-  /// was open it is no more. Valid until the next call.
+  void send_changes(std::string_view but_of = {});
+  /// The document with its present text, which the server knows by now, as it knows those of all others. nullptr: it
+  /// cannot be read (errno), and if it was open it is no more. Valid until the next call.
   const Document* look(const std::string& path);
   const Document* find(const std::string& path) const;
   /// The text that was looked at last is still the present one.

@@ -39,8 +39,9 @@ std::string path_param(const Request& request, const Bridge& bridge) {
   const std::string file = *request.params.text("file");
   const std::optional<std::string> named = bridge::path_of(file);
   if (file.empty() || file.find('\0') != std::string::npos) throw rpc::invalid_params("file", "a path", "string");
-  const std::filesystem::path path = named ? *named : file;
-  return (std::filesystem::path(bridge.project()) / path).lexically_normal();
+  const std::string& path = named ? *named : file;
+  const bool is_normal = path.starts_with('/') && path.find("/.") == path.npos && path.find("//") == path.npos;
+  return is_normal ? path : (std::filesystem::path(bridge.project()) / path).lexically_normal().string();
 }
 
 std::optional<std::size_t> count_param(const Request& request, std::string_view name) {
