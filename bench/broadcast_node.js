@@ -8,6 +8,7 @@ let seq = 0;
 
 function take(socket, line) {
   const request = JSON.parse(line);
+  if (request.method === "ping") return socket.write(JSON.stringify({ jsonrpc: "2.0", id: request.id, result: {} }) + "\n");
   const taskId = `task-${++seq}`;
   const params = { taskId, state: "queued", agent: "shell", attempts: 0, seq };
   const event = JSON.stringify({ jsonrpc: "2.0", method: "event.taskQueued", params }) + "\n";

@@ -28,9 +28,8 @@ std::string accepted_kinds() {
   return rpc::to_text(names);
 }
 
-bool send(peer::Connection& connection, std::string_view kind, std::string_view params, std::size_t most_waiting) {
-  const std::string method = "\"event." + std::string(kind) + '"';
-  return connection.send(rpc::encode_notification(method, params), most_waiting);
+std::string message_of(std::string_view kind, std::string_view params) {
+  return peer::Server::framed("event." + std::string(kind), params);
 }
 
 std::set<std::string, std::less<>> names_in(const rpc::Params& params, std::string_view name) {
@@ -75,7 +74,9 @@ EventHub::~EventHub() {
 }
 
 void EventHub::emit(std::string_view kind, boost::json::object params) {
-  history_.add(kind, std::move(params));
+  const Event& event = history_.add(kind, std::move(params));
+  newest_ = event.seq;
+  newest_message_ = message_of(event.kind, event.params);
   for (auto& [number, subscriber] : subscribers_) pump(subscriber);
 }
 
@@ -85,11 +86,12 @@ bool EventHub::wants_output(std::string_view task_id) const {
 }
 
 void EventHub::emit_output(std::string_view task_id, std::uint64_t offset, std::string_view text) {
-  const std::string params = rpc::to_text(value{{"taskId", task_id}, {"offset", offset}, {"data", text}});
+  const std::string message =
+      message_of(output_kind, rpc::to_text(value{{"taskId", task_id}, {"offset", offset}, {"data", text}}));
   for (auto& [number, subscriber] : subscribers_) {
     if (subscriber.lost || subscriber.awaits_answer || subscriber.connection->is_closed()) continue;
     if (!subscriber.filter.wants_output(task_id)) continue;
-    if (!send(*subscriber.connection, output_kind, params, limits_.unread_output_bytes)) overflow(subscriber);
+    if (!subscriber.connection->send(message, limits_.unread_output_bytes)) overflow(subscriber);
   }
 }
 
@@ -102,8 +104,13 @@ void EventHub::pump(Subscriber& subscriber) {
   for (; subscriber.cursor < history_.next(); ++subscriber.cursor) {
     const Event& event = history_.at(subscriber.cursor);
     if (!subscriber.filter.wants(event.kind, event.task_id) || was_given(subscriber, event)) continue;
-    if (!send(connection, event.kind, event.params, limits_.unread_bytes)) return;
+    if (!give(connection, event)) return;
   }
+}
+
+bool EventHub::give(peer::Connection& connection, const Event& event) const {
+  if (event.seq == newest_) return connection.send(newest_message_, limits_.unread_bytes);
+  return connection.send(message_of(event.kind, event.params), limits_.unread_bytes);
 }
 
 bool EventHub::was_given(const Subscriber& subscriber, const Event& event) const {
@@ -127,7 +134,7 @@ void EventHub::remember_given(Subscriber& subscriber) {
 
 void EventHub::overflow(Subscriber& subscriber) {
   subscriber.lost = true;
-  send(*subscriber.connection, "overflow", R"({"seq":)" + std::to_string(subscriber.cursor) + '}', no_bound);
+  subscriber.connection->send(message_of("overflow", R"({"seq":)" + std::to_string(subscriber.cursor) + '}'), no_bound);
 }
 
 peer::Method EventHub::subscribe_method(std::function<void()> on_subscribed) {

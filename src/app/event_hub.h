@@ -76,6 +76,7 @@ class EventHub {
   peer::Answer subscribe(const peer::Request& request);
   void begin_replay(std::uint64_t number, bool is_answered);
   static Filter filter_of(const rpc::Params& params);
+  bool give(peer::Connection& connection, const Event& event) const;
   void pump(Subscriber& subscriber);
   bool was_given(const Subscriber& subscriber, const Event& event) const;
   void remember_given(Subscriber& subscriber);
@@ -86,6 +87,8 @@ class EventHub {
   EventHistory& history_;
   Limits limits_;
   std::unordered_map<std::uint64_t, Subscriber> subscribers_;
+  std::uint64_t newest_ = 0;    // the event that most clients get next
+  std::string newest_message_;  // framed
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -13,6 +13,9 @@ namespace {
 using framing::Fault;
 using transport::Moved;
 
+// Of one among many, so that a flood of small messages keeps the others waiting for some milliseconds at most.
+constexpr std::size_t most_read_at_once = 16U * 1024;
+
 std::unique_ptr<framing::Decoder> make_decoder(Door door, std::size_t max_message, framing::BlockPool& pool) {
   if (door == Door::stdio) return std::make_unique<framing::ContentLengthDecoder>(max_message, pool);
   return std::make_unique<framing::LineDecoder>(max_message, pool);
@@ -70,6 +73,7 @@ void Connection::on_readable() {
   std::span<char> room = decoder_->room();
   const bool into_decoder = !room.empty();
   if (!into_decoder) room = loop_.scratch();
+  if (!into_decoder && door_ == Door::socket) room = room.first(std::min(room.size(), most_read_at_once));
   const Moved moved = channel_->read(room);
   switch (moved.state) {
     case Moved::State::blocked:
@@ -232,13 +236,12 @@ void Connection::call(std::string_view method, std::string_view params, base::Du
 }
 
 bool Connection::notify(std::string_view method, std::string_view params) {
-  const std::string name = rpc::quoted(method);
-  return send(rpc::encode_notification(name, params), most_of_our_own());
+  return send(framed(*encoder_, rpc::encode_notification(rpc::quoted(method), params)), most_of_our_own());
 }
 
-bool Connection::send(const rpc::Pieces& body, std::size_t most_waiting) {
+bool Connection::send(std::string_view message, std::size_t most_waiting) {
   if (phase_ == Phase::closed || output_.size() >= most_waiting) return false;
-  output_.add(body);
+  output_.add_framed(message);
   sent_lately_ = true;  // who was refused for want of room is told of it, though all is written before anybody looks
   flush_later();
   return true;

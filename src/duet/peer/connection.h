@@ -77,8 +77,8 @@ class Connection final : private transport::Channel::Listener {
   void call(std::string_view method, std::string_view params, base::Duration patience, Calls::Callback callback);
   /// False: so much waits to be written already that the notification was dropped.
   bool notify(std::string_view method, std::string_view params);
-  /// The same for an encoded body, with a bound of its own.
-  bool send(const rpc::Pieces& body, std::size_t most_waiting);
+  /// The same for a message that framed() made, with a bound of its own.
+  bool send(std::string_view message, std::size_t most_waiting);
 
   /// Reads no more; what runs may finish; requests that have not begun are dropped. Then it closes.
   void stop();

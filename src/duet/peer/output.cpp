@@ -1,6 +1,7 @@
 #include "duet/peer/output.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace duet::peer {
@@ -10,25 +11,47 @@ constexpr std::size_t portion_bytes = 256 * 1024;
 constexpr std::size_t kept_bytes = 1024;  // an idle connection's buffer
 constexpr std::size_t most_usual = 64 * 1024;
 
-}  // namespace
+std::size_t most_bytes(const rpc::Pieces& pieces) { return pieces.size() + framing::Encoder::most_bytes; }
 
-void Output::make_room(std::size_t more) {
-  if (last_.block.capacity - last_.size >= more) return;
-  const std::size_t wanted =
-      last_.size == 0 ? std::max(more, usual_) : std::max(last_.size + more, last_.block.capacity * 2);
-  pool_.grow(last_.block, wanted, last_.size);
-}
-
-void Output::add(const rpc::Pieces& pieces) {
+// Returns how many bytes that were.
+std::size_t write_frame(framing::Encoder& encoder, const rpc::Pieces& pieces, char* begin) {
   const std::size_t body_size = pieces.size();
-  make_room(body_size + framing::Encoder::most_bytes);
-  char* const begin = last_.block.data + last_.size;
-  char* const body = begin + encoder_.begin(begin, body_size);
+  char* const body = begin + encoder.begin(begin, body_size);
   pieces.copy_to(body);
   const std::size_t payload = pieces.payload_size();
   char* const body_end = body + body_size;
-  char* const end = body_end + encoder_.end(body_end, {body_end - 1 - payload, payload});
-  const auto added = static_cast<std::size_t>(end - begin);
+  char* const end = body_end + encoder.end(body_end, {body_end - 1 - payload, payload});
+  return static_cast<std::size_t>(end - begin);
+}
+
+}  // namespace
+
+std::string framed(framing::Encoder& encoder, const rpc::Pieces& pieces) {
+  std::string message(most_bytes(pieces), '\0');
+  message.resize(write_frame(encoder, pieces, message.data()));
+  return message;
+}
+
+char* Output::make_room(std::size_t more) {
+  if (last_.block.capacity - last_.size < more) {
+    const std::size_t wanted =
+        last_.size == 0 ? std::max(more, usual_) : std::max(last_.size + more, last_.block.capacity * 2);
+    pool_.grow(last_.block, wanted, last_.size);
+  }
+  return last_.block.data + last_.size;
+}
+
+void Output::add(const rpc::Pieces& pieces) {
+  char* const begin = make_room(most_bytes(pieces));
+  take(write_frame(encoder_, pieces, begin));
+}
+
+void Output::add_framed(std::string_view message) {
+  std::memcpy(make_room(message.size()), message.data(), message.size());
+  take(message.size());
+}
+
+void Output::take(std::size_t added) {
   last_.size += added;
   size_ += added;
   if (last_.size >= portion_bytes) portions_.push_back(std::exchange(last_, {}));

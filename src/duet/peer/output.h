@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <list>
+#include <string>
+#include <string_view>
 
 #include "duet/framing/block_pool.h"
 #include "duet/framing/frame.h"
@@ -9,6 +11,9 @@
 #include "duet/transport/channel.h"
 
 namespace duet::peer {
+
+/// A message as it goes over the wire, for one that goes to many.
+std::string framed(framing::Encoder& encoder, const rpc::Pieces& pieces);
 
 /// Messages on their way out, framed. Grows in portions, so that much waiting output is neither
 /// copied nor held twice; owns almost no memory when everything is written.
@@ -20,6 +25,8 @@ class Output {
   ~Output() { clear(); }
 
   void add(const rpc::Pieces& pieces);
+  /// What framed() made.
+  void add_framed(std::string_view message);
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
@@ -34,7 +41,8 @@ class Output {
     std::size_t size = 0;
   };
 
-  void make_room(std::size_t more);
+  char* make_room(std::size_t more);
+  void take(std::size_t added);
   void drop_front_portion();
 
   framing::Encoder& encoder_;

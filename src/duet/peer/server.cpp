@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "duet/framing/lines.h"
 #include "duet/rpc/json_text.h"
 #include "duet/transport/fd_channel.h"
 
@@ -121,13 +122,17 @@ void Server::share_what_is_left() {
   for (auto& [id, client] : clients_) client.connection->limit_waiting(share);
 }
 
+std::string Server::framed(std::string_view method, std::string_view params) {
+  framing::LineEncoder encoder;
+  return peer::framed(encoder, rpc::encode_notification(rpc::quoted(method), params));
+}
+
 std::size_t Server::broadcast(std::string_view method, std::string_view params) {
-  const std::string name = rpc::quoted(method);
-  const rpc::Pieces body = rpc::encode_notification(name, params);
+  const std::string message = framed(method, params);
   const std::size_t most_unread = std::min(limits_.max_unread_broadcast, share_);
   std::size_t missed = 0;
   for (auto& [id, client] : clients_) {
-    if (client.connection->is_closed() || client.connection->send(body, most_unread)) continue;
+    if (client.connection->is_closed() || client.connection->send(message, most_unread)) continue;
     ++missed;
     if (on_missed) on_missed(*client.connection);
   }

@@ -48,6 +48,8 @@ class Server {
   /// Accepts no more, lets handlers that run finish, closes; the socket file goes if it is still ours.
   void stop();
 
+  /// A notification as it goes over the socket, for Connection::send().
+  static std::string framed(std::string_view method, std::string_view params);
   /// A notification to everyone; returns how many clients missed it because they do not read.
   std::size_t broadcast(std::string_view method, std::string_view params);
   std::size_t client_count() const { return clients_.size(); }
