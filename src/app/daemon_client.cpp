@@ -83,7 +83,9 @@ std::string DaemonClient::where() const { return socket_ ? "at " + *socket_ : "i
 
 void DaemonClient::connect() {
   if (client_.is_connected()) return;
-  const std::string none = "no daemon is running " + where() + "; start it with '" + program_ + " daemon start'";
+  const std::string there = socket_ ? " --socket " + *socket_ : "";
+  const std::string none =
+      "no daemon is running " + where() + "; start it with '" + program_ + " daemon start" + there + "'";
   if (!socket_ && !folder_) throw Failure(none, exit_code::no_daemon);
   try {
     check_owner();
@@ -133,9 +135,13 @@ void DaemonClient::say_if_version_differs() const {
   std::string version = folder_->read_small(version_name);
   if (version.ends_with('\n')) version.pop_back();
   if (version.empty() || version == kVersion) return;
-  const std::string text = program_ + ": the daemon is version " + version + ", this program is " + kVersion + "; '" +
-                           program_ + " daemon restart' brings the daemon up to date\n";
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+  tell_user("the daemon is version " + version + ", this program is " + kVersion + "; '" + program_ +
+            " daemon restart' brings the daemon up to date");
+}
+
+void DaemonClient::tell_user(const std::string& note) const {
+  const std::string line = program_ + ": " + note + '\n';
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
 }
 
 peer::Outcome DaemonClient::ask(std::string_view method, std::string_view params, base::Duration patience) {

@@ -43,6 +43,9 @@ class DaemonClient {
   /// What a failed call means for the user.
   static Failure failure_of(std::string_view method, const peer::Outcome& outcome);
 
+  /// A line on stderr.
+  void tell_user(const std::string& note) const;
+
   /// How long to wait for an answer.
   std::chrono::milliseconds patience() const;
   /// For commands that wait for something to happen.

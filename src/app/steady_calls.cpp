@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "task/refusal.h"
+
 namespace duet::app {
 namespace {
 
@@ -15,6 +17,11 @@ SteadyCalls::SteadyCalls(DaemonClient& daemon) : daemon_(daemon) {
   if (patience != base::Duration::max()) deadline_ = daemon.client().loop().now() + patience;
 }
 
+bool SteadyCalls::daemon_has_gone(const peer::Outcome& outcome) {
+  return outcome.cause == peer::Outcome::Cause::disconnected ||
+         (outcome.error && outcome.error->message() == task::is_stopping().message());
+}
+
 base::Duration SteadyCalls::time_left() const {
   if (!deadline_) return base::Duration::max();
   return std::max(*deadline_ - daemon_.client().loop().now(), base::Duration::zero());
@@ -24,7 +31,7 @@ std::optional<std::string> SteadyCalls::ask(std::string_view method, std::string
   using Cause = peer::Outcome::Cause;
   peer::Outcome outcome = daemon_.ask(method, params, std::min(patience, time_left()));
   if (outcome.cause == Cause::answered) return std::move(outcome.result);
-  if (outcome.cause == Cause::disconnected) return std::nullopt;
+  if (daemon_has_gone(outcome)) return std::nullopt;
   throw DaemonClient::failure_of(method, outcome);
 }
 

@@ -22,6 +22,8 @@ class SteadyCalls {
   /// Waits for the daemon to come back, as long as a command waits for an answer. Throws Failure if it does not.
   void reconnect();
 
+  /// The connection was lost, or is about to be: a daemon that stops tells so whoever waits for a task.
+  static bool daemon_has_gone(const peer::Outcome& outcome);
   base::Duration time_left() const;
   DaemonClient& daemon() { return daemon_; }
 

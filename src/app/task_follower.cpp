@@ -112,7 +112,7 @@ std::string await_end(DaemonClient& daemon, const std::string& id) {
     using Cause = peer::Outcome::Cause;
     if (outcome.cause == Cause::timed_out) throw not_ended(id);
     if (outcome.cause == Cause::answered) return outcome.result;
-    if (outcome.cause != Cause::disconnected) throw DaemonClient::failure_of("task.wait", outcome);
+    if (!SteadyCalls::daemon_has_gone(outcome)) throw DaemonClient::failure_of("task.wait", outcome);
     calls.reconnect();
   }
 }

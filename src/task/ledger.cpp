@@ -129,6 +129,13 @@ void Ledger::stop_waiting(const Ticket& ticket) {
   waiting_.erase(found);
 }
 
+void Ledger::refuse_waiting(const rpc::Error& why) {
+  for (auto& [ticket, waiting] : std::exchange(waiting_, {})) {
+    if (waiting.timer) loop_.cancel(*waiting.timer);
+    waiting.waiter(tl::unexpected(why));
+  }
+}
+
 void Ledger::time_is_up(const Ticket& ticket) {
   const Waiter waiter = std::move(waiting_.at(ticket).waiter);
   waiting_.erase(ticket);

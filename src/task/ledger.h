@@ -55,6 +55,8 @@ class Ledger {
   /// Calls once with the task when it has ended, or with what it is then when the time is up.
   Ticket wait(TaskId id, std::optional<base::Duration> limit, Waiter waiter);
   void stop_waiting(const Ticket& ticket);
+  /// Nobody will learn any more how a task ends.
+  void refuse_waiting(const rpc::Error& why);
 
  private:
   struct Waiting {

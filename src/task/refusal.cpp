@@ -32,6 +32,8 @@ rpc::Error unavailable(std::string_view subsystem, std::string_view why) {
   return refusal(-32003, unavailable_text(why), {{"subsystem", subsystem}});
 }
 
+rpc::Error is_stopping() { return unavailable("supervisor", "the daemon is stopping"); }
+
 rpc::Error no_agent(std::string_view why, std::string_view set) {
   return refusal(-32003, unavailable_text(why), {{"subsystem", "agents"}, {"set", set}});
 }

@@ -15,6 +15,7 @@ rpc::Error not_cancellable(TaskId id, State state);
 rpc::Error queue_full(std::size_t capacity);
 /// Something that is needed is not there: `subsystem` names it, `why` goes on after "Subsystem unavailable: ".
 rpc::Error unavailable(std::string_view subsystem, std::string_view why);
+rpc::Error is_stopping();
 /// The same, with the setting that would help.
 rpc::Error no_agent(std::string_view why, std::string_view set);
 

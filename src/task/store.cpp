@@ -43,7 +43,7 @@ void remove_unfinished(int folder) {
 
 }  // namespace
 
-Store::Store(transport::Loop& loop, int folder, Tell tell, StoreVfs::Fault fault)
+Store::Store(transport::Loop& loop, int folder, Tell tell, StoreVfs::Fault fault, std::function<bool()> folder_holds)
     : folder_(base::duplicate(folder)), vfs_(std::move(fault)) {
   switch (find_store(folder)) {
     case StoreTrace::remains:
@@ -61,7 +61,7 @@ Store::Store(transport::Loop& loop, int folder, Tell tell, StoreVfs::Fault fault
     reading_.emplace(path_of(store_file), SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs_.name());
     reading_->run("PRAGMA query_only=ON; PRAGMA temp_store=MEMORY; PRAGMA busy_timeout=1000;");
     reader_.emplace(*reading_);
-    identity_.emplace(folder_.get());
+    identity_.emplace(folder_.get(), std::move(folder_holds));
     committer_ = std::make_unique<Committer>(loop, std::move(writing), *identity_, std::move(tell));
   } catch (const SqliteError& error) {
     throw StoreError(std::string(store_file) + " cannot be used: " + error.what());

@@ -41,9 +41,10 @@ class Store {
 
   static constexpr std::size_t most_waiting_bytes = std::size_t{64} << 20;
 
-  /// Opens the store in `folder`, or makes a new one. `tell` hears when its health changes. Throws StoreError, or
-  /// std::system_error.
-  Store(transport::Loop& loop, int folder, Tell tell = {}, StoreVfs::Fault fault = {});
+  /// Opens the store in `folder`, or makes a new one. `tell` hears when its health changes; `folder_holds` tells any
+  /// thread whether the folder is where it was. Throws StoreError, or std::system_error.
+  Store(transport::Loop& loop, int folder, Tell tell = {}, StoreVfs::Fault fault = {},
+        std::function<bool()> folder_holds = {});
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
   /// Waits until what was changed is on disk, if it can be written.

@@ -12,6 +12,7 @@
 #include <span>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "duet/base/fd.h"
@@ -215,16 +216,17 @@ std::optional<std::string> find_damage(int folder) {
   return std::nullopt;
 }
 
-StoreIdentity::StoreIdentity(int folder) : folder_(folder), files_(look()) {}
+StoreIdentity::StoreIdentity(int folder, std::function<bool()> folder_holds)
+    : folder_(folder), folder_holds_(std::move(folder_holds)), files_(look()) {}
 
-bool StoreIdentity::holds() const { return look() == files_; }
+bool StoreIdentity::holds() const { return look() == files_ && (!folder_holds_ || folder_holds_()); }
 
-std::array<StoreIdentity::File, 2> StoreIdentity::look() const {
-  std::array<File, 2> found;
+StoreIdentity::Files StoreIdentity::look() const {
+  constexpr std::array<const char*, 3> names{store_file, store_log_file, output_folder};
+  Files found;
   for (std::size_t i = 0; i < found.size(); ++i) {
     struct stat status {};
-    const char* name = i == 0 ? store_file : store_log_file;
-    if (fstatat(folder_, name, &status, AT_SYMLINK_NOFOLLOW) == 0) found[i] = {status.st_dev, status.st_ino};
+    if (fstatat(folder_, names[i], &status, AT_SYMLINK_NOFOLLOW) == 0) found[i] = {status.st_dev, status.st_ino};
   }
   return found;
 }

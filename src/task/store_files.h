@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -28,7 +29,8 @@ std::optional<std::string> find_damage(int folder);
 /// Which files the store writes to, so that it is noticed when they are removed or replaced.
 class StoreIdentity {
  public:
-  explicit StoreIdentity(int folder);
+  /// `folder_holds` tells whether the folder itself is where it was; it may be asked by any thread.
+  explicit StoreIdentity(int folder, std::function<bool()> folder_holds = {});
   /// The names still lead to the same files.
   bool holds() const;
 
@@ -38,10 +40,12 @@ class StoreIdentity {
     std::uint64_t inode = 0;
     bool operator==(const File&) const = default;
   };
-  std::array<File, 2> look() const;
+  using Files = std::array<File, 3>;
+  Files look() const;
 
   int folder_;
-  std::array<File, 2> files_;
+  std::function<bool()> folder_holds_;
+  Files files_;
 };
 
 }  // namespace duet::task

@@ -105,7 +105,7 @@ void Supervisor::adopt(RunId id, ActiveTask task) {
 }
 
 void Supervisor::submit(Submission submission, Intake::Submitted submitted) {
-  if (stopping_) throw unavailable("supervisor", "the daemon is stopping");
+  if (stopping_) throw is_stopping();
   if (store_.health().lost) throw unavailable("store", store_.health().problem);
   intake_.submit(std::move(submission), settings_.queue_capacity, std::move(submitted));
 }

@@ -89,8 +89,11 @@ class Supervisor {
   /// The store works again: what waited for that may start.
   void store_recovered() { schedule(); }
 
+  /// Takes no new work from now on: a stop is to follow.
+  void close() { stopping_ = true; }
   /// Takes no new work. Running tasks may go on for 15 s, or not at all if forced, and are ended then. Calls when all
   /// are gone and what became of them is on disk, if it can be written. Queued ones stay queued. May be called again.
+  /// Who waits for the end of one that has not ended by then is refused.
   void stop(bool force, std::function<void()> stopped);
   /// The same, but running tasks go on, for the next daemon.
   void leave(std::function<void()> left);

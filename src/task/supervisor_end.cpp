@@ -117,8 +117,10 @@ void Supervisor::check_stopped() {
 
 void Supervisor::leave(std::function<void()> left) {
   stopping_ = true;
-  store_.when_settled([left = std::move(left), alive = alive_] {
-    if (*alive) left();
+  store_.when_settled([this, left = std::move(left), alive = alive_] {
+    if (!*alive) return;
+    ledger_.refuse_waiting(is_stopping());
+    left();
   });
 }
 

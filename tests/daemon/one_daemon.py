@@ -16,7 +16,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 
 import suite  # noqa: E402
-from daemon import eventually  # noqa: E402
+from daemon import eventually, request  # noqa: E402
 from project import Connection, ProjectTestCase  # noqa: E402
 
 STARTERS = 20
@@ -112,7 +112,7 @@ class TheLockIsTheTruth(ProjectTestCase):
         pid = self.project.start()
         for text in (f"{self.bystander().pid}\n", "1\n", ""):
             self.write("daemon.pid", text)
-            self.assert_refused(self.project.run("daemon", "start"), 1, f"already running, pid {pid}\n")
+            self.assert_refused(self.project.run("daemon", "start"), 1, f"already running, pid {pid};")
 
     def test_a_socket_that_somebody_else_listens_on_is_left_alone(self):
         os.makedirs(self.project.state, mode=0o700)
@@ -120,7 +120,7 @@ class TheLockIsTheTruth(ProjectTestCase):
             other.bind(self.project.socket)
             other.listen()
             inode = os.stat(self.project.socket).st_ino
-            self.assert_refused(self.project.run("daemon", "start"), 1, "daemon.sock", "--socket")
+            self.assert_refused(self.project.run("daemon", "start"), 1, "daemon.sock", "service manager", "--socket")
             self.assertEqual(os.stat(self.project.socket).st_ino, inode)
 
     def test_two_projects_have_two_daemons(self):
@@ -197,6 +197,36 @@ class Lifecycle(ProjectTestCase):
             early.ends()
         self.project.wait_gone(pid)
 
+    def test_no_work_is_taken_after_the_stop_was_answered(self):
+        pid = self.project.start()
+        task = {"prompt": "true", "agent": "shell"}
+        with self.project.connect() as client:
+            lines = [request("daemon.stop", "stop"), request("task.submit", "submit", params=task),
+                     request("chat.send", "chat", params={"message": "hello"})]
+            client.send("\n".join(lines))
+            self.assertEqual(client.answer("stop")[0]["result"], {"stopping": True})
+            for id in ("submit", "chat"):
+                self.assertEqual(client.answer(id)[0]["error"]["code"], -32003)
+        self.project.wait_gone(pid)
+
+    def test_who_waits_for_a_task_that_will_not_end_is_told(self):
+        pid = self.project.start()
+        task = {"prompt": "exec sleep 100", "agent": "shell"}
+        tasks = [self.project.call("task.submit", params=task)["result"]["taskId"] for _ in range(4)]  # three may run
+        running, queued = tasks[0], tasks[-1]
+        with self.project.connect() as first, self.project.connect() as second:
+            first.send(request("task.wait", "wait", params={"taskId": running}))
+            second.send(request("task.wait", "wait", params={"taskId": queued}))
+            eventually(lambda: self.project.call("task.get", params={"taskId": running})["result"]["state"] == "running",
+                       what="the task runs")
+            started = time.monotonic()
+            self.assertEqual(self.project.run("daemon", "stop", "--force").code, 0)
+            self.assertLess(time.monotonic() - started, 2, "nobody was waited for")
+            self.assertEqual(first.answer("wait")[0]["result"]["state"], "failed")
+            self.assertEqual(second.answer("wait")[0]["error"]["code"], -32003)
+        self.project.wait_gone(pid)
+        self.assertNotIn("did not read", self.project.log())
+
     def test_clients_that_do_not_read_do_not_hold_up_a_stop(self):
         pid = self.project.start()
         with self.project.connect() as deaf:
@@ -254,7 +284,7 @@ class Lifecycle(ProjectTestCase):
 
     def test_foreground_refuses_when_one_runs(self):
         pid = self.project.start()
-        self.assert_refused(self.project.run("daemon", "start", "--foreground"), 1, f"already running, pid {pid}\n")
+        self.assert_refused(self.project.run("daemon", "start", "--foreground"), 1, f"already running, pid {pid};")
 
 
 if __name__ == "__main__":

@@ -80,6 +80,31 @@ class Modes(ProjectTestCase):
         self.assertEqual(stat.S_IMODE(os.stat(self.project.state).st_mode), 0o700)
 
 
+class NotAFolder(ProjectTestCase):
+    """Something else stands where the state folder should be: it is left as it is."""
+
+    def assert_left_alone(self, make):
+        os.mkdir(os.path.join(self.project.root, ".aiwg"))
+        make(self.project.state)
+        before = os.lstat(self.project.state)
+        self.assert_refused(self.project.run("daemon", "start"), 1, r"\.aiwg/daemon", "move it away", "--project")
+        self.assert_refused(self.project.run("daemon", "status"), 3, "no daemon is running")
+        self.assertTrue(os.path.samestat(before, os.lstat(self.project.state)))
+
+    def test_a_plain_file(self):
+        self.assert_left_alone(lambda path: open(path, "w").close())
+
+    def test_a_dangling_link(self):
+        self.assert_left_alone(lambda path: os.symlink("nowhere", path))
+
+    def test_a_link_to_a_folder_with_another_purpose(self):
+        other = os.path.join(self.project.place.name, "other")
+        os.mkdir(other, 0o755)
+        self.assert_left_alone(lambda path: os.symlink(other, path))
+        self.assertEqual(os.listdir(other), [])
+        self.assertEqual(stat.S_IMODE(os.stat(other).st_mode), 0o755)
+
+
 @unittest.skipUnless(os.geteuid() == 0, "needs root to become somebody else")
 class OtherUsers(ProjectTestCase):
     """Runs the daemon as root and asks as nobody, and the other way round."""
@@ -322,7 +347,51 @@ class SocketElsewhere(ProjectTestCase):
 
     def test_a_folder_that_is_not_there(self):
         self.assert_refused(self.project.run("daemon", "start", "--socket", "/nowhere/s"), 1, "/nowhere/s",
-                            "No such file or directory")
+                            "no such folder", "--socket")
+
+
+class NothingIsAcknowledged(ProjectTestCase):
+    """From the moment that the folder, the lock or the store is gone, though the daemon has not noticed yet."""
+
+    WRITES = (("task.submit", {"prompt": "true", "agent": "shell"}), ("task.cancel", {"taskId": "task-1"}),
+              ("automation.disable", {}))
+
+    def path(self, *names):
+        return os.path.join(self.project.state, *names)
+
+    def assert_refuses(self, remove):
+        pid = self.project.start()
+        for method, params in self.WRITES:
+            self.project.call("task.submit", params={"prompt": "exec sleep 100", "agent": "shell"})
+            with self.project.connect() as client:
+                client.call("ping")
+                remove()
+                answer = client.call(method, params=params)
+                self.assertEqual(answer.get("error", {}).get("code"), -32003, answer)
+                self.assertIn("removed or replaced", client.ends()[-1]["params"]["reason"])
+            self.project.wait_gone(pid)
+            shutil.rmtree(self.project.state, ignore_errors=True)
+            pid = self.project.start()
+
+    def test_the_folder_is_removed(self):
+        self.assert_refuses(lambda: shutil.rmtree(self.project.state))
+
+    def test_the_folder_is_moved(self):
+        away = self.project.state + ".away"
+        self.assert_refuses(lambda: (shutil.rmtree(away, ignore_errors=True), os.rename(self.project.state, away)))
+
+    def test_the_lock_is_removed(self):
+        self.assert_refuses(lambda: os.unlink(self.path("daemon.lock")))
+
+    def test_the_store_is_removed(self):
+        self.assert_refuses(lambda: os.unlink(self.path("tasks.db")))
+
+    def test_the_store_is_replaced(self):
+        self.assert_refuses(lambda: (shutil.copy(self.path("tasks.db"), self.path("copy")),
+                                     os.rename(self.path("copy"), self.path("tasks.db"))))
+
+    def test_the_outputs_are_removed(self):
+        self.assert_refuses(lambda: shutil.rmtree(self.path("tasks")))
 
 
 class StateFolderGone(ProjectTestCase):
@@ -381,6 +450,9 @@ class StateFolderGone(ProjectTestCase):
         """Another daemon could take a new one: there would be two."""
         self.assert_stops(lambda: os.unlink(os.path.join(self.project.state, "daemon.lock")))
         self.assert_starts_again()
+
+    def test_the_store_is_removed_while_nobody_asks(self):
+        self.assert_stops(lambda: os.unlink(os.path.join(self.project.state, "tasks.db")))
 
     def test_the_folder_above_is_moved(self):
         self.assert_stops(lambda: os.rename(os.path.join(self.project.root, ".aiwg"),

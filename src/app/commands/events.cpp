@@ -48,10 +48,16 @@ class EventPrinter {
   std::string subscription() const { return rpc::to_text(wanted_); }
   bool has_fallen_behind() const { return behind_; }
 
-  void subscribed() {
+  /// Returns what the user should know of it, if anything.
+  std::string subscribed(std::string_view answer) {
     subscribed_ = true;
     behind_ = false;
     if (!wanted_.contains("since")) early_.clear();
+    const boost::json::value parsed = rpc::parse_value(answer);
+    const boost::json::value* const oldest = parsed.as_object().if_contains("oldest");
+    if (oldest == nullptr) return {};
+    return "not all events since " + rpc::to_text(wanted_.at("since")) + " are kept; the oldest is " +
+           rpc::to_text(*oldest);
   }
 
   void take(std::string_view method, std::string_view params) {
@@ -116,7 +122,10 @@ int run_events(const CommandLine& line) {
   daemon.connect();
   do {
     const auto on_subscribed = [&](const peer::Outcome& outcome) {
-      guarded([&] { check("events.subscribe", outcome), printer.subscribed(); });
+      guarded([&] {
+        check("events.subscribe", outcome);
+        if (const std::string note = printer.subscribed(outcome.result); !note.empty()) daemon.tell_user(note);
+      });
     };
     const auto on_ping = [&](const peer::Outcome&) { guarded([&] { printer.print_early(); }); };
     daemon.client().call_later("events.subscribe", printer.subscription(), on_subscribed, daemon.patience());

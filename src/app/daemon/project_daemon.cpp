@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -24,6 +25,32 @@
 namespace duet::app {
 
 using boost::json::object;
+
+namespace {
+
+bool is_socket(const std::string& path) {
+  struct stat status {};
+  return lstat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode);
+}
+
+std::string why_not_to_listen(const std::string& path, const std::error_code& error) {
+  switch (error.value()) {
+    case EADDRINUSE:
+      if (!is_socket(path)) return "something that is no socket is there: move it away, or use --socket";
+      return "another program listens there. If it is a service manager, 'daemon status' has it start the daemon; else "
+             "end that program, or use --socket";
+    case EPERM:
+    case EOPNOTSUPP:
+    case ENOSYS:
+      return "this file system refuses sockets: choose a place elsewhere with --socket";
+    case ENOENT:
+      return "there is no such folder: make it, or choose another place with --socket";
+    default:
+      return error.message() + ": choose another place with --socket";
+  }
+}
+
+}  // namespace
 
 void Problems::set(const std::string& subsystem, std::string message) {
   if (message.empty()) {
@@ -51,8 +78,13 @@ ProjectDaemon::ProjectDaemon(Surroundings around, Settings settings)
       hub_(loop_, server_, history_),
       end_(loop_, log_, server_, hub_, around_.manager),
       executable_(base::check_call(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "/proc/self/exe")),
-      tasks_(loop_, log_, around_.project, around_.folder, executable_.get(), around_.umask_of_tasks, settings_.tasks,
-             task_events()),
+      tasks_(loop_, log_,
+             {.project = around_.project,
+              .folder = around_.folder,
+              .lock = around_.lock,
+              .executable = executable_.get(),
+              .umask_of_tasks = around_.umask_of_tasks},
+             settings_.tasks, task_events()),
       automation_(loop_, log_, around_.project.directory.get(), automation_actions()),
       bridge_(loop_, log_,
               {.guard = {.executable = executable_.get()},
@@ -107,7 +139,7 @@ void ProjectDaemon::add_methods() {
   peer::Methods& methods = server_.methods();
   add_daemon_methods(methods, loop_.clock(),
                      {.status = [this] { return status(); },
-                      .stop = [this](StopRequest request) { end_.begin("asked by a client", request); }});
+                      .stop = [this](StopRequest request) { stop("asked by a client", request); }});
   methods.add(hub_.subscribe_method([this] { tasks_.supervisor().output_audience_changed(); }));
   add_task_methods(methods, tasks_.supervisor(), tasks_.store());
   add_automation_methods(methods, automation_);
@@ -139,15 +171,8 @@ void ProjectDaemon::listen() {
   try {
     server_.start(around_.address.path);
   } catch (const std::system_error& error) {
-    const int code = error.code().value();
-    const std::string where = "cannot listen at " + around_.address.shown + ": ";
-    if (code == EADDRINUSE) {
-      throw Failure(where + "something that is no stale socket is there: move it away, or use --socket");
-    }
-    if (code == EPERM || code == EOPNOTSUPP || code == ENOSYS) {
-      throw Failure(where + "this file system refuses sockets: choose a place elsewhere with --socket");
-    }
-    throw Failure(where + error.code().message());
+    throw Failure("cannot listen at " + around_.address.shown + ": " +
+                  why_not_to_listen(around_.address.path, error.code()));
   }
 }
 
@@ -156,12 +181,23 @@ void ProjectDaemon::run() {
   history_.close();
 }
 
+// Whoever asks for work after a stop was answered is refused, though it has not begun yet.
+void ProjectDaemon::stop(std::string_view reason, StopRequest request) {
+  tasks_.supervisor().close();
+  end_.begin(reason, request);
+}
+
 // Called when files of the state folder went or came. False: something is still to be put right.
 bool ProjectDaemon::look_at_files() {
   if (end_.has_begun()) return true;
   if (!around_.lock.is_in_place(around_.project)) {
     log_.error("the state folder was removed or replaced");
-    end_.begin("the state folder was removed or replaced", {.force = true});
+    stop("the state folder was removed or replaced", {.force = true});
+    return true;
+  }
+  if (!tasks_.store().is_in_place()) {
+    log_.error("the store was removed or replaced");
+    stop("the store was removed or replaced", {.force = true});
     return true;
   }
   if (server_.is_reachable()) return true;
@@ -194,7 +230,7 @@ void ProjectDaemon::take_store_health(const task::Store::Health& health) {
   problems_.set("store", health.problem);
   if (health.lost) {
     log_.error("the store was removed or replaced", {{"what", health.problem}});
-    return end_.begin("the store was removed or replaced", {.force = true});
+    return stop("the store was removed or replaced", {.force = true});
   }
   if (!health.problem.empty()) return log_.error("the store cannot be written", {{"what", health.problem}});
   log_.info("the store can be written again");
@@ -212,7 +248,7 @@ void ProjectDaemon::end_work(StopRequest request, std::function<void()> done) {
 
 void ProjectDaemon::take_signal(int signal) {
   if (signal == SIGHUP) return reload();
-  end_.begin(signal == SIGTERM ? "SIGTERM" : "SIGINT", {});
+  stop(signal == SIGTERM ? "SIGTERM" : "SIGINT", {});
 }
 
 void ProjectDaemon::reload() {

@@ -76,6 +76,7 @@ class ProjectDaemon {
   void add_methods();
   void listen();
   bool look_at_files();
+  void stop(std::string_view reason, StopRequest request);
   void take_task_event(std::string_view kind, boost::json::object params);
   void tell_automation(std::string_view kind, task::TaskId id);
   void take_store_health(const task::Store::Health& health);

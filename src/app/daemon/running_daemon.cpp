@@ -68,8 +68,9 @@ DaemonLock take_lock_or_fail(const StateFolder& folder) {
     const bool late = std::chrono::steady_clock::now() >= deadline;
     if (!pid && late) pid = lock_holder(folder);
     if (!pid && late) pid = written_pid(folder);
-    if (pid) throw Failure("already running, pid " + std::to_string(*pid));
-    if (late) throw Failure("already running: another process holds the lock of the project's daemon");
+    if (pid) throw Failure("already running, pid " + std::to_string(*pid) + "; 'daemon restart' starts it anew");
+    if (late)
+      throw Failure("already running: another process holds the lock of the project's daemon; 'doctor' looks closer");
     std::this_thread::sleep_for(between_tries);
   }
 }

@@ -46,7 +46,7 @@ ServiceManager::ServiceManager() {
 }
 
 base::Fd ServiceManager::take_listener() {
-  if (std::exchange(listeners_, 0) == 0) return {};
+  if (std::exchange(listeners_, 0) <= 0) return {};
   base::Fd listener(first_passed);
   if (!is_listening_unix_socket(listener.get())) {
     throw Failure("the socket passed by LISTEN_FDS is no listening Unix stream socket: use ListenStream= with a path");

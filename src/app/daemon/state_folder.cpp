@@ -22,16 +22,33 @@ constexpr mode_t private_file = 0600;
 
 std::string reason() { return std::strerror(errno); }
 
-base::Fd open_folder(int above, const char* name) {
-  return base::Fd(openat(above, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+std::string remedy(int error) {
+  switch (error) {
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "the daemon needs a folder that it may write to; --project names another";
+    case ENOTDIR:
+    case ENOENT:
+    case ELOOP:
+      return "what is there is no folder of its own: move it away, or use another --project";
+    case ENOSPC:
+    case EDQUOT:
+      return "make room on its disk, or use another --project";
+    default:
+      return "--project names another folder";
+  }
 }
 
-base::Fd make_folder(const Project& project, int above, const char* name, const char* shown, mode_t mode) {
-  if (mkdirat(above, name, mode) != 0 && errno != EEXIST) {
-    throw Failure("cannot make " + std::string(shown) + " in " + project.root + ": " + reason());
-  }
-  base::Fd folder = open_folder(above, name);
-  if (!folder) throw Failure("cannot open " + std::string(shown) + " in " + project.root + ": " + reason());
+Failure not_usable(const std::string& root, const char* verb, const char* shown, int error) {
+  return Failure("cannot " + std::string(verb) + ' ' + shown + " in " + root + " (" + std::strerror(error) +
+                 "): " + remedy(error));
+}
+
+base::Fd make_folder(const Project& project, int above, const char* name, const char* shown, mode_t mode, int flags) {
+  if (mkdirat(above, name, mode) != 0 && errno != EEXIST) throw not_usable(project.root, "make", shown, errno);
+  base::Fd folder(openat(above, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags));
+  if (!folder) throw not_usable(project.root, "open", shown, errno);
   return folder;
 }
 
@@ -48,23 +65,20 @@ void make_private(const Project& project, int folder) {
 }  // namespace
 
 std::optional<StateFolder> StateFolder::find(const Project& project) {
-  base::Fd folder = open_folder(project.directory.get(), state_path);
-  if (folder) return StateFolder(std::move(folder));
+  base::Fd folder(openat(project.directory.get(), state_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (folder) return StateFolder(std::move(folder), project.root);
   if (errno != EACCES && errno != EPERM) return std::nullopt;
   throw Failure("cannot open " + std::string(state_path) + " in " + project.root + " (" + reason() +
                 "): the daemon of another user answers that user only");
 }
 
 StateFolder StateFolder::make(const Project& project) {
-  const base::Fd above = make_folder(project, project.directory.get(), ".aiwg", ".aiwg", shared_folder);
-  base::Fd folder = make_folder(project, above.get(), "daemon", state_path, private_folder);
+  const base::Fd above = make_folder(project, project.directory.get(), ".aiwg", ".aiwg", shared_folder, 0);
+  // A link could lead to a folder with a purpose of its own, whose mode we would change.
+  base::Fd folder = make_folder(project, above.get(), "daemon", state_path, private_folder, O_NOFOLLOW);
   make_private(project, folder.get());
-  StateFolder state(std::move(folder));
-  try {
-    if (state.read_small(".gitignore") != "*\n") state.write_small(".gitignore", "*\n");
-  } catch (const std::system_error& error) {
-    throw Failure("cannot write to " + std::string(state_path) + " in " + project.root + ": " + error.code().message());
-  }
+  StateFolder state(std::move(folder), project.root);
+  if (state.read_small(".gitignore") != "*\n") state.write_small(".gitignore", "*\n");
   return state;
 }
 
@@ -81,14 +95,14 @@ std::string StateFolder::read_small(const std::string& name) const {
 
 void StateFolder::write_small(const std::string& name, std::string_view text) const {
   const std::string temporary = name + '.' + std::to_string(getpid());  // several may start at once
-  const base::Fd file(base::check_call(
-      openat(descriptor(), temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, private_file),
-      "open"));
-  const ssize_t written = write(file.get(), text.data(), text.size());
-  if (written != static_cast<ssize_t>(text.size())) {
-    throw std::system_error(written < 0 ? errno : ENOSPC, std::generic_category(), "write");
-  }
-  base::check_call(renameat(descriptor(), temporary.c_str(), descriptor(), name.c_str()), "rename");
+  const base::Fd file(
+      openat(descriptor(), temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, private_file));
+  errno = file ? ENOSPC : errno;  // of a write that is too short
+  const bool written = file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (written && renameat(descriptor(), temporary.c_str(), descriptor(), name.c_str()) == 0) return;
+  const Failure failure = not_usable(root_, "write to", state_path, errno);
+  remove(temporary);
+  throw failure;
 }
 
 void StateFolder::remove(const std::string& name) const { unlinkat(descriptor(), name.c_str(), 0); }

@@ -25,14 +25,15 @@ class StateFolder {
   std::string path_of(const std::string& name) const;
   /// The content of a small file; empty if there is none.
   std::string read_small(const std::string& name) const;
-  /// Replaces a small file. Throws std::system_error.
+  /// Replaces a small file. Throws Failure.
   void write_small(const std::string& name, std::string_view text) const;
   void remove(const std::string& name) const;
 
  private:
-  explicit StateFolder(base::Fd folder) : folder_(std::move(folder)) {}
+  StateFolder(base::Fd folder, std::string root) : folder_(std::move(folder)), root_(std::move(root)) {}
 
   base::Fd folder_;
+  std::string root_;  // of the project, for messages
 };
 
 /// The lock that makes a daemon the only one of its project, for as long as the process lives. The file is never

@@ -22,25 +22,33 @@ base::Fd open_tasks(const StateFolder& folder) {
   return tasks;
 }
 
-std::unique_ptr<task::Store> open_store(transport::Loop& loop, const StateFolder& folder, task::Store::Tell tell) {
+std::unique_ptr<task::Store> open_store(transport::Loop& loop, const TaskRoom::Surroundings& around,
+                                        task::Store::Tell tell) {
+  auto folder_holds = [&lock = around.lock, &project = around.project] { return lock.is_in_place(project); };
   try {
-    return std::make_unique<task::Store>(loop, folder.descriptor(), std::move(tell));
+    return std::make_unique<task::Store>(loop, around.folder.descriptor(), std::move(tell), task::StoreVfs::Fault(),
+                                         std::move(folder_holds));
   } catch (const task::StoreError& error) {
-    throw Failure(std::string(state_path) + "/tasks.db: " + error.what());
+    throw Failure(std::string(state_path) + "/tasks.db: " + error.what() +
+                  ". Nothing was changed; to begin anew, move " + state_path + " away");
   }
 }
 
 }  // namespace
 
-TaskRoom::TaskRoom(transport::Loop& loop, base::Log& log, const Project& project, const StateFolder& folder,
-                   int executable, mode_t mask, task::TaskSettings settings, Events events)
-    : loop_(loop), log_(log), tasks_(open_tasks(folder)), store_(open_store(loop, folder, std::move(events.store))) {
+TaskRoom::TaskRoom(transport::Loop& loop, base::Log& log, const Surroundings& around, task::TaskSettings settings,
+                   Events events)
+    : loop_(loop),
+      log_(log),
+      tasks_(open_tasks(around.folder)),
+      store_(open_store(loop, around, std::move(events.store))) {
   const task::Surroundings surroundings{
-      .tasks = tasks_.get(), .project = project.root, .environment = base::current_environment()};
+      .tasks = tasks_.get(), .project = around.project.root, .environment = base::current_environment()};
   supervisor_ = std::make_unique<task::Supervisor>(loop_, log_, *store_, std::move(settings), surroundings,
                                                    std::move(events.supervisor));
   keepers_ = std::make_unique<task::Keepers>(
-      loop_, log_, task::KeeperSettings{.tasks = tasks_.get(), .executable = executable, .umask = mask},
+      loop_, log_,
+      task::KeeperSettings{.tasks = tasks_.get(), .executable = around.executable, .umask = around.umask_of_tasks},
       supervisor_->keeper_events());
 }
 

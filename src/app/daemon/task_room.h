@@ -28,9 +28,17 @@ class TaskRoom {
     task::Store::Tell store;  ///< how the store is, whenever that changes
   };
 
-  /// `executable` is this program, opened, and `mask` the umask of tasks. Throws Failure if the store cannot be used.
-  TaskRoom(transport::Loop& loop, base::Log& log, const Project& project, const StateFolder& folder, int executable,
-           mode_t mask, task::TaskSettings settings, Events events);
+  struct Surroundings {
+    const Project& project;
+    const StateFolder& folder;
+    const DaemonLock& lock;
+    int executable = -1;  ///< this program, opened
+    mode_t umask_of_tasks = 022;
+  };
+
+  /// Throws Failure if the store cannot be used.
+  TaskRoom(transport::Loop& loop, base::Log& log, const Surroundings& around, task::TaskSettings settings,
+           Events events);
   TaskRoom(const TaskRoom&) = delete;
   TaskRoom& operator=(const TaskRoom&) = delete;
   ~TaskRoom() = default;
