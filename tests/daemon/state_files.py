@@ -192,6 +192,8 @@ class LongPaths(ProjectTestCase):
         self.assertEqual(project.run("daemon", "status", cwd="/", program=None).code, 3)
         elsewhere = project.run("call", "daemon.status", "--project", project.root, cwd="/")
         self.assertEqual(elsewhere.json()["pid"], pid)
+        task = project.run("task", "submit", "--agent", "shell", "--follow", "pwd; exit 7")
+        self.assertEqual((task.code, task.out), (7, project.root + "\n"), task)
         os.unlink(project.socket)
         eventually(lambda: project.reachable() == pid, BACK, "the socket is back")
         project.kill(pid)
