@@ -229,7 +229,10 @@ Bridge::Asked Bridge::ask(Question question, const FilePlace& where, Done done) 
   return begin(server_for_file(where.path), patience.ready, std::move(done), [this, question, where](Inquiry& inquiry) {
     const Document& document = look(inquiry.server(), where.path);
     const base::Duration wait = settings_.patience.call;
-    if (is_settled(inquiry.server(), document)) return send_question(inquiry, question, where, document, wait);
+    if (is_settled(inquiry.server(), document)) {
+      if (!document.is_settled) inquiry.server().documents().note_settled(where.path);  // also if it publishes later
+      return send_question(inquiry, question, where, document, wait);
+    }
     when_settled(loop_, inquiry, where.path, [question, where, wait](Inquiry& settled) {
       send_question(settled, question, where, look(settled.server(), where.path), wait);
     });
