@@ -46,6 +46,7 @@ void append(int file, int count) {
 class Submitter {
  public:
   explicit Submitter(int folder) : store_(loop_, folder) {
+    store_.lay_out_log();
     id_ = store_.read([](task::TaskReader& tasks) { return tasks.newest(); });
   }
 

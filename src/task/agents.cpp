@@ -42,12 +42,16 @@ std::size_t size_without_prompt(std::string_view argument, std::size_t& prompts)
   return size;
 }
 
-void check_size(const Agent& agent, std::size_t prompt_size) {
+// What the kernel could not pass on.
+void check_prompt(const Agent& agent, std::string_view prompt) {
   if (agent.prompt_on_stdin) return;
+  if (prompt.find('\0') != prompt.npos) {
+    throw rpc::invalid_params("prompt", "string without NUL for this agent", "string");
+  }
   for (const std::string& argument : agent.command) {
     std::size_t prompts = 0;
     const std::size_t rest = size_without_prompt(argument, prompts) + 1;
-    if (prompts == 0 || rest + prompts * prompt_size <= argument_limit) continue;
+    if (prompts == 0 || rest + prompts * prompt.size() <= argument_limit) continue;
     const std::size_t most = rest < argument_limit ? (argument_limit - rest) / prompts : 0;
     throw rpc::invalid_params("prompt", "string of at most " + std::to_string(most) + " bytes for this agent",
                               "string");
@@ -69,7 +73,7 @@ void Agents::change_settings(const TaskSettings& settings) {
 
 std::string Agents::choose(const Submission& submission) const {
   std::string name = submission.agent ? *submission.agent : default_agent(submission);
-  check_size(known(name), submission.prompt.size());
+  check_prompt(known(name), submission.prompt);
   return name;
 }
 

@@ -14,7 +14,7 @@ namespace {
 constexpr std::chrono::seconds retry_after{1};
 constexpr std::chrono::milliseconds quiet{50};  // without changes: time to tidy up
 constexpr int much_log = 1000;                  // pages: worth moving when nobody waits
-constexpr int too_much_log = 8000;              // pages: moved even so
+constexpr int too_much_log = 2000;              // pages: moved even so
 constexpr int file_was_lost = SQLITE_READONLY_DBMOVED;
 
 bool is_sync_failure(int code) { return code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC; }

@@ -5,6 +5,8 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -23,6 +25,7 @@ namespace {
 constexpr int orders_number = 3;
 constexpr int tasks_number = 4;
 constexpr int burial_ms = 1000;
+constexpr itimerval wait_for_keepers{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_usec = 100'000}};
 constexpr std::chrono::seconds spare_time{1};
 
 void handle_signal(int signal, void (*how)(int)) {
@@ -44,6 +47,14 @@ void handle_signal(int signal, void (*how)(int)) {
   }
   unlinkat(tasks_number, name.c_str(), 0);
   _exit(code);
+}
+
+// A keeper that ends now would be left to init, which may take its time to bury it. One with a running task stays: the
+// alarm ends the wait, and this process.
+void bury_idle_keepers() {
+  handle_signal(SIGALRM, SIG_DFL);
+  setitimer(ITIMER_REAL, &wait_for_keepers, nullptr);
+  waitpid(-1, nullptr, 0);  // returns when there is no child left
 }
 
 bool is_alive(const KeeperLink& link) {
@@ -69,6 +80,7 @@ int run_nursery() {
     const pid_t pid = fork();
     if (pid == 0) keep_and_exit(std::move(packet->descriptors.front()), packet->bytes);
   }
+  bury_idle_keepers();
   return 0;
 }
 
@@ -79,6 +91,7 @@ Nursery::~Nursery() {
   if (timer_) loop_.cancel(*timer_);
   if (!process_) return;
   loop_.unwatch(socket_.get(), *this);
+  spares_.clear();
   socket_.reset();
   pollfd ended{.fd = process_->pidfd.get(), .events = POLLIN, .revents = 0};
   if (poll(&ended, 1, burial_ms) <= 0) kill(process_->pid, SIGKILL);

@@ -17,7 +17,7 @@ namespace duet::task {
 inline constexpr std::string_view nursery_argument = "--nursery";
 
 /// The nursery's main function: forks a keeper for each socket that comes on descriptor 3, until the daemon is gone.
-/// The keepers stay. For a process that has done nothing else yet; returns its exit code.
+/// Keepers that have a run stay. For a process that has done nothing else yet; returns its exit code.
 int run_nursery();
 
 /// Where the daemon gets keepers from: a small process that forks them, which is much faster than to execute each. A

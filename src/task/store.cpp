@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <utility>
@@ -15,6 +16,8 @@ namespace {
 constexpr char unfinished_file[] = "tasks.db.new";
 constexpr std::int64_t most_checked_pages = 65536;  // 256 MiB; of a larger store only the table of tasks is walked
 constexpr std::size_t bytes_of_a_change = 512;
+constexpr std::size_t log_bytes = std::size_t{8} << 20;  // a little more than Committer lets it grow to
+constexpr std::uint64_t ample_bytes = std::uint64_t{256} << 20;
 
 void set_up(const Database& database) {
   database.run(
@@ -72,6 +75,16 @@ Store::~Store() {
   // The last connection to close moves the log into the main file; that is the committer's.
   reader_.reset();
   reading_.reset();
+}
+
+void Store::lay_out_log() const {
+  struct statvfs room {};
+  if (fstatvfs(folder_.get(), &room) != 0 || room.f_bavail * room.f_frsize < ample_bytes) return;
+  const base::Fd file(openat(folder_.get(), store_log_file, O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  const std::string zeros(std::size_t{1} << 20, '\0');
+  for (std::size_t at = 0; file && at < log_bytes; at += zeros.size()) {
+    if (pwrite(file.get(), zeros.data(), zeros.size(), static_cast<off_t>(at)) < 0) return;
+  }
 }
 
 rpc::Error Store::unreadable(const SqliteError& error) { return unavailable("store", error.what()); }

@@ -47,6 +47,10 @@ class Store {
         std::function<bool()> folder_holds = {});
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
+  /// Writes the log's file before the log needs it, if the disk has room in plenty; before the first change. A sync of
+  /// bytes that are overwritten is a write of the disk; of bytes that are appended it is a change of the file system,
+  /// too.
+  void lay_out_log() const;
   /// Waits until what was changed is on disk, if it can be written.
   ~Store();
 

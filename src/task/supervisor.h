@@ -150,6 +150,7 @@ class Supervisor {
   void forget_if_over(RunId id);
   void end_running();
   void check_stopped();
+  void answer_last_questions();
 
   transport::Loop& loop_;
   base::Log& log_;

@@ -119,9 +119,17 @@ void Supervisor::leave(std::function<void()> left) {
   stopping_ = true;
   store_.when_settled([this, left = std::move(left), alive = alive_] {
     if (!*alive) return;
-    ledger_.refuse_waiting(is_stopping());
+    answer_last_questions();
     left();
   });
+}
+
+void Supervisor::answer_last_questions() {
+  for (auto& [id, run] : runs_) {
+    // A cancel that is on disk is certain: the next daemon carries it out.
+    if (run.progress.cancelling && !run.deciding) answer_cancels(run, {});
+  }
+  ledger_.refuse_waiting(is_stopping());
 }
 
 }  // namespace duet::task

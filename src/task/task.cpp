@@ -38,8 +38,10 @@ std::string_view without_cut_character(std::string_view bytes) {
   return bytes.substr(skipped);
 }
 
-json::value result_of(const std::optional<std::string>& result) {
-  return result ? json::value(without_cut_character(*result)) : json::value(nullptr);
+// A task that has run and written nothing has an empty one, which the store does not keep.
+json::value result_of(const Task& task) {
+  if (task.result) return json::value(without_cut_character(*task.result));
+  return has_ended(task.progress.state) && task.progress.pid ? json::value("") : json::value(nullptr);
 }
 
 json::array ids_of(const std::vector<TaskId>& ids) {
@@ -139,7 +141,7 @@ json::object record_of(const Task& task) {
           {"pid", or_null(progress.pid)},
           {"exitCode", or_null(progress.exit_code)},
           {"signal", progress.signal.empty() ? json::value(nullptr) : json::value(progress.signal)},
-          {"result", result_of(task.result)},
+          {"result", result_of(task)},
           {"error", error_of(progress.error)},
           {"attempts", progress.attempts},
           {"metadata", task.metadata}};

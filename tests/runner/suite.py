@@ -30,7 +30,7 @@ class TestCase(unittest.TestCase):
 
 
 def main():
-    for name in ("program", "version", "rounds", "seconds"):
+    for name in ("program", "version", "rounds", "seconds", "megabytes"):
         flag = f"--{name}"
         if flag in sys.argv:
             at = sys.argv.index(flag)

@@ -5,60 +5,15 @@ import os
 import sys
 import time
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 
 import suite  # noqa: E402
 from daemon import eventually  # noqa: E402
-from project import ProjectTestCase  # noqa: E402
+from task_project import TaskTestCase  # noqa: E402
 
-ENDED = ("completed", "failed", "cancelled")
 RECORD = ["id", "prompt", "agent", "priority", "state", "createdAt", "startedAt", "completedAt", "pid", "exitCode",
           "signal", "result", "error", "attempts", "metadata"]
-
-
-class TaskTestCase(ProjectTestCase):
-    settings = 'default_agent = "shell"\n'
-
-    def setUp(self):
-        super().setUp()
-        self.write_settings(self.settings)
-        self.pid = self.project.start()
-        self.addCleanup(self.project.run, "daemon", "stop", "--force")  # or its tasks would outlive it
-        self.connect()
-
-    def connect(self):
-        self.connection = self.project.connect()
-        self.addCleanup(self.connection.close)
-
-    def write_settings(self, text):
-        with open(os.path.join(self.project.root, ".duet-rpc.toml"), "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(file.name, 0o600)
-
-    def path(self, name):
-        return os.path.join(self.project.root, name)
-
-    def call(self, method, **params):
-        return self.connection.call(method, params=params, patience=60)
-
-    def submit(self, prompt, **params):
-        answer = self.call("task.submit", prompt=prompt, **params)
-        self.assertIn("result", answer, answer)
-        self.assertEqual(sorted(answer["result"]), ["state", "taskId"])
-        return answer["result"]["taskId"]
-
-    def error(self, method, **params):
-        answer = self.call(method, **params)
-        self.assertIn("error", answer, answer)
-        return answer["error"]
-
-    def get(self, id):
-        return self.call("task.get", taskId=id)["result"]
-
-    def wait(self, id):
-        record = self.call("task.wait", taskId=id, timeoutSeconds=40)["result"]
-        self.assertIn(record["state"], ENDED, record)
-        return record
 
 
 class Records(TaskTestCase):
@@ -244,6 +199,13 @@ stdin = "prompt"
             self.assertEqual(self.wait(id)["state"], "completed")
             self.assertEqual(self.output(id), prompt)
         self.assertFalse(os.path.exists(self.path("x")))
+
+    def test_a_nul_goes_through_stdin_only(self):
+        id = self.submit("a\0b", agent="stdin")
+        self.wait(id)
+        self.assertEqual((self.output(id), self.get(id)["prompt"]), ("a\0b", "a\0b"))
+        error = self.error("task.submit", prompt="a\0b", agent="argv")
+        self.assertEqual((error["code"], error["data"]["param"]), (-32602, "prompt"))
 
     def test_stdin_takes_a_megabyte(self):
         prompt = "0123456789abcdef" * 65536

@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import sqlite3
+import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
@@ -14,6 +15,7 @@ from daemon import eventually  # noqa: E402
 from project import ProjectTestCase  # noqa: E402
 
 FILES = ("tasks.db", "tasks.db-wal", "tasks.db-shm")
+PAGE, LOG_HEADER, FRAME_HEADER = 4096, 32, 24  # bytes, of SQLite's files
 
 
 def content(path):
@@ -69,21 +71,33 @@ class DamageTestCase(ProjectTestCase):
 
 
 class CutOff(DamageTestCase):
-    def sizes(self, name):
+    @staticmethod
+    def sizes(size):
         chance = random.Random(7)
-        size = len(self.copies[name])
         return [0, 1, 99, 4096, size - 1] + [chance.randrange(size) for _ in range(6)]
+
+    def used_log(self):
+        """How much of the log is in use, by the index beside it; the rest of its file is there in advance."""
+        frames = struct.unpack_from("=I", self.copies["tasks.db-shm"], 16)[0]
+        return LOG_HEADER + frames * (FRAME_HEADER + PAGE)
 
     def test_after_a_clean_stop(self):
         self.project.run("daemon", "stop", "--force")
         self.keep_copy()
         self.assertEqual(list(self.copies), ["tasks.db"])
-        self.cut("tasks.db", self.sizes("tasks.db"))
+        self.cut("tasks.db", self.sizes(len(self.copies["tasks.db"])))
 
     def test_after_a_kill(self):
         self.project.kill(self.pid)
         self.keep_copy()
-        self.cut("tasks.db-wal", self.sizes("tasks.db-wal")[1:])
+        self.cut("tasks.db-wal", self.sizes(self.used_log())[1:])
+
+    def test_nothing_is_lost_with_the_unused_part_of_the_log(self):
+        self.project.kill(self.pid)
+        self.keep_copy()
+        os.truncate(self.file("tasks.db-wal"), self.used_log())
+        self.project.start()
+        self.assertEqual(self.project.call("task.stats")["result"]["total"], 41)
 
 
 class Strange(DamageTestCase):

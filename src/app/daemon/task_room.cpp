@@ -26,8 +26,10 @@ std::unique_ptr<task::Store> open_store(transport::Loop& loop, const TaskRoom::S
                                         task::Store::Tell tell) {
   auto folder_holds = [&lock = around.lock, &project = around.project] { return lock.is_in_place(project); };
   try {
-    return std::make_unique<task::Store>(loop, around.folder.descriptor(), std::move(tell), task::StoreVfs::Fault(),
-                                         std::move(folder_holds));
+    auto store = std::make_unique<task::Store>(loop, around.folder.descriptor(), std::move(tell),
+                                               task::StoreVfs::Fault(), std::move(folder_holds));
+    store->lay_out_log();
+    return store;
   } catch (const task::StoreError& error) {
     throw Failure(std::string(state_path) + "/tasks.db: " + error.what() +
                   ". Nothing was changed; to begin anew, move " + state_path + " away");

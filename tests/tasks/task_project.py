@@ -1,0 +1,52 @@
+"""A project whose daemon runs tasks."""
+
+import os
+
+from project import ProjectTestCase
+
+ENDED = ("completed", "failed", "cancelled")
+
+
+class TaskTestCase(ProjectTestCase):
+    settings = 'default_agent = "shell"\n'
+
+    def setUp(self):
+        super().setUp()
+        self.write_settings(self.settings)
+        self.pid = self.project.start()
+        self.addCleanup(self.project.run, "daemon", "stop", "--force")  # or its tasks would outlive it
+        self.connect()
+
+    def connect(self):
+        self.connection = self.project.connect()
+        self.addCleanup(self.connection.close)
+
+    def write_settings(self, text):
+        with open(os.path.join(self.project.root, ".duet-rpc.toml"), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(file.name, 0o600)
+
+    def path(self, name):
+        return os.path.join(self.project.root, name)
+
+    def call(self, method, **params):
+        return self.connection.call(method, params=params, patience=60)
+
+    def submit(self, prompt, **params):
+        answer = self.call("task.submit", prompt=prompt, **params)
+        self.assertIn("result", answer, answer)
+        self.assertEqual(sorted(answer["result"]), ["state", "taskId"])
+        return answer["result"]["taskId"]
+
+    def error(self, method, **params):
+        answer = self.call(method, **params)
+        self.assertIn("error", answer, answer)
+        return answer["error"]
+
+    def get(self, id):
+        return self.call("task.get", taskId=id)["result"]
+
+    def wait(self, id):
+        record = self.call("task.wait", taskId=id, timeoutSeconds=40)["result"]
+        self.assertIn(record["state"], ENDED, record)
+        return record
