@@ -117,8 +117,8 @@ std::vector<Definition> well_known_servers() {
        .command = {"typescript-language-server", "--stdio"},
        .files = {"*.ts", "*.tsx", "*.mts", "*.cts", "*.js", "*.jsx", "*.mjs", "*.cjs"},
        .roots = {"tsconfig.json", "jsconfig.json", "package.json", ".git"},
-       // Else it fetches packages from the network by itself, and a lesser server answers for as long as the project is
-       // being loaded.
+       // Else it may fetch packages from the network by itself, and a lesser server answers for as long as the project
+       // is being loaded.
        .options = R"({"disableAutomaticTypingAcquisition":true,"tsserver":{"useSyntaxServer":"never"}})"},
       {.name = "bash-language-server",
        .command = {"bash-language-server", "start"},

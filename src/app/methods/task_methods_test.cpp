@@ -88,7 +88,8 @@ TEST_F(TaskMethodsTest, WhatCannotBeMeantIsRefused) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({})", R"(-32602 {"param":"prompt","expected":"string","received":"missing"})"},
       {R"({"prompt":5})", R"(-32602 {"param":"prompt","expected":"string","received":"number"})"},
-      {R"({"prompt":"a\u0000b"})", R"(-32602 {"param":"prompt","expected":"string without NUL","received":"string"})"},
+      {R"({"prompt":"a\u0000b"})",
+       R"(-32602 {"param":"prompt","expected":"string without NUL for this agent","received":"string"})"},
       {R"({"prompt":"p","env":{"A":1}})",
        R"(-32602 {"param":"env","expected":"object of strings","received":"object"})"},
       {R"({"prompt":"p","timeoutSeconds":0})",
