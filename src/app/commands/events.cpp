@@ -1,8 +1,14 @@
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <exception>
 #include <limits>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -35,57 +41,75 @@ std::uint64_t seq_of(std::string_view params) {
 /// Prints notifications in the order of their numbers.
 ///
 /// Those that come between the connection and the subscription are not sent again, and what is replayed comes after
-/// them: they are kept until it is their turn.
+/// them: they are kept until it is their turn. To know whose turn it is takes all numbers, so that of a replay the
+/// wanted kinds are picked here.
 class EventPrinter {
  public:
-  explicit EventPrinter(const CommandLine& line) {
-    if (const auto since = line.number("since")) wanted_["since"] = *since;
-    boost::json::array kinds;
-    for (const std::string& kind : line.texts("kind")) kinds.emplace_back(kind);
-    if (!kinds.empty()) wanted_["kinds"] = std::move(kinds);
+  explicit EventPrinter(const CommandLine& line) : since_(line.number("since")) {
+    for (const std::string& kind : line.texts("kind")) kinds_.emplace_back(kind);
   }
 
-  std::string subscription() const { return rpc::to_text(wanted_); }
+  /// One after another; the last one counts. The daemon knows which kinds there are.
+  std::vector<object> subscriptions() const {
+    std::vector<object> all;
+    if (!kinds_.empty()) all.push_back({{"kinds", kinds_}});
+    if (since_) all.push_back({{"since", *since_}});
+    if (all.empty()) all.emplace_back();
+    return all;
+  }
   bool has_fallen_behind() const { return behind_; }
 
   /// Returns what the user should know of it, if anything.
-  std::string subscribed(std::string_view answer) {
+  std::string subscribed(std::string_view text) {
     subscribed_ = true;
     behind_ = false;
-    if (!wanted_.contains("since")) early_.clear();
-    const boost::json::value parsed = rpc::parse_value(answer);
-    const boost::json::value* const oldest = parsed.as_object().if_contains("oldest");
-    if (oldest == nullptr) return {};
-    return "not all events since " + rpc::to_text(wanted_.at("since")) + " are kept; the oldest is " +
-           rpc::to_text(*oldest);
+    const boost::json::value answer = rpc::parse_value(text);
+    const auto newest = answer.at("next").to_number<std::uint64_t>();
+    next_ = since_ ? std::min<std::uint64_t>(static_cast<std::uint64_t>(*since_), newest) : newest;
+    std::string note;
+    if (const boost::json::value* const oldest = answer.as_object().if_contains("oldest")) {
+      next_ = std::max(next_, oldest->to_number<std::uint64_t>());
+      note = "not all events since " + std::to_string(*since_) + " are kept; the oldest is " + rpc::to_text(*oldest);
+    }
+    next_ = std::max<std::uint64_t>(next_, 1);
+    std::erase_if(early_, [this](const Notification& event) { return seq_of(event.params) < next_; });
+    print_early(next_);
+    return note;
   }
 
   void take(std::string_view method, std::string_view params) {
-    if (!subscribed_) return early_.push_back({std::string(method), std::string(params)});
-    if (const std::uint64_t seq = seq_of(params); seq != the_end) print_early(seq);  // output has no number
-    print({std::string(method), std::string(params)});
-    if (method != "event.overflow") return;
-    wanted_["since"] = seq_of(params);
-    behind_ = true;
+    Notification event{std::string(method), std::string(params)};
+    if (!subscribed_) return early_.push_back(std::move(event));
+    const std::uint64_t seq = seq_of(params);
+    if (method == "event.overflow") {
+      print(event);
+      since_ = static_cast<std::int64_t>(seq);
+      behind_ = true;
+      return;
+    }
+    if (seq == the_end) return print_if_wanted(event);  // output has no number
+    print_early(seq);
+    print_if_wanted(event);
+    next_ = seq + 1;
+    print_early(next_);
   }
 
-  /// What came early and has a smaller number.
-  void print_early(std::uint64_t before = the_end) {
-    while (!early_.empty() && seq_of(early_.front().params) < before) {
-      if (is_wanted(early_.front())) print(early_.front());
+ private:
+  /// What came early and is before this number, or next.
+  void print_early(std::uint64_t before) {
+    while (!early_.empty() && seq_of(early_.front().params) < std::max(before, next_ + 1)) {
+      print_if_wanted(early_.front());
+      next_ = seq_of(early_.front().params) + 1;
       early_.pop_front();
     }
   }
 
- private:
-  bool is_wanted(const Notification& event) const {
-    if (seq_of(event.params) < wanted_.at("since").to_number<std::uint64_t>()) return false;
-    const boost::json::value* const kinds = wanted_.if_contains("kinds");
-    if (kinds == nullptr) return true;
-    for (const boost::json::value& kind : kinds->get_array()) {
-      if (event.method == "event." + std::string(kind.as_string())) return true;
-    }
-    return false;
+  void print_if_wanted(const Notification& event) const {
+    const std::string_view kind = std::string_view(event.method).substr(std::string_view("event.").size());
+    const bool is_wanted = kinds_.empty() || std::ranges::any_of(kinds_, [&](const boost::json::value& wanted) {
+                             return wanted.as_string() == kind || wanted.as_string() == event.method;
+                           });
+    if (is_wanted) print(event);
   }
 
   static void print(const Notification& event) {
@@ -95,9 +119,11 @@ class EventPrinter {
     print_text(text + '\n');
   }
 
-  object wanted_;
+  std::optional<std::int64_t> since_;
+  boost::json::array kinds_;
   bool subscribed_ = false;
   bool behind_ = false;
+  std::uint64_t next_ = 0;
   std::deque<Notification> early_;
 };
 
@@ -121,15 +147,18 @@ int run_events(const CommandLine& line) {
       [&](std::string_view method, std::string_view params) { guarded([&] { printer.take(method, params); }); });
   daemon.connect();
   do {
-    const auto on_subscribed = [&](const peer::Outcome& outcome) {
-      guarded([&] {
-        check("events.subscribe", outcome);
-        if (const std::string note = printer.subscribed(outcome.result); !note.empty()) daemon.tell_user(note);
-      });
-    };
-    const auto on_ping = [&](const peer::Outcome&) { guarded([&] { printer.print_early(); }); };
-    daemon.client().call_later("events.subscribe", printer.subscription(), on_subscribed, daemon.patience());
-    daemon.client().call_later("ping", {}, on_ping, daemon.patience());
+    const std::vector<object> subscriptions = printer.subscriptions();
+    for (std::size_t i = 0; i < subscriptions.size(); ++i) {
+      const bool is_last = i + 1 == subscriptions.size();
+      const auto on_subscribed = [&, is_last](const peer::Outcome& outcome) {
+        guarded([&] {
+          check("events.subscribe", outcome);
+          const std::string note = is_last ? printer.subscribed(outcome.result) : std::string();
+          if (!note.empty()) daemon.tell_user(note);
+        });
+      };
+      daemon.client().call_later("events.subscribe", rpc::to_text(subscriptions[i]), on_subscribed, daemon.patience());
+    }
     daemon.client().wait_for([&] { return fault || printer.has_fallen_behind(); }, daemon.long_patience());
     if (fault) std::rethrow_exception(fault);
   } while (printer.has_fallen_behind());
