@@ -187,6 +187,11 @@ class Calls(ProjectTestCase):
         self.assertEqual(self.project.run("events", "--since", "x").code, 1)
         self.assertEqual(self.project.run("events", "--since", "-1").code, 1)
 
+    def test_the_process_is_named_by_the_program(self):
+        pid = self.project.call("daemon.status")["result"]["pid"]
+        with open(f"/proc/{pid}/comm", encoding="ascii") as name:
+            self.assertEqual(name.read(), "duet-rpc\n")
+
     def test_logs(self):
         lines = self.project.run("daemon", "logs").out.splitlines()
         self.assertIn("duet-rpc started", lines[0])
