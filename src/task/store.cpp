@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -81,8 +82,11 @@ void Store::lay_out_log() const {
   struct statvfs room {};
   if (fstatvfs(folder_.get(), &room) != 0 || room.f_bavail * room.f_frsize < ample_bytes) return;
   const base::Fd file(openat(folder_.get(), store_log_file, O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat status {};
+  // Somebody who reads the store meanwhile keeps the log from being emptied, and it is needed as it is.
+  if (!file || fstat(file.get(), &status) != 0 || status.st_size != 0) return;
   const std::string zeros(std::size_t{1} << 20, '\0');
-  for (std::size_t at = 0; file && at < log_bytes; at += zeros.size()) {
+  for (std::size_t at = 0; at < log_bytes; at += zeros.size()) {
     if (pwrite(file.get(), zeros.data(), zeros.size(), static_cast<off_t>(at)) < 0) return;
   }
 }

@@ -100,6 +100,21 @@ class CutOff(DamageTestCase):
         self.assertEqual(self.project.call("task.stats")["result"]["total"], 41)
 
 
+class ReadByAnother(DamageTestCase):
+    def test_what_is_only_in_the_log_stays_there(self):
+        """Somebody looks into the store with a tool of his own while the daemon starts."""
+        other = sqlite3.connect(self.file("tasks.db"), isolation_level=None)
+        self.addCleanup(other.close)
+        other.execute("BEGIN")
+        other.execute("SELECT count(*) FROM sqlite_master").fetchall()
+        self.submit(5)
+        self.project.kill(self.pid)
+        for _ in range(2):
+            pid = self.project.start()
+            self.assertEqual(self.project.call("task.stats")["result"]["total"], 47)
+            self.project.kill(pid)
+
+
 class Strange(DamageTestCase):
     def test_an_empty_store_is_not_taken_for_a_new_one(self):
         self.project.kill(self.pid)
