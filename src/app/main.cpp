@@ -89,7 +89,7 @@ int main(int argc, char** argv) {
   const std::string_view program = app::called_name(argc > 0 ? argv[0] : nullptr);
   try {
     const base::StandardDescriptors descriptors = base::ensure_standard_descriptors();
-    prctl(PR_SET_NAME, "duet-rpc");  // what runs through a descriptor is otherwise named by its number
+    prctl(PR_SET_NAME, "duet-rpc");         // what runs through a descriptor is otherwise named by its number
     mallopt(M_MMAP_THRESHOLD, 128 * 1024);  // large messages go back to the system at once
     if (argc == 2 && argv[1] == task::nursery_argument) return task::run_nursery();
     if (argc > 2 && argv[1] == bridge::guard_argument) return bridge::run_guard({argv + 2, argv + argc});
