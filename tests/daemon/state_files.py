@@ -15,7 +15,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 
 import suite  # noqa: E402
-from daemon import Failure, eventually  # noqa: E402
+from daemon import Failure, eventually, request  # noqa: E402
 from project import Connection, ProjectTestCase, Result  # noqa: E402
 
 BACK = 5  # seconds, by contract
@@ -368,9 +368,12 @@ class NothingIsAcknowledged(ProjectTestCase):
             with self.project.connect() as client:
                 client.call("ping")
                 remove()
-                answer = client.call(method, params=params)
+                client.send(request(method, 1, params=params))
+                answer, events = client.answer(1)
                 self.assertEqual(answer.get("error", {}).get("code"), -32003, answer)
-                self.assertIn("removed or replaced", client.ends()[-1]["params"]["reason"])
+                last = (events + client.ends())[-1]
+                self.assertEqual(last["method"], "event.daemonStopping")
+                self.assertIn("removed or replaced", last["params"]["reason"])
             self.project.wait_gone(pid)
             shutil.rmtree(self.project.state, ignore_errors=True)
             pid = self.project.start()
