@@ -154,16 +154,19 @@ class Follower(Actor):
         self.id, self.job = id, job
 
     def run(self):
-        with self.project.popen("task", "output", "-f", self.id) as process:
-            try:
-                out, err = process.communicate(timeout=PATIENCE)
-            except Exception as error:
-                process.kill()
-                return self.soak.fail(f"{self.name}: {error}")
+        out, code = b"", 3
+        while not out and code == 3:  # there was no daemon to begin with
+            with self.project.popen("task", "output", "-f", self.id) as process:
+                try:
+                    out, err = process.communicate(timeout=PATIENCE)
+                except Exception as error:
+                    process.kill()
+                    return self.soak.fail(f"{self.name}: {error}")
+            code = process.returncode
         if self.soak.may_be_hit(Caller(self.project).call("task.get", taskId=self.id)["result"]):
             return None
-        if (out.decode(), process.returncode) != (self.job.output, 7):
-            self.soak.fail(f"{self.name}: {out!r} {err!r} {process.returncode}, not {self.job.output!r}")
+        if (out.decode(), code) != (self.job.output, 7):
+            self.soak.fail(f"{self.name}: {out!r} {err!r} {code}, not {self.job.output!r}")
         return self.soak.count("followed")
 
 
