@@ -199,11 +199,17 @@ class Calls(ProjectTestCase):
         self.assertEqual(self.project.run("daemon", "logs", "-n", "0").out, "")
         self.assertEqual(self.project.run("daemon", "logs", "-n", "-1").code, 1)
 
+    @staticmethod
+    def watches_files(pid):
+        try:
+            return any("inotify" in os.readlink(entry.path) for entry in os.scandir(f"/proc/{pid}/fd"))
+        except OSError:  # one was closed meanwhile
+            return False
+
     def test_logs_are_followed_over_a_rotation(self):
         log = os.path.join(self.project.state, "daemon.log")
         with self.project.popen("daemon", "logs", "-f", "-n", "0") as follower:
-            eventually(lambda: any("inotify" in os.readlink(f"/proc/{follower.pid}/fd/{name}")
-                                   for name in os.listdir(f"/proc/{follower.pid}/fd")), what="it waits for changes")
+            eventually(lambda: self.watches_files(follower.pid), what="it waits for changes")
             self.call("first")
             self.assertIn(b"first", follower.stdout.readline())
             os.rename(log, log + ".1")

@@ -116,6 +116,15 @@ class Connection:
         return messages
 
 
+class Process(subprocess.Popen):
+    """One that a test which fails does not wait for."""
+
+    def __exit__(self, kind, value, trace):
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, value, trace)
+
+
 class Project:
     """A folder that is a project, in a place of its own. What its daemons leave behind ends with the `with` block."""
 
@@ -159,8 +168,7 @@ class Project:
 
     def popen(self, *words, env=None, cwd=None, program=None, **options):
         options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-        return subprocess.Popen([program or self.program, *words], env=self.environment(env), cwd=cwd or self.root,
-                                **options)
+        return Process([program or self.program, *words], env=self.environment(env), cwd=cwd or self.root, **options)
 
     def run(self, *words, input=None, patience=60, **options):
         """Runs the program in the project to its end."""
