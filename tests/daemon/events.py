@@ -8,6 +8,7 @@ import json
 import os
 import random
 import signal
+import socket
 import sys
 import threading
 
@@ -142,6 +143,48 @@ class Joining(Events):
         self.assertEqual(json.loads(out)["method"], "event.daemonStopping")
         self.assertEqual((command.returncode, err.count(b"\n")), (3, 1))
         self.assertIn(b"the daemon has stopped", err)
+
+
+class Scripted(ProjectTestCase):
+    """The command, with a daemon that sends what it is told to, in the order it is told to."""
+
+    def talk(self, *words, early, answers, replay):
+        path = os.path.join(self.project.root, "scripted")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(path)
+            listener.listen()
+            with self.project.popen("events", "--socket", path, "--timeout", "20s", *words) as command:
+                client = listener.accept()[0]
+                with client, client.makefile("rwb", buffering=0) as stream:
+                    for seq in early:
+                        stream.write(self.event(seq))
+                    for answer in answers:
+                        id = json.loads(stream.readline())["id"]
+                        stream.write(json.dumps({"jsonrpc": "2.0", "id": id, "result": answer}).encode() + b"\n")
+                    for seq in replay:
+                        stream.write(self.event(seq))
+                    lines = [json.loads(command.stdout.readline())["params"]["seq"] for _ in range(self.wanted(*words))]
+                command.kill()
+        os.unlink(path)
+        return lines
+
+    @staticmethod
+    def event(seq):
+        kind = "taskFailed" if seq % 2 else "taskQueued"
+        return json.dumps({"jsonrpc": "2.0", "method": f"event.{kind}", "params": {"seq": seq}}).encode() + b"\n"
+
+    @staticmethod
+    def wanted(*words):
+        return 3 if "--kind" in words else 6
+
+    def test_what_came_early_waits_for_its_turn(self):
+        next_ = {"epoch": "e", "next": 7}
+        for early, replay in (([5], [1, 2, 3, 4, 6]), ([3, 4, 5, 6], [1, 2]), ([], [1, 2, 3, 4, 5, 6]),
+                              ([2, 4], [1, 3, 5, 6])):
+            seqs = self.talk("--since", "1", early=early, answers=[next_], replay=replay)
+            self.assertEqual(seqs, [1, 2, 3, 4, 5, 6])
+            seqs = self.talk("--since", "1", "--kind", "taskFailed", early=early, answers=[next_, next_], replay=replay)
+            self.assertEqual(seqs, [1, 3, 5])
 
 
 class NotReading(Events):

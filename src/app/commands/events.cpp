@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,17 +24,16 @@ namespace {
 
 using boost::json::object;
 
-constexpr std::uint64_t the_end = std::numeric_limits<std::uint64_t>::max();
-
 struct Notification {
   std::string method;
   std::string params;
+  std::optional<std::uint64_t> seq;  // output has none
 };
 
-std::uint64_t seq_of(std::string_view params) {
+std::optional<std::uint64_t> seq_of(std::string_view params) {
   const boost::json::value parsed = rpc::parse_value(params);
   const boost::json::value* const seq = parsed.is_object() ? parsed.get_object().if_contains("seq") : nullptr;
-  return seq == nullptr ? the_end : seq->to_number<std::uint64_t>();
+  return seq == nullptr ? std::nullopt : std::optional(seq->to_number<std::uint64_t>());
 }
 
 /// Prints notifications in the order of their numbers.
@@ -72,42 +70,39 @@ class EventPrinter {
       note = "not all events since " + std::to_string(*since_) + " are kept; the oldest is " + rpc::to_text(*oldest);
     }
     next_ = std::max<std::uint64_t>(next_, 1);
-    std::erase_if(early_, [this](const Notification& event) { return seq_of(event.params) < next_; });
-    print_early(next_);
+    std::erase_if(early_, [this](const Notification& event) { return event.seq < next_; });
+    print_early();
     return note;
   }
 
   void take(std::string_view method, std::string_view params) {
-    Notification event{std::string(method), std::string(params)};
+    Notification event{std::string(method), std::string(params), seq_of(params)};
     if (!subscribed_) return early_.push_back(std::move(event));
-    const std::uint64_t seq = seq_of(params);
     if (method == "event.overflow") {
       print(event);
-      since_ = static_cast<std::int64_t>(seq);
+      since_ = static_cast<std::int64_t>(event.seq.value());
       behind_ = true;
       return;
     }
-    if (seq == the_end) return print_if_wanted(event);  // output has no number
-    print_early(seq);
     print_if_wanted(event);
-    next_ = seq + 1;
-    print_early(next_);
+    if (!event.seq) return;
+    next_ = *event.seq + 1;
+    print_early();
   }
 
  private:
-  /// What came early and is before this number, or next.
-  void print_early(std::uint64_t before) {
-    while (!early_.empty() && seq_of(early_.front().params) < std::max(before, next_ + 1)) {
+  /// Those of the early ones whose turn it is.
+  void print_early() {
+    for (; !early_.empty() && early_.front().seq <= next_; early_.pop_front()) {
       print_if_wanted(early_.front());
-      next_ = seq_of(early_.front().params) + 1;
-      early_.pop_front();
+      next_ = std::max(next_, early_.front().seq.value_or(0) + 1);
     }
   }
 
   void print_if_wanted(const Notification& event) const {
-    const std::string_view kind = std::string_view(event.method).substr(std::string_view("event.").size());
     const bool is_wanted = kinds_.empty() || std::ranges::any_of(kinds_, [&](const boost::json::value& wanted) {
-                             return wanted.as_string() == kind || wanted.as_string() == event.method;
+                             const std::string_view name = wanted.as_string();
+                             return event.method == name || event.method == "event." + std::string(name);
                            });
     if (is_wanted) print(event);
   }

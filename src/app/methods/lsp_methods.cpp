@@ -40,6 +40,7 @@ std::string path_param(const Request& request, const Bridge& bridge) {
   const std::optional<std::string> named = bridge::path_of(file);
   if (file.empty() || file.find('\0') != std::string::npos) throw rpc::invalid_params("file", "a path", "string");
   const std::string& path = named ? *named : file;
+  // Most are normal already, and need not be taken apart for every question.
   const bool is_normal = path.starts_with('/') && path.find("/.") == path.npos && path.find("//") == path.npos;
   return is_normal ? path : (std::filesystem::path(bridge.project()) / path).lexically_normal().string();
 }
