@@ -44,7 +44,7 @@ void Supervisor::cancel_queued(TaskId id, Cancelled cancelled) {
 
 void Supervisor::cancel_running(RunId id, Run& run, Cancelled cancelled) {
   if (run.concluded && run.progress.state != State::queued) throw not_cancellable(id.task, run.progress.state);
-  const bool certain = run.progress.cancelling && (run.terminated || (run.outcome && !run.deciding));
+  const bool certain = run.progress.cancelling && !run.deciding && (run.terminated || run.outcome);
   if (certain) return cancelled({});
   run.cancels.push_back(std::move(cancelled));
   // One that is about to be queued again is cancelled when it is.
@@ -60,28 +60,28 @@ void Supervisor::cancel_decided(RunId id, bool kept) {
   if (found == runs_.end()) return;
   Run& run = found->second;
   run.deciding = false;
-  if (run.concluded) {
-    // It ended by itself while the decision was on its way. If it is to be tried again, that attempt is cancelled.
-    if (run.progress.state != State::queued) {
-      answer_cancels(run, tl::unexpected(not_cancellable(id.task, run.progress.state)));
-    }
-    return;
-  }
+  // It ended by itself while the decision was on its way, and is to be tried again: that attempt is cancelled.
+  if (run.concluded && run.progress.state == State::queued) return;
+  if (!kept) answer_cancels(run, tl::unexpected(unavailable("store", store_.health().problem)));
+  if (run.concluded) return answer_cancels(run, tl::unexpected(not_cancellable(id.task, run.progress.state)));
   if (!kept) {
     run.progress.cancelling = false;
     // What was written meanwhile says that it is being cancelled.
     ledger_.note({.id = id.task, .agent = run.task.agent, .from = run.progress.state, .to = run.progress}, {});
-    answer_cancels(run, tl::unexpected(unavailable("store", store_.health().problem)));
   }
   if (run.never_began) return put_back(id, run);
-  if (kept) runner_->cancel(id);
+  if (!kept) return;
+  runner_->cancel(id);
+  if (run.terminated) answer_cancels(run, {});
 }
 
 void Supervisor::on_terminated(RunId id) {
   const auto found = runs_.find(id);
   if (found == runs_.end()) return;
-  found->second.terminated = true;
-  answer_cancels(found->second, {});
+  Run& run = found->second;
+  run.terminated = true;
+  // A stop, too, ends tasks; what is not decided is not certain.
+  if (!run.deciding) answer_cancels(run, {});
 }
 
 void Supervisor::answer_cancels(Run& run, const tl::expected<void, rpc::Error>& answer) {

@@ -75,6 +75,28 @@ TEST_F(SupervisorTest, ACancelThatCannotBeWrittenChangesNothing) {
   EXPECT_EQ(started().back(), "3.1");
 }
 
+TEST_F(SupervisorTest, ACancelIsNotCertainBecauseAStopEndsTheTask) {
+  submit();
+  run_started({1, 1});
+  write_fault = SQLITE_FULL;
+  int answer = 0;
+  supervisor->stop(true, [] {});
+  supervisor->cancel(1, [&](const auto& cancelled) { answer = cancelled ? 1 : cancelled.error().code(); });
+  tell.terminated({1, 1});
+  EXPECT_EQ(answer, 0);
+  tell.ended({1, 1}, {.kind = Outcome::Kind::signalled, .signal = 15});
+  EXPECT_TRUE(turn_until([&] { return answer != 0; }));
+  EXPECT_EQ(answer, -32003);
+}
+
+TEST_F(SupervisorTest, ACancelIsCertainWhenItIsDecidedAfterAStopHasEndedTheTask) {
+  submit();
+  run_started({1, 1});
+  supervisor->stop(true, [] {});
+  tell.terminated({1, 1});
+  EXPECT_EQ(*cancel(1), 1);
+}
+
 TEST_F(SupervisorTest, ACancelOfATaskThatIsBeingStartedIsCarriedOut) {
   submit();
   const auto answer = cancel(1);

@@ -165,7 +165,7 @@ class KeeperKilled(SurvivingTestCase):
         self.assert_lost(id, pid)
 
     def test_retries_are_for_lost_tasks_too(self):
-        id, pid = self.begin("echo begun; test -e again || { touch again; sleep 60; }", retries=1)
+        id, pid = self.begin("test -e again || { touch again; echo begun; sleep 60; }", retries=1)
         os.kill(parent_of(pid), signal.SIGKILL)
         record = self.wait(id)
         self.assertEqual((record["state"], record["attempts"]), ("completed", 2), record)
