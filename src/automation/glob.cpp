@@ -2,129 +2,112 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <stdexcept>
 #include <utility>
+
+#include <re2/re2.h>
+
+#include "duet/rpc/utf8.h"
 
 namespace duet::automation {
 namespace {
 
-using Kind = PatternNode::Kind;
+class GlobFault : public std::invalid_argument {
+ public:
+  using std::invalid_argument::invalid_argument;
+};
 
-constexpr int deepest_braces = 20;
-
-PatternNode one_of(CharacterSet set) { return {.kind = Kind::set, .set = std::move(set)}; }
-PatternNode literal(char32_t character) { return one_of({{character, character}}); }
-PatternNode within_name() { return one_of(complement({{'/', '/'}})); }
-PatternNode anything() { return one_of(complement({})); }
-
-PatternNode repeat(PatternNode part, unsigned least) {
-  return {.kind = Kind::repeat, .parts = {std::move(part)}, .least = least};
-}
-
-PatternNode any_folders() {
-  PatternNode folder{.parts = {repeat(within_name(), 1), literal('/')}};
-  return repeat(std::move(folder), 0);
-}
-
+/// Writes a glob as a regular expression.
 class GlobReader {
  public:
   explicit GlobReader(std::string_view text) : text_(text) {}
 
-  PatternNode read() { return sequence(0); }
+  std::string read() {
+    while (!at_end()) element();
+    if (open_braces_ > 0) throw GlobFault("a { in a glob has no }");
+    return std::move(out_);
+  }
 
  private:
   bool at_end() const { return at_ == text_.size(); }
   char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
+  bool ends_choice() const { return at_end() || (open_braces_ > 0 && (peek() == ',' || peek() == '}')); }
 
-  char32_t take() {
-    std::string_view rest = text_.substr(at_);
-    const char32_t character = take_character(rest);
-    at_ = text_.size() - rest.size();
-    return character;
-  }
-
-  char32_t take_escaped() {
-    if (at_end()) throw PatternFault("a glob cannot end with a backslash");
-    return take();
-  }
-
-  bool ends_sequence(int depth) const { return at_end() || (depth > 0 && (peek() == ',' || peek() == '}')); }
-
-  PatternNode sequence(int depth) {
-    const std::size_t start = at_;
-    PatternNode node;
-    while (!ends_sequence(depth)) {
-      const bool at_name_start = at_ == start || text_[at_ - 1] == '/';
-      node.parts.push_back(element(depth, at_name_start));
-    }
-    return node;
-  }
-
-  PatternNode element(int depth, bool at_name_start) {
-    if (peek() == '*') return stars(depth, at_name_start);
-    switch (const char32_t character = take()) {
+  void element() {
+    if (ends_choice()) return brace_or_comma();
+    switch (peek()) {
+      case '*':
+        return stars();
       case '?':
-        return within_name();
+        ++at_;
+        out_ += "[^/]";
+        return;
       case '[':
         return brackets();
       case '{':
-        return braces(depth + 1);
-      case '\\':
-        return literal(take_escaped());
+        return brace_or_comma();
       default:
-        return literal(character);
+        character();
+        if (text_[at_ - 1] == '/') name_start_ = at_;
     }
   }
 
-  PatternNode stars(int depth, bool at_name_start) {
-    const std::size_t count = std::min(text_.find_first_not_of('*', at_), text_.size()) - at_;
-    at_ += count;
-    if (count == 2 && at_name_start) {
-      if (ends_sequence(depth)) return repeat(anything(), 1);
-      if (peek() == '/') {
-        ++at_;
-        return any_folders();
-      }
+  void stars() {
+    const std::size_t start = at_;
+    at_ = std::min(text_.find_first_not_of('*', at_), text_.size());
+    const bool whole_name = start == name_start_ && at_ == start + 2;
+    if (whole_name && ends_choice()) {
+      out_ += "(?s:.)+";
+    } else if (whole_name && peek() == '/') {
+      name_start_ = ++at_;
+      out_ += "(?:[^/]+/)*";
+    } else {
+      out_ += "[^/]*";
     }
-    return repeat(within_name(), 0);
   }
 
-  PatternNode braces(int depth) {
-    if (depth > deepest_braces) throw PatternFault("the braces of a glob are nested too deeply");
-    PatternNode node{.kind = Kind::choice};
-    do {
-      node.parts.push_back(sequence(depth));
-      if (at_end()) throw PatternFault("a { in a glob has no }");
-    } while (text_[at_++] == ',');
-    return node;
+  void brace_or_comma() {
+    const char which = text_[at_++];
+    out_ += which == '{' ? "(?:" : which == ',' ? "|" : ")";
+    if (which == '{') ++open_braces_;
+    if (which == '}') --open_braces_;
+    if (which != '}') name_start_ = at_;
   }
 
-  PatternNode brackets() {
+  void brackets() {
+    ++at_;
     const bool negated = peek() == '!' || peek() == '^';
     if (negated) ++at_;
-    CharacterSet set;
+    out_ += negated ? "[^/" : "[";
     do {
-      const char32_t first = bracketed();
-      const bool range = peek() == '-' && peek(1) != ']' && peek(1) != '\0';
-      if (range) ++at_;
-      set.emplace_back(first, range ? bracketed() : first);
-      if (set.back().second < first) throw PatternFault("a range in a glob ends before it begins");
+      bracketed();
+      if (peek() != '-' || peek(1) == ']') continue;
+      ++at_;
+      out_ += '-';
+      bracketed();
     } while (peek() != ']');
     ++at_;
-    if (negated) {
-      set.emplace_back('/', '/');
-      return one_of(complement(std::move(set)));
-    }
-    return one_of(std::move(set));
+    out_ += ']';
   }
 
-  char32_t bracketed() {
-    if (at_end()) throw PatternFault("a [ in a glob has no ]");
-    const char32_t character = take();
-    return character == '\\' ? take_escaped() : character;
+  void bracketed() {
+    if (at_end()) throw GlobFault("a [ in a glob has no ]");
+    character();
+  }
+
+  void character() {
+    if (peek() == '\\' && ++at_ == text_.size()) throw GlobFault("a glob cannot end with a backslash");
+    const std::size_t length = rpc::utf8_length(text_.data() + at_, text_.data() + text_.size());
+    const std::string_view taken = text_.substr(at_, std::max<std::size_t>(length, 1));
+    out_ += RE2::QuoteMeta(taken);
+    at_ += taken.size();
   }
 
   std::string_view text_;
   std::size_t at_ = 0;
+  std::size_t name_start_ = 0;  // where a name begins, if that is here
+  int open_braces_ = 0;
+  std::string out_;
 };
 
 std::string_view last_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
@@ -133,8 +116,10 @@ std::string_view last_name(std::string_view path) { return path.substr(path.rfin
 
 std::variant<Glob, std::string> parse_glob(std::string_view text) {
   try {
-    return Glob(GlobReader(text).read());
-  } catch (const PatternFault& fault) {
+    auto parsed = parse_regex(GlobReader(text).read());
+    if (auto* fault = std::get_if<std::string>(&parsed)) return std::move(*fault);
+    return Glob(std::get<Regex>(std::move(parsed)));
+  } catch (const GlobFault& fault) {
     return fault.what();
   }
 }

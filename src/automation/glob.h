@@ -2,10 +2,11 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
-#include "automation/pattern.h"
+#include "automation/regex.h"
 
 namespace duet::automation {
 
@@ -14,13 +15,13 @@ namespace duet::automation {
 /// takes away a character's meaning. Upper and lower case differ; a leading dot is like any other character.
 class Glob {
  public:
-  bool matches(std::string_view path) const { return pattern_.matches_all_of(path); }
+  bool matches(std::string_view path) const { return regex_.matches_all_of(path); }
 
  private:
   friend std::variant<Glob, std::string> parse_glob(std::string_view text);
-  explicit Glob(const PatternNode& node) : pattern_(node) {}
+  explicit Glob(Regex regex) : regex_(std::move(regex)) {}
 
-  Pattern pattern_;
+  Regex regex_;
 };
 
 /// The text says what is wrong.

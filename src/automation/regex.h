@@ -1,27 +1,29 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 
-#include "automation/pattern.h"
+namespace re2 {
+class RE2;
+}
 
 namespace duet::automation {
 
-/// A regular expression that is looked for anywhere in a text, in time that grows with the text's length only.
-///
-/// It has what RE2 has in common with everybody: `.` `[a-z]` `[^a-z]` `\d \w \s \b` and their opposites, `^ $` (start
-/// and end of the text), `( ) (?: ) |`, `* + ? {2,5}`, and `(?i)` in front for letters of either case (ASCII). No
-/// back-references and no looking around, which cannot be done in linear time.
+/// A regular expression in the syntax of RE2, matched in time that grows with the text's length only. A byte that is
+/// not UTF-8 is a character of its own, U+FFFD.
 class Regex {
  public:
-  bool found_in(std::string_view text) const { return pattern_.matches_in(text); }
+  bool found_in(std::string_view text) const;
+  bool matches_all_of(std::string_view text) const;
 
  private:
   friend std::variant<Regex, std::string> parse_regex(std::string_view text);
-  explicit Regex(const PatternNode& node) : pattern_(node) {}
+  explicit Regex(std::shared_ptr<const re2::RE2> compiled) : compiled_(std::move(compiled)) {}
 
-  Pattern pattern_;
+  std::shared_ptr<const re2::RE2> compiled_;  // it can be neither copied nor moved
 };
 
 /// The text says what is wrong.

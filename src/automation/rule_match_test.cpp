@@ -94,7 +94,7 @@ TEST(RuleMatch, KnowsWhichFilesAreWorthWatching) {
 TEST(RuleMatch, SaysWhatCannotBeRead) {
   EXPECT_EQ(fault({.pattern = "a{"}), "rule r: a { in a glob has no }");
   EXPECT_EQ(fault({.cron = "61 * * * *"}), "rule r: the minute is 0 to 59, not \"61\"");
-  EXPECT_EQ(fault({}, {{"type", Operator::matches, "("}}), "rule r: a ( in the regular expression has no )");
+  EXPECT_EQ(fault({}, {{"type", Operator::matches, "("}}), "rule r: missing ) at '('");
 }
 
 }  // namespace

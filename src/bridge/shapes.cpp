@@ -98,20 +98,9 @@ object shape_completion_item(const value& item) {
   return out;
 }
 
-bool is_utf8(std::string_view text) {
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at != end) {
-    const std::size_t length = rpc::utf8_length(at, end);
-    if (length == 0) return false;
-    at += length;
-  }
-  return true;
-}
-
 }  // namespace
 
-std::string path_text(const std::string& path) { return is_utf8(path) ? path : uri_of(path); }
+std::string path_text(const std::string& path) { return rpc::is_utf8(path) ? path : uri_of(path); }
 
 const Text* PlaceFinder::text_of(const std::string& path) {
   if (const Document* document = documents_.find(path)) return &document->text;

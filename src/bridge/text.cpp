@@ -9,24 +9,6 @@ namespace duet::bridge {
 namespace {
 
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
-constexpr std::string_view replacement = "\xEF\xBF\xBD";
-
-std::string valid_utf8(std::string bytes) {
-  const char* at = bytes.data();
-  const char* const end = at + bytes.size();
-  std::string out;
-  const char* copied = at;
-  while (at != end) {
-    const std::size_t length = rpc::utf8_length(at, end);
-    if (length == 0) {
-      out.append(copied, at).append(replacement);
-      copied = ++at;
-    }
-    at += length;
-  }
-  if (out.empty() && copied == bytes.data()) return bytes;
-  return out.append(copied, end);
-}
 
 std::size_t length_of(char lead) {
   const auto byte = static_cast<unsigned char>(lead);
@@ -74,7 +56,7 @@ std::size_t count_characters(std::string_view text) {
       std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80; }));
 }
 
-Text::Text(std::string bytes) : text_(valid_utf8(std::move(bytes))) {
+Text::Text(std::string bytes) : text_(rpc::valid_utf8(std::move(bytes))) {
   if (text_.starts_with(byte_order_mark)) text_.erase(0, byte_order_mark.size());
   find_lines();
 }
@@ -125,7 +107,7 @@ Place Text::place(Position position, Encoding encoding) const {
 
 void Text::replace(std::size_t begin, std::size_t end, std::string_view with) {
   if (end < begin) std::swap(begin, end);
-  text_.replace(begin, end - begin, valid_utf8(std::string(with)));
+  text_.replace(begin, end - begin, rpc::valid_utf8(std::string(with)));
   find_lines();
 }
 

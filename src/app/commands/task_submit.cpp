@@ -19,28 +19,20 @@ namespace {
 
 using boost::json::object;
 
-bool is_utf8(std::string_view text) {
-  for (const char* at = text.data(); at != text.data() + text.size();) {
-    const std::size_t length = rpc::utf8_length(at, text.data() + text.size());
-    if (length == 0) return false;
-    at += length;
-  }
-  return true;
-}
-
 std::string working_directory() {
   char* const text = getcwd(nullptr, 0);
   std::string path = text == nullptr ? "" : text;
   std::free(text);
   if (path.empty())
     throw Failure("the working directory is gone: change to another one, since the task would run there");
-  if (!is_utf8(path)) throw Failure("the name of the working directory is not UTF-8, and the task would run there");
+  if (!rpc::is_utf8(path))
+    throw Failure("the name of the working directory is not UTF-8, and the task would run there");
   return path;
 }
 
 object submission(const CommandLine& line) {
   object params{{"prompt", joined_words(line)}, {"cwd", working_directory()}};
-  if (const char* path = std::getenv("PATH"); path != nullptr && is_utf8(path)) params["env"] = {{"PATH", path}};
+  if (const char* path = std::getenv("PATH"); path != nullptr && rpc::is_utf8(path)) params["env"] = {{"PATH", path}};
   if (const auto agent = line.text("agent")) params["agent"] = *agent;
   if (const auto priority = line.number("priority")) params["priority"] = *priority;
   if (const auto key = line.text("key")) params["key"] = *key;
@@ -62,7 +54,7 @@ std::string joined_words(const CommandLine& line) {
   } else {
     for (const std::string& word : line.arguments) out += (out.empty() ? "" : " ") + word;
   }
-  if (!is_utf8(out)) throw Failure("the text is not UTF-8");
+  if (!rpc::is_utf8(out)) throw Failure("the text is not UTF-8");
   return out;
 }
 

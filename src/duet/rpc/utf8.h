@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
+#include <string_view>
 
 namespace duet::rpc {
 
@@ -26,5 +28,10 @@ inline std::size_t utf8_length(const char* at, const char* end) {
   if (lead == 0xF4 && byte(1) > 0x8F) return 0;
   return 4;
 }
+
+bool is_utf8(std::string_view text);
+
+/// With U+FFFD for each byte that is not UTF-8.
+std::string valid_utf8(std::string text);
 
 }  // namespace duet::rpc

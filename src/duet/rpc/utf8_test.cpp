@@ -43,6 +43,17 @@ void expect_as_defined(const Bytes& bytes) {
 
 TEST(Utf8, OfNothingIsNoCharacter) { EXPECT_EQ(utf8_length(nullptr, nullptr), 0U); }
 
+TEST(Utf8, OfATextIsJudgedAsAWhole) {
+  EXPECT_TRUE(is_utf8(""));
+  EXPECT_TRUE(is_utf8("aä€"));
+  EXPECT_FALSE(is_utf8("aä\xE2\x82"));
+}
+
+TEST(Utf8, EveryByteThatIsNotIsReplaced) {
+  EXPECT_EQ(valid_utf8("aä€"), "aä€");
+  EXPECT_EQ(valid_utf8("\xFFä\xE2\x82z\xC3"), "\uFFFDä\uFFFD\uFFFDz\uFFFD");
+}
+
 TEST(Utf8, EveryLeadAndSecondByteIsJudgedByTheDefinition) {
   for (int first = 0; first < 256; ++first) {
     for (int second = 0; second < 256; ++second) expect_as_defined({first, second, 0x80, 0xBF});
