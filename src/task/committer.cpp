@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <iterator>
@@ -12,6 +13,7 @@ namespace duet::task {
 namespace {
 
 constexpr std::chrono::seconds retry_after{1};
+constexpr std::chrono::milliseconds patience{4};
 constexpr std::chrono::milliseconds quiet{50};  // without changes: time to tidy up
 constexpr int much_log = 1000;                  // pages: worth moving when nobody waits
 constexpr int too_much_log = 2000;              // pages: moved even so
@@ -87,12 +89,17 @@ void Committer::add(Change change) {
 }
 
 void Committer::hand_over() {
+  const bool in_haste =
+      std::ranges::any_of(arrived_, [](const Change& change) { return change.kind != Change::Kind::patient_fact; });
+  bool is_awaited = in_haste;
   {
     const std::lock_guard lock(mutex_);
+    is_awaited |= queue_.empty();
+    in_haste_ |= in_haste;
     std::move(arrived_.begin(), arrived_.end(), std::back_inserter(queue_));
   }
   arrived_.clear();
-  changed_.notify_one();
+  if (is_awaited) changed_.notify_one();
 }
 
 void Committer::finish(const Changes& changes, bool kept, const Health& health) {
@@ -147,7 +154,9 @@ Committer::Work Committer::wait_for_work() {
   } else {
     changed_.wait(lock, ready);
   }
-  return queue_.empty() ? Work::end : Work::changes;
+  if (queue_.empty()) return Work::end;
+  changed_.wait_until(lock, last_commit_ + patience, [this] { return in_haste_ || stopping_; });
+  return Work::changes;
 }
 
 void Committer::commit() {
@@ -156,6 +165,7 @@ void Committer::commit() {
     const std::lock_guard lock(mutex_);
     std::move(queue_.begin(), queue_.end(), std::back_inserter(changes));
     queue_.clear();
+    in_haste_ = false;
   }
   try {
     write(changes);
@@ -165,10 +175,11 @@ void Committer::commit() {
     take_failure(error.code(), error.what());
     Changes requests;
     for (Change& change : changes) {
-      (change.kind == Change::Kind::fact ? facts_ : requests).push_back(std::move(change));
+      (change.kind == Change::Kind::request ? requests : facts_).push_back(std::move(change));
     }
     report(std::move(requests), false);
   }
+  last_commit_ = std::chrono::steady_clock::now();
   if (log_pages_ >= too_much_log) tidy();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -19,8 +20,9 @@ namespace duet::task {
 
 /// Something to be written, and who waits for it.
 struct Change {
-  /// What happened already cannot be refused: it is tried again until it is on disk.
-  enum class Kind : std::uint8_t { request, fact };
+  /// What happened already cannot be refused: it is tried again until it is on disk. What nobody waits for may wait
+  /// for others a moment.
+  enum class Kind : std::uint8_t { request, fact, patient_fact };
 
   std::function<void(TaskWriter&)> apply;  ///< on the committer's thread; may be called again if the commit failed
   std::function<void(bool kept)> done;     ///< on the loop's thread; `false` only for a request
@@ -29,7 +31,7 @@ struct Change {
 };
 
 /// Commits changes, many at a time, on a thread of its own: all those of one turn of the loop, and all that came while
-/// the last commit ran, are one transaction and one sync.
+/// the last commit ran, are one transaction and one sync. Patient facts alone make no commit within 4 ms of the last.
 ///
 /// A commit that fails refuses its requests and keeps its facts for the next try, which comes with the next change or
 /// after a second. After a failed sync nobody knows what is on disk; then nothing more is committed until all that the
@@ -93,6 +95,7 @@ class Committer {
   std::mutex mutex_;
   std::condition_variable changed_;
   Changes queue_;
+  bool in_haste_ = false;  // the queue holds more than patient facts
   bool stopping_ = false;
 
   Database database_;
@@ -103,6 +106,7 @@ class Committer {
   bool uncertain_ = false;  // a sync has failed
   std::int64_t markers_ = 0;
   int log_pages_ = 0;
+  std::chrono::steady_clock::time_point last_commit_;
   std::thread thread_;
 };
 

@@ -54,7 +54,7 @@ struct Packet {
   std::string bytes = {};
   std::vector<base::Fd> descriptors = {};
 };
-inline constexpr std::size_t max_packet_bytes = 64 * 1024;
+inline constexpr std::size_t max_packet_bytes = 16 * 1024;
 /// False, with errno, if it could not be sent. Never waits.
 bool send_packet(int socket, std::string_view bytes, std::span<const int> descriptors);
 /// Waits for one; none when the other end is gone.

@@ -67,10 +67,7 @@ void Keepers::follow(RunId run, std::uint64_t offset) {
 
 void Keepers::settle(RunId run) {
   if (KeptRun* kept = find(run)) return kept->settle();
-  if (auto left = unsettled_.extract(run)) {
-    const Message message{.kind = Message::Kind::settled, .attempt = run.attempt, .task = run.task};
-    if (send_message(left.mapped().socket.get(), message)) nursery_.put_back(std::move(left.mapped()));
-  }
+  if (auto left = unsettled_.extract(run)) nursery_.put_back(std::move(left.mapped()), run);
   remove_record(settings_.tasks, run);
 }
 

@@ -99,8 +99,8 @@ void KeeperProcess::start() {
   record_.write_started(*started_, entry ? entry->start_ticks : 0);
   input_.reset();
   for (const base::Pipe* pipe : {&out, &err}) base::set_nonblocking(pipe->read_end.get(), true);
-  streams_.push_back({.pipe = std::move(out.read_end), .is_result = true});
-  streams_.push_back({.pipe = std::move(err.read_end), .is_result = false});
+  streams_.push_back({.pipe = std::move(out), .is_result = true});
+  streams_.push_back({.pipe = std::move(err), .is_result = false});
 }
 
 bool KeeperProcess::is_finished() const { return leave_at_ && (settled_ || !place_.contact || now() >= *leave_at_); }
@@ -118,12 +118,11 @@ int KeeperProcess::timeout() const {
 void KeeperProcess::wait() {
   std::vector<pollfd> ready{
       {place_.children.get(), POLLIN, 0}, {place_.listener.get(), POLLIN, 0}, {place_.contact.get(), POLLIN, 0}};
-  for (const Stream& stream : streams_) ready.push_back({stream.pipe.get(), POLLIN, 0});
+  for (const Stream& stream : streams_) ready.push_back({stream.pipe.read_end.get(), POLLIN, 0});
   if (poll(ready.data(), ready.size(), timeout()) <= 0) return;
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     if (ready[i + 3].revents != 0) read_stream(streams_[i], buffer_bytes);
   }
-  std::erase_if(streams_, [](const Stream& stream) { return !stream.pipe; });
   tell_output();
   if (ready[2].revents != 0) hear_contact();
   if (ready[1].revents != 0) take_contact();
@@ -144,10 +143,9 @@ void KeeperProcess::meet_deadlines() {
   }
 }
 
-void KeeperProcess::read_stream(Stream& stream, std::size_t limit) {
-  const ssize_t count = read(stream.pipe.get(), place_.buffer.data(), std::min(limit, place_.buffer.size()));
-  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (count <= 0) return stream.pipe.reset();
+void KeeperProcess::read_stream(const Stream& stream, std::size_t limit) {
+  const ssize_t count = read(stream.pipe.read_end.get(), place_.buffer.data(), std::min(limit, place_.buffer.size()));
+  if (count <= 0) return;
   const std::string_view bytes(place_.buffer.data(), static_cast<std::size_t>(count));
   output_.append(bytes);
   if (!stream.is_result || ended_) return;
@@ -157,10 +155,10 @@ void KeeperProcess::read_stream(Stream& stream, std::size_t limit) {
 
 // Reads what is in the pipes now, not what somebody may go on writing.
 void KeeperProcess::drain() {
-  for (Stream& stream : streams_) {
+  for (const Stream& stream : streams_) {
     int waiting = 0;
-    if (!stream.pipe || ioctl(stream.pipe.get(), FIONREAD, &waiting) != 0) continue;
-    for (std::size_t left = static_cast<std::size_t>(waiting); left > 0 && stream.pipe;) {
+    if (ioctl(stream.pipe.read_end.get(), FIONREAD, &waiting) != 0) continue;
+    for (std::size_t left = static_cast<std::size_t>(waiting); left > 0;) {
       const std::size_t part = std::min(left, place_.buffer.size());
       read_stream(stream, part);
       left -= part;

@@ -38,8 +38,10 @@ class KeeperProcess {
  private:
   using Milliseconds = std::chrono::milliseconds;
 
+  // Its write end is held as well: a pipe without writers would wake the keeper for nothing, since what counts is the
+  // end of the processes.
   struct Stream {
-    base::Fd pipe;
+    base::Pipe pipe;
     bool is_result = false;
   };
 
@@ -48,7 +50,7 @@ class KeeperProcess {
   int timeout() const;
   void wait();
   void meet_deadlines();
-  void read_stream(Stream& stream, std::size_t limit);
+  void read_stream(const Stream& stream, std::size_t limit);
   void drain();
   void hear_contact();
   void take_contact();

@@ -75,7 +75,7 @@ void Ledger::note(Transition transition, std::function<void()> done) {
   const TaskId id = transition.id;
   const Progress to = transition.to;
   std::optional<std::string> result = std::exchange(transition.result, {});
-  store_.note(id, to, std::move(result),
+  store_.note(id, to, std::move(result), has_ended(to.state) && is_awaited(id),
               [this, transition = std::move(transition), done = std::move(done)](bool /*kept*/) {
                 announce(transition);
                 if (done) done();
@@ -142,11 +142,15 @@ void Ledger::time_is_up(const Ticket& ticket) {
   waiter(find(ticket.first));
 }
 
+bool Ledger::is_awaited(TaskId id) const {
+  const auto first = waiting_.lower_bound({id, 0});
+  return first != waiting_.end() && first->first.first == id;
+}
+
 void Ledger::wake(TaskId id) {
-  const auto begin = waiting_.lower_bound({id, 0});
-  if (begin == waiting_.end() || begin->first.first != id) return;
+  if (!is_awaited(id)) return;
   std::vector<Waiter> woken;
-  for (auto at = begin; at != waiting_.end() && at->first.first == id; at = waiting_.erase(at)) {
+  for (auto at = waiting_.lower_bound({id, 0}); at != waiting_.end() && at->first.first == id; at = waiting_.erase(at)) {
     if (at->second.timer) loop_.cancel(*at->second.timer);
     woken.push_back(std::move(at->second.waiter));
   }

@@ -65,6 +65,7 @@ class Ledger {
   };
 
   void announce(const Transition& transition);
+  bool is_awaited(TaskId id) const;
   void time_is_up(const Ticket& ticket);
   void wake(TaskId id);
 

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <exception>
@@ -91,6 +92,7 @@ Nursery::~Nursery() {
   if (timer_) loop_.cancel(*timer_);
   if (!process_) return;
   loop_.unwatch(socket_.get(), *this);
+  std::ranges::for_each(spares_, tell_settled);
   spares_.clear();
   socket_.reset();
   pollfd ended{.fd = process_->pidfd.get(), .events = POLLIN, .revents = 0};
@@ -100,10 +102,10 @@ Nursery::~Nursery() {
 
 KeeperLink Nursery::take() {
   while (!spares_.empty()) {
-    KeeperLink link = std::move(spares_.back().link);
+    Spare spare = std::move(spares_.back());
     spares_.pop_back();
-    if (is_alive(link)) return link;
-    unlinkat(tasks_, link.name.c_str(), 0);
+    if (is_alive(spare.link) && tell_settled(spare)) return std::move(spare.link);
+    unlinkat(tasks_, spare.link.name.c_str(), 0);
   }
   if (!process_) launch();
   KeeperLink link{.name = new_contact_name()};
@@ -114,15 +116,23 @@ KeeperLink Nursery::take() {
   return link;
 }
 
-void Nursery::put_back(KeeperLink link) {
-  spares_.push_back({std::move(link), loop_.now()});
+void Nursery::put_back(KeeperLink link, std::optional<RunId> settled) {
+  spares_.push_back({std::move(link), settled, loop_.now()});
   if (!timer_) timer_ = loop_.after(spare_time, [this] { let_go_of_old(); });
+}
+
+bool Nursery::tell_settled(const Spare& spare) {
+  if (!spare.settled) return true;
+  const Message message{
+      .kind = Message::Kind::settled, .attempt = spare.settled->attempt, .task = spare.settled->task};
+  return send_message(spare.link.socket.get(), message);
 }
 
 void Nursery::let_go_of_old() {
   timer_.reset();
   std::erase_if(spares_, [this](const Spare& spare) {
     if (loop_.now() - spare.since < spare_time) return false;
+    tell_settled(spare);
     unlinkat(tasks_, spare.link.name.c_str(), 0);  // it does that itself, unless it was killed
     return true;
   });

@@ -35,17 +35,21 @@ class Nursery final : transport::Loop::Watcher {
 
   /// Throws base::LaunchError or std::system_error if there can be none.
   KeeperLink take();
-  void put_back(KeeperLink link);
+  /// `settled` is a run whose keeper has still to hear that the store has its outcome: with its next order is early
+  /// enough, and wakes it once.
+  void put_back(KeeperLink link, std::optional<RunId> settled = {});
 
  private:
   struct Spare {
     KeeperLink link;
+    std::optional<RunId> settled;
     base::TimePoint since;
   };
 
   void on_ready(std::uint32_t events) override;
   void launch();
   void send_waiting();
+  static bool tell_settled(const Spare& spare);
   void let_go_of_old();
 
   transport::Loop& loop_;

@@ -154,7 +154,7 @@ void Store::decide(TaskId id, const Progress& progress, Done done) {
                    .bytes = bytes_of_a_change});
 }
 
-void Store::note(TaskId id, const Progress& progress, std::optional<std::string> result, Done done) {
+void Store::note(TaskId id, const Progress& progress, std::optional<std::string> result, bool is_awaited, Done done) {
   const std::size_t bytes = bytes_of_a_change + (result ? result->size() : 0);
   committer_->add({.apply =
                        [id, progress, result = std::move(result)](TaskWriter& writer) {
@@ -162,7 +162,7 @@ void Store::note(TaskId id, const Progress& progress, std::optional<std::string>
                          if (result) writer.set_result(id, *result);
                        },
                    .done = std::move(done),
-                   .kind = Change::Kind::fact,
+                   .kind = is_awaited ? Change::Kind::fact : Change::Kind::patient_fact,
                    .bytes = bytes});
 }
 

@@ -68,8 +68,8 @@ class Store {
   void insert(Task task, const Submission& submission, std::string body, Done done);
   /// A decision, which may be refused.
   void decide(TaskId id, const Progress& progress, Done done);
-  /// What has happened, and cannot be refused.
-  void note(TaskId id, const Progress& progress, std::optional<std::string> result, Done done);
+  /// What has happened, and cannot be refused. If nobody waits for it, it may take a few milliseconds longer.
+  void note(TaskId id, const Progress& progress, std::optional<std::string> result, bool is_awaited, Done done);
   void erase(std::vector<TaskId> ids, Done done);
   /// A value under a name, for whoever needs to know something after a restart; TaskReader::recall() finds it.
   void remember(std::string name, std::string value, Done done);

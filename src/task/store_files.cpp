@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -225,8 +226,10 @@ StoreIdentity::Files StoreIdentity::look() const {
   constexpr std::array<const char*, 3> names{store_file, store_log_file, output_folder};
   Files found;
   for (std::size_t i = 0; i < found.size(); ++i) {
-    struct stat status {};
-    if (fstatat(folder_, names[i], &status, AT_SYMLINK_NOFOLLOW) == 0) found[i] = {status.st_dev, status.st_ino};
+    // Who asks for the times of a file makes its next write change them, and the next sync write them down, too.
+    struct statx status {};
+    if (statx(folder_, names[i], AT_SYMLINK_NOFOLLOW, STATX_INO, &status) != 0) continue;
+    found[i] = {makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino};
   }
   return found;
 }

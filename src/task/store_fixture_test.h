@@ -56,7 +56,7 @@ class StoreBox {
   }
   bool update(TaskId id, const Progress& progress, std::optional<std::string> result = {}) {
     bool done = false;
-    store->note(id, progress, std::move(result), [&done](bool /*kept*/) { done = true; });
+    store->note(id, progress, std::move(result), false, [&done](bool /*kept*/) { done = true; });
     return turn_until([&] { return done; });
   }
 

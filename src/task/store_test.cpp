@@ -161,13 +161,29 @@ TEST(Store, RecoversFromAFullDiskByItself) {
   EXPECT_TRUE(box.turn_until([&] { return box.store->is_healthy(); }));
 }
 
+TEST(Store, WhatNobodyWaitsForSharesCommits) {
+  StoreBox box;
+  box.open();
+  ASSERT_TRUE(box.add(1));
+  box.syncs = 0;
+  const base::TimePoint began = box.loop.now();
+  int left = 50;
+  for (int i = left; i > 0; --i) {
+    box.store->note(1, {.state = State::running}, {}, false, [&](bool) { --left; });
+    const base::TimePoint next = box.loop.now() + std::chrono::microseconds(500);
+    while (box.loop.now() < next) box.loop.turn(next);
+  }
+  ASSERT_TRUE(box.turn_until([&] { return left == 0; }));
+  EXPECT_LE(box.syncs, (box.loop.now() - began) / std::chrono::milliseconds(4) + 2);
+}
+
 TEST(Store, WhatHasHappenedIsWrittenAsSoonAsItCanBe) {
   StoreBox box;
   box.open();
   ASSERT_TRUE(box.add(1));
   box.write_fault = SQLITE_FULL;
   bool done = false;
-  box.store->note(1, {.state = State::completed}, "result", [&](bool) { done = true; });
+  box.store->note(1, {.state = State::completed}, "result", false, [&](bool) { done = true; });
   EXPECT_FALSE(box.add(2));
   EXPECT_FALSE(done);
   EXPECT_EQ(box.find(1)->progress.state, State::queued);
