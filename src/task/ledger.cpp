@@ -150,7 +150,8 @@ bool Ledger::is_awaited(TaskId id) const {
 void Ledger::wake(TaskId id) {
   if (!is_awaited(id)) return;
   std::vector<Waiter> woken;
-  for (auto at = waiting_.lower_bound({id, 0}); at != waiting_.end() && at->first.first == id; at = waiting_.erase(at)) {
+  for (auto at = waiting_.lower_bound({id, 0}); at != waiting_.end() && at->first.first == id;
+       at = waiting_.erase(at)) {
     if (at->second.timer) loop_.cancel(*at->second.timer);
     woken.push_back(std::move(at->second.waiter));
   }

@@ -123,8 +123,7 @@ void Nursery::put_back(KeeperLink link, std::optional<RunId> settled) {
 
 bool Nursery::tell_settled(const Spare& spare) {
   if (!spare.settled) return true;
-  const Message message{
-      .kind = Message::Kind::settled, .attempt = spare.settled->attempt, .task = spare.settled->task};
+  const Message message{.kind = Message::Kind::settled, .attempt = spare.settled->attempt, .task = spare.settled->task};
   return send_message(spare.link.socket.get(), message);
 }
 
