@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "duet/transport/unix_socket.h"
+#include "task/store.h"
 #include "task/store_files.h"
 
 namespace duet::app {
@@ -31,8 +32,12 @@ bool is_found(const std::string& program, const base::Environment& environment) 
 }
 
 Finding default_agent(const task::TaskSettings& settings, const base::Environment& environment) {
-  if (!settings.default_agent.empty()) return {"default agent", Verdict::good, settings.default_agent};
-  if (is_found(std::string(claude), environment)) return {"default agent", Verdict::good, std::string(claude)};
+  const std::string name = settings.default_agent.empty() ? std::string(claude) : settings.default_agent;
+  const bool found = name != claude || settings.agents.contains(name) || is_found(name, environment);
+  if (found) return {"default agent", Verdict::good, name};
+  if (!settings.default_agent.empty()) {
+    return {"default agent", Verdict::wrong, name + " is not on the PATH: install it, or change default_agent"};
+  }
   return {"default agent", Verdict::note,
           "none: tasks must name one with --agent, or default_agent in .duet-rpc.toml must; claude is not on the PATH"};
 }
@@ -117,7 +122,7 @@ Finding check_store(const StateFolder& folder) {
     case task::StoreTrace::file:
       break;
   }
-  const std::optional<std::string> damage = task::find_damage(folder.descriptor());
+  const std::optional<std::string> damage = task::examine_store(folder.descriptor());
   if (damage) return {"store", Verdict::wrong, *damage};
   return {"store", Verdict::good, "tasks.db is whole"};
 }

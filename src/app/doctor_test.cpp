@@ -68,6 +68,14 @@ TEST(Doctor, AnAgentWithoutItsProgramIsWrongAndNoDefaultIsANote) {
   EXPECT_EQ(found[2].verdict, Verdict::wrong);
 }
 
+TEST(Doctor, ADefaultAgentThatIsNotInstalledIsWrong) {
+  task::TaskSettings settings;
+  settings.default_agent = "claude";
+  EXPECT_EQ(check_agents(settings, {{"PATH", "/nowhere"}}).at(0).verdict, Verdict::wrong);
+  settings.agents["claude"] = {.command = {"/bin/sh", "{prompt}"}};
+  EXPECT_EQ(check_agents(settings, {{"PATH", "/nowhere"}}).at(0).verdict, Verdict::good);
+}
+
 TEST(Doctor, BadSettingsAreWrongWithTheirText) {
   const Finding found = check_settings(SettingsError{"file:1:2: bad"});
   EXPECT_EQ(found.verdict, Verdict::wrong);

@@ -39,6 +39,28 @@ void check_content(const Database& database) {
   throw StoreError(std::string(store_file) + " is damaged: " + first_fault.substr(0, first_fault.find('\n')));
 }
 
+void check_version(const Database& database) {
+  const std::int64_t version = database.number("PRAGMA user_version");
+  if (version <= static_cast<std::int64_t>(store_version)) return;
+  throw StoreError("the store has version " + std::to_string(version) + ", this program knows up to " +
+                   std::to_string(store_version) + ": a newer duet-rpc made it");
+}
+
+std::string cannot_be_used(const SqliteError& error) {
+  return std::string(store_file) + " cannot be used: " + error.what();
+}
+
+std::string path_in(int folder, const char* file) { return "/proc/self/fd/" + std::to_string(folder) + '/' + file; }
+
+// Its content is as it was, also when it is closed again.
+Database open_checked(int folder, const StoreVfs& vfs) {
+  Database database(path_in(folder, store_file), SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs.name());
+  leave_alone_on_close(database, true);
+  check_content(database);
+  check_version(database);
+  return database;
+}
+
 void remove_unfinished(int folder) {
   for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
     unlinkat(folder, (std::string(unfinished_file) + suffix).c_str(), 0);
@@ -46,6 +68,19 @@ void remove_unfinished(int folder) {
 }
 
 }  // namespace
+
+std::optional<std::string> examine_store(int folder) {
+  if (std::optional<std::string> damage = find_damage(folder)) return damage;
+  try {
+    const StoreVfs vfs;
+    open_checked(folder, vfs);
+    return std::nullopt;
+  } catch (const StoreError& error) {
+    return error.what();
+  } catch (const SqliteError& error) {
+    return cannot_be_used(error);
+  }
+}
 
 Store::Store(transport::Loop& loop, int folder, Tell tell, StoreVfs::Fault fault, std::function<bool()> folder_holds)
     : folder_(base::duplicate(folder)), vfs_(std::move(fault)) {
@@ -62,13 +97,13 @@ Store::Store(transport::Loop& loop, int folder, Tell tell, StoreVfs::Fault fault
   if (const std::optional<std::string> damage = find_damage(folder)) throw StoreError(*damage);
   try {
     Database writing = open();
-    reading_.emplace(path_of(store_file), SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs_.name());
+    reading_.emplace(path_in(folder, store_file), SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs_.name());
     reading_->run("PRAGMA query_only=ON; PRAGMA temp_store=MEMORY; PRAGMA busy_timeout=1000;");
     reader_.emplace(*reading_);
     identity_.emplace(folder_.get(), std::move(folder_holds));
     committer_ = std::make_unique<Committer>(loop, std::move(writing), *identity_, std::move(tell));
   } catch (const SqliteError& error) {
-    throw StoreError(std::string(store_file) + " cannot be used: " + error.what());
+    throw StoreError(cannot_be_used(error));
   }
 }
 
@@ -93,10 +128,6 @@ void Store::lay_out_log() const {
 
 rpc::Error Store::unreadable(const SqliteError& error) { return unavailable("store", error.what()); }
 
-std::string Store::path_of(const char* file) const {
-  return "/proc/self/fd/" + std::to_string(folder_.get()) + '/' + file;
-}
-
 // It gets its name only when it is whole, so that a file with that name which is not whole is always damage.
 void Store::create() const {
   remove_unfinished(folder_.get());
@@ -107,7 +138,8 @@ void Store::create() const {
         openat(folder_.get(), unfinished_file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600),
         "tasks.db.new"));
     {
-      const Database database(path_of(unfinished_file), SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs_.name());
+      const Database database(path_in(folder_.get(), unfinished_file), SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
+                              vfs_.name());
       database.run(("PRAGMA auto_vacuum=NONE; PRAGMA application_id=" + std::to_string(store_application_id)).c_str());
       set_up(database);
       migrate(database);
@@ -122,16 +154,8 @@ void Store::create() const {
 }
 
 Database Store::open() const {
-  Database database(path_of(store_file), SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs_.name());
-  leave_alone_on_close(database, true);
-  check_content(database);
-  try {
-    migrate(database);
-  } catch (const SqliteError&) {
-    throw;
-  } catch (const std::runtime_error& error) {
-    throw StoreError(error.what());
-  }
+  Database database = open_checked(folder_.get(), vfs_);
+  migrate(database);
   set_up(database);
   // What the log holds may have been written by a process whose last sync failed: it is written and synced once more.
   database.run("PRAGMA wal_checkpoint(TRUNCATE)");

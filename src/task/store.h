@@ -27,6 +27,11 @@ class StoreError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// What would keep the store in `folder` from being opened, as a sentence for people; none if it is whole. For a store
+/// that is there and that nobody has open. No task is changed, and nothing is brought up to date. Throws
+/// std::system_error if a file cannot be read.
+std::optional<std::string> examine_store(int folder);
+
 /// The tasks on disk: `tasks.db` in the daemon's folder, an SQLite database with a write-ahead log, synced with every
 /// commit.
 ///
@@ -88,7 +93,6 @@ class Store {
 
  private:
   static rpc::Error unreadable(const SqliteError& error);
-  std::string path_of(const char* file) const;
   void create() const;
   Database open() const;
 

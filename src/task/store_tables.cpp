@@ -13,7 +13,7 @@ namespace {
 
 // Each makes a store of the next version; the number of those that were run is the store's `user_version`. Steps are
 // only ever added. What is asked of a task stands apart from what changes, so that a large prompt is written once.
-constexpr std::array<const char*, 1> migrations{
+constexpr std::array<const char*, store_version> migrations{
     R"(
 CREATE TABLE task(
   id INTEGER PRIMARY KEY,
@@ -119,12 +119,7 @@ std::string_view cut(std::string_view text, std::size_t most) {
 }  // namespace
 
 void migrate(const Database& database) {
-  const auto version = static_cast<std::size_t>(database.number("PRAGMA user_version"));
-  if (version > migrations.size()) {
-    throw std::runtime_error("the store has version " + std::to_string(version) + ", this program knows up to " +
-                             std::to_string(migrations.size()) + ": a newer duet-rpc made it");
-  }
-  for (std::size_t next = version; next < migrations.size(); ++next) {
+  for (auto next = static_cast<std::size_t>(database.number("PRAGMA user_version")); next < migrations.size(); ++next) {
     const std::string step = std::string("BEGIN IMMEDIATE;") + migrations[next] +
                              "PRAGMA user_version=" + std::to_string(next + 1) + ";COMMIT;";
     database.run(step.c_str());

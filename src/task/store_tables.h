@@ -16,8 +16,9 @@ namespace duet::task {
 /// How many tasks there are in each state.
 using StateCounts = std::array<std::int64_t, 5>;
 
-/// Makes the tables of a new store, or those of an older version into today's. Throws SqliteError, or
-/// std::runtime_error if the store was made by a newer version.
+inline constexpr std::size_t store_version = 1;  // its `user_version`
+/// Makes the tables of a new store, or those of an older version into today's; leaves a newer one as it is. Throws
+/// SqliteError.
 void migrate(const Database& database);
 
 /// A task that has not ended, with what scheduling needs.

@@ -83,6 +83,7 @@ class StartsThatFail(ProjectTestCase):
     def assert_no_start(self, *texts, **options):
         self.assert_refused(self.project.run("daemon", "start", **options), 1, *texts)
         self.assertIsNone(self.project.lock_holder())
+        self.assertFalse(os.path.exists(os.path.join(self.project.state, "daemon.pid")))
 
     def test_a_file_where_the_folder_should_be(self):
         with open(os.path.join(self.project.root, ".aiwg"), "w", encoding="ascii"):
@@ -97,16 +98,22 @@ class StartsThatFail(ProjectTestCase):
 
     def test_a_folder_where_the_lock_should_be(self):
         os.makedirs(os.path.join(self.project.state, "daemon.lock"))
-        self.assert_no_start("daemon.lock", "Is a directory")
+        self.assert_no_start("daemon.lock", "Is a directory", "move it away")
 
     def test_a_link_where_the_lock_should_be(self):
         os.makedirs(self.project.state)
         os.symlink("/etc/passwd", os.path.join(self.project.state, "daemon.lock"))
-        self.assert_no_start("daemon.lock")
+        self.assert_no_start("daemon.lock", "move it away")
 
     def test_a_folder_where_the_log_should_be(self):
         os.makedirs(os.path.join(self.project.state, "daemon.log"))
-        self.assert_no_start("daemon.log", "Is a directory")
+        self.assert_no_start("daemon.log", "Is a directory", "move it away")
+
+    def test_a_file_where_the_socket_should_be(self):
+        os.makedirs(self.project.state)
+        with open(self.project.socket, "w", encoding="ascii"):
+            pass
+        self.assert_no_start("daemon.sock", "move it away")
 
     def test_settings_that_are_wrong(self):
         with open(os.path.join(self.project.root, ".duet-rpc.toml"), "w", encoding="utf-8") as file:
@@ -122,6 +129,34 @@ class StartsThatFail(ProjectTestCase):
         nobody = lambda: (os.setgroups([]), os.setgid(65534), os.setuid(65534))  # noqa: E731
         result = self.project.run("daemon", "start", "--project", self.project.root, cwd="/", preexec_fn=nobody)
         self.assert_refused(result, 1, r"\.aiwg", "Permission denied")
+
+
+class Doctor(ProjectTestCase):
+    def verdicts(self, **options):
+        result = self.project.run("doctor", "--json", **options)
+        found = {each["subject"]: each["verdict"] for each in result.json()["findings"]}
+        self.assertEqual(result.code, 1 if "wrong" in found.values() else 0, result)
+        return found
+
+    def settings(self, text):
+        with open(os.path.join(self.project.root, ".duet-rpc.toml"), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def test_tells_of_a_daemon_its_socket_and_its_store(self):
+        self.settings('default_agent = "shell"\n')
+        self.project.start()
+        found = self.verdicts()
+        for subject in ("settings", "default agent", "daemon", "socket", "store"):
+            self.assertEqual(found[subject], "good", found)
+
+    def test_a_default_agent_that_is_not_installed_is_wrong(self):
+        self.settings('default_agent = "claude"\n')
+        self.assertEqual(self.verdicts(env={"PATH": "/nowhere"})["default agent"], "wrong")
+
+    def test_goes_on_where_the_lock_cannot_be_opened(self):
+        os.makedirs(os.path.join(self.project.state, "daemon.lock"))
+        found = self.verdicts()
+        self.assertEqual((found["settings"], found["daemon"]), ("good", "wrong"))
 
 
 class Calls(ProjectTestCase):

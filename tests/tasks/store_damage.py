@@ -55,7 +55,11 @@ class DamageTestCase(ProjectTestCase):
                 os.unlink(self.file(name))
 
     def assert_start_fails(self, *texts):
+        """And `doctor` says why."""
         self.assert_refused(self.project.run("daemon", "start"), 1, "tasks[.]db", *texts)
+        found = self.project.run("doctor", "--json")
+        self.assertEqual(found.code, 1, found)
+        self.assertIn(("store", "wrong"), [(each["subject"], each["verdict"]) for each in found.json()["findings"]])
 
     def cut(self, name, sizes):
         """The start fails for each of these sizes, and the file keeps it; and with the whole file it works again."""

@@ -30,7 +30,11 @@ void add(std::vector<Finding>& findings, std::vector<Finding> more) {
 // What a daemon that answers says about itself.
 std::vector<Finding> ask_daemon(DaemonClient& daemon) {
   const boost::json::value status = daemon.call("daemon.status");
-  std::vector<Finding> findings{{"daemon", Verdict::good, "running, pid " + rpc::to_text(status.at("pid"))}};
+  std::vector<Finding> findings{{"daemon", Verdict::good, "running, pid " + rpc::to_text(status.at("pid"))},
+                                {"socket", Verdict::good, "answers"}};
+  if (status.at_pointer("/subsystems/store/healthy") == true) {
+    findings.push_back({"store", Verdict::good, "can be read and written"});
+  }
   for (const boost::json::value& problem : status.at("problems").as_array()) {
     findings.push_back({std::string(problem.at("subsystem").as_string()), Verdict::wrong,
                         std::string(problem.at("message").as_string())});
@@ -50,15 +54,23 @@ std::vector<Finding> check_folder(const StateFolder& folder, bool fix) {
   return findings;
 }
 
-std::vector<Finding> check_daemon(const CommandLine& line) {
+std::vector<Finding> look_at_daemon(const CommandLine& line) {
   DaemonClient daemon(line);
   try {
     return ask_daemon(daemon);
   } catch (const Failure& failure) {
-    if (failure.code() != exit_code::no_daemon) return {{"daemon", Verdict::wrong, failure.what()}};
+    if (failure.code() != exit_code::no_daemon) throw;
   }
   if (!daemon.folder()) return {{"daemon", Verdict::note, "never started here; 'duet-rpc daemon start' starts it"}};
   return check_folder(*daemon.folder(), line.flag("fix"));
+}
+
+std::vector<Finding> check_daemon(const CommandLine& line) {
+  try {
+    return look_at_daemon(line);
+  } catch (const Failure& failure) {
+    return {{"daemon", Verdict::wrong, failure.what()}};
+  }
 }
 
 std::string as_json(const std::vector<Finding>& findings, bool healthy) {

@@ -44,8 +44,9 @@ base::Environment environment_of_daemon() {
 }
 
 base::Fd open_log(const StateFolder& folder) {
-  return base::Fd(base::check_call(
-      openat(folder.descriptor(), log_name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600), log_name));
+  base::Fd log(openat(folder.descriptor(), log_name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!log) throw folder.unusable(log_name, errno);
+  return log;
 }
 
 // What the daemon says before it closes the pipe, or as much of it as comes in time.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -49,6 +50,25 @@ LogSetup daemon_log(const CommandLine& line, const StateFolder& folder, bool det
   return setup;
 }
 
+// daemon.pid, as long as there is a daemon: one that could not start leaves none.
+class PidFile {
+ public:
+  PidFile(const Project& project, const StateFolder& folder, const DaemonLock& lock)
+      : project_(project), folder_(folder), lock_(lock) {
+    folder_.write_small(pid_name, std::to_string(getpid()) + '\n');
+  }
+  PidFile(const PidFile&) = delete;
+  PidFile& operator=(const PidFile&) = delete;
+  ~PidFile() {
+    if (lock_.is_in_place(project_)) folder_.remove(pid_name);
+  }
+
+ private:
+  const Project& project_;
+  const StateFolder& folder_;
+  const DaemonLock& lock_;
+};
+
 DaemonAddress address_of(const CommandLine& line, const StateFolder& folder) {
   if (const std::optional<std::string> given = line.text("socket")) return {*given, *given, true};
   return {folder.path_of(socket_name), std::string(state_path) + '/' + socket_name};
@@ -67,7 +87,7 @@ int serve(const CommandLine& line, Starter& starter, mode_t mask) {
   Settings settings = settings_or_fail(project, places);
   const StateFolder folder = StateFolder::make(project);
   const DaemonLock lock = take_lock_or_fail(folder);
-  folder.write_small(pid_name, std::to_string(getpid()) + '\n');
+  std::optional<PidFile> pid_file(std::in_place, project, folder, lock);
   folder.write_small(version_name, std::string(kVersion) + '\n');
 
   LogSetup setup = daemon_log(line, folder, starter.is_waiting());
@@ -90,7 +110,7 @@ int serve(const CommandLine& line, Starter& starter, mode_t mask) {
     starter.tell("ready");
     daemon.run();
   }
-  if (lock.is_in_place(project)) folder.remove(pid_name);
+  pid_file.reset();
   log.info("stopped");
   if (!log.flush()) std::_Exit(0);  // a log that is stuck holds nobody
   return 0;

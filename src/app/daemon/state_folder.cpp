@@ -31,7 +31,8 @@ std::string remedy(int error) {
     case ENOTDIR:
     case ENOENT:
     case ELOOP:
-      return "what is there is no folder of its own: move it away, or use another --project";
+    case EISDIR:
+      return "what is there is not the daemon's own: move it away, or use another --project";
     case ENOSPC:
     case EDQUOT:
       return "make room on its disk, or use another --project";
@@ -105,11 +106,15 @@ void StateFolder::write_small(const std::string& name, std::string_view text) co
   throw failure;
 }
 
+Failure StateFolder::unusable(const std::string& name, int error) const {
+  return not_usable(root_, "open", (std::string(state_path) + '/' + name).c_str(), error);
+}
+
 void StateFolder::remove(const std::string& name) const { unlinkat(descriptor(), name.c_str(), 0); }
 
 std::optional<DaemonLock> DaemonLock::take(const StateFolder& folder) {
   base::Fd file(openat(folder.descriptor(), lock_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, private_file));
-  if (!file) throw Failure("cannot open " + std::string(state_path) + "/" + lock_name + ": " + reason());
+  if (!file) throw folder.unusable(lock_name, errno);
   if (flock(file.get(), LOCK_EX | LOCK_NB) == 0) return DaemonLock(std::move(file));
   if (errno == EWOULDBLOCK) return std::nullopt;
   throw Failure("the file system of the project has no locks (" + reason() +

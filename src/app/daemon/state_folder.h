@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "app/failure.h"
 #include "app/project.h"
 #include "duet/base/fd.h"
 
@@ -28,6 +29,8 @@ class StateFolder {
   /// Replaces a small file. Throws Failure.
   void write_small(const std::string& name, std::string_view text) const;
   void remove(const std::string& name) const;
+  /// What to say when one of its files cannot be opened.
+  Failure unusable(const std::string& name, int error) const;
 
  private:
   StateFolder(base::Fd folder, std::string root) : folder_(std::move(folder)), root_(std::move(root)) {}
