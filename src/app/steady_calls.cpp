@@ -35,13 +35,6 @@ std::optional<std::string> SteadyCalls::ask(std::string_view method, std::string
   throw DaemonClient::failure_of(method, outcome);
 }
 
-std::string SteadyCalls::ask_until_answered(std::string_view method, std::string_view params) {
-  for (;;) {
-    if (auto result = ask(method, params, daemon_.patience())) return std::move(*result);
-    reconnect();
-  }
-}
-
 void SteadyCalls::reconnect() {
   const base::TimePoint given_up =
       daemon_.client().loop().now() + std::min<base::Duration>(daemon_.patience(), time_left());

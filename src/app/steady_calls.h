@@ -17,8 +17,6 @@ class SteadyCalls {
 
   /// The result, or nothing if the connection was lost before it came. Throws Failure for what else goes wrong.
   std::optional<std::string> ask(std::string_view method, std::string_view params, base::Duration patience);
-  /// The result, however often the connection is lost.
-  std::string ask_until_answered(std::string_view method, std::string_view params);
   /// Waits for the daemon to come back, as long as a command waits for an answer. Throws Failure if it does not.
   void reconnect();
 

@@ -25,23 +25,44 @@ Failure not_ended(const std::string& id) {
 
 TaskFollower::TaskFollower(DaemonClient& daemon, std::string id, Print print)
     : calls_(daemon), id_(std::move(id)), print_(std::move(print)) {
-  daemon.client().on_any([this](std::string_view event, std::string_view) { take(event); });
+  daemon.client().on_any([this](std::string_view event, std::string_view params) { take(event, params); });
 }
 
-void TaskFollower::take(std::string_view event) {
+void TaskFollower::take(std::string_view event, std::string_view params) {
   news_ = true;
   if (event == "event.overflow") overflowed_ = true;
+  const boost::json::value parsed = rpc::parse_value(params);
+  if (!parsed.is_object() || member_text(parsed.get_object(), "taskId") != id_) return;
+  const object& told = parsed.get_object();
+  if (event == "event.taskStarted") output_end_.reset();  // the next attempt's goes on behind it
+  if (event == "event.taskOutput") take_output(told);
   const bool ended = event == "event.taskCompleted" || event == "event.taskFailed" || event == "event.taskCancelled";
-  if (ended && !last_moment_) last_moment_ = calls_.daemon().client().loop().now() + for_the_rest;
+  if (!ended) return;
+  end_ = told;
+  (*end_)["id"] = id_;
+  if (!last_moment_) last_moment_ = calls_.daemon().client().loop().now() + for_the_rest;
 }
+
+// The piece behind the last one is empty.
+void TaskFollower::take_output(const object& piece) {
+  const boost::json::value* const offset = piece.if_contains("offset");
+  if (offset != nullptr && member_text(piece, "data").empty()) output_end_ = offset->to_number<std::uint64_t>();
+}
+
+bool TaskFollower::has_everything() const { return end_ && (done_ || (output_end_ && offset_ >= *output_end_)); }
 
 void TaskFollower::print_output() {
   if (!drain()) throw Failure("the daemon went away", exit_code::no_daemon);
 }
 
 object TaskFollower::follow() {
-  while (!subscribe() || !stay()) calls_.reconnect();
-  return rpc::parse_value(calls_.ask_until_answered("task.get", rpc::to_text(object{{"taskId", id_}}))).as_object();
+  const std::string params = rpc::to_text(object{{"taskId", id_}});
+  std::optional<std::string> record;
+  while (!subscribe() || !stay() || !(record = calls_.ask("task.get", params, calls_.daemon().patience()))) {
+    if (has_everything()) return *end_;  // of a daemon that stopped, and ended its tasks before
+    calls_.reconnect();
+  }
+  return rpc::parse_value(*record).as_object();
 }
 
 // False, here and below: the connection was lost.
@@ -49,7 +70,7 @@ bool TaskFollower::subscribe() {
   overflowed_ = false;
   const std::string params = rpc::to_text(object{{"taskIds", boost::json::array{id_}}});
   const bool subscribed = calls_.ask("events.subscribe", params, calls_.daemon().patience()).has_value();
-  last_moment_.reset();  // until then events of all tasks came
+  last_moment_.reset();  // of another connection
   return subscribed;
 }
 

@@ -25,11 +25,14 @@ class TaskFollower {
 
   /// What there is now.
   void print_output();
-  /// All that comes until no more will. Returns the task's record. Throws Failure when the time of --timeout is over.
+  /// All that comes until no more will. Returns the task's record, or what was told of its end by a daemon that then
+  /// stopped. Throws Failure when the time of --timeout is over.
   boost::json::object follow();
 
  private:
-  void take(std::string_view event);
+  void take(std::string_view event, std::string_view params);
+  void take_output(const boost::json::object& piece);
+  bool has_everything() const;
   bool subscribe();
   bool stay();
   bool drain();
@@ -44,6 +47,8 @@ class TaskFollower {
   bool done_ = false;
   bool news_ = false;
   bool overflowed_ = false;
+  std::optional<boost::json::object> end_;      // what the daemon told of it
+  std::optional<std::uint64_t> output_end_;     // if the daemon told that there will be no more
   std::optional<base::TimePoint> last_moment_;  // when the rest of the output is no longer waited for
   bool given_up_ = false;
 };

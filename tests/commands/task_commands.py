@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 
@@ -133,6 +134,24 @@ class Ending(TaskTestCase):
         self.assertEqual(follower.wait(PATIENCE), 130)
         follower.communicate()
         self.assertEqual(self.project.run("task", "wait", id).code, 130)
+
+    def test_followers_hear_of_a_task_that_is_ended_with_the_daemon(self):
+        for prompt, code, rest in (("echo up; exec sleep 1000", 143, ""),
+                                   ("trap 'echo bye; exit 5' TERM; echo up; while :; do read x; done <fifo", 5, "bye\n")):
+            with self.subTest(prompt):
+                id = self.submit("test -p fifo || mkfifo fifo; exec 3<>fifo; " + prompt)
+                follower = self.project.popen("task", "output", "-f", id)
+                waiting = self.project.popen("task", "wait", id)
+                self.assertEqual(follower.stdout.readline(), b"up\n")
+                eventually(lambda: self.project.call("daemon.status")["result"]["subsystems"]["ipc"]["clients"] == 3,
+                           what="both of them connected")
+                begun = time.monotonic()
+                self.assertEqual(self.project.run("daemon", "stop", "--force").code, 0)
+                self.assertEqual(follower.communicate(timeout=20)[0].decode(), rest)
+                waiting.communicate(timeout=20)
+                self.assertEqual((follower.returncode, waiting.returncode), (code, code))
+                self.assertLess(time.monotonic() - begun, 10)
+                self.project.start()
 
     def test_what_cannot_be_cancelled_does_not_protect_the_others(self):
         ended, running = self.submit("true"), self.submit("sleep 60")
