@@ -32,7 +32,8 @@ constexpr OptionEntry of_clients[] = {
      .kind = ValueKind::file},
     {.name = "timeout",
      .value = "TIME",
-     .summary = "How long to wait for the daemon: 500ms, 10s, 5m, 1h; a bare number is seconds; 30s if not given",
+     .summary = "How long to wait for the daemon: 500ms, 10s, 5m, 1h; a bare number is seconds; 30s if not given, "
+                "no limit for what waits or follows",
      .kind = ValueKind::duration,
      .least = 1},
     {.name = "trace", .summary = "Show every message, in and out, on stderr"},

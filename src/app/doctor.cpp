@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <system_error>
@@ -29,6 +30,21 @@ std::string path_in(const base::Environment& environment) {
 
 bool is_found(const std::string& program, const base::Environment& environment) {
   return !base::find_program(program, path_in(environment)).empty();
+}
+
+bool sees_prompt(const task::Agent& agent) {
+  const auto has_prompt = [](const std::string& word) { return word.find("{prompt}") != word.npos; };
+  return agent.prompt_on_stdin || std::ranges::any_of(agent.command, has_prompt);
+}
+
+Finding check_agent(const std::string& name, const task::Agent& agent, const base::Environment& environment) {
+  const std::string& program = agent.command.front();
+  if (!is_found(program, environment)) {
+    return {"agent " + name, Verdict::wrong, program + " is not found: install it, or change its command"};
+  }
+  if (sees_prompt(agent)) return {"agent " + name, Verdict::good, program};
+  return {"agent " + name, Verdict::note,
+          program + " never sees a prompt: write {prompt} into one of its arguments, or stdin = \"prompt\""};
 }
 
 Finding default_agent(const task::TaskSettings& settings, const base::Environment& environment) {
@@ -103,12 +119,7 @@ Finding check_settings(const std::variant<Settings, SettingsError>& read) {
 
 std::vector<Finding> check_agents(const task::TaskSettings& settings, const base::Environment& environment) {
   std::vector<Finding> findings{default_agent(settings, environment)};
-  for (const auto& [name, agent] : settings.agents) {
-    const std::string& program = agent.command.front();
-    const bool found = is_found(program, environment);
-    findings.push_back({"agent " + name, found ? Verdict::good : Verdict::wrong,
-                        found ? program : program + " is not found: install it, or change its command"});
-  }
+  for (const auto& [name, agent] : settings.agents) findings.push_back(check_agent(name, agent, environment));
   return findings;
 }
 

@@ -61,11 +61,13 @@ TEST(Doctor, AnAgentWithoutItsProgramIsWrongAndNoDefaultIsANote) {
   task::TaskSettings settings;
   settings.agents["good"] = {.command = {"/bin/sh", "{prompt}"}};
   settings.agents["lost"] = {.command = {"no-such-program", "{prompt}"}};
+  settings.agents["mute"] = {.command = {"/bin/true"}};
   const std::vector<Finding> found = check_agents(settings, {{"PATH", "/bin"}});
-  ASSERT_EQ(found.size(), 3U);
+  ASSERT_EQ(found.size(), 4U);
   EXPECT_EQ(found[0].verdict, Verdict::note);
   EXPECT_EQ(found[1].verdict, Verdict::good);
   EXPECT_EQ(found[2].verdict, Verdict::wrong);
+  EXPECT_EQ(found[3].verdict, Verdict::note) << "it never sees its prompt";
 }
 
 TEST(Doctor, ADefaultAgentThatIsNotInstalledIsWrong) {

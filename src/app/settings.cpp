@@ -117,14 +117,7 @@ class SettingsReader {
     check_name(faults_, entry.place, "agent", entry.name);
     const SettingsSection section(faults_, entry.setting, "agents." + shown(Text(entry.name)) + ".", agent_names);
     section.require("command");
-    task::Agent agent{read_command(section), section.choice("stdin", stdin_choices).has_value()};
-    const auto has_prompt = [](Text word) { return word.find("{prompt}") != Text::npos; };
-    if (!agent.command.empty() && !agent.prompt_on_stdin && std::ranges::none_of(agent.command, has_prompt)) {
-      faults_.add(section.find("command")->place, "agent '" + shown(Text(entry.name)) +
-                                                      "' would never see its prompt: write {prompt} into one of the "
-                                                      "command's arguments, or stdin = \"prompt\"");
-    }
-    out_.tasks.agents[entry.name] = std::move(agent);
+    out_.tasks.agents[entry.name] = {read_command(section), section.choice("stdin", stdin_choices).has_value()};
   }
 
   void read_watch(const Setting& setting) {

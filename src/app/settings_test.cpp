@@ -237,8 +237,6 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"[agents.x]\ncommand = 'claude'", "2:11", "agents.x.command is 'claude': it must be a list of texts"},
         Wrong{"[agents.x]\ncommand = []", "2:11", "agents.x.command is a list: it must be a program and its arguments"},
         Wrong{"[agents.x]\ncommand = ['']", "2:12", "agents.x.command[0] is ''"},
-        Wrong{"[agents.x]\ncommand = ['a']", "2:11", "agent 'x' would never see its prompt: write {prompt} into"},
-        Wrong{"[agents.x]\ncommand = ['a']\nstdin = 'yes'", "2:11", "agent 'x' would never see its prompt"},
         Wrong{"[agents.x]\nstdin = 'yes'\ncommand = ['a', '{prompt}']", "2:9",
               "agents.x.stdin is 'yes': it must be prompt"},
         Wrong{"[agents.'']\ncommand = ['a', '{prompt}']", "1:9", "agent '': a name has 1 to 64 bytes"},

@@ -65,7 +65,6 @@ class BadWords(SettingsTestCase):
                 ("max_running = 0", 1, "from 1 to 1000"),
                 ("max_running = 'many'", 1, "'many'"),
                 ("default_agent = 'nobody'", 1, "nobody.*claude"),
-                ("[agents.x]\ncommand = ['x']", 2, "{prompt}"),
                 ("[[rules]]\nid = 'r'\ntrigger = { source = 'mail' }\naction = { type = 'notify' }", 3, "watch, schedule"),
                 ("[[rules]]\nid = 'r'\ntrigger = { cron = '61 * * * *' }\naction = { type = 'notify' }", 3, "61"),
                 ("[[rules]]\nid = 'r'\ntrigger = { source = 'watch' }\naction = { type = 'webhook' }", 4, "agent or notify"),

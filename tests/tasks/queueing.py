@@ -184,6 +184,8 @@ class Prompts(TaskTestCase):
     settings = '''
 [agents.argv]
 command = ["printf", "%s", "{prompt}"]
+[agents.deaf]
+command = ["echo", "always the same"]
 [agents.stdin]
 command = ["cat"]
 stdin = "prompt"
@@ -220,12 +222,16 @@ stdin = "prompt"
         error = self.error("task.submit", prompt="x" * 131072, agent="argv")
         self.assertEqual((error["code"], error["data"]["param"]), (-32602, "prompt"))
 
+    def test_an_agent_may_go_without_its_prompt(self):
+        id = self.submit("x" * 200000, agent="deaf")
+        self.assertEqual((self.wait(id)["state"], self.output(id)), ("completed", "always the same\n"))
+
     def test_without_an_agent_nothing_is_taken(self):
         for method, params in (("task.submit", {"prompt": "true"}), ("chat.send", {"message": "true"})):
             error = self.error(method, **params)
             self.assertEqual((error["code"], error["data"]["set"]), (-32003, "default_agent"))
         error = self.error("task.submit", prompt="true", agent="nobody")
-        self.assertEqual((error["code"], error["data"]["accepted"]), (-32602, ["argv", "claude", "shell", "stdin"]))
+        self.assertEqual((error["code"], error["data"]["accepted"]), (-32602, ["argv", "claude", "deaf", "shell", "stdin"]))
 
     def test_claude_is_the_default_where_it_is_found(self):
         folder = self.path("bin")

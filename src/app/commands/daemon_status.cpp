@@ -53,7 +53,8 @@ std::string page(const object& status, const TextStyle& style) {
   }
   if (const object& automation = section(subsystems, "automation"); !automation.empty()) {
     const bool enabled = shown(automation, "enabled") == "true";
-    row("automation", std::string(enabled ? "on, " : "off, ") + shown(automation, "ruleCount") + " rules");
+    const std::string rules = shown(automation, "ruleCount");
+    row("automation", (enabled ? "on, " : "off, ") + rules + (rules == "1" ? " rule" : " rules"));
   }
   const value* const problems = status.if_contains("problems");
   if (problems == nullptr || !problems->is_array()) return text;
