@@ -48,22 +48,6 @@ Found by_simdjson_dom(std::string_view text) {
   return {std::string_view(message["method"]).size(), message["id"].error() == simdjson::SUCCESS ? 1U : 0U};
 }
 
-// Reads the members it needs and skips params; what is skipped is not validated beyond its brackets and strings.
-Found by_simdjson_on_demand(std::string_view text) {
-  static simdjson::ondemand::parser parser;
-  auto document = parser.iterate(text.data(), text.size(), text.size() + simdjson::SIMDJSON_PADDING);
-  Found found;
-  for (auto member : document.get_object()) {
-    const std::string_view name = member.unescaped_key();
-    if (name == "method") {
-      found.method = std::string_view(member.value().get_string()).size();
-    } else if (name == "id") {
-      found.id = std::string_view(member.value().raw_json_token()).size();
-    }
-  }
-  return found;
-}
-
 void walk(simdjson::ondemand::value value) {
   switch (value.type()) {
     case simdjson::ondemand::json_type::object:
@@ -90,8 +74,8 @@ void walk(simdjson::ondemand::value value) {
   }
 }
 
-// The same, but every value is read, so that all of the text is validated.
-Found by_simdjson_walk(std::string_view text) {
+template <typename Other>
+Found by_simdjson_members(std::string_view text, Other other) {
   static simdjson::ondemand::parser parser;
   auto document = parser.iterate(text.data(), text.size(), text.size() + simdjson::SIMDJSON_PADDING);
   Found found;
@@ -102,10 +86,20 @@ Found by_simdjson_walk(std::string_view text) {
     } else if (name == "id") {
       found.id = std::string_view(member.value().raw_json_token()).size();
     } else {
-      walk(member.value());
+      other(member);
     }
   }
   return found;
+}
+
+// Reads the members it needs and skips params; what is skipped is not validated beyond its brackets and strings.
+Found by_simdjson_on_demand(std::string_view text) {
+  return by_simdjson_members(text, [](auto& /*member*/) {});
+}
+
+// The same, but every value is read, so that all of the text is validated.
+Found by_simdjson_walk(std::string_view text) {
+  return by_simdjson_members(text, [](auto& member) { walk(member.value()); });
 }
 #endif
 

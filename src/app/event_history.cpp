@@ -7,11 +7,11 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <utility>
 
 #include <boost/json/parse.hpp>
 
+#include "duet/base/process_tree.h"
 #include "duet/rpc/value.h"
 
 namespace duet::app {
@@ -38,14 +38,6 @@ std::string new_epoch() {
   return text;
 }
 
-// Changes when the machine is started anew.
-std::string boot_id() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  std::getline(file, id);
-  return id;
-}
-
 std::string read_all(int fd) {
   std::string text;
   std::array<char, 65536> room;
@@ -66,7 +58,7 @@ bool write_all(int fd, std::string_view text) {
 }
 
 std::string header_line(const std::string& epoch, std::uint64_t next) {
-  return rpc::to_text(value{{"epoch", epoch}, {"boot", boot_id()}, {"next", next}}) + '\n';
+  return rpc::to_text(value{{"epoch", epoch}, {"boot", base::boot_id()}, {"next", next}}) + '\n';
 }
 
 std::string event_line(const Event& event) {
@@ -120,7 +112,7 @@ bool EventHistory::load_line(std::string_view line) {
   if (epoch_.empty()) {
     epoch_ = text_in(*fields, "epoch");
     next_ = number_in(*fields, "next");
-    was_closed_ = text_in(*fields, "boot") == boot_id();  // the same boot: what was written is all there
+    was_closed_ = text_in(*fields, "boot") == base::boot_id();  // the same boot: what was written is all there
     return !epoch_.empty() && next_ > 0;
   }
   if (fields->contains("closed")) return was_closed_ = true;

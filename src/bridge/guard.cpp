@@ -120,7 +120,7 @@ bool Guard::reap() {
 void Guard::end_tree(int signal) {
   const base::TimePoint now = base::system_clock().now();
   if (signal == SIGTERM && kill_at_) return;
-  for (const pid_t pid : base::descendants(getpid())) kill(pid, signal);
+  base::signal_descendants(signal);
   kill_at_ = signal == SIGTERM ? now + time_to_end : now + between_kills;
 }
 

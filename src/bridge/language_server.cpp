@@ -233,7 +233,7 @@ void LanguageServer::watch_memory() {
 void LanguageServer::look_at_memory() {
   memory_timer_.reset();
   std::uint64_t used = 0;
-  for (const pid_t pid : base::descendants(session_->guard_pid())) used += base::resident_memory(pid);
+  for (const auto& process : base::descendants(session_->guard_pid())) used += base::resident_memory(process.pid);
   if (used <= definition_.max_memory) return watch_memory();
   session_->kill(Cause::crashed, "used " + mebibytes(used) + ", more than its " + mebibytes(definition_.max_memory));
 }

@@ -131,10 +131,10 @@ TEST_F(KeeperAdoptionTest, AKeeperKilledWhileItEndsTheTreeLosesOnlyTheTree) {
   ASSERT_TRUE(turn_until([&] { return story(first).outcome.has_value(); }));
   restart_daemon();
   settings_.grace = milliseconds(200);
-  for (const ProcessEntry& entry : all_processes()) {
-    const auto parent = read_process(entry.parent);
-    if (has_in_environment(entry.pid, "DUET_KEEPER_TEST=" + mark_) && parent &&
-        !has_in_environment(parent->pid, "DUET_KEEPER_TEST=" + mark_)) {
+  for (const base::ProcessEntry& entry : base::all_processes()) {
+    const auto parent = base::read_process(entry.parent);
+    if (base::has_in_environment(entry.pid, "DUET_KEEPER_TEST=" + mark_) && parent &&
+        !base::has_in_environment(parent->pid, "DUET_KEEPER_TEST=" + mark_)) {
       kill(parent->pid, SIGKILL);
     }
   }

@@ -19,11 +19,11 @@
 
 #include "duet/base/log.h"
 #include "duet/base/log_sink.h"
+#include "duet/base/process_tree.h"
 #include "duet/transport/loop.h"
 #include "duet/transport/temporary_folder_test.h"
 #include "task/keeper.h"
 #include "task/output.h"
-#include "task/process_tree.h"
 #include "task/run_record.h"
 
 namespace duet::task {
@@ -145,17 +145,18 @@ class KeeperTest : public testing::Test {
   /// Processes that the assignments of this test have started, directly or not.
   std::vector<pid_t> living() const {
     std::vector<pid_t> found;
-    for (const ProcessEntry& entry : all_processes()) {
-      if (!entry.is_zombie() && has_in_environment(entry.pid, "DUET_KEEPER_TEST=" + mark_)) found.push_back(entry.pid);
+    for (const base::ProcessEntry& entry : base::all_processes()) {
+      if (!entry.is_zombie() && base::has_in_environment(entry.pid, "DUET_KEEPER_TEST=" + mark_))
+        found.push_back(entry.pid);
     }
     return found;
   }
   static bool is_alive(pid_t pid) {
-    const auto entry = read_process(pid);
+    const auto entry = base::read_process(pid);
     return entry && !entry->is_zombie();
   }
   pid_t keeper_of(RunId run) {
-    const auto entry = read_process(stories_[run].started->pid);
+    const auto entry = base::read_process(stories_[run].started->pid);
     return entry ? entry->parent : 0;
   }
   std::vector<std::string> files() const {

@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "duet/base/process.h"
-#include "task/process_tree.h"
+#include "duet/base/process_tree.h"
 
 namespace duet::task {
 namespace {
@@ -61,7 +61,7 @@ KeeperProcess::KeeperProcess(Place& place, ReceivedOrder order)
       output_(place.tasks, order_.assignment.run, record_) {}
 
 bool KeeperProcess::run() {
-  static const std::string boot = boot_id();
+  static const std::string boot = base::boot_id();
   if (!record_.write_began(order_.assignment.run, {.mark = order_.mark, .boot = boot})) return false;
   try {
     start();
@@ -95,7 +95,7 @@ void KeeperProcess::start() {
     started_ = Started{base::launch(launch).pid, at};
   }
   if (assignment.time_limit) limit_at_ = now() + std::min<Milliseconds>(*assignment.time_limit, longest_limit);
-  const auto entry = read_process(started_->pid);
+  const auto entry = base::read_process(started_->pid);
   record_.write_started(*started_, entry ? entry->start_ticks : 0);
   input_.reset();
   for (const base::Pipe* pipe : {&out, &err}) base::set_nonblocking(pipe->read_end.get(), true);
@@ -137,7 +137,7 @@ void KeeperProcess::meet_deadlines() {
   }
   if (kill_at_ && now() >= *kill_at_) {
     killing_ = true;
-    signal_descendants(SIGKILL);
+    base::signal_descendants(SIGKILL);
     kill_at_ = now() + kill_again_;
     kill_again_ = std::min(2 * kill_again_, longest_kill_pause);
   }
@@ -216,7 +216,7 @@ void KeeperProcess::reap() {
   if (pid < 0 && ended_) return tree_gone();
   if (ended_ && !had_ended) tell(Message::Kind::look);
   if (ended_) terminate();
-  if (killing_) signal_descendants(SIGKILL);
+  if (killing_) base::signal_descendants(SIGKILL);
   if (ended_ && !place_.contact) make_durable();
 }
 
@@ -243,7 +243,7 @@ void KeeperProcess::finish(const Outcome& outcome) {
 
 void KeeperProcess::terminate() {
   if (kill_at_ || leave_at_) return;
-  signal_descendants(SIGTERM);
+  base::signal_descendants(SIGTERM);
   kill_at_ = now() + order_.grace;
 }
 

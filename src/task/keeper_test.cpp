@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include "duet/base/sanitizer_test.h"
 #include "task/keeper_fixture_test.h"
 
 namespace duet::task {
@@ -145,7 +146,7 @@ TEST_F(KeeperTest, AStoppedTaskCanBeCancelled) {
   keepers().start(shell("touch ready; kill -STOP $$; sleep 1000"));
   ASSERT_TRUE(await_file("ready"));
   ASSERT_TRUE(
-      turn_until([&] { return story(first).started && read_process(story(first).started->pid)->state == 'T'; }));
+      turn_until([&] { return story(first).started && base::read_process(story(first).started->pid)->state == 'T'; }));
   keepers().cancel(first);
   ASSERT_TRUE(finish(first));
   EXPECT_EQ(story(first).outcome->signal, SIGTERM);
@@ -235,10 +236,8 @@ TEST_F(KeeperTest, AProgramThatIsNoNurseryEndsInAnOutcome) {
 }
 
 TEST_F(KeeperTest, WithoutRoomForTheRecordItMayBeStartedLater) {
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
+#ifdef DUET_TEST_UNDER_SANITIZER
   GTEST_SKIP() << "the sanitizer needs descriptors itself to look at an object's type";
-#endif
 #endif
   rlimit before{};
   getrlimit(RLIMIT_NOFILE, &before);

@@ -89,13 +89,27 @@ TEST_F(KeeperTreeTest, WhatIsLeftAtTheEndGetsATerm) {
   EXPECT_NE(output_of(first).find("terminated\n"), std::string::npos);
 }
 
+TEST_F(KeeperTreeTest, ACancelTerminatesAlsoWhoseParentEndsOfItAtOnce) {
+  settings_.grace = std::chrono::seconds(20);
+  begin(shell("(trap 'echo terminated; exit 0' TERM; touch ready; while :; do sleep 0.01; done) & wait"), 2);
+  cancel_and_finish();
+  EXPECT_NE(output_of(first).find("terminated\n"), std::string::npos);
+}
+
+TEST_F(KeeperTreeTest, WhoCleansUpAfterATermIsLeftToIt) {
+  settings_.grace = std::chrono::seconds(20);
+  begin(shell("trap 'sleep 0.2 && echo cleaned; exit 0' TERM; touch ready; sleep 1000 & wait"), 2);
+  cancel_and_finish();
+  EXPECT_NE(output_of(first).find("cleaned\n"), std::string::npos);
+}
+
 TEST_F(KeeperTreeTest, OrphansAreReaped) {
   keepers().start(shell("i=0; while [ $i -lt 30 ]; do (true &) ; i=$((i+1)); done; touch ready; sleep 1000"));
   ASSERT_TRUE(await_file("ready"));
   ASSERT_TRUE(turn_until([&] { return story(first).started.has_value(); }));
   const pid_t keeper = keeper_of(first);
   EXPECT_TRUE(turn_until([&] {
-    const auto all = all_processes();
+    const auto all = base::all_processes();
     return std::none_of(all.begin(), all.end(),
                         [&](const auto& each) { return each.parent == keeper && each.is_zombie(); });
   }));

@@ -22,29 +22,30 @@ bool has_ended(const base::Fd& held) {
 
 }  // namespace
 
-std::vector<ProcessEntry> find_leftovers(const Fingerprint& fingerprint) {
-  if (fingerprint.boot != boot_id()) return {};
+std::vector<base::ProcessEntry> find_leftovers(const Fingerprint& fingerprint) {
+  if (fingerprint.boot != base::boot_id()) return {};
   const std::string mark = "DUET_TASK_MARK=" + fingerprint.mark;
-  std::vector<ProcessEntry> all = all_processes();
+  std::vector<base::ProcessEntry> all = base::all_processes();
   // We may have been started by a task ourselves.
-  std::erase_if(all, [](const ProcessEntry& entry) { return entry.pid == getpid() || entry.session == getsid(0); });
+  std::erase_if(all,
+                [](const base::ProcessEntry& entry) { return entry.pid == getpid() || entry.session == getsid(0); });
   std::set<pid_t> found;
   std::set<pid_t> sessions;
-  const auto take = [&](const ProcessEntry& entry) {
+  const auto take = [&](const base::ProcessEntry& entry) {
     found.insert(entry.pid);
     sessions.insert(entry.session);
   };
-  for (const ProcessEntry& entry : all) {
+  for (const base::ProcessEntry& entry : all) {
     const bool is_main = entry.pid == fingerprint.main && entry.start_ticks == fingerprint.main_ticks;
-    if (is_main || has_in_environment(entry.pid, mark)) take(entry);
+    if (is_main || base::has_in_environment(entry.pid, mark)) take(entry);
   }
   for (std::size_t before = 0; before != found.size();) {
     before = found.size();
-    for (const ProcessEntry& entry : all) {
+    for (const base::ProcessEntry& entry : all) {
       if (sessions.contains(entry.session) || found.contains(entry.parent)) take(entry);
     }
   }
-  std::erase_if(all, [&](const ProcessEntry& entry) { return !found.contains(entry.pid) || entry.is_zombie(); });
+  std::erase_if(all, [&](const base::ProcessEntry& entry) { return !found.contains(entry.pid) || entry.is_zombie(); });
   return all;
 }
 
@@ -64,7 +65,7 @@ Leftovers::~Leftovers() {
 void Leftovers::kill_after(milliseconds time) {
   timer_ = loop_.after(time, [this] {
     killing_ = true;
-    for (const auto& [process, held] : held_) signal_process(held, SIGKILL);
+    for (const auto& [process, held] : held_) base::signal_process(held, SIGKILL);
     kill_after(kill_again);
     look();
   });
@@ -83,14 +84,14 @@ void Leftovers::look() {
 // False if there is nothing that is not held already.
 bool Leftovers::hold_more() {
   bool more = false;
-  for (const ProcessEntry& entry : find_leftovers(fingerprint_)) {
+  for (const base::ProcessEntry& entry : find_leftovers(fingerprint_)) {
     const std::pair key(entry.pid, entry.start_ticks);
     if (held_.contains(key)) continue;
     more = true;
-    base::Fd held = hold_process(entry);
+    base::Fd held = base::hold_process(entry);
     if (!held) continue;
-    signal_process(held, killing_ ? SIGKILL : SIGTERM);
-    if (entry.state == 'T') signal_process(held, SIGCONT);
+    base::signal_process(held, killing_ ? SIGKILL : SIGTERM);
+    if (entry.state == 'T') base::signal_process(held, SIGCONT);
     loop_.watch(held.get(), EPOLLIN, *this);
     held_.emplace(key, std::move(held));
   }

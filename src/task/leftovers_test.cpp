@@ -36,7 +36,7 @@ class LeftoversTest : public testing::Test {
     EXPECT_TRUE(turn_until([&] { return std::filesystem::exists(ready); }));
     return children_.back();
   }
-  bool has_ended(const base::Child& child) const { return read_process(child.pid)->is_zombie(); }
+  bool has_ended(const base::Child& child) const { return base::read_process(child.pid)->is_zombie(); }
 
   template <typename Done>
   bool turn_until(Done done) {
@@ -47,7 +47,7 @@ class LeftoversTest : public testing::Test {
 
   transport::TemporaryFolder folder_;
   transport::Loop loop_;
-  Fingerprint fingerprint_{.mark = random_mark(), .boot = boot_id()};
+  Fingerprint fingerprint_{.mark = random_mark(), .boot = base::boot_id()};
   std::vector<base::Child> children_;
 };
 
@@ -76,7 +76,7 @@ TEST_F(LeftoversTest, TheSameSessionAndTheMainProcessAreFoundWithoutAMark) {
   const base::Child& main = start("touch $READY; sleep 1000", "another");
   EXPECT_GE(find_leftovers(fingerprint_).size(), 2U);
   fingerprint_.main = main.pid;
-  const auto entry = read_process(main.pid);
+  const auto entry = base::read_process(main.pid);
   fingerprint_.main_ticks = entry->start_ticks + 1;
   const std::size_t without = find_leftovers(fingerprint_).size();
   fingerprint_.main_ticks = entry->start_ticks;

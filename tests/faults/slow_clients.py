@@ -88,24 +88,16 @@ class ReadsLate(suite.TestCase):
 
     def test_reading_resumes_after_a_pause(self):
         """More answers than may wait: the daemon stops reading, and goes on when the client reads."""
-        ids = [f"{number} " + "x" * 100_000 for number in range(2000)]
-        with suite.rpc(read_stdout=False) as daemon:
-            left = daemon.write_some(b"".join(frame(request("version", id)) for id in ids), STALLED)
-            self.assertTrue(left, "all was taken: the bound was not reached")
-            daemon.read_stdout()
-            writer = threading.Thread(target=daemon.send_bytes, args=(left,))
-            writer.start()
-            for id in ids:
-                self.assertEqual(daemon.next_message()["id"], id)
-            writer.join()
-            daemon.close_input()
-            daemon.expect_exit(0, 2)
+        self.assert_all_is_answered_after_a_pause(2000, STALLED)
 
     def test_time_spent_paused_does_not_count_against_a_frame(self):
         """The daemon stops in the middle of a frame for longer than the read timeout; the frame is not dropped."""
-        ids = [f"{number} " + "x" * 100_000 for number in range(1000)]
-        with suite.rpc("--read-timeout", "0.9", read_stdout=False) as daemon:
-            left = daemon.write_some(b"".join(frame(request("version", id)) for id in ids), 2.0)
+        self.assert_all_is_answered_after_a_pause(1000, 2.0, "--read-timeout", "0.9")
+
+    def assert_all_is_answered_after_a_pause(self, count, pause, *options):
+        ids = [f"{number} " + "x" * 100_000 for number in range(count)]
+        with suite.rpc(*options, read_stdout=False) as daemon:
+            left = daemon.write_some(b"".join(frame(request("version", id)) for id in ids), pause)
             self.assertTrue(left, "all was taken: the bound was not reached")
             daemon.read_stdout()
             writer = threading.Thread(target=daemon.send_bytes, args=(left,))

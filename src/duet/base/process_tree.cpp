@@ -2,76 +2,170 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <map>
 #include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-
-#include "duet/base/fd.h"
+#include <set>
 
 namespace duet::base {
 namespace {
 
-std::string read_proc_file(pid_t pid, const char* name) {
-  const std::string path = "/proc/" + std::to_string(pid) + name;
+constexpr int most_looks = 3;  // there may be no end to processes that are born
+
+std::optional<std::string> read_file(const std::string& path) {
   const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::array<char, 1024> room;
-  const ssize_t count = file ? read(file.get(), room.data(), room.size()) : 0;
-  return {room.data(), count > 0 ? static_cast<std::size_t>(count) : 0};
+  if (!file) return std::nullopt;
+  std::string text;
+  std::size_t size = 0;
+  while (true) {
+    text.resize(size + 4096);
+    const ssize_t count = read(file.get(), text.data() + size, text.size() - size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return std::nullopt;
+    size += static_cast<std::size_t>(count);
+    text.resize(size);
+    if (count == 0) return text;
+  }
 }
+
+std::string proc_file(pid_t pid, const char* name) { return "/proc/" + std::to_string(pid) + name; }
 
 template <typename Number>
-std::optional<Number> read_number(std::string_view text) {
-  Number number{};
+bool take_number(std::string_view& text, Number& number) {
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc{} ? std::optional(number) : std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return error == std::errc();
 }
 
-// What stands behind the name, which may hold anything: `) S PARENT …`
-std::optional<pid_t> parent_of(pid_t pid) {
-  const std::string stat = read_proc_file(pid, "/stat");
-  const std::size_t name_end = stat.rfind(')');
-  constexpr std::size_t state_and_blanks = 4;
-  if (name_end == std::string::npos || stat.size() < name_end + state_and_blanks) return std::nullopt;
-  return read_number<pid_t>(std::string_view(stat).substr(name_end + state_and_blanks));
-}
+// Sends a signal to the processes below this one, to each once.
+class Sweep {
+ public:
+  explicit Sweep(int signal) : signal_(signal) {}
 
-std::multimap<pid_t, pid_t> children_by_parent() {
-  std::multimap<pid_t, pid_t> children;
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/proc"), closedir);
-  if (!folder) return children;
-  while (const dirent* entry = readdir(folder.get())) {
-    const std::optional<pid_t> pid = read_number<pid_t>(entry->d_name);
-    const std::optional<pid_t> parent = pid ? parent_of(*pid) : std::nullopt;
-    if (parent) children.emplace(*parent, *pid);
+  // Whether there was somebody to send it to.
+  bool look() {
+    const bool first = seen_.empty();
+    bool found = false;
+    for (const ProcessEntry& entry : descendants(getpid())) {
+      // Those of a parent that lives may be there to clean up after a gentle signal.
+      const bool wanted = first || signal_ == SIGKILL || entry.parent == getpid();
+      if (!wanted || entry.is_zombie() || !seen_.insert(entry.pid).second) continue;
+      hit(entry);
+      found = true;
+    }
+    return found;
   }
-  return children;
-}
+
+ private:
+  void hit(const ProcessEntry& entry) {
+    // Groups live inside sessions, and every session down here was made down here.
+    if (signal_ == SIGKILL && entry.session != getsid(0) && groups_.insert(entry.group).second) {
+      kill(-entry.group, SIGKILL);
+    }
+    const Fd held = hold_process(entry);
+    signal_process(held, signal_);
+    if (entry.state == 'T') signal_process(held, SIGCONT);
+  }
+
+  int signal_;
+  std::set<pid_t> seen_;
+  std::set<pid_t> groups_;
+};
 
 }  // namespace
 
-std::vector<pid_t> descendants(pid_t root) {
-  const std::multimap<pid_t, pid_t> children = children_by_parent();
-  std::vector<pid_t> found{root};
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const auto [begin, end] = children.equal_range(found[i]);
-    for (auto child = begin; child != end; ++child) found.push_back(child->second);
+std::optional<ProcessEntry> read_process(pid_t pid) {
+  const auto text = read_file(proc_file(pid, "/stat"));
+  if (!text) return std::nullopt;
+  const std::size_t name_end = text->rfind(") ");  // a name may hold anything
+  if (name_end == std::string::npos || name_end + 3 > text->size()) return std::nullopt;
+  ProcessEntry entry;
+  entry.pid = pid;
+  entry.state = (*text)[name_end + 2];
+  std::string_view rest = std::string_view(*text).substr(name_end + 3);
+  long long skipped = 0;
+  bool good = take_number(rest, entry.parent) && take_number(rest, entry.group) && take_number(rest, entry.session);
+  for (int field = 7; field < 22; ++field) good = good && take_number(rest, skipped);
+  if (!good || !take_number(rest, entry.start_ticks)) return std::nullopt;
+  return entry;
+}
+
+std::vector<ProcessEntry> all_processes() {
+  std::vector<ProcessEntry> entries;
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/proc"), closedir);
+  if (!folder) return entries;
+  while (const dirent* file = readdir(folder.get())) {
+    std::string_view name = file->d_name;
+    pid_t pid = 0;
+    if (!take_number(name, pid) || !name.empty()) continue;
+    if (const auto entry = read_process(pid)) entries.push_back(*entry);
   }
-  found.erase(found.begin());
+  return entries;
+}
+
+std::vector<ProcessEntry> descendants(pid_t root) {
+  std::multimap<pid_t, ProcessEntry> by_parent;
+  for (const ProcessEntry& entry : all_processes()) by_parent.emplace(entry.parent, entry);
+  std::vector<ProcessEntry> found;
+  const auto take_children = [&](pid_t parent) {
+    const auto [begin, end] = by_parent.equal_range(parent);
+    for (auto child = begin; child != end; ++child) found.push_back(child->second);
+    by_parent.erase(begin, end);
+  };
+  take_children(root);
+  for (std::size_t i = 0; i < found.size(); ++i) take_children(found[i].pid);
   return found;
 }
 
+bool has_in_environment(pid_t pid, std::string_view assignment) {
+  const auto text = read_file(proc_file(pid, "/environ"));
+  if (!text) return false;
+  std::string_view rest = *text;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find('\0'), rest.size());
+    if (rest.substr(0, end) == assignment) return true;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return false;
+}
+
 std::uint64_t resident_memory(pid_t pid) {
-  const std::string text = read_proc_file(pid, "/statm");
-  const std::size_t blank = text.find(' ');
-  if (blank == std::string::npos) return 0;
-  const auto pages = read_number<std::uint64_t>(std::string_view(text).substr(blank + 1)).value_or(0);
-  return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  const std::string text = read_file(proc_file(pid, "/statm")).value_or("");
+  std::string_view rest = text;
+  std::uint64_t size = 0;
+  std::uint64_t resident = 0;
+  if (!take_number(rest, size) || !take_number(rest, resident)) return 0;
+  return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::string boot_id() {
+  std::string id = read_file("/proc/sys/kernel/random/boot_id").value_or("");
+  return id.substr(0, id.find('\n'));
+}
+
+Fd hold_process(const ProcessEntry& entry) {
+  Fd held(static_cast<int>(syscall(SYS_pidfd_open, entry.pid, 0)));
+  const auto now = read_process(entry.pid);
+  if (!now || now->start_ticks != entry.start_ticks) held.reset();
+  return held;
+}
+
+void signal_process(const Fd& held, int signal) {
+  if (held) syscall(SYS_pidfd_send_signal, held.get(), signal, nullptr, 0);
+}
+
+// A process that ended of the signal cannot fork any more: what it forked until then is found by looking again.
+void signal_descendants(int signal) {
+  Sweep sweep(signal);
+  for (int look = 0; look < most_looks && sweep.look(); ++look) {
+  }
 }
 
 }  // namespace duet::base

@@ -4,11 +4,10 @@
 
 #include <cstddef>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define DUET_TEST_UNDER_SANITIZER
+#include "duet/base/sanitizer_test.h"
+
+#ifdef DUET_TEST_UNDER_SANITIZER
 #include <sanitizer/allocator_interface.h>
-#endif
 #endif
 
 namespace duet::peer {
