@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "duet/base/clock.h"
 #include "duet/peer/connection.h"
 #include "duet/peer/far_end_test.h"
@@ -18,6 +20,15 @@
 #include "duet/transport/memory.h"
 
 namespace duet::peer {
+
+using Endings = std::vector<Ending>;
+
+inline std::string door_name(const testing::TestParamInfo<Door>& door) {
+  return door.param == Door::stdio ? "stdio" : "socket";
+}
+
+/// Params of about this size.
+inline std::string quoted_text(std::size_t size) { return "[\"" + std::string(size, 'x') + "\"]"; }
 
 inline std::string request(std::string_view id, std::string_view method, std::string_view params = {}) {
   std::string text = R"({"jsonrpc":"2.0","id":)" + std::string(id) + R"(,"method":")" + std::string(method) + '"';
@@ -116,7 +127,7 @@ class Conversation {
   std::deque<Reply> replies;
   Strings begun;  // ids of `late` requests, as their handler was called
   Strings notes;
-  std::vector<Ending> endings;
+  Endings endings;
   int input_ends = 0;
   std::unique_ptr<Connection> connection;
 

@@ -7,19 +7,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <set>
+#include <stdexcept>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "duet/peer/conversation_test.h"
-#include "duet/transport/fd_channel.h"
-#include "duet/transport/temporary_folder_test.h"
+#include "duet/peer/server_fixture_test.h"
 
 namespace duet::peer {
 namespace {
@@ -27,60 +27,7 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-std::string quoted_text(std::size_t size) { return "[\"" + std::string(size, 'x') + "\"]"; }
-
-struct Setting {
-  explicit Setting(ServerLimits limits = {}) : server(loop, tape.log(), limits) {
-    server.register_method("echo", [](const Request& asked) {
-      return asked.params.raw().empty() ? Answer(nullptr) : Answer::view(asked.params.raw());
-    });
-    server.register_method("whoami", [](const Request& asked) -> Answer {
-      const Peer& peer = asked.connection.peer();
-      return {{"connection", peer.connection}, {"pid", peer.pid}, {"uid", peer.uid}};
-    });
-    server.register_method("long", [this](const Request& asked) {
-      asking.insert(&asked.connection);
-      return Answer::raw('"' + std::string(100'000, 'y') + '"');
-    });
-    Method late;
-    late.name = "late";
-    late.late_handler = [this](const Request&, Reply reply) { replies.push_back(std::move(reply)); };
-    server.methods().add(std::move(late));
-  }
-
-  std::unique_ptr<FarEnd> connect() {
-    auto far = std::make_unique<FarEnd>(std::make_unique<transport::FdChannel>(loop, transport::connect_unix(path)));
-    turn();
-    return far;
-  }
-  void turn(int times = 10) {
-    for (int i = 0; i < times; ++i) loop.turn(loop.now());
-  }
-  template <typename Done>
-  bool turn_until(Done done) {
-    for (int i = 0; i < 200'000; ++i) {
-      if (done()) return true;
-      loop.turn(loop.now());
-    }
-    return false;
-  }
-  Strings ask(FarEnd& far, const std::string& message) {
-    far.send(message + '\n');
-    turn();
-    return far.take(Door::socket);
-  }
-
-  transport::TemporaryFolder folder;
-  std::string path = folder.file("socket");
-  base::VirtualClock clock;
-  transport::Loop loop{clock};
-  LogTape tape;
-  std::vector<Reply> replies;
-  std::set<Connection*> asking;  // for `long`
-  Server server;
-};
-
-int error_of_start(Setting& s, const std::string& path) {
+int error_of_start(ServerSetting& s, const std::string& path) {
   try {
     s.server.start(path);
     return 0;
@@ -90,7 +37,7 @@ int error_of_start(Setting& s, const std::string& path) {
 }
 
 TEST(Server, ServesManyClients) {
-  Setting s;
+  ServerSetting s;
   s.server.start(s.path);
   std::vector<std::unique_ptr<FarEnd>> clients;
   for (int i = 0; i < 100; ++i) clients.push_back(s.connect());
@@ -110,7 +57,7 @@ TEST(Server, ServesManyClients) {
 }
 
 TEST(Server, TellsHandlersWhoAsks) {
-  Setting s;
+  ServerSetting s;
   s.server.start(s.path);
   const auto first = s.connect();
   const auto second = s.connect();
@@ -123,7 +70,7 @@ TEST(Server, TellsHandlersWhoAsks) {
 }
 
 TEST(Server, TakesMethodsAtAnyTimeButNoNameTwice) {
-  Setting s;
+  ServerSetting s;
   s.server.start(s.path);
   const auto client = s.connect();
   EXPECT_EQ(s.ask(*client, request("1", "new")), Strings{error("1", -32601, "Method not found")});
@@ -135,7 +82,7 @@ TEST(Server, TakesMethodsAtAnyTimeButNoNameTwice) {
 }
 
 TEST(Server, ALateAnswerHoldsUpNoOtherConnection) {
-  Setting s;
+  ServerSetting s;
   s.server.start(s.path);
   const auto first = s.connect();
   const auto second = s.connect();
@@ -147,7 +94,7 @@ TEST(Server, ALateAnswerHoldsUpNoOtherConnection) {
 }
 
 TEST(Server, ClientsMayDieAtAnyTime) {
-  Setting s;
+  ServerSetting s;
   s.server.start(s.path);
   int empty = 0;
   s.server.on_empty = [&] { ++empty; };
@@ -165,7 +112,7 @@ TEST(Server, ClientsMayDieAtAnyTime) {
 }
 
 TEST(Server, StartsAtAPathOfAThousandBytes) {
-  Setting s;
+  ServerSetting s;
   s.path = s.folder.file_of_length(1000, "daemon.sock");
   s.server.start(s.path);
   EXPECT_EQ(s.ask(*s.connect(), request("1", "echo")), Strings{result("1", "null")});
@@ -174,7 +121,7 @@ TEST(Server, StartsAtAPathOfAThousandBytes) {
 }
 
 TEST(Server, TakesASocketThatListensAlready) {
-  Setting s;
+  ServerSetting s;
   s.server.start(transport::listen_unix(s.path));
   EXPECT_EQ(s.ask(*s.connect(), request("1", "echo")), Strings{result("1", "null")});
   s.server.stop();
@@ -182,22 +129,22 @@ TEST(Server, TakesASocketThatListensAlready) {
 }
 
 TEST(Server, ReplacesASocketNobodyListensOn) {
-  Setting s;
+  ServerSetting s;
   { const base::Fd left_behind = transport::listen_unix(s.path); }
   s.server.start(s.path);
   EXPECT_EQ(s.ask(*s.connect(), request("1", "echo")), Strings{result("1", "null")});
 }
 
 TEST(Server, LeavesALiveSocketAlone) {
-  Setting s;
-  Setting other;
+  ServerSetting s;
+  ServerSetting other;
   s.server.start(s.path);
   EXPECT_EQ(error_of_start(other, s.path), EADDRINUSE);
   EXPECT_EQ(s.ask(*s.connect(), request("1", "echo")), Strings{result("1", "null")});
 }
 
 TEST(Server, DoesNotWaitForAServerThatIsTooBusyToAccept) {
-  Setting s;
+  ServerSetting s;
   const base::Fd listener = transport::listen_unix(s.path, 0);
   std::vector<base::Fd> waiting;
   EXPECT_THROW(for (int i = 0; i < 100; ++i) waiting.push_back(transport::connect_unix(s.path, 0ms)),
@@ -209,7 +156,7 @@ TEST(Server, DoesNotWaitForAServerThatIsTooBusyToAccept) {
 }
 
 TEST(Server, LeavesWhatIsNoSocketAlone) {
-  Setting s;
+  ServerSetting s;
   std::ofstream(s.path) << "precious";
   EXPECT_EQ(error_of_start(s, s.path), EADDRINUSE);
   EXPECT_EQ(fs::file_size(s.path), 8U);
@@ -221,7 +168,7 @@ TEST(Server, LeavesWhatIsNoSocketAlone) {
 }
 
 TEST(Server, RemovesItsSocketWhenItStopsOrGoes) {
-  Setting s;
+  ServerSetting s;
   s.server.start(s.path);
   EXPECT_TRUE(fs::is_socket(s.path));
   s.server.stop();
@@ -235,7 +182,7 @@ TEST(Server, RemovesItsSocketWhenItStopsOrGoes) {
 }
 
 TEST(Server, RemovesOnlyItsOwnSocket) {
-  Setting s;
+  ServerSetting s;
   s.server.start(s.path);
   fs::rename(s.path, s.path + ".away");
   const base::Fd another = transport::listen_unix(s.path);
@@ -246,7 +193,7 @@ TEST(Server, RemovesOnlyItsOwnSocket) {
 }
 
 TEST(Server, StartsAgainWhereItsSocketIsGone) {
-  Setting s;
+  ServerSetting s;
   s.server.start(s.path);
   const auto before = s.connect();
   const base::Fd in_the_backlog = transport::connect_unix(s.path);
@@ -265,7 +212,7 @@ TEST(Server, StartsAgainWhereItsSocketIsGone) {
 }
 
 TEST(Server, StopLetsWhatRunsFinishAndTakesNobodyNew) {
-  Setting s;
+  ServerSetting s;
   s.server.start(s.path);
   int empty = 0;
   s.server.on_empty = [&] { ++empty; };
@@ -286,7 +233,7 @@ TEST(Server, StopLetsWhatRunsFinishAndTakesNobodyNew) {
 }
 
 TEST(Server, MayBeStoppedByAHandlerAndStartedAgain) {
-  Setting s;
+  ServerSetting s;
   s.server.register_method("stop", [&](const Request&) -> Answer {
     s.server.stop();
     return true;
@@ -326,7 +273,7 @@ TEST(Server, GoesWithClientsConnectedAndAnswersOwed) {
 
 TEST(Server, RefusesOtherUsers) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be another user";
-  Setting s;
+  ServerSetting s;
   fs::permissions(s.folder.path(), fs::perms::all);
   s.server.start(s.path);
   fs::permissions(s.path, fs::perms::all);
@@ -353,7 +300,7 @@ TEST(Server, RefusesOtherUsers) {
 }
 
 TEST(Server, WithoutDescriptorsGoesOnAsSoonAsAClientLeaves) {
-  Setting s;
+  ServerSetting s;
   s.server.start(s.path);
   s.connect().reset();  // without descriptors a sanitizer cannot look at objects of a kind that is new to it
   s.turn();
@@ -370,158 +317,6 @@ TEST(Server, WithoutDescriptorsGoesOnAsSoonAsAClientLeaves) {
   EXPECT_EQ(s.server.client_count(), 1U);
   setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_EQ(transport::identity_of(second.get()).pid, getpid());
-}
-
-TEST(Broadcast, ReachesEveryClient) {
-  Setting s;
-  s.server.start(s.path);
-  const auto first = s.connect();
-  const auto second = s.connect();
-  EXPECT_EQ(s.server.broadcast("event.tick", R"({"seq":1})"), 0U);
-  s.turn();
-  EXPECT_EQ(first->take(Door::socket), Strings{notification("event.tick", R"({"seq":1})")});
-  EXPECT_EQ(second->take(Door::socket), Strings{notification("event.tick", R"({"seq":1})")});
-}
-
-TEST(Broadcast, AClientThatDoesNotReadMissesEventsAndNeverItsReplies) {
-  ServerLimits limits;
-  limits.max_unread_broadcast = 50'000;
-  Setting s(limits);
-  s.server.start(s.path);
-  const auto slow = s.connect();
-  const auto quick = s.connect();
-  int missed = 0;
-  s.server.on_missed = [&](Connection& connection) {
-    ++missed;
-    EXPECT_EQ(connection.peer().connection, 1U);
-  };
-  slow->read(false);
-  slow->send(request("1", "long") + '\n' + request("2", "long") + '\n');
-  s.turn();
-  constexpr int events = 3000;
-  std::size_t missed_sum = 0;
-  for (int i = 0; i < events; ++i) {
-    missed_sum += s.server.broadcast("event.tick", quoted_text(1000));
-    s.turn(1);
-  }
-  slow->send(request("3", "long") + '\n');
-  ASSERT_TRUE(s.turn_until([&] { return slow->sent_all(); }));
-  s.turn();
-  EXPECT_GT(missed, 1000);
-  EXPECT_EQ(missed_sum, static_cast<std::size_t>(missed));
-  EXPECT_EQ(quick->take(Door::socket).size(), std::size_t{events});
-  slow->read(true);
-  Strings heard;
-  ASSERT_TRUE(s.turn_until([&] {
-    for (std::string& message : slow->take(Door::socket)) heard.push_back(std::move(message));
-    return !heard.empty() && heard.back().starts_with(R"({"jsonrpc":"2.0","id":3)");
-  }));
-  EXPECT_EQ(heard.size(), static_cast<std::size_t>(events - missed) + 3);
-  EXPECT_TRUE(slow->is_whole());
-}
-
-/// Clients that ask for much and do not read.
-struct Crowd : Setting {
-  static constexpr std::size_t bound = 2'000'000;
-  static ServerLimits limits() {
-    ServerLimits bounded;
-    bounded.max_waiting = bound;
-    bounded.connection.max_waiting = 1'000'000;
-    return bounded;
-  }
-  Crowd() : Setting(limits()) { server.start(path); }
-
-  void add_greedy(int requests) {
-    greedy.push_back(connect());
-    greedy.back()->read(false);
-    for (int i = 0; i < requests; ++i) greedy.back()->send(request("1", "long") + '\n');
-    turn(200);
-  }
-  std::vector<std::unique_ptr<FarEnd>> greedy;
-};
-
-TEST(ServerBound, HoldsHoweverManyClientsDoNotRead) {
-  Crowd s;
-  for (int i = 0; i < 20; ++i) {
-    s.add_greedy(1000);
-    std::size_t sum = 0;
-    for (const Connection* connection : s.asking) sum += connection->load();
-    EXPECT_LT(sum, Crowd::bound + s.asking.size() * 150'000) << i;  // one answer each is always given
-  }
-  EXPECT_EQ(s.asking.size(), 20U);
-}
-
-TEST(ServerBound, WhoeverReadsIsServedBesideThoseWhoDoNot) {
-  Crowd s;
-  for (int i = 0; i < 8; ++i) s.add_greedy(1000);
-  const auto modest = s.connect();
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(s.ask(*modest, request("1", "echo")), Strings{result("1", "null")});
-}
-
-TEST(ServerBound, CountsBroadcastsToo) {
-  Crowd s;
-  for (int i = 0; i < 30; ++i) s.add_greedy(1);
-  for (int i = 0; i < 5000; ++i) {
-    s.server.broadcast("event.tick", quoted_text(1000));
-    s.turn(1);
-  }
-  std::size_t sum = 0;
-  for (const Connection* connection : s.asking) sum += connection->load();
-  EXPECT_EQ(s.asking.size(), 30U);
-  EXPECT_LT(sum, Crowd::bound + 30 * 2000);
-}
-
-TEST(ServerBound, AnHonestClientIsNotPausedForEverBecauseOfTheOthers) {
-  Crowd s;
-  for (int i = 0; i < 8; ++i) s.add_greedy(1000);
-  const auto honest = s.connect();
-  for (int i = 0; i < 10; ++i) {
-    honest->read(false);
-    for (int k = 0; k < 8; ++k) honest->send(request(std::to_string(k), "long") + '\n');
-    s.turn(50);
-    honest->read(true);
-    Strings heard;
-    ASSERT_TRUE(s.turn_until([&] {
-      for (std::string& answer : honest->take(Door::socket)) heard.push_back(std::move(answer));
-      return heard.size() == 8;
-    })) << i;
-  }
-}
-
-TEST(ServerBound, ThePausedGoOnWhenThereIsRoomAgain) {
-  Crowd s;
-  for (int i = 0; i < 8; ++i) s.add_greedy(30);
-  for (const auto& greedy : s.greedy) greedy->read(true);
-  for (const auto& greedy : s.greedy) {
-    std::size_t heard = 0;
-    ASSERT_TRUE(s.turn_until([&] {
-      heard += greedy->take(Door::socket).size();
-      return heard == 30;
-    }));
-  }
-}
-
-TEST(ServerBound, ForgetsWhatConnectionsHeldThatAreGone) {
-  Crowd s;
-  s.server.register_method("vanish", [](const Request& asked) {
-    asked.connection.close();
-    return Answer::raw('"' + std::string(500'000, 'z') + '"');
-  });
-  for (int i = 0; i < 20; ++i) s.ask(*s.connect(), request("1", "vanish"));
-  const auto honest = s.connect();
-  for (int i = 0; i < 3; ++i) {
-    honest->read(false);
-    for (int k = 0; k < 5; ++k) honest->send(request("1", "long") + '\n');
-    s.turn(50);
-    honest->send(request("2", "echo") + '\n');
-    s.turn(50);
-    honest->read(true);
-    std::size_t heard = 0;
-    ASSERT_TRUE(s.turn_until([&] {
-      heard += honest->take(Door::socket).size();
-      return heard == 6;
-    }));
-  }
 }
 
 }  // namespace

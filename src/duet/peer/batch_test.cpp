@@ -1,0 +1,152 @@
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "duet/peer/conversation_test.h"
+
+namespace duet::peer {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view not_an_object = R"({"reason":"malformed-envelope","detail":"not an object"})";
+
+TEST(Batch, IsAnsweredByOneArrayInOrder) {
+  Conversation c;
+  c.open();
+  EXPECT_EQ(
+      c.say({"[" + request("1", "echo") + ", " + notification("note", "[1]") + ",7, [] , " + request("2", "missing") +
+             R"(,{"jsonrpc":"2.0","id":3})" + "]"}),
+      Strings{"[" + result("1", "null") + "," + error("null", -32600, "Invalid Request", not_an_object) + "," +
+              error("null", -32600, "Invalid Request", not_an_object) + "," + error("2", -32601, "Method not found") +
+              "," +
+              error("3", -32600, "Invalid Request", R"({"reason":"malformed-envelope","detail":"method is missing"})") +
+              "]"});
+  EXPECT_EQ(c.notes, Strings{"[1]"});
+}
+
+TEST(Batch, OfNotificationsOnlyIsNotAnswered) {
+  Conversation c;
+  c.open();
+  EXPECT_EQ(
+      c.say({"[" + notification("note", "[1]") + "," + notification("late") + "," + notification("note", "[2]") + "]"}),
+      Strings{});
+  EXPECT_EQ(c.notes, Strings{"[1]"});
+  c.answer_late("0");
+  c.turn();
+  EXPECT_EQ(c.heard(), Strings{});
+  EXPECT_EQ(c.notes, (Strings{"[1]", "[2]"}));
+}
+
+TEST(Batch, WaitsForItsLateMembersAndHoldsBackWhatFollows) {
+  Conversation c;
+  c.open();
+  EXPECT_EQ(c.say({"[" + request("1", "late") + "," + request("2", "echo") + "," + request("3", "late") + "]",
+                   request("4", "echo")}),
+            Strings{});
+  c.answer_late("1");
+  c.turn();
+  EXPECT_EQ(c.heard(), Strings{});
+  c.replies.clear();  // let go of
+  c.turn();
+  EXPECT_EQ(c.heard(), (Strings{"[" + result("1", "1") + "," + result("2", "null") + "," + internal("3") + "]",
+                                result("4", "null")}));
+}
+
+std::string batch_of(std::size_t count) {
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) text += (i == 0 ? "[" : ",") + request(std::to_string(i), "echo");
+  return text + "]";
+}
+
+TEST(Batch, HasAtMostAThousandMembers) {
+  Conversation c;
+  c.open();
+  std::string expected;
+  for (int i = 0; i < 1000; ++i) expected += (i == 0 ? "[" : ",") + result(std::to_string(i), "null");
+  EXPECT_EQ(c.say({batch_of(1000)}), Strings{expected + "]"});
+  EXPECT_EQ(c.say({batch_of(1001)}),
+            Strings{error("null", -32600, "Invalid Request", R"({"reason":"batch-too-large"})")});
+}
+
+TEST(Batch, ItsOwnBracketsAreNoLevelOfNesting) {
+  Conversation c;
+  c.open();
+  const auto nested = [](std::size_t depth) {
+    return request("1", "echo", std::string(depth, '[') + std::string(depth, ']'));
+  };
+  EXPECT_EQ(c.say({"[" + nested(511) + "]"}),
+            Strings{"[" + result("1", std::string(511, '[') + std::string(511, ']')) + "]"});
+  EXPECT_EQ(c.say({"[" + nested(512) + "]"}),
+            Strings{"[" + error("1", -32600, "Invalid Request", R"({"reason":"too-deep"})") + "]"});
+}
+
+TEST(Batch, WithResponsesSettlesOurCalls) {
+  Conversation c;
+  c.open();
+  Strings came;
+  for (int i = 0; i < 2; ++i) {
+    c.connection->call("ask", "", 30s, [&](const Outcome& outcome) { came.push_back(outcome.result); });
+  }
+  c.turn();
+  c.heard();
+  EXPECT_EQ(c.say({"[" + result("2", "22") + "," + result("7", "0") + "," + result("1", "11") + "]"}), Strings{});
+  EXPECT_EQ(came, (Strings{"22", "11"}));
+  EXPECT_EQ(c.tape.lines(), Strings{"warn  Stray response id=7"});
+}
+
+TEST(Batch, ResponsesInOneThatWaitsActAtOnce) {
+  Conversation c;
+  c.open();
+  c.say({request("1", "late")});
+  std::string came;
+  c.connection->call("ask", "", 30s, [&](const Outcome& outcome) { came = outcome.result; });
+  c.turn();
+  c.heard();
+  EXPECT_EQ(c.say({"[" + request("2", "echo") + "," + result("1", "11") + "]"}), Strings{});
+  EXPECT_EQ(came, "11");
+  c.answer_late("1");
+  c.turn();
+  EXPECT_EQ(c.heard(), (Strings{result("1", "1"), "[" + result("2", "null") + "]"}));
+  EXPECT_EQ(c.tape.lines(), Strings{});
+}
+
+TEST(Batch, WhoseAnswersGrowTooLargeIsNotContinued) {
+  ConnectionLimits limits;
+  limits.max_waiting = 100'000;
+  Conversation c(Door::socket, limits);
+  int served = 0;
+  c.methods.add("long", [&](const Request&) {
+    ++served;
+    return Answer::raw('"' + std::string(30'000, 'x') + '"');
+  });
+  c.open();
+  std::string batch;
+  for (int i = 0; i < 10; ++i) batch += (i == 0 ? "[" : ",") + request(std::to_string(i), "long");
+  c.send(batch + "," + notification("note", "[1]") + "]");
+  Strings heard;
+  ASSERT_TRUE(c.turn_until([&] {
+    heard = c.heard();
+    return !heard.empty();
+  }));
+  EXPECT_EQ(served, 4);
+  EXPECT_EQ(c.notes, Strings{"[1]"});
+  EXPECT_LT(heard.front().size(), 150'000U);
+  for (int i = 4; i < 10; ++i) {
+    const std::string refusal = error(std::to_string(i), -32600, "Invalid Request", R"({"reason":"batch-too-large"})");
+    EXPECT_NE(heard.front().find(refusal), std::string::npos) << i;
+  }
+}
+
+TEST(Batch, CountsAsLoadWhileItWaits) {
+  Conversation c;
+  c.open();
+  c.say({"[" + request("1", "echo", "[\"" + std::string(10'000, 'x') + "\"]") + "," + request("2", "late") + "]"});
+  EXPECT_GT(c.connection->load(), 20'000U);
+  c.answer_late("2");
+  c.turn();
+  EXPECT_EQ(c.connection->load(), 0U);
+}
+
+}  // namespace
+}  // namespace duet::peer

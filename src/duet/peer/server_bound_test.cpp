@@ -1,0 +1,166 @@
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "duet/peer/server_fixture_test.h"
+
+namespace duet::peer {
+namespace {
+
+TEST(Broadcast, ReachesEveryClient) {
+  ServerSetting s;
+  s.server.start(s.path);
+  const auto first = s.connect();
+  const auto second = s.connect();
+  EXPECT_EQ(s.server.broadcast("event.tick", R"({"seq":1})"), 0U);
+  s.turn();
+  EXPECT_EQ(first->take(Door::socket), Strings{notification("event.tick", R"({"seq":1})")});
+  EXPECT_EQ(second->take(Door::socket), Strings{notification("event.tick", R"({"seq":1})")});
+}
+
+TEST(Broadcast, AClientThatDoesNotReadMissesEventsAndNeverItsReplies) {
+  ServerLimits limits;
+  limits.max_unread_broadcast = 50'000;
+  ServerSetting s(limits);
+  s.server.start(s.path);
+  const auto slow = s.connect();
+  const auto quick = s.connect();
+  int missed = 0;
+  s.server.on_missed = [&](Connection& connection) {
+    ++missed;
+    EXPECT_EQ(connection.peer().connection, 1U);
+  };
+  slow->read(false);
+  slow->send(request("1", "long") + '\n' + request("2", "long") + '\n');
+  s.turn();
+  constexpr int events = 3000;
+  std::size_t missed_sum = 0;
+  for (int i = 0; i < events; ++i) {
+    missed_sum += s.server.broadcast("event.tick", quoted_text(1000));
+    s.turn(1);
+  }
+  slow->send(request("3", "long") + '\n');
+  ASSERT_TRUE(s.turn_until([&] { return slow->sent_all(); }));
+  s.turn();
+  EXPECT_GT(missed, 1000);
+  EXPECT_EQ(missed_sum, static_cast<std::size_t>(missed));
+  EXPECT_EQ(quick->take(Door::socket).size(), std::size_t{events});
+  slow->read(true);
+  Strings heard;
+  ASSERT_TRUE(s.turn_until([&] {
+    for (std::string& message : slow->take(Door::socket)) heard.push_back(std::move(message));
+    return !heard.empty() && heard.back().starts_with(R"({"jsonrpc":"2.0","id":3)");
+  }));
+  EXPECT_EQ(heard.size(), static_cast<std::size_t>(events - missed) + 3);
+  EXPECT_TRUE(slow->is_whole());
+}
+
+/// Clients that ask for much and do not read.
+struct Crowd : ServerSetting {
+  static constexpr std::size_t bound = 2'000'000;
+  static ServerLimits limits() {
+    ServerLimits bounded;
+    bounded.max_waiting = bound;
+    bounded.connection.max_waiting = 1'000'000;
+    return bounded;
+  }
+  Crowd() : ServerSetting(limits()) { server.start(path); }
+
+  void add_greedy(int requests) {
+    greedy.push_back(connect());
+    greedy.back()->read(false);
+    for (int i = 0; i < requests; ++i) greedy.back()->send(request("1", "long") + '\n');
+    turn(200);
+  }
+  std::vector<std::unique_ptr<FarEnd>> greedy;
+};
+
+TEST(ServerBound, HoldsHoweverManyClientsDoNotRead) {
+  Crowd s;
+  for (int i = 0; i < 20; ++i) {
+    s.add_greedy(1000);
+    std::size_t sum = 0;
+    for (const Connection* connection : s.asking) sum += connection->load();
+    EXPECT_LT(sum, Crowd::bound + s.asking.size() * 150'000) << i;  // one answer each is always given
+  }
+  EXPECT_EQ(s.asking.size(), 20U);
+}
+
+TEST(ServerBound, WhoeverReadsIsServedBesideThoseWhoDoNot) {
+  Crowd s;
+  for (int i = 0; i < 8; ++i) s.add_greedy(1000);
+  const auto modest = s.connect();
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(s.ask(*modest, request("1", "echo")), Strings{result("1", "null")});
+}
+
+TEST(ServerBound, CountsBroadcastsToo) {
+  Crowd s;
+  for (int i = 0; i < 30; ++i) s.add_greedy(1);
+  for (int i = 0; i < 5000; ++i) {
+    s.server.broadcast("event.tick", quoted_text(1000));
+    s.turn(1);
+  }
+  std::size_t sum = 0;
+  for (const Connection* connection : s.asking) sum += connection->load();
+  EXPECT_EQ(s.asking.size(), 30U);
+  EXPECT_LT(sum, Crowd::bound + 30 * 2000);
+}
+
+TEST(ServerBound, AnHonestClientIsNotPausedForEverBecauseOfTheOthers) {
+  Crowd s;
+  for (int i = 0; i < 8; ++i) s.add_greedy(1000);
+  const auto honest = s.connect();
+  for (int i = 0; i < 10; ++i) {
+    honest->read(false);
+    for (int k = 0; k < 8; ++k) honest->send(request(std::to_string(k), "long") + '\n');
+    s.turn(50);
+    honest->read(true);
+    Strings heard;
+    ASSERT_TRUE(s.turn_until([&] {
+      for (std::string& answer : honest->take(Door::socket)) heard.push_back(std::move(answer));
+      return heard.size() == 8;
+    })) << i;
+  }
+}
+
+TEST(ServerBound, ThePausedGoOnWhenThereIsRoomAgain) {
+  Crowd s;
+  for (int i = 0; i < 8; ++i) s.add_greedy(30);
+  for (const auto& greedy : s.greedy) greedy->read(true);
+  for (const auto& greedy : s.greedy) {
+    std::size_t heard = 0;
+    ASSERT_TRUE(s.turn_until([&] {
+      heard += greedy->take(Door::socket).size();
+      return heard == 30;
+    }));
+  }
+}
+
+TEST(ServerBound, ForgetsWhatConnectionsHeldThatAreGone) {
+  Crowd s;
+  s.server.register_method("vanish", [](const Request& asked) {
+    asked.connection.close();
+    return Answer::raw('"' + std::string(500'000, 'z') + '"');
+  });
+  for (int i = 0; i < 20; ++i) s.ask(*s.connect(), request("1", "vanish"));
+  const auto honest = s.connect();
+  for (int i = 0; i < 3; ++i) {
+    honest->read(false);
+    for (int k = 0; k < 5; ++k) honest->send(request("1", "long") + '\n');
+    s.turn(50);
+    honest->send(request("2", "echo") + '\n');
+    s.turn(50);
+    honest->read(true);
+    std::size_t heard = 0;
+    ASSERT_TRUE(s.turn_until([&] {
+      heard += honest->take(Door::socket).size();
+      return heard == 6;
+    }));
+  }
+}
+
+}  // namespace
+}  // namespace duet::peer

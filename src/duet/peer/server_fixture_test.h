@@ -1,0 +1,68 @@
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "duet/peer/conversation_test.h"
+#include "duet/peer/server.h"
+#include "duet/transport/fd_channel.h"
+#include "duet/transport/temporary_folder_test.h"
+
+namespace duet::peer {
+
+/// A server on a clock that stands still, and the far ends of its clients.
+struct ServerSetting {
+  explicit ServerSetting(ServerLimits limits = {}) : server(loop, tape.log(), limits) {
+    server.register_method("echo", [](const Request& asked) {
+      return asked.params.raw().empty() ? Answer(nullptr) : Answer::view(asked.params.raw());
+    });
+    server.register_method("whoami", [](const Request& asked) -> Answer {
+      const Peer& peer = asked.connection.peer();
+      return {{"connection", peer.connection}, {"pid", peer.pid}, {"uid", peer.uid}};
+    });
+    server.register_method("long", [this](const Request& asked) {
+      asking.insert(&asked.connection);
+      return Answer::raw('"' + std::string(100'000, 'y') + '"');
+    });
+    Method late;
+    late.name = "late";
+    late.late_handler = [this](const Request&, Reply reply) { replies.push_back(std::move(reply)); };
+    server.methods().add(std::move(late));
+  }
+
+  std::unique_ptr<FarEnd> connect() {
+    auto far = std::make_unique<FarEnd>(std::make_unique<transport::FdChannel>(loop, transport::connect_unix(path)));
+    turn();
+    return far;
+  }
+  void turn(int times = 10) {
+    for (int i = 0; i < times; ++i) loop.turn(loop.now());
+  }
+  template <typename Done>
+  bool turn_until(Done done) {
+    for (int i = 0; i < 200'000; ++i) {
+      if (done()) return true;
+      loop.turn(loop.now());
+    }
+    return false;
+  }
+  Strings ask(FarEnd& far, const std::string& message) {
+    far.send(message + '\n');
+    turn();
+    return far.take(Door::socket);
+  }
+
+  transport::TemporaryFolder folder;
+  std::string path = folder.file("socket");
+  base::VirtualClock clock;
+  transport::Loop loop{clock};
+  LogTape tape;
+  std::vector<Reply> replies;
+  std::set<Connection*> asking;  // for `long`
+  Server server;
+};
+
+}  // namespace duet::peer
