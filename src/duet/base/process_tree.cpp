@@ -16,8 +16,6 @@
 namespace duet::base {
 namespace {
 
-constexpr int most_looks = 3;  // there may be no end to processes that are born
-
 std::optional<std::string> read_file(const std::string& path) {
   const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return std::nullopt;
@@ -161,11 +159,11 @@ void signal_process(const Fd& held, int signal) {
   if (held) syscall(SYS_pidfd_send_signal, held.get(), signal, nullptr, 0);
 }
 
-// A process that ended of the signal cannot fork any more: what it forked until then is found by looking again.
+// A process that ended of the signal cannot fork any more: what it forked until then is found by looking again. Only
+// once again, since there may be no end to processes that are born.
 void signal_descendants(int signal) {
   Sweep sweep(signal);
-  for (int look = 0; look < most_looks && sweep.look(); ++look) {
-  }
+  if (sweep.look()) sweep.look();
 }
 
 }  // namespace duet::base
