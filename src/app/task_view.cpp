@@ -53,9 +53,11 @@ int exit_code_of(const object& record) {
     const int number = signal_number(signal);
     return number > 0 ? signal_base + number : failed_code;
   }
+  if (state == "completed") return 0;
   const value* const code = record.if_contains("exitCode");
-  if (code != nullptr && code->is_int64()) return static_cast<int>(code->get_int64());
-  return state == "completed" ? 0 : failed_code;
+  // A task that was ended at its time limit has failed, though it may have gone with 0.
+  const bool has_code = code != nullptr && code->is_int64() && code->get_int64() != 0;
+  return has_code ? static_cast<int>(code->get_int64()) : failed_code;
 }
 
 std::string outcome_of(const object& record) {

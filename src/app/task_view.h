@@ -16,7 +16,8 @@ namespace duet::app {
 std::string member_text(const boost::json::object& record, std::string_view name);
 
 bool has_ended(const boost::json::object& record);
-/// What `task wait` and --follow exit with: the task's own code, 128 and the signal's number, 130 if it was cancelled.
+/// What `task wait` and --follow exit with: the task's own code, 128 and the signal's number, 130 if it was cancelled;
+/// never 0 for one that failed.
 int exit_code_of(const boost::json::object& record);
 
 /// `completed`, `failed: exit code 7`

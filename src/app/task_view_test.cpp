@@ -22,6 +22,7 @@ TEST(TaskView, TheExitCodeIsTheTasksOwn) {
 
 TEST(TaskView, AFailureWithoutACodeIsAFailure) {
   EXPECT_EQ(exit_code_of(record("failed")), 1);
+  EXPECT_EQ(exit_code_of(record("failed", 0)), 1);
   EXPECT_EQ(exit_code_of(record("failed", nullptr, "SIGWHAT")), 1);
   EXPECT_EQ(exit_code_of({}), 1);
 }

@@ -117,6 +117,11 @@ class Ending(TaskTestCase):
                 self.assertEqual(self.project.run("task", "submit", "--agent", "shell", "--follow", script).code, code)
                 self.assertEqual(self.project.run("task", "wait", self.submit(script)).code, code)
 
+    def test_a_task_that_failed_is_no_success_whatever_its_code(self):
+        script = "trap 'exit 0' TERM; sleep 60 & wait"
+        result = self.project.run("task", "submit", "--agent", "shell", "--time-limit", "1s", "--follow", script)
+        self.assertEqual(result.code, 1)
+
     def test_of_several_the_first_that_is_not_0(self):
         ids = [self.submit(script) for script in ("true", "exit 3", "exit 4")]
         result = self.project.run("task", "wait", *ids)
