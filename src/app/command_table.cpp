@@ -33,7 +33,7 @@ constexpr OptionEntry of_clients[] = {
     {.name = "timeout",
      .value = "TIME",
      .summary = "How long to wait for the daemon: 500ms, 10s, 5m, 1h; a bare number is seconds; 30s if not given, "
-                "no limit for what waits or follows",
+                "45s for lsp, no limit for what waits or follows",
      .kind = ValueKind::duration,
      .least = 1},
     {.name = "trace", .summary = "Show every message, in and out, on stderr"},
@@ -160,14 +160,12 @@ constexpr CommandEntry daemon_commands[] = {
 
 constexpr OptionEntry agent_option{
     .name = "agent", .value = "A", .summary = "Which agent does it; else the default one"};
-constexpr OptionEntry priority_option{
-    .name = "priority", .value = "N", .summary = "Higher runs first", .kind = ValueKind::number};
 constexpr OptionEntry follow_option{
     .letter = 'f', .name = "follow", .summary = "Print the output as it comes, until the task ends"};
 
 constexpr OptionEntry submit_options[] = {
     agent_option,
-    priority_option,
+    {.name = "priority", .value = "N", .summary = "Higher runs first; 0 if not given", .kind = ValueKind::number},
     {.name = "key", .value = "K", .summary = "Submitting the same key again gives the same task"},
     {.name = "time-limit",
      .value = "TIME",
@@ -247,7 +245,9 @@ constexpr CommandEntry task_commands[] = {
 
 constexpr ArgumentEntry rule_argument[] = {{.name = "RULE", .count = Count::optional}};
 constexpr ArgumentEntry message_argument[] = {{.name = "MESSAGE", .count = Count::many}};
-constexpr OptionEntry chat_options[] = {priority_option};
+constexpr OptionEntry chat_options[] = {
+    {.name = "priority", .value = "N", .summary = "Higher runs first; 5 if not given", .kind = ValueKind::number},
+};
 
 constexpr CommandEntry automation_commands[] = {
     {.path = "automation",
@@ -401,7 +401,9 @@ constexpr auto all_commands = joined(daemon_commands, task_commands, automation_
 constexpr TermEntry variables[] = {
     {"AIWG_IPC_DEBUG", "If 1, every message between a command and the daemon is shown on stderr, as with --trace"},
     {"DUET_RPC_CONFIG", "The settings file to read instead of the project's and the user's own"},
-    {"DUET_RPC_LOG", "A file that rpc logs to instead of stderr, at level info unless --log-level says otherwise"},
+    {"DUET_RPC_LOG",
+     "A file that rpc and daemon start --foreground log to instead of stderr, at level info unless --log-level says "
+     "otherwise"},
     {"NO_COLOR", "No colours, if set and not empty"},
 };
 
@@ -410,6 +412,7 @@ constexpr TermEntry codes[] = {
     {"1", "Bad usage, a failed start, or stdin or stdout broke; for the other commands, it was refused or has failed"},
     {"3", "No daemon is running"},
     {"4", "The daemon did not answer in time"},
+    {"other", "Of task wait, and of task submit and task output with --follow: that of the task, which may be any"},
 };
 
 }  // namespace

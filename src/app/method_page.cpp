@@ -23,7 +23,7 @@ constexpr std::string_view introduction =
     R"(# The methods of `duet-rpc rpc`
 
 Made by `duet-rpc print methods` from the table that dispatches; do not edit. How messages are framed, and what errors
-look like, stands in [stdio.md](stdio.md).
+look like, stands in [wire.md](wire.md). The methods of the project's daemon are others: [socket.md](socket.md#methods).
 
 Params are taken by name or by position. Methods without params ignore what they get; others ignore what they do not
 know.

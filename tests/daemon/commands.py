@@ -16,6 +16,8 @@ import suite  # noqa: E402
 from daemon import eventually  # noqa: E402
 from project import ProjectTestCase  # noqa: E402
 
+DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs")
+
 
 class WithoutADaemon(ProjectTestCase):
     def test_every_command_says_how_to_start_one(self):
@@ -287,6 +289,34 @@ class Calls(ProjectTestCase):
         eventually(lambda: re.search(r" sent .*\"taskId\":\"task-1\"", self.project.log()), what="the answer is traced")
         self.assertRegex(self.project.log(), r' received .*"method":"task.submit"')
         self.assertNotIn("hunter2", self.project.log())
+
+
+class Pages(ProjectTestCase):
+    """The tables of methods in docs/ against what the daemon says of itself."""
+
+    def rows(self):
+        found = {}
+        for page in ("socket", "tasks", "automation", "lsp"):
+            with open(os.path.join(DOCS, page + ".md"), encoding="utf-8") as text:
+                for line in text:
+                    cells = re.split(r"(?<!\\)\|", line)
+                    if len(cells) != 5:
+                        continue
+                    for name in re.findall(r"`([a-z]+\.?[A-Za-z]+)`", cells[1]):
+                        found[name] = cells[2]
+        return found
+
+    def test_have_every_method_with_its_parameters(self):
+        self.project.start()
+        rows = self.rows()
+        for method in self.project.run("call", "describeMethods").json():
+            with self.subTest(method["name"]):
+                self.assertIn(method["name"], rows)
+                cell = rows[method["name"]]
+                if "the same" in cell:
+                    continue
+                named = re.findall(r"[A-Za-z]+\??", re.sub(r"=[^,`]*", "", cell))
+                self.assertEqual(named, [param.split(":")[0] for param in method["params"]])
 
 
 class ADaemonThatDoesNotAnswer(ProjectTestCase):
