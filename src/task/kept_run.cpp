@@ -1,5 +1,6 @@
 #include "task/kept_run.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "duet/base/process.h"
+#include "duet/base/process_tree.h"
 #include "task/order.h"
 #include "task/output.h"
 
@@ -85,7 +87,15 @@ void KeptRun::adopt() {
 
 void KeptRun::cancel() {
   cancelled_ = true;
+  wake_keeper();
   tell(Message::Kind::cancel);
+}
+
+// One that somebody has suspended would not hear what it is told, and hold up the stop of the daemon for ever.
+void KeptRun::wake_keeper() const {
+  const auto main = fingerprint_.main > 0 ? base::read_process(fingerprint_.main) : std::nullopt;
+  if (!main || main->start_ticks != fingerprint_.main_ticks) return;
+  if (const auto keeper = base::read_process(main->parent)) base::signal_process(base::hold_process(*keeper), SIGCONT);
 }
 
 void KeptRun::follow(std::uint64_t offset) {

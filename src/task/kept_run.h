@@ -45,6 +45,7 @@ class KeptRun final : transport::Loop::Watcher {
   void connect(KeeperLink link);
   void disconnect();
   void tell(Message::Kind kind, std::uint64_t value = 0);
+  void wake_keeper() const;
 
   void look();
   void report(const RunRecord::State& state);

@@ -113,6 +113,15 @@ class NothingIsLeft(ContainmentTestCase):
         record = self.get(id)
         self.assertEqual((record["state"], record["error"]["reason"]), ("failed", "signal"), record)
 
+    def test_nor_if_the_keeper_was_suspended(self):
+        for end in (lambda: self.call("task.cancel", taskId=id), lambda: self.project.run("daemon", "stop", "--force")):
+            id, keeper = self.begin("echo ready; sleep 300")
+            tree = below(keeper)
+            os.kill(keeper, signal.SIGSTOP)
+            end()
+            eventually(lambda: not any(stat_of(pid) for pid in tree), what="the end of the task")
+        self.assert_nothing_left(tree | {keeper})
+
     def test_the_slot_is_free_only_then(self):
         # The main process ends at once; what ignores TERM goes on for the 5 s until KILL.
         id, keeper = self.begin("sh -c 'trap \"\" TERM; while :; do sleep 0.2; done' & echo ready; sleep 0.5")
