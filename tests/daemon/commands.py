@@ -38,7 +38,7 @@ class WithoutADaemon(ProjectTestCase):
             os.symlink(suite.program(), path)
         return path
 
-    def test_the_seeds_words_work(self):
+    def test_its_words_are_the_same(self):
         aiwg = self.aiwg()
         self.assertEqual(self.project.run("daemon", "start", program=aiwg).code, 0)
         self.project.pids.add(self.project.pid())
