@@ -75,7 +75,8 @@ void Ledger::note(Transition transition, std::function<void()> done) {
   const TaskId id = transition.id;
   const Progress to = transition.to;
   std::optional<std::string> result = std::exchange(transition.result, {});
-  store_.note(id, to, std::move(result), has_ended(to.state) && is_awaited(id),
+  const bool awaited = transition.is_awaited || (has_ended(to.state) && is_awaited(id));
+  store_.note(id, to, std::move(result), awaited,
               [this, transition = std::move(transition), done = std::move(done)](bool /*kept*/) {
                 announce(transition);
                 if (done) done();

@@ -26,6 +26,7 @@ struct Transition {
   State from = State::queued;
   Progress to = {};
   std::optional<std::string> result = {};
+  bool is_awaited = false;  ///< by others than those who wait() for the task
 };
 
 /// Writes down what becomes of tasks and, when it is on disk and not before, tells the world: it counts, emits events,

@@ -1,6 +1,7 @@
 #include "task/supervisor.h"
 
 #include <algorithm>
+#include <deque>
 #include <set>
 #include <system_error>
 
@@ -130,20 +131,27 @@ void Supervisor::pause(TaskId id, base::Duration time) {
   });
 }
 
+// And all that comes after it, in one commit: there may be thousands.
 void Supervisor::fail_queued(TaskId id, Failure failure) {
-  const auto cancelling = cancelling_.find(id);
-  if (cancelling != cancelling_.end()) {
-    cancelling->second.otherwise = std::move(failure);
-    return;
+  std::deque<std::pair<TaskId, Failure>> failing{{id, std::move(failure)}};
+  for (; !failing.empty(); failing.pop_front()) {
+    auto& [next, why] = failing.front();
+    const QueuedTask* const found = queue_.find(next);
+    if (found == nullptr) continue;  // it comes after two of them
+    const auto cancelling = cancelling_.find(next);
+    if (cancelling != cancelling_.end()) {
+      cancelling->second.otherwise = std::move(why);
+      continue;
+    }
+    const QueuedTask task = *found;
+    queue_.remove(next);
+    Progress to{.state = State::failed, .attempts = task.attempts, .completed_at = loop_.clock().utc()};
+    to.error = std::move(why);
+    ledger_.note({.id = next, .agent = task.agent, .to = std::move(to)}, [this] { retention_.look(); });
+    for (const TaskId dependent : queue_.take_dependents(next)) {
+      failing.emplace_back(dependent, Failure{Reason::dependency, dependency_message(next)});
+    }
   }
-  const QueuedTask task = *queue_.find(id);
-  queue_.remove(id);
-  Progress to{.state = State::failed, .attempts = task.attempts, .completed_at = loop_.clock().utc()};
-  to.error = std::move(failure);
-  ledger_.note({.id = id, .agent = task.agent, .to = std::move(to)}, [this, id] {
-    end_dependents(id, false);
-    retention_.look();
-  });
 }
 
 void Supervisor::end_dependents(TaskId id, bool succeeded) {
@@ -294,6 +302,7 @@ void Supervisor::write_end(RunId id, Run& run, Progress to) {
   run.concluded = true;
   run.progress = to;
   Transition end{.id = id.task, .agent = run.task.agent, .from = from, .to = std::move(to)};
+  end.is_awaited = queue_.has_dependents(id.task);
   if (has_ended(end.to.state) && run.outcome && run.outcome->started) end.result = std::move(run.outcome->result);
   ledger_.note(std::move(end), [this, id] { end_is_on_disk(id); });
 }

@@ -58,7 +58,9 @@ class SupervisorTest : public testing::Test {
     store.emplace(
         loop, directory.get(), [this](const Store::Health&) { supervisor->store_recovered(); },
         [this](StoreVfs::Step step, std::string_view) {
-          return step == StoreVfs::Step::write ? write_fault.load() : SQLITE_OK;
+          if (step == StoreVfs::Step::write) return write_fault.load();
+          ++syncs;
+          return SQLITE_OK;
         });
     supervisor.emplace(
         loop, log, *store, settings,
@@ -166,6 +168,7 @@ class SupervisorTest : public testing::Test {
   base::Fd directory;
   base::Fd tasks;
   std::atomic<int> write_fault = SQLITE_OK;
+  std::atomic<int> syncs = 0;
   FakeRunner runner;
   Strings events;
   boost::json::object last_event;

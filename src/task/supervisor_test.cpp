@@ -229,6 +229,20 @@ TEST_F(SupervisorTest, AFailedDependencyFailsAllThatComeAfterIt) {
   EXPECT_EQ(last_error, R"({"taskId":"task-99"})");
 }
 
+TEST_F(SupervisorTest, ALongChainFailsInOneCommit) {
+  constexpr TaskId last = 300;
+  submit();
+  for (TaskId id = 2; id < last; ++id) submit({.prompt = "x", .after = {id - 1}});
+  submit({.prompt = "x", .after = {5, last - 1, 7}});
+  tell.ended({1, 1}, {.kind = Outcome::Kind::exited, .code = 1});
+  tell.gone({1, 1});
+  syncs = 0;
+  ASSERT_TRUE(turn_until([&] { return supervisor->counts()[static_cast<std::size_t>(State::failed)] == last; }));
+  EXPECT_LE(syncs, 3);
+  EXPECT_EQ(reason(last), Reason::dependency);
+  EXPECT_EQ(task(last - 1).progress.error->message, "task-298 did not succeed");
+}
+
 TEST_F(SupervisorTest, ARetriedDependencyHasNotFailedYet) {
   submit({.prompt = "x", .retries = 1});
   submit({.prompt = "x", .after = {1}});

@@ -37,6 +37,7 @@ class TaskQueue {
 
   /// Lets `id` wait for `dependency`, which must not have ended.
   void wait_for(TaskId id, TaskId dependency);
+  bool has_dependents(TaskId dependency) const { return dependents_.contains(dependency); }
   /// Those that waited for it, whether it succeeded or not; they are still blocked, and still in the queue.
   std::vector<TaskId> take_dependents(TaskId dependency);
 
