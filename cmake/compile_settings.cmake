@@ -26,7 +26,8 @@ endif()
 add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 
 if(DUET_COVERAGE)
-  add_compile_options(--coverage -fprofile-abs-path)
+  # Atomic: what threads count together would else become negative now and then, which gcovr cannot read.
+  add_compile_options(--coverage -fprofile-abs-path -fprofile-update=atomic)
   add_link_options(--coverage)
 endif()
 

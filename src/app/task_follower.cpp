@@ -16,6 +16,8 @@ using boost::json::object;
 
 // After a task's end its processes are ended, which takes the daemon 5 s at most; then the output is closed.
 constexpr std::chrono::seconds for_the_rest(10);
+constexpr std::size_t most_heard = std::size_t{1} << 20;
+constexpr std::string_view replacement = "\xEF\xBF\xBD";
 
 Failure not_ended(const std::string& id) {
   return Failure(id + " has not ended in the time that --timeout gave", exit_code::no_answer);
@@ -43,10 +45,27 @@ void TaskFollower::take(std::string_view event, std::string_view params) {
   if (!last_moment_) last_moment_ = calls_.daemon().client().loop().now() + for_the_rest;
 }
 
-// The piece behind the last one is empty.
+// The piece behind the last one is empty. What the events hold is text: bytes that are none are replaced in it.
 void TaskFollower::take_output(const object& piece) {
   const boost::json::value* const offset = piece.if_contains("offset");
-  if (offset != nullptr && member_text(piece, "data").empty()) output_end_ = offset->to_number<std::uint64_t>();
+  if (offset == nullptr) return;
+  const auto at = offset->to_number<std::uint64_t>();
+  const std::string data = member_text(piece, "data");
+  if (data.empty()) output_end_ = at;
+  if (at != heard_from_ + heard_.size() || heard_.size() > most_heard) {
+    heard_.clear();
+    heard_from_ = at;
+  }
+  heard_ += data;
+}
+
+// A daemon that ends its tasks and stops may be gone before it was asked for the last of their output.
+void TaskFollower::print_what_was_heard() {
+  const bool is_the_rest = end_ && output_end_ && heard_from_ <= offset_ && offset_ < *output_end_ &&
+                           heard_from_ + heard_.size() == *output_end_ && heard_.find(replacement) == heard_.npos;
+  if (!is_the_rest) return;
+  print_(std::string_view(heard_).substr(offset_ - heard_from_));
+  offset_ = *output_end_;
 }
 
 bool TaskFollower::has_everything() const { return end_ && (done_ || (output_end_ && offset_ >= *output_end_)); }
@@ -59,6 +78,7 @@ object TaskFollower::follow() {
   const std::string params = rpc::to_text(object{{"taskId", id_}});
   std::optional<std::string> record;
   while (!subscribe() || !stay() || !(record = calls_.ask("task.get", params, calls_.daemon().patience()))) {
+    print_what_was_heard();
     if (has_everything()) return *end_;  // of a daemon that stopped, and ended its tasks before
     calls_.reconnect();
   }

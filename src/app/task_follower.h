@@ -32,6 +32,7 @@ class TaskFollower {
  private:
   void take(std::string_view event, std::string_view params);
   void take_output(const boost::json::object& piece);
+  void print_what_was_heard();
   bool has_everything() const;
   bool subscribe();
   bool stay();
@@ -51,6 +52,8 @@ class TaskFollower {
   std::optional<std::uint64_t> output_end_;     // if the daemon told that there will be no more
   std::optional<base::TimePoint> last_moment_;  // when the rest of the output is no longer waited for
   bool given_up_ = false;
+  std::string heard_;  // of its output, in events
+  std::uint64_t heard_from_ = 0;
 };
 
 /// Waits until a task has ended, through restarts of the daemon. Returns its record as JSON text. Throws Failure.

@@ -341,7 +341,8 @@ class FakeDaemon:
             answer, events = step
             send(id=message["id"], result=answer)
             for event in events:
-                send(method=event, params={"taskId": "task-1", "seq": 1})
+                name, params = event if isinstance(event, tuple) else (event, {})
+                send(method=name, params={"taskId": "task-1", "seq": 1, **params})
         elif message["method"] == "events.subscribe":
             self.subscriptions += 1
             send(id=message["id"], result={"epoch": "e", "next": 1})
@@ -388,6 +389,18 @@ class Following(suite.TestCase):
             result = self.follow(daemon, "-f")
             self.assertEqual((result.out, result.code), ("abc", 6), result)
             self.assertEqual(daemon.subscriptions, 2)
+
+    def test_what_a_daemon_told_before_it_stopped_is_the_rest(self):
+        failed = ("event.taskFailed", {"state": "failed", "exitCode": 5, "error": {"reason": "exit", "message": "m"}})
+        for data, end, out, code in (("bye\n", 7, "up\nbye\n", 5), ("\ufffd", 6, "up\n", 3), ("bye\n", 9, "up\n", 3)):
+            with self.subTest(data=data, end=end):
+                told = [("event.taskOutput", {"offset": 3, "data": data}), failed,
+                        ("event.taskOutput", {"offset": end, "data": ""})]
+                daemon = FakeDaemon([(piece(0, b"up\n"), []), (piece(3, b""), told), None])
+                with daemon:
+                    threading.Thread(target=lambda: (daemon.thread.join(), daemon.server.close()), daemon=True).start()
+                    result = self.follow(daemon, "-f", "--timeout", "2")
+                    self.assertEqual((result.out, result.code), (out, code), result)
 
     def test_a_daemon_that_stays_away_is_given_up(self):
         daemon = FakeDaemon([(piece(0, b"a"), []), None])

@@ -134,6 +134,45 @@ class Joining(Events):
         self.assertTrue(answer["missed"])
         self.assertLessEqual(answer["oldest"], answer["next"])
 
+    @staticmethod
+    def read_until(last, command, seqs):
+        while not seqs or seqs[-1] < last:
+            params = json.loads(command.stdout.readline())["params"]
+            seqs.extend([params["seq"]] if "seq" in params else [])
+
+    def test_the_command_goes_on_with_the_next_daemon(self):
+        with self.project.popen("events", "--since", "1") as command:
+            seqs = []
+            self.read_until(self.make_events(10), command, seqs)
+            self.project.kill(self.pid)
+            self.pid = self.project.start()
+            self.read_until(self.make_events(10), command, seqs)
+            self.assertEqual(self.project.run("daemon", "restart").code, 0)
+            last = self.make_events(10)
+            self.read_until(last, command, seqs)
+            self.assertEqual(self.project.run("daemon", "stop").code, 0)
+            err = command.communicate(timeout=PATIENCE)[1].decode()
+        self.assertEqual(seqs, list(range(1, last + 1)))
+        self.assertEqual((command.returncode, err.count("waiting for the next one")), (3, 2), err)
+        self.assertTrue(err.endswith("the daemon has stopped\n"), err)
+
+    def test_the_command_says_that_the_history_was_lost(self):
+        self.make_events(10)
+        with self.project.popen("events") as command:
+            eventually(lambda: self.project.call("daemon.status")["result"]["subsystems"]["ipc"]["clients"] == 2,
+                       what="the command is connected")
+            self.project.kill(self.pid)
+            os.unlink(os.path.join(self.project.state, "events.log"))
+            self.pid = self.project.start()
+            seqs = []
+            last = self.make_events(10)
+            self.read_until(last, command, seqs)
+            self.assertEqual(seqs, list(range(1, last + 1)))
+            self.assertEqual(self.project.run("daemon", "stop", "--force").code, 0)
+            err = command.communicate(timeout=PATIENCE)[1].decode()
+        self.assertEqual(command.returncode, 3)
+        self.assertIn("the history of events was lost; it begins anew", err)
+
     def test_the_end_of_the_daemon_is_an_event(self):
         with self.project.popen("events", "--kind", "daemonStopping") as command:
             eventually(lambda: self.project.call("daemon.status")["result"]["subsystems"]["ipc"]["clients"] == 2,
@@ -185,6 +224,30 @@ class Scripted(ProjectTestCase):
             self.assertEqual(seqs, [1, 2, 3, 4, 5, 6])
             seqs = self.talk("--since", "1", "--kind", "taskFailed", early=early, answers=[next_, next_], replay=replay)
             self.assertEqual(seqs, [1, 3, 5])
+
+
+    def test_after_an_overflow_it_subscribes_once_more(self):
+        path = os.path.join(self.project.root, "scripted")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(path)
+            listener.listen()
+            with self.project.popen("events", "--socket", path, "--timeout", "20s", "--since", "1") as command:
+                client = listener.accept()[0]
+                with client, client.makefile("rwb", buffering=0) as stream:
+                    def answer(sent):
+                        asked = json.loads(stream.readline())
+                        stream.write(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {"epoch": "e", "next": 7}})
+                                     .encode() + b"\n" + b"".join(self.event(seq) for seq in sent))
+                        return asked["params"]
+                    self.assertEqual(answer([1, 2, 3]), {"since": 1})
+                    stream.write(b'{"jsonrpc":"2.0","method":"event.overflow","params":{"seq":4}}\n')
+                    self.assertEqual(answer([4, 5, 6]), {"since": 4})
+                    lines = [json.loads(command.stdout.readline()) for _ in range(7)]
+                    client.settimeout(0.2)
+                    self.assertRaises(TimeoutError, client.recv, 1)  # nothing more is asked
+                command.kill()
+        os.unlink(path)
+        self.assertEqual([line["params"]["seq"] for line in lines], [1, 2, 3, 4, 4, 5, 6])
 
 
 class NotReading(Events):

@@ -15,6 +15,7 @@
 #include "app/commands/commands.h"
 #include "app/daemon_client.h"
 #include "app/failure.h"
+#include "app/steady_calls.h"
 #include "duet/rpc/json_text.h"
 #include "duet/rpc/message.h"
 #include "duet/rpc/value.h"
@@ -36,7 +37,7 @@ std::optional<std::uint64_t> seq_of(std::string_view params) {
   return seq == nullptr ? std::nullopt : std::optional(seq->to_number<std::uint64_t>());
 }
 
-/// Prints notifications in the order of their numbers.
+/// Prints notifications in the order of their numbers, those of the next daemon behind those of the last.
 ///
 /// Those that come between the connection and the subscription are not sent again, and what is replayed comes after
 /// them: they are kept until it is their turn. To know whose turn it is takes all numbers, so that of a replay the
@@ -47,22 +48,40 @@ class EventPrinter {
     for (const std::string& kind : line.texts("kind")) kinds_.emplace_back(kind);
   }
 
-  /// One after another; the last one counts. The daemon knows which kinds there are.
-  std::vector<object> subscriptions() const {
+  /// With another daemon.
+  void begin_again() {
+    if (next_ > 0) since_ = static_cast<std::int64_t>(next_);
+    early_.clear();
+  }
+
+  /// What to ask for, one after another; the last one counts. The daemon knows which kinds there are.
+  std::vector<object> begin_subscription() {
+    subscribed_ = behind_ = false;
     std::vector<object> all;
-    if (!kinds_.empty()) all.push_back({{"kinds", kinds_}});
+    if (!kinds_.empty()) {
+      boost::json::array kinds = kinds_;
+      kinds.emplace_back("daemonStopping");
+      all.push_back({{"kinds", std::move(kinds)}});
+    }
     if (since_) all.push_back({{"since", *since_}});
     if (all.empty()) all.emplace_back();
     return all;
   }
   bool has_fallen_behind() const { return behind_; }
+  /// It said so, and that no other is to take its place.
+  bool daemon_has_stopped() const { return stopped_; }
 
   /// Returns what the user should know of it, if anything.
   std::string subscribed(std::string_view text) {
     subscribed_ = true;
-    behind_ = false;
     const boost::json::value answer = rpc::parse_value(text);
     const auto newest = answer.at("next").to_number<std::uint64_t>();
+    live_from_ = newest;
+    if (const std::string_view epoch = answer.at("epoch").as_string(); epoch != epoch_) {
+      const bool is_first = epoch_.empty();
+      epoch_ = epoch;
+      if (!is_first) return begin_epoch();
+    }
     next_ = since_ ? std::min<std::uint64_t>(static_cast<std::uint64_t>(*since_), newest) : newest;
     std::string note;
     if (const boost::json::value* const oldest = answer.as_object().if_contains("oldest")) {
@@ -77,6 +96,7 @@ class EventPrinter {
 
   void take(std::string_view method, std::string_view params) {
     Notification event{std::string(method), std::string(params), seq_of(params)};
+    if (method == "event.daemonStopping") stopped_ = is_final(event);
     if (!subscribed_) return early_.push_back(std::move(event));
     if (method == "event.overflow") {
       print(event);
@@ -91,6 +111,19 @@ class EventPrinter {
   }
 
  private:
+  std::string begin_epoch() {
+    since_ = 1;
+    next_ = 1;
+    subscribed_ = false;
+    behind_ = true;
+    return "the history of events was lost; it begins anew";
+  }
+
+  /// Those that are replayed tell of other daemons.
+  bool is_final(const Notification& event) const {
+    return event.seq >= live_from_ && !rpc::parse_value(event.params).as_object().contains("restarting");
+  }
+
   /// Those of the early ones whose turn it is.
   void print_early() {
     for (; !early_.empty() && early_.front().seq <= next_; early_.pop_front()) {
@@ -118,6 +151,9 @@ class EventPrinter {
   boost::json::array kinds_;
   bool subscribed_ = false;
   bool behind_ = false;
+  bool stopped_ = false;
+  std::string epoch_;
+  std::uint64_t live_from_ = 0;
   std::uint64_t next_ = 0;
   std::deque<Notification> early_;
 };
@@ -126,6 +162,7 @@ class EventPrinter {
 
 int run_events(const CommandLine& line) {
   DaemonClient daemon(line);
+  SteadyCalls calls(daemon);
   EventPrinter printer(line);
   std::exception_ptr fault;
   const auto guarded = [&fault](const auto& action) {
@@ -141,24 +178,31 @@ int run_events(const CommandLine& line) {
   daemon.client().on_any(
       [&](std::string_view method, std::string_view params) { guarded([&] { printer.take(method, params); }); });
   daemon.connect();
-  do {
-    const std::vector<object> subscriptions = printer.subscriptions();
+  bool is_away = false;
+  for (;;) {
+    const std::vector<object> subscriptions = printer.begin_subscription();
     for (std::size_t i = 0; i < subscriptions.size(); ++i) {
       const bool is_last = i + 1 == subscriptions.size();
       const auto on_subscribed = [&, is_last](const peer::Outcome& outcome) {
+        if (SteadyCalls::daemon_has_gone(outcome)) return;
         guarded([&] {
           check("events.subscribe", outcome);
+          is_away = false;
           const std::string note = is_last ? printer.subscribed(outcome.result) : std::string();
           if (!note.empty()) daemon.tell_user(note);
         });
       };
       daemon.client().call_later("events.subscribe", rpc::to_text(subscriptions[i]), on_subscribed, daemon.patience());
     }
-    daemon.client().wait_for([&] { return fault || printer.has_fallen_behind(); }, daemon.long_patience());
+    daemon.client().wait_for([&] { return fault || printer.has_fallen_behind(); }, calls.time_left());
     if (fault) std::rethrow_exception(fault);
-  } while (printer.has_fallen_behind());
-  if (daemon.is_connected()) return 0;  // the time that --timeout gave is over
-  throw Failure("the daemon has stopped", exit_code::no_daemon);
+    if (printer.has_fallen_behind() && daemon.is_connected()) continue;
+    if (daemon.is_connected()) return 0;  // the time that --timeout gave is over
+    if (printer.daemon_has_stopped()) throw Failure("the daemon has stopped", exit_code::no_daemon);
+    if (!std::exchange(is_away, true)) daemon.tell_user("the daemon is gone; waiting for the next one");
+    calls.reconnect();
+    printer.begin_again();
+  }
 }
 
 }  // namespace duet::app

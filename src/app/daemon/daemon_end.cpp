@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <boost/json/object.hpp>
+
 namespace duet::app {
 
 DaemonEnd::DaemonEnd(transport::Loop& loop, base::Log& log, peer::Server& server, EventHub& hub,
@@ -22,7 +24,11 @@ void DaemonEnd::begin(std::string_view reason, StopRequest request) {
   }
   // Not here: the answer to whoever asked comes first.
   loop_.defer([this, request, first, why = std::string(reason)] {
-    if (first) hub_.emit("daemonStopping", {{"reason", why}});
+    if (first) {
+      boost::json::object params{{"reason", why}};
+      if (request.leave_tasks) params["restarting"] = true;
+      hub_.emit("daemonStopping", std::move(params));
+    }
     if (!end_work_) return close_door();
     end_work_(request, [this] { close_door(); });
   });
