@@ -97,7 +97,7 @@ Store::Store(transport::Loop& loop, int folder, Tell tell, StoreVfs::Fault fault
   if (const std::optional<std::string> damage = find_damage(folder)) throw StoreError(*damage);
   try {
     Database writing = open();
-    reading_.emplace(path_in(folder, store_file), SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs_.name());
+    reading_.emplace(path_in(folder_.get(), store_file), SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs_.name());
     reading_->run("PRAGMA query_only=ON; PRAGMA temp_store=MEMORY; PRAGMA busy_timeout=1000;");
     reader_.emplace(*reading_);
     identity_.emplace(folder_.get(), std::move(folder_holds));
