@@ -13,10 +13,10 @@ namespace duet::task {
 namespace {
 
 constexpr std::chrono::seconds retry_after{1};
-constexpr std::chrono::milliseconds patience{4};
-constexpr std::chrono::milliseconds quiet{50};  // without changes: time to tidy up
-constexpr int much_log = 1000;                  // pages: worth moving when nobody waits
-constexpr int too_much_log = 2000;              // pages: moved even so
+constexpr std::chrono::milliseconds patience{4};  // of facts that nobody waits for
+constexpr std::chrono::milliseconds quiet{50};    // without changes: time to tidy up
+constexpr int much_log = 1000;                    // pages: worth moving when nobody waits
+constexpr int too_much_log = 2000;                // pages: moved even so
 constexpr int file_was_lost = SQLITE_READONLY_DBMOVED;
 
 bool is_sync_failure(int code) { return code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC; }

@@ -27,7 +27,7 @@ constexpr int orders_number = 3;
 constexpr int tasks_number = 4;
 constexpr int burial_ms = 1000;
 constexpr itimerval wait_for_keepers{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_usec = 100'000}};
-constexpr std::chrono::seconds spare_time{1};
+constexpr std::chrono::seconds spare_time{1};  // less than a keeper waits to hear that its run is settled
 
 void handle_signal(int signal, void (*how)(int)) {
   struct sigaction action {};

@@ -233,6 +233,7 @@ class Scripted(ProjectTestCase):
             listener.listen()
             with self.project.popen("events", "--socket", path, "--timeout", "20s", "--since", "1") as command:
                 client = listener.accept()[0]
+                client.settimeout(PATIENCE)
                 with client, client.makefile("rwb", buffering=0) as stream:
                     def answer(sent):
                         asked = json.loads(stream.readline())
