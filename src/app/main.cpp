@@ -10,11 +10,11 @@
 #include <string_view>
 #include <variant>
 
-#include "app/command_line.h"
+#include "app/cli/command_line.h"
+#include "app/cli/help.h"
 #include "app/commands/commands.h"
-#include "app/failure.h"
-#include "app/help.h"
-#include "app/text_style.h"
+#include "app/project/failure.h"
+#include "app/view/text_style.h"
 #include "bridge/guard.h"
 #include "duet/base/fd.h"
 #include "task/nursery.h"

@@ -5,10 +5,10 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
+#include "app/client/daemon_client.h"
 #include "app/commands/commands.h"
-#include "app/daemon_client.h"
-#include "app/table.h"
-#include "app/task_view.h"
+#include "app/view/table.h"
+#include "app/view/task_view.h"
 #include "duet/rpc/value.h"
 
 namespace duet::app {

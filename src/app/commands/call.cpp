@@ -6,9 +6,9 @@
 #include <string_view>
 #include <system_error>
 
+#include "app/client/daemon_client.h"
 #include "app/commands/commands.h"
-#include "app/daemon_client.h"
-#include "app/failure.h"
+#include "app/project/failure.h"
 #include "duet/rpc/json_scan.h"
 
 namespace duet::app {

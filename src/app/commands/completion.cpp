@@ -1,5 +1,5 @@
+#include "app/cli/shell_completion.h"
 #include "app/commands/commands.h"
-#include "app/shell_completion.h"
 
 namespace duet::app {
 

@@ -8,11 +8,11 @@
 
 #include <boost/json/object.hpp>
 
+#include "app/client/daemon_client.h"
 #include "app/commands/commands.h"
 #include "app/daemon/serve.h"
-#include "app/daemon_client.h"
-#include "app/failure.h"
-#include "app/text_style.h"
+#include "app/project/failure.h"
+#include "app/view/text_style.h"
 #include "duet/rpc/value.h"
 
 namespace duet::app {

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "app/commands/commands.h"
-#include "app/daemon/state_folder.h"
-#include "app/failure.h"
+#include "app/project/failure.h"
+#include "app/project/state_folder.h"
 
 namespace duet::app {
 namespace {

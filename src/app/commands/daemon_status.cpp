@@ -6,10 +6,10 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
+#include "app/client/daemon_client.h"
 #include "app/commands/commands.h"
-#include "app/daemon_client.h"
-#include "app/duration.h"
-#include "app/text_style.h"
+#include "app/view/text_style.h"
+#include "app/words/duration.h"
 #include "duet/rpc/value.h"
 
 namespace duet::app {

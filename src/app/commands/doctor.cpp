@@ -1,4 +1,4 @@
-#include "app/doctor.h"
+#include "app/doctor/doctor.h"
 
 #include <unistd.h>
 
@@ -10,12 +10,12 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
+#include "app/client/daemon_client.h"
 #include "app/commands/commands.h"
-#include "app/daemon/running_daemon.h"
-#include "app/daemon_client.h"
-#include "app/failure.h"
-#include "app/table.h"
-#include "app/text_style.h"
+#include "app/project/failure.h"
+#include "app/project/running_daemon.h"
+#include "app/view/table.h"
+#include "app/view/text_style.h"
 #include "duet/rpc/value.h"
 
 namespace duet::app {

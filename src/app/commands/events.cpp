@@ -12,10 +12,10 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
+#include "app/client/daemon_client.h"
+#include "app/client/steady_calls.h"
 #include "app/commands/commands.h"
-#include "app/daemon_client.h"
-#include "app/failure.h"
-#include "app/steady_calls.h"
+#include "app/project/failure.h"
 #include "duet/rpc/json_text.h"
 #include "duet/rpc/message.h"
 #include "duet/rpc/value.h"

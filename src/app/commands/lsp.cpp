@@ -6,12 +6,12 @@
 
 #include <boost/json/object.hpp>
 
+#include "app/client/daemon_client.h"
 #include "app/commands/commands.h"
-#include "app/daemon_client.h"
-#include "app/failure.h"
-#include "app/file_place.h"
-#include "app/lsp_view.h"
-#include "app/text_style.h"
+#include "app/project/failure.h"
+#include "app/view/file_place.h"
+#include "app/view/lsp_view.h"
+#include "app/view/text_style.h"
 #include "duet/rpc/json_text.h"
 #include "duet/rpc/value.h"
 

@@ -10,10 +10,10 @@
 #include <boost/json/object.hpp>
 
 #include "app/commands/commands.h"
-#include "app/display_text.h"
-#include "app/failure.h"
-#include "app/lsp_view.h"
-#include "app/text_style.h"
+#include "app/project/failure.h"
+#include "app/view/display_text.h"
+#include "app/view/lsp_view.h"
+#include "app/view/text_style.h"
 #include "bridge/language_server.h"
 #include "duet/base/log_sink.h"
 #include "duet/rpc/value.h"

@@ -1,6 +1,6 @@
+#include "app/cli/manual_page.h"
 #include "app/commands/commands.h"
-#include "app/manual_page.h"
-#include "app/method_page.h"
+#include "app/methods/method_page.h"
 
 namespace duet::app {
 

@@ -5,13 +5,13 @@
 #include <memory>
 #include <utility>
 
-#include "app/client_process.h"
 #include "app/commands/commands.h"
-#include "app/lifecycle.h"
-#include "app/log_setup.h"
+#include "app/log/log_setup.h"
 #include "app/methods/stdio_methods.h"
 #include "app/methods/test_methods.h"
-#include "app/text_style.h"
+#include "app/stdio/client_process.h"
+#include "app/stdio/lifecycle.h"
+#include "app/view/text_style.h"
 #include "duet/peer/connection.h"
 #include "duet/transport/stdio.h"
 

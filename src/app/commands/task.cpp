@@ -7,13 +7,13 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
+#include "app/client/daemon_client.h"
+#include "app/client/task_end.h"
+#include "app/client/task_follower.h"
 #include "app/commands/commands.h"
-#include "app/commands/task_end.h"
-#include "app/daemon_client.h"
-#include "app/display_text.h"
-#include "app/task_follower.h"
-#include "app/task_view.h"
-#include "app/text_style.h"
+#include "app/view/display_text.h"
+#include "app/view/task_view.h"
+#include "app/view/text_style.h"
 #include "duet/rpc/value.h"
 
 namespace duet::app {

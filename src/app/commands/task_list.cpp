@@ -7,12 +7,12 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
-#include "app/base64.h"
+#include "app/client/daemon_client.h"
 #include "app/commands/commands.h"
-#include "app/daemon_client.h"
-#include "app/display_text.h"
-#include "app/table.h"
-#include "app/task_view.h"
+#include "app/view/display_text.h"
+#include "app/view/table.h"
+#include "app/view/task_view.h"
+#include "app/words/base64.h"
 #include "duet/rpc/value.h"
 
 namespace duet::app {

@@ -6,11 +6,11 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
+#include "app/client/daemon_client.h"
+#include "app/client/task_end.h"
+#include "app/client/task_follower.h"
 #include "app/commands/commands.h"
-#include "app/commands/task_end.h"
-#include "app/daemon_client.h"
-#include "app/task_follower.h"
-#include "app/task_view.h"
+#include "app/view/task_view.h"
 #include "duet/rpc/utf8.h"
 #include "duet/rpc/value.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "app/daemon/event_hub.h"
 #include "app/daemon/service_manager.h"
-#include "app/event_hub.h"
 #include "app/methods/daemon_methods.h"
 #include "duet/base/log.h"
 #include "duet/peer/server.h"

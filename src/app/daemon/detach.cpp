@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "app/daemon/serve.h"
-#include "app/daemon/state_folder.h"
-#include "app/failure.h"
-#include "app/trace.h"
+#include "app/log/trace.h"
+#include "app/project/failure.h"
+#include "app/project/state_folder.h"
 #include "duet/base/log_line.h"
 #include "duet/base/process.h"
 

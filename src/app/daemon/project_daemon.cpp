@@ -11,13 +11,13 @@
 #include <utility>
 #include <variant>
 
-#include "app/failure.h"
+#include "app/log/trace.h"
 #include "app/methods/automation_methods.h"
 #include "app/methods/daemon_methods.h"
 #include "app/methods/lsp_methods.h"
 #include "app/methods/task_methods.h"
 #include "app/methods/test_methods.h"
-#include "app/trace.h"
+#include "app/project/failure.h"
 #include "duet/base/process.h"
 #include "duet/base/utc_text.h"
 #include "duet/version.h"

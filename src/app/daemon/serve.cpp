@@ -10,14 +10,14 @@
 #include <variant>
 
 #include "app/daemon/project_daemon.h"
-#include "app/daemon/running_daemon.h"
 #include "app/daemon/service_manager.h"
-#include "app/daemon/state_folder.h"
-#include "app/failure.h"
-#include "app/log_setup.h"
-#include "app/settings.h"
-#include "app/text_style.h"
-#include "app/trace.h"
+#include "app/log/log_setup.h"
+#include "app/log/trace.h"
+#include "app/project/failure.h"
+#include "app/project/running_daemon.h"
+#include "app/project/state_folder.h"
+#include "app/settings/settings.h"
+#include "app/view/text_style.h"
 #include "duet/base/log.h"
 #include "duet/version.h"
 

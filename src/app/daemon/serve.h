@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "app/command_line.h"
+#include "app/cli/command_line.h"
 #include "duet/base/fd.h"
 
 namespace duet::app {

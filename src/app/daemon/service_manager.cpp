@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "app/failure.h"
+#include "app/project/failure.h"
 
 namespace duet::app {
 namespace {

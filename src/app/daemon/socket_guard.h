@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "app/daemon/state_folder.h"
+#include "app/project/state_folder.h"
 #include "duet/base/fd.h"
 #include "duet/base/log.h"
 #include "duet/transport/loop.h"

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "app/failure.h"
+#include "app/project/failure.h"
 #include "duet/base/process.h"
 #include "task/run_record.h"
 

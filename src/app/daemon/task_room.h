@@ -8,9 +8,9 @@
 
 #include <boost/json/object.hpp>
 
-#include "app/daemon/state_folder.h"
 #include "app/methods/daemon_methods.h"
-#include "app/project.h"
+#include "app/project/project.h"
+#include "app/project/state_folder.h"
 #include "duet/base/fd.h"
 #include "duet/base/log.h"
 #include "duet/transport/loop.h"

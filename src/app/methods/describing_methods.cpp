@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "app/command_table.h"
+#include "app/words/program_name.h"
 #include "duet/rpc/json_text.h"
 #include "duet/rpc/value.h"
 #include "duet/version.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "app/command_table.h"
 #include "app/methods/describing_methods.h"
+#include "app/words/program_name.h"
 #include "duet/rpc/json_text.h"
 #include "duet/rpc/params.h"
 #include "duet/rpc/value.h"

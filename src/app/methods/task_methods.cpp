@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "app/base64.h"
 #include "app/methods/task_params.h"
+#include "app/words/base64.h"
 #include "duet/peer/connection.h"
 #include "duet/rpc/error.h"
 #include "duet/rpc/json_text.h"

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "app/words/program_name.h"
+
+namespace duet::app {
+
+/// What a value must look like; it also tells a shell what to offer.
+enum class ValueKind : std::uint8_t { text, number, duration, file, folder };
+
+/// One option as people see it.
+struct OptionEntry {
+  char letter = '\0';  // '\0': none
+  std::string_view name;
+  std::string_view value = {};  // what stands for its value in the help; empty: a flag
+  std::string_view summary;
+  std::span<const std::string_view> choices = {};  // the only values, matched in any case
+  ValueKind kind = ValueKind::text;
+  std::int64_t least = std::numeric_limits<std::int64_t>::min();  // of a number; of a duration in milliseconds
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  bool repeatable = false;  // else the last one counts
+};
+
+/// What a command takes besides options.
+struct ArgumentEntry {
+  enum class Count : std::uint8_t { one, optional, many };  // many: one or more, and nothing after them
+  std::string_view name;
+  std::span<const std::string_view> choices = {};
+  ValueKind kind = ValueKind::text;
+  Count count = Count::one;
+};
+
+struct CommandEntry {
+  std::string_view path;  // the words that call it: `rpc`, `daemon`, `daemon start`
+  std::string_view summary;
+  std::string_view details;  // paragraphs, a line each
+  std::span<const ArgumentEntry> arguments = {};
+  std::span<const OptionEntry> options = {};
+  bool group = false;   // stands for the commands whose paths begin with its own
+  bool client = false;  // talks to the daemon, and takes the client options
+  bool listed = true;
+
+  std::string_view name() const { return path.substr(path.rfind(' ') + 1); }  // the last word
+};
+
+/// A name with what it means: an environment variable, an exit code.
+struct TermEntry {
+  std::string_view name;
+  std::string_view summary;
+};
+
+/// Everything the command line knows, as constants: the parser, the help, the shell completions and the manual page
+/// are all made from these entries.
+inline constexpr std::string_view short_name = "aiwg";  // the other name it may be called by
+inline constexpr std::string_view program_summary =
+    "JSON-RPC 2.0 for editors on stdin and stdout, and a daemon for each project.";
+
+std::span<const std::string_view> level_names();
+std::span<const OptionEntry> global_options();
+std::span<const OptionEntry> client_options();
+std::span<const CommandEntry> commands();
+std::span<const TermEntry> environment();
+std::span<const TermEntry> exit_codes();
+
+const CommandEntry* find_command(std::string_view path);
+/// The listed commands directly below a group; below the program if there is none.
+std::vector<const CommandEntry*> commands_below(const CommandEntry* group);
+
+/// Where an option of a command may come from, in the order they are looked up: its own, those of every client, the
+/// global ones. A letter means what the first of them says. Before the command is known the last two count.
+std::array<std::span<const OptionEntry>, 3> option_lists(const CommandEntry* command);
+const OptionEntry* find_option(const CommandEntry* command, std::string_view name);
+const OptionEntry* find_option(const CommandEntry* command, char letter);
+
+/// `duet-rpc` or `aiwg`, whichever the program was called by.
+std::string_view called_name(const char* argv0);
+
+}  // namespace duet::app

@@ -1,0 +1,191 @@
+#include "app/client/daemon_client.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "app/log/trace.h"
+#include "app/project/running_daemon.h"
+#include "duet/base/log_sink.h"
+#include "duet/framing/frame.h"
+#include "duet/rpc/value.h"
+#include "duet/version.h"
+
+namespace duet::app {
+namespace {
+
+constexpr std::chrono::milliseconds default_patience = std::chrono::seconds(30);
+constexpr std::size_t longest_data = 300;
+constexpr std::size_t most_params = framing::max_body - 1024;  // the rest is for the method and the id
+
+// A daemon takes so long at most to put back a socket that was removed.
+constexpr std::chrono::milliseconds until_it_listens = std::chrono::seconds(5);
+constexpr std::chrono::milliseconds between_tries{20};
+
+bool is_nobody_there(int error) {
+  return error == ENOENT || error == ECONNREFUSED || error == ENOTDIR || error == ENOTSOCK;
+}
+
+std::unique_ptr<base::LogSink> trace_sink(const CommandLine& line) {
+  const bool wanted = line.flag("trace") || trace_wanted(std::getenv("AIWG_IPC_DEBUG"));
+  return wanted ? base::stderr_sink(false) : nullptr;
+}
+
+std::string text_of(const boost::json::value& value) {
+  return value.is_string() ? std::string(value.as_string()) : rpc::to_text(value);
+}
+
+// `{"param":"kinds","expected":"array"}` as `param kinds, expected array`.
+std::string explained(const std::string& data) {
+  if (data.empty()) return {};
+  const boost::json::value parsed = rpc::parse_value(data);
+  if (!parsed.is_object()) return rpc::to_text(parsed).substr(0, longest_data);
+  std::string text;
+  for (const auto& member : parsed.get_object()) {
+    if (!text.empty()) text += ", ";
+    text.append(member.key()).append(" ").append(text_of(member.value()));
+  }
+  return text.size() > longest_data ? text.substr(0, longest_data) + "..." : text;
+}
+
+}  // namespace
+
+DaemonClient::DaemonClient(const CommandLine& line)
+    : given_patience_(line.duration("timeout")),
+      program_(line.program),
+      socket_(line.text("socket")),
+      trace_log_(trace_sink(line)) {
+  if (trace_log_.enabled(base::Level::trace)) {
+    client_.wrap_channel = [this](std::unique_ptr<transport::Channel> channel) {
+      return traced(std::move(channel), trace_log_, 0);
+    };
+  }
+  if (socket_ && !line.text("project")) return;
+  project_ = find_project(line.text("project"));
+  folder_ = StateFolder::find(*project_);
+}
+
+std::chrono::milliseconds DaemonClient::patience() const { return given_patience_.value_or(default_patience); }
+
+base::Duration DaemonClient::long_patience() const {
+  return given_patience_ ? base::Duration(*given_patience_) : base::Duration::max();
+}
+
+std::string DaemonClient::socket_path() const { return socket_ ? *socket_ : folder_->path_of(socket_name); }
+
+std::string DaemonClient::where() const { return socket_ ? "at " + *socket_ : "in " + project_->root; }
+
+void DaemonClient::connect() {
+  if (client_.is_connected()) return;
+  const std::string there = socket_ ? " --socket " + *socket_ : "";
+  const std::string none =
+      "no daemon is running " + where() + "; start it with '" + program_ + " daemon start" + there + "'";
+  if (!socket_ && !folder_) throw Failure(none, exit_code::no_daemon);
+  try {
+    check_owner();
+    connect_patiently();
+  } catch (const std::system_error& error) {
+    const int code = error.code().value();
+    if (is_nobody_there(code)) throw Failure(none, exit_code::no_daemon);
+    if (code == ETIMEDOUT)
+      throw Failure("the daemon " + where() + " does not accept connections", exit_code::no_answer);
+    throw Failure("cannot connect to the daemon " + where() + ": " + error.code().message());
+  }
+  say_if_version_differs();
+}
+
+// It would not answer us; nor should it get to know what we ask.
+void DaemonClient::check_owner() const {
+  struct stat status {};
+  if (geteuid() == 0 || stat(socket_path().c_str(), &status) != 0 || status.st_uid == geteuid()) return;
+  throw Failure("the daemon " + where() + " is that of another user, and answers that user only");
+}
+
+void DaemonClient::connect_patiently() {
+  const auto deadline = std::chrono::steady_clock::now() + std::min(patience(), until_it_listens);
+  for (;;) {
+    try {
+      return client_.connect(socket_path(), patience());
+    } catch (const std::system_error& error) {
+      const bool runs = folder_ && is_nobody_there(error.code().value()) && DaemonLock::is_held(*folder_);
+      if (!runs) throw;
+    }
+    if (std::chrono::steady_clock::now() >= deadline) throw not_reachable();
+    std::this_thread::sleep_for(between_tries);
+  }
+}
+
+Failure DaemonClient::not_reachable() const {
+  const std::optional<pid_t> pid = lock_holder(*folder_);
+  const std::string who = pid ? "the daemon, pid " + std::to_string(*pid) + ',' : "the daemon";
+  const std::string place = socket_ ? *socket_ : std::string(state_path) + '/' + socket_name + " in " + project_->root;
+  return Failure(who + " is running, but not at " + place + ": give the --socket it was started with, or see '" +
+                     program_ + " daemon logs'",
+                 exit_code::no_answer);
+}
+
+void DaemonClient::say_if_version_differs() const {
+  if (socket_ || !folder_) return;
+  std::string version = folder_->read_small(version_name);
+  if (version.ends_with('\n')) version.pop_back();
+  if (version.empty() || version == kVersion) return;
+  tell_user("the daemon is version " + version + ", this program is " + kVersion + "; '" + program_ +
+            " daemon restart' brings the daemon up to date");
+}
+
+void DaemonClient::tell_user(const std::string& note) const {
+  const std::string line = program_ + ": " + note + '\n';
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+}
+
+peer::Outcome DaemonClient::ask(std::string_view method, std::string_view params, base::Duration patience) {
+  // The daemon would refuse it without knowing whose it is, so we would wait in vain.
+  if (params.size() > most_params) {
+    throw Failure(std::string(method) + ": " + std::to_string(params.size()) +
+                  " bytes of parameters are too much; a message may have 10 MiB");
+  }
+  connect();
+  return client_.call_raw(method, params, patience);
+}
+
+std::string DaemonClient::call_raw(std::string_view method, std::string_view params) {
+  peer::Outcome outcome = ask(method, params, patience());
+  if (outcome.cause != peer::Outcome::Cause::answered) throw failure_of(method, outcome);
+  return std::move(outcome.result);
+}
+
+std::string DaemonClient::wait_raw(std::string_view method, std::string_view params) {
+  peer::Outcome outcome = ask(method, params, long_patience());
+  if (outcome.cause != peer::Outcome::Cause::answered) throw failure_of(method, outcome);
+  return std::move(outcome.result);
+}
+
+boost::json::value DaemonClient::call(std::string_view method, const boost::json::value& params) {
+  return rpc::parse_value(call_raw(method, params.is_null() ? std::string() : rpc::to_text(params)));
+}
+
+Failure DaemonClient::failure_of(std::string_view method, const peer::Outcome& outcome) {
+  using Cause = peer::Outcome::Cause;
+  const std::string name(method);
+  switch (outcome.cause) {
+    case Cause::timed_out:
+      return Failure("the daemon did not answer " + name + " in time; --timeout gives it more", exit_code::no_answer);
+    case Cause::refused:
+      break;
+    default:
+      return Failure("the daemon went away before it answered " + name, exit_code::no_daemon);
+  }
+  const rpc::Error& error = *outcome.error;
+  std::string text = name + ": " + error.message() + " (" + std::to_string(error.code()) + ")";
+  if (const std::string details = explained(error.data()); !details.empty()) text += ": " + details;
+  if (error.code() == rpc::code::method_not_found) text += "; listMethods tells what there is";
+  return Failure(text);
+}
+
+}  // namespace duet::app

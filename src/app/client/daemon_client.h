@@ -1,0 +1,76 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <boost/json/value.hpp>
+
+#include "app/cli/command_line.h"
+#include "app/project/failure.h"
+#include "app/project/project.h"
+#include "app/project/state_folder.h"
+#include "duet/base/log.h"
+#include "duet/peer/client.h"
+
+namespace duet::app {
+
+/// A command's way to the project's daemon: finds its socket, asks, and turns whatever goes wrong into a Failure with
+/// the right exit code and a line that says what to do.
+class DaemonClient {
+ public:
+  /// Takes --project, --socket, --timeout and --trace from the command line. Connects when it is first needed.
+  explicit DaemonClient(const CommandLine& line);
+  DaemonClient(const DaemonClient&) = delete;
+  DaemonClient& operator=(const DaemonClient&) = delete;
+  ~DaemonClient() = default;
+
+  /// Throws Failure, with exit_code::no_daemon if none is running. One that does not listen yet, or whose socket was
+  /// removed, is given a moment.
+  void connect();
+  bool is_connected() const { return client_.is_connected(); }
+
+  /// The result as JSON text. `params` is JSON text, or empty for none. Throws Failure.
+  std::string call_raw(std::string_view method, std::string_view params = {});
+  boost::json::value call(std::string_view method, const boost::json::value& params = nullptr);
+  /// The same without a limit, unless --timeout gives one.
+  std::string wait_raw(std::string_view method, std::string_view params = {});
+  /// The outcome as it is, for commands that make something of an error.
+  peer::Outcome ask(std::string_view method, std::string_view params, base::Duration patience);
+
+  /// What a failed call means for the user.
+  static Failure failure_of(std::string_view method, const peer::Outcome& outcome);
+
+  /// A line on stderr.
+  void tell_user(const std::string& note) const;
+
+  /// How long to wait for an answer.
+  std::chrono::milliseconds patience() const;
+  /// For commands that wait for something to happen.
+  base::Duration long_patience() const;
+
+  peer::Client& client() { return client_; }
+  const Project& project() const { return *project_; }
+  /// None: there is no state folder, so there never was a daemon.
+  const std::optional<StateFolder>& folder() const { return folder_; }
+
+ private:
+  std::string socket_path() const;
+  std::string where() const;
+  void check_owner() const;
+  void connect_patiently();
+  Failure not_reachable() const;
+  void say_if_version_differs() const;
+
+  std::optional<std::chrono::milliseconds> given_patience_;
+  std::string program_;
+  std::optional<std::string> socket_;
+  std::optional<Project> project_;
+  std::optional<StateFolder> folder_;
+  base::Log trace_log_;
+  peer::Client client_;
+};
+
+}  // namespace duet::app

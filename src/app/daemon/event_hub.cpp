@@ -1,0 +1,217 @@
+#include "app/daemon/event_hub.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "duet/rpc/error.h"
+#include "duet/rpc/json_text.h"
+#include "duet/rpc/value.h"
+
+namespace duet::app {
+namespace {
+
+using boost::json::value;
+
+constexpr std::size_t no_bound = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t most_given = 64;  // spans that are remembered for one client
+constexpr std::string_view output_kind = "taskOutput";
+
+constexpr std::array<std::string_view, 9> kinds = {"taskQueued",     "taskStarted",   "taskCompleted",
+                                                   "taskFailed",     "taskCancelled", "automationFired",
+                                                   "daemonStopping", "notice",        output_kind};
+
+std::string accepted_kinds() {
+  boost::json::array names;
+  for (const std::string_view kind : kinds) names.emplace_back(kind);
+  return rpc::to_text(names);
+}
+
+std::string message_of(std::string_view kind, std::string_view params) {
+  return peer::Server::framed("event." + std::string(kind), params);
+}
+
+std::set<std::string, std::less<>> names_in(const rpc::Params& params, std::string_view name) {
+  std::set<std::string, std::less<>> names;
+  if (!params.has(name)) return names;
+  const value listed = params.value(name);
+  for (const value& entry : listed.as_array()) {
+    if (!entry.is_string()) throw rpc::invalid_params(name, "array of strings", "array");
+    names.emplace(entry.as_string());
+  }
+  return names;
+}
+
+}  // namespace
+
+bool EventHub::Filter::wants(std::string_view kind, std::string_view task_id) const {
+  return (kinds.empty() || kinds.contains(kind)) && (tasks.empty() || tasks.contains(task_id));
+}
+
+bool EventHub::Filter::wants_output(std::string_view task_id) const {
+  return subscribed && wants(output_kind, task_id);
+}
+
+EventHub::EventHub(transport::Loop& loop, peer::Server& server, EventHistory& history, Limits limits)
+    : loop_(loop), server_(server), history_(history), limits_(limits) {
+  server_.on_opened = [this](peer::Connection& connection) {
+    subscribers_.emplace(connection.peer().connection,
+                         Subscriber{.connection = &connection, .from = history_.next(), .cursor = history_.next()});
+  };
+  server_.on_forgotten = [this](std::uint64_t number) { subscribers_.erase(number); };
+  server_.on_load_changed = [this](peer::Connection& connection) {
+    const auto found = subscribers_.find(connection.peer().connection);
+    if (found != subscribers_.end()) pump(found->second);
+  };
+}
+
+EventHub::~EventHub() {
+  *alive_ = false;
+  server_.on_opened = nullptr;
+  server_.on_forgotten = nullptr;
+  server_.on_load_changed = nullptr;
+}
+
+void EventHub::emit(std::string_view kind, boost::json::object params) {
+  const Event& event = history_.add(kind, std::move(params));
+  newest_ = event.seq;
+  newest_message_ = message_of(event.kind, event.params);
+  for (auto& [number, subscriber] : subscribers_) pump(subscriber);
+}
+
+bool EventHub::wants_output(std::string_view task_id) const {
+  return std::ranges::any_of(
+      subscribers_, [&](const auto& entry) { return !entry.second.lost && entry.second.filter.wants_output(task_id); });
+}
+
+void EventHub::emit_output(std::string_view task_id, std::uint64_t offset, std::string_view text) {
+  const std::string message =
+      message_of(output_kind, rpc::to_text(value{{"taskId", task_id}, {"offset", offset}, {"data", text}}));
+  for (auto& [number, subscriber] : subscribers_) {
+    if (subscriber.lost || subscriber.awaits_answer || subscriber.connection->is_closed()) continue;
+    if (!subscriber.filter.wants_output(task_id)) continue;
+    if (!subscriber.connection->send(message, limits_.unread_output_bytes)) overflow(subscriber);
+  }
+}
+
+// Gives a client what it has not had yet, as much as it reads.
+void EventHub::pump(Subscriber& subscriber) {
+  peer::Connection& connection = *subscriber.connection;
+  if (subscriber.lost || connection.is_closed() || (subscriber.awaits_answer && connection.owes_answer())) return;
+  subscriber.awaits_answer = false;
+  if (subscriber.cursor < history_.oldest()) return overflow(subscriber);
+  for (; subscriber.cursor < history_.next(); ++subscriber.cursor) {
+    const Event& event = history_.at(subscriber.cursor);
+    if (!subscriber.filter.wants(event.kind, event.task_id) || was_given(subscriber, event)) continue;
+    if (!give(connection, event)) return;
+  }
+}
+
+bool EventHub::give(peer::Connection& connection, const Event& event) const {
+  if (event.seq == newest_) return connection.send(newest_message_, limits_.unread_bytes);
+  return connection.send(message_of(event.kind, event.params), limits_.unread_bytes);
+}
+
+bool EventHub::was_given(const Subscriber& subscriber, const Event& event) const {
+  return std::ranges::any_of(subscriber.given, [&](const Given& span) {
+    return event.seq >= span.from && event.seq < span.to && span.filter.wants(event.kind, event.task_id);
+  });
+}
+
+// What cannot be replayed any more need not be remembered.
+void EventHub::remember_given(Subscriber& subscriber) {
+  std::vector<Given>& spans = subscriber.given;
+  std::erase_if(spans, [&](const Given& span) { return span.to <= history_.oldest(); });
+  if (subscriber.from == subscriber.cursor) return;
+  if (!spans.empty() && spans.back().to == subscriber.from && spans.back().filter == subscriber.filter) {
+    spans.back().to = subscriber.cursor;
+    return;
+  }
+  if (spans.size() == most_given) spans.erase(spans.begin());
+  spans.push_back({subscriber.from, subscriber.cursor, subscriber.filter});
+}
+
+void EventHub::overflow(Subscriber& subscriber) {
+  subscriber.lost = true;
+  subscriber.connection->send(message_of("overflow", R"({"seq":)" + std::to_string(subscriber.cursor) + '}'), no_bound);
+}
+
+peer::Method EventHub::subscribe_method(std::function<void()> on_subscribed) {
+  return {.name = "events.subscribe",
+          .summary = "Chooses which events this connection gets, output of tasks included, and replays earlier ones",
+          .params =
+              {{.name = "since", .type = rpc::Type::integer, .required = false, .summary = "The first event to replay"},
+               {.name = "kinds",
+                .type = rpc::Type::array,
+                .required = false,
+                .summary = "Names of events, such as taskFailed; all if not given"},
+               {.name = "taskIds",
+                .type = rpc::Type::array,
+                .required = false,
+                .summary = "Only what concerns these tasks"}},
+          .handler = {},
+          .late_handler = [this, on_subscribed = std::move(on_subscribed)](const peer::Request& request,
+                                                                           peer::Reply reply) {
+            const bool answers_at_once = request.connection.answers_at_once();
+            reply.ok(subscribe(request));
+            begin_replay(request.connection.peer().connection, answers_at_once);
+            on_subscribed();
+          }};
+}
+
+EventHub::Filter EventHub::filter_of(const rpc::Params& params) {
+  Filter filter{.kinds = {}, .tasks = names_in(params, "taskIds"), .subscribed = true};
+  constexpr std::string_view prefix = "event.";
+  for (std::string kind : names_in(params, "kinds")) {
+    if (kind.starts_with(prefix)) kind.erase(0, prefix.size());
+    if (std::ranges::find(kinds, kind) == kinds.end()) {
+      throw rpc::invalid_params("kinds", "names of events", kind.substr(0, 64), accepted_kinds());
+    }
+    filter.kinds.insert(std::move(kind));
+  }
+  return filter;
+}
+
+peer::Answer EventHub::subscribe(const peer::Request& request) {
+  Filter filter = filter_of(request.params);
+  const std::optional<std::int64_t> since = request.params.integer("since");
+  if (since && *since < 0) throw rpc::invalid_params("since", "integer from 0 up", "number");
+  const auto found = subscribers_.find(request.connection.peer().connection);
+  if (found == subscribers_.end()) throw rpc::internal_error();
+  Subscriber& subscriber = found->second;
+
+  remember_given(subscriber);
+  if (subscriber.lost) subscriber.cursor = history_.next();
+  boost::json::object answer{{"epoch", history_.epoch()}, {"next", history_.next()}};
+  if (since) {
+    const auto first = std::max<std::uint64_t>(static_cast<std::uint64_t>(*since), 1);
+    if (first < history_.oldest() || first > history_.next()) {
+      answer["missed"] = true;
+      answer["oldest"] = history_.oldest();
+    }
+    subscriber.cursor = std::clamp(first, history_.oldest(), history_.next());
+  }
+  subscriber.filter = std::move(filter);
+  subscriber.from = subscriber.cursor;
+  subscriber.lost = false;
+  subscriber.awaits_answer = true;
+  return answer;
+}
+
+// At once if the answer is out: by the next event the oldest one may be forgotten.
+void EventHub::begin_replay(std::uint64_t number, bool is_answered) {
+  const auto found = subscribers_.find(number);
+  if (found == subscribers_.end()) return;
+  if (is_answered) {
+    found->second.awaits_answer = false;
+    return pump(found->second);
+  }
+  loop_.defer([this, alive = alive_, number] {
+    if (!*alive) return;
+    const auto still = subscribers_.find(number);
+    if (still != subscribers_.end()) pump(still->second);
+  });
+}
+
+}  // namespace duet::app

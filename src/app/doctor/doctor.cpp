@@ -1,0 +1,156 @@
+#include "app/doctor/doctor.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <system_error>
+#include <utility>
+#include <variant>
+
+#include "duet/transport/unix_socket.h"
+#include "task/store.h"
+#include "task/store_files.h"
+
+namespace duet::app {
+namespace {
+
+using Verdict = Finding::Verdict;
+
+constexpr std::string_view claude = "claude";
+
+std::string path_in(const base::Environment& environment) {
+  const auto found = environment.find("PATH");
+  return found == environment.end() ? std::string() : found->second;
+}
+
+bool is_found(const std::string& program, const base::Environment& environment) {
+  return !base::find_program(program, path_in(environment)).empty();
+}
+
+bool sees_prompt(const task::Agent& agent) {
+  const auto has_prompt = [](const std::string& word) { return word.find("{prompt}") != word.npos; };
+  return agent.prompt_on_stdin || std::ranges::any_of(agent.command, has_prompt);
+}
+
+Finding check_agent(const std::string& name, const task::Agent& agent, const base::Environment& environment) {
+  const std::string& program = agent.command.front();
+  if (!is_found(program, environment)) {
+    return {"agent " + name, Verdict::wrong, program + " is not found: install it, or change its command"};
+  }
+  if (sees_prompt(agent)) return {"agent " + name, Verdict::good, program};
+  return {"agent " + name, Verdict::note,
+          program + " never sees a prompt: write {prompt} into one of its arguments, or stdin = \"prompt\""};
+}
+
+Finding default_agent(const task::TaskSettings& settings, const base::Environment& environment) {
+  const std::string name = settings.default_agent.empty() ? std::string(claude) : settings.default_agent;
+  const bool found = name != claude || settings.agents.contains(name) || is_found(name, environment);
+  if (found) return {"default agent", Verdict::good, name};
+  if (!settings.default_agent.empty()) {
+    return {"default agent", Verdict::wrong, name + " is not on the PATH: install it, or change default_agent"};
+  }
+  return {"default agent", Verdict::note,
+          "none: tasks must name one with --agent, or default_agent in .duet-rpc.toml must; claude is not on the PATH"};
+}
+
+bool has_file(const StateFolder& folder, const std::string& name, mode_t type) {
+  struct stat status {};
+  return fstatat(folder.descriptor(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+         (status.st_mode & S_IFMT) == type;
+}
+
+std::vector<std::string> names_in(int folder, const char* name) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(fdopendir(openat(folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
+                                                    closedir);
+  std::vector<std::string> names;
+  if (!entries) return names;
+  while (const dirent* const entry = readdir(entries.get())) names.emplace_back(entry->d_name);
+  return names;
+}
+
+bool somebody_listens(const std::string& path) {
+  try {
+    transport::connect_unix(path, std::chrono::milliseconds(100));
+    return true;
+  } catch (const std::system_error& error) {
+    return error.code().value() != ECONNREFUSED;
+  }
+}
+
+// Sockets of keepers that were killed. Those of keepers that live belong to tasks that go on.
+std::vector<std::string> dead_keepers(const StateFolder& folder) {
+  std::vector<std::string> dead;
+  for (const std::string& name : names_in(folder.descriptor(), task::output_folder)) {
+    const std::string path = std::string(task::output_folder) + '/' + name;
+    if (name.ends_with(".sock") && !somebody_listens(folder.path_of(path))) dead.push_back(path);
+  }
+  return dead;
+}
+
+}  // namespace
+
+std::string_view name_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::good:
+      return "good";
+    case Verdict::note:
+      return "note";
+    case Verdict::wrong:
+      return "wrong";
+    case Verdict::fixed:
+      return "fixed";
+  }
+  return {};
+}
+
+Finding check_settings(const std::variant<Settings, SettingsError>& read) {
+  if (const auto* error = std::get_if<SettingsError>(&read)) return {"settings", Verdict::wrong, error->text};
+  const std::vector<std::string>& files = std::get<Settings>(read).files;
+  if (files.empty()) return {"settings", Verdict::good, "no settings file; everything has its default"};
+  std::string text;
+  for (const std::string& file : files) text += (text.empty() ? "" : ", ") + file;
+  return {"settings", Verdict::good, text};
+}
+
+std::vector<Finding> check_agents(const task::TaskSettings& settings, const base::Environment& environment) {
+  std::vector<Finding> findings{default_agent(settings, environment)};
+  for (const auto& [name, agent] : settings.agents) findings.push_back(check_agent(name, agent, environment));
+  return findings;
+}
+
+Finding check_store(const StateFolder& folder) {
+  switch (task::find_store(folder.descriptor())) {
+    case task::StoreTrace::none:
+      return {"store", Verdict::good, "there is none yet"};
+    case task::StoreTrace::remains:
+      return {"store", Verdict::wrong,
+              "tasks.db is gone, but what goes with it is not: put it back, or move .aiwg/daemon/tasks away"};
+    case task::StoreTrace::file:
+      break;
+  }
+  const std::optional<std::string> damage = task::examine_store(folder.descriptor());
+  if (damage) return {"store", Verdict::wrong, *damage};
+  return {"store", Verdict::good, "tasks.db is whole"};
+}
+
+std::vector<Finding> check_leftovers(const StateFolder& folder, bool fix) {
+  std::vector<std::string> names = dead_keepers(folder);
+  if (has_file(folder, socket_name, S_IFSOCK)) names.emplace_back(socket_name);
+  if (has_file(folder, pid_name, S_IFREG)) names.emplace_back(pid_name);
+  std::vector<Finding> findings;
+  for (const std::string& name : names) {
+    if (fix) folder.remove(name);
+    findings.push_back({"leftovers", fix ? Verdict::fixed : Verdict::wrong,
+                        std::string(state_path) + '/' + name + " of a daemon that is dead" +
+                            (fix ? " was removed" : ": --fix or the next start removes it")});
+  }
+  if (findings.empty()) findings.push_back({"leftovers", Verdict::good, "none"});
+  return findings;
+}
+
+}  // namespace duet::app

@@ -1,0 +1,88 @@
+#include "app/doctor/doctor.h"
+
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace duet::app {
+namespace {
+
+using Verdict = Finding::Verdict;
+
+/// A project whose daemon is dead.
+class DoctorTest : public ::testing::Test {
+ protected:
+  DoctorTest() {
+    std::string path = (std::filesystem::temp_directory_path() / "doctor-XXXXXX").string();
+    root_ = mkdtemp(path.data());
+    project_ = find_project(root_.string());
+  }
+  ~DoctorTest() override { std::filesystem::remove_all(root_); }
+
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(root_ / ".aiwg/daemon" / name) << text;
+  }
+
+  std::filesystem::path root_;
+  Project project_;
+};
+
+TEST_F(DoctorTest, FindsAndClearsAwayWhatADeadDaemonLeft) {
+  const StateFolder folder = StateFolder::make(project_);
+  write("daemon.pid", "4711\n");
+  const std::vector<Finding> found = check_leftovers(folder, false);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].verdict, Verdict::wrong);
+  EXPECT_NE(found[0].text.find("daemon.pid"), std::string::npos);
+  EXPECT_EQ(check_leftovers(folder, true).at(0).verdict, Verdict::fixed);
+  EXPECT_EQ(check_leftovers(folder, false).at(0).verdict, Verdict::good);
+}
+
+TEST_F(DoctorTest, AFolderInTheSocketsPlaceIsNoLeftover) {
+  const StateFolder folder = StateFolder::make(project_);
+  std::filesystem::create_directory(root_ / ".aiwg/daemon/daemon.sock");
+  EXPECT_EQ(check_leftovers(folder, true).at(0).verdict, Verdict::good);
+  EXPECT_TRUE(std::filesystem::exists(root_ / ".aiwg/daemon/daemon.sock"));
+}
+
+TEST_F(DoctorTest, AStoreThatWasCutOffIsWrong) {
+  const StateFolder folder = StateFolder::make(project_);
+  EXPECT_EQ(check_store(folder).verdict, Verdict::good);
+  write("tasks.db", "no database");
+  EXPECT_EQ(check_store(folder).verdict, Verdict::wrong);
+}
+
+TEST(Doctor, AnAgentWithoutItsProgramIsWrongAndNoDefaultIsANote) {
+  task::TaskSettings settings;
+  settings.agents["good"] = {.command = {"/bin/sh", "{prompt}"}};
+  settings.agents["lost"] = {.command = {"no-such-program", "{prompt}"}};
+  settings.agents["mute"] = {.command = {"/bin/true"}};
+  const std::vector<Finding> found = check_agents(settings, {{"PATH", "/bin"}});
+  ASSERT_EQ(found.size(), 4U);
+  EXPECT_EQ(found[0].verdict, Verdict::note);
+  EXPECT_EQ(found[1].verdict, Verdict::good);
+  EXPECT_EQ(found[2].verdict, Verdict::wrong);
+  EXPECT_EQ(found[3].verdict, Verdict::note) << "it never sees its prompt";
+}
+
+TEST(Doctor, ADefaultAgentThatIsNotInstalledIsWrong) {
+  task::TaskSettings settings;
+  settings.default_agent = "claude";
+  EXPECT_EQ(check_agents(settings, {{"PATH", "/nowhere"}}).at(0).verdict, Verdict::wrong);
+  settings.agents["claude"] = {.command = {"/bin/sh", "{prompt}"}};
+  EXPECT_EQ(check_agents(settings, {{"PATH", "/nowhere"}}).at(0).verdict, Verdict::good);
+}
+
+TEST(Doctor, BadSettingsAreWrongWithTheirText) {
+  const Finding found = check_settings(SettingsError{"file:1:2: bad"});
+  EXPECT_EQ(found.verdict, Verdict::wrong);
+  EXPECT_EQ(found.text, "file:1:2: bad");
+}
+
+}  // namespace
+}  // namespace duet::app

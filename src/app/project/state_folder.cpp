@@ -1,0 +1,145 @@
+#include "app/project/state_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <system_error>
+
+#include "app/project/failure.h"
+
+namespace duet::app {
+namespace {
+
+constexpr mode_t shared_folder = 0755;  // not wider: who may write there could put a daemon of his own in place of ours
+constexpr mode_t private_folder = 0700;
+constexpr mode_t private_file = 0600;
+
+std::string reason() { return std::strerror(errno); }
+
+std::string remedy(int error) {
+  switch (error) {
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "the daemon needs a folder that it may write to; --project names another";
+    case ENOTDIR:
+    case ENOENT:
+    case ELOOP:
+    case EISDIR:
+      return "what is there is not the daemon's own: move it away, or use another --project";
+    case ENOSPC:
+    case EDQUOT:
+      return "make room on its disk, or use another --project";
+    default:
+      return "--project names another folder";
+  }
+}
+
+Failure not_usable(const std::string& root, const char* verb, const char* shown, int error) {
+  return Failure("cannot " + std::string(verb) + ' ' + shown + " in " + root + " (" + std::strerror(error) +
+                 "): " + remedy(error));
+}
+
+base::Fd make_folder(const Project& project, int above, const char* name, const char* shown, mode_t mode, int flags) {
+  if (mkdirat(above, name, mode) != 0 && errno != EEXIST) throw not_usable(project.root, "make", shown, errno);
+  base::Fd folder(openat(above, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags));
+  if (!folder) throw not_usable(project.root, "open", shown, errno);
+  return folder;
+}
+
+void make_private(const Project& project, int folder) {
+  struct stat status {};
+  base::check_call(fstat(folder, &status), "fstat");
+  if (status.st_uid != geteuid()) {
+    throw Failure(std::string(state_path) + " in " + project.root +
+                  " belongs to another user: remove it, or use another --project");
+  }
+  if ((status.st_mode & 07777U) != private_folder) base::check_call(fchmod(folder, private_folder), "fchmod");
+}
+
+}  // namespace
+
+std::optional<StateFolder> StateFolder::find(const Project& project) {
+  base::Fd folder(openat(project.directory.get(), state_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (folder) return StateFolder(std::move(folder), project.root);
+  if (errno != EACCES && errno != EPERM) return std::nullopt;
+  throw Failure("cannot open " + std::string(state_path) + " in " + project.root + " (" + reason() +
+                "): the daemon of another user answers that user only");
+}
+
+StateFolder StateFolder::make(const Project& project) {
+  const base::Fd above = make_folder(project, project.directory.get(), ".aiwg", ".aiwg", shared_folder, 0);
+  // A link could lead to a folder with a purpose of its own, whose mode we would change.
+  base::Fd folder = make_folder(project, above.get(), "daemon", state_path, private_folder, O_NOFOLLOW);
+  make_private(project, folder.get());
+  StateFolder state(std::move(folder), project.root);
+  if (state.read_small(".gitignore") != "*\n") state.write_small(".gitignore", "*\n");
+  return state;
+}
+
+std::string StateFolder::path_of(const std::string& name) const {
+  return "/proc/self/fd/" + std::to_string(folder_.get()) + '/' + name;
+}
+
+std::string StateFolder::read_small(const std::string& name) const {
+  const base::Fd file(openat(descriptor(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  std::array<char, 4096> room;
+  const ssize_t count = file ? read(file.get(), room.data(), room.size()) : 0;
+  return {room.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))};
+}
+
+void StateFolder::write_small(const std::string& name, std::string_view text) const {
+  const std::string temporary = name + '.' + std::to_string(getpid());  // several may start at once
+  const base::Fd file(
+      openat(descriptor(), temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, private_file));
+  errno = file ? ENOSPC : errno;  // of a write that is too short
+  const bool written = file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (written && renameat(descriptor(), temporary.c_str(), descriptor(), name.c_str()) == 0) return;
+  const Failure failure = not_usable(root_, "write to", state_path, errno);
+  remove(temporary);
+  throw failure;
+}
+
+Failure StateFolder::unusable(const std::string& name, int error) const {
+  return not_usable(root_, "open", (std::string(state_path) + '/' + name).c_str(), error);
+}
+
+void StateFolder::remove(const std::string& name) const { unlinkat(descriptor(), name.c_str(), 0); }
+
+std::optional<DaemonLock> DaemonLock::take(const StateFolder& folder) {
+  base::Fd file(openat(folder.descriptor(), lock_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, private_file));
+  if (!file) throw folder.unusable(lock_name, errno);
+  if (flock(file.get(), LOCK_EX | LOCK_NB) == 0) return DaemonLock(std::move(file));
+  if (errno == EWOULDBLOCK) return std::nullopt;
+  throw Failure("the file system of the project has no locks (" + reason() +
+                "): keep the project on another one, since a daemon needs them to be the only one");
+}
+
+bool DaemonLock::is_held(const StateFolder& folder) {
+  const base::Fd file(openat(folder.descriptor(), lock_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  return file && flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+bool DaemonLock::is_in_place(const Project& project) const {
+  const std::string path = std::string(state_path) + '/' + lock_name;
+  struct stat held {};
+  struct stat found {};
+  return fstat(file_.get(), &held) == 0 && fstatat(project.directory.get(), path.c_str(), &found, 0) == 0 &&
+         held.st_dev == found.st_dev && held.st_ino == found.st_ino;
+}
+
+std::optional<pid_t> written_pid(const StateFolder& folder) {
+  const std::string text = folder.read_small(pid_name);
+  pid_t pid = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
+  if (error != std::errc() || pid <= 0) return std::nullopt;
+  return pid;
+}
+
+}  // namespace duet::app

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "app/project/failure.h"
+#include "app/project/project.h"
+#include "duet/base/fd.h"
+
+namespace duet::app {
+
+/// `.aiwg/daemon` of a project, where the daemon keeps everything: mode 0700, ours, with files of mode 0600.
+///
+/// All access goes through its descriptor, so the project's path may be of any length and the project may be moved.
+class StateFolder {
+ public:
+  /// For clients: only if it is there. Throws Failure if it is not ours to look into.
+  static std::optional<StateFolder> find(const Project& project);
+  /// For the daemon: made if it is not there. Throws Failure.
+  static StateFolder make(const Project& project);
+
+  int descriptor() const { return folder_.get(); }
+  /// A path for calls that know no descriptors: good as long as this object lives, in this process.
+  std::string path_of(const std::string& name) const;
+  /// The content of a small file; empty if there is none.
+  std::string read_small(const std::string& name) const;
+  /// Replaces a small file. Throws Failure.
+  void write_small(const std::string& name, std::string_view text) const;
+  void remove(const std::string& name) const;
+  /// What to say when one of its files cannot be opened.
+  Failure unusable(const std::string& name, int error) const;
+
+ private:
+  StateFolder(base::Fd folder, std::string root) : folder_(std::move(folder)), root_(std::move(root)) {}
+
+  base::Fd folder_;
+  std::string root_;  // of the project, for messages
+};
+
+/// The lock that makes a daemon the only one of its project, for as long as the process lives. The file is never
+/// removed by us: it, and not the PID file, is the truth.
+class DaemonLock {
+ public:
+  /// Nothing: somebody else holds it. Throws Failure where the file system has no locks.
+  static std::optional<DaemonLock> take(const StateFolder& folder);
+  /// Somebody has it. To find that out it is held for an instant, if nobody has: take() may have to try again.
+  static bool is_held(const StateFolder& folder);
+
+  /// The lock file, and with it the state folder, is still where the project's daemon is looked for.
+  bool is_in_place(const Project& project) const;
+
+ private:
+  explicit DaemonLock(base::Fd file) : file_(std::move(file)) {}
+
+  base::Fd file_;
+};
+
+/// The process in `daemon.pid`, if that is a number.
+std::optional<pid_t> written_pid(const StateFolder& folder);
+
+inline constexpr const char* socket_name = "daemon.sock";
+inline constexpr const char* lock_name = "daemon.lock";
+inline constexpr const char* pid_name = "daemon.pid";
+inline constexpr const char* log_name = "daemon.log";
+inline constexpr const char* version_name = "daemon.version";
+inline constexpr const char* state_path = ".aiwg/daemon";
+
+}  // namespace duet::app

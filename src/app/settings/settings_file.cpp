@@ -1,0 +1,55 @@
+#include "app/settings/settings_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include "duet/base/fd.h"
+
+namespace duet::app {
+namespace {
+
+using Read = std::variant<std::optional<std::string>, RefusedFile>;
+
+constexpr std::size_t largest_file = std::size_t{1} << 20U;
+
+std::optional<RefusedFile> refusal(const struct stat& status) {
+  if (!S_ISREG(status.st_mode)) return RefusedFile{"it is not a plain file"};
+  if (status.st_uid != geteuid()) return RefusedFile{"it belongs to another user: take it over with chown"};
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return RefusedFile{"others may write to it: take that away with chmod go-w"};
+  }
+  return std::nullopt;
+}
+
+Read all_of(int file) {
+  std::string text;
+  while (text.size() <= largest_file) {
+    const std::size_t begun = text.size();
+    text.resize(begun + 64 * std::size_t{1024});
+    const ssize_t count = read(file, text.data() + begun, text.size() - begun);
+    if (count < 0 && errno != EINTR) return RefusedFile{std::string("it cannot be read: ") + std::strerror(errno)};
+    text.resize(begun + (count > 0 ? static_cast<std::size_t>(count) : 0));
+    if (count == 0) return text;
+  }
+  return RefusedFile{"it is larger than a megabyte"};
+}
+
+}  // namespace
+
+Read read_settings_file(int folder, const std::string& name) {
+  // Without O_NONBLOCK a FIFO would hold us up.
+  const base::Fd file(openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!file && (errno == ENOENT || errno == ENOTDIR)) return std::nullopt;
+  if (!file) return RefusedFile{std::string("it cannot be opened: ") + std::strerror(errno)};
+  struct stat status {};
+  if (fstat(file.get(), &status) != 0) return RefusedFile{std::strerror(errno)};
+  if (auto refused = refusal(status)) return *refused;
+  return all_of(file.get());
+}
+
+}  // namespace duet::app

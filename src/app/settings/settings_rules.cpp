@@ -1,0 +1,218 @@
+#include "app/settings/settings_rules.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "automation/cron.h"
+#include "automation/glob.h"
+#include "automation/regex.h"
+
+namespace duet::app {
+namespace {
+
+using Text = std::string_view;
+using automation::Action;
+using automation::Operator;
+
+constexpr Text rule_names[] = {"id", "trigger", "conditions", "action", "cooldown", "requires_approval", "enabled"};
+constexpr Text trigger_names[] = {"source", "type", "pattern", "cron"};
+constexpr Text condition_names[] = {"field", "operator", "value"};
+constexpr Text action_names[] = {"type", "agent", "prompt", "message", "priority"};
+constexpr Text action_types[] = {"agent", "notify"};
+constexpr Text sources[] = {"watch", "schedule", "task", "daemon"};
+
+/// What an event may be called, and who tells of it.
+struct EventType {
+  Text name;
+  Text source;
+};
+constexpr EventType event_types[] = {
+    {"file.create", "watch"}, {"file.modify", "watch"},   {"file.delete", "watch"},     {"task.completed", "task"},
+    {"task.failed", "task"},  {"task.cancelled", "task"}, {"daemon.started", "daemon"},
+};
+
+// In the order of automation::Operator.
+constexpr Text operators[] = {"eq", "neq", "contains", "matches", "gt", "lt", "gte", "lte", "exists", "not_exists"};
+static_assert(std::size(operators) == static_cast<std::size_t>(Operator::not_exists) + 1);
+
+std::vector<Text> types_of(Text source) {
+  std::vector<Text> out;
+  for (const EventType& type : event_types) {
+    if (source.empty() || type.source == source) out.push_back(type.name);
+  }
+  return out;
+}
+
+/// The trigger of a rule. What is given must be able to hold all at once.
+class TriggerReader {
+ public:
+  TriggerReader(SettingFaults& faults, const Setting& setting)
+      : faults_(faults), setting_(setting), section_(faults, setting, "trigger.", trigger_names) {}
+
+  automation::Trigger read() {
+    out_.source = section_.choice("source", sources).value_or("");
+    if (section_.find("type") != nullptr) read_type();
+    if (section_.find("pattern") != nullptr) read_pattern();
+    if (section_.find("cron") != nullptr) read_cron();
+    if (out_.source == "schedule") section_.require("cron");
+    const bool empty = setting_.as<Setting::Table>() != nullptr && setting_.as<Setting::Table>()->empty();
+    if (empty) faults_.add(setting_.place, "trigger is empty: it needs source, type, pattern or cron");
+    return std::move(out_);
+  }
+
+ private:
+  void read_type() {
+    const std::vector<Text> types = types_of(out_.source);
+    if (types.empty()) return section_.refuse(*section_.find("type"), "type", "left out for a schedule");
+    out_.type = section_.choice("type", types).value_or("");
+  }
+
+  void read_pattern() {
+    const Setting& setting = *section_.find("pattern");
+    out_.pattern = section_.text("pattern").value_or("");
+    const bool has_path =
+        (out_.source.empty() || out_.source == "watch") && (out_.type.empty() || out_.type.starts_with("file."));
+    if (!has_path) return section_.refuse(setting, "pattern", "left out: only events of files have a path");
+    const auto glob = automation::parse_glob(out_.pattern);
+    if (const auto* wrong = std::get_if<std::string>(&glob); wrong != nullptr && !out_.pattern.empty()) {
+      section_.refuse(setting, "pattern", "a glob such as 'src/**/*.cpp' (" + *wrong + ")");
+    }
+  }
+
+  void read_cron() {
+    const Setting& setting = *section_.find("cron");
+    out_.cron = section_.text("cron").value_or("");
+    const bool alone = (out_.source.empty() || out_.source == "schedule") && out_.type.empty();
+    if (!alone) return section_.refuse(setting, "cron", "left out: it is for source 'schedule'");
+    out_.source = "schedule";
+    const auto cron = automation::parse_cron(out_.cron);
+    if (const auto* wrong = std::get_if<std::string>(&cron); wrong != nullptr && !out_.cron.empty()) {
+      section_.refuse(setting, "cron",
+                      "minute, hour, day, month and day of week, as in '*/5 * * * *' (" + *wrong + ")");
+    }
+  }
+
+  SettingFaults& faults_;
+  const Setting& setting_;
+  SettingsSection section_;
+  automation::Trigger out_;
+};
+
+boost::json::value json_value(const Setting& setting) {
+  if (const auto* text = setting.as<std::string>()) return boost::json::value(*text);
+  if (const auto* number = setting.as<std::int64_t>()) return *number;
+  if (const auto* number = setting.as<double>()) return *number;
+  if (const auto* flag = setting.as<bool>()) return *flag;
+  return nullptr;
+}
+
+// What the value of a condition must be for its operator; empty: it is.
+std::string value_fault(Operator op, const Setting& value) {
+  const auto* const text = value.as<std::string>();
+  const bool number = value.as<std::int64_t>() != nullptr || value.as<double>() != nullptr;
+  switch (op) {
+    case Operator::gt:
+    case Operator::lt:
+    case Operator::gte:
+    case Operator::lte:
+      return number ? "" : "a number";
+    case Operator::contains:
+      return text != nullptr ? "" : "a text";
+    case Operator::matches: {
+      if (text == nullptr) return "a text";
+      const auto regex = automation::parse_regex(*text);
+      const auto* const wrong = std::get_if<std::string>(&regex);
+      return wrong == nullptr ? "" : "a regular expression (" + *wrong + ")";
+    }
+    default:
+      return json_value(value).is_null() ? "a text, a number, true or false" : "";
+  }
+}
+
+automation::Condition read_condition(SettingFaults& faults, const Setting& setting) {
+  const SettingsSection section(faults, setting, "conditions.", condition_names);
+  automation::Condition out;
+  section.require("field");
+  section.require("operator");
+  out.field = section.text("field").value_or("");
+  const std::string name = section.choice("operator", operators).value_or("exists");
+  out.op = static_cast<Operator>(std::ranges::find(operators, name) - std::begin(operators));
+  const bool needs_value = out.op != Operator::exists && out.op != Operator::not_exists;
+  if (needs_value) section.require("value");
+  const Setting* const value = section.find("value");
+  if (value == nullptr) return out;
+  out.value = json_value(*value);
+  const std::string fault = value_fault(out.op, *value);
+  if (needs_value && !fault.empty()) section.refuse(*value, "value", fault);
+  return out;
+}
+
+// What only the other type of action can use.
+void refuse_misplaced(const SettingsSection& section, Action::Type type) {
+  constexpr std::array<Text, 3> of_agents{"agent", "prompt", "priority"};
+  constexpr std::array<Text, 1> of_notices{"message"};
+  const bool by_agent = type == Action::Type::agent;
+  for (const Text name : by_agent ? std::span<const Text>(of_notices) : std::span<const Text>(of_agents)) {
+    const Setting* const misplaced = section.find(name);
+    if (misplaced == nullptr) continue;
+    section.refuse(*misplaced, name, std::string("left out for type '") + (by_agent ? "agent'" : "notify'"));
+  }
+}
+
+Action read_action(SettingFaults& faults, const Setting& setting) {
+  const SettingsSection section(faults, setting, "action.", action_names);
+  Action out;
+  section.require("type");
+  const std::optional<std::string> type = section.choice("type", action_types);
+  if (!type) return out;
+  out.type = *type == "agent" ? Action::Type::agent : Action::Type::notify;
+  if (out.type == Action::Type::agent) section.require("prompt");
+  refuse_misplaced(section, out.type);
+  out.agent = section.text("agent").value_or("");
+  out.prompt = section.text("prompt").value_or("");
+  out.message = section.text("message").value_or("");
+  out.priority =
+      section.number("priority", std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max());
+  return out;
+}
+
+void read_conditions(SettingFaults& faults, const SettingsSection& section, automation::Rule& rule) {
+  const Setting* const setting = section.find("conditions");
+  if (setting == nullptr) return;
+  const auto* const list = setting->as<Setting::List>();
+  if (list == nullptr) return section.refuse(*setting, "conditions", "a list of tables");
+  for (const Setting& entry : *list) rule.conditions.push_back(read_condition(faults, entry));
+}
+
+SettingPlace place_in(const Setting& table, Text name, SettingPlace otherwise) {
+  const auto* const entries = table.as<Setting::Table>();
+  if (entries == nullptr) return otherwise;
+  const auto found = std::ranges::find(*entries, name, &NamedSetting::name);
+  return found == entries->end() ? otherwise : found->setting.place;
+}
+
+}  // namespace
+
+ReadRule read_rule(SettingFaults& faults, const Setting& setting) {
+  const SettingsSection section(faults, setting, "rules.", rule_names);
+  ReadRule out{{}, place_in(setting, "id", setting.place), setting.place, setting.place};
+  for (const Text name : {"id", "trigger", "action"}) section.require(name);
+  automation::Rule& rule = out.rule;
+  rule.id = section.text("id").value_or("");
+  if (const Setting* trigger = section.find("trigger")) rule.trigger = TriggerReader(faults, *trigger).read();
+  if (const Setting* action = section.find("action")) {
+    rule.action = read_action(faults, *action);
+    out.agent_place = place_in(*action, "agent", action->place);
+    out.prompt_place = place_in(*action, "prompt", action->place);
+  }
+  read_conditions(faults, section, rule);
+  rule.cooldown = section.duration("cooldown").value_or(std::chrono::milliseconds(0));
+  rule.requires_approval = section.flag("requires_approval").value_or(false);
+  rule.enabled = section.flag("enabled").value_or(true);
+  return out;
+}
+
+}  // namespace duet::app

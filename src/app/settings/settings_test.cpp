@@ -1,0 +1,471 @@
+#include "app/settings/settings.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace duet::app {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+using Texts = std::vector<std::string>;
+
+Settings read(const Texts& texts) {
+  std::vector<SettingsText> sources;
+  for (const std::string& text : texts) sources.push_back({"file" + std::to_string(sources.size() + 1), text});
+  auto parsed = parse_settings(sources);
+  const auto* error = std::get_if<SettingsError>(&parsed);
+  EXPECT_EQ(error, nullptr) << (error == nullptr ? "" : error->text);
+  return error == nullptr ? std::get<Settings>(std::move(parsed)) : Settings();
+}
+
+std::string refused(const Texts& texts) {
+  std::vector<SettingsText> sources;
+  for (const std::string& text : texts) sources.push_back({"file" + std::to_string(sources.size() + 1), text});
+  const auto parsed = parse_settings(sources);
+  const auto* error = std::get_if<SettingsError>(&parsed);
+  return error == nullptr ? "accepted" : error->text;
+}
+
+constexpr const char* everything = R"(
+default_agent = "mine"
+max_running = 5
+queue_capacity = 200
+keep_days = 7
+keep_tasks = 50
+[agents.mine]
+command = ["agent", "--ask", "{prompt}"]
+[agents.piped]
+command = ["piped"]
+stdin = "prompt"
+[watch]
+paths = ["src", "include"]
+ignore = ["*.o", "build/", "gen/**"]
+[[rules]]
+id = "test-on-save"
+trigger = { source = "watch", type = "file.modify", pattern = "src/**/*.cpp" }
+conditions = [ { field = "payload.path", operator = "matches", value = "_test" } ]
+action = { type = "agent", agent = "piped", prompt = "Fix {{payload.path}}", priority = -3 }
+cooldown = "30s"
+requires_approval = true
+enabled = false
+[[rules]]
+id = "nightly"
+trigger = { cron = "0 3 * * *" }
+action = { type = "agent", agent = "shell", prompt = "make all # $DUET_PATH" }
+[[rules]]
+id = "tell"
+trigger = { source = "task", type = "task.failed" }
+conditions = [ { field = "payload.exitCode", operator = "gt", value = 1.5 },
+               { field = "payload.signal", operator = "not_exists" },
+               { field = "payload.agent", operator = "eq", value = "mine" } ]
+action = { type = "notify", message = "{{payload.taskId}} failed" }
+[lsp.clangd]
+command = ["clangd", "--log=error"]
+[lsp.own]
+command = ["own-server"]
+files = ["*.own"]
+roots = [".own"]
+env = { LEVEL = "3", EMPTY = "" }
+max_memory = "2G"
+max_body = 1048576
+idle = 90
+)";
+
+TEST(Settings, AreTheDefaultsWithoutAFile) {
+  const Settings settings = read({});
+  EXPECT_EQ(settings.tasks.default_agent, "");
+  EXPECT_EQ(settings.tasks.max_running, 3U);
+  EXPECT_EQ(settings.tasks.queue_capacity, 10'000U);
+  EXPECT_EQ(settings.tasks.keep_days, 30U);
+  EXPECT_EQ(settings.tasks.keep_tasks, 10'000U);
+  EXPECT_TRUE(settings.rules.empty() && settings.servers.empty() && settings.tasks.agents.empty());
+  EXPECT_EQ(read({""}).files, Texts{"file1"});
+}
+
+TEST(Settings, EveryNameIsRead) {
+  const Settings settings = read({everything});
+  EXPECT_EQ(settings.tasks.default_agent, "mine");
+  EXPECT_EQ(settings.tasks.max_running, 5U);
+  EXPECT_EQ(settings.tasks.queue_capacity, 200U);
+  EXPECT_EQ(settings.tasks.keep_days, 7U);
+  EXPECT_EQ(settings.tasks.keep_tasks, 50U);
+  EXPECT_EQ(settings.tasks.agents.at("mine").command, (Texts{"agent", "--ask", "{prompt}"}));
+  EXPECT_FALSE(settings.tasks.agents.at("mine").prompt_on_stdin);
+  EXPECT_TRUE(settings.tasks.agents.at("piped").prompt_on_stdin);
+  EXPECT_EQ(settings.watch.paths, (Texts{"src", "include"}));
+  EXPECT_EQ(settings.watch.ignore, (Texts{"*.o", "build/", "gen/**"}));
+}
+
+TEST(Settings, EveryNameOfARuleIsRead) {
+  const Settings settings = read({everything});
+  ASSERT_EQ(settings.rules.size(), 3U);
+  const automation::Rule& saved = settings.rules[0];
+  EXPECT_EQ(saved.id, "test-on-save");
+  EXPECT_EQ(saved.trigger.source, "watch");
+  EXPECT_EQ(saved.trigger.type, "file.modify");
+  EXPECT_EQ(saved.trigger.pattern, "src/**/*.cpp");
+  ASSERT_EQ(saved.conditions.size(), 1U);
+  EXPECT_EQ(saved.conditions[0].field, "payload.path");
+  EXPECT_EQ(saved.conditions[0].op, automation::Operator::matches);
+  EXPECT_EQ(saved.conditions[0].value, boost::json::value("_test"));
+  EXPECT_EQ(saved.action.agent, "piped");
+  EXPECT_EQ(saved.action.prompt, "Fix {{payload.path}}");
+  EXPECT_EQ(saved.action.priority, -3);
+  EXPECT_EQ(saved.cooldown, 30s);
+  EXPECT_TRUE(saved.requires_approval);
+  EXPECT_FALSE(saved.enabled);
+  EXPECT_EQ(settings.rules[1].trigger.source, "schedule") << "which cron implies";
+  EXPECT_EQ(settings.rules[2].conditions[0].op, automation::Operator::gt);
+  EXPECT_EQ(settings.rules[2].conditions[0].value, boost::json::value(1.5));
+  EXPECT_EQ(settings.rules[2].conditions[1].op, automation::Operator::not_exists);
+  EXPECT_EQ(settings.rules[2].action.type, automation::Action::Type::notify);
+  EXPECT_EQ(settings.rules[2].action.message, "{{payload.taskId}} failed");
+}
+
+TEST(Settings, EveryNameOfALanguageServerIsRead) {
+  const Settings settings = read({everything});
+  ASSERT_EQ(settings.servers.size(), 2U);
+  EXPECT_EQ(settings.servers[0].name, "clangd") << "in the order of the file";
+  const bridge::Definition& own = settings.servers[1];
+  EXPECT_EQ(own.command, Texts{"own-server"});
+  EXPECT_EQ(own.files, Texts{"*.own"});
+  EXPECT_EQ(own.roots, Texts{".own"});
+  EXPECT_EQ(own.env.at("LEVEL"), "3");
+  EXPECT_EQ(own.env.at("EMPTY"), "");
+  EXPECT_EQ(own.max_memory, std::uint64_t{2} << 30U);
+  EXPECT_EQ(own.max_body, 1048576U);
+  EXPECT_EQ(own.idle, 90s);
+  EXPECT_TRUE(read({"[lsp.clangd]\nidle = \"5m\""}).servers[0].command.empty()) << "a well-known one needs no command";
+}
+
+TEST(Settings, TheProjectsFileGoesOverTheUsers) {
+  const Settings settings = read({everything, R"(
+max_running = 9
+[agents.mine]
+command = ["other", "{prompt}"]
+[watch]
+paths = ["lib"]
+[[rules]]
+id = "new"
+trigger = { source = "daemon" }
+action = { type = "notify" }
+[[rules]]
+id = "nightly"
+trigger = { source = "schedule", cron = "0 4 * * *" }
+action = { type = "notify" }
+[lsp.own]
+command = ["better"]
+)"});
+  EXPECT_EQ(settings.tasks.max_running, 9U);
+  EXPECT_EQ(settings.tasks.queue_capacity, 200U);
+  EXPECT_EQ(settings.tasks.agents.at("mine").command[0], "other");
+  EXPECT_EQ(settings.tasks.agents.size(), 2U);
+  EXPECT_EQ(settings.watch.paths, Texts{"lib"});
+  EXPECT_EQ(settings.watch.ignore.size(), 3U);
+  ASSERT_EQ(settings.rules.size(), 4U);
+  EXPECT_EQ(settings.rules[1].id, "nightly");
+  EXPECT_EQ(settings.rules[1].trigger.cron, "0 4 * * *");
+  EXPECT_EQ(settings.rules[3].id, "new");
+  ASSERT_EQ(settings.servers.size(), 2U);
+  EXPECT_EQ(settings.servers[1].command, Texts{"better"});
+  EXPECT_TRUE(settings.servers[1].files.empty()) << "replaced as a whole";
+}
+
+struct Wrong {
+  std::string text;
+  std::string place;  // LINE:COLUMN
+  std::string told;   // the whole message, or how it begins
+};
+
+std::string rule(const std::string& trigger, const std::string& rest = "", const std::string& action = "") {
+  return "[[rules]]\nid = \"r\"\ntrigger = " + trigger + "\n" +
+         "action = " + (action.empty() ? R"({ type = "agent", prompt = "x" })" : action) + "\n" + rest;
+}
+
+void PrintTo(const Wrong& wrong, std::ostream* out) { *out << wrong.text; }
+
+class BadSettings : public testing::TestWithParam<Wrong> {};
+
+TEST_P(BadSettings, AreRefusedWithTheirPlace) {
+  const std::string error = refused({GetParam().text});
+  EXPECT_TRUE(error.starts_with("file1:" + GetParam().place + ": " + GetParam().told)) << error;
+  EXPECT_EQ(error.find('\n'), std::string::npos);
+}
+
+const std::string watch_rule = R"({ source = "watch" })";
+
+INSTANTIATE_TEST_SUITE_P(
+    Top, BadSettings,
+    testing::Values(
+        Wrong{"a = [", "1:6", "this is not TOML: "},
+        Wrong{"max_running = 1\nmax_running = 2", "2:15", "this is not TOML: "},
+        Wrong{"\xC3\xA9 = 1", "1:1", "this is not TOML: "},
+        Wrong{"max_running = 1\n\nmax_runing = 2", "3:1",
+              "unknown name 'max_runing' (did you mean 'max_running'?): it must be default_agent, max_running, "
+              "queue_capacity, keep_days, keep_tasks, agents, watch, rules or lsp"},
+        Wrong{"\"a\\nb\" = 1", "1:1", "unknown name 'a?b': it must be default_agent"},
+        Wrong{"max_running = 0", "1:15", "max_running is 0: it must be a whole number from 1 to 1000"},
+        Wrong{"max_running = '3'", "1:15", "max_running is '3': it must be a whole number"},
+        Wrong{"max_running = 3.0", "1:15", "max_running is 3: it must be a whole number"},
+        Wrong{"keep_days = -1", "1:13", "keep_days is -1: it must be a whole number from 1 to 36500"},
+        Wrong{"keep_tasks = 1979-05-27", "1:14", "keep_tasks is a date or time: it must be"},
+        Wrong{"queue_capacity = 99999999", "1:18", "queue_capacity is 99999999: it must be"},
+        Wrong{"default_agent = ''", "1:17", "default_agent is '': it must be a text that is not empty"},
+        Wrong{"default_agent = \"a\\u0000b\"", "1:17", "default_agent is 'a?b': it must be a text"},
+        Wrong{"default_agent = 'gpt'", "1:17", "default_agent is 'gpt': it must be claude or shell"},
+        Wrong{"agents = 3", "1:10", "agents is 3: it must be a table with a table for each name"},
+        Wrong{"watch = ['src']", "1:9", "watch is a list: it must be a table with paths or ignore"},
+        Wrong{"[watch]\npaths = 'src'", "2:9", "watch.paths is 'src': it must be a list of texts"},
+        Wrong{"[watch]\nignore = ['a', 3]", "2:16", "watch.ignore[1] is 3: it must be a text"},
+        Wrong{"[watch]\nignore = ['a', '[']", "2:10", "watch.ignore is a list: it must be a list of globs ("},
+        Wrong{"rules = 3", "1:9", "rules is 3: it must be a list of tables, each begun with [[rules]]"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Agents, BadSettings,
+    testing::Values(
+        Wrong{"[agents]\nx = 'claude'", "2:5", "agents.x is 'claude': it must be a table with command or stdin"},
+        Wrong{"[agents.x]", "1:1", "agents.x.command is missing"},
+        Wrong{"[agents.x]\ncommand = 'claude'", "2:11", "agents.x.command is 'claude': it must be a list of texts"},
+        Wrong{"[agents.x]\ncommand = []", "2:11", "agents.x.command is a list: it must be a program and its arguments"},
+        Wrong{"[agents.x]\ncommand = ['']", "2:12", "agents.x.command[0] is ''"},
+        Wrong{"[agents.x]\nstdin = 'yes'\ncommand = ['a', '{prompt}']", "2:9",
+              "agents.x.stdin is 'yes': it must be prompt"},
+        Wrong{"[agents.'']\ncommand = ['a', '{prompt}']", "1:9", "agent '': a name has 1 to 64 bytes"},
+        Wrong{"[agents.x]\ncommand = ['a', '{prompt}']\nshell = true", "3:1", "unknown name 'agents.x.shell'"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Rules, BadSettings,
+    testing::Values(
+        Wrong{"[[rules]]\nid = 'r'", "1:1", "rules.trigger is missing"},
+        Wrong{"[[rules]]\ntrigger = { source = 'watch' }\naction = { type = 'notify' }", "1:1", "rules.id is missing"},
+        Wrong{"[[rules]]\nid = 'r'\ntrigger = { source = 'watch' }", "1:1", "rules.action is missing"},
+        Wrong{rule("{}"), "3:11", "trigger is empty: it needs source, type, pattern or cron"},
+        Wrong{rule("'watch'"), "3:11", "trigger is 'watch': it must be a table with source, type, pattern or cron"},
+        Wrong{rule("{ source = 'email' }"), "3:22",
+              "trigger.source is 'email': it must be watch, schedule, task or daemon"},
+        Wrong{rule("{ type = 'file.changed' }"), "3:20",
+              "trigger.type is 'file.changed': it must be file.create, file"},
+        Wrong{rule("{ source = 'watch', type = 'task.failed' }"), "3:38",
+              "trigger.type is 'task.failed': it must be file.create, file.modify or file.delete"},
+        Wrong{rule("{ source = 'schedule', type = 'x', cron = '* * * * *' }"), "3:41",
+              "trigger.type is 'x': it must be"},
+        Wrong{rule("{ source = 'schedule' }"), "3:11", "trigger.cron is missing"},
+        Wrong{rule("{ cron = '61 * * * *' }"), "3:20", "trigger.cron is '61 * * * *': it must be minute, hour, day"},
+        Wrong{rule("{ source = 'watch', cron = '1 * * * *' }"), "3:38", "trigger.cron is '1 * * * *': it must be left"},
+        Wrong{rule("{ source = 'task', pattern = '*' }"), "3:40", "trigger.pattern is '*': it must be left out: only"},
+        Wrong{rule("{ pattern = 'a[' }"), "3:23", "trigger.pattern is 'a[': it must be a glob such as"},
+        Wrong{rule("{ pattern = 'a', glob = 'b' }"), "3:28", "unknown name 'trigger.glob'"},
+        Wrong{rule(watch_rule, "cooldown = 'soon'"), "5:12", "rules.cooldown is 'soon': it must be 500ms, 10s, 5m, 1h"},
+        Wrong{rule(watch_rule, "cooldown = -1"), "5:12", "rules.cooldown is -1: it must be"},
+        Wrong{rule(watch_rule, "enabled = 'no'"), "5:11", "rules.enabled is 'no': it must be true or false"},
+        Wrong{rule(watch_rule, "requires_aproval = true"), "5:1",
+              "unknown name 'rules.requires_aproval' (did you mean 'requires_approval'?)"},
+        Wrong{rule(watch_rule) + rule(watch_rule), "6:6", "rule 'r' is there twice"},
+        Wrong{rule(watch_rule, "", "{ type = 'webhook', url = 'x' }"), "4:19",
+              "action.type is 'webhook': it must be agent or notify"},
+        Wrong{rule(watch_rule, "", "{ prompt = 'x' }"), "4:10", "action.type is missing"},
+        Wrong{rule(watch_rule, "", "{ type = 'agent' }"), "4:10", "action.prompt is missing"},
+        Wrong{rule(watch_rule, "", "{ type = 'notify', prompt = 'x' }"), "4:38",
+              "action.prompt is 'x': it must be left out for type 'notify'"},
+        Wrong{rule(watch_rule, "", "{ type = 'agent', prompt = 'x', agent = 'gpt' }"), "4:50",
+              "action.agent is 'gpt': it must be claude or shell"},
+        Wrong{rule(watch_rule, "", "{ type = 'agent', agent = 'shell', prompt = 'cat {{payload.path}}' }"), "4:54",
+              "action.prompt has a template, and the agent 'shell' would take what comes in for commands"},
+        Wrong{"default_agent = 'shell'\n" + rule(watch_rule, "", "{ type = 'agent', prompt = '{{payload.path}}' }"),
+              "5:37", "action.prompt has a template"}));
+
+std::string condition(const std::string& text) { return rule(watch_rule, "conditions = [ " + text + " ]"); }
+
+INSTANTIATE_TEST_SUITE_P(
+    Conditions, BadSettings,
+    testing::Values(
+        Wrong{rule(watch_rule, "conditions = 3"), "5:14", "rules.conditions is 3: it must be a list of tables"},
+        Wrong{condition("{ operator = 'exists' }"), "5:16", "conditions.field is missing"},
+        Wrong{condition("{ field = 'a' }"), "5:16", "conditions.operator is missing"},
+        Wrong{
+            condition("{ field = 'a', operator = 'equals', value = 1 }"), "5:42",
+            "conditions.operator is 'equals': it must be eq, neq, contains, matches, gt, lt, gte, lte, exists or not"},
+        Wrong{condition("{ field = 'a', operator = 'eq' }"), "5:16", "conditions.value is missing"},
+        Wrong{condition("{ field = 'a', operator = 'eq', value = [1] }"), "5:56",
+              "conditions.value is a list: it must be a text, a number, true or false"},
+        Wrong{condition("{ field = 'a', operator = 'gt', value = '1' }"), "5:56",
+              "conditions.value is '1': it must be a num"},
+        Wrong{condition("{ field = 'a', operator = 'contains', value = 1 }"), "5:62",
+              "conditions.value is 1: it must be a t"},
+        Wrong{condition("{ field = 'a', operator = 'matches', value = '(' }"), "5:61",
+              "conditions.value is '(': it must be a regular expression ("}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Servers, BadSettings,
+    testing::Values(
+        Wrong{"[lsp.own]\nfiles = ['*.x']", "1:1", "lsp.own.command is missing"},
+        Wrong{"[lsp.own]\ncommand = []", "2:11", "lsp.own.command is a list: it must be a program and its arguments"},
+        Wrong{"[lsp.clangd]\nmax_memory = '2T'", "2:14", "lsp.clangd.max_memory is '2T': it must be a number of bytes"},
+        Wrong{"[lsp.clangd]\nmax_memory = -1", "2:14", "lsp.clangd.max_memory is -1"},
+        Wrong{"[lsp.clangd]\nmax_memory = '99999999999G'", "2:14", "lsp.clangd.max_memory is '99999999999G'"},
+        Wrong{"[lsp.clangd]\nmax_body = 1", "2:12", "lsp.clangd.max_body is 1: it must be"},
+        Wrong{"[lsp.clangd]\nidle = true", "2:8", "lsp.clangd.idle is true: it must be 500ms"},
+        Wrong{"[lsp.clangd]\nenv = ['A=B']", "2:7", "lsp.clangd.env is a list: it must be a table of texts"},
+        Wrong{"[lsp.clangd.env]\nA = 3", "2:5", "lsp.clangd.env.A is 3: it must be a text"},
+        Wrong{"[lsp.clangd.env]\n'A=B' = 'c'", "2:9",
+              "lsp.clangd.env.A=B is 'c': it must be a text, named without '='"}));
+
+TEST(Settings, TheFirstFaultOfAFileIsTold) {
+  EXPECT_TRUE(refused({"max_running = 0\n[watch]\nzzz = 1\n[agents.a]\n"}).starts_with("file1:1:15: "));
+  EXPECT_TRUE(refused({"keep_days = 0\nmax_running = 0\n"}).starts_with("file1:1:13: "));
+  EXPECT_TRUE(refused({"", "keep_days = 0"}).starts_with("file2:1:13: "));
+}
+
+TEST(Settings, DepthIsBounded) {
+  std::string names = "a";
+  for (int i = 0; i < 100'000; ++i) names += ".a";
+  EXPECT_EQ(refused({"\n" + names + " = 1"}), "file1:2:1: this line has more than 1000 dots");
+  EXPECT_TRUE(refused({"[" + names.substr(0, 1'999) + "]"}).starts_with("file1:1:2: unknown name 'a'"));
+  EXPECT_TRUE(refused({"a = " + std::string(100'000, '[')}).find("this is not TOML") != std::string::npos);
+}
+
+TEST(Settings, AgentsMayComeFromTheOtherFile) {
+  const std::string agent = "[agents.far]\ncommand = ['far', '{prompt}']\n";
+  EXPECT_EQ(read({agent, "default_agent = 'far'"}).tasks.default_agent, "far");
+  EXPECT_EQ(refused({"default_agent = 'fra'", agent}),
+            "file1:1:17: default_agent is 'fra': it must be claude, shell or far");
+}
+
+/// Files in a folder of their own.
+class SettingsFiles : public testing::Test {
+ protected:
+  SettingsFiles() {
+    std::string name = testing::TempDir() + "duet-settings-XXXXXX";
+    top_ = fs::canonical(mkdtemp(name.data()));
+    fs::create_directories(top_ / "project");
+  }
+  ~SettingsFiles() override { fs::remove_all(top_); }
+
+  fs::path write(const std::string& name, const std::string& text) const {
+    fs::create_directories((top_ / name).parent_path());
+    std::ofstream(top_ / name) << text;
+    EXPECT_EQ(chmod((top_ / name).c_str(), 0644), 0);
+    return top_ / name;
+  }
+  std::variant<Settings, SettingsError> settings(const SettingsPlaces& places = {}) const {
+    return read_settings(find_project(top_ / "project"), places);
+  }
+  std::string error(const SettingsPlaces& places = {}) const {
+    const auto read = settings(places);
+    return std::holds_alternative<SettingsError>(read) ? std::get<SettingsError>(read).text : "accepted";
+  }
+
+  fs::path top_;
+};
+
+TEST_F(SettingsFiles, AreNotNeeded) {
+  EXPECT_TRUE(std::get<Settings>(settings({.user = top_ / "nothing/config.toml"})).files.empty());
+}
+
+TEST_F(SettingsFiles, OfTheUserAndOfTheProjectAreRead) {
+  const fs::path user = write("user.toml", "max_running = 7\nkeep_days = 8");
+  const fs::path own = write("project/.duet-rpc.toml", "max_running = 6");
+  const Settings both = std::get<Settings>(settings({.user = user}));
+  EXPECT_EQ(both.tasks.max_running, 6U);
+  EXPECT_EQ(both.tasks.keep_days, 8U);
+  EXPECT_EQ(both.files, (Texts{user, own}));
+}
+
+TEST_F(SettingsFiles, AnotherFileStandsForAllOfThem) {
+  const fs::path user = write("user.toml", "nonsense");
+  write("project/.duet-rpc.toml", "nonsense");
+  const fs::path only = write("only.toml", "max_running = 5");
+  EXPECT_EQ(std::get<Settings>(settings({.only = only, .user = user})).tasks.max_running, 5U);
+  EXPECT_EQ(error({.only = top_ / "missing.toml"}),
+            (top_ / "missing.toml").string() + ": there is no such file, but DUET_RPC_CONFIG names it");
+}
+
+TEST_F(SettingsFiles, ErrorsNameTheFile) {
+  const fs::path own = write("project/.duet-rpc.toml", "\nmax_running = 0");
+  EXPECT_TRUE(error().starts_with(own.string() + ":2:15: max_running is 0"));
+}
+
+TEST_F(SettingsFiles, ThatOthersCouldHaveWrittenAreRefused) {
+  const fs::path own = write("project/.duet-rpc.toml", "");
+  for (const mode_t mode : {0664U, 0646U, 0666U}) {
+    ASSERT_EQ(chmod(own.c_str(), mode), 0);
+    EXPECT_EQ(error(), own.string() +
+                           ": this settings file is not used: others may write to it: take that away with "
+                           "chmod go-w");
+  }
+  ASSERT_EQ(chmod(own.c_str(), 0444), 0);
+  EXPECT_EQ(error(), "accepted");
+  if (geteuid() != 0) return;  // only root can give a file away
+  ASSERT_EQ(chown(own.c_str(), 4242, 4242), 0);
+  EXPECT_EQ(error(), own.string() +
+                         ": this settings file is not used: it belongs to another user: take it over with "
+                         "chown");
+}
+
+TEST_F(SettingsFiles, ThatAreNoFilesAreRefused) {
+  const fs::path own = top_ / "project/.duet-rpc.toml";
+  fs::create_directory(own);
+  EXPECT_EQ(error(), own.string() + ": this settings file is not used: it is not a plain file");
+  fs::remove(own);
+  ASSERT_EQ(mkfifo(own.c_str(), 0600), 0);
+  EXPECT_EQ(error(), own.string() + ": this settings file is not used: it is not a plain file");
+  fs::remove(own);
+  fs::create_symlink(own, own);
+  EXPECT_TRUE(error().starts_with(own.string() + ": this settings file is not used: it cannot be opened: "));
+}
+
+TEST_F(SettingsFiles, HaveAtMostAMegabyte) {
+  write("project/.duet-rpc.toml", std::string(1'000'000, '#'));
+  EXPECT_EQ(error(), "accepted");
+  write("project/.duet-rpc.toml", std::string((1U << 20U) + 1, '#'));
+  EXPECT_TRUE(error().ends_with("it is larger than a megabyte"));
+}
+
+RC_GTEST_PROP(Settings, AnyBytesGiveAnAnswer, (const std::string& text)) { RC_ASSERT(!refused({text}).empty()); }
+
+RC_GTEST_PROP(Settings, AnyDamageGivesAnAnswerOnOneLine, ()) {
+  std::string text = everything;
+  const auto edits = *rc::gen::inRange<std::size_t>(1, 8);
+  for (std::size_t i = 0; i < edits; ++i) {
+    const auto at = *rc::gen::inRange<std::size_t>(0, text.size());
+    const auto length = *rc::gen::inRange<std::size_t>(0, 6);
+    text.replace(at, length,
+                 *rc::gen::container<std::string>(rc::gen::elementOf(std::string("\"'[]{}=.,\n#\\0-1ae \x80\xff"))));
+    if (text.empty()) text = "\n";
+  }
+  const std::string answer = refused({text});
+  RC_ASSERT(!answer.empty());
+  RC_ASSERT(answer.find('\n') == std::string::npos);
+}
+
+RC_GTEST_PROP(Settings, AnyTreeOfTheRightNamesGivesAnAnswer, ()) {
+  const std::vector<std::string> names{"default_agent", "agents", "rules",      "lsp",   "watch",      "trigger",
+                                       "action",        "id",     "command",    "stdin", "pattern",    "cron",
+                                       "operator",      "value",  "type",       "env",   "conditions", "field",
+                                       "prompt",        "files",  "max_memory", "idle",  "x"};
+  const std::vector<std::string> values{"1",   "'x'",     "true",       "[]",      "{}",      "[{}]",    "['a']", "1.5",
+                                        "nan", "'agent'", "1979-05-27", "'watch'", "'{{a}}'", "'shell'", "[[[]]]"};
+  const auto lines =
+      *rc::gen::container<std::vector<std::tuple<std::string, std::string, std::string, int>>>(rc::gen::tuple(
+          rc::gen::elementOf(names), rc::gen::elementOf(names), rc::gen::elementOf(values), rc::gen::inRange(0, 4)));
+  std::string text;
+  for (const auto& [first, second, value, form] : lines) {
+    if (form == 0) text += first + " = " + value + "\n";
+    if (form == 1) text += first + "." + second + " = " + value + "\n";
+    if (form == 2) text += "[" + first + "." + second + "]\n";
+    if (form == 3) text += "[[" + first + "]]\n";
+  }
+  RC_ASSERT(refused({text}).find('\n') == std::string::npos);
+}
+
+}  // namespace
+}  // namespace duet::app

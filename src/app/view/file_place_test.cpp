@@ -1,0 +1,49 @@
+#include "app/view/file_place.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "duet/transport/temporary_folder_test.h"
+
+namespace duet::app {
+namespace {
+
+std::string shown(const FilePlace& place) {
+  return place.file + '|' + (place.line ? std::to_string(*place.line) : "-") + '|' +
+         (place.column ? std::to_string(*place.column) : "-");
+}
+
+TEST(FilePlaceTest, ReadsLineAndColumn) {
+  EXPECT_EQ(shown(parse_file_place("a.c")), "a.c|-|-");
+  EXPECT_EQ(shown(parse_file_place("a.c:3")), "a.c|3|-");
+  EXPECT_EQ(shown(parse_file_place("a.c:3:14")), "a.c|3|14");
+  EXPECT_EQ(shown(parse_file_place("a.c:3:14:")), "a.c|3|14");
+  EXPECT_EQ(shown(parse_file_place("a:b.c:3:14")), "a:b.c|3|14");
+  EXPECT_EQ(shown(parse_file_place(":3")), ":3|-|-");
+  EXPECT_EQ(shown(parse_file_place("a.c:x")), "a.c:x|-|-");
+  EXPECT_EQ(shown(parse_file_place("a.c:99999999999999999999")), "a.c:99999999999999999999|-|-");
+}
+
+TEST(FilePlaceTest, BelievesTheFileSystemMoreThanTheColons) {
+  const transport::TemporaryFolder folder;
+  std::ofstream(folder.file("a:5")) << "";
+  EXPECT_EQ(shown(parse_file_place(folder.file("a:5"))), folder.file("a:5") + "|-|-");
+  EXPECT_EQ(shown(parse_file_place(folder.file("a:5:7"))), folder.file("a:5") + "|7|-");
+  EXPECT_EQ(shown(parse_file_place(folder.file("a:5:7:9"))), folder.file("a:5") + "|7|9");
+}
+
+TEST(FilePlaceTest, NamesFilesForTheDaemonAndForPeople) {
+  const std::string here = std::filesystem::current_path();
+  EXPECT_EQ(file_for_daemon("./x/../a.c"), here + "/a.c");
+  EXPECT_EQ(file_for_daemon("/\xFF.c"), "file:///%FF.c");
+  EXPECT_EQ(file_for_people(here + "/x/a.c"), "x/a.c");
+  EXPECT_EQ(file_for_people("/elsewhere/a.c"), "/elsewhere/a.c");
+  EXPECT_EQ(file_for_people("file:///%FF.c"), "/\xFF.c");
+}
+
+}  // namespace
+}  // namespace duet::app

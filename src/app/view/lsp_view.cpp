@@ -1,0 +1,253 @@
+#include "app/view/lsp_view.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <vector>
+
+#include <boost/json/array.hpp>
+
+#include "app/view/display_text.h"
+#include "app/view/file_place.h"
+#include "app/view/table.h"
+#include "bridge/text.h"
+#include "duet/rpc/json_text.h"
+#include "duet/rpc/value.h"
+
+namespace duet::app {
+namespace {
+
+using boost::json::array;
+using boost::json::object;
+using boost::json::value;
+
+std::string text_of(const object& from, std::string_view name) {
+  const value* found = from.if_contains(name);
+  if (found == nullptr || found->is_null()) return {};
+  return found->is_string() ? std::string(found->get_string()) : rpc::to_text(*found);
+}
+
+const array& list_of(const object& from, std::string_view name) {
+  static const array none;
+  const value* found = from.if_contains(name);
+  return found != nullptr && found->is_array() ? found->get_array() : none;
+}
+
+std::size_t count_of(const object& from, std::string_view name) {
+  const value* found = from.if_contains(name);
+  return found != nullptr && found->is_int64() && found->get_int64() > 0 ? static_cast<std::size_t>(found->get_int64())
+                                                                         : 0;
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.push_back(line);
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+  }
+  return lines;
+}
+
+bool is_rule(std::string_view line) {
+  return line.size() >= 3 && (line.find_first_not_of("- ") == std::string_view::npos ||
+                              line.find_first_not_of("* ") == std::string_view::npos);
+}
+
+// `[words](address)` at the start of the text: how long it is, and the words. 0: there is none.
+std::size_t link_at(std::string_view text, std::string_view& words) {
+  const std::size_t middle = text.find("](");
+  const std::size_t end = middle == std::string_view::npos ? middle : text.find(')', middle);
+  if (!text.starts_with('[') || end == std::string_view::npos || text.find('\n') < end) return 0;
+  words = text.substr(1, middle - 1);
+  return end + 1;
+}
+
+// The marks within a line go, what they are around stays.
+std::string plain_words(std::string_view line) {
+  std::string out;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const std::string_view rest = line.substr(i);
+    std::string_view words;
+    if (rest.size() > 1 && rest[0] == '\\' && std::string_view("\\`*_{}[]()#+-.!<>|~").find(rest[1]) != rest.npos) {
+      out += rest[1];
+      ++i;
+    } else if (rest.starts_with("**") || rest.starts_with("__")) {
+      ++i;
+    } else if (rest.starts_with("&nbsp;")) {
+      out += ' ';
+      i += 5;
+    } else if (const std::size_t length = link_at(rest, words); length != 0) {
+      out += words;
+      i += length - 1;
+    } else if (rest[0] != '`') {
+      out += rest[0];
+    }
+  }
+  while (out.ends_with(' ')) out.pop_back();
+  return out;
+}
+
+std::string place_text(const object& place, const TextStyle& style) {
+  const std::string file = text_of(place, "file");
+  const std::string name = file.empty() ? text_of(place, "uri") : file_for_people(file);
+  return style.name(one_line(name)) + ':' + text_of(place, "line") + ':' + text_of(place, "column");
+}
+
+// The line, and a mark under the part from the column to the end column.
+std::string marked_line(const object& place, const TextStyle& style) {
+  const std::string text = text_of(place, "text");
+  if (text.find_first_not_of(" \t") == std::string::npos) return {};
+  const std::size_t column = std::max<std::size_t>(count_of(place, "column"), 1);
+  const std::string_view before = rpc::first_characters(text, column - 1);
+  const bool one_line_long = count_of(place, "endLine") == count_of(place, "line");
+  const std::size_t end =
+      one_line_long ? std::max(count_of(place, "endColumn"), column) : bridge::count_characters(text) + 1;
+  const std::string_view marked = rpc::first_characters(std::string_view(text).substr(before.size()), end - column);
+  const std::size_t width = std::max<std::size_t>(display_width(one_line(marked)), 1);
+  return "    " + one_line(text) + "\n    " + std::string(display_width(one_line(before)), ' ') +
+         style.good('^' + std::string(width - 1, '~')) + '\n';
+}
+
+void add_symbols(std::string& out, const array& symbols, std::string_view file, std::size_t depth,
+                 const TextStyle& style) {
+  for (const value& entry : symbols) {
+    if (!entry.is_object()) continue;
+    object symbol = entry.get_object();
+    if (!symbol.contains("file")) symbol["file"] = file;
+    out += place_text(symbol, style) + ": " + std::string(2 * depth, ' ') +
+           style.faint(one_line(text_of(symbol, "kind"))) + ' ' + one_line(text_of(symbol, "name"));
+    if (const std::string detail = text_of(symbol, "detail"); !detail.empty())
+      out += "  " + style.faint(one_line(detail));
+    out += '\n';
+    add_symbols(out, list_of(symbol, "children"), file, depth + 1, style);
+  }
+}
+
+std::string more_line(const object& result, const TextStyle& style) {
+  const std::size_t more = count_of(result, "more");
+  return more == 0 ? std::string() : style.faint("and " + std::to_string(more) + " more") + '\n';
+}
+
+std::string last_line(std::string_view text) {
+  const std::vector<std::string_view> lines = lines_of(text);
+  const auto last = std::find_if(lines.rbegin(), lines.rend(),
+                                 [](std::string_view line) { return line.find_first_not_of(" \t") != line.npos; });
+  return last == lines.rend() ? std::string() : one_line(rpc::first_characters(*last, 200));
+}
+
+}  // namespace
+
+std::string plain_markdown(std::string_view markdown, const TextStyle& style) {
+  std::string out;
+  bool in_code = false;
+  bool blank = true;  // at the start, and after a blank line
+  for (const std::string_view raw : lines_of(markdown)) {
+    const std::string_view line = raw.substr(std::min(raw.find_first_not_of(' '), raw.size()));
+    if (line.starts_with("```")) {
+      in_code = !in_code;
+      continue;
+    }
+    if (in_code) {
+      out += "  " + one_line(raw) + '\n';
+      blank = false;
+      continue;
+    }
+    const std::size_t marks = std::min(line.find_first_not_of('#'), line.size());
+    const bool heading = marks > 0 && marks < line.size() && line[marks] == ' ';
+    const std::string words = is_rule(line) ? "" : one_line(plain_words(heading ? line.substr(marks + 1) : raw));
+    if (words.empty() && blank) continue;
+    blank = words.empty();
+    out += (heading ? style.heading(words) : words) + '\n';
+  }
+  while (out.ends_with("\n\n")) out.pop_back();
+  return out;
+}
+
+std::string hover_view(const object& result, const TextStyle& style) {
+  const std::string contents = text_of(result, "contents");
+  if (contents.empty()) return "nothing is known about this place\n";
+  if (text_of(result, "kind") != "plaintext") return plain_markdown(contents, style);
+  std::string out;
+  for (const std::string_view line : lines_of(contents)) out += one_line(line) + '\n';
+  return out;
+}
+
+std::string places_view(const object& result, const TextStyle& style) {
+  std::string out;
+  for (const value& place : list_of(result, "places")) {
+    if (place.is_object()) out += place_text(place.get_object(), style) + '\n' + marked_line(place.get_object(), style);
+  }
+  return out.empty() ? "nothing found\n" : out + more_line(result, style);
+}
+
+std::string completion_view(const object& result, const TextStyle& style) {
+  const array& items = list_of(result, "items");
+  if (items.empty()) return "nothing fits here\n";
+  Table table({"LABEL", "KIND", "DETAIL"});
+  for (const value& entry : items) {
+    if (!entry.is_object()) continue;
+    const object& item = entry.get_object();
+    std::string label = text_of(item, "label");
+    label.erase(0, label.find_first_not_of(' '));
+    table.add({{label, Table::Paint::name}, {text_of(item, "kind")}, {text_of(item, "detail"), Table::Paint::faint}});
+  }
+  return table.text(style, terminal_width(STDOUT_FILENO)) + more_line(result, style);
+}
+
+std::string symbols_view(const object& result, std::string_view file, const TextStyle& style) {
+  std::string out;
+  add_symbols(out, list_of(result, "symbols"), file, 0, style);
+  return out.empty() ? "no symbols\n" : out;
+}
+
+std::string diagnostics_view(const object& result, const TextStyle& style) {
+  const std::string file = text_of(result, "file");
+  std::string out;
+  for (const value& entry : list_of(result, "diagnostics")) {
+    if (!entry.is_object()) continue;
+    object finding = entry.get_object();
+    finding["file"] = file;
+    const std::string severity = text_of(finding, "severity");
+    std::string origin = text_of(finding, "source");
+    if (const std::string code = text_of(finding, "code"); !code.empty()) origin += (origin.empty() ? "" : " ") + code;
+    out += place_text(finding, style) + ": " + (severity == "error" ? style.fault(severity) : style.heading(severity)) +
+           ": " + one_line(text_of(finding, "message"));
+    out += origin.empty() ? "\n" : "  " + style.faint('[' + one_line(origin) + ']') + '\n';
+    out += marked_line(finding, style);
+  }
+  return out.empty() ? one_line(file_for_people(file)) + ": nothing found\n" : out;
+}
+
+std::string servers_view(const object& result, const TextStyle& style) {
+  const array& servers = list_of(result, "servers");
+  if (servers.empty()) return "no language server has been needed yet\n";
+  Table table({"NAME", "STATE", "PID", "DOCUMENTS", "ROOT", "LAST FAILURE"});
+  for (const value& entry : servers) {
+    const object& server = entry.as_object();
+    const value* failure = server.if_contains("failure");
+    const std::string state = text_of(server, "state");
+    table.add({{text_of(server, "name"), Table::Paint::name},
+               {state, state == "ready" ? Table::Paint::good : Table::Paint::none},
+               {text_of(server, "pid")},
+               {text_of(server, "documents")},
+               {file_for_people(text_of(server, "root"))},
+               {failure != nullptr ? text_of(failure->as_object(), "message") : "", Table::Paint::fault}});
+  }
+  return table.text(style, terminal_width(STDOUT_FILENO));
+}
+
+std::string failure_line(std::string_view message, const object& data) {
+  std::string out = one_line(message);
+  if (const std::string cause = text_of(data, "cause"); !cause.empty()) out = cause + ": " + out;
+  const std::string said = last_line(text_of(data, "stderr"));
+  const std::string printed = last_line(text_of(data, "stdout"));
+  if (!said.empty()) out += "; its stderr ends with: " + said;
+  if (said.empty() && !printed.empty()) out += "; it printed: " + printed;
+  return out;
+}
+
+}  // namespace duet::app

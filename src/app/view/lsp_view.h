@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <boost/json/object.hpp>
+
+#include "app/view/text_style.h"
+#include "bridge/failure.h"
+#include "duet/peer/calls.h"
+
+namespace duet::app {
+
+/// What the lsp commands print for people, made from what the daemon answers (docs/lsp.md has the shapes). All of it is
+/// harmless on a terminal, whatever a server or a file says.
+
+/// Markdown as plain text: code without its fences, headings and links as their words.
+std::string plain_markdown(std::string_view markdown, const TextStyle& style);
+
+std::string hover_view(const boost::json::object& result, const TextStyle& style);
+/// FILE:LINE:COL, then the line with a mark under what is meant.
+std::string places_view(const boost::json::object& result, const TextStyle& style);
+std::string completion_view(const boost::json::object& result, const TextStyle& style);
+std::string symbols_view(const boost::json::object& result, std::string_view file, const TextStyle& style);
+std::string diagnostics_view(const boost::json::object& result, const TextStyle& style);
+std::string servers_view(const boost::json::object& result, const TextStyle& style);
+
+/// A failure of a language server in one line: its cause, what happened, and what the server said last.
+std::string failure_line(std::string_view message, const boost::json::object& data);
+
+}  // namespace duet::app
