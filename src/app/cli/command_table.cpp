@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
+#include "duet/base/log_line.h"
+
 namespace duet::app {
 namespace {
 
 using Text = std::string_view;
 using Count = ArgumentEntry::Count;
 
-constexpr Text levels[] = {"debug", "info", "warn", "error"};
 constexpr Text shells[] = {"bash", "zsh", "fish"};
 constexpr Text pages[] = {"manual", "methods"};
 constexpr Text states[] = {"queued", "running", "completed", "failed", "cancelled"};
@@ -17,7 +18,10 @@ constexpr OptionEntry everywhere[] = {
     {.letter = 'h', .name = "help", .summary = "Show help, of the command if one is given"},
     {.letter = 'V', .name = "version", .summary = "Print the version and nothing else"},
     {.letter = 'n', .name = "no-color", .summary = "No colours, not even on a terminal"},
-    {.name = "log-level", .value = "LEVEL", .summary = "debug, info, warn or error, in any case", .choices = levels},
+    {.name = "log-level",
+     .value = "LEVEL",
+     .summary = "debug, info, warn or error, in any case",
+     .choices = base::level_names},
 };
 
 constexpr OptionEntry of_clients[] = {
@@ -417,7 +421,6 @@ constexpr TermEntry codes[] = {
 
 }  // namespace
 
-std::span<const std::string_view> level_names() { return levels; }
 std::span<const OptionEntry> global_options() { return everywhere; }
 std::span<const OptionEntry> client_options() { return of_clients; }
 std::span<const CommandEntry> commands() { return all_commands; }

@@ -61,7 +61,6 @@ inline constexpr std::string_view short_name = "aiwg";  // the other name it may
 inline constexpr std::string_view program_summary =
     "JSON-RPC 2.0 for editors on stdin and stdout, and a daemon for each project.";
 
-std::span<const std::string_view> level_names();
 std::span<const OptionEntry> global_options();
 std::span<const OptionEntry> client_options();
 std::span<const CommandEntry> commands();

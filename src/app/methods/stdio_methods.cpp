@@ -47,13 +47,12 @@ peer::Method initialize(const StdioActions& actions) {
 }
 
 peer::Method set_log_level(base::Log& log) {
-  const std::span<const std::string_view> names = level_names();
   return {.name = "setLogLevel",
           .summary = "Changes how much the daemon logs, until it ends",
           .params = {{.name = "level",
                       .type = rpc::Type::text,
                       .summary = "The least severe level that is logged, in any case",
-                      .accepted = {names.begin(), names.end()}}},
+                      .accepted = {base::level_names.begin(), base::level_names.end()}}},
           .handler =
               [&log](const Request& request) {
                 const base::Level level = base::parse_level(*request.params.text("level")).value();

@@ -7,8 +7,6 @@ namespace duet::base {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> kNames{"debug", "info", "warn", "error", "trace"};
-constexpr std::size_t kChoices = 4;
 constexpr std::array<std::string_view, 5> kPlainLevels{"debug ", "info  ", "warn  ", "error ", "trace "};
 constexpr std::array<std::string_view, 5> kColouredLevels{"\x1b[2mdebug\x1b[0m ", "\x1b[32minfo\x1b[0m  ",
                                                           "\x1b[33mwarn\x1b[0m  ", "\x1b[31merror\x1b[0m ",
@@ -142,12 +140,14 @@ void append_number(std::string& out, Number number) {
 
 }  // namespace
 
-std::string_view level_name(Level level) { return kNames[static_cast<std::size_t>(level)]; }
+std::string_view level_name(Level level) {
+  return level == Level::trace ? "trace" : level_names[static_cast<std::size_t>(level)];
+}
 
 std::optional<Level> parse_level(std::string_view name) {
   const auto same_letter = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; };
-  for (std::size_t i = 0; i < kChoices; ++i) {
-    if (std::equal(name.begin(), name.end(), kNames[i].begin(), kNames[i].end(), same_letter)) {
+  for (std::size_t i = 0; i < level_names.size(); ++i) {
+    if (std::equal(name.begin(), name.end(), level_names[i].begin(), level_names[i].end(), same_letter)) {
       return static_cast<Level>(i);
     }
   }

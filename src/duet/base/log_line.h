@@ -17,8 +17,11 @@ namespace duet::base {
 /// `trace` is no level that one chooses: who asked for a trace in some other way gets it at any level.
 enum class Level : unsigned char { debug, info, warn, error, trace };
 
+/// Those that one may choose.
+inline constexpr std::array<std::string_view, 4> level_names{"debug", "info", "warn", "error"};
+
 std::string_view level_name(Level level);
-/// The first four names in any case.
+/// One of level_names, in any case.
 std::optional<Level> parse_level(std::string_view name);
 
 /// A JSON value as it stood in a message, e.g. an id. Empty: there was none, and the field is left out.
