@@ -11,7 +11,8 @@ if(DUET_TEST_FOLDERS)
 endif()
 if(unit_test_sources)
   add_executable(unit_tests ${unit_test_sources})
-  target_link_libraries(unit_tests PRIVATE duet::duet $<TARGET_NAME_IF_EXISTS:duet_program> rapidcheck GTest::gtest
+  target_link_libraries(unit_tests PRIVATE duet::duet $<TARGET_NAME_IF_EXISTS:duet_program>
+                                           $<TARGET_NAME_IF_EXISTS:duet_simulate> rapidcheck GTest::gtest
                                            GTest::gtest_main)
   duet_precompile(unit_tests <gtest/gtest.h>)
   target_compile_definitions(unit_tests PRIVATE DUET_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
