@@ -1,14 +1,11 @@
 #include "task/keeper.h"
 
-#include <unistd.h>
-
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "task/kept_run.h"
-#include "task/run_record.h"
 
 namespace duet::task {
 namespace {
@@ -24,13 +21,9 @@ KeeperEvents no_events() {
 
 }  // namespace
 
-Keepers::Keepers(transport::Loop& loop, base::Log& log, KeeperSettings settings, KeeperEvents events)
-    : loop_(loop),
-      log_(log),
-      settings_(settings),
-      events_(std::move(events)),
-      silence_(no_events()),
-      nursery_(loop, settings.tasks, settings.executable) {}
+Keepers::Keepers(transport::Loop& loop, base::Log& log, KeeperWorld& world, KeeperSettings settings,
+                 KeeperEvents events)
+    : loop_(loop), log_(log), world_(world), settings_(settings), events_(std::move(events)), silence_(no_events()) {}
 
 Keepers::~Keepers() = default;
 
@@ -40,21 +33,19 @@ void Keepers::adopt(RunId run) { add(run, events_).adopt(); }
 
 void Keepers::end_strays() {
   std::set<std::string> contacts;
-  for (const RunId run : recorded_runs(settings_.tasks)) {
-    const RunRecord record = RunRecord::open(settings_.tasks, run);
-    if (!record) continue;
-    const RunRecord::State state = record.read();
-    contacts.insert(state.contact);
-    if (find(run) != nullptr || (state.gone && record.read_extent())) continue;
-    if (!state.gone) log_.warn("A run that nobody knows is ended", {{"task", run.task}, {"attempt", run.attempt}});
+  for (const RunId run : world_.recorded_runs()) {
+    const auto record = world_.open_record(run);
+    const auto state = record ? (*record)->read() : RunRecord::State{};
+    if (!record || !state) continue;
+    contacts.insert(state->contact);
+    if (find(run) != nullptr || (state->gone && state->has_extent)) continue;
+    if (!state->gone) log_.warn("A run that nobody knows is ended", {{"task", run.task}, {"attempt", run.attempt}});
     KeptRun& stray = add(run, silence_);
     stray.cancel();
     stray.settle();
     stray.adopt();
   }
-  for (const std::string& name : names_in(settings_.tasks)) {
-    if (is_contact_name(name) && !contacts.contains(name)) unlinkat(settings_.tasks, name.c_str(), 0);
-  }
+  world_.remove_contacts_except(contacts);
 }
 
 void Keepers::cancel(RunId run) {
@@ -67,8 +58,8 @@ void Keepers::follow(RunId run, std::uint64_t offset) {
 
 void Keepers::settle(RunId run) {
   if (KeptRun* kept = find(run)) return kept->settle();
-  if (auto left = unsettled_.extract(run)) nursery_.put_back(std::move(left.mapped()), run);
-  remove_record(settings_.tasks, run);
+  if (auto left = unsettled_.extract(run)) world_.put_back(std::move(left.mapped()), run);
+  world_.remove_record(run);
 }
 
 KeptRun* Keepers::find(RunId run) const {
@@ -85,13 +76,13 @@ KeptRun& Keepers::add(RunId run, const KeeperEvents& events) {
 
 void Keepers::forget(RunId run) {
   const auto kept = runs_.extract(run);
-  KeeperLink link = kept.mapped()->take_link();
+  std::unique_ptr<KeeperLine> line = kept.mapped()->take_line();
   if (!kept.mapped()->is_settled()) {
-    if (link) unsettled_.emplace(run, std::move(link));
+    if (line) unsettled_.emplace(run, std::move(line));
     return;
   }
-  if (link) nursery_.put_back(std::move(link));
-  remove_record(settings_.tasks, run);
+  if (line) world_.put_back(std::move(line), std::nullopt);
+  world_.remove_record(run);
 }
 
 }  // namespace duet::task

@@ -11,7 +11,7 @@
 
 #include "duet/base/log.h"
 #include "duet/transport/loop.h"
-#include "task/nursery.h"
+#include "task/keeper_world.h"
 #include "task/run.h"
 #include "task/runner.h"
 
@@ -30,23 +30,21 @@ struct KeeperEvents {
   std::function<void(RunId)> never_began;                  ///< and never will: it may be started again
 };
 
-/// What keepers need from the daemon. The descriptors are the caller's and outlive Keepers.
 struct KeeperSettings {
-  int tasks = -1;       ///< the folder with a record and an output file for each run, and the keepers' sockets
-  int executable = -1;  ///< this program, opened; its main function hands over to run_nursery()
-  mode_t umask = 022;   ///< of the tasks
+  mode_t umask = 022;                     ///< of the tasks
   std::chrono::milliseconds grace{5000};  ///< between TERM and KILL
 };
 
 /// Runs tasks so that they survive this process: each under a keeper of its own, a process that owns the task's pipes
-/// and output file, ends its whole tree, and writes down what happened. Keepers are forked by the nursery.
+/// and output file, ends its whole tree, and writes down what happened. Where keepers and records are is the world's.
 ///
 /// It does not queue, count slots, retry or know the store. start() leaves a record before anything can begin: after a
 /// restart every run that has one, or that the store believes to be running, and that has no outcome is to be adopted.
 /// Destruction leaves running tasks alone. For the loop's thread only.
 class Keepers final : public Runner {
  public:
-  Keepers(transport::Loop& loop, base::Log& log, KeeperSettings settings, KeeperEvents events);
+  /// The world must outlive it.
+  Keepers(transport::Loop& loop, base::Log& log, KeeperWorld& world, KeeperSettings settings, KeeperEvents events);
   Keepers(const Keepers&) = delete;
   Keepers& operator=(const Keepers&) = delete;
   ~Keepers();
@@ -83,13 +81,13 @@ class Keepers final : public Runner {
 
   transport::Loop& loop_;
   base::Log& log_;
+  KeeperWorld& world_;
   KeeperSettings settings_;
   KeeperEvents events_;
   KeeperEvents silence_;
-  Nursery nursery_;
   std::map<RunId, std::unique_ptr<KeptRun>> runs_;
-  std::map<RunId, KeeperLink> unsettled_;  // of runs that have gone
-  std::map<RunId, int> vain_starts_;       // how often no keeper took up an order
+  std::map<RunId, std::unique_ptr<KeeperLine>> unsettled_;  // of runs that have gone
+  std::map<RunId, int> vain_starts_;                        // how often no keeper took up an order
 };
 
 }  // namespace duet::task

@@ -147,8 +147,7 @@ TEST_F(KeeperAdoptionTest, AKeeperKilledWhileItEndsTheTreeLosesOnlyTheTree) {
 TEST_F(KeeperAdoptionTest, AnotherFoldersTasksAreLeftAlone) {
   transport::TemporaryFolder other;
   const base::Fd other_tasks(open(other.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  KeeperSettings other_settings = settings_;
-  other_settings.tasks = other_tasks.get();
+  auto other_world = std::make_unique<SystemKeeperWorld>(loop_, other_tasks.get(), executable_.get());
   std::map<RunId, Story> told;
   std::swap(told, stories_);
   bool other_gone = false;
@@ -156,7 +155,7 @@ TEST_F(KeeperAdoptionTest, AnotherFoldersTasksAreLeftAlone) {
   other_events.started = [](RunId, const Started&) {};
   other_events.ended = [](RunId, const Outcome&) {};
   other_events.gone = [&](RunId) { other_gone = true; };
-  auto other_keepers = std::make_unique<Keepers>(loop_, log_, other_settings, other_events);
+  auto other_keepers = std::make_unique<Keepers>(loop_, log_, *other_world, settings_, other_events);
   Assignment bystander = shell("touch bystander; while [ ! -e go ]; do sleep 0.01; done; touch unharmed");
   bystander.environment.erase("DUET_KEEPER_TEST");
   other_keepers->start(bystander);
@@ -170,6 +169,7 @@ TEST_F(KeeperAdoptionTest, AnotherFoldersTasksAreLeftAlone) {
   EXPECT_TRUE(turn_until([&] { return other_gone; }));
   EXPECT_TRUE(has_file("unharmed"));
   other_keepers.reset();
+  other_world.reset();
   EXPECT_TRUE(turn_until([&] { return names_in(other_tasks.get()).size() <= 3; }));  // the record, not settled
 }
 
@@ -180,7 +180,7 @@ TEST_F(KeeperAdoptionTest, StraysAreEnded) {
   ASSERT_TRUE(turn_until([&] { return keepers().count() == 0; }));
   EXPECT_TRUE(living().empty());
   EXPECT_TRUE(stories_.empty());
-  keepers_.reset();
+  stop_daemon();
   EXPECT_TRUE(turn_until([&] { return files().empty(); }));
 }
 
@@ -207,7 +207,8 @@ TEST_F(KeeperAdoptionTest, AKilledDaemonStartsNothingTwiceAndLosesNothing) {
     if (daemon == 0) {
       settle_at_once_ = false;
       transport::Loop loop;
-      Keepers doomed(loop, log_, settings_, events());
+      SystemKeeperWorld world(loop, tasks_.get(), executable_.get());
+      Keepers doomed(loop, log_, world, settings_, events());
       doomed.start(assignment);
       loop.run();
       _exit(0);

@@ -25,6 +25,7 @@
 #include "task/keeper.h"
 #include "task/output.h"
 #include "task/run_record.h"
+#include "task/system_keeper_world.h"
 
 namespace duet::task {
 
@@ -49,7 +50,7 @@ class KeeperTest : public testing::Test {
 
   // A keeper removes its socket when it ends, which would disturb who removes the folder.
   void TearDown() override {
-    keepers_.reset();
+    stop_daemon();
     for (const pid_t pid : living()) kill(pid, SIGKILL);  // what a failed test has left
     EXPECT_TRUE(turn_until([&] {
       const auto names = files();
@@ -60,8 +61,6 @@ class KeeperTest : public testing::Test {
   void use_folder(const std::string& path) {
     std::filesystem::create_directories(path);
     tasks_.reset(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    settings_.tasks = tasks_.get();
-    settings_.executable = executable_.get();
     settings_.grace = std::chrono::milliseconds(300);
   }
 
@@ -92,12 +91,17 @@ class KeeperTest : public testing::Test {
   }
 
   Keepers& keepers() {
-    if (!keepers_) keepers_ = std::make_unique<Keepers>(loop_, log_, settings_, events());
+    if (!world_) world_ = std::make_unique<SystemKeeperWorld>(loop_, tasks_.get(), executable_.get());
+    if (!keepers_) keepers_ = std::make_unique<Keepers>(loop_, log_, *world_, settings_, events());
     return *keepers_;
+  }
+  void stop_daemon() {
+    keepers_.reset();
+    world_.reset();
   }
   /// As if the daemon had gone without a word, and another one had come.
   void restart_daemon() {
-    keepers_.reset();
+    stop_daemon();
     stories_.clear();
   }
 
@@ -176,6 +180,7 @@ class KeeperTest : public testing::Test {
   KeeperSettings settings_;
   bool settle_at_once_ = true;
   std::map<RunId, Story> stories_;
+  std::unique_ptr<SystemKeeperWorld> world_;
   std::unique_ptr<Keepers> keepers_;
 };
 

@@ -1,25 +1,25 @@
 #pragma once
 
-#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "duet/base/clock.h"
 #include "duet/base/fd.h"
-#include "task/contact.h"
+#include "task/keeper_core.h"
 #include "task/order.h"
 #include "task/output_file.h"
 #include "task/run_record.h"
 
 namespace duet::task {
 
-/// A keeper at work on one run: starts its main process, puts its output away, watches the time limit, ends the whole
-/// tree, writes everything down, and tells the daemon if there is one.
+/// A keeper at work on one run: starts its main process, reads its output, reaps its tree, and has its core decide what
+/// becomes of that. Holds the system calls, and no decision.
 ///
 /// It is made for a process of its own: see run_keeper(). It does not know the store, and does not need the daemon.
-class KeeperProcess {
+class KeeperProcess final : KeeperHands {
  public:
   /// What it has for its whole life, however many runs that holds.
   struct Place {
@@ -31,56 +31,48 @@ class KeeperProcess {
   };
 
   KeeperProcess(Place& place, ReceivedOrder order);
+  KeeperProcess(const KeeperProcess&) = delete;
+  KeeperProcess& operator=(const KeeperProcess&) = delete;
+  ~KeeperProcess() = default;
 
   /// Until the tree is gone and the outcome is safe. False if it is the keeper's last run.
   bool run();
 
  private:
-  using Milliseconds = std::chrono::milliseconds;
-
   // Its write end is held as well: a pipe without writers would wake the keeper for nothing, since what counts is the
   // end of the processes.
   struct Stream {
     base::Pipe pipe;
-    bool is_result = false;
+    bool is_stdout = false;
   };
 
+  int write_began(RunId run, const std::string& mark) override;
+  int write_started(const Started& started) override;
+  int write_outcome(const Outcome& outcome) override;
+  int write_gone() override;
+  int sync_record() override;
+  void append_output(std::string_view bytes) override { output_.append(bytes); }
+  std::uint64_t output_total() const override { return output_.total(); }
+  void signal_tree(int signal) override;
+  bool send(const Message& message) override;
+
   void start();
-  bool is_finished() const;
   int timeout() const;
   void wait();
-  void meet_deadlines();
   void read_stream(const Stream& stream, std::size_t limit);
   void drain();
   void hear_contact();
   void take_contact();
-  void tell(Message::Kind kind, std::uint64_t value = 0);
-  void tell_output();
   void reap();
-  void main_ended(int status);
-  void finish(const Outcome& outcome);
-  void terminate();
-  void tree_gone();
-  void make_durable();
 
   Order order_;
   base::Fd input_;
   Place& place_;
   RunRecord record_;
   OutputFile output_;
+  KeeperCore core_;
+  pid_t main_ = 0;
   std::vector<Stream> streams_;
-  std::string result_;
-  std::optional<Started> started_;
-  std::optional<std::uint64_t> followed_;
-  std::optional<base::TimePoint> limit_at_;
-  std::optional<base::TimePoint> kill_at_;
-  std::optional<base::TimePoint> leave_at_;  // set: the tree is gone
-  Milliseconds kill_again_{10};
-  bool killing_ = false;
-  bool timed_out_ = false;
-  bool ended_ = false;
-  bool settled_ = false;  // the store has the outcome
-  bool durable_ = false;  // the disk has the record
 };
 
 /// The life of a keeper: it takes orders from the daemon that it is met by, one run after the other, and ends when

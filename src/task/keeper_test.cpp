@@ -167,7 +167,7 @@ TEST_F(KeeperTest, FollowTellsOnceWhenThereIsMore) {
 TEST_F(KeeperTest, NothingIsLeftInTheFolderButTheOutput) {
   run(shell("echo here"));
   run(shell("true", 2));
-  keepers_.reset();
+  stop_daemon();
   EXPECT_TRUE(turn_until([&] { return files() == std::vector<std::string>{"task-1.1.out"}; }));
   remove_output(tasks_.get(), first);
   EXPECT_TRUE(files().empty());
@@ -221,7 +221,6 @@ TEST_F(KeeperTest, AKilledNurseryIsReplaced) {
 
 TEST_F(KeeperTest, AProgramThatIsNoNurseryEndsInAnOutcome) {
   executable_.reset(open("/bin/true", O_RDONLY | O_CLOEXEC));
-  settings_.executable = executable_.get();
   int tries = 0;
   Story told;
   do {

@@ -1,18 +1,9 @@
 #include "task/kept_run.h"
 
-#include <signal.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <system_error>
 #include <utility>
-
-#include "duet/base/process.h"
-#include "duet/base/process_tree.h"
-#include "task/order.h"
-#include "task/output.h"
 
 namespace duet::task {
 namespace {
@@ -30,72 +21,67 @@ bool will_pass(int error) {
 
 }  // namespace
 
-void remove_record(int tasks, RunId run) {
-  const RunRecord record = RunRecord::open(tasks, run);
-  if (record && !record.read_extent()) unlinkat(tasks, record_name(run).c_str(), 0);
-}
-
 KeptRun::KeptRun(Keepers& keepers, RunId run, const KeeperEvents& events)
-    : keepers_(keepers), run_(run), events_(events) {}
+    : keepers_(keepers), world_(keepers.world_), run_(run), events_(events) {}
 
 KeptRun::~KeptRun() {
-  take_link();
   if (timer_) keepers_.loop_.cancel(*timer_);
 }
 
 void KeptRun::start(const Assignment& assignment) {
   is_new_ = true;
-  try {
-    give_order(assignment);
-  } catch (const base::LaunchError& error) {
-    cannot_start(error.error(), error.what());
-  } catch (const std::system_error& error) {
-    cannot_start(error.code().value(), error.what());
-  }
+  const auto given = give_order(assignment);
+  if (!given) cannot_start(given.error());
 }
 
-void KeptRun::cannot_start(int error, const std::string& problem) {
-  if (record_) remove_record(keepers_.settings_.tasks, run_);
-  record_ = {};
-  if (!will_pass(error)) return fail(problem);
-  keepers_.log_.warn("A run cannot be started now", {{"task", run_.task}, {"reason", problem}});
+void KeptRun::cannot_start(const Hindrance& hindrance) {
+  if (record_) world_.remove_record(run_);
+  record_.reset();
+  if (!will_pass(hindrance.error)) return fail(hindrance.problem);
+  keepers_.log_.warn("A run cannot be started now", {{"task", run_.task}, {"reason", hindrance.problem}});
   end(events_.never_began);
 }
 
-void KeptRun::give_order(const Assignment& assignment) {
+tl::expected<void, Hindrance> KeptRun::give_order(const Assignment& assignment) {
   const KeeperSettings& settings = keepers_.settings_;
-  const Order order{.assignment = assignment, .mark = random_mark(), .umask = settings.umask, .grace = settings.grace};
-  KeeperLink link = keepers_.nursery_.take();
-  make_record(link.name);
-  if (send_order(link.socket.get(), order, record_)) return connect(std::move(link));
-  unlinkat(settings.tasks, link.name.c_str(), 0);  // that keeper was killed
-  never_began();
+  auto line = world_.take_keeper();
+  if (!line) return tl::unexpected(line.error());
+  const auto made = make_record((*line)->contact());
+  if (!made) return made;
+  const auto given = (*line)->give(
+      {.assignment = assignment, .mark = world_.random_mark(), .umask = settings.umask, .grace = settings.grace},
+      *record_);
+  if (given) {
+    connect(std::move(*line));
+  } else if (given.error().error == EPIPE) {  // that keeper was killed
+    world_.remove_contact((*line)->contact());
+    never_began();
+  } else {
+    return given;
+  }
+  return {};
 }
 
 // One that is there already and free belongs to a store that is no more.
-void KeptRun::make_record(const std::string& contact) {
-  const int tasks = keepers_.settings_.tasks;
-  const RunRecord old = RunRecord::open(tasks, run_);
-  if (old && !old.lock()) throw std::system_error(EBUSY, std::generic_category(), "a run of that number goes on");
-  remove_output(tasks, run_);
-  record_ = RunRecord::create(tasks, run_, contact);
+tl::expected<void, Hindrance> KeptRun::make_record(const std::string& contact) {
+  const auto old = world_.open_record(run_);
+  if (old && !(*old)->lock()) return tl::unexpected(Hindrance{EBUSY, "a run of that number goes on"});
+  world_.remove_output(run_);
+  auto made = world_.make_record(run_, contact);
+  if (!made) return tl::unexpected(made.error());
+  record_ = std::move(*made);
+  return {};
 }
 
 void KeptRun::adopt() {
   timer_ = keepers_.loop_.after(milliseconds(0), [this] { find_out(); });
 }
 
+// A keeper that somebody has suspended would not hear what it is told, and hold up the stop of the daemon for ever.
 void KeptRun::cancel() {
   cancelled_ = true;
-  wake_keeper();
+  world_.wake_keeper(fingerprint_);
   tell(Message::Kind::cancel);
-}
-
-// One that somebody has suspended would not hear what it is told, and hold up the stop of the daemon for ever.
-void KeptRun::wake_keeper() const {
-  const auto main = fingerprint_.main > 0 ? base::read_process(fingerprint_.main) : std::nullopt;
-  if (!main || main->start_ticks != fingerprint_.main_ticks) return;
-  if (const auto keeper = base::read_process(main->parent)) base::signal_process(base::hold_process(*keeper), SIGCONT);
 }
 
 void KeptRun::follow(std::uint64_t offset) {
@@ -108,40 +94,30 @@ void KeptRun::settle() {
   tell(Message::Kind::settled);
 }
 
-void KeptRun::connect(KeeperLink link) {
-  link_ = std::move(link);
-  keepers_.loop_.watch(link_.socket.get(), EPOLLIN, *this);
+void KeptRun::connect(std::unique_ptr<KeeperLine> line) {
+  line_ = std::move(line);
+  line_->listen(this);
   if (cancelled_) cancel();
   if (followed_) follow(*followed_);
   if (settled_) settle();
 }
 
-KeeperLink KeptRun::take_link() {
-  if (link_) keepers_.loop_.unwatch(link_.socket.get(), *this);
-  return std::exchange(link_, {});
+std::unique_ptr<KeeperLine> KeptRun::take_line() {
+  if (line_) line_->listen(nullptr);
+  return std::move(line_);
 }
 
-// What cannot be sent now is sent over the next link; that this one is broken is noticed in on_ready().
+// What cannot be sent now is sent over the next line; that this one is broken is noticed in on_closed().
 void KeptRun::tell(Message::Kind kind, std::uint64_t value) {
-  if (!link_) return;
-  send_message(link_.socket.get(), {.kind = kind, .attempt = run_.attempt, .task = run_.task, .value = value});
+  if (line_) line_->tell({.kind = kind, .attempt = run_.attempt, .task = run_.task, .value = value});
 }
 
-void KeptRun::on_ready(std::uint32_t /*events*/) {
-  while (link_ && !over_) {
-    const Received received = receive_message(link_.socket.get());
-    if (received.message) {
-      take(*received.message);
-    } else if (received.closed) {
-      take_link();
-      find_out();
-    } else {
-      break;
-    }
-  }
+void KeptRun::on_closed() {
+  take_line();
+  find_out();
 }
 
-void KeptRun::take(const Message& message) {
+void KeptRun::on_message(const Message& message) {
   if (message.run() != run_) return;
   keepers_.vain_starts_.erase(run_);
   is_new_ = false;
@@ -153,14 +129,16 @@ void KeptRun::take(const Message& message) {
   }
 }
 
-void KeptRun::look() { report(record_.read()); }
+void KeptRun::look() {
+  if (const auto state = record_->read()) report(*state);
+}
 
 void KeptRun::report(const RunRecord::State& state) {
   fingerprint_ = state.fingerprint;
   if (state.started && !std::exchange(told_started_, true)) events_.started(run_, *state.started);
   if (state.outcome && !told_ended_) {
     Outcome outcome = *state.outcome;
-    outcome.result = record_.read_result();
+    outcome.result = record_->read_result();
     report_ended(outcome);
   }
   if (state.outcome && state.gone) end(events_.gone);
@@ -177,14 +155,15 @@ void KeptRun::report_ended(const Outcome& outcome) {
 }
 
 void KeptRun::find_out() {
-  record_ = {};  // or our own handle would hold the lock
-  record_ = RunRecord::open(keepers_.settings_.tasks, run_);
-  if (!record_ && errno != ENOENT) return find_out_later();
-  if (!record_ || record_.lock()) return keeper_is_dead();
-  const std::string name = record_.read().contact;
-  base::Fd socket = connect_in(keepers_.settings_.tasks, name);
-  if (!socket) return find_out_later();
-  connect({std::move(socket), name});
+  record_.reset();  // or our own handle would hold the lock
+  auto opened = world_.open_record(run_);
+  if (!opened && opened.error().error != ENOENT) return find_out_later();
+  if (opened) record_ = std::move(*opened);
+  if (!record_ || record_->lock()) return keeper_is_dead();
+  const auto state = record_->read();
+  auto line = state ? world_.meet(state->contact) : nullptr;
+  if (!line) return find_out_later();
+  connect(std::move(line));
 }
 
 // A holder of the lock that cannot be reached is about to end.
@@ -194,20 +173,22 @@ void KeptRun::find_out_later() {
 }
 
 void KeptRun::keeper_is_dead() {
-  const RunRecord::State state = record_ ? record_.read() : RunRecord::State{};
-  if (!state.contact.empty()) unlinkat(keepers_.settings_.tasks, state.contact.c_str(), 0);
+  const auto read = record_ ? record_->read() : RunRecord::State{};
+  if (!read) return find_out_later();
+  const RunRecord::State& state = *read;
+  if (!state.contact.empty()) world_.remove_contact(state.contact);
   if (!state.began && !told_started_) return never_began();
   if (state.began) report(state);
   if (over_) return;
-  leftovers_ = std::make_unique<Leftovers>(keepers_.loop_, fingerprint_, keepers_.settings_.grace, [this, state] {
-    if (!told_ended_) report_ended({.started = state.started, .ended_at = keepers_.loop_.clock().utc()});
-    if (record_) record_.write_gone();
+  leftovers_ = world_.end_leftovers(fingerprint_, keepers_.settings_.grace, [this, started = state.started] {
+    if (!told_ended_) report_ended({.started = started, .ended_at = keepers_.loop_.clock().utc()});
+    if (record_) record_->write_gone();
     end(events_.gone);
   });
 }
 
 void KeptRun::never_began() {
-  remove_record(keepers_.settings_.tasks, run_);
+  world_.remove_record(run_);
   if (is_new_ && ++keepers_.vain_starts_[run_] >= max_vain_starts) {
     keepers_.vain_starts_.erase(run_);
     return fail("no keeper could be started");
@@ -226,6 +207,7 @@ void KeptRun::fail(const std::string& problem) {
 // Not at once: we are called by something that goes with us.
 void KeptRun::end(std::function<void(RunId)> event) {
   if (std::exchange(over_, true)) return;
+  if (line_) line_->listen(nullptr);
   timer_ = keepers_.loop_.after(milliseconds(0), [&keepers = keepers_, run = run_, event = std::move(event)] {
     keepers.forget(run);
     event(run);

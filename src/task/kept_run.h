@@ -7,20 +7,18 @@
 #include <optional>
 #include <string>
 
-#include "duet/base/fd.h"
 #include "duet/transport/loop.h"
 #include "task/contact.h"
 #include "task/keeper.h"
-#include "task/leftovers.h"
-#include "task/run_record.h"
+#include "task/keeper_world.h"
 
 namespace duet::task {
 
-/// The daemon's end of one run: the link to its keeper, and the record that the keeper writes.
+/// The daemon's end of one run: the line to its keeper, and the record that the keeper writes.
 ///
-/// Whenever the link breaks, the record's lock tells the rest: who gets it knows that no keeper is left and none
+/// Whenever the line breaks, the record's lock tells the rest: who gets it knows that no keeper is left and none
 /// will come. Part of Keepers, which owns it until it calls Keepers::forget().
-class KeptRun final : transport::Loop::Watcher {
+class KeptRun final : KeeperLine::Listener {
  public:
   KeptRun(Keepers& keepers, RunId run, const KeeperEvents& events);
   KeptRun(const KeptRun&) = delete;
@@ -34,18 +32,16 @@ class KeptRun final : transport::Loop::Watcher {
   void settle();
   bool is_settled() const { return settled_; }
   /// The way to its keeper, if that is still there.
-  KeeperLink take_link();
+  std::unique_ptr<KeeperLine> take_line();
 
  private:
-  void give_order(const Assignment& assignment);
-  void cannot_start(int error, const std::string& problem);
-  void make_record(const std::string& contact);
-  void on_ready(std::uint32_t events) override;
-  void take(const Message& message);
-  void connect(KeeperLink link);
-  void disconnect();
+  tl::expected<void, Hindrance> give_order(const Assignment& assignment);
+  tl::expected<void, Hindrance> make_record(const std::string& contact);
+  void cannot_start(const Hindrance& hindrance);
+  void on_message(const Message& message) override;
+  void on_closed() override;
+  void connect(std::unique_ptr<KeeperLine> line);
   void tell(Message::Kind kind, std::uint64_t value = 0);
-  void wake_keeper() const;
 
   void look();
   void report(const RunRecord::State& state);
@@ -60,12 +56,13 @@ class KeptRun final : transport::Loop::Watcher {
   void end(std::function<void(RunId)> event);
 
   Keepers& keepers_;
+  KeeperWorld& world_;
   RunId run_;
   const KeeperEvents& events_;
-  RunRecord record_;
-  KeeperLink link_;
+  std::unique_ptr<KeptRecord> record_;
+  std::unique_ptr<KeeperLine> line_;
   Fingerprint fingerprint_;
-  std::unique_ptr<Leftovers> leftovers_;
+  std::unique_ptr<Pursuit> leftovers_;
   std::optional<transport::Loop::Timer> timer_;
   std::chrono::milliseconds pause_{5};
   std::optional<std::uint64_t> followed_;
@@ -77,8 +74,5 @@ class KeptRun final : transport::Loop::Watcher {
   bool told_ended_ = false;
   bool over_ = false;
 };
-
-/// Removes the record, unless the output needs it.
-void remove_record(int tasks, RunId run);
 
 }  // namespace duet::task

@@ -117,6 +117,11 @@ Page read_page(int fd) {
   return page;
 }
 
+bool may_have_extent(const Page& page) {
+  return std::any_of(page.begin() + extent_places[0], page.begin() + outcome_place,
+                     [](char byte) { return byte != 0; });
+}
+
 std::int64_t to_number(base::UtcTime time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
@@ -249,6 +254,7 @@ void RunRecord::sync(int tasks) const {
 RunRecord::State RunRecord::read() const {
   const Page page = read_page(get());
   State state;
+  state.has_extent = may_have_extent(page);
   if (const auto contact = block_at<ContactBlock>(page, contact_place)) state.contact = text_of(contact->name);
   const auto began = block_at<BeganBlock>(page, began_place);
   if (!began) return state;
@@ -275,8 +281,7 @@ std::optional<Extent> RunRecord::read_extent() const {
     const auto second = block_at<ExtentBlock>(page, extent_places[1]);
     if (first && (!second || first->sequence > second->sequence)) return first->extent;
     if (second) return second->extent;
-    const char* begin = page.data() + extent_places[0];
-    if (std::all_of(begin, page.data() + outcome_place, [](char byte) { return byte == 0; })) break;
+    if (!may_have_extent(page)) break;
     // Somebody wrote both while we read.
   }
   return std::nullopt;

@@ -76,6 +76,7 @@ class RunRecord {
   struct State {
     bool began = false;
     bool gone = false;
+    bool has_extent = false;  ///< the output cannot be read without it
     std::string contact = {};
     Fingerprint fingerprint = {};
     std::optional<Started> started = {};

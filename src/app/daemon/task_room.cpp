@@ -48,10 +48,9 @@ TaskRoom::TaskRoom(transport::Loop& loop, base::Log& log, const Surroundings& ar
       .tasks = tasks_.get(), .project = around.project.root, .environment = base::current_environment()};
   supervisor_ = std::make_unique<task::Supervisor>(loop_, log_, *store_, std::move(settings), surroundings,
                                                    std::move(events.supervisor));
+  keeper_world_ = std::make_unique<task::SystemKeeperWorld>(loop_, tasks_.get(), around.executable);
   keepers_ = std::make_unique<task::Keepers>(
-      loop_, log_,
-      task::KeeperSettings{.tasks = tasks_.get(), .executable = around.executable, .umask = around.umask_of_tasks},
-      supervisor_->keeper_events());
+      loop_, log_, *keeper_world_, task::KeeperSettings{.umask = around.umask_of_tasks}, supervisor_->keeper_events());
 }
 
 void TaskRoom::begin() {

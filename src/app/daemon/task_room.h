@@ -17,6 +17,7 @@
 #include "task/keeper.h"
 #include "task/store.h"
 #include "task/supervisor.h"
+#include "task/system_keeper_world.h"
 
 namespace duet::app {
 
@@ -56,6 +57,7 @@ class TaskRoom {
   base::Fd tasks_;
   std::unique_ptr<task::Store> store_;
   std::unique_ptr<task::Supervisor> supervisor_;
+  std::unique_ptr<task::SystemKeeperWorld> keeper_world_;
   std::unique_ptr<task::Keepers> keepers_;
 };
 

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "duet/base/clock.h"
+#include "task/contact.h"
+#include "task/order.h"
+#include "task/run.h"
+
+namespace duet::task {
+
+/// What a keeper's core reaches the world through: the record and the output of its run, the run's processes, and the
+/// daemon that it is in contact with. Calls return at once. A write or sync answers 0, or the errno that prevented it;
+/// it may be tried again.
+class KeeperHands {
+ public:
+  virtual int write_began(RunId run, const std::string& mark) = 0;
+  virtual int write_started(const Started& started) = 0;
+  virtual int write_outcome(const Outcome& outcome) = 0;
+  virtual int write_gone() = 0;
+  /// The record and its name, onto the disk.
+  virtual int sync_record() = 0;
+
+  /// Puts output away; what there is no room for is counted as dropped.
+  virtual void append_output(std::string_view bytes) = 0;
+  /// How many bytes were appended, kept or not.
+  virtual std::uint64_t output_total() const = 0;
+
+  /// SIGTERM or SIGKILL to every process of the run.
+  virtual void signal_tree(int signal) = 0;
+  /// To the daemon; false if nobody is there any more. Only while the core has a contact.
+  virtual bool send(const Message& message) = 0;
+
+ protected:
+  KeeperHands() = default;
+  KeeperHands(const KeeperHands&) = default;
+  KeeperHands& operator=(const KeeperHands&) = default;
+  ~KeeperHands() = default;
+};
+
+/// What a keeper decides, without a system call: it is told what happens to its run, and says through its hands what is
+/// written down, told and signalled. The driver (KeeperProcess, or a simulator) does the rest.
+///
+/// In order: begin(); then the driver starts the program, and calls started() or not_started(); then whatever happens,
+/// as it happens, until is_finished(); then leave(). After each call deadline() may be another one.
+class KeeperCore {
+ public:
+  /// `has_contact`: a daemon is there; it sent the order.
+  KeeperCore(const Order& order, KeeperHands& hands, base::Clock& clock, bool has_contact);
+
+  /// False: the run must not be started, and the keeper is to end.
+  bool begin();
+  void started(const Started& started);
+  void not_started(const std::string& problem);
+
+  /// What the task has written, in order. `is_stdout`: it counts for the result.
+  void took_output(std::string_view bytes, bool is_stdout);
+  /// Its main process was reaped, with what waitpid says. What was in the pipes has been taken. reaped() is to follow.
+  void main_ended(int status);
+  /// Processes of the run have ended and were reaped. `none_left`: the whole tree is gone, and all output was taken.
+  void reaped(bool none_left);
+
+  /// A daemon has come, instead of the one that may have been there.
+  void contact_met();
+  void contact_lost();
+  /// What the daemon says. Not when is_finished(): what comes then is the next order.
+  void heard(const Message& message);
+
+  /// It is later than it was: does what deadline() stands for.
+  void time_passed();
+  std::optional<base::TimePoint> deadline() const;
+
+  bool has_ended() const { return ended_; }
+  bool has_contact() const { return has_contact_; }
+  /// Nothing is left to do but leave().
+  bool is_finished() const;
+  /// Whether the keeper may take another order from its contact; else its process is to end.
+  bool leave();
+
+ private:
+  void finish(const Outcome& outcome);
+  void terminate();
+  void tree_gone();
+  void make_durable();
+  void tell(Message::Kind kind, std::uint64_t value = 0);
+  void tell_output();
+  base::TimePoint now() const { return clock_.now(); }
+
+  RunId run_;
+  std::string mark_;
+  std::optional<std::chrono::milliseconds> time_limit_;
+  std::chrono::milliseconds grace_;
+  KeeperHands& hands_;
+  base::Clock& clock_;
+  bool has_contact_;
+  std::string result_;
+  std::optional<std::uint64_t> followed_;
+  std::optional<base::TimePoint> limit_at_;
+  std::optional<base::TimePoint> kill_at_;
+  std::optional<base::TimePoint> leave_at_;  // set: the tree is gone
+  std::chrono::milliseconds kill_again_{10};
+  bool killing_ = false;
+  bool timed_out_ = false;
+  bool ended_ = false;
+  bool told_ended_ = false;
+  bool settled_ = false;  // the store has the outcome
+  bool durable_ = false;  // the disk has the record
+};
+
+}  // namespace duet::task

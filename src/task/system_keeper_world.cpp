@@ -1,0 +1,164 @@
+#include "task/system_keeper_world.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "duet/base/process.h"
+#include "duet/base/process_tree.h"
+#include "task/leftovers.h"
+#include "task/output.h"
+
+namespace duet::task {
+namespace {
+
+// What `work` gives, or what it throws.
+template <typename Work>
+auto attempt(Work work) -> tl::expected<decltype(work()), Hindrance> {
+  try {
+    return work();
+  } catch (const base::LaunchError& error) {
+    return tl::unexpected(Hindrance{error.error(), error.what()});
+  } catch (const std::system_error& error) {
+    return tl::unexpected(Hindrance{error.code().value(), error.what()});
+  }
+}
+
+class FileRecord final : public KeptRecord {
+ public:
+  explicit FileRecord(RunRecord record) : record_(std::move(record)) {}
+
+  const RunRecord& get() const { return record_; }
+  bool lock() override { return record_.lock(); }
+  tl::expected<RunRecord::State, int> read() override { return record_.read(); }
+  std::string read_result() override { return record_.read_result(); }
+  int write_gone() override { return record_.write_gone() ? 0 : errno; }
+
+ private:
+  RunRecord record_;
+};
+
+class SocketLine final : public KeeperLine, transport::Loop::Watcher {
+ public:
+  SocketLine(transport::Loop& loop, KeeperLink link) : loop_(loop), link_(std::move(link)) {}
+  SocketLine(const SocketLine&) = delete;
+  SocketLine& operator=(const SocketLine&) = delete;
+  ~SocketLine() override { listen(nullptr); }
+
+  KeeperLink take_link() {
+    listen(nullptr);
+    return std::move(link_);
+  }
+
+  const std::string& contact() const override { return link_.name; }
+  void listen(Listener* listener) override {
+    if (listener_ == nullptr && listener != nullptr) loop_.watch(link_.socket.get(), EPOLLIN, *this);
+    if (listener_ != nullptr && listener == nullptr) loop_.unwatch(link_.socket.get(), *this);
+    listener_ = listener;
+  }
+  tl::expected<void, Hindrance> give(const Order& order, const KeptRecord& record) override {
+    const auto sent = attempt([&] {
+      return send_order(link_.socket.get(), order, static_cast<const FileRecord&>(record).get()) ? 0 : errno;
+    });
+    if (!sent) return tl::unexpected(sent.error());
+    if (*sent != 0) return tl::unexpected(Hindrance{EPIPE, "a keeper was killed"});
+    return {};
+  }
+  void tell(const Message& message) override { send_message(link_.socket.get(), message); }
+
+ private:
+  void on_ready(std::uint32_t /*events*/) override {
+    const std::weak_ptr<bool> alive = alive_;
+    while (!alive.expired() && listener_ != nullptr) {
+      const Received received = receive_message(link_.socket.get());
+      if (received.message) {
+        listener_->on_message(*received.message);
+      } else if (received.closed) {
+        return listener_->on_closed();
+      } else {
+        return;
+      }
+    }
+  }
+
+  transport::Loop& loop_;
+  KeeperLink link_;
+  Listener* listener_ = nullptr;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+class LeftoversPursuit final : public Pursuit {
+ public:
+  LeftoversPursuit(transport::Loop& loop, const Fingerprint& fingerprint, std::chrono::milliseconds grace,
+                   std::function<void()> done)
+      : leftovers_(loop, fingerprint, grace, std::move(done)) {}
+
+ private:
+  Leftovers leftovers_;
+};
+
+}  // namespace
+
+SystemKeeperWorld::SystemKeeperWorld(transport::Loop& loop, int tasks, int executable)
+    : loop_(loop), tasks_(tasks), nursery_(loop, tasks, executable) {}
+
+KeeperWorld::Got<KeeperLine> SystemKeeperWorld::take_keeper() {
+  return attempt([&]() -> std::unique_ptr<KeeperLine> { return std::make_unique<SocketLine>(loop_, nursery_.take()); });
+}
+
+void SystemKeeperWorld::put_back(std::unique_ptr<KeeperLine> line, std::optional<RunId> settled) {
+  nursery_.put_back(static_cast<SocketLine&>(*line).take_link(), settled);
+}
+
+std::unique_ptr<KeeperLine> SystemKeeperWorld::meet(const std::string& contact) {
+  base::Fd socket = connect_in(tasks_, contact);
+  if (!socket) return nullptr;
+  return std::make_unique<SocketLine>(loop_, KeeperLink{std::move(socket), contact});
+}
+
+void SystemKeeperWorld::remove_contact(const std::string& contact) { unlinkat(tasks_, contact.c_str(), 0); }
+
+void SystemKeeperWorld::remove_contacts_except(const std::set<std::string>& contacts) {
+  for (const std::string& name : names_in(tasks_)) {
+    if (is_contact_name(name) && !contacts.contains(name)) remove_contact(name);
+  }
+}
+
+KeeperWorld::Got<KeptRecord> SystemKeeperWorld::make_record(RunId run, const std::string& contact) {
+  return attempt([&]() -> std::unique_ptr<KeptRecord> {
+    return std::make_unique<FileRecord>(RunRecord::create(tasks_, run, contact));
+  });
+}
+
+KeeperWorld::Got<KeptRecord> SystemKeeperWorld::open_record(RunId run) {
+  RunRecord record = RunRecord::open(tasks_, run);
+  if (!record) return tl::unexpected(Hindrance{errno, "the record of a run"});
+  return std::make_unique<FileRecord>(std::move(record));
+}
+
+void SystemKeeperWorld::remove_record(RunId run) {
+  const RunRecord record = RunRecord::open(tasks_, run);
+  if (record && !record.read_extent()) unlinkat(tasks_, record_name(run).c_str(), 0);
+}
+
+void SystemKeeperWorld::remove_output(RunId run) { task::remove_output(tasks_, run); }
+
+std::vector<RunId> SystemKeeperWorld::recorded_runs() { return task::recorded_runs(tasks_); }
+
+std::unique_ptr<Pursuit> SystemKeeperWorld::end_leftovers(const Fingerprint& fingerprint,
+                                                          std::chrono::milliseconds grace, std::function<void()> done) {
+  return std::make_unique<LeftoversPursuit>(loop_, fingerprint, grace, std::move(done));
+}
+
+void SystemKeeperWorld::wake_keeper(const Fingerprint& fingerprint) {
+  const auto main = fingerprint.main > 0 ? base::read_process(fingerprint.main) : std::nullopt;
+  if (!main || main->start_ticks != fingerprint.main_ticks) return;
+  if (const auto keeper = base::read_process(main->parent)) base::signal_process(base::hold_process(*keeper), SIGCONT);
+}
+
+std::string SystemKeeperWorld::random_mark() { return task::random_mark(); }
+
+}  // namespace duet::task
