@@ -20,7 +20,23 @@ std::string variable_name(std::string_view member) {
   return name;
 }
 
+// The payloads as engine.cpp makes them.
+std::vector<std::string_view> members_of(std::string_view source) {
+  if (source == "watch") return {"path"};
+  if (source == "schedule") return {"time"};
+  if (source == "task") return {"taskId", "agent", "state", "exitCode", "signal"};
+  return {};
+}
+
 }  // namespace
+
+std::vector<std::string> fields_of_source(std::string_view source) {
+  std::vector<std::string> fields{"source", "type"};
+  for (const std::string_view member : members_of(source)) {
+    fields.push_back(std::string(payload_prefix).append(member));
+  }
+  return fields;
+}
 
 std::optional<boost::json::value> field_of(const Event& event, std::string_view field) {
   if (field == "source") return boost::json::value(event.source);

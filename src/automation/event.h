@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
@@ -23,6 +24,9 @@ struct Event {
 
 /// `source`, `type`, or a member of the payload, as in `payload.path`; none if the event has no such field.
 std::optional<boost::json::value> field_of(const Event& event, std::string_view field);
+
+/// What field_of() finds in the events of a source, if it has a value.
+std::vector<std::string> fields_of_source(std::string_view source);
 
 /// A value as people write it: text without quotes, nothing for null.
 std::string plain_text(const boost::json::value& value);

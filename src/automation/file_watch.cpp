@@ -1,8 +1,6 @@
 #include "automation/file_watch.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -24,28 +21,6 @@ constexpr std::uint32_t watched =
     appeared | vanished | IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_EXCL_UNLINK | IN_ONLYDIR;
 constexpr std::size_t queue_bytes = 64 * 1024;
 
-std::string join(std::string_view folder, std::string_view name) {
-  std::string path(folder);
-  if (!path.empty()) path += '/';
-  return path.append(name);
-}
-
-bool is_within(std::string_view path, std::string_view folder) {
-  return folder.empty() || path == folder || (path.starts_with(folder) && path[folder.size()] == '/');
-}
-
-// `./src//x/` as `src/x`; `.` as nothing.
-std::string normalized(std::string_view path) {
-  std::string result;
-  while (!path.empty()) {
-    const std::size_t end = std::min(path.find('/'), path.size());
-    const std::string_view name = path.substr(0, end);
-    if (!name.empty() && name != ".") result = join(result, name);
-    path.remove_prefix(std::min(end + 1, path.size()));
-  }
-  return result;
-}
-
 bool is_folder(int folder_fd, const char* name, unsigned char type) {
   if (type != DT_UNKNOWN) return type == DT_DIR;
   struct stat status {};
@@ -53,6 +28,21 @@ bool is_folder(int folder_fd, const char* name, unsigned char type) {
 }
 
 std::string named(const std::string& folder) { return folder.empty() ? "the project" : folder; }
+
+bool has_gone(int error) { return error == ENOENT || error == ENOTDIR || error == ELOOP; }
+
+std::string fault_of(const std::string& folder, int error) {
+  switch (error) {
+    case EACCES:
+      return "no permission to read " + named(folder) + ": changes in it are not noticed";
+    case ENOSPC:
+      return "the limit of watched folders is reached: changes in " + named(folder) +
+             " and in others are not noticed; raise fs.inotify.max_user_watches, or set [watch] paths or ignore";
+    default:
+      return named(folder) + " cannot be watched: " + std::generic_category().message(error) +
+             ": changes in it are not noticed until it can be";
+  }
+}
 
 }  // namespace
 
@@ -63,32 +53,51 @@ std::string_view name_of(FileChange::Type type) {
 
 FileWatch::FileWatch(transport::Loop& loop, int root, const WatchSettings& settings, Actions actions,
                      WatchLimits limits)
-    : loop_(loop), root_(root), ignored_(settings.ignore), actions_(std::move(actions)), limits_(limits) {
-  for (const std::string& path : settings.paths) paths_.push_back(normalized(path));
-  if (paths_.empty()) paths_.emplace_back();
-  open_queue();
-  unread_.emplace_back();
-  while (!unread_.empty()) {
-    const std::string folder = std::move(unread_.front());
-    unread_.pop_front();
-    read_folder(folder, true);
-  }
+    : loop_(loop), root_(root), actions_(std::move(actions)), limits_(limits), scope_(settings, actions_.wanted) {
+  unread_.push_back({.folder = "", .strangers = Strangers::are_old});
+  read_portion();
 }
 
 FileWatch::~FileWatch() {
   close_queue();
-  if (reading_) loop_.cancel(*reading_);
-  if (settling_) loop_.cancel(*settling_);
+  for (const auto& timer : {reading_, retrying_, settling_}) {
+    if (timer) loop_.cancel(*timer);
+  }
+}
+
+void FileWatch::change(const WatchSettings& settings, WatchScope::Wanted wanted) {
+  WatchScope scope(settings, std::move(wanted));
+  if (is_reading()) {
+    next_ = std::move(scope);
+  } else {
+    apply(std::move(scope));
+  }
+}
+
+// The queue goes on telling of what is watched already. What the new scope adds is read, as nothing new.
+void FileWatch::apply(WatchScope scope) {
+  before_ = std::exchange(scope_, std::move(scope));
+  std::erase_if(files_, [this](const auto& file) { return !scope_.reaches(file.first); });
+  std::erase_if(touched_, [this](const auto& file) { return !scope_.reaches(file.first); });
+  std::erase_if(blocked_, [this](const auto& folder) { return !scope_.reaches_folder(folder.first); });
+  std::erase_if(watches_, [this](const auto& watch) {
+    if (scope_.reaches_folder(watch.first)) return false;
+    inotify_rm_watch(queue_.get(), watch.second);
+    folders_.erase(watch.second);
+    return true;
+  });
+  read_later("", Strangers::may_be_new);
 }
 
 void FileWatch::open_queue() {
   queue_.reset(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
-  if (queue_) {
+  queue_error_ = queue_ ? 0 : errno;
+  if (!queue_) return;
+  try {
     loop_.watch(queue_.get(), EPOLLIN, *this);
-  } else if (errno == EMFILE) {
-    report("no file is watched: too many programs watch files, or too many are open (fs.inotify.max_user_instances)");
-  } else {
-    report("no file is watched: " + std::generic_category().message(errno));
+  } catch (const std::system_error& error) {
+    queue_error_ = error.code().value();
+    queue_.reset();
   }
 }
 
@@ -97,10 +106,20 @@ void FileWatch::close_queue() {
   queue_.reset();
 }
 
-void FileWatch::report(const std::string& text) {
-  if (!problem_.empty()) return;  // the first one is the cause of the others
-  problem_ = text;
-  actions_.problem(text);
+FileWatch::Strangers FileWatch::oldest_strangers() const {
+  Strangers oldest = listing_.names ? listing_.of.strangers : Strangers::are_new;
+  for (const Unread& folder : unread_) oldest = std::max(oldest, folder.strangers);
+  return oldest;
+}
+
+std::string FileWatch::problem() const {
+  if (queue_error_ == EMFILE) {
+    return "no file is watched: too many programs watch files, or too many are open (fs.inotify.max_user_instances)";
+  }
+  if (queue_error_ != 0) return "no file is watched: " + std::generic_category().message(queue_error_);
+  if (!blocked_.empty()) return fault_of(blocked_.begin()->first, blocked_.begin()->second.error);
+  if (oldest_strangers() == Strangers::are_new) return {};
+  return "the project is still being read: changes in folders that are to come are not noticed";
 }
 
 void FileWatch::on_ready(std::uint32_t) { drain(); }
@@ -129,100 +148,144 @@ void FileWatch::take(const inotify_event& event, std::string_view name) {
     return;
   }
   if (name.empty()) return;  // of the folder itself: its parent has something to say as well
-  const std::string path = join(found->second, name);
+  const std::string path = join_path(found->second, name);
   if ((event.mask & IN_ISDIR) != 0) return take_folder(event.mask, path);
-  if (is_told(path)) touch(path, (event.mask & (appeared | IN_MODIFY)) != 0);
+  if (scope_.tells(path)) touch(path, (event.mask & (appeared | IN_MODIFY)) != 0);
 }
 
 void FileWatch::take_folder(std::uint32_t mask, const std::string& path) {
   if ((mask & vanished) != 0) forget_tree(path);
-  if ((mask & appeared) != 0) read_later(path);
+  if ((mask & appeared) != 0) return read_later(path, Strangers::are_new);
+  const auto blocked = blocked_.find(path);  // it may be readable now
+  if ((mask & IN_ATTRIB) != 0 && blocked != blocked_.end()) read_later(path, blocked->second.strangers);
 }
 
 // Nobody knows what was lost. What is there is compared with what was.
 void FileWatch::start_over() {
+  const Strangers strangers = oldest_strangers();
   close_queue();
   folders_.clear();
   watches_.clear();
   unread_.clear();
-  problem_.clear();
-  open_queue();
+  listing_ = {};
   for (const auto& [path, signature] : files_) touch(path, false);
-  read_later("");
+  read_later("", strangers);
 }
 
-bool FileWatch::is_followed(std::string_view folder) const {
-  if (ignored_.ignores(folder, true)) return false;
-  return std::any_of(paths_.begin(), paths_.end(),
-                     [folder](const std::string& path) { return is_within(folder, path) || is_within(path, folder); });
+void FileWatch::read_later(std::string folder, Strangers strangers) {
+  if (!scope_.follows(folder)) return;
+  unread_.push_back({std::move(folder), strangers});
+  if (!reading_) reading_ = loop_.at(loop_.now(), [this] { read_portion(); });
 }
 
-bool FileWatch::is_told(std::string_view file) const {
-  const bool inside =
-      std::any_of(paths_.begin(), paths_.end(), [file](const std::string& path) { return is_within(file, path); });
-  return inside && file.size() < PATH_MAX && !ignored_.ignores(file, false) && actions_.wanted(file);
-}
-
-void FileWatch::read_later(std::string folder) {
-  if (!folder.empty() && !is_followed(folder)) return;
-  unread_.push_back(std::move(folder));
-  if (!reading_) reading_ = loop_.at(loop_.now(), [this] { read_folders(); });
-}
-
-void FileWatch::read_folders() {
+void FileWatch::read_portion() {
   reading_.reset();
-  for (std::size_t count = 0; count < limits_.folders_a_turn && !unread_.empty(); ++count) {
-    const std::string folder = std::move(unread_.front());
-    unread_.pop_front();
-    read_folder(folder, false);
+  for (std::size_t left = limits_.entries_a_turn; left > 0 && is_reading(); --left) {
+    if (!listing_.names) {
+      Unread next = std::move(unread_.front());
+      unread_.pop_front();
+      begin_listing(std::move(next));
+      continue;
+    }
+    errno = 0;
+    const dirent* const entry = readdir(listing_.names.get());
+    if (entry == nullptr) {
+      const Listing read = std::exchange(listing_, {});
+      if (errno != 0) block(read.of, errno);
+      continue;
+    }
+    const std::string_view name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    read_entry(dirfd(listing_.names.get()), join_path(listing_.of.folder, name), entry->d_name, entry->d_type);
   }
-  if (!unread_.empty()) reading_ = loop_.at(loop_.now(), [this] { read_folders(); });
+  if (!is_reading()) return all_is_read();
+  reading_ = loop_.at(loop_.now(), [this] { read_portion(); });
+}
+
+void FileWatch::all_is_read() {
+  before_.reset();
+  if (blocked_.empty()) reported_ = false;
+  if (next_) apply(*std::exchange(next_, std::nullopt));
 }
 
 // First the watch, then the names: what comes in between is seen twice rather than not at all.
-void FileWatch::read_folder(const std::string& folder, bool silent) {
-  const base::Fd fd = open_folder(folder);
-  if (!fd) {
-    if (errno == EACCES) report("no permission to read " + named(folder) + ": changes in it are not noticed");
-    return;
-  }
-  if (!add_watch(fd.get(), folder)) return;
-  const auto closing = [](DIR* listing) { closedir(listing); };
-  const std::unique_ptr<DIR, decltype(closing)> listing(fdopendir(base::duplicate(fd.get()).release()), closing);
-  while (const dirent* entry = listing ? readdir(listing.get()) : nullptr) {
-    const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") read_entry(fd.get(), join(folder, name), entry->d_name, entry->d_type, silent);
-  }
+bool FileWatch::begin_listing(Unread folder) {
+  blocked_.erase(folder.folder);
+  if (!queue_) open_queue();
+  if (!queue_) return block(folder, queue_error_);
+  base::Fd fd = open_folder(folder.folder);
+  if (!fd) return block(folder, errno);
+  if (!add_watch(fd.get(), folder.folder)) return block(folder, errno);
+  listing_.names.reset(fdopendir(fd.get()));
+  if (!listing_.names) return block(folder, errno);
+  [[maybe_unused]] const int owned = fd.release();
+  listing_.of = std::move(folder);
+  return true;
 }
 
-void FileWatch::read_entry(int folder_fd, const std::string& path, const char* name, unsigned char type, bool silent) {
+void FileWatch::read_entry(int folder_fd, const std::string& path, const char* name, unsigned char type) {
   if (is_folder(folder_fd, name, type)) {
-    if (is_followed(path)) unread_.push_back(path);
-  } else if (is_told(path)) {
-    if (!silent) return touch(path, false);
+    if (!scope_.follows(path)) return;
+    const auto blocked = blocked_.find(path);
+    unread_.push_back({path, blocked == blocked_.end() ? listing_.of.strangers : blocked->second.strangers});
+  } else if (scope_.tells(path)) {
+    if (is_news(path)) return touch(path, false);
+    if (files_.contains(path)) return;
     if (const std::optional<Signature> signature = signature_of(folder_fd, name)) files_.emplace(path, *signature);
   }
 }
 
+// A file that is listed.
+bool FileWatch::is_news(const std::string& file) const {
+  if (listing_.of.strangers == Strangers::are_new) return true;
+  const bool may_be_new = listing_.of.strangers == Strangers::may_be_new && before_ && !files_.contains(file);
+  return may_be_new && before_->reaches(file);
+}
+
 bool FileWatch::add_watch(int folder_fd, const std::string& folder) {
-  if (!queue_) return false;
   const std::string path = "/proc/self/fd/" + std::to_string(folder_fd);
   const int watch = inotify_add_watch(queue_.get(), path.c_str(), watched);
-  if (watch >= 0) {
-    folders_[watch] = folder;
-    watches_[folder] = watch;
-    return true;
+  if (watch < 0) return false;
+  folders_[watch] = folder;
+  watches_[folder] = watch;
+  return true;
+}
+
+// One that may not be read is tried again when its permissions change.
+bool FileWatch::Blocked::can_pass() const { return error != EACCES && error != EPERM; }
+
+// One that has gone is its parent's to tell of.
+bool FileWatch::block(const Unread& folder, int error) {
+  if (has_gone(error) && !folder.folder.empty()) return false;
+  blocked_[folder.folder] = {error, folder.strangers};
+  if (!reported_) {
+    reported_ = true;
+    actions_.problem(problem());
   }
-  if (errno == ENOSPC) {
-    report("the limit of watched folders is reached: changes in " + named(folder) +
-           " and in others are not noticed; raise fs.inotify.max_user_watches, or set [watch] paths or ignore");
-  } else if (errno != ENOENT && errno != ENOTDIR) {
-    report(named(folder) + " cannot be watched: " + std::generic_category().message(errno));
+  if (!retrying_ && blocked_[folder.folder].can_pass()) {
+    retrying_ = loop_.after(limits_.retry, [this] { try_again(); });
   }
   return false;
 }
 
+// One of them first: while that does not work, the others need not be tried.
+void FileWatch::try_again() {
+  retrying_.reset();
+  const auto can_pass = [](const auto& folder) { return folder.second.can_pass(); };
+  while (!is_reading()) {
+    const auto first = std::find_if(blocked_.begin(), blocked_.end(), can_pass);
+    if (first == blocked_.end()) return;
+    begin_listing({first->first, first->second.strangers});
+    if (retrying_) return;
+  }
+  for (const auto& [folder, blocked] : blocked_) {
+    if (blocked.can_pass()) unread_.push_back({folder, blocked.strangers});
+  }
+  if (!reading_) reading_ = loop_.at(loop_.now(), [this] { read_portion(); });
+}
+
 void FileWatch::forget_tree(const std::string& folder) {
+  if (listing_.names && is_within(listing_.of.folder, folder)) listing_ = {};
   for (auto watch = watches_.lower_bound(folder); watch != watches_.end() && watch->first.starts_with(folder);) {
     if (!is_within(watch->first, folder)) {
       ++watch;
@@ -277,7 +340,7 @@ void FileWatch::look_whether_quiet() {
   drain();
   if (touched_.empty()) return;
   const base::TimePoint due = quiet_at();
-  if (loop_.now() >= due && unread_.empty()) return tell();
+  if (loop_.now() >= due && !is_reading()) return tell();
   if (!settling_) {
     settling_ = loop_.at(std::max(due, loop_.now()), [this] { look_whether_quiet(); });
   }

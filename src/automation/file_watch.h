@@ -1,19 +1,22 @@
 #pragma once
 
+#include <dirent.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
-#include "automation/glob.h"
 #include "automation/rule.h"
+#include "automation/watch_scope.h"
 #include "duet/base/clock.h"
 #include "duet/base/fd.h"
 #include "duet/transport/loop.h"
@@ -34,7 +37,8 @@ struct WatchLimits {
   std::chrono::milliseconds burst_settle{1'000};  ///< the same when many files change: whoever does that may pause
   std::size_t burst = 50;                         ///< files that are many
   std::chrono::milliseconds patience{10'000};     ///< with files that never come to rest
-  std::size_t folders_a_turn = 50;                ///< that are read before the loop gets to do something else
+  std::size_t entries_a_turn = 1'000;  ///< of folders, that are read before the loop gets to do something else
+  std::chrono::milliseconds retry{1'000};  ///< after a folder could not be watched, for want of something
 };
 
 /// Tells which files of a project were created, modified or deleted, once they have come to rest: the difference
@@ -43,21 +47,26 @@ struct WatchLimits {
 ///
 /// It follows folders as they come and go, but no symbolic links; a link is told of as a file. Changes are never
 /// missed: a new folder is read after it is watched, and when the kernel's queue overflows everything is read again.
-/// What cannot be watched is named by problem(). The root's descriptor is only used, never its path, and must stay
-/// open. For the loop's thread.
+/// A large tree is read in portions. What is not watched, not yet or for want of descriptors or the like, is named by
+/// problem(), and is watched as soon as it can be. The root's descriptor is only used, never its path, and must stay
+/// open. Throws nothing. For the loop's thread.
 class FileWatch final : transport::Loop::Watcher {
  public:
   struct Actions {
-    std::function<bool(std::string_view path)> wanted;  ///< whether anybody asks for this file
+    WatchScope::Wanted wanted;  ///< whether anybody asks for this file
     std::function<void(std::vector<FileChange>)> changed;
-    std::function<void(const std::string& text)> problem = [](const std::string&) {};  ///< that came up
+    std::function<void(const std::string& text)> problem = [](const std::string&) {};  ///< of a folder that came up
   };
 
-  /// Reads the whole tree: every change after this is told.
+  /// Reads the tree, or its first portion if it is large: what changes in a folder after that was read is told.
   FileWatch(transport::Loop& loop, int root, const WatchSettings& settings, Actions actions, WatchLimits limits = {});
   FileWatch(const FileWatch&) = delete;
   FileWatch& operator=(const FileWatch&) = delete;
   ~FileWatch();
+
+  /// Watches what these settings say, from now on or from when it has read all that it was to read before. What
+  /// changes meanwhile, and both ask for, is told.
+  void change(const WatchSettings& settings, WatchScope::Wanted wanted);
 
   /// Takes what the kernel has to say by now.
   void drain();
@@ -66,7 +75,7 @@ class FileWatch final : transport::Loop::Watcher {
   void finish();
 
   /// What is not watched, and why; empty if everything is.
-  const std::string& problem() const { return problem_; }
+  std::string problem() const;
 
  private:
   struct Signature {
@@ -80,21 +89,41 @@ class FileWatch final : transport::Loop::Watcher {
     bool written = false;  // else only looked at: a change if the signature is another
   };
 
+  /// What the files of a folder are that nobody knows yet: new; new if they would have been told of before; old.
+  enum class Strangers : std::uint8_t { are_new, may_be_new, are_old };
+  struct Unread {
+    std::string folder;
+    Strangers strangers = Strangers::are_new;
+  };
+  struct Listing {
+    Unread of;
+    std::unique_ptr<DIR, int (*)(DIR*)> names{nullptr, closedir};
+  };
+  struct Blocked {
+    int error = 0;
+    Strangers strangers = Strangers::are_new;
+    bool can_pass() const;  // by itself
+  };
+
   void on_ready(std::uint32_t events) override;
   void open_queue();
   void close_queue();
   void take(const inotify_event& event, std::string_view name);
   void take_folder(std::uint32_t mask, const std::string& path);
   void start_over();
+  void apply(WatchScope scope);
 
-  bool is_followed(std::string_view folder) const;
-  bool is_told(std::string_view file) const;
-
-  void read_later(std::string folder);
-  void read_folders();
-  void read_folder(const std::string& folder, bool silent);
-  void read_entry(int folder_fd, const std::string& path, const char* name, unsigned char type, bool silent);
+  void read_later(std::string folder, Strangers strangers);
+  void read_portion();
+  bool begin_listing(Unread folder);
+  void read_entry(int folder_fd, const std::string& path, const char* name, unsigned char type);
+  bool is_reading() const { return listing_.names || !unread_.empty(); }
+  Strangers oldest_strangers() const;
+  void all_is_read();
+  bool is_news(const std::string& file) const;
   bool add_watch(int folder_fd, const std::string& folder);
+  bool block(const Unread& folder, int error);
+  void try_again();
   void forget_tree(const std::string& folder);
   base::Fd open_folder(std::string_view folder) const;
   static std::optional<Signature> signature_of(int folder_fd, const char* name);
@@ -103,22 +132,26 @@ class FileWatch final : transport::Loop::Watcher {
   base::TimePoint quiet_at() const;
   void look_whether_quiet();
   void tell();
-  void report(const std::string& text);
 
   transport::Loop& loop_;
   int root_;
-  std::vector<std::string> paths_;
-  IgnoreList ignored_;
   Actions actions_;
   WatchLimits limits_;
-  std::string problem_;
+  WatchScope scope_;
+  std::optional<WatchScope> before_;  // while what is new in the scope is read
+  std::optional<WatchScope> next_;    // for when all is read
 
   base::Fd queue_;
+  int queue_error_ = 0;                           // why there is none
   std::unordered_map<int, std::string> folders_;  // by watch
   std::map<std::string, int, std::less<>> watches_;
   std::map<std::string, Signature, std::less<>> files_;  // as they were told last
-  std::deque<std::string> unread_;                       // folders
+  std::deque<Unread> unread_;
+  Listing listing_;
+  std::map<std::string, Blocked> blocked_;  // folders that could not be watched
+  bool reported_ = false;
   std::optional<transport::Loop::Timer> reading_;
+  std::optional<transport::Loop::Timer> retrying_;
 
   std::map<std::string, Touch> touched_;
   base::TimePoint first_touch_;

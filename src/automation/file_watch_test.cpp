@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,8 +45,10 @@ class Project {
                                told.push_back(std::string(name_of(change.type)) + " " + change.path);
                              }
                            },
-                           [this](const std::string& text) { problems.push_back(text); }});
+                           [this](const std::string& text) { problems.push_back(text); }},
+        limits);
   }
+  void change(const WatchSettings& settings, bool (*wanted)(std::string_view)) { watch_->change(settings, wanted); }
 
   void write(const std::string& name, const std::string& text = "text") const { std::ofstream(path_ / name) << text; }
   void make_folder(const std::string& name) const { fs::create_directories(path_ / name); }
@@ -66,9 +69,17 @@ class Project {
     return std::exchange(told, {});
   }
 
+  /// Turns in which no time passes, until all is read.
+  int turns_of_reading() {
+    int turns = 0;
+    for (; watch_->problem().find("still being read") != std::string::npos && turns < 1'000; ++turns) turn();
+    return turns;
+  }
+
   Names told;
   Names problems;
   int tellings = 0;
+  WatchLimits limits;
 
  private:
   fs::path path_;
@@ -281,6 +292,119 @@ TEST_F(FileWatchTest, NamesMayBeAnyBytes) {
   EXPECT_EQ(project.settled(), Names{"file.create \xFF\n \"x\""});
 }
 
+// ---- large trees, and other settings ----
+
+TEST_F(FileWatchTest, ALargeTreeIsReadInPortionsAndThatIsSaidMeanwhile) {
+  for (int i = 0; i < 300; ++i) project.write("file" + std::to_string(i));
+  project.make_folder("a/b/c");
+  project.limits.entries_a_turn = 50;
+  project.watch();
+  EXPECT_EQ(project.file_watch().problem(),
+            "the project is still being read: changes in folders that are to come are not noticed");
+  EXPECT_GE(project.turns_of_reading(), 6);
+  EXPECT_EQ(project.file_watch().problem(), "");
+  EXPECT_EQ(project.problems, Names{}) << "which is nothing to be warned of";
+  project.write("file7");
+  project.write("a/b/c/new");
+  EXPECT_EQ(project.settled(), (Names{"file.create a/b/c/new", "file.modify file7"}));
+}
+
+TEST_F(FileWatchTest, WhatChangesWhileTheTreeIsReadAnewIsTold) {
+  for (int i = 0; i < 20; ++i) {
+    project.make_folder("folder" + std::to_string(i));
+    project.write("folder" + std::to_string(i) + "/old");
+  }
+  project.limits.entries_a_turn = 5;
+  project.watch();
+  project.turns_of_reading();
+  project.write("folder3/before");
+  project.change({}, [](std::string_view) { return true; });
+  project.write("folder5/new");
+  project.turn();
+  project.write("folder7/old", "changed");
+  project.make_folder("fresh/deep");
+  project.write("fresh/deep/file");
+  project.turn();
+  project.remove("folder9");
+  project.change({}, [](std::string_view) { return true; });
+  project.write("folder11/old", "changed");
+  EXPECT_EQ(project.settled(),
+            (Names{"file.modify folder11/old", "file.create folder3/before", "file.create folder5/new",
+                   "file.modify folder7/old", "file.delete folder9/old", "file.create fresh/deep/file"}));
+  project.write("folder0/later");
+  EXPECT_EQ(project.settled(), Names{"file.create folder0/later"});
+}
+
+TEST_F(FileWatchTest, WhatOtherSettingsAddIsNothingNewAndWhatTheyLeaveOutIsNotTold) {
+  for (const char* folder : {"src", "lib", "build"}) {
+    project.make_folder(folder);
+    project.write(folder + std::string("/a.c"));
+    project.write(folder + std::string("/a.h"));
+  }
+  const auto c_files = [](std::string_view path) { return path.ends_with(".c"); };
+  const auto all = [](std::string_view) { return true; };
+  Project picky(folder.path(), c_files);
+  picky.watch({.paths = {"src", "build"}, .ignore = {}});
+  picky.change({.paths = {"src", "lib"}, .ignore = {}}, all);
+  EXPECT_EQ(picky.settled(), Names{});
+  for (const char* name : {"src/a.h", "lib/a.c", "build/a.c"}) picky.write(name, "changed");
+  EXPECT_EQ(picky.settled(), (Names{"file.modify lib/a.c", "file.modify src/a.h"}));
+}
+
+// ---- what is needed is not there ----
+
+/// While it lives, no descriptor can be opened.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const base::Fd next(open("/", O_RDONLY | O_CLOEXEC));
+    rlimit none = before_;
+    none.rlim_cur = static_cast<rlim_t>(next.get());
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+void make_file_without_descriptor(const fs::path& path) { ASSERT_EQ(mknod(path.c_str(), S_IFREG | 0600, 0), 0); }
+
+TEST_F(FileWatchTest, AFolderMadeWhileDescriptorsAreOutIsWatchedWhenThereAreSome) {
+  project.watch();
+  {
+    const NoDescriptors none;
+    project.make_folder("new/deep");
+    make_file_without_descriptor(project.path() / "new/deep/file");
+    make_file_without_descriptor(project.path() / "seen");
+    EXPECT_EQ(project.settled(), Names{"file.create seen"});
+    EXPECT_EQ(project.file_watch().problem(),
+              "new cannot be watched: Too many open files: changes in it are not noticed until it can be");
+    EXPECT_EQ(project.problems.size(), 1U) << "it is logged once";
+  }
+  EXPECT_EQ(project.settled(), Names{"file.create new/deep/file"});
+  EXPECT_EQ(project.file_watch().problem(), "");
+  project.write("new/deep/file", "changed");
+  EXPECT_EQ(project.settled(), Names{"file.modify new/deep/file"});
+}
+
+TEST_F(FileWatchTest, BeginsWhenThereAreDescriptorsForIt) {
+  project.make_folder("src");
+  project.write("src/old");
+  {
+    const NoDescriptors none;
+    project.watch();
+    EXPECT_TRUE(project.file_watch().problem().starts_with("no file is watched: ")) << project.file_watch().problem();
+  }
+  EXPECT_EQ(project.settled(), Names{}) << "what was there is nothing new";
+  EXPECT_EQ(project.file_watch().problem(), "");
+  project.write("src/old", "changed");
+  EXPECT_EQ(project.settled(), Names{"file.modify src/old"});
+}
+
 TEST(FileWatch, WorksInAProjectWithAPathOfAThousandBytes) {
   const transport::TemporaryFolder folder;
   const fs::path path = fs::path(folder.file_of_length(1'000, "x")).parent_path();
@@ -307,11 +431,37 @@ int told_of_the_limit(Project& project) {
   std::ofstream limit("/proc/sys/user/max_inotify_watches");
   if (!(limit << 5 << std::flush)) return cannot_test;
   project.watch();
-  const std::string& problem = project.file_watch().problem();
+  const std::string problem = project.file_watch().problem();
   const bool named = problem.find("limit of watched folders") != std::string::npos &&
                      problem.find("fs.inotify.max_user_watches") != std::string::npos && project.problems.size() == 1;
   project.write("in-the-root");
   return named && project.settled() == Names{"file.create in-the-root"} ? 0 : 1;
+}
+
+// Watches are given back while others wait for them.
+int watched_when_there_is_room(Project& project) {
+  constexpr int cannot_test = 77;
+  if (unshare(CLONE_NEWUSER) != 0) return cannot_test;
+  std::ofstream limit("/proc/sys/user/max_inotify_watches");
+  if (!(limit << 5 << std::flush)) return cannot_test;
+  project.watch();
+  if (project.file_watch().problem().empty()) return 2;
+  for (int i = 0; i < 8; ++i) project.remove("folder" + std::to_string(i));
+  project.settled();
+  if (!project.file_watch().problem().empty()) return 3;
+  project.write("folder9/file");
+  return project.settled() == Names{"file.create folder9/file"} ? 0 : 4;
+}
+
+TEST_F(FileWatchTest, WatchesMoreFoldersWhenTheLimitHasRoomAgain) {
+  for (int i = 0; i < 10; ++i) project.make_folder("folder" + std::to_string(i));
+  const pid_t child = fork();
+  if (child == 0) _exit(watched_when_there_is_room(project));
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no user namespace with a limit of its own here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST_F(FileWatchTest, SaysThatTheLimitOfWatchesIsReachedAndGoesOnWithWhatItHas) {

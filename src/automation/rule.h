@@ -35,6 +35,9 @@ struct Action {
   std::optional<std::int64_t> priority = {};
 };
 
+/// What becomes of times of a schedule that passed while nobody was there.
+enum class Missed : std::uint8_t { skip, once };
+
 /// One rule of the settings.
 struct Rule {
   std::string id;
@@ -42,13 +45,14 @@ struct Rule {
   std::vector<Condition> conditions = {};
   Action action;
   std::chrono::milliseconds cooldown{0};
+  Missed missed = Missed::skip;
   bool requires_approval = false;
   bool enabled = true;
 };
 
 /// `[watch]` of the settings.
 struct WatchSettings {
-  std::vector<std::string> paths = {};  ///< none: the project root
+  std::vector<std::string> paths = {};  ///< within the project; none: all of it
   std::vector<std::string> ignore = {};
 };
 

@@ -50,4 +50,12 @@ std::variant<std::string, MissingField> fill_template(std::string_view text, con
   return filled.append(text.substr(at));
 }
 
+std::vector<std::string> fields_in(std::string_view text) {
+  std::vector<std::string> fields;
+  for (auto found = next_placeholder(text, 0); found; found = next_placeholder(text, found->end)) {
+    fields.emplace_back(found->field);
+  }
+  return fields;
+}
+
 }  // namespace duet::automation

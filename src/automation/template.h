@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "automation/event.h"
 
@@ -16,5 +17,8 @@ struct MissingField {
 /// Replaces `{{payload.path}}` and the like by the event's values, once: what a value contains stays as it is. Null
 /// becomes nothing. Braces around anything but a field's name are text.
 std::variant<std::string, MissingField> fill_template(std::string_view text, const Event& event);
+
+/// The fields that a template asks for, in order.
+std::vector<std::string> fields_in(std::string_view text);
 
 }  // namespace duet::automation

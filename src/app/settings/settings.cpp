@@ -41,6 +41,24 @@ void check_name(SettingFaults& faults, SettingPlace place, Text what, Text name)
   faults.add(place, std::string(what) + " '" + shown(name) + "': a name has 1 to 64 bytes and no control characters");
 }
 
+// What is outside the project is not watched, and names are compared as they are written.
+std::string path_fault(Text path) {
+  if (path.starts_with('/')) return "a path within the project, from its root: 'src', not '/home/you/project/src'";
+  for (const auto& name : std::filesystem::path(path)) {
+    if (name == "..") return "a path within the project, without '..'";
+  }
+  return "";
+}
+
+std::string ignore_fault(Text glob) {
+  if (glob.starts_with('!')) {
+    return "a glob of what is left out: nothing is taken back with '!'; '\\!x' is a name that begins with one";
+  }
+  const auto parsed = automation::parse_glob(glob);
+  const auto* const wrong = std::get_if<std::string>(&parsed);
+  return wrong == nullptr ? "" : "a glob such as '*.o' (" + *wrong + ")";
+}
+
 /// Puts one file after the other into the same Settings.
 class SettingsReader {
  public:
@@ -122,13 +140,23 @@ class SettingsReader {
 
   void read_watch(const Setting& setting) {
     const SettingsSection section(faults_, setting, "watch.", watch_names);
-    if (auto paths = section.texts("paths")) out_.watch.paths = std::move(*paths);
-    if (auto ignore = section.texts("ignore")) out_.watch.ignore = std::move(*ignore);
-    const Setting* const globs = section.find("ignore");
-    for (const std::string& glob : out_.watch.ignore) {
-      const auto parsed = automation::parse_glob(glob);
-      const auto* const wrong = std::get_if<std::string>(&parsed);
-      if (globs != nullptr && wrong != nullptr) section.refuse(*globs, "ignore", "a list of globs (" + *wrong + ")");
+    if (auto paths = section.texts("paths")) {
+      refuse_each(section, "paths", *paths, path_fault);
+      out_.watch.paths = std::move(*paths);
+    }
+    if (auto ignore = section.texts("ignore")) {
+      refuse_each(section, "ignore", *ignore, ignore_fault);
+      out_.watch.ignore = std::move(*ignore);
+    }
+  }
+
+  // What an entry of a list must be, where it is not; `fault` gives an empty text where it is.
+  static void refuse_each(const SettingsSection& section, Text name, const std::vector<std::string>& texts,
+                          std::string (*fault)(Text)) {
+    const auto& list = *section.find(name)->as<Setting::List>();
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      const std::string must_be = fault(texts[i]);
+      if (!must_be.empty()) section.refuse(list[i], std::string(name) + "[" + std::to_string(i) + "]", must_be);
     }
   }
 
@@ -155,8 +183,14 @@ class SettingsReader {
     const SettingsSection section(faults_, entry.setting, "lsp." + shown(Text(entry.name)) + ".", server_names);
     bridge::Definition server{.name = entry.name, .command = read_command(section)};
     const std::vector<bridge::Definition> known = bridge::well_known_servers();
-    if (std::ranges::find(known, entry.name, &bridge::Definition::name) == known.end()) section.require("command");
+    const bool is_known = std::ranges::find(known, entry.name, &bridge::Definition::name) != known.end();
+    if (!is_known) section.require("command");
+    if (!is_known) section.require("files");
     server.files = section.texts("files").value_or(std::vector<std::string>());
+    const Setting* const files = section.find("files");
+    if (!is_known && files != nullptr && server.files.empty()) {
+      section.refuse(*files, "files", "globs of the files that it is asked about, [\"*.x\"]");
+    }
     server.roots = section.texts("roots").value_or(std::vector<std::string>());
     if (const Setting* env = section.find("env")) read_environment(section, *env, server);
     server.max_memory = section.bytes("max_memory", 0).value_or(server.max_memory);

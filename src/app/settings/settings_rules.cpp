@@ -6,9 +6,12 @@
 #include <limits>
 #include <utility>
 
+#include "app/words/number.h"
 #include "automation/cron.h"
+#include "automation/event.h"
 #include "automation/glob.h"
 #include "automation/regex.h"
+#include "automation/template.h"
 
 namespace duet::app {
 namespace {
@@ -17,7 +20,9 @@ using Text = std::string_view;
 using automation::Action;
 using automation::Operator;
 
-constexpr Text rule_names[] = {"id", "trigger", "conditions", "action", "cooldown", "requires_approval", "enabled"};
+constexpr Text rule_names[] = {"id",     "trigger",           "conditions", "action", "cooldown",
+                               "missed", "requires_approval", "enabled"};
+constexpr Text missed_choices[] = {"skip", "once"};
 constexpr Text trigger_names[] = {"source", "type", "pattern", "cron"};
 constexpr Text condition_names[] = {"field", "operator", "value"};
 constexpr Text action_names[] = {"type", "agent", "prompt", "message", "priority"};
@@ -58,12 +63,20 @@ class TriggerReader {
     if (section_.find("pattern") != nullptr) read_pattern();
     if (section_.find("cron") != nullptr) read_cron();
     if (out_.source == "schedule") section_.require("cron");
+    if (out_.source.empty()) out_.source = implied_source();
     const bool empty = setting_.as<Setting::Table>() != nullptr && setting_.as<Setting::Table>()->empty();
     if (empty) faults_.add(setting_.place, "trigger is empty: it needs source, type, pattern or cron");
     return std::move(out_);
   }
 
  private:
+  // A cron implies its own.
+  std::string implied_source() const {
+    const auto* const named = std::ranges::find(event_types, out_.type, &EventType::name);
+    if (named != std::end(event_types)) return std::string(named->source);
+    return out_.pattern.empty() ? "" : "watch";
+  }
+
   void read_type() {
     const std::vector<Text> types = types_of(out_.source);
     if (types.empty()) return section_.refuse(*section_.find("type"), "type", "left out for a schedule");
@@ -132,12 +145,29 @@ std::string value_fault(Operator op, const Setting& value) {
   }
 }
 
-automation::Condition read_condition(SettingFaults& faults, const Setting& setting) {
+// The fields of a rule's events; none are known if its trigger is faulty.
+std::vector<std::string> known_fields(const automation::Trigger& trigger) {
+  return trigger.source.empty() ? std::vector<std::string>() : automation::fields_of_source(trigger.source);
+}
+
+std::string choice_of(const std::vector<std::string>& fields) {
+  return one_of(std::vector<Text>(fields.begin(), fields.end()));
+}
+
+bool is_unknown(const std::string& field, const std::vector<std::string>& fields) {
+  return !fields.empty() && std::ranges::find(fields, field) == fields.end();
+}
+
+automation::Condition read_condition(SettingFaults& faults, const Setting& setting,
+                                     const std::vector<std::string>& fields) {
   const SettingsSection section(faults, setting, "conditions.", condition_names);
   automation::Condition out;
   section.require("field");
   section.require("operator");
   out.field = section.text("field").value_or("");
+  if (!out.field.empty() && is_unknown(out.field, fields)) {
+    section.refuse(*section.find("field"), "field", choice_of(fields) + ", which the rule's events have");
+  }
   const std::string name = section.choice("operator", operators).value_or("exists");
   out.op = static_cast<Operator>(std::ranges::find(operators, name) - std::begin(operators));
   const bool needs_value = out.op != Operator::exists && out.op != Operator::not_exists;
@@ -162,7 +192,18 @@ void refuse_misplaced(const SettingsSection& section, Action::Type type) {
   }
 }
 
-Action read_action(SettingFaults& faults, const Setting& setting) {
+// A placeholder that no event could fill.
+void check_template(const SettingsSection& section, Text name, const std::vector<std::string>& fields) {
+  const Setting* const setting = section.find(name);
+  if (setting == nullptr || setting->as<std::string>() == nullptr) return;
+  for (const std::string& field : automation::fields_in(*setting->as<std::string>())) {
+    if (!is_unknown(field, fields)) continue;
+    return section.refuse(*setting, name,
+                          "without {{" + shown(Text(field)) + "}}: the rule's events have " + choice_of(fields));
+  }
+}
+
+Action read_action(SettingFaults& faults, const Setting& setting, const std::vector<std::string>& fields) {
   const SettingsSection section(faults, setting, "action.", action_names);
   Action out;
   section.require("type");
@@ -171,6 +212,7 @@ Action read_action(SettingFaults& faults, const Setting& setting) {
   out.type = *type == "agent" ? Action::Type::agent : Action::Type::notify;
   if (out.type == Action::Type::agent) section.require("prompt");
   refuse_misplaced(section, out.type);
+  for (const Text name : {"prompt", "message"}) check_template(section, name, fields);
   out.agent = section.text("agent").value_or("");
   out.prompt = section.text("prompt").value_or("");
   out.message = section.text("message").value_or("");
@@ -179,12 +221,22 @@ Action read_action(SettingFaults& faults, const Setting& setting) {
   return out;
 }
 
-void read_conditions(SettingFaults& faults, const SettingsSection& section, automation::Rule& rule) {
+void read_missed(const SettingsSection& section, automation::Rule& rule) {
+  const std::optional<std::string> missed = section.choice("missed", missed_choices);
+  if (!missed) return;
+  if (rule.trigger.source != "schedule") {
+    return section.refuse(*section.find("missed"), "missed", "left out: it is for source 'schedule'");
+  }
+  rule.missed = *missed == "once" ? automation::Missed::once : automation::Missed::skip;
+}
+
+void read_conditions(SettingFaults& faults, const SettingsSection& section, automation::Rule& rule,
+                     const std::vector<std::string>& fields) {
   const Setting* const setting = section.find("conditions");
   if (setting == nullptr) return;
   const auto* const list = setting->as<Setting::List>();
   if (list == nullptr) return section.refuse(*setting, "conditions", "a list of tables");
-  for (const Setting& entry : *list) rule.conditions.push_back(read_condition(faults, entry));
+  for (const Setting& entry : *list) rule.conditions.push_back(read_condition(faults, entry, fields));
 }
 
 SettingPlace place_in(const Setting& table, Text name, SettingPlace otherwise) {
@@ -203,12 +255,14 @@ ReadRule read_rule(SettingFaults& faults, const Setting& setting) {
   automation::Rule& rule = out.rule;
   rule.id = section.text("id").value_or("");
   if (const Setting* trigger = section.find("trigger")) rule.trigger = TriggerReader(faults, *trigger).read();
+  const std::vector<std::string> fields = known_fields(rule.trigger);
   if (const Setting* action = section.find("action")) {
-    rule.action = read_action(faults, *action);
+    rule.action = read_action(faults, *action, fields);
     out.agent_place = place_in(*action, "agent", action->place);
     out.prompt_place = place_in(*action, "prompt", action->place);
   }
-  read_conditions(faults, section, rule);
+  read_conditions(faults, section, rule, fields);
+  read_missed(section, rule);
   rule.cooldown = section.duration("cooldown").value_or(std::chrono::milliseconds(0));
   rule.requires_approval = section.flag("requires_approval").value_or(false);
   rule.enabled = section.flag("enabled").value_or(true);

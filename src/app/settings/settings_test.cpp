@@ -35,6 +35,11 @@ std::string refused(const Texts& texts) {
   return error == nullptr ? "accepted" : error->text;
 }
 
+std::string rule(const std::string& trigger, const std::string& rest = "", const std::string& action = "") {
+  return "[[rules]]\nid = \"r\"\ntrigger = " + trigger + "\n" +
+         "action = " + (action.empty() ? R"({ type = "agent", prompt = "x" })" : action) + "\n" + rest;
+}
+
 constexpr const char* everything = R"(
 default_agent = "mine"
 max_running = 5
@@ -131,6 +136,22 @@ TEST(Settings, EveryNameOfARuleIsRead) {
   EXPECT_EQ(settings.rules[2].action.message, "{{payload.taskId}} failed");
 }
 
+TEST(Settings, ARuleHasTheSourceThatItsTypeOrPatternMeans) {
+  EXPECT_EQ(read({rule("{ type = 'task.failed' }")}).rules[0].trigger.source, "task");
+  EXPECT_EQ(read({rule("{ pattern = '*.c' }")}).rules[0].trigger.source, "watch");
+  EXPECT_EQ(read({rule("{ source = 'watch' }", "", "{ type = 'notify', message = '{{not a field}} {{type}}' }")})
+                .rules[0]
+                .action.message,
+            "{{not a field}} {{type}}");
+}
+
+TEST(Settings, AScheduleSaysWhatBecomesOfTimesThatWereMissed) {
+  const std::string daily = "{ cron = '0 3 * * *' }";
+  EXPECT_EQ(read({rule(daily)}).rules[0].missed, automation::Missed::skip);
+  EXPECT_EQ(read({rule(daily, "missed = 'skip'")}).rules[0].missed, automation::Missed::skip);
+  EXPECT_EQ(read({rule(daily, "missed = 'once'")}).rules[0].missed, automation::Missed::once);
+}
+
 TEST(Settings, EveryNameOfALanguageServerIsRead) {
   const Settings settings = read({everything});
   ASSERT_EQ(settings.servers.size(), 2U);
@@ -164,6 +185,7 @@ trigger = { source = "schedule", cron = "0 4 * * *" }
 action = { type = "notify" }
 [lsp.own]
 command = ["better"]
+files = ["*.better"]
 )"});
   EXPECT_EQ(settings.tasks.max_running, 9U);
   EXPECT_EQ(settings.tasks.queue_capacity, 200U);
@@ -177,7 +199,7 @@ command = ["better"]
   EXPECT_EQ(settings.rules[3].id, "new");
   ASSERT_EQ(settings.servers.size(), 2U);
   EXPECT_EQ(settings.servers[1].command, Texts{"better"});
-  EXPECT_TRUE(settings.servers[1].files.empty()) << "replaced as a whole";
+  EXPECT_TRUE(settings.servers[1].roots.empty()) << "replaced as a whole";
 }
 
 struct Wrong {
@@ -185,11 +207,6 @@ struct Wrong {
   std::string place;  // LINE:COLUMN
   std::string told;   // the whole message, or how it begins
 };
-
-std::string rule(const std::string& trigger, const std::string& rest = "", const std::string& action = "") {
-  return "[[rules]]\nid = \"r\"\ntrigger = " + trigger + "\n" +
-         "action = " + (action.empty() ? R"({ type = "agent", prompt = "x" })" : action) + "\n" + rest;
-}
 
 void PrintTo(const Wrong& wrong, std::ostream* out) { *out << wrong.text; }
 
@@ -226,7 +243,14 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"watch = ['src']", "1:9", "watch is a list: it must be a table with paths or ignore"},
         Wrong{"[watch]\npaths = 'src'", "2:9", "watch.paths is 'src': it must be a list of texts"},
         Wrong{"[watch]\nignore = ['a', 3]", "2:16", "watch.ignore[1] is 3: it must be a text"},
-        Wrong{"[watch]\nignore = ['a', '[']", "2:10", "watch.ignore is a list: it must be a list of globs ("},
+        Wrong{"[watch]\nignore = ['a', '[']", "2:16", "watch.ignore[1] is '[': it must be a glob such as '*.o' ("},
+        Wrong{"[watch]\nignore = ['*.o', '!x']", "2:18",
+              "watch.ignore[1] is '!x': it must be a glob of what is left out: nothing is taken back with '!'"},
+        Wrong{"[watch]\npaths = ['src', '/abs']", "2:17",
+              "watch.paths[1] is '/abs': it must be a path within the project, from its root"},
+        Wrong{"[watch]\npaths = ['../x']", "2:10",
+              "watch.paths[0] is '../x': it must be a path within the project, without '..'"},
+        Wrong{"[watch]\npaths = ['a/../b']", "2:10", "watch.paths[0] is 'a/../b': it must be a path within the"},
         Wrong{"rules = 3", "1:9", "rules is 3: it must be a list of tables, each begun with [[rules]]"}));
 
 INSTANTIATE_TEST_SUITE_P(
@@ -280,6 +304,16 @@ INSTANTIATE_TEST_SUITE_P(
               "action.agent is 'gpt': it must be claude or shell"},
         Wrong{rule(watch_rule, "", "{ type = 'agent', agent = 'shell', prompt = 'cat {{payload.path}}' }"), "4:54",
               "action.prompt has a template, and the agent 'shell' would take what comes in for commands"},
+        Wrong{rule(watch_rule, "", "{ type = 'agent', prompt = 'x {{ payload.file }}' }"), "4:37",
+              "action.prompt is 'x {{ payload.file }}': it must be without {{payload.file}}: the rule's events have "
+              "source, type or payload.path"},
+        Wrong{rule("{ source = 'daemon' }", "", "{ type = 'notify', message = '{{payload.time}}' }"), "4:39",
+              "action.message is '{{payload.time}}': it must be without {{payload.time}}: the rule's events have source"},
+        Wrong{rule("{ pattern = '*.c' }", "", "{ type = 'notify', message = '{{path}}' }"), "4:39",
+              "action.message is '{{path}}': it must be without {{path}}"},
+        Wrong{rule(watch_rule, "missed = 'once'"), "5:10", "rules.missed is 'once': it must be left out: it is for"},
+        Wrong{rule("{ cron = '1 * * * *' }", "missed = 'all'"), "5:10",
+              "rules.missed is 'all': it must be skip or once"},
         Wrong{"default_agent = 'shell'\n" + rule(watch_rule, "", "{ type = 'agent', prompt = '{{payload.path}}' }"),
               "5:37", "action.prompt has a template"}));
 
@@ -289,25 +323,34 @@ INSTANTIATE_TEST_SUITE_P(
     Conditions, BadSettings,
     testing::Values(
         Wrong{rule(watch_rule, "conditions = 3"), "5:14", "rules.conditions is 3: it must be a list of tables"},
+        Wrong{condition("{ field = 'path', operator = 'exists' }"), "5:26",
+              "conditions.field is 'path': it must be source, type or payload.path, which the rule's events have"},
+        Wrong{condition("{ field = 'payload.exitCode', operator = 'exists' }"), "5:26",
+              "conditions.field is 'payload.exitCode': it must be source, type or payload.path"},
+        Wrong{rule("{ type = 'task.failed' }", "conditions = [ { field = 'payload.path', operator = 'exists' } ]"),
+              "5:26", "conditions.field is 'payload.path': it must be source, type, payload.taskId, payload.agent"},
         Wrong{condition("{ operator = 'exists' }"), "5:16", "conditions.field is missing"},
-        Wrong{condition("{ field = 'a' }"), "5:16", "conditions.operator is missing"},
+        Wrong{condition("{ field = 'type' }"), "5:16", "conditions.operator is missing"},
         Wrong{
-            condition("{ field = 'a', operator = 'equals', value = 1 }"), "5:42",
+            condition("{ field = 'type', operator = 'equals', value = 1 }"), "5:45",
             "conditions.operator is 'equals': it must be eq, neq, contains, matches, gt, lt, gte, lte, exists or not"},
-        Wrong{condition("{ field = 'a', operator = 'eq' }"), "5:16", "conditions.value is missing"},
-        Wrong{condition("{ field = 'a', operator = 'eq', value = [1] }"), "5:56",
+        Wrong{condition("{ field = 'type', operator = 'eq' }"), "5:16", "conditions.value is missing"},
+        Wrong{condition("{ field = 'type', operator = 'eq', value = [1] }"), "5:59",
               "conditions.value is a list: it must be a text, a number, true or false"},
-        Wrong{condition("{ field = 'a', operator = 'gt', value = '1' }"), "5:56",
+        Wrong{condition("{ field = 'type', operator = 'gt', value = '1' }"), "5:59",
               "conditions.value is '1': it must be a num"},
-        Wrong{condition("{ field = 'a', operator = 'contains', value = 1 }"), "5:62",
+        Wrong{condition("{ field = 'type', operator = 'contains', value = 1 }"), "5:65",
               "conditions.value is 1: it must be a t"},
-        Wrong{condition("{ field = 'a', operator = 'matches', value = '(' }"), "5:61",
+        Wrong{condition("{ field = 'type', operator = 'matches', value = '(' }"), "5:64",
               "conditions.value is '(': it must be a regular expression ("}));
 
 INSTANTIATE_TEST_SUITE_P(
     Servers, BadSettings,
     testing::Values(
         Wrong{"[lsp.own]\nfiles = ['*.x']", "1:1", "lsp.own.command is missing"},
+        Wrong{"[lsp.own]\ncommand = ['x']", "1:1", "lsp.own.files is missing"},
+        Wrong{"[lsp.own]\ncommand = ['x']\nfiles = []", "3:9",
+              "lsp.own.files is a list: it must be globs of the files that it is asked about"},
         Wrong{"[lsp.own]\ncommand = []", "2:11", "lsp.own.command is a list: it must be a program and its arguments"},
         Wrong{"[lsp.clangd]\nmax_memory = '2T'", "2:14", "lsp.clangd.max_memory is '2T': it must be a number of bytes"},
         Wrong{"[lsp.clangd]\nmax_memory = -1", "2:14", "lsp.clangd.max_memory is -1"},
