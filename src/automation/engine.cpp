@@ -57,7 +57,6 @@ Engine::Engine(transport::Loop& loop, base::Log& log, int root, Actions actions,
 }
 
 void Engine::configure(const std::vector<Rule>& rules, const WatchSettings& watch) {
-  if (watch_) watch_->finish();
   rules_.replace(rules, loop_.clock().utc());
   list_what_was_missed();
   set_alarm();
@@ -65,13 +64,15 @@ void Engine::configure(const std::vector<Rule>& rules, const WatchSettings& watc
 }
 
 void Engine::watch_files(const WatchSettings& settings) {
-  watch_.reset();
-  const auto& rules = rules_.all();
-  const auto watches = [](const auto& active) { return active->match.watches_files(); };
-  if (std::none_of(rules.begin(), rules.end(), watches)) return;
-  const auto wanted = [&rules](std::string_view path) {
-    return std::any_of(rules.begin(), rules.end(), [&](const auto& active) { return active->match.wants_file(path); });
+  std::vector<RuleMatch> matches;  // as they are now: other rules may be at work while what they add is read
+  for (const auto& active : rules_.all()) {
+    if (active->match.watches_files()) matches.push_back(active->match);
+  }
+  if (matches.empty()) return watch_.reset();
+  const auto wanted = [matches = std::move(matches)](std::string_view path) {
+    return std::any_of(matches.begin(), matches.end(), [&](const RuleMatch& match) { return match.wants_file(path); });
   };
+  if (watch_) return watch_->change(settings, wanted);
   const auto changed = [this](const std::vector<FileChange>& changes) { take_changes(changes); };
   const auto problem = [this](const std::string& text) { log_.warn(text); };
   watch_ =

@@ -352,6 +352,7 @@ TEST(Engine, AChangeThatHasNotSettledIsNotLostInAReload) {
   s.configure({on_save("r")});
   s.write("a");
   s.configure({on_save("r")});
+  s.settle();
   EXPECT_EQ(s.recent(), Names{"r fired"});
 }
 

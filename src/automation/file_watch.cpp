@@ -118,7 +118,7 @@ std::string FileWatch::problem() const {
   }
   if (queue_error_ != 0) return "no file is watched: " + std::generic_category().message(queue_error_);
   if (!blocked_.empty()) return fault_of(blocked_.begin()->first, blocked_.begin()->second.error);
-  if (oldest_strangers() == Strangers::are_new) return {};
+  if (oldest_strangers() == Strangers::are_new && !next_) return {};
   return "the project is still being read: changes in folders that are to come are not noticed";
 }
 
@@ -344,11 +344,6 @@ void FileWatch::look_whether_quiet() {
   if (!settling_) {
     settling_ = loop_.at(std::max(due, loop_.now()), [this] { look_whether_quiet(); });
   }
-}
-
-void FileWatch::finish() {
-  drain();
-  tell();
 }
 
 void FileWatch::tell() {

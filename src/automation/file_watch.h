@@ -37,7 +37,7 @@ struct WatchLimits {
   std::chrono::milliseconds burst_settle{1'000};  ///< the same when many files change: whoever does that may pause
   std::size_t burst = 50;                         ///< files that are many
   std::chrono::milliseconds patience{10'000};     ///< with files that never come to rest
-  std::size_t entries_a_turn = 1'000;  ///< of folders, that are read before the loop gets to do something else
+  std::size_t entries_a_turn = 1'000;      ///< of folders, that are read before the loop gets to do something else
   std::chrono::milliseconds retry{1'000};  ///< after a folder could not be watched, for want of something
 };
 
@@ -70,9 +70,6 @@ class FileWatch final : transport::Loop::Watcher {
 
   /// Takes what the kernel has to say by now.
   void drain();
-
-  /// Tells at once what it knows, settled or not.
-  void finish();
 
   /// What is not watched, and why; empty if everything is.
   std::string problem() const;

@@ -328,6 +328,7 @@ TEST_F(FileWatchTest, WhatChangesWhileTheTreeIsReadAnewIsTold) {
   project.remove("folder9");
   project.change({}, [](std::string_view) { return true; });
   project.write("folder11/old", "changed");
+  EXPECT_GT(project.turns_of_reading(), 5);
   EXPECT_EQ(project.settled(),
             (Names{"file.modify folder11/old", "file.create folder3/before", "file.create folder5/new",
                    "file.modify folder7/old", "file.delete folder9/old", "file.create fresh/deep/file"}));
@@ -336,10 +337,10 @@ TEST_F(FileWatchTest, WhatChangesWhileTheTreeIsReadAnewIsTold) {
 }
 
 TEST_F(FileWatchTest, WhatOtherSettingsAddIsNothingNewAndWhatTheyLeaveOutIsNotTold) {
-  for (const char* folder : {"src", "lib", "build"}) {
-    project.make_folder(folder);
-    project.write(folder + std::string("/a.c"));
-    project.write(folder + std::string("/a.h"));
+  for (const std::string name : {"src", "lib", "build"}) {
+    project.make_folder(name);
+    project.write(name + "/a.c");
+    project.write(name + "/a.h");
   }
   const auto c_files = [](std::string_view path) { return path.ends_with(".c"); };
   const auto all = [](std::string_view) { return true; };

@@ -6,6 +6,7 @@
 #include <boost/json/array.hpp>
 
 #include "duet/base/utc_text.h"
+#include "duet/rpc/utf8.h"
 #include "duet/rpc/value.h"
 
 namespace duet::task {
@@ -50,6 +51,21 @@ json::array ids_of(const std::vector<TaskId>& ids) {
   return out;
 }
 
+// JSON has no bytes; a file's name, as a rule passes it on, may be any.
+json::value text_or_bytes(const std::string& value) {
+  if (rpc::is_utf8(value)) return json::value(value);
+  json::array bytes;
+  for (const char c : value) bytes.emplace_back(static_cast<unsigned char>(c));
+  return bytes;
+}
+
+std::string from_text_or_bytes(const json::value& saved) {
+  if (const json::string* text = saved.if_string()) return std::string(*text);
+  std::string bytes;
+  for (const json::value& byte : saved.as_array()) bytes += static_cast<char>(byte.to_number<unsigned char>());
+  return bytes;
+}
+
 double seconds(std::chrono::milliseconds time) { return std::chrono::duration<double>(time).count(); }
 
 }  // namespace
@@ -83,7 +99,7 @@ std::string to_body(const Submission& submission) {
   if (!submission.cwd.empty()) body["cwd"] = submission.cwd;
   if (!submission.env.empty()) {
     json::object& env = body["env"].emplace_object();
-    for (const auto& [name, value] : submission.env) env[name] = value;
+    for (const auto& [name, value] : submission.env) env[name] = text_or_bytes(value);
   }
   if (submission.time_limit) body["timeLimit"] = submission.time_limit->count();
   if (submission.retries > 0) body["retries"] = submission.retries;
@@ -103,7 +119,9 @@ Submission from_body(std::string_view text) {
   submission.priority = body.at("priority").to_number<std::int64_t>();
   if (body.contains("agent")) submission.agent = string_at("agent");
   if (const json::value* env = body.if_contains("env")) {
-    for (const auto& [name, value] : env->as_object()) submission.env[std::string(name)] = value.as_string();
+    for (const auto& [name, value] : env->as_object()) {
+      submission.env[std::string(name)] = from_text_or_bytes(value);
+    }
   }
   if (const json::value* limit = body.if_contains("timeLimit")) {
     submission.time_limit = std::chrono::milliseconds(limit->to_number<std::int64_t>());

@@ -75,6 +75,11 @@ TEST(Submission, ComesBackFromItsBodyWhole) {
   EXPECT_EQ(from_body(to_body({.prompt = "p"})).agent, std::nullopt);
 }
 
+TEST(Submission, ItsEnvironmentMayHoldAnyBytes) {
+  const Submission submission{.prompt = "p", .env = {{"DUET_PATH", "in/\xFF\xC3 \x80"}, {"EMPTY", ""}}};
+  EXPECT_EQ(from_body(to_body(submission)).env, submission.env);
+}
+
 TEST(Submission, ItsEnvironmentIsNotShown) {
   const Submission submission{.prompt = "p", .key = "k", .cwd = "/x", .env = {{"TOKEN", "secret"}}, .retries = 1};
   const std::string shown = rpc::to_text(shown_metadata(submission));

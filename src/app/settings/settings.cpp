@@ -43,7 +43,7 @@ void check_name(SettingFaults& faults, SettingPlace place, Text what, Text name)
 
 // What is outside the project is not watched, and names are compared as they are written.
 std::string path_fault(Text path) {
-  if (path.starts_with('/')) return "a path within the project, from its root: 'src', not '/home/you/project/src'";
+  if (path.starts_with('/')) return "a path within the project, from its root: 'src'";
   for (const auto& name : std::filesystem::path(path)) {
     if (name == "..") return "a path within the project, without '..'";
   }

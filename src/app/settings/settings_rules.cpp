@@ -20,8 +20,8 @@ using Text = std::string_view;
 using automation::Action;
 using automation::Operator;
 
-constexpr Text rule_names[] = {"id",     "trigger",           "conditions", "action", "cooldown",
-                               "missed", "requires_approval", "enabled"};
+constexpr Text rule_names[] = {"id",       "trigger", "conditions",        "action",
+                               "cooldown", "missed",  "requires_approval", "enabled"};
 constexpr Text missed_choices[] = {"skip", "once"};
 constexpr Text trigger_names[] = {"source", "type", "pattern", "cron"};
 constexpr Text condition_names[] = {"field", "operator", "value"};

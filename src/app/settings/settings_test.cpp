@@ -307,8 +307,9 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{rule(watch_rule, "", "{ type = 'agent', prompt = 'x {{ payload.file }}' }"), "4:37",
               "action.prompt is 'x {{ payload.file }}': it must be without {{payload.file}}: the rule's events have "
               "source, type or payload.path"},
-        Wrong{rule("{ source = 'daemon' }", "", "{ type = 'notify', message = '{{payload.time}}' }"), "4:39",
-              "action.message is '{{payload.time}}': it must be without {{payload.time}}: the rule's events have source"},
+        Wrong{
+            rule("{ source = 'daemon' }", "", "{ type = 'notify', message = '{{payload.time}}' }"), "4:39",
+            "action.message is '{{payload.time}}': it must be without {{payload.time}}: the rule's events have source"},
         Wrong{rule("{ pattern = '*.c' }", "", "{ type = 'notify', message = '{{path}}' }"), "4:39",
               "action.message is '{{path}}': it must be without {{path}}"},
         Wrong{rule(watch_rule, "missed = 'once'"), "5:10", "rules.missed is 'once': it must be left out: it is for"},
@@ -351,7 +352,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"[lsp.own]\ncommand = ['x']", "1:1", "lsp.own.files is missing"},
         Wrong{"[lsp.own]\ncommand = ['x']\nfiles = []", "3:9",
               "lsp.own.files is a list: it must be globs of the files that it is asked about"},
-        Wrong{"[lsp.own]\ncommand = []", "2:11", "lsp.own.command is a list: it must be a program and its arguments"},
+        Wrong{"[lsp.own]\nfiles = ['*.x']\ncommand = []", "3:11",
+              "lsp.own.command is a list: it must be a program and its arguments"},
         Wrong{"[lsp.clangd]\nmax_memory = '2T'", "2:14", "lsp.clangd.max_memory is '2T': it must be a number of bytes"},
         Wrong{"[lsp.clangd]\nmax_memory = -1", "2:14", "lsp.clangd.max_memory is -1"},
         Wrong{"[lsp.clangd]\nmax_memory = '99999999999G'", "2:14", "lsp.clangd.max_memory is '99999999999G'"},
