@@ -11,12 +11,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "duet/base/fd.h"
 #include "duet/transport/loop.h"
 #include "task/store.h"
+#include "task/transition.h"
 
 namespace {
 
@@ -45,9 +47,9 @@ void append(int file, int count) {
 /// Puts tasks into a store.
 class Submitter {
  public:
-  explicit Submitter(int folder) : store_(loop_, folder) {
-    store_.lay_out_log();
-    id_ = store_.read([](task::TaskReader& tasks) { return tasks.newest(); });
+  explicit Submitter(int folder)
+      : store_(loop_, std::make_unique<task::StoreFolder>(folder, task::StoreFolder::Options{.lays_out_log = true})) {
+    id_ = store_.read([](task::StoreReader& tasks) { return tasks.newest(); }).value();
   }
 
   /// `count` tasks, `width` of them on their way at any time.
@@ -64,12 +66,18 @@ class Submitter {
     ++waiting_;
     const task::Submission submission{.prompt = "Fix the tests in src and tell me what was wrong with them"};
     task::Task task{.id = ++id_, .prompt = submission.prompt, .agent = "claude", .created_at = loop_.clock().utc()};
-    store_.insert(std::move(task), submission, task::to_body(submission), [this](bool kept) {
-      if (!kept) std::abort();
-      --waiting_;
-      submit_one();
-      if (waiting_ == 0) loop_.stop();
-    });
+    store_.write({.apply =
+                      [task = std::move(task), body = task::to_body(submission)](task::StoreWriter& writer) {
+                        writer.insert(task, {}, "", body);
+                        task::tell_queued(writer, task.id, task.agent);
+                      },
+                  .done =
+                      [this](bool kept) {
+                        if (!kept) std::abort();
+                        --waiting_;
+                        submit_one();
+                        if (waiting_ == 0) loop_.stop();
+                      }});
   }
 
   transport::Loop loop_;

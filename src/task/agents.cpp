@@ -43,24 +43,25 @@ std::size_t size_without_prompt(std::string_view argument, std::size_t& prompts)
 }
 
 // What the kernel could not pass on.
-void check_prompt(const Agent& agent, std::string_view prompt) {
-  if (agent.prompt_on_stdin) return;
+std::optional<rpc::Error> check_prompt(const Agent& agent, std::string_view prompt) {
+  if (agent.prompt_on_stdin) return std::nullopt;
   if (prompt.find('\0') != prompt.npos) {
-    throw rpc::invalid_params("prompt", "string without NUL for this agent", "string");
+    return rpc::invalid_params("prompt", "string without NUL for this agent", "string");
   }
   for (const std::string& argument : agent.command) {
     std::size_t prompts = 0;
     const std::size_t rest = size_without_prompt(argument, prompts) + 1;
     if (prompts == 0 || rest + prompts * prompt.size() <= argument_limit) continue;
     const std::size_t most = rest < argument_limit ? (argument_limit - rest) / prompts : 0;
-    throw rpc::invalid_params("prompt", "string of at most " + std::to_string(most) + " bytes for this agent",
-                              "string");
+    return rpc::invalid_params("prompt", "string of at most " + std::to_string(most) + " bytes for this agent",
+                               "string");
   }
+  return std::nullopt;
 }
 
 }  // namespace
 
-Agents::Agents(const TaskSettings& settings, base::Environment environment, std::string project)
+Agents::Agents(const TaskSettings& settings, base::Environment environment, std::function<std::string()> project)
     : agents_(with_built_in(settings)),
       default_(settings.default_agent),
       environment_(std::move(environment)),
@@ -71,29 +72,32 @@ void Agents::change_settings(const TaskSettings& settings) {
   default_ = settings.default_agent;
 }
 
-std::string Agents::choose(const Submission& submission) const {
-  std::string name = submission.agent ? *submission.agent : default_agent(submission);
-  check_prompt(known(name), submission.prompt);
+tl::expected<std::string, rpc::Error> Agents::choose(const Submission& submission) const {
+  tl::expected<std::string, rpc::Error> name = wanted_agent(submission);
+  if (!name) return name;
+  const auto found = agents_.find(*name);
+  if (found == agents_.end()) return tl::unexpected(unknown(*name));
+  if (const auto refusal = check_prompt(found->second, submission.prompt)) return tl::unexpected(*refusal);
   return name;
 }
 
-const Agent& Agents::known(const std::string& name) const {
-  const auto found = agents_.find(name);
-  if (found != agents_.end()) return found->second;
+rpc::Error Agents::unknown(const std::string& name) const {
   boost::json::array names;
   for (const auto& [known_name, agent] : agents_) names.emplace_back(known_name);
   constexpr std::size_t shown_characters = 64;
-  throw rpc::invalid_params("agent", "string", rpc::first_characters(name, shown_characters), rpc::to_text(names));
+  return rpc::invalid_params("agent", "string", rpc::first_characters(name, shown_characters), rpc::to_text(names));
 }
 
-std::string Agents::default_agent(const Submission& submission) const {
+tl::expected<std::string, rpc::Error> Agents::wanted_agent(const Submission& submission) const {
+  if (submission.agent) return *submission.agent;
   if (!default_.empty()) {
     if (agents_.contains(default_)) return default_;
-    throw no_agent("default_agent names an agent that the settings do not have", "agents." + default_ + ".command");
+    return tl::unexpected(
+        no_agent("default_agent names an agent that the settings do not have", "agents." + default_ + ".command"));
   }
   const Agent& agent = agents_.find(built_in_default)->second;
   if (is_on_path(agent, submission.env)) return built_in_default;
-  throw no_agent("no agent is configured, and `claude` is not on the PATH", "default_agent");
+  return tl::unexpected(no_agent("no agent is configured, and `claude` is not on the PATH", "default_agent"));
 }
 
 bool Agents::is_on_path(const Agent& agent, const base::Environment& added) const {
@@ -112,7 +116,7 @@ std::optional<Assignment> Agents::assignment(RunId run, const std::string& agent
   Assignment assignment{.run = run, .arguments = chosen.command, .environment = environment_};
   for (auto& [name, value] : submission.env) assignment.environment[name] = std::move(value);
   const bool relative = !submission.cwd.starts_with('/');
-  assignment.directory = relative ? project_ + (submission.cwd.empty() ? "" : "/" + submission.cwd) : submission.cwd;
+  assignment.directory = relative ? project_() + (submission.cwd.empty() ? "" : "/" + submission.cwd) : submission.cwd;
   assignment.time_limit = submission.time_limit;
   if (chosen.prompt_on_stdin) {
     assignment.input = std::move(submission.prompt);

@@ -1,11 +1,16 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <tl/expected.hpp>
+
 #include "duet/base/process.h"
+#include "duet/rpc/error.h"
 #include "task/agent.h"
 #include "task/run.h"
 #include "task/task.h"
@@ -16,26 +21,26 @@ namespace duet::task {
 /// that one can take its prompt, and what is to be started for it. `shell` is never chosen by itself.
 class Agents {
  public:
-  /// `environment` is what tasks inherit, `project` where they run unless they say otherwise.
-  Agents(const TaskSettings& settings, base::Environment environment, std::string project);
+  /// `environment` is what tasks inherit, `project` tells where they run unless they say otherwise: it may be moved.
+  Agents(const TaskSettings& settings, base::Environment environment, std::function<std::string()> project);
 
   void change_settings(const TaskSettings& settings);
 
-  /// The name of the agent that is to do it. Throws rpc::Error if there is none, or if it could not do it.
-  std::string choose(const Submission& submission) const;
+  /// The name of the agent that is to do it; or that there is none, or that it could not do it.
+  tl::expected<std::string, rpc::Error> choose(const Submission& submission) const;
 
   /// None if there is no such agent any more.
   std::optional<Assignment> assignment(RunId run, const std::string& agent, Submission submission) const;
 
  private:
-  const Agent& known(const std::string& name) const;
-  std::string default_agent(const Submission& submission) const;
+  rpc::Error unknown(const std::string& name) const;
+  tl::expected<std::string, rpc::Error> wanted_agent(const Submission& submission) const;
   bool is_on_path(const Agent& agent, const base::Environment& added) const;
 
   std::map<std::string, Agent, std::less<>> agents_;
   std::string default_;
   base::Environment environment_;
-  std::string project_;
+  std::function<std::string()> project_;
 };
 
 }  // namespace duet::task

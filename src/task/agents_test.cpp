@@ -16,15 +16,15 @@ using Strings = std::vector<std::string>;
 
 class AgentsTest : public testing::Test {
  protected:
-  Agents agents() const { return {settings, environment, "/project"}; }
+  Agents agents() const {
+    return {settings, environment, [] { return std::string("/project"); }};
+  }
 
   std::string chosen(const Submission& submission) {
-    try {
-      return agents().choose(submission);
-    } catch (const rpc::Error& error) {
-      data = error.data();
-      return std::to_string(error.code());
-    }
+    const tl::expected<std::string, rpc::Error> agent = agents().choose(submission);
+    if (agent) return *agent;
+    data = agent.error().data();
+    return std::to_string(agent.error().code());
   }
   Strings arguments(const std::string& agent, const std::string& prompt) const {
     return agents().assignment({1, 1}, agent, {.prompt = prompt})->arguments;

@@ -1,11 +1,6 @@
 #include "task/committer.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
-#include <chrono>
-#include <exception>
 #include <iterator>
 #include <utility>
 
@@ -13,10 +8,10 @@ namespace duet::task {
 namespace {
 
 constexpr std::chrono::seconds retry_after{1};
-constexpr std::chrono::milliseconds patience{4};  // of facts that nobody waits for
-constexpr std::chrono::milliseconds quiet{50};    // without changes: time to tidy up
-constexpr int much_log = 1000;                    // pages: worth moving when nobody waits
-constexpr int too_much_log = 2000;                // pages: moved even so
+constexpr std::chrono::milliseconds quiet{50};  // without changes: time to tidy up
+constexpr int much_log = 1000;                  // pages: worth moving when nobody waits
+constexpr int too_much_log = 2000;              // pages: moved even so
+constexpr int memory_of_times = 4;              // a commit counts for one part of so many in the usual time
 constexpr int file_was_lost = SQLITE_READONLY_DBMOVED;
 
 bool is_sync_failure(int code) { return code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC; }
@@ -34,27 +29,16 @@ std::string problem_of(int code, const std::string& text) {
   }
 }
 
-// Signals are the loop's; a thread starts with what its maker blocks.
-class BlockedSignals {
- public:
-  BlockedSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
-
 }  // namespace
 
-Committer::Committer(transport::Loop& loop, Database database, const StoreIdentity& identity,
-                     std::function<void(const Health&)> tell)
-    : loop_(loop), tell_(std::move(tell)), database_(std::move(database)), writer_(database_), identity_(identity) {
+Committer::Committer(transport::Loop& loop, Database database, std::function<bool()> holds, Reports reports,
+                     Options options)
+    : loop_(loop),
+      holds_(std::move(holds)),
+      reports_(std::move(reports)),
+      options_(options),
+      database_(std::move(database)),
+      writer_(database_) {
   sqlite3_wal_hook(
       database_.handle(),
       [](void* pages, sqlite3*, const char*, int count) {
@@ -62,57 +46,89 @@ Committer::Committer(transport::Loop& loop, Database database, const StoreIdenti
         return SQLITE_OK;
       },
       &log_pages_);
-  const BlockedSignals blocked;
-  thread_ = std::thread([this] { work(); });
 }
 
 Committer::~Committer() {
   *alive_ = false;
-  hand_over();
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_one();
-  thread_.join();
+  if (timer_) loop_.cancel(*timer_);
+  thread_.reset();
+  if (!queue_.empty() || !facts_.empty()) commit(std::exchange(queue_, {}));
 }
 
 void Committer::add(Change change) {
   ++waiting_;
   waiting_bytes_ += change.bytes;
-  if (arrived_.empty()) {
-    loop_.defer([this, alive = alive_] {
-      if (*alive) hand_over();
+  in_haste_ |= change.kind != Change::Kind::patient_fact;
+  queue_.push_back(std::move(change));
+  look_soon();
+}
+
+void Committer::look_soon() {
+  if (std::exchange(will_look_, true)) return;
+  loop_.defer([this, alive = alive_] {
+    if (*alive) look();
+  });
+}
+
+void Committer::look_at(base::TimePoint time) {
+  timer_ = loop_.at(time, [this] {
+    timer_.reset();
+    look();
+  });
+}
+
+void Committer::look() {
+  will_look_ = false;
+  if (busy_) return;  // finish() looks again
+  const base::TimePoint now = loop_.now();
+  const bool retries = !health_.problem.empty() && !health_.lost;
+  const bool patience_is_over = now >= last_commit_ + options_.patience;
+  const bool is_time = in_haste_ || (!queue_.empty() && patience_is_over) ||
+                       (retries && now >= last_commit_ + base::Duration(retry_after));
+  if (timer_) loop_.cancel(*timer_);
+  timer_.reset();
+  if (log_pages_ >= too_much_log) return start([this] { return tidy(); }, false);
+  if (is_time) {
+    in_haste_ = false;
+    // Functions can be copied; changes need not be.
+    const auto changes = std::make_shared<Changes>(std::exchange(queue_, {}));
+    return start([this, changes] { return commit(std::move(*changes)); }, usual_time_ < options_.quick_commit);
+  }
+  if (!queue_.empty()) return look_at(last_commit_ + options_.patience);
+  if (retries) return look_at(last_commit_ + base::Duration(retry_after));
+  if (log_pages_ < much_log) return;
+  if (now >= last_commit_ + base::Duration(quiet)) return start([this] { return tidy(); }, false);
+  look_at(last_commit_ + base::Duration(quiet));
+}
+
+void Committer::start(std::function<Batch()> work, bool is_quick) {
+  if (is_quick || !options_.may_use_thread) return finish(work());
+  busy_ = true;
+  if (!thread_) thread_.emplace();
+  thread_->give([this, work = std::move(work), alive = alive_] {
+    loop_.post([this, alive, batch = std::make_shared<Batch>(work())] {
+      if (!*alive) return;
+      busy_ = false;
+      finish(*batch);
     });
-  }
-  arrived_.push_back(std::move(change));
+  });
 }
 
-void Committer::hand_over() {
-  const bool in_haste =
-      std::ranges::any_of(arrived_, [](const Change& change) { return change.kind != Change::Kind::patient_fact; });
-  bool is_awaited = in_haste;
-  {
-    const std::lock_guard lock(mutex_);
-    is_awaited |= queue_.empty();
-    in_haste_ |= in_haste;
-    std::move(arrived_.begin(), arrived_.end(), std::back_inserter(queue_));
+void Committer::finish(const Batch& batch) {
+  last_commit_ = loop_.now();
+  usual_time_ += (batch.took - usual_time_) / memory_of_times;
+  if (batch.health != health_) {
+    health_ = batch.health;
+    if (reports_.health) reports_.health(health_);
   }
-  arrived_.clear();
-  if (is_awaited) changed_.notify_one();
-}
-
-void Committer::finish(const Changes& changes, bool kept, const Health& health) {
-  if (health != health_) {
-    health_ = health;
-    if (tell_) tell_(health_);
-  }
-  for (const Change& change : changes) {
+  for (const Change& change : batch.done) {
     --waiting_;
     waiting_bytes_ -= change.bytes;
-    if (change.done) change.done(kept);
+    if (change.done) change.done(batch.kept);
   }
+  if (!batch.events.empty() && reports_.events) reports_.events(batch.events);
   tell_if_settled();
+  look_soon();
 }
 
 void Committer::when_settled(std::function<void()> call) {
@@ -127,60 +143,26 @@ void Committer::tell_if_settled() {
   for (const std::function<void()>& call : std::exchange(when_settled_, {})) call();
 }
 
-void Committer::work() {
-  while (true) {
-    switch (wait_for_work()) {
-      case Work::changes:
-        commit();
-        break;
-      case Work::nothing:
-        tidy();
-        break;
-      case Work::end:
-        if (!facts_.empty()) commit();
-        return;
-    }
-  }
-}
-
-Committer::Work Committer::wait_for_work() {
-  std::unique_lock lock(mutex_);
-  const auto ready = [this] { return !queue_.empty() || stopping_; };
-  const bool in_trouble = !trouble_.problem.empty() && !trouble_.lost;
-  if (in_trouble) {
-    if (!changed_.wait_for(lock, retry_after, ready)) return Work::changes;
-  } else if (log_pages_ >= much_log) {
-    if (!changed_.wait_for(lock, quiet, ready)) return Work::nothing;
-  } else {
-    changed_.wait(lock, ready);
-  }
-  if (queue_.empty()) return Work::end;
-  changed_.wait_until(lock, last_commit_ + patience, [this] { return in_haste_ || stopping_; });
-  return Work::changes;
-}
-
-void Committer::commit() {
-  Changes changes = std::exchange(facts_, {});
-  {
-    const std::lock_guard lock(mutex_);
-    std::move(queue_.begin(), queue_.end(), std::back_inserter(changes));
-    queue_.clear();
-    in_haste_ = false;
-  }
+Committer::Batch Committer::commit(Changes changes) {
+  const base::TimePoint begun = loop_.clock().now();
+  Changes all = std::exchange(facts_, {});
+  std::move(changes.begin(), changes.end(), std::back_inserter(all));
+  Batch batch;
   try {
-    write(changes);
+    write(all);
     trouble_ = {};
-    report(std::move(changes), true);
+    batch.kept = true;
+    batch.events = writer_.take_told();
+    batch.done = std::move(all);
   } catch (const SqliteError& error) {
     take_failure(error.code(), error.what());
-    Changes requests;
-    for (Change& change : changes) {
-      (change.kind == Change::Kind::request ? requests : facts_).push_back(std::move(change));
+    for (Change& change : all) {
+      (change.kind == Change::Kind::request ? batch.done : facts_).push_back(std::move(change));
     }
-    report(std::move(requests), false);
   }
-  last_commit_ = std::chrono::steady_clock::now();
-  if (log_pages_ >= too_much_log) tidy();
+  batch.health = trouble_;
+  batch.took = loop_.clock().now() - begun;
+  return batch;
 }
 
 void Committer::write(const Changes& changes) {
@@ -194,11 +176,12 @@ void Committer::write(const Changes& changes) {
     database_.run("COMMIT");
   }
   // A commit into files that nobody will find again is none.
-  if (!identity_.holds()) throw SqliteError(file_was_lost, {});
+  if (!holds_()) throw SqliteError(file_was_lost, {});
 }
 
 void Committer::take_failure(int code, const std::string& text) {
   if (database_.in_transaction()) sqlite3_exec(database_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+  writer_.take_back_told();
   trouble_ = {problem_of(code, text), code == file_was_lost};
   if (!is_sync_failure(code)) return;
   uncertain_ = true;
@@ -224,14 +207,6 @@ void Committer::write_marker() {
   database_.run("COMMIT");
 }
 
-void Committer::report(Changes changes, bool kept) {
-  // Functions that can be posted can be copied; changes need not be.
-  auto shared = std::make_shared<Changes>(std::move(changes));
-  loop_.post([this, alive = alive_, shared, kept, health = trouble_] {
-    if (*alive) finish(*shared, kept, health);
-  });
-}
-
 void Committer::move_log_to_main(int mode) {
   const int code = sqlite3_wal_checkpoint_v2(database_.handle(), nullptr, mode, nullptr, nullptr);
   if (code != SQLITE_OK) {
@@ -239,16 +214,17 @@ void Committer::move_log_to_main(int mode) {
   }
 }
 
-void Committer::tidy() {
+Committer::Batch Committer::tidy() {
   log_pages_ = 0;  // whatever comes of it: the next commit tells how much there is
+  Batch batch{.took = usual_time_};
   try {
     move_log_to_main(SQLITE_CHECKPOINT_PASSIVE);
   } catch (const SqliteError& error) {
     // What is committed stays in the log and is safe there.
-    if ((error.code() & 0xFF) == SQLITE_BUSY) return;
-    trouble_ = {problem_of(error.code(), error.what()), false};
-    report({}, false);
+    if ((error.code() & 0xFF) != SQLITE_BUSY) trouble_ = {problem_of(error.code(), error.what()), false};
   }
+  batch.health = trouble_;
+  return batch;
 }
 
 }  // namespace duet::task

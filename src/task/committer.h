@@ -1,19 +1,17 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "duet/transport/loop.h"
+#include "task/commit_thread.h"
 #include "task/sqlite.h"
-#include "task/store_files.h"
 #include "task/store_tables.h"
 
 namespace duet::task {
@@ -24,19 +22,21 @@ struct Change {
   /// for others a moment.
   enum class Kind : std::uint8_t { request, fact, patient_fact };
 
-  std::function<void(TaskWriter&)> apply;  ///< on the committer's thread; may be called again if the commit failed
-  std::function<void(bool kept)> done;     ///< on the loop's thread; `false` only for a request
+  std::function<void(StoreWriter&)> apply = {};  ///< on any thread; may be called again if the commit failed
+  std::function<void(bool kept)> done = {};      ///< on the loop's thread; `false` only for a request
   Kind kind = Kind::request;
-  std::size_t bytes = 0;  ///< roughly, of memory
+  std::size_t bytes = 512;  ///< roughly, of memory
 };
 
-/// Commits changes, many at a time, on a thread of its own: all those of one turn of the loop, and all that came while
-/// the last commit ran, are one transaction and one sync. Patient facts alone make no commit within 4 ms of the last.
+/// Commits changes, many at a time: all those of one turn of the loop, and all that came while the last commit ran, are
+/// one transaction and one sync. Patient facts alone make no commit within 4 ms of the last.
 ///
-/// A commit that fails refuses its requests and keeps its facts for the next try, which comes with the next change or
-/// after a second. After a failed sync nobody knows what is on disk; then nothing more is committed until all that the
-/// write-ahead log holds has been written anew, into the main file, and synced. It also moves the log's content there
-/// when it has grown and nobody waits. For the loop's thread only, but for what `apply` does.
+/// While syncs are quick it commits on the loop's thread at the end of a turn, which saves two changes of threads; when
+/// they take longer than half a millisecond a thread of its own does it. A commit that fails refuses its requests and
+/// keeps its facts for the next try, which comes with the next change or after a second. After a failed sync nobody
+/// knows what is on disk; then nothing more is committed until all that the write-ahead log holds has been written
+/// anew, into the main file, and synced. It also moves the log's content there when it has grown and nobody waits.
+/// For the loop's thread only, but for what `apply` does.
 class Committer {
  public:
   /// What is wrong with the store: nothing, something that may pass, or the end.
@@ -45,12 +45,22 @@ class Committer {
     bool lost = false;         ///< its files were removed or replaced: nothing will ever be kept again
     bool operator==(const Health&) const = default;
   };
+  struct Options {
+    bool may_use_thread = true;                                    ///< else all is done on the loop's
+    base::Duration patience = std::chrono::milliseconds(4);        ///< of facts that nobody waits for
+    base::Duration quick_commit = std::chrono::microseconds(500);  ///< longer ones are left to the thread
+  };
+  /// What it tells, from the loop. A batch's changes are done first; then its events are published, in order.
+  struct Reports {
+    std::function<void(const Health&)> health = {};
+    std::function<void(std::vector<Event>)> events = {};
+  };
 
-  Committer(transport::Loop& loop, Database database, const StoreIdentity& identity,
-            std::function<void(const Health&)> tell);
+  /// `holds` tells any thread whether the files are where they were.
+  Committer(transport::Loop& loop, Database database, std::function<bool()> holds, Reports reports, Options options);
   Committer(const Committer&) = delete;
   Committer& operator=(const Committer&) = delete;
-  /// Waits for what is queued, facts that cannot be written excepted.
+  /// Writes what is queued, facts that cannot be written excepted.
   ~Committer();
 
   void add(Change change);
@@ -64,50 +74,57 @@ class Committer {
 
  private:
   using Changes = std::vector<Change>;
-  enum class Work : std::uint8_t { changes, nothing, end };
+  /// What came of a commit.
+  struct Batch {
+    Changes done = {};  // or refused
+    bool kept = false;
+    std::vector<Event> events = {};
+    Health health = {};
+    base::Duration took = {};
+  };
 
   // On the loop's thread.
-  void hand_over();
-  void finish(const Changes& changes, bool kept, const Health& health);
+  void look_soon();
+  void look();
+  void look_at(base::TimePoint time);
+  void start(std::function<Batch()> work, bool is_quick);
+  void finish(const Batch& batch);
   void tell_if_settled();
 
-  // On the committer's own.
-  void work();
-  Work wait_for_work();
-  void commit();
+  // On the thread that commits, which is one at a time.
+  Batch commit(Changes changes);
+  Batch tidy();
   void write(const Changes& changes);
   void take_failure(int code, const std::string& text);
   void verify();
   void write_marker();
-  void report(Changes changes, bool kept);
   void move_log_to_main(int mode);
-  void tidy();
 
   transport::Loop& loop_;
-  std::function<void(const Health&)> tell_;
-  Changes arrived_;  // in this turn
+  std::function<bool()> holds_;
+  Reports reports_;
+  Options options_;
+  Changes queue_;
+  bool in_haste_ = false;  // the queue holds more than patient facts
+  bool will_look_ = false;
+  bool busy_ = false;  // the thread commits
   std::size_t waiting_ = 0;
   std::size_t waiting_bytes_ = 0;
   Health health_;
+  base::TimePoint last_commit_ = {};
+  base::Duration usual_time_ = {};  // that a commit takes
+  std::optional<transport::Loop::Timer> timer_;
   std::vector<std::function<void()>> when_settled_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  Changes queue_;
-  bool in_haste_ = false;  // the queue holds more than patient facts
-  bool stopping_ = false;
-
   Database database_;
-  TaskWriter writer_;
-  StoreIdentity identity_;
+  StoreWriter writer_;
   Changes facts_;  // that the last commit failed to keep
   Health trouble_;
   bool uncertain_ = false;  // a sync has failed
   std::int64_t markers_ = 0;
   int log_pages_ = 0;
-  std::chrono::steady_clock::time_point last_commit_;
-  std::thread thread_;
+  std::optional<CommitThread> thread_;
 };
 
 }  // namespace duet::task

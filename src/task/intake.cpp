@@ -1,8 +1,10 @@
 #include "task/intake.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "task/refusal.h"
+#include "task/transition.h"
 
 namespace duet::task {
 namespace {
@@ -10,12 +12,13 @@ namespace {
 bool has_nul(std::string_view text) { return text.find('\0') != text.npos; }
 
 // What the kernel could not pass on.
-void check_text(const Submission& submission) {
-  if (has_nul(submission.cwd)) throw rpc::invalid_params("cwd", "string without NUL", "string");
+std::optional<rpc::Error> check_text(const Submission& submission) {
+  if (has_nul(submission.cwd)) return rpc::invalid_params("cwd", "string without NUL", "string");
   for (const auto& [name, value] : submission.env) {
     const bool sound = !name.empty() && name.find('=') == name.npos && !has_nul(name) && !has_nul(value);
-    if (!sound) throw rpc::invalid_params("env", "object of names without `=` and values, none with a NUL", "object");
+    if (!sound) return rpc::invalid_params("env", "object of names without `=` and values, none with a NUL", "object");
   }
+  return std::nullopt;
 }
 
 void sort_and_deduplicate(std::vector<TaskId>& ids) {
@@ -25,44 +28,63 @@ void sort_and_deduplicate(std::vector<TaskId>& ids) {
 
 }  // namespace
 
-Intake::Intake(const base::Clock& clock, Store& store, Ledger& ledger, const Agents& agents, Taken taken)
-    : clock_(clock),
-      store_(store),
-      ledger_(ledger),
-      agents_(agents),
-      taken_(std::move(taken)),
-      last_id_(store.read([](TaskReader& tasks) { return tasks.newest(); })) {}
+Intake::Intake(const base::Clock& clock, Store& store, const Agents& agents, TaskId last_id, Taken taken)
+    : clock_(clock), store_(store), agents_(agents), taken_(std::move(taken)), last_id_(last_id) {}
 
-void Intake::submit(Submission submission, std::size_t capacity, Submitted submitted) {
-  check_text(submission);
-  sort_and_deduplicate(submission.after);
-  if (submission.after.size() > most_dependencies) {
-    throw rpc::invalid_params("after", "array of at most " + std::to_string(most_dependencies) + " ids", "array");
-  }
+void Intake::submit(Submission submission, Room room, const Submitted& submitted, Companion companion) {
+  const auto refuse = [&](const rpc::Error& error) { submitted(tl::unexpected(error)); };
+  if (const Refusal refusal = check(submission)) return refuse(*refusal);
   std::string body = to_body(submission);
-  if (!submission.key.empty() && answer_by_key(submission, body, submitted)) return;
+  const tl::expected<bool, rpc::Error> answered = answer_by_key(submission, body, submitted);
+  if (!answered) return refuse(answered.error());
+  if (*answered) return;
 
-  Task task{.agent = agents_.choose(submission), .priority = submission.priority};
-  if (static_cast<std::size_t>(ledger_.counts()[0]) + arriving_ >= capacity) throw queue_full(capacity);
-  check_dependencies(submission.after);
-  if (!store_.has_room()) throw unavailable("store", "more waits to be written than it can take");
+  tl::expected<std::string, rpc::Error> agent = agents_.choose(submission);
+  if (!agent) return refuse(agent.error());
+  if (room.queued + arriving_ >= room.capacity) return refuse(queue_full(room.capacity));
+  Arrival arrival{.task = {.priority = submission.priority, .retries = submission.retries, .agent = std::move(*agent)}};
+  if (const Refusal refusal = look_at_dependencies(submission.after, arrival)) return refuse(*refusal);
+  if (!store_.has_room()) return refuse(unavailable("store", "more waits to be written than it can take"));
+  arrival.id = ++last_id_;
+  write(submission, std::move(body), std::move(arrival), submitted, std::move(companion));
+}
 
-  task.id = ++last_id_;
-  task.prompt = submission.prompt;
-  task.created_at = clock_.utc();
-  task.metadata = shown_metadata(submission);
-  QueuedTask queued{.priority = task.priority, .retries = submission.retries, .agent = task.agent};
+Intake::Refusal Intake::check(Submission& submission) const {
+  if (Refusal refusal = check_text(submission)) return refusal;
+  sort_and_deduplicate(submission.after);
+  if (submission.after.size() <= most_dependencies) return std::nullopt;
+  return rpc::invalid_params("after", "array of at most " + std::to_string(most_dependencies) + " ids", "array");
+}
+
+void Intake::write(const Submission& submission, std::string body, Arrival arrival, const Submitted& submitted,
+                   Companion companion) {
+  Task task{.id = arrival.id,
+            .prompt = submission.prompt,
+            .agent = arrival.task.agent,
+            .priority = submission.priority,
+            .created_at = clock_.utc(),
+            .metadata = shown_metadata(submission)};
+  ActiveTask active{.id = task.id, .retries = submission.retries, .after = submission.after};
   if (!submission.key.empty()) arriving_keys_.try_emplace(submission.key, Arriving{body, {}});
   ++arriving_;
-  ledger_.insert(std::move(task), submission, std::move(body),
-                 [this, id = last_id_, key = submission.key, after = submission.after, queued = std::move(queued),
-                  submitted = std::move(submitted)](bool kept) {
-                   --arriving_;
-                   if (!kept)
-                     return arrived(key, submitted, tl::unexpected(unavailable("store", store_.health().problem)));
-                   arrived(key, submitted, Accepted{id, State::queued});
-                   taken_(id, queued, after);
-                 });
+  for (const TaskId id : arrival.after) ++needed_[id];
+  Change change{.kind = companion.kind, .bytes = 512 + 2 * body.size()};
+  change.apply = [task = std::move(task), active = std::move(active), key = submission.key, body = std::move(body),
+                  also = std::move(companion.write)](StoreWriter& writer) {
+    writer.insert(task, active, key, body);
+    tell_queued(writer, task.id, task.agent);
+    if (also) also(writer, task.id);
+  };
+  change.done = [this, key = submission.key, arrival = std::move(arrival), submitted](bool kept) {
+    --arriving_;
+    for (const TaskId id : arrival.after) {
+      if (--needed_[id] == 0) needed_.erase(id);
+    }
+    if (!kept) return arrived(key, submitted, tl::unexpected(store_.refusal()));
+    arrived(key, submitted, Accepted{arrival.id, State::queued});
+    taken_(arrival);
+  };
+  store_.write(std::move(change));
 }
 
 void Intake::arrived(const std::string& key, const Submitted& submitted,
@@ -75,27 +97,40 @@ void Intake::arrived(const std::string& key, const Submitted& submitted,
   for (const Submitted& other : others) other(answer);
 }
 
-bool Intake::answer_by_key(const Submission& submission, const std::string& body, const Submitted& submitted) {
+tl::expected<bool, rpc::Error> Intake::answer_by_key(const Submission& submission, const std::string& body,
+                                                     const Submitted& submitted) {
+  if (submission.key.empty()) return false;
   const auto another_body = [] {
-    return rpc::invalid_params("key", "a key that was not used for another submission", "string");
+    return tl::unexpected(rpc::invalid_params("key", "a key that was not used for another submission", "string"));
   };
   const auto arriving = arriving_keys_.find(submission.key);
   if (arriving != arriving_keys_.end()) {
-    if (arriving->second.body != body) throw another_body();
+    if (arriving->second.body != body) return another_body();
     arriving->second.others.push_back(submitted);
     return true;
   }
-  const auto known = store_.read([&](TaskReader& tasks) { return tasks.find_key(submission.key); });
-  if (!known) return false;
-  if (known->body != body) throw another_body();
-  submitted(Accepted{known->id, known->state});
+  const auto known = store_.read([&](StoreReader& tasks) { return tasks.find_key(submission.key); });
+  if (!known) return tl::unexpected(known.error());
+  if (!*known) return false;
+  if ((*known)->body != body) return another_body();
+  submitted(Accepted{(*known)->id, (*known)->state});
   return true;
 }
 
-void Intake::check_dependencies(const std::vector<TaskId>& after) const {
+// It is decided here, since one that has ended may be gone when the task is on disk.
+Intake::Refusal Intake::look_at_dependencies(const std::vector<TaskId>& after, Arrival& arrival) const {
   for (const TaskId id : after) {
-    if (!store_.read([id](TaskReader& tasks) { return tasks.standing(id); })) throw unknown_task(to_text(id));
+    const auto standing = store_.read([id](StoreReader& tasks) { return tasks.standing(id); });
+    if (!standing) return standing.error();
+    if (!*standing) return unknown_task(to_text(id));
+    const State state = (*standing)->state;
+    if (!has_ended(state)) {
+      arrival.after.push_back(id);
+    } else if (state != State::completed && !arrival.failed) {
+      arrival.failed = id;
+    }
   }
+  return std::nullopt;
 }
 
 }  // namespace duet::task

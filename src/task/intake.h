@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -11,7 +13,6 @@
 #include "duet/base/clock.h"
 #include "duet/rpc/error.h"
 #include "task/agents.h"
-#include "task/ledger.h"
 #include "task/store.h"
 #include "task/task.h"
 #include "task/task_queue.h"
@@ -24,20 +25,43 @@ struct Accepted {
   State state = State::queued;
 };
 
+/// What is written together with a new task, or not at all.
+struct Companion {
+  std::function<void(StoreWriter&, TaskId)> write = {};
+  Change::Kind kind = Change::Kind::request;  ///< a fact is no longer refused when the disk is
+};
+
+/// A new task as the queue takes it, with what it waits for.
+struct Arrival {
+  TaskId id = 0;
+  QueuedTask task = {};
+  std::vector<TaskId> after = {};     ///< had not ended when the task was taken
+  std::optional<TaskId> failed = {};  ///< of those it comes after: it had ended without success
+};
+
 /// Looks at submissions, refuses what cannot be done, and makes tasks of the rest: with the next id, on disk before
 /// anybody hears of them. The same key with the same body is the same task. For the loop's thread only.
 class Intake {
  public:
   using Submitted = std::function<void(const tl::expected<Accepted, rpc::Error>&)>;
   /// A new task is on disk.
-  using Taken = std::function<void(TaskId, QueuedTask, const std::vector<TaskId>& after)>;
+  using Taken = std::function<void(Arrival)>;
+  /// How many tasks are queued, and how many may be.
+  struct Room {
+    std::size_t queued = 0;
+    std::size_t capacity = 0;
+  };
 
   static constexpr std::size_t most_dependencies = 1000;
 
-  Intake(const base::Clock& clock, Store& store, Ledger& ledger, const Agents& agents, Taken taken);
+  /// `last_id`: of the newest task in the store.
+  Intake(const base::Clock& clock, Store& store, const Agents& agents, TaskId last_id, Taken taken);
 
-  /// `capacity`: how many tasks may be queued. Throws rpc::Error if it is refused at once.
-  void submit(Submission submission, std::size_t capacity, Submitted submitted);
+  /// Answers at once if it refuses, else when the task is on disk.
+  void submit(Submission submission, Room room, const Submitted& submitted, Companion companion);
+
+  /// A task that is on its way to the disk comes after this one, which is needed until then.
+  bool is_needed(TaskId id) const { return needed_.contains(id); }
 
  private:
   // A submission with a key on its way to the disk, and those who sent the same one meanwhile.
@@ -45,18 +69,23 @@ class Intake {
     std::string body;
     std::vector<Submitted> others;
   };
+  using Refusal = std::optional<rpc::Error>;
 
-  bool answer_by_key(const Submission& submission, const std::string& body, const Submitted& submitted);
-  void check_dependencies(const std::vector<TaskId>& after) const;
+  Refusal check(Submission& submission) const;
+  tl::expected<bool, rpc::Error> answer_by_key(const Submission& submission, const std::string& body,
+                                               const Submitted& submitted);
+  Refusal look_at_dependencies(const std::vector<TaskId>& after, Arrival& arrival) const;
+  void write(const Submission& submission, std::string body, Arrival arrival, const Submitted& submitted,
+             Companion companion);
   void arrived(const std::string& key, const Submitted& submitted, const tl::expected<Accepted, rpc::Error>& answer);
 
   const base::Clock& clock_;
   Store& store_;
-  Ledger& ledger_;
   const Agents& agents_;
   Taken taken_;
   TaskId last_id_;
   std::size_t arriving_ = 0;
+  std::map<TaskId, std::size_t> needed_;
   std::unordered_map<std::string, Arriving> arriving_keys_;
 };
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "duet/base/log.h"
 #include "duet/transport/loop.h"
@@ -68,6 +69,9 @@ class Keepers final : public Runner {
 
   /// The outcome is safe in the store: the keeper need not see to it, and its record is removed. The output stays.
   void settle(RunId run) override;
+
+  std::vector<RunId> outputs() override { return world_.recorded_outputs(); }
+  void remove_output(RunId run) override { world_.remove_output(run); }
 
   /// Runs that are started or adopted and have not gone.
   std::size_t count() const { return runs_.size(); }

@@ -105,6 +105,7 @@ class KeeperWorld {
   /// With the record.
   virtual void remove_output(RunId run) = 0;
   virtual std::vector<RunId> recorded_runs() = 0;
+  virtual std::vector<RunId> recorded_outputs() = 0;
 
   /// Ends what is left of a run whose keeper is dead: TERM, KILL after `grace`. Calls `done`, from the loop, when
   /// nothing is left.

@@ -1,6 +1,8 @@
 #include "task/output_follower.h"
 
+#include <iterator>
 #include <system_error>
+#include <utility>
 
 #include "task/task_output.h"
 
@@ -38,9 +40,19 @@ void OutputFollower::follow(RunId run, Followed& followed, bool from_start) {
   followed.runner->follow(run, followed.told);
 }
 
+void OutputFollower::began(TaskId id) {
+  const auto behind = runs_.lower_bound({id + 1, 0});
+  if (behind == runs_.begin() || std::prev(behind)->first.task != id) return;
+  auto& [run, followed] = *std::prev(behind);
+  if (std::exchange(followed.began, true) || !followed.following) return;
+  if (followed.has_more || followed.gone) tell_some(RunId(run));
+}
+
 void OutputFollower::more(RunId run) {
   const auto found = runs_.find(run);
-  if (found != runs_.end() && found->second.following) tell_some(run);
+  if (found == runs_.end() || !found->second.following) return;
+  found->second.has_more = true;
+  if (found->second.began) tell_some(run);
 }
 
 void OutputFollower::gone(RunId run) {
@@ -48,7 +60,7 @@ void OutputFollower::gone(RunId run) {
   if (found == runs_.end()) return;
   found->second.gone = true;
   if (found->second.following) {
-    tell_some(run);
+    if (found->second.began) tell_some(run);
   } else {
     runs_.erase(found);
   }
@@ -58,6 +70,7 @@ void OutputFollower::tell_some(RunId run) {
   const auto found = runs_.find(run);
   if (found == runs_.end()) return;
   Followed& followed = found->second;
+  followed.has_more = false;
   const OutputPiece piece = read(run, followed.told, piece_bytes);
   const bool is_rest = followed.gone && piece.next >= piece.total;
   const std::size_t size = is_rest ? piece.bytes.size() : whole_characters(piece.bytes);

@@ -32,6 +32,8 @@ class OutputFollower {
 
   /// A run was started by `runner`, or adopted, with or without output so far.
   void add(Runner& runner, RunId run, bool is_new);
+  /// Everybody has been told that the task runs; its output comes after that.
+  void began(TaskId id);
   /// Somebody may want what nobody wanted before.
   void audience_changed();
   /// There is more, as Runner::follow() was asked to say.
@@ -45,6 +47,8 @@ class OutputFollower {
     std::uint64_t before = 0;  // what earlier attempts wrote
     std::uint64_t told = 0;    // of this one
     bool following = false;
+    bool began = false;     // and all know it
+    bool has_more = false;  // than was told
     bool gone = false;
   };
 

@@ -17,6 +17,8 @@ class OutputFollowerTest : public testing::Test, public Runner {
   void adopt(RunId) override {}
   void cancel(RunId) override {}
   void settle(RunId) override {}
+  std::vector<RunId> outputs() override { return {}; }
+  void remove_output(RunId /*run*/) override {}
   void follow(RunId, std::uint64_t offset) override { asked.push_back(offset); }
 
   void write(std::string_view bytes) {
@@ -45,6 +47,7 @@ class OutputFollowerTest : public testing::Test, public Runner {
 
 TEST_F(OutputFollowerTest, TellsWhatIsNewAndThenAsksForMore) {
   follower.add(*this, run, true);
+  follower.began(run.task);
   write("hello");
   follower.more(run);
   write(" world");
@@ -57,6 +60,7 @@ TEST_F(OutputFollowerTest, TellsWhatIsNewAndThenAsksForMore) {
 
 TEST_F(OutputFollowerTest, WaitsForTheRestOfACharacterWithoutAskingForWhatIsThere) {
   follower.add(*this, run, true);
+  follower.began(run.task);
   write("a\xE2\x82");
   follower.more(run);
   EXPECT_EQ(take(), (Told{{0, "a"}}));
@@ -68,6 +72,7 @@ TEST_F(OutputFollowerTest, WaitsForTheRestOfACharacterWithoutAskingForWhatIsTher
 
 TEST_F(OutputFollowerTest, AtTheEndTellsEverythingInPieces) {
   follower.add(*this, run, true);
+  follower.began(run.task);
   write(std::string(150'000, 'x') + "\xE2");
   follower.gone(run);
   const Told all = take();
@@ -80,6 +85,7 @@ TEST_F(OutputFollowerTest, AtTheEndTellsEverythingInPieces) {
 TEST_F(OutputFollowerTest, WhatCameBeforeSomebodyWantedItIsNotTold) {
   wanted = false;
   follower.add(*this, run, true);
+  follower.began(run.task);
   write("before");
   wanted = true;
   follower.audience_changed();
@@ -99,9 +105,28 @@ TEST_F(OutputFollowerTest, OffsetsGoOnInTheNextAttempt) {
   write("first");
   run.attempt = 2;
   follower.add(*this, run, true);
+  follower.began(run.task);
   write("second");
   follower.more(run);
   EXPECT_EQ(take(), (Told{{5, "second"}}));
+}
+
+TEST_F(OutputFollowerTest, OutputComesAfterTheNewsThatTheTaskRuns) {
+  follower.add(*this, run, true);
+  write("hello");
+  follower.more(run);
+  EXPECT_EQ(take(), (Told{}));
+  follower.began(run.task);
+  EXPECT_EQ(take(), (Told{{0, "hello"}}));
+}
+
+TEST_F(OutputFollowerTest, ATaskThatIsGoneBeforeThatNewsIsToldInFull) {
+  follower.add(*this, run, true);
+  write("hello");
+  follower.gone(run);
+  EXPECT_EQ(take(), (Told{}));
+  follower.began(run.task);
+  EXPECT_EQ(take(), (Told{{0, "hello"}, {5, ""}}));
 }
 
 }  // namespace

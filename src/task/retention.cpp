@@ -4,25 +4,25 @@
 #include <chrono>
 #include <system_error>
 
-#include "task/output.h"
-
 namespace duet::task {
 namespace {
 
 constexpr std::size_t step = 20;  // tasks at a time
 constexpr std::chrono::hours between_looks{1};
+constexpr std::chrono::minutes tolerance{1};  // between the two clocks
+constexpr std::size_t most_days = 36'500;
 
 }  // namespace
 
-Retention::Retention(transport::Loop& loop, base::Log& log, Store& store, Ledger& ledger, Limits limits, int tasks,
-                     std::function<bool(TaskId)> is_busy)
+Retention::Retention(transport::Loop& loop, base::Log& log, Store& store, StateCounts& counts, Limits limits,
+                     std::function<bool(TaskId)> is_busy, std::function<void(RunId)> remove_output)
     : loop_(loop),
       log_(log),
       store_(store),
-      ledger_(ledger),
+      counts_(counts),
       limits_(limits),
-      tasks_(tasks),
-      is_busy_(std::move(is_busy)) {}
+      is_busy_(std::move(is_busy)),
+      remove_output_(std::move(remove_output)) {}
 
 Retention::~Retention() {
   if (timer_) loop_.cancel(*timer_);
@@ -35,30 +35,31 @@ void Retention::set_limits(Limits limits) {
 
 void Retention::look() {
   if (removing_) return;
-  if (!timer_) {
-    timer_ = loop_.after(between_looks, [this] {
-      timer_.reset();
-      look();
-    });
-  }
-  try {
-    const std::vector<EndedTask> old = find_old();
-    if (!old.empty()) remove(old);
-  } catch (const rpc::Error& error) {
-    log_.warn("old tasks cannot be looked for", {{"reason", error.what()}});
-  }
+  if (!timer_) wait_an_hour();
+  const tl::expected<std::vector<EndedTask>, rpc::Error> old = find_old();
+  if (!old) return log_.warn("old tasks cannot be looked for", {{"reason", old.error().what()}});
+  if (!old->empty()) remove(*old);
 }
 
-std::vector<EndedTask> Retention::find_old() const {
-  const StateCounts& counts = ledger_.counts();
-  const auto ended = static_cast<std::size_t>(counts[2] + counts[3] + counts[4]);
+// A clock on the wall that jumps makes nothing old: in the last hour it must have gone as the other one.
+void Retention::wait_an_hour() {
+  timer_ = loop_.after(between_looks, [this, utc = loop_.clock().utc(), time = loop_.now()] {
+    timer_.reset();
+    const auto difference = (loop_.clock().utc() - utc) - (loop_.now() - time);
+    const bool is_steady = difference > -tolerance && difference < tolerance;
+    oldest_kept_ = is_steady
+                       ? loop_.clock().utc() - std::chrono::days(static_cast<int>(std::min(limits_.days, most_days)))
+                       : base::UtcTime::min();
+    look();
+  });
+}
+
+tl::expected<std::vector<EndedTask>, rpc::Error> Retention::find_old() const {
+  const auto ended = static_cast<std::size_t>(counts_[2] + counts_[3] + counts_[4]);
   const std::size_t too_many = ended > limits_.tasks ? ended - limits_.tasks : 0;
-  const base::UtcTime now = loop_.clock().utc();
-  constexpr std::size_t most_days = 36'500;
-  const base::UtcTime oldest_kept = now - std::chrono::hours(24) * std::min(limits_.days, most_days);
-  return store_.read([&](TaskReader& tasks) {
+  return store_.read([&](StoreReader& tasks) {
     std::vector<EndedTask> old = too_many > 0 ? tasks.ended_before(base::UtcTime::max(), std::min(too_many, step))
-                                              : tasks.ended_before(oldest_kept, step);
+                                              : tasks.ended_before(oldest_kept_, step);
     const TaskId newest = tasks.newest();
     std::erase_if(old, [&](const EndedTask& task) { return task.id == newest || is_busy_(task.id); });
     return old;
@@ -67,14 +68,20 @@ std::vector<EndedTask> Retention::find_old() const {
 
 void Retention::remove(const std::vector<EndedTask>& old) {
   removing_ = true;
-  ledger_.erase(old, [this, old](bool kept) {
+  Change change{.bytes = 512 + old.size() * sizeof(TaskId)};
+  change.apply = [old](StoreWriter& writer) {
+    for (const EndedTask& task : old) writer.erase(task.id);
+  };
+  change.done = [this, old](bool kept) {
     removing_ = false;
     if (!kept) return;
     for (const EndedTask& task : old) {
-      for (RunId run{task.id, 1}; run.attempt <= task.attempts; ++run.attempt) remove_output(tasks_, run);
+      --counts_.at(static_cast<std::size_t>(task.state));
+      for (RunId run{task.id, 1}; run.attempt <= task.attempts; ++run.attempt) remove_output_(run);
     }
     look();
-  });
+  };
+  store_.write(std::move(change));
 }
 
 }  // namespace duet::task

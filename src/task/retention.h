@@ -7,14 +7,14 @@
 
 #include "duet/base/log.h"
 #include "duet/transport/loop.h"
-#include "task/ledger.h"
+#include "task/run.h"
 #include "task/store.h"
 
 namespace duet::task {
 
-/// Lets go of tasks that ended long ago, a few at a time: those older than `keep_days`, and the oldest ones beyond
-/// `keep_tasks`. Their outputs go with them. The newest task stays whatever the settings say: the next id is counted on
-/// from it. For the loop's thread only.
+/// Lets go of tasks that ended long ago, a few at a time: the oldest ones beyond `keep_tasks` and, once the daemon has
+/// run for an hour, those older than `keep_days`. Their outputs go with them. The newest task stays whatever the
+/// settings say: the next id is counted on from it. For the loop's thread only.
 class Retention {
  public:
   struct Limits {
@@ -22,9 +22,9 @@ class Retention {
     std::size_t tasks = 10'000;
   };
 
-  /// `is_busy` tells of a task whether anything of it still runs; `tasks` is the folder with the outputs.
-  Retention(transport::Loop& loop, base::Log& log, Store& store, Ledger& ledger, Limits limits, int tasks,
-            std::function<bool(TaskId)> is_busy);
+  /// `is_busy` tells of a task whether anything of it still runs.
+  Retention(transport::Loop& loop, base::Log& log, Store& store, StateCounts& counts, Limits limits,
+            std::function<bool(TaskId)> is_busy, std::function<void(RunId)> remove_output);
   Retention(const Retention&) = delete;
   Retention& operator=(const Retention&) = delete;
   ~Retention();
@@ -34,17 +34,19 @@ class Retention {
   void look();
 
  private:
-  std::vector<EndedTask> find_old() const;
+  void wait_an_hour();
+  tl::expected<std::vector<EndedTask>, rpc::Error> find_old() const;
   void remove(const std::vector<EndedTask>& old);
 
   transport::Loop& loop_;
   base::Log& log_;
   Store& store_;
-  Ledger& ledger_;
+  StateCounts& counts_;
   Limits limits_;
-  int tasks_;
   std::function<bool(TaskId)> is_busy_;
+  std::function<void(RunId)> remove_output_;
   bool removing_ = false;
+  base::UtcTime oldest_kept_ = base::UtcTime::min();
   std::optional<transport::Loop::Timer> timer_;
 };
 

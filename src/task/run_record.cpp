@@ -308,6 +308,16 @@ std::vector<std::string> names_in(int tasks) {
   return names;
 }
 
+std::vector<RunId> recorded_outputs(int tasks) {
+  std::vector<RunId> runs;
+  for (std::string_view name : names_in(tasks)) {
+    if (!name.ends_with(".out")) continue;
+    name.remove_suffix(4);
+    if (const auto run = run_of_record(name)) runs.push_back(*run);
+  }
+  return runs;
+}
+
 std::vector<RunId> recorded_runs(int tasks) {
   std::vector<RunId> runs;
   for (const std::string& name : names_in(tasks)) {

@@ -94,5 +94,7 @@ class RunRecord {
 /// What is in the folder, and every run that has a record there.
 std::vector<std::string> names_in(int tasks);
 std::vector<RunId> recorded_runs(int tasks);
+/// Every run whose output is there.
+std::vector<RunId> recorded_outputs(int tasks);
 
 }  // namespace duet::task

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "task/run.h"
 
@@ -15,6 +16,9 @@ class Runner {
   virtual void cancel(RunId run) = 0;
   virtual void follow(RunId run, std::uint64_t offset) = 0;
   virtual void settle(RunId run) = 0;
+  /// Every run whose output is there, and the end of one of them.
+  virtual std::vector<RunId> outputs() = 0;
+  virtual void remove_output(RunId run) = 0;
 
  protected:
   Runner() = default;

@@ -1,109 +1,22 @@
 #include "task/store.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
-
-#include <utility>
-
 #include "task/refusal.h"
-#include "task/store_files.h"
 
 namespace duet::task {
-namespace {
 
-constexpr char unfinished_file[] = "tasks.db.new";
-constexpr std::int64_t most_checked_pages = 65536;  // 256 MiB; of a larger store only the table of tasks is walked
-constexpr std::size_t bytes_of_a_change = 512;
-constexpr std::size_t log_bytes = std::size_t{8} << 20;  // a little more than Committer lets it grow to
-constexpr std::uint64_t ample_bytes = std::uint64_t{256} << 20;
-
-void set_up(const Database& database) {
-  database.run(
-      "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF;"
-      "PRAGMA busy_timeout=2000; PRAGMA journal_size_limit=33554432;");
-}
-
-// A connection that closes may change the file, also one that found it damaged.
-void leave_alone_on_close(const Database& database, bool on) {
-  database.set_option(SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on ? 1 : 0);
-}
-
-void check_content(const Database& database) {
-  const bool small = database.number("PRAGMA page_count") <= most_checked_pages;
-  const std::string found = database.text(small ? "PRAGMA quick_check(1)" : "PRAGMA quick_check(task)");
-  if (found == "ok") return;
-  const std::string first_fault = found.substr(found.starts_with("***") ? found.find('\n') + 1 : 0);
-  throw StoreError(std::string(store_file) + " is damaged: " + first_fault.substr(0, first_fault.find('\n')));
-}
-
-void check_version(const Database& database) {
-  const std::int64_t version = database.number("PRAGMA user_version");
-  if (version <= static_cast<std::int64_t>(store_version)) return;
-  throw StoreError("the store has version " + std::to_string(version) + ", this program knows up to " +
-                   std::to_string(store_version) + ": a newer duet-rpc made it");
-}
-
-std::string cannot_be_used(const SqliteError& error) {
-  return std::string(store_file) + " cannot be used: " + error.what();
-}
-
-std::string path_in(int folder, const char* file) { return "/proc/self/fd/" + std::to_string(folder) + '/' + file; }
-
-// Its content is as it was, also when it is closed again.
-Database open_checked(int folder, const StoreVfs& vfs) {
-  Database database(path_in(folder, store_file), SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs.name());
-  leave_alone_on_close(database, true);
-  check_content(database);
-  check_version(database);
-  return database;
-}
-
-void remove_unfinished(int folder) {
-  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
-    unlinkat(folder, (std::string(unfinished_file) + suffix).c_str(), 0);
-  }
-}
-
-}  // namespace
-
-std::optional<std::string> examine_store(int folder) {
-  if (std::optional<std::string> damage = find_damage(folder)) return damage;
+Store::Store(transport::Loop& loop, std::unique_ptr<StorePlace> place, Tell tell, Committer::Options options)
+    : place_(std::move(place)) {
+  Database writing = place_->open_writer();
   try {
-    const StoreVfs vfs;
-    open_checked(folder, vfs);
-    return std::nullopt;
-  } catch (const StoreError& error) {
-    return error.what();
-  } catch (const SqliteError& error) {
-    return cannot_be_used(error);
-  }
-}
-
-Store::Store(transport::Loop& loop, int folder, Tell tell, StoreVfs::Fault fault, std::function<bool()> folder_holds)
-    : folder_(base::duplicate(folder)), vfs_(std::move(fault)) {
-  switch (find_store(folder)) {
-    case StoreTrace::remains:
-      throw StoreError(std::string(store_file) + " is missing, but what belongs to it (" + store_log_file + ", " +
-                       output_folder + "/) is there; put it back, or remove these too to begin anew");
-    case StoreTrace::none:
-      create();
-      break;
-    case StoreTrace::file:
-      break;
-  }
-  if (const std::optional<std::string> damage = find_damage(folder)) throw StoreError(*damage);
-  try {
-    Database writing = open();
-    reading_.emplace(path_in(folder_.get(), store_file), SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs_.name());
-    reading_->run("PRAGMA query_only=ON; PRAGMA temp_store=MEMORY; PRAGMA busy_timeout=1000;");
+    reading_.emplace(place_->open_reader());
     reader_.emplace(*reading_);
-    identity_.emplace(folder_.get(), std::move(folder_holds));
-    committer_ = std::make_unique<Committer>(loop, std::move(writing), *identity_, std::move(tell));
+    const Committer::Reports reports{.health = std::move(tell), .events = [this](std::vector<Event> events) {
+                                       if (publisher_) publisher_(std::move(events));
+                                     }};
+    committer_ = std::make_unique<Committer>(
+        loop, std::move(writing), [this] { return place_->holds(); }, reports, options);
   } catch (const SqliteError& error) {
-    throw StoreError(cannot_be_used(error));
+    throw StoreError(std::string("the store cannot be used: ") + error.what());
   }
 }
 
@@ -113,106 +26,13 @@ Store::~Store() {
   reading_.reset();
 }
 
-void Store::lay_out_log() const {
-  struct statvfs room {};
-  if (fstatvfs(folder_.get(), &room) != 0 || room.f_bavail * room.f_frsize < ample_bytes) return;
-  const base::Fd file(openat(folder_.get(), store_log_file, O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
-  struct stat status {};
-  // Somebody who reads the store meanwhile keeps the log from being emptied, and it is needed as it is.
-  if (!file || fstat(file.get(), &status) != 0 || status.st_size != 0) return;
-  const std::string zeros(std::size_t{1} << 20, '\0');
-  for (std::size_t at = 0; at < log_bytes; at += zeros.size()) {
-    if (pwrite(file.get(), zeros.data(), zeros.size(), static_cast<off_t>(at)) < 0) return;
-  }
-}
-
 rpc::Error Store::unreadable(const SqliteError& error) { return unavailable("store", error.what()); }
 
-// It gets its name only when it is whole, so that a file with that name which is not whole is always damage.
-void Store::create() const {
-  remove_unfinished(folder_.get());
-  // What an earlier store may have left is empty, or only a cache.
-  for (const char* name : {store_log_file, store_index_file}) unlinkat(folder_.get(), name, 0);
-  try {
-    const base::Fd file(base::check_call(
-        openat(folder_.get(), unfinished_file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600),
-        "tasks.db.new"));
-    {
-      const Database database(path_in(folder_.get(), unfinished_file), SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
-                              vfs_.name());
-      database.run(("PRAGMA auto_vacuum=NONE; PRAGMA application_id=" + std::to_string(store_application_id)).c_str());
-      set_up(database);
-      migrate(database);
-    }
-    base::check_call(fsync(file.get()), "fsync of tasks.db.new");
-  } catch (const SqliteError& error) {
-    remove_unfinished(folder_.get());
-    throw StoreError(std::string("a store cannot be made: ") + error.what());
-  }
-  base::check_call(renameat(folder_.get(), unfinished_file, folder_.get(), store_file), "rename of tasks.db.new");
-  base::check_call(fsync(folder_.get()), "fsync of the store's folder");
-}
-
-Database Store::open() const {
-  Database database = open_checked(folder_.get(), vfs_);
-  migrate(database);
-  set_up(database);
-  // What the log holds may have been written by a process whose last sync failed: it is written and synced once more.
-  database.run("PRAGMA wal_checkpoint(TRUNCATE)");
-  leave_alone_on_close(database, false);
-  return database;
-}
-
-void Store::insert(Task task, const Submission& submission, std::string body, Done done) {
-  ActiveTask active{.id = task.id, .retries = submission.retries, .after = submission.after};
-  const std::size_t bytes = bytes_of_a_change + 2 * body.size();
-  committer_->add({.apply = [task = std::move(task), active = std::move(active), key = submission.key,
-                             body = std::move(body)](TaskWriter& writer) { writer.insert(task, active, key, body); },
-                   .done = std::move(done),
-                   .bytes = bytes});
-}
-
-void Store::decide(TaskId id, const Progress& progress, Done done) {
-  committer_->add({.apply = [id, progress](TaskWriter& writer) { writer.update(id, progress); },
-                   .done = std::move(done),
-                   .bytes = bytes_of_a_change});
-}
-
-void Store::note(TaskId id, const Progress& progress, std::optional<std::string> result, bool is_awaited, Done done) {
-  const std::size_t bytes = bytes_of_a_change + (result ? result->size() : 0);
-  committer_->add({.apply =
-                       [id, progress, result = std::move(result)](TaskWriter& writer) {
-                         writer.update(id, progress);
-                         if (result) writer.set_result(id, *result);
-                       },
-                   .done = std::move(done),
-                   .kind = is_awaited ? Change::Kind::fact : Change::Kind::patient_fact,
-                   .bytes = bytes});
-}
-
-void Store::erase(std::vector<TaskId> ids, Done done) {
-  const std::size_t bytes = bytes_of_a_change + ids.size() * sizeof(TaskId);
-  committer_->add({.apply =
-                       [ids = std::move(ids)](TaskWriter& writer) {
-                         for (const TaskId id : ids) writer.erase(id);
-                       },
-                   .done = std::move(done),
-                   .bytes = bytes});
-}
-
-void Store::remember(std::string name, std::string value, Done done) {
-  const std::size_t bytes = bytes_of_a_change + name.size() + value.size();
-  committer_->add({.apply = [name = std::move(name),
-                             value = std::move(value)](TaskWriter& writer) { writer.remember(name, value); },
-                   .done = std::move(done),
-                   .bytes = bytes});
-}
+rpc::Error Store::refusal() const { return unavailable("store", health().problem); }
 
 void Store::after_changes(std::function<void()> call) {
   // One that changes nothing costs no sync, and is done in its turn.
-  committer_->add({.apply = [](TaskWriter&) {},
-                   .done = [call = std::move(call)](bool /*kept*/) { call(); },
-                   .bytes = bytes_of_a_change});
+  write({.apply = [](StoreWriter&) {}, .done = [call = std::move(call)](bool /*kept*/) { call(); }});
 }
 
 }  // namespace duet::task

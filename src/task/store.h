@@ -4,80 +4,59 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <stdexcept>
-#include <string>
-#include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
-#include "duet/base/fd.h"
+#include <tl/expected.hpp>
+
 #include "duet/rpc/error.h"
 #include "duet/transport/loop.h"
 #include "task/committer.h"
 #include "task/sqlite.h"
-#include "task/store_files.h"
+#include "task/store_folder.h"
+#include "task/store_place.h"
 #include "task/store_tables.h"
-#include "task/store_vfs.h"
 #include "task/task.h"
 
 namespace duet::task {
 
-/// The store cannot be used: a sentence about what is wrong with it, without paths. Its files are as they were.
-class StoreError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-/// What would keep the store in `folder` from being opened, as a sentence for people; none if it is whole. For a store
-/// that is there and that nobody has open. No task is changed, and nothing is brought up to date. Throws
-/// std::system_error if a file cannot be read.
-std::optional<std::string> examine_store(int folder);
-
-/// The tasks on disk: `tasks.db` in the daemon's folder, an SQLite database with a write-ahead log, synced with every
-/// commit.
+/// Tasks, events and what else has to outlive the daemon, in an SQLite database that is synced with every commit.
 ///
-/// What is read is what is committed. What is changed is committed by another thread, together with all else that
-/// changes meanwhile; `done` is called when it is on disk, or with `false` when it could not be written and was
-/// refused. Changes of one turn of the loop are kept together or not at all. For the loop's thread only.
+/// What is read is what is committed. All that is written in one turn of the loop is one transaction: it is kept
+/// together or not at all, and the events that tell of it are published after it. For the loop's thread only.
 class Store {
  public:
-  using Done = std::function<void(bool kept)>;
   using Health = Committer::Health;
   using Tell = std::function<void(const Health&)>;
 
   static constexpr std::size_t most_waiting_bytes = std::size_t{64} << 20;
 
-  /// Opens the store in `folder`, or makes a new one. `tell` hears when its health changes; `folder_holds` tells any
-  /// thread whether the folder is where it was. Throws StoreError, or std::system_error.
-  Store(transport::Loop& loop, int folder, Tell tell = {}, StoreVfs::Fault fault = {},
-        std::function<bool()> folder_holds = {});
+  /// `tell` hears when its health changes. Throws StoreError, or std::system_error.
+  Store(transport::Loop& loop, std::unique_ptr<StorePlace> place, Tell tell = {}, Committer::Options options = {});
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
-  /// Writes the log's file before the log needs it, if the disk has room in plenty; before the first change. A sync of
-  /// bytes that are overwritten is a write of the disk; of bytes that are appended it is a change of the file system,
-  /// too.
-  void lay_out_log() const;
   /// Waits until what was changed is on disk, if it can be written.
   ~Store();
 
-  /// Calls `use` with the reader and returns what that does. Throws rpc::Error if the store cannot be read.
+  /// Calls `use` with the reader and returns what that does, or why the store cannot be read.
   template <typename Use>
-  auto read(Use use) {
+  auto read(Use use) -> tl::expected<std::invoke_result_t<Use, StoreReader&>, rpc::Error> {
     try {
-      return use(*reader_);
+      if constexpr (std::is_void_v<std::invoke_result_t<Use, StoreReader&>>) {
+        use(*reader_);
+        return {};
+      } else {
+        return use(*reader_);
+      }
     } catch (const SqliteError& error) {
-      throw unreadable(error);
+      return tl::unexpected(unreadable(error));
     }
   }
 
-  /// A new task, which may be refused.
-  void insert(Task task, const Submission& submission, std::string body, Done done);
-  /// A decision, which may be refused.
-  void decide(TaskId id, const Progress& progress, Done done);
-  /// What has happened, and cannot be refused. If nobody waits for it, it may take a few milliseconds longer.
-  void note(TaskId id, const Progress& progress, std::optional<std::string> result, bool is_awaited, Done done);
-  void erase(std::vector<TaskId> ids, Done done);
-  /// A value under a name, for whoever needs to know something after a restart; TaskReader::recall() finds it.
-  void remember(std::string name, std::string value, Done done);
+  void write(Change change) { committer_->add(std::move(change)); }
+  /// Who is told of the events of each commit, in order.
+  void publish_to(std::function<void(std::vector<Event>)> publisher) { publisher_ = std::move(publisher); }
 
   /// Calls when all that was changed before is on disk, or refused.
   void after_changes(std::function<void()> call);
@@ -88,19 +67,18 @@ class Store {
   void when_settled(std::function<void()> call) { committer_->when_settled(std::move(call)); }
   const Health& health() const { return committer_->health(); }
   bool is_healthy() const { return health().problem.empty(); }
+  /// What a refused change is answered with.
+  rpc::Error refusal() const;
   /// Whether its files are where they were. A commit looks by itself; this is for whoever hears of it before.
-  bool is_in_place() const { return identity_->holds(); }
+  bool is_in_place() const { return place_->holds(); }
 
  private:
   static rpc::Error unreadable(const SqliteError& error);
-  void create() const;
-  Database open() const;
 
-  base::Fd folder_;
-  StoreVfs vfs_;
+  std::unique_ptr<StorePlace> place_;
+  std::function<void(std::vector<Event>)> publisher_;
   std::optional<Database> reading_;
-  std::optional<TaskReader> reader_;
-  std::optional<StoreIdentity> identity_;
+  std::optional<StoreReader> reader_;
   std::unique_ptr<Committer> committer_;
 };
 

@@ -15,16 +15,16 @@ namespace {
 [[noreturn]] void submit_for_ever(const std::string& folder, int pipe) {
   transport::Loop loop;
   const base::Fd directory = open_folder(folder);
-  Store store(loop, directory.get());
-  TaskId id = store.read([](TaskReader& tasks) { return tasks.newest(); });
+  Store store(loop, std::make_unique<StoreFolder>(directory.get()));
+  TaskId id = store.read([](StoreReader& tasks) { return tasks.newest(); }).value();
   std::function<void()> submit = [&] {
     const Submission submission{.prompt = std::string((id * 37) % 6000, 'p')};
     Task task{.id = ++id, .prompt = submission.prompt, .agent = "shell"};
-    store.insert(task, submission, to_body(submission), [&, submitted = id](bool kept) {
+    store.write(insertion(task, submission, [&, submitted = id](bool kept) {
       if (!kept) _exit(1);
       if (write(pipe, &submitted, sizeof submitted) != sizeof submitted) _exit(2);
       submit();
-    });
+    }));
   };
   for (int i = 0; i < 8; ++i) submit();
   loop.run();
@@ -51,7 +51,7 @@ TEST(StoreCrash, WhatWasAcknowledgedIsThereWheneverTheDaemonIsKilled) {
   std::mt19937 chance(std::random_device{}());
   std::set<TaskId> acknowledged;
   for (int round = 0; round < 30; ++round) {
-    const auto life = std::chrono::microseconds(1000 + chance() % 60'000);
+    const auto life = std::chrono::microseconds(20'000 + chance() % 100'000);
     acknowledged.merge(submit_until_killed(box.folder.path(), life));
     box.open();
     for (const TaskId id : acknowledged) ASSERT_TRUE(box.find(id)) << "task-" << id << " in round " << round;

@@ -17,6 +17,9 @@
 #include <vector>
 
 #include "duet/base/fd.h"
+#include "duet/base/process_tree.h"
+#include "task/sqlite.h"
+#include "task/store_vfs.h"
 
 // The layouts are those of sqlite.org/fileformat2.html and sqlite.org/walformat.html.
 
@@ -131,18 +134,22 @@ WriteAheadLog read_log(const RawFile& file, std::uint32_t page_size) {
   return log;
 }
 
-bool is_of_this_boot(const timespec& time) {
-  timespec now{};
-  timespec since_boot{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  clock_gettime(CLOCK_BOOTTIME, &since_boot);
-  return time.tv_sec > now.tv_sec - since_boot.tv_sec;
+/// The boot of the machine in which the store was opened last, as its main file says; empty if it does not.
+std::string boot_in(int folder) {
+  try {
+    const StoreVfs vfs;
+    const std::string place = "file:/proc/self/fd/" + std::to_string(folder) + '/' + store_file + "?immutable=1";
+    const Database database(place, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, vfs.name());
+    return database.text("SELECT value FROM remembered WHERE name='boot'");
+  } catch (const SqliteError&) {
+    return {};  // whoever opens the store hears why
+  }
 }
 
 /// The index beside the log is only a cache, but a process that was killed leaves in it how many frames it had
-/// committed: so a log that was cut off since is told from one whose last frames were never finished. After a restart
-/// of the machine it may be older than the log, and only tells about a log that has the same salt.
-std::optional<std::string> compare_with_index(const RawFile& index, const WriteAheadLog& log) {
+/// committed: so a log that was cut off since is told from one whose last frames were never finished. It is never
+/// synced: after another boot of the machine it may be older than the log, and only tells about one with the same salt.
+std::optional<std::string> compare_with_index(int folder, const RawFile& index, const WriteAheadLog& log) {
   std::array<unsigned char, 100> header{};
   if (!index.exists() || !index.read(0, header)) return std::nullopt;
   const bool settled = std::memcmp(&header[0], &header[48], 48) == 0 && header[12] == 1;
@@ -150,9 +157,8 @@ std::optional<std::string> compare_with_index(const RawFile& index, const WriteA
   const std::uint32_t committed = native(header, 16);
   const std::uint32_t copied_to_main = native(header, 96);
   const bool same_salt = log.frames > 0 && std::memcmp(&header[32], log.salt.data(), log.salt.size()) == 0;
-  if (!same_salt && !is_of_this_boot(index.status().st_mtim)) return std::nullopt;
   const std::uint32_t found = same_salt ? log.frames : 0;
-  if (committed <= copied_to_main || found >= committed) return std::nullopt;
+  if (committed <= copied_to_main || found >= committed || boot_in(folder) != base::boot_id()) return std::nullopt;
   return std::string(store_log_file) + " is damaged or cut off: of the " + std::to_string(committed) +
          " pages that were committed to it it has " + std::to_string(found);
 }
@@ -206,7 +212,8 @@ std::optional<std::string> find_damage(int folder) {
   MainHeader header;
   if (std::optional<std::string> damage = read_header(file, header)) return damage;
   const WriteAheadLog log = read_log(RawFile(folder, store_log_file), header.page_size);
-  if (std::optional<std::string> damage = compare_with_index(RawFile(folder, store_index_file), log)) return damage;
+  if (std::optional<std::string> damage = compare_with_index(folder, RawFile(folder, store_index_file), log))
+    return damage;
 
   const std::uint64_t whole_pages = file.size() / header.page_size;
   const std::uint64_t needed = log.frames > 0 ? log.pages : header.pages;

@@ -15,11 +15,20 @@
 #include "duet/transport/temporary_folder_test.h"
 #include "task/store.h"
 #include "task/store_files.h"
+#include "task/transition.h"
 
 namespace duet::task {
 
 inline base::Fd open_folder(const std::string& path) {
   return base::Fd(base::check_call(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), "open"));
+}
+
+/// A new task, without its event.
+inline Change insertion(const Task& task, const Submission& submission, std::function<void(bool kept)> done) {
+  const ActiveTask active{.id = task.id, .retries = submission.retries, .after = submission.after};
+  return {.apply = [=, body = to_body(submission)](
+                       StoreWriter& writer) { writer.insert(task, active, submission.key, body); },
+          .done = std::move(done)};
 }
 
 /// A store in a folder of its own, which can be closed, opened again, and made to fail.
@@ -30,13 +39,14 @@ class StoreBox {
   Store& open() {
     store.reset();
     directory = open_folder(path_);
-    store.emplace(
-        loop, directory.get(), [this](const Store::Health& health) { healths.push_back(health); },
-        [this](StoreVfs::Step step, std::string_view file) {
+    auto place = std::make_unique<StoreFolder>(
+        directory.get(), StoreFolder::Options{.fault = [this](StoreVfs::Step step, std::string_view file) {
           if (step == StoreVfs::Step::write) return write_fault.load();
           ++syncs;
           return (file == store_file) == fault_in_main_file ? sync_fault.load() : SQLITE_OK;
-        });
+        }});
+    store.emplace(
+        loop, std::move(place), [this](const Store::Health& health) { healths.push_back(health); }, options);
     return *store;
   }
 
@@ -47,7 +57,7 @@ class StoreBox {
     Task task{.id = id, .prompt = submission.prompt, .agent = "shell", .priority = submission.priority};
     task.created_at = loop.clock().utc();
     task.metadata = shown_metadata(submission);
-    store->insert(std::move(task), submission, to_body(submission), [&answer](bool kept) { answer = kept; });
+    store->write(insertion(task, submission, [&answer](bool kept) { answer = kept; }));
   }
   bool add(TaskId id, const Submission& submission = asked("do it")) {
     std::optional<bool> answer;
@@ -56,8 +66,14 @@ class StoreBox {
   }
   bool update(TaskId id, const Progress& progress, std::optional<std::string> result = {}) {
     bool done = false;
-    store->note(id, progress, std::move(result), false, [&done](bool /*kept*/) { done = true; });
+    note(id, progress, std::move(result), [&done] { done = true; });
     return turn_until([&] { return done; });
+  }
+  /// A fact that nobody waits for.
+  void note(TaskId id, const Progress& progress, std::optional<std::string> result, std::function<void()> done) {
+    store->write({.apply = write_of({.id = id, .to = progress, .result = std::move(result)}),
+                  .done = [done = std::move(done)](bool /*kept*/) { done(); },
+                  .kind = Change::Kind::patient_fact});
   }
 
   template <typename Done>
@@ -68,7 +84,7 @@ class StoreBox {
   }
 
   std::optional<Task> find(TaskId id) {
-    return store->read([id](TaskReader& tasks) { return tasks.find(id); });
+    return store->read([id](StoreReader& tasks) { return tasks.find(id); }).value();
   }
 
   std::string file(const std::string& name) const { return path_ + '/' + name; }
@@ -76,6 +92,7 @@ class StoreBox {
   transport::TemporaryFolder folder;
   transport::Loop loop;
   base::Fd directory;
+  Committer::Options options;
   std::vector<Store::Health> healths;
   std::atomic<int> write_fault = SQLITE_OK;
   std::atomic<int> sync_fault = SQLITE_OK;

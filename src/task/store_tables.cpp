@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 #include <boost/json/object.hpp>
 
@@ -44,7 +45,18 @@ CREATE INDEX task_by_end ON task(completed_at) WHERE completed_at IS NOT NULL;
 CREATE TABLE request(id INTEGER PRIMARY KEY, body TEXT NOT NULL);
 CREATE TABLE result(id INTEGER PRIMARY KEY, bytes BLOB NOT NULL);
 CREATE TABLE remembered(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+)",
+    R"(
+CREATE TABLE event(
+  seq INTEGER PRIMARY KEY,
+  kind TEXT NOT NULL,
+  task INTEGER NOT NULL,        -- 0: none
+  params TEXT NOT NULL          -- with the seq
+);
+INSERT INTO remembered(name, value) VALUES('epoch', lower(hex(randomblob(8))));
 )"};
+
+constexpr std::size_t version_with_events = 2;
 
 constexpr std::string_view task_columns =
     "SELECT task.id, state, attempts, cancelling, retry_at, started_at, completed_at, pid, exit_code, signal,"
@@ -95,6 +107,13 @@ Task task_of(const Statement& row) {
   return task;
 }
 
+Event event_of(const Statement& row) {
+  return {.seq = static_cast<std::uint64_t>(row.number(0)),
+          .kind = std::string(row.text(1)),
+          .task = static_cast<TaskId>(row.number(2)),
+          .params = std::string(row.text(3))};
+}
+
 std::string joined(const std::vector<TaskId>& ids) {
   std::string out;
   for (const TaskId id : ids) out += (out.empty() ? "" : ",") + std::to_string(id);
@@ -118,15 +137,16 @@ std::string_view cut(std::string_view text, std::size_t most) {
 
 }  // namespace
 
-void migrate(const Database& database) {
+void migrate(const Database& database, const std::function<void()>& take_over) {
   for (auto next = static_cast<std::size_t>(database.number("PRAGMA user_version")); next < migrations.size(); ++next) {
-    const std::string step = std::string("BEGIN IMMEDIATE;") + migrations[next] +
-                             "PRAGMA user_version=" + std::to_string(next + 1) + ";COMMIT;";
-    database.run(step.c_str());
+    database.run("BEGIN IMMEDIATE");
+    database.run(migrations.at(next));
+    if (next + 1 == version_with_events && take_over) take_over();
+    database.run(("PRAGMA user_version=" + std::to_string(next + 1) + ";COMMIT;").c_str());
   }
 }
 
-TaskWriter::TaskWriter(const Database& database)
+StoreWriter::StoreWriter(const Database& database)
     : insert_(
           database.prepare("INSERT INTO task(id, state, priority, agent, prompt, prompt_cut, metadata, key, retries,"
                            " after, created_at, attempts, cancelling) VALUES(?,?,?,?,?,?,?,?,?,?,?,0,0)")),
@@ -137,10 +157,14 @@ TaskWriter::TaskWriter(const Database& database)
       set_result_(database.prepare("INSERT OR REPLACE INTO result(id, bytes) VALUES(?,?)")),
       erase_{database.prepare("DELETE FROM task WHERE id=?"), database.prepare("DELETE FROM request WHERE id=?"),
              database.prepare("DELETE FROM result WHERE id=?")},
-      remember_(database.prepare("INSERT OR REPLACE INTO remembered(name, value) VALUES(?,?)")) {}
+      remember_(database.prepare("INSERT OR REPLACE INTO remembered(name, value) VALUES(?,?)")),
+      forget_(database.prepare("DELETE FROM remembered WHERE name=?")),
+      tell_(database.prepare("INSERT INTO event(seq, kind, task, params) VALUES(?,?,?,?)")),
+      trim_(database.prepare("DELETE FROM event WHERE seq<?")),
+      last_seq_(static_cast<std::uint64_t>(database.number("SELECT max(seq) FROM event"))) {}
 
-void TaskWriter::insert(const Task& task, const ActiveTask& active, std::string_view key, std::string_view body) {
-  const std::string_view beginning = cut(task.prompt, TaskReader::most_listed);
+void StoreWriter::insert(const Task& task, const ActiveTask& active, std::string_view key, std::string_view body) {
+  const std::string_view beginning = cut(task.prompt, StoreReader::most_listed);
   insert_.bind(1, number_of(task.id)).bind(2, static_cast<std::int64_t>(State::queued)).bind(3, task.priority);
   insert_.bind(4, task.agent).bind(5, beginning).bind(6, std::int64_t{beginning.size() < task.prompt.size()});
   insert_.bind(7, rpc::to_text(task.metadata)).bind(9, std::int64_t{active.retries});
@@ -150,7 +174,7 @@ void TaskWriter::insert(const Task& task, const ActiveTask& active, std::string_
   insert_request_.bind(1, number_of(task.id)).bind(2, body).run();
 }
 
-void TaskWriter::update(TaskId id, const Progress& progress) {
+void StoreWriter::update(TaskId id, const Progress& progress) {
   update_.bind(1, static_cast<std::int64_t>(progress.state)).bind(2, std::int64_t{progress.attempts});
   update_.bind(3, std::int64_t{progress.cancelling}).bind(4, to_millis(progress.retry_at));
   update_.bind(5, to_millis(progress.started_at)).bind(6, to_millis(progress.completed_at));
@@ -162,19 +186,40 @@ void TaskWriter::update(TaskId id, const Progress& progress) {
   update_.bind(12, number_of(id)).run();
 }
 
-void TaskWriter::set_result(TaskId id, std::string_view result) {
+void StoreWriter::set_result(TaskId id, std::string_view result) {
   set_result_.bind(1, number_of(id)).bind_bytes(2, result).run();
 }
 
-void TaskWriter::erase(TaskId id) {
+void StoreWriter::erase(TaskId id) {
   for (Statement& statement : erase_) statement.bind(1, number_of(id)).run();
 }
 
-void TaskWriter::remember(std::string_view name, std::string_view value) {
+void StoreWriter::remember(std::string_view name, std::string_view value) {
   remember_.bind(1, name).bind(2, value).run();
 }
 
-TaskReader::TaskReader(const Database& database)
+void StoreWriter::forget(std::string_view name) { forget_.bind(1, name).run(); }
+
+void StoreWriter::tell(std::string_view kind, TaskId task, std::string_view params) {
+  Event event{.seq = ++last_seq_, .kind = std::string(kind), .task = task};
+  event.params.assign(params.substr(0, params.size() - 1));  // without the brace
+  event.params += (event.params.size() > 1 ? R"(,"seq":)" : R"("seq":)") + std::to_string(event.seq) + '}';
+  told_.push_back(std::move(event));
+  const Event& told = told_.back();
+  tell_.bind(1, static_cast<std::int64_t>(told.seq)).bind(2, told.kind).bind(3, number_of(task)).bind(4, told.params);
+  tell_.run();
+}
+
+void StoreWriter::trim_events(std::uint64_t oldest) { trim_.bind(1, static_cast<std::int64_t>(oldest)).run(); }
+
+std::vector<Event> StoreWriter::take_told() { return std::exchange(told_, {}); }
+
+void StoreWriter::take_back_told() {
+  last_seq_ -= told_.size();
+  told_.clear();
+}
+
+StoreReader::StoreReader(const Database& database)
     : find_(database.prepare(select(task_columns, " bytes FROM task LEFT JOIN result USING(id) WHERE task.id=?"))),
       standing_(database.prepare("SELECT state, attempts FROM task WHERE id=?")),
       find_key_(database.prepare("SELECT id, state, body FROM task JOIN request USING(id) WHERE key=?")),
@@ -192,9 +237,12 @@ TaskReader::TaskReader(const Database& database)
       newest_(database.prepare("SELECT max(id) FROM task")),
       ended_before_(
           database.prepare("SELECT id, state, attempts FROM task WHERE completed_at<? ORDER BY completed_at LIMIT ?")),
-      recall_(database.prepare("SELECT value FROM remembered WHERE name=?")) {}
+      recall_(database.prepare("SELECT value FROM remembered WHERE name=?")),
+      each_remembered_(database.prepare("SELECT name, value FROM remembered WHERE name>=? ORDER BY name")),
+      events_after_(database.prepare("SELECT seq, kind, task, params FROM event WHERE seq>? ORDER BY seq LIMIT ?")),
+      newest_events_(database.prepare("SELECT seq, kind, task, params FROM event ORDER BY seq DESC")) {}
 
-std::optional<Task> TaskReader::find(TaskId id) {
+std::optional<Task> StoreReader::find(TaskId id) {
   const Reading reading(find_);
   if (!find_.bind(1, number_of(id)).step()) return std::nullopt;
   Task task = task_of(find_);
@@ -203,26 +251,26 @@ std::optional<Task> TaskReader::find(TaskId id) {
   return task;
 }
 
-std::optional<TaskReader::Standing> TaskReader::standing(TaskId id) {
+std::optional<StoreReader::Standing> StoreReader::standing(TaskId id) {
   const Reading reading(standing_);
   if (!standing_.bind(1, number_of(id)).step()) return std::nullopt;
   return Standing{static_cast<State>(standing_.number(0)), static_cast<std::uint32_t>(standing_.number(1))};
 }
 
-std::optional<TaskReader::Keyed> TaskReader::find_key(std::string_view key) {
+std::optional<StoreReader::Keyed> StoreReader::find_key(std::string_view key) {
   const Reading reading(find_key_);
   if (!find_key_.bind(1, key).step()) return std::nullopt;
   return Keyed{static_cast<TaskId>(find_key_.number(0)), static_cast<State>(find_key_.number(1)),
                std::string(find_key_.text(2))};
 }
 
-std::string TaskReader::body(TaskId id) {
+std::string StoreReader::body(TaskId id) {
   const Reading reading(body_);
   return body_.bind(1, number_of(id)).step() ? std::string(body_.text(0)) : std::string();
 }
 
-void TaskReader::list(std::optional<State> state, TaskId before, std::size_t limit,
-                      const std::function<bool(const Task&)>& each) {
+void StoreReader::list(std::optional<State> state, TaskId before, std::size_t limit,
+                       const std::function<bool(const Task&)>& each) {
   Statement& statement = state ? list_by_state_ : list_;
   const Reading reading(statement);
   statement.bind(1, number_of(before)).bind(2, static_cast<std::int64_t>(limit));
@@ -232,7 +280,7 @@ void TaskReader::list(std::optional<State> state, TaskId before, std::size_t lim
   }
 }
 
-void TaskReader::each_active(const std::function<void(ActiveTask)>& each) {
+void StoreReader::each_active(const std::function<void(ActiveTask)>& each) {
   const Reading reading(active_);
   while (active_.step()) {
     each({.id = static_cast<TaskId>(active_.number(0)),
@@ -244,20 +292,20 @@ void TaskReader::each_active(const std::function<void(ActiveTask)>& each) {
   }
 }
 
-StateCounts TaskReader::counts() {
+StateCounts StoreReader::counts() {
   const Reading reading(counts_);
   StateCounts counts{};
   while (counts_.step()) counts.at(static_cast<std::size_t>(counts_.number(0))) = counts_.number(1);
   return counts;
 }
 
-TaskId TaskReader::newest() {
+TaskId StoreReader::newest() {
   const Reading reading(newest_);
   newest_.step();
   return static_cast<TaskId>(newest_.number(0));
 }
 
-std::vector<EndedTask> TaskReader::ended_before(base::UtcTime time, std::size_t limit) {
+std::vector<EndedTask> StoreReader::ended_before(base::UtcTime time, std::size_t limit) {
   const Reading reading(ended_before_);
   ended_before_.bind(1, to_millis(time)).bind(2, static_cast<std::int64_t>(limit));
   std::vector<EndedTask> found;
@@ -268,10 +316,30 @@ std::vector<EndedTask> TaskReader::ended_before(base::UtcTime time, std::size_t 
   return found;
 }
 
-std::optional<std::string> TaskReader::recall(std::string_view name) {
+std::optional<std::string> StoreReader::recall(std::string_view name) {
   const Reading reading(recall_);
   if (!recall_.bind(1, name).step()) return std::nullopt;
   return std::string(recall_.text(0));
+}
+
+void StoreReader::each_remembered(std::string_view prefix, const EachRemembered& each) {
+  const Reading reading(each_remembered_);
+  each_remembered_.bind(1, prefix);
+  while (each_remembered_.step() && each_remembered_.text(0).starts_with(prefix)) {
+    each(each_remembered_.text(0), each_remembered_.text(1));
+  }
+}
+
+void StoreReader::events_after(std::uint64_t seq, std::size_t limit, const std::function<void(Event)>& each) {
+  const Reading reading(events_after_);
+  events_after_.bind(1, static_cast<std::int64_t>(seq)).bind(2, static_cast<std::int64_t>(limit));
+  while (events_after_.step()) each(event_of(events_after_));
+}
+
+void StoreReader::newest_events(const std::function<bool(Event)>& each) {
+  const Reading reading(newest_events_);
+  while (newest_events_.step() && each(event_of(newest_events_))) {
+  }
 }
 
 }  // namespace duet::task

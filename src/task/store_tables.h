@@ -16,10 +16,19 @@ namespace duet::task {
 /// How many tasks there are in each state.
 using StateCounts = std::array<std::int64_t, 5>;
 
-inline constexpr std::size_t store_version = 1;  // its `user_version`
-/// Makes the tables of a new store, or those of an older version into today's; leaves a newer one as it is. Throws
+inline constexpr std::size_t store_version = 2;  // its `user_version`
+/// Makes the tables of a new store, or those of an older version into today's; leaves a newer one as it is.
+/// `take_over` is called inside the transaction that makes the table of events in a store that had none. Throws
 /// SqliteError.
-void migrate(const Database& database);
+void migrate(const Database& database, const std::function<void()>& take_over = {});
+
+/// Something that has happened, as the journal has it.
+struct Event {
+  std::uint64_t seq = 0;    ///< counts from 1, without gaps
+  std::string kind = {};    ///< without `event.`
+  TaskId task = 0;          ///< 0: it concerns no task
+  std::string params = {};  ///< a JSON object, with the seq
+};
 
 /// A task that has not ended, with what scheduling needs.
 struct ActiveTask {
@@ -38,17 +47,29 @@ struct EndedTask {
   std::uint32_t attempts = 0;
 };
 
-/// Changes tasks. For the committer's thread, inside a transaction.
-class TaskWriter {
+/// Changes tasks, and tells of it in the same transaction. For whoever commits.
+class StoreWriter {
  public:
-  explicit TaskWriter(const Database& database);
+  explicit StoreWriter(const Database& database);
 
   /// A new task, queued, `body` being to_body() of its submission; its result is not looked at.
   void insert(const Task& task, const ActiveTask& active, std::string_view key, std::string_view body);
   void update(TaskId id, const Progress& progress);
   void set_result(TaskId id, std::string_view result);
   void erase(TaskId id);
+
+  /// A value under a name, for whoever needs to know something after a restart.
   void remember(std::string_view name, std::string_view value);
+  void forget(std::string_view name);
+
+  /// Writes an event into the journal. `params` is a JSON object; it gets the event's `seq`.
+  void tell(std::string_view kind, TaskId task, std::string_view params);
+  /// Removes the events before this one.
+  void trim_events(std::uint64_t oldest);
+  /// What was told in the transaction that has been committed.
+  std::vector<Event> take_told();
+  /// The transaction was rolled back: its numbers are given again.
+  void take_back_told();
 
  private:
   Statement insert_;
@@ -57,15 +78,20 @@ class TaskWriter {
   Statement set_result_;
   std::array<Statement, 3> erase_;
   Statement remember_;
+  Statement forget_;
+  Statement tell_;
+  Statement trim_;
+  std::uint64_t last_seq_;
+  std::vector<Event> told_;
 };
 
 /// Looks at what is committed. For the loop's thread.
-class TaskReader {
+class StoreReader {
  public:
   /// Of prompts and results in a list.
   static constexpr std::size_t most_listed = 1024;
 
-  explicit TaskReader(const Database& database);
+  explicit StoreReader(const Database& database);
 
   std::optional<Task> find(TaskId id);
   struct Standing {
@@ -91,6 +117,14 @@ class TaskReader {
   std::vector<EndedTask> ended_before(base::UtcTime time, std::size_t limit);
 
   std::optional<std::string> recall(std::string_view name);
+  /// In the order of their names.
+  using EachRemembered = std::function<void(std::string_view name, std::string_view value)>;
+  void each_remembered(std::string_view prefix, const EachRemembered& each);
+
+  /// At most `limit` events after this one, in order.
+  void events_after(std::uint64_t seq, std::size_t limit, const std::function<void(Event)>& each);
+  /// The newest first. `each` may end it.
+  void newest_events(const std::function<bool(Event)>& each);
 
  private:
   Statement find_;
@@ -104,6 +138,9 @@ class TaskReader {
   Statement newest_;
   Statement ended_before_;
   Statement recall_;
+  Statement each_remembered_;
+  Statement events_after_;
+  Statement newest_events_;
 };
 
 }  // namespace duet::task

@@ -5,6 +5,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <thread>
 
 #include "task/store_fixture_test.h"
 
@@ -22,7 +24,7 @@ mode_t mode_of(const std::string& path) {
 
 std::vector<TaskId> listed(Store& store, std::optional<State> state, TaskId before, std::size_t limit) {
   std::vector<TaskId> ids;
-  store.read([&](TaskReader& tasks) {
+  store.read([&](StoreReader& tasks) {
     tasks.list(state, before, limit, [&](const Task& task) {
       ids.push_back(task.id);
       return true;
@@ -70,7 +72,7 @@ TEST(Store, KeepsATaskWithAllThatBelongsToIt) {
   EXPECT_EQ(task->progress.signal, "SIGKILL");
   EXPECT_EQ(task->progress.error->reason, Reason::signal);
   EXPECT_EQ(task->result, "out\xFF\0put");
-  const auto keyed = box.store->read([](TaskReader& tasks) { return tasks.find_key("once"); });
+  const auto keyed = box.store->read([](StoreReader& tasks) { return tasks.find_key("once"); }).value();
   ASSERT_TRUE(keyed);
   EXPECT_EQ(keyed->id, 7U);
   EXPECT_EQ(keyed->body, to_body(submission));
@@ -103,7 +105,7 @@ TEST(Store, ListsTheBeginningOfAPromptAndNeverHalfACharacter) {
   StoreBox box;
   box.open();
   ASSERT_TRUE(box.add(1, StoreBox::asked(std::string(1023, 'a') + "\u00e4" + std::string(9000, 'b'))));
-  box.store->read([](TaskReader& tasks) {
+  box.store->read([](StoreReader& tasks) {
     tasks.list({}, 100, 10, [](const Task& task) {
       EXPECT_EQ(task.prompt, std::string(1023, 'a'));
       return true;
@@ -169,12 +171,65 @@ TEST(Store, WhatNobodyWaitsForSharesCommits) {
   const base::TimePoint began = box.loop.now();
   int left = 50;
   for (int i = left; i > 0; --i) {
-    box.store->note(1, {.state = State::running}, {}, false, [&](bool) { --left; });
+    box.note(1, {.state = State::running}, {}, [&] { --left; });
     const base::TimePoint next = box.loop.now() + std::chrono::microseconds(500);
     while (box.loop.now() < next) box.loop.turn(next);
   }
   ASSERT_TRUE(box.turn_until([&] { return left == 0; }));
   EXPECT_LE(box.syncs, (box.loop.now() - began) / std::chrono::milliseconds(4) + 2);
+}
+
+// The thread whose syncs are counted, of the next task.
+std::thread::id committing_thread(StoreBox& box, TaskId id) {
+  std::thread::id thread;
+  box.store->write({.apply = [&](StoreWriter&) { thread = std::this_thread::get_id(); }});
+  EXPECT_TRUE(box.add(id));
+  return thread;
+}
+
+TEST(Store, ALoopThatIsNotHeldUpCommitsByItself) {
+  StoreBox box;
+  box.options.quick_commit = 10s;
+  box.open();
+  EXPECT_EQ(committing_thread(box, 1), std::this_thread::get_id());
+  EXPECT_EQ(committing_thread(box, 2), std::this_thread::get_id());
+}
+
+TEST(Store, SlowCommitsAreLeftToAThread) {
+  StoreBox box;
+  box.options.quick_commit = 0s;
+  box.open();
+  EXPECT_NE(committing_thread(box, 1), std::this_thread::get_id());
+  EXPECT_NE(committing_thread(box, 2), std::this_thread::get_id());
+  box.options.may_use_thread = false;
+  box.open();
+  EXPECT_EQ(committing_thread(box, 3), std::this_thread::get_id());
+}
+
+TEST(Store, WhatComesWhileTheThreadCommitsIsTheNextCommit) {
+  StoreBox box;
+  box.options.quick_commit = 0s;
+  box.open();
+  std::promise<void> begun;
+  std::promise<void> go_on;
+  std::vector<int> done;
+  box.store->write({.apply =
+                        [&](StoreWriter&) {
+                          begun.set_value();
+                          go_on.get_future().wait();
+                        },
+                    .done = [&](bool) { done.push_back(0); }});
+  box.loop.turn(box.loop.now());
+  box.loop.turn(box.loop.now());
+  begun.get_future().wait();
+  for (int i = 1; i < 4; ++i) {
+    box.store->write({.apply = [](StoreWriter&) {}, .done = [&done, i](bool) { done.push_back(i); }});
+    box.loop.turn(box.loop.now());
+  }
+  EXPECT_TRUE(done.empty());
+  go_on.set_value();
+  ASSERT_TRUE(box.turn_until([&] { return done.size() == 4; }));
+  EXPECT_EQ(done, (std::vector<int>{0, 1, 2, 3}));
 }
 
 TEST(Store, WhatHasHappenedIsWrittenAsSoonAsItCanBe) {
@@ -183,7 +238,7 @@ TEST(Store, WhatHasHappenedIsWrittenAsSoonAsItCanBe) {
   ASSERT_TRUE(box.add(1));
   box.write_fault = SQLITE_FULL;
   bool done = false;
-  box.store->note(1, {.state = State::completed}, "result", false, [&](bool) { done = true; });
+  box.note(1, {.state = State::completed}, "result", [&] { done = true; });
   EXPECT_FALSE(box.add(2));
   EXPECT_FALSE(done);
   EXPECT_EQ(box.find(1)->progress.state, State::queued);
@@ -279,12 +334,13 @@ TEST(Store, RemembersValuesByName) {
   box.open();
   for (const char* value : {"first", "second"}) {
     bool kept = false;
-    box.store->remember("automation", value, [&](bool is_kept) { kept = is_kept; });
+    box.store->write({.apply = [value](StoreWriter& writer) { writer.remember("automation", value); },
+                      .done = [&](bool is_kept) { kept = is_kept; }});
     ASSERT_TRUE(box.turn_until([&] { return kept; }));
   }
   box.open();
   const auto recall = [&](const char* name) {
-    return box.store->read([name](TaskReader& tasks) { return tasks.recall(name); });
+    return box.store->read([name](StoreReader& tasks) { return tasks.recall(name); }).value();
   };
   EXPECT_EQ(recall("automation"), "second");
   EXPECT_EQ(recall("nothing"), std::nullopt);

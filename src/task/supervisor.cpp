@@ -47,22 +47,25 @@ Progress after(Progress progress, const Outcome& outcome) {
 }  // namespace
 
 Supervisor::Supervisor(transport::Loop& loop, base::Log& log, Store& store, TaskSettings settings,
-                       Surroundings surroundings, SupervisorEvents events)
+                       Surroundings surroundings, OutputFollower::Audience output)
     : loop_(loop),
       log_(log),
       store_(store),
       settings_(std::move(settings)),
       tasks_(surroundings.tasks),
       agents_(settings_, std::move(surroundings.environment), std::move(surroundings.project)),
-      ledger_(loop, store, std::move(events.emit)),
-      follower_(loop, log, tasks_, std::move(events.output)),
-      retention_(loop, log, store, ledger_, {settings_.keep_days, settings_.keep_tasks}, tasks_,
-                 [this](TaskId id) { return latest_run(id) != runs_.end(); }),
-      intake_(loop.clock(), store, ledger_, agents_,
-              [this](TaskId id, QueuedTask task, const std::vector<TaskId>& dependencies) {
-                enqueue(id, std::move(task), dependencies);
-                schedule();
-              }) {}
+      counts_(store.read([](StoreReader& tasks) { return tasks.counts(); }).value()),
+      waiters_(loop, store),
+      follower_(loop, log, tasks_, std::move(output)),
+      retention_(
+          loop, log, store, counts_, {settings_.keep_days, settings_.keep_tasks},
+          [this](TaskId id) {
+            return latest_run(id) != runs_.end() || queue_.has_dependents(id) || intake_.is_needed(id);
+          },
+          [this](RunId run) { runner_->remove_output(run); }),
+      intake_(loop.clock(), store, agents_, store.read([](StoreReader& tasks) { return tasks.newest(); }).value(),
+              [this](const Arrival& arrival) { take_arrival(arrival); }),
+      chance_(surroundings.seed) {}
 
 Supervisor::~Supervisor() {
   *alive_ = false;
@@ -81,44 +84,135 @@ KeeperEvents Supervisor::keeper_events() {
 void Supervisor::begin(Runner& runner, const std::vector<RunId>& recorded) {
   runner_ = &runner;
   const std::set<RunId> known(recorded.begin(), recorded.end());
-  store_.read([&](TaskReader& tasks) {
-    tasks.each_active([&](ActiveTask task) {
-      const bool running = task.progress.state == State::running;
-      // A queued task whose next attempt has a record: the daemon that began it did not live to write that down.
-      const RunId run{task.id, task.progress.attempts + (running ? 0 : 1)};
-      if (running || known.contains(run)) return adopt(run, std::move(task));
-      const Progress progress = task.progress;
-      enqueue(task.id, {task.priority, task.retries, progress.attempts, task.agent}, task.after);
-      if (progress.retry_at) pause(task.id, *progress.retry_at - loop_.clock().utc());
-      if (progress.cancelling) cancel_queued(task.id, [](const auto& /*answer*/) {});
-    });
-  });
+  std::vector<ActiveTask> active;
+  const auto read = store_.read(
+      [&](StoreReader& tasks) { tasks.each_active([&](ActiveTask task) { active.push_back(std::move(task)); }); });
+  if (!read) log_.error("the queue cannot be read", {{"reason", read.error().what()}});
+  std::vector<ActiveTask> queued;
+  for (ActiveTask& task : active) {
+    if (!adopt(task, known)) queued.push_back(std::move(task));
+  }
+  for (const RunId run : recorded) linger(run);
+  for (const ActiveTask& task : queued) load(task);
+  remove_unknown_outputs();
   schedule();
   retention_.look();
 }
 
-void Supervisor::adopt(RunId id, ActiveTask task) {
+// A daemon that was killed between erasing a task and removing its files has left them.
+void Supervisor::remove_unknown_outputs() {
+  for (const RunId run : runner_->outputs()) {
+    const auto known = store_.read([run](StoreReader& tasks) { return tasks.standing(run.task); });
+    if (known && !*known) runner_->remove_output(run);
+  }
+}
+
+bool Supervisor::adopt(ActiveTask& task, const std::set<RunId>& recorded) {
+  const bool running = task.progress.state == State::running;
+  // A queued task whose next attempt has a record: the daemon that began it did not live to write that down.
+  const RunId id{task.id, task.progress.attempts + (running ? 0 : 1)};
+  if (!running && !recorded.contains(id)) return false;
   Run& run = runs_[id];
   run.adopted = true;
   run.task = {task.priority, task.retries, id.attempt - 1, std::move(task.agent)};
   run.progress = std::move(task.progress);
   runner_->adopt(id);
+  return true;
 }
 
-void Supervisor::submit(Submission submission, Intake::Submitted submitted) {
-  if (stopping_) throw is_stopping();
-  if (store_.health().lost) throw unavailable("store", store_.health().problem);
-  intake_.submit(std::move(submission), settings_.queue_capacity, std::move(submitted));
+// A run whose end is on disk, but whose tree may not be gone: it keeps its slot, and its task's next attempt waits.
+void Supervisor::linger(RunId id) {
+  if (runs_.contains(id)) return;
+  const tl::expected<Task, rpc::Error> task = find(id.task);
+  if (!task) return;  // of no task that is known: the runner ends it
+  Run& run = runs_[id];
+  run.adopted = true;
+  run.concluded = true;
+  run.on_disk = true;
+  run.progress = task->progress;
+  runner_->adopt(id);
+  runner_->settle(id);
 }
 
-void Supervisor::enqueue(TaskId id, QueuedTask task, const std::vector<TaskId>& dependencies) {
-  queue_.add(id, std::move(task));
-  for (const TaskId dependency : dependencies) {
-    const auto standing = store_.read([=](TaskReader& tasks) { return tasks.standing(dependency); });
-    // One that is not there any more has succeeded: had it failed, this one would have, too.
-    if (!standing || standing->state == State::completed) continue;
-    if (has_ended(standing->state)) return fail_queued(id, {Reason::dependency, dependency_message(dependency)});
-    queue_.wait_for(id, dependency);
+void Supervisor::load(const ActiveTask& task) {
+  const Progress& progress = task.progress;
+  queue_.add(task.id, {task.priority, task.retries, progress.attempts, task.agent});
+  for (auto run = runs_.lower_bound({task.id, 0}); run != runs_.end() && run->first.task == task.id; ++run) {
+    queue_.block(task.id);
+  }
+  wait_for_dependencies(task.id, task.after);
+  if (!queue_.contains(task.id)) return;
+  if (progress.retry_at) {
+    // The clock on the wall may have been set since.
+    const base::Duration most = retry_delay(progress.attempts, 1);
+    pause(task.id, std::min<base::Duration>(*progress.retry_at - loop_.clock().utc(), most));
+  }
+  if (progress.cancelling) cancel_queued(task.id, [](const auto& /*answer*/) {});
+}
+
+void Supervisor::record(Transition transition, Change::Kind kind, std::function<void(bool kept)> done) {
+  Change change{.kind = kind, .bytes = 512 + (transition.result ? transition.result->size() : 0)};
+  change.done = [this, from = transition.from, to = transition.to.state, done = std::move(done)](bool kept) {
+    if (kept) {
+      --counts_.at(static_cast<std::size_t>(from));
+      ++counts_.at(static_cast<std::size_t>(to));
+    }
+    if (done) done(kept);
+  };
+  change.apply = write_of(std::move(transition));
+  store_.write(std::move(change));
+}
+
+// What has happened; it is on disk sooner or later.
+void Supervisor::note(Transition transition, std::function<void()> done) {
+  const bool is_end = has_ended(transition.to.state);
+  const bool awaited = is_end && (waiters_.is_awaited(transition.id) || queue_.has_dependents(transition.id));
+  record(std::move(transition), awaited ? Change::Kind::fact : Change::Kind::patient_fact,
+         [done = std::move(done)](bool /*kept*/) {
+           if (done) done();
+         });
+}
+
+void Supervisor::take(const Event& event) {
+  if (tells_start(event)) follower_.began(event.task);
+  if (tells_end(event)) waiters_.take(event.task);
+}
+
+void Supervisor::submit(Submission submission, const Intake::Submitted& submitted, Companion companion) {
+  if (stopping_) return submitted(tl::unexpected(is_stopping()));
+  if (store_.health().lost) return submitted(tl::unexpected(store_.refusal()));
+  const Intake::Room room{static_cast<std::size_t>(counts_[0]), settings_.queue_capacity};
+  intake_.submit(std::move(submission), room, submitted, std::move(companion));
+}
+
+void Supervisor::take_arrival(const Arrival& arrival) {
+  ++counts_[0];
+  queue_.add(arrival.id, arrival.task);
+  if (arrival.failed) {
+    fail_queued(arrival.id, {Reason::dependency, dependency_message(*arrival.failed)});
+  } else {
+    wait_for_dependencies(arrival.id, arrival.after);
+  }
+  schedule();
+}
+
+void Supervisor::wait_for_dependencies(TaskId id, const std::vector<TaskId>& dependencies) {
+  for (auto at = dependencies.begin(); at != dependencies.end(); ++at) {
+    const auto standing = store_.read([=](StoreReader& tasks) { return tasks.standing(*at); });
+    if (!standing) {  // tried again, and held until then
+      queue_.block(id);
+      loop_.after(second, [this, id, rest = std::vector(at, dependencies.end()), alive = alive_] {
+        if (!*alive || !queue_.contains(id)) return;
+        wait_for_dependencies(id, rest);
+        queue_.unblock(id);
+        schedule();
+      });
+      return;
+    }
+    // One that is not there any more has succeeded: had it failed, this one would have failed in the same commit.
+    if (!*standing || (*standing)->state == State::completed) continue;
+    if (has_ended((*standing)->state)) return fail_queued(id, {Reason::dependency, dependency_message(*at)});
+    queue_.wait_for(id, *at);
   }
 }
 
@@ -147,7 +241,7 @@ void Supervisor::fail_queued(TaskId id, Failure failure) {
     queue_.remove(next);
     Progress to{.state = State::failed, .attempts = task.attempts, .completed_at = loop_.clock().utc()};
     to.error = std::move(why);
-    ledger_.note({.id = next, .agent = task.agent, .to = std::move(to)}, [this] { retention_.look(); });
+    note({.id = next, .agent = task.agent, .to = std::move(to)}, [this] { retention_.look(); });
     for (const TaskId dependent : queue_.take_dependents(next)) {
       failing.emplace_back(dependent, Failure{Reason::dependency, dependency_message(next)});
     }
@@ -176,15 +270,13 @@ void Supervisor::schedule() {
 
 void Supervisor::start(TaskId id, const QueuedTask& task) {
   const RunId run{id, task.attempts + 1};
-  std::string body;
-  try {
-    body = store_.read([id](TaskReader& tasks) { return tasks.body(id); });
-  } catch (const rpc::Error& error) {
-    log_.warn("a task cannot be read, and is tried again", {{"task", to_text(id)}, {"reason", error.what()}});
+  const auto body = store_.read([id](StoreReader& tasks) { return tasks.body(id); });
+  if (!body) {
+    log_.warn("a task cannot be read, and is tried again", {{"task", to_text(id)}, {"reason", body.error().what()}});
     queue_.add(id, task);
     return pause(id, second);
   }
-  const std::optional<Assignment> assignment = agents_.assignment(run, task.agent, from_body(body));
+  const std::optional<Assignment> assignment = agents_.assignment(run, task.agent, from_body(*body));
   if (!assignment) {
     queue_.add(id, task);
     return fail_queued(id, {Reason::spawn, "the settings have no agent of that name any more"});
@@ -210,7 +302,10 @@ void Supervisor::on_started(RunId id, const Started& started) {
   const auto found = runs_.find(id);
   if (found == runs_.end() || found->second.concluded) return;
   Run& run = found->second;
-  if (run.adopted) follower_.add(*runner_, id, false);
+  if (run.adopted) {
+    follower_.add(*runner_, id, false);
+    if (run.progress.state == State::running) follower_.began(id.task);
+  }
   if (run.adopted && run.progress.cancelling && !run.deciding) runner_->cancel(id);
   if (run.progress.state == State::running && run.progress.pid == started.pid) return;
   const State from = run.progress.state;
@@ -219,7 +314,7 @@ void Supervisor::on_started(RunId id, const Started& started) {
   run.progress.pid = started.pid;
   run.progress.started_at = started.at;
   run.progress.retry_at = {};
-  ledger_.note({.id = id.task, .agent = run.task.agent, .from = from, .to = run.progress}, {});
+  note({.id = id.task, .agent = run.task.agent, .from = from, .to = run.progress}, {});
 }
 
 void Supervisor::on_ended(RunId id, const Outcome& outcome) {
@@ -240,6 +335,7 @@ void Supervisor::on_gone(RunId id) {
   if (!run.concluded) conclude_cancelled(id, run);  // else it was concluded when its main process ended
   if (run.on_disk) queue_.unblock(id.task);         // if it is to be tried again
   forget_if_over(id);
+  tree_of_cancelled_is_gone(id.task);
   schedule();
   check_stopped();
 }
@@ -251,9 +347,17 @@ void Supervisor::on_never_began(RunId id) {
   run.gone = true;
   run.never_began = true;
   follower_.gone(id);
-  if (run.progress.state == State::running) {  // it did begin, and all that told of it is gone
+  if (run.on_disk) {
+    queue_.unblock(id.task);
+    forget_if_over(id);
+    tree_of_cancelled_is_gone(id.task);
+  } else if (run.progress.state == State::running) {  // it did begin, and all that told of it is gone
     run.outcome = Outcome{.kind = Outcome::Kind::lost, .ended_at = loop_.clock().utc()};
-    conclude(id, run);
+    if (run.progress.cancelling && !run.deciding) {
+      conclude_cancelled(id, run);
+    } else {
+      conclude(id, run);
+    }
   } else if (!run.deciding) {
     put_back(id, run);
   }
@@ -280,8 +384,8 @@ void Supervisor::conclude(RunId id, Run& run) {
   } else if (succeeded) {
     to.state = State::completed;
   } else if (id.attempt <= run.task.retries) {
-    const double chance = std::uniform_real_distribution(0.0, 1.0)(chance_);
-    to = {.attempts = id.attempt, .retry_at = loop_.clock().utc() + retry_delay(id.attempt, chance)};
+    run.pause = retry_delay(id.attempt, std::uniform_real_distribution(0.0, 1.0)(chance_));
+    to = {.attempts = id.attempt, .retry_at = loop_.clock().utc() + run.pause};
   } else {
     to.state = State::failed;
     to.error = failure_of(outcome);
@@ -302,9 +406,8 @@ void Supervisor::write_end(RunId id, Run& run, Progress to) {
   run.concluded = true;
   run.progress = to;
   Transition end{.id = id.task, .agent = run.task.agent, .from = from, .to = std::move(to)};
-  end.is_awaited = queue_.has_dependents(id.task);
   if (has_ended(end.to.state) && run.outcome && run.outcome->started) end.result = std::move(run.outcome->result);
-  ledger_.note(std::move(end), [this, id] { end_is_on_disk(id); });
+  note(std::move(end), [this, id] { end_is_on_disk(id); });
 }
 
 void Supervisor::end_is_on_disk(RunId id) {
@@ -313,7 +416,7 @@ void Supervisor::end_is_on_disk(RunId id) {
   if (!run.never_began) runner_->settle(id);
   if (run.progress.state == State::queued) {
     queue_.add(id.task, {run.task.priority, run.task.retries, id.attempt, run.task.agent});
-    pause(id.task, *run.progress.retry_at - loop_.clock().utc());
+    pause(id.task, run.pause);
     if (!run.gone) queue_.block(id.task);
     for (Cancelled& cancelled : std::exchange(run.cancels, {})) cancel_queued(id.task, std::move(cancelled));
   } else {
@@ -338,28 +441,29 @@ std::vector<TaskId> Supervisor::running() const {
   return ids;
 }
 
-std::optional<Ledger::Ticket> Supervisor::wait(TaskId id, std::optional<base::Duration> limit,
-                                               const Ledger::Waiter& waiter) {
+std::optional<EndWaiters::Ticket> Supervisor::wait(TaskId id, std::optional<base::Duration> limit,
+                                                   const EndWaiters::Waiter& waiter) {
   const tl::expected<Task, rpc::Error> task = find(id);
-  if (!task) throw rpc::Error(task.error());
-  if (!has_ended(task->progress.state) && limit != base::Duration::zero()) return ledger_.wait(id, limit, waiter);
-  waiter(task);
+  const bool is_over = !task || has_ended(task->progress.state) || limit == base::Duration::zero();
+  if (!is_over && !left_) return waiters_.wait(id, limit, waiter);
+  waiter(is_over ? task : tl::unexpected(is_stopping()));
   return std::nullopt;
 }
 
-Supervisor::Output Supervisor::output(TaskId id, std::uint64_t offset, std::size_t limit) {
-  const auto standing = store_.read([id](TaskReader& tasks) { return tasks.standing(id); });
-  if (!standing) throw unknown_task(to_text(id));
+tl::expected<Supervisor::Output, rpc::Error> Supervisor::output(TaskId id, std::uint64_t offset, std::size_t limit) {
+  const auto standing = store_.read([id](StoreReader& tasks) { return tasks.standing(id); });
+  if (!standing) return tl::unexpected(standing.error());
+  if (!*standing) return tl::unexpected(unknown_task(to_text(id)));
   const auto run = latest_run(id);
-  const std::uint32_t attempts = run == runs_.end() ? standing->attempts : run->first.attempt;
-  const bool over = has_ended(standing->state) && (run == runs_.end() || run->second.gone);
+  const std::uint32_t attempts = run == runs_.end() ? (*standing)->attempts : run->first.attempt;
+  const bool over = has_ended((*standing)->state) && (run == runs_.end() || run->second.gone);
   try {
     Output output{.piece = read_task_output(tasks_, id, attempts, offset, limit)};
     output.done = over && output.piece.next >= output.piece.total;
     return output;
   } catch (const std::system_error& error) {
     log_.warn("output of a task cannot be read", {{"task", to_text(id)}, {"reason", error.code().message()}});
-    throw unavailable("output", "the output of the task cannot be read");
+    return tl::unexpected(unavailable("output", "the output of the task cannot be read"));
   }
 }
 

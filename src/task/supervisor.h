@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,44 +16,43 @@
 #include "duet/rpc/error.h"
 #include "duet/transport/loop.h"
 #include "task/agents.h"
+#include "task/end_waiters.h"
 #include "task/intake.h"
 #include "task/keeper.h"
-#include "task/ledger.h"
 #include "task/output_follower.h"
 #include "task/retention.h"
 #include "task/runner.h"
 #include "task/store.h"
 #include "task/task.h"
 #include "task/task_queue.h"
+#include "task/transition.h"
 
 namespace duet::task {
 
 /// Where tasks run, and what they inherit.
 struct Surroundings {
-  int tasks = -1;                      ///< the folder with the outputs; the caller's, outlives the supervisor
-  std::string project = {};            ///< where they run unless they say otherwise
-  base::Environment environment = {};  ///< they all get
-};
-
-/// What the supervisor tells. All of it must be set.
-struct SupervisorEvents {
-  Ledger::Emit emit;
-  OutputFollower::Audience output;
+  int tasks = -1;                             ///< the folder with the outputs; the caller's, outlives the supervisor
+  std::function<std::string()> project = {};  ///< where they run unless they say otherwise; it may be moved
+  base::Environment environment = {};         ///< they all get
+  std::uint32_t seed = 0;                     ///< of the chance in pauses before retries
 };
 
 /// Takes tasks, queues them, has them run and sees to their end.
 ///
-/// Whatever it accepts is on disk before it says so, and whatever it tells has happened on disk. At most `max_running`
-/// tasks run at once, by priority and then by age; a slot is free when no process of its task is left. It does not
-/// start processes: that is the Runner's. For the loop's thread only; the store and the runner outlive it.
+/// Whatever it accepts is on disk before it says so. It tells of nothing by itself: each change is written with its
+/// event, and the journal tells. At most `max_running` tasks run at once, by priority and then by age; a slot is free
+/// when no process of its task is left. It does not start processes: that is the Runner's. What it cannot do it says by
+/// value; it throws nothing. For the loop's thread only; the store and the runner outlive it.
 class Supervisor {
  public:
   using Cancelled = std::function<void(const tl::expected<void, rpc::Error>&)>;
 
   static constexpr base::Duration stop_patience = std::chrono::seconds(15);
+  /// From when running tasks are told to end until the daemon leaves without them.
+  static constexpr base::Duration end_patience = std::chrono::seconds(10);
 
   Supervisor(transport::Loop& loop, base::Log& log, Store& store, TaskSettings settings, Surroundings surroundings,
-             SupervisorEvents events);
+             OutputFollower::Audience output);
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
   ~Supervisor();
@@ -62,28 +62,31 @@ class Supervisor {
   /// Adopts what an earlier daemon began, and starts working. `recorded` are the runs that have left a record.
   void begin(Runner& runner, const std::vector<RunId>& recorded);
 
-  /// Answers when the task is on disk. Throws rpc::Error if it is refused at once.
-  void submit(Submission submission, Intake::Submitted submitted);
-  /// Answers when the decision is on disk and, if it runs, it was told to end. Throws rpc::Error if there is no such
-  /// task or it has ended.
+  /// Answers when the task is on disk, or at once if it is refused. `companion` is written with it.
+  void submit(Submission submission, const Intake::Submitted& submitted, Companion companion = {});
+  /// Answers when the decision is on disk and, if it runs, it was told to end; at once if there is no such task or it
+  /// has ended.
   void cancel(TaskId id, Cancelled cancelled);
+  /// What the journal tells.
+  void take(const Event& event);
 
   /// As it is on disk.
-  tl::expected<Task, rpc::Error> find(TaskId id) { return ledger_.find(id); }
+  tl::expected<Task, rpc::Error> find(TaskId id) { return find_task(store_, id); }
   std::vector<TaskId> running() const;
-  /// Answers, now or later, when the task has ended or the time is up. Throws rpc::Error if there is none.
-  std::optional<Ledger::Ticket> wait(TaskId id, std::optional<base::Duration> limit, const Ledger::Waiter& waiter);
-  void stop_waiting(const Ledger::Ticket& ticket) { ledger_.stop_waiting(ticket); }
+  /// Answers, now or later, when the task has ended or the time is up, or that there is none. A ticket: later.
+  std::optional<EndWaiters::Ticket> wait(TaskId id, std::optional<base::Duration> limit,
+                                         const EndWaiters::Waiter& waiter);
+  void stop_waiting(const EndWaiters::Ticket& ticket) { waiters_.stop_waiting(ticket); }
 
   struct Output {
     OutputPiece piece;
     bool done = false;  ///< no more will come after it
   };
-  /// Throws rpc::Error if there is no such task, or its output cannot be read.
-  Output output(TaskId id, std::uint64_t offset, std::size_t limit);
+  /// Or that there is no such task, or that its output cannot be read.
+  tl::expected<Output, rpc::Error> output(TaskId id, std::uint64_t offset, std::size_t limit);
   void output_audience_changed() { follower_.audience_changed(); }
 
-  const StateCounts& counts() const { return ledger_.counts(); }
+  const StateCounts& counts() const { return counts_; }
   const TaskSettings& settings() const { return settings_; }
   void change_settings(TaskSettings settings);
   /// The store works again: what waited for that may start.
@@ -92,8 +95,9 @@ class Supervisor {
   /// Takes no new work from now on: a stop is to follow.
   void close() { stopping_ = true; }
   /// Takes no new work. Running tasks may go on for 15 s, or not at all if forced, and are ended then. Calls when all
-  /// are gone and what became of them is on disk, if it can be written. Queued ones stay queued. May be called again.
-  /// Who waits for the end of one that has not ended by then is refused.
+  /// are gone and what became of them is on disk, if it can be written; or when `end_patience` is over, and leaves what
+  /// cannot be ended to the next daemon. Queued ones stay queued. May be called again. Who waits for the end of one
+  /// that has not ended by then is refused.
   void stop(bool force, std::function<void()> stopped);
   /// The same, but running tasks go on, for the next daemon.
   void leave(std::function<void()> left);
@@ -111,6 +115,7 @@ class Supervisor {
     bool on_disk = false;    // and there
     bool never_began = false;
     bool gone = false;
+    base::Duration pause = {};  // before the next attempt
     std::optional<Outcome> outcome = {};
     std::vector<Cancelled> cancels = {};
   };
@@ -119,14 +124,21 @@ class Supervisor {
   struct QueuedCancel {
     std::vector<Cancelled> waiting = {};
     std::optional<Failure> otherwise = {};  // what becomes of the task if the cancel is refused
+    bool decided = false;                   // it is on disk that the task is to be cancelled when its tree is gone
   };
 
-  void enqueue(TaskId id, QueuedTask task, const std::vector<TaskId>& dependencies);
+  void record(Transition transition, Change::Kind kind, std::function<void(bool kept)> done);
+  void note(Transition transition, std::function<void()> done);
+  void take_arrival(const Arrival& arrival);
+  bool adopt(ActiveTask& task, const std::set<RunId>& recorded);
+  void linger(RunId id);
+  void load(const ActiveTask& task);
+  void remove_unknown_outputs();
+  void wait_for_dependencies(TaskId id, const std::vector<TaskId>& dependencies);
   void pause(TaskId id, base::Duration time);
   void fail_queued(TaskId id, Failure failure);
   void end_dependents(TaskId id, bool succeeded);
 
-  void adopt(RunId id, ActiveTask task);
   void schedule();
   void start(TaskId id, const QueuedTask& task);
   Runs::iterator latest_run(TaskId id);
@@ -139,6 +151,9 @@ class Supervisor {
   void on_never_began(RunId id);
 
   void cancel_queued(TaskId id, Cancelled cancelled);
+  void write_queued_cancel(TaskId id, Change::Kind kind);
+  void tree_of_cancelled_is_gone(TaskId id);
+  void queued_cancel_decided(TaskId id, bool kept);
   void cancel_running(RunId id, Run& run, Cancelled cancelled);
   void cancel_decided(RunId id, bool kept);
   void conclude(RunId id, Run& run);
@@ -158,18 +173,20 @@ class Supervisor {
   TaskSettings settings_;
   int tasks_;
   Agents agents_;
-  Ledger ledger_;
+  StateCounts counts_;
+  EndWaiters waiters_;
   OutputFollower follower_;
   Retention retention_;
   Intake intake_;
   Runner* runner_ = nullptr;
-  std::mt19937 chance_{std::random_device{}()};
+  std::mt19937 chance_;
 
   TaskQueue queue_;
   std::map<TaskId, QueuedCancel> cancelling_;
   Runs runs_;
 
   bool stopping_ = false;
+  bool left_ = false;  // nobody will be answered any more
   std::function<void()> stopped_;
   std::optional<transport::Loop::Timer> stop_timer_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

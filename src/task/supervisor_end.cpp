@@ -11,9 +11,10 @@ void Supervisor::cancel(TaskId id, Cancelled cancelled) {
   if (queue_.contains(id)) return cancel_queued(id, std::move(cancelled));
   const auto run = latest_run(id);
   if (run != runs_.end() && !run->second.on_disk) return cancel_running(run->first, run->second, std::move(cancelled));
-  const auto standing = store_.read([id](TaskReader& tasks) { return tasks.standing(id); });
-  if (!standing) throw unknown_task(to_text(id));
-  throw not_cancellable(id, standing->state);
+  const auto standing = store_.read([id](StoreReader& tasks) { return tasks.standing(id); });
+  if (!standing) return cancelled(tl::unexpected(standing.error()));
+  if (!*standing) return cancelled(tl::unexpected(unknown_task(to_text(id))));
+  cancelled(tl::unexpected(not_cancellable(id, (*standing)->state)));
 }
 
 void Supervisor::cancel_queued(TaskId id, Cancelled cancelled) {
@@ -21,9 +22,44 @@ void Supervisor::cancel_queued(TaskId id, Cancelled cancelled) {
   place->second.waiting.push_back(std::move(cancelled));
   if (!is_first) return;
   queue_.block(id);
+  // Of a task that waits for its next attempt, processes of the last one may be left.
+  const auto run = latest_run(id);
+  if (run == runs_.end() || run->second.gone) return write_queued_cancel(id, Change::Kind::request);
+  Progress to = run->second.progress;
+  to.cancelling = true;
+  record({.id = id, .agent = queue_.find(id)->agent, .to = std::move(to)}, Change::Kind::request,
+         [this, id](bool kept) { queued_cancel_decided(id, kept); });
+}
+
+// It is certain; the state follows when the tree is gone.
+void Supervisor::queued_cancel_decided(TaskId id, bool kept) {
+  QueuedCancel& cancel = cancelling_.at(id);
+  tl::expected<void, rpc::Error> answer;
+  if (!kept) answer = tl::unexpected(store_.refusal());
+  const std::vector<Cancelled> waiting = std::exchange(cancel.waiting, {});
+  cancel.decided = kept;
+  if (kept) {
+    tree_of_cancelled_is_gone(id);
+  } else {
+    cancelling_.erase(id);
+    queue_.unblock(id);
+  }
+  for (const Cancelled& each : waiting) each(answer);
+}
+
+void Supervisor::tree_of_cancelled_is_gone(TaskId id) {
+  const auto cancel = cancelling_.find(id);
+  if (cancel == cancelling_.end() || !cancel->second.decided) return;
+  const auto run = latest_run(id);
+  if (run != runs_.end() && !run->second.gone) return;
+  cancel->second.decided = false;
+  write_queued_cancel(id, Change::Kind::fact);
+}
+
+void Supervisor::write_queued_cancel(TaskId id, Change::Kind kind) {
   const QueuedTask& task = *queue_.find(id);
   Progress to{.state = State::cancelled, .attempts = task.attempts, .completed_at = loop_.clock().utc()};
-  ledger_.decide({.id = id, .agent = task.agent, .to = std::move(to)}, [this, id](bool kept) {
+  record({.id = id, .agent = task.agent, .to = std::move(to)}, kind, [this, id](bool kept) {
     const QueuedCancel cancel = std::move(cancelling_.extract(id).mapped());
     tl::expected<void, rpc::Error> answer;
     if (kept) {
@@ -31,7 +67,7 @@ void Supervisor::cancel_queued(TaskId id, Cancelled cancelled) {
       end_dependents(id, false);
       retention_.look();
     } else {
-      answer = tl::unexpected(unavailable("store", store_.health().problem));
+      answer = tl::unexpected(store_.refusal());
       if (cancel.otherwise) {
         fail_queued(id, *cancel.otherwise);
       } else {
@@ -43,7 +79,9 @@ void Supervisor::cancel_queued(TaskId id, Cancelled cancelled) {
 }
 
 void Supervisor::cancel_running(RunId id, Run& run, Cancelled cancelled) {
-  if (run.concluded && run.progress.state != State::queued) throw not_cancellable(id.task, run.progress.state);
+  if (run.concluded && run.progress.state != State::queued) {
+    return cancelled(tl::unexpected(not_cancellable(id.task, run.progress.state)));
+  }
   const bool certain = run.progress.cancelling && !run.deciding && (run.terminated || run.outcome);
   if (certain) return cancelled({});
   run.cancels.push_back(std::move(cancelled));
@@ -51,8 +89,8 @@ void Supervisor::cancel_running(RunId id, Run& run, Cancelled cancelled) {
   if (run.concluded || run.progress.cancelling) return;
   run.deciding = true;
   run.progress.cancelling = true;
-  ledger_.decide({.id = id.task, .agent = run.task.agent, .from = run.progress.state, .to = run.progress},
-                 [this, id](bool kept) { cancel_decided(id, kept); });
+  record({.id = id.task, .agent = run.task.agent, .from = run.progress.state, .to = run.progress},
+         Change::Kind::request, [this, id](bool kept) { cancel_decided(id, kept); });
 }
 
 void Supervisor::cancel_decided(RunId id, bool kept) {
@@ -62,12 +100,12 @@ void Supervisor::cancel_decided(RunId id, bool kept) {
   run.deciding = false;
   // It ended by itself while the decision was on its way, and is to be tried again: that attempt is cancelled.
   if (run.concluded && run.progress.state == State::queued) return;
-  if (!kept) answer_cancels(run, tl::unexpected(unavailable("store", store_.health().problem)));
+  if (!kept) answer_cancels(run, tl::unexpected(store_.refusal()));
   if (run.concluded) return answer_cancels(run, tl::unexpected(not_cancellable(id.task, run.progress.state)));
   if (!kept) {
     run.progress.cancelling = false;
     // What was written meanwhile says that it is being cancelled.
-    ledger_.note({.id = id.task, .agent = run.task.agent, .from = run.progress.state, .to = run.progress}, {});
+    note({.id = id.task, .agent = run.task.agent, .from = run.progress.state, .to = run.progress}, {});
   }
   if (run.never_began) return put_back(id, run);
   if (!kept) return;
@@ -103,6 +141,14 @@ void Supervisor::stop(bool force, std::function<void()> stopped) {
 }
 
 void Supervisor::end_running() {
+  if (stop_timer_) loop_.cancel(*stop_timer_);
+  stop_timer_ = loop_.after(end_patience, [this] {
+    stop_timer_.reset();
+    for (const auto& [id, run] : runs_) {
+      if (!run.gone) log_.error("a task cannot be ended, and is left", {{"task", to_text(id.task)}});
+    }
+    if (stopped_) leave(std::exchange(stopped_, {}));
+  });
   for (auto& [id, run] : runs_) {
     if (run.gone || run.concluded || run.ended_by_stop) continue;
     run.ended_by_stop = !run.progress.cancelling;
@@ -129,7 +175,8 @@ void Supervisor::answer_last_questions() {
     // A cancel that is on disk is certain: the next daemon carries it out.
     if (run.progress.cancelling && !run.deciding) answer_cancels(run, {});
   }
-  ledger_.refuse_waiting(is_stopping());
+  left_ = true;
+  waiters_.refuse_all(is_stopping());
 }
 
 }  // namespace duet::task

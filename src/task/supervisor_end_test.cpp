@@ -285,5 +285,87 @@ TEST_F(SupervisorTest, ADiskThatStaysFullDoesNotKeepTheDaemonFromStopping) {
   EXPECT_TRUE(runner.settled.empty()) << "so that the next daemon finds the outcome";
 }
 
+TEST_F(SupervisorTest, ADecidedCancelHoldsThoughAllThatToldOfTheRunIsGone) {
+  submit({.prompt = "x", .retries = 2});
+  run_started({1, 1});
+  cancel(1);
+  begin();  // after a power cut: the record of the run is gone
+  tell.never_began({1, 1});
+  settle();
+  EXPECT_EQ(state(1), State::cancelled);
+  advance(10min);
+  EXPECT_EQ(started(), (Strings{}));
+}
+
+TEST_F(SupervisorTest, WhatIsLeftOfAnEndedTaskKeepsItsSlotInTheNextDaemon) {
+  settings.max_running = 1;
+  begin();
+  submit();
+  submit();
+  run_started({1, 1});
+  run_exits({1, 1}, 0, false);
+  EXPECT_EQ(state(1), State::completed);
+  begin({{1, 1}});
+  EXPECT_EQ(runner.adopted, (std::vector<RunId>{{1, 1}}));
+  EXPECT_EQ(runner.settled, (std::vector<RunId>{{1, 1}}));
+  EXPECT_EQ(started(), (Strings{}));
+  EXPECT_FALSE(supervisor->output(1, 0, 10)->done);
+  tell.gone({1, 1});
+  settle();
+  EXPECT_EQ(started(), (Strings{"2.1"}));
+  EXPECT_TRUE(supervisor->output(1, 0, 10)->done);
+}
+
+TEST_F(SupervisorTest, TheNextAttemptWaitsForWhatIsLeftOfTheLastAlsoInTheNextDaemon) {
+  submit({.prompt = "x", .retries = 1});
+  run_started({1, 1});
+  run_exits({1, 1}, 1, false);
+  begin({{1, 1}});
+  advance(10s);
+  EXPECT_EQ(started(), (Strings{}));
+  tell.gone({1, 1});
+  settle();
+  EXPECT_EQ(started(), (Strings{"1.2"}));
+}
+
+TEST_F(SupervisorTest, ATaskThatWaitsForItsRetryIsCancelledWhenNothingOfItIsLeft) {
+  submit({.prompt = "x", .retries = 1});
+  run_started({1, 1});
+  run_exits({1, 1}, 1, false);
+  EXPECT_EQ(*cancel(1), 1);
+  EXPECT_EQ(state(1), State::queued);
+  EXPECT_EQ(task(1).progress.attempts, 1U);
+  begin({{1, 1}});
+  EXPECT_EQ(state(1), State::queued);
+  tell.gone({1, 1});
+  settle();
+  EXPECT_EQ(state(1), State::cancelled);
+  EXPECT_EQ(take_events().back(), "taskCancelled task-1");
+}
+
+TEST_F(SupervisorTest, AForcedStopLeavesWhatCannotBeEnded) {
+  submit();
+  run_started({1, 1});
+  bool stopped = false;
+  supervisor->stop(true, [&] { stopped = true; });
+  settle();
+  EXPECT_EQ(runner.cancelled, (std::vector<RunId>{{1, 1}}));
+  advance(9s);
+  EXPECT_FALSE(stopped);
+  advance(1s);
+  EXPECT_TRUE(stopped);
+  EXPECT_EQ(state(1), State::running);
+}
+
+TEST_F(SupervisorTest, WhoWaitsAfterTheLastQuestionsWereAnsweredIsRefusedAtOnce) {
+  submit();
+  run_started({1, 1});
+  supervisor->leave([] {});
+  settle();
+  int code = 0;
+  supervisor->wait(1, std::nullopt, [&](const auto& found) { code = found.error().code(); });
+  EXPECT_EQ(code, -32003);
+}
+
 }  // namespace
 }  // namespace duet::task

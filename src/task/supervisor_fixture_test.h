@@ -13,6 +13,9 @@
 
 #include "duet/base/log_sink.h"
 #include "duet/rpc/value.h"
+#include "task/journal.h"
+#include "task/output.h"
+#include "task/run_record.h"
 #include "task/store_fixture_test.h"
 #include "task/supervisor.h"
 
@@ -26,6 +29,10 @@ class FakeRunner final : public Runner {
   void cancel(RunId run) override { cancelled.push_back(run); }
   void follow(RunId run, std::uint64_t offset) override { followed.emplace_back(run, offset); }
   void settle(RunId run) override { settled.push_back(run); }
+  std::vector<RunId> outputs() override { return recorded_outputs(tasks); }
+  void remove_output(RunId run) override { task::remove_output(tasks, run); }
+
+  int tasks = -1;
 
   std::vector<Assignment> started;
   std::vector<RunId> adopted;
@@ -50,29 +57,36 @@ class SupervisorTest : public testing::Test {
   /// A new daemon, in the folder of the one before.
   void begin(const std::vector<RunId>& recorded = {}) {
     supervisor.reset();
+    journal.reset();
     store.reset();
     runner = {};
     directory = open_folder(folder.path());
     mkdirat(directory.get(), output_folder, 0700);
     tasks = base::Fd(openat(directory.get(), output_folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    store.emplace(
-        loop, directory.get(), [this](const Store::Health&) { supervisor->store_recovered(); },
-        [this](StoreVfs::Step step, std::string_view) {
+    auto place = std::make_unique<StoreFolder>(
+        directory.get(), StoreFolder::Options{.fault = [this](StoreVfs::Step step, std::string_view) {
           if (step == StoreVfs::Step::write) return write_fault.load();
           ++syncs;
           return SQLITE_OK;
-        });
+        }});
+    store.emplace(
+        loop, std::move(place), [this](const Store::Health&) { supervisor->store_recovered(); },
+        Committer::Options{.patience = {}});
+    journal.emplace(*store);
     supervisor.emplace(
         loop, log, *store, settings,
-        Surroundings{.tasks = tasks.get(), .project = "/project", .environment = {{"PATH", "/bin"}}},
-        SupervisorEvents{.emit =
-                             [this](std::string_view kind, boost::json::object params) {
-                               events.push_back(std::string(kind) + ' ' + std::string(params.at("taskId").as_string()));
-                               last_event = std::move(params);
-                             },
-                         .output = {.wants = [this](TaskId) { return output_wanted; },
-                                    .tell = [this](TaskId, std::uint64_t offset,
-                                                   std::string_view text) { told.emplace_back(offset, text); }}});
+        Surroundings{
+            .tasks = tasks.get(), .project = [] { return std::string("/project"); }, .environment = {{"PATH", "/bin"}}},
+        OutputFollower::Audience{
+            .wants = [this](TaskId) { return output_wanted; },
+            .tell = [this](TaskId, std::uint64_t offset, std::string_view text) { told.emplace_back(offset, text); }});
+    journal->add_reader([this](const Event& event) {
+      last_event = rpc::parse_value(event.params).as_object();
+      events.push_back(event.kind + ' ' + to_text(event.task));
+      if (on_event) on_event(event);
+    });
+    journal->add_reader([this](const Event& event) { supervisor->take(event); });
+    runner.tasks = tasks.get();
     tell = supervisor->keeper_events();
     supervisor->begin(runner, recorded);
     settle();
@@ -102,16 +116,12 @@ class SupervisorTest : public testing::Test {
   /// The id, or the code with which it was refused.
   std::int64_t submit(Submission submission) {
     std::int64_t answer = 0;
-    try {
-      supervisor->submit(std::move(submission), [&answer](const tl::expected<Accepted, rpc::Error>& accepted) {
-        answer = accepted ? static_cast<std::int64_t>(accepted->id) : accepted.error().code();
-      });
-      EXPECT_TRUE(turn_until([&] { return answer != 0; }));
-      settle();
-    } catch (const rpc::Error& error) {
-      last_error = error.data();
-      return error.code();
-    }
+    supervisor->submit(std::move(submission), [&](const tl::expected<Accepted, rpc::Error>& accepted) {
+      answer = accepted ? static_cast<std::int64_t>(accepted->id) : accepted.error().code();
+      if (!accepted) last_error = accepted.error().data();
+    });
+    EXPECT_TRUE(turn_until([&] { return answer != 0; }));
+    settle();
     return answer;
   }
   std::int64_t submit(const char* prompt = "true") { return submit(Submission{.prompt = prompt}); }
@@ -119,14 +129,10 @@ class SupervisorTest : public testing::Test {
   /// 1 when it is certain, 0 while it is not, else the code of the refusal.
   std::shared_ptr<int> cancel(TaskId id) {
     auto answer = std::make_shared<int>(0);
-    try {
-      supervisor->cancel(id, [answer](const tl::expected<void, rpc::Error>& cancelled) {
-        *answer = cancelled ? 1 : cancelled.error().code();
-      });
-      settle();
-    } catch (const rpc::Error& error) {
-      *answer = error.code();
-    }
+    supervisor->cancel(id, [answer](const tl::expected<void, rpc::Error>& cancelled) {
+      *answer = cancelled ? 1 : cancelled.error().code();
+    });
+    settle();
     return answer;
   }
 
@@ -175,7 +181,9 @@ class SupervisorTest : public testing::Test {
   std::string last_error;
   bool output_wanted = false;
   std::vector<std::pair<std::uint64_t, std::string>> told;
+  std::function<void(const Event&)> on_event;
   std::optional<Store> store;
+  std::optional<Journal> journal;
   std::optional<Supervisor> supervisor;
   KeeperEvents tell;
 };

@@ -66,10 +66,10 @@ TEST_F(SupervisorTest, TheSlotIsFreeWhenTheTreeIsGone) {
   run_exits({1, 1}, 0, false);
   EXPECT_EQ(state(1), State::completed);
   EXPECT_EQ(started(), (Strings{"1.1"}));
-  EXPECT_FALSE(supervisor->output(1, 0, 10).done);
+  EXPECT_FALSE(supervisor->output(1, 0, 10)->done);
   tell.gone({1, 1});
   EXPECT_EQ(started(), (Strings{"1.1", "2.1"}));
-  EXPECT_TRUE(supervisor->output(1, 0, 10).done);
+  EXPECT_TRUE(supervisor->output(1, 0, 10)->done);
 }
 
 TEST_F(SupervisorTest, AFullQueueRefuses) {
@@ -95,11 +95,10 @@ TEST_F(SupervisorTest, SubmissionsThatAreNotOnDiskYetCountAsWell) {
   int taken = 0;
   int refused = 0;
   for (int i = 0; i < 5; ++i) {
-    try {
-      supervisor->submit({.prompt = "x"}, [&](const auto& accepted) { taken += accepted ? 1 : 0; });
-    } catch (const rpc::Error& error) {
-      refused += error.code() == -32002 ? 1 : 0;
-    }
+    supervisor->submit({.prompt = "x"}, [&](const auto& accepted) {
+      taken += accepted ? 1 : 0;
+      refused += !accepted && accepted.error().code() == -32002 ? 1 : 0;
+    });
   }
   settle();
   EXPECT_EQ(taken, 2);
@@ -126,7 +125,9 @@ TEST_F(SupervisorTest, TheSameKeyIsTheSameTaskWhileItIsOnItsWay) {
   std::vector<TaskId> ids;
   const auto note = [&](const tl::expected<Accepted, rpc::Error>& accepted) { ids.push_back(accepted->id); };
   for (int i = 0; i < 3; ++i) supervisor->submit({.prompt = "x", .key = "k"}, note);
-  EXPECT_THROW(supervisor->submit({.prompt = "y", .key = "k"}, note), rpc::Error);
+  int refused = 0;
+  supervisor->submit({.prompt = "y", .key = "k"}, [&](const auto& accepted) { refused = accepted.error().code(); });
+  EXPECT_EQ(refused, -32602);
   settle();
   EXPECT_EQ(ids, (std::vector<TaskId>{1, 1, 1}));
 }
@@ -278,7 +279,9 @@ TEST_F(SupervisorTest, AWaiterIsAnsweredAtTheEndOrWhenItsTimeIsUp) {
   EXPECT_EQ(answers, (std::vector<State>{State::queued, State::completed}));
   EXPECT_FALSE(supervisor->wait(1, std::nullopt, note));
   EXPECT_EQ(answers.size(), 3U);
-  EXPECT_THROW(supervisor->wait(2, std::nullopt, note), rpc::Error);
+  int refused = 0;
+  supervisor->wait(2, std::nullopt, [&](const auto& found) { refused = found.error().code(); });
+  EXPECT_EQ(refused, -32000);
 }
 
 TEST_F(SupervisorTest, NothingIsTakenOrStartedWhileTheStoreCannotWrite) {
@@ -300,7 +303,8 @@ TEST_F(SupervisorTest, WhatWaitsForTheStoreStartsWhenItWorksAgain) {
   run_exits({1, 1}, 0);
   EXPECT_EQ(started(), (Strings{"1.1", "2.1"}));
   write_fault = SQLITE_OK;
-  EXPECT_TRUE(turn_until([&] { return started().size() == 3; }));
+  advance(1s);
+  EXPECT_EQ(started().size(), 3U);
 }
 
 TEST_F(SupervisorTest, ARunThatNeverBeganIsTriedAgain) {
@@ -360,6 +364,79 @@ TEST_F(SupervisorTest, OutputIsToldToThoseWhoWantIt) {
   run_started({1, 1});
   run_exits({1, 1}, 0);
   EXPECT_EQ(told, (std::vector<std::pair<std::uint64_t, std::string>>{{0, ""}}));
+}
+
+TEST_F(SupervisorTest, ATaskThatComesAfterAFailedOneFailsThoughThatOneIsAboutToBeRemoved) {
+  settings.keep_tasks = 1;
+  begin();
+  submit();
+  submit();
+  run_exits({1, 1}, 1);
+  std::int64_t third = 0;
+  on_event = [&](const Event& event) {
+    if (event.kind != "taskCompleted") return;
+    supervisor->submit({.prompt = "x", .after = {1}}, [&](const tl::expected<Accepted, rpc::Error>& accepted) {
+      third = accepted ? static_cast<std::int64_t>(accepted->id) : accepted.error().code();
+    });
+  };
+  run_exits({2, 1}, 0);
+  EXPECT_EQ(supervisor->find(1).error().code(), -32000) << "it is removed";
+  if (third == -32000) return;  // it was removed before
+  ASSERT_EQ(third, 3);
+  EXPECT_EQ(reason(3), Reason::dependency);
+  EXPECT_EQ(started(), (Strings{"1.1", "2.1"}));
+}
+
+TEST_F(SupervisorTest, WhatATaskOnItsWayComesAfterIsNotRemoved) {
+  settings.keep_tasks = 1;
+  begin();
+  submit();
+  submit();
+  std::int64_t third = 0;
+  supervisor->submit({.prompt = "x", .after = {1}},
+                     [&](const tl::expected<Accepted, rpc::Error>& accepted) { third = accepted ? 3 : -1; });
+  tell.ended({1, 1}, {.kind = Outcome::Kind::exited, .code = 1});
+  tell.gone({1, 1});
+  run_exits({2, 1}, 0);
+  ASSERT_EQ(third, 3);
+  EXPECT_EQ(reason(3), Reason::dependency);
+  EXPECT_EQ(started(), (Strings{"1.1", "2.1"}));
+}
+
+TEST_F(SupervisorTest, APauseIsNeverLongerThanItWasMeantToBeWhateverTheClockOnTheWallDoes) {
+  submit({.prompt = "x", .retries = 1});
+  clock.set_utc(clock.utc() + 240h);
+  run_exits({1, 1}, 1);
+  clock.set_utc(clock.utc() - 240h);
+  begin();
+  advance(2s);
+  EXPECT_EQ(started(), (Strings{"1.2"}));
+}
+
+TEST_F(SupervisorTest, AClockThatJumpsAheadRemovesNothing) {
+  submit();
+  submit();
+  run_exits({1, 1}, 0);
+  const base::UtcTime before = clock.utc();
+  clock.set_utc(before + 960h);
+  run_exits({2, 1}, 0);
+  clock.set_utc(before);
+  advance(61min);
+  EXPECT_EQ(state(1), State::completed);
+  clock.set_utc(before + 960h);
+  advance(61min);
+  EXPECT_EQ(state(1), State::completed) << "the hour was not steady";
+  advance(61min);
+  EXPECT_FALSE(supervisor->find(1));
+}
+
+TEST_F(SupervisorTest, OutputsOfTasksThatAreNoMoreAreRemovedAtTheStart) {
+  submit();
+  for (const char* name : {"task-1.1.out", "task-7.1.out", "task-7.2.out", "unknown"}) {
+    base::Fd(openat(tasks.get(), name, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+  }
+  begin();
+  EXPECT_EQ(recorded_outputs(tasks.get()), (std::vector<RunId>{{1, 1}}));
 }
 
 }  // namespace

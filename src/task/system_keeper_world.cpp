@@ -146,6 +146,8 @@ void SystemKeeperWorld::remove_record(RunId run) {
 
 void SystemKeeperWorld::remove_output(RunId run) { task::remove_output(tasks_, run); }
 
+std::vector<RunId> SystemKeeperWorld::recorded_outputs() { return task::recorded_outputs(tasks_); }
+
 std::vector<RunId> SystemKeeperWorld::recorded_runs() { return task::recorded_runs(tasks_); }
 
 std::unique_ptr<Pursuit> SystemKeeperWorld::end_leftovers(const Fingerprint& fingerprint,

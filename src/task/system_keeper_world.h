@@ -30,6 +30,7 @@ class SystemKeeperWorld final : public KeeperWorld {
   void remove_record(RunId run) override;
   void remove_output(RunId run) override;
   std::vector<RunId> recorded_runs() override;
+  std::vector<RunId> recorded_outputs() override;
 
   std::unique_ptr<Pursuit> end_leftovers(const Fingerprint& fingerprint, std::chrono::milliseconds grace,
                                          std::function<void()> done) override;

@@ -6,6 +6,7 @@ Tasks that wait for a task that is cancelled then make two events each: when the
 
 import json
 import os
+import shutil
 import random
 import signal
 import socket
@@ -123,16 +124,21 @@ class Joining(Events):
         everything = [message["params"]["seq"] for message in self.lines_of_command("--since", "1")]
         self.assertEqual(everything, list(range(1, everything[-1] + 1)))
 
-    def test_a_new_epoch_when_the_history_was_removed(self):
+    def test_a_new_epoch_when_the_store_was_removed(self):
         last = self.make_events(1000)
         before = self.project.call("events.subscribe")["result"]["epoch"]
         self.project.kill(self.pid)
-        os.unlink(os.path.join(self.project.state, "events.log"))
+        self.remove_store()
         self.pid = self.project.start()
         answer = self.project.call("events.subscribe", params={"since": last + 1})["result"]
         self.assertNotEqual(answer["epoch"], before)
         self.assertTrue(answer["missed"])
         self.assertLessEqual(answer["oldest"], answer["next"])
+
+    def remove_store(self):
+        for name in ("tasks.db", "tasks.db-wal", "tasks.db-shm"):
+            os.unlink(os.path.join(self.project.state, name))
+        shutil.rmtree(os.path.join(self.project.state, "tasks"))
 
     @staticmethod
     def read_until(last, command, seqs):
@@ -162,7 +168,7 @@ class Joining(Events):
             eventually(lambda: self.project.call("daemon.status")["result"]["subsystems"]["ipc"]["clients"] == 2,
                        what="the command is connected")
             self.project.kill(self.pid)
-            os.unlink(os.path.join(self.project.state, "events.log"))
+            self.remove_store()
             self.pid = self.project.start()
             seqs = []
             last = self.make_events(10)

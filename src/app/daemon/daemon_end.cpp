@@ -6,9 +6,9 @@
 
 namespace duet::app {
 
-DaemonEnd::DaemonEnd(transport::Loop& loop, base::Log& log, peer::Server& server, EventHub& hub,
+DaemonEnd::DaemonEnd(transport::Loop& loop, base::Log& log, peer::Server& server, Tell tell,
                      const ServiceManager& manager, Limits limits)
-    : loop_(loop), log_(log), server_(server), hub_(hub), manager_(manager), limits_(limits) {}
+    : loop_(loop), log_(log), server_(server), tell_(std::move(tell)), manager_(manager), limits_(limits) {}
 
 DaemonEnd::~DaemonEnd() {
   if (timer_) loop_.cancel(*timer_);
@@ -27,7 +27,7 @@ void DaemonEnd::begin(std::string_view reason, StopRequest request) {
     if (first) {
       boost::json::object params{{"reason", why}};
       if (request.leave_tasks) params["restarting"] = true;
-      hub_.emit("daemonStopping", std::move(params));
+      tell_("daemonStopping", std::move(params));
     }
     if (!end_work_) return close_door();
     end_work_(request, [this] { close_door(); });

@@ -5,8 +5,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
-#include "app/daemon/event_hub.h"
+#include <boost/json/object.hpp>
+
 #include "app/daemon/service_manager.h"
 #include "app/methods/daemon_methods.h"
 #include "duet/base/log.h"
@@ -25,9 +27,12 @@ class DaemonEnd {
   /// Ends or leaves what runs, and calls `done` when that is over. May be called again with `force`.
   using EndWork = std::function<void(StopRequest, std::function<void()> done)>;
 
-  DaemonEnd(transport::Loop& loop, base::Log& log, peer::Server& server, EventHub& hub, const ServiceManager& manager)
-      : DaemonEnd(loop, log, server, hub, manager, Limits()) {}
-  DaemonEnd(transport::Loop& loop, base::Log& log, peer::Server& server, EventHub& hub, const ServiceManager& manager,
+  /// Tells all clients of an event.
+  using Tell = std::function<void(std::string_view kind, boost::json::object params)>;
+
+  DaemonEnd(transport::Loop& loop, base::Log& log, peer::Server& server, Tell tell, const ServiceManager& manager)
+      : DaemonEnd(loop, log, server, std::move(tell), manager, Limits()) {}
+  DaemonEnd(transport::Loop& loop, base::Log& log, peer::Server& server, Tell tell, const ServiceManager& manager,
             Limits limits);
   DaemonEnd(const DaemonEnd&) = delete;
   DaemonEnd& operator=(const DaemonEnd&) = delete;
@@ -46,7 +51,7 @@ class DaemonEnd {
   transport::Loop& loop_;
   base::Log& log_;
   peer::Server& server_;
-  EventHub& hub_;
+  Tell tell_;
   const ServiceManager& manager_;
   Limits limits_;
   EndWork end_work_;

@@ -15,7 +15,6 @@ namespace {
 using boost::json::value;
 
 constexpr std::size_t no_bound = std::numeric_limits<std::size_t>::max();
-constexpr std::size_t most_given = 64;  // spans that are remembered for one client
 constexpr std::string_view output_kind = "taskOutput";
 
 constexpr std::array<std::string_view, 9> kinds = {"taskQueued",     "taskStarted",   "taskCompleted",
@@ -45,19 +44,20 @@ std::set<std::string, std::less<>> names_in(const rpc::Params& params, std::stri
 
 }  // namespace
 
-bool EventHub::Filter::wants(std::string_view kind, std::string_view task_id) const {
-  return (kinds.empty() || kinds.contains(kind)) && (tasks.empty() || tasks.contains(task_id));
+bool EventHub::Filter::wants(const task::Event& event) const {
+  return (kinds.empty() || kinds.contains(event.kind)) &&
+         (tasks.empty() || (event.task != 0 && tasks.contains(task::to_text(event.task))));
 }
 
 bool EventHub::Filter::wants_output(std::string_view task_id) const {
-  return subscribed && wants(output_kind, task_id);
+  return subscribed && (kinds.empty() || kinds.contains(output_kind)) && (tasks.empty() || tasks.contains(task_id));
 }
 
-EventHub::EventHub(transport::Loop& loop, peer::Server& server, EventHistory& history, Limits limits)
-    : loop_(loop), server_(server), history_(history), limits_(limits) {
+EventHub::EventHub(transport::Loop& loop, peer::Server& server, task::Journal& journal, Limits limits)
+    : loop_(loop), server_(server), journal_(journal), limits_(limits) {
   server_.on_opened = [this](peer::Connection& connection) {
     subscribers_.emplace(connection.peer().connection,
-                         Subscriber{.connection = &connection, .from = history_.next(), .cursor = history_.next()});
+                         Subscriber{.connection = &connection, .from = journal_.next(), .cursor = journal_.next()});
   };
   server_.on_forgotten = [this](std::uint64_t number) { subscribers_.erase(number); };
   server_.on_load_changed = [this](peer::Connection& connection) {
@@ -73,11 +73,19 @@ EventHub::~EventHub() {
   server_.on_load_changed = nullptr;
 }
 
-void EventHub::emit(std::string_view kind, boost::json::object params) {
-  const Event& event = history_.add(kind, std::move(params));
+void EventHub::take(const task::Event& event) {
   newest_ = event.seq;
   newest_message_ = message_of(event.kind, event.params);
   for (auto& [number, subscriber] : subscribers_) pump(subscriber);
+}
+
+void EventHub::tell_unkept(std::string_view kind, std::string_view params) {
+  const std::string message = message_of(kind, params);
+  for (auto& [number, subscriber] : subscribers_) {
+    if (subscriber.lost || subscriber.connection->is_closed()) continue;
+    if (subscriber.filter.wants({.kind = std::string(kind)}))
+      subscriber.connection->send(message, limits_.unread_bytes);
+  }
 }
 
 bool EventHub::wants_output(std::string_view task_id) const {
@@ -100,36 +108,26 @@ void EventHub::pump(Subscriber& subscriber) {
   peer::Connection& connection = *subscriber.connection;
   if (subscriber.lost || connection.is_closed() || (subscriber.awaits_answer && connection.owes_answer())) return;
   subscriber.awaits_answer = false;
-  if (subscriber.cursor < history_.oldest()) return overflow(subscriber);
-  for (; subscriber.cursor < history_.next(); ++subscriber.cursor) {
-    const Event& event = history_.at(subscriber.cursor);
-    if (!subscriber.filter.wants(event.kind, event.task_id) || was_given(subscriber, event)) continue;
+  if (subscriber.cursor < journal_.oldest()) return overflow(subscriber);
+  for (; subscriber.cursor < journal_.next(); ++subscriber.cursor) {
+    const task::Event& event = journal_.at(subscriber.cursor);
+    if (!subscriber.filter.wants(event) || subscriber.given.contains(event.seq)) continue;
     if (!give(connection, event)) return;
   }
 }
 
-bool EventHub::give(peer::Connection& connection, const Event& event) const {
+bool EventHub::give(peer::Connection& connection, const task::Event& event) const {
   if (event.seq == newest_) return connection.send(newest_message_, limits_.unread_bytes);
   return connection.send(message_of(event.kind, event.params), limits_.unread_bytes);
 }
 
-bool EventHub::was_given(const Subscriber& subscriber, const Event& event) const {
-  return std::ranges::any_of(subscriber.given, [&](const Given& span) {
-    return event.seq >= span.from && event.seq < span.to && span.filter.wants(event.kind, event.task_id);
-  });
-}
-
 // What cannot be replayed any more need not be remembered.
-void EventHub::remember_given(Subscriber& subscriber) {
-  std::vector<Given>& spans = subscriber.given;
-  std::erase_if(spans, [&](const Given& span) { return span.to <= history_.oldest(); });
-  if (subscriber.from == subscriber.cursor) return;
-  if (!spans.empty() && spans.back().to == subscriber.from && spans.back().filter == subscriber.filter) {
-    spans.back().to = subscriber.cursor;
-    return;
+void EventHub::remember_given(Subscriber& subscriber) const {
+  std::set<std::uint64_t>& given = subscriber.given;
+  given.erase(given.begin(), given.lower_bound(journal_.oldest()));
+  for (std::uint64_t seq = std::max(subscriber.from, journal_.oldest()); seq < subscriber.cursor; ++seq) {
+    if (subscriber.filter.wants(journal_.at(seq))) given.insert(given.end(), seq);
   }
-  if (spans.size() == most_given) spans.erase(spans.begin());
-  spans.push_back({subscriber.from, subscriber.cursor, subscriber.filter});
 }
 
 void EventHub::overflow(Subscriber& subscriber) {
@@ -182,15 +180,15 @@ peer::Answer EventHub::subscribe(const peer::Request& request) {
   Subscriber& subscriber = found->second;
 
   remember_given(subscriber);
-  if (subscriber.lost) subscriber.cursor = history_.next();
-  boost::json::object answer{{"epoch", history_.epoch()}, {"next", history_.next()}};
+  if (subscriber.lost) subscriber.cursor = journal_.next();
+  boost::json::object answer{{"epoch", journal_.epoch()}, {"next", journal_.next()}};
   if (since) {
     const auto first = std::max<std::uint64_t>(static_cast<std::uint64_t>(*since), 1);
-    if (first < history_.oldest() || first > history_.next()) {
+    if (first < journal_.oldest() || first > journal_.next()) {
       answer["missed"] = true;
-      answer["oldest"] = history_.oldest();
+      answer["oldest"] = journal_.oldest();
     }
-    subscriber.cursor = std::clamp(first, history_.oldest(), history_.next());
+    subscriber.cursor = std::clamp(first, journal_.oldest(), journal_.next());
   }
   subscriber.filter = std::move(filter);
   subscriber.from = subscriber.cursor;

@@ -10,11 +10,11 @@
 
 #include <boost/json/object.hpp>
 
-#include "app/daemon/event_history.h"
 #include "duet/peer/answer.h"
 #include "duet/peer/connection.h"
 #include "duet/peer/methods.h"
 #include "duet/peer/server.h"
+#include "task/journal.h"
 
 namespace duet::app {
 
@@ -31,14 +31,17 @@ class EventHub {
     std::size_t unread_output_bytes = 1024U * 1024;
   };
 
-  EventHub(transport::Loop& loop, peer::Server& server, EventHistory& history)
-      : EventHub(loop, server, history, Limits()) {}
-  EventHub(transport::Loop& loop, peer::Server& server, EventHistory& history, Limits limits);
+  EventHub(transport::Loop& loop, peer::Server& server, task::Journal& journal)
+      : EventHub(loop, server, journal, Limits()) {}
+  EventHub(transport::Loop& loop, peer::Server& server, task::Journal& journal, Limits limits);
   EventHub(const EventHub&) = delete;
   EventHub& operator=(const EventHub&) = delete;
   ~EventHub();
 
-  void emit(std::string_view kind, boost::json::object params);
+  /// The journal tells of an event.
+  void take(const task::Event& event);
+  /// An event that could not be kept: without a number, and only for those who are there.
+  void tell_unkept(std::string_view kind, std::string_view params);
 
   /// Output of a task goes to those who asked for it and is not kept.
   bool wants_output(std::string_view task_id) const;
@@ -53,38 +56,31 @@ class EventHub {
     std::set<std::string, std::less<>> kinds;
     std::set<std::string, std::less<>> tasks;
     bool subscribed = false;  // it has asked; until then there is no output of tasks
-    bool wants(std::string_view kind, std::string_view task_id) const;
+    bool wants(const task::Event& event) const;
     bool wants_output(std::string_view task_id) const;
     bool operator==(const Filter&) const = default;
-  };
-  // What a client was given under one filter: every event from `from` to before `to` that the filter lets through.
-  struct Given {
-    std::uint64_t from;
-    std::uint64_t to;
-    Filter filter;
   };
   struct Subscriber {
     peer::Connection* connection;
     Filter filter = {};
-    std::uint64_t from = 0;      // where this filter began
-    std::uint64_t cursor = 0;    // the next event it is to get
-    bool lost = false;           // it has fallen behind
-    bool awaits_answer = false;  // the subscription's: the replay comes after it
-    std::vector<Given> given = {};
+    std::uint64_t from = 0;              // where this filter began
+    std::uint64_t cursor = 0;            // the next event it is to get
+    bool lost = false;                   // it has fallen behind
+    bool awaits_answer = false;          // the subscription's: the replay comes after it
+    std::set<std::uint64_t> given = {};  // under earlier filters, as far as the journal goes back
   };
 
   peer::Answer subscribe(const peer::Request& request);
   void begin_replay(std::uint64_t number, bool is_answered);
   static Filter filter_of(const rpc::Params& params);
-  bool give(peer::Connection& connection, const Event& event) const;
+  bool give(peer::Connection& connection, const task::Event& event) const;
   void pump(Subscriber& subscriber);
-  bool was_given(const Subscriber& subscriber, const Event& event) const;
-  void remember_given(Subscriber& subscriber);
+  void remember_given(Subscriber& subscriber) const;
   void overflow(Subscriber& subscriber);
 
   transport::Loop& loop_;
   peer::Server& server_;
-  EventHistory& history_;
+  task::Journal& journal_;
   Limits limits_;
   std::unordered_map<std::uint64_t, Subscriber> subscribers_;
   std::uint64_t newest_ = 0;    // the event that most clients get next

@@ -20,6 +20,7 @@
 #include "app/project/failure.h"
 #include "duet/base/process.h"
 #include "duet/base/utc_text.h"
+#include "duet/rpc/value.h"
 #include "duet/version.h"
 
 namespace duet::app {
@@ -74,9 +75,6 @@ ProjectDaemon::ProjectDaemon(Surroundings around, Settings settings)
       started_at_(loop_.clock().utc()),
       started_(loop_.now()),
       server_(loop_, log_),
-      history_(around_.folder.descriptor(), "events.log", log_),
-      hub_(loop_, server_, history_),
-      end_(loop_, log_, server_, hub_, around_.manager),
       executable_(base::check_call(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "/proc/self/exe")),
       tasks_(loop_, log_,
              {.project = around_.project,
@@ -85,6 +83,10 @@ ProjectDaemon::ProjectDaemon(Surroundings around, Settings settings)
               .executable = executable_.get(),
               .umask_of_tasks = around_.umask_of_tasks},
              settings_.tasks, task_events()),
+      hub_(loop_, server_, tasks_.journal()),
+      end_(
+          loop_, log_, server_, [this](std::string_view kind, object params) { tell(kind, std::move(params)); },
+          around_.manager),
       automation_(loop_, log_, around_.project.directory.get(), automation_actions()),
       bridge_(loop_, log_,
               {.guard = {.executable = executable_.get()},
@@ -102,37 +104,59 @@ ProjectDaemon::ProjectDaemon(Surroundings around, Settings settings)
   };
   end_.set_work([this](StopRequest request, std::function<void()> done) { end_work(request, std::move(done)); });
   add_methods();
+  read_journal();
 }
 
 TaskRoom::Events ProjectDaemon::task_events() {
-  return {
-      .supervisor = {.emit = [this](std::string_view kind, object params) { take_task_event(kind, std::move(params)); },
-                     .output = {
-                         .wants = [this](task::TaskId id) { return hub_.wants_output(task::to_text(id)); },
-                         .tell = [this](task::TaskId id, std::uint64_t offset,
-                                        std::string_view text) { hub_.emit_output(task::to_text(id), offset, text); }}},
-      .store = [this](const task::Store::Health& health) { take_store_health(health); }};
+  return {.output = {.wants = [this](task::TaskId id) { return hub_.wants_output(task::to_text(id)); },
+                     .tell = [this](task::TaskId id, std::uint64_t offset,
+                                    std::string_view text) { hub_.emit_output(task::to_text(id), offset, text); }},
+          .store = [this](const task::Store::Health& health) { take_store_health(health); }};
+}
+
+// In this order: clients, those who wait, the rules.
+void ProjectDaemon::read_journal() {
+  task::Journal& journal = tasks_.journal();
+  journal.add_reader([this](const task::Event& event) { hub_.take(event); });
+  journal.add_reader([this](const task::Event& event) { tasks_.supervisor().take(event); });
+  journal.add_reader([this](const task::Event& event) { tell_automation(event); });
+}
+
+// An event that concerns no task. Where it cannot be kept, those who are there hear of it all the same.
+void ProjectDaemon::tell(std::string_view kind, object params) {
+  const auto text = std::make_shared<std::string>(rpc::to_text(params));
+  tasks_.store().write(
+      {.apply = [kind = std::string(kind), text](task::StoreWriter& writer) { writer.tell(kind, 0, *text); },
+       .done =
+           [this, kind = std::string(kind), text](bool kept) {
+             if (!kept) hub_.tell_unkept(kind, *text);
+           }});
 }
 
 automation::Engine::Actions ProjectDaemon::automation_actions() {
   constexpr const char* kept_as = "automation";
-  return {.submit =
-              [this](task::Submission submission, const automation::Engine::Submitted& done) {
-                tasks_.supervisor().submit(std::move(submission),
-                                           [done](const tl::expected<task::Accepted, rpc::Error>& accepted) {
-                                             if (accepted) return done(accepted->id);
-                                             done(accepted.error());
-                                           });
-              },
-          .tell = [this](std::string_view kind, object params) { hub_.emit(kind, std::move(params)); },
-          .keep = {.recall =
-                       [this] {
-                         return tasks_.store().read([](task::TaskReader& reader) { return reader.recall(kept_as); });
-                       },
-                   .remember =
-                       [this](std::string text, automation::Keepsake::Done done) {
-                         tasks_.store().remember(kept_as, std::move(text), std::move(done));
-                       }}};
+  return {
+      .submit =
+          [this](task::Submission submission, const automation::Engine::Submitted& done) {
+            tasks_.supervisor().submit(std::move(submission),
+                                       [done](const tl::expected<task::Accepted, rpc::Error>& accepted) {
+                                         if (accepted) return done(accepted->id);
+                                         done(accepted.error());
+                                       });
+          },
+      .tell = [this](std::string_view kind, object params) { tell(kind, std::move(params)); },
+      .keep = {.recall =
+                   [this] {
+                     return tasks_.store()
+                         .read([](task::StoreReader& reader) { return reader.recall(kept_as); })
+                         .value_or(std::nullopt);
+                   },
+               .remember =
+                   [this](std::string text, automation::Keepsake::Done done) {
+                     tasks_.store().write({.apply = [text = std::move(text)](
+                                                        task::StoreWriter& writer) { writer.remember(kept_as, text); },
+                                           .done = std::move(done)});
+                   }}};
 }
 
 void ProjectDaemon::add_methods() {
@@ -159,7 +183,9 @@ void ProjectDaemon::open() {
   }
   tasks_.begin();
   automation_.configure(settings_.rules, settings_.watch);
-  for (const task::TaskId id : tasks_.supervisor().running()) tell_automation("taskStarted", id);
+  for (const task::TaskId id : tasks_.supervisor().running()) {
+    if (const auto task = tasks_.supervisor().find(id)) automation_.task_started(*task);
+  }
   automation_.daemon_started();
   guard_.emplace(loop_, log_, around_.project, around_.folder, [this] { return look_at_files(); });
   if (around_.address.elsewhere && !activated) guard_->watch_socket(around_.address.path);
@@ -176,10 +202,7 @@ void ProjectDaemon::listen() {
   }
 }
 
-void ProjectDaemon::run() {
-  loop_.run();
-  history_.close();
-}
+void ProjectDaemon::run() { loop_.run(); }
 
 // Whoever asks for work after a stop was answered is refused, though it has not begun yet.
 void ProjectDaemon::stop(std::string_view reason, StopRequest request) {
@@ -213,16 +236,12 @@ bool ProjectDaemon::look_at_files() {
   return true;
 }
 
-void ProjectDaemon::take_task_event(std::string_view kind, object params) {
-  const std::optional<task::TaskId> id = task::parse_task_id(params.at("taskId").as_string());
-  hub_.emit(kind, std::move(params));
-  if (kind != "taskQueued" && automation_.rule_count() > 0) tell_automation(kind, *id);
-}
-
-void ProjectDaemon::tell_automation(std::string_view kind, task::TaskId id) {
-  const tl::expected<task::Task, rpc::Error> task = tasks_.supervisor().find(id);
+void ProjectDaemon::tell_automation(const task::Event& event) {
+  const bool is_start = task::tells_start(event);
+  if (automation_.rule_count() == 0 || !(is_start || task::tells_end(event))) return;
+  const tl::expected<task::Task, rpc::Error> task = tasks_.supervisor().find(event.task);
   if (!task) return;  // the store cannot be read, which it tells by itself
-  if (kind == "taskStarted") return automation_.task_started(*task);
+  if (is_start) return automation_.task_started(*task);
   automation_.task_ended(*task);
 }
 

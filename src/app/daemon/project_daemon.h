@@ -7,7 +7,6 @@
 #include <boost/json/object.hpp>
 
 #include "app/daemon/daemon_end.h"
-#include "app/daemon/event_history.h"
 #include "app/daemon/event_hub.h"
 #include "app/daemon/service_manager.h"
 #include "app/daemon/signals.h"
@@ -77,8 +76,9 @@ class ProjectDaemon {
   void listen();
   bool look_at_files();
   void stop(std::string_view reason, StopRequest request);
-  void take_task_event(std::string_view kind, boost::json::object params);
-  void tell_automation(std::string_view kind, task::TaskId id);
+  void read_journal();
+  void tell_automation(const task::Event& event);
+  void tell(std::string_view kind, boost::json::object params);
   void take_store_health(const task::Store::Health& health);
   void take_signal(int signal);
   void reload();
@@ -94,11 +94,10 @@ class ProjectDaemon {
   base::TimePoint started_;
   mutable Problems problems_;
   peer::Server server_;
-  EventHistory history_;
-  EventHub hub_;
-  DaemonEnd end_;
   base::Fd executable_;
   TaskRoom tasks_;
+  EventHub hub_;
+  DaemonEnd end_;
   automation::Engine automation_;
   bridge::Bridge bridge_;
   std::optional<SocketGuard> guard_;

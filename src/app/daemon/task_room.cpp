@@ -2,9 +2,14 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstring>
+#include <random>
 #include <utility>
 
 #include "app/project/failure.h"
@@ -26,14 +31,22 @@ std::unique_ptr<task::Store> open_store(transport::Loop& loop, const TaskRoom::S
                                         task::Store::Tell tell) {
   auto folder_holds = [&lock = around.lock, &project = around.project] { return lock.is_in_place(project); };
   try {
-    auto store = std::make_unique<task::Store>(loop, around.folder.descriptor(), std::move(tell),
-                                               task::StoreVfs::Fault(), std::move(folder_holds));
-    store->lay_out_log();
-    return store;
+    auto place = std::make_unique<task::StoreFolder>(
+        around.folder.descriptor(),
+        task::StoreFolder::Options{.folder_holds = std::move(folder_holds), .lays_out_log = true});
+    return std::make_unique<task::Store>(loop, std::move(place), std::move(tell));
   } catch (const task::StoreError& error) {
     throw Failure(std::string(state_path) + "/tasks.db: " + error.what() +
                   ". Nothing was changed; to begin anew, move " + state_path + " away");
   }
+}
+
+// Where the project is now: it may have been moved since it was found.
+std::string path_of(int folder) {
+  std::array<char, PATH_MAX> room;
+  const std::string link = "/proc/self/fd/" + std::to_string(folder);
+  const ssize_t size = readlink(link.c_str(), room.data(), room.size());
+  return {room.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
 }
 
 }  // namespace
@@ -43,11 +56,15 @@ TaskRoom::TaskRoom(transport::Loop& loop, base::Log& log, const Surroundings& ar
     : loop_(loop),
       log_(log),
       tasks_(open_tasks(around.folder)),
-      store_(open_store(loop, around, std::move(events.store))) {
+      store_(open_store(loop, around, std::move(events.store))),
+      journal_(std::make_unique<task::Journal>(*store_)) {
   const task::Surroundings surroundings{
-      .tasks = tasks_.get(), .project = around.project.root, .environment = base::current_environment()};
+      .tasks = tasks_.get(),
+      .project = [project = around.project.directory.get()] { return path_of(project); },
+      .environment = base::current_environment(),
+      .seed = std::random_device()()};
   supervisor_ = std::make_unique<task::Supervisor>(loop_, log_, *store_, std::move(settings), surroundings,
-                                                   std::move(events.supervisor));
+                                                   std::move(events.output));
   keeper_world_ = std::make_unique<task::SystemKeeperWorld>(loop_, tasks_.get(), around.executable);
   keepers_ = std::make_unique<task::Keepers>(
       loop_, log_, *keeper_world_, task::KeeperSettings{.umask = around.umask_of_tasks}, supervisor_->keeper_events());

@@ -14,6 +14,7 @@
 #include "duet/base/fd.h"
 #include "duet/base/log.h"
 #include "duet/transport/loop.h"
+#include "task/journal.h"
 #include "task/keeper.h"
 #include "task/store.h"
 #include "task/supervisor.h"
@@ -21,11 +22,11 @@
 
 namespace duet::app {
 
-/// All that concerns tasks, put together: the store, the supervisor, and the keepers that run for it.
+/// All that concerns tasks, put together: the store, its journal, the supervisor, and the keepers that run for it.
 class TaskRoom {
  public:
   struct Events {
-    task::SupervisorEvents supervisor;
+    task::OutputFollower::Audience output;
     task::Store::Tell store;  ///< how the store is, whenever that changes
   };
 
@@ -49,6 +50,7 @@ class TaskRoom {
   void end(StopRequest request, std::function<void()> done);
 
   task::Store& store() const { return *store_; }
+  task::Journal& journal() const { return *journal_; }
   task::Supervisor& supervisor() const { return *supervisor_; }
 
  private:
@@ -56,6 +58,7 @@ class TaskRoom {
   base::Log& log_;
   base::Fd tasks_;
   std::unique_ptr<task::Store> store_;
+  std::unique_ptr<task::Journal> journal_;
   std::unique_ptr<task::Supervisor> supervisor_;
   std::unique_ptr<task::SystemKeeperWorld> keeper_world_;
   std::unique_ptr<task::Keepers> keepers_;

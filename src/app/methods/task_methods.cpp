@@ -88,18 +88,13 @@ void submit_for(const SharedRoom& room, const Request& request, task::Submission
     const auto found = room->submitting.find(client);
     if (--found->second == 0) room->submitting.erase(found);
   };
-  try {
-    room->supervisor.submit(std::move(submission), [=](const tl::expected<task::Accepted, rpc::Error>& accepted) {
-      is_over();
-      if (!accepted) return shared->fail(accepted.error());
-      boost::json::object result{{"taskId", task::to_text(accepted->id)}};
-      if (with_state) result["state"] = task::name_of(accepted->state);
-      shared->ok(result);
-    });
-  } catch (...) {
+  room->supervisor.submit(std::move(submission), [=](const tl::expected<task::Accepted, rpc::Error>& accepted) {
     is_over();
-    throw;
-  }
+    if (!accepted) return shared->fail(accepted.error());
+    boost::json::object result{{"taskId", task::to_text(accepted->id)}};
+    if (with_state) result["state"] = task::name_of(accepted->state);
+    shared->ok(result);
+  });
 }
 
 Method submit(const SharedRoom& room) {
@@ -180,13 +175,14 @@ void do_list(Room& room, const rpc::Params& params, const SharedReply& reply) {
   const task::TaskId before = params.has("before") ? task_id_of(params, "before") : behind_all;
   const std::size_t limit = count_of(params, "limit", 20, 1, most_listed);
   std::string list = "[";
-  room.store.read([&](task::TaskReader& tasks) {
+  const auto read = room.store.read([&](task::StoreReader& tasks) {
     tasks.list(state_of(params), before, limit, [&list](const task::Task& task) {
       if (list.size() > 1) list += ',';
       rpc::append_value(list, task::record_of(task));
       return list.size() < most_list_bytes;
     });
   });
+  if (!read) return reply->fail(read.error());
   reply->ok(Answer::raw(list += ']'));
 }
 
@@ -252,10 +248,11 @@ void do_output(Room& room, const rpc::Params& params, const SharedReply& reply) 
   const std::uint64_t offset = count_of(params, "offset", 0, 0, std::numeric_limits<std::int64_t>::max());
   const std::size_t limit = count_of(params, "limit", usual_output, 1, most_output);
   const std::size_t most = exact ? limit : std::max(limit, longest_character);
-  task::Supervisor::Output output = room.supervisor.output(id, offset, most);
-  task::OutputPiece& piece = output.piece;
-  const std::size_t shown = exact ? piece.bytes.size() : shown_bytes(output, limit);
-  const bool done = output.done && shown == piece.bytes.size();
+  tl::expected<task::Supervisor::Output, rpc::Error> output = room.supervisor.output(id, offset, most);
+  if (!output) return reply->fail(output.error());
+  task::OutputPiece& piece = output->piece;
+  const std::size_t shown = exact ? piece.bytes.size() : shown_bytes(*output, limit);
+  const bool done = output->done && shown == piece.bytes.size();
   piece.bytes.resize(shown);
 
   std::string text = R"({"offset":)" + std::to_string(piece.offset) + R"(,"data":)";

@@ -23,6 +23,11 @@ UtcTime VirtualClock::utc() const {
   return utc_;
 }
 
+void VirtualClock::set_utc(UtcTime utc) {
+  const std::lock_guard lock(mutex_);
+  utc_ = utc;
+}
+
 void VirtualClock::advance(Duration step) {
   std::vector<Waiter*> due;
   {

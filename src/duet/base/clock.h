@@ -62,6 +62,8 @@ class VirtualClock final : public Clock {
   UtcTime utc() const override;
 
   void advance(Duration step);
+  /// Sets the clock on the wall; the other one does not jump.
+  void set_utc(UtcTime utc);
 
   /// The earliest deadline that a thread waits for; the end of time if there is none.
   TimePoint next_deadline() const;

@@ -1,0 +1,58 @@
+#include "task/journal.h"
+
+#include <utility>
+
+namespace duet::task {
+namespace {
+
+constexpr std::uint64_t trimmed_at_once = 1'000;
+
+std::size_t size_of(const Event& event) { return sizeof(Event) + event.kind.size() + event.params.size(); }
+
+}  // namespace
+
+Journal::Journal(Store& store, Limits limits) : store_(store), limits_(limits) {
+  load();
+  trimmed_ = oldest();
+  store_.publish_to([this](std::vector<Event> events) { publish(std::move(events)); });
+}
+
+Journal::~Journal() { store_.publish_to({}); }
+
+void Journal::load() {
+  const auto loaded = store_.read([this](StoreReader& reader) {
+    epoch_ = reader.recall("epoch").value_or("");
+    reader.newest_events([this](Event event) {
+      if (events_.empty()) next_ = event.seq + 1;
+      bytes_ += size_of(event);
+      events_.push_front(std::move(event));
+      return bytes_ < limits_.bytes;
+    });
+  });
+  if (!loaded) throw rpc::Error(loaded.error());
+}
+
+void Journal::publish(std::vector<Event> events) {
+  for (Event& event : events) {
+    next_ = event.seq + 1;
+    bytes_ += size_of(event);
+    events_.push_back(std::move(event));
+    const Event& told = events_.back();
+    for (const Reader& reader : readers_) reader(told);
+    make_room();
+  }
+}
+
+// The newest one stays, in memory and in the store: numbers go on from it.
+void Journal::make_room() {
+  while (bytes_ > limits_.bytes && events_.size() > 1) {
+    bytes_ -= size_of(events_.front());
+    events_.pop_front();
+  }
+  if (oldest() < trimmed_ + trimmed_at_once) return;
+  trimmed_ = oldest();
+  store_.write({.apply = [oldest = trimmed_](StoreWriter& writer) { writer.trim_events(oldest); },
+                .kind = Change::Kind::patient_fact});
+}
+
+}  // namespace duet::task
