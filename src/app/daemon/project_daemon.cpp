@@ -125,6 +125,7 @@ void ProjectDaemon::read_journal() {
 // An event that concerns no task. Where it cannot be kept, those who are there hear of it all the same.
 void ProjectDaemon::tell(std::string_view kind, object params) {
   const auto text = std::make_shared<std::string>(rpc::to_text(params));
+  if (tasks_.store().health().lost) return hub_.tell_unkept(kind, *text);
   tasks_.store().write(
       {.apply = [kind = std::string(kind), text](task::StoreWriter& writer) { writer.tell(kind, 0, *text); },
        .done =
