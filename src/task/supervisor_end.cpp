@@ -103,12 +103,12 @@ void Supervisor::cancel_decided(RunId id, bool kept) {
   if (!kept) answer_cancels(run, tl::unexpected(store_.refusal()));
   if (run.concluded) return answer_cancels(run, tl::unexpected(not_cancellable(id.task, run.progress.state)));
   if (!kept) {
-    run.progress.cancelling = false;
-    // What was written meanwhile says that it is being cancelled.
+    // It may be this task that fills the disk: it is ended all the same, and that is written when it can be. One that
+    // never began is put back as if nobody had asked.
+    run.progress.cancelling = !run.never_began;
     note({.id = id.task, .agent = run.task.agent, .from = run.progress.state, .to = run.progress}, {});
   }
   if (run.never_began) return put_back(id, run);
-  if (!kept) return;
   runner_->cancel(id);
   if (run.terminated) answer_cancels(run, {});
 }
