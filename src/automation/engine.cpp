@@ -3,64 +3,108 @@
 #include <time.h>
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 #include <boost/json/array.hpp>
 
+#include "automation/memory.h"
 #include "duet/base/utc_text.h"
-#include "duet/rpc/json_text.h"
 #include "duet/rpc/value.h"
-#include "task/refusal.h"
 
 namespace duet::automation {
 namespace {
 
 namespace json = boost::json;
 
+constexpr base::Duration second = std::chrono::seconds(1);
+
 Event event_of(const FileChange& change) {
   return {.source = "watch", .type = std::string(name_of(change.type)), .payload = {{"path", change.path}}};
 }
 
-Event event_of(const task::Task& task) {
-  const task::Progress& progress = task.progress;
-  const std::string_view state = task::name_of(progress.state);
-  json::object payload{
-      {"taskId", task::to_text(task.id)}, {"agent", task.agent}, {"state", state}, {"exitCode", nullptr}};
-  if (progress.exit_code) payload["exitCode"] = *progress.exit_code;
-  payload["signal"] = progress.signal.empty() ? json::value(nullptr) : json::value(progress.signal);
-  return {.source = "task", .type = "task." + std::string(state), .payload = std::move(payload)};
+Event event_of(const task::Event& told) {
+  const json::value params = rpc::parse_value(told.params);
+  json::object payload;
+  for (const std::string_view name : {"taskId", "agent", "state", "exitCode", "signal"}) {
+    const json::value* const found = params.as_object().if_contains(name);
+    payload[name] = found == nullptr ? json::value(nullptr) : *found;
+  }
+  std::string type = "task." + plain_text(payload["state"]);
+  return {.source = "task", .type = std::move(type), .payload = std::move(payload)};
 }
 
-rpc::Error not_kept() {
-  return task::unavailable("store", "it is done, but cannot be written down, and ends with the daemon");
-}
-
-rpc::Error unknown(std::string_view param, std::string_view expected, std::string_view received,
-                   const json::array& accepted) {
-  constexpr std::size_t shown_characters = 64;
-  return rpc::invalid_params(param, expected, rpc::first_characters(received, shown_characters),
-                             rpc::to_text(accepted));
+bool is_end(std::string_view kind) {
+  return kind == "taskCompleted" || kind == "taskFailed" || kind == "taskCancelled";
 }
 
 }  // namespace
 
-Engine::Engine(transport::Loop& loop, base::Log& log, int root, Actions actions, EngineLimits limits)
+Engine::Engine(transport::Loop& loop, base::Log& log, int root, task::Store& store, task::Supervisor& supervisor,
+               EngineLimits limits)
     : loop_(loop),
       log_(log),
       root_(root),
-      actions_(std::move(actions)),
+      store_(store),
+      supervisor_(supervisor),
       limits_(limits),
-      keepsake_(actions_.keep, [this] { return saved(); }),
-      alarm_(loop, [this] { look_at_schedules(); }) {
+      alarm_(loop, [this] { look_at_schedules(false); }) {
   load();
 }
 
-void Engine::configure(const std::vector<Rule>& rules, const WatchSettings& watch) {
-  rules_.replace(rules, loop_.clock().utc());
-  list_what_was_missed();
-  set_alarm();
-  watch_files(watch);
+Engine::~Engine() {
+  for (const auto& timer : {catching_up_, retrying_}) {
+    if (timer) loop_.cancel(*timer);
+  }
+}
+
+void Engine::load() {
+  tl::expected<Memory, rpc::Error> memory = recall_memory(store_);
+  if (!memory) throw memory.error();
+  enabled_ = memory->enabled;
+  position_ = memory->position;
+  faults_ = std::move(memory->faults);
+  for (const std::string& fault : faults_) log_.error(fault);
+  firings_.load(std::move(memory->firings), memory->last_firing);
+  for (auto& [id, saved] : memory->rules) rules_.load(id, saved);
+  if (memory->taking_over) write(std::move(*memory->taking_over), Kind::fact);
+}
+
+tl::expected<Engine::Plan, std::string> Engine::prepare(const std::vector<Rule>& rules, const WatchSettings& watch) {
+  auto compiled = Rulebook::compile(rules);
+  if (!compiled) return tl::unexpected(compiled.error());
+  for (const std::string& glob : watch.ignore) {
+    const auto parsed = parse_glob(glob);
+    if (const auto* fault = std::get_if<std::string>(&parsed)) return tl::unexpected("[watch] ignore: " + *fault);
+  }
+  return Plan{std::move(*compiled), watch};
+}
+
+void Engine::configure(Plan plan) {
+  rules_.replace(std::move(plan.rules), loop_.clock().utc(), newest_event());
+  for (const std::string& fault : rules_.faults()) log_.error(fault);
+  if (!position_) position_ = newest_event();
+  Note note = note_of({});
+  for (auto& [id, saved] : rules_.saved()) {
+    saved.empty() ? note.forget(name::of_rule(id)) : note.remember(name::of_rule(id), saved);
+  }
+  write(std::move(note), Kind::patient_fact);
+  choose_agents_of_old_work();
+  look_at_schedules(!std::exchange(configured_, true));
+  watch_files(plan.watch);
+  try_approved();
+}
+
+// What the journal holds by now. While the store cannot be read, what was taken will do.
+std::uint64_t Engine::newest_event() const {
+  std::uint64_t newest = position_.value_or(0);
+  const auto read = store_.read([&newest](task::StoreReader& reader) {
+    reader.newest_events([&newest](const task::Event& event) {
+      newest = event.seq;
+      return false;
+    });
+  });
+  if (!read) log_.warn("the newest event cannot be read", {{"reason", read.error().message()}});
+  return newest;
 }
 
 void Engine::watch_files(const WatchSettings& settings) {
@@ -80,6 +124,7 @@ void Engine::watch_files(const WatchSettings& settings) {
 }
 
 void Engine::take_changes(const std::vector<FileChange>& changes) {
+  if (closed_) return;
   std::vector<Event> events;
   events.reserve(changes.size());
   for (const FileChange& change : changes) events.push_back(event_of(change));
@@ -99,30 +144,31 @@ void Engine::take_changes(const std::vector<FileChange>& changes) {
   }
 }
 
-void Engine::list_what_was_missed() {
-  for (const auto& active : rules_.all()) {
-    if (!active->schedule) continue;
-    const Schedule::Passed missed = active->schedule->advance(loop_.clock().utc());
-    if (missed.count == 0 || !works(*active)) continue;
-    hold(new_firing(*active, missed.count), "missed: the daemon was not running");
-  }
-}
-
-void Engine::look_at_schedules() {
+void Engine::look_at_schedules(bool after_start) {
+  if (closed_) return;
+  Note seen;
   for (const auto& active : rules_.all()) {
     if (!active->schedule) continue;
     const Schedule::Passed passed = active->schedule->advance(loop_.clock().utc());
-    if (passed.count > 0 && works(*active)) take_due(*active, passed);
+    if (passed.count == 0) continue;
+    if (works(*active)) take_due(*active, passed, after_start);
+    seen.remember(name::of_rule(active->rule.id), Rulebook::saved(*active));
   }
+  write(std::move(seen), Kind::patient_fact);
   set_alarm();
 }
 
-void Engine::take_due(ActiveRule& active, const Schedule::Passed& passed) {
-  const bool in_time = loop_.clock().utc() - passed.last <= limits_.lateness;
-  const std::size_t missed = passed.count - (in_time ? 1 : 0);
-  if (missed > 0) hold(new_firing(active, missed), "missed: the machine was asleep, or its clock was set");
+void Engine::take_due(ActiveRule& active, const Schedule::Passed& passed, bool after_start) {
+  const bool once = active.rule.missed == Missed::once;
+  const bool in_time = !after_start && loop_.clock().utc() - passed.last <= limits_.lateness;
+  const std::size_t missed = once ? 0 : passed.count - (in_time ? 1 : 0);
+  if (missed > 0) {
+    hold(new_firing(active, missed),
+         after_start ? "missed: the daemon was not running" : "missed: the machine was asleep, or its clock was set");
+  }
+  if (missed == passed.count) return;
   const Event event{.source = "schedule", .type = "schedule.due", .payload = {{"time", base::utc_text(passed.last)}}};
-  if (in_time && active.match.accepts(event)) consider(active, event, 1);
+  if (active.match.accepts(event)) consider(active, event, once ? passed.count : 1);
 }
 
 void Engine::set_alarm() {
@@ -133,144 +179,111 @@ void Engine::set_alarm() {
   }
   if (next == base::UtcTime::max()) return alarm_.unset();
   alarm_.set(next);
-  keepsake_.save({});  // up to when times were dealt with, so that a later daemon knows what it has missed
 }
 
-void Engine::daemon_started() { offer({.source = "daemon", .type = "daemon.started"}); }
-
-void Engine::task_started(const task::Task& task) {
-  if (const std::optional<Origin> origin = origin_of(task)) note_start(task, *origin);
+void Engine::begin(const std::vector<task::Task>& running) {
+  for (const task::Task& task : running) note_start(task);
+  catch_up();
+  if (!closed_) offer({.source = "daemon", .type = "daemon.started"}, newest_event() + 1);
 }
 
-void Engine::note_start(const task::Task& task, const Origin& origin) {
-  ActiveRule* active = rules_.find(origin.rule_id);
+void Engine::take(const task::Event& event) {
+  if (closed_ || is_behind_ || event.seq <= *position_) return;
+  const bool is_next = event.seq == *position_ + 1;
+  if (is_next && take_in_order(event)) return;
+  is_behind_ = true;
+  catch_up_later(is_next ? second : base::Duration::zero());
+}
+
+// A portion at a time; what is told meanwhile is in the journal, too.
+void Engine::catch_up() {
+  constexpr std::size_t portion = 256;
+  catching_up_.reset();
+  if (closed_) return;
+  std::vector<task::Event> events;
+  const auto read = store_.read([&](task::StoreReader& reader) {
+    reader.events_after(*position_, portion, [&](task::Event event) { events.push_back(std::move(event)); });
+  });
+  if (!read) return catch_up_later(second);
+  for (const task::Event& event : events) {
+    if (!take_in_order(event)) return catch_up_later(second);
+  }
+  is_behind_ = events.size() == portion;
+  if (is_behind_) catch_up_later(base::Duration::zero());
+}
+
+void Engine::catch_up_later(base::Duration wait) {
+  if (!catching_up_) catching_up_ = loop_.after(wait, [this] { catch_up(); });
+}
+
+// False: it cannot be looked at now.
+bool Engine::take_in_order(const task::Event& event) {
+  const bool concerns_rules = event.kind == "taskStarted" || is_end(event.kind);
+  if (!concerns_rules || rules_.all().empty()) {
+    position_ = event.seq;
+    return true;
+  }
+  const auto task = store_.read([&event](task::StoreReader& reader) { return reader.find(event.task); });
+  if (!task) return false;
+  position_ = event.seq;
+  if (is_end(event.kind)) {
+    take_end(event, *task);
+  } else if (*task) {
+    note_start(**task);
+  }
+  try_approved();  // there may be room for it now
+  return true;
+}
+
+void Engine::note_start(const task::Task& task) {
+  const std::optional<Origin> origin = origin_of(task);
+  ActiveRule* const active = origin ? rules_.find(origin->rule_id) : nullptr;
   if (active == nullptr) return;
   // A quick task has changed files before we hear that it runs.
   const base::UtcTime utc = loop_.clock().utc();
   const base::UtcTime started = std::min(task.progress.started_at.value_or(utc), utc);
-  active->effects.started({task.id, origin.depth}, loop_.now() - (utc - started));
+  active->effects.started({task.id, origin->depth}, loop_.now() - (utc - started));
 }
 
-void Engine::task_ended(const task::Task& task) {
-  Event event = event_of(task);
-  if (const std::optional<Origin> origin = origin_of(task)) {
+// `task`: none if it is not kept any more.
+void Engine::take_end(const task::Event& told, const std::optional<task::Task>& task) {
+  Event event = event_of(told);
+  if (const std::optional<Origin> origin = task ? origin_of(*task) : std::nullopt) {
     event.depth = origin->depth;
-    event.cause = task::to_text(task.id);
+    event.cause = task::to_text(task->id);
     if (watch_) watch_->drain();  // what was changed until now may be its doing, however late we come to read it
-    note_start(task, *origin);
-    if (ActiveRule* active = rules_.find(origin->rule_id)) active->effects.ended(task.id, loop_.now());
+    note_start(*task);
+    if (ActiveRule* active = rules_.find(origin->rule_id)) active->effects.ended(task->id, loop_.now());
   }
-  offer(event);
+  offer(event, told.seq);
 }
 
-void Engine::offer(const Event& event) {
-  for (const auto& active : rules_.all()) {
-    if (works(*active) && active->match.accepts(event)) consider(*active, event, 1);
+void Engine::close() {
+  if (std::exchange(closed_, true)) return;
+  alarm_.unset();
+  if (position_) write(note_of({}), Kind::patient_fact);
+}
+
+void Engine::write(Note note, Kind kind, std::function<void(bool kept)> done) {
+  if (note.is_empty()) return;
+  store_.write({.apply = [note = std::move(note)](task::StoreWriter& writer) { note.write(writer, 0); },
+                .done =
+                    [alive = std::weak_ptr(alive_), done = std::move(done)](bool kept) {
+                      if (!alive.expired() && done) done(kept);
+                    },
+                .kind = kind});
+}
+
+// How far the journal was read goes with everything: it may fall behind, but never run ahead.
+Note Engine::note_of(std::string_view rule_id) {
+  Note note;
+  note.remember(name::position, std::to_string(position_.value_or(0)));
+  note.remember(name::last_firing, std::to_string(firings_.last_number()));
+  if (const ActiveRule* active = rules_.find(rule_id)) {
+    note.remember(name::of_rule(rule_id), Rulebook::saved(*active));
   }
-}
-
-void Engine::consider(ActiveRule& active, const Event& event, std::size_t count) {
-  if (event.depth >= limits_.depth) {
-    return hold(new_firing(active, count), "depth limit: " + std::to_string(limits_.depth) +
-                                               " tasks of rules have led to each other, the last one " + event.cause);
-  }
-  const base::UtcTime now = loop_.clock().utc();
-  const std::string_view refusal = active.pace.refusal(now, active.rule.cooldown);
-  if (!refusal.empty()) return hold(new_firing(active, count), std::string(refusal));
-  active.pace.fired(now);
-  fire(active, event, count);
-}
-
-void Engine::fire(const ActiveRule& active, const Event& event, std::size_t count) {
-  Firing firing = new_firing(active, count);
-  auto prepared = work_of(active.rule, event, firing.id, count);
-  if (const auto* missing = std::get_if<MissingField>(&prepared)) {
-    return hold(std::move(firing), "template: the event has no " + missing->name);
-  }
-  Work& work = std::get<Work>(prepared);
-  if (active.rule.requires_approval) {
-    firing.awaiting = std::move(work);
-    firing.kept = false;  // who sees it may count on it
-    return hold(std::move(firing), "approval");
-  }
-  run(std::move(firing), work, [this](Firing ran, const std::optional<rpc::Error>& error) {
-    error ? hold(std::move(ran), error->message()) : has_fired(std::move(ran));
-  });
-}
-
-void Engine::run(Firing firing, const Work& work, Ran ran) {
-  if (!work.submission) {
-    actions_.tell("notice", {{"ruleId", firing.rule_id}, {"id", firing.id}, {"message", work.notice}});
-    return ran(std::move(firing), std::nullopt);
-  }
-  actions_.submit(*work.submission, [alive = std::weak_ptr(alive_), firing = std::move(firing),
-                                     ran = std::move(ran)](const std::variant<task::TaskId, rpc::Error>& result) {
-    if (alive.expired()) return;
-    Firing done = firing;
-    if (const auto* error = std::get_if<rpc::Error>(&result)) return ran(std::move(done), *error);
-    done.task_id = task::to_text(std::get<task::TaskId>(result));
-    ran(std::move(done), std::nullopt);
-  });
-}
-
-void Engine::approve(std::string_view firing_id, const Done& done) {
-  Firing* waiting = firings_.find(firing_id);
-  if (waiting == nullptr || !waiting->awaiting) {
-    return done(unknown("id", "a firing that waits for approval", firing_id, firings_.awaiting()));
-  }
-  const Work work = *std::exchange(waiting->awaiting, std::nullopt);  // nobody approves it twice meanwhile
-  run(*waiting, work, [this, work, done](Firing ran, const std::optional<rpc::Error>& error) {
-    if (error) {
-      ran.awaiting = work;
-      list(std::move(ran));
-    } else {
-      ran.reason.clear();
-      has_fired(std::move(ran));
-    }
-    done(error);
-  });
-}
-
-void Engine::has_fired(Firing firing) {
-  log_.info("rule fired", {{"rule", firing.rule_id}, {"firing", firing.id}, {"task", firing.task_id}});
-  json::object told{{"ruleId", firing.rule_id}, {"id", firing.id}, {"count", firing.count}};
-  if (!firing.task_id.empty()) told["taskId"] = firing.task_id;
-  list(std::move(firing));
-  actions_.tell("automationFired", std::move(told));
-}
-
-void Engine::hold(Firing firing, std::string reason) {
-  log_.info("rule held back", {{"rule", firing.rule_id}, {"firing", firing.id}, {"reason", reason}});
-  firing.reason = std::move(reason);
-  list(std::move(firing));
-}
-
-Firing Engine::new_firing(const ActiveRule& active, std::size_t count) {
-  return {.id = firings_.next_id(), .rule_id = active.rule.id, .at = loop_.clock().utc(), .count = count};
-}
-
-void Engine::list(Firing firing) {
-  const std::string id = firing.id;
-  if (Firing* known = firings_.find(id)) {
-    *known = std::move(firing);
-  } else {
-    firings_.add(std::move(firing));
-  }
-  keepsake_.save([this, id](bool) {
-    if (Firing* listed = firings_.find(id)) listed->kept = true;
-  });
-}
-
-void Engine::enable(const std::optional<std::string>& rule_id, bool enabled, const Done& done) {
-  if (!rule_id) {
-    enabled_ = enabled;
-    problem_.clear();
-  } else if (ActiveRule* active = rules_.find(*rule_id)) {
-    active->switched = enabled;
-  } else {
-    return done(unknown("ruleId", "the id of a rule", *rule_id, rules_.ids()));
-  }
-  keepsake_.save([done](bool kept) { done(kept ? std::nullopt : std::optional(not_kept())); });
+  for (std::string& dropped : firings_.take_dropped()) note.forget(std::move(dropped));
+  return note;
 }
 
 json::object Engine::status() const {
@@ -278,8 +291,8 @@ json::object Engine::status() const {
   for (const auto& active : rules_.all()) rules.push_back(shown_rule(*active));
   json::object status{
       {"enabled", enabled_}, {"ruleCount", rule_count()}, {"rules", std::move(rules)}, {"recent", firings_.shown()}};
-  const std::vector<std::string> faults = problems();
-  if (!faults.empty()) status["problems"] = json::array(faults.begin(), faults.end());
+  const std::vector<std::string> all = problems();
+  if (!all.empty()) status["problems"] = json::array(all.begin(), all.end());
   return status;
 }
 
@@ -297,37 +310,16 @@ json::object Engine::shown_rule(const ActiveRule& active) const {
   show("pattern", rule.trigger.pattern);
   show("cron", rule.trigger.cron);
   show("agent", rule.action.agent);
-  if (active.schedule) show("nextAt", base::utc_text(active.schedule->next()));
+  if (active.schedule && works(active)) show("nextAt", base::utc_text(active.schedule->next()));
   if (const std::optional<base::UtcTime> at = firings_.last_fired(rule.id)) show("lastFiredAt", base::utc_text(*at));
   return shown;
 }
 
 std::vector<std::string> Engine::problems() const {
-  std::vector<std::string> problems;
-  if (!problem_.empty()) problems.push_back(problem_);
+  std::vector<std::string> problems = faults_;
+  problems.insert(problems.end(), rules_.faults().begin(), rules_.faults().end());
   if (watch_ && !watch_->problem().empty()) problems.push_back(watch_->problem());
-  if (!keepsake_.was_kept()) problems.emplace_back("what the rules have done cannot be written down");
   return problems;
-}
-
-void Engine::load() {
-  const std::optional<std::string> text = keepsake_.recall();
-  if (!text) return;
-  try {
-    const json::value saved = rpc::parse_value(*text);
-    firings_.load(saved.at("firings").as_object());
-    rules_.load(saved.at("rules").as_object());
-    enabled_ = saved.at("enabled").as_bool();
-  } catch (const std::exception&) {
-    // It may have said that rules are switched off.
-    enabled_ = false;
-    problem_ = "automation is off, since what it knew cannot be read; `duet-rpc automation enable` begins anew";
-    log_.error(problem_);
-  }
-}
-
-std::string Engine::saved() const {
-  return rpc::to_text({{"enabled", enabled_}, {"rules", rules_.save()}, {"firings", firings_.save()}});
 }
 
 }  // namespace duet::automation

@@ -2,21 +2,22 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include <boost/json/object.hpp>
+#include <tl/expected.hpp>
 
 #include "automation/alarm.h"
 #include "automation/event.h"
 #include "automation/file_watch.h"
 #include "automation/firings.h"
-#include "automation/keepsake.h"
+#include "automation/note.h"
 #include "automation/rule.h"
 #include "automation/rulebook.h"
 #include "automation/schedule.h"
@@ -24,6 +25,8 @@
 #include "duet/base/log.h"
 #include "duet/rpc/error.h"
 #include "duet/transport/loop.h"
+#include "task/store.h"
+#include "task/supervisor.h"
 #include "task/task.h"
 
 namespace duet::automation {
@@ -31,43 +34,51 @@ namespace duet::automation {
 struct EngineLimits {
   unsigned depth = 5;                 ///< of tasks of rules that lead to each other
   std::chrono::seconds lateness{60};  ///< with which a scheduled time still counts
+  std::chrono::seconds retry{30};     ///< after approved work was refused
   WatchLimits watch = {};
 };
 
 /// Does what the rules say: hears what happens, finds the rules that ask for it, and has their work done.
 ///
-/// It cannot run away. A rule is held back by its cooldown, by ten firings a minute, and by the number of tasks that
-/// led to its event one through the other; every firing that is held back is listed with its reason. What was switched
-/// on or off, the list, and up to when schedules were dealt with are kept across restarts. For the loop's thread.
+/// An event of a task sets off a rule once, whatever happens to the daemon: how far the journal was read, the firing,
+/// what the rule may do next and the task are one transaction. It cannot run away. A rule is held back by its cooldown,
+/// by ten firings a minute, and by the number of tasks that led to its event one through the other; every firing that
+/// is held back is listed with its reason. All of it is kept across restarts. Throws nothing but from its constructor.
+/// For the loop's thread; the store and the supervisor outlive it.
 class Engine {
  public:
-  using Submitted = std::function<void(const std::variant<task::TaskId, rpc::Error>&)>;
-  struct Actions {
-    std::function<void(task::Submission, Submitted done)> submit;
-    std::function<void(std::string_view kind, boost::json::object params)> tell;  ///< `automationFired`, `notice`
-    Keepsake::Actions keep;
-  };
   using Done = std::function<void(const std::optional<rpc::Error>& error)>;
+  /// Settings that can be used.
+  struct Plan {
+    Rulebook::Rules rules;
+    WatchSettings watch;
+  };
 
-  /// `root` is the project's folder and must stay open.
-  Engine(transport::Loop& loop, base::Log& log, int root, Actions actions, EngineLimits limits = {});
+  /// `root` is the project's folder and must stay open. Throws rpc::Error if the store cannot be read.
+  Engine(transport::Loop& loop, base::Log& log, int root, task::Store& store, task::Supervisor& supervisor,
+         EngineLimits limits = {});
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
-  ~Engine() = default;
+  ~Engine();
 
-  /// The rules from now on. What is known of rules that were there before stays. Throws RuleFault, and changes nothing.
-  void configure(const std::vector<Rule>& rules, const WatchSettings& watch);
+  /// Says what is wrong with them, and changes nothing.
+  static tl::expected<Plan, std::string> prepare(const std::vector<Rule>& rules, const WatchSettings& watch);
+  /// The rules from now on. What is known of rules that were there before stays.
+  void configure(Plan plan);
 
-  /// What happens elsewhere. A task that is running when the daemon starts is told of as one that starts, after
-  /// configure().
-  void daemon_started();
-  void task_started(const task::Task& task);
-  void task_ended(const task::Task& task);
+  /// What happened while no daemon ran is in the journal; then this one has started. After configure(). `running` are
+  /// tasks that have started before.
+  void begin(const std::vector<task::Task>& running);
+  /// The next event of the journal, once it is on disk.
+  void take(const task::Event& event);
+  /// The daemon stops: what happens from now on is for the next one.
+  void close();
 
-  /// A rule's switch, or without an id the engine's. Refused as invalid params if there is no such rule; refused
-  /// otherwise when it works, but could not be kept.
+  /// A rule's switch, or without an id the engine's, when it is on disk. Refused as invalid params if there is no such
+  /// rule; refused otherwise when it works, but cannot be kept until the disk can be written.
   void enable(const std::optional<std::string>& rule_id, bool enabled, const Done& done);
-  /// Lets a firing go that waits for it. Refused as invalid params if none of that id does.
+  /// Lets a firing go that waits for it; answers when that is on disk. Refused as invalid params if none of that id
+  /// does, and while the rule is off. What the queue has no room for then is done when it has.
   void approve(std::string_view firing_id, const Done& done);
 
   bool enabled() const { return enabled_; }
@@ -78,43 +89,71 @@ class Engine {
   std::vector<std::string> problems() const;
 
  private:
-  bool works(const ActiveRule& active) const { return enabled_ && active.enabled(); }
+  using Kind = task::Change::Kind;
+  /// `at_once`: nothing was tried to be written.
+  struct Refused {
+    rpc::Error error;
+    bool at_once;
+  };
+  using Ran = std::function<void(const tl::expected<task::TaskId, Refused>&)>;
 
+  bool works(const ActiveRule& active) const { return enabled_ && active.enabled(); }
+  std::uint64_t newest_event() const;
+
+  // Sources.
   void watch_files(const WatchSettings& settings);
   void take_changes(const std::vector<FileChange>& changes);
-  void list_what_was_missed();
-  void look_at_schedules();
-  void take_due(ActiveRule& active, const Schedule::Passed& passed);
+  void look_at_schedules(bool after_start);
+  void take_due(ActiveRule& active, const Schedule::Passed& passed, bool after_start);
   void set_alarm();
-  void note_start(const task::Task& task, const Origin& origin);
-  void offer(const Event& event);
+  bool take_in_order(const task::Event& event);
+  void take_end(const task::Event& event, const std::optional<task::Task>& task);
+  void catch_up();
+  void catch_up_later(base::Duration wait);
+  void note_start(const task::Task& task);
 
+  // Firings.
+  void offer(const Event& event, std::uint64_t seq);
   void consider(ActiveRule& active, const Event& event, std::size_t count);
   void fire(const ActiveRule& active, const Event& event, std::size_t count);
-  using Ran = std::function<void(Firing firing, const std::optional<rpc::Error>& error)>;
-  void run(Firing firing, const Work& work, Ran ran);
-  void has_fired(Firing firing);
+  void run(const Firing& firing, const Work& work, Kind kind, const Ran& ran);
   void hold(Firing firing, std::string reason);
   Firing new_firing(const ActiveRule& active, std::size_t count);
-  void list(Firing firing);
+  void has_fired(std::uint64_t number, task::TaskId task);
 
+  // Approvals.
+  std::optional<rpc::Error> why_not_now(const Firing& firing) const;
+  void keep_approved(std::uint64_t number, const rpc::Error& refusal, const Done& done);
+  void try_approved();
+  void try_approved(std::uint64_t number);
+  void choose_agents_of_old_work();
+
+  // What is kept.
+  Note note_of(std::string_view rule_id);
+  Note note_of_switch(const std::optional<std::string>& rule_id);
+  void write(Note note, Kind kind, std::function<void(bool kept)> done = {});
   void load();
-  std::string saved() const;
   boost::json::object shown_rule(const ActiveRule& active) const;
 
   transport::Loop& loop_;
   base::Log& log_;
   int root_;
-  Actions actions_;
+  task::Store& store_;
+  task::Supervisor& supervisor_;
   EngineLimits limits_;
-  Keepsake keepsake_;
 
   bool enabled_ = true;
+  bool configured_ = false;
+  bool closed_ = false;
   Rulebook rules_;
   Firings firings_;
+  std::optional<std::uint64_t> position_;  // in the journal; none before the first rules came
+  bool is_behind_ = true;                  // the journal is read from the store
   Alarm alarm_;
   std::unique_ptr<FileWatch> watch_;
-  std::string problem_;
+  std::vector<std::string> faults_;  // of what was kept
+  std::optional<transport::Loop::Timer> catching_up_;
+  std::optional<transport::Loop::Timer> retrying_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // answers may come when the engine has gone
 };
 

@@ -20,9 +20,9 @@ struct EngineSchedule : testing::Test {
   EngineSetting s{utc("2026-03-28T12:00:30Z")};
 
   /// The times of the tasks so far.
-  Names times() const {
+  Names times() {
     Names found;
-    for (const task::Submission& submission : s.submitted) found.push_back(submission.prompt);
+    for (const task::Submission& submission : s.submitted()) found.push_back(submission.prompt);
     return found;
   }
   /// Time goes by in steps, as it does for a daemon that has nothing else to do.
@@ -35,8 +35,8 @@ TEST_F(EngineSchedule, RulesFireWhenTheirTimeComes) {
   s.configure({at("*/30 * * * *")});
   pass(90min);
   EXPECT_EQ(times(), (Names{"2026-03-28T12:30:00.000Z", "2026-03-28T13:00:00.000Z", "2026-03-28T13:30:00.000Z"}));
-  EXPECT_EQ(s.submitted[0].env.at("DUET_TIME"), "2026-03-28T12:30:00.000Z");
-  EXPECT_EQ(s.submitted[0].env.at("DUET_TYPE"), "schedule.due");
+  EXPECT_EQ(s.submitted()[0].env.at("DUET_TIME"), "2026-03-28T12:30:00.000Z");
+  EXPECT_EQ(s.submitted()[0].env.at("DUET_TYPE"), "schedule.due");
 }
 
 TEST_F(EngineSchedule, ATimeInTheGapComesAfterIt) {
@@ -48,24 +48,57 @@ TEST_F(EngineSchedule, ATimeInTheGapComesAfterIt) {
 TEST_F(EngineSchedule, WhatWasMissedWhileDownIsListedAndNotMadeUp) {
   s.configure({at("0 * * * *")});
   pass(1h);
-  ASSERT_EQ(s.submitted.size(), 1U);
-  s.engine.reset();
+  ASSERT_EQ(s.submitted().size(), 1U);
+  s.stop();
   s.clock.advance(3h);
   s.restart();
   EXPECT_EQ(s.recent(), (Names{"cron held missed", "cron fired"}));
   EXPECT_EQ(s.newest().at("reason").as_string(), "missed: the daemon was not running");
   EXPECT_EQ(s.newest().at("count").to_number<int>(), 3);
   pass(1h);
-  EXPECT_EQ(s.submitted.size(), 2U);
+  EXPECT_EQ(s.submitted().size(), 2U);
   s.restart();
   EXPECT_EQ(s.recent().size(), 3U) << "it is listed once";
+}
+
+TEST_F(EngineSchedule, WhatWasMissedIsMadeUpOnceWhereTheRuleSaysSo) {
+  Rule rule = at("0 * * * *");
+  rule.missed = Missed::once;
+  s.configure({rule});
+  s.stop();
+  s.clock.advance(3h);
+  s.start();
+  s.configure({rule});
+  EXPECT_EQ(s.recent(), Names{"cron fired"});
+  EXPECT_EQ(s.newest().at("count").to_number<int>(), 3);
+  EXPECT_EQ(times(), Names{"2026-03-28T15:00:00.000Z"}) << "the last of them";
+  EXPECT_EQ(s.submitted()[0].env.at("DUET_COUNT"), "3");
+  s.restart();
+  s.clock.advance(2h + 20min);  // asleep
+  s.turn();
+  EXPECT_EQ(s.newest().at("count").to_number<int>(), 2);
+  EXPECT_EQ(s.submitted().size(), 2U);
+}
+
+TEST_F(EngineSchedule, ATimeThatWasDealtWithIsNotDealtWithAgainAfterAKill) {
+  s.configure({at("0 * * * *")});
+  pass(1h);
+  s.kill_and_restart();
+  EXPECT_EQ(s.recent(), Names{"cron fired"});
+  pass(59min);
+  s.clock.advance(1min);
+  s.write_fault = SQLITE_IOERR;  // killed before it could write that it fired
+  s.turn();
+  s.kill_and_restart();
+  EXPECT_EQ(s.recent(), (Names{"cron held missed", "cron fired"}));
+  EXPECT_EQ(s.submitted().size(), 1U);
 }
 
 TEST_F(EngineSchedule, NothingIsMissedByARuleThatIsOffOrNew) {
   Rule off = at("0 * * * *");
   off.enabled = false;
   s.configure({off});
-  s.engine.reset();
+  s.stop();
   s.clock.advance(3h);
   s.restart();
   s.configure({at("5 * * * *")});
@@ -101,18 +134,18 @@ TEST_F(EngineSchedule, ConditionsAndTheOffSwitchHoldForSchedulesToo) {
   rule.conditions = {{"payload.time", Operator::matches, "T12:03"}};
   s.configure({rule});
   pass(5min);
-  EXPECT_EQ(s.submitted.size(), 1U);
+  EXPECT_EQ(s.submitted().size(), 1U);
   s.engine->enable(std::nullopt, false, [](const std::optional<rpc::Error>&) {});
   s.configure({at("* * * * *")});
   pass(5min);
-  EXPECT_EQ(s.submitted.size(), 1U);
+  EXPECT_EQ(s.submitted().size(), 1U);
 }
 
 TEST_F(EngineSchedule, NoTimerRunsWithoutASchedule) {
   s.configure({at("* * * * *")});
   s.configure({});
   pass(5min);
-  EXPECT_EQ(s.submitted.size(), 0U);
+  EXPECT_EQ(s.submitted().size(), 0U);
 }
 
 }  // namespace

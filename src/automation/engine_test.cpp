@@ -18,8 +18,8 @@ TEST(Engine, AChangedFileBecomesATask) {
   rule.action.priority = 3;
   s.configure({rule});
   s.save_file("a.cpp");
-  ASSERT_EQ(s.submitted.size(), 1U);
-  const task::Submission& submission = s.submitted[0];
+  ASSERT_EQ(s.submitted().size(), 1U);
+  const task::Submission submission = s.submitted()[0];
   EXPECT_EQ(submission.prompt, "Fix a.cpp");
   EXPECT_EQ(submission.agent, "claude");
   EXPECT_EQ(submission.priority, 3);
@@ -33,7 +33,7 @@ TEST(Engine, AChangedFileBecomesATask) {
             R"({"id":"firing-1","ruleId":"fix","at":"2026-06-01T12:00:00.200Z","outcome":"fired","count":1,)"
             R"("taskId":"task-1"})");
   s.save_file("a.h");
-  EXPECT_EQ(s.submitted.size(), 1U);
+  EXPECT_EQ(s.submitted().size(), 1U);
 }
 
 TEST(Engine, ABurstIsOneFiringWithItsCount) {
@@ -41,9 +41,9 @@ TEST(Engine, ABurstIsOneFiringWithItsCount) {
   s.configure({on_save("all"), on_save("some", "*1")});
   for (int i = 0; i < 30; ++i) s.write("file" + std::to_string(i));
   s.settle();
-  ASSERT_EQ(s.submitted.size(), 2U);
-  EXPECT_EQ(s.submitted[0].env.at("DUET_COUNT"), "30");
-  EXPECT_EQ(s.submitted[1].env.at("DUET_COUNT"), "3");
+  ASSERT_EQ(s.submitted().size(), 2U);
+  EXPECT_EQ(s.submitted()[0].env.at("DUET_COUNT"), "30");
+  EXPECT_EQ(s.submitted()[1].env.at("DUET_COUNT"), "3");
 }
 
 TEST(Engine, ANoticeIsBroadcast) {
@@ -63,16 +63,14 @@ TEST(Engine, TasksAndTheDaemonAreSourcesToo) {
                 .conditions = {{"payload.exitCode", Operator::gt, 1}},
                 .action = {.prompt = "{{payload.taskId}} {{payload.agent}} {{payload.exitCode}} {{payload.signal}}"}},
                {.id = "hello", .trigger = {.source = "daemon"}, .action = {.prompt = "started"}}});
-  s.engine->daemon_started();
-  task::Task task{.id = 9, .agent = "claude"};
-  task.progress = {.state = task::State::failed, .exit_code = 1};
-  s.engine->task_ended(task);
-  task.progress.exit_code = 7;
-  s.engine->task_ended(task);
-  ASSERT_EQ(s.submitted.size(), 2U);
-  EXPECT_EQ(s.submitted[0].prompt, "started");
-  EXPECT_EQ(s.submitted[1].prompt, "task-9 claude 7 ");
-  EXPECT_FALSE(s.submitted[1].agent) << "the default one";
+  s.submit();
+  s.submit();
+  s.run_task(2, "", 1);
+  s.run_task(3, "", 7);
+  ASSERT_EQ(s.submitted().size(), 4U);
+  EXPECT_EQ(s.submitted()[0].prompt, "started");
+  EXPECT_EQ(s.submitted()[3].prompt, "task-3 shell 7 ");
+  EXPECT_EQ(s.submitted()[3].agent, "claude") << "the default one";
 }
 
 TEST(Engine, ACooldownHoldsBack) {
@@ -91,12 +89,12 @@ TEST(Engine, TenFiringsAMinuteAndNoMore) {
   EngineSetting s;
   s.configure({on_save("busy")});
   for (int i = 0; i < 12; ++i) s.save_file("a");
-  EXPECT_EQ(s.submitted.size(), 10U);
+  EXPECT_EQ(s.submitted().size(), 10U);
   EXPECT_EQ(s.recent()[0], "busy held rate limit");
   EXPECT_EQ(s.recent()[1], "busy held rate limit");
   s.advance(1min);
   s.save_file("a");
-  EXPECT_EQ(s.submitted.size(), 11U);
+  EXPECT_EQ(s.submitted().size(), 11U);
 }
 
 TEST(Engine, WhatWasDoneBeforeARestartCountsForThePace) {
@@ -114,35 +112,34 @@ TEST(Engine, ARuleThatTriggersItselfSettles) {
   EngineSetting s;
   s.configure({on_save("loop")});
   s.save_file("a");
-  for (task::TaskId id = 1; id <= s.submitted.size() && id < 20; ++id) {
+  for (task::TaskId id = 1; id <= s.submitted().size() && id < 20; ++id) {
     s.run_task(id, "a");
     s.settle();
   }
-  EXPECT_EQ(s.submitted.size(), 5U);
+  EXPECT_EQ(s.submitted().size(), 5U);
   EXPECT_EQ(s.recent()[0], "loop held depth limit");
-  EXPECT_EQ(s.submitted[4].metadata.at("automation").at("depth").to_number<int>(), 5);
-  EXPECT_EQ(s.submitted[4].metadata.at("automation").at("cause").as_string(), "task-4");
+  EXPECT_EQ(s.submitted()[4].metadata.at("automation").at("depth").to_number<int>(), 5);
+  EXPECT_EQ(s.submitted()[4].metadata.at("automation").at("cause").as_string(), "task-4");
   s.advance(1min);
   s.save_file("a");
-  EXPECT_EQ(s.submitted.size(), 6U) << "somebody else's change starts anew";
+  EXPECT_EQ(s.submitted().size(), 6U) << "somebody else's change starts anew";
 }
 
 TEST(Engine, AQuickTaskCausesWhatItDidBeforeWeHeardOfItsStart) {
   EngineSetting s;
   s.configure({on_save("quick")});
   s.save_file("a");
-  const task::Task started = s.task(1, task::State::running);
-  s.advance(1ms);
+  const base::UtcTime started = s.clock.utc();
+  s.clock.advance(1ms);
   s.write("a");
-  s.advance(1ms);
-  s.engine->task_ended([&] {
-    task::Task ended = started;
-    ended.progress.state = task::State::completed;
-    return ended;
-  }());
+  s.turn();
+  s.clock.advance(1ms);
+  s.supervisor->keeper_events().started({1, 1}, {.pid = 100, .at = started});
+  s.turn();
+  s.end_task(1);
   s.settle();
-  ASSERT_EQ(s.submitted.size(), 2U);
-  EXPECT_EQ(s.submitted[1].metadata.at("automation").at("depth").to_number<int>(), 2);
+  ASSERT_EQ(s.submitted().size(), 2U);
+  EXPECT_EQ(s.submitted()[1].metadata.at("automation").at("depth").to_number<int>(), 2);
 }
 
 TEST(Engine, AChangeWithinTheSettleTimeAfterATaskIsItsDoing) {
@@ -155,19 +152,17 @@ TEST(Engine, AChangeWithinTheSettleTimeAfterATaskIsItsDoing) {
   s.run_task(2);
   s.advance(250ms);
   s.save_file("a");
-  ASSERT_EQ(s.submitted.size(), 3U);
-  EXPECT_EQ(s.submitted[1].metadata.at("automation").at("depth").to_number<int>(), 2);
-  EXPECT_EQ(s.submitted[2].metadata.at("automation").at("depth").to_number<int>(), 1);
+  ASSERT_EQ(s.submitted().size(), 3U);
+  EXPECT_EQ(s.submitted()[1].metadata.at("automation").at("depth").to_number<int>(), 2);
+  EXPECT_EQ(s.submitted()[2].metadata.at("automation").at("depth").to_number<int>(), 1);
 }
 
 TEST(Engine, RulesThatLeadToEachOtherThroughTasksSettle) {
   EngineSetting s;
   s.configure({{.id = "again", .trigger = {.type = "task.completed"}, .action = {.prompt = "again"}}});
-  task::Task first{.id = 1};
-  first.progress.state = task::State::completed;
-  s.engine->task_ended(first);
-  for (task::TaskId id = 1; id <= s.submitted.size() && id < 20; ++id) s.run_task(id);
-  EXPECT_EQ(s.submitted.size(), 5U);
+  s.submit();
+  for (task::TaskId id = 1; id <= s.submitted().size() && id < 20; ++id) s.run_task(id);
+  EXPECT_EQ(s.submitted().size(), 6U) << "the first one is nobody's rule's";
   EXPECT_EQ(s.recent()[0], "again held depth limit");
 }
 
@@ -175,20 +170,32 @@ TEST(Engine, ATaskThatRunsAcrossARestartIsStillACause) {
   EngineSetting s;
   s.configure({on_save("r")});
   s.save_file("a");
+  s.start_task(1);
   s.restart();
-  s.engine->task_started(s.task(1, task::State::running));
   s.advance(10s);
   s.save_file("a");
-  EXPECT_EQ(s.submitted.at(1).metadata.at("automation").at("depth").to_number<int>(), 2);
+  EXPECT_EQ(s.submitted().at(1).metadata.at("automation").at("depth").to_number<int>(), 2);
 }
 
 TEST(Engine, WhatTheQueueRefusesIsHeld) {
   EngineSetting s;
   s.configure({on_save("r")});
-  s.refusal.emplace(-32002, "Queue full");
+  s.set_room(false);
   s.save_file("a");
   EXPECT_EQ(s.recent(), Names{"r held Queue full"});
   EXPECT_EQ(s.told, Names{});
+  s.restart();
+  EXPECT_EQ(s.recent(), Names{"r held Queue full"});
+}
+
+TEST(Engine, WithoutAnAgentAFiringIsHeldAlsoAtTheStart) {
+  EngineSetting s;
+  s.tasks.default_agent.clear();
+  s.supervisor->change_settings(s.tasks);
+  s.configure({{.id = "hello", .trigger = {.source = "daemon"}, .action = {.prompt = "started"}}});
+  EXPECT_EQ(s.recent(), Names{"hello held Subsystem unavailable"});
+  EXPECT_EQ(s.newest().at("reason").as_string(),
+            "Subsystem unavailable: no agent is configured, and `claude` is not on the PATH");
 }
 
 TEST(Engine, ATemplateThatTheEventCannotFillIsHeld) {
@@ -198,33 +205,37 @@ TEST(Engine, ATemplateThatTheEventCannotFillIsHeld) {
   s.configure({rule});
   s.save_file("a");
   EXPECT_EQ(s.newest().at("reason").as_string(), "template: the event has no payload.paht");
-  EXPECT_TRUE(s.submitted.empty());
+  EXPECT_TRUE(s.submitted().empty());
 }
 
 // ---- approval ----
 
 struct Approval : testing::Test {
   Approval() {
-    Rule rule = on_save("careful");
-    rule.requires_approval = true;
-    s.configure({rule});
+    careful.requires_approval = true;
+    s.configure({careful});
     s.save_file("a");
   }
-  std::optional<rpc::Error> approve(std::string_view id) {
+  std::optional<rpc::Error> approve(std::string_view id = "firing-1") {
     std::optional<rpc::Error> result = rpc::internal_error();
     s.engine->approve(id, [&](const std::optional<rpc::Error>& error) { result = error; });
+    s.turn();
     return result;
   }
+  std::string reason() const { return std::string(s.newest().at("reason").as_string()); }
+
+  Rule careful = on_save("careful");
   EngineSetting s;
 };
 
 TEST_F(Approval, IsWaitedFor) {
   EXPECT_EQ(s.recent(), Names{"careful held approval"});
-  EXPECT_TRUE(s.submitted.empty());
-  EXPECT_FALSE(approve("firing-1"));
+  EXPECT_TRUE(s.submitted().empty());
+  EXPECT_FALSE(approve());
   EXPECT_EQ(s.recent(), Names{"careful fired"});
-  EXPECT_EQ(s.submitted.at(0).prompt, "Fix a");
+  EXPECT_EQ(s.submitted().at(0).prompt, "Fix a");
   EXPECT_EQ(s.newest().at("taskId").as_string(), "task-1");
+  EXPECT_EQ(s.told, Names{R"(automationFired {"ruleId":"careful","id":"firing-1","count":1,"taskId":"task-1"})"});
 }
 
 TEST_F(Approval, IsGivenOnceAndOnlyToWhatWaits) {
@@ -233,23 +244,96 @@ TEST_F(Approval, IsGivenOnceAndOnlyToWhatWaits) {
   EXPECT_EQ(refused->code(), rpc::code::invalid_params);
   EXPECT_EQ(refused->data(), R"({"param":"id","expected":"a firing that waits for approval","received":"firing-7",)"
                              R"("accepted":["firing-1"]})");
-  EXPECT_FALSE(approve("firing-1"));
-  EXPECT_TRUE(approve("firing-1"));
-  EXPECT_EQ(s.submitted.size(), 1U);
+  EXPECT_FALSE(approve());
+  EXPECT_TRUE(approve());
+  EXPECT_EQ(s.submitted().size(), 1U);
 }
 
 TEST_F(Approval, IsStillWaitedForAfterARestart) {
   s.restart();
-  EXPECT_FALSE(approve("firing-1"));
-  EXPECT_EQ(s.submitted.at(0).env.at("DUET_PATH"), "a");
+  EXPECT_FALSE(approve());
+  EXPECT_EQ(s.submitted().at(0).env.at("DUET_PATH"), "a");
 }
 
-TEST_F(Approval, CanBeGivenAgainWhenTheQueueRefused) {
-  s.refusal.emplace(-32002, "Queue full");
-  EXPECT_EQ(approve("firing-1")->code(), -32002);
+TEST_F(Approval, IsAnsweredWhenItIsOnDiskAndNeverRunsTwice) {
+  bool answered = false;
+  s.engine->approve("firing-1", [&](const std::optional<rpc::Error>&) { answered = true; });
+  EXPECT_FALSE(answered);
+  s.kill_and_restart();
+  EXPECT_FALSE(answered);
+  EXPECT_EQ(s.recent(), Names{"careful held approval"}) << "nobody was told that it is approved";
+  EXPECT_FALSE(approve());
+  s.kill_and_restart();
+  EXPECT_EQ(approve()->code(), rpc::code::invalid_params);
+  EXPECT_EQ(s.submitted().size(), 1U);
+}
+
+TEST_F(Approval, IsRefusedWhenItCannotBeWritten) {
+  s.write_fault = SQLITE_FULL;
+  EXPECT_EQ(approve()->code(), -32003);
   EXPECT_EQ(s.recent(), Names{"careful held approval"});
-  s.refusal.reset();
-  EXPECT_FALSE(approve("firing-1"));
+  s.write_fault = SQLITE_OK;
+  s.advance(2s);
+  EXPECT_FALSE(approve());
+  EXPECT_EQ(s.submitted().size(), 1U);
+}
+
+TEST_F(Approval, OfWhatTheQueueRefusesIsKeptAndTriedAgain) {
+  s.set_room(false);
+  EXPECT_FALSE(approve());
+  EXPECT_EQ(reason(), "approved: Queue full");
+  EXPECT_EQ(approve()->code(), rpc::code::invalid_params) << "it is approved already";
+  s.kill_and_restart();
+  EXPECT_EQ(reason(), "approved: Queue full");
+  s.set_room(true);
+  s.advance(30s);
+  EXPECT_EQ(s.recent(), Names{"careful fired"});
+  EXPECT_EQ(s.submitted().size(), 1U);
+  s.advance(60s);
+  EXPECT_EQ(s.submitted().size(), 1U);
+}
+
+TEST_F(Approval, OfWhatTheQueueRefusedIsDoneWhenThereIsRoomAgain) {
+  s.submit();
+  s.start_task(1);
+  s.set_room(false);
+  EXPECT_FALSE(approve());
+  s.set_room(true);
+  s.end_task(1);
+  EXPECT_EQ(s.recent(), Names{"careful fired"}) << "a task has ended";
+  s.save_file("b");
+  s.set_room(false);
+  EXPECT_FALSE(approve("firing-2"));
+  s.set_room(true);
+  s.configure({careful});
+  EXPECT_EQ(s.recent()[0], "careful fired") << "the settings were read again";
+}
+
+TEST_F(Approval, IsRefusedWhileTheRuleOrAllOfItIsOff) {
+  const auto enable = [&](const std::optional<std::string>& rule, bool on) {
+    s.engine->enable(rule, on, [](const std::optional<rpc::Error>&) {});
+    s.turn();
+  };
+  enable("careful", false);
+  EXPECT_EQ(approve()->message(),
+            "Subsystem unavailable: rule careful is off: `duet-rpc automation enable careful`, and approve again");
+  enable("careful", true);
+  enable(std::nullopt, false);
+  EXPECT_EQ(approve()->message(),
+            "Subsystem unavailable: automation is off: `duet-rpc automation enable`, and approve again");
+  EXPECT_TRUE(s.submitted().empty());
+  enable(std::nullopt, true);
+  EXPECT_FALSE(approve());
+}
+
+TEST_F(Approval, IsOfTheAgentThatWasTheDefaultWhenTheRuleFired) {
+  careful.action.agent.clear();
+  s.configure({careful});
+  s.save_file("$(touch pwned)");
+  s.tasks.default_agent = "shell";
+  s.supervisor->change_settings(s.tasks);
+  EXPECT_FALSE(approve("firing-2"));
+  EXPECT_EQ(s.submitted().at(0).agent, "claude");
 }
 
 // ---- switches ----
@@ -257,6 +341,7 @@ TEST_F(Approval, CanBeGivenAgainWhenTheQueueRefused) {
 std::optional<rpc::Error> enable(EngineSetting& s, const std::optional<std::string>& rule, bool enabled) {
   std::optional<rpc::Error> result = rpc::internal_error();
   s.engine->enable(rule, enabled, [&](const std::optional<rpc::Error>& error) { result = error; });
+  s.turn();
   return result;
 }
 
@@ -274,7 +359,7 @@ TEST(EngineSwitch, ARuleStaysOffAcrossARestartAndAReload) {
   EXPECT_EQ(s.recent(), (Names{"b fired", "b fired"})) << "also when it was away for a while";
   EXPECT_FALSE(enable(s, "a", true));
   s.save_file("x");
-  EXPECT_EQ(s.submitted.size(), 4U);
+  EXPECT_EQ(s.submitted().size(), 4U);
 }
 
 TEST(EngineSwitch, TheWholeEngineStaysOffAcrossARestart) {
@@ -284,7 +369,6 @@ TEST(EngineSwitch, TheWholeEngineStaysOffAcrossARestart) {
   s.restart();
   EXPECT_FALSE(s.engine->enabled());
   s.save_file("x");
-  s.engine->daemon_started();
   EXPECT_EQ(s.recent(), Names{});
   EXPECT_FALSE(enable(s, std::nullopt, true));
   s.save_file("x");
@@ -297,11 +381,11 @@ TEST(EngineSwitch, AClientOverrulesTheSettings) {
   rule.enabled = false;
   s.configure({rule});
   s.save_file("x");
-  EXPECT_TRUE(s.submitted.empty());
+  EXPECT_TRUE(s.submitted().empty());
   EXPECT_FALSE(enable(s, "a", true));
   s.restart();
   s.save_file("x");
-  EXPECT_EQ(s.submitted.size(), 1U);
+  EXPECT_EQ(s.submitted().size(), 1U);
 }
 
 TEST(EngineSwitch, AnUnknownRuleIsRefusedWithTheKnownOnes) {
@@ -314,23 +398,44 @@ TEST(EngineSwitch, AnUnknownRuleIsRefusedWithTheKnownOnes) {
   EXPECT_TRUE(enable(s, "", false));
 }
 
-TEST(EngineSwitch, WorksWhenItCannotBeKeptAndSaysSo) {
+TEST(EngineSwitch, WorksWhenItCannotBeKeptAndIsKeptWhenItCan) {
   EngineSetting s;
   s.configure({on_save("a")});
-  s.store_works = false;
+  s.write_fault = SQLITE_FULL;
   EXPECT_EQ(enable(s, "a", false)->code(), -32003);
   s.save_file("x");
-  EXPECT_TRUE(s.submitted.empty());
-  EXPECT_EQ(s.engine->problems(), Names{"what the rules have done cannot be written down"});
+  EXPECT_TRUE(s.submitted().empty());
+  s.write_fault = SQLITE_OK;
+  s.advance(2s);
+  EXPECT_TRUE(s.store->is_healthy());
+  EXPECT_EQ(s.engine->problems(), Names{});
+  s.kill_and_restart();
+  s.save_file("x");
+  EXPECT_TRUE(s.submitted().empty());
 }
 
 TEST(EngineSwitch, AMemoryThatCannotBeReadMeansOff) {
   EngineSetting s;
-  s.kept = R"({"enabled":true})";
+  s.remember("automation", R"({"enabled":true})");
   s.restart();
   EXPECT_FALSE(s.engine->enabled());
   ASSERT_EQ(s.engine->problems().size(), 1U);
   EXPECT_FALSE(enable(s, std::nullopt, true));
+  EXPECT_EQ(s.engine->problems(), Names{});
+  s.restart();
+  EXPECT_TRUE(s.engine->enabled());
+}
+
+TEST(EngineSwitch, OfARuleWhoseStateCannotBeReadTheStateBeginsAnew) {
+  EngineSetting s;
+  s.configure({on_save("a"), on_save("b")});
+  EXPECT_FALSE(enable(s, "b", false));
+  s.remember("rule/a", R"({"enabled":3})");
+  s.restart();
+  EXPECT_EQ(s.engine->problems(), Names{"what was known of rule a cannot be read: it begins anew"});
+  s.save_file("x");
+  EXPECT_EQ(s.recent(), Names{"a fired"});
+  s.restart();
   EXPECT_EQ(s.engine->problems(), Names{});
 }
 
@@ -356,12 +461,10 @@ TEST(Engine, AChangeThatHasNotSettledIsNotLostInAReload) {
   EXPECT_EQ(s.recent(), Names{"r fired"});
 }
 
-TEST(Engine, ARuleThatCannotBeUsedChangesNothing) {
-  EngineSetting s;
-  s.configure({on_save("r")});
-  EXPECT_THROW(s.engine->configure({on_save("bad", "a{")}, {}), RuleFault);
-  s.save_file("a");
-  EXPECT_EQ(s.recent(), Names{"r fired"});
+TEST(Engine, SettingsThatCannotBeUsedAreNoPlan) {
+  EXPECT_EQ(Engine::prepare({on_save("good"), on_save("bad", "a{")}, {}).error(), "rule bad: a { in a glob has no }");
+  EXPECT_EQ(Engine::prepare({}, {.ignore = {"["}}).error(), "[watch] ignore: a [ in a glob has no ]");
+  EXPECT_TRUE(Engine::prepare({on_save("good")}, {}));
 }
 
 TEST(Engine, TellsItsRules) {
@@ -381,7 +484,10 @@ TEST(Engine, TellsItsRules) {
             R"([{"id":"save","enabled":true,"action":"agent","requiresApproval":false,"source":"watch",)"
             R"("pattern":"*.c","agent":"claude","lastFiredAt":"2026-06-01T12:00:00.200Z"},)"
             R"({"id":"nightly","enabled":false,"action":"agent","requiresApproval":true,"source":"schedule",)"
-            R"("cron":"0 3 * * *","nextAt":"2026-06-02T03:00:00.000Z"}])");
+            R"("cron":"0 3 * * *"}])")
+      << "one that is off has no next time";
+  s.engine->enable("nightly", true, [](const std::optional<rpc::Error>&) {});
+  EXPECT_EQ(s.engine->status().at("rules").at(1).at("nextAt").as_string(), "2026-06-02T03:00:00.000Z");
 }
 
 }  // namespace

@@ -1,42 +1,101 @@
 #include "automation/firings.h"
 
 #include <algorithm>
+#include <charconv>
+#include <exception>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <utility>
 
+#include <boost/json/parse.hpp>
+
 #include "duet/base/utc_text.h"
+#include "duet/rpc/value.h"
 
 namespace duet::automation {
 namespace {
 
 namespace json = boost::json;
 
+constexpr std::string_view id_prefix = "firing-";
+
 std::int64_t milliseconds(base::UtcTime at) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(at.time_since_epoch()).count();
 }
 
-json::object saved_firing(const Firing& firing) {
-  json::object saved{{"id", firing.id},       {"ruleId", firing.rule_id}, {"at", milliseconds(firing.at)},
-                     {"count", firing.count}, {"reason", firing.reason},  {"taskId", firing.task_id}};
-  if (firing.awaiting) saved["awaiting"] = save_work(*firing.awaiting);
-  return saved;
+std::optional<std::uint64_t> number_after(std::string_view prefix, std::string_view text) {
+  if (!text.starts_with(prefix)) return std::nullopt;
+  text.remove_prefix(prefix.size());
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc{} && end == text.data() + text.size();
+  return whole && number > 0 && text.front() != '0' ? std::optional(number) : std::nullopt;
 }
 
-Firing loaded_firing(const json::object& saved) {
+// Throws if it is anything else.
+Firing read_firing(const json::object& saved) {
   const auto text = [&](std::string_view name) { return std::string(saved.at(name).as_string()); };
-  Firing firing{.id = text("id"), .rule_id = text("ruleId"), .reason = text("reason"), .task_id = text("taskId")};
+  Firing firing{.rule_id = text("ruleId"), .reason = text("reason"), .task_id = text("taskId")};
   firing.at = base::UtcTime(std::chrono::milliseconds(saved.at("at").to_number<std::int64_t>()));
   firing.count = saved.at("count").to_number<std::size_t>();
+  firing.approved = saved.contains("approved");
   if (const json::value* work = saved.if_contains("awaiting")) firing.awaiting = load_work(work->as_object());
   return firing;
 }
 
 }  // namespace
 
-void Firings::add(Firing firing) {
+std::string id_of(const Firing& firing) { return std::string(id_prefix) + std::to_string(firing.number); }
+std::string name_of(const Firing& firing) { return std::string(firing_names) + std::to_string(firing.number); }
+
+std::string save_firing(const Firing& firing) {
+  json::object saved{{"ruleId", firing.rule_id},
+                     {"at", milliseconds(firing.at)},
+                     {"count", firing.count},
+                     {"reason", firing.reason},
+                     {"taskId", firing.task_id}};
+  if (firing.awaiting) saved["awaiting"] = save_work(*firing.awaiting);
+  if (firing.approved) saved["approved"] = true;
+  return rpc::to_text(saved);
+}
+
+std::optional<Firing> load_firing(std::string_view name, std::string_view text) {
+  const std::optional<std::uint64_t> number = number_after(firing_names, name);
+  if (!number) return std::nullopt;
+  try {
+    Firing firing = read_firing(json::parse(text).as_object());
+    firing.number = *number;
+    return firing;
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+std::optional<Firing> load_listed_firing(const json::value& saved) {
+  try {
+    Firing firing = read_firing(saved.as_object());
+    firing.number = number_after(id_prefix, saved.at("id").as_string()).value();
+    return firing;
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+void Firings::put(Firing firing) {
+  if (Firing* known = find(firing.number)) {
+    *known = std::move(firing);
+    return;
+  }
   firings_.push_front(std::move(firing));
   if (firings_.size() > most_kept) drop_one();
+}
+
+void Firings::load(std::vector<Firing> firings, std::uint64_t last_number) {
+  std::ranges::sort(firings, std::greater<>(), &Firing::number);
+  firings_.assign(std::make_move_iterator(firings.begin()), std::make_move_iterator(firings.end()));
+  last_ = std::max(last_number, firings_.empty() ? 0 : firings_.front().number);
+  for (std::size_t left = firings_.size(); left > most_kept; --left) drop_one();
 }
 
 void Firings::drop_one() {
@@ -46,18 +105,25 @@ void Firings::drop_one() {
   const std::string busiest(std::max_element(counts.begin(), counts.end(), fewer)->first);
   const auto drop_oldest = [&](bool also_awaiting) {
     const auto found = std::find_if(firings_.rbegin(), firings_.rend(), [&](const Firing& firing) {
-      return firing.rule_id == busiest && (also_awaiting || !firing.awaiting);
+      const bool needed = firing.approved || firing.deciding || (firing.awaiting && !also_awaiting);
+      return firing.rule_id == busiest && !needed;
     });
     if (found == firings_.rend()) return false;
+    dropped_.push_back(name_of(*found));
     firings_.erase(std::next(found).base());
     return true;
   };
   if (!drop_oldest(false)) drop_oldest(true);
 }
 
-Firing* Firings::find(std::string_view id) {
-  const auto found = std::find_if(firings_.begin(), firings_.end(), [id](const Firing& f) { return f.id == id; });
+Firing* Firings::find(std::uint64_t number) {
+  const auto found = std::ranges::find(firings_, number, &Firing::number);
   return found == firings_.end() ? nullptr : &*found;
+}
+
+Firing* Firings::find(std::string_view id) {
+  const std::optional<std::uint64_t> number = number_after(id_prefix, id);
+  return number ? find(*number) : nullptr;
 }
 
 std::optional<base::UtcTime> Firings::last_fired(std::string_view rule_id) const {
@@ -69,7 +135,7 @@ std::optional<base::UtcTime> Firings::last_fired(std::string_view rule_id) const
 json::array Firings::awaiting() const {
   json::array ids;
   for (const Firing& firing : firings_) {
-    if (firing.awaiting && firing.kept) ids.emplace_back(firing.id);
+    if (firing.awaits_approval()) ids.emplace_back(id_of(firing));
   }
   return ids;
 }
@@ -78,7 +144,7 @@ json::array Firings::shown() const {
   json::array list;
   for (const Firing& firing : firings_) {
     if (!firing.kept) continue;
-    json::object entry{{"id", firing.id},
+    json::object entry{{"id", id_of(firing)},
                        {"ruleId", firing.rule_id},
                        {"at", base::utc_text(firing.at)},
                        {"outcome", firing.held() ? "held" : "fired"},
@@ -88,19 +154,6 @@ json::array Firings::shown() const {
     list.push_back(std::move(entry));
   }
   return list;
-}
-
-json::object Firings::save() const {
-  json::array list;
-  for (const Firing& firing : firings_) list.push_back(saved_firing(firing));
-  return {{"lastId", last_id_}, {"list", std::move(list)}};
-}
-
-void Firings::load(const json::object& saved) {
-  std::deque<Firing> firings;
-  for (const json::value& firing : saved.at("list").as_array()) firings.push_back(loaded_firing(firing.as_object()));
-  last_id_ = saved.at("lastId").to_number<std::uint64_t>();
-  firings_ = std::move(firings);
 }
 
 }  // namespace duet::automation

@@ -6,9 +6,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <boost/json/array.hpp>
-#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
 
 #include "automation/work.h"
 #include "duet/base/clock.h"
@@ -17,29 +19,50 @@ namespace duet::automation {
 
 /// A rule that has fired, or was held back.
 struct Firing {
-  std::string id;
-  std::string rule_id;
+  std::uint64_t number = 0;
+  std::string rule_id = {};
   base::UtcTime at = {};
   std::size_t count = 1;    ///< events that are in it
   std::string reason = {};  ///< why it was held back; empty: it has fired
   std::string task_id = {};
-  std::optional<Work> awaiting = {};  ///< approval
-  bool kept = true;                   ///< false: not shown before it is on disk
+  std::optional<Work> awaiting = {};  ///< approval, or room when it was approved
+  bool approved = false;
+  bool deciding = false;  ///< something is on its way to the disk; not kept itself
+  bool kept = true;       ///< false: not shown before it is on disk
 
   bool held() const { return !reason.empty(); }
+  bool awaits_approval() const { return awaiting && !approved && !deciding && kept; }
 };
 
+/// As people have it: `firing-7`.
+std::string id_of(const Firing& firing);
+/// Under which it is kept: `firing/7`.
+std::string name_of(const Firing& firing);
+inline constexpr std::string_view firing_names = "firing/";
+
+std::string save_firing(const Firing& firing);
+/// None if save_firing() did not make it. The one of a list of version 0.1 has its id in it.
+std::optional<Firing> load_firing(std::string_view name, std::string_view text);
+std::optional<Firing> load_listed_firing(const boost::json::value& saved);
+
 /// The last firings of all rules, newest first. When there are too many, the oldest of the rule with most of them goes,
-/// those that wait for approval last, so that a busy rule hides no other.
+/// those that wait for approval last, so that a busy rule hides no other. What was approved stays.
 class Firings {
  public:
   static constexpr std::size_t most_kept = 100;
 
-  std::string next_id() { return "firing-" + std::to_string(++last_id_); }
+  std::uint64_t next_number() { return ++last_; }
+  std::uint64_t last_number() const { return last_; }
 
-  void add(Firing firing);
+  /// Adds it, or puts it in the place of the one with its number.
+  void put(Firing firing);
+  /// As a daemon before this one left them, in any order.
+  void load(std::vector<Firing> firings, std::uint64_t last_number);
+  Firing* find(std::uint64_t number);
   Firing* find(std::string_view id);
-  const std::deque<Firing>& all() const { return firings_; }
+  std::deque<Firing>& all() { return firings_; }
+  /// The names of those that have gone since this was asked.
+  std::vector<std::string> take_dropped() { return std::exchange(dropped_, {}); }
 
   /// As far as the list goes back.
   std::optional<base::UtcTime> last_fired(std::string_view rule_id) const;
@@ -48,15 +71,12 @@ class Firings {
   /// `[{id, ruleId, at, outcome, reason?, count, taskId?}]`
   boost::json::array shown() const;
 
-  /// All of it, and back. What load() cannot read throws.
-  boost::json::object save() const;
-  void load(const boost::json::object& saved);
-
  private:
   void drop_one();
 
-  std::uint64_t last_id_ = 0;
+  std::uint64_t last_ = 0;
   std::deque<Firing> firings_;
+  std::vector<std::string> dropped_;
 };
 
 }  // namespace duet::automation

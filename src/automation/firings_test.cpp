@@ -10,7 +10,13 @@ namespace duet::automation {
 namespace {
 
 Firing firing(Firings& firings, const std::string& rule, const std::string& reason = {}) {
-  return {.id = firings.next_id(), .rule_id = rule, .reason = reason};
+  return {.number = firings.next_number(), .rule_id = rule, .reason = reason};
+}
+
+Firing waiting(Firings& firings, const std::string& rule) {
+  Firing made = firing(firings, rule, "approval");
+  made.awaiting = Work{.notice = "text"};
+  return made;
 }
 
 TEST(Firings, AreShownNewestFirst) {
@@ -18,8 +24,8 @@ TEST(Firings, AreShownNewestFirst) {
   Firing fired = firing(firings, "a");
   fired.task_id = "task-1";
   fired.count = 3;
-  firings.add(fired);
-  firings.add(firing(firings, "b", "cooldown"));
+  firings.put(fired);
+  firings.put(firing(firings, "b", "cooldown"));
   EXPECT_EQ(rpc::to_text(firings.shown()),
             R"([{"id":"firing-2","ruleId":"b","at":"1970-01-01T00:00:00.000Z","outcome":"held","count":1,)"
             R"("reason":"cooldown"},{"id":"firing-1","ruleId":"a","at":"1970-01-01T00:00:00.000Z",)"
@@ -28,45 +34,59 @@ TEST(Firings, AreShownNewestFirst) {
 
 TEST(Firings, ABusyRulePushesOutOnlyItsOwn) {
   Firings firings;
-  firings.add(firing(firings, "quiet"));
-  Firing waiting = firing(firings, "busy", "approval");
-  waiting.awaiting = Work{.notice = "text"};
-  firings.add(waiting);
-  for (int i = 0; i < 500; ++i) firings.add(firing(firings, "busy", "cooldown"));
+  firings.put(firing(firings, "quiet"));
+  firings.put(waiting(firings, "busy"));
+  for (int i = 0; i < 500; ++i) firings.put(firing(firings, "busy", "cooldown"));
   EXPECT_EQ(firings.all().size(), Firings::most_kept);
   EXPECT_EQ(firings.all().back().rule_id, "quiet");
   EXPECT_NE(firings.find("firing-2"), nullptr) << "it can still be approved";
   EXPECT_EQ(firings.find("firing-3"), nullptr);
-  EXPECT_EQ(firings.all().front().id, "firing-502");
+  EXPECT_EQ(id_of(firings.all().front()), "firing-502");
+  const std::vector<std::string> dropped = firings.take_dropped();
+  EXPECT_EQ(dropped.size(), 402U);
+  EXPECT_EQ(dropped.front(), "firing/3");
+  EXPECT_TRUE(firings.take_dropped().empty());
 }
 
-TEST(Firings, EvenThoseThatWaitAreBounded) {
+TEST(Firings, EvenThoseThatWaitAreBoundedButNotWhatWasApproved) {
   Firings firings;
-  for (int i = 0; i < 500; ++i) {
-    Firing waiting = firing(firings, "busy", "approval");
-    waiting.awaiting = Work{.notice = "text"};
-    firings.add(waiting);
-  }
+  Firing approved = waiting(firings, "busy");
+  approved.approved = true;
+  firings.put(approved);
+  for (int i = 0; i < 500; ++i) firings.put(waiting(firings, "busy"));
   EXPECT_EQ(firings.all().size(), Firings::most_kept);
-  EXPECT_EQ(firings.all().front().id, "firing-500");
+  EXPECT_EQ(firings.all().front().number, 501U);
+  EXPECT_EQ(firings.all().back().number, 1U);
 }
 
 TEST(Firings, ComeBackAsTheyWereSaved) {
   Firings firings;
-  Firing waiting = firing(firings, "a", "approval");
-  waiting.at = base::UtcTime(std::chrono::milliseconds(1'700'000'000'123));
-  waiting.awaiting = Work{.submission = task::Submission{.prompt = "do", .agent = "shell", .env = {{"X", "y"}}}};
-  firings.add(waiting);
-  Firing notice = firing(firings, "b", "approval");
-  notice.awaiting = Work{.notice = "hello"};
-  firings.add(notice);
+  Firing made = waiting(firings, "a");
+  made.at = base::UtcTime(std::chrono::milliseconds(1'700'000'000'123));
+  made.awaiting = Work{.submission = task::Submission{.prompt = "do", .agent = "shell", .env = {{"X", "\xFF"}}}};
+  made.approved = true;
+  const std::optional<Firing> back = load_firing(name_of(made), save_firing(made));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(save_firing(*back), save_firing(made));
+  EXPECT_EQ(back->number, 1U);
+  EXPECT_EQ(back->awaiting->submission->env.at("X"), "\xFF");
+  EXPECT_TRUE(back->approved);
+  EXPECT_EQ(load_firing("firing/2", save_firing(waiting(firings, "b")))->awaiting->notice, "text");
+  Firings next;
+  next.load({*load_firing("firing/2", save_firing(firing(firings, "b"))), *back}, 7);
+  EXPECT_EQ(next.all().front().number, 2U);
+  EXPECT_EQ(next.next_number(), 8U);
+}
 
-  Firings back;
-  back.load(rpc::parse_value(rpc::to_text(firings.save())).as_object());
-  EXPECT_EQ(rpc::to_text(back.save()), rpc::to_text(firings.save()));
-  EXPECT_EQ(back.find("firing-1")->awaiting->submission->env.at("X"), "y");
-  EXPECT_EQ(back.find("firing-2")->awaiting->notice, "hello");
-  EXPECT_EQ(back.next_id(), "firing-3");
+TEST(Firings, WhatIsNoneIsNotTakenForOne) {
+  const std::string good = save_firing({.number = 1, .rule_id = "a"});
+  EXPECT_TRUE(load_firing("firing/1", good));
+  for (const char* name : {"firing/", "firing/0", "firing/01", "firing/x", "other/1"}) {
+    EXPECT_FALSE(load_firing(name, good)) << name;
+  }
+  for (const char* text : {"", "{", "[]", "{}", R"({"ruleId":3,"at":1,"count":1,"reason":"","taskId":""})"}) {
+    EXPECT_FALSE(load_firing("firing/1", text)) << text;
+  }
 }
 
 }  // namespace

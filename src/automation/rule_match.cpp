@@ -10,10 +10,12 @@ namespace {
 
 namespace json = boost::json;
 
+// What is wrong with it, if anything.
 template <typename Value>
-Value readable(std::variant<Value, std::string> parsed, const Rule& rule) {
-  if (const auto* fault = std::get_if<std::string>(&parsed)) throw RuleFault("rule " + rule.id + ": " + *fault);
-  return std::get<Value>(std::move(parsed));
+std::string put(std::optional<Value>& into, std::variant<Value, std::string> parsed) {
+  if (auto* fault = std::get_if<std::string>(&parsed)) return std::move(*fault);
+  into = std::get<Value>(std::move(parsed));
+  return {};
 }
 
 std::partial_ordering compare(const json::value& left, const json::value& right) {
@@ -31,18 +33,27 @@ bool contains(const json::value& whole, const json::value& part) {
 
 }  // namespace
 
-RuleMatch::RuleMatch(const Rule& rule) : source_(rule.trigger.source), type_(rule.trigger.type) {
-  if (!rule.trigger.pattern.empty()) pattern_ = readable(parse_glob(rule.trigger.pattern), rule);
-  if (!rule.trigger.cron.empty()) {
-    schedule_ = readable(parse_cron(rule.trigger.cron), rule);
+tl::expected<RuleMatch, std::string> RuleMatch::of(const Rule& rule) {
+  RuleMatch match(rule.trigger);
+  const std::string fault = match.read(rule);
+  if (!fault.empty()) return tl::unexpected("rule " + rule.id + ": " + fault);
+  return match;
+}
+
+// What is wrong, if anything.
+std::string RuleMatch::read(const Rule& rule) {
+  std::string fault;
+  if (!rule.trigger.pattern.empty()) fault = put(pattern_, parse_glob(rule.trigger.pattern));
+  if (fault.empty() && !rule.trigger.cron.empty()) {
+    fault = put(schedule_, parse_cron(rule.trigger.cron));
     source_ = "schedule";
   }
   for (const Condition& condition : rule.conditions) {
     checks_.push_back({condition});
-    if (condition.op == Operator::matches) {
-      checks_.back().regex = readable(parse_regex(plain_text(condition.value)), rule);
-    }
+    if (!fault.empty() || condition.op != Operator::matches) continue;
+    fault = put(checks_.back().regex, parse_regex(plain_text(condition.value)));
   }
+  return fault;
 }
 
 bool RuleMatch::accepts(const Event& event) const {

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <tl/expected.hpp>
 
 #include "automation/cron.h"
 #include "automation/event.h"
@@ -14,20 +15,15 @@
 
 namespace duet::automation {
 
-/// A rule with a glob, a schedule or a regular expression that cannot be read.
-class RuleFault : public std::invalid_argument {
- public:
-  using std::invalid_argument::invalid_argument;
-};
-
 /// A rule's trigger and conditions, ready to be compared with events.
 ///
 /// A condition on a field that the event does not have, or that is null, holds only for `neq` and `not_exists`. A
 /// number and a text are never equal; `gt` and the like are for numbers, `contains` is for texts, `matches` is a Regex.
 class RuleMatch {
  public:
-  /// Throws RuleFault. Whether the trigger makes sense is for the settings to say.
-  explicit RuleMatch(const Rule& rule);
+  /// Or what is wrong with a glob, a schedule or a regular expression. Whether the trigger makes sense is for the
+  /// settings to say.
+  static tl::expected<RuleMatch, std::string> of(const Rule& rule);
 
   bool accepts(const Event& event) const;
   bool watches_files() const;
@@ -41,6 +37,8 @@ class RuleMatch {
     std::optional<Regex> regex = {};
     bool holds(const Event& event) const;
   };
+  explicit RuleMatch(const Trigger& trigger) : source_(trigger.source), type_(trigger.type) {}
+  std::string read(const Rule& rule);
 
   std::string source_;
   std::string type_;

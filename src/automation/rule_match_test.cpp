@@ -14,7 +14,9 @@ const Event failed{
     .source = "task", .type = "task.failed", .payload = {{"taskId", "task-3"}, {"exitCode", 7}, {"signal", nullptr}}};
 
 bool accepts(const Trigger& trigger, const Event& event, std::vector<Condition> conditions = {}) {
-  return RuleMatch({.id = "r", .trigger = trigger, .conditions = std::move(conditions), .action = {}}).accepts(event);
+  return RuleMatch::of({.id = "r", .trigger = trigger, .conditions = std::move(conditions), .action = {}})
+      .value()
+      .accepts(event);
 }
 
 bool holds(const std::string& field, Operator op, const json::value& value = nullptr) {
@@ -22,12 +24,8 @@ bool holds(const std::string& field, Operator op, const json::value& value = nul
 }
 
 std::string fault(const Trigger& trigger, std::vector<Condition> conditions = {}) {
-  try {
-    accepts(trigger, saved, std::move(conditions));
-  } catch (const RuleFault& fault) {
-    return fault.what();
-  }
-  return "accepted";
+  const auto match = RuleMatch::of({.id = "r", .trigger = trigger, .conditions = std::move(conditions), .action = {}});
+  return match ? "accepted" : match.error();
 }
 
 TEST(RuleMatch, EverythingThatATriggerNamesMustHold) {
@@ -82,7 +80,7 @@ TEST(RuleMatch, WhatIsNotThereIsOnlyDifferentOrAbsent) {
 
 TEST(RuleMatch, KnowsWhichFilesAreWorthWatching) {
   const auto wants = [](const Trigger& trigger, std::string_view path) {
-    return RuleMatch({.id = "r", .trigger = trigger, .action = {}}).wants_file(path);
+    return RuleMatch::of({.id = "r", .trigger = trigger, .action = {}}).value().wants_file(path);
   };
   EXPECT_TRUE(wants({}, "a"));
   EXPECT_TRUE(wants({.type = "file.delete", .pattern = "*.c"}, "a.c"));

@@ -1,8 +1,12 @@
 #include "automation/rulebook.h"
 
 #include <algorithm>
-#include <string>
+#include <exception>
 #include <utility>
+
+#include <boost/json/parse.hpp>
+
+#include "duet/rpc/value.h"
 
 namespace duet::automation {
 namespace {
@@ -17,47 +21,76 @@ base::UtcTime time_of(const json::value& saved) {
   return base::UtcTime(std::chrono::milliseconds(saved.to_number<std::int64_t>()));
 }
 
-json::object save_rule(const ActiveRule& active) {
-  json::object saved;
-  if (active.switched) saved["enabled"] = *active.switched;
-  if (active.schedule) {
-    saved["cron"] = active.rule.trigger.cron;
-    saved["seen"] = milliseconds(active.schedule->seen());
+/// What is kept of a rule.
+struct Saved {
+  std::optional<bool> switched = {};
+  std::optional<std::uint64_t> since = {};
+  std::vector<base::UtcTime> fired = {};
+  std::string cron = {};
+  base::UtcTime seen = {};
+};
+
+// Throws if it is anything else.
+Saved read_saved(const json::object& saved) {
+  Saved out;
+  if (const json::value* switched = saved.if_contains("enabled")) out.switched = switched->as_bool();
+  if (const json::value* since = saved.if_contains("since")) out.since = since->to_number<std::uint64_t>();
+  if (const json::value* fired = saved.if_contains("fired")) {
+    for (const json::value& at : fired->as_array()) out.fired.push_back(time_of(at));
   }
-  json::array& fired = saved["fired"].emplace_array();
-  for (const base::UtcTime at : active.pace.firings()) fired.emplace_back(milliseconds(at));
-  return saved;
+  if (const json::value* cron = saved.if_contains("cron")) {
+    out.cron = cron->as_string();
+    out.seen = time_of(saved.at("seen"));
+  }
+  return out;
 }
 
-void load_rule(ActiveRule& active, const json::object& saved) {
-  if (const json::value* switched = saved.if_contains("enabled")) active.switched = switched->as_bool();
-  if (const json::value* fired = saved.if_contains("fired")) {
-    for (const json::value& at : fired->as_array()) active.pace.fired(time_of(at));
-  }
-  const json::value* cron = saved.if_contains("cron");
-  if (cron != nullptr && active.schedule && cron->as_string() == active.rule.trigger.cron) {
-    active.schedule.emplace(*active.match.schedule(), time_of(saved.at("seen")));
+std::optional<Saved> parse_saved(std::string_view text) {
+  try {
+    return read_saved(json::parse(text).as_object());
+  } catch (const std::exception&) {
+    return std::nullopt;
   }
 }
 
 }  // namespace
 
-void Rulebook::replace(const std::vector<Rule>& rules, base::UtcTime now) {
-  std::vector<std::unique_ptr<ActiveRule>> next;
+tl::expected<Rulebook::Rules, std::string> Rulebook::compile(const std::vector<Rule>& rules) {
+  Rules compiled;
   for (const Rule& rule : rules) {
-    next.push_back(std::make_unique<ActiveRule>(ActiveRule{rule, RuleMatch(rule)}));
-    ActiveRule& active = *next.back();
-    if (active.match.schedule()) active.schedule.emplace(*active.match.schedule(), now);
+    auto match = RuleMatch::of(rule);
+    if (!match) return tl::unexpected(match.error());
+    compiled.push_back(std::make_unique<ActiveRule>(ActiveRule{rule, std::move(*match)}));
   }
-  if (!rules_.empty()) remembered_ = save();
-  for (const auto& active : next) take_over(*active);
-  rules_ = std::move(next);
-  remembered_ = save();
+  return compiled;
 }
 
-void Rulebook::take_over(ActiveRule& active) const {
-  if (const json::value* saved = remembered_.if_contains(active.rule.id)) load_rule(active, saved->as_object());
+void Rulebook::replace(Rules rules, base::UtcTime now, std::uint64_t seq) {
+  faults_.clear();
+  if (!rules_.empty()) remembered_ = saved();
+  for (const auto& active : rules) {
+    active->since = seq;
+    if (active->match.schedule()) active->schedule.emplace(*active->match.schedule(), now);
+    take_over(*active);
+  }
+  rules_ = std::move(rules);
+  remembered_ = saved();
+}
+
+void Rulebook::take_over(ActiveRule& active) {
   if (ActiveRule* old = find(active.rule.id)) active.effects = std::move(old->effects);
+  const auto remembered = remembered_.find(active.rule.id);
+  if (remembered == remembered_.end() || remembered->second.empty()) return;
+  const std::optional<Saved> known = parse_saved(remembered->second);
+  if (!known) {
+    faults_.push_back("what was known of rule " + active.rule.id + " cannot be read: it begins anew");
+    return;
+  }
+  active.switched = known->switched;
+  active.since = known->since.value_or(active.since);
+  for (const base::UtcTime at : known->fired) active.pace.fired(at);
+  const bool same = active.schedule && known->cron == active.rule.trigger.cron;
+  if (same) active.schedule.emplace(*active.match.schedule(), known->seen);
 }
 
 ActiveRule* Rulebook::find(std::string_view id) const {
@@ -72,14 +105,29 @@ json::array Rulebook::ids() const {
   return ids;
 }
 
-json::object Rulebook::save() const {
-  json::object saved;
-  for (const auto& [id, rule] : remembered_) {
-    const json::value* switched = rule.as_object().if_contains("enabled");
-    if (switched != nullptr) saved[id] = json::object{{"enabled", *switched}};
+std::string Rulebook::saved(const ActiveRule& active) {
+  json::object saved{{"since", active.since}};
+  if (active.switched) saved["enabled"] = *active.switched;
+  if (active.schedule) {
+    saved["cron"] = active.rule.trigger.cron;
+    saved["seen"] = milliseconds(active.schedule->seen());
   }
-  for (const auto& active : rules_) saved[active->rule.id] = save_rule(*active);
-  return saved;
+  json::array& fired = saved["fired"].emplace_array();
+  for (const base::UtcTime at : active.pace.firings()) fired.emplace_back(milliseconds(at));
+  return rpc::to_text(saved);
 }
+
+std::map<std::string, std::string> Rulebook::saved() const {
+  std::map<std::string, std::string> all;
+  for (const auto& [id, text] : remembered_) {
+    const std::optional<Saved> known = parse_saved(text);
+    const bool was_switched = known && known->switched;
+    all[id] = was_switched ? rpc::to_text(json::object{{"enabled", *known->switched}}) : "";
+  }
+  for (const auto& active : rules_) all[active->rule.id] = saved(*active);
+  return all;
+}
+
+void Rulebook::load(std::string id, std::string_view saved) { remembered_[std::move(id)] = saved; }
 
 }  // namespace duet::automation

@@ -64,6 +64,10 @@ class Supervisor {
 
   /// Answers when the task is on disk, or at once if it is refused. `companion` is written with it.
   void submit(Submission submission, const Intake::Submitted& submitted, Companion companion = {});
+  /// Who would do it, by the settings of now; or why nobody can.
+  tl::expected<std::string, rpc::Error> choose_agent(const Submission& submission) const {
+    return agents_.choose(submission);
+  }
   /// Answers when the decision is on disk and, if it runs, it was told to end; at once if there is no such task or it
   /// has ended.
   void cancel(TaskId id, Cancelled cancelled);

@@ -87,7 +87,7 @@ ProjectDaemon::ProjectDaemon(Surroundings around, Settings settings)
       end_(
           loop_, log_, server_, [this](std::string_view kind, object params) { tell(kind, std::move(params)); },
           around_.manager),
-      automation_(loop_, log_, around_.project.directory.get(), automation_actions()),
+      automation_(loop_, log_, around_.project.directory.get(), tasks_.store(), tasks_.supervisor()),
       bridge_(loop_, log_,
               {.guard = {.executable = executable_.get()},
                .client_version = kVersion,
@@ -119,7 +119,7 @@ void ProjectDaemon::read_journal() {
   task::Journal& journal = tasks_.journal();
   journal.add_reader([this](const task::Event& event) { hub_.take(event); });
   journal.add_reader([this](const task::Event& event) { tasks_.supervisor().take(event); });
-  journal.add_reader([this](const task::Event& event) { tell_automation(event); });
+  journal.add_reader([this](const task::Event& event) { automation_.take(event); });
 }
 
 // An event that concerns no task. Where it cannot be kept, those who are there hear of it all the same.
@@ -132,32 +132,6 @@ void ProjectDaemon::tell(std::string_view kind, object params) {
            [this, kind = std::string(kind), text](bool kept) {
              if (!kept) hub_.tell_unkept(kind, *text);
            }});
-}
-
-automation::Engine::Actions ProjectDaemon::automation_actions() {
-  constexpr const char* kept_as = "automation";
-  return {
-      .submit =
-          [this](task::Submission submission, const automation::Engine::Submitted& done) {
-            tasks_.supervisor().submit(std::move(submission),
-                                       [done](const tl::expected<task::Accepted, rpc::Error>& accepted) {
-                                         if (accepted) return done(accepted->id);
-                                         done(accepted.error());
-                                       });
-          },
-      .tell = [this](std::string_view kind, object params) { tell(kind, std::move(params)); },
-      .keep = {.recall =
-                   [this] {
-                     return tasks_.store()
-                         .read([](task::StoreReader& reader) { return reader.recall(kept_as); })
-                         .value_or(std::nullopt);
-                   },
-               .remember =
-                   [this](std::string text, automation::Keepsake::Done done) {
-                     tasks_.store().write({.apply = [text = std::move(text)](
-                                                        task::StoreWriter& writer) { writer.remember(kept_as, text); },
-                                           .done = std::move(done)});
-                   }}};
 }
 
 void ProjectDaemon::add_methods() {
@@ -183,15 +157,22 @@ void ProjectDaemon::open() {
     listen();
   }
   tasks_.begin();
-  automation_.configure(settings_.rules, settings_.watch);
-  for (const task::TaskId id : tasks_.supervisor().running()) {
-    if (const auto task = tasks_.supervisor().find(id)) automation_.task_started(*task);
-  }
-  automation_.daemon_started();
+  begin_automation();
   guard_.emplace(loop_, log_, around_.project, around_.folder, [this] { return look_at_files(); });
   if (around_.address.elsewhere && !activated) guard_->watch_socket(around_.address.path);
   problems_.set("watch", guard_->problem());
   log_.info("listening", {{"socket", around_.address.shown}});
+}
+
+void ProjectDaemon::begin_automation() {
+  auto plan = automation::Engine::prepare(settings_.rules, settings_.watch);
+  if (!plan) throw Failure(plan.error());
+  automation_.configure(std::move(*plan));
+  std::vector<task::Task> running;
+  for (const task::TaskId id : tasks_.supervisor().running()) {
+    if (auto task = tasks_.supervisor().find(id)) running.push_back(std::move(*task));
+  }
+  automation_.begin(running);
 }
 
 void ProjectDaemon::listen() {
@@ -207,6 +188,7 @@ void ProjectDaemon::run() { loop_.run(); }
 
 // Whoever asks for work after a stop was answered is refused, though it has not begun yet.
 void ProjectDaemon::stop(std::string_view reason, StopRequest request) {
+  automation_.close();
   tasks_.supervisor().close();
   end_.begin(reason, request);
 }
@@ -235,15 +217,6 @@ bool ProjectDaemon::look_at_files() {
   log_.warn("the socket file was removed; it is back");
   problems_.set("ipc", {});
   return true;
-}
-
-void ProjectDaemon::tell_automation(const task::Event& event) {
-  const bool is_start = task::tells_start(event);
-  if (automation_.rule_count() == 0 || !(is_start || task::tells_end(event))) return;
-  const tl::expected<task::Task, rpc::Error> task = tasks_.supervisor().find(event.task);
-  if (!task) return;  // the store cannot be read, which it tells by itself
-  if (is_start) return automation_.task_started(*task);
-  automation_.task_ended(*task);
 }
 
 void ProjectDaemon::take_store_health(const task::Store::Health& health) {
@@ -277,14 +250,16 @@ void ProjectDaemon::reload() {
     log_.error("the settings were not changed", {{"reason", error->text}});
     return problems_.set("settings", error->text);
   }
-  settings_ = std::move(std::get<Settings>(read));
-  try {
-    automation_.configure(settings_.rules, settings_.watch);
-  } catch (const std::exception& fault) {
-    log_.error("the rules were not changed", {{"reason", fault.what()}});
-    return problems_.set("settings", fault.what());
+  Settings& next = std::get<Settings>(read);
+  auto plan = automation::Engine::prepare(next.rules, next.watch);
+  if (!plan) {
+    log_.error("the settings were not changed", {{"reason", plan.error()}});
+    return problems_.set("settings", plan.error());
   }
+  // All of them are good: from here on nothing fails.
+  settings_ = std::move(next);
   tasks_.supervisor().change_settings(settings_.tasks);
+  automation_.configure(std::move(*plan));
   bridge_.set_definitions(settings_.servers);
   problems_.set("settings", {});
   log_.info("the settings were read again");

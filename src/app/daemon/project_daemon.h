@@ -71,13 +71,12 @@ class ProjectDaemon {
 
  private:
   TaskRoom::Events task_events();
-  automation::Engine::Actions automation_actions();
+  void begin_automation();
   void add_methods();
   void listen();
   bool look_at_files();
   void stop(std::string_view reason, StopRequest request);
   void read_journal();
-  void tell_automation(const task::Event& event);
   void tell(std::string_view kind, boost::json::object params);
   void take_store_health(const task::Store::Health& health);
   void take_signal(int signal);

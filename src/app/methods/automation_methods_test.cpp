@@ -60,7 +60,7 @@ TEST_F(AutomationMethods, StatusTellsRulesAndWhatTheyDid) {
 TEST_F(AutomationMethods, ApproveLetsAFiringGo) {
   setting.save_file("a");
   EXPECT_EQ(call("automation.approve", R"({"id":"firing-1"})").result, R"({"approved":true})");
-  EXPECT_EQ(setting.submitted.size(), 1U);
+  EXPECT_EQ(setting.submitted().size(), 1U);
   const Outcome again = call("automation.approve", R"(["firing-1"])");
   ASSERT_TRUE(again.error);
   EXPECT_EQ(again.error->code(), rpc::code::invalid_params);

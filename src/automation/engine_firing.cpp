@@ -1,0 +1,260 @@
+#include <algorithm>
+#include <utility>
+
+#include <boost/json/array.hpp>
+
+#include "automation/engine.h"
+#include "automation/memory.h"
+#include "automation/template.h"
+#include "duet/rpc/json_text.h"
+#include "duet/rpc/value.h"
+#include "task/refusal.h"
+
+namespace duet::automation {
+namespace {
+
+namespace json = boost::json;
+
+constexpr const char* waits_for_approval = "approval";
+
+rpc::Error not_kept() {
+  return task::unavailable("store", "it is done, and written down when the disk can be written again");
+}
+
+rpc::Error unknown(std::string_view param, std::string_view expected, std::string_view received,
+                   const json::array& accepted) {
+  constexpr std::size_t shown_characters = 64;
+  return rpc::invalid_params(param, expected, rpc::first_characters(received, shown_characters),
+                             rpc::to_text(accepted));
+}
+
+std::string reason_of(const rpc::Error& refusal) {
+  const bool says_little = refusal.code() == rpc::code::invalid_params && !refusal.data().empty();
+  return refusal.message() + (says_little ? ": " + refusal.data() : "");
+}
+
+// The firing when its work has been taken.
+Firing fired(Firing firing) {
+  firing.reason.clear();
+  firing.awaiting.reset();
+  firing.approved = firing.deciding = false;
+  return firing;
+}
+
+}  // namespace
+
+void Engine::offer(const Event& event, std::uint64_t seq) {
+  for (const auto& active : rules_.all()) {
+    if (works(*active) && active->since < seq && active->match.accepts(event)) consider(*active, event, 1);
+  }
+}
+
+void Engine::consider(ActiveRule& active, const Event& event, std::size_t count) {
+  if (event.depth >= limits_.depth) {
+    return hold(new_firing(active, count), "depth limit: " + std::to_string(limits_.depth) +
+                                               " tasks of rules have led to each other, the last one " + event.cause);
+  }
+  const base::UtcTime now = loop_.clock().utc();
+  const std::string_view refusal = active.pace.refusal(now, active.rule.cooldown);
+  if (!refusal.empty()) return hold(new_firing(active, count), std::string(refusal));
+  active.pace.fired(now);
+  fire(active, event, count);
+}
+
+void Engine::fire(const ActiveRule& active, const Event& event, std::size_t count) {
+  Firing firing = new_firing(active, count);
+  auto prepared = work_of(active.rule, event, id_of(firing), count);
+  if (const auto* missing = std::get_if<MissingField>(&prepared)) {
+    return hold(std::move(firing), "template: the event has no " + missing->name);
+  }
+  Work& work = std::get<Work>(prepared);
+  if (work.submission) {  // now: later settings may make another program of the default one
+    tl::expected<std::string, rpc::Error> agent = supervisor_.choose_agent(*work.submission);
+    if (!agent) return hold(std::move(firing), reason_of(agent.error()));
+    work.submission->agent = std::move(*agent);
+  }
+  if (active.rule.requires_approval) {
+    firing.awaiting = std::move(work);
+    return hold(std::move(firing), waits_for_approval);
+  }
+  firing.kept = false;
+  firings_.put(firing);
+  run(firing, work, Kind::fact, [this, firing](const tl::expected<task::TaskId, Refused>& result) {
+    result ? has_fired(firing.number, *result) : hold(firing, reason_of(result.error().error));
+  });
+}
+
+// The work, the firing as it is when that is taken, and what tells of it are one transaction.
+void Engine::run(const Firing& firing, const Work& work, Kind kind, const Ran& ran) {
+  const std::string id = id_of(firing);
+  Note note = note_of(firing.rule_id);
+  note.keep(fired(firing));
+  if (!work.submission) note.tell("notice", {{"ruleId", firing.rule_id}, {"id", id}, {"message", work.notice}});
+  note.tell("automationFired", {{"ruleId", firing.rule_id}, {"id", id}, {"count", firing.count}});
+  if (!work.submission) {
+    return write(std::move(note), kind, [this, ran](bool kept) {
+      kept ? ran(task::TaskId{0}) : ran(tl::unexpected(Refused{store_.refusal(), false}));
+    });
+  }
+  const auto returned = std::make_shared<bool>(false);
+  supervisor_.submit(
+      *work.submission,
+      [alive = std::weak_ptr(alive_), ran, returned](const tl::expected<task::Accepted, rpc::Error>& result) {
+        if (alive.expired()) return;
+        result ? ran(result->id) : ran(tl::unexpected(Refused{result.error(), !*returned}));
+      },
+      {.write = [note = std::move(note)](task::StoreWriter& writer, task::TaskId task) { note.write(writer, task); },
+       .kind = kind});
+  *returned = true;
+}
+
+void Engine::has_fired(std::uint64_t number, task::TaskId task) {
+  Firing* const firing = firings_.find(number);
+  if (firing == nullptr) return;  // others have pushed it out
+  *firing = fired(std::move(*firing));
+  firing->kept = true;
+  if (task != 0) firing->task_id = task::to_text(task);
+  log_.info("rule fired", {{"rule", firing->rule_id}, {"firing", id_of(*firing)}, {"task", firing->task_id}});
+}
+
+void Engine::hold(Firing firing, std::string reason) {
+  log_.info("rule held back", {{"rule", firing.rule_id}, {"firing", id_of(firing)}, {"reason", reason}});
+  firing.reason = std::move(reason);
+  firing.kept = true;
+  Firing listed = firing;
+  listed.kept = false;
+  firings_.put(std::move(listed));
+  Note note = note_of(firing.rule_id);
+  note.keep(firing);
+  write(std::move(note), Kind::fact, [this, number = firing.number](bool) {
+    if (Firing* held = firings_.find(number)) held->kept = true;
+  });
+}
+
+Firing Engine::new_firing(const ActiveRule& active, std::size_t count) {
+  return {.number = firings_.next_number(), .rule_id = active.rule.id, .at = loop_.clock().utc(), .count = count};
+}
+
+std::optional<rpc::Error> Engine::why_not_now(const Firing& firing) const {
+  if (closed_) return task::is_stopping();
+  const auto off = [](const std::string& what) { return task::unavailable("automation", what); };
+  if (!enabled_) return off("automation is off: `duet-rpc automation enable`, and approve again");
+  const ActiveRule* const active = rules_.find(firing.rule_id);
+  if (active == nullptr) return off("rule " + firing.rule_id + " is not in the settings any more");
+  if (active->enabled()) return std::nullopt;
+  return off("rule " + firing.rule_id + " is off: `duet-rpc automation enable " + firing.rule_id +
+             "`, and approve again");
+}
+
+void Engine::approve(std::string_view firing_id, const Done& done) {
+  Firing* const waiting = firings_.find(firing_id);
+  if (waiting == nullptr || !waiting->awaits_approval()) {
+    return done(unknown("id", "a firing that waits for approval", firing_id, firings_.awaiting()));
+  }
+  if (const std::optional<rpc::Error> refusal = why_not_now(*waiting)) return done(refusal);
+  waiting->deciding = true;  // nobody approves it twice meanwhile
+  const Work work = *waiting->awaiting;
+  run(*waiting, work, Kind::request,
+      [this, done, number = waiting->number](const tl::expected<task::TaskId, Refused>& result) {
+        if (!result && result.error().at_once) return keep_approved(number, result.error().error, done);
+        if (result) {
+          has_fired(number, *result);
+        } else if (Firing* firing = firings_.find(number)) {
+          firing->deciding = false;
+        }
+        done(result ? std::nullopt : std::optional(result.error().error));
+      });
+}
+
+// It is approved, though it cannot be done now.
+void Engine::keep_approved(std::uint64_t number, const rpc::Error& refusal, const Done& done) {
+  Firing approved = *firings_.find(number);
+  approved.approved = true;
+  approved.deciding = false;
+  approved.reason = "approved: " + reason_of(refusal);
+  Note note = note_of(approved.rule_id);
+  note.keep(approved);
+  write(std::move(note), Kind::request, [this, done, approved](bool kept) {
+    Firing* const firing = firings_.find(approved.number);
+    if (kept) {
+      *firing = approved;
+      try_approved();
+    } else {
+      firing->deciding = false;
+    }
+    done(kept ? std::nullopt : std::optional(store_.refusal()));
+  });
+}
+
+void Engine::try_approved() {
+  std::vector<std::uint64_t> waiting;
+  for (const Firing& firing : firings_.all()) {
+    if (firing.approved && !firing.deciding) waiting.push_back(firing.number);
+  }
+  std::ranges::sort(waiting);
+  for (const std::uint64_t number : waiting) try_approved(number);
+  if (waiting.empty() || retrying_ || closed_) return;
+  retrying_ = loop_.after(limits_.retry, [this] {
+    retrying_.reset();
+    try_approved();
+  });
+}
+
+void Engine::try_approved(std::uint64_t number) {
+  Firing& firing = *firings_.find(number);
+  if (why_not_now(firing)) return;
+  firing.deciding = true;
+  const Work work = *firing.awaiting;
+  run(firing, work, Kind::fact, [this, number](const tl::expected<task::TaskId, Refused>& result) {
+    if (result) return has_fired(number, *result);
+    Firing* const refused = firings_.find(number);
+    refused->deciding = false;
+    std::string reason = "approved: " + reason_of(result.error().error);
+    if (std::exchange(refused->reason, reason) == reason) return;
+    Note note = note_of(refused->rule_id);
+    note.keep(*refused);
+    write(std::move(note), Kind::patient_fact);
+  });
+}
+
+// Version 0.1 chose it at the approval. The shell gets only what stands in the settings.
+void Engine::choose_agents_of_old_work() {
+  for (Firing& firing : firings_.all()) {
+    if (!firing.awaiting || !firing.awaiting->submission || firing.awaiting->submission->agent) continue;
+    task::Submission& submission = *firing.awaiting->submission;
+    const ActiveRule* const active = rules_.find(firing.rule_id);
+    const bool as_written =
+        active != nullptr && active->rule.action.prompt == submission.prompt && fields_in(submission.prompt).empty();
+    const tl::expected<std::string, rpc::Error> chosen = supervisor_.choose_agent(submission);
+    submission.agent = chosen && (*chosen != "shell" || as_written) ? *chosen : "claude";
+    Note note = note_of(firing.rule_id);
+    note.keep(firing);
+    write(std::move(note), Kind::patient_fact);
+  }
+}
+
+void Engine::enable(const std::optional<std::string>& rule_id, bool enabled, const Done& done) {
+  if (!rule_id) {
+    enabled_ = enabled;
+    faults_.clear();
+  } else if (ActiveRule* active = rules_.find(*rule_id)) {
+    active->switched = enabled;
+  } else {
+    return done(unknown("ruleId", "the id of a rule", *rule_id, rules_.ids()));
+  }
+  write(note_of_switch(rule_id), Kind::request, [this, rule_id, done](bool kept) {
+    if (!kept) write(note_of_switch(rule_id), Kind::fact);  // it holds already
+    done(kept ? std::nullopt : std::optional(not_kept()));
+  });
+  try_approved();
+}
+
+Note Engine::note_of_switch(const std::optional<std::string>& rule_id) {
+  Note note = note_of(rule_id.value_or(""));
+  if (rule_id) return note;
+  note.forget(name::old_text);
+  note.remember(name::enabled, enabled_ ? "true" : "false");
+  return note;
+}
+
+}  // namespace duet::automation
