@@ -2,7 +2,9 @@
 
 #ifdef DUET_TEST_METHODS
 
+#include <array>
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
@@ -31,6 +33,15 @@ std::chrono::milliseconds asked(const Request& request) {
 
 [[noreturn]] void block_for_ever() {
   while (true) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
+[[noreturn]] void throw_something() { throw std::runtime_error("a \"quoted\"\nreason"); }
+[[noreturn]] void throw_where_nobody_catches() noexcept { throw_something(); }
+
+int sink_deeper(int depth) {  // NOLINT(misc-no-recursion)
+  std::array<volatile char, 4096> room;
+  room[0] = static_cast<char>(depth);
+  return depth == 0 ? 0 : sink_deeper(depth + 1) + room[0];
 }
 
 peer::Method quick(std::string name, std::vector<rpc::Param> params, peer::Handler handler) {
@@ -82,6 +93,14 @@ void add_test_methods(peer::Methods& methods, transport::Loop& loop) {
     return Answer::view(awake);
   }));
   methods.add(quick("test.throw", {}, [](const Request&) -> Answer { throw std::runtime_error("secret detail"); }));
+
+  methods.add(quick("test.defect", {}, [&loop](const Request&) {
+    loop.defer([] { throw std::runtime_error("nobody expects this"); });
+    return Answer::view(R"({"deferred":true})");
+  }));
+  methods.add(quick("test.abort", {}, [](const Request&) -> Answer { std::abort(); }));
+  methods.add(quick("test.uncaught", {}, [](const Request&) -> Answer { throw_where_nobody_catches(); }));
+  methods.add(quick("test.overflow", {}, [](const Request&) -> Answer { return sink_deeper(1); }));
 
   methods.add(late("test.block_late", {}, [](const Request&, Reply reply) {
     auto kept = std::make_shared<Reply>(std::move(reply));

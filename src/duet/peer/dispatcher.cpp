@@ -3,6 +3,7 @@
 #include <exception>
 #include <utility>
 
+#include "duet/base/activity.h"
 #include "duet/rpc/json_scan.h"
 #include "duet/rpc/json_text.h"
 
@@ -208,6 +209,7 @@ void Dispatcher::invoke(const rpc::Message& message) {
 // `params` is what the request points at.
 void Dispatcher::call(const Method* method, const Request& request, rpc::Params& params) {
   if (method == nullptr) return events_.on_notification(request.method, params.raw());
+  base::activity.method = method->name;
   if (method->checks_params && !method->params.empty()) params = rpc::Params(method->params, params.raw());
   if (!method->handler) return call_late_handler(*method, request);
   const Answer result = method->handler(request);

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <limits>
 #include <stdexcept>
+#include <typeinfo>
 
 namespace duet::transport {
 namespace {
@@ -99,6 +100,43 @@ void Loop::turn(std::optional<base::TimePoint> deadline) {
   }
   run_timers();
   run_deferred();
+  if (overseer_ != nullptr) end_measuring();
+}
+
+void Loop::begin_measuring() {
+  turn_began_ = call_ended_ = now();
+  longest_call_ = {};
+  longest_ = {};
+}
+
+void Loop::end_measuring() {
+  if (longest_.callback != nullptr) overseer_->on_turn(call_ended_ - turn_began_, longest_);
+}
+
+void Loop::call(Watcher& watcher, std::uint32_t events) {
+  if (overseer_ == nullptr) return watcher.on_ready(events);
+  oversee(typeid(watcher), [&] { watcher.on_ready(events); });
+}
+
+void Loop::call(const Task& task) {
+  if (overseer_ == nullptr) return task();
+  oversee(task.target_type(), task);
+}
+
+template <typename Call>
+void Loop::oversee(const std::type_info& who, const Call& call) {
+  base::activity = {.callback = &who};
+  try {
+    call();
+  } catch (...) {
+    overseer_->on_defect(base::activity);
+  }
+  const base::TimePoint ended = now();
+  const base::Duration took = ended - call_ended_;
+  call_ended_ = ended;
+  if (took < longest_call_) return;
+  longest_call_ = took;
+  longest_ = base::activity;
 }
 
 int Loop::timeout_until(std::optional<base::TimePoint> deadline) const {
@@ -115,7 +153,7 @@ int Loop::timeout_until(std::optional<base::TimePoint> deadline) const {
 void Loop::wait_with_front(int timeout_ms) {
   if (timeout_ms < 0 && back_ < 0 && front_blocks_ && guarded_.load(std::memory_order_relaxed)) {
     count_turn();
-    if (!attention_.load()) front_watcher_->on_ready(EPOLLIN);
+    if (!attention_.load()) call(*front_watcher_, EPOLLIN);
     if (attention_.load()) {
       dispatch(0);
       attention_.store(false);
@@ -131,8 +169,8 @@ void Loop::wait_with_front(int timeout_ms) {
   if (count <= 0) return;
   if (ready[2].revents != 0) dispatch(0);
   attention_.store(false);  // also when nothing is ready any more, or the front would never be read again
-  if (ready[1].revents != 0 && back_watcher_ != nullptr) back_watcher_->on_ready(EPOLLOUT);
-  if (ready[0].revents != 0 && front_watcher_ != nullptr && front_wanted_) front_watcher_->on_ready(EPOLLIN);
+  if (ready[1].revents != 0 && back_watcher_ != nullptr) call(*back_watcher_, EPOLLOUT);
+  if (ready[0].revents != 0 && front_watcher_ != nullptr && front_wanted_) call(*front_watcher_, EPOLLIN);
 }
 
 ssize_t Loop::read_front(std::span<char> into) {
@@ -151,6 +189,8 @@ void Loop::dispatch(int timeout_ms) {
   const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
   waiting_.store(false, std::memory_order_relaxed);
   count_turn();
+  if (count < 0 && errno != EINTR) base::check_call(count, "epoll_wait");
+  if (overseer_ != nullptr) begin_measuring();
   if (count <= 0) return;
   current_end_ = events.data() + count;
   for (current_ = events.data(); current_ != current_end_;) {
@@ -159,7 +199,7 @@ void Loop::dispatch(int timeout_ms) {
     if (event.data.ptr == nullptr) {
       take_posted();
     } else {
-      static_cast<Watcher*>(event.data.ptr)->on_ready(event.events);
+      call(*static_cast<Watcher*>(event.data.ptr), event.events);
     }
   }
 }
@@ -171,7 +211,7 @@ void Loop::run_timers() {
   while (!timers_.empty() && timers_.begin()->first.first <= due && timers_.begin()->first.second <= newest) {
     Task task = std::move(timers_.begin()->second);
     timers_.erase(timers_.begin());
-    task();
+    call(task);
   }
 }
 
@@ -179,7 +219,7 @@ void Loop::run_deferred() {
   for (std::size_t left = deferred_.size(); left > 0; --left) {
     const Task task = std::move(deferred_.front());
     deferred_.pop_front();
-    task();
+    call(task);
   }
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "duet/base/activity.h"
 #include "duet/base/clock.h"
 #include "duet/base/fd.h"
 
@@ -21,9 +22,9 @@ namespace duet::transport {
 /// Waits for descriptors and timers and calls whoever waits for them, all on one thread.
 ///
 /// Everything but post() and stop() is for the thread that runs it. A watcher may be removed at any
-/// time, also by another one's call in the same turn. What a task or a watcher throws leaves turn(); the next turn goes
-/// on with what was still to come. One descriptor may be the *front*: while no
-/// timer runs, its watcher is called without asking whether it is ready, and reads through
+/// time, also by another one's call in the same turn. What a task or a watcher throws is told to the Overseer, and the
+/// turn goes on; without one it leaves turn(), and the next turn goes on with what was still to come. One descriptor
+/// may be the *front*: while no timer runs, its watcher is called without asking whether it is ready, and reads through
 /// read_front(), which blocks; a Sentinel interrupts that read when another descriptor needs
 /// attention. It saves a system call a message on stdio, and works where epoll does not (files).
 class Loop {
@@ -34,6 +35,17 @@ class Loop {
 
    protected:
     ~Watcher() = default;
+  };
+  /// Who answers for a loop. What it throws leaves turn().
+  class Overseer {
+   public:
+    /// A task or a watcher threw, which none should. Called where it is caught: std::current_exception() has it.
+    virtual void on_defect(const base::Activity& where) = 0;
+    /// After each turn that called somebody: how long that took, without waiting, and who took longest.
+    virtual void on_turn(base::Duration took, const base::Activity& longest) = 0;
+
+   protected:
+    ~Overseer() = default;
   };
   using Task = std::function<void()>;
   using Timer = std::pair<base::TimePoint, std::uint64_t>;
@@ -61,6 +73,9 @@ class Loop {
   /// The same, whichever thread asks.
   void post(Task task);
 
+  /// Not together with a front, whose watcher waits by itself.
+  void set_overseer(Overseer* overseer) { overseer_ = overseer; }
+
   void run();
   /// Ends run() after the current turn; any thread may ask.
   void stop();
@@ -85,6 +100,13 @@ class Loop {
   friend class Sentinel;
   struct TurnGuard;
 
+  void call(Watcher& watcher, std::uint32_t events);
+  void call(const Task& task);
+  template <typename Call>
+  void oversee(const std::type_info& who, const Call& call);
+  void begin_measuring();
+  void end_measuring();
+
   void wait_with_front(int timeout_ms);
   void count_turn() { turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
   void dispatch(int timeout_ms);
@@ -100,6 +122,13 @@ class Loop {
   std::uint64_t last_timer_ = 0;
   std::deque<Task> deferred_;
   std::vector<char> scratch_;
+
+  // What the overseer is told of this turn.
+  Overseer* overseer_ = nullptr;
+  base::TimePoint turn_began_;
+  base::TimePoint call_ended_;
+  base::Duration longest_call_{};
+  base::Activity longest_;
 
   bool turning_ = false;
   epoll_event* current_ = nullptr;  // the events of this turn that are still to be dispatched

@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -250,6 +252,99 @@ TEST(Loop, WhatAWatcherThrowsLeavesTheTurnAndNoTraceBehind) {
   s.turn();
   EXPECT_EQ(thrower.calls, 1);
   EXPECT_GE(other.calls, 1);
+}
+
+/// Writes down what it is told.
+struct Told final : Loop::Overseer {
+  void on_defect(const base::Activity& where) override {
+    try {
+      throw;
+    } catch (const std::logic_error&) {
+      throw;
+    } catch (const std::exception& fault) {
+      defects.push_back(base::to_text(where) + ": " + fault.what());
+    }
+  }
+  void on_turn(base::Duration took, const base::Activity& longest) override {
+    turns.emplace_back(took, base::to_text(longest));
+  }
+  Names defects;
+  std::vector<std::pair<base::Duration, std::string>> turns;
+};
+
+struct OverseenLoop : testing::Test {
+  OverseenLoop() { s.loop.set_overseer(&told); }
+  Setting s;
+  Told told;
+};
+
+void fail() { throw std::runtime_error("oops"); }
+
+TEST_F(OverseenLoop, WhatATimerADeferredOrAPostedTaskThrowsEndsNothing) {
+  int ran = 0;
+  s.loop.defer([] { fail(); });
+  s.loop.defer([&] { ++ran; });
+  s.loop.post([] { fail(); });
+  s.loop.post([&] { ++ran; });
+  s.loop.at(s.loop.now(), [] { fail(); });
+  s.loop.at(s.loop.now(), [&] { ++ran; });
+  s.turn();
+  EXPECT_EQ(ran, 3) << "the rest of the turn goes on";
+  EXPECT_EQ(told.defects.size(), 3U);
+}
+
+TEST_F(OverseenLoop, WhatAWatcherThrowsCostsTheOtherWatchersNothing) {
+  const std::array<base::Pipe, 2> pipes{readable_pipe(), readable_pipe()};
+  Watch thrower([](std::uint32_t) { fail(); });
+  Watch other(nothing);
+  s.loop.watch(pipes[0].read_end.get(), EPOLLIN, thrower);
+  s.loop.watch(pipes[1].read_end.get(), EPOLLIN, other);
+  s.turn();
+  EXPECT_EQ(thrower.calls, 1);
+  EXPECT_EQ(other.calls, 1);
+  EXPECT_EQ(told.defects, Names{"transport::Watch: oops"});
+}
+
+TEST_F(OverseenLoop, WhatTheOverseerThrowsLeavesTheTurn) {
+  s.loop.defer([] { throw std::logic_error("the end"); });
+  EXPECT_THROW(s.turn(), std::logic_error);
+}
+
+TEST_F(OverseenLoop, ATurnIsAsLongAsItsCallsAndTellsTheLongest) {
+  const base::Pipe pipe = readable_pipe();
+  Watch watch([&](std::uint32_t) { s.clock.advance(2s); });
+  s.loop.watch(pipe.read_end.get(), EPOLLIN, watch);
+  s.loop.defer([&] { s.clock.advance(1s); });
+  s.turn();
+  ASSERT_EQ(told.turns.size(), 1U);
+  EXPECT_EQ(told.turns[0].first, base::Duration(3s));
+  EXPECT_EQ(told.turns[0].second, "transport::Watch");
+}
+
+TEST_F(OverseenLoop, ATurnInWhichNothingHappensIsNotTold) {
+  s.turn();
+  EXPECT_TRUE(told.turns.empty());
+}
+
+std::vector<int> epoll_descriptors() {
+  std::vector<int> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink(entry, gone) == "anon_inode:[eventpoll]") {
+      found.push_back(std::stoi(entry.path().filename()));
+    }
+  }
+  return found;
+}
+
+TEST(Loop, AWaitThatTheSystemRefusesLeavesTheTurn) {
+  const std::vector<int> before = epoll_descriptors();
+  Setting s;
+  const base::Fd other(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  for (const int fd : epoll_descriptors()) {
+    if (std::ranges::count(before, fd) == 0) dup3(other.get(), fd, O_CLOEXEC);
+  }
+  EXPECT_THROW(s.turn(), std::system_error);
 }
 
 TEST(Loop, RunEndsAfterTheTurnThatStopsIt) {

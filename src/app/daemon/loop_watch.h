@@ -1,0 +1,61 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "duet/base/log.h"
+#include "duet/transport/loop.h"
+
+namespace duet::app {
+
+/// Watches over the daemon's loop: what a callback throws is a defect, which is logged and told in `daemon.status`, and
+/// the daemon goes on; a turn that takes long is logged with what ran in it.
+///
+/// Memory that keeps running out is no matter of one callback: that leaves the loop. For the loop's thread.
+class LoopWatch final : public transport::Loop::Overseer {
+ public:
+  struct Limits {
+    base::Duration slow = std::chrono::seconds(1);
+    int memory_refusals = 10;  // within ...
+    base::Duration memory_patience = std::chrono::seconds(10);
+  };
+  /// `tell` gets what is wrong, for people, whenever that changes.
+  LoopWatch(transport::Loop& loop, base::Log& log, std::function<void(std::string)> tell)
+      : LoopWatch(loop, log, std::move(tell), Limits()) {}
+  LoopWatch(transport::Loop& loop, base::Log& log, std::function<void(std::string)> tell, Limits limits);
+  LoopWatch(const LoopWatch&) = delete;
+  LoopWatch& operator=(const LoopWatch&) = delete;
+  ~LoopWatch();
+
+  /// Of the last minute, give or take ten seconds.
+  std::chrono::milliseconds longest_turn() const;
+
+ private:
+  static constexpr std::chrono::seconds slice{10};
+  struct Slice {
+    std::int64_t number = std::numeric_limits<std::int64_t>::min() / 2;  // none
+    base::Duration longest{};
+  };
+
+  void on_defect(const base::Activity& where) override;
+  void on_turn(base::Duration took, const base::Activity& longest) override;
+  void tell(const base::Activity& where);
+  void count_refusal();
+  std::int64_t slice_number() const { return loop_.now().time_since_epoch() / slice; }
+
+  transport::Loop& loop_;
+  base::Log& log_;
+  std::function<void(std::string)> tell_;
+  Limits limits_;
+  std::uint64_t defects_ = 0;
+  int refusals_ = 0;
+  base::TimePoint first_refusal_;
+  std::array<Slice, 7> slices_;
+};
+
+}  // namespace duet::app
