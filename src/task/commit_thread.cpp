@@ -1,35 +1,13 @@
 #include "task/commit_thread.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <utility>
 
+#include "duet/base/blocked_signals.h"
+
 namespace duet::task {
-namespace {
-
-// Signals are the loop's; a thread starts with what its maker blocks. Those that a fault of the program raises go to
-// the thread with the fault.
-class BlockedSignals {
- public:
-  BlockedSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP}) sigdelset(&all, fault);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
-
-}  // namespace
 
 CommitThread::CommitThread() {
-  const BlockedSignals blocked;
+  const base::BlockedSignals blocked;
   thread_ = std::thread([this] { run(); });
 }
 

@@ -8,6 +8,8 @@
 
 #include "app/client/daemon_client.h"
 #include "app/commands/commands.h"
+#include "app/project/failure.h"
+#include "app/project/last_end.h"
 #include "app/view/text_style.h"
 #include "app/words/duration.h"
 #include "duet/rpc/value.h"
@@ -56,6 +58,10 @@ std::string page(const object& status, const TextStyle& style) {
     const std::string rules = shown(automation, "ruleCount");
     row("automation", (enabled ? "on, " : "off, ") + rules + (rules == "1" ? " rule" : " rules"));
   }
+  if (const object& last = section(status, "last_end"); !last.empty()) {
+    const std::string at = last.contains("at") ? " at " + shown(last, "at") : "";
+    row("before", "the last one, pid " + shown(last, "pid") + ", " + shown(last, "how") + at);
+  }
   const value* const problems = status.if_contains("problems");
   if (problems == nullptr || !problems->is_array()) return text;
   for (const value& problem : problems->get_array()) {
@@ -65,11 +71,23 @@ std::string page(const object& status, const TextStyle& style) {
   return text;
 }
 
+std::string ask(DaemonClient& daemon) {
+  try {
+    return daemon.call_raw("daemon.status");
+  } catch (const Failure& failure) {
+    if (failure.code() != exit_code::no_daemon || !daemon.folder()) throw;
+    const std::optional<LastEnd> last = read_last_end(*daemon.folder());
+    if (!last) throw;
+    throw Failure(std::string(failure.what()) + "; " + to_text(*last) + ", 'duet-rpc daemon logs' may tell more",
+                  exit_code::no_daemon);
+  }
+}
+
 }  // namespace
 
 int run_daemon_status(const CommandLine& line) {
   DaemonClient daemon(line);
-  const std::string result = daemon.call_raw("daemon.status");
+  const std::string result = ask(daemon);
   if (line.flag("json")) return print_text(result + '\n');
   const value status = rpc::parse_value(result);
   return print_text(page(status.as_object(), TextStyle(colour_wanted(STDOUT_FILENO, line.no_color))));

@@ -13,6 +13,7 @@
 #include "app/client/daemon_client.h"
 #include "app/commands/commands.h"
 #include "app/project/failure.h"
+#include "app/project/last_end.h"
 #include "app/project/running_daemon.h"
 #include "app/view/table.h"
 #include "app/view/text_style.h"
@@ -35,6 +36,9 @@ std::vector<Finding> ask_daemon(DaemonClient& daemon) {
   if (status.at_pointer("/subsystems/store/healthy") == true) {
     findings.push_back({"store", Verdict::good, "can be read and written"});
   }
+  if (const boost::json::value* const last = status.as_object().if_contains("last_end")) {
+    findings.push_back({"last daemon", Verdict::note, "was not stopped: " + rpc::to_text(*last)});
+  }
   for (const boost::json::value& problem : status.at("problems").as_array()) {
     findings.push_back({std::string(problem.at("subsystem").as_string()), Verdict::wrong,
                         std::string(problem.at("message").as_string())});
@@ -49,6 +53,9 @@ std::vector<Finding> check_folder(const StateFolder& folder, bool fix) {
              "a process holds the daemon's lock, but nobody answers at the socket: end that process, or wait"}};
   }
   std::vector<Finding> findings{{"daemon", Verdict::note, "not running; 'duet-rpc daemon start' starts it"}};
+  if (const std::optional<LastEnd> last = read_last_end(folder)) {
+    findings.push_back({"last daemon", Verdict::note, to_text(*last) + "; 'duet-rpc daemon logs' may tell more"});
+  }
   findings.push_back(check_store(folder));
   add(findings, check_leftovers(folder, fix));
   return findings;

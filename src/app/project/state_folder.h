@@ -65,6 +65,7 @@ inline constexpr const char* lock_name = "daemon.lock";
 inline constexpr const char* pid_name = "daemon.pid";
 inline constexpr const char* log_name = "daemon.log";
 inline constexpr const char* version_name = "daemon.version";
+inline constexpr const char* last_words_name = "daemon.last";
 inline constexpr const char* state_path = ".aiwg/daemon";
 
 }  // namespace duet::app

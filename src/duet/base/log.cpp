@@ -4,38 +4,17 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <csignal>
 #include <cstdint>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "duet/base/blocked_signals.h"
 #include "duet/base/clock.h"
 #include "duet/base/log_sink.h"
 
 namespace duet::base {
-
-namespace {
-
-/// Threads started in its scope get no signals: those are for the program's main thread, and neither SIGPIPE nor
-/// SIGXFSZ may end a program because of its log.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
-
-}  // namespace
 
 /// The queue and the thread that empties it. The thread shares ownership, so it may outlive the log.
 ///
@@ -98,7 +77,7 @@ class Log::Writer : public std::enable_shared_from_this<Writer> {
   static constexpr std::chrono::milliseconds nap_time{2};
 
   void start() {
-    const SignalsBlocked blocked;
+    const BlockedSignals blocked;
     thread_ = std::thread([self = shared_from_this()] { self->run(); });
   }
 
