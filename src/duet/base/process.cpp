@@ -14,6 +14,8 @@
 #include <optional>
 #include <system_error>
 
+#include "duet/base/descriptor_limit.h"
+
 namespace duet::base {
 namespace {
 
@@ -215,8 +217,11 @@ Child launch(const Launch& launch) {
   std::vector<std::string> environment = assignments_of(launch.environment);
   const Attributes attributes(launch.new_session);
   pid_t pid = 0;
-  const int error = posix_spawn(&pid, path.c_str(), actions.get(), attributes.get(), pointers_to(arguments).data(),
-                                pointers_to(environment).data());
+  const int error = [&] {
+    const OriginalDescriptorLimit limit;
+    return posix_spawn(&pid, path.c_str(), actions.get(), attributes.get(), pointers_to(arguments).data(),
+                       pointers_to(environment).data());
+  }();
   if (error != 0) refuse_exec(launch, from, path, error);
   return {pid, open_pidfd(pid)};
 }

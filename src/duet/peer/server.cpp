@@ -17,6 +17,8 @@
 namespace duet::peer {
 namespace {
 
+constexpr int too_many_clients = -32003;
+
 bool somebody_listens(const std::string& path) {
   try {
     transport::connect_unix(path, std::chrono::milliseconds(1));  // who has no time to accept listens all the same
@@ -63,6 +65,46 @@ void Server::start(const std::string& path) {
 void Server::start(base::Fd listener) {
   acceptor_ = std::make_unique<transport::Acceptor>(loop_, std::move(listener),
                                                     [this](base::Fd socket) { accept(std::move(socket)); });
+  acceptor_->has_room = [this] { return clients_.size() < limits_.max_clients || make_room(); };
+}
+
+// Who leaves does so at the end of this turn, and the next one is accepted then.
+bool Server::make_room() {
+  set_full(true);
+  if (Client* const visitor = visitor_to_leave()) send_away(*visitor);
+  return false;
+}
+
+Server::Client* Server::visitor_to_leave() {
+  const base::TimePoint now = loop_.now();
+  Client* idle = nullptr;
+  Client* owed = nullptr;
+  auto each = clients_.rbegin();
+  for (std::size_t left = limits_.visitors; left > 0 && each != clients_.rend(); --left, ++each) {
+    Client& client = each->second;
+    if (client.leaving) return nullptr;  // one is on its way
+    const base::Duration stayed = now - client.since;
+    if (stayed >= limits_.visit && !client.connection->owes_answer() && client.load == 0) idle = &client;
+    if (stayed >= limits_.long_visit) owed = &client;
+  }
+  return idle != nullptr ? idle : owed;
+}
+
+void Server::send_away(Client& client) {
+  client.leaving = true;
+  framing::LineEncoder encoder;
+  const std::string error = rpc::encode(
+      rpc::Error(too_many_clients, "Too many clients", R"({"limit":)" + std::to_string(limits_.max_clients) + '}'));
+  client.connection->send(peer::framed(encoder, rpc::encode_error("null", error)), no_share);
+  // Behind the writing, as much of it as the client takes.
+  loop_.defer([this, id = client.connection->peer().connection, alive = alive_] {
+    if (!*alive) return;
+    if (const auto found = clients_.find(id); found != clients_.end()) found->second.connection->close();
+  });
+}
+
+void Server::set_full(bool full) {
+  if (std::exchange(full_, full) != full && on_full) on_full(full);
 }
 
 void Server::accept(base::Fd socket) {
@@ -85,7 +127,7 @@ void Server::accept(base::Fd socket) {
   auto connection = std::make_unique<Connection>(loop_, std::move(channel), Door::socket, methods_, log_,
                                                  std::move(events), limits_.connection, peer, pool_);
   Connection& opened = *connection;
-  clients_.emplace(id, Client{.connection = std::move(connection)});
+  clients_.emplace(id, Client{.connection = std::move(connection), .since = loop_.now()});
   if (share_ != no_share) opened.limit_waiting(share_);
   if (on_opened) on_opened(opened);
   opened.open();
@@ -98,6 +140,7 @@ void Server::forget(std::uint64_t id) {
   if (on_forgotten) on_forgotten(id);
   share_what_is_left();
   if (acceptor_) acceptor_->resume();
+  if (clients_.size() + limits_.visitors <= limits_.max_clients) set_full(false);
   if (clients_.empty() && on_empty) on_empty();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -7,7 +8,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "duet/base/log.h"
 #include "duet/peer/connection.h"
@@ -24,6 +24,13 @@ struct ServerLimits {
   std::size_t max_waiting = 256U * 1024 * 1024;
   /// A connection with more than this still to be written, or its share if that is less, misses broadcasts.
   std::size_t max_unread_broadcast = 4U * 1024 * 1024;
+  /// With so many the server is full. The last few of these places are for those who come and go: whoever has been on
+  /// one for `visit` and is owed no answer makes way for the next, and so does one that is, after `long_visit`. It is
+  /// told so (an error without an id). Whoever finds no place waits to be accepted.
+  std::size_t max_clients = std::numeric_limits<std::size_t>::max();
+  std::size_t visitors = 4;
+  base::Duration visit = std::chrono::milliseconds(50);
+  base::Duration long_visit = std::chrono::seconds(2);
 };
 
 /// A JSON-RPC server on a Unix socket, a message a line, for any number of clients of the same user
@@ -57,6 +64,7 @@ class Server {
   bool is_reachable() const;
 
   std::function<void()> on_empty;                    ///< the last client has gone
+  std::function<void(bool)> on_full;                 ///< somebody found no place; all who are there have one again
   std::function<void(Connection&)> on_missed;        ///< this one missed a broadcast
   std::function<void(Connection&)> on_opened;        ///< before anything is read
   std::function<void(Connection&)> on_load_changed;  ///< more or less waits to be written or handled
@@ -75,9 +83,16 @@ class Server {
   struct Client {
     std::unique_ptr<Connection> connection;
     std::size_t load = 0;
+    base::TimePoint since = {};
+    bool leaving = false;
   };
+  using Clients = std::map<std::uint64_t, Client>;
 
   void accept(base::Fd socket);
+  bool make_room();
+  Client* visitor_to_leave();
+  void send_away(Client& client);
+  void set_full(bool full);
   void forget(std::uint64_t id);
   void weigh(std::uint64_t id);
   void share_what_is_left();
@@ -92,7 +107,8 @@ class Server {
   std::shared_ptr<framing::BlockPool> pool_ = std::make_shared<framing::BlockPool>();
   std::unique_ptr<transport::Acceptor> acceptor_;
   SocketFile file_;
-  std::unordered_map<std::uint64_t, Client> clients_;
+  Clients clients_;  // those who came first stand first
+  bool full_ = false;
   std::uint64_t last_id_ = 0;
   std::size_t total_load_ = 0;
   std::size_t share_ = no_share;

@@ -104,6 +104,7 @@ Acceptor::~Acceptor() {
 
 // One a turn: trying for a second would cost the usual single client a system call.
 void Acceptor::on_ready(std::uint32_t) {
+  if (has_room && !has_room()) return pause();
   if (accept_one()) return;
   if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) pause();
 }

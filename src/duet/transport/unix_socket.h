@@ -39,6 +39,8 @@ class Acceptor final : private Loop::Watcher {
 
   int descriptor() const { return listener_.get(); }
   void resume();
+  /// Asked before each client; false: it waits where it is, and is tried again.
+  std::function<bool()> has_room;
   /// Whoever waits already.
   void accept_all();
 
