@@ -29,7 +29,14 @@ if(TARGET duet-rpc)
     install(FILES $<TARGET_FILE_DIR:duet-rpc>/aiwg TYPE BIN)
   endif()
   include(cmake/app_install.cmake OPTIONAL)
-  # Units for `systemctl --user`, a daemon for each project.
-  configure_file(packaging/systemd/duet-rpc@.service.in duet-rpc@.service @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/duet-rpc@.service packaging/systemd/duet-rpc@.socket DESTINATION lib/systemd/user)
+  # Units for `systemctl --user`, a daemon for each project. It looks into share/ of ~/.local, /usr/local and /usr alike.
+  # What they start is known at install time only.
+  install(
+    CODE "
+    cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_PREFIX NORMALIZE OUTPUT_VARIABLE prefix)
+    cmake_path(APPEND prefix \"${CMAKE_INSTALL_BINDIR}\" OUTPUT_VARIABLE duet_bindir)
+    configure_file(\"${PROJECT_SOURCE_DIR}/packaging/systemd/duet-rpc@.service.in\"
+                   \"${PROJECT_BINARY_DIR}/duet-rpc@.service\" @ONLY)")
+  install(FILES ${PROJECT_BINARY_DIR}/duet-rpc@.service packaging/systemd/duet-rpc@.socket
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/systemd/user)
 endif()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a service manager offers by environment variables: readiness (NOTIFY_SOCKET) and sockets (LISTEN_FDS).
+"""What a service manager offers by environment variables: readiness (NOTIFY_SOCKET), a watchdog, sockets (LISTEN_FDS).
 
 This test is the manager: it makes the sockets, passes them as systemd does, and listens to what it is told.
 """
@@ -101,6 +101,39 @@ class Readiness(Manager):
         self.assertEqual(self.project.run("daemon", "stop").code, 0)
         self.notices.settimeout(0)
         self.assertRaises(BlockingIOError, self.notices.recv, 4096)
+
+
+class Watchdog(Manager):
+    def watched(self, **env):
+        path = os.path.join(self.project.place.name, "notify")
+        self.notices.bind(path)
+        process = self.service(env={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "200000", **env})
+        while "READY" not in self.told():
+            pass
+        return process
+
+    def test_is_told_again_and_again(self):
+        self.watched()
+        self.assertEqual([self.told() for _ in range(4)], [{"WATCHDOG": "1"}] * 4)
+
+    def test_is_not_told_while_the_loop_hangs(self):
+        self.watched()
+        with self.project.connect() as client:
+            if "error" in client.call("test.sleep", params={"ms": 0}):
+                self.skipTest("a build without test methods")
+            client.send('{"jsonrpc":"2.0","id":2,"method":"test.sleep","params":{"ms":1500}}')
+            self.notices.settimeout(0.7)
+            with self.assertRaises(TimeoutError, msg="the loop does not turn, and yet it is told"):
+                while True:
+                    self.told()
+            self.assertEqual(client.next_message()["id"], 2)
+            self.notices.settimeout(PATIENCE)
+            self.assertEqual(self.told(), {"WATCHDOG": "1"})
+
+    def test_of_another_process_is_not_told(self):
+        self.watched(WATCHDOG_PID="1")
+        self.notices.settimeout(0.5)
+        self.assertRaises(TimeoutError, self.told)
 
 
 class Activation(Manager):

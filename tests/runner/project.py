@@ -14,7 +14,8 @@ import time
 import suite
 from daemon import PATIENCE, Failure, eventually, request
 
-HIDDEN = ("AIWG_IPC_DEBUG", "DUET_RPC_CONFIG", "DUET_RPC_LOG", "LISTEN_FDS", "LISTEN_PID", "NO_COLOR", "NOTIFY_SOCKET")
+HIDDEN = ("AIWG_IPC_DEBUG", "DUET_RPC_CONFIG", "DUET_RPC_LOG", "LISTEN_FDS", "LISTEN_PID", "NO_COLOR", "NOTIFY_SOCKET",
+          "WATCHDOG_PID", "WATCHDOG_USEC")
 
 
 class Result:

@@ -24,6 +24,13 @@ std::string take_variable(const char* name) {
   return value;
 }
 
+template <typename Number>
+Number number_in(const std::string& text) {
+  Number number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
 int option_of(int fd, int option) {
   int value = -1;
   socklen_t size = sizeof value;
@@ -42,7 +49,14 @@ ServiceManager::ServiceManager() {
   const std::string count = take_variable("LISTEN_FDS");
   take_variable("LISTEN_FDNAMES");
   address_ = take_variable("NOTIFY_SOCKET");
-  if (pid == std::to_string(getpid())) std::from_chars(count.data(), count.data() + count.size(), listeners_);
+  const std::string self = std::to_string(getpid());
+  if (pid == self) listeners_ = number_in<int>(count);
+  const std::string every = take_variable("WATCHDOG_USEC");
+  const std::string watched = take_variable("WATCHDOG_PID");
+  const auto limit = number_in<std::int64_t>(every);
+  if (address_.empty()) return;
+  socket_.reset(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (limit > 1 && (watched.empty() || watched == self)) watchdog_ = std::chrono::microseconds(limit / 2);
 }
 
 base::Fd ServiceManager::take_listener() {
@@ -61,9 +75,8 @@ void ServiceManager::tell(std::string_view state) const {
   to.sun_family = AF_UNIX;
   std::copy(address_.begin(), address_.end(), to.sun_path);
   if (to.sun_path[0] == '@') to.sun_path[0] = '\0';
-  const base::Fd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address_.size());
-  sendto(fd.get(), state.data(), state.size(), MSG_NOSIGNAL | MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&to),
+  sendto(socket_.get(), state.data(), state.size(), MSG_NOSIGNAL | MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&to),
          size);
 }
 

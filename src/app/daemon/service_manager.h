@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,8 +10,8 @@
 namespace duet::app {
 
 /// What a service manager such as systemd offers to the processes it starts, by environment variables: a socket that
-/// listens already, and a place to tell how we are. The variables are taken out of the environment, so that no child
-/// takes them for its own.
+/// listens already, a place to tell how we are, and a watchdog that wants to hear from us. The variables are taken out
+/// of the environment, so that no child takes them for its own.
 class ServiceManager {
  public:
   ServiceManager();
@@ -19,10 +20,14 @@ class ServiceManager {
   base::Fd take_listener();
   /// `READY=1` and the like; without a manager nothing happens.
   void tell(std::string_view state) const;
+  /// How often `WATCHDOG=1` is to be told, which is twice as often as it must be; nothing: nobody waits for it.
+  std::optional<std::chrono::microseconds> watchdog() const { return watchdog_; }
 
  private:
   int listeners_ = 0;
   std::string address_;
+  base::Fd socket_;  // kept: when descriptors run out, the watchdog is still told
+  std::optional<std::chrono::microseconds> watchdog_;
 };
 
 }  // namespace duet::app
