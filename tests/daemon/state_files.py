@@ -333,6 +333,17 @@ class SocketElsewhere(ProjectTestCase):
         self.assertEqual(self.project.run("daemon", "stop", "--socket", self.path).code, 0)
         self.assertFalse(os.path.exists(self.path))
 
+    def test_is_put_back_after_its_folder_was_replaced(self):
+        pid = self.project.start("--socket", self.path)
+        folder = os.path.dirname(self.path)
+        os.rename(folder, folder + ".old")
+        os.mkdir(folder)
+        for _ in range(3):
+            eventually(lambda: os.path.exists(self.path), BACK, "the socket is back")
+            result = self.project.run("call", "daemon.status", "--socket", self.path)
+            self.assertEqual(result.json()["pid"], pid)
+            os.unlink(self.path)
+
     def test_a_name_relative_to_where_one_is(self):
         pid = self.project.start("--socket", "../elsewhere/s")
         result = self.project.run("call", "daemon.status", "--socket", "s", cwd=os.path.dirname(self.path))
@@ -414,6 +425,7 @@ class StateFolderGone(ProjectTestCase):
 
     def assert_starts_again(self):
         self.assertEqual(self.project.run("call", "ping").code, 3)
+        self.assertNotIn("last one", self.project.run("daemon", "status").err)
         self.project.start()
         self.assert_answers()
 
@@ -458,6 +470,25 @@ class StateFolderGone(ProjectTestCase):
 
     def test_the_store_is_removed_while_nobody_asks(self):
         self.assert_stops(lambda: os.unlink(os.path.join(self.project.state, "tasks.db")))
+
+    def link_state(self):
+        os.mkdir(os.path.join(self.project.place.name, "real"))
+        os.symlink("../real", os.path.join(self.project.root, ".aiwg"))
+
+    def test_the_link_that_led_there_is_removed(self):
+        self.link_state()
+        self.assert_stops(lambda: os.unlink(os.path.join(self.project.root, ".aiwg")))
+        self.assert_starts_again()
+
+    def test_the_link_that_led_there_leads_elsewhere_where_a_second_daemon_is(self):
+        self.link_state()
+
+        def replace():
+            os.unlink(os.path.join(self.project.root, ".aiwg"))
+            os.mkdir(os.path.join(self.project.root, ".aiwg"))
+            self.second = self.project.start()
+        self.assert_stops(replace)
+        self.assertEqual(self.project.pid(), self.second)
 
     def test_the_folder_above_is_moved(self):
         self.assert_stops(lambda: os.rename(os.path.join(self.project.root, ".aiwg"),

@@ -37,7 +37,10 @@ std::vector<std::string> arguments_of(const CommandLine& line, const Project& pr
 base::Environment environment_of_daemon() {
   base::Environment environment = base::current_environment();
   environment[ready_variable] = std::to_string(ready_descriptor);
-  for (const char* name : {"LISTEN_PID", "LISTEN_FDS", "NOTIFY_SOCKET"}) environment.erase(name);
+  for (const char* name :
+       {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"}) {
+    environment.erase(name);
+  }
   const auto settings = environment.find("DUET_RPC_CONFIG");
   if (settings != environment.end()) settings->second = absolute(settings->second);
   return environment;

@@ -74,7 +74,8 @@ ProjectDaemon::ProjectDaemon(Surroundings around, Settings settings)
       signals_(loop_, {SIGTERM, SIGINT, SIGHUP}, [this](int signal) { take_signal(signal); }),
       started_at_(loop_.clock().utc()),
       started_(loop_.now()),
-      server_(loop_, log_),
+      watch_(loop_, log_, [this](std::string problem) { problems_.set("loop", std::move(problem)); }),
+      server_(loop_, log_, {.max_clients = around_.descriptors.clients}),
       executable_(base::check_call(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "/proc/self/exe")),
       tasks_(loop_, log_,
              {.project = around_.project,
@@ -82,7 +83,7 @@ ProjectDaemon::ProjectDaemon(Surroundings around, Settings settings)
               .lock = around_.lock,
               .executable = executable_.get(),
               .umask_of_tasks = around_.umask_of_tasks},
-             settings_.tasks, task_events()),
+             task_settings(), task_events()),
       hub_(loop_, server_, tasks_.journal()),
       end_(
           loop_, log_, server_, [this](std::string_view kind, object params) { tell(kind, std::move(params)); },
@@ -102,6 +103,7 @@ ProjectDaemon::ProjectDaemon(Surroundings around, Settings settings)
     tell_hub(client);
     bridge_.client_gone(client);
   };
+  server_.on_full = [this](bool full) { take_full(full); };
   end_.set_work([this](StopRequest request, std::function<void()> done) { end_work(request, std::move(done)); });
   add_methods();
   read_journal();
@@ -161,6 +163,7 @@ void ProjectDaemon::open() {
   guard_.emplace(loop_, log_, around_.project, around_.folder, [this] { return look_at_files(); });
   if (around_.address.elsewhere && !activated) guard_->watch_socket(around_.address.path);
   problems_.set("watch", guard_->problem());
+  tell_watchdog();
   log_.info("listening", {{"socket", around_.address.shown}});
 }
 
@@ -184,7 +187,15 @@ void ProjectDaemon::listen() {
   }
 }
 
-void ProjectDaemon::run() { loop_.run(); }
+// From the loop, so that it means that the loop turns.
+void ProjectDaemon::tell_watchdog() {
+  const auto every = around_.manager.watchdog();
+  if (!every) return;
+  around_.manager.tell("WATCHDOG=1");
+  loop_.after(*every, [this] { tell_watchdog(); });
+}
+
+void ProjectDaemon::run() noexcept { loop_.run(); }
 
 // Whoever asks for work after a stop was answered is refused, though it has not begun yet.
 void ProjectDaemon::stop(std::string_view reason, StopRequest request) {
@@ -230,6 +241,33 @@ void ProjectDaemon::take_store_health(const task::Store::Health& health) {
   tasks_.supervisor().store_recovered();
 }
 
+// As many tasks at once as there are descriptors for.
+task::TaskSettings ProjectDaemon::task_settings() {
+  task::TaskSettings settings = settings_.tasks;
+  const DescriptorBudget& budget = around_.descriptors;
+  const bool too_many = settings.max_running > budget.tasks;
+  if (too_many) settings.max_running = budget.tasks;
+  problems_.set("supervisor", !too_many
+                                  ? ""
+                                  : "max_running is " + std::to_string(settings_.tasks.max_running) + ", but " +
+                                        std::to_string(budget.limit) + " descriptors are enough for " +
+                                        std::to_string(budget.tasks) + " tasks at once: raise the limit ('ulimit -n')");
+  return settings;
+}
+
+void ProjectDaemon::take_full(bool full) {
+  if (!full) {
+    log_.info("there is room for clients again");
+    return problems_.set("clients", {});
+  }
+  log_.warn("there are as many clients as there is room for",
+            {{"clients", server_.client_count()}, {"descriptors", around_.descriptors.limit}});
+  problems_.set("clients", std::to_string(server_.client_count()) + " clients are as many as " +
+                               std::to_string(around_.descriptors.limit) +
+                               " descriptors are enough for, and who comes now is served for a moment only: end some, "
+                               "or raise the limit ('ulimit -n')");
+}
+
 void ProjectDaemon::end_work(StopRequest request, std::function<void()> done) {
   const auto left = std::make_shared<int>(2);
   const auto one_is_done = [left, done = std::move(done)] {
@@ -258,7 +296,7 @@ void ProjectDaemon::reload() {
   }
   // All of them are good: from here on nothing fails.
   settings_ = std::move(next);
-  tasks_.supervisor().change_settings(settings_.tasks);
+  tasks_.supervisor().change_settings(task_settings());
   automation_.configure(std::move(*plan));
   bridge_.set_definitions(settings_.servers);
   problems_.set("settings", {});
@@ -273,21 +311,28 @@ object ProjectDaemon::status() const {
   const auto count = [&supervisor](task::State state) {
     return supervisor.counts().at(static_cast<std::size_t>(state));
   };
-  return {{"pid", getpid()},
-          {"version", kVersion},
-          {"started_at", base::utc_text(started_at_)},
-          {"uptime_seconds", std::chrono::floor<std::chrono::seconds>(loop_.now() - started_).count()},
-          {"health", problems_.empty() ? "healthy" : "degraded"},
-          {"problems", problems_.list()},
-          {"subsystems",
-           {{"ipc", {{"clients", server_.client_count()}}},
-            {"supervisor",
-             {{"running", count(task::State::running)},
-              {"queued", count(task::State::queued)},
-              {"maxRunning", supervisor.settings().max_running}}},
-            {"store", {{"healthy", tasks_.store().is_healthy()}}},
-            {"automation", {{"enabled", automation_.enabled()}, {"ruleCount", automation_.rule_count()}}},
-            {"lsp", {{"running", bridge_.running()}}}}}};
+  object all{{"pid", getpid()},
+             {"version", kVersion},
+             {"started_at", base::utc_text(started_at_)},
+             {"uptime_seconds", std::chrono::floor<std::chrono::seconds>(loop_.now() - started_).count()},
+             {"health", problems_.empty() ? "healthy" : "degraded"},
+             {"problems", problems_.list()},
+             {"subsystems",
+              {{"loop", {{"longest_turn_ms", watch_.longest_turn().count()}}},
+               {"ipc", {{"clients", server_.client_count()}}},
+               {"supervisor",
+                {{"running", count(task::State::running)},
+                 {"queued", count(task::State::queued)},
+                 {"maxRunning", supervisor.settings().max_running}}},
+               {"store", {{"healthy", tasks_.store().is_healthy()}}},
+               {"automation", {{"enabled", automation_.enabled()}, {"ruleCount", automation_.rule_count()}}},
+               {"lsp", {{"running", bridge_.running()}}}}}};
+  if (const std::optional<LastEnd>& last = around_.last_end) {
+    object& end = all["last_end"].emplace_object();
+    end = {{"pid", last->pid}, {"how", last->how}};
+    if (!last->at.empty()) end["at"] = last->at;
+  }
+  return all;
 }
 
 }  // namespace duet::app

@@ -7,11 +7,14 @@
 #include <boost/json/object.hpp>
 
 #include "app/daemon/daemon_end.h"
+#include "app/daemon/descriptors.h"
 #include "app/daemon/event_hub.h"
+#include "app/daemon/loop_watch.h"
 #include "app/daemon/service_manager.h"
 #include "app/daemon/signals.h"
 #include "app/daemon/socket_guard.h"
 #include "app/daemon/task_room.h"
+#include "app/project/last_end.h"
 #include "app/project/project.h"
 #include "app/project/state_folder.h"
 #include "app/settings/settings.h"
@@ -56,6 +59,8 @@ class ProjectDaemon {
     DaemonAddress address;
     mode_t umask_of_tasks = 022;
     bool trace = false;
+    DescriptorBudget descriptors = {};
+    std::optional<LastEnd> last_end = {};  ///< of the daemon before, if it was not stopped
   };
 
   /// Throws Failure.
@@ -66,14 +71,15 @@ class ProjectDaemon {
 
   /// From here on clients are answered. Throws Failure.
   void open();
-  /// Until somebody stops it.
-  void run();
+  /// Until somebody stops it. What the loop throws ends the process, which has its last words then.
+  void run() noexcept;
 
  private:
   TaskRoom::Events task_events();
   void begin_automation();
   void add_methods();
   void listen();
+  void tell_watchdog();
   bool look_at_files();
   void stop(std::string_view reason, StopRequest request);
   void read_journal();
@@ -82,6 +88,8 @@ class ProjectDaemon {
   void take_signal(int signal);
   void reload();
   void end_work(StopRequest request, std::function<void()> done);
+  task::TaskSettings task_settings();
+  void take_full(bool full);
   boost::json::object status() const;
 
   Surroundings around_;
@@ -92,6 +100,7 @@ class ProjectDaemon {
   base::UtcTime started_at_;
   base::TimePoint started_;
   mutable Problems problems_;
+  LoopWatch watch_;
   peer::Server server_;
   base::Fd executable_;
   TaskRoom tasks_;

@@ -1,23 +1,30 @@
 #include "app/daemon/serve.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <new>
 #include <optional>
+#include <system_error>
 #include <utility>
 #include <variant>
 
+#include "app/daemon/descriptors.h"
+#include "app/daemon/last_words.h"
 #include "app/daemon/project_daemon.h"
 #include "app/daemon/service_manager.h"
 #include "app/log/log_setup.h"
 #include "app/log/trace.h"
 #include "app/project/failure.h"
+#include "app/project/last_end.h"
 #include "app/project/running_daemon.h"
 #include "app/project/state_folder.h"
 #include "app/settings/settings.h"
 #include "app/view/text_style.h"
+#include "duet/base/descriptor_limit.h"
 #include "duet/base/log.h"
 #include "duet/version.h"
 
@@ -50,23 +57,35 @@ LogSetup daemon_log(const CommandLine& line, const StateFolder& folder, bool det
   return setup;
 }
 
-// daemon.pid, as long as there is a daemon: one that could not start leaves none.
+// daemon.pid, until the daemon is stopped: whoever finds it afterwards knows that it was not. A daemon that could not
+// start leaves what it found.
 class PidFile {
  public:
-  PidFile(const Project& project, const StateFolder& folder, const DaemonLock& lock)
-      : project_(project), folder_(folder), lock_(lock) {
+  explicit PidFile(const StateFolder& folder) : folder_(folder), before_(folder.read_small(pid_name)) {
     folder_.write_small(pid_name, std::to_string(getpid()) + '\n');
   }
   PidFile(const PidFile&) = delete;
   PidFile& operator=(const PidFile&) = delete;
   ~PidFile() {
-    if (lock_.is_in_place(project_)) folder_.remove(pid_name);
+    if (written_pid(folder_) != getpid()) return;  // the lock was replaced, and another daemon is here
+    if (stopped_ || before_.empty()) {
+      folder_.remove(pid_name);
+      folder_.remove(last_words_name);
+      return;
+    }
+    try {
+      folder_.write_small(pid_name, before_);
+    } catch (const Failure&) {
+      // The next start knows a little less.
+    }
   }
 
+  void stopped() { stopped_ = true; }
+
  private:
-  const Project& project_;
   const StateFolder& folder_;
-  const DaemonLock& lock_;
+  std::string before_;
+  bool stopped_ = false;
 };
 
 DaemonAddress address_of(const CommandLine& line, const StateFolder& folder) {
@@ -81,20 +100,26 @@ Settings settings_or_fail(const Project& project, const SettingsPlaces& places) 
 }
 
 int serve(const CommandLine& line, Starter& starter, mode_t mask) {
+  const DescriptorBudget descriptors = DescriptorBudget::of(base::raise_descriptor_limit());
   ServiceManager manager;
   const Project project = find_project(line.text("project"));
   const SettingsPlaces places = settings_places();
   Settings settings = settings_or_fail(project, places);
   const StateFolder folder = StateFolder::make(project);
   const DaemonLock lock = take_lock_or_fail(folder);
-  std::optional<PidFile> pid_file(std::in_place, project, folder, lock);
+  const std::optional<LastEnd> last_end = read_last_end(folder);
+  std::optional<PidFile> pid_file(std::in_place, folder);
   folder.write_small(version_name, std::string(kVersion) + '\n');
 
-  LogSetup setup = daemon_log(line, folder, starter.is_waiting());
+  const bool detached = starter.is_waiting();
+  LogSetup setup = daemon_log(line, folder, detached);
+  const bool in_file = setup.sink_name != "stderr";
+  const LastWords last_words(folder, detached ? folder.path_of(log_name) : in_file ? setup.sink_name : "");
   base::Log log(std::move(setup.sink), setup.level);
   announce(log, setup);
+  if (last_end) log.warn("the daemon before was not stopped", {{"what", to_text(*last_end)}});
   const bool trace = line.flag("trace") || trace_wanted(std::getenv("AIWG_IPC_DEBUG"));
-  {
+  try {
     ProjectDaemon daemon({.project = project,
                           .folder = folder,
                           .lock = lock,
@@ -103,17 +128,44 @@ int serve(const CommandLine& line, Starter& starter, mode_t mask) {
                           .places = places,
                           .address = address_of(line, folder),
                           .umask_of_tasks = mask,
-                          .trace = trace},
+                          .trace = trace,
+                          .descriptors = descriptors,
+                          .last_end = last_end},
                          std::move(settings));
     daemon.open();
     manager.tell("READY=1\nMAINPID=" + std::to_string(getpid()));
     starter.tell("ready");
     daemon.run();
+  } catch (const std::exception& fault) {
+    if (in_file) log.error("the daemon cannot start", {{"reason", fault.what()}});
+    throw;
   }
+  pid_file->stopped();
   pid_file.reset();
   log.info("stopped");
   if (!log.flush()) std::_Exit(0);  // a log that is stuck holds nobody
   return 0;
+}
+
+Failure no_memory(const std::string& reason) {
+  rlimit limit{};
+  const bool limited = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return Failure("not enough memory for a daemon (" + reason + "): " +
+                 (limited ? "it may have " + std::to_string(limit.rlim_cur / 1024) + " KiB, raise that ('ulimit -v')"
+                          : "'ulimit -a' shows the limits of this shell, -u the one of processes and threads"));
+}
+
+int serve_or_explain(const CommandLine& line, Starter& starter, mode_t mask) {
+  try {
+    return serve(line, starter, mask);
+  } catch (const std::bad_alloc& fault) {
+    throw no_memory(fault.what());
+  } catch (const std::system_error& fault) {
+    const bool is_memory =
+        fault.code() == std::errc::resource_unavailable_try_again || fault.code() == std::errc::not_enough_memory;
+    if (!is_memory) throw;
+    throw no_memory(fault.code().message());
+  }
 }
 
 }  // namespace
@@ -123,7 +175,7 @@ int serve_project(const CommandLine& line, base::Fd ready) {
   const mode_t mask = umask(077);
   signal(SIGPIPE, SIG_IGN);
   try {
-    return serve(line, starter, mask);
+    return serve_or_explain(line, starter, mask);
   } catch (const std::exception& fault) {
     if (!starter.is_waiting()) throw;
     starter.tell(fault.what());

@@ -1,6 +1,8 @@
 #include "app/daemon/socket_guard.h"
 
+#include <fcntl.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -14,6 +16,13 @@ namespace {
 constexpr std::uint32_t of_folder = IN_DELETE_SELF | IN_MOVE_SELF;
 constexpr std::uint32_t of_content = IN_DELETE | IN_CREATE | IN_MOVED_FROM | IN_MOVED_TO;
 
+bool is_linked(const Project& project) {
+  struct stat status {};
+  return fstatat(project.directory.get(), ".aiwg", &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode);
+}
+
+std::size_t name_begin(const std::string& path) { return path.rfind('/') + 1; }  // npos + 1 is 0
+
 }  // namespace
 
 SocketGuard::SocketGuard(transport::Loop& loop, base::Log& log, const Project& project, const StateFolder& folder,
@@ -22,9 +31,11 @@ SocketGuard::SocketGuard(transport::Loop& loop, base::Log& log, const Project& p
       log_(log),
       look_(std::move(look)),
       limits_(limits),
-      notices_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+      notices_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)),
+      linked_(is_linked(project)) {
   if (notices_ && watch_folders(project, folder)) {
     loop_.watch(notices_.get(), EPOLLIN, *this);
+    if (linked_) look_after(limits_.poll);
   } else {
     poll_because("the state folder");
   }
@@ -42,14 +53,21 @@ bool SocketGuard::watch_folders(const Project& project, const StateFolder& folde
 }
 
 void SocketGuard::watch_socket(const std::string& path) {
-  if (!notices_) return;
-  const std::size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  socket_name_ = path.substr(slash + 1);
-  socket_folder_ = inotify_add_watch(notices_.get(), folder.c_str(), of_folder | of_content | IN_MASK_CREATE);
-  if (socket_folder_ >= 0 || errno == EEXIST) return;  // EEXIST: it is the state folder
+  socket_path_ = path;
+  if (!notices_ || watch_socket_folder()) return;
   loop_.unwatch(notices_.get(), *this);
   poll_because("the socket's folder");
+}
+
+// Again after each look: it may be another folder by now.
+bool SocketGuard::watch_socket_folder() {
+  const std::size_t name = name_begin(socket_path_);
+  const std::string folder = name == 0 ? "." : socket_path_.substr(0, name);
+  const int watch = inotify_add_watch(notices_.get(), folder.c_str(), of_folder | of_content | IN_MASK_CREATE);
+  if (watch < 0) return errno == EEXIST;  // as before, or it is the state folder
+  if (socket_folder_ >= 0) inotify_rm_watch(notices_.get(), socket_folder_);
+  socket_folder_ = watch;
+  return true;
 }
 
 void SocketGuard::poll_because(const std::string& what) {
@@ -57,7 +75,7 @@ void SocketGuard::poll_because(const std::string& what) {
       "changes of " + what + " are not reported here (" + std::strerror(errno) + "): it is looked at now and then";
   log_.warn(problem_);
   notices_.reset();
-  look_after(limits_.poll);
+  if (!timer_) look_after(limits_.poll);
 }
 
 void SocketGuard::on_ready(std::uint32_t) {
@@ -66,7 +84,9 @@ void SocketGuard::on_ready(std::uint32_t) {
   for (ssize_t count = 0; (count = read(notices_.get(), room.data(), room.size())) > 0;) {
     changed = concerns_us({room.data(), static_cast<std::size_t>(count)}) || changed;
   }
-  if (changed && !timer_) look_after(limits_.settle);
+  if (!changed || settling_) return;
+  settling_ = true;
+  look_after(limits_.settle);
 }
 
 bool SocketGuard::concerns_us(std::string_view notices) const {
@@ -74,18 +94,25 @@ bool SocketGuard::concerns_us(std::string_view notices) const {
     inotify_event notice{};
     std::memcpy(&notice, notices.data(), sizeof notice);
     const char* const name = notice.len == 0 ? "" : notices.data() + sizeof notice;
-    if (notice.wd != socket_folder_ || notice.len == 0 || name == socket_name_) return true;
+    if (notice.wd != socket_folder_ || notice.len == 0 || socket_path_.substr(name_begin(socket_path_)) == name) {
+      return true;
+    }
     notices.remove_prefix(sizeof notice + notice.len);
   }
   return false;
 }
 
 void SocketGuard::look_after(base::Duration wait) {
-  timer_ = loop_.after(wait, [this] {
-    timer_.reset();
-    const bool content = look_();
-    if (!notices_ || !content) look_after(limits_.poll);
-  });
+  if (timer_) loop_.cancel(*timer_);
+  timer_ = loop_.after(wait, [this] { look(); });
+}
+
+void SocketGuard::look() {
+  timer_.reset();
+  settling_ = false;
+  const bool content = look_();
+  const bool watched = notices_ && (socket_path_.empty() || watch_socket_folder());
+  if (!content || !watched || linked_) look_after(limits_.poll);
 }
 
 }  // namespace duet::app

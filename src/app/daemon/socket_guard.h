@@ -16,12 +16,13 @@ namespace duet::app {
 /// Notices when files of the state folder are removed or replaced under a running daemon, or the folder itself, and
 /// has it looked at a moment later, when whoever removes things is done.
 ///
-/// It waits for the system's notice and does not poll, unless the system has none to give.
+/// It waits for the system's notice and does not poll, unless the system has none to give, or `.aiwg` is a link: where
+/// the parts of a path lead to is not watched.
 class SocketGuard final : private transport::Loop::Watcher {
  public:
   struct Limits {
     base::Duration settle = std::chrono::milliseconds(300);
-    base::Duration poll = std::chrono::seconds(2);  // without inotify
+    base::Duration poll = std::chrono::seconds(2);
   };
 
   /// `look` is called from the loop; false: it wants to be called again.
@@ -44,6 +45,8 @@ class SocketGuard final : private transport::Loop::Watcher {
   void on_ready(std::uint32_t events) override;
   bool watch_folders(const Project& project, const StateFolder& folder);
   bool concerns_us(std::string_view notices) const;
+  bool watch_socket_folder();
+  void look();
   void poll_because(const std::string& what);
   void look_after(base::Duration wait);
 
@@ -52,10 +55,12 @@ class SocketGuard final : private transport::Loop::Watcher {
   std::function<bool()> look_;
   Limits limits_;
   base::Fd notices_;
+  bool linked_;
   int socket_folder_ = -1;  // the watch on a folder that is not ours alone
-  std::string socket_name_;
+  std::string socket_path_;
   std::string problem_;
   std::optional<transport::Loop::Timer> timer_;
+  bool settling_ = false;  // the timer is for a change, and soon
 };
 
 }  // namespace duet::app
