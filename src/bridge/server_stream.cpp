@@ -102,7 +102,7 @@ bool ServerStream::read_once() {
 void ServerStream::take_frames() {
   while (const std::optional<framing::Frame> frame = decoder_.next()) {
     // A frame without a body is a fault, and the reader stands where it goes on.
-    const std::uint64_t end = received_ - (decoder_.held() - frame->body.size());
+    const std::uint64_t end = received_ - (decoder_.held() - frame->body.value_or("").size());
     take(*frame);
     message_end_ = end;
     since_message_.clear();
@@ -118,13 +118,14 @@ std::string ServerStream::start_behind_message() const {
 }
 
 void ServerStream::take(const framing::Frame& frame) {
-  if (frame.body.empty()) return lose(framing::reason_of(frame.fault.value_or(framing::Fault::length_mismatch)));
-  const rpc::Message message = rpc::decode(frame.body, rpc::Batches::refused);
+  if (!frame.body) return lose(framing::reason_of(*frame.fault));
+  const rpc::Message message = rpc::decode(*frame.body, rpc::Batches::refused);
   if (message.is_json) {
     ++messages_;
-    return events_.on_message(message, frame.body);
+    return events_.on_message(message, *frame.body);
   }
   const std::optional<framing::Fault> fault = decoder_.reject();
+  if (frame.is_guess) return;
   lose(fault ? framing::reason_of(*fault) : "invalid-json");
 }
 

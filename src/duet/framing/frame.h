@@ -22,12 +22,12 @@ enum class Fault : std::uint8_t {
 /// The word that stands for a fault in `error.data.reason`.
 std::string_view reason_of(Fault fault);
 
-/// One message's bytes, or what went wrong instead. After a wrong content type there is a body too:
+/// One message's bytes, or what went wrong instead. After a wrong content type there may be a body too:
 /// its id is wanted for the answer.
 struct Frame {
-  std::string_view body;
-  std::optional<Fault> fault;
-  bool is_guess = false;  ///< found behind a fault that may be its own: if it is no JSON, that has been told
+  std::optional<std::string_view> body;
+  std::optional<Fault> fault;  ///< always there if the body is not
+  bool is_guess = false;       ///< found behind a fault that may be its own: if it is no JSON, that has been told
 };
 
 /// How much of a frame there was, for the log.
@@ -52,6 +52,7 @@ class Decoder {
 
   virtual std::optional<Frame> next() = 0;  ///< nullopt: needs more bytes
   /// The body next() gave last is not JSON; says which fault that is (nullopt: the JSON itself).
+  /// Only for a frame that had a body.
   virtual std::optional<Fault> reject() = 0;
   virtual std::optional<Fault> finish() = 0;  ///< the stream has ended
   virtual Extent fault_extent() const = 0;    ///< of the frame without a body whose fault was told last

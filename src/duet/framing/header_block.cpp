@@ -88,10 +88,10 @@ bool ends_with_name(std::string_view text, std::string_view name) {
 }
 
 // Whether the value of a Content-Type is spelt like one, right or wrong. Text in a JSON string, with its quote and
-// bracket behind it, is not.
+// bracket behind it, is not; nor is anything with a colon, so that only the last colon of a line can be a type's own.
 bool is_spelt_like_type(std::string_view value) {
   const auto may_stand_bare = [](char c) { return is_name_character(c) || std::strchr("/;= \t.+_*", c) != nullptr; };
-  if (value.find('\0') != std::string_view::npos) return false;
+  if (value.find_first_of(std::string_view("\0:", 2)) != std::string_view::npos) return false;
   for (std::size_t at = 0; at < value.size();) {
     if (value[at] != '"' && !may_stand_bare(value[at])) return false;
     at = value[at] == '"' ? end_of_quoted(value, at) : at + 1;

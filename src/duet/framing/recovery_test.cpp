@@ -153,6 +153,17 @@ TEST(Recovery, OfAHeaderThatRanIntoAnotherFindsTheMessageOfTheOther) {
       << "the frame was fine as it stood";
 }
 
+TEST(Recovery, OfABodyOfAnotherTypeTriesALengthBehindAnotherInSilence) {
+  const std::string lengths = "{}Content-Length: 64\r\nContent-Length: 99999999\r\n\r\nh";
+  EXPECT_EQ(read("Content-Type: a/b\r\n" + with_length(lengths.size(), lengths) + ": 5\"}" + framed(second)),
+            (Events{"! unsupported-content-type", second}));
+}
+
+TEST(Recovery, IsNotFooledByAContentTypeInsideAStringThatAQuoteInJunkSeemsToClose) {
+  const std::string fake = R"({"text":"Content-Type: a/b"})";
+  EXPECT_EQ(read("junk!" + fake + " b:\"\r\n" + framed(second)), (Events{"! malformed-header", second}));
+}
+
 TEST(Recovery, IsNeverFooledByAHeaderInsideAString) {
   const std::string fake = R"({"text":"Content-Length: 2\r\n\r\n{}","more":"\r\nContent-Length: 2"})";
   EXPECT_EQ(read(framed(fake) + framed(second)), (Events{fake, second}));

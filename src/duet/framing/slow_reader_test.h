@@ -226,13 +226,14 @@ class SlowReader {
     return kind == HeaderLine::Kind::length || (kind == HeaderLine::Kind::content_type && is_spelt_like_type(line));
   }
 
-  // A content type in a JSON string has a quote behind it, which in a header would not be closed.
+  // A content type in a JSON string has a quote behind it, which in a header would not be closed, unless by a quote of
+  // what follows: there is a colon between them, most likely.
   static bool is_spelt_like_type(std::string_view line) {
     std::string bare;
     bool quoted = false;
     bool escaped = false;
     for (const char c : line.substr(line.find(':') + 1)) {
-      if (c == '\0') return false;
+      if (c == '\0' || c == ':') return false;
       if (c == '"' && !escaped) quoted = !quoted;
       if (!quoted) bare += c;
       escaped = quoted && c == '\\' && !escaped;

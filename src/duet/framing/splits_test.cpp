@@ -51,6 +51,11 @@ std::vector<std::string> streams() {
       "\r\n\r\n\r\n\r\n" + one,
       "\r\r\n\n\r\n\r" + one,
       "ContentContent-Length: 4Content-Length: 8\r\n\r\n{\"id\":1}",
+      type + "Content-Length: 51\r\n\r\n{}Content-Length: 64\r\nContent-Length: 99999999\r\n\r\n: 5\"}" + one,
+      R"(C}"1{"a":"Content-Type: a/b"}t-Length: nC)"
+      "\r"
+      R"(W/b:")"
+      "\r\nContent-Length: 1\r\n\r\n{ }{",
   };
 }
 

@@ -68,11 +68,10 @@ class StreamDriver {
   }
 
   void take(const Frame& frame) {
-    const bool has_body = frame.fault == Fault::unsupported_content_type || frame.fault == Fault::bad_charset;
-    if (frame.fault && !has_body) return note(*frame.fault);
-    if (accepts_(frame.body)) {
-      if (frame.fault) return note(*frame.fault, frame.body);
-      events_.emplace_back(frame.body);
+    if (!frame.body) return note(*frame.fault);
+    if (accepts_(*frame.body)) {
+      if (frame.fault) return note(*frame.fault, *frame.body);
+      events_.emplace_back(*frame.body);
       return;
     }
     const std::optional<Fault> wrong_length = decoder_.reject();

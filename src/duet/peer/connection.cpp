@@ -26,8 +26,6 @@ std::unique_ptr<framing::Encoder> make_encoder(Door door) {
   return std::make_unique<framing::LineEncoder>();
 }
 
-bool has_body(Fault fault) { return fault == Fault::unsupported_content_type || fault == Fault::bad_charset; }
-
 rpc::Error error_of(Fault fault) {
   const bool unparsable = fault == Fault::malformed_header || fault == Fault::length_mismatch;
   return unparsable ? rpc::parse_error(framing::reason_of(fault)) : rpc::invalid_request(framing::reason_of(fault));
@@ -108,16 +106,17 @@ void Connection::take_frames() {
 }
 
 void Connection::take(const framing::Frame& frame) {
-  if (frame.fault && !has_body(*frame.fault)) return take_fault(error_of(*frame.fault), "null");
-  const rpc::Message message = rpc::decode(frame.body, batches_);
+  if (!frame.body) return take_fault(error_of(*frame.fault), "null");
+  const rpc::Message message = rpc::decode(*frame.body, batches_);
   if (message.kind == rpc::Message::Kind::response) return take_response(message);
   std::optional<Fault> fault = frame.fault;
   if (!message.is_json) {
     const std::optional<Fault> wrong_length = decoder_->reject();
+    if (frame.is_guess) return;
     if (!fault) fault = wrong_length;
   }
   if (fault) return take_fault(error_of(*fault), message.id);
-  dispatcher_.take(message, frame.body);
+  dispatcher_.take(message, *frame.body);
 }
 
 void Connection::take_fault(rpc::Error error, std::string_view id) {

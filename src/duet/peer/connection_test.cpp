@@ -126,6 +126,14 @@ TEST(Connection, AFramingFaultCostsOneMessage) {
                error("null", -32700, "Parse error", R"({"reason":"content-length-mismatch"})"), result("3", "null")}));
 }
 
+TEST(Connection, OfTwoLengthsTheLastIsTriedWithoutAnotherWord) {
+  Conversation c(Door::stdio);
+  c.open();
+  c.far->send("Content-Length: 7\r\nContent-Length: 3\r\n\r\nabc");
+  EXPECT_EQ(c.say({request("1", "echo")}),
+            (Strings{error("null", -32700, "Parse error", R"({"reason":"malformed-header"})"), result("1", "null")}));
+}
+
 TEST(Connection, AnOversizeLineIsRefusedOnceAndSkipped) {
   ConnectionLimits limits;
   limits.max_message = 1000;
