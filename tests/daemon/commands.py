@@ -127,9 +127,7 @@ class StartsThatFail(ProjectTestCase):
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root to become somebody else")
     def test_a_project_we_may_not_write(self):
-        os.chmod(self.project.place.name, 0o755)
-        nobody = lambda: (os.setgroups([]), os.setgid(65534), os.setuid(65534))  # noqa: E731
-        result = self.project.run("daemon", "start", "--project", self.project.root, cwd="/", preexec_fn=nobody)
+        result = self.project.run_as_nobody("daemon", "start", "--project", self.project.root, cwd="/")
         self.assert_refused(result, 1, r"\.aiwg", "Permission denied")
 
 

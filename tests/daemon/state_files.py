@@ -16,10 +16,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import suite  # noqa: E402
 from daemon import Failure, eventually, request  # noqa: E402
-from project import Connection, ProjectTestCase, Result  # noqa: E402
+from project import NOBODY, Connection, ProjectTestCase  # noqa: E402
 
 BACK = 5  # seconds, by contract
-NOBODY = 65534
 
 
 class Watch:
@@ -151,17 +150,12 @@ class OtherUsers(ProjectTestCase):
         self.assertEqual(self.project.pid(), pid)
         eventually(lambda: f"uid={NOBODY}" in self.project.log(), what="a line in the log")
 
-    def command_as_nobody(self, *words):
-        result = self.project.run(*words, preexec_fn=lambda: (os.setgroups([]), os.setgid(NOBODY), os.setuid(NOBODY)))
-        return Result(result.code, result.out, result.err)
-
     def test_a_command_of_another_user_says_why(self):
         self.project.start()
-        os.chmod(self.project.place.name, 0o755)
-        self.assert_refused(self.command_as_nobody("call", "ping", "--project", self.project.root), 1,
-                            "Permission denied", "another user")
+        question = ("call", "ping", "--project", self.project.root)
+        self.assert_refused(self.project.run_as_nobody(*question), 1, "Permission denied", "another user")
         self.open_everything()
-        self.assert_refused(self.command_as_nobody("call", "ping", "--project", self.project.root), 1, "another user")
+        self.assert_refused(self.project.run_as_nobody(*question), 1, "another user")
 
     def test_a_folder_of_another_user_is_not_used(self):
         os.makedirs(self.project.state)
@@ -169,9 +163,8 @@ class OtherUsers(ProjectTestCase):
         self.assert_refused(self.project.run("daemon", "start"), 1, "another user", "--project")
 
     def test_root_may_ask_the_daemon_of_a_user(self):
-        os.chmod(self.project.place.name, 0o755)
         os.chown(self.project.root, NOBODY, NOBODY)
-        result = self.command_as_nobody("daemon", "start", "--json", "--project", self.project.root)
+        result = self.project.run_as_nobody("daemon", "start", "--json", "--project", self.project.root)
         self.assertEqual(result.code, 0, result)
         self.project.pids.add(result.json()["pid"])
         self.assertEqual(self.project.pid(), result.json()["pid"])
