@@ -78,6 +78,8 @@ void ServerProcess::take(std::string_view packet) {
   const std::string_view what = take_word(packet);
   if (what == "started") {
     pid_ = take_number(packet);
+    server_ = base::read_process(pid_);
+    if (server_ && server_->parent != guard_pid()) server_.reset();
     phase_ = Phase::running;
     events_.started();
   } else if (what == "failed") {
@@ -97,7 +99,7 @@ void ServerProcess::guard_has_ended() {
   const Phase phase = std::exchange(phase_, Phase::ended);
   if (phase == Phase::running) {
     // The guard was killed, and the server with whatever it started may live on: what is in its group goes.
-    ::kill(-pid_, SIGKILL);
+    if (server_) base::kill_group(*server_);
     events_.ended({.code = 0, .signal = SIGKILL});
   } else if (phase == Phase::starting) {
     events_.not_started(base::LaunchError::Cause::exec_failed, "the guard has ended");

@@ -4,11 +4,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "bridge/guard.h"
 #include "duet/base/process.h"
+#include "duet/base/process_tree.h"
 #include "duet/transport/child.h"
 #include "duet/transport/loop.h"
 
@@ -71,6 +73,7 @@ class ServerProcess {
   enum class Phase : std::uint8_t { starting, running, ended };
   Phase phase_ = Phase::starting;
   pid_t pid_ = 0;
+  std::optional<base::ProcessEntry> server_;  // as it was when it had started, if it was still there
 };
 
 }  // namespace duet::bridge

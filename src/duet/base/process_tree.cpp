@@ -159,6 +159,12 @@ void signal_process(const Fd& held, int signal) {
   if (held) syscall(SYS_pidfd_send_signal, held.get(), signal, nullptr, 0);
 }
 
+// While a group has members nobody gets its number, and who gets it afterwards has another start.
+void kill_group(const ProcessEntry& leader) {
+  const auto now = read_process(leader.pid);
+  if (!now || now->start_ticks == leader.start_ticks) kill(-leader.pid, SIGKILL);
+}
+
 // A process that ended of the signal cannot fork any more: what it forked until then is found by looking again. Only
 // once again, since there may be no end to processes that are born.
 void signal_descendants(int signal) {

@@ -41,6 +41,8 @@ std::string boot_id();
 /// A handle of exactly this process, or none if it has ended.
 Fd hold_process(const ProcessEntry& entry);
 void signal_process(const Fd& held, int signal);
+/// Kills the process group that `leader` made, also when that one has ended; nobody if its number is another's by now.
+void kill_group(const ProcessEntry& leader);
 
 /// Sends a signal to all descendants of this process, from the top down. SIGKILL goes to their process groups as well,
 /// which catches those that fork meanwhile. A stopped process is continued. Who is missed because it was born in

@@ -91,6 +91,23 @@ TEST_F(ProcessTreeTest, AnotherProcessOfThatNumberIsNotHeld) {
   EXPECT_FALSE(hold_process(*entry));
 }
 
+TEST_F(ProcessTreeTest, AGroupIsKilledThoughItsLeaderHasEnded) {
+  const auto leader = read_process(child_.pid);
+  const Fd member = hold_process(*read_process(grandchild_));
+  kill(child_.pid, SIGKILL);
+  signal_that_ended_child();
+  kill_group(*leader);
+  EXPECT_TRUE(has_ended(member));
+}
+
+TEST_F(ProcessTreeTest, AGroupWhoseNumberIsAnothersByNowIsLeftAlone) {
+  ProcessEntry leader = *read_process(child_.pid);
+  --leader.start_ticks;
+  kill_group(leader);
+  kill(child_.pid, SIGTERM);
+  EXPECT_EQ(signal_that_ended_child(), SIGTERM);
+}
+
 TEST_F(ProcessTreeTest, AnEndedProcessIsAZombieUntilItIsReaped) {
   signal_process(hold_process(*read_process(child_.pid)), SIGKILL);
   EXPECT_EQ(signal_that_ended_child(), SIGKILL);
