@@ -73,7 +73,7 @@ tl::expected<Engine::Plan, std::string> Engine::prepare(const std::vector<Rule>&
   auto compiled = Rulebook::compile(rules);
   if (!compiled) return tl::unexpected(compiled.error());
   for (const std::string& glob : watch.ignore) {
-    const auto parsed = parse_glob(glob);
+    const auto parsed = pattern::parse_glob(glob);
     if (const auto* fault = std::get_if<std::string>(&parsed)) return tl::unexpected("[watch] ignore: " + *fault);
   }
   return Plan{std::move(*compiled), watch};

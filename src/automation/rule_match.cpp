@@ -43,7 +43,7 @@ tl::expected<RuleMatch, std::string> RuleMatch::of(const Rule& rule) {
 // What is wrong, if anything.
 std::string RuleMatch::read(const Rule& rule) {
   std::string fault;
-  if (!rule.trigger.pattern.empty()) fault = put(pattern_, parse_glob(rule.trigger.pattern));
+  if (!rule.trigger.pattern.empty()) fault = put(pattern_, pattern::parse_glob(rule.trigger.pattern));
   if (fault.empty() && !rule.trigger.cron.empty()) {
     fault = put(schedule_, parse_cron(rule.trigger.cron));
     source_ = "schedule";
@@ -51,7 +51,7 @@ std::string RuleMatch::read(const Rule& rule) {
   for (const Condition& condition : rule.conditions) {
     checks_.push_back({condition});
     if (!fault.empty() || condition.op != Operator::matches) continue;
-    fault = put(checks_.back().regex, parse_regex(plain_text(condition.value)));
+    fault = put(checks_.back().regex, pattern::parse_regex(plain_text(condition.value)));
   }
   return fault;
 }

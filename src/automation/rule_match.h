@@ -9,9 +9,9 @@
 
 #include "automation/cron.h"
 #include "automation/event.h"
-#include "automation/glob.h"
-#include "automation/regex.h"
 #include "automation/rule.h"
+#include "pattern/glob.h"
+#include "pattern/regex.h"
 
 namespace duet::automation {
 
@@ -34,7 +34,7 @@ class RuleMatch {
  private:
   struct Check {
     Condition condition;
-    std::optional<Regex> regex = {};
+    std::optional<pattern::Regex> regex = {};
     bool holds(const Event& event) const;
   };
   explicit RuleMatch(const Trigger& trigger) : source_(trigger.source), type_(trigger.type) {}
@@ -42,7 +42,7 @@ class RuleMatch {
 
   std::string source_;
   std::string type_;
-  std::optional<Glob> pattern_;
+  std::optional<pattern::Glob> pattern_;
   std::optional<Cron> schedule_;
   std::vector<Check> checks_;
 };

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "automation/glob.h"
+#include "automation/ignore_list.h"
 #include "automation/rule.h"
 
 namespace duet::automation {

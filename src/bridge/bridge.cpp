@@ -114,7 +114,8 @@ Bridge::Bridge(transport::Loop& loop, base::Log& log, ServerSettings servers, st
       log_(log),
       settings_(std::move(servers)),
       project_(std::move(project)),
-      definitions_(with_well_known(std::move(settings))) {}
+      definitions_(with_well_known(std::move(settings))),
+      file_choice_(definitions_) {}
 
 // Whoever still waits is answered; that also lets go of the servers.
 Bridge::~Bridge() {
@@ -123,6 +124,7 @@ Bridge::~Bridge() {
 
 void Bridge::set_definitions(std::vector<Definition> settings) {
   definitions_ = with_well_known(std::move(settings));
+  file_choice_ = FileChoice(definitions_);
   roots_.clear();
   for (auto at = servers_.begin(); at != servers_.end();) {
     const Server server = at->second;
@@ -157,12 +159,13 @@ Bridge::Server Bridge::server_at(const Definition& definition, const std::string
 }
 
 Bridge::Server Bridge::server_for_file(const std::string& path) {
-  const Definition* definition = choose_server(definitions_, path);
-  if (definition == nullptr) {
+  const std::optional<std::size_t> chosen = file_choice_.choose(path);
+  if (!chosen) {
     throw to_error(
         no_server("No language server for such a file: set files of one, as in [lsp.NAME] files = [\"*.x\"]"));
   }
-  return server_at(*definition, root_of(*definition, path));
+  const Definition& definition = definitions_[*chosen];
+  return server_at(definition, root_of(definition, path));
 }
 
 // A question costs less than looking for markers in every folder above its file, so for a moment the root is

@@ -12,6 +12,7 @@
 
 #include <boost/json/array.hpp>
 
+#include "bridge/choice.h"
 #include "bridge/definition.h"
 #include "bridge/language_server.h"
 #include "bridge/session.h"
@@ -107,6 +108,7 @@ class Bridge {
   ServerSettings settings_;
   std::string project_;
   std::vector<Definition> definitions_;
+  FileChoice file_choice_;
   std::map<Key, Server> servers_;
   std::map<Key, Root> roots_;  // by the name of the definition and the file's folder
   bool stopping_ = false;

@@ -1,17 +1,15 @@
 #include "bridge/choice.h"
 
-#include <fnmatch.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 namespace duet::bridge {
 namespace {
 
 std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
-bool fits(const std::string& glob, const std::string& name) { return fnmatch(glob.c_str(), name.c_str(), 0) == 0; }
 
 // The folders from the file's own upward, the nearest first.
 std::vector<std::string> folders_upward(const std::string& path, const std::string& project) {
@@ -143,14 +141,23 @@ std::vector<Definition> with_well_known(std::vector<Definition> settings) {
   return settings;
 }
 
-const Definition* choose_server(const std::vector<Definition>& definitions, std::string_view path) {
-  const std::string name(file_name(path));
+FileChoice::FileChoice(const std::vector<Definition>& definitions) {
   for (const Definition& definition : definitions) {
-    if (std::ranges::any_of(definition.files, [&](const std::string& glob) { return fits(glob, name); })) {
-      return &definition;
+    std::vector<pattern::Glob>& globs = globs_.emplace_back();
+    for (const std::string& text : definition.files) {
+      auto parsed = pattern::parse_glob(text);
+      if (auto* glob = std::get_if<pattern::Glob>(&parsed)) globs.push_back(std::move(*glob));
     }
   }
-  return nullptr;
+}
+
+std::optional<std::size_t> FileChoice::choose(std::string_view path) const {
+  const std::string_view name = file_name(path);
+  const auto fits = [name](const pattern::Glob& glob) { return glob.matches(name); };
+  for (std::size_t i = 0; i < globs_.size(); ++i) {
+    if (std::ranges::any_of(globs_[i], fits)) return i;
+  }
+  return std::nullopt;
 }
 
 std::string find_root(const std::vector<std::string>& markers, const std::string& path, const std::string& project) {

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "bridge/definition.h"
+#include "pattern/glob.h"
 
 namespace duet::bridge {
 
@@ -15,8 +18,18 @@ std::vector<Definition> well_known_servers();
 /// the settings leaves out (`command`, `files`, `roots`) is taken from the well-known one of its name.
 std::vector<Definition> with_well_known(std::vector<Definition> settings);
 
-/// The first definition with a glob that fits the file's name; none: nullptr. What is installed plays no part.
-const Definition* choose_server(const std::vector<Definition>& definitions, std::string_view path);
+/// Which server a file is for, by its name. What is installed plays no part.
+class FileChoice {
+ public:
+  /// Globs that cannot be read fit nothing.
+  explicit FileChoice(const std::vector<Definition>& definitions);
+
+  /// Which of the definitions is the first with a glob that fits.
+  std::optional<std::size_t> choose(std::string_view path) const;
+
+ private:
+  std::vector<std::vector<pattern::Glob>> globs_;  // of each definition; reading them takes longer than matching
+};
 
 /// The folder a server is started in for a file. The first of `markers` that some folder upward from the file holds
 /// decides; the search ends at `project`, or for a file outside of it at the file system's root. Without a hit it is

@@ -16,8 +16,8 @@ const Definition& named(const std::vector<Definition>& definitions, const std::s
 }
 
 std::string chosen(const std::vector<Definition>& definitions, const std::string& path) {
-  const Definition* definition = choose_server(definitions, path);
-  return definition != nullptr ? definition->name : "";
+  const std::optional<std::size_t> found = FileChoice(definitions).choose(path);
+  return found ? definitions[*found].name : "";
 }
 
 TEST(ChoiceTest, KnowsTheUsualServers) {
@@ -39,6 +39,13 @@ TEST(ChoiceTest, AsksTheSettingsFirstAndInTheirOrder) {
   EXPECT_EQ(chosen(all, "/a.cpp"), "one");
   EXPECT_EQ(chosen(all, "/a.x"), "one");
   EXPECT_EQ(chosen(all, "/a.c"), "clangd");
+}
+
+TEST(ChoiceTest, TakesTheGlobsThatRulesTake) {
+  const std::vector<Definition> one = {{.name = "one", .command = {}, .files = {"bad[", "*.{x,y}", "[a-c]?"}}};
+  EXPECT_EQ(chosen(one, "/q/a.y"), "one");
+  EXPECT_EQ(chosen(one, "/q/bä"), "one");
+  EXPECT_EQ(chosen(one, "/q/d."), "");
 }
 
 TEST(ChoiceTest, FillsInWhatTheSettingsLeaveOut) {

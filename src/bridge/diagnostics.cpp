@@ -18,8 +18,9 @@ void Diagnostics::take(std::string_view params, base::TimePoint now) {
   const boost::json::value* uri = object.if_contains("uri");
   const boost::json::value* items = object.if_contains("diagnostics");
   if (uri == nullptr || !uri->is_string() || items == nullptr || !items->is_array()) return;
-  const std::optional<std::string> path = path_of(uri->get_string());
+  std::optional<std::string> path = path_of(uri->get_string());
   if (!path) return;
+  path = documents_.meant_by(*path);
   const Document* document = documents_.find(*path);
   if (document == nullptr) return documents_.note_known(*path);
   drop_closed();

@@ -45,6 +45,16 @@ const Document* Documents::find(const std::string& path) const {
   return found == documents_.end() ? nullptr : &found->second;
 }
 
+std::string Documents::meant_by(const std::string& path) const {
+  if (documents_.contains(path)) return path;
+  for (const auto& [own, document] : documents_) {
+    std::string changed = own;
+    std::ranges::replace(changed, '\\', '/');
+    if (changed == path) return own;
+  }
+  return path;
+}
+
 void Documents::send_changes(std::string_view but_of) {
   for (auto at = documents_.begin(); at != documents_.end();) {
     const auto here = at++;

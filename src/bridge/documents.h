@@ -56,6 +56,8 @@ class Documents {
   /// cannot be read (errno), and if it was open it is no more. Valid until the next call.
   const Document* look(const std::string& path);
   const Document* find(const std::string& path) const;
+  /// The open document that a server means by a path: clangd, for one, takes every `\` in a name for a `/`.
+  std::string meant_by(const std::string& path) const;
   /// The text that was looked at last is still the present one.
   bool is_current(const std::string& path) const;
   std::size_t size() const { return documents_.size(); }

@@ -54,6 +54,17 @@ TEST_F(DocumentsTest, OpensADocumentOnceAndSendsOnlyChanges) {
   EXPECT_EQ(news(), Lines{});
 }
 
+TEST_F(DocumentsTest, KnowsWhichOneIsMeantBySlashesForBackslashes) {
+  open_all();
+  const std::string path = write("back\\slash.c", "");
+  const std::string other = write("a.c", "");
+  documents.look(path);
+  documents.look(other);
+  EXPECT_EQ(documents.meant_by(folder.file("back/slash.c")), path);
+  EXPECT_EQ(documents.meant_by(other), other);
+  EXPECT_EQ(documents.meant_by(folder.file("none.c")), folder.file("none.c"));
+}
+
 TEST_F(DocumentsTest, SaysThatAChangeOnDiskWasSaved) {
   open_all({.wants_saves = true});
   const std::string path = write("a.c", "one");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "bridge/text.h"
+#include "duet/rpc/utf8.h"
 #include "duet/rpc/value.h"
 
 namespace duet::bridge {
@@ -12,24 +13,12 @@ namespace {
 constexpr std::size_t most_stderr = 8192;
 constexpr std::size_t most_stdout = 300;
 
-bool is_inside_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80; }
-
 std::string start_of(const std::string& output) {
-  std::string text = Text(output).str();
-  std::size_t end = std::min(text.size(), most_stdout);
-  while (end > 0 && end < text.size() && is_inside_character(text[end])) --end;
-  text.resize(end);
-  return text;
+  return std::string(rpc::first_bytes(Text(output).str(), most_stdout));
 }
 
 std::string end_of(std::string_view output) {
-  const std::size_t first = std::min(output.size(), std::size_t{3});  // of these some may be the rest of a character
-  const auto whole =
-      std::find_if_not(output.begin(), output.begin() + static_cast<std::ptrdiff_t>(first), is_inside_character);
-  std::string text = Text(std::string(whole, output.end())).str();
-  std::size_t begin = text.size() - std::min(text.size(), most_stderr);
-  while (begin < text.size() && is_inside_character(text[begin])) ++begin;
-  return text.substr(begin);
+  return std::string(rpc::last_bytes(Text(std::string(rpc::without_rest(output))).str(), most_stderr));
 }
 
 bool is_unavailable(Cause cause) {

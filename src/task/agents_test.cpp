@@ -65,7 +65,9 @@ TEST_F(AgentsTest, TheSettingsNameTheDefault) {
 TEST_F(AgentsTest, AnUnknownAgentIsRefusedWithThoseThereAre) {
   settings.agents["mine"] = {.command = {"mine"}};
   EXPECT_EQ(chosen({.prompt = "p", .agent = "clod"}), "-32602");
-  EXPECT_EQ(data, R"({"param":"agent","expected":"string","received":"clod","accepted":["claude","mine","shell"]})");
+  EXPECT_EQ(
+      data,
+      R"({"param":"agent","expected":"the name of an agent","received":"clod","accepted":["claude","mine","shell"]})");
 }
 
 TEST_F(AgentsTest, ThePromptTakesThePlaceOfItsNameInEachArgument) {

@@ -4,6 +4,7 @@
 #include <system_error>
 #include <utility>
 
+#include "duet/rpc/utf8.h"
 #include "task/task_output.h"
 
 namespace duet::task {
@@ -73,7 +74,7 @@ void OutputFollower::tell_some(RunId run) {
   followed.has_more = false;
   const OutputPiece piece = read(run, followed.told, piece_bytes);
   const bool is_rest = followed.gone && piece.next >= piece.total;
-  const std::size_t size = is_rest ? piece.bytes.size() : whole_characters(piece.bytes);
+  const std::size_t size = is_rest ? piece.bytes.size() : rpc::whole_characters(piece.bytes).size();
   const std::uint64_t at = followed.before + piece.offset;
   followed.told = piece.offset + size;
   const bool wanted = audience_.wants(run.task);

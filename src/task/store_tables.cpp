@@ -129,12 +129,6 @@ std::vector<TaskId> split(std::string_view text) {
   return ids;
 }
 
-std::string_view cut(std::string_view text, std::size_t most) {
-  if (text.size() <= most) return text;
-  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80U) --most;
-  return text.substr(0, most);
-}
-
 }  // namespace
 
 void migrate(const Database& database, const std::function<void()>& take_over) {
@@ -164,7 +158,7 @@ StoreWriter::StoreWriter(const Database& database)
       last_seq_(static_cast<std::uint64_t>(database.number("SELECT max(seq) FROM event"))) {}
 
 void StoreWriter::insert(const Task& task, const ActiveTask& active, std::string_view key, std::string_view body) {
-  const std::string_view beginning = cut(task.prompt, StoreReader::most_listed);
+  const std::string_view beginning = rpc::first_bytes(task.prompt, StoreReader::most_listed);
   insert_.bind(1, number_of(task.id)).bind(2, static_cast<std::int64_t>(State::queued)).bind(3, task.priority);
   insert_.bind(4, task.agent).bind(5, beginning).bind(6, std::int64_t{beginning.size() < task.prompt.size()});
   insert_.bind(7, rpc::to_text(task.metadata)).bind(9, std::int64_t{active.retries});

@@ -30,18 +30,9 @@ json::value error_of(const std::optional<Failure>& error) {
   return {{"reason", name_of(error->reason)}, {"message", error->message}};
 }
 
-// The tail of an output may begin in the middle of a character.
-std::string_view without_cut_character(std::string_view bytes) {
-  std::size_t skipped = 0;
-  while (skipped < bytes.size() && skipped < 3 && (static_cast<unsigned char>(bytes[skipped]) & 0xC0U) == 0x80U) {
-    ++skipped;
-  }
-  return bytes.substr(skipped);
-}
-
 // A task that has run and written nothing has an empty one, which the store does not keep.
 json::value result_of(const Task& task) {
-  if (task.result) return json::value(without_cut_character(*task.result));
+  if (task.result) return json::value(rpc::without_rest(*task.result));
   return has_ended(task.progress.state) && task.progress.pid ? json::value("") : json::value(nullptr);
 }
 

@@ -19,16 +19,4 @@ OutputPiece read_task_output(int tasks, TaskId id, std::uint32_t attempts, std::
   return piece;
 }
 
-std::size_t whole_characters(std::string_view bytes) {
-  constexpr std::size_t longest = 4;
-  for (std::size_t back = 1; back < longest && back <= bytes.size(); ++back) {
-    const std::size_t at = bytes.size() - back;
-    const auto lead = static_cast<unsigned char>(bytes[at]);
-    if ((lead & 0xC0U) == 0x80U) continue;
-    const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC2 ? 2 : 1;
-    return lead <= 0xF4 && length > back ? at : bytes.size();
-  }
-  return bytes.size();
-}
-
 }  // namespace duet::task

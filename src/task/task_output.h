@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 #include "task/output.h"
 #include "task/task.h"
@@ -12,8 +11,5 @@ namespace duet::task {
 /// The output of a task: that of its attempts, one after the other, so that offsets go on when it is tried again.
 /// `tasks` is the folder with the output files. Throws std::system_error if one cannot be read.
 OutputPiece read_task_output(int tasks, TaskId id, std::uint32_t attempts, std::uint64_t offset, std::size_t limit);
-
-/// How many of the bytes can be shown when more are to follow: all but a character that has only begun at their end.
-std::size_t whole_characters(std::string_view bytes);
 
 }  // namespace duet::task

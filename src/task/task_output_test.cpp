@@ -10,24 +10,6 @@
 namespace duet::task {
 namespace {
 
-TEST(WholeCharacters, LeaveOutOneThatHasOnlyBegun) {
-  EXPECT_EQ(whole_characters(""), 0U);
-  EXPECT_EQ(whole_characters("abc"), 3U);
-  EXPECT_EQ(whole_characters("ab\xC3"), 2U);
-  EXPECT_EQ(whole_characters("ab\xC3\xA4"), 4U);
-  EXPECT_EQ(whole_characters("ab\xE2\x82"), 2U);
-  EXPECT_EQ(whole_characters("ab\xF0\x9F\x98"), 2U);
-  EXPECT_EQ(whole_characters("ab\xF0\x9F\x98\x80"), 6U);
-  EXPECT_EQ(whole_characters("\xF0"), 0U);
-}
-
-TEST(WholeCharacters, BytesThatAreNoCharacterAreNotWaitedFor) {
-  EXPECT_EQ(whole_characters("ab\xFF"), 3U);
-  EXPECT_EQ(whole_characters("ab\xC0"), 3U);
-  EXPECT_EQ(whole_characters("ab\x80\x80\x80\x80"), 6U);
-  EXPECT_EQ(whole_characters("ab\xC3\x80\x80"), 5U);
-}
-
 class TaskOutputTest : public testing::Test {
  protected:
   void write(std::uint32_t attempt, std::string_view bytes) {

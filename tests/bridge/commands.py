@@ -127,8 +127,10 @@ class Commands(BridgeTestCase):
         self.set_servers(fake=["--never-publish"])
         self.start()
         result = self.project.run("lsp", "diagnostics", "--wait", "100ms", "a.fake")
-        self.assertEqual(result.code, 0, result)
-        self.assertIn("may be about an earlier text (pending)", result.err)
+        self.assertEqual((result.code, result.err), (4, ""), result)
+        self.assertRegex(result.out, r"\Aa\.fake: not known yet: .*--wait")
+        result = self.project.run("lsp", "diagnostics", "--json", "--wait", "100ms", "a.fake")
+        self.assertEqual((result.code, result.json()["fresh"]), (4, False), result)
 
     def test_request(self):
         self.start()
@@ -155,6 +157,21 @@ class Commands(BridgeTestCase):
         self.assert_refused(self.project.run("lsp", "hover", "a.fake:0"), 1, "line must be")
         self.assert_refused(self.project.run("lsp", "hover", "none.fake"), 1, "a file that can be read")
         self.assert_refused(self.project.run("lsp", "hover", "a.unknown"), 1, "no-server: ")
+
+    def test_files_that_cannot_be_named(self):
+        self.start()
+        self.assert_refused(self.project.run("lsp", "hover", ""), 1, "'' names no file")
+        folder = self.path("gone")
+        os.mkdir(folder)
+
+        def leave():
+            os.chdir(folder)
+            os.rmdir(folder)
+        for words in (["hover", "a.fake"], ["check", "--", "true"]):
+            os.makedirs(folder, exist_ok=True)
+            with self.subTest(words):
+                result = self.project.run("lsp", *words, "--project", self.project.root, preexec_fn=leave)
+                self.assert_refused(result, 1, "working directory is gone")
 
     def test_a_server_that_fails(self):
         self.set_servers(fake=["--crash-at", "initialize", "--complain", "no licence"])

@@ -166,6 +166,13 @@ class Clangd(RealServer, BridgeTestCase):
                     for name in ("main.cpp", "greeting.cpp", "broken.cpp")]
         self.write("compile_commands.json", json.dumps(commands))
 
+    def test_a_backslash_in_a_name(self):
+        """It takes it for a slash in what it publishes."""
+        path = self.write("back\\slash.cpp", "int main() { return nowhere; }\n")
+        found = self.ask("lsp.diagnostics", PATIENCE, file=path, waitSeconds=30)
+        self.assertTrue(found["fresh"], found)
+        self.assert_finding(found["diagnostics"])
+
 
 class Pylsp(RealServer, BridgeTestCase):
     sample, server, main, broken = "python", "pylsp", "main.py", "broken.py"

@@ -110,7 +110,7 @@ class BadUsage(suite.TestCase):
         self.assert_refused(["rpc", "--log-level"], "--log-level")
 
     def test_bad_read_timeout(self):
-        self.assert_refused(["rpc", "--read-timeout", "soon"], "soon")
+        self.assert_refused(["rpc", "--read-timeout", "soon"], "soon", "--read-timeout")
 
     def test_near_misses_get_a_suggestion(self):
         for wrong, right in (("versoin", "version"), ("rcp", "rpc"), ("--hepl", "--help"),

@@ -71,6 +71,12 @@ class Submitting(TaskTestCase):
         result = self.project.run("task", "submit", "--agent", "cat", "--follow", "-", input=prompt)
         self.assertEqual((len(result.out), result.out == prompt.decode(), result.code), (len(prompt), True, 0))
 
+    def test_a_prompt_that_says_nothing_is_refused(self):
+        for words in (["task", "submit", ""], ["task", "submit", " ", "\n"], ["chat", "send", "\t"]):
+            with self.subTest(words):
+                self.assert_refused(self.project.run(*words), 1, "the text is empty")
+        self.assert_refused(self.project.run("task", "submit", "-", input=b"\n"), 1, "the text is empty")
+
     def test_bytes_that_are_no_text_are_refused(self):
         self.assert_refused(self.project.run("task", "submit", "--agent", "echo", b"\xff"), 1, "not UTF-8")
 
@@ -99,7 +105,8 @@ class Submitting(TaskTestCase):
         self.assertEqual(self.project.run("task", "cancel", first).code, 0)
 
     def test_what_is_refused_is_one_line(self):
-        self.assert_refused(self.project.run("task", "submit", "--agent", "nobody", "x"), 1, "nobody")
+        self.assert_refused(self.project.run("task", "submit", "--agent", "nobody", "x"), 1,
+                            "there is no agent 'nobody': it must be cat, claude, echo or shell")
         self.assert_refused(self.project.run("task", "submit", "x", "--agent", "echo", "--after", "task-99"), 1, "task-99")
 
     def test_without_a_daemon_the_code_is_3(self):
@@ -158,6 +165,13 @@ class Ending(TaskTestCase):
                 self.assertLess(time.monotonic() - begun, 10)
                 self.project.start()
 
+    def test_what_still_runs_is_not_cancelled_yet(self):
+        id = self.submit("trap '' TERM; echo up; while :; do sleep 0.1; done")
+        eventually(lambda: "up" in self.project.run("task", "output", id).out, what="it ignores TERM")
+        result = self.project.run("task", "cancel", id)
+        self.assertEqual((result.out, result.code), (f"{id} cancelling\n", 0), result)
+        self.assertEqual(self.project.run("task", "wait", id).code, 130)
+
     def test_what_cannot_be_cancelled_does_not_protect_the_others(self):
         ended, running = self.submit("true"), self.submit("sleep 60")
         self.project.run("task", "wait", ended)
@@ -211,6 +225,30 @@ class Output(TaskTestCase):
         self.assertEqual(follower.returncode, 9)
         self.assertIn(id, waiter.communicate(timeout=30)[0].decode())
         self.assertEqual(waiter.returncode, 9)
+
+
+class Readers(TaskTestCase):
+    """Who follows ends when nobody reads any more, also while there is nothing to print."""
+
+    def assert_ends(self, *words):
+        with self.project.popen(*words) as follower:
+            if follower.stderr:
+                follower.stderr.close()
+            follower.stdout.readline()
+            follower.stdout.close()
+            self.assertIn(follower.wait(PATIENCE), (-13, 1), words)
+
+    def test_of_output(self):
+        id = self.submit("echo up; sleep 60")
+        self.assert_ends("task", "output", "-f", id)
+        self.assert_ends("task", "submit", "--agent", "shell", "-f", "echo up; sleep 60")
+
+    def test_of_events(self):
+        self.submit("true")
+        self.assert_ends("events", "--since", "1")
+
+    def test_of_the_log(self):
+        self.assert_ends("daemon", "logs", "-f")
 
 
 class Showing(TaskTestCase):

@@ -153,6 +153,28 @@ class Doctor(ProjectTestCase):
         self.settings('default_agent = "claude"\n')
         self.assertEqual(self.verdicts(env={"PATH": "/nowhere"})["default agent"], "wrong")
 
+    def test_what_keeps_a_daemon_from_starting(self):
+        self.assertEqual(self.verdicts()["place"], "good")
+        os.makedirs(self.project.state)
+        with open(self.project.socket, "w", encoding="ascii"):
+            pass
+        self.assertEqual(self.verdicts()["place"], "wrong")
+
+    def test_a_language_server_that_is_not_installed_is_wrong(self):
+        self.settings('[lsp.mine]\ncommand = ["no-such-server"]\nfiles = ["*.mine"]\n')
+        self.assertEqual(self.verdicts()["language server mine"], "wrong")
+
+    def test_a_daemon_that_hangs_is_given_up_soon(self):
+        pid = self.project.start()
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            begun = time.monotonic()
+            result = self.project.run("doctor")
+            self.assertLess(time.monotonic() - begun, 8)
+            self.assertRegex(result.out, rf"(?m)^daemon +wrong +pid {pid}: the daemon did not answer")
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
     def test_goes_on_where_the_lock_cannot_be_opened(self):
         os.makedirs(os.path.join(self.project.state, "daemon.lock"))
         found = self.verdicts()
@@ -219,6 +241,9 @@ class Calls(ProjectTestCase):
 
     def test_events_that_are_none(self):
         self.assert_refused(self.project.run("events", "--kind", "taskExploded"), 1, "taskExploded", "taskFailed")
+        result = self.project.run("events", "--since", "99999", "--timeout", "300ms")
+        self.assertEqual((result.code, result.out), (0, ""), result)
+        self.assertRegex(result.err, r"event 99999 has not happened yet; the next one is \d+$")
         self.assertEqual(self.project.run("events", "--since", "x").code, 1)
         self.assertEqual(self.project.run("events", "--since", "-1").code, 1)
 
@@ -240,6 +265,12 @@ class Calls(ProjectTestCase):
             return any("inotify" in os.readlink(entry.path) for entry in os.scandir(f"/proc/{pid}/fd"))
         except OSError:  # one was closed meanwhile
             return False
+
+    def test_logs_as_json(self):
+        lines = self.project.run("daemon", "logs").out.splitlines()
+        objects = [json.loads(line) for line in self.project.run("daemon", "logs", "--json").out.splitlines()]
+        self.assertEqual([each["time"] for each in objects], [line.split()[0] for line in lines])
+        self.assertIn("duet-rpc started", objects[0]["message"])
 
     def test_logs_are_followed_over_a_rotation(self):
         log = os.path.join(self.project.state, "daemon.log")

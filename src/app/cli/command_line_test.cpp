@@ -136,7 +136,8 @@ TEST(CommandLine, TellsWhatIsWrong) {
   EXPECT_EQ(refused({"rpc", "--log-level"}).message, "option '--log-level' needs a value");
   EXPECT_EQ(refused({"--no-color=yes"}).message, "option '--no-color' takes no value");
   EXPECT_EQ(refused({"-V=1"}).message, "option '-V' takes no value");
-  EXPECT_EQ(refused({"--log-level=", "debug"}).message, "bad log level '': it is one of debug, info, warn or error");
+  EXPECT_EQ(refused({"--log-level=", "debug"}).message,
+            "bad value '' of option '--log-level': it is one of debug, info, warn or error");
   EXPECT_EQ(refused({"--read-timeout", "5", "rpc"}).message,
             "option '--read-timeout' goes after the command it belongs to");
   EXPECT_EQ(refused({"daemon", "frobnicate"}).message, "unknown command 'daemon frobnicate'");
@@ -148,11 +149,15 @@ TEST(CommandLine, TellsWhatIsWrong) {
   EXPECT_EQ(refused({"rpc", "--json"}).message, "unknown option '--json'");
   EXPECT_EQ(refused({"--json"}).message, "option '--json' needs a command");
   EXPECT_EQ(refused({"daemon", "status", "--project="}).message, "the value of option '--project' is empty");
-  EXPECT_EQ(refused({"daemon", "status", "--timeout", "soon"}).message,
-            "bad timeout 'soon': it is 500ms, 10s, 5m, 1h or a number of seconds, above 0, up to a year");
-  EXPECT_EQ(refused({"daemon", "logs", "-n", "many"}).message, "bad lines 'many': it is a whole number, at least 0");
-  EXPECT_EQ(refused({"daemon", "logs", "-n-1"}).message, "bad lines '-1': it is a whole number, at least 0");
-  EXPECT_EQ(refused({"--log-level", "loud"}).message, "bad log level 'loud': it is one of debug, info, warn or error");
+  EXPECT_EQ(
+      refused({"daemon", "status", "--timeout", "soon"}).message,
+      "bad value 'soon' of option '--timeout': it is 500ms, 10s, 5m, 1h or a number of seconds, above 0, up to a year");
+  EXPECT_EQ(refused({"daemon", "logs", "-n", "many"}).message,
+            "bad value 'many' of option '--lines': it is a whole number, at least 0");
+  EXPECT_EQ(refused({"daemon", "logs", "-n-1"}).message,
+            "bad value '-1' of option '--lines': it is a whole number, at least 0");
+  EXPECT_EQ(refused({"--log-level", "loud"}).message,
+            "bad value 'loud' of option '--log-level': it is one of debug, info, warn or error");
   EXPECT_EQ(refused({"completion"}).message, "SHELL is missing: bash, zsh or fish");
   EXPECT_EQ(refused({"completion", "tcsh"}).message, "bad SHELL 'tcsh': it is one of bash, zsh or fish");
 }
@@ -258,7 +263,8 @@ TEST(CommandLine, SeveralWordsAndTheirOptionsMayBeMixed) {
 }
 
 TEST(CommandLine, AValueMayBeANegativeNumberButNoOption) {
-  EXPECT_EQ(refused({"events", "--since", "-5"}).message, "bad since '-5': it is a whole number, at least 0");
+  EXPECT_EQ(refused({"events", "--since", "-5"}).message,
+            "bad value '-5' of option '--since': it is a whole number, at least 0");
   EXPECT_EQ(refused({"events", "--kind", "--json"}).message, "option '--kind' needs a value");
   EXPECT_EQ(read({"events", "--kind=--json"}).text("kind"), "--json");
 }

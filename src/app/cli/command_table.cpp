@@ -143,7 +143,7 @@ constexpr CommandEntry daemon_commands[] = {
      .client = true},
     {.path = "daemon logs",
      .summary = "Show the daemon's log",
-     .details = "Shows the end of the log of the project's daemon, running or not.",
+     .details = "Shows the end of the log of the project's daemon, running or not; with --json an object a line.",
      .options = logs_options,
      .client = true},
     {.path = "call",
@@ -225,7 +225,9 @@ constexpr CommandEntry task_commands[] = {
      .client = true},
     {.path = "task cancel",
      .summary = "End tasks",
-     .details = "Ends tasks, waiting or running, with every process they have started.",
+     .details = "Ends tasks, waiting or running, with every process they have started. Says of each whether it is "
+                "cancelled, or "
+                "cancelling because it still runs.",
      .arguments = ids_argument,
      .client = true},
     {.path = "task stats", .summary = "Count the tasks", .details = "Counts the tasks in each state.", .client = true},
@@ -353,7 +355,9 @@ constexpr CommandEntry lsp_commands[] = {
      .client = true},
     {.path = "lsp diagnostics",
      .summary = "Show errors and warnings in files",
-     .details = "Shows errors and warnings in the present text of files. Findings are no failure: the exit code is 0.",
+     .details = "Shows errors and warnings in the present text of files. Findings are no failure: the exit code is 0. "
+                "Those that "
+                "did not come in time are not known yet, and the exit code is 4.",
      .arguments = files_argument,
      .options = wait_options,
      .client = true},
@@ -384,8 +388,10 @@ constexpr OptionEntry doctor_options[] = {
 constexpr CommandEntry doctor_commands[] = {
     {.path = "doctor",
      .summary = "Find out what is wrong",
-     .details = "Looks at the settings, the agents, the socket, the store and what dead daemons left behind, and says "
-                "what is wrong. The exit code is 1 if something is.",
+     .details =
+         "Looks at the settings, the agents, the language servers, the socket, the store, what keeps a daemon from "
+         "starting and what dead daemons left behind, and says what is wrong. The exit code is 1 if something is. "
+         "It gives a daemon 2.5s to answer.",
      .options = doctor_options,
      .client = true},
 };
@@ -415,7 +421,7 @@ constexpr TermEntry codes[] = {
     {"0", "All went well; for rpc, it was asked to end, by whatever means"},
     {"1", "Bad usage, a failed start, or stdin or stdout broke; for the other commands, it was refused or has failed"},
     {"3", "No daemon is running"},
-    {"4", "The daemon did not answer in time"},
+    {"4", "The daemon, or a language server asked for diagnostics, did not answer in time"},
     {"other", "Of task wait, and of task submit and task output with --follow: that of the task, which may be any"},
 };
 

@@ -101,8 +101,7 @@ std::string command_help(const CommandEntry& command, const TextStyle& style, st
   if (command.client) {
     out += section("Options of every command that asks the daemon:", rows_of(client_options(), &command), style);
   }
-  out += section("Global options:", rows_of(global_options(), &command), style);
-  return out + section("Environment:", rows_of(environment()), style);
+  return out + section("Global options:", rows_of(global_options(), &command), style);
 }
 
 }  // namespace

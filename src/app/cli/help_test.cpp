@@ -40,6 +40,15 @@ TEST(Help, NamesEveryListedCommandAndEveryOption) {
   }
 }
 
+TEST(Help, TellsOfTheEnvironmentOnce) {
+  for (const TermEntry& variable : environment()) {
+    EXPECT_NE(help_text(nullptr, plain).find(variable.name), std::string::npos) << variable.name;
+  }
+  for (const CommandEntry& command : commands()) {
+    EXPECT_EQ(help_text(&command, plain).find("Environment:"), std::string::npos) << command.path;
+  }
+}
+
 TEST(Help, ShowsALetterOnlyWhereItMeansThat) {
   const std::string text = help_text(find_command("daemon logs"), plain);
   EXPECT_NE(text.find("  -n, --lines N"), std::string::npos);

@@ -13,11 +13,8 @@ namespace {
 
 using Checked = std::variant<std::string, BadValue>;
 
-// `--log-level` is spoken of as "log level".
 BadValue bad(const OptionEntry& option, std::string_view word, const std::string& right) {
-  std::string name(option.name);
-  std::ranges::replace(name, '-', ' ');
-  return {"bad " + name + " '" + std::string(word) + "': it is " + right};
+  return {"bad value '" + std::string(word) + "' of option '--" + std::string(option.name) + "': it is " + right};
 }
 
 bool same_in_any_case(std::string_view a, std::string_view b) {

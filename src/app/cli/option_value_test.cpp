@@ -19,7 +19,7 @@ std::string taken(const OptionEntry& option, std::string_view word) {
 
 TEST(OptionValue, AChoiceIsSpeltAsInTheTable) {
   EXPECT_EQ(taken(colour, "GREEN"), "green");
-  EXPECT_EQ(taken(colour, "blue"), "bad main colour 'blue': it is one of red or green");
+  EXPECT_EQ(taken(colour, "blue"), "bad value 'blue' of option '--main-colour': it is one of red or green");
   EXPECT_EQ(std::get<BadValue>(checked_value(colour, "gren")).suggestion, "green");
 }
 
@@ -27,14 +27,15 @@ TEST(OptionValue, ANumberIsWholeAndInRange) {
   EXPECT_EQ(taken(count, "-2"), "-2");
   EXPECT_EQ(taken(count, "5"), "5");
   for (const char* word : {"6", "-3", "1.0", "1 ", "", "x", "99999999999999999999"}) {
-    EXPECT_EQ(taken(count, word),
-              "bad count '" + std::string(word) + "': it is a whole number, at least -2, at most 5");
+    EXPECT_EQ(taken(count, word), "bad value '" + std::string(word) +
+                                      "' of option '--count': it is a whole number, at least -2, at most 5");
   }
 }
 
 TEST(OptionValue, ADurationMayBeNothingWhereTheEntrySaysSo) {
   EXPECT_EQ(taken(pause, "0"), "0");
-  EXPECT_EQ(taken(pause, "later"), "bad pause 'later': it is 500ms, 10s, 5m, 1h or a number of seconds, up to a year");
+  EXPECT_EQ(taken(pause, "later"),
+            "bad value 'later' of option '--pause': it is 500ms, 10s, 5m, 1h or a number of seconds, up to a year");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "app/client/refusal_text.h"
 #include "app/log/trace.h"
 #include "app/project/running_daemon.h"
 #include "duet/base/log_sink.h"
@@ -20,8 +21,6 @@
 namespace duet::app {
 namespace {
 
-constexpr std::chrono::milliseconds default_patience = std::chrono::seconds(30);
-constexpr std::size_t longest_data = 300;
 constexpr std::size_t most_params = framing::max_body - 1024;  // the rest is for the method and the id
 
 // A daemon takes so long at most to put back a socket that was removed.
@@ -37,27 +36,11 @@ std::unique_ptr<base::LogSink> trace_sink(const CommandLine& line) {
   return wanted ? base::stderr_sink(false) : nullptr;
 }
 
-std::string text_of(const boost::json::value& value) {
-  return value.is_string() ? std::string(value.as_string()) : rpc::to_text(value);
-}
-
-// `{"param":"kinds","expected":"array"}` as `param kinds, expected array`.
-std::string explained(const std::string& data) {
-  if (data.empty()) return {};
-  const boost::json::value parsed = rpc::parse_value(data);
-  if (!parsed.is_object()) return rpc::to_text(parsed).substr(0, longest_data);
-  std::string text;
-  for (const auto& member : parsed.get_object()) {
-    if (!text.empty()) text += ", ";
-    text.append(member.key()).append(" ").append(text_of(member.value()));
-  }
-  return text.size() > longest_data ? text.substr(0, longest_data) + "..." : text;
-}
-
 }  // namespace
 
-DaemonClient::DaemonClient(const CommandLine& line)
+DaemonClient::DaemonClient(const CommandLine& line, std::chrono::milliseconds patience)
     : given_patience_(line.duration("timeout")),
+      default_patience_(patience),
       program_(line.program),
       socket_(line.text("socket")),
       trace_log_(trace_sink(line)) {
@@ -71,7 +54,7 @@ DaemonClient::DaemonClient(const CommandLine& line)
   folder_ = StateFolder::find(*project_);
 }
 
-std::chrono::milliseconds DaemonClient::patience() const { return given_patience_.value_or(default_patience); }
+std::chrono::milliseconds DaemonClient::patience() const { return given_patience_.value_or(default_patience_); }
 
 base::Duration DaemonClient::long_patience() const {
   return given_patience_ ? base::Duration(*given_patience_) : base::Duration::max();
@@ -80,6 +63,10 @@ base::Duration DaemonClient::long_patience() const {
 std::string DaemonClient::socket_path() const { return socket_ ? *socket_ : folder_->path_of(socket_name); }
 
 std::string DaemonClient::where() const { return socket_ ? "at " + *socket_ : "in " + project_->root; }
+
+std::string DaemonClient::place() const {
+  return socket_ ? *socket_ : std::string(state_path) + '/' + socket_name + " in " + project_->root;
+}
 
 void DaemonClient::connect() {
   if (client_.is_connected()) return;
@@ -95,7 +82,7 @@ void DaemonClient::connect() {
     if (is_nobody_there(code)) throw Failure(none, exit_code::no_daemon);
     if (code == ETIMEDOUT)
       throw Failure("the daemon " + where() + " does not accept connections", exit_code::no_answer);
-    throw Failure("cannot connect to the daemon " + where() + ": " + error.code().message());
+    throw Failure("cannot connect to " + place() + ": " + error.code().message());
   }
   say_if_version_differs();
 }
@@ -124,8 +111,7 @@ void DaemonClient::connect_patiently() {
 Failure DaemonClient::not_reachable() const {
   const std::optional<pid_t> pid = lock_holder(*folder_);
   const std::string who = pid ? "the daemon, pid " + std::to_string(*pid) + ',' : "the daemon";
-  const std::string place = socket_ ? *socket_ : std::string(state_path) + '/' + socket_name + " in " + project_->root;
-  return Failure(who + " is running, but not at " + place + ": give the --socket it was started with, or see '" +
+  return Failure(who + " is running, but not at " + place() + ": give the --socket it was started with, or see '" +
                      program_ + " daemon logs'",
                  exit_code::no_answer);
 }
@@ -181,11 +167,7 @@ Failure DaemonClient::failure_of(std::string_view method, const peer::Outcome& o
     default:
       return Failure("the daemon went away before it answered " + name, exit_code::no_daemon);
   }
-  const rpc::Error& error = *outcome.error;
-  std::string text = name + ": " + error.message() + " (" + std::to_string(error.code()) + ")";
-  if (const std::string details = explained(error.data()); !details.empty()) text += ": " + details;
-  if (error.code() == rpc::code::method_not_found) text += "; listMethods tells what there is";
-  return Failure(text);
+  return Failure(refusal_text(method, *outcome.error));
 }
 
 }  // namespace duet::app

@@ -21,8 +21,11 @@ namespace duet::app {
 /// the right exit code and a line that says what to do.
 class DaemonClient {
  public:
+  static constexpr std::chrono::milliseconds usual_patience = std::chrono::seconds(30);
+
   /// Takes --project, --socket, --timeout and --trace from the command line. Connects when it is first needed.
-  explicit DaemonClient(const CommandLine& line);
+  /// `patience` is for answers, if --timeout gives none.
+  explicit DaemonClient(const CommandLine& line, std::chrono::milliseconds patience = usual_patience);
   DaemonClient(const DaemonClient&) = delete;
   DaemonClient& operator=(const DaemonClient&) = delete;
   ~DaemonClient() = default;
@@ -59,12 +62,14 @@ class DaemonClient {
  private:
   std::string socket_path() const;
   std::string where() const;
+  std::string place() const;
   void check_owner() const;
   void connect_patiently();
   Failure not_reachable() const;
   void say_if_version_differs() const;
 
   std::optional<std::chrono::milliseconds> given_patience_;
+  std::chrono::milliseconds default_patience_;
   std::string program_;
   std::optional<std::string> socket_;
   std::optional<Project> project_;

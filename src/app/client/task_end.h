@@ -9,8 +9,8 @@
 
 namespace duet::app {
 
-/// The words of a PROMPT or a MESSAGE, joined by blanks; a single `-` reads it from stdin. Throws Failure if it is not
-/// UTF-8, which JSON has to be.
+/// The words of a PROMPT or a MESSAGE, joined by blanks; a single `-` reads it from stdin. Throws Failure if it says
+/// nothing, or is not UTF-8, which JSON has to be.
 std::string joined_words(const CommandLine& line);
 
 /// For people, beside the output on stdout: to stderr.

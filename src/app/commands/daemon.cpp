@@ -70,14 +70,17 @@ int run_daemon_stop(const CommandLine& line) {
 }
 
 int run_daemon_restart(const CommandLine& line) {
+  bool was_running = true;
   try {
     DaemonClient daemon(line);
     stop_daemon(daemon, {{"leaveTasks", true}});
   } catch (const Failure& failure) {
     if (failure.code() != exit_code::no_daemon) throw;
+    was_running = false;
   }
   const pid_t pid = start_daemon(line);
-  return tell(line, {{"started", true}, {"pid", pid}}, "restarted, pid " + std::to_string(pid));
+  const std::string what = was_running ? "restarted" : "started";
+  return tell(line, {{"started", true}, {"pid", pid}}, what + ", pid " + std::to_string(pid));
 }
 
 }  // namespace duet::app

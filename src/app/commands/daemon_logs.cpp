@@ -9,10 +9,14 @@
 #include <cerrno>
 #include <chrono>
 #include <string>
+#include <string_view>
+#include <utility>
 
+#include "app/client/reader_watch.h"
 #include "app/commands/commands.h"
 #include "app/project/failure.h"
 #include "app/project/state_folder.h"
+#include "app/view/log_view.h"
 
 namespace duet::app {
 namespace {
@@ -23,7 +27,7 @@ constexpr off_t block = 65536;
 /// The daemon's log as one goes on reading it, rotated or not.
 class LogReader {
  public:
-  explicit LogReader(const StateFolder& folder) : folder_(folder) { open(); }
+  LogReader(const StateFolder& folder, bool as_json) : folder_(folder), as_json_(as_json) { open(); }
 
   bool is_there() const { return static_cast<bool>(file_); }
 
@@ -51,12 +55,31 @@ class LogReader {
     do {
       std::array<char, block> room;
       for (ssize_t count = 0; file_ && (count = read(file_.get(), room.data(), room.size())) > 0;) {
-        print_text({room.data(), static_cast<std::size_t>(count)});
+        print({room.data(), static_cast<std::size_t>(count)});
       }
     } while (was_replaced() && open());
   }
 
+  /// A line without its end, such as a daemon leaves that is killed while it writes.
+  void print_unfinished() {
+    if (!unfinished_.empty()) print_text(log_line_as_json(std::exchange(unfinished_, {})) + '\n');
+  }
+
  private:
+  void print(std::string_view bytes) {
+    if (!as_json_) {
+      print_text(bytes);
+      return;
+    }
+    unfinished_ += bytes;
+    std::string out;
+    std::size_t begin = 0;
+    for (std::size_t end = 0; (end = unfinished_.find('\n', begin)) != unfinished_.npos; begin = end + 1) {
+      out += log_line_as_json(std::string_view(unfinished_).substr(begin, end - begin)) + '\n';
+    }
+    unfinished_.erase(0, begin);
+    print_text(out);
+  }
   bool open() {
     file_.reset(openat(folder_.descriptor(), log_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     return static_cast<bool>(file_);
@@ -69,14 +92,18 @@ class LogReader {
   }
 
   const StateFolder& folder_;
+  bool as_json_;
   base::Fd file_;
+  std::string unfinished_;  // of JSON lines: what has no end yet
 };
 
 void wait_for_change(const base::Fd& notices, std::chrono::milliseconds patience) {
-  pollfd wanted{.fd = notices.get(), .events = POLLIN, .revents = 0};
-  if (poll(&wanted, 1, static_cast<int>(patience.count())) < 0 && errno != EINTR) {
+  std::array<pollfd, 2> wanted{
+      {{.fd = notices.get(), .events = POLLIN, .revents = 0}, {.fd = STDOUT_FILENO, .events = 0, .revents = 0}}};
+  if (poll(wanted.data(), wanted.size(), static_cast<int>(patience.count())) < 0 && errno != EINTR) {
     throw std::system_error(errno, std::generic_category(), "poll");
   }
+  if (wanted[1].revents != 0) ReaderWatch::end_without_reader();
   std::array<char, 4096> room;
   while (read(notices.get(), room.data(), room.size()) > 0) {
   }
@@ -105,11 +132,12 @@ int run_daemon_logs(const CommandLine& line) {
   const Failure none("there is no log of a daemon in " + project.root + "; '" + std::string(line.program) +
                      " daemon start' starts one");
   if (!folder) throw none;
-  LogReader log(*folder);
+  LogReader log(*folder, line.flag("json"));
   if (!log.is_there()) throw none;
   log.skip_to_last(line.number("lines").value_or(default_lines));
   if (!line.flag("follow")) {
     log.print_rest();
+    log.print_unfinished();
     return 0;
   }
   const auto given = line.duration("timeout");

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <variant>
 #include <vector>
@@ -46,7 +47,7 @@ std::vector<Finding> ask_daemon(DaemonClient& daemon) {
   return findings;
 }
 
-std::vector<Finding> check_folder(const StateFolder& folder, bool fix) {
+std::vector<Finding> check_folder(const Project& project, const StateFolder& folder, bool fix) {
   const std::optional<DaemonLock> lock = DaemonLock::take(folder);
   if (!lock) {
     return {{"daemon", Verdict::wrong,
@@ -56,28 +57,45 @@ std::vector<Finding> check_folder(const StateFolder& folder, bool fix) {
   if (const std::optional<LastEnd> last = read_last_end(folder)) {
     findings.push_back({"last daemon", Verdict::note, to_text(*last) + "; 'duet-rpc daemon logs' may tell more"});
   }
+  add(findings, check_place(project));
   findings.push_back(check_store(folder));
   add(findings, check_leftovers(folder, fix));
   return findings;
 }
 
-std::vector<Finding> look_at_daemon(const CommandLine& line) {
-  DaemonClient daemon(line);
+// It may hang, or be stopped by a signal.
+Finding silent_daemon(const StateFolder& folder, const Failure& failure) {
+  const std::optional<pid_t> pid = lock_holder(folder);
+  const std::string who = pid ? "pid " + std::to_string(*pid) + ": " : "";
+  return {"daemon", Verdict::wrong, who + failure.what()};
+}
+
+// A daemon that is well answers in milliseconds.
+constexpr std::chrono::milliseconds patience(2500);
+
+std::vector<Finding> look_at_daemon(const CommandLine& line, const Project& project) {
+  DaemonClient daemon(line, patience);
   try {
     return ask_daemon(daemon);
   } catch (const Failure& failure) {
+    if (failure.code() == exit_code::no_answer && daemon.folder()) return {silent_daemon(*daemon.folder(), failure)};
     if (failure.code() != exit_code::no_daemon) throw;
   }
-  if (!daemon.folder()) return {{"daemon", Verdict::note, "never started here; 'duet-rpc daemon start' starts it"}};
-  return check_folder(*daemon.folder(), line.flag("fix"));
+  if (daemon.folder()) return check_folder(project, *daemon.folder(), line.flag("fix"));
+  std::vector<Finding> findings{{"daemon", Verdict::note, "never started here; 'duet-rpc daemon start' starts it"}};
+  add(findings, check_place(project));
+  return findings;
 }
 
-std::vector<Finding> check_daemon(const CommandLine& line) {
+std::vector<Finding> check_daemon(const CommandLine& line, const Project& project) {
+  std::vector<Finding> findings;
   try {
-    return look_at_daemon(line);
+    return look_at_daemon(line, project);
   } catch (const Failure& failure) {
-    return {{"daemon", Verdict::wrong, failure.what()}};
+    findings.push_back({"daemon", Verdict::wrong, failure.what()});
   }
+  add(findings, check_place(project));
+  return findings;
 }
 
 std::string as_json(const std::vector<Finding>& findings, bool healthy) {
@@ -110,8 +128,9 @@ int run_doctor(const CommandLine& line) {
   findings.push_back(check_settings(settings));
   if (const auto* read = std::get_if<Settings>(&settings)) {
     add(findings, check_agents(read->tasks, base::current_environment()));
+    add(findings, check_servers(read->servers, base::current_environment()));
   }
-  add(findings, check_daemon(line));
+  add(findings, check_daemon(line, project));
   const bool healthy = std::ranges::none_of(findings, [](const Finding& f) { return f.verdict == Verdict::wrong; });
   const TextStyle style(colour_wanted(STDOUT_FILENO, line.no_color));
   print_text(line.flag("json") ? as_json(findings, healthy) : for_people(findings, style));

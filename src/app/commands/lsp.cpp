@@ -7,6 +7,7 @@
 #include <boost/json/object.hpp>
 
 #include "app/client/daemon_client.h"
+#include "app/client/task_end.h"
 #include "app/commands/commands.h"
 #include "app/project/failure.h"
 #include "app/view/file_place.h"
@@ -49,13 +50,19 @@ std::string ask(DaemonClient& daemon, const CommandLine& line, std::string_view 
   return std::move(outcome.result);
 }
 
+std::string named(const std::string& file) {
+  const tl::expected<std::string, std::string> name = file_for_daemon(file);
+  if (!name) throw Failure(name.error());
+  return *name;
+}
+
 TextStyle style_of(const CommandLine& line) { return TextStyle(colour_wanted(STDOUT_FILENO, line.no_color)); }
 
 // Asks about FILE[:LINE[:COL]] and shows the answer as `view` has it.
 template <typename View>
 int ask_about_place(const CommandLine& line, std::string_view method, View view) {
   const FilePlace place = parse_file_place(line.arguments.front());
-  object params{{"file", file_for_daemon(place.file)}};
+  object params{{"file", named(place.file)}};
   if (place.line) params["line"] = *place.line;
   if (place.column) params["column"] = *place.column;
   DaemonClient daemon(line);
@@ -72,7 +79,7 @@ int run_lsp_references(const CommandLine& line) { return ask_about_place(line, "
 int run_lsp_completion(const CommandLine& line) { return ask_about_place(line, "lsp.completion", completion_view); }
 
 int run_lsp_symbols(const CommandLine& line) {
-  const std::string file = file_for_daemon(parse_file_place(line.arguments.front()).file);
+  const std::string file = named(parse_file_place(line.arguments.front()).file);
   return ask_about_place(line, "lsp.symbols", [&](const object& result, const TextStyle& style) {
     return symbols_view(result, file, style);
   });
@@ -81,21 +88,18 @@ int run_lsp_symbols(const CommandLine& line) {
 int run_lsp_diagnostics(const CommandLine& line) {
   const milliseconds wait = line.duration("wait").value_or(default_wait);
   DaemonClient daemon(line);
+  int code = 0;
   for (const std::string& file : line.arguments) {
-    const object params{{"file", file_for_daemon(file)}, {"waitSeconds", std::chrono::duration<double>(wait).count()}};
+    const object params{{"file", named(file)}, {"waitSeconds", std::chrono::duration<double>(wait).count()}};
     const std::string text = ask(daemon, line, "lsp.diagnostics", rpc::to_text(params), file, wait + default_patience);
-    if (line.flag("json")) {
-      print_text(text + '\n');
-      continue;
-    }
-    const boost::json::value result = rpc::parse_value(text);
-    print_text(diagnostics_view(result.as_object(), style_of(line)));
-    if (result.at("fresh").as_bool()) continue;
-    const std::string note = std::string(line.program) + ": " + file + ": this may be about an earlier text (" +
-                             std::string(result.at("reason").as_string()) + ")\n";
-    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, note.data(), note.size());
+    const object result = rpc::parse_value(text).as_object();
+    if (!are_known(result)) code = exit_code::no_answer;
+    print_text(line.flag("json") ? text + '\n' : diagnostics_view(result, style_of(line)));
+    if (line.flag("json") || !are_known(result) || result.at("fresh").as_bool()) continue;
+    print_aside(std::string(line.program) + ": " + file + ": this may be about an earlier text, " +
+                "since the server does not say which one it looked at\n");
   }
-  return 0;
+  return code;
 }
 
 int run_lsp_request(const CommandLine& line) {

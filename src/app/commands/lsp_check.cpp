@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -11,6 +10,7 @@
 
 #include "app/commands/commands.h"
 #include "app/project/failure.h"
+#include "app/project/project.h"
 #include "app/view/display_text.h"
 #include "app/view/lsp_view.h"
 #include "app/view/text_style.h"
@@ -71,7 +71,7 @@ int run_lsp_check(const CommandLine& line) {
   base::Log log(nullptr);
   transport::Loop loop;
   bridge::LanguageServer server(loop, log, {.name = line.arguments.front(), .command = line.arguments},
-                                std::filesystem::current_path(), settings);
+                                working_directory(), settings);
   bool done = false;
   std::optional<bridge::Failure> failure;
   server.use([&](const bridge::Failure* why) {

@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include <boost/json/object.hpp>
 
 #include "app/client/daemon_client.h"
+#include "app/client/reader_watch.h"
 #include "app/client/task_end.h"
 #include "app/client/task_follower.h"
 #include "app/commands/commands.h"
@@ -25,48 +27,6 @@ std::string params_of(const std::string& id) { return rpc::to_text(object{{"task
 
 std::string line_of(const CommandLine& line, const Failure& failure) {
   return std::string(line.program) + ": " + failure.what() + '\n';
-}
-
-// The last lines of a longer text, each made harmless.
-std::string last_lines(std::string_view text, std::size_t count) {
-  while (text.ends_with('\n')) text.remove_suffix(1);
-  std::vector<std::string_view> lines;
-  while (!text.empty() && lines.size() < count) {
-    const std::size_t end = text.rfind('\n');
-    lines.push_back(text.substr(end == std::string_view::npos ? 0 : end + 1));
-    text = text.substr(0, end == std::string_view::npos ? 0 : end);
-  }
-  std::string out = text.empty() ? "" : "  [...]\n";
-  for (auto line = lines.rbegin(); line != lines.rend(); ++line) out += "  " + one_line(*line) + '\n';
-  return out;
-}
-
-std::string page_of(const object& record, const TextStyle& style, base::UtcTime now) {
-  constexpr std::size_t name_width = 10;
-  std::string out;
-  const auto row = [&](std::string_view name, const std::string& text) {
-    if (text.empty()) return;
-    out += style.name(name) + std::string(name_width - name.size(), ' ') + one_line(text) + '\n';
-  };
-  const auto time = [&](std::string_view name, std::string_view member) {
-    const std::string text = member_text(record, member);
-    if (!text.empty()) row(name, text + " (" + relative_time(text, now) + ")");
-  };
-  row("id", member_text(record, "id"));
-  row("state", outcome_of(record));
-  row("agent", member_text(record, "agent"));
-  row("priority", member_text(record, "priority"));
-  time("created", "createdAt");
-  time("started", "startedAt");
-  time("ended", "completedAt");
-  row("ran", run_time_of(record, now));
-  row("pid", member_text(record, "pid"));
-  row("exit code", member_text(record, "exitCode"));
-  row("signal", member_text(record, "signal"));
-  row("attempts", member_text(record, "attempts"));
-  out += style.name("prompt") + '\n' + last_lines(member_text(record, "prompt"), 20);
-  const std::string result = member_text(record, "result");
-  return result.empty() ? out : out + style.name("result") + '\n' + last_lines(result, 10);
 }
 
 }  // namespace
@@ -87,23 +47,34 @@ int run_task_get(const CommandLine& line) {
   const std::string result = daemon.call_raw("task.get", params_of(line.arguments.front()));
   if (line.flag("json")) return print_text(result + '\n');
   const TextStyle style(colour_wanted(STDOUT_FILENO, line.no_color));
-  return print_text(page_of(rpc::parse_value(result).as_object(), style, base::system_clock().utc()));
+  return print_text(task_page(rpc::parse_value(result).as_object(), style, base::system_clock().utc()));
 }
 
-// One that cannot be cancelled does not keep the others from it.
+// One that cannot be cancelled does not keep the others from it. Most tasks end at once when they are told to: they are
+// given a moment, so that the word for them is the last one.
 int run_task_cancel(const CommandLine& line) {
   DaemonClient daemon(line);
   int code = 0;
+  std::vector<std::string> told;
   for (const std::string& id : line.arguments) {
     const peer::Outcome outcome = daemon.ask("task.cancel", params_of(id), daemon.patience());
     if (outcome.cause == peer::Outcome::Cause::answered) {
-      print_text(line.flag("json") ? outcome.result + '\n' : id + " cancelled\n");
+      if (line.flag("json")) print_text(outcome.result + '\n');
+      told.push_back(id);
       continue;
     }
     const Failure failure = DaemonClient::failure_of("task.cancel", outcome);
     if (outcome.cause != peer::Outcome::Cause::refused) throw failure;
     print_aside(line_of(line, failure));
     code = failure.code();
+  }
+  if (line.flag("json")) return code;
+  std::chrono::duration<double> moment(1.0);
+  const auto deadline = std::chrono::steady_clock::now() + moment;
+  for (const std::string& id : told) {
+    const object params{{"taskId", id}, {"timeoutSeconds", std::max(moment.count(), 0.0)}};
+    print_text(cancel_line(rpc::parse_value(daemon.call_raw("task.wait", rpc::to_text(params))).as_object()) + '\n');
+    moment = deadline - std::chrono::steady_clock::now();
   }
   return code;
 }
@@ -143,7 +114,10 @@ int run_task_output(const CommandLine& line) {
   if (line.flag("json") && !line.flag("follow"))
     return print_text(daemon.call_raw("task.output", params_of(id)) + '\n');
   TaskFollower follower(daemon, id, print_text);
-  if (line.flag("follow")) return end_with(follower.follow(), line);
+  if (line.flag("follow")) {
+    const ReaderWatch reader(daemon.client().loop());
+    return end_with(follower.follow(), line);
+  }
   follower.print_output();
   return 0;
 }

@@ -7,10 +7,12 @@
 #include <boost/json/object.hpp>
 
 #include "app/client/daemon_client.h"
+#include "app/client/reader_watch.h"
 #include "app/client/task_end.h"
 #include "app/client/task_follower.h"
 #include "app/commands/commands.h"
 #include "app/view/task_view.h"
+#include "app/words/blank.h"
 #include "duet/rpc/utf8.h"
 #include "duet/rpc/value.h"
 
@@ -19,19 +21,15 @@ namespace {
 
 using boost::json::object;
 
-std::string working_directory() {
-  char* const text = getcwd(nullptr, 0);
-  std::string path = text == nullptr ? "" : text;
-  std::free(text);
-  if (path.empty())
-    throw Failure("the working directory is gone: change to another one, since the task would run there");
+std::string place_to_run() {
+  std::string path = working_directory("change to another one, since the task would run there");
   if (!rpc::is_utf8(path))
     throw Failure("the name of the working directory is not UTF-8, and the task would run there");
   return path;
 }
 
 object submission(const CommandLine& line) {
-  object params{{"prompt", joined_words(line)}, {"cwd", working_directory()}};
+  object params{{"prompt", joined_words(line)}, {"cwd", place_to_run()}};
   if (const char* path = std::getenv("PATH"); path != nullptr && rpc::is_utf8(path)) params["env"] = {{"PATH", path}};
   if (const auto agent = line.text("agent")) params["agent"] = *agent;
   if (const auto priority = line.number("priority")) params["priority"] = *priority;
@@ -55,6 +53,7 @@ std::string joined_words(const CommandLine& line) {
     for (const std::string& word : line.arguments) out += (out.empty() ? "" : " ") + word;
   }
   if (!rpc::is_utf8(out)) throw Failure("the text is not UTF-8");
+  if (is_blank(out)) throw Failure("the text is empty: say what the agent is to do");
   return out;
 }
 
@@ -70,6 +69,7 @@ int run_task_submit(const CommandLine& line) {
     return exit_code_of(rpc::parse_value(record).as_object());
   }
   print_aside(id + '\n');
+  const ReaderWatch reader(daemon.client().loop());
   return end_with(TaskFollower(daemon, id, print_text).follow(), line);
 }
 

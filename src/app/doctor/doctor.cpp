@@ -58,6 +58,40 @@ Finding default_agent(const task::TaskSettings& settings, const base::Environmen
           "none: tasks must name one with --agent, or default_agent in .duet-rpc.toml must; claude is not on the PATH"};
 }
 
+constexpr const char* place_subject = "place";
+
+// A folder below another one, as a start would open it; nothing to look into if it is not there yet.
+struct Place {
+  base::Fd folder;
+  std::optional<Finding> wrong;
+};
+
+Finding wrong_place(const std::string& text) { return {place_subject, Verdict::wrong, text}; }
+
+Place look_into(int above, const char* name, const std::string& shown, int flags) {
+  base::Fd folder(openat(above, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags));
+  if (folder || errno == ENOENT) return {std::move(folder), std::nullopt};
+  const int error = errno;
+  const bool no_folder = error == ENOTDIR || error == ELOOP;
+  return {base::Fd(), wrong_place(shown + " cannot be opened (" + std::generic_category().message(error) + "): " +
+                                  (no_folder ? "what is there is not the daemon's own: move it away"
+                                             : "the daemon needs a folder that it may use; --project names another"))};
+}
+
+std::optional<Finding> check_writable(int folder, const std::string& shown) {
+  if (faccessat(folder, ".", W_OK | X_OK, AT_EACCESS) == 0) return std::nullopt;
+  return wrong_place("nothing can be written to " + shown + " (" + std::generic_category().message(errno) +
+                     "): the daemon needs a folder that it may write to; --project names another");
+}
+
+std::optional<Finding> check_entry(int folder, const char* name, mode_t type, const std::string& what) {
+  struct stat status {};
+  if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || (status.st_mode & S_IFMT) == type) {
+    return std::nullopt;
+  }
+  return wrong_place(std::string(state_path) + '/' + name + " is " + what + ": move it away");
+}
+
 bool has_file(const StateFolder& folder, const std::string& name, mode_t type) {
   struct stat status {};
   return fstatat(folder.descriptor(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -92,6 +126,15 @@ std::vector<std::string> dead_keepers(const StateFolder& folder) {
   return dead;
 }
 
+std::vector<Finding> findings_of(const std::vector<std::optional<Finding>>& looked_at) {
+  std::vector<Finding> findings;
+  for (const std::optional<Finding>& finding : looked_at) {
+    if (finding) findings.push_back(*finding);
+  }
+  if (findings.empty()) findings.push_back({place_subject, Verdict::good, "a daemon may be started here"});
+  return findings;
+}
+
 }  // namespace
 
 std::string_view name_of(Verdict verdict) {
@@ -121,6 +164,42 @@ std::vector<Finding> check_agents(const task::TaskSettings& settings, const base
   std::vector<Finding> findings{default_agent(settings, environment)};
   for (const auto& [name, agent] : settings.agents) findings.push_back(check_agent(name, agent, environment));
   return findings;
+}
+
+std::vector<Finding> check_servers(const std::vector<bridge::Definition>& servers,
+                                   const base::Environment& environment) {
+  std::vector<Finding> findings;
+  for (const bridge::Definition& server : servers) {
+    const std::string subject = "language server " + server.name;
+    base::Environment own = environment;
+    for (const auto& [name, text] : server.env) own[name] = text;
+    const std::string program = server.command.empty() ? server.name : server.command.front();
+    if (is_found(program, own)) {
+      findings.push_back({subject, Verdict::good, program});
+    } else {
+      findings.push_back({subject, Verdict::wrong, program + " is not found: install it, or change its command"});
+    }
+  }
+  return findings;
+}
+
+std::vector<Finding> check_place(const Project& project) {
+  const int root = project.directory.get();
+  Place above = look_into(root, ".aiwg", ".aiwg", 0);
+  if (above.wrong) return {*above.wrong};
+  if (!above.folder) return findings_of({check_writable(root, project.root)});
+  Place state = look_into(above.folder.get(), "daemon", state_path, O_NOFOLLOW);
+  if (state.wrong) return {*state.wrong};
+  if (!state.folder) return findings_of({check_writable(above.folder.get(), ".aiwg")});
+  struct stat status {};
+  if (fstat(state.folder.get(), &status) == 0 && status.st_uid != geteuid()) {
+    return {wrong_place(std::string(state_path) + " belongs to another user: remove it, or use another --project")};
+  }
+  const int folder = state.folder.get();
+  return findings_of({check_writable(folder, state_path),
+                      check_entry(folder, socket_name, S_IFSOCK, "no socket, and a daemon listens there"),
+                      check_entry(folder, lock_name, S_IFREG, "no plain file, and it is the daemon's lock"),
+                      check_entry(folder, log_name, S_IFREG, "no plain file, and it is the daemon's log")});
 }
 
 Finding check_store(const StateFolder& folder) {

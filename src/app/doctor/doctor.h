@@ -9,6 +9,7 @@
 #include "app/project/project.h"
 #include "app/project/state_folder.h"
 #include "app/settings/settings.h"
+#include "bridge/definition.h"
 #include "duet/base/process.h"
 
 namespace duet::app {
@@ -32,6 +33,12 @@ std::string_view name_of(Finding::Verdict verdict);
 Finding check_settings(const std::variant<Settings, SettingsError>& read);
 /// Which agent a task gets, and which of them could not be started.
 std::vector<Finding> check_agents(const task::TaskSettings& settings, const base::Environment& environment);
+/// The language servers of the settings: which of them could not be started.
+std::vector<Finding> check_servers(const std::vector<bridge::Definition>& servers,
+                                   const base::Environment& environment);
+/// What keeps a daemon from starting here: folders it may not write to or that are somebody else's, and things in the
+/// place of its files. Nothing is made to find out.
+std::vector<Finding> check_place(const Project& project);
 /// The store of a daemon that does not run. Nothing is changed.
 Finding check_store(const StateFolder& folder);
 /// What a daemon left behind that was killed; with `fix` it is cleared away. For whoever holds the lock.

@@ -1,6 +1,7 @@
 #include "app/doctor/doctor.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -28,6 +29,8 @@ class DoctorTest : public ::testing::Test {
     std::ofstream(root_ / ".aiwg/daemon" / name) << text;
   }
 
+  void write_file(const std::string& name, const std::string& text) const { std::ofstream(root_ / name) << text; }
+
   std::filesystem::path root_;
   Project project_;
 };
@@ -48,6 +51,55 @@ TEST_F(DoctorTest, AFolderInTheSocketsPlaceIsNoLeftover) {
   std::filesystem::create_directory(root_ / ".aiwg/daemon/daemon.sock");
   EXPECT_EQ(check_leftovers(folder, true).at(0).verdict, Verdict::good);
   EXPECT_TRUE(std::filesystem::exists(root_ / ".aiwg/daemon/daemon.sock"));
+}
+
+/// What is wrong with the place, or nothing.
+std::string fault_of(const std::vector<Finding>& found) {
+  return found.at(0).verdict == Verdict::good ? "" : found.at(0).text;
+}
+
+TEST_F(DoctorTest, WhatKeepsADaemonFromStartingIsFound) {
+  EXPECT_EQ(fault_of(check_place(project_)), "") << "a new project";
+  EXPECT_FALSE(std::filesystem::exists(root_ / ".aiwg")) << "nothing is made to find out";
+  write_file(".aiwg", "");
+  EXPECT_NE(fault_of(check_place(project_)).find(".aiwg cannot be opened (Not a directory)"), std::string::npos);
+  std::filesystem::remove(root_ / ".aiwg");
+  const StateFolder folder = StateFolder::make(project_);
+  EXPECT_EQ(fault_of(check_place(project_)), "");
+  for (const char* name : {"daemon.sock", "daemon.lock", "daemon.log"}) {
+    const std::filesystem::path path = root_ / ".aiwg/daemon" / name;
+    if (std::string_view(name) == "daemon.sock") {
+      write(name, "no socket");
+    } else {
+      std::filesystem::create_directory(path);
+    }
+    EXPECT_EQ(fault_of(check_place(project_)).find(std::string(".aiwg/daemon/") + name + " is no "), 0U);
+    std::filesystem::remove(path);
+  }
+}
+
+TEST_F(DoctorTest, AFolderNobodyMayWriteToIsFound) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
+  chmod(root_.c_str(), 0500);
+  EXPECT_NE(fault_of(check_place(project_)).find("nothing can be written"), std::string::npos);
+}
+
+TEST_F(DoctorTest, AStateFolderOfAnotherUserIsFound) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give a folder away";
+  const StateFolder folder = StateFolder::make(project_);
+  ASSERT_EQ(chown((root_ / ".aiwg/daemon").c_str(), 65534, 65534), 0);
+  EXPECT_NE(fault_of(check_place(project_)).find("belongs to another user"), std::string::npos);
+}
+
+TEST(Doctor, ALanguageServerWithoutItsProgramIsWrong) {
+  const std::vector<Finding> found = check_servers(
+      {{.name = "good", .command = {"sh"}}, {.name = "lost", .command = {"no-such-server"}}, {.name = "clangd", .command = {}}},
+      {{"PATH", "/bin"}});
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(found[0].verdict, Verdict::good);
+  EXPECT_EQ(found[1].verdict, Verdict::wrong);
+  EXPECT_NE(found[1].text.find("no-such-server is not found"), std::string::npos);
+  EXPECT_EQ(found[2].subject, "language server clangd");
 }
 
 TEST_F(DoctorTest, AStoreThatWasCutOffIsWrong) {

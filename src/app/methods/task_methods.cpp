@@ -125,7 +125,7 @@ Method send_chat(const SharedRoom& room) {
           .handler = {},
           .late_handler =
               [room](const Request& request, Reply reply) {
-                task::Submission submission{.prompt = *request.params.text("message")};
+                task::Submission submission{.prompt = prompt_of(request.params, "message")};
                 submission.priority = request.params.integer("priority").value_or(chat_priority);
                 submission.metadata["source"] = "chat";
                 submit_for(room, request, std::move(submission), std::move(reply), false);
@@ -152,12 +152,10 @@ Param state_param() {
   return param;
 }
 
-// The accepted names come in any case.
 std::optional<task::State> state_of(const rpc::Params& params) {
   const std::optional<std::string> given = params.text("state");
   if (!given) return std::nullopt;
-  return *std::ranges::find_if(
-      states, [first = given->front() | 0x20](task::State state) { return task::name_of(state).front() == first; });
+  return *std::ranges::find_if(states, [&](task::State state) { return task::name_of(state) == *given; });
 }
 
 Method list() {
@@ -224,7 +222,7 @@ std::size_t shown_bytes(const task::Supervisor::Output& output, std::size_t limi
   const std::string_view bytes = output.piece.bytes;
   if (output.done && bytes.size() <= limit) return bytes.size();
   const std::string_view most = bytes.substr(0, limit);
-  const std::size_t whole = task::whole_characters(most);
+  const std::size_t whole = rpc::whole_characters(most).size();
   if (whole > 0 || most.empty()) return whole;
   if (const std::size_t first = rpc::utf8_length(bytes.data(), bytes.data() + bytes.size())) return first;
   // One that has only begun: what follows it, if anything does, is not its rest.
@@ -244,7 +242,7 @@ Method output() {
 
 void do_output(Room& room, const rpc::Params& params, const SharedReply& reply) {
   const task::TaskId id = task_id_of(params, "taskId");
-  const bool exact = (params.text("encoding").value_or("utf-8").front() | 0x20) == 'b';
+  const bool exact = params.text("encoding") == "base64";
   const std::uint64_t offset = count_of(params, "offset", 0, 0, std::numeric_limits<std::int64_t>::max());
   const std::size_t limit = count_of(params, "limit", usual_output, 1, most_output);
   const std::size_t most = exact ? limit : std::max(limit, longest_character);

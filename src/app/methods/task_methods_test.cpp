@@ -88,6 +88,9 @@ TEST_F(TaskMethodsTest, WhatCannotBeMeantIsRefused) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({})", R"(-32602 {"param":"prompt","expected":"string","received":"missing"})"},
       {R"({"prompt":5})", R"(-32602 {"param":"prompt","expected":"string","received":"number"})"},
+      {R"({"prompt":""})", R"(-32602 {"param":"prompt","expected":"string that is not blank","received":"string"})"},
+      {R"({"prompt":" \t\r\n"})",
+       R"(-32602 {"param":"prompt","expected":"string that is not blank","received":"string"})"},
       {R"({"prompt":"a\u0000b"})",
        R"(-32602 {"param":"prompt","expected":"string without NUL for this agent","received":"string"})"},
       {R"({"prompt":"p","env":{"A":1}})",
@@ -104,6 +107,8 @@ TEST_F(TaskMethodsTest, WhatCannotBeMeantIsRefused) {
       {R"({"prompt":"p","after":["nonsense"]})", R"(-32000 {"taskId":"nonsense"})"}};
   for (const auto& [params, expected] : cases) EXPECT_EQ(refusal("task.submit", params), expected);
   EXPECT_EQ(refusal("task.submit", R"({"prompt":"p","env":{"A=B":"secret"}})").find("secret"), std::string::npos);
+  EXPECT_EQ(refusal("chat.send", R"({"message":"\n"})"),
+            R"(-32602 {"param":"message","expected":"string that is not blank","received":"string"})");
   EXPECT_EQ(refusal("task.get", R"({"taskId":"task-1"})"), R"(-32000 {"taskId":"task-1"})");
   EXPECT_EQ(refusal("task.cancel", R"({"taskId":"what"})"), R"(-32000 {"taskId":"what"})");
   EXPECT_EQ(refusal("task.list", R"({"state":"lost"})"),
@@ -167,6 +172,8 @@ TEST_F(TaskMethodsTest, ListsAndCounts) {
   const value running = ask("task.list", R"({"state":"Running"})");
   ASSERT_EQ(running.as_array().size(), 1U);
   EXPECT_EQ(running.at(0).at("id"), "task-1");
+  EXPECT_TRUE(ask("task.list", R"({"state":"CANCELLED"})").as_array().empty()) << "completed begins with a c, too";
+  EXPECT_EQ(ask("task.list", R"({"state":"completed"})").at(0).at("id"), "task-2");
   EXPECT_EQ(rpc::to_text(ask("task.stats", "{}")),
             R"({"total":25,"queued":23,"running":1,"completed":1,"failed":0,"cancelled":0})");
 }

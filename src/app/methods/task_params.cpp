@@ -7,6 +7,7 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
+#include "app/words/blank.h"
 #include "duet/rpc/error.h"
 #include "task/refusal.h"
 
@@ -50,7 +51,7 @@ std::vector<task::TaskId> dependencies_of(const rpc::Params& params) {
 }  // namespace
 
 task::Submission submission_of(const rpc::Params& params) {
-  task::Submission submission{.prompt = *params.text("prompt"), .agent = params.text("agent")};
+  task::Submission submission{.prompt = prompt_of(params, "prompt"), .agent = params.text("agent")};
   submission.priority = params.integer("priority").value_or(0);
   if (params.has("key")) {
     submission.key = *params.text("key");
@@ -67,6 +68,12 @@ task::Submission submission_of(const rpc::Params& params) {
   submission.retries = static_cast<std::uint32_t>(count_of(params, "retries", 0, 0, most_retries));
   submission.after = dependencies_of(params);
   return submission;
+}
+
+std::string prompt_of(const rpc::Params& params, std::string_view name) {
+  std::string text = *params.text(name);
+  if (is_blank(text)) throw rpc::invalid_params(name, "string that is not blank", "string");
+  return text;
 }
 
 task::TaskId task_id_of(const rpc::Params& params, std::string_view name) {

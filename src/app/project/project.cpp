@@ -21,16 +21,6 @@ constexpr int how_to_open = O_PATH | O_DIRECTORY | O_CLOEXEC;
 
 bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
 
-// Of any length: glibc climbs up by itself where the system call has no room.
-std::string working_directory() {
-  const std::unique_ptr<char, void (*)(void*)> text(getcwd(nullptr, 0), std::free);
-  if (text == nullptr) {
-    throw Failure("the working directory is gone or cannot be read (" + std::string(std::strerror(errno)) +
-                  "): change to another one or give --project");
-  }
-  return text.get();
-}
-
 std::string path_of(int folder) {
   const base::Fd here(base::check_call(open(".", how_to_open), "opening the working directory"));
   base::check_call(fchdir(folder), "entering the project's folder");
@@ -87,9 +77,17 @@ std::optional<std::pair<base::Fd, std::size_t>> search(int start) {
 
 }  // namespace
 
+// Of any length: glibc climbs up by itself where the system call has no room.
+std::string working_directory(const std::string& remedy) {
+  const std::unique_ptr<char, void (*)(void*)> text(getcwd(nullptr, 0), std::free);
+  if (text != nullptr) return text.get();
+  throw Failure("the working directory is gone or cannot be read (" + std::string(std::strerror(errno)) +
+                "): " + remedy);
+}
+
 Project find_project(const std::optional<std::string>& given) {
   if (given) return opened(*given);
-  std::string here = working_directory();
+  std::string here = working_directory("change to another one or give --project");
   base::Fd folder(base::check_call(open(".", how_to_open), "opening the working directory"));
   auto found = search(folder.get());
   if (!found) return {std::move(here), std::move(folder)};

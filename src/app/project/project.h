@@ -19,4 +19,7 @@ struct Project {
 /// Throws Failure. For one thread at the start: it may change the working directory for a moment.
 Project find_project(const std::optional<std::string>& given);
 
+/// Of any length. Throws Failure, with what to do, if it is gone or cannot be read.
+std::string working_directory(const std::string& remedy = "change to another one");
+
 }  // namespace duet::app

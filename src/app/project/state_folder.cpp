@@ -98,8 +98,7 @@ void StateFolder::write_small(const std::string& name, std::string_view text) co
   const std::string temporary = name + '.' + std::to_string(getpid());  // several may start at once
   const base::Fd file(
       openat(descriptor(), temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, private_file));
-  errno = file ? ENOSPC : errno;  // of a write that is too short
-  const bool written = file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const bool written = file && base::write_all(file.get(), text);
   if (written && renameat(descriptor(), temporary.c_str(), descriptor(), name.c_str()) == 0) return;
   const Failure failure = not_usable(root_, "write to", state_path, errno);
   remove(temporary);

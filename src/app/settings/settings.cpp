@@ -15,8 +15,8 @@
 #include "app/settings/settings_rules.h"
 #include "app/settings/settings_section.h"
 #include "app/words/number.h"
-#include "automation/glob.h"
 #include "bridge/choice.h"
+#include "pattern/glob.h"
 
 namespace duet::app {
 namespace {
@@ -50,13 +50,17 @@ std::string path_fault(Text path) {
   return "";
 }
 
+std::string glob_fault(Text glob) {
+  const auto parsed = pattern::parse_glob(glob);
+  const auto* const wrong = std::get_if<std::string>(&parsed);
+  return wrong == nullptr ? "" : "a glob such as '*.o' (" + *wrong + ")";
+}
+
 std::string ignore_fault(Text glob) {
   if (glob.starts_with('!')) {
     return "a glob of what is left out: nothing is taken back with '!'; '\\!x' is a name that begins with one";
   }
-  const auto parsed = automation::parse_glob(glob);
-  const auto* const wrong = std::get_if<std::string>(&parsed);
-  return wrong == nullptr ? "" : "a glob such as '*.o' (" + *wrong + ")";
+  return glob_fault(glob);
 }
 
 /// Puts one file after the other into the same Settings.
@@ -188,6 +192,7 @@ class SettingsReader {
     if (!is_known) section.require("files");
     server.files = section.texts("files").value_or(std::vector<std::string>());
     const Setting* const files = section.find("files");
+    if (!server.files.empty()) refuse_each(section, "files", server.files, glob_fault);
     if (!is_known && files != nullptr && server.files.empty()) {
       section.refuse(*files, "files", "globs of the files that it is asked about, [\"*.x\"]");
     }

@@ -9,9 +9,9 @@
 #include "app/words/number.h"
 #include "automation/cron.h"
 #include "automation/event.h"
-#include "automation/glob.h"
-#include "automation/regex.h"
 #include "automation/template.h"
+#include "pattern/glob.h"
+#include "pattern/regex.h"
 
 namespace duet::app {
 namespace {
@@ -89,7 +89,7 @@ class TriggerReader {
     const bool has_path =
         (out_.source.empty() || out_.source == "watch") && (out_.type.empty() || out_.type.starts_with("file."));
     if (!has_path) return section_.refuse(setting, "pattern", "left out: only events of files have a path");
-    const auto glob = automation::parse_glob(out_.pattern);
+    const auto glob = pattern::parse_glob(out_.pattern);
     if (const auto* wrong = std::get_if<std::string>(&glob); wrong != nullptr && !out_.pattern.empty()) {
       section_.refuse(setting, "pattern", "a glob such as 'src/**/*.cpp' (" + *wrong + ")");
     }
@@ -136,7 +136,7 @@ std::string value_fault(Operator op, const Setting& value) {
       return text != nullptr ? "" : "a text";
     case Operator::matches: {
       if (text == nullptr) return "a text";
-      const auto regex = automation::parse_regex(*text);
+      const auto regex = pattern::parse_regex(*text);
       const auto* const wrong = std::get_if<std::string>(&regex);
       return wrong == nullptr ? "" : "a regular expression (" + *wrong + ")";
     }

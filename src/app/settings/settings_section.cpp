@@ -10,6 +10,7 @@
 #include "app/words/duration.h"
 #include "app/words/near_miss.h"
 #include "app/words/number.h"
+#include "duet/rpc/utf8.h"
 
 namespace duet::app {
 namespace {
@@ -43,15 +44,10 @@ void SettingFaults::add(SettingPlace place, std::string text) {
 }
 
 std::string shown(std::string_view text) {
-  std::string out;
-  for (const char c : text.substr(0, longest_shown)) {
-    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-    out += control ? '?' : c;
-  }
-  if (text.size() <= longest_shown) return out;
-  while (!out.empty() && (static_cast<unsigned char>(out.back()) & 0xC0U) == 0x80U) out.pop_back();
-  if (!out.empty() && static_cast<unsigned char>(out.back()) >= 0xC0U) out.pop_back();
-  return out + "...";
+  std::string out(rpc::first_bytes(text, longest_shown));
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  std::ranges::replace_if(out, is_control, '?');
+  return text.size() <= longest_shown ? out : out + "...";
 }
 
 std::string shown(const Setting& setting) {

@@ -350,6 +350,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Wrong{"[lsp.own]\nfiles = ['*.x']", "1:1", "lsp.own.command is missing"},
         Wrong{"[lsp.own]\ncommand = ['x']", "1:1", "lsp.own.files is missing"},
+        Wrong{"[lsp.own]\ncommand = ['x']\nfiles = ['*.x', 'bad[']", "3:17",
+              "lsp.own.files[1] is 'bad[': it must be a glob such as '*.o'"},
         Wrong{"[lsp.own]\ncommand = ['x']\nfiles = []", "3:9",
               "lsp.own.files is a list: it must be globs of the files that it is asked about"},
         Wrong{"[lsp.own]\nfiles = ['*.x']\ncommand = []", "3:11",
@@ -373,7 +375,7 @@ TEST(Settings, TheFirstFaultOfAFileIsTold) {
 TEST(Settings, DepthIsBounded) {
   std::string names = "a";
   for (int i = 0; i < 100'000; ++i) names += ".a";
-  EXPECT_EQ(refused({"\n" + names + " = 1"}), "file1:2:1: this line has more than 1000 dots");
+  EXPECT_EQ(refused({"\n" + names + " = 1"}), "file1:2:2002: this line has more than 1000 dots");
   EXPECT_TRUE(refused({"[" + names.substr(0, 1'999) + "]"}).starts_with("file1:1:2: unknown name 'a'"));
   EXPECT_TRUE(refused({"a = " + std::string(100'000, '[')}).find("this is not TOML") != std::string::npos);
 }

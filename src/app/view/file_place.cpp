@@ -38,8 +38,12 @@ FilePlace parse_file_place(const std::string& text) {
   return place;
 }
 
-std::string file_for_daemon(const std::string& file) {
-  return bridge::path_text(std::filesystem::absolute(file).lexically_normal());
+tl::expected<std::string, std::string> file_for_daemon(const std::string& file) {
+  if (file.empty()) return tl::unexpected(std::string("'' names no file"));
+  std::error_code gone;
+  const std::filesystem::path path = std::filesystem::absolute(file, gone);
+  if (gone) return tl::unexpected(file + ": the working directory is gone; name the file by its whole path");
+  return bridge::path_text(path.lexically_normal());
 }
 
 std::string file_for_people(std::string_view file) {

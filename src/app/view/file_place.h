@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include <tl/expected.hpp>
+
 namespace duet::app {
 
 /// A place as it stands on a command line: `FILE`, `FILE:LINE` or `FILE:LINE:COL`, a colon at the end being ignored as
@@ -18,8 +20,9 @@ struct FilePlace {
 /// A file that is there by the whole text is meant, whatever its name looks like.
 FilePlace parse_file_place(const std::string& text);
 
-/// How a file is named to the daemon: its absolute path, or a file: URI where that is not UTF-8.
-std::string file_for_daemon(const std::string& file);
+/// How a file is named to the daemon: its absolute path, or a file: URI where that is not UTF-8. Else why it cannot be,
+/// for people.
+tl::expected<std::string, std::string> file_for_daemon(const std::string& file);
 
 /// How a file is named to people: from the working directory if it is below that. Takes what the daemon gives.
 std::string file_for_people(std::string_view file);

@@ -45,5 +45,20 @@ TEST(FilePlaceTest, NamesFilesForTheDaemonAndForPeople) {
   EXPECT_EQ(file_for_people("file:///%FF.c"), "/\xFF.c");
 }
 
+TEST(FilePlaceTest, SaysWhyAFileCannotBeNamed) {
+  EXPECT_EQ(file_for_daemon("").error(), "'' names no file");
+  EXPECT_EXIT(
+      {
+        const std::string folder = transport::TemporaryFolder().path();
+        std::filesystem::create_directory(folder);
+        std::filesystem::current_path(folder);
+        std::filesystem::remove(folder);
+        const bool told =
+            !file_for_daemon("a.c") && file_for_daemon("/a.c") == "/a.c" && file_for_people("/a.c") == "/a.c";
+        _exit(told ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
 }  // namespace
 }  // namespace duet::app

@@ -9,6 +9,7 @@
 
 #include "app/view/display_text.h"
 #include "app/view/file_place.h"
+#include "app/view/markdown.h"
 #include "app/view/table.h"
 #include "bridge/text.h"
 #include "duet/rpc/json_text.h"
@@ -50,45 +51,6 @@ std::vector<std::string_view> lines_of(std::string_view text) {
     text.remove_prefix(end + 1);
   }
   return lines;
-}
-
-bool is_rule(std::string_view line) {
-  return line.size() >= 3 && (line.find_first_not_of("- ") == std::string_view::npos ||
-                              line.find_first_not_of("* ") == std::string_view::npos);
-}
-
-// `[words](address)` at the start of the text: how long it is, and the words. 0: there is none.
-std::size_t link_at(std::string_view text, std::string_view& words) {
-  const std::size_t middle = text.find("](");
-  const std::size_t end = middle == std::string_view::npos ? middle : text.find(')', middle);
-  if (!text.starts_with('[') || end == std::string_view::npos || text.find('\n') < end) return 0;
-  words = text.substr(1, middle - 1);
-  return end + 1;
-}
-
-// The marks within a line go, what they are around stays.
-std::string plain_words(std::string_view line) {
-  std::string out;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const std::string_view rest = line.substr(i);
-    std::string_view words;
-    if (rest.size() > 1 && rest[0] == '\\' && std::string_view("\\`*_{}[]()#+-.!<>|~").find(rest[1]) != rest.npos) {
-      out += rest[1];
-      ++i;
-    } else if (rest.starts_with("**") || rest.starts_with("__")) {
-      ++i;
-    } else if (rest.starts_with("&nbsp;")) {
-      out += ' ';
-      i += 5;
-    } else if (const std::size_t length = link_at(rest, words); length != 0) {
-      out += words;
-      i += length - 1;
-    } else if (rest[0] != '`') {
-      out += rest[0];
-    }
-  }
-  while (out.ends_with(' ')) out.pop_back();
-  return out;
 }
 
 std::string place_text(const object& place, const TextStyle& style) {
@@ -141,32 +103,6 @@ std::string last_line(std::string_view text) {
 
 }  // namespace
 
-std::string plain_markdown(std::string_view markdown, const TextStyle& style) {
-  std::string out;
-  bool in_code = false;
-  bool blank = true;  // at the start, and after a blank line
-  for (const std::string_view raw : lines_of(markdown)) {
-    const std::string_view line = raw.substr(std::min(raw.find_first_not_of(' '), raw.size()));
-    if (line.starts_with("```")) {
-      in_code = !in_code;
-      continue;
-    }
-    if (in_code) {
-      out += "  " + one_line(raw) + '\n';
-      blank = false;
-      continue;
-    }
-    const std::size_t marks = std::min(line.find_first_not_of('#'), line.size());
-    const bool heading = marks > 0 && marks < line.size() && line[marks] == ' ';
-    const std::string words = is_rule(line) ? "" : one_line(plain_words(heading ? line.substr(marks + 1) : raw));
-    if (words.empty() && blank) continue;
-    blank = words.empty();
-    out += (heading ? style.heading(words) : words) + '\n';
-  }
-  while (out.ends_with("\n\n")) out.pop_back();
-  return out;
-}
-
 std::string hover_view(const object& result, const TextStyle& style) {
   const std::string contents = text_of(result, "contents");
   if (contents.empty()) return "nothing is known about this place\n";
@@ -204,6 +140,11 @@ std::string symbols_view(const object& result, std::string_view file, const Text
   return out.empty() ? "no symbols\n" : out;
 }
 
+// A server that numbers nothing can never be surer than this.
+bool are_known(const object& result) {
+  return text_of(result, "fresh") != "false" || text_of(result, "reason") == "unversioned";
+}
+
 std::string diagnostics_view(const object& result, const TextStyle& style) {
   const std::string file = text_of(result, "file");
   std::string out;
@@ -219,7 +160,12 @@ std::string diagnostics_view(const object& result, const TextStyle& style) {
     out += origin.empty() ? "\n" : "  " + style.faint('[' + one_line(origin) + ']') + '\n';
     out += marked_line(finding, style);
   }
-  return out.empty() ? one_line(file_for_people(file)) + ": nothing found\n" : out;
+  const std::string name = one_line(file_for_people(file));
+  if (are_known(result)) return out.empty() ? name + ": nothing found\n" : out;
+  const bool changed = text_of(result, "reason") == "changed";
+  return out + name + ": " + style.fault("not known yet") + ": " +
+         (changed ? "it changed meanwhile" : "the server has not looked at it in time; --wait gives it more") +
+         (out.empty() ? "" : "; what is shown is about an earlier text") + '\n';
 }
 
 std::string servers_view(const object& result, const TextStyle& style) {

@@ -11,22 +11,11 @@ const TextStyle plain(false);
 
 boost::json::object parse(const std::string& text) { return rpc::parse_value(text).as_object(); }
 
-TEST(LspViewTest, ShowsMarkdownPlainly) {
-  const std::string markdown =
-      "### function `greet`  \n\n---\n→ `int`  \nParameters:  \n- `const char *name`\n\n"
-      "See [the **manual**](https://example.org/a), a\\_b&nbsp;c.\n\n\n```cpp\n// In `main`\nint **greet**();\n```\n";
-  EXPECT_EQ(plain_markdown(markdown, plain),
-            "function greet\n\n→ int\nParameters:\n- const char *name\n\nSee the **manual**, a_b c.\n\n"
-            "  // In `main`\n  int **greet**();\n");
-  EXPECT_EQ(plain_markdown("", plain), "");
-  EXPECT_EQ(plain_markdown("[x] a [b](", plain), "[x] a [b](\n");
-  EXPECT_EQ(plain_markdown("```\nnever closed", plain), "  never closed\n");
-}
-
 TEST(LspViewTest, KeepsATerminalSafe) {
   EXPECT_EQ(hover_view(parse(R"({"contents":"a\u001b[31mb","kind":"plaintext"})"), plain).find('\x1b'),
             std::string::npos);
-  EXPECT_EQ(plain_markdown("a\x1b[31mb\n```\n\x1b[0m\n```", plain).find('\x1b'), std::string::npos);
+  EXPECT_EQ(hover_view(parse(R"({"contents":"a\u001b[31mb\n```\n\u001b[0m\n```"})"), plain).find('\x1b'),
+            std::string::npos);
 }
 
 TEST(LspViewTest, MarksWhatIsMeant) {
@@ -53,6 +42,20 @@ TEST(LspViewTest, ShowsDiagnosticsAsCompilersDo) {
           plain),
       "/x/a.c:1:5: warning: odd thing  [clang 7]\n    int x\n        ^\n");
   EXPECT_EQ(diagnostics_view(parse(R"({"file":"/x/a.c","diagnostics":[]})"), plain), "/x/a.c: nothing found\n");
+}
+
+TEST(LspViewTest, DiagnosticsThatDidNotComeAreNoAllClear) {
+  const auto shown = [](const std::string& more) {
+    return diagnostics_view(parse(R"({"file":"/x/a.c","fresh":false,)" + more + "}"), plain);
+  };
+  EXPECT_EQ(shown(R"("reason":"pending","diagnostics":[])"),
+            "/x/a.c: not known yet: the server has not looked at it in time; --wait gives it more\n");
+  EXPECT_EQ(shown(R"("reason":"changed","diagnostics":[])"), "/x/a.c: not known yet: it changed meanwhile\n");
+  EXPECT_EQ(shown(R"("reason":"unversioned","diagnostics":[])"), "/x/a.c: nothing found\n");
+  EXPECT_EQ(
+      shown(R"("reason":"pending","diagnostics":[{"line":1,"column":1,"severity":"error","message":"m"}])"),
+      "/x/a.c:1:1: error: m\n/x/a.c: not known yet: the server has not looked at it in time; --wait gives it more; "
+      "what is shown is about an earlier text\n");
 }
 
 TEST(LspViewTest, ShowsSymbolsAsATree) {

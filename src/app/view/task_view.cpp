@@ -2,7 +2,10 @@
 
 #include <csignal>
 #include <optional>
+#include <utility>
+#include <vector>
 
+#include "app/view/display_text.h"
 #include "app/words/duration.h"
 #include "duet/base/process.h"
 #include "duet/rpc/value.h"
@@ -32,6 +35,62 @@ std::string failure_text(const object& record) {
   }
   return {};
 }
+
+// The last lines of a longer text, each made harmless.
+std::string last_lines(std::string_view text, std::size_t count) {
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  std::vector<std::string_view> lines;
+  while (!text.empty() && lines.size() < count) {
+    const std::size_t end = text.rfind('\n');
+    lines.push_back(text.substr(end == std::string_view::npos ? 0 : end + 1));
+    text = text.substr(0, end == std::string_view::npos ? 0 : end);
+  }
+  std::string out = text.empty() ? "" : "  [...]\n";
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) out += "  " + one_line(*line) + '\n';
+  return out;
+}
+
+const object& metadata_of(const object& record) {
+  static const object none;
+  const value* const found = record.if_contains("metadata");
+  return found != nullptr && found->is_object() ? found->get_object() : none;
+}
+
+std::string listed(const object& metadata, std::string_view name) {
+  const value* const found = metadata.if_contains(name);
+  std::string out;
+  if (found == nullptr || !found->is_array()) return out;
+  for (const value& entry : found->get_array()) {
+    if (entry.is_string()) out.append(out.empty() ? "" : ", ").append(entry.get_string());
+  }
+  return out;
+}
+
+std::string time_limit_in(const object& metadata) {
+  const value* const found = metadata.if_contains("timeoutSeconds");
+  if (found == nullptr || !found->is_number()) return {};
+  const std::chrono::duration<double> limit(found->to_number<double>());
+  return readable_duration(std::chrono::duration_cast<std::chrono::milliseconds>(limit));
+}
+
+/// `name    text`, line by line; what says nothing is left out.
+class Rows {
+ public:
+  explicit Rows(const TextStyle& style) : style_(style) {}
+
+  void add(std::string_view name, const std::string& text) {
+    constexpr std::size_t name_width = 12;
+    if (!text.empty()) out_ += style_.name(name) + std::string(name_width - name.size(), ' ') + one_line(text) + '\n';
+  }
+  void add_text(std::string_view name, std::string_view text, std::size_t most_lines) {
+    if (!text.empty()) out_ += style_.name(name) + '\n' + last_lines(text, most_lines);
+  }
+  std::string take() { return std::move(out_); }
+
+ private:
+  const TextStyle& style_;
+  std::string out_;
+};
 
 }  // namespace
 
@@ -73,6 +132,40 @@ std::string run_time_of(const object& record, base::UtcTime now) {
   if (!ended && member_text(record, "state") != "running") return {};  // between two attempts
   const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(ended.value_or(now) - *started);
   return readable_duration(std::max(time, std::chrono::milliseconds(0)));
+}
+
+std::string task_page(const object& record, const TextStyle& style, base::UtcTime now) {
+  Rows rows(style);
+  const auto time = [&](std::string_view name) {
+    const std::string text = member_text(record, name);
+    return text.empty() ? text : text + " (" + relative_time(text, now) + ")";
+  };
+  const object& metadata = metadata_of(record);
+  rows.add("id", member_text(record, "id"));
+  rows.add("state", outcome_of(record));
+  rows.add("agent", member_text(record, "agent"));
+  rows.add("priority", member_text(record, "priority"));
+  rows.add("key", member_text(metadata, "key"));
+  rows.add("folder", member_text(metadata, "cwd"));
+  rows.add("after", listed(metadata, "after"));
+  rows.add("retries", member_text(metadata, "retries"));
+  rows.add("time limit", time_limit_in(metadata));
+  rows.add("came from", member_text(metadata, "source"));
+  rows.add("created", time("createdAt"));
+  rows.add("started", time("startedAt"));
+  rows.add("ended", time("completedAt"));
+  rows.add("ran", run_time_of(record, now));
+  rows.add("pid", member_text(record, "pid"));
+  rows.add("exit code", member_text(record, "exitCode"));
+  rows.add("signal", member_text(record, "signal"));
+  rows.add("attempts", member_text(record, "attempts"));
+  rows.add_text("prompt", member_text(record, "prompt"), 20);
+  rows.add_text("result", member_text(record, "result"), 10);
+  return rows.take();
+}
+
+std::string cancel_line(const object& record) {
+  return member_text(record, "id") + (has_ended(record) ? " " + one_line(outcome_of(record)) : " cancelling");
 }
 
 Table::Cell state_cell(const object& record) {

@@ -24,6 +24,10 @@ int exit_code_of(const boost::json::object& record);
 std::string outcome_of(const boost::json::object& record);
 /// How long it has run, or ran.
 std::string run_time_of(const boost::json::object& record, base::UtcTime now);
+/// All of it that matters to people, a line each.
+std::string task_page(const boost::json::object& record, const TextStyle& style, base::UtcTime now);
+/// Of one that was told to end: `task-1 cancelled`, or `task-1 cancelling` as long as something of it runs.
+std::string cancel_line(const boost::json::object& record);
 Table::Cell state_cell(const boost::json::object& record);
 
 }  // namespace duet::app

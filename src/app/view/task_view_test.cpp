@@ -27,6 +27,31 @@ TEST(TaskView, AFailureWithoutACodeIsAFailure) {
   EXPECT_EQ(exit_code_of({}), 1);
 }
 
+TEST(TaskView, APageShowsWhatTheSubmitSaid) {
+  object task = record("queued");
+  task["prompt"] = "do\nit\x1b[31m";
+  task["metadata"] = {
+      {"key", "k"}, {"cwd", "/srv"}, {"timeoutSeconds", 90.5}, {"retries", 2}, {"after", {"task-1", "task-2"}}};
+  EXPECT_EQ(task_page(task, TextStyle(false), {}),
+            "id          task-1\nstate       queued\nkey         k\nfolder      /srv\nafter       task-1, task-2\n"
+            "retries     2\ntime limit  1m 30s\nprompt\n  do\n  it\uFFFD[31m\n");
+}
+
+TEST(TaskView, OfALongPromptTheEndIsShown) {
+  object task = record("queued");
+  std::string prompt;
+  for (int i = 0; i < 30; ++i) prompt += std::to_string(i) + '\n';
+  task["prompt"] = prompt;
+  const std::string page = task_page(task, TextStyle(false), {});
+  EXPECT_NE(page.find("prompt\n  [...]\n  10\n"), std::string::npos) << page;
+  EXPECT_TRUE(page.ends_with("\n  29\n"));
+}
+
+TEST(TaskView, ATaskThatStillRunsIsNotCancelledYet) {
+  EXPECT_EQ(cancel_line(record("running")), "task-1 cancelling");
+  EXPECT_EQ(cancel_line(record("cancelled")), "task-1 cancelled");
+}
+
 TEST(TaskView, AnOutcomeSaysWhy) {
   EXPECT_EQ(outcome_of(record("completed", 0)), "completed");
   object failed = record("failed", 7);

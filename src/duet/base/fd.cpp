@@ -35,6 +35,17 @@ void set_nonblocking(int fd, bool on) {
   if (wanted != flags) check_call(::fcntl(fd, F_SETFL, wanted), "set descriptor flags");
 }
 
+bool write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(fd, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count == 0) errno = ENOSPC;
+    if (count <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return true;
+}
+
 StandardDescriptors ensure_standard_descriptors() {
   StandardDescriptors found;
   for (int fd = 0; fd <= 2; ++fd) {

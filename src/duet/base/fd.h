@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <string_view>
 #include <utility>
 
 namespace duet::base {
@@ -41,6 +42,10 @@ Fd duplicate(int fd);
 Pipe make_pipe(int flags = 0);
 /// Acts on the open file description, which other processes may share.
 void set_nonblocking(int fd, bool on);
+
+/// Writes to the end of `bytes`, over signals and in as many portions as it takes. False: errno says why not; some of
+/// them may have been written. For descriptors that block.
+[[nodiscard]] bool write_all(int fd, std::string_view bytes);
 
 /// Which of the descriptors 0-2 the process was started without.
 class StandardDescriptors {

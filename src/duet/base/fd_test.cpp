@@ -91,6 +91,24 @@ TEST(SetNonblocking, GoesBothWays) {
   EXPECT_THROW(set_nonblocking(-1, true), std::system_error);
 }
 
+TEST(WriteAll, WritesInAsManyPortionsAsItTakesAndSaysWhyNot) {
+  Pipe pipe = make_pipe();
+  const std::string much(1 << 20, 'x');
+  std::string came;
+  std::thread reader([&] {
+    std::array<char, 65536> room;
+    for (ssize_t count = 0; (count = ::read(pipe.read_end.get(), room.data(), room.size())) > 0;)
+      came.append(room.data(), static_cast<std::size_t>(count));
+  });
+  EXPECT_TRUE(write_all(pipe.write_end.get(), much));
+  pipe.write_end.reset();
+  reader.join();
+  EXPECT_EQ(came, much);
+  EXPECT_TRUE(write_all(-1, ""));
+  EXPECT_FALSE(write_all(-1, "x"));
+  EXPECT_EQ(errno, EBADF);
+}
+
 /// Runs in a child that was "started" without the descriptors in `closed`; its exit code says what is wrong.
 int check_standard_descriptors(const std::vector<int>& closed) {
   for (const int fd : closed) ::close(fd);

@@ -5,6 +5,7 @@
 
 #include "duet/base/log_sink.h"
 #include "duet/framing/frame.h"
+#include "duet/rpc/json_text.h"
 #include "duet/rpc/value.h"
 #include "duet/transport/fd_channel.h"
 #include "duet/transport/unix_socket.h"
@@ -16,10 +17,17 @@ std::string params_text(const boost::json::value& params) {
   return params.is_null() ? std::string() : rpc::to_text(params);
 }
 
+// What was refused stands in the data: which param, what was expected.
+std::string whole_text(const rpc::Error& error) {
+  constexpr std::size_t shown_characters = 300;
+  if (error.data().empty()) return error.message();
+  return error.message() + ": " + std::string(rpc::first_characters(error.data(), shown_characters));
+}
+
 }  // namespace
 
 CallFailed::CallFailed(Outcome::Cause cause, std::optional<rpc::Error> error)
-    : std::runtime_error(error ? error->message() : std::string(name_of(cause))),
+    : std::runtime_error(error ? whole_text(*error) : std::string(name_of(cause))),
       cause_(cause),
       error_(std::move(error)) {}
 

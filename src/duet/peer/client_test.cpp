@@ -120,7 +120,7 @@ TEST(ThreadsClient, SaysWhyACallWasRefused) {
     FAIL();
   } catch (const CallFailed& failed) {
     EXPECT_EQ(failed.cause(), Cause::refused);
-    EXPECT_STREQ(failed.what(), "No");
+    EXPECT_STREQ(failed.what(), R"(No: {"why":"because"})");
     EXPECT_EQ(failed.error()->code(), -32001);
     EXPECT_EQ(failed.error()->data(), R"({"why":"because"})");
   }

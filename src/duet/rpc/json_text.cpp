@@ -210,14 +210,4 @@ std::string quoted(std::string_view text) {
   return out;
 }
 
-std::string_view first_characters(std::string_view text, std::size_t most) {
-  const char* at = text.data();
-  const char* end = at + text.size();
-  for (std::size_t count = 0; at != end && count < most; ++count) {
-    const std::size_t length = utf8_length(at, end);
-    at += length == 0 ? 1 : length;
-  }
-  return text.substr(0, static_cast<std::size_t>(at - text.data()));
-}
-
 }  // namespace duet::rpc

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "duet/rpc/utf8.h"
+
 namespace duet::rpc {
 
 /// Small conversions between JSON spelling and C++ values. The decoding functions take text that a
@@ -34,8 +36,5 @@ double decode_number(std::string_view number);
 /// Appends `text` as a JSON string; bytes that are not UTF-8 become U+FFFD.
 void append_string(std::string& out, std::string_view text);
 std::string quoted(std::string_view text);
-
-/// The first `most` characters of `text`, never cutting one in the middle.
-std::string_view first_characters(std::string_view text, std::size_t most);
 
 }  // namespace duet::rpc

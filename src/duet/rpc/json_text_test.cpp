@@ -177,14 +177,5 @@ RC_GTEST_PROP(JsonText, TextComesBackThroughQuotingAndDecoding, (const std::vect
   RC_ASSERT(decode_string(rpc::quoted(text)) == text);
 }
 
-TEST(JsonText, CutsBetweenCharacters) {
-  EXPECT_EQ(first_characters("abc", 2), "ab");
-  EXPECT_EQ(first_characters("abc", 3), "abc");
-  EXPECT_EQ(first_characters("abc", 64), "abc");
-  EXPECT_EQ(first_characters("é€\xF0\x9F\x98\x80x", 3), "é€\xF0\x9F\x98\x80");
-  EXPECT_EQ(first_characters("é", 0), "");
-  EXPECT_EQ(first_characters("\xC3\xC3z", 2), "\xC3\xC3");
-}
-
 }  // namespace
 }  // namespace duet::rpc

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "duet/rpc/error.h"
 #include "duet/rpc/json_scan.h"
@@ -48,6 +49,13 @@ std::string accepted_json(const Param& param) {
   return out.empty() ? out : out + ']';
 }
 
+// In its own spelling; nullptr: it is none of them.
+const std::string* accepted_choice(const Param& param, std::string_view text) {
+  const auto same = [&](const std::string& choice) { return equal_in_any_case(choice, text); };
+  const auto found = std::ranges::find_if(param.accepted, same);
+  return found == param.accepted.end() ? nullptr : &*found;
+}
+
 void check(const Param& param, std::string_view value) {
   const std::string_view expected = name_of(param.type);
   if (value.empty()) {
@@ -57,8 +65,7 @@ void check(const Param& param, std::string_view value) {
   if (!fits(param, value)) throw invalid_params(param.name, expected, json_type(value), accepted_json(param));
   if (param.accepted.empty()) return;
   const std::string text = decode_string(value);
-  const auto same = [&](const std::string& choice) { return equal_in_any_case(choice, text); };
-  if (std::ranges::none_of(param.accepted, same)) {
+  if (accepted_choice(param, text) == nullptr) {
     throw invalid_params(param.name, expected, first_characters(text, shown_characters), accepted_json(param));
   }
 }
@@ -123,7 +130,9 @@ std::string_view Params::slice(std::string_view name) const {
 std::optional<std::string> Params::text(std::string_view name) const {
   const std::string_view token = slice(name);
   if (token.empty()) return std::nullopt;
-  return decode_string(token);
+  std::string text = decode_string(token);
+  const std::string* const choice = accepted_choice(*std::ranges::find(list_, name, &Param::name), text);
+  return choice == nullptr ? std::move(text) : *choice;
 }
 
 std::optional<std::int64_t> Params::integer(std::string_view name) const {

@@ -41,6 +41,7 @@ class Params {
   /// The raw JSON of one parameter; empty when absent.
   std::string_view slice(std::string_view name) const;
 
+  /// One of `accepted` comes as it is spelt there, however the request spells it.
   std::optional<std::string> text(std::string_view name) const;
   std::optional<std::int64_t> integer(std::string_view name) const;
   std::optional<double> number(std::string_view name) const;

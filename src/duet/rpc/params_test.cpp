@@ -33,6 +33,11 @@ std::string wrong(std::string_view param, std::string_view expected, std::string
          std::string(received) + "\"}";
 }
 
+TEST(Params, AnAcceptedTextComesAsTheMethodSpellsIt) {
+  EXPECT_EQ(Params(level, R"(["INFO"])").text("level"), "info");
+  EXPECT_EQ(Params(level, R"({"level":"Debug"})").text("level"), "debug");
+}
+
 TEST(Params, AreTakenByNameAndByPositionAlike) {
   const Params by_name(all_types, R"({"x":[9],"a":[ 1],"o":{},"b":true,"n":2.5,"i":7,"t":"\u0041"})");
   const Params by_position(all_types, R"([ "\u0041" , 7,2.5,true,{},[ 1],[9] ])");

@@ -34,4 +34,17 @@ bool is_utf8(std::string_view text);
 /// With U+FFFD for each byte that is not UTF-8.
 std::string valid_utf8(std::string text);
 
+/// The only places that cut text. None of them cuts a character in two; a byte that is not UTF-8 counts as one.
+
+/// The first `most` characters.
+std::string_view first_characters(std::string_view text, std::size_t most);
+/// As many characters from the front as `most` bytes hold.
+std::string_view first_bytes(std::string_view text, std::size_t most);
+/// As many characters from the end as `most` bytes hold.
+std::string_view last_bytes(std::string_view text, std::size_t most);
+/// For bytes that more will follow: all but a character that has only begun at their end.
+std::string_view whole_characters(std::string_view bytes);
+/// For bytes that something came before: all but the rest of a character that began there.
+std::string_view without_rest(std::string_view bytes);
+
 }  // namespace duet::rpc

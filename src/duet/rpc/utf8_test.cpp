@@ -89,5 +89,49 @@ TEST(Utf8, EveryScalarValueIsOneCharacter) {
   }
 }
 
+TEST(Utf8, IsCutBetweenCharacters) {
+  EXPECT_EQ(first_characters("abc", 2), "ab");
+  EXPECT_EQ(first_characters("abc", 3), "abc");
+  EXPECT_EQ(first_characters("abc", 64), "abc");
+  EXPECT_EQ(first_characters("é€\xF0\x9F\x98\x80x", 3), "é€\xF0\x9F\x98\x80");
+  EXPECT_EQ(first_characters("é", 0), "");
+  EXPECT_EQ(first_characters("\xC3\xC3z", 2), "\xC3\xC3");
+}
+
+TEST(Utf8, IsCutByBytesBetweenCharacters) {
+  EXPECT_EQ(first_bytes("a€b", 5), "a€b");
+  EXPECT_EQ(first_bytes("a€b", 4), "a€");
+  EXPECT_EQ(first_bytes("a€b", 3), "a");
+  EXPECT_EQ(first_bytes("a€b", 0), "");
+  EXPECT_EQ(last_bytes("a€b", 5), "a€b");
+  EXPECT_EQ(last_bytes("a€b", 4), "€b");
+  EXPECT_EQ(last_bytes("a€b", 3), "b");
+  EXPECT_EQ(last_bytes("a€b", 0), "");
+}
+
+TEST(Utf8, ACharacterThatHasOnlyBegunWaitsForItsRest) {
+  EXPECT_EQ(whole_characters(""), "");
+  EXPECT_EQ(whole_characters("abc"), "abc");
+  EXPECT_EQ(whole_characters("ab\xC3"), "ab");
+  EXPECT_EQ(whole_characters("ab\xC3\xA4"), "ab\xC3\xA4");
+  EXPECT_EQ(whole_characters("ab\xE2\x82"), "ab");
+  EXPECT_EQ(whole_characters("ab\xF0\x9F\x98"), "ab");
+  EXPECT_EQ(whole_characters("ab\xF0\x9F\x98\x80"), "ab\xF0\x9F\x98\x80");
+  EXPECT_EQ(whole_characters("\xF0"), "");
+}
+
+TEST(Utf8, BytesThatAreNoCharacterAreNotWaitedFor) {
+  for (const char* bytes : {"ab\xFF", "ab\xC0", "ab\x80\x80\x80\x80", "ab\xC3\x80\x80"}) {
+    EXPECT_EQ(whole_characters(bytes), bytes);
+  }
+}
+
+TEST(Utf8, TheRestOfACharacterIsLeftOut) {
+  EXPECT_EQ(without_rest("\x82\xAC"
+                         "b"),
+            "b");
+  EXPECT_EQ(without_rest("\x82\x82\x82\x82"), "\x82") << "no character has a longer rest";
+}
+
 }  // namespace
 }  // namespace duet::rpc

@@ -27,17 +27,19 @@ struct Address {
   explicit Address(const std::string& path) {
     socket.sun_family = AF_UNIX;
     // With a zero byte it would name another file, or none at all.
-    if (path.empty() || path.find('\0') != std::string::npos) refuse(EINVAL);
+    if (path.empty() || path.find('\0') != std::string::npos) refuse(EINVAL, path);
     std::string name = path;
     if (name.size() >= sizeof socket.sun_path) name = shortened(path);
-    if (name.size() >= sizeof socket.sun_path) refuse(ENAMETOOLONG);
+    if (name.size() >= sizeof socket.sun_path) refuse(ENAMETOOLONG, path);
     std::copy(name.begin(), name.end(), socket.sun_path);
   }
 
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&socket); }
 
  private:
-  [[noreturn]] static void refuse(int error) { throw std::system_error(error, std::generic_category(), "socket path"); }
+  [[noreturn]] static void refuse(int error, const std::string& path) {
+    throw std::system_error(error, std::generic_category(), "socket path '" + path + "'");
+  }
 
   std::string shortened(const std::string& path) {
     const std::size_t slash = path.rfind('/');
@@ -74,8 +76,8 @@ base::Fd connect_unix(const std::string& path, milliseconds patience) {
     if (connect(fd.get(), address.get(), sizeof address.socket) == 0) return fd;
     left = patience - std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - started);
   } while (errno == EINTR);
-  if (errno == EAGAIN) errno = ETIMEDOUT;
-  throw std::system_error(errno, std::generic_category(), "connect");
+  const int error = errno == EAGAIN ? ETIMEDOUT : errno;
+  throw std::system_error(error, std::generic_category(), "connecting to " + path);
 }
 
 base::Fd listen_unix(const std::string& path, int backlog) {

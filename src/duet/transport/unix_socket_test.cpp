@@ -111,6 +111,12 @@ TEST(UnixSocket, WhatIsThereAlreadyIsNotRemoved) {
   EXPECT_EQ(error_of([&] { listen_unix(folder.file("stale")); }), EADDRINUSE);
   EXPECT_EQ(error_of([&] { connect_unix(folder.file("stale")); }), ECONNREFUSED);
   EXPECT_EQ(error_of([&] { connect_unix(folder.file("missing")); }), ENOENT);
+  try {
+    connect_unix(folder.file("missing"));
+    FAIL();
+  } catch (const std::system_error& error) {
+    EXPECT_NE(std::string(error.what()).find(folder.file("missing")), std::string::npos) << error.what();
+  }
 }
 
 TEST(UnixSocket, KnowsWhoIsAtTheOtherEnd) {

@@ -1,4 +1,4 @@
-#include "automation/glob.h"
+#include "pattern/glob.h"
 
 #include <chrono>
 #include <functional>
@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-namespace duet::automation {
+namespace duet::pattern {
 namespace {
 
 bool matches(std::string_view text, std::string_view path) {
@@ -82,28 +82,6 @@ TEST(Glob, TakesNoLongerForPatternsThatInviteToTryEverything) {
   const auto start = std::chrono::steady_clock::now();
   EXPECT_FALSE(matches(pattern + "b", std::string(4'000, 'a')));
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << "tried one by one it has no end";
-}
-
-TEST(IgnoreList, FollowsTheRulesOfGitignore) {
-  const IgnoreList list({"*.o", "build/", "/top", "src/gen", "docs/**/*.html", "bad["});
-  EXPECT_TRUE(list.ignores("a.o", false));
-  EXPECT_TRUE(list.ignores("deep/down/a.o", false));
-  EXPECT_TRUE(list.ignores("x/build", true));
-  EXPECT_FALSE(list.ignores("x/build", false)) << "the slash means folders";
-  EXPECT_TRUE(list.ignores("top", false));
-  EXPECT_FALSE(list.ignores("x/top", false));
-  EXPECT_TRUE(list.ignores("src/gen", true));
-  EXPECT_FALSE(list.ignores("x/src/gen", true));
-  EXPECT_TRUE(list.ignores("docs/a/b.html", false));
-  EXPECT_FALSE(list.ignores("src/a.cpp", false));
-}
-
-TEST(IgnoreList, TheFoldersOfGitAndOfTheDaemonAreAlwaysIgnored) {
-  const IgnoreList list;
-  EXPECT_TRUE(list.ignores(".git", true));
-  EXPECT_TRUE(list.ignores("sub/.git", true));
-  EXPECT_TRUE(list.ignores(".aiwg", true));
-  EXPECT_FALSE(list.ignores(".gitignore", false));
 }
 
 // What a glob means, by trying everything: pieces of a pattern against all ways to cut the path.
@@ -182,4 +160,4 @@ RC_GTEST_PROP(Glob, AnyTextIsReadOrRefused, (const std::string& text, const std:
 }
 
 }  // namespace
-}  // namespace duet::automation
+}  // namespace duet::pattern

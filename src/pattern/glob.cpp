@@ -1,4 +1,4 @@
-#include "automation/glob.h"
+#include "pattern/glob.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 #include "duet/rpc/utf8.h"
 
-namespace duet::automation {
+namespace duet::pattern {
 namespace {
 
 class GlobFault : public std::invalid_argument {
@@ -110,8 +110,6 @@ class GlobReader {
   std::string out_;
 };
 
-std::string_view last_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
 }  // namespace
 
 std::variant<Glob, std::string> parse_glob(std::string_view text) {
@@ -124,23 +122,4 @@ std::variant<Glob, std::string> parse_glob(std::string_view text) {
   }
 }
 
-IgnoreList::IgnoreList(const std::vector<std::string>& globs) {
-  for (std::string_view text : globs) {
-    const bool for_folders = text.ends_with('/');
-    if (for_folders) text.remove_suffix(1);
-    const bool for_names = text.find('/') == text.npos;
-    if (text.starts_with('/')) text.remove_prefix(1);
-    auto parsed = parse_glob(text);
-    if (auto* glob = std::get_if<Glob>(&parsed)) entries_.push_back({std::move(*glob), for_names, for_folders});
-  }
-}
-
-bool IgnoreList::ignores(std::string_view path, bool is_folder) const {
-  const std::string_view name = last_name(path);
-  if (name == ".git" || name == ".aiwg") return true;
-  return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-    return (is_folder || !entry.for_folders) && entry.glob.matches(entry.for_names ? name : path);
-  });
-}
-
-}  // namespace duet::automation
+}  // namespace duet::pattern

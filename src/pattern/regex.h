@@ -10,7 +10,7 @@ namespace re2 {
 class RE2;
 }
 
-namespace duet::automation {
+namespace duet::pattern {
 
 /// A regular expression in the syntax of RE2, matched in time that grows with the text's length only. A byte that is
 /// not UTF-8 is a character of its own, U+FFFD.
@@ -29,4 +29,4 @@ class Regex {
 /// The text says what is wrong.
 std::variant<Regex, std::string> parse_regex(std::string_view text);
 
-}  // namespace duet::automation
+}  // namespace duet::pattern

@@ -1,4 +1,4 @@
-#include "automation/regex.h"
+#include "pattern/regex.h"
 
 #include <chrono>
 #include <string>
@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-namespace duet::automation {
+namespace duet::pattern {
 namespace {
 
 bool found(std::string_view text, std::string_view in) {
@@ -83,4 +83,4 @@ RC_GTEST_PROP(Regex, AnyTextIsReadOrRefused, (const std::string& text, const std
 }
 
 }  // namespace
-}  // namespace duet::automation
+}  // namespace duet::pattern

@@ -1,4 +1,4 @@
-#include "automation/regex.h"
+#include "pattern/regex.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include "duet/rpc/json_text.h"
 #include "duet/rpc/utf8.h"
 
-namespace duet::automation {
+namespace duet::pattern {
 namespace {
 
 // The memory limit holds for what is compiled, and for what matching remembers. On the way there repetitions are
@@ -52,4 +52,4 @@ std::variant<Regex, std::string> parse_regex(std::string_view text) {
   return Regex(std::move(compiled));
 }
 
-}  // namespace duet::automation
+}  // namespace duet::pattern

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "duet/rpc/error.h"
+
+namespace duet::app {
+
+/// What a daemon's refusal means, on one line: which method, what was wrong with it, and what would be right. Takes any
+/// `data`, also that of a daemon of another version.
+std::string refusal_text(std::string_view method, const rpc::Error& error);
+
+}  // namespace duet::app
