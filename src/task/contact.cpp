@@ -9,14 +9,20 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <system_error>
+#include <utility>
+
+#include "task/packing.h"
 
 namespace duet::task {
 namespace {
 
 constexpr std::size_t max_descriptors = 8;
 constexpr int backlog = 8;
+constexpr std::size_t max_problem_bytes = 1024;
+constexpr std::size_t max_message_bytes = 68 * 1024;  // a report with a result of 64 KiB
 
 using DescriptorSpace = std::array<char, CMSG_SPACE(sizeof(int) * max_descriptors)>;
 
@@ -41,19 +47,92 @@ bool is_ours(int socket) {
   return peer.uid == geteuid() || peer.uid == 0;
 }
 
+// The fixed part of a message. Keepers and daemons of all versions have the same.
+struct Head {
+  Message::Kind kind;
+  std::uint32_t attempt;
+  std::uint64_t task;
+  std::uint64_t value;
+};
+
+std::uint64_t to_number(base::UtcTime time) {
+  const auto since = std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch());
+  return static_cast<std::uint64_t>(since.count());
+}
+
+base::UtcTime to_time(std::uint64_t number) {
+  const std::chrono::nanoseconds since(static_cast<std::int64_t>(number));
+  return base::UtcTime(std::chrono::duration_cast<base::UtcTime::duration>(since));
+}
+
+std::string pack(const Report& report) {
+  const Started started = report.started.value_or(Started{});
+  const Outcome outcome = report.outcome.value_or(Outcome{});
+  Packer out;
+  out.put(report.started.has_value());
+  out.put(static_cast<std::uint64_t>(started.pid));
+  out.put(to_number(started.at));
+  out.put(report.outcome.has_value());
+  out.put(static_cast<std::uint64_t>(outcome.kind));
+  out.put(static_cast<std::uint64_t>(outcome.code));
+  out.put(static_cast<std::uint64_t>(outcome.signal));
+  out.put(outcome.timed_out);
+  out.put(to_number(outcome.ended_at));
+  out.put(std::string_view(outcome.problem).substr(0, max_problem_bytes));
+  out.put(outcome.result);
+  out.put(report.gone);
+  return out.take();
+}
+
+std::optional<Report> unpack_report(std::string_view bytes) {
+  Unpacker in(bytes);
+  Report report;
+  const bool has_started = in.number() != 0;
+  const Started started{static_cast<pid_t>(in.number()), to_time(in.number())};
+  if (has_started) report.started = started;
+  const bool has_outcome = in.number() != 0;
+  Outcome outcome{.kind = static_cast<Outcome::Kind>(in.number()), .started = report.started};
+  outcome.code = static_cast<int>(in.number());
+  outcome.signal = static_cast<int>(in.number());
+  outcome.timed_out = in.number() != 0;
+  outcome.ended_at = to_time(in.number());
+  outcome.problem = in.text();
+  outcome.result = in.text();
+  if (has_outcome) report.outcome = std::move(outcome);
+  report.gone = in.number() != 0;
+  if (!in.is_complete()) return std::nullopt;
+  return report;
+}
+
+std::optional<Message> unpack_message(std::string_view bytes) {
+  Head head{};
+  if (bytes.size() < sizeof head) return std::nullopt;
+  std::memcpy(&head, bytes.data(), sizeof head);
+  Message message{.kind = head.kind, .attempt = head.attempt, .task = head.task, .value = head.value};
+  if ((head.kind == Message::Kind::report) != (bytes.size() > sizeof head)) return std::nullopt;
+  if (head.kind == Message::Kind::report) message.report = unpack_report(bytes.substr(sizeof head));
+  if (head.kind == Message::Kind::report && !message.report) return std::nullopt;
+  return message;
+}
+
 }  // namespace
 
 bool send_message(int socket, const Message& message) {
-  return send(socket, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(sizeof message);
+  const Head head{message.kind, message.attempt, message.task, message.value};
+  std::string bytes(reinterpret_cast<const char*>(&head), sizeof head);
+  if (message.report) bytes += pack(*message.report);
+  return send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(bytes.size());
 }
 
 Received receive_message(int socket) {
   while (true) {
-    Message message;
-    const ssize_t count = recv(socket, &message, sizeof message, MSG_DONTWAIT);
-    if (count == static_cast<ssize_t>(sizeof message)) return {.message = message};
+    std::array<char, max_message_bytes> bytes;  // not initialised: the kernel fills in what is used
+    const ssize_t count = recv(socket, bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return {};
     if (count == 0 || (count < 0 && errno != EINTR)) return {.closed = true};
+    if (auto message = unpack_message({bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))})) {
+      return {.message = std::move(message)};
+    }
   }
 }
 
@@ -113,7 +192,8 @@ std::optional<Packet> receive_packet(int socket) {
     pollfd ready{.fd = socket, .events = POLLIN, .revents = 0};
     poll(&ready, 1, -1);
   }
-  if (count == 0) return std::nullopt;
+  // Descriptors that there was no room for are lost, and with them what the packet asks for.
+  if (count == 0 || (header.msg_flags & MSG_CTRUNC) != 0) return std::nullopt;
   packet.bytes.resize(static_cast<std::size_t>(count));
   const cmsghdr* control = CMSG_FIRSTHDR(&header);
   if (control == nullptr || control->cmsg_type != SCM_RIGHTS) return packet;

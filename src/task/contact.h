@@ -12,7 +12,15 @@
 
 namespace duet::task {
 
-/// What a keeper and a daemon tell each other about a run. What a keeper has to say at length is in its record.
+/// All that a keeper knows of its run.
+struct Report {
+  std::optional<Started> started = {};
+  std::optional<Outcome> outcome = {};
+  bool gone = false;
+};
+
+/// What a keeper and a daemon tell each other about a run. What a keeper has to say at length is in its record; only
+/// what could not be written there is sent.
 struct Message {
   enum class Kind : std::uint32_t {
     look = 1,    ///< keeper: something new is in the record
@@ -21,12 +29,15 @@ struct Message {
     follow,      ///< daemon: say once that there is output beyond `value`
     cancel,      ///< daemon: end the run
     settled,     ///< daemon: the outcome is in the store
+    report,      ///< keeper: this is how it is, and not all of it is in the record
+    ask,         ///< daemon: send a report, the record cannot be read
   };
 
   Kind kind = Kind::look;
   std::uint32_t attempt = 0;
   std::uint64_t task = 0;
   std::uint64_t value = 0;
+  std::optional<Report> report = {};  ///< of that kind only
 
   RunId run() const { return {task, attempt}; }
 };

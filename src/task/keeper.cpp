@@ -23,13 +23,34 @@ KeeperEvents no_events() {
 
 Keepers::Keepers(transport::Loop& loop, base::Log& log, KeeperWorld& world, KeeperSettings settings,
                  KeeperEvents events)
-    : loop_(loop), log_(log), world_(world), settings_(settings), events_(std::move(events)), silence_(no_events()) {}
+    : loop_(loop),
+      log_(log),
+      world_(world),
+      settings_(settings),
+      events_(std::move(events)),
+      silence_(no_events()),
+      only_gone_(no_events()) {
+  only_gone_.gone = only_gone_.never_began = events_.gone;
+}
 
 Keepers::~Keepers() = default;
 
 void Keepers::start(const Assignment& assignment) { add(assignment.run, events_).start(assignment); }
 
 void Keepers::adopt(RunId run) { add(run, events_).adopt(); }
+
+std::vector<RunId> Keepers::lingering() const {
+  std::vector<RunId> runs = world_.recorded_runs();
+  std::erase_if(runs, [this](RunId run) {
+    if (find(run) != nullptr) return true;
+    const auto record = world_.open_record(run);
+    const auto state = record ? (*record)->read() : tl::unexpected(record.error().error);
+    return state && state->gone;  // what cannot be read may linger
+  });
+  return runs;
+}
+
+void Keepers::end_rest(RunId run) { end_unasked(run, only_gone_); }
 
 void Keepers::end_strays() {
   std::set<std::string> contacts;
@@ -40,12 +61,16 @@ void Keepers::end_strays() {
     contacts.insert(state->contact);
     if (find(run) != nullptr || (state->gone && state->has_extent)) continue;
     if (!state->gone) log_.warn("A run that nobody knows is ended", {{"task", run.task}, {"attempt", run.attempt}});
-    KeptRun& stray = add(run, silence_);
-    stray.cancel();
-    stray.settle();
-    stray.adopt();
+    end_unasked(run, silence_);
   }
   world_.remove_contacts_except(contacts);
+}
+
+void Keepers::end_unasked(RunId run, const KeeperEvents& events) {
+  KeptRun& kept = add(run, events);
+  kept.cancel();
+  kept.settle();
+  kept.adopt();
 }
 
 void Keepers::cancel(RunId run) {
@@ -59,7 +84,7 @@ void Keepers::follow(RunId run, std::uint64_t offset) {
 void Keepers::settle(RunId run) {
   if (KeptRun* kept = find(run)) return kept->settle();
   if (auto left = unsettled_.extract(run)) world_.put_back(std::move(left.mapped()), run);
-  world_.remove_record(run);
+  if (unwritten_.erase(run) == 0) world_.remove_record(run);
 }
 
 KeptRun* Keepers::find(RunId run) const {
@@ -77,12 +102,14 @@ KeptRun& Keepers::add(RunId run, const KeeperEvents& events) {
 void Keepers::forget(RunId run) {
   const auto kept = runs_.extract(run);
   std::unique_ptr<KeeperLine> line = kept.mapped()->take_line();
+  const bool unwritten = kept.mapped()->is_unwritten();
   if (!kept.mapped()->is_settled()) {
     if (line) unsettled_.emplace(run, std::move(line));
+    if (unwritten) unwritten_.insert(run);
     return;
   }
   if (line) world_.put_back(std::move(line), std::nullopt);
-  world_.remove_record(run);
+  if (!unwritten) world_.remove_record(run);
 }
 
 }  // namespace duet::task

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "duet/base/log.h"
@@ -50,15 +51,23 @@ class Keepers final : public Runner {
   Keepers& operator=(const Keepers&) = delete;
   ~Keepers();
 
-  /// Begins a run that has never begun. What prevents it becomes an outcome of the kind `not_started`, unless it will
-  /// pass, as a full disk does: then it never began, and is to be started later.
+  /// Begins a run that has never begun. What prevents it becomes an outcome of the kind `not_started`, unless it says
+  /// nothing about the task and may pass, as a full disk or a fork that fails: then it never began, and is to be
+  /// started later.
   void start(const Assignment& assignment) override;
 
   /// Finds out what became of a run that another daemon began, or meant to.
   void adopt(RunId run) override;
 
-  /// Ends what is left of all runs that are neither started nor adopted here, and removes their records: of a store
-  /// that is no more, or whose outcome was stored while their tree was still being ended. After everything is adopted.
+  /// Runs that have left a record and are not kept here, and of which processes may be left. Those that are not to be
+  /// adopted had their outcome stored while their tree was still being ended, or their store is no more.
+  std::vector<RunId> lingering() const;
+
+  /// Ends what is left of such a run of a task that the store knows. When no process is left, `gone` is told, and
+  /// nothing else; until then it holds a slot.
+  void end_rest(RunId run) override;
+
+  /// Ends what is left of all other runs that have a record, without a word, and removes their records.
   void end_strays();
 
   /// TERM to the whole tree; KILL to what is left after the grace. The outcome is what the main process makes of it.
@@ -82,6 +91,7 @@ class Keepers final : public Runner {
   KeptRun* find(RunId run) const;
   KeptRun& add(RunId run, const KeeperEvents& events);
   void forget(RunId run);
+  void end_unasked(RunId run, const KeeperEvents& events);
 
   transport::Loop& loop_;
   base::Log& log_;
@@ -89,9 +99,11 @@ class Keepers final : public Runner {
   KeeperSettings settings_;
   KeeperEvents events_;
   KeeperEvents silence_;
+  KeeperEvents only_gone_;
   std::map<RunId, std::unique_ptr<KeptRun>> runs_;
   std::map<RunId, std::unique_ptr<KeeperLine>> unsettled_;  // of runs that have gone
-  std::map<RunId, int> vain_starts_;                        // how often no keeper took up an order
+  std::set<RunId> unwritten_;         // of those: the record does not say it all, and stays for the keeper
+  std::map<RunId, int> vain_starts_;  // how often no keeper took up an order
 };
 
 }  // namespace duet::task

@@ -184,11 +184,83 @@ TEST_F(KeeperAdoptionTest, StraysAreEnded) {
   EXPECT_TRUE(turn_until([&] { return files().empty(); }));
 }
 
+TEST_F(KeeperAdoptionTest, WhatLingersIsToldAsGoneAndNothingElse) {
+  settings_.grace = std::chrono::seconds(20);
+  begin(
+      "(trap '' TERM; touch ready; while [ ! -e go ]; do sleep 0.01; done) & "
+      "while [ ! -e ready ]; do sleep 0.01; done; exit 0");
+  ASSERT_TRUE(turn_until([&] { return story(first).outcome.has_value(); }));
+  run(shell("true", 2));
+  EXPECT_TRUE(keepers().lingering().empty());  // it is kept here
+  restart_daemon();
+  EXPECT_EQ(keepers().lingering(), std::vector<RunId>{first});
+  bool gone = false;
+  KeeperEvents only_gone = events();
+  only_gone.started = [](RunId, const Started&) { ADD_FAILURE(); };
+  only_gone.ended = [](RunId, const Outcome&) { ADD_FAILURE(); };
+  only_gone.terminated = only_gone.never_began = [](RunId) { ADD_FAILURE(); };
+  only_gone.gone = [&](RunId run) { gone = run == first; };
+  keepers_ = std::make_unique<Keepers>(loop_, log_, *world_, settings_, only_gone);
+  keepers().end_rest(first);
+  keepers().end_strays();
+  EXPECT_EQ(keepers().count(), 1U);
+  ASSERT_TRUE(turn_until([&] { return story(first).outcome || keepers().count() == 1; }));
+  EXPECT_FALSE(gone);
+  go();
+  ASSERT_TRUE(turn_until([&] { return gone; }));
+  EXPECT_TRUE(living().empty());
+  EXPECT_TRUE(keepers().lingering().empty());
+}
+
+TEST_F(KeeperAdoptionTest, WhatLingersWithoutItsKeeperIsGoneWhenItsProcessesAre) {
+  begin(
+      "(trap '' TERM; touch ready; while :; do sleep 0.01; done) & "
+      "while [ ! -e ready ]; do sleep 0.01; done; touch half; while [ ! -e go ]; do sleep 0.01; done");
+  const pid_t keeper = keeper_of(first);
+  restart_daemon();
+  kill(keeper, SIGKILL);
+  ASSERT_TRUE(turn_until([&] { return !is_alive(keeper); }));
+  story(first).outcome = Outcome{};  // the store has one
+  keepers().end_rest(first);
+  ASSERT_TRUE(finish(first));
+  EXPECT_TRUE(story(first).gone);
+  EXPECT_TRUE(living().empty());
+}
+
+TEST_F(KeeperAdoptionTest, ASuspendedKeeperIsWokenByTheNextDaemonsCancel) {
+  begin("touch ready; sleep 1000");
+  const pid_t keeper = keeper_of(first);
+  restart_daemon();
+  kill(keeper, SIGSTOP);
+  ASSERT_TRUE(turn_until([&] { return base::read_process(keeper)->state == 'T'; }));
+  keepers().adopt(first);
+  keepers().cancel(first);
+  ASSERT_TRUE(finish(first));
+  EXPECT_EQ(story(first).terminated, 1);
+  EXPECT_EQ(story(first).outcome->signal, SIGTERM);
+}
+
+TEST_F(KeeperAdoptionTest, ASuspendedKeeperIsWokenAlsoWhenItsMainProcessIsGone) {
+  settings_.grace = milliseconds(500);
+  begin(
+      "(trap '' TERM; touch ready; while :; do sleep 0.01; done) & "
+      "while [ ! -e ready ]; do sleep 0.01; done; touch half; exit 3");
+  ASSERT_TRUE(turn_until([&] { return story(first).outcome.has_value(); }));
+  const pid_t keeper = RunRecord::open(tasks_.get(), first).read().fingerprint.keeper;
+  restart_daemon();
+  kill(keeper, SIGSTOP);
+  ASSERT_TRUE(turn_until([&] { return base::read_process(keeper)->state == 'T'; }));
+  story(first).outcome = Outcome{};  // the store has one
+  keepers().end_rest(first);
+  ASSERT_TRUE(finish(first));
+  EXPECT_TRUE(living().empty());
+}
+
 TEST_F(KeeperAdoptionTest, ARunOfAStoreThatIsNoMoreMakesWay) {
   run(shell("echo old"));
   const RunRecord old = RunRecord::create(tasks_.get(), first, new_contact_name());
   ASSERT_TRUE(old.write_began(first, {}));
-  EXPECT_EQ(run(shell("true")).outcome->kind, Kind::not_started);  // somebody holds it
+  EXPECT_TRUE(run(shell("true")).never_began);  // as long as somebody holds it
 }
 
 // The daemon is killed at random instants around the start of a run. Whatever happens, the task runs once.

@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t result_bytes = 64 * 1024;
 constexpr std::chrono::hours longest_limit{24 * 365 * 100};  // as good as none, and can be added to a time
-constexpr milliseconds longest_kill_pause{1000};
+constexpr milliseconds longest_pause{1000};
 constexpr milliseconds settle_patience{2000};
 
 void cut_to_end(std::string& text, std::size_t size) {
@@ -31,22 +31,31 @@ KeeperCore::KeeperCore(const Order& order, KeeperHands& hands, base::Clock& cloc
       clock_(clock),
       has_contact_(has_contact) {}
 
-bool KeeperCore::begin() { return hands_.write_began(run_, mark_) == 0; }
+bool KeeperCore::begin() {
+  const int error = hands_.write_began(run_, mark_);
+  if (error == 0) return true;
+  known_.outcome = Outcome{.kind = Outcome::Kind::not_started, .code = error, .ended_at = clock_.utc()};
+  known_.outcome->problem = "the record of the run cannot be written";
+  known_.gone = true;
+  send_report();
+  return false;
+}
 
 void KeeperCore::started(const Started& started) {
   if (time_limit_) limit_at_ = now() + std::min<milliseconds>(*time_limit_, longest_limit);
-  hands_.write_started(started);
-  tell(Message::Kind::look);
+  known_.started = started;
+  write_down();
+  tell_news();
 }
 
-void KeeperCore::not_started(const std::string& problem) {
-  finish({.kind = Outcome::Kind::not_started, .ended_at = clock_.utc(), .problem = problem});
+void KeeperCore::not_started(int error, const std::string& problem) {
+  finish({.kind = Outcome::Kind::not_started, .code = error, .ended_at = clock_.utc(), .problem = problem});
   tree_gone();
 }
 
 void KeeperCore::took_output(std::string_view bytes, bool is_stdout) {
   hands_.append_output(bytes);
-  if (is_stdout && !ended_) {
+  if (is_stdout && !has_ended()) {
     result_ += bytes;
     if (result_.size() > 2 * result_bytes) cut_to_end(result_, result_bytes);
   }
@@ -54,7 +63,7 @@ void KeeperCore::took_output(std::string_view bytes, bool is_stdout) {
 }
 
 void KeeperCore::main_ended(int status) {
-  Outcome outcome{.timed_out = timed_out_, .ended_at = clock_.utc()};
+  Outcome outcome{.timed_out = timed_out_, .started = known_.started, .ended_at = clock_.utc()};
   if (WIFSIGNALED(status)) {
     outcome.kind = Outcome::Kind::signalled;
     outcome.signal = WTERMSIG(status);
@@ -64,30 +73,28 @@ void KeeperCore::main_ended(int status) {
   }
   cut_to_end(result_, result_bytes);
   outcome.result = std::move(result_);
-  finish(outcome);
+  finish(std::move(outcome));
 }
 
 void KeeperCore::reaped(bool none_left) {
-  if (!ended_) {
-    if (killing_) hands_.signal_tree(SIGKILL);
-    return;
+  if (has_ended() && none_left) return tree_gone();
+  if (has_ended()) {
+    if (!std::exchange(told_ended_, true)) tell_news();
+    terminate();
+    if (!has_contact_) make_durable();
   }
-  if (none_left) return tree_gone();
-  if (!std::exchange(told_ended_, true)) tell(Message::Kind::look);
-  terminate();
   if (killing_) hands_.signal_tree(SIGKILL);
-  if (!has_contact_) make_durable();
 }
 
 void KeeperCore::contact_met() {
   has_contact_ = true;
   followed_.reset();
-  tell(Message::Kind::look);
+  tell_news();
 }
 
 void KeeperCore::contact_lost() {
   has_contact_ = false;
-  if (ended_) make_durable();
+  if (has_ended()) make_durable();
 }
 
 void KeeperCore::heard(const Message& message) {
@@ -96,10 +103,11 @@ void KeeperCore::heard(const Message& message) {
     followed_ = message.value;
     tell_output();
   }
+  if (message.kind == Message::Kind::ask) send_report();
   if (message.kind == Message::Kind::settled) settled_ = true;
   if (message.kind == Message::Kind::cancel) {
     terminate();
-    tell(Message::Kind::terminated);
+    send(about_run(Message::Kind::terminated));
   }
 }
 
@@ -113,59 +121,115 @@ void KeeperCore::time_passed() {
     killing_ = true;
     hands_.signal_tree(SIGKILL);
     kill_at_ = now() + kill_again_;
-    kill_again_ = std::min(2 * kill_again_, longest_kill_pause);
+    kill_again_ = std::min(2 * kill_again_, longest_pause);
   }
+  if (write_at_ && now() >= *write_at_) {
+    write_down();
+    if (is_written()) tell_news();
+  }
+  if (leave_at_ && now() >= *leave_at_) leave_at_.reset();
+  if (known_.gone && (!has_contact_ || !leave_at_)) make_durable();
 }
 
 std::optional<base::TimePoint> KeeperCore::deadline() const {
   std::optional<base::TimePoint> first = leave_at_;
-  for (const auto& each : {limit_at_, kill_at_}) {
+  for (const auto& each : {limit_at_, kill_at_, write_at_}) {
     if (each && (!first || *each < *first)) first = each;
   }
   return first;
 }
 
-bool KeeperCore::is_finished() const { return leave_at_ && (settled_ || !has_contact_ || now() >= *leave_at_); }
+bool KeeperCore::is_finished() const {
+  const bool is_safe = durable_ && is_written();
+  return known_.gone && (settled_ || (is_safe && (!has_contact_ || !leave_at_)));
+}
 
 bool KeeperCore::leave() {
-  make_durable();
+  if (!is_written()) write_down();
   return settled_;
 }
 
-void KeeperCore::finish(const Outcome& outcome) {
-  hands_.write_outcome(outcome);
-  ended_ = true;
+void KeeperCore::finish(Outcome outcome) {
+  known_.outcome = std::move(outcome);
   limit_at_.reset();
+  hands_.sync_output();  // what fails here is not mended by another try
+  write_down();
 }
 
 void KeeperCore::terminate() {
-  if (kill_at_ || leave_at_) return;
+  if (kill_at_ || known_.gone) return;
   hands_.signal_tree(SIGTERM);
   kill_at_ = now() + grace_;
 }
 
 void KeeperCore::tree_gone() {
+  known_.gone = true;
   kill_at_.reset();
-  hands_.write_gone();
+  write_down();
   leave_at_ = now() + settle_patience;
-  tell(Message::Kind::look);
+  tell_news();
+  if (!has_contact_) make_durable();
 }
 
+// In the order in which it is read. The first failure ends it.
+int KeeperCore::write_missing() {
+  const auto put = [](bool is_known, bool& is_written, auto write) {
+    const int error = is_known && !is_written ? write() : 0;
+    if (is_known && error == 0) is_written = true;
+    return error;
+  };
+  int error = put(known_.started.has_value(), written_.started, [&] { return hands_.write_started(*known_.started); });
+  if (error == 0) error = put(has_ended(), written_.outcome, [&] { return hands_.write_outcome(*known_.outcome); });
+  if (error == 0) error = put(known_.gone, written_.gone, [&] { return hands_.write_gone(); });
+  return error == 0 ? hands_.note_output() : error;
+}
+
+void KeeperCore::write_down() {
+  if (write_missing() == 0) {
+    write_at_.reset();
+  } else {
+    write_later();
+  }
+}
+
+// What a failed sync leaves on the disk is open: all of it is written once more.
 void KeeperCore::make_durable() {
-  if (settled_ || std::exchange(durable_, true)) return;
-  hands_.sync_record();
+  if (settled_ || durable_ || !is_written()) return;
+  durable_ = hands_.sync_record() == 0;
+  if (durable_) return;
+  written_ = {};
+  write_later();
 }
 
-void KeeperCore::tell(Message::Kind kind, std::uint64_t value) {
-  if (!has_contact_) return;
-  has_contact_ = hands_.send({.kind = kind, .attempt = run_.attempt, .task = run_.task, .value = value});
+void KeeperCore::write_later() {
+  write_at_ = now() + write_again_;
+  write_again_ = std::min(2 * write_again_, longest_pause);
+}
+
+Message KeeperCore::about_run(Message::Kind kind, std::uint64_t value) const {
+  return {.kind = kind, .attempt = run_.attempt, .task = run_.task, .value = value};
+}
+
+void KeeperCore::send(const Message& message) {
+  if (has_contact_) has_contact_ = hands_.send(message);
+}
+
+void KeeperCore::send_report() {
+  Message report = about_run(Message::Kind::report);
+  report.report = known_;
+  send(report);
+}
+
+void KeeperCore::tell_news() {
+  if (!is_written()) return send_report();
+  send(about_run(Message::Kind::look));
 }
 
 void KeeperCore::tell_output() {
   const std::uint64_t total = hands_.output_total();
   if (!followed_ || total <= *followed_) return;
   followed_.reset();
-  tell(Message::Kind::output, total);
+  send(about_run(Message::Kind::output, total));
 }
 
 }  // namespace duet::task

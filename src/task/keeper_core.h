@@ -27,6 +27,10 @@ class KeeperHands {
 
   /// Puts output away; what there is no room for is counted as dropped.
   virtual void append_output(std::string_view bytes) = 0;
+  /// Writes down which output was dropped, as far as that could not be done yet.
+  virtual int note_output() = 0;
+  /// What was appended, onto the disk; nothing happens if that has been done.
+  virtual int sync_output() = 0;
   /// How many bytes were appended, kept or not.
   virtual std::uint64_t output_total() const = 0;
 
@@ -45,6 +49,9 @@ class KeeperHands {
 /// What a keeper decides, without a system call: it is told what happens to its run, and says through its hands what is
 /// written down, told and signalled. The driver (KeeperProcess, or a simulator) does the rest.
 ///
+/// It does not finish with an end that neither its record nor the store has: what cannot be written is kept, tried
+/// again, and sent to each daemon that comes. Output is on the disk before the end is told.
+///
 /// In order: begin(); then the driver starts the program, and calls started() or not_started(); then whatever happens,
 /// as it happens, until is_finished(); then leave(). After each call deadline() may be another one.
 class KeeperCore {
@@ -52,10 +59,11 @@ class KeeperCore {
   /// `has_contact`: a daemon is there; it sent the order.
   KeeperCore(const Order& order, KeeperHands& hands, base::Clock& clock, bool has_contact);
 
-  /// False: the run must not be started, and the keeper is to end.
+  /// False: the run must not be started, and the keeper is to end. The daemon was told.
   bool begin();
   void started(const Started& started);
-  void not_started(const std::string& problem);
+  /// `error` is the errno that prevented it: it tells the daemon whether to try again.
+  void not_started(int error, const std::string& problem);
 
   /// What the task has written, in order. `is_stdout`: it counts for the result.
   void took_output(std::string_view bytes, bool is_stdout);
@@ -70,11 +78,11 @@ class KeeperCore {
   /// What the daemon says. Not when is_finished(): what comes then is the next order.
   void heard(const Message& message);
 
-  /// It is later than it was: does what deadline() stands for.
+  /// Does what is due. At each deadline, and after all that happens.
   void time_passed();
   std::optional<base::TimePoint> deadline() const;
 
-  bool has_ended() const { return ended_; }
+  bool has_ended() const { return known_.outcome.has_value(); }
   bool has_contact() const { return has_contact_; }
   /// Nothing is left to do but leave().
   bool is_finished() const;
@@ -82,13 +90,27 @@ class KeeperCore {
   bool leave();
 
  private:
-  void finish(const Outcome& outcome);
+  void finish(Outcome outcome);
   void terminate();
   void tree_gone();
+  int write_missing();
+  bool is_written() const { return !write_at_; }
+  void write_down();
+  void write_later();
   void make_durable();
-  void tell(Message::Kind kind, std::uint64_t value = 0);
+  Message about_run(Message::Kind kind, std::uint64_t value = 0) const;
+  void send(const Message& message);
+  void send_report();
+  void tell_news();
   void tell_output();
   base::TimePoint now() const { return clock_.now(); }
+
+  // What of it is in the record.
+  struct Written {
+    bool started = false;
+    bool outcome = false;
+    bool gone = false;
+  };
 
   RunId run_;
   std::string mark_;
@@ -98,14 +120,17 @@ class KeeperCore {
   base::Clock& clock_;
   bool has_contact_;
   std::string result_;
+  Report known_;
+  Written written_;
   std::optional<std::uint64_t> followed_;
   std::optional<base::TimePoint> limit_at_;
   std::optional<base::TimePoint> kill_at_;
-  std::optional<base::TimePoint> leave_at_;  // set: the tree is gone
+  std::optional<base::TimePoint> write_at_;  // set: something is not written yet
+  std::optional<base::TimePoint> leave_at_;
   std::chrono::milliseconds kill_again_{10};
+  std::chrono::milliseconds write_again_{10};
   bool killing_ = false;
   bool timed_out_ = false;
-  bool ended_ = false;
   bool told_ended_ = false;
   bool settled_ = false;  // the store has the outcome
   bool durable_ = false;  // the disk has the record

@@ -13,12 +13,13 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "duet/base/clock.h"
 #include "duet/base/process.h"
 #include "duet/base/process_tree.h"
+#include "task/outsider.h"
 
 namespace duet::task {
 namespace {
@@ -59,14 +60,16 @@ bool KeeperProcess::run() {
   if (!core_.begin()) return false;
   try {
     start();
-  } catch (const std::runtime_error& error) {
-    core_.not_started(error.what());
+  } catch (const base::LaunchError& error) {
+    core_.not_started(error.error(), error.what());
+  } catch (const std::system_error& error) {
+    core_.not_started(error.code().value(), error.what());
   }
   while (!core_.is_finished()) {
     wait();
     core_.time_passed();
   }
-  return core_.leave();
+  return core_.leave() && !has_outsiders_;
 }
 
 void KeeperProcess::start() {
@@ -94,7 +97,7 @@ void KeeperProcess::start() {
 
 int KeeperProcess::write_began(RunId run, const std::string& mark) {
   static const std::string boot = base::boot_id();
-  return record_.write_began(run, {.mark = mark, .boot = boot}) ? 0 : errno;
+  return record_.write_began(run, {.mark = mark, .boot = boot, .keeper = getpid()}) ? 0 : errno;
 }
 
 int KeeperProcess::write_started(const Started& started) {
@@ -106,12 +109,9 @@ int KeeperProcess::write_outcome(const Outcome& outcome) { return record_.write_
 
 int KeeperProcess::write_gone() { return record_.write_gone() ? 0 : errno; }
 
-int KeeperProcess::sync_record() {
-  record_.sync(place_.tasks);
-  return 0;
-}
+int KeeperProcess::sync_record() { return record_.sync(place_.tasks) ? 0 : errno; }
 
-void KeeperProcess::signal_tree(int signal) { base::signal_descendants(signal); }
+void KeeperProcess::signal_tree(int signal) { base::signal_descendants(signal, is_outsider); }
 
 bool KeeperProcess::send(const Message& message) {
   if (send_message(place_.contact.get(), message)) return true;
@@ -188,12 +188,39 @@ void KeeperProcess::reap() {
     drain();
     core_.main_ended(status);
   }
-  const bool none_left = pid < 0 && core_.has_ended();
+  const bool none_left = core_.has_ended() && (pid < 0 || only_outsiders_left());
   if (none_left) {
     drain();
     streams_.clear();
   }
   core_.reaped(none_left);
+}
+
+// One look may miss a process that is forked meanwhile; but only where there are outsiders does it matter.
+bool KeeperProcess::only_outsiders_left() {
+  const auto spared = [this](const base::ProcessEntry& process) {
+    const bool found = is_outsider(process);
+    has_outsiders_ = has_outsiders_ || found;
+    return found;
+  };
+  for (int looks = 0; looks < 3; ++looks) {
+    if (!base::descendants(getpid(), spared).empty() || !has_outsiders_) return false;
+  }
+  return true;
+}
+
+void refuse_order(base::Fd listener, int error) {
+  const base::Fd contact = accept_contact(listener.get());
+  const auto order = contact ? receive_order(contact.get()) : std::nullopt;
+  if (!order) return;
+  const RunId run = order->order.assignment.run;
+  Message message{.kind = Message::Kind::report, .attempt = run.attempt, .task = run.task};
+  message.report = Report{.gone = true};
+  message.report->outcome = Outcome{.kind = Outcome::Kind::not_started,
+                                    .code = error,
+                                    .ended_at = base::system_clock().utc(),
+                                    .problem = "no keeper can be forked"};
+  send_message(contact.get(), message);
 }
 
 void run_keeper(int tasks, base::Fd listener) {

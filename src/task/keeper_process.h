@@ -52,6 +52,8 @@ class KeeperProcess final : KeeperHands {
   int write_gone() override;
   int sync_record() override;
   void append_output(std::string_view bytes) override { output_.append(bytes); }
+  int note_output() override { return output_.note(); }
+  int sync_output() override { return output_.sync(); }
   std::uint64_t output_total() const override { return output_.total(); }
   void signal_tree(int signal) override;
   bool send(const Message& message) override;
@@ -64,6 +66,7 @@ class KeeperProcess final : KeeperHands {
   void hear_contact();
   void take_contact();
   void reap();
+  bool only_outsiders_left();
 
   Order order_;
   base::Fd input_;
@@ -72,8 +75,12 @@ class KeeperProcess final : KeeperHands {
   OutputFile output_;
   KeeperCore core_;
   pid_t main_ = 0;
+  bool has_outsiders_ = false;  // they stay when the tree is gone
   std::vector<Stream> streams_;
 };
+
+/// What becomes of an order that no keeper can be forked for: the daemon is told, with the errno, that it cannot begin.
+void refuse_order(base::Fd listener, int error);
 
 /// The life of a keeper: it takes orders from the daemon that it is met by, one run after the other, and ends when
 /// nobody has another for it. For a process with one thread and no children; it makes that a sub-reaper, so nothing a

@@ -125,6 +125,27 @@ TEST_F(KeeperTreeTest, ATimeLimitEndsTheWholeTree) {
   EXPECT_TRUE(living().empty());
 }
 
+TEST_F(KeeperTreeTest, ADaemonThatATaskStartsIsNoPartOfIt) {
+  for (const std::string variable : {"DUET_RPC_READY_FD=3", "DUET_RPC_NURSERY=1"}) {
+    std::filesystem::remove(folder_.file("daemon"));
+    std::filesystem::remove(folder_.file("ready"));
+    const Story told = run(shell("env " + variable +
+                                 " setsid sh -c 'sleep 1000 & echo $! > child; echo $$ > daemon; wait' & "
+                                 "(trap '' TERM; touch ready; while :; do sleep 0.01; done) & "
+                                 "while [ ! -s daemon -o ! -e ready ]; do sleep 0.01; done; exit 3"));
+    EXPECT_EQ(told.outcome->code, 3);
+    EXPECT_TRUE(told.gone);
+    const pid_t daemon = std::stoi(file_text("daemon"));
+    const pid_t child = std::stoi(file_text("child"));
+    EXPECT_EQ(living().size(), 2U);
+    EXPECT_TRUE(is_alive(daemon) && is_alive(child));
+    const pid_t keeper = base::read_process(daemon)->parent;
+    EXPECT_TRUE(turn_until([&] { return !is_alive(keeper) || keeper == 1; }));  // it does not keep what is not its own
+    kill(-daemon, SIGKILL);
+    EXPECT_TRUE(turn_until([&] { return living().empty(); }));
+  }
+}
+
 TEST_F(KeeperTreeTest, AKeeperIgnoresWhatWouldEndIt) {
   keepers().start(shell("while [ ! -e go ]; do sleep 0.01; done; exit 5"));
   ASSERT_TRUE(turn_until([&] { return story(first).started.has_value(); }));

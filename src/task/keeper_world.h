@@ -36,8 +36,8 @@ class KeptRecord {
   virtual bool lock() = 0;
   /// What is written; the outcome is without its result. The error is an errno.
   virtual tl::expected<RunRecord::State, int> read() = 0;
-  /// What belongs to the outcome; empty if there is none.
-  virtual std::string read_result() = 0;
+  /// What belongs to the outcome; empty if there is none. The error is an errno.
+  virtual tl::expected<std::string, int> read_result() = 0;
   /// 0, or errno.
   virtual int write_gone() = 0;
 };
@@ -66,7 +66,7 @@ class KeeperLine {
   /// From now on; none: what comes waits.
   virtual void listen(Listener* listener) = 0;
   /// Gives the keeper an order with its record, whose lock goes along: whether the keeper takes it up or dies first
-  /// shows in the record. The error is an errno.
+  /// shows in the record. EPIPE: nobody is there any more.
   virtual tl::expected<void, Hindrance> give(const Order& order, const KeptRecord& record) = 0;
   /// What cannot be sent is lost; that the line is broken is told to the listener.
   virtual void tell(const Message& message) = 0;
@@ -81,10 +81,16 @@ class Pursuit {
 /// Everything outside: keepers, the folder of the records, processes.
 class KeeperWorld {
  public:
+  KeeperWorld() = default;
+  KeeperWorld(const KeeperWorld&) = delete;
+  KeeperWorld& operator=(const KeeperWorld&) = delete;
+  virtual ~KeeperWorld() = default;
+
   template <typename Thing>
   using Got = tl::expected<std::unique_ptr<Thing>, Hindrance>;
 
-  /// A keeper without a run, old or new. It may turn out to be dead: then its line closes.
+  /// A keeper without a run, old or new. It may turn out to be dead: then its line closes. If it cannot be forked, its
+  /// order is answered with a report of an outcome `not_started`, with the errno as code.
   virtual Got<KeeperLine> take_keeper() = 0;
   /// Its run is over. It may be taken again, or is let go soon. `settled`: a run of which it has still to hear that the
   /// store has the outcome.
@@ -115,12 +121,6 @@ class KeeperWorld {
   virtual void wake_keeper(const Fingerprint& fingerprint) = 0;
   /// 32 hexadecimal digits that nobody else has.
   virtual std::string random_mark() = 0;
-
- protected:
-  KeeperWorld() = default;
-  KeeperWorld(const KeeperWorld&) = default;
-  KeeperWorld& operator=(const KeeperWorld&) = default;
-  ~KeeperWorld() = default;
 };
 
 }  // namespace duet::task

@@ -13,10 +13,16 @@ using std::chrono::milliseconds;
 constexpr milliseconds longest_pause{1000};
 constexpr int max_vain_starts = 3;
 
-// Something is used up at the moment: the disk, memory, processes, descriptors.
+// Something is used up at the moment, or refuses: the disk, memory, processes, descriptors; or is used by another. It
+// says nothing about the task.
 bool will_pass(int error) {
-  constexpr std::array<int, 6> shortages{ENOSPC, EDQUOT, ENOMEM, EAGAIN, EMFILE, ENFILE};
-  return std::find(shortages.begin(), shortages.end(), error) != shortages.end();
+  constexpr std::array<int, 14> states{ENOSPC, EDQUOT, EROFS,   EIO,          EFBIG,   ENOMEM, EAGAIN,
+                                       EMFILE, ENFILE, ENOBUFS, ETOOMANYREFS, ETXTBSY, EBUSY,  EINTR};
+  return std::find(states.begin(), states.end(), error) != states.end();
+}
+
+bool is_hindered(const Outcome& outcome) {
+  return outcome.kind == Outcome::Kind::not_started && will_pass(outcome.code);
 }
 
 }  // namespace
@@ -38,7 +44,12 @@ void KeptRun::cannot_start(const Hindrance& hindrance) {
   if (record_) world_.remove_record(run_);
   record_.reset();
   if (!will_pass(hindrance.error)) return fail(hindrance.problem);
-  keepers_.log_.warn("A run cannot be started now", {{"task", run_.task}, {"reason", hindrance.problem}});
+  not_now(hindrance.problem);
+}
+
+void KeptRun::not_now(const std::string& problem) {
+  keepers_.log_.warn("A run cannot be started now", {{"task", run_.task}, {"reason", problem}});
+  report_terminated();
   end(events_.never_began);
 }
 
@@ -65,6 +76,7 @@ tl::expected<void, Hindrance> KeptRun::give_order(const Assignment& assignment) 
 // One that is there already and free belongs to a store that is no more.
 tl::expected<void, Hindrance> KeptRun::make_record(const std::string& contact) {
   const auto old = world_.open_record(run_);
+  if (!old && old.error().error != ENOENT) return tl::unexpected(old.error());
   if (old && !(*old)->lock()) return tl::unexpected(Hindrance{EBUSY, "a run of that number goes on"});
   world_.remove_output(run_);
   auto made = world_.make_record(run_, contact);
@@ -74,7 +86,7 @@ tl::expected<void, Hindrance> KeptRun::make_record(const std::string& contact) {
 }
 
 void KeptRun::adopt() {
-  timer_ = keepers_.loop_.after(milliseconds(0), [this] { find_out(); });
+  set_timer(milliseconds(0), [this] { find_out(); });
 }
 
 // A keeper that somebody has suspended would not hear what it is told, and hold up the stop of the daemon for ever.
@@ -122,6 +134,10 @@ void KeptRun::on_message(const Message& message) {
   keepers_.vain_starts_.erase(run_);
   is_new_ = false;
   if (message.kind == Message::Kind::look) look();
+  if (message.report) {
+    unwritten_ = true;
+    learn(*message.report);
+  }
   if (message.kind == Message::Kind::terminated) report_terminated();
   if (message.kind == Message::Kind::output && followed_) {
     followed_.reset();
@@ -130,18 +146,37 @@ void KeptRun::on_message(const Message& message) {
 }
 
 void KeptRun::look() {
-  if (const auto state = record_->read()) report(*state);
+  if (over_ || !line_) return;
+  const auto state = record_->read();
+  unwritten_ = false;
+  if (state && learn_from_record(*state)) return;
+  tell(Message::Kind::ask);
+  later(&KeptRun::look);
 }
 
-void KeptRun::report(const RunRecord::State& state) {
+// False if what is there cannot be read.
+bool KeptRun::learn_from_record(const RunRecord::State& state) {
   fingerprint_ = state.fingerprint;
-  if (state.started && !std::exchange(told_started_, true)) events_.started(run_, *state.started);
-  if (state.outcome && !told_ended_) {
-    Outcome outcome = *state.outcome;
-    outcome.result = record_->read_result();
-    report_ended(outcome);
+  Report report{.started = state.started, .outcome = state.outcome, .gone = state.gone};
+  if (report.outcome && !told_ended_) {
+    auto result = record_->read_result();
+    if (!result) return false;
+    report.outcome->result = std::move(*result);
   }
-  if (state.outcome && state.gone) end(events_.gone);
+  learn(report);
+  return true;
+}
+
+void KeptRun::learn(const Report& report) {
+  if (over_) return;
+  if (report.outcome && is_hindered(*report.outcome) && !told_ended_) {
+    settle();
+    world_.remove_record(run_);
+    return not_now(report.outcome->problem);
+  }
+  if (report.started && !std::exchange(told_started_, true)) events_.started(run_, *report.started);
+  if (report.outcome && !told_ended_) report_ended(*report.outcome);
+  if (report.outcome && report.gone) end(events_.gone);
 }
 
 void KeptRun::report_terminated() {
@@ -157,28 +192,33 @@ void KeptRun::report_ended(const Outcome& outcome) {
 void KeptRun::find_out() {
   record_.reset();  // or our own handle would hold the lock
   auto opened = world_.open_record(run_);
-  if (!opened && opened.error().error != ENOENT) return find_out_later();
+  if (!opened && opened.error().error != ENOENT) return later(&KeptRun::find_out);
   if (opened) record_ = std::move(*opened);
   if (!record_ || record_->lock()) return keeper_is_dead();
   const auto state = record_->read();
+  if (state) fingerprint_ = state->fingerprint;
   auto line = state ? world_.meet(state->contact) : nullptr;
-  if (!line) return find_out_later();
+  if (!line) return later(&KeptRun::find_out);  // a holder of the lock that cannot be reached is about to end
   connect(std::move(line));
 }
 
-// A holder of the lock that cannot be reached is about to end.
-void KeptRun::find_out_later() {
-  timer_ = keepers_.loop_.after(pause_, [this] { find_out(); });
+void KeptRun::later(void (KeptRun::*work)()) {
+  set_timer(pause_, [this, work] { (this->*work)(); });
   pause_ = std::min(2 * pause_, longest_pause);
+}
+
+void KeptRun::set_timer(milliseconds wait, transport::Loop::Task task) {
+  if (timer_) keepers_.loop_.cancel(*timer_);
+  timer_ = keepers_.loop_.after(wait, std::move(task));
 }
 
 void KeptRun::keeper_is_dead() {
   const auto read = record_ ? record_->read() : RunRecord::State{};
-  if (!read) return find_out_later();
+  if (!read) return later(&KeptRun::find_out);
   const RunRecord::State& state = *read;
   if (!state.contact.empty()) world_.remove_contact(state.contact);
   if (!state.began && !told_started_) return never_began();
-  if (state.began) report(state);
+  if (state.began && !learn_from_record(state)) return later(&KeptRun::find_out);
   if (over_) return;
   leftovers_ = world_.end_leftovers(fingerprint_, keepers_.settings_.grace, [this, started = state.started] {
     if (!told_ended_) report_ended({.started = started, .ended_at = keepers_.loop_.clock().utc()});
@@ -198,7 +238,7 @@ void KeptRun::never_began() {
 }
 
 void KeptRun::fail(const std::string& problem) {
-  timer_ = keepers_.loop_.after(milliseconds(0), [this, problem] {
+  set_timer(milliseconds(0), [this, problem] {
     report_ended({.kind = Outcome::Kind::not_started, .ended_at = keepers_.loop_.clock().utc(), .problem = problem});
     end(events_.gone);
   });
@@ -208,7 +248,7 @@ void KeptRun::fail(const std::string& problem) {
 void KeptRun::end(std::function<void(RunId)> event) {
   if (std::exchange(over_, true)) return;
   if (line_) line_->listen(nullptr);
-  timer_ = keepers_.loop_.after(milliseconds(0), [&keepers = keepers_, run = run_, event = std::move(event)] {
+  set_timer(milliseconds(0), [&keepers = keepers_, run = run_, event = std::move(event)] {
     keepers.forget(run);
     event(run);
   });

@@ -31,6 +31,8 @@ class KeptRun final : KeeperLine::Listener {
   void follow(std::uint64_t offset);
   void settle();
   bool is_settled() const { return settled_; }
+  /// Not all that its keeper knows is in the record.
+  bool is_unwritten() const { return unwritten_; }
   /// The way to its keeper, if that is still there.
   std::unique_ptr<KeeperLine> take_line();
 
@@ -44,12 +46,15 @@ class KeptRun final : KeeperLine::Listener {
   void tell(Message::Kind kind, std::uint64_t value = 0);
 
   void look();
-  void report(const RunRecord::State& state);
+  bool learn_from_record(const RunRecord::State& state);
+  void learn(const Report& report);
+  void not_now(const std::string& problem);
   void report_terminated();
   void report_ended(const Outcome& outcome);
 
   void find_out();
-  void find_out_later();
+  void later(void (KeptRun::*work)());
+  void set_timer(std::chrono::milliseconds wait, transport::Loop::Task task);
   void keeper_is_dead();
   void never_began();
   void fail(const std::string& problem);
@@ -72,6 +77,7 @@ class KeptRun final : KeeperLine::Listener {
   bool told_started_ = false;
   bool told_terminated_ = false;
   bool told_ended_ = false;
+  bool unwritten_ = false;
   bool over_ = false;
 };
 

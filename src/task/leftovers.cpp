@@ -1,5 +1,6 @@
 #include "task/leftovers.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -8,12 +9,22 @@
 #include <set>
 #include <utility>
 
+#include "task/outsider.h"
+
 namespace duet::task {
 namespace {
 
 using std::chrono::milliseconds;
 
 constexpr milliseconds kill_again{200};
+constexpr milliseconds look_pause{200};
+
+// Whether there are as many descriptors as it takes to read /proc: without them it looks empty.
+bool can_look() {
+  const base::Fd first(open("/proc", O_PATH | O_CLOEXEC));
+  const base::Fd second(open("/proc", O_PATH | O_CLOEXEC));
+  return first && second;
+}
 
 bool has_ended(const base::Fd& held) {
   pollfd ready{.fd = held.get(), .events = POLLIN, .revents = 0};
@@ -32,6 +43,7 @@ std::vector<base::ProcessEntry> find_leftovers(const Fingerprint& fingerprint) {
   std::set<pid_t> found;
   std::set<pid_t> sessions;
   const auto take = [&](const base::ProcessEntry& entry) {
+    if (found.contains(entry.pid) || is_outsider(entry)) return;
     found.insert(entry.pid);
     sessions.insert(entry.session);
   };
@@ -59,6 +71,7 @@ Leftovers::Leftovers(transport::Loop& loop, Fingerprint fingerprint, millisecond
 
 Leftovers::~Leftovers() {
   loop_.cancel(timer_);
+  if (look_again_) loop_.cancel(*look_again_);
   for (const auto& [process, held] : held_) loop_.unwatch(held.get(), *this);
 }
 
@@ -72,30 +85,39 @@ void Leftovers::kill_after(milliseconds time) {
 }
 
 void Leftovers::look() {
-  while (hold_more()) {
-    if (!held_.empty()) return;
-  }
+  Found found = hold_more();
+  while (found == Found::some && held_.empty()) found = hold_more();  // those have ended by themselves
   if (!held_.empty()) return;
+  if (look_again_) loop_.cancel(*look_again_);
+  if (found == Found::unknown) {
+    look_again_ = loop_.after(look_pause, [this] {
+      look_again_.reset();
+      look();
+    });
+    return;
+  }
   loop_.cancel(timer_);
   const auto done = done_;  // which may destroy us
   done();
 }
 
-// False if there is nothing that is not held already.
-bool Leftovers::hold_more() {
-  bool more = false;
+// What is not held already.
+Leftovers::Found Leftovers::hold_more() {
+  if (!can_look()) return Found::unknown;
+  Found found = Found::nothing;
   for (const base::ProcessEntry& entry : find_leftovers(fingerprint_)) {
     const std::pair key(entry.pid, entry.start_ticks);
     if (held_.contains(key)) continue;
-    more = true;
+    if (found == Found::nothing) found = Found::some;
     base::Fd held = base::hold_process(entry);
+    if (!held && !can_look()) found = Found::unknown;
     if (!held) continue;
     base::signal_process(held, killing_ ? SIGKILL : SIGTERM);
     if (entry.state == 'T') base::signal_process(held, SIGCONT);
     loop_.watch(held.get(), EPOLLIN, *this);
     held_.emplace(key, std::move(held));
   }
-  return more;
+  return found == Found::nothing && !can_look() ? Found::unknown : found;
 }
 
 void Leftovers::on_ready(std::uint32_t /*events*/) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -19,8 +20,9 @@ namespace duet::task {
 /// its environment, left its session and lost its parents cannot be found.
 std::vector<base::ProcessEntry> find_leftovers(const Fingerprint& fingerprint);
 
-/// Ends them: TERM, and after `grace` KILL, until none is found any more. Then `done` is called, from the loop. Dropped
-/// before that, it leaves them as they are. For the loop's thread only.
+/// Ends them: TERM, and after `grace` KILL, until none is found any more. Then `done` is called, from the loop. While
+/// there are no descriptors to look for them it waits. Dropped before that, it leaves them as they are. For the loop's
+/// thread only.
 class Leftovers final : transport::Loop::Watcher {
  public:
   Leftovers(transport::Loop& loop, Fingerprint fingerprint, std::chrono::milliseconds grace,
@@ -32,7 +34,8 @@ class Leftovers final : transport::Loop::Watcher {
  private:
   void on_ready(std::uint32_t events) override;
   void look();
-  bool hold_more();
+  enum class Found : std::uint8_t { nothing, some, unknown };
+  Found hold_more();
   void kill_after(std::chrono::milliseconds time);
 
   transport::Loop& loop_;
@@ -41,6 +44,7 @@ class Leftovers final : transport::Loop::Watcher {
   bool killing_ = false;
   std::map<std::pair<pid_t, std::uint64_t>, base::Fd> held_;
   transport::Loop::Timer timer_;
+  std::optional<transport::Loop::Timer> look_again_;
 };
 
 }  // namespace duet::task

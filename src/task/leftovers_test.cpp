@@ -1,6 +1,8 @@
 #include "task/leftovers.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <string>
@@ -8,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "duet/base/process.h"
+#include "duet/base/sanitizer_test.h"
 #include "duet/transport/temporary_folder_test.h"
 
 namespace duet::task {
@@ -87,10 +90,40 @@ TEST_F(LeftoversTest, TheSameSessionAndTheMainProcessAreFoundWithoutAMark) {
   EXPECT_TRUE(find_leftovers(fingerprint_).empty());
 }
 
+TEST_F(LeftoversTest, ADaemonThatTheTaskStartedIsLeftAlone) {
+  start("touch $READY; sleep 1000", fingerprint_.mark);
+  start("exec env DUET_RPC_READY_FD=3 sh -c 'touch $READY; exec sleep 1000'", fingerprint_.mark);
+  const auto found = find_leftovers(fingerprint_);
+  ASSERT_FALSE(found.empty());
+  for (const base::ProcessEntry& entry : found) EXPECT_NE(entry.pid, children_[1].pid);
+}
+
 TEST_F(LeftoversTest, AfterAnotherBootNothingIsLeft) {
   start("touch $READY; sleep 1000", fingerprint_.mark);
   fingerprint_.boot = "another boot";
   EXPECT_TRUE(find_leftovers(fingerprint_).empty());
+}
+
+TEST_F(LeftoversTest, WithoutDescriptorsItWaitsUntilItCanLook) {
+#ifdef DUET_TEST_UNDER_SANITIZER
+  GTEST_SKIP() << "the sanitizer needs descriptors itself to look at an object's type";
+#endif
+  start("touch $READY; sleep 1000", fingerprint_.mark);
+  bool done = false;
+  const Leftovers leftovers(loop_, fingerprint_, milliseconds(100), [&] { done = true; });
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  for (const int left : {0, 1}) {
+    const base::Fd next(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    const rlimit none{.rlim_cur = static_cast<rlim_t>(next.get() + left), .rlim_max = before.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+    for (int turns = 0; turns < 5; ++turns) loop_.turn(loop_.now() + milliseconds(100));
+    setrlimit(RLIMIT_NOFILE, &before);
+    EXPECT_FALSE(done);
+    EXPECT_FALSE(has_ended(children_[0]));
+  }
+  ASSERT_TRUE(turn_until([&] { return done; }));
+  EXPECT_TRUE(has_ended(children_[0]));
 }
 
 TEST_F(LeftoversTest, DroppedItLeavesThemAsTheyAre) {

@@ -18,6 +18,7 @@
 
 #include "task/contact.h"
 #include "task/keeper_process.h"
+#include "task/outsider.h"
 #include "task/run_record.h"
 
 namespace duet::task {
@@ -80,6 +81,7 @@ int run_nursery() {
     if (packet->descriptors.size() != 1) continue;
     const pid_t pid = fork();
     if (pid == 0) keep_and_exit(std::move(packet->descriptors.front()), packet->bytes);
+    if (pid < 0) refuse_order(std::move(packet->descriptors.front()), errno);
   }
   bury_idle_keepers();
   return 0;
@@ -148,6 +150,7 @@ void Nursery::launch() {
   launch.environment = base::current_environment();
   launch.environment.erase("DUET_TASK_ID");  // a keeper is no part of the task that started its daemon
   launch.environment.erase("DUET_TASK_MARK");
+  launch.environment[std::string(nursery_variable)] = "1";
   launch.directory = "/";
   launch.further = {{theirs.get(), orders_number}, {tasks_, tasks_number}};
   launch.executable = executable_;

@@ -13,51 +13,12 @@
 #include <vector>
 
 #include "task/contact.h"
+#include "task/packing.h"
 
 namespace duet::task {
 namespace {
 
 constexpr std::uint64_t version = 1;
-
-class Writer {
- public:
-  void put(std::uint64_t number) { bytes_.append(reinterpret_cast<const char*>(&number), sizeof number); }
-  void put(std::string_view text) {
-    put(text.size());
-    bytes_ += text;
-  }
-  std::string take() { return std::move(bytes_); }
-
- private:
-  std::string bytes_;
-};
-
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : rest_(bytes) {}
-
-  std::uint64_t number() {
-    std::uint64_t value = 0;
-    const std::string_view bytes = take(sizeof value);
-    if (good_) std::memcpy(&value, bytes.data(), sizeof value);
-    return value;
-  }
-  std::string text() { return std::string(take(number())); }
-  bool good() const { return good_; }
-  bool is_complete() const { return good_ && rest_.empty(); }
-
- private:
-  std::string_view take(std::uint64_t size) {
-    if (size > rest_.size()) good_ = false;
-    if (!good_) return {};
-    const std::string_view taken = rest_.substr(0, size);
-    rest_.remove_prefix(size);
-    return taken;
-  }
-
-  std::string_view rest_;
-  bool good_ = true;
-};
 
 // A file without a name. Read-only, so that a task cannot change what it is given.
 base::Fd memory_file(std::string_view bytes) {
@@ -141,7 +102,7 @@ std::optional<ReceivedOrder> receive_order(int socket) {
 
 std::string encode(const Order& order) {
   const Assignment& assignment = order.assignment;
-  Writer out;
+  Packer out;
   out.put(version);
   out.put(assignment.run.task);
   out.put(assignment.run.attempt);
@@ -162,7 +123,7 @@ std::string encode(const Order& order) {
 }
 
 std::optional<Order> decode_order(std::string_view bytes) {
-  Reader in(bytes);
+  Unpacker in(bytes);
   Order order;
   Assignment& assignment = order.assignment;
   if (in.number() != version) return std::nullopt;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 #include "duet/base/fd.h"
 #include "task/run_record.h"
@@ -25,7 +26,7 @@ base::Fd open_output(int tasks, RunId run) {
 // Where the bytes of an output are.
 class Layout {
  public:
-  Layout(std::optional<Extent> extent, int file) : extent_(extent) {
+  Layout(std::optional<Extent> extent, int file) : extent_(std::move(extent)) {
     if (extent_ || file < 0) return;
     struct stat status {};
     base::check_call(fstat(file, &status), "fstat");
@@ -33,9 +34,14 @@ class Layout {
   }
 
   std::uint64_t total() const { return extent_ ? extent_->total : size_; }
-  std::optional<OutputRange> dropped() const {
-    if (!extent_ || extent_->tail == extent_->head()) return std::nullopt;
-    return OutputRange{extent_->head(), extent_->tail};
+  std::vector<OutputRange> gaps() const { return extent_ ? extent_->gaps : std::vector<OutputRange>(); }
+
+  /// The first gap that ends behind `offset`.
+  std::optional<OutputRange> next_gap(std::uint64_t offset) const {
+    for (const OutputRange& gap : gaps()) {
+      if (gap.to > offset) return gap;
+    }
+    return std::nullopt;
   }
 
   /// Where the byte at `offset` is in the file, and how many follow it there in order.
@@ -69,13 +75,14 @@ OutputPiece read_piece(const Layout& layout, int file, std::uint64_t offset, std
   OutputPiece piece;
   piece.total = layout.total();
   piece.offset = std::min(offset, piece.total);
-  const auto gap = layout.dropped();
-  if (gap && piece.offset >= gap->from && piece.offset < gap->to) {
+  auto gap = layout.next_gap(piece.offset);
+  if (gap && gap->from <= piece.offset) {
     piece.offset = gap->to;
     piece.dropped = gap;
+    gap = layout.next_gap(piece.offset);
   }
   piece.next = piece.offset;
-  const std::uint64_t end = gap && piece.offset < gap->from ? gap->from : piece.total;
+  const std::uint64_t end = gap ? gap->from : piece.total;
   while (piece.next < end && piece.bytes.size() < limit) {
     OutputRange range = layout.stretch(piece.next);
     range.to = std::min(range.to, range.from + std::min<std::uint64_t>(end - piece.next, limit - piece.bytes.size()));
@@ -89,8 +96,8 @@ OutputPiece read_piece(const Layout& layout, int file, std::uint64_t offset, std
 
 // Takes away what was overwritten while it was read; false if nothing of it is left.
 bool trim(OutputPiece& piece, const Layout& now) {
-  const auto gap = now.dropped();
-  if (!gap || piece.next <= gap->from || piece.offset >= gap->to || piece.bytes.empty()) return true;
+  const auto gap = now.next_gap(piece.offset);
+  if (!gap || piece.next <= gap->from || piece.bytes.empty()) return true;
   if (piece.offset < gap->from) {
     piece.bytes.resize(static_cast<std::size_t>(gap->from - piece.offset));
     piece.next = gap->from;
@@ -100,7 +107,7 @@ bool trim(OutputPiece& piece, const Layout& now) {
   piece.bytes.erase(0, static_cast<std::size_t>(gap->to - piece.offset));
   piece.offset = gap->to;
   piece.dropped = gap;
-  return true;
+  return trim(piece, now);
 }
 
 }  // namespace
@@ -109,17 +116,19 @@ OutputPiece read_output(int tasks, RunId run, std::uint64_t offset, std::size_t 
   const RunRecord record = RunRecord::open(tasks, run);
   const auto extent = [&] { return record ? record.read_extent() : std::nullopt; };
   std::optional<Extent> before = extent();
-  const base::Fd file = open_output(tasks, run);  // after that: with an extent there is a file
-  for (int tries = 0; tries < max_tries; ++tries, before = extent()) {
+  base::Fd file = open_output(tasks, run);  // after that: what an extent tells of is there
+  for (int tries = 0; tries < max_tries; ++tries) {
     OutputPiece piece = read_piece(Layout(before, file.get()), file.get(), offset, limit);
     if (trim(piece, Layout(extent(), file.get()))) return piece;
+    before = extent();
+    if (!file) file = open_output(tasks, run);
   }
   return read_piece(Layout(before, file.get()), file.get(), offset, 0);
 }
 
-std::optional<OutputRange> dropped_output(int tasks, RunId run) {
+std::vector<OutputRange> dropped_output(int tasks, RunId run) {
   const RunRecord record = RunRecord::open(tasks, run);
-  return Layout(record ? record.read_extent() : std::nullopt, -1).dropped();
+  return Layout(record ? record.read_extent() : std::nullopt, -1).gaps();
 }
 
 void remove_output(int tasks, RunId run) {

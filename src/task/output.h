@@ -4,16 +4,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "task/run.h"
+#include "task/run_record.h"
 
 namespace duet::task {
-
-/// Bytes `from` up to, but without, `to` of a run's output.
-struct OutputRange {
-  std::uint64_t from = 0;
-  std::uint64_t to = 0;
-};
 
 /// A piece of a run's output. Offsets count all that the task wrote, kept or not.
 struct OutputPiece {
@@ -29,8 +25,8 @@ struct OutputPiece {
 /// the output files. Throws std::system_error if the file cannot be read.
 OutputPiece read_output(int tasks, RunId run, std::uint64_t offset, std::size_t limit);
 
-/// What of the output is missing in the middle, so far.
-std::optional<OutputRange> dropped_output(int tasks, RunId run);
+/// What of the output is missing, so far.
+std::vector<OutputRange> dropped_output(int tasks, RunId run);
 
 /// Removes what is kept of an ended run. Nothing happens if there is nothing.
 void remove_output(int tasks, RunId run);

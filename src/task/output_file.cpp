@@ -24,49 +24,63 @@ std::size_t write_at(int fd, std::string_view bytes, std::uint64_t place) {
 }  // namespace
 
 OutputFile::OutputFile(int tasks, RunId run, const RunRecord& record, std::uint64_t limit)
-    : tasks_(tasks), run_(run), record_(record), capacity_(limit) {}
+    : tasks_(tasks), run_(run), record_(record), extent_{.capacity = limit} {}
 
+// In parts that lie in the file in at most two pieces, and of which none overwrites another.
 void OutputFile::append(std::string_view bytes) {
-  if (!wrapped_) bytes.remove_prefix(append_in_order(bytes));
-  if (!bytes.empty()) append_to_ring(bytes);
-}
-
-std::size_t OutputFile::append_in_order(std::string_view bytes) {
-  if (!file_) {
-    file_.reset(openat(tasks_, output_name(run_).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  while (!bytes.empty()) {
+    const std::uint64_t in_order = extent_.capacity - std::min(extent_.total, extent_.capacity);
+    const std::string_view part = bytes.substr(0, in_order > 0 ? in_order : extent_.ring());
+    append_part(part);
+    bytes.remove_prefix(part.size());
   }
-  const std::size_t room = std::min(bytes.size(), static_cast<std::size_t>(capacity_ - total_));
-  const std::size_t written = write_at(file_.get(), bytes.substr(0, room), total_);
-  total_ += written;
-  if (written == bytes.size()) return written;
-  capacity_ = total_;
-  tail_ = capacity_ / 2;
-  wrapped_ = true;
-  return written;
 }
 
-void OutputFile::append_to_ring(std::string_view bytes) {
-  const std::uint64_t ring = capacity_ - capacity_ / 2;
-  const std::uint64_t end = total_ + bytes.size();
-  const std::uint64_t tail = std::max(tail_, end - ring);
-  const std::string_view kept = bytes.substr(bytes.size() - std::min<std::size_t>(bytes.size(), ring));
-  const bool written = !kept.empty() && note(std::min(tail, total_), total_) && write_ring(end - kept.size(), kept);
-  total_ = end;
-  tail_ = written ? tail : end;
-  note(tail_, total_);
+void OutputFile::append_part(std::string_view bytes) {
+  const std::uint64_t from = extent_.total;
+  const std::uint64_t to = from + bytes.size();
+  if (to > extent_.capacity) {
+    extent_.drop({extent_.head(), to - extent_.ring()});
+    is_noted_ = false;
+  }
+  const std::size_t written = note() == 0 ? write_part(bytes) : 0;
+  extent_.drop({from + written, to});
+  extent_.total = to;
+  is_noted_ = extent_.gaps.empty();
+  note();
 }
 
-bool OutputFile::write_ring(std::uint64_t offset, std::string_view bytes) {
-  const Extent extent{.capacity = capacity_};
-  const std::uint64_t place = extent.position(offset);
-  const std::string_view first = bytes.substr(0, capacity_ - place);
-  const std::string_view second = bytes.substr(first.size());
-  return write_at(file_.get(), first, place) == first.size() &&
-         write_at(file_.get(), second, extent.head()) == second.size();
+std::size_t OutputFile::write_part(std::string_view bytes) {
+  if (!open_file()) return 0;
+  is_synced_ = false;
+  const std::uint64_t place = extent_.position(extent_.total);
+  const std::string_view first = bytes.substr(0, extent_.capacity - place);
+  const std::size_t written = write_at(file_.get(), first, place);
+  if (written < first.size()) return written;
+  return written + write_at(file_.get(), bytes.substr(first.size()), extent_.head());
 }
 
-bool OutputFile::note(std::uint64_t tail, std::uint64_t total) {
-  return record_.write_extent({.capacity = capacity_, .tail = tail, .total = total}, ++sequence_);
+bool OutputFile::open_file() {
+  if (file_) return true;
+  file_.reset(openat(tasks_, output_name(run_).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  return static_cast<bool>(file_);
+}
+
+int OutputFile::note() {
+  if (is_noted_) return 0;
+  if (!record_.write_extent(extent_, ++sequence_)) return errno;
+  is_noted_ = true;
+  is_synced_ = false;
+  return 0;
+}
+
+int OutputFile::sync() {
+  if (is_synced_) return 0;
+  if (file_ && fdatasync(file_.get()) != 0) return errno;
+  if (!extent_.gaps.empty() && fdatasync(record_.get()) != 0) return errno;
+  if (file_ && !is_named_ && fsync(tasks_) != 0) return errno;
+  is_named_ = is_synced_ = true;
+  return 0;
 }
 
 }  // namespace duet::task

@@ -15,6 +15,7 @@ class OutputFollowerTest : public testing::Test, public Runner {
 
   void start(const Assignment&) override {}
   void adopt(RunId) override {}
+  void end_rest(RunId) override {}
   void cancel(RunId) override {}
   void settle(RunId) override {}
   std::vector<RunId> outputs() override { return {}; }

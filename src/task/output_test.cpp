@@ -34,6 +34,26 @@ std::string pattern(std::uint64_t from, std::uint64_t to) {
   return bytes;
 }
 
+// With a limit on the size of files writing fails as on a full disk.
+class FullDisk {
+ public:
+  explicit FullDisk(rlim_t size) : signal_(signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit small{.rlim_cur = size, .rlim_max = before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &small);
+  }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+  ~FullDisk() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    signal(SIGXFSZ, signal_);
+  }
+
+ private:
+  rlimit before_{};
+  sighandler_t signal_;
+};
+
 class OutputTest : public testing::Test {
  protected:
   OutputTest()
@@ -77,7 +97,7 @@ TEST_F(OutputTest, WithoutOutputThereIsNothingToRead) {
   EXPECT_EQ(piece.offset, 0U);
   EXPECT_EQ(piece.total, 0U);
   EXPECT_TRUE(piece.bytes.empty());
-  EXPECT_FALSE(dropped_output(tasks_.get(), run));
+  EXPECT_TRUE(dropped_output(tasks_.get(), run).empty());
 }
 
 TEST_F(OutputTest, TheFileIsTheOutput) {
@@ -97,8 +117,7 @@ TEST_F(OutputTest, UpToTheLimitNothingIsDropped) {
   EXPECT_EQ(check(tasks_.get(), 1000, 77), 0U);
   file.append(pattern(1000, 1001));
   EXPECT_EQ(check(tasks_.get(), 1001, 77), 1U);
-  EXPECT_EQ(dropped_output(tasks_.get(), run)->from, 500U);
-  EXPECT_EQ(dropped_output(tasks_.get(), run)->to, 501U);
+  EXPECT_EQ(dropped_output(tasks_.get(), run), (std::vector<OutputRange>{{500, 501}}));
 }
 
 TEST_F(OutputTest, ARecordIsNotNeededForWhatIsWhole) {
@@ -187,19 +206,65 @@ TEST_F(OutputTest, AKilledWriterLeavesAConsistentOutput) {
   }
 }
 
-// With a limit on the size of files writing fails as on a full disk.
 TEST_F(OutputTest, WhatTheDiskDoesNotTakeIsCounted) {
-  rlimit before{};
-  getrlimit(RLIMIT_FSIZE, &before);
-  const auto old = signal(SIGXFSZ, SIG_IGN);
-  const rlimit small{.rlim_cur = 100'000, .rlim_max = before.rlim_max};
-  setrlimit(RLIMIT_FSIZE, &small);
   OutputFile file(tasks_.get(), run, record_);
-  for (std::uint64_t at = 0; at < 1'000'000; at += 3'000) file.append(pattern(at, std::min(at + 3'000, 1'000'000UL)));
-  setrlimit(RLIMIT_FSIZE, &before);
-  signal(SIGXFSZ, old);
+  {
+    const FullDisk full(100'000);
+    for (std::uint64_t at = 0; at < 1'000'000; at += 3'000) file.append(pattern(at, std::min(at + 3'000, 1'000'000UL)));
+  }
   EXPECT_EQ(file.total(), 1'000'000U);
   EXPECT_EQ(check(tasks_.get(), 1'000'000, 4'000), 900'000U);
+}
+
+TEST_F(OutputTest, AFullDiskCostsOnlyWhatCameWhileItWasFull) {
+  OutputFile file(tasks_.get(), run, record_);
+  file.append(pattern(0, 50'000));
+  {
+    const FullDisk full(60'000);
+    for (std::uint64_t at = 50'000; at < 80'000; at += 3'000) file.append(pattern(at, at + 3'000));
+  }
+  file.append(pattern(80'000, 90'000));
+  {
+    const FullDisk full(0);
+    file.append(pattern(90'000, 90'100));
+    EXPECT_NE(file.note(), 0);
+  }
+  EXPECT_EQ(file.note(), 0);
+  EXPECT_EQ(check(tasks_.get(), 90'100, 777), 20'100U);
+  file.append(pattern(90'100, 95'000));
+  EXPECT_EQ(check(tasks_.get(), 95'000, 777), 20'100U);
+  EXPECT_EQ(dropped_output(tasks_.get(), run), (std::vector<OutputRange>{{60'000, 80'000}, {90'000, 90'100}}));
+  EXPECT_EQ(file.sync(), 0);
+}
+
+TEST_F(OutputTest, AFileThatCannotBeMadeAtFirstIsMadeLater) {
+  OutputFile file(tasks_.get(), run, record_);
+  std::filesystem::create_directory(folder_.file("task-1.1.out"));
+  file.append(pattern(0, 1'000));
+  std::filesystem::remove(folder_.file("task-1.1.out"));
+  file.append(pattern(1'000, 3'000));
+  EXPECT_EQ(check(tasks_.get(), 3'000, 777), 1'000U);
+}
+
+TEST_F(OutputTest, HolesAndTheRingGoTogether) {
+  EXPECT_TRUE(rc::check("what is not told as dropped is there", [] {
+    const transport::TemporaryFolder folder;
+    const base::Fd tasks(open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const RunRecord record = RunRecord::create(tasks.get(), run, "nobody");
+    OutputFile file(tasks.get(), run, record, 9'000);
+    std::uint64_t total = 0;
+    const auto portions =
+        *rc::gen::container<std::vector<std::uint64_t>>(12, rc::gen::inRange<std::uint64_t>(0, 2'000));
+    for (const std::uint64_t portion : portions) {
+      std::optional<FullDisk> full;
+      if (portion % 3 == 0) full.emplace(4'096 + portion);  // the record can be written
+      file.append(pattern(total, total + portion));
+      total += portion;
+      full.reset();
+      check(tasks.get(), total, 1'000);
+      RC_ASSERT(!testing::Test::HasFailure());
+    }
+  }));
 }
 
 TEST_F(OutputTest, AFullDiskKeepsWhatItCan) {
@@ -207,16 +272,21 @@ TEST_F(OutputTest, AFullDiskKeepsWhatItCan) {
   tasks_.reset(open(folder_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   {
     const RunRecord record = RunRecord::create(tasks_.get(), run, "nobody");
-    OutputFile file(tasks_.get(), run, record);
-    for (std::uint64_t at = 0; at < 1'000'000; at += 1'000) file.append(pattern(at, at + 1'000));
+    std::optional<OutputFile> file(std::in_place, tasks_.get(), run, record);
+    for (std::uint64_t at = 0; at < 1'000'000; at += 1'000) file->append(pattern(at, at + 1'000));
     const std::uint64_t kept = std::filesystem::file_size(folder_.file("task-1.1.out"));
     EXPECT_GT(kept, 64'000U);
     EXPECT_EQ(check(tasks_.get(), 1'000'000, 4'000), 1'000'000 - kept);
     EXPECT_TRUE(record.write_began(run, {}));
-    EXPECT_TRUE(
-        record.write_outcome({.kind = Outcome::Kind::exited, .code = 3, .result = std::string(64 * 1024, 'r')}));
+    const Outcome outcome{.kind = Outcome::Kind::exited, .code = 3, .result = std::string(64 * 1024, 'r')};
+    EXPECT_FALSE(record.write_outcome(outcome));
+    EXPECT_EQ(errno, ENOSPC);
     EXPECT_EQ(record.read().outcome->code, 3);
     EXPECT_EQ(record.read_result(), "");  // there was no room for it
+    file.reset();
+    remove_output(tasks_.get(), run);
+    EXPECT_TRUE(record.write_outcome(outcome));
+    EXPECT_EQ(record.read_result(), outcome.result);
   }
   tasks_.reset();
   umount2(folder_.path().c_str(), MNT_DETACH);
@@ -228,7 +298,7 @@ TEST_F(OutputTest, AnOutputThatCannotBeOpenedIsAllDropped) {
   file.append("lost");
   file.append(" too");
   EXPECT_EQ(file.total(), 8U);
-  EXPECT_EQ(dropped_output(tasks_.get(), run)->to, 8U);
+  EXPECT_EQ(dropped_output(tasks_.get(), run), (std::vector<OutputRange>{{0, 8}}));
 }
 
 }  // namespace

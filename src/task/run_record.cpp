@@ -11,6 +11,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <system_error>
 #include <type_traits>
@@ -35,7 +36,7 @@ struct BeganBlock {
   char format[8];
   std::uint64_t task;
   std::uint32_t attempt;
-  std::uint32_t unused;
+  std::uint32_t keeper;  // 0 in records of version 0.1
   char mark[32];
   char boot[36];
 };
@@ -48,7 +49,18 @@ struct StartedBlock {
 
 struct ExtentBlock {
   std::uint64_t sequence;
-  Extent extent;
+  std::uint64_t capacity;
+  std::uint64_t total;
+  std::uint64_t count;
+  OutputRange gaps[Extent::max_gaps];
+};
+
+// As version 0.1 wrote it: one gap, behind the head.
+struct OldExtentBlock {
+  std::uint64_t sequence;
+  std::uint64_t capacity;
+  std::uint64_t tail;
+  std::uint64_t total;
 };
 
 struct OutcomeBlock {
@@ -86,7 +98,9 @@ struct Sealed {
 };
 
 bool write_all(int fd, const void* bytes, std::size_t size, off_t place) {
-  return pwrite(fd, bytes, size, place) == static_cast<ssize_t>(size);
+  const ssize_t count = pwrite(fd, bytes, size, place);
+  if (count >= 0 && count < static_cast<ssize_t>(size)) errno = ENOSPC;  // which the next try would say
+  return count == static_cast<ssize_t>(size);
 }
 
 template <typename Block>
@@ -111,10 +125,29 @@ std::optional<Block> block_at(const Page& page, off_t place) {
   return sealed.block;
 }
 
-Page read_page(int fd) {
+tl::expected<Page, int> read_page(int fd) {
   Page page{};
-  [[maybe_unused]] const ssize_t count = pread(fd, page.data(), page.size(), 0);  // what is missing was not written
+  if (pread(fd, page.data(), page.size(), 0) < 0) return tl::unexpected(errno);  // what is missing was not written
   return page;
+}
+
+struct FoundExtent {
+  std::uint64_t sequence = 0;
+  Extent extent = {};
+};
+
+std::optional<FoundExtent> extent_at(const Page& page, off_t place) {
+  if (const auto block = block_at<ExtentBlock>(page, place)) {
+    FoundExtent found{block->sequence, {.capacity = block->capacity, .total = block->total}};
+    found.extent.gaps.assign(block->gaps, block->gaps + std::min<std::uint64_t>(block->count, Extent::max_gaps));
+    return found;
+  }
+  if (const auto block = block_at<OldExtentBlock>(page, place)) {
+    FoundExtent found{block->sequence, {.capacity = block->capacity, .total = block->total}};
+    if (block->tail > found.extent.head()) found.extent.gaps = {{found.extent.head(), block->tail}};
+    return found;
+  }
+  return std::nullopt;
 }
 
 bool may_have_extent(const Page& page) {
@@ -160,6 +193,23 @@ bool take_number(std::string_view& text, Number& number) {
 }
 
 }  // namespace
+
+void Extent::drop(OutputRange range) {
+  if (range.from >= range.to) return;
+  auto next = std::find_if(gaps.begin(), gaps.end(), [&](const OutputRange& gap) { return gap.to >= range.from; });
+  while (next != gaps.end() && next->from <= range.to) {
+    range = {std::min(range.from, next->from), std::max(range.to, next->to)};
+    next = gaps.erase(next);
+  }
+  gaps.insert(next, range);
+  if (gaps.size() <= max_gaps) return;
+  auto nearest = gaps.begin();
+  for (auto gap = gaps.begin(); std::next(gap) != gaps.end(); ++gap) {
+    if (std::next(gap)->from - gap->to < std::next(nearest)->from - nearest->to) nearest = gap;
+  }
+  nearest->to = std::next(nearest)->to;
+  gaps.erase(std::next(nearest));
+}
 
 std::string record_name(RunId run) { return "task-" + std::to_string(run.task) + '.' + std::to_string(run.attempt); }
 std::string output_name(RunId run) { return record_name(run) + ".out"; }
@@ -214,6 +264,7 @@ bool RunRecord::write_began(RunId run, const Fingerprint& fingerprint) const {
   std::copy_n(format, sizeof format, block.format);
   block.task = run.task;
   block.attempt = run.attempt;
+  block.keeper = static_cast<std::uint32_t>(fingerprint.keeper);
   put_text(block.mark, fingerprint.mark);
   put_text(block.boot, fingerprint.boot);
   return write_block(get(), began_place, block);
@@ -233,26 +284,33 @@ bool RunRecord::write_outcome(const Outcome& outcome) const {
   block.problem_size = static_cast<std::uint16_t>(std::min(outcome.problem.size(), sizeof block.problem));
   put_text(block.problem, outcome.problem);
   const std::string& result = outcome.result;
-  if (!result.empty() && write_all(get(), result.data(), result.size(), result_place)) {
+  if (result.empty()) return write_block(get(), outcome_place, block);
+  const bool has_result = write_all(get(), result.data(), result.size(), result_place);
+  const int error = errno;
+  if (has_result) {
     block.result_size = static_cast<std::uint32_t>(result.size());
     block.result_check = checksum(result.data(), result.size());
   }
-  return write_block(get(), outcome_place, block);
+  if (!write_block(get(), outcome_place, block)) return false;
+  errno = error;
+  return has_result;
 }
 
 bool RunRecord::write_gone() const { return write_block(get(), gone_place, GoneBlock{1}); }
 
 bool RunRecord::write_extent(const Extent& extent, std::uint64_t sequence) const {
-  return write_block(get(), extent_places[sequence % 2], ExtentBlock{sequence, extent});
+  ExtentBlock block{.sequence = sequence, .capacity = extent.capacity, .total = extent.total, .count = 0, .gaps = {}};
+  block.count = std::min(extent.gaps.size(), Extent::max_gaps);
+  std::copy_n(extent.gaps.begin(), block.count, block.gaps);
+  return write_block(get(), extent_places[sequence % 2], block);
 }
 
-void RunRecord::sync(int tasks) const {
-  fdatasync(get());
-  fsync(tasks);
-}
+bool RunRecord::sync(int tasks) const { return fdatasync(get()) == 0 && fsync(tasks) == 0; }
 
-RunRecord::State RunRecord::read() const {
-  const Page page = read_page(get());
+tl::expected<RunRecord::State, int> RunRecord::try_read() const {
+  const auto read = read_page(get());
+  if (!read) return tl::unexpected(read.error());
+  const Page& page = *read;
   State state;
   state.has_extent = may_have_extent(page);
   if (const auto contact = block_at<ContactBlock>(page, contact_place)) state.contact = text_of(contact->name);
@@ -261,6 +319,7 @@ RunRecord::State RunRecord::read() const {
   state.began = true;
   state.fingerprint.mark = text_of(began->mark);
   state.fingerprint.boot = text_of(began->boot);
+  state.fingerprint.keeper = static_cast<pid_t>(began->keeper);
   if (const auto started = block_at<StartedBlock>(page, started_place)) {
     state.fingerprint.main = static_cast<pid_t>(started->pid);
     state.fingerprint.main_ticks = started->ticks;
@@ -276,22 +335,26 @@ RunRecord::State RunRecord::read() const {
 
 std::optional<Extent> RunRecord::read_extent() const {
   for (int tries = 0; tries < max_tries; ++tries) {
-    const Page page = read_page(get());
-    const auto first = block_at<ExtentBlock>(page, extent_places[0]);
-    const auto second = block_at<ExtentBlock>(page, extent_places[1]);
+    const auto page = read_page(get());
+    if (!page) break;
+    const auto first = extent_at(*page, extent_places[0]);
+    const auto second = extent_at(*page, extent_places[1]);
     if (first && (!second || first->sequence > second->sequence)) return first->extent;
     if (second) return second->extent;
-    if (!may_have_extent(page)) break;
+    if (!may_have_extent(*page)) break;
     // Somebody wrote both while we read.
   }
   return std::nullopt;
 }
 
-std::string RunRecord::read_result() const {
-  const auto block = block_at<OutcomeBlock>(read_page(get()), outcome_place);
-  if (!block || block->result_size > max_result) return {};
+tl::expected<std::string, int> RunRecord::try_read_result() const {
+  const auto page = read_page(get());
+  if (!page) return tl::unexpected(page.error());
+  const auto block = block_at<OutcomeBlock>(*page, outcome_place);
+  if (!block || block->result_size > max_result) return std::string();
   std::string result(block->result_size, '\0');
   const ssize_t count = pread(get(), result.data(), result.size(), result_place);
+  if (count < 0) return tl::unexpected(errno);
   const bool whole = count == static_cast<ssize_t>(result.size()) &&
                      (result.empty() || checksum(result.data(), result.size()) == block->result_check);
   return whole ? result : std::string();

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include <tl/expected.hpp>
+
 #include "duet/base/fd.h"
 #include "task/run.h"
 
@@ -31,17 +33,33 @@ struct Fingerprint {
   std::string boot = {};         ///< which boot of the machine the rest belongs to
   pid_t main = 0;                ///< 0: not known
   std::uint64_t main_ticks = 0;  ///< when that started, as /proc counts it
+  pid_t keeper = 0;              ///< 0: not known, as with keepers of version 0.1
 };
 
-/// How much of a run's output is in its file. Without one the file holds all of it, in order.
+/// Bytes `from` up to, but without, `to` of a run's output.
+struct OutputRange {
+  std::uint64_t from = 0;
+  std::uint64_t to = 0;
+
+  bool operator==(const OutputRange&) const = default;
+};
+
+/// Which of a run's output is in its file. Without one the file holds all of it, in order.
 struct Extent {
-  std::uint64_t capacity = 0;  ///< the file's size: a head of one half, and a ring for the tail
-  std::uint64_t tail = 0;      ///< offset of the first byte that the ring still has
-  std::uint64_t total = 0;     ///< offset behind the last one
+  static constexpr std::size_t max_gaps = 24;
+
+  std::uint64_t capacity = 0;          ///< the most that the file may hold: a head of one half, and a ring for the tail
+  std::uint64_t total = 0;             ///< offset behind the last byte
+  std::vector<OutputRange> gaps = {};  ///< what was dropped, in order; they do not touch
 
   std::uint64_t head() const { return capacity / 2; }
-  /// Where in the file a byte of the tail is.
-  std::uint64_t position(std::uint64_t offset) const { return head() + (offset - head()) % (capacity - head()); }
+  std::uint64_t ring() const { return capacity - head(); }
+  /// Where in the file a byte is: at its offset, as long as all fits.
+  std::uint64_t position(std::uint64_t offset) const {
+    return offset < head() ? offset : head() + (offset - head()) % ring();
+  }
+  /// Counts these as dropped. If there are too many gaps, what lies between the nearest two is dropped as well.
+  void drop(OutputRange range);
 };
 
 /// The file in which a keeper writes down what happens to its run, so that others can read it at any time.
@@ -49,7 +67,8 @@ struct Extent {
 /// The daemon makes it, locked; who holds that description holds the lock, and only such a holder can begin the run. So
 /// whoever gets the lock later knows that nobody else is going to write or to begin. It consists of blocks that are
 /// written once (the extent: in two places by turns), each with a checksum; a block that is torn counts as not written.
-/// Its space is taken when it is made: writing needs no room on the disk.
+/// Its space is taken when it is made: writing needs no room on the disk, but for the result, which follows them.
+/// Keepers and daemons of different versions meet in it, so blocks keep their place and layout.
 class RunRecord {
  public:
   RunRecord() = default;
@@ -67,11 +86,12 @@ class RunRecord {
 
   bool write_began(RunId run, const Fingerprint& fingerprint) const;
   bool write_started(const Started& started, std::uint64_t ticks) const;
+  /// False, with errno, also if only the result could not be written: then the outcome stands there without it.
   bool write_outcome(const Outcome& outcome) const;
   bool write_gone() const;
   bool write_extent(const Extent& extent, std::uint64_t sequence) const;
-  /// Onto the disk, with the folder it is in.
-  void sync(int tasks) const;
+  /// Onto the disk, with the folder it is in. False, with errno, if that failed.
+  bool sync(int tasks) const;
 
   struct State {
     bool began = false;
@@ -82,10 +102,14 @@ class RunRecord {
     std::optional<Started> started = {};
     std::optional<Outcome> outcome = {};  ///< without its result
   };
-  State read() const;
+  /// The error is an errno.
+  tl::expected<State, int> try_read() const;
+  /// The same; what cannot be read counts as not written.
+  State read() const { return try_read().value_or(State{}); }
   std::optional<Extent> read_extent() const;
-  /// What belongs to the outcome; empty also if it is damaged.
-  std::string read_result() const;
+  /// What belongs to the outcome; empty also if it is damaged. The error is an errno.
+  tl::expected<std::string, int> try_read_result() const;
+  std::string read_result() const { return try_read_result().value_or(std::string()); }
 
  private:
   base::Fd fd_;

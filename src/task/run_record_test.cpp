@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -48,7 +50,7 @@ TEST_F(RunRecordTest, WhatIsWrittenIsRead) {
   EXPECT_FALSE(record.read().began);
   EXPECT_EQ(record.read().contact, "keeper-1.sock");
   const base::UtcTime start{std::chrono::seconds(1'700'000'000)};
-  ASSERT_TRUE(record.write_began(run, {.mark = std::string(32, 'a'), .boot = std::string(36, 'b')}));
+  ASSERT_TRUE(record.write_began(run, {.mark = std::string(32, 'a'), .boot = std::string(36, 'b'), .keeper = 12}));
   ASSERT_TRUE(record.write_started({.pid = 4711, .at = start}, 99));
   EXPECT_FALSE(record.read().outcome);
   const std::string result("bytes\0\xff", 7);
@@ -65,6 +67,7 @@ TEST_F(RunRecordTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(state.fingerprint.mark, std::string(32, 'a'));
   EXPECT_EQ(state.fingerprint.boot, std::string(36, 'b'));
   EXPECT_EQ(state.fingerprint.main, 4711);
+  EXPECT_EQ(state.fingerprint.keeper, 12);
   EXPECT_EQ(state.fingerprint.main_ticks, 99U);
   EXPECT_EQ(state.started->at, start);
   EXPECT_EQ(state.outcome->kind, Outcome::Kind::signalled);
@@ -91,14 +94,96 @@ TEST_F(RunRecordTest, ATornBlockCountsAsNotWritten) {
 TEST_F(RunRecordTest, OfTwoExtentsTheNewerGoodOneCounts) {
   const RunRecord record = RunRecord::create(tasks_.get(), run, "");
   EXPECT_FALSE(record.read_extent());
-  record.write_extent({.capacity = 10, .tail = 5, .total = 10}, 1);
+  EXPECT_FALSE(record.read().has_extent);
+  record.write_extent({.capacity = 10, .total = 10}, 1);
   EXPECT_EQ(record.read_extent()->total, 10U);
-  record.write_extent({.capacity = 10, .tail = 6, .total = 11}, 2);
+  EXPECT_TRUE(record.read().has_extent);
+  record.write_extent({.capacity = 10, .total = 11, .gaps = {{1, 2}, {5, 6}}}, 2);
   EXPECT_EQ(record.read_extent()->total, 11U);
-  record.write_extent({.capacity = 10, .tail = 7, .total = 12}, 3);
+  EXPECT_EQ(record.read_extent()->gaps, (std::vector<OutputRange>{{1, 2}, {5, 6}}));
+  record.write_extent({.capacity = 10, .total = 12}, 3);
   EXPECT_EQ(record.read_extent()->total, 12U);
   flip(1536 + 8);
   EXPECT_EQ(record.read_extent()->total, 11U);
+}
+
+TEST(ExtentTest, GapsThatTouchBecomeOne) {
+  Extent extent{.capacity = 1000};
+  extent.drop({10, 20});
+  extent.drop({40, 50});
+  extent.drop({30, 30});
+  EXPECT_EQ(extent.gaps, (std::vector<OutputRange>{{10, 20}, {40, 50}}));
+  extent.drop({50, 60});
+  extent.drop({5, 10});
+  EXPECT_EQ(extent.gaps, (std::vector<OutputRange>{{5, 20}, {40, 60}}));
+  extent.drop({15, 45});
+  EXPECT_EQ(extent.gaps, (std::vector<OutputRange>{{5, 60}}));
+}
+
+TEST(ExtentTest, OfTooManyGapsTheNearestTwoBecomeOne) {
+  Extent extent{.capacity = 1000};
+  for (std::uint64_t at = 0; at < Extent::max_gaps; ++at) extent.drop({at * 30, at * 30 + 10});
+  extent.drop({900, 910});
+  EXPECT_EQ(extent.gaps.size(), Extent::max_gaps);
+  EXPECT_EQ(extent.gaps.front(), (OutputRange{0, 40}));
+  EXPECT_EQ(extent.gaps.back(), (OutputRange{900, 910}));
+}
+
+// The bytes that a keeper of version 0.1 leaves: each block at its place, with an FNV-1a checksum behind it.
+class OldRecord {
+ public:
+  template <typename... Parts>
+  void put(std::size_t place, const Parts&... parts) {
+    std::string block;
+    (block.append(reinterpret_cast<const char*>(&parts), sizeof parts), ...);
+    std::uint64_t check = 0xcbf29ce484222325;
+    for (const char byte : block) check = (check ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+    block.append(reinterpret_cast<const char*>(&check), sizeof check);
+    bytes_.replace(place, block.size(), block);
+  }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_ = std::string(4096, '\0');
+};
+
+TEST_F(RunRecordTest, ARecordOfVersion01IsUnderstood) {
+  OldRecord old;
+  std::array<char, 80> contact{"keeper-0123456789abcdef0123456789abcdef.sock"};
+  const std::array<char, 8> format{'d', 'u', 'e', 't', 'r', 'u', 'n', '1'};
+  std::array<char, 32> mark{};
+  mark.fill('a');
+  std::array<char, 36> boot{};
+  boot.fill('b');
+  std::array<char, 400> problem{};
+  old.put(3584, contact);
+  old.put(0, format, std::uint64_t{7}, std::uint32_t{2}, std::uint32_t{0}, mark, boot, std::uint32_t{0});
+  old.put(512, std::int64_t{4711}, std::uint64_t{99}, std::int64_t{1'700'000'000'000'000'000});
+  old.put(1024, std::uint64_t{2}, std::uint64_t{1000}, std::uint64_t{700}, std::uint64_t{1200});
+  old.put(1536, std::uint64_t{3}, std::uint64_t{1000}, std::uint64_t{900}, std::uint64_t{1400});
+  old.put(2048, std::uint8_t{1}, std::uint8_t{1}, std::uint16_t{0}, std::int32_t{0}, std::int32_t{9}, std::uint32_t{0},
+          std::uint64_t{0}, std::int64_t{1'700'000'001'000'000'000}, problem);
+  old.put(3072, std::uint64_t{1});
+  const base::Fd file(openat(tasks_.get(), "task-7.2", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_EQ(write(file.get(), old.bytes().data(), old.bytes().size()), 4096);
+
+  const RunRecord record = RunRecord::open(tasks_.get(), run);
+  const RunRecord::State state = record.read();
+  EXPECT_TRUE(state.began && state.gone && state.has_extent);
+  EXPECT_EQ(state.contact, "keeper-0123456789abcdef0123456789abcdef.sock");
+  EXPECT_EQ(state.fingerprint.mark, std::string(32, 'a'));
+  EXPECT_EQ(state.fingerprint.boot, std::string(36, 'b'));
+  EXPECT_EQ(state.fingerprint.keeper, 0);
+  EXPECT_EQ(state.started->pid, 4711);
+  EXPECT_EQ(state.outcome->kind, Outcome::Kind::signalled);
+  EXPECT_EQ(state.outcome->signal, 9);
+  EXPECT_TRUE(state.outcome->timed_out);
+  const auto extent = record.read_extent();
+  ASSERT_TRUE(extent);
+  EXPECT_EQ(extent->capacity, 1000U);
+  EXPECT_EQ(extent->total, 1400U);
+  EXPECT_EQ(extent->gaps, (std::vector<OutputRange>{{500, 900}}));
+  EXPECT_EQ(extent->position(1399), 899U);
 }
 
 TEST_F(RunRecordTest, OnlyOneCanHoldIt) {

@@ -33,8 +33,8 @@ class FileRecord final : public KeptRecord {
 
   const RunRecord& get() const { return record_; }
   bool lock() override { return record_.lock(); }
-  tl::expected<RunRecord::State, int> read() override { return record_.read(); }
-  std::string read_result() override { return record_.read_result(); }
+  tl::expected<RunRecord::State, int> read() override { return record_.try_read(); }
+  tl::expected<std::string, int> read_result() override { return record_.try_read_result(); }
   int write_gone() override { return record_.write_gone() ? 0 : errno; }
 
  private:
@@ -64,8 +64,9 @@ class SocketLine final : public KeeperLine, transport::Loop::Watcher {
       return send_order(link_.socket.get(), order, static_cast<const FileRecord&>(record).get()) ? 0 : errno;
     });
     if (!sent) return tl::unexpected(sent.error());
-    if (*sent != 0) return tl::unexpected(Hindrance{EPIPE, "a keeper was killed"});
-    return {};
+    if (*sent == 0) return {};
+    const bool is_dead = *sent == ECONNRESET || *sent == ENOTCONN;
+    return tl::unexpected(Hindrance{is_dead ? EPIPE : *sent, "a keeper cannot be given an order"});
   }
   void tell(const Message& message) override { send_message(link_.socket.get(), message); }
 
@@ -156,9 +157,12 @@ std::unique_ptr<Pursuit> SystemKeeperWorld::end_leftovers(const Fingerprint& fin
 }
 
 void SystemKeeperWorld::wake_keeper(const Fingerprint& fingerprint) {
+  pid_t pid = fingerprint.keeper;
   const auto main = fingerprint.main > 0 ? base::read_process(fingerprint.main) : std::nullopt;
-  if (!main || main->start_ticks != fingerprint.main_ticks) return;
-  if (const auto keeper = base::read_process(main->parent)) base::signal_process(base::hold_process(*keeper), SIGCONT);
+  if (pid == 0 && main && main->start_ticks == fingerprint.main_ticks) pid = main->parent;
+  const auto keeper = pid > 0 ? base::read_process(pid) : std::nullopt;
+  const bool is_suspended = keeper && keeper->state == 'T' && keeper->session == pid;  // as every keeper's is
+  if (is_suspended) base::signal_process(base::hold_process(*keeper), SIGCONT);
 }
 
 std::string SystemKeeperWorld::random_mark() { return task::random_mark(); }

@@ -15,7 +15,7 @@ namespace duet::task {
 /// Keepers that are processes, and records that are files. The descriptors are the caller's: the folder with a record
 /// and an output file for each run and the keepers' sockets, and this program, opened, whose main function hands over
 /// to run_nursery(). For the loop's thread only.
-class SystemKeeperWorld final : public KeeperWorld {
+class SystemKeeperWorld : public KeeperWorld {
  public:
   SystemKeeperWorld(transport::Loop& loop, int tasks, int executable);
 

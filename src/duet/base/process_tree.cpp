@@ -45,13 +45,13 @@ bool take_number(std::string_view& text, Number& number) {
 // Sends a signal to the processes below this one, to each once.
 class Sweep {
  public:
-  explicit Sweep(int signal) : signal_(signal) {}
+  Sweep(int signal, const Spared& spared) : signal_(signal), spared_(spared) {}
 
   // Whether there was somebody to send it to.
   bool look() {
     const bool first = seen_.empty();
     bool found = false;
-    for (const ProcessEntry& entry : descendants(getpid())) {
+    for (const ProcessEntry& entry : descendants(getpid(), spared_)) {
       // Those of a parent that lives may be there to clean up after a gentle signal.
       const bool wanted = first || signal_ == SIGKILL || entry.parent == getpid();
       if (!wanted || entry.is_zombie() || !seen_.insert(entry.pid).second) continue;
@@ -73,6 +73,7 @@ class Sweep {
   }
 
   int signal_;
+  const Spared& spared_;
   std::set<pid_t> seen_;
   std::set<pid_t> groups_;
 };
@@ -108,13 +109,15 @@ std::vector<ProcessEntry> all_processes() {
   return entries;
 }
 
-std::vector<ProcessEntry> descendants(pid_t root) {
+std::vector<ProcessEntry> descendants(pid_t root, const Spared& spared) {
   std::multimap<pid_t, ProcessEntry> by_parent;
   for (const ProcessEntry& entry : all_processes()) by_parent.emplace(entry.parent, entry);
   std::vector<ProcessEntry> found;
   const auto take_children = [&](pid_t parent) {
     const auto [begin, end] = by_parent.equal_range(parent);
-    for (auto child = begin; child != end; ++child) found.push_back(child->second);
+    for (auto child = begin; child != end; ++child) {
+      if (!spared || !spared(child->second)) found.push_back(child->second);
+    }
     by_parent.erase(begin, end);
   };
   take_children(root);
@@ -167,8 +170,8 @@ void kill_group(const ProcessEntry& leader) {
 
 // A process that ended of the signal cannot fork any more: what it forked until then is found by looking again. Only
 // once again, since there may be no end to processes that are born.
-void signal_descendants(int signal) {
-  Sweep sweep(signal);
+void signal_descendants(int signal, const Spared& spared) {
+  Sweep sweep(signal, spared);
   if (sweep.look()) sweep.look();
 }
 

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,9 +27,12 @@ struct ProcessEntry {
 
 std::optional<ProcessEntry> read_process(pid_t pid);
 std::vector<ProcessEntry> all_processes();
+/// Whether a process, with all that descends from it, is to be left out.
+using Spared = std::function<bool(const ProcessEntry&)>;
+
 /// The processes that descend from `root`, without itself; parents stand before their children. One that is forked
 /// meanwhile may be missing.
-std::vector<ProcessEntry> descendants(pid_t root);
+std::vector<ProcessEntry> descendants(pid_t root, const Spared& spared = {});
 
 /// Whether the process was started with `assignment` (`NAME=value`) in its environment; false if that is not ours to
 /// see.
@@ -47,6 +51,6 @@ void kill_group(const ProcessEntry& leader);
 /// Sends a signal to all descendants of this process, from the top down. SIGKILL goes to their process groups as well,
 /// which catches those that fork meanwhile. A stopped process is continued. Who is missed because it was born in
 /// another session just now has become our child once its parent is dead: until waitpid says ECHILD, kill again.
-void signal_descendants(int signal);
+void signal_descendants(int signal, const Spared& spared = {});
 
 }  // namespace duet::base

@@ -1,0 +1,12 @@
+#include "task/outsider.h"
+
+#include <string>
+
+namespace duet::task {
+
+bool is_outsider(const base::ProcessEntry& process) {
+  return base::has_in_environment(process.pid, daemon_assignment) ||
+         base::has_in_environment(process.pid, std::string(nursery_variable) + "=1");
+}
+
+}  // namespace duet::task
