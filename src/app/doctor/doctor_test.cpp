@@ -92,9 +92,10 @@ TEST_F(DoctorTest, AStateFolderOfAnotherUserIsFound) {
 }
 
 TEST(Doctor, ALanguageServerWithoutItsProgramIsWrong) {
-  const std::vector<Finding> found = check_servers(
-      {{.name = "good", .command = {"sh"}}, {.name = "lost", .command = {"no-such-server"}}, {.name = "clangd", .command = {}}},
-      {{"PATH", "/bin"}});
+  const std::vector<Finding> found = check_servers({{.name = "good", .command = {"sh"}},
+                                                    {.name = "lost", .command = {"no-such-server"}},
+                                                    {.name = "clangd", .command = {}}},
+                                                   {{"PATH", "/bin"}});
   ASSERT_EQ(found.size(), 3U);
   EXPECT_EQ(found[0].verdict, Verdict::good);
   EXPECT_EQ(found[1].verdict, Verdict::wrong);
