@@ -52,6 +52,28 @@ class SimultaneousStarts(ProjectTestCase):
         self.race()
 
 
+class FromATask(ProjectTestCase):
+    def setUp(self):
+        super().setUp()
+        with open(os.path.join(self.project.root, ".duet-rpc.toml"), "w", encoding="utf-8") as file:
+            file.write('default_agent = "shell"\n')
+
+    def test_a_restart_outlives_the_task_that_asked_for_it(self):
+        pid = self.project.start()
+        before = self.project.call("daemon.status")["result"]["started_at"]
+        command = f"{suite.program()} daemon restart; echo $?"
+        task = self.project.run("task", "submit", "--json", command).json()["taskId"]
+        self.assertEqual(self.project.run("task", "wait", task).code, 0)
+        self.assertEqual(self.project.run("task", "output", task).out, f"restarted, pid {pid}\n0\n")
+        status = self.project.call("daemon.status")["result"]
+        self.assertEqual((status["pid"], status["health"]), (pid, "healthy"))
+        self.assertNotEqual(status["started_at"], before)
+        self.assertNotIn("last_end", status)
+        self.assertEqual(self.project.log().count("listening"), 2)
+        self.assertEqual(self.project.run("task", "submit", "--follow", "echo $DUET_TASK_ID").out.strip(), "task-2")
+        self.assertEqual(self.project.run("daemon", "stop").code, 0)
+
+
 class AfterAKill(ProjectTestCase):
     def test_the_next_start_needs_no_help(self):
         for _ in range(3):

@@ -103,6 +103,26 @@ class Readiness(Manager):
         self.assertRaises(BlockingIOError, self.notices.recv, 4096)
 
 
+class RestartInPlace(Manager):
+    """As a task asks for it: the process stays, and so does all that the manager gave it."""
+
+    def test_the_manager_still_has_its_service_and_its_socket(self):
+        path = os.path.join(self.project.place.name, "notify")
+        self.notices.bind(path)
+        listener = self.listener()
+        process = self.service(env={"NOTIFY_SOCKET": path, "LISTEN_FDS": "1"}, listener=listener, prefix=WITH_PID)
+        inode = os.stat(self.project.socket).st_ino
+        for _ in range(3):
+            self.assertEqual(self.told(), {"READY": "1", "MAINPID": str(process.pid)})
+            result = self.project.run("daemon", "restart", env={"DUET_TASK_ID": "task-1"})
+            self.assertEqual((result.code, result.out), (0, f"restarted, pid {process.pid}\n"), result)
+            self.assertEqual(self.told(), {"RELOADING": "1"})
+        self.assertEqual(self.project.pid(), process.pid)
+        self.assertEqual(os.stat(self.project.socket).st_ino, inode)
+        process.terminate()
+        self.assert_ends(process)
+
+
 class Watchdog(Manager):
     def watched(self, **env):
         path = os.path.join(self.project.place.name, "notify")

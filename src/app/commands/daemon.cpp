@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <optional>
 #include <string>
+#include <thread>
 
 #include <boost/json/object.hpp>
 
@@ -19,6 +23,7 @@ namespace duet::app {
 namespace {
 
 using boost::json::object;
+using boost::json::value;
 
 int tell(const CommandLine& line, const object& result, const std::string& text) {
   return print_text((line.flag("json") ? rpc::to_text(result) : text) + '\n');
@@ -54,6 +59,32 @@ pid_t start_daemon(const CommandLine& line) {
   return pid;
 }
 
+// Another daemon than `before`, which was asked to go on anew in its process; none as long as it has not.
+std::optional<pid_t> successor_of(const value& before, const CommandLine& line) {
+  try {
+    const value now = DaemonClient(line).call("daemon.status");
+    if (now.at("started_at") != before.at("started_at")) return now.at("pid").to_number<pid_t>();
+  } catch (const Failure& failure) {
+    if (failure.code() != exit_code::no_daemon) throw;
+  }
+  return std::nullopt;
+}
+
+// A daemon that a task starts would end with the task, so the one that runs goes on as this program.
+pid_t restart_in_place(DaemonClient& daemon, const CommandLine& line) {
+  const value before = daemon.call("daemon.status");
+  daemon.call("daemon.stop", {{"restart", true}});
+  daemon.client().disconnect();
+  const auto deadline = std::chrono::steady_clock::now() + daemon.patience();
+  while (std::chrono::steady_clock::now() < deadline) {
+    if (const std::optional<pid_t> pid = successor_of(before, line)) return *pid;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  throw Failure("the daemon did not come back in time: see 'duet-rpc daemon logs'", exit_code::no_answer);
+}
+
+bool is_part_of_a_task() { return std::getenv("DUET_TASK_ID") != nullptr; }
+
 }  // namespace
 
 int run_daemon_start(const CommandLine& line) {
@@ -71,16 +102,21 @@ int run_daemon_stop(const CommandLine& line) {
 
 int run_daemon_restart(const CommandLine& line) {
   bool was_running = true;
+  std::optional<pid_t> pid;
   try {
     DaemonClient daemon(line);
-    stop_daemon(daemon, {{"leaveTasks", true}});
+    if (is_part_of_a_task()) {
+      pid = restart_in_place(daemon, line);
+    } else {
+      stop_daemon(daemon, {{"leaveTasks", true}});
+    }
   } catch (const Failure& failure) {
     if (failure.code() != exit_code::no_daemon) throw;
     was_running = false;
   }
-  const pid_t pid = start_daemon(line);
+  if (!pid) pid = start_daemon(line);
   const std::string what = was_running ? "restarted" : "started";
-  return tell(line, {{"started", true}, {"pid", pid}}, what + ", pid " + std::to_string(pid));
+  return tell(line, {{"started", true}, {"pid", *pid}}, what + ", pid " + std::to_string(*pid));
 }
 
 }  // namespace duet::app

@@ -20,7 +20,7 @@ void DaemonEnd::begin(std::string_view reason, StopRequest request) {
   forced_ = request.force;
   if (first) {
     log_.info("stopping", {{"reason", reason}});
-    manager_.tell("STOPPING=1");
+    manager_.tell(request.successor ? "RELOADING=1" : "STOPPING=1");
   }
   // Not here: the answer to whoever asked comes first.
   loop_.defer([this, request, first, why = std::string(reason)] {

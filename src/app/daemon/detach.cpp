@@ -7,12 +7,14 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include "app/daemon/serve.h"
 #include "app/log/trace.h"
 #include "app/project/failure.h"
 #include "app/project/state_folder.h"
+#include "duet/base/descriptor_limit.h"
 #include "duet/base/log_line.h"
 #include "duet/base/process.h"
 
@@ -94,6 +96,22 @@ pid_t start_detached(const CommandLine& line) {
   if (said.empty()) throw Failure("the daemon ended at once: see 'duet-rpc daemon logs'");
   said.pop_back();
   throw Failure(said);
+}
+
+void go_on_as(const base::Fd& program, bool detached) {
+  std::ifstream own("/proc/self/cmdline");
+  std::vector<std::string> arguments;
+  for (std::string word; std::getline(own, word, '\0');) arguments.push_back(word);
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  const base::Fd out_of_the_way(fcntl(program.get(), F_DUPFD_CLOEXEC, ready_descriptor + 1));
+  const base::Pipe nobody = base::make_pipe();
+  if (detached && dup2(nobody.write_end.get(), ready_descriptor) == ready_descriptor) {
+    setenv(ready_variable, std::to_string(ready_descriptor).c_str(), 1);
+  }
+  const base::OriginalDescriptorLimit limit;
+  fexecve(out_of_the_way.get(), pointers.data(), environ);
 }
 
 base::Fd take_ready_pipe() {

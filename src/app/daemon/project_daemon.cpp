@@ -201,6 +201,7 @@ void ProjectDaemon::run() noexcept { loop_.run(); }
 void ProjectDaemon::stop(std::string_view reason, StopRequest request) {
   automation_.close();
   tasks_.supervisor().close();
+  if (!end_.has_begun()) successor_ = request.successor;
   end_.begin(reason, request);
 }
 

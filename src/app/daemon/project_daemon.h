@@ -73,6 +73,8 @@ class ProjectDaemon {
   void open();
   /// Until somebody stops it. What the loop throws ends the process, which has its last words then.
   void run() noexcept;
+  /// What to go on as, once it has stopped; none if that is the end.
+  const std::shared_ptr<const base::Fd>& successor() const { return successor_; }
 
  private:
   TaskRoom::Events task_events();
@@ -109,6 +111,7 @@ class ProjectDaemon {
   automation::Engine automation_;
   bridge::Bridge bridge_;
   std::optional<SocketGuard> guard_;
+  std::shared_ptr<const base::Fd> successor_;
 };
 
 }  // namespace duet::app

@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <memory>
 #include <new>
 #include <optional>
 #include <system_error>
@@ -119,6 +121,7 @@ int serve(const CommandLine& line, Starter& starter, mode_t mask) {
   announce(log, setup);
   if (last_end) log.warn("the daemon before was not stopped", {{"what", to_text(*last_end)}});
   const bool trace = line.flag("trace") || trace_wanted(std::getenv("AIWG_IPC_DEBUG"));
+  std::shared_ptr<const base::Fd> successor;
   try {
     ProjectDaemon daemon({.project = project,
                           .folder = folder,
@@ -136,6 +139,7 @@ int serve(const CommandLine& line, Starter& starter, mode_t mask) {
     manager.tell("READY=1\nMAINPID=" + std::to_string(getpid()));
     starter.tell("ready");
     daemon.run();
+    successor = daemon.successor();
   } catch (const std::exception& fault) {
     if (in_file) log.error("the daemon cannot start", {{"reason", fault.what()}});
     throw;
@@ -143,7 +147,14 @@ int serve(const CommandLine& line, Starter& starter, mode_t mask) {
   pid_file->stopped();
   pid_file.reset();
   log.info("stopped");
-  if (!log.flush()) std::_Exit(0);  // a log that is stuck holds nobody
+  const bool flushed = log.flush();
+  if (successor) {
+    manager.hand_on();
+    umask(mask);
+    go_on_as(*successor, detached);
+    throw Failure("cannot go on as another program: " + std::generic_category().message(errno));
+  }
+  if (!flushed) std::_Exit(0);  // a log that is stuck holds nobody
   return 0;
 }
 

@@ -19,6 +19,10 @@ int serve_project(const CommandLine& line, base::Fd ready);
 /// not.
 pid_t start_detached(const CommandLine& line);
 
+/// Goes on as another program with the arguments of this one, as if it had been started again in the same place: its
+/// process, and with it the service manager that watches it, stay. Returns if that is not possible.
+void go_on_as(const base::Fd& program, bool detached);
+
 /// The pipe that start_detached() left to this process, if it is such a daemon.
 base::Fd take_ready_pipe();
 

@@ -66,7 +66,17 @@ base::Fd ServiceManager::take_listener() {
     throw Failure("the socket passed by LISTEN_FDS is no listening Unix stream socket: use ListenStream= with a path");
   }
   fcntl(listener.get(), F_SETFD, FD_CLOEXEC);
+  passed_ = base::duplicate(listener.get());
   return listener;
+}
+
+void ServiceManager::hand_on() const {
+  if (!address_.empty()) setenv("NOTIFY_SOCKET", address_.c_str(), 1);
+  if (watchdog_) setenv("WATCHDOG_USEC", std::to_string(watchdog_->count() * 2).c_str(), 1);
+  if (!passed_) return;
+  base::check_call(dup2(passed_.get(), first_passed), "dup2");
+  setenv("LISTEN_FDS", "1", 1);
+  setenv("LISTEN_PID", std::to_string(getpid()).c_str(), 1);
 }
 
 void ServiceManager::tell(std::string_view state) const {

@@ -20,12 +20,15 @@ class ServiceManager {
   base::Fd take_listener();
   /// `READY=1` and the like; without a manager nothing happens.
   void tell(std::string_view state) const;
+  /// Puts the variables and the socket back, for a program that this process goes on as.
+  void hand_on() const;
   /// How often `WATCHDOG=1` is to be told, which is twice as often as it must be; nothing: nobody waits for it.
   std::optional<std::chrono::microseconds> watchdog() const { return watchdog_; }
 
  private:
   int listeners_ = 0;
   std::string address_;
+  base::Fd passed_;  // the listening socket, once more
   base::Fd socket_;  // kept: when descriptors run out, the watchdog is still told
   std::optional<std::chrono::microseconds> watchdog_;
 };

@@ -80,6 +80,15 @@ TEST_F(ServiceManagerTest, WithoutAManagerNothingHappens) {
   EXPECT_EQ(told(), "nothing");
 }
 
+TEST_F(ServiceManagerTest, IsHandedOnToAProgramThatThisProcessGoesOnAs) {
+  setenv("WATCHDOG_USEC", "30000000", 1);
+  ServiceManager().hand_on();
+  const ServiceManager next;
+  next.tell("READY=1");
+  EXPECT_EQ(told(), "READY=1");
+  EXPECT_EQ(next.watchdog(), 15s);
+}
+
 TEST_F(ServiceManagerTest, SocketsForAnotherProcessAreNotTaken) {
   setenv("LISTEN_PID", "1", 1);
   setenv("LISTEN_FDS", "1", 1);

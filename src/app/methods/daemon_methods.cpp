@@ -1,16 +1,22 @@
 #include "app/methods/daemon_methods.h"
 
+#include <fcntl.h>
+
 #include <string>
 #include <utility>
 
 #include "app/methods/describing_methods.h"
 #include "duet/base/utc_text.h"
+#include "duet/peer/connection.h"
+#include "duet/rpc/error.h"
 
 namespace duet::app {
 namespace {
 
 using peer::Answer;
 using peer::Request;
+
+constexpr int subsystem_unavailable = -32003;
 
 // Asked more often than anything else, so that only the time in it is written anew.
 peer::Method ping(const base::Clock& clock) {
@@ -35,6 +41,16 @@ peer::Method status(const DaemonActions& actions) {
           .late_handler = {}};
 }
 
+std::shared_ptr<const base::Fd> program_of(const peer::Peer& peer) {
+  auto program = std::make_shared<const base::Fd>(
+      open(("/proc/" + std::to_string(peer.pid) + "/exe").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!*program) {
+    throw rpc::Error(subsystem_unavailable,
+                     "Subsystem unavailable: the program of process " + std::to_string(peer.pid) + " cannot be opened");
+  }
+  return program;
+}
+
 peer::Method stop(const DaemonActions& actions) {
   return {
       .name = "daemon.stop",
@@ -43,11 +59,17 @@ peer::Method stop(const DaemonActions& actions) {
                  {.name = "leaveTasks",
                   .type = rpc::Type::boolean,
                   .required = false,
-                  .summary = "Leave running tasks to the next daemon, as a restart does"}},
+                  .summary = "Leave running tasks to the next daemon, as a restart does"},
+                 {.name = "restart",
+                  .type = rpc::Type::boolean,
+                  .required = false,
+                  .summary = "Go on as the program of whoever asks, in the same process; tasks run on"}},
       .handler =
           [begin = actions.stop](const Request& request) {
+            const bool restart = request.params.boolean("restart").value_or(false);
             begin({.force = request.params.boolean("force").value_or(false),
-                   .leave_tasks = request.params.boolean("leaveTasks").value_or(false)});
+                   .leave_tasks = restart || request.params.boolean("leaveTasks").value_or(false),
+                   .successor = restart ? program_of(request.connection.peer()) : nullptr});
             return Answer::view(R"({"stopping":true})");
           },
       .late_handler = {}};

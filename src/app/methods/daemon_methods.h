@@ -1,18 +1,21 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include <boost/json/object.hpp>
 
 #include "duet/base/clock.h"
+#include "duet/base/fd.h"
 #include "duet/peer/methods.h"
 
 namespace duet::app {
 
 /// How a daemon is asked to stop.
 struct StopRequest {
-  bool force = false;        ///< running tasks are not given time to finish
-  bool leave_tasks = false;  ///< they go on, for the next daemon
+  bool force = false;                              ///< running tasks are not given time to finish
+  bool leave_tasks = false;                        ///< they go on, for the next daemon
+  std::shared_ptr<const base::Fd> successor = {};  ///< a program, opened, that this process goes on as
 };
 
 /// What the methods need from the daemon.
