@@ -158,15 +158,22 @@ int serve(const CommandLine& line, Starter& starter, mode_t mask) {
   return 0;
 }
 
-Failure no_memory(const std::string& reason) {
+// A daemon that comes up short later, for a thread or a sync, helps nobody.
+void check_memory() {
+  constexpr rlim_t least = 64U * 1024;  // KiB of address space
   rlimit limit{};
-  const bool limited = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-  return Failure("not enough memory for a daemon (" + reason + "): " +
-                 (limited ? "it may have " + std::to_string(limit.rlim_cur / 1024) + " KiB, raise that ('ulimit -v')"
-                          : "'ulimit -a' shows the limits of this shell, -u the one of processes and threads"));
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur / 1024 >= least) return;
+  throw Failure("too little memory: this process may have " + std::to_string(limit.rlim_cur / 1024) +
+                " KiB, and a daemon needs " + std::to_string(least) + "; raise the limit ('ulimit -v')");
+}
+
+Failure no_memory(const std::string& reason) {
+  return Failure("not enough memory for a daemon (" + reason +
+                 "): 'ulimit -a' shows the limits, -v the one of memory, -u the one of processes and threads");
 }
 
 int serve_or_explain(const CommandLine& line, Starter& starter, mode_t mask) {
+  check_memory();
   try {
     return serve(line, starter, mask);
   } catch (const std::bad_alloc& fault) {
