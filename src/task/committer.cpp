@@ -139,7 +139,8 @@ void Committer::when_settled(std::function<void()> call) {
 }
 
 void Committer::tell_if_settled() {
-  if (waiting_ > 0 && health_.problem.empty()) return;
+  const bool only_facts_are_left = !health_.problem.empty() && !busy_ && queue_.empty();
+  if (waiting_ > 0 && !only_facts_are_left) return;
   for (const std::function<void()>& call : std::exchange(when_settled_, {})) call();
 }
 

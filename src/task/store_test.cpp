@@ -357,6 +357,23 @@ TEST(Store, SaysWhenEverythingIsWritten) {
   EXPECT_EQ(answer, true);
 }
 
+TEST(Store, IsSettledInTroubleWhenEveryRequestWasAnswered) {
+  StoreBox box;
+  box.options.quick_commit = 0s;
+  box.open();
+  box.write_fault = SQLITE_FULL;
+  box.note(1, {.state = State::running}, {}, [] {});
+  box.loop.turn(box.loop.now());
+  std::optional<bool> answer;
+  box.add(1, StoreBox::asked("x"), answer);  // while the thread finds that it cannot write
+  bool settled = false;
+  box.store->when_settled([&] {
+    settled = true;
+    EXPECT_EQ(answer, false);
+  });
+  EXPECT_TRUE(box.turn_until([&] { return settled; }));
+}
+
 TEST(Store, WhatWasChangedJustBeforeTheEndIsKept) {
   StoreBox box;
   box.open();
