@@ -74,6 +74,26 @@ class FromATask(ProjectTestCase):
         self.assertEqual(self.project.run("daemon", "stop").code, 0)
 
 
+    def test_a_start_outlives_the_task_that_made_it(self):
+        first = self.project.start()
+        command = f"kill -9 {first}; {suite.program()} daemon start; echo $?"
+        task = self.project.run("task", "submit", "--json", command).json()["taskId"]
+        second = eventually(lambda: (pid := self.project.reachable()) != first and pid, what="another daemon")
+        self.project.pids.add(second)
+        self.assertEqual(self.project.run("task", "wait", task).code, 0)
+        self.assertEqual(self.project.run("task", "output", task).out, f"started, pid {second}\n0\n")
+        eventually(lambda: self.parent_name(second) != "duet-keeper", what="the keeper has ended")
+        self.assertEqual(self.project.pid(), second)
+        self.assertEqual(self.project.run("task", "submit", "--follow", "echo $DUET_TASK_ID").out.strip(), "task-2")
+
+    @staticmethod
+    def parent_name(pid):
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            parent = file.read().rpartition(")")[2].split()[1]
+        with open(f"/proc/{parent}/comm", encoding="ascii") as file:
+            return file.read().strip()
+
+
 class AfterAKill(ProjectTestCase):
     def test_the_next_start_needs_no_help(self):
         for _ in range(3):

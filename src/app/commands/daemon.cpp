@@ -70,7 +70,8 @@ std::optional<pid_t> successor_of(const value& before, const CommandLine& line) 
   return std::nullopt;
 }
 
-// A daemon that a task starts would end with the task, so the one that runs goes on as this program.
+// The one that runs goes on as this program: so it gets nothing of the task's environment, and its service manager
+// keeps it.
 pid_t restart_in_place(DaemonClient& daemon, const CommandLine& line) {
   const value before = daemon.call("daemon.status");
   daemon.call("daemon.stop", {{"restart", true}});

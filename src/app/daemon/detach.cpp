@@ -39,9 +39,9 @@ std::vector<std::string> arguments_of(const CommandLine& line, const Project& pr
 base::Environment environment_of_daemon() {
   base::Environment environment = base::current_environment();
   environment[ready_variable] = std::to_string(ready_descriptor);
-  for (const char* name :
-       {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"}) {
-    environment.erase(name);
+  for (const char* name : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "NOTIFY_SOCKET", "WATCHDOG_PID",
+                           "WATCHDOG_USEC", "DUET_TASK_ID", "DUET_TASK_MARK"}) {
+    environment.erase(name);  // it is no part of the service or the task that starts it (task/outsider.h)
   }
   const auto settings = environment.find("DUET_RPC_CONFIG");
   if (settings != environment.end()) settings->second = absolute(settings->second);
