@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <system_error>
 #include <utility>
 
 namespace duet::task {
@@ -102,9 +103,8 @@ void Committer::look() {
 }
 
 void Committer::start(std::function<Batch()> work, bool is_quick) {
-  if (is_quick || !options_.may_use_thread) return finish(work());
+  if (is_quick || !options_.may_use_thread || !has_thread()) return finish(work());
   busy_ = true;
-  if (!thread_) thread_.emplace();
   thread_->give([this, work = std::move(work), alive = alive_] {
     loop_.post([this, alive, batch = std::make_shared<Batch>(work())] {
       if (!*alive) return;
@@ -112,6 +112,16 @@ void Committer::start(std::function<Batch()> work, bool is_quick) {
       finish(*batch);
     });
   });
+}
+
+// Without memory for one the loop has to do.
+bool Committer::has_thread() {
+  try {
+    if (!thread_) thread_.emplace();
+  } catch (const std::system_error&) {
+    return false;
+  }
+  return true;
 }
 
 void Committer::finish(const Batch& batch) {

@@ -88,6 +88,7 @@ class Committer {
   void look();
   void look_at(base::TimePoint time);
   void start(std::function<Batch()> work, bool is_quick);
+  bool has_thread();
   void finish(const Batch& batch);
   void tell_if_settled();
 
