@@ -187,6 +187,7 @@ class Commands(BridgeTestCase):
 
     def test_a_request_without_an_answer_in_time(self):
         self.start()
+        self.project.run("lsp", "hover", "a.fake")  # so that the time is not spent on the server's start
         self.assert_refused(self.project.run("lsp", "request", "--server", "fake", "--timeout", "300ms", "fake/never"),
                             4, "in time")
         eventually(lambda: any(message.get("method") == "$/cancelRequest" for message in self.tape("fake")),
