@@ -59,7 +59,8 @@ void Disk::relink(Node::Names& names, const Node::Relink& change) {
 }
 
 int Disk::write(Node& file, std::string_view name, std::uint64_t offset, std::string_view bytes) {
-  if (const int error = ask(Step::write, name)) return error;
+  const bool grows = offset + bytes.size() > file.now.size();
+  if (const int error = ask(grows ? Step::grow : Step::write, name)) return error;
   file.unsynced.push_back({offset, std::string(bytes)});
   apply(file.now, file.unsynced.back());
   return 0;
@@ -68,7 +69,7 @@ int Disk::write(Node& file, std::string_view name, std::uint64_t offset, std::st
 int Disk::truncate(Node& file, std::string_view name, std::uint64_t size) {
   // A file becomes shorter on a full disk, too.
   if (size > file.now.size()) {
-    if (const int error = ask(Step::write, name)) return error;
+    if (const int error = ask(Step::grow, name)) return error;
     file.unsynced.push_back({.offset = size - 1, .bytes = std::string(1, '\0')});
   } else {
     if (const int error = ask(Step::remove, name)) return error;
@@ -93,7 +94,7 @@ void Disk::apply(std::string& content, const Node::Edit& edit) {
 
 int Disk::sync(Node& node, std::string_view name, Random& chance) {
   if (const int error = ask(Step::sync, name)) {
-    fail_sync(node, chance);
+    if (error != nothing_happens) fail_sync(node, chance);
     return error;
   }
   for (const Node::Edit& edit : node.unsynced) apply(node.safe, edit);

@@ -55,11 +55,14 @@ using NodePointer = std::shared_ptr<Node>;
 /// later sync writes it, as with Linux. Knows nothing of processes, descriptors or SQLite.
 class Disk {
  public:
-  enum class Step : std::uint8_t { write, sync, make, remove };
+  /// What is done: `grow` is a write that needs room, `write` one over what is there.
+  enum class Step : std::uint8_t { write, grow, sync, make, remove };
   /// Asked before each change: an errno makes it fail.
   using Fault = std::function<int(Step step, std::string_view name)>;
 
   static constexpr std::size_t sector = 512;
+  /// As an errno of a fault: nothing happens at all, as when who asks for it is dead.
+  static constexpr int nothing_happens = 0x7FFF;
 
   Disk();
 

@@ -96,9 +96,10 @@ TEST_F(DiskTest, AFullDiskRefusesBytesButTakesAwayNames) {
   const NodePointer file = make("a");
   disk.write(*file, "a", 0, "abc");
   disk.set_fault([](Disk::Step step, std::string_view) {
-    return step == Disk::Step::write || step == Disk::Step::make ? ENOSPC : 0;
+    return step == Disk::Step::grow || step == Disk::Step::make ? ENOSPC : 0;
   });
-  EXPECT_EQ(disk.write(*file, "a", 0, "b"), ENOSPC);
+  EXPECT_EQ(disk.write(*file, "a", 3, "d"), ENOSPC);
+  EXPECT_EQ(disk.write(*file, "a", 0, "a"), 0);
   EXPECT_EQ(disk.truncate(*file, "a", 1), 0);
   EXPECT_EQ(content("a"), "a");
   NodePointer other;

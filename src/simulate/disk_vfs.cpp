@@ -105,7 +105,7 @@ int DiskVfs::open(sqlite3_vfs* vfs, const char* path, sqlite3_file* file, int fl
                     .name = std::string(place.name),
                     .locks = locks.get(),
                     .level = SQLITE_LOCK_NONE,
-                    .new_name = is_new && (flags & journals) != 0,
+                    .new_name = (flags & SQLITE_OPEN_CREATE) != 0 && (flags & journals) != 0,
                     .temporary = (flags & SQLITE_OPEN_DELETEONCLOSE) != 0,
                     .has_memory = false};
   if (flags_out != nullptr) *flags_out = flags;

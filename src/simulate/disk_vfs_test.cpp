@@ -69,7 +69,7 @@ TEST_F(DiskVfsTest, ASecondConnectionReadsWhatIsCommittedAndNoMore) {
 
 TEST_F(DiskVfsTest, AFullDiskIsToldAsSuch) {
   open();
-  disk.set_fault([](Disk::Step step, std::string_view) { return step == Disk::Step::write ? ENOSPC : 0; });
+  disk.set_fault([](Disk::Step step, std::string_view) { return step == Disk::Step::grow ? ENOSPC : 0; });
   try {
     database->run("INSERT INTO kept VALUES(1, 'x')");
     FAIL() << "the disk is full";

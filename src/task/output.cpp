@@ -131,9 +131,10 @@ std::vector<OutputRange> dropped_output(int tasks, RunId run) {
   return Layout(record ? record.read_extent() : std::nullopt, -1).gaps();
 }
 
+// The output is what is looked for later, should somebody be killed between the two.
 void remove_output(int tasks, RunId run) {
-  unlinkat(tasks, output_name(run).c_str(), 0);
   unlinkat(tasks, record_name(run).c_str(), 0);
+  unlinkat(tasks, output_name(run).c_str(), 0);
 }
 
 }  // namespace duet::task

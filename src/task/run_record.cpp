@@ -374,6 +374,10 @@ std::vector<std::string> names_in(int tasks) {
 std::vector<RunId> recorded_outputs(int tasks) {
   std::vector<RunId> runs;
   for (std::string_view name : names_in(tasks)) {
+    if (const auto run = run_of_record(name)) {  // it may be all that is left of the output
+      const RunRecord::State state = RunRecord::open(tasks, *run).read();
+      if (state.gone && state.has_extent) runs.push_back(*run);
+    }
     if (!name.ends_with(".out")) continue;
     name.remove_suffix(4);
     if (const auto run = run_of_record(name)) runs.push_back(*run);

@@ -110,6 +110,7 @@ Database StoreFolder::open_writer() {
     note_boot(database);
     // What the log holds may have been written by a process whose last sync failed: it is written and synced once more.
     database.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    sync_log();
     leave_alone_on_close(database, false);
     if (options_.lays_out_log) lay_out_log();
     identity_.emplace(folder_.get(), options_.folder_holds);
@@ -123,6 +124,13 @@ Database StoreFolder::open_reader() {
   Database database(path_in(folder_.get(), store_file), SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs_.name());
   database.run("PRAGMA query_only=ON; PRAGMA temp_store=MEMORY; PRAGMA busy_timeout=1000;");
   return database;
+}
+
+// A log that comes back after a power cut, without what a failed sync has dropped, would hide what is newer in the main
+// file.
+void StoreFolder::sync_log() const {
+  const base::Fd log(openat(folder_.get(), store_log_file, O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (log) base::check_call(fsync(log.get()), "fsync of tasks.db-wal");
 }
 
 void StoreFolder::lay_out_log() const {

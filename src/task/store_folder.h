@@ -46,6 +46,7 @@ class StoreFolder final : public StorePlace {
 
  private:
   void create() const;
+  void sync_log() const;
   void lay_out_log() const;
 
   base::Fd folder_;

@@ -116,6 +116,7 @@ bool Supervisor::adopt(ActiveTask& task, const std::set<RunId>& recorded) {
   run.adopted = true;
   run.task = {task.priority, task.retries, id.attempt - 1, std::move(task.agent)};
   run.progress = std::move(task.progress);
+  run.decided = run.progress.cancelling;
   runner_->adopt(id);
   return true;
 }
@@ -241,7 +242,10 @@ void Supervisor::fail_queued(TaskId id, Failure failure) {
     queue_.remove(next);
     Progress to{.state = State::failed, .attempts = task.attempts, .completed_at = loop_.clock().utc()};
     to.error = std::move(why);
-    note({.id = next, .agent = task.agent, .to = std::move(to)}, [this] { retention_.look(); });
+    note({.id = next, .agent = task.agent, .to = std::move(to)}, [this, failed = next] {
+      end_dependents(failed, false);  // those that came while this was on its way to the disk
+      retention_.look();
+    });
     for (const TaskId dependent : queue_.take_dependents(next)) {
       failing.emplace_back(dependent, Failure{Reason::dependency, dependency_message(next)});
     }

@@ -113,6 +113,7 @@ class Supervisor {
     Progress progress = {};  // as it was last written, or is being written
     bool adopted = false;
     bool deciding = false;    // a cancel is on its way to the disk
+    bool decided = false;     // and there
     bool terminated = false;  // it was told to end, for that cancel
     bool ended_by_stop = false;
     bool concluded = false;  // its end is on its way to the disk

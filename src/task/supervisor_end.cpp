@@ -19,6 +19,7 @@ void Supervisor::cancel(TaskId id, Cancelled cancelled) {
 
 void Supervisor::cancel_queued(TaskId id, Cancelled cancelled) {
   const auto [place, is_first] = cancelling_.try_emplace(id);
+  if (place->second.decided) return cancelled({});
   place->second.waiting.push_back(std::move(cancelled));
   if (!is_first) return;
   queue_.block(id);
@@ -39,6 +40,8 @@ void Supervisor::queued_cancel_decided(TaskId id, bool kept) {
   const std::vector<Cancelled> waiting = std::exchange(cancel.waiting, {});
   cancel.decided = kept;
   if (kept) {
+    // Its keeper may have been suspended since it was told.
+    if (const auto run = latest_run(id); run != runs_.end() && !run->second.gone) runner_->cancel(run->first);
     tree_of_cancelled_is_gone(id);
   } else {
     cancelling_.erase(id);
@@ -82,11 +85,12 @@ void Supervisor::cancel_running(RunId id, Run& run, Cancelled cancelled) {
   if (run.concluded && run.progress.state != State::queued) {
     return cancelled(tl::unexpected(not_cancellable(id.task, run.progress.state)));
   }
-  const bool certain = run.progress.cancelling && !run.deciding && (run.terminated || run.outcome);
-  if (certain) return cancelled({});
+  if (run.decided && (run.terminated || run.outcome)) return cancelled({});
   run.cancels.push_back(std::move(cancelled));
+  // Its keeper may have been suspended since it was told, or before there was this daemon.
+  if (run.decided && !run.concluded) runner_->cancel(id);
   // One that is about to be queued again is cancelled when it is.
-  if (run.concluded || run.progress.cancelling) return;
+  if (run.concluded || run.decided || run.deciding) return;
   run.deciding = true;
   run.progress.cancelling = true;
   record({.id = id.task, .agent = run.task.agent, .from = run.progress.state, .to = run.progress},
@@ -98,6 +102,7 @@ void Supervisor::cancel_decided(RunId id, bool kept) {
   if (found == runs_.end()) return;
   Run& run = found->second;
   run.deciding = false;
+  run.decided = kept;
   // It ended by itself while the decision was on its way, and is to be tried again: that attempt is cancelled.
   if (run.concluded && run.progress.state == State::queued) return;
   if (!kept) answer_cancels(run, tl::unexpected(store_.refusal()));
@@ -110,7 +115,7 @@ void Supervisor::cancel_decided(RunId id, bool kept) {
   }
   if (run.never_began) return put_back(id, run);
   runner_->cancel(id);
-  if (run.terminated) answer_cancels(run, {});
+  if (run.decided && run.terminated) answer_cancels(run, {});
 }
 
 void Supervisor::on_terminated(RunId id) {
@@ -119,7 +124,7 @@ void Supervisor::on_terminated(RunId id) {
   Run& run = found->second;
   run.terminated = true;
   // A stop, too, ends tasks; what is not decided is not certain.
-  if (!run.deciding) answer_cancels(run, {});
+  if (run.decided) answer_cancels(run, {});
 }
 
 void Supervisor::answer_cancels(Run& run, const tl::expected<void, rpc::Error>& answer) {
@@ -173,7 +178,7 @@ void Supervisor::leave(std::function<void()> left) {
 void Supervisor::answer_last_questions() {
   for (auto& [id, run] : runs_) {
     // A cancel that is on disk is certain: the next daemon carries it out.
-    if (run.progress.cancelling && !run.deciding) answer_cancels(run, {});
+    if (run.decided) answer_cancels(run, {});
   }
   left_ = true;
   waiters_.refuse_all(is_stopping());

@@ -367,5 +367,50 @@ TEST_F(SupervisorTest, WhoWaitsAfterTheLastQuestionsWereAnsweredIsRefusedAtOnce)
   EXPECT_EQ(code, -32003);
 }
 
+TEST_F(SupervisorTest, ACancelIsNotAcknowledgedBecauseAnEarlierOneThatWasRefusedHasEndedTheTask) {
+  submit();
+  run_started({1, 1});
+  write_fault = SQLITE_FULL;
+  EXPECT_EQ(*cancel(1), -32003);
+  tell.terminated({1, 1});
+  EXPECT_NE(*cancel(1), 1);
+}
+
+TEST_F(SupervisorTest, ACancelThatIsDecidedIsAcknowledgedAgainWhileProcessesAreLeft) {
+  submit({.prompt = "false", .retries = 1});
+  run_started({1, 1});
+  run_exits({1, 1}, 1, false);
+  ASSERT_EQ(state(1), State::queued);
+  EXPECT_EQ(*cancel(1), 1);
+  EXPECT_EQ(*cancel(1), 1);
+  EXPECT_EQ(runner.cancelled, (std::vector<RunId>{{1, 1}}));
+  tell.gone({1, 1});
+  settle();
+  EXPECT_EQ(state(1), State::cancelled);
+}
+
+TEST_F(SupervisorTest, WhatComesWhileItsDependencyIsBeingFailedFailsToo) {
+  for (int i = 0; i < 3; ++i) submit();
+  submit({.prompt = "true", .after = {3}});
+  // In one commit: task 3 ends, task 4 is to fail for that, and task 5, which comes after 4, is taken.
+  supervisor->cancel(3, [](const auto& /*answer*/) {});
+  supervisor->submit({.prompt = "true", .after = {4}}, [](const auto& /*answer*/) {});
+  settle();
+  EXPECT_EQ(reason(4), Reason::dependency);
+  EXPECT_EQ(reason(5), Reason::dependency);
+}
+
+TEST_F(SupervisorTest, ACancelOfATaskThatIsBeingCancelledReachesAKeeperThatSaysNothing) {
+  submit();
+  run_started({1, 1});
+  cancel(1);
+  begin({{1, 1}});
+  EXPECT_TRUE(runner.cancelled.empty());
+  const auto answer = cancel(1);
+  EXPECT_EQ(runner.cancelled, (std::vector<RunId>{{1, 1}}));
+  tell.terminated({1, 1});
+  EXPECT_EQ(*answer, 1);
+}
+
 }  // namespace
 }  // namespace duet::task

@@ -68,6 +68,12 @@ class Loop {
   Timer after(base::Duration wait, Task task);
   void cancel(const Timer& timer) { timers_.erase(timer); }
 
+  /// When a turn will have something to do, as far as timers and tasks tell: a time that may have passed, or none.
+  std::optional<base::TimePoint> next() const {
+    if (!deferred_.empty()) return now();
+    return timers_.empty() ? std::nullopt : std::optional(timers_.begin()->first.first);
+  }
+
   /// Runs the task at the end of this turn, or of the next one if none is running.
   void defer(Task task) { deferred_.push_back(std::move(task)); }
   /// The same, whichever thread asks.

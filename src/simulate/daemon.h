@@ -1,0 +1,63 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "automation/engine.h"
+#include "duet/base/fd.h"
+#include "duet/base/log.h"
+#include "duet/base/log_sink.h"
+#include "duet/transport/loop.h"
+#include "simulate/population.h"
+#include "simulate/simulated_world.h"
+#include "task/journal.h"
+#include "task/keeper.h"
+#include "task/store.h"
+#include "task/supervisor.h"
+
+namespace duet::simulate {
+
+/// One life of the daemon: the rooms behind its doors, put together as the program does it, on the simulated machine.
+/// Its calls are to be made as its process (Machine::As). Whether it dies or ends is for the simulation to decide.
+class Daemon {
+ public:
+  struct Ears {
+    /// With the task, if the event is that of a new one and the store still has it.
+    std::function<void(const task::Event&, const std::optional<task::Task>&)> event;
+    std::function<void(const std::string& epoch, std::uint64_t oldest)> opened;
+  };
+
+  /// Throws task::StoreError, rpc::Error or std::system_error if it cannot start.
+  Daemon(Population& population, Process& process, task::TaskSettings settings,
+         const std::vector<automation::Rule>& rules, Ears ears);
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+  ~Daemon();
+
+  transport::Loop& loop() { return loop_; }
+  task::Store& store() { return *store_; }
+  task::Journal& journal() { return *journal_; }
+  task::Supervisor& supervisor() { return *supervisor_; }
+  automation::Engine& automation() { return *automation_; }
+  std::vector<task::Task> all_tasks();
+  void configure(const std::vector<automation::Rule>& rules);
+
+ private:
+  void begin_automation(const std::vector<automation::Rule>& rules);
+
+  transport::Loop loop_;
+  base::Log log_{nullptr};
+  base::Fd root_;
+  base::Fd tasks_;
+  std::unique_ptr<task::Store> store_;
+  std::unique_ptr<task::Journal> journal_;
+  std::unique_ptr<task::Supervisor> supervisor_;
+  std::unique_ptr<SimulatedWorld> world_;
+  std::unique_ptr<task::Keepers> keepers_;
+  std::unique_ptr<automation::Engine> automation_;
+};
+
+}  // namespace duet::simulate

@@ -1,0 +1,152 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+
+#include "simulate/simulation.h"
+
+namespace {
+
+using duet::simulate::Simulation;
+using duet::simulate::SimulationOptions;
+using duet::simulate::Verdict;
+
+struct Arguments {
+  std::uint64_t steps = 2000;
+  std::uint64_t from = 0;  // the first seed
+  std::uint64_t to = 0;    // the last one; 0: as many as there is time for
+  double seconds = 0;
+  unsigned workers = 1;
+  bool one = false;   // --seed: that one, with its trace
+  bool disk = false;  // --disk: and with what is done to the disk
+};
+
+struct Sums {
+  std::uint64_t seeds = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t tasks = 0;
+  std::uint64_t lives = 0;
+  std::uint64_t cuts = 0;
+  double hours = 0;
+};
+
+double seconds_since(std::chrono::steady_clock::time_point begun) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+}
+
+void print_failure(std::uint64_t seed, std::uint64_t steps, const Verdict& verdict, bool with_trace) {
+  if (with_trace) {
+    for (const std::string& line : verdict.last) std::printf("  %s\n", line.c_str());
+  }
+  std::printf("seed %" PRIu64 ", step %" PRIu64 ": %s\nagain, with all that happened: ./dev simulate --seed %" PRIu64
+              " --steps %" PRIu64 "\n",
+              seed, verdict.step, verdict.violation->c_str(), seed, steps);
+}
+
+int run_one(const Arguments& arguments) {
+  const Verdict verdict = Simulation({arguments.from, arguments.steps, true, arguments.disk}).run();
+  std::printf("digest %s\n", duet::simulate::hex(verdict.digest).c_str());
+  if (!verdict.violation) return 0;
+  print_failure(arguments.from, arguments.steps, verdict, false);
+  return 1;
+}
+
+// Every so many-th seed.
+int work(const Arguments& arguments, unsigned worker) {
+  const auto begun = std::chrono::steady_clock::now();
+  Sums sums;
+  std::uint64_t digests = 0;
+  for (std::uint64_t seed = arguments.from + worker;; seed += arguments.workers) {
+    if (arguments.to > 0 && seed > arguments.to) break;
+    if (arguments.seconds > 0 && seconds_since(begun) > arguments.seconds) break;
+    const Verdict verdict = Simulation({.seed = seed, .steps = arguments.steps}).run();
+    ++sums.seeds;
+    sums.steps += verdict.step;
+    sums.tasks += verdict.tasks;
+    sums.lives += verdict.lives;
+    sums.cuts += verdict.cuts;
+    sums.hours += std::chrono::duration<double>(verdict.simulated).count() / 3600;
+    digests = digests * 31 + verdict.digest;
+    if (!verdict.violation) continue;
+    print_failure(seed, arguments.steps, verdict, true);
+    return 1;
+  }
+  const double took = seconds_since(begun);
+  std::printf("seeds %" PRIu64 " from %" PRIu64 ", steps %" PRIu64
+              " (%.0f/s), simulated hours %.0f (%.0f/s), tasks %" PRIu64 ", lives of the daemon %" PRIu64
+              ", power cuts %" PRIu64 ", digest %s\n",
+              sums.seeds, arguments.from + worker, sums.steps, static_cast<double>(sums.steps) / took, sums.hours,
+              sums.hours / took, sums.tasks, sums.lives, sums.cuts, duet::simulate::hex(digests).c_str());
+  return 0;
+}
+
+int run_all(const Arguments& arguments) {
+  if (arguments.workers == 1) return work(arguments, 0);
+  for (unsigned worker = 0; worker < arguments.workers; ++worker) {
+    std::fflush(stdout);
+    if (fork() == 0) {
+      const int code = work(arguments, worker);
+      std::fflush(stdout);
+      _exit(code);
+    }
+  }
+  int failed = 0;
+  for (int status = 0; wait(&status) > 0;) failed |= status != 0 ? 1 : 0;
+  return failed;
+}
+
+int show_usage() {
+  std::puts(
+      "usage: duet-simulate [--seed N] [--steps N] [--seconds N] [--from N] [--to N] [--workers N] [--disk]\n"
+      "  --seed N      that one, with all that happens; with --disk also to the disk\n"
+      "  --steps N     of each seed (2000)\n"
+      "  --from N --to N  these seeds, each once; without --to as many as --seconds (10) have time for,\n"
+      "                without --from from a random one on");
+  return 2;
+}
+
+}  // namespace
+
+int main(int count, char** values) {
+  Arguments arguments;
+  bool has_from = false;
+  for (int i = 1; i < count; ++i) {
+    const std::string name = values[i];
+    if (name == "--disk") {
+      arguments.disk = true;
+      continue;
+    }
+    if (i + 1 == count) return show_usage();
+    const char* value = values[++i];
+    char* end = nullptr;
+    const std::uint64_t number = std::strtoull(value, &end, 10);
+    if (*value == '\0' || *end != '\0') return show_usage();
+    if (name == "--seed") {
+      arguments.from = number;
+      arguments.one = true;
+    } else if (name == "--from") {
+      arguments.from = number;
+      has_from = true;
+    } else if (name == "--to") {
+      arguments.to = number;
+    } else if (name == "--steps") {
+      arguments.steps = number;
+    } else if (name == "--seconds") {
+      arguments.seconds = static_cast<double>(number);
+    } else if (name == "--workers") {
+      arguments.workers = static_cast<unsigned>(number);
+    } else {
+      return show_usage();
+    }
+  }
+  if (arguments.one) return run_one(arguments);
+  if (!has_from) arguments.from = std::random_device()();
+  if (arguments.to == 0 && arguments.seconds == 0) arguments.seconds = 10;
+  return run_all(arguments);
+}

@@ -1,0 +1,531 @@
+#include "simulate/simulation.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <exception>
+#include <utility>
+
+#include "task/run_record.h"
+#include "task/store_folder.h"
+
+namespace duet::simulate {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+namespace {
+
+constexpr seconds patience{180};  // of whoever asks for something
+constexpr std::chrono::hours time_to_rest{12};
+
+std::int64_t since_start(base::TimePoint now) {
+  return std::chrono::duration_cast<milliseconds>(now.time_since_epoch() - std::chrono::hours(1)).count();
+}
+
+}  // namespace
+
+Simulation::Simulation(SimulationOptions options)
+    : options_(options),
+      chance_(options.seed),
+      trace_(options.loud),
+      machine_(chance_.next()),
+      agenda_(machine_.clock()),
+      model_(machine_.clock()),
+      population_(
+          machine_, agenda_, trace_,
+          {.began = [this](const Tree& tree) { model_.tree_began(tree, population_.living_trees()); },
+           .main_ended = [this](const Tree& tree, int status, bool kept) { model_.main_ended(tree, status, kept); },
+           .gone = [](const Tree&) {}}) {
+  if (options_.disk) {
+    machine_.on_change = [this](Disk::Step step, std::string_view name, int error) {
+      static constexpr std::array<const char*, 5> names{"write", "grow", "sync", "make", "remove"};
+      note(std::string(names.at(static_cast<std::size_t>(step))) + ' ' + std::string(name) +
+           (machine_.process() != nullptr ? " by " + machine_.process()->name : "") +
+           (error != 0 ? " fails with " + std::to_string(error) : ""));
+    };
+  }
+  habits_.requests = chance_.between(20, 300);
+  habits_.faults = chance_.one_in(5) ? 0 : chance_.between(2, 40);
+  habits_.power_cuts = chance_.one_in(2);
+  habits_.disk_fails = chance_.one_in(2);
+  habits_.keepers_die = chance_.one_in(2);
+  habits_.wall_jumps = chance_.one_in(4);
+  settings_.agents["play"] = {.command = {"play"}, .prompt_on_stdin = true};
+  settings_.default_agent = "play";
+  settings_.max_running = chance_.between(1, 4);
+  settings_.queue_capacity = chance_.one_in(3) ? chance_.between(1, 8) : 1000;
+  settings_.keep_tasks = chance_.one_in(2) ? chance_.between(1, 10) : 1000;
+  model_.set_max_running(settings_.max_running);
+  if (chance_.one_in(3)) return;
+  rules_ = {{.id = echo_rule,
+             .trigger = {.source = "task", .type = "task.completed"},
+             .action = {.prompt = "after {{payload.taskId}}"}},
+            {.id = asking_rule,
+             .trigger = {.source = "task", .type = "task.failed"},
+             .action = {.prompt = "instead of {{payload.taskId}}"},
+             .requires_approval = true}};
+}
+
+Simulation::~Simulation() {
+  if (!daemon_) return;
+  process_->dead = true;
+  as_daemon([&] { daemon_.reset(); });
+}
+
+void Simulation::note(const std::string& what) {
+  trace_.note(std::to_string(since_start(machine_.clock().now())) + " ms: " + what);
+}
+
+template <typename Work>
+void Simulation::as_daemon(Work work) {
+  const Machine::As as(machine_, *process_);
+  try {
+    work();
+  } catch (const std::exception& error) {
+    if (!process_->dead) model_.fail(std::string("an exception left the daemon: ") + error.what());
+  }
+}
+
+Verdict Simulation::run() {
+  const base::TimePoint begun = machine_.clock().now();
+  for (steps_ = 0; steps_ < options_.steps && !model_.violation(); ++steps_) step();
+  if (!model_.violation()) finish();
+  return {.violation = model_.violation(),
+          .step = steps_,
+          .digest = trace_.digest(),
+          .simulated = machine_.clock().now() - begun,
+          .tasks = model_.count(),
+          .lives = lives_,
+          .cuts = cuts_,
+          .last = trace_.last()};
+}
+
+void Simulation::step() {
+  if (!daemon_ && chance_.one_in(4)) {
+    start();
+  } else if (const std::uint64_t choice = chance_.below(1000); choice < habits_.faults) {
+    cause_fault();
+  } else if (daemon_ && choice < habits_.faults + habits_.requests) {
+    request();
+  } else {
+    proceed();
+  }
+  look();
+}
+
+// What is due happens, in any order; if nothing is, time passes.
+void Simulation::proceed() {
+  const base::TimePoint now = machine_.clock().now();
+  const std::optional<base::TimePoint> daemons = daemon_ ? daemon_->loop().next() : std::nullopt;
+  const bool daemon_is_due = daemons && *daemons <= now;
+  if (agenda_.has_due() && (!daemon_is_due || chance_.one_in(2))) return agenda_.do_next();
+  if (daemon_is_due) return as_daemon([&] { daemon_->loop().turn(now); });
+  constexpr base::Duration longest = std::chrono::hours(1);
+  base::Duration wait = daemon_ ? longest : base::Duration(milliseconds(chance_.below(20'000)));
+  if (daemons) wait = std::min(wait, *daemons - now);
+  if (const auto next = agenda_.next()) wait = std::min(wait, *next - now);
+  machine_.clock().advance(wait);
+}
+
+void Simulation::look() {
+  if (daemon_ && process_->dead) return bury();
+  if (daemon_ && stopped_) {
+    note("the daemon has stopped");
+    as_daemon([&] { daemon_.reset(); });
+    machine_.end(*process_);
+    unanswered_.clear();
+    stopped_ = stopping_ = false;
+    death_.reset();
+    return;
+  }
+  for (const auto& [number, request] : unanswered_) {
+    if (machine_.clock().now() > request.second) return model_.fail("no answer to " + request.first);
+  }
+}
+
+// ---- the daemon's lives ----
+
+void Simulation::start() {
+  note("the daemon starts");
+  ++lives_;
+  process_ = std::make_unique<Process>(Process{"daemon"});
+  started_ = machine_.clock().now();
+  if (habits_.faults > 0 && chance_.one_in(10)) {
+    process_->dies_after = chance_.below(100);
+    death_ = habits_.power_cuts && chance_.one_in(2) ? Death::power_cut : Death::kill;
+  }
+  const Machine::As as(machine_, *process_);
+  try {
+    daemon_ = std::make_unique<Daemon>(
+        population_, *process_, settings_, rules_,
+        Daemon::Ears{.event =
+                         [this](const task::Event& event, const std::optional<task::Task>& task) {
+                           if (process_->dead || event.seq < model_.next_seq()) return;
+                           note("event " + std::to_string(event.seq) + ' ' + event.kind + ' ' +
+                                task::to_text(event.task));
+                           model_.told(event, task);
+                         },
+                     .opened =
+                         [this](const std::string& epoch, std::uint64_t oldest) {
+                           if (process_->dead) return;
+                           model_.epoch(epoch);
+                           if (oldest > model_.next_seq())
+                             model_.fail("events that were told are gone, or their successors");
+                         }});
+  } catch (const std::exception& error) {
+    note(std::string("it cannot start: ") + error.what());
+    if (!process_->dead && !machine_.trouble.any())
+      model_.fail(std::string("the daemon cannot start: ") + error.what());
+    bury();
+    return;
+  }
+  if (!process_->dead) compare(false);
+}
+
+void Simulation::stop(bool force, bool leave) {
+  note(std::string("stop") + (force ? " by force" : "") + (leave ? ", tasks go on" : ""));
+  stopping_ = true;
+  as_daemon([&] {
+    daemon_->supervisor().close();
+    daemon_->automation().close();
+    const auto done = [this, process = process_.get()] {
+      if (!process->dead && process == process_.get()) stopped_ = true;
+    };
+    expect_answer(++requests_, "stop");
+    if (leave) {
+      daemon_->supervisor().leave(done);
+    } else {
+      model_.stopped_tasks();
+      daemon_->supervisor().stop(force, done);
+    }
+  });
+}
+
+void Simulation::die(Death death) {
+  death_ = death;
+  if (chance_.one_in(3)) {
+    process_->dead = true;
+  } else {
+    process_->dies_after = chance_.below(60);
+  }
+}
+
+// Nothing that it still does on its way down has any effect.
+void Simulation::bury() {
+  const bool cut = death_ == Death::power_cut;
+  process_->dead = true;
+  death_.reset();
+  note(cut ? "the power is cut" : "the daemon is killed");
+  as_daemon([&] { daemon_.reset(); });
+  machine_.end(*process_);
+  unanswered_.clear();
+  stopped_ = stopping_ = false;
+  if (cut) cut_power();
+}
+
+void Simulation::cut_power() {
+  ++cuts_;
+  population_.cut_power();
+  agenda_.clear();
+  machine_.cut_power();
+  model_.power_cut();
+  end_trouble();
+}
+
+// ---- what clients do ----
+
+void Simulation::expect_answer(std::uint64_t request, const std::string& what) {
+  unanswered_[request] = {what, machine_.clock().now() + patience};
+}
+
+task::TaskId Simulation::some_task() {
+  const std::vector<task::TaskId> open = model_.open_tasks();
+  if (!open.empty() && !chance_.one_in(4)) return open[chance_.below(open.size())];
+  const std::vector<task::TaskId> all = model_.all_tasks();
+  return all.empty() ? 1 : all[chance_.below(all.size())];
+}
+
+void Simulation::request() {
+  switch (chance_.below(12)) {
+    case 0:
+    case 1:
+      return cancel();
+    case 2:
+      return wait();
+    case 3:
+      return read_output();
+    case 4:
+      if (chance_.one_in(3)) change_settings();
+      return;
+    case 5:
+      return approve();
+    default:
+      submit();
+  }
+}
+
+void Simulation::submit() {
+  task::Submission submission{.prompt = prompt_of(chance_.next() >> 20U)};
+  submission.priority = static_cast<std::int64_t>(chance_.below(3));
+  if (chance_.one_in(3)) submission.retries = static_cast<std::uint32_t>(chance_.between(1, 3));
+  if (chance_.one_in(10)) submission.time_limit = milliseconds(chance_.below(5000));
+  if (chance_.one_in(8)) submission.key = "key " + submission.prompt;
+  if (chance_.one_in(4) && model_.count() > 0) {
+    for (std::uint64_t i = chance_.between(1, 2); i > 0; --i) submission.after.push_back(some_task());
+  }
+  const std::uint64_t number = ++requests_;
+  model_.submitted(submission);
+  std::string asked = "submit " + submission.prompt + ", priority " + std::to_string(submission.priority) +
+                      ", retries " + std::to_string(submission.retries);
+  for (const task::TaskId id : submission.after) asked += ", after " + task::to_text(id);
+  note(asked);
+  expect_answer(number, "submit of " + submission.prompt);
+  as_daemon([&] {
+    daemon_->supervisor().submit(submission, [this, submission, number, process = process_.get()](
+                                                 const tl::expected<task::Accepted, rpc::Error>& answer) {
+      if (process->dead) return;
+      unanswered_.erase(number);
+      note(submission.prompt +
+           (answer ? " is " + task::to_text(answer->id) : " is refused: " + answer.error().message()));
+      answer ? model_.accepted(submission, answer->id) : model_.refused(submission);
+    });
+  });
+}
+
+void Simulation::cancel() {
+  const task::TaskId id = some_task();
+  const std::uint64_t number = ++requests_;
+  note("cancel " + task::to_text(id));
+  expect_answer(number, "cancel of " + task::to_text(id));
+  as_daemon([&] {
+    daemon_->supervisor().cancel(
+        id, [this, id, number, process = process_.get()](const tl::expected<void, rpc::Error>& answer) {
+          if (process->dead) return;
+          unanswered_.erase(number);
+          note("cancel of " + task::to_text(id) + (answer ? " is acknowledged" : " is refused"));
+          if (answer) model_.cancelled(id);
+        });
+  });
+}
+
+void Simulation::wait() {
+  const task::TaskId id = some_task();
+  const std::uint64_t number = ++requests_;
+  expect_answer(number, "wait for " + task::to_text(id));
+  as_daemon([&] {
+    daemon_->supervisor().wait(
+        id, seconds(chance_.below(60)),
+        [this, id, number, process = process_.get()](const tl::expected<task::Task, rpc::Error>& answer) {
+          if (process->dead) return;
+          unanswered_.erase(number);
+          if (answer) model_.waited(id, answer->progress.state);
+        });
+  });
+}
+
+void Simulation::read_output() {
+  const task::TaskId id = some_task();
+  as_daemon([&] {
+    const auto output = daemon_->supervisor().output(id, 0, 1U << 20U);
+    if (!process_->dead && output && output->done) model_.output_done(id);
+  });
+}
+
+void Simulation::approve() {
+  if (rules_.empty()) return;
+  std::vector<std::string> waiting;
+  as_daemon([&] {
+    const boost::json::object status = daemon_->automation().status();
+    for (const boost::json::value& firing : status.at("recent").as_array()) {
+      const boost::json::value* reason = firing.as_object().if_contains("reason");
+      if (reason != nullptr && reason->as_string() == "approval") waiting.emplace_back(firing.at("id").as_string());
+    }
+  });
+  if (waiting.empty()) return;
+  const std::string id = waiting[chance_.below(waiting.size())];
+  const std::uint64_t number = ++requests_;
+  note("approve " + id);
+  model_.approving(id);
+  expect_answer(number, "approval of " + id);
+  as_daemon([&] {
+    daemon_->automation().approve(
+        id, [this, id, number, process = process_.get()](const std::optional<rpc::Error>& error) {
+          if (process->dead) return;
+          unanswered_.erase(number);
+          note("approval of " + id + (error ? " is refused: " + error->message() : " is acknowledged"));
+          if (!error) model_.approved(id);
+        });
+  });
+}
+
+void Simulation::change_settings() {
+  settings_.max_running = chance_.between(1, 4);
+  settings_.keep_tasks = chance_.one_in(2) ? chance_.between(1, 10) : 1000;
+  note("settings: max_running " + std::to_string(settings_.max_running));
+  model_.set_max_running(settings_.max_running);
+  as_daemon([&] {
+    daemon_->configure(rules_);
+    daemon_->supervisor().change_settings(settings_);
+  });
+}
+
+// ---- what goes wrong ----
+
+void Simulation::cause_fault() {
+  switch (chance_.below(10)) {
+    case 0:
+    case 1:
+      if (daemon_) die(Death::kill);
+      return;
+    case 2:
+      if (!habits_.power_cuts) return;
+      if (daemon_) return die(Death::power_cut);
+      note("the power is cut");
+      return cut_power();
+    case 3:
+      if (daemon_ && !stopping_) stop(chance_.one_in(2), false);
+      return;
+    case 4:
+      if (daemon_ && !stopping_) stop(false, true);
+      return;
+    case 5: {
+      const auto keepers = population_.keepers();
+      if (!habits_.keepers_die || keepers.empty()) return;
+      SimulatedKeeper& keeper = *keepers[chance_.below(keepers.size())];
+      if (keeper.tree()) model_.keeper_killed(keeper.tree()->run);
+      return keeper.kill();
+    }
+    case 6: {
+      const auto keepers = population_.keepers();
+      if (!habits_.keepers_die || keepers.empty()) return;
+      SimulatedKeeper& keeper = *keepers[chance_.below(keepers.size())];
+      if (keeper.tree()) keeper.suspend(!keeper.is_suspended());
+      return;
+    }
+    case 7:
+      if (habits_.wall_jumps) {
+        const std::int64_t by = static_cast<std::int64_t>(chance_.below(2 * 864'000)) - 864'000;
+        note("the clock on the wall jumps by " + std::to_string(by) + " s");
+        machine_.clock().set_wall(seconds(by));
+      }
+      return;
+    default:
+      if (habits_.disk_fails) trouble_disk();
+  }
+}
+
+void Simulation::trouble_disk() {
+  if (machine_.trouble.any() || population_.spawn_error != 0) return;
+  switch (chance_.below(6)) {
+    case 0:
+      machine_.trouble.full = true;
+      break;
+    case 1:
+      machine_.trouble.read_only = true;
+      break;
+    case 2:
+      machine_.trouble.syncs_fail = true;
+      break;
+    case 3:
+      machine_.trouble.writes_fail = true;
+      break;
+    case 4:
+      machine_.trouble.out_of_descriptors = true;
+      break;
+    default:
+      population_.spawn_error = EAGAIN;
+  }
+  note("trouble");
+  const auto time = chance_.one_in(2) ? milliseconds(chance_.below(100)) : milliseconds(chance_.below(30'000));
+  agenda_.after(time, [this] { end_trouble(); });
+}
+
+void Simulation::end_trouble() {
+  if (machine_.trouble.any() || population_.spawn_error != 0) note("trouble is over");
+  machine_.trouble = {};
+  population_.spawn_error = 0;
+}
+
+// ---- the end ----
+
+void Simulation::compare(bool everything_has_ended) {
+  as_daemon([&] { model_.compare(daemon_->all_tasks(), everything_has_ended); });
+}
+
+bool Simulation::has_come_to_rest() {
+  return daemon_ && model_.open_tasks().empty() && population_.living_trees().empty() && unanswered_.empty();
+}
+
+void Simulation::finish() {
+  note("faults cease");
+  end_trouble();
+  for (SimulatedKeeper* keeper : population_.keepers()) keeper->suspend(false);
+  habits_ = {.requests = 0, .faults = 0};
+  if (process_) process_->dies_after.reset();
+  const base::TimePoint until = machine_.clock().now() + time_to_rest;
+  while (!model_.violation() && machine_.clock().now() < until && !has_come_to_rest()) live_on();
+  let_pass(minutes(10));
+  if (model_.violation()) return;
+  if (!daemon_->store().is_healthy()) return model_.fail("the store stays " + daemon_->store().health().problem);
+  compare(true);
+  // What could not be removed goes with the next start; what a power cut brought back is understood by one, and goes
+  // with another.
+  for (int i = 0; i < 2 && !model_.violation(); ++i) {
+    stop(false, false);
+    let_pass(minutes(1));
+  }
+  if (!model_.violation()) check_files();
+  if (!model_.violation() && !rules_.empty()) check_rules();
+}
+
+void Simulation::live_on() {
+  ++steps_;
+  if (daemon_) {
+    proceed();
+  } else {
+    start();
+  }
+  look();
+}
+
+void Simulation::let_pass(base::Duration time) {
+  const base::TimePoint end = machine_.clock().now() + time;
+  while (!model_.violation() && (!daemon_ || machine_.clock().now() < end)) live_on();
+}
+
+// As far as the list goes back.
+void Simulation::check_rules() {
+  as_daemon([&] {
+    std::map<std::string, std::uint64_t> counts;
+    const boost::json::object status = daemon_->automation().status();
+    const boost::json::array& firings = status.at("recent").as_array();
+    if (firings.size() >= automation::Firings::most_kept) return;
+    for (const boost::json::value& firing : firings) ++counts[std::string(firing.at("ruleId").as_string())];
+    for (const char* rule : {echo_rule, asking_rule}) model_.compare_firings(rule, counts[rule]);
+  });
+}
+
+void Simulation::check_files() {
+  compare(true);
+  for (const auto& tree : population_.living_trees()) {
+    model_.fail("processes of " + task::to_text(tree->run.task) + " run for ever");
+  }
+  const NodePointer tasks = Disk::find(*machine_.disk().root(), "tasks");
+  as_daemon([&] {
+    for (const auto& [name, node] : tasks->names) {
+      std::string_view record = name;
+      if (record.ends_with(".out")) record.remove_suffix(4);
+      const auto run = task::run_of_record(record);
+      if (run) {
+        const auto known = daemon_->store().read([&](task::StoreReader& reader) { return reader.standing(run->task); });
+        if (known && !*known) model_.fail(name + " belongs to no task");
+      } else if (!task::is_contact_name(name) || population_.find_keeper(name) == nullptr) {
+        model_.fail(name + " belongs to nobody");
+      }
+    }
+  });
+}
+
+}  // namespace duet::simulate

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "simulate/agenda.h"
+#include "simulate/daemon.h"
+#include "simulate/machine.h"
+#include "simulate/model.h"
+#include "simulate/population.h"
+#include "simulate/random.h"
+#include "simulate/trace.h"
+
+namespace duet::simulate {
+
+struct SimulationOptions {
+  std::uint64_t seed = 1;
+  std::uint64_t steps = 2000;
+  bool loud = false;  ///< the whole trace, as it happens
+  bool disk = false;  ///< with every change of the disk in it
+};
+
+/// What came of a simulation.
+struct Verdict {
+  std::optional<std::string> violation;
+  std::uint64_t step = 0;  ///< at which it was found, or how many there were
+  std::uint64_t digest = 0;
+  base::Duration simulated = {};
+  std::uint64_t tasks = 0;
+  std::uint64_t lives = 0;
+  std::uint64_t cuts = 0;
+  std::deque<std::string> last;
+};
+
+/// One run of the world, decided by its seed: clients ask, tasks run, the disk fails, daemons and keepers are killed,
+/// the power is cut; and after each step the model is asked whether all is as promised. At the end all faults cease,
+/// and everything must come to its end.
+class Simulation {
+ public:
+  explicit Simulation(SimulationOptions options);
+  Simulation(const Simulation&) = delete;
+  Simulation& operator=(const Simulation&) = delete;
+  ~Simulation();
+
+  Verdict run();
+
+ private:
+  enum class Death : std::uint8_t { kill, power_cut };
+  /// How often things happen, of a thousand steps.
+  struct Habits {
+    std::uint64_t requests = 150;
+    std::uint64_t faults = 20;
+    bool power_cuts = true;
+    bool disk_fails = true;
+    bool keepers_die = true;
+    bool wall_jumps = true;
+  };
+
+  void step();
+  void proceed();
+  void look();
+  void compare(bool everything_has_ended);
+
+  void start();
+  void stop(bool force, bool leave);
+  void die(Death death);
+  void bury();
+  void cut_power();
+
+  void request();
+  void submit();
+  void cancel();
+  void wait();
+  void read_output();
+  void approve();
+  void change_settings();
+
+  void cause_fault();
+  void trouble_disk();
+  void end_trouble();
+
+  void finish();
+  void live_on();
+  void let_pass(base::Duration time);
+  bool has_come_to_rest();
+  void check_files();
+  void check_rules();
+
+  template <typename Work>
+  void as_daemon(Work work);
+  void expect_answer(std::uint64_t request, const std::string& what);
+  task::TaskId some_task();
+  void note(const std::string& what);
+
+  SimulationOptions options_;
+  Random chance_;
+  Trace trace_;
+  Machine machine_;
+  Agenda agenda_;
+  Model model_;
+  Population population_;
+  Habits habits_;
+  task::TaskSettings settings_;
+  std::vector<automation::Rule> rules_;
+  std::unique_ptr<Process> process_;
+  std::unique_ptr<Daemon> daemon_;
+  std::optional<Death> death_;  // that awaits the daemon
+  bool stopped_ = false;        // it has come to its end
+  bool stopping_ = false;
+  base::TimePoint started_ = {};
+  std::map<std::uint64_t, std::pair<std::string, base::TimePoint>> unanswered_;
+  std::uint64_t requests_ = 0;
+  std::uint64_t steps_ = 0;
+  std::uint64_t lives_ = 0;
+  std::uint64_t cuts_ = 0;
+};
+
+}  // namespace duet::simulate
