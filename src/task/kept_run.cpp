@@ -92,6 +92,9 @@ void KeptRun::adopt() {
 // A keeper that somebody has suspended would not hear what it is told, and hold up the stop of the daemon for ever.
 void KeptRun::cancel() {
   cancelled_ = true;
+  if (fingerprint_.keeper == 0 && record_) {  // it has not been heard of yet
+    if (const auto state = record_->read()) fingerprint_ = state->fingerprint;
+  }
   world_.wake_keeper(fingerprint_);
   tell(Message::Kind::cancel);
 }

@@ -376,7 +376,7 @@ std::vector<RunId> recorded_outputs(int tasks) {
   for (std::string_view name : names_in(tasks)) {
     if (const auto run = run_of_record(name)) {  // it may be all that is left of the output
       const RunRecord::State state = RunRecord::open(tasks, *run).read();
-      if (state.gone && state.has_extent) runs.push_back(*run);
+      if (state.has_extent && (state.gone || !state.began)) runs.push_back(*run);  // a power cut may tear off its head
     }
     if (!name.ends_with(".out")) continue;
     name.remove_suffix(4);

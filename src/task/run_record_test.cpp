@@ -199,10 +199,11 @@ TEST_F(RunRecordTest, OnlyOneCanHoldIt) {
   EXPECT_EQ(recorded_runs(tasks_.get()), std::vector<RunId>{run});
 }
 
-TEST_F(RunRecordTest, ARecordThatTellsOfDroppedOutputCountsAsOutputWhenItsRunHasGone) {
+TEST_F(RunRecordTest, ARecordThatTellsOfDroppedOutputCountsAsOutputUnlessItsRunGoesOn) {
   const RunRecord record = RunRecord::create(tasks_.get(), run, "");
-  record.write_began(run, {.mark = std::string(32, 'a'), .boot = std::string(36, 'b')});
   record.write_extent({.capacity = 1000, .total = 10, .gaps = {{0, 10}}}, 1);
+  EXPECT_EQ(recorded_outputs(tasks_.get()), std::vector<RunId>{run});
+  record.write_began(run, {.mark = std::string(32, 'a'), .boot = std::string(36, 'b')});
   EXPECT_TRUE(recorded_outputs(tasks_.get()).empty());
   record.write_gone();
   EXPECT_EQ(recorded_outputs(tasks_.get()), std::vector<RunId>{run});
