@@ -132,7 +132,7 @@ std::optional<std::string> Params::text(std::string_view name) const {
   if (token.empty()) return std::nullopt;
   std::string text = decode_string(token);
   const std::string* const choice = accepted_choice(*std::ranges::find(list_, name, &Param::name), text);
-  return choice == nullptr ? std::move(text) : *choice;
+  return choice == nullptr ? text : *choice;
 }
 
 std::optional<std::int64_t> Params::integer(std::string_view name) const {
