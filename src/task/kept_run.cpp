@@ -57,9 +57,9 @@ tl::expected<void, Hindrance> KeptRun::give_order(const Assignment& assignment) 
   const KeeperSettings& settings = keepers_.settings_;
   auto line = world_.take_keeper();
   if (!line) return tl::unexpected(line.error());
-  const auto made = make_record((*line)->contact());
+  auto made = make_record((*line)->contact());
   if (!made) return made;
-  const auto given = (*line)->give(
+  auto given = (*line)->give(
       {.assignment = assignment, .mark = world_.random_mark(), .umask = settings.umask, .grace = settings.grace},
       *record_);
   if (given) {
