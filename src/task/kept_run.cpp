@@ -11,6 +11,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds longest_pause{1000};
+constexpr milliseconds cancel_again{1000};
 constexpr int max_vain_starts = 3;
 
 // Something is used up at the moment, or refuses: the disk, memory, processes, descriptors; or is used by another. It
@@ -32,6 +33,7 @@ KeptRun::KeptRun(Keepers& keepers, RunId run, const KeeperEvents& events)
 
 KeptRun::~KeptRun() {
   if (timer_) keepers_.loop_.cancel(*timer_);
+  if (insist_) keepers_.loop_.cancel(*insist_);
 }
 
 void KeptRun::start(const Assignment& assignment) {
@@ -97,6 +99,12 @@ void KeptRun::cancel() {
   }
   world_.wake_keeper(fingerprint_);
   tell(Message::Kind::cancel);
+  // It may be suspended before it has heard this.
+  if (insist_) keepers_.loop_.cancel(*insist_);
+  insist_ = keepers_.loop_.after(cancel_again, [this] {
+    insist_.reset();
+    if (!told_terminated_ && !over_) cancel();
+  });
 }
 
 void KeptRun::follow(std::uint64_t offset) {

@@ -69,6 +69,7 @@ class KeptRun final : KeeperLine::Listener {
   Fingerprint fingerprint_;
   std::unique_ptr<Pursuit> leftovers_;
   std::optional<transport::Loop::Timer> timer_;
+  std::optional<transport::Loop::Timer> insist_;  // on a cancel that is not confirmed
   std::chrono::milliseconds pause_{5};
   std::optional<std::uint64_t> followed_;
   bool is_new_ = false;  // started here, and no keeper has spoken yet

@@ -14,7 +14,7 @@ DaemonEnd::~DaemonEnd() {
   if (timer_) loop_.cancel(*timer_);
 }
 
-void DaemonEnd::begin(std::string_view reason, StopRequest request) {
+void DaemonEnd::begin(std::string_view reason, const StopRequest& request) {
   const bool first = !std::exchange(begun_, true);
   if (!first && (forced_ || !request.force)) return;
   forced_ = request.force;

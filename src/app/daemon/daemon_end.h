@@ -25,7 +25,7 @@ class DaemonEnd {
     base::Duration last_answers = std::chrono::seconds(2);  // for clients that do not read
   };
   /// Ends or leaves what runs, and calls `done` when that is over. May be called again with `force`.
-  using EndWork = std::function<void(StopRequest, std::function<void()> done)>;
+  using EndWork = std::function<void(const StopRequest&, std::function<void()> done)>;
 
   /// Tells all clients of an event.
   using Tell = std::function<void(std::string_view kind, boost::json::object params)>;
@@ -42,7 +42,7 @@ class DaemonEnd {
   void set_work(EndWork end_work) { end_work_ = std::move(end_work); }
 
   /// `reason` goes to the log, and to clients as the reason of `event.daemonStopping`.
-  void begin(std::string_view reason, StopRequest request);
+  void begin(std::string_view reason, const StopRequest& request);
   bool has_begun() const { return begun_; }
 
  private:

@@ -103,6 +103,7 @@ void go_on_as(const base::Fd& program, bool detached) {
   std::vector<std::string> arguments;
   for (std::string word; std::getline(own, word, '\0');) arguments.push_back(word);
   std::vector<char*> pointers;
+  pointers.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
   const base::Fd out_of_the_way(fcntl(program.get(), F_DUPFD_CLOEXEC, ready_descriptor + 1));

@@ -86,7 +86,7 @@ ProjectDaemon::ProjectDaemon(Surroundings around, Settings settings)
              task_settings(), task_events()),
       hub_(loop_, server_, tasks_.journal()),
       end_(
-          loop_, log_, server_, [this](std::string_view kind, object params) { tell(kind, std::move(params)); },
+          loop_, log_, server_, [this](std::string_view kind, const object& params) { tell(kind, params); },
           around_.manager),
       automation_(loop_, log_, around_.project.directory.get(), tasks_.store(), tasks_.supervisor()),
       bridge_(loop_, log_,
@@ -104,7 +104,7 @@ ProjectDaemon::ProjectDaemon(Surroundings around, Settings settings)
     bridge_.client_gone(client);
   };
   server_.on_full = [this](bool full) { take_full(full); };
-  end_.set_work([this](StopRequest request, std::function<void()> done) { end_work(request, std::move(done)); });
+  end_.set_work([this](const StopRequest& request, std::function<void()> done) { end_work(request, std::move(done)); });
   add_methods();
   read_journal();
 }
@@ -125,7 +125,7 @@ void ProjectDaemon::read_journal() {
 }
 
 // An event that concerns no task. Where it cannot be kept, those who are there hear of it all the same.
-void ProjectDaemon::tell(std::string_view kind, object params) {
+void ProjectDaemon::tell(std::string_view kind, const object& params) {
   const auto text = std::make_shared<std::string>(rpc::to_text(params));
   if (tasks_.store().health().lost) return hub_.tell_unkept(kind, *text);
   tasks_.store().write(
@@ -140,7 +140,7 @@ void ProjectDaemon::add_methods() {
   peer::Methods& methods = server_.methods();
   add_daemon_methods(methods, loop_.clock(),
                      {.status = [this] { return status(); },
-                      .stop = [this](StopRequest request) { stop("asked by a client", request); }});
+                      .stop = [this](const StopRequest& request) { stop("asked by a client", request); }});
   methods.add(hub_.subscribe_method([this] { tasks_.supervisor().output_audience_changed(); }));
   add_task_methods(methods, tasks_.supervisor(), tasks_.store());
   add_automation_methods(methods, automation_);
@@ -198,7 +198,7 @@ void ProjectDaemon::tell_watchdog() {
 void ProjectDaemon::run() noexcept { loop_.run(); }
 
 // Whoever asks for work after a stop was answered is refused, though it has not begun yet.
-void ProjectDaemon::stop(std::string_view reason, StopRequest request) {
+void ProjectDaemon::stop(std::string_view reason, const StopRequest& request) {
   automation_.close();
   tasks_.supervisor().close();
   if (!end_.has_begun()) successor_ = request.successor;
@@ -269,7 +269,7 @@ void ProjectDaemon::take_full(bool full) {
                                "or raise the limit ('ulimit -n')");
 }
 
-void ProjectDaemon::end_work(StopRequest request, std::function<void()> done) {
+void ProjectDaemon::end_work(const StopRequest& request, std::function<void()> done) {
   const auto left = std::make_shared<int>(2);
   const auto one_is_done = [left, done = std::move(done)] {
     if (--*left == 0) done();

@@ -83,13 +83,13 @@ class ProjectDaemon {
   void listen();
   void tell_watchdog();
   bool look_at_files();
-  void stop(std::string_view reason, StopRequest request);
+  void stop(std::string_view reason, const StopRequest& request);
   void read_journal();
-  void tell(std::string_view kind, boost::json::object params);
+  void tell(std::string_view kind, const boost::json::object& params);
   void take_store_health(const task::Store::Health& health);
   void take_signal(int signal);
   void reload();
-  void end_work(StopRequest request, std::function<void()> done);
+  void end_work(const StopRequest& request, std::function<void()> done);
   task::TaskSettings task_settings();
   void take_full(bool full);
   boost::json::object status() const;

@@ -75,7 +75,7 @@ void TaskRoom::begin() {
   keepers_->end_strays();
 }
 
-void TaskRoom::end(StopRequest request, std::function<void()> done) {
+void TaskRoom::end(const StopRequest& request, std::function<void()> done) {
   if (request.leave_tasks) return supervisor_->leave(std::move(done));
   supervisor_->stop(request.force, std::move(done));
 }

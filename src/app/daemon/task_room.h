@@ -47,7 +47,7 @@ class TaskRoom {
 
   /// Takes up what an earlier daemon left, and starts working.
   void begin();
-  void end(StopRequest request, std::function<void()> done);
+  void end(const StopRequest& request, std::function<void()> done);
 
   task::Store& store() const { return *store_; }
   task::Journal& journal() const { return *journal_; }
