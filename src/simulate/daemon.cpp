@@ -12,7 +12,7 @@
 namespace duet::simulate {
 
 Daemon::Daemon(Population& population, Process& process, task::TaskSettings settings,
-               const std::vector<automation::Rule>& rules, Ears ears)
+               const std::vector<automation::Rule>& rules, const Ears& ears)
     : loop_(population.machine().clock()), root_(population.machine().open_root()) {
   mkdirat(root_.get(), "tasks", 0700);
   tasks_.reset(base::check_call(openat(root_.get(), "tasks", O_RDONLY | O_DIRECTORY | O_CLOEXEC), "tasks"));

@@ -32,7 +32,7 @@ class Daemon {
 
   /// Throws task::StoreError, rpc::Error or std::system_error if it cannot start.
   Daemon(Population& population, Process& process, task::TaskSettings settings,
-         const std::vector<automation::Rule>& rules, Ears ears);
+         const std::vector<automation::Rule>& rules, const Ears& ears);
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
   ~Daemon();

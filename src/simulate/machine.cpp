@@ -28,7 +28,7 @@ void fill(const Node& node, struct stat& out) {
 
 }  // namespace
 
-Machine* Machine::current_ = nullptr;
+Machine* Machine::current_ = nullptr;  // NOLINT(readability-identifier-naming)
 
 Machine::Machine(std::uint64_t seed)
     : chance_(seed),

@@ -143,7 +143,7 @@ class Machine {
   Descriptor* find(int descriptor);
   const Descriptor* find(int descriptor) const;
 
-  static Machine* current_;
+  static Machine* current_;  // NOLINT(readability-identifier-naming): a member like the others
   MachineClock clock_;
   Disk disk_;
   Random chance_;

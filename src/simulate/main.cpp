@@ -14,7 +14,6 @@
 namespace {
 
 using duet::simulate::Simulation;
-using duet::simulate::SimulationOptions;
 using duet::simulate::Verdict;
 
 struct Arguments {

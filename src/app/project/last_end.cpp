@@ -8,7 +8,7 @@ namespace duet::app {
 namespace {
 
 std::string take_line(std::string_view& text) {
-  const std::string line(text.substr(0, text.find('\n')));
+  std::string line(text.substr(0, text.find('\n')));
   text.remove_prefix(std::min(line.size() + 1, text.size()));
   return line;
 }
