@@ -102,7 +102,7 @@ class Killed(ProjectTestCase):
         self.project.start()
         self.wait_until_all_ended()
         history.read_on(1)
-        self.check(list(history.events.values()), set(accepted))
+        self.check([history.events[number] for number in sorted(history.events)], set(accepted))
 
     def wait_until_all_ended(self):
         def ended():
