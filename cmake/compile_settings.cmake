@@ -51,8 +51,4 @@ if(DUET_LTO)
   include(CheckIPOSupported)
   check_ipo_supported(LANGUAGES CXX)
   set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ON)
-  # The installed libduet.a must also link with other compilers, so it carries machine code as well.
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    add_compile_options(-ffat-lto-objects)
-  endif()
 endif()

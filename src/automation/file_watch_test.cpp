@@ -18,6 +18,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "duet/base/sanitizer_test.h"
 #include "duet/transport/temporary_folder_test.h"
 
 namespace duet::automation {
@@ -375,9 +376,7 @@ class NoDescriptors {
 void make_file_without_descriptor(const fs::path& path) { ASSERT_EQ(mknod(path.c_str(), S_IFREG | 0600, 0), 0); }
 
 TEST_F(FileWatchTest, AFolderMadeWhileDescriptorsAreOutIsWatchedWhenThereAreSome) {
-#ifdef DUET_TEST_UNDER_SANITIZER
-  GTEST_SKIP() << "the sanitizer needs the descriptors that this test takes away";
-#endif
+  if (base::under_sanitizer) GTEST_SKIP() << "the sanitizer needs the descriptors that this test takes away";
   project.watch();
   {
     const NoDescriptors none;
@@ -396,9 +395,7 @@ TEST_F(FileWatchTest, AFolderMadeWhileDescriptorsAreOutIsWatchedWhenThereAreSome
 }
 
 TEST_F(FileWatchTest, BeginsWhenThereAreDescriptorsForIt) {
-#ifdef DUET_TEST_UNDER_SANITIZER
-  GTEST_SKIP() << "the sanitizer needs the descriptors that this test takes away";
-#endif
+  if (base::under_sanitizer) GTEST_SKIP() << "the sanitizer needs the descriptors that this test takes away";
   project.make_folder("src");
   project.write("src/old");
   {

@@ -3,6 +3,7 @@
 #include <future>
 #include <set>
 
+#include "duet/base/sanitizer_test.h"
 #include "task/contact.h"
 #include "task/keeper_fixture_test.h"
 #include "task/keeper_process.h"
@@ -139,9 +140,7 @@ TEST_F(KeeperFaultsTest, WhatNoKeeperCanBeForkedForNeverBegan) {
 }
 
 TEST_F(KeeperFaultsTest, WhatAKeeperCannotStartForWantOfDescriptorsNeverBegan) {
-#ifdef DUET_TEST_UNDER_SANITIZER
-  GTEST_SKIP() << "the sanitizer needs the descriptors that this test takes away";
-#endif
+  if (base::under_sanitizer) GTEST_SKIP() << "the sanitizer needs the descriptors that this test takes away";
   const pid_t keeper = std::stoi(run(shell("echo $PPID", 9)).outcome->result);
   std::set<int> used;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(keeper) + "/fd")) {

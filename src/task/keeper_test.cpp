@@ -235,9 +235,7 @@ TEST_F(KeeperTest, AProgramThatIsNoNurseryEndsInAnOutcome) {
 }
 
 TEST_F(KeeperTest, WithoutRoomForTheRecordItMayBeStartedLater) {
-#ifdef DUET_TEST_UNDER_SANITIZER
-  GTEST_SKIP() << "the sanitizer needs descriptors itself to look at an object's type";
-#endif
+  if (base::under_sanitizer) GTEST_SKIP() << "the sanitizer needs descriptors itself to look at an object's type";
   rlimit before{};
   getrlimit(RLIMIT_NOFILE, &before);
   const base::Fd next(open("/dev/null", O_RDONLY | O_CLOEXEC));

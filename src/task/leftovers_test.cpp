@@ -105,9 +105,7 @@ TEST_F(LeftoversTest, AfterAnotherBootNothingIsLeft) {
 }
 
 TEST_F(LeftoversTest, WithoutDescriptorsItWaitsUntilItCanLook) {
-#ifdef DUET_TEST_UNDER_SANITIZER
-  GTEST_SKIP() << "the sanitizer needs descriptors itself to look at an object's type";
-#endif
+  if (base::under_sanitizer) GTEST_SKIP() << "the sanitizer needs descriptors itself to look at an object's type";
   start("touch $READY; sleep 1000", fingerprint_.mark);
   bool done = false;
   const Leftovers leftovers(loop_, fingerprint_, milliseconds(100), [&] { done = true; });

@@ -391,6 +391,16 @@ class FakeDaemon:
         return True
 
 
+class RestartingDaemon(FakeDaemon):
+    """For each connection the calls that come on it; the last one finds the daemon gone, but on the last connection."""
+
+    def handle(self, message, script, file):
+        if len(script) == 1:
+            return False
+        del script[:1]
+        return super().handle(message, script, file)
+
+
 def piece(offset, data, done=False, **members):
     return {"offset": offset, "data": base64.b64encode(data).decode(), "next": offset + len(data), "done": done, **members}
 
@@ -399,9 +409,12 @@ class Following(suite.TestCase):
     """What a real daemon does rarely: gaps, losses and overflows at the worst moments."""
 
     def follow(self, daemon, *options):
+        return self.run_task("output", daemon, *options)
+
+    def run_task(self, command, daemon, *options):
         project = tempfile.TemporaryDirectory(prefix="duet-project-")
         self.addCleanup(project.cleanup)
-        done = subprocess.run([suite.program(), "task", "output", "task-1", "--socket", daemon.path, *options],
+        done = subprocess.run([suite.program(), "task", command, "task-1", "--socket", daemon.path, *options],
                               stdin=subprocess.DEVNULL, capture_output=True, timeout=60, cwd=project.name)
         return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
 
@@ -447,6 +460,11 @@ class Following(suite.TestCase):
             daemon.thread_end.start()
             result = self.follow(daemon, "-f", "--timeout", "1")
             self.assertEqual((result.out, result.code), ("a", 3), result)
+
+    def test_a_wait_goes_on_with_the_next_daemon(self):
+        with RestartingDaemon(["task.get"], ["task.get", "task.wait"], []) as daemon:
+            result = self.run_task("wait", daemon)
+            self.assertEqual((result.out, result.code), ("task-1 failed: exited with code 6\n", 6), result)
 
     def test_no_answer_in_time_is_4(self):
         with FakeDaemon([(piece(0, b"a"), []), (piece(1, b""), [])]) as daemon:

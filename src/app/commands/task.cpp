@@ -10,6 +10,7 @@
 
 #include "app/client/daemon_client.h"
 #include "app/client/reader_watch.h"
+#include "app/client/steady_calls.h"
 #include "app/client/task_end.h"
 #include "app/client/task_follower.h"
 #include "app/commands/commands.h"
@@ -96,8 +97,10 @@ int run_task_stats(const CommandLine& line) {
 
 int run_task_wait(const CommandLine& line) {
   DaemonClient daemon(line);
-  for (const std::string& id : line.arguments)
-    daemon.call_raw("task.get", params_of(id));  // a wrong id is told at once
+  SteadyCalls calls(daemon);
+  for (const std::string& id : line.arguments) {  // a wrong id is told at once
+    while (!calls.ask("task.get", params_of(id), daemon.patience())) calls.reconnect();
+  }
   int code = 0;
   for (const std::string& id : line.arguments) {
     const std::string result = await_end(daemon, id);

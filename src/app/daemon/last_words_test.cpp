@@ -26,9 +26,7 @@ namespace {
 /// A process that ends, and what it leaves.
 struct LastWordsTest : testing::Test {
   void SetUp() override {
-#if defined(DUET_TEST_UNDER_SANITIZER) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "signals are the sanitizer's";
-#endif
+    if (base::under_sanitizer) GTEST_SKIP() << "signals are the sanitizer's";
   }
 
   int signal_that_ends(const std::function<void()>& how) {
