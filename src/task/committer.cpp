@@ -5,6 +5,8 @@
 #include <system_error>
 #include <utility>
 
+#include "duet/base/all_calls.h"
+
 namespace duet::task {
 namespace {
 
@@ -131,14 +133,16 @@ void Committer::finish(const Batch& batch) {
     health_ = batch.health;
     if (reports_.health) reports_.health(health_);
   }
+  base::AllCalls calls;
   for (const Change& change : batch.done) {
     --waiting_;
     waiting_bytes_ -= change.bytes;
-    if (change.done) change.done(batch.kept);
+    if (change.done) calls.make([&] { change.done(batch.kept); });
   }
-  if (!batch.events.empty() && reports_.events) reports_.events(batch.events);
-  tell_if_settled();
+  if (!batch.events.empty() && reports_.events) calls.make([&] { reports_.events(batch.events); });
+  calls.make([&] { tell_if_settled(); });
   look_soon();
+  calls.check();
 }
 
 void Committer::when_settled(std::function<void()> call) {
@@ -164,12 +168,14 @@ Committer::Batch Committer::commit(Changes changes) {
     trouble_ = {};
     batch.kept = true;
     batch.events = writer_.take_told();
-    batch.done = std::move(all);
   } catch (const SqliteError& error) {
     take_failure(error.code(), error.what());
-    for (Change& change : all) {
-      (change.kind == Change::Kind::request ? batch.done : facts_).push_back(std::move(change));
-    }
+  } catch (const std::exception& error) {  // there is no memory, say
+    take_failure(SQLITE_NOMEM, error.what());
+  }
+  for (Change& change : all) {
+    const bool is_over = batch.kept || change.kind == Change::Kind::request;
+    (is_over ? batch.done : facts_).push_back(std::move(change));
   }
   batch.health = trouble_;
   batch.took = loop_.clock().now() - begun;
@@ -178,10 +184,12 @@ Committer::Batch Committer::commit(Changes changes) {
 
 void Committer::write(const Changes& changes) {
   if (trouble_.lost) throw SqliteError(file_was_lost, {});
-  if (uncertain_) verify();
-  if (changes.empty()) {
-    write_marker();  // only to see whether it works again
-  } else {
+  if (uncertain_) {
+    verify();
+  } else if (!trouble_.problem.empty()) {
+    write_marker();  // to see whether it works again: the changes may be such that write nothing
+  }
+  if (!changes.empty()) {
     database_.run("BEGIN IMMEDIATE");
     for (const Change& change : changes) change.apply(writer_);
     database_.run("COMMIT");
@@ -194,11 +202,11 @@ void Committer::take_failure(int code, const std::string& text) {
   if (database_.in_transaction()) sqlite3_exec(database_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
   writer_.take_back_told();
   trouble_ = {problem_of(code, text), code == file_was_lost};
-  if (!is_sync_failure(code)) return;
-  uncertain_ = true;
+  if (trouble_.lost) return;
+  uncertain_ |= (code & 0xFF) == SQLITE_IOERR;
   try {
-    // The refused changes stand in the log, whole, behind its last valid frame, and whoever opens it next would take
-    // them for committed. This goes over them.
+    // The refused changes may stand in the log, whole, behind its last valid frame, and whoever opens it next would
+    // take them for committed. This goes over them.
     write_marker();
   } catch (const SqliteError&) {  // NOLINT(bugprone-empty-catch): verify() will try again
   }
@@ -232,7 +240,8 @@ Committer::Batch Committer::tidy() {
     move_log_to_main(SQLITE_CHECKPOINT_PASSIVE);
   } catch (const SqliteError& error) {
     // What is committed stays in the log and is safe there.
-    if ((error.code() & 0xFF) != SQLITE_BUSY) trouble_ = {problem_of(error.code(), error.what()), false};
+    const bool is_trouble = !trouble_.lost && (error.code() & 0xFF) != SQLITE_BUSY;
+    if (is_trouble) trouble_ = {problem_of(error.code(), error.what()), false};
   }
   batch.health = trouble_;
   return batch;

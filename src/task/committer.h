@@ -122,7 +122,7 @@ class Committer {
   StoreWriter writer_;
   Changes facts_;  // that the last commit failed to keep
   Health trouble_;
-  bool uncertain_ = false;  // a sync has failed
+  bool uncertain_ = false;  // a sync has failed, or something else of the disk
   std::int64_t markers_ = 0;
   int log_pages_ = 0;
   std::optional<CommitThread> thread_;

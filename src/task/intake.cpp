@@ -70,10 +70,13 @@ void Intake::write(const Submission& submission, std::string body, Arrival arriv
   for (const TaskId id : arrival.after) ++needed_[id];
   Change change{.kind = companion.kind, .bytes = 512 + 2 * body.size()};
   change.apply = [task = std::move(task), active = std::move(active), key = submission.key, body = std::move(body),
-                  also = std::move(companion.write)](StoreWriter& writer) {
+                  failed = arrival.failed, also = std::move(companion.write)](StoreWriter& writer) {
     writer.insert(task, active, key, body);
     tell_queued(writer, task.id, task.agent);
     if (also) also(writer, task.id);
+    if (!failed) return;
+    Progress end{.state = State::failed, .completed_at = task.created_at, .error = dependency_failure(*failed)};
+    write_of({.id = task.id, .agent = task.agent, .to = std::move(end)})(writer);
   };
   change.done = [this, key = submission.key, arrival = std::move(arrival), submitted](bool kept) {
     --arriving_;
@@ -81,7 +84,7 @@ void Intake::write(const Submission& submission, std::string body, Arrival arriv
       if (--needed_[id] == 0) needed_.erase(id);
     }
     if (!kept) return arrived(key, submitted, tl::unexpected(store_.refusal()));
-    arrived(key, submitted, Accepted{arrival.id, State::queued});
+    arrived(key, submitted, Accepted{arrival.id, arrival.failed ? State::failed : State::queued});
     taken_(arrival);
   };
   store_.write(std::move(change));

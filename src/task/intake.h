@@ -36,7 +36,7 @@ struct Arrival {
   TaskId id = 0;
   QueuedTask task = {};
   std::vector<TaskId> after = {};     ///< had not ended when the task was taken
-  std::optional<TaskId> failed = {};  ///< of those it comes after: it had ended without success
+  std::optional<TaskId> failed = {};  ///< of those it comes after: it had ended without success, and so has this one
 };
 
 /// Looks at submissions, refuses what cannot be done, and makes tasks of the rest: with the next id, on disk before

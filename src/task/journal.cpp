@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "duet/base/all_calls.h"
+
 namespace duet::task {
 namespace {
 
@@ -33,14 +35,18 @@ void Journal::load() {
 }
 
 void Journal::publish(std::vector<Event> events) {
+  const std::uint64_t first = next_;
   for (Event& event : events) {
     next_ = event.seq + 1;
     bytes_ += size_of(event);
     events_.push_back(std::move(event));
-    const Event& told = events_.back();
-    for (const Reader& reader : readers_) reader(told);
-    make_room();
   }
+  base::AllCalls calls;
+  for (std::uint64_t seq = first; seq < next_; ++seq) {
+    for (const Reader& reader : readers_) calls.make([&] { reader(at(seq)); });
+  }
+  make_room();
+  calls.check();
 }
 
 // The newest one stays, in memory and in the store: numbers go on from it.

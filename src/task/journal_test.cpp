@@ -130,7 +130,7 @@ TEST_F(JournalTest, ChangeAndEventAreOneTransaction) {
                           writer.tell("notice", 0, "{}");
                         },
                     .done = [&](bool kept) { answer = kept; }});
-  box.write_fault = SQLITE_FULL;
+  box.store->write({.apply = [](StoreWriter& /*writer*/) { throw SqliteError(SQLITE_FULL, "no room for the next"); }});
   ASSERT_TRUE(box.turn_until([&] { return answer.has_value(); }));
   EXPECT_EQ(answer, false);
   EXPECT_EQ(box.store->read([](StoreReader& reader) { return reader.recall("state"); }).value(), std::nullopt);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,9 +30,9 @@ constexpr char old_file[] = "events.log";
 std::string read_all(int fd) {
   std::string text;
   std::array<char, 65536> room;
-  for (ssize_t count = 0; (count = read(fd, room.data(), room.size())) > 0;) {
-    text.append(room.data(), static_cast<std::size_t>(count));
-  }
+  ssize_t count = 0;
+  while ((count = read(fd, room.data(), room.size())) > 0) text.append(room.data(), static_cast<std::size_t>(count));
+  base::check_call(static_cast<int>(count), old_file);
   return text;
 }
 
@@ -98,7 +99,8 @@ class OldEvents {
 
 void take_over_events(const Database& database, int folder) {
   const base::Fd file(openat(folder, old_file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!file) return;
+  if (!file && errno == ENOENT) return;
+  base::check_call(file.get(), old_file);
   const OldEvents old(read_all(file.get()));
   Statement add = database.prepare("INSERT INTO event(seq, kind, task, params) VALUES(?,?,?,?)");
   for (const Event& event : old.events()) {

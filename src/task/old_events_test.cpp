@@ -30,7 +30,9 @@ class OldEventsTest : public testing::Test {
     box.store.reset();
     StoreVfs vfs;
     const Database database(box.file("tasks.db"), SQLITE_OPEN_READWRITE, vfs.name());
-    database.run("DROP TABLE event; DELETE FROM remembered; PRAGMA user_version=1;");
+    database.run(
+        "DROP TABLE event; DELETE FROM remembered; DROP INDEX task_by_end; ALTER TABLE task DROP COLUMN end_seq;"
+        "CREATE INDEX task_by_end ON task(completed_at) WHERE completed_at IS NOT NULL; PRAGMA user_version=1;");
   }
   void write_log(const std::string& boot, const std::string& rest) {
     std::ofstream(box.file("events.log"))
@@ -88,6 +90,26 @@ TEST_F(OldEventsTest, AStoreWithoutThemBeginsAnEpoch) {
   const Journal journal(box.open());
   EXPECT_EQ(journal.epoch().size(), 16U);
   EXPECT_TRUE(box.find(3));
+}
+
+TEST_F(OldEventsTest, TheFileStaysUntilTheStoreIsWhole) {
+  write_log(base::boot_id(), events);
+  box.fault_in_main_file = true;
+  box.sync_fault = SQLITE_IOERR_FSYNC;
+  EXPECT_THROW(box.open(), StoreError);
+  EXPECT_TRUE(fs::exists(box.file("events.log")));
+  box.sync_fault = SQLITE_OK;
+  const Journal journal(box.open());
+  EXPECT_EQ(journal.epoch(), "0123456789abcdef");
+  EXPECT_EQ(journal.next(), 42U);
+  EXPECT_FALSE(fs::exists(box.file("events.log")));
+}
+
+TEST_F(OldEventsTest, AFileThatCannotBeReadIsNotTakenForNone) {
+  fs::create_directory(box.file("events.log"));
+  EXPECT_THROW(box.open(), std::system_error);
+  fs::remove(box.file("events.log"));
+  EXPECT_EQ(Journal(box.open()).next(), 1U);
 }
 
 }  // namespace

@@ -58,10 +58,16 @@ tl::expected<std::vector<EndedTask>, rpc::Error> Retention::find_old() const {
   const auto ended = static_cast<std::size_t>(counts_[2] + counts_[3] + counts_[4]);
   const std::size_t too_many = ended > limits_.tasks ? ended - limits_.tasks : 0;
   return store_.read([&](StoreReader& tasks) {
-    std::vector<EndedTask> old = too_many > 0 ? tasks.ended_before(base::UtcTime::max(), std::min(too_many, step))
-                                              : tasks.ended_before(oldest_kept_, step);
+    const std::size_t most = too_many > 0 ? std::min(too_many, step) : step;
     const TaskId newest = tasks.newest();
-    std::erase_if(old, [&](const EndedTask& task) { return task.id == newest || is_busy_(task.id); });
+    std::vector<EndedTask> old;
+    std::size_t seen = 0;
+    tasks.first_ended([&](const EndedTask& task) {
+      // One that ended after another is not older, whatever the clock was set to then.
+      if (too_many == 0 && task.at >= oldest_kept_) return false;
+      if (task.id != newest && !is_busy_(task.id)) old.push_back(task);
+      return ++seen < most;
+    });
     return old;
   });
 }

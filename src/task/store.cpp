@@ -26,7 +26,7 @@ Store::~Store() {
   reading_.reset();
 }
 
-rpc::Error Store::unreadable(const SqliteError& error) { return unavailable("store", error.what()); }
+rpc::Error Store::unreadable(const std::exception& error) { return unavailable("store", error.what()); }
 
 rpc::Error Store::refusal() const { return unavailable("store", health().problem); }
 

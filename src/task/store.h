@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -49,7 +50,7 @@ class Store {
       } else {
         return use(*reader_);
       }
-    } catch (const SqliteError& error) {
+    } catch (const std::exception& error) {  // what is read may be damaged
       return tl::unexpected(unreadable(error));
     }
   }
@@ -73,7 +74,7 @@ class Store {
   bool is_in_place() const { return place_->holds(); }
 
  private:
-  static rpc::Error unreadable(const SqliteError& error);
+  static rpc::Error unreadable(const std::exception& error);
 
   std::unique_ptr<StorePlace> place_;
   std::function<void(std::vector<Event>)> publisher_;

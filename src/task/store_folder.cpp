@@ -105,12 +105,12 @@ Database StoreFolder::open_writer() {
   try {
     Database database = open_checked(folder_.get(), vfs_);
     migrate(database, [&] { take_over_events(database, folder_.get()); });
-    remove_old_events(folder_.get());
     set_up(database);
     note_boot(database);
     // What the log holds may have been written by a process whose last sync failed: it is written and synced once more.
     database.run("PRAGMA wal_checkpoint(TRUNCATE)");
     sync_log();
+    remove_old_events(folder_.get());
     leave_alone_on_close(database, false);
     if (options_.lays_out_log) lay_out_log();
     identity_.emplace(folder_.get(), options_.folder_holds);

@@ -12,7 +12,8 @@
 
 namespace duet::task {
 
-/// The store cannot be used: a sentence about what is wrong with it, without paths. Its files are as they were.
+/// The store cannot be used: a sentence about what is wrong with it, without paths. No task or event is lost by that;
+/// one that is damaged or of a newer version is as it was.
 class StoreError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -6,6 +6,7 @@
 
 #include <boost/json/object.hpp>
 
+#include "duet/rpc/json_scan.h"
 #include "duet/rpc/utf8.h"
 #include "duet/rpc/value.h"
 
@@ -54,6 +55,10 @@ CREATE TABLE event(
   params TEXT NOT NULL          -- with the seq
 );
 INSERT INTO remembered(name, value) VALUES('epoch', lower(hex(randomblob(8))));
+ALTER TABLE task ADD COLUMN end_seq INTEGER;  -- of the event of its end; 0: an earlier version saw that
+UPDATE task SET end_seq=0 WHERE completed_at IS NOT NULL;
+DROP INDEX task_by_end;
+CREATE INDEX task_by_end ON task(end_seq, completed_at) WHERE end_seq IS NOT NULL;
 )"};
 
 constexpr std::size_t version_with_events = 2;
@@ -101,6 +106,7 @@ Task task_of(const Statement& row) {
   task.priority = row.number(12);
   task.agent = row.text(13);
   task.prompt = row.text(14);
+  if (!rpc::is_valid_json(row.text(16))) throw SqliteError(SQLITE_CORRUPT, "the record of a task is damaged");
   task.metadata = rpc::parse_value(row.text(16)).as_object();
   task.created_at = from_millis(row.number(17));
   if (!row.is_null(18)) task.result = row.text(18);
@@ -112,6 +118,10 @@ Event event_of(const Statement& row) {
           .kind = std::string(row.text(1)),
           .task = static_cast<TaskId>(row.number(2)),
           .params = std::string(row.text(3))};
+}
+
+std::optional<std::string_view> or_null(std::string_view text) {
+  return text.empty() ? std::nullopt : std::optional(text);
 }
 
 std::string joined(const std::vector<TaskId>& ids) {
@@ -146,8 +156,8 @@ StoreWriter::StoreWriter(const Database& database)
                            " after, created_at, attempts, cancelling) VALUES(?,?,?,?,?,?,?,?,?,?,?,0,0)")),
       insert_request_(database.prepare("INSERT INTO request(id, body) VALUES(?,?)")),
       update_(database.prepare("UPDATE task SET state=?, attempts=?, cancelling=?, retry_at=?, started_at=?,"
-                               " completed_at=?, pid=?, exit_code=?, signal=?, error_reason=?, error_message=?"
-                               " WHERE id=?")),
+                               " completed_at=?, pid=?, exit_code=?, signal=?, error_reason=?, error_message=?,"
+                               " end_seq=? WHERE id=?")),
       set_result_(database.prepare("INSERT OR REPLACE INTO result(id, bytes) VALUES(?,?)")),
       erase_{database.prepare("DELETE FROM task WHERE id=?"), database.prepare("DELETE FROM request WHERE id=?"),
              database.prepare("DELETE FROM result WHERE id=?")},
@@ -162,8 +172,8 @@ void StoreWriter::insert(const Task& task, const ActiveTask& active, std::string
   insert_.bind(1, number_of(task.id)).bind(2, static_cast<std::int64_t>(State::queued)).bind(3, task.priority);
   insert_.bind(4, task.agent).bind(5, beginning).bind(6, std::int64_t{beginning.size() < task.prompt.size()});
   insert_.bind(7, rpc::to_text(task.metadata)).bind(9, std::int64_t{active.retries});
-  if (!key.empty()) insert_.bind(8, key);
-  if (!active.after.empty()) insert_.bind(10, joined(active.after));
+  const std::string after = joined(active.after);
+  insert_.bind(8, or_null(key)).bind(10, or_null(after));
   insert_.bind(11, to_millis(task.created_at)).run();
   insert_request_.bind(1, number_of(task.id)).bind(2, body).run();
 }
@@ -172,12 +182,13 @@ void StoreWriter::update(TaskId id, const Progress& progress) {
   update_.bind(1, static_cast<std::int64_t>(progress.state)).bind(2, std::int64_t{progress.attempts});
   update_.bind(3, std::int64_t{progress.cancelling}).bind(4, to_millis(progress.retry_at));
   update_.bind(5, to_millis(progress.started_at)).bind(6, to_millis(progress.completed_at));
-  update_.bind(7, progress.pid).bind(8, progress.exit_code);
-  if (!progress.signal.empty()) update_.bind(9, progress.signal);
-  if (progress.error) {
-    update_.bind(10, static_cast<std::int64_t>(progress.error->reason)).bind(11, progress.error->message);
-  }
-  update_.bind(12, number_of(id)).run();
+  update_.bind(7, progress.pid).bind(8, progress.exit_code).bind(9, or_null(progress.signal));
+  const std::optional<Failure>& error = progress.error;
+  update_.bind(10, error ? std::optional(static_cast<std::int64_t>(error->reason)) : std::nullopt);
+  update_.bind(11, error ? std::optional(error->message) : std::nullopt);
+  // Its event comes next.
+  update_.bind(12, has_ended(progress.state) ? std::optional(static_cast<std::int64_t>(last_seq_ + 1)) : std::nullopt);
+  update_.bind(13, number_of(id)).run();
 }
 
 void StoreWriter::set_result(TaskId id, std::string_view result) {
@@ -229,8 +240,8 @@ StoreReader::StoreReader(const Database& database)
                                " FROM task WHERE state IN (0, 1) ORDER BY id")),
       counts_(database.prepare("SELECT state, count(*) FROM task GROUP BY state")),
       newest_(database.prepare("SELECT max(id) FROM task")),
-      ended_before_(
-          database.prepare("SELECT id, state, attempts FROM task WHERE completed_at<? ORDER BY completed_at LIMIT ?")),
+      first_ended_(database.prepare("SELECT id, state, attempts, completed_at FROM task WHERE end_seq IS NOT NULL"
+                                    " ORDER BY end_seq, completed_at")),
       recall_(database.prepare("SELECT value FROM remembered WHERE name=?")),
       each_remembered_(database.prepare("SELECT name, value FROM remembered WHERE name>=? ORDER BY name")),
       events_after_(database.prepare("SELECT seq, kind, task, params FROM event WHERE seq>? ORDER BY seq LIMIT ?")),
@@ -299,15 +310,15 @@ TaskId StoreReader::newest() {
   return static_cast<TaskId>(newest_.number(0));
 }
 
-std::vector<EndedTask> StoreReader::ended_before(base::UtcTime time, std::size_t limit) {
-  const Reading reading(ended_before_);
-  ended_before_.bind(1, to_millis(time)).bind(2, static_cast<std::int64_t>(limit));
-  std::vector<EndedTask> found;
-  while (ended_before_.step()) {
-    found.push_back({static_cast<TaskId>(ended_before_.number(0)), static_cast<State>(ended_before_.number(1)),
-                     static_cast<std::uint32_t>(ended_before_.number(2))});
+void StoreReader::first_ended(const std::function<bool(const EndedTask&)>& each) {
+  const Reading reading(first_ended_);
+  while (first_ended_.step()) {
+    const EndedTask task{.id = static_cast<TaskId>(first_ended_.number(0)),
+                         .state = static_cast<State>(first_ended_.number(1)),
+                         .attempts = static_cast<std::uint32_t>(first_ended_.number(2)),
+                         .at = from_millis(first_ended_.number(3))};
+    if (!each(task)) return;
   }
-  return found;
 }
 
 std::optional<std::string> StoreReader::recall(std::string_view name) {

@@ -45,6 +45,7 @@ struct EndedTask {
   TaskId id = 0;
   State state = State::completed;
   std::uint32_t attempts = 0;
+  base::UtcTime at = {};  ///< its end, by the clock on the wall
 };
 
 /// Changes tasks, and tells of it in the same transaction. For whoever commits.
@@ -54,6 +55,7 @@ class StoreWriter {
 
   /// A new task, queued, `body` being to_body() of its submission; its result is not looked at.
   void insert(const Task& task, const ActiveTask& active, std::string_view key, std::string_view body);
+  /// The event of an end is told next.
   void update(TaskId id, const Progress& progress);
   void set_result(TaskId id, std::string_view result);
   void erase(TaskId id);
@@ -113,8 +115,8 @@ class StoreReader {
   void each_active(const std::function<void(ActiveTask)>& each);
   StateCounts counts();
   TaskId newest();
-  /// Those that ended first come first.
-  std::vector<EndedTask> ended_before(base::UtcTime time, std::size_t limit);
+  /// Those that ended first come first, whatever the clock on the wall was set to. `each` may end it.
+  void first_ended(const std::function<bool(const EndedTask&)>& each);
 
   std::optional<std::string> recall(std::string_view name);
   /// In the order of their names.
@@ -136,7 +138,7 @@ class StoreReader {
   Statement active_;
   Statement counts_;
   Statement newest_;
-  Statement ended_before_;
+  Statement first_ended_;
   Statement recall_;
   Statement each_remembered_;
   Statement events_after_;

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <new>
+#include <stdexcept>
 #include <thread>
 
 #include "task/store_fixture_test.h"
@@ -381,6 +383,51 @@ TEST(Store, WhatWasChangedJustBeforeTheEndIsKept) {
   box.add(1, StoreBox::asked("x"), answer);
   box.open();
   EXPECT_TRUE(box.find(1));
+}
+
+Change tells(const char* kind, std::function<void(bool kept)> done) {
+  return {.apply = [kind](StoreWriter& writer) { writer.tell(kind, 0, "{}"); }, .done = std::move(done)};
+}
+
+TEST(Store, WhatOneCallbackThrowsConcernsNoOther) {
+  StoreBox box;
+  box.open();
+  std::vector<std::string> told;
+  box.store->publish_to([&](const std::vector<Event>& events) {
+    for (const Event& event : events) told.push_back(event.kind);
+  });
+  std::optional<bool> second;
+  bool settled = false;
+  box.store->write(tells("one", [](bool /*kept*/) { throw std::runtime_error("a defect"); }));
+  box.store->write(tells("two", [&](bool kept) { second = kept; }));
+  box.store->when_settled([&] { settled = true; });
+  EXPECT_THROW(box.turn_until([&] { return settled; }), std::runtime_error);
+  EXPECT_TRUE(box.turn_until([&] { return settled; }));
+  EXPECT_EQ(second, true);
+  EXPECT_EQ(told, (std::vector<std::string>{"one", "two"}));
+}
+
+TEST(Store, AChangeThatThrowsIsRefusedAndTheStoreGoesOn) {
+  StoreBox box;
+  box.open();
+  std::optional<bool> kept;
+  box.store->write({.apply = [](StoreWriter& /*writer*/) { throw std::bad_alloc(); },
+                    .done = [&](bool is_kept) { kept = is_kept; }});
+  EXPECT_TRUE(box.turn_until([&] { return kept.has_value(); }));
+  EXPECT_EQ(kept, false);
+  EXPECT_TRUE(box.add(1));
+  EXPECT_TRUE(box.store->is_healthy());
+}
+
+TEST(Store, AChangeThatWritesNothingDoesNotShowThatItWorks) {
+  StoreBox box;
+  box.open();
+  box.write_fault = SQLITE_FULL;
+  EXPECT_FALSE(box.add(1));
+  bool done = false;
+  box.store->after_changes([&] { done = true; });
+  EXPECT_TRUE(box.turn_until([&] { return done; }));
+  EXPECT_FALSE(box.store->is_healthy());
 }
 
 }  // namespace

@@ -14,8 +14,6 @@ namespace {
 
 constexpr base::Duration second = std::chrono::seconds(1);
 
-std::string dependency_message(TaskId id) { return to_text(id) + " did not succeed"; }
-
 Failure failure_of(const Outcome& outcome) {
   if (outcome.timed_out) return {Reason::timeout, "its time limit was over"};
   switch (outcome.kind) {
@@ -87,7 +85,7 @@ void Supervisor::begin(Runner& runner, const std::vector<RunId>& recorded) {
   std::vector<ActiveTask> active;
   const auto read = store_.read(
       [&](StoreReader& tasks) { tasks.each_active([&](ActiveTask task) { active.push_back(std::move(task)); }); });
-  if (!read) log_.error("the queue cannot be read", {{"reason", read.error().what()}});
+  if (!read) throw rpc::Error(read.error());
   std::vector<ActiveTask> queued;
   for (ActiveTask& task : active) {
     if (!adopt(task, known)) queued.push_back(std::move(task));
@@ -148,7 +146,11 @@ void Supervisor::load(const ActiveTask& task) {
     const base::Duration most = retry_delay(progress.attempts, 1);
     pause(task.id, std::min<base::Duration>(*progress.retry_at - loop_.clock().utc(), most));
   }
-  if (progress.cancelling) cancel_queued(task.id, [](const auto& /*answer*/) {});
+  if (!progress.cancelling) return;
+  // That is certain: whoever asked for it was told.
+  queue_.block(task.id);
+  cancelling_.try_emplace(task.id);
+  queued_cancel_decided(task.id, true);
 }
 
 void Supervisor::record(Transition transition, Change::Kind kind, std::function<void(bool kept)> done) {
@@ -187,13 +189,10 @@ void Supervisor::submit(Submission submission, const Intake::Submitted& submitte
 }
 
 void Supervisor::take_arrival(const Arrival& arrival) {
-  ++counts_[0];
+  ++counts_.at(static_cast<std::size_t>(arrival.failed ? State::failed : State::queued));
+  if (arrival.failed) return retention_.look();
   queue_.add(arrival.id, arrival.task);
-  if (arrival.failed) {
-    fail_queued(arrival.id, {Reason::dependency, dependency_message(*arrival.failed)});
-  } else {
-    wait_for_dependencies(arrival.id, arrival.after);
-  }
+  wait_for_dependencies(arrival.id, arrival.after);
   schedule();
 }
 
@@ -212,7 +211,7 @@ void Supervisor::wait_for_dependencies(TaskId id, const std::vector<TaskId>& dep
     }
     // One that is not there any more has succeeded: had it failed, this one would have failed in the same commit.
     if (!*standing || (*standing)->state == State::completed) continue;
-    if (has_ended((*standing)->state)) return fail_queued(id, {Reason::dependency, dependency_message(*at)});
+    if (has_ended((*standing)->state)) return fail_queued(id, dependency_failure(*at));
     queue_.wait_for(id, *at);
   }
 }
@@ -247,7 +246,7 @@ void Supervisor::fail_queued(TaskId id, Failure failure) {
       retention_.look();
     });
     for (const TaskId dependent : queue_.take_dependents(next)) {
-      failing.emplace_back(dependent, Failure{Reason::dependency, dependency_message(next)});
+      failing.emplace_back(dependent, dependency_failure(next));
     }
   }
 }
@@ -257,7 +256,7 @@ void Supervisor::end_dependents(TaskId id, bool succeeded) {
     if (succeeded) {
       queue_.unblock(dependent);
     } else {
-      fail_queued(dependent, {Reason::dependency, dependency_message(id)});
+      fail_queued(dependent, dependency_failure(id));
     }
   }
 }
@@ -280,16 +279,27 @@ void Supervisor::start(TaskId id, const QueuedTask& task) {
     queue_.add(id, task);
     return pause(id, second);
   }
-  const std::optional<Assignment> assignment = agents_.assignment(run, task.agent, from_body(*body));
+  const auto assignment = assignment_of(run, task.agent, *body);
   if (!assignment) {
     queue_.add(id, task);
-    return fail_queued(id, {Reason::spawn, "the settings have no agent of that name any more"});
+    return fail_queued(id, {Reason::spawn, assignment.error()});
   }
   Run& begun = runs_[run];
   begun.task = task;
   begun.progress.attempts = task.attempts;
   runner_->start(*assignment);
   follower_.add(*runner_, run, true);
+}
+
+// Or why there is none.
+tl::expected<Assignment, std::string> Supervisor::assignment_of(RunId run, const std::string& agent,
+                                                                const std::string& body) const {
+  try {
+    if (std::optional<Assignment> found = agents_.assignment(run, agent, from_body(body))) return std::move(*found);
+    return tl::unexpected(std::string("the settings have no agent of that name any more"));
+  } catch (const std::exception&) {
+    return tl::unexpected(std::string("what was asked for is damaged in the store"));
+  }
 }
 
 Supervisor::Runs::iterator Supervisor::latest_run(TaskId id) {

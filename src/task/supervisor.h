@@ -42,7 +42,7 @@ struct Surroundings {
 /// Whatever it accepts is on disk before it says so. It tells of nothing by itself: each change is written with its
 /// event, and the journal tells. At most `max_running` tasks run at once, by priority and then by age; a slot is free
 /// when no process of its task is left. It does not start processes: that is the Runner's. What it cannot do it says by
-/// value; it throws nothing. For the loop's thread only; the store and the runner outlive it.
+/// value; only its construction and begin() throw. For the loop's thread only; the store and the runner outlive it.
 class Supervisor {
  public:
   using Cancelled = std::function<void(const tl::expected<void, rpc::Error>&)>;
@@ -59,7 +59,8 @@ class Supervisor {
 
   /// What the runner has to tell; before begin().
   KeeperEvents keeper_events();
-  /// Adopts what an earlier daemon began, and starts working. `recorded` are the runs that have left a record.
+  /// Adopts what an earlier daemon began, and starts working. `recorded` are the runs that have left a record. Throws
+  /// rpc::Error if the queue cannot be read; then nothing was touched.
   void begin(Runner& runner, const std::vector<RunId>& recorded);
 
   /// Answers when the task is on disk, or at once if it is refused. `companion` is written with it.
@@ -146,6 +147,8 @@ class Supervisor {
 
   void schedule();
   void start(TaskId id, const QueuedTask& task);
+  tl::expected<Assignment, std::string> assignment_of(RunId run, const std::string& agent,
+                                                      const std::string& body) const;
   Runs::iterator latest_run(TaskId id);
   std::size_t slots_in_use() const;
 

@@ -111,6 +111,7 @@ void Supervisor::cancel_decided(RunId id, bool kept) {
     // It may be this task that fills the disk: it is ended all the same, and that is written when it can be. One that
     // never began is put back as if nobody had asked.
     run.progress.cancelling = !run.never_began;
+    if (run.never_began) return put_back(id, run);
     note({.id = id.task, .agent = run.task.agent, .from = run.progress.state, .to = run.progress}, {});
   }
   if (run.never_began) return put_back(id, run);

@@ -412,5 +412,37 @@ TEST_F(SupervisorTest, ACancelOfATaskThatIsBeingCancelledReachesAKeeperThatSaysN
   EXPECT_EQ(*answer, 1);
 }
 
+TEST_F(SupervisorTest, ADecidedCancelIsCarriedOutThoughTheNextDaemonCannotWriteAtFirst) {
+  submit({.prompt = "x", .retries = 1});
+  run_started({1, 1});
+  run_exits({1, 1}, 1, false);
+  EXPECT_EQ(*cancel(1), 1);
+  before_begin = [this] { write_fault = SQLITE_FULL; };
+  begin({{1, 1}});
+  advance(std::chrono::seconds(5));
+  write_fault = SQLITE_OK;
+  tell.gone({1, 1});
+  advance(std::chrono::seconds(5));
+  EXPECT_TRUE(turn_until([this] { return state(1) == State::cancelled; }));
+  EXPECT_TRUE(runner.started.empty());
+}
+
+TEST_F(SupervisorTest, ARefusedCancelOfARunThatNeverBeganIsNotTold) {
+  submit({.prompt = "x", .retries = 1});
+  run_started({1, 1});
+  run_exits({1, 1}, 1);
+  begin({{1, 2}});  // the next attempt was given to a keeper
+  take_events();
+  write_fault = SQLITE_FULL;
+  const auto answer = std::make_shared<int>(0);
+  supervisor->cancel(1, [answer](const auto& cancelled) { *answer = cancelled ? 1 : cancelled.error().code(); });
+  tell.never_began({1, 2});
+  settle();
+  EXPECT_EQ(*answer, -32003);
+  write_fault = SQLITE_OK;
+  advance(std::chrono::seconds(5));
+  EXPECT_EQ(take_events(), Strings{});
+}
+
 }  // namespace
 }  // namespace duet::task

@@ -90,6 +90,7 @@ class SupervisorTest : public testing::Test {
     journal->add_reader([this](const Event& event) { supervisor->take(event); });
     runner.tasks = tasks.get();
     tell = supervisor->keeper_events();
+    if (before_begin) before_begin();
     supervisor->begin(runner, recorded);
     settle();
   }
@@ -184,6 +185,7 @@ class SupervisorTest : public testing::Test {
   bool output_wanted = false;
   std::vector<std::pair<std::uint64_t, std::string>> told;
   std::function<void(const Event&)> on_event;
+  std::function<void()> before_begin;  // the store is open
   std::optional<Store> store;
   std::optional<Journal> journal;
   std::optional<Supervisor> supervisor;

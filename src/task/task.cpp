@@ -2,10 +2,12 @@
 
 #include <array>
 #include <charconv>
+#include <stdexcept>
 
 #include <boost/json/array.hpp>
 
 #include "duet/base/utc_text.h"
+#include "duet/rpc/json_scan.h"
 #include "duet/rpc/utf8.h"
 #include "duet/rpc/value.h"
 
@@ -99,7 +101,10 @@ std::string to_body(const Submission& submission) {
   return rpc::to_text(body);
 }
 
+Failure dependency_failure(TaskId id) { return {Reason::dependency, to_text(id) + " did not succeed"}; }
+
 Submission from_body(std::string_view text) {
+  if (!rpc::is_valid_json(text)) throw std::invalid_argument("a task's request is damaged");
   const json::value parsed = rpc::parse_value(text);
   const json::object& body = parsed.as_object();
   const auto string_at = [&](std::string_view name) {

@@ -36,6 +36,9 @@ struct Failure {
   std::string message = {};  ///< for people, without paths
 };
 
+/// Of a task that was to come after this one, which did not succeed.
+Failure dependency_failure(TaskId id);
+
 /// What a client asks for.
 struct Submission {
   std::string prompt;
@@ -52,7 +55,7 @@ struct Submission {
 
 /// All of it as JSON text, the same for the same submission.
 std::string to_body(const Submission& submission);
-/// Of text that to_body() made.
+/// Of text that to_body() made. Throws std::exception for any other.
 Submission from_body(std::string_view body);
 
 /// What changes in a task's life.
