@@ -195,6 +195,40 @@ class Switches(RuleTestCase):
         self.write("b")
         self.await_firings(1, "three")
 
+    def test_faulty_settings_leave_everything_as_it_was(self):
+        changed = shell("three", "source = 'watch', pattern = 'b*'", "true")
+        self.start("default_agent = 'shell'\nmax_running = 3", *self.RULES)
+        self.call("automation.disable", ruleId="one")
+        before = self.status()
+        faults = [
+            ("pattern", [changed, shell("four", "source = 'watch', pattern = 'b{'", "true")]),
+            ("cron", [changed, shell("four", "source = 'schedule', cron = '61 * * * *'", "true")]),
+            ("nonsense", ["nonsense = 3", changed]),
+            ("ignore", [changed, "[watch]\nignore = ['[']"]),
+            (".duet-rpc.toml", [changed, "[[rules"]),
+        ]
+        for number, (named, texts) in enumerate(faults):
+            with self.subTest(named):
+                self.settings("max_running = 7", *texts)
+                os.kill(self.pid, signal.SIGHUP)
+                problem = eventually(lambda: [text for text in map(str, self.call("daemon.status")["result"]["problems"])
+                                              if named in text], what=f"a problem that names {named}")
+                self.assertEqual(len(problem), 1, problem)
+                status = self.status()
+                self.assertEqual((status["rules"], status["ruleCount"]), (before["rules"], 2))
+                supervisor = self.call("daemon.status")["result"]["subsystems"]["supervisor"]
+                self.assertEqual(supervisor["maxRunning"], 3)
+                self.write(f"b{number}")
+                self.write(f"a{number}")
+                self.await_firings(number + 1, "two")
+                self.assertEqual(len(self.recent()), number + 1, "and nothing else")
+                before = self.status()
+        self.settings("max_running = 7", *self.RULES, changed)
+        os.kill(self.pid, signal.SIGHUP)
+        eventually(lambda: self.status()["ruleCount"] == 3)
+        status = self.call("daemon.status")["result"]
+        self.assertEqual((status["health"], status["subsystems"]["supervisor"]["maxRunning"]), ("healthy", 7))
+
 
 if __name__ == "__main__":
     suite.main()
