@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import random
+import select
 import signal
 import socket
 import sys
@@ -163,10 +164,8 @@ class Joining(Events):
         self.assertTrue(err.endswith("the daemon has stopped\n"), err)
 
     def test_the_command_says_that_the_history_was_lost(self):
-        self.make_events(10)
-        with self.project.popen("events") as command:
-            eventually(lambda: self.project.call("daemon.status")["result"]["subsystems"]["ipc"]["clients"] == 2,
-                       what="the command is connected")
+        with self.project.popen("events", "--since", "1") as command:
+            self.read_until(self.make_events(10), command, [])
             self.project.kill(self.pid)
             self.remove_store()
             self.pid = self.project.start()
@@ -180,12 +179,13 @@ class Joining(Events):
         self.assertIn("the history of events was lost; it begins anew", err)
 
     def test_the_end_of_the_daemon_is_an_event(self):
-        with self.project.popen("events", "--kind", "daemonStopping") as command:
-            eventually(lambda: self.project.call("daemon.status")["result"]["subsystems"]["ipc"]["clients"] == 2,
-                       what="the command is connected")
+        with self.project.popen("events", "--kind", "daemonStopping", "--kind", "taskQueued") as command:
+            # Once it tells of tasks it has subscribed.
+            eventually(lambda: self.project.call("task.submit", params={"prompt": "true", "agent": "shell"}) and
+                       select.select([command.stdout], [], [], 0.1)[0], what="the command has subscribed")
             self.assertEqual(self.project.run("daemon", "stop").code, 0)
             out, err = command.communicate(timeout=PATIENCE)
-        self.assertEqual(json.loads(out)["method"], "event.daemonStopping")
+        self.assertEqual(json.loads(out.splitlines()[-1])["method"], "event.daemonStopping")
         self.assertEqual((command.returncode, err.count(b"\n")), (3, 1))
         self.assertIn(b"the daemon has stopped", err)
 

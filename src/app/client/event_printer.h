@@ -31,6 +31,7 @@ class EventPrinter {
   std::vector<boost::json::object> begin_subscription();
   /// Takes the answer to the last of them. Returns what the user should know of it, if anything.
   std::string subscribed(std::string_view answer);
+  bool is_subscribed() const { return subscribed_; }
   void take(std::string_view method, std::string_view params);
 
   /// What was missed has to be asked for anew.

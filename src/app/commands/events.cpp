@@ -55,7 +55,10 @@ int run_events(const CommandLine& line) {
     daemon.client().wait_for([&] { return fault || printer.has_fallen_behind(); }, calls.time_left());
     if (fault) std::rethrow_exception(fault);
     if (printer.has_fallen_behind() && daemon.is_connected()) continue;
-    if (daemon.is_connected()) return 0;  // the time that --timeout gave is over
+    if (daemon.is_connected()) {  // the time that --timeout gave is over
+      if (printer.is_subscribed()) return 0;
+      throw DaemonClient::failure_of("events.subscribe", {.cause = peer::Outcome::Cause::timed_out});
+    }
     if (printer.daemon_has_stopped()) throw Failure("the daemon has stopped", exit_code::no_daemon);
     if (!std::exchange(is_away, true)) daemon.tell_user("the daemon is gone; waiting for the next one");
     calls.reconnect();
