@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <exception>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "task/contact.h"
@@ -92,10 +93,10 @@ Nursery::Nursery(transport::Loop& loop, int tasks, int executable)
 
 Nursery::~Nursery() {
   if (timer_) loop_.cancel(*timer_);
+  std::ranges::for_each(spares_, [this](const Spare& spare) { let_go(spare); });
+  spares_.clear();
   if (!process_) return;
   loop_.unwatch(socket_.get(), *this);
-  std::ranges::for_each(spares_, tell_settled);
-  spares_.clear();
   socket_.reset();
   pollfd ended{.fd = process_->pidfd.get(), .events = POLLIN, .revents = 0};
   if (poll(&ended, 1, burial_ms) <= 0) kill(process_->pid, SIGKILL);
@@ -111,9 +112,14 @@ KeeperLink Nursery::take() {
   }
   if (!process_) launch();
   KeeperLink link{.name = new_contact_name()};
-  waiting_.push_back({listen_in(tasks_, link.name), link.name});
+  base::Fd listener = listen_in(tasks_, link.name);
   link.socket = connect_in(tasks_, link.name);
-  base::check_call(link.socket.get(), "connect");
+  if (!link.socket) {
+    const int error = errno;
+    unlinkat(tasks_, link.name.c_str(), 0);
+    throw std::system_error(error, std::generic_category(), "connect");
+  }
+  waiting_.push_back({std::move(listener), link.name});
   send_waiting();
   return link;
 }
@@ -129,12 +135,16 @@ bool Nursery::tell_settled(const Spare& spare) {
   return send_message(spare.link.socket.get(), message);
 }
 
+void Nursery::let_go(const Spare& spare) const {
+  tell_settled(spare);
+  unlinkat(tasks_, spare.link.name.c_str(), 0);  // it does that itself, unless it was killed
+}
+
 void Nursery::let_go_of_old() {
   timer_.reset();
   std::erase_if(spares_, [this](const Spare& spare) {
     if (loop_.now() - spare.since < spare_time) return false;
-    tell_settled(spare);
-    unlinkat(tasks_, spare.link.name.c_str(), 0);  // it does that itself, unless it was killed
+    let_go(spare);
     return true;
   });
   if (!spares_.empty()) timer_ = loop_.at(spares_.front().since + spare_time, [this] { let_go_of_old(); });
@@ -154,9 +164,14 @@ void Nursery::launch() {
   launch.directory = "/";
   launch.further = {{theirs.get(), orders_number}, {tasks_, tasks_number}};
   launch.executable = executable_;
-  process_ = base::launch(launch);
+  loop_.watch(ours.get(), EPOLLIN, *this);
+  try {
+    process_ = base::launch(launch);
+  } catch (...) {
+    loop_.unwatch(ours.get(), *this);
+    throw;
+  }
   socket_ = std::move(ours);
-  loop_.watch(socket_.get(), EPOLLIN, *this);
 }
 
 void Nursery::send_waiting() {

@@ -50,6 +50,7 @@ class Nursery final : transport::Loop::Watcher {
   void launch();
   void send_waiting();
   static bool tell_settled(const Spare& spare);
+  void let_go(const Spare& spare) const;
   void let_go_of_old();
 
   transport::Loop& loop_;

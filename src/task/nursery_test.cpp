@@ -1,0 +1,109 @@
+#include "task/nursery.h"
+
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "duet/base/sanitizer_test.h"
+#include "task/keeper_fixture_test.h"
+
+namespace duet::task {
+namespace {
+
+constexpr std::uint32_t argument(unsigned number) {
+  return static_cast<std::uint32_t>(offsetof(seccomp_data, args) + number * sizeof(std::uint64_t));
+}
+constexpr std::uint32_t refuse(int error) { return SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error); }
+sock_filter load(std::uint32_t place) { return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, place); }
+sock_filter answer(std::uint32_t what) { return BPF_STMT(BPF_RET | BPF_K, what); }
+sock_filter go_on_if_equal(std::uint32_t value, std::uint8_t else_skip) {
+  return BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, else_skip);
+}
+
+/// Does `work` in a thread of its own, for which the kernel refuses some calls, and for all that it starts.
+template <typename Work>
+void do_refused(std::vector<sock_filter> filter, Work work) {
+  std::thread([&] {
+    const sock_fprog program{.len = static_cast<unsigned short>(filter.size()), .filter = filter.data()};
+    ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+    work();
+  }).join();
+}
+
+int next_descriptor() { return base::Fd(open("/dev/null", O_RDONLY | O_CLOEXEC)).get(); }
+
+class NurseryTest : public KeeperTest {};
+
+TEST_F(NurseryTest, AWatchThatIsRefusedOnceCostsOneKeeper) {
+  transport::Loop loop;
+  Nursery nursery(loop, tasks_.get(), executable_.get());
+  const int refused = next_descriptor();
+  do_refused(
+      {load(offsetof(seccomp_data, nr)), go_on_if_equal(SYS_epoll_ctl, 5), load(argument(1)),
+       go_on_if_equal(EPOLL_CTL_ADD, 3), load(argument(2)), go_on_if_equal(static_cast<std::uint32_t>(refused), 1),
+       answer(refuse(ENOSPC)), answer(SECCOMP_RET_ALLOW)},
+      [&] {
+        EXPECT_THROW(nursery.take(), std::system_error);
+        const base::Fd taken(open("/dev/null", O_RDONLY | O_CLOEXEC));
+        EXPECT_EQ(taken.get(), refused);
+        EXPECT_TRUE(nursery.take());
+      });
+}
+
+TEST_F(NurseryTest, WithoutADescriptorForTheLineNoneIsKept) {
+  if (base::under_sanitizer) GTEST_SKIP() << "the sanitizer needs the descriptors that this test takes away";
+  transport::Loop loop;
+  Nursery nursery(loop, tasks_.get(), executable_.get());
+  const KeeperLink first = nursery.take();
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit one_left{.rlim_cur = static_cast<rlim_t>(next_descriptor() + 1), .rlim_max = before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &one_left);
+  for (int tries = 0; tries < 3; ++tries) EXPECT_THROW(nursery.take(), std::system_error);
+  const int left = next_descriptor();
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_GE(left, 0);
+  EXPECT_EQ(files(), std::vector<std::string>{first.name});
+}
+
+struct Sink final : base::LogSink {
+  explicit Sink(std::string& text) : kept(text) {}
+  std::size_t write(std::string_view lines) override {
+    kept += lines;
+    return lines.size();
+  }
+  std::string& kept;
+};
+
+TEST_F(NurseryTest, AKeeperThatCannotBeForkedIsAnsweredFor) {
+  std::string logged;
+  base::Log log(std::make_unique<Sink>(logged));
+  do_refused({load(offsetof(seccomp_data, nr)), go_on_if_equal(SYS_clone, 3), load(argument(0)),
+              BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_VM, 1, 0), answer(refuse(EAGAIN)), answer(SECCOMP_RET_ALLOW)},
+             [&] {
+               world_ = std::make_unique<SystemKeeperWorld>(loop_, tasks_.get(), executable_.get());
+               keepers_ = std::make_unique<Keepers>(loop_, log, *world_, settings_, events());
+               for (int tries = 0; tries < 2; ++tries) {
+                 EXPECT_TRUE(run(shell("true")).never_began);
+                 EXPECT_FALSE(RunRecord::open(tasks_.get(), {1, 1}));
+               }
+               stop_daemon();
+             });
+  EXPECT_TRUE(log.flush());
+  EXPECT_NE(logged.find("no keeper can be forked"), std::string::npos) << logged;
+}
+
+}  // namespace
+}  // namespace duet::task
