@@ -79,6 +79,7 @@ void KeeperProcess::start() {
   base::Launch launch;
   launch.arguments = std::move(assignment.arguments);
   launch.environment = std::move(assignment.environment);
+  for (const std::string_view name : outsider_variables) launch.environment.erase(std::string(name));
   launch.environment["DUET_TASK_ID"] = "task-" + std::to_string(assignment.run.task);
   launch.environment["DUET_TASK_MARK"] = order_.mark;
   launch.directory = std::move(assignment.directory);
@@ -86,8 +87,9 @@ void KeeperProcess::start() {
   Started started{.pid = 0, .at = base::system_clock().utc()};
   {
     const UmaskScope scope(order_.umask);
-    started.pid = main_ = base::launch(launch).pid;
+    started.pid = main_ = base::spawn(launch);
   }
+  if (const auto entry = base::read_process(main_)) main_ticks_ = entry->start_ticks;
   input_.reset();
   for (const base::Pipe* pipe : {&out, &err}) base::set_nonblocking(pipe->read_end.get(), true);
   streams_.push_back({.pipe = std::move(out), .is_stdout = true});
@@ -101,8 +103,7 @@ int KeeperProcess::write_began(RunId run, const std::string& mark) {
 }
 
 int KeeperProcess::write_started(const Started& started) {
-  const auto entry = base::read_process(started.pid);
-  return record_.write_started(started, entry ? entry->start_ticks : 0) ? 0 : errno;
+  return record_.write_started(started, main_ticks_) ? 0 : errno;
 }
 
 int KeeperProcess::write_outcome(const Outcome& outcome) { return record_.write_outcome(outcome) ? 0 : errno; }
@@ -111,7 +112,14 @@ int KeeperProcess::write_gone() { return record_.write_gone() ? 0 : errno; }
 
 int KeeperProcess::sync_record() { return record_.sync(place_.tasks) ? 0 : errno; }
 
-void KeeperProcess::signal_tree(int signal) { base::signal_descendants(signal, is_outsider); }
+void KeeperProcess::signal_tree(int signal) {
+  base::signal_descendants(signal, [this](const base::ProcessEntry& process) { return is_spared(process); });
+}
+
+// Whatever it may say in its environment, the main process is the task.
+bool KeeperProcess::is_spared(const base::ProcessEntry& process) const {
+  return is_outsider(process) && (process.pid != main_ || core_.has_ended());
+}
 
 bool KeeperProcess::send(const Message& message) {
   if (send_message(place_.contact.get(), message)) return true;
@@ -199,7 +207,7 @@ void KeeperProcess::reap() {
 // One look may miss a process that is forked meanwhile; but only where there are outsiders does it matter.
 bool KeeperProcess::only_outsiders_left() {
   const auto spared = [this](const base::ProcessEntry& process) {
-    const bool found = is_outsider(process);
+    const bool found = is_spared(process);
     has_outsiders_ = has_outsiders_ || found;
     return found;
   };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "duet/base/fd.h"
+#include "duet/base/process_tree.h"
 #include "task/keeper_core.h"
 #include "task/order.h"
 #include "task/output_file.h"
@@ -59,6 +60,7 @@ class KeeperProcess final : KeeperHands {
   bool send(const Message& message) override;
 
   void start();
+  bool is_spared(const base::ProcessEntry& process) const;
   int timeout() const;
   void wait();
   void read_stream(const Stream& stream, std::size_t limit);
@@ -75,7 +77,8 @@ class KeeperProcess final : KeeperHands {
   OutputFile output_;
   KeeperCore core_;
   pid_t main_ = 0;
-  bool has_outsiders_ = false;  // they stay when the tree is gone
+  std::uint64_t main_ticks_ = 0;  // when that started
+  bool has_outsiders_ = false;    // they stay when the tree is gone
   std::vector<Stream> streams_;
 };
 

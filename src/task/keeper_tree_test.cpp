@@ -155,5 +155,23 @@ TEST_F(KeeperTreeTest, AKeeperIgnoresWhatWouldEndIt) {
   EXPECT_EQ(story(first).outcome->code, 5);
 }
 
+TEST_F(KeeperTreeTest, WhatATaskSaysOfItselfDoesNotSpareIt) {
+  const std::vector<std::pair<std::string, std::string>> names{{"DUET_RPC_NURSERY", "1"}, {"DUET_RPC_READY_FD", "3"}};
+  for (const auto& [name, value] : names) {
+    Assignment assignment = shell("env | grep ^DUET_RPC; sleep 1000");
+    assignment.environment[name] = value;
+    assignment.time_limit = milliseconds(200);
+    Story told = run(assignment);
+    EXPECT_TRUE(told.outcome->timed_out);
+    EXPECT_EQ(told.outcome->result, "");
+    EXPECT_TRUE(living().empty());
+    assignment = shell("exec env " + name + '=' + value + " sleep 1000", 2);
+    assignment.time_limit = milliseconds(200);
+    told = run(assignment);
+    EXPECT_TRUE(told.outcome->timed_out);
+    EXPECT_TRUE(living().empty());
+  }
+}
+
 }  // namespace
 }  // namespace duet::task

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <string_view>
 
 #include "duet/base/process_tree.h"
@@ -18,6 +19,9 @@ namespace duet::task {
 /// they would be taken for leftovers of the task when its keeper is killed.
 inline constexpr std::string_view daemon_assignment = "DUET_RPC_READY_FD=3";
 inline constexpr std::string_view nursery_variable = "DUET_RPC_NURSERY";
+
+/// Both names. A task does not find them in its environment, whoever asks for that.
+inline constexpr std::array<std::string_view, 2> outsider_variables{"DUET_RPC_READY_FD", nursery_variable};
 
 bool is_outsider(const base::ProcessEntry& process);
 

@@ -194,6 +194,11 @@ Environment current_environment() {
 }
 
 Child launch(const Launch& launch) {
+  const pid_t pid = spawn(launch);
+  return {pid, open_pidfd(pid)};
+}
+
+pid_t spawn(const Launch& launch) {
   const std::optional<Fd> folder = open_directory(launch);
   const int from = folder ? folder->get() : AT_FDCWD;
   Placement placement;
@@ -223,7 +228,7 @@ Child launch(const Launch& launch) {
                        pointers_to(environment).data());
   }();
   if (error != 0) refuse_exec(launch, from, path, error);
-  return {pid, open_pidfd(pid)};
+  return pid;
 }
 
 std::string find_program(const std::string& program, std::string_view path) {

@@ -63,6 +63,9 @@ struct ExitStatus {
 /// Throws LaunchError.
 Child launch(const Launch& launch);
 
+/// The same without a descriptor, which there may be none for when the program runs already. waitpid() must follow.
+pid_t spawn(const Launch& launch);
+
 /// Where `program` is found, or an empty string. Without a slash `path` (as in PATH) is searched.
 std::string find_program(const std::string& program, std::string_view path);
 

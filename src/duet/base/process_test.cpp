@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +17,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "duet/base/sanitizer_test.h"
 
 namespace duet::base {
 namespace {
@@ -92,6 +95,23 @@ TEST_F(ProcessTest, TheDescriptorIsReadableOnceItHasEnded) {
   pipe.write_end.reset();
   EXPECT_EQ(poll(&ready, 1, 20'000), 1);
   EXPECT_EQ(reap(child).code, 1);
+}
+
+// A program that runs must not be called one that was never started, for want of a descriptor.
+TEST_F(ProcessTest, WithoutADescriptorForItAProgramCanStillBeStarted) {
+  if (under_sanitizer) GTEST_SKIP() << "the sanitizer needs descriptors itself to look at an object's type";
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const Launch what = shell("exit 3");
+  const Pipe some = make_pipe();  // with fewer the program's own numbers would be out of range
+  const Fd next(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const rlimit none{.rlim_cur = static_cast<rlim_t>(next.get()), .rlim_max = before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &none);
+  pid_t pid = 0;
+  EXPECT_NO_THROW(pid = spawn(what));
+  EXPECT_THROW(launch(what), LaunchError);
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_EQ(reap({.pid = pid, .pidfd = {}}).code, 3);
 }
 
 TEST_F(ProcessTest, ArgumentsArriveAsTheyAre) {
