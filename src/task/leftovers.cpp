@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "task/outsider.h"
@@ -18,6 +19,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kill_again{200};
 constexpr milliseconds look_pause{200};
+constexpr std::size_t most_held = 256;  // descriptors; what there are more is held when those have ended
 
 // Whether there are as many descriptors as it takes to read /proc: without them it looks empty.
 bool can_look() {
@@ -112,10 +114,15 @@ Leftovers::Found Leftovers::hold_more() {
     base::Fd held = base::hold_process(entry);
     if (!held && !can_look()) found = Found::unknown;
     if (!held) continue;
-    base::signal_process(held, killing_ ? SIGKILL : SIGTERM);
+    if (killing_ || told_.insert(key).second) base::signal_process(held, killing_ ? SIGKILL : SIGTERM);
     if (entry.state == 'T') base::signal_process(held, SIGCONT);
-    loop_.watch(held.get(), EPOLLIN, *this);
-    held_.emplace(key, std::move(held));
+    if (held_.size() >= most_held) continue;
+    try {
+      loop_.watch(held.get(), EPOLLIN, *this);
+      held_.emplace(key, std::move(held));
+    } catch (const std::system_error&) {
+      found = Found::unknown;
+    }
   }
   return found == Found::nothing && !can_look() ? Found::unknown : found;
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -43,6 +44,7 @@ class Leftovers final : transport::Loop::Watcher {
   std::function<void()> done_;
   bool killing_ = false;
   std::map<std::pair<pid_t, std::uint64_t>, base::Fd> held_;
+  std::set<std::pair<pid_t, std::uint64_t>> told_;  // to end
   transport::Loop::Timer timer_;
   std::optional<transport::Loop::Timer> look_again_;
 };

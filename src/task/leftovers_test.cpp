@@ -5,6 +5,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -132,6 +134,27 @@ TEST_F(LeftoversTest, DroppedItLeavesThemAsTheyAre) {
   }
   loop_.turn(loop_.now() + milliseconds(100));
   EXPECT_FALSE(has_ended(children_[0]));
+}
+
+TEST_F(LeftoversTest, ManyAreEndedWithAFewDescriptors) {
+  const auto descriptors = [] {
+    std::size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) count += entry.exists() ? 1 : 0;
+    return count;
+  };
+  start("i=0; while [ $i -lt 300 ]; do sleep 1000 & i=$((i+1)); done; trap '' TERM; touch $READY; wait; wait",
+        fingerprint_.mark);
+  const std::size_t before = descriptors();
+  bool done = false;
+  const Leftovers leftovers(loop_, fingerprint_, milliseconds(2000), [&] { done = true; });
+  std::size_t most = 0;
+  ASSERT_TRUE(turn_until([&] {
+    most = std::max(most, descriptors());
+    return done;
+  }));
+  EXPECT_GT(most, before + 100);
+  EXPECT_LE(most, before + 260);
+  EXPECT_TRUE(find_leftovers(fingerprint_).empty());
 }
 
 }  // namespace
