@@ -82,8 +82,7 @@ void FileWatch::apply(WatchScope scope) {
   std::erase_if(blocked_, [this](const auto& folder) { return !scope_.reaches_folder(folder.first); });
   std::erase_if(watches_, [this](const auto& watch) {
     if (scope_.reaches_folder(watch.first)) return false;
-    inotify_rm_watch(queue_.get(), watch.second);
-    folders_.erase(watch.second);
+    unwatch(watch.first, watch.second);
     return true;
   });
   read_later("", Strangers::may_be_new);
@@ -147,7 +146,10 @@ void FileWatch::take(const inotify_event& event, std::string_view name) {
     folders_.erase(found);
     return;
   }
-  if (name.empty()) return;  // of the folder itself: its parent has something to say as well
+  if (name.empty()) {  // of the folder itself: its parent has something to say as well, if that is watched
+    if ((event.mask & IN_ATTRIB) != 0 && found->second.empty()) read_blocked("");
+    return;
+  }
   const std::string path = join_path(found->second, name);
   if ((event.mask & IN_ISDIR) != 0) return take_folder(event.mask, path);
   if (scope_.tells(path)) touch(path, (event.mask & (appeared | IN_MODIFY)) != 0);
@@ -156,8 +158,14 @@ void FileWatch::take(const inotify_event& event, std::string_view name) {
 void FileWatch::take_folder(std::uint32_t mask, const std::string& path) {
   if ((mask & vanished) != 0) forget_tree(path);
   if ((mask & appeared) != 0) return read_later(path, Strangers::are_new);
-  const auto blocked = blocked_.find(path);  // it may be readable now
-  if ((mask & IN_ATTRIB) != 0 && blocked != blocked_.end()) read_later(path, blocked->second.strangers);
+  if ((mask & IN_ATTRIB) != 0) read_blocked(path);
+}
+
+// They may be readable now: a folder that may be entered again is the way to those below it.
+void FileWatch::read_blocked(const std::string& within) {
+  for (const auto& [folder, blocked] : blocked_) {
+    if (is_within(folder, within)) read_later(folder, blocked.strangers);
+  }
 }
 
 // Nobody knows what was lost. What is there is compared with what was.
@@ -213,7 +221,7 @@ bool FileWatch::begin_listing(Unread folder) {
   blocked_.erase(folder.folder);
   if (!queue_) open_queue();
   if (!queue_) return block(folder, queue_error_);
-  base::Fd fd = open_folder(folder.folder);
+  base::Fd fd = open_folder(folder.folder, O_RDONLY);
   if (!fd) return block(folder, errno);
   if (!add_watch(fd.get(), folder.folder)) return block(folder, errno);
   listing_.names.reset(fdopendir(fd.get()));
@@ -251,37 +259,45 @@ bool FileWatch::add_watch(int folder_fd, const std::string& folder) {
   return true;
 }
 
-// One that may not be read is tried again when its permissions change.
-bool FileWatch::Blocked::can_pass() const { return error != EACCES && error != EPERM; }
+// By itself: one that may not be read is tried again when its permissions change, of which nobody tells for the root.
+bool FileWatch::can_pass(const BlockedFolders::value_type& folder) {
+  const int error = folder.second.error;
+  return folder.first.empty() || (error != EACCES && error != EPERM);
+}
 
 // One that has gone is its parent's to tell of.
 bool FileWatch::block(const Unread& folder, int error) {
   if (has_gone(error) && !folder.folder.empty()) return false;
-  blocked_[folder.folder] = {error, folder.strangers};
+  const auto blocked = blocked_.insert_or_assign(folder.folder, Blocked{error, folder.strangers}).first;
   if (!reported_) {
     reported_ = true;
     actions_.problem(problem());
   }
-  if (!retrying_ && blocked_[folder.folder].can_pass()) {
-    retrying_ = loop_.after(limits_.retry, [this] { try_again(); });
-  }
+  if (!retrying_ && can_pass(*blocked)) retrying_ = loop_.after(limits_.retry, [this] { try_again(); });
   return false;
 }
 
 // One of them first: while that does not work, the others need not be tried.
 void FileWatch::try_again() {
   retrying_.reset();
-  const auto can_pass = [](const auto& folder) { return folder.second.can_pass(); };
   while (!is_reading()) {
     const auto first = std::find_if(blocked_.begin(), blocked_.end(), can_pass);
     if (first == blocked_.end()) return;
     begin_listing({first->first, first->second.strangers});
     if (retrying_) return;
   }
-  for (const auto& [folder, blocked] : blocked_) {
-    if (blocked.can_pass()) unread_.push_back({folder, blocked.strangers});
+  for (const auto& folder : blocked_) {
+    if (can_pass(folder)) unread_.push_back({folder.first, folder.second.strangers});
   }
   if (!reading_) reading_ = loop_.at(loop_.now(), [this] { read_portion(); });
+}
+
+// A folder that was moved may be watched under its new name already, and it is the same watch.
+void FileWatch::unwatch(const std::string& folder, int watch) {
+  const auto found = folders_.find(watch);
+  if (found == folders_.end() || found->second != folder) return;
+  inotify_rm_watch(queue_.get(), watch);
+  folders_.erase(found);
 }
 
 void FileWatch::forget_tree(const std::string& folder) {
@@ -291,10 +307,11 @@ void FileWatch::forget_tree(const std::string& folder) {
       ++watch;
       continue;
     }
-    inotify_rm_watch(queue_.get(), watch->second);
-    folders_.erase(watch->second);
+    unwatch(watch->first, watch->second);
     watch = watches_.erase(watch);
   }
+  std::erase_if(blocked_, [&folder](const auto& blocked) { return is_within(blocked.first, folder); });
+  if (blocked_.empty()) reported_ = false;
   const std::string below = folder + '/';
   for (auto file = files_.lower_bound(below); file != files_.end() && file->first.starts_with(below); ++file) {
     touch(file->first, false);
@@ -302,8 +319,8 @@ void FileWatch::forget_tree(const std::string& folder) {
 }
 
 // Name by name, so that no symbolic link is followed and no path is too long.
-base::Fd FileWatch::open_folder(std::string_view folder) const {
-  constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+base::Fd FileWatch::open_folder(std::string_view folder, int access) const {
+  const int flags = access | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   base::Fd fd(openat(root_, ".", flags));
   while (fd && !folder.empty()) {
     const std::size_t end = std::min(folder.find('/'), folder.size());
@@ -346,10 +363,34 @@ void FileWatch::look_whether_quiet() {
   }
 }
 
+// After a while: something is wanting.
+void FileWatch::look_again(std::map<std::string, Touch> touched) {
+  touched_ = std::move(touched);
+  first_touch_ = last_touch_ = loop_.now();
+  if (!settling_) settling_ = loop_.after(limits_.retry, [this] { look_whether_quiet(); });
+}
+
 void FileWatch::tell() {
   std::vector<FileChange> changes;
+  std::map<std::string, Touch> unseen;
+  std::string folder;  // that is open, unless it is the root
+  base::Fd folder_fd;
   for (const auto& [path, touch] : std::exchange(touched_, {})) {
-    const std::optional<Signature> now = signature_of(root_, path.c_str());
+    const std::size_t slash = path.rfind('/');
+    const bool in_root = slash == path.npos;
+    if (!in_root && (!folder_fd || path.compare(0, slash, folder) != 0)) {
+      folder = path.substr(0, slash);
+      folder_fd = open_folder(folder, O_PATH);
+    }
+    std::optional<Signature> now;
+    if (in_root || folder_fd) {
+      errno = 0;
+      now = signature_of(in_root ? root_ : folder_fd.get(), path.c_str() + (in_root ? 0 : slash + 1));
+    }
+    if (!now && errno != 0 && !has_gone(errno)) {
+      unseen.emplace(path, touch);
+      continue;
+    }
     const auto before = files_.find(path);
     const bool known = before != files_.end();
     if (!now) {
@@ -364,6 +405,7 @@ void FileWatch::tell() {
       changes.push_back({path, FileChange::Type::modify, touch.seen});
     }
   }
+  if (!unseen.empty()) look_again(std::move(unseen));
   if (!changes.empty()) actions_.changed(std::move(changes));
 }
 

@@ -99,14 +99,16 @@ class FileWatch final : transport::Loop::Watcher {
   struct Blocked {
     int error = 0;
     Strangers strangers = Strangers::are_new;
-    bool can_pass() const;  // by itself
   };
+
+  using BlockedFolders = std::map<std::string, Blocked>;
 
   void on_ready(std::uint32_t events) override;
   void open_queue();
   void close_queue();
   void take(const inotify_event& event, std::string_view name);
   void take_folder(std::uint32_t mask, const std::string& path);
+  void read_blocked(const std::string& within);
   void start_over();
   void apply(WatchScope scope);
 
@@ -119,15 +121,18 @@ class FileWatch final : transport::Loop::Watcher {
   void all_is_read();
   bool is_news(const std::string& file) const;
   bool add_watch(int folder_fd, const std::string& folder);
+  static bool can_pass(const BlockedFolders::value_type& folder);
   bool block(const Unread& folder, int error);
   void try_again();
+  void unwatch(const std::string& folder, int watch);
   void forget_tree(const std::string& folder);
-  base::Fd open_folder(std::string_view folder) const;
+  base::Fd open_folder(std::string_view folder, int access) const;
   static std::optional<Signature> signature_of(int folder_fd, const char* name);
 
   void touch(const std::string& path, bool written);
   base::TimePoint quiet_at() const;
   void look_whether_quiet();
+  void look_again(std::map<std::string, Touch> touched);
   void tell();
 
   transport::Loop& loop_;
@@ -145,7 +150,7 @@ class FileWatch final : transport::Loop::Watcher {
   std::map<std::string, Signature, std::less<>> files_;  // as they were told last
   std::deque<Unread> unread_;
   Listing listing_;
-  std::map<std::string, Blocked> blocked_;  // folders that could not be watched
+  BlockedFolders blocked_;  // those that could not be watched
   bool reported_ = false;
   std::optional<transport::Loop::Timer> reading_;
   std::optional<transport::Loop::Timer> retrying_;

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sched.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "automation/scarcity_test.h"
 #include "duet/base/sanitizer_test.h"
 #include "duet/transport/temporary_folder_test.h"
 
@@ -33,8 +33,10 @@ using Names = std::vector<std::string>;
 class Project {
  public:
   explicit Project(
-      fs::path path, bool (*wanted)(std::string_view) = [](std::string_view) { return true; })
-      : path_(std::move(path)), root_(open(path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)), wanted_(wanted) {}
+      fs::path path, WatchScope::Wanted wanted = [](std::string_view) { return true; })
+      : path_(std::move(path)),
+        root_(open(path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)),
+        wanted_(std::move(wanted)) {}
 
   void watch(const WatchSettings& settings = {}) {
     watch_ = std::make_unique<FileWatch>(
@@ -85,7 +87,7 @@ class Project {
  private:
   fs::path path_;
   base::Fd root_;
-  bool (*wanted_)(std::string_view);
+  WatchScope::Wanted wanted_;
   base::VirtualClock clock_;
   transport::Loop loop_{clock_};
   std::unique_ptr<FileWatch> watch_;
@@ -231,6 +233,49 @@ TEST_F(FileWatchTest, AFolderThatMovesTakesItsFilesAlong) {
   EXPECT_EQ(project.settled(), Names{"file.modify new/deep/file"});
 }
 
+// The kernel knows a folder by itself, not by its name: under either name it is the same watch.
+TEST_F(FileWatchTest, AFolderThatMovesToWhereNobodyHasReadYetIsStillWatched) {
+  project.make_folder("A/a");
+  project.write("A/a/f");
+  project.make_folder("Z/y/x");
+  bool moved = false;
+  Project moving(folder.path(), [&](std::string_view path) {
+    if (path == "A/a/f" && !std::exchange(moved, true)) project.move("A/a", "Z/y/x/b");
+    return true;
+  });
+  moving.watch();
+  ASSERT_TRUE(moved);
+  moving.settled();
+  moving.write("Z/y/x/b/g");
+  EXPECT_EQ(moving.settled(), Names{"file.create Z/y/x/b/g"});
+}
+
+TEST_F(FileWatchTest, AFolderThatMovesWithinWhatIsWatchedIsWatchedUnderOtherSettingsToo) {
+  project.make_folder("A/a");
+  project.write("A/a/f");
+  project.make_folder("Z/y/x");
+  bool moved = false;
+  Project moving(folder.path(), [&](std::string_view path) {
+    if (path == "A/a/f" && !std::exchange(moved, true)) project.move("A/a", "Z/y/x/b");
+    return true;
+  });
+  moving.watch();
+  moving.change({.paths = {"Z"}, .ignore = {}}, [](std::string_view) { return true; });
+  moving.settled();
+  moving.write("Z/y/x/b/g");
+  EXPECT_EQ(moving.settled(), Names{"file.create Z/y/x/b/g"});
+}
+
+TEST_F(FileWatchTest, AFolderThatALinkHasReplacedHasNoFilesAnyMore) {
+  project.make_folder("d/deep");
+  project.make_folder("other/deep");
+  for (const char* name : {"d/f", "d/deep/f", "other/f", "other/deep/f"}) project.write(name);
+  project.watch();
+  project.remove("d");
+  fs::create_directory_symlink("other", project.path() / "d");
+  EXPECT_EQ(project.settled(), (Names{"file.create d", "file.delete d/deep/f", "file.delete d/f"}));
+}
+
 TEST_F(FileWatchTest, WatchesOnlyTheGivenPathsAlsoWhenTheyComeLater) {
   project.make_folder("other");
   project.watch({.paths = {"./src/", "Makefile", "deep/er"}, .ignore = {}});
@@ -355,24 +400,6 @@ TEST_F(FileWatchTest, WhatOtherSettingsAddIsNothingNewAndWhatTheyLeaveOutIsNotTo
 
 // ---- what is needed is not there ----
 
-/// While it lives, no descriptor can be opened.
-class NoDescriptors {
- public:
-  NoDescriptors() {
-    getrlimit(RLIMIT_NOFILE, &before_);
-    const base::Fd next(open("/", O_RDONLY | O_CLOEXEC));
-    rlimit none = before_;
-    none.rlim_cur = static_cast<rlim_t>(next.get());
-    setrlimit(RLIMIT_NOFILE, &none);
-  }
-  NoDescriptors(const NoDescriptors&) = delete;
-  NoDescriptors& operator=(const NoDescriptors&) = delete;
-  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_{};
-};
-
 void make_file_without_descriptor(const fs::path& path) { ASSERT_EQ(mknod(path.c_str(), S_IFREG | 0600, 0), 0); }
 
 TEST_F(FileWatchTest, AFolderMadeWhileDescriptorsAreOutIsWatchedWhenThereAreSome) {
@@ -407,6 +434,94 @@ TEST_F(FileWatchTest, BeginsWhenThereAreDescriptorsForIt) {
   EXPECT_EQ(project.file_watch().problem(), "");
   project.write("src/old", "changed");
   EXPECT_EQ(project.settled(), Names{"file.modify src/old"});
+}
+
+TEST_F(FileWatchTest, BeginsWhenTheLoopCanWatchItsQueue) {
+  project.write("old");
+  {
+    const BlindLoops blind;
+    project.watch();
+    EXPECT_EQ(project.file_watch().problem(), "no file is watched: Invalid argument");
+  }
+  EXPECT_EQ(project.settled(), Names{});
+  EXPECT_EQ(project.file_watch().problem(), "");
+  project.write("old", "changed");
+  EXPECT_EQ(project.settled(), Names{"file.modify old"});
+}
+
+TEST_F(FileWatchTest, AFileThatCannotBeLookedAtIsLookedAtLater) {
+  if (base::under_sanitizer) GTEST_SKIP() << "the sanitizer needs the descriptors that this test takes away";
+  project.make_folder("d");
+  for (const char* name : {"d/changed", "d/gone", "d/same"}) project.write(name);
+  project.watch();
+  project.write("d/changed", "changed");
+  project.remove("d/gone");
+  {
+    const NoDescriptors none;
+    EXPECT_EQ(project.settled(), Names{});
+  }
+  EXPECT_EQ(project.settled(), (Names{"file.modify d/changed", "file.delete d/gone"}));
+}
+
+// ---- permissions ----
+
+struct FileWatchPermissions : FileWatchTest {
+  NoPrivileges none;
+
+  void permit(const std::string& name, bool permitted) const {
+    fs::permissions(project.path() / name, permitted ? fs::perms::owner_all : fs::perms::none);
+  }
+};
+
+TEST_F(FileWatchPermissions, AFolderThatMayNotBeReadAndGoesIsNoProblemAnyMore) {
+  project.make_folder("a/secret");
+  permit("a/secret", false);
+  project.watch();
+  EXPECT_EQ(project.file_watch().problem(), "no permission to read a/secret: changes in it are not noticed");
+  fs::remove(project.path() / "a/secret");
+  EXPECT_EQ(project.settled(), Names{});
+  EXPECT_EQ(project.file_watch().problem(), "");
+  project.make_folder("a/b");
+  permit("a/b", false);
+  project.settled();
+  EXPECT_EQ(project.problems.size(), 2U) << "another one is logged again";
+  project.move("a", "c");
+  project.settled();
+  EXPECT_EQ(project.file_watch().problem(), "no permission to read c/b: changes in it are not noticed");
+  permit("c/b", true);
+  project.settled();
+  EXPECT_EQ(project.file_watch().problem(), "");
+}
+
+TEST_F(FileWatchPermissions, FoldersBelowOneThatMayBeEnteredAgainAreRead) {
+  project.make_folder("outer/inner/deep");
+  project.write("outer/inner/deep/old");
+  fs::permissions(project.path() / "outer", fs::perms::owner_read);
+  project.watch();
+  EXPECT_EQ(project.file_watch().problem(), "no permission to read outer/inner: changes in it are not noticed");
+  permit("outer", true);
+  EXPECT_EQ(project.settled(), Names{}) << "what was there is nothing new";
+  EXPECT_EQ(project.file_watch().problem(), "");
+  project.write("outer/inner/deep/new");
+  EXPECT_EQ(project.settled(), Names{"file.create outer/inner/deep/new"});
+}
+
+TEST_F(FileWatchPermissions, TheProjectIsReadWhenItMayBeEnteredAgain) {
+  project.make_folder("inner");
+  permit("", false);
+  project.watch();
+  EXPECT_EQ(project.file_watch().problem(), "no permission to read the project: changes in it are not noticed");
+  permit("", true);
+  EXPECT_EQ(project.settled(), Names{});
+  EXPECT_EQ(project.file_watch().problem(), "");
+  project.make_folder("new");
+  permit("", false);
+  EXPECT_EQ(project.settled(), Names{});
+  EXPECT_EQ(project.file_watch().problem(), "no permission to read new: changes in it are not noticed");
+  permit("", true);
+  project.write("new/file");
+  EXPECT_EQ(project.settled(), Names{"file.create new/file"});
+  EXPECT_EQ(project.file_watch().problem(), "");
 }
 
 TEST(FileWatch, WorksInAProjectWithAPathOfAThousandBytes) {
