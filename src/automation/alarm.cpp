@@ -1,11 +1,15 @@
 #include "automation/alarm.h"
 
+#include <algorithm>
+
 namespace duet::automation {
 
 void Alarm::set(base::UtcTime time) {
-  if (!clock_change_) clock_change_.emplace(loop_, [this] { ring_(); });
+  constexpr base::Duration minute = std::chrono::minutes(1);
+  if (!clock_change_ || !clock_change_->works()) clock_change_.emplace(loop_, [this] { ring_(); });
   if (timer_) loop_.cancel(*timer_);
-  timer_ = loop_.after(time - loop_.clock().utc(), [this] {
+  const base::Duration wait = time - loop_.clock().utc();
+  timer_ = loop_.after(clock_change_->works() ? wait : std::min(wait, minute), [this] {
     timer_.reset();
     ring_();
   });

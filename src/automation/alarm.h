@@ -10,7 +10,8 @@
 namespace duet::automation {
 
 /// Calls at a time by the clock on the wall, and early when that is set or the machine wakes up: whoever is called
-/// looks at the clock and sets the alarm again. Costs nothing while it is not set. For the loop's thread.
+/// looks at the clock and sets the alarm again. While the kernel cannot tell of that, it calls every minute. Costs
+/// nothing while it is not set. For the loop's thread.
 class Alarm {
  public:
   Alarm(transport::Loop& loop, std::function<void()> ring) : loop_(loop), ring_(std::move(ring)) {}

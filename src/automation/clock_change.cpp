@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <limits>
+#include <system_error>
 #include <utility>
 
 namespace duet::automation {
@@ -12,7 +13,11 @@ ClockChange::ClockChange(transport::Loop& loop, std::function<void()> changed)
     : loop_(loop), changed_(std::move(changed)), timer_(timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC)) {
   if (!timer_) return;
   arm();
-  loop_.watch(timer_.get(), EPOLLIN, *this);
+  try {
+    loop_.watch(timer_.get(), EPOLLIN, *this);
+  } catch (const std::system_error&) {
+    timer_.reset();
+  }
 }
 
 ClockChange::~ClockChange() {

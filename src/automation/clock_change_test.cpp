@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "automation/scarcity_test.h"
+
 namespace duet::automation {
 namespace {
 
@@ -14,6 +16,13 @@ TEST(ClockChange, IsQuietWhileTheClockIsLeftAlone) {
   }
   loop.turn(loop.now());
   EXPECT_EQ(changes, 0) << "a timer that is due at once would keep the daemon busy for ever";
+}
+
+TEST(ClockChange, DoesNotWorkWhereTheLoopCannotWatchIt) {
+  transport::Loop loop;
+  EXPECT_TRUE(ClockChange(loop, [] {}).works());
+  const BlindLoops blind;
+  EXPECT_FALSE(ClockChange(loop, [] {}).works());
 }
 
 }  // namespace

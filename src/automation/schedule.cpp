@@ -5,15 +5,36 @@
 namespace duet::automation {
 
 Schedule::Passed Schedule::advance(base::UtcTime now) {
+  constexpr std::chrono::hours hour{1};
+  const bool comes_back = seen_ < latest_ && now - seen_ > hour && latest_ - now < hour;
+  if (comes_back) seen_ = latest_;
   Passed passed;
-  for (; next_ <= now && passed.count < most_counted; next_ = cron_.next(next_)) {
+  for (next_ = cron_.next(seen_); next_ <= now && passed.count < most_counted; next_ = cron_.next(next_)) {
     ++passed.count;
     passed.last = next_;
   }
-  const bool set_back = seen_ - now > std::chrono::hours(1);
+  if (next_ <= now) passed.last = last_until(now, next_);
+  const bool set_back = seen_ - now > hour;
   seen_ = set_back ? now : std::max(seen_, now);
+  latest_ = std::max(latest_, seen_);
   next_ = cron_.next(seen_);
   return passed;
+}
+
+// Halves what is in question, as there may be millions of them. `earlier` is
+// one.
+base::UtcTime Schedule::last_until(base::UtcTime now, base::UtcTime earlier) const {
+  base::UtcTime none_after = now;
+  while (none_after - earlier > std::chrono::seconds(1)) {
+    const base::UtcTime middle = earlier + (none_after - earlier) / 2;
+    const base::UtcTime next = cron_.next(middle);
+    if (next <= now) {
+      earlier = next;
+    } else {
+      none_after = middle;
+    }
+  }
+  return earlier;
 }
 
 }  // namespace duet::automation
