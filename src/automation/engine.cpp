@@ -146,6 +146,7 @@ void Engine::take_changes(const std::vector<FileChange>& changes) {
 
 void Engine::look_at_schedules(bool after_start) {
   if (closed_) return;
+  tzset();  // the system's time zone may be another by now
   Note seen;
   for (const auto& active : rules_.all()) {
     if (!active->schedule) continue;
@@ -154,7 +155,11 @@ void Engine::look_at_schedules(bool after_start) {
     if (works(*active)) take_due(*active, passed, after_start);
     seen.remember(name::of_rule(active->rule.id), Rulebook::saved(*active));
   }
-  write(std::move(seen), Kind::patient_fact);
+  if (!seen.is_empty() && store_is_in_trouble()) {
+    save_all_later();
+  } else {
+    write(std::move(seen), Kind::patient_fact);
+  }
   set_alarm();
 }
 
@@ -171,14 +176,15 @@ void Engine::take_due(ActiveRule& active, const Schedule::Passed& passed, bool a
   if (active.match.accepts(event)) consider(active, event, once ? passed.count : 1);
 }
 
+// Now and then it rings early: nobody tells when the system's time zone is changed.
 void Engine::set_alarm() {
-  tzset();  // the system's time zone may be another by now
+  constexpr std::chrono::minutes longest{30};
   base::UtcTime next = base::UtcTime::max();
   for (const auto& active : rules_.all()) {
     if (active->schedule) next = std::min(next, active->schedule->next());
   }
   if (next == base::UtcTime::max()) return alarm_.unset();
-  alarm_.set(next);
+  alarm_.set(std::min(next, loop_.clock().utc() + longest));
 }
 
 void Engine::begin(const std::vector<task::Task>& running) {
@@ -261,20 +267,52 @@ void Engine::take_end(const task::Event& told, const std::optional<task::Task>& 
 void Engine::close() {
   if (std::exchange(closed_, true)) return;
   alarm_.unset();
+  if (will_save_all_) return save_all();
   if (position_) write(note_of({}), Kind::patient_fact);
 }
 
 void Engine::write(Note note, Kind kind, std::function<void(bool kept)> done) {
   if (note.is_empty()) return;
+  const std::size_t bytes = note.bytes();
+  auto written = [this, alive = std::weak_ptr(alive_), along = note.along(), done = std::move(done)](bool kept) {
+    if (alive.expired()) return;
+    has_gone_along(along, kept);
+    if (done) done(kept);
+  };
   store_.write({.apply = [note = std::move(note)](task::StoreWriter& writer) { note.write(writer, 0); },
-                .done =
-                    [alive = std::weak_ptr(alive_), done = std::move(done)](bool kept) {
-                      if (!alive.expired() && done) done(kept);
-                    },
-                .kind = kind});
+                .done = std::move(written),
+                .kind = kind,
+                .bytes = bytes});
 }
 
-// How far the journal was read goes with everything: it may fall behind, but never run ahead.
+// One fact waits for the store, however much there is to be saved by then.
+void Engine::save_all_later() {
+  if (std::exchange(will_save_all_, true)) return;
+  Note note;
+  note.remember(name::last_firing, std::to_string(firings_.last_number()));
+  write(std::move(note), Kind::fact, [this](bool) { save_all(); });
+}
+
+void Engine::save_all() {
+  will_save_all_ = false;
+  Note note = note_of({});
+  for (const auto& active : rules_.all()) note.remember(name::of_rule(active->rule.id), Rulebook::saved(*active));
+  write(std::move(note), Kind::fact);
+}
+
+// Else it goes with the next.
+void Engine::has_gone_along(const Note::Along& along, bool kept) {
+  if (!kept) firings_.put_back(along.dropped);
+  for (const std::uint64_t number : along.held) {
+    Firing* const held = firings_.find(number);
+    if (held == nullptr) continue;
+    held->kept = kept;
+    held->unsaved = !kept;
+  }
+  if (!kept && !along.held.empty()) save_all_later();
+}
+
+// How far the journal was read goes with everything: it may fall behind, but never run ahead of what was held back.
 Note Engine::note_of(std::string_view rule_id) {
   Note note;
   note.remember(name::position, std::to_string(position_.value_or(0)));
@@ -282,7 +320,13 @@ Note Engine::note_of(std::string_view rule_id) {
   if (const ActiveRule* active = rules_.find(rule_id)) {
     note.remember(name::of_rule(rule_id), Rulebook::saved(*active));
   }
-  for (std::string& dropped : firings_.take_dropped()) note.forget(std::move(dropped));
+  for (Firings::Dropped& dropped : firings_.take_dropped()) {
+    if (dropped.waited) log_.warn("a firing waits for approval no longer: too many do", {{"firing", dropped.name}});
+    note.forget_firing(std::move(dropped.name));
+  }
+  for (Firing& firing : firings_.all()) {
+    if (std::exchange(firing.unsaved, false)) note.keep_along(firing);
+  }
   return note;
 }
 

@@ -115,8 +115,9 @@ class Engine {
   // Firings.
   void offer(const Event& event, std::uint64_t seq);
   void consider(ActiveRule& active, const Event& event, std::size_t count);
-  void fire(const ActiveRule& active, const Event& event, std::size_t count);
+  void fire(const ActiveRule& active, const Event& event, Firing firing);
   void run(const Firing& firing, const Work& work, Kind kind, const Ran& ran);
+  void refuse(Firing firing, std::string reason);
   void hold(Firing firing, std::string reason);
   Firing new_firing(const ActiveRule& active, std::size_t count);
   void has_fired(std::uint64_t number, task::TaskId task);
@@ -132,6 +133,10 @@ class Engine {
   Note note_of(std::string_view rule_id);
   Note note_of_switch(const std::optional<std::string>& rule_id);
   void write(Note note, Kind kind, std::function<void(bool kept)> done = {});
+  bool store_is_in_trouble() const { return !store_.is_healthy() || !store_.has_room(); }
+  void save_all_later();
+  void save_all();
+  void has_gone_along(const Note::Along& along, bool kept);
   void load();
   boost::json::object shown_rule(const ActiveRule& active) const;
 
@@ -149,6 +154,7 @@ class Engine {
   Firings firings_;
   std::optional<std::uint64_t> position_;  // in the journal; none before the first rules came
   bool is_behind_ = true;                  // the journal is read from the store
+  bool will_save_all_ = false;             // when the store can be written
   Alarm alarm_;
   std::unique_ptr<FileWatch> watch_;
   std::vector<std::string> faults_;  // of what was kept

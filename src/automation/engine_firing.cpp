@@ -21,6 +21,8 @@ rpc::Error not_kept() {
   return task::unavailable("store", "it is done, and written down when the disk can be written again");
 }
 
+rpc::Error no_room() { return task::unavailable("store", "more waits to be written than it can take"); }
+
 rpc::Error unknown(std::string_view param, std::string_view expected, std::string_view received,
                    const json::array& accepted) {
   constexpr std::size_t shown_characters = 64;
@@ -50,42 +52,43 @@ void Engine::offer(const Event& event, std::uint64_t seq) {
 }
 
 void Engine::consider(ActiveRule& active, const Event& event, std::size_t count) {
+  Firing firing = new_firing(active, count);
   if (event.depth >= limits_.depth) {
-    return hold(new_firing(active, count), "depth limit: " + std::to_string(limits_.depth) +
-                                               " tasks of rules have led to each other, the last one " + event.cause);
+    return hold(std::move(firing), "depth limit: " + std::to_string(limits_.depth) +
+                                       " tasks of rules have led to each other, the last one " + event.cause);
   }
-  const base::UtcTime now = loop_.clock().utc();
-  const std::string_view refusal = active.pace.refusal(now, active.rule.cooldown);
-  if (!refusal.empty()) return hold(new_firing(active, count), std::string(refusal));
-  active.pace.fired(now);
-  fire(active, event, count);
+  const std::string_view refusal = active.pace.refusal(firing.at, active.rule.cooldown);
+  if (!refusal.empty()) return hold(std::move(firing), std::string(refusal));
+  active.pace.fired(firing.at);
+  fire(active, event, std::move(firing));
 }
 
-void Engine::fire(const ActiveRule& active, const Event& event, std::size_t count) {
-  Firing firing = new_firing(active, count);
-  auto prepared = work_of(active.rule, event, id_of(firing), count);
+void Engine::fire(const ActiveRule& active, const Event& event, Firing firing) {
+  auto prepared = work_of(active.rule, event, id_of(firing), firing.count);
   if (const auto* missing = std::get_if<MissingField>(&prepared)) {
-    return hold(std::move(firing), "template: the event has no " + missing->name);
+    return refuse(std::move(firing), "template: the event has no " + missing->name);
   }
   Work& work = std::get<Work>(prepared);
   if (work.submission) {  // now: later settings may make another program of the default one
     tl::expected<std::string, rpc::Error> agent = supervisor_.choose_agent(*work.submission);
-    if (!agent) return hold(std::move(firing), reason_of(agent.error()));
+    if (!agent) return refuse(std::move(firing), reason_of(agent.error()));
     work.submission->agent = std::move(*agent);
   }
   if (active.rule.requires_approval) {
+    if (!store_.has_room()) return refuse(std::move(firing), reason_of(no_room()));
     firing.awaiting = std::move(work);
     return hold(std::move(firing), waits_for_approval);
   }
   firing.kept = false;
   firings_.put(firing);
   run(firing, work, Kind::fact, [this, firing](const tl::expected<task::TaskId, Refused>& result) {
-    result ? has_fired(firing.number, *result) : hold(firing, reason_of(result.error().error));
+    result ? has_fired(firing.number, *result) : refuse(firing, reason_of(result.error().error));
   });
 }
 
 // The work, the firing as it is when that is taken, and what tells of it are one transaction.
 void Engine::run(const Firing& firing, const Work& work, Kind kind, const Ran& ran) {
+  if (!work.submission && !store_.has_room()) return ran(tl::unexpected(Refused{no_room(), true}));
   const std::string id = id_of(firing);
   Note note = note_of(firing.rule_id);
   note.keep(fired(firing));
@@ -97,10 +100,13 @@ void Engine::run(const Firing& firing, const Work& work, Kind kind, const Ran& r
     });
   }
   const auto returned = std::make_shared<bool>(false);
+  const Note::Along along = note.along();
   supervisor_.submit(
       *work.submission,
-      [alive = std::weak_ptr(alive_), ran, returned](const tl::expected<task::Accepted, rpc::Error>& result) {
+      [this, alive = std::weak_ptr(alive_), ran, returned,
+       along](const tl::expected<task::Accepted, rpc::Error>& result) {
         if (alive.expired()) return;
+        has_gone_along(along, result.has_value());
         result ? ran(result->id) : ran(tl::unexpected(Refused{result.error(), !*returned}));
       },
       {.write = [note = std::move(note)](task::StoreWriter& writer, task::TaskId task) { note.write(writer, task); },
@@ -117,13 +123,22 @@ void Engine::has_fired(std::uint64_t number, task::TaskId task) {
   log_.info("rule fired", {{"rule", firing->rule_id}, {"firing", id_of(*firing)}, {"task", firing->task_id}});
 }
 
+// It did not fire, so that it may as soon as it can.
+void Engine::refuse(Firing firing, std::string reason) {
+  if (ActiveRule* active = rules_.find(firing.rule_id)) active->pace.take_back(firing.at);
+  hold(std::move(firing), std::move(reason));
+}
+
+// While the store cannot be written the list is all there is, for what is held back may be very much.
 void Engine::hold(Firing firing, std::string reason) {
   log_.info("rule held back", {{"rule", firing.rule_id}, {"firing", id_of(firing)}, {"reason", reason}});
   firing.reason = std::move(reason);
   firing.kept = true;
   Firing listed = firing;
   listed.kept = false;
-  firings_.put(std::move(listed));
+  listed.unsaved = !firing.awaiting && store_is_in_trouble();
+  firings_.put(listed);
+  if (listed.unsaved) return save_all_later();
   Note note = note_of(firing.rule_id);
   note.keep(firing);
   write(std::move(note), Kind::fact, [this, number = firing.number](bool) {
@@ -234,10 +249,16 @@ void Engine::choose_agents_of_old_work() {
 }
 
 void Engine::enable(const std::optional<std::string>& rule_id, bool enabled, const Done& done) {
+  // What happened while it was off may still be read from the journal.
+  const auto begins = [enabled, newest = newest_event()](ActiveRule& active, bool was_on) {
+    if (enabled && !was_on) active.since = newest;
+  };
   if (!rule_id) {
+    for (const auto& active : rules_.all()) begins(*active, enabled_);
     enabled_ = enabled;
     faults_.clear();
   } else if (ActiveRule* active = rules_.find(*rule_id)) {
+    begins(*active, active->enabled());
     active->switched = enabled;
   } else {
     return done(unknown("ruleId", "the id of a rule", *rule_id, rules_.ids()));
@@ -252,6 +273,7 @@ void Engine::enable(const std::optional<std::string>& rule_id, bool enabled, con
 Note Engine::note_of_switch(const std::optional<std::string>& rule_id) {
   Note note = note_of(rule_id.value_or(""));
   if (rule_id) return note;
+  for (const auto& active : rules_.all()) note.remember(name::of_rule(active->rule.id), Rulebook::saved(*active));
   note.forget(name::old_text);
   note.remember(name::enabled, enabled_ ? "true" : "false");
   return note;

@@ -48,6 +48,7 @@ class EngineSetting {
     journal->add_reader([this](const task::Event& event) { record(event); });
     journal->add_reader([this](const task::Event& event) { supervisor->take(event); });
     journal->add_reader([this](const task::Event& event) { engine->take(event); });
+    runner.tasks = state.get();
     supervisor->begin(runner, {});
     engine.emplace(loop, log, root.get(), *store, *supervisor);
   }
@@ -158,6 +159,16 @@ class EngineSetting {
   boost::json::object newest() const { return engine->status().at("recent").as_array().at(0).as_object(); }
   std::optional<std::string> recall(const std::string& name) {
     return store->read([&](task::StoreReader& reader) { return reader.recall(name); }).value();
+  }
+  /// How many firings are in the store.
+  std::size_t kept_firings() {
+    return store
+        ->read([](task::StoreReader& reader) {
+          std::size_t kept = 0;
+          reader.each_remembered("firing/", [&](std::string_view, std::string_view) { ++kept; });
+          return kept;
+        })
+        .value();
   }
   void remember(const std::string& name, const std::string& value) {
     store->write({.apply = [=](task::StoreWriter& writer) { writer.remember(name, value); }});

@@ -68,6 +68,38 @@ TEST_F(EngineJournal, AFullDiskDelaysAFiringAndLosesNothing) {
   EXPECT_EQ(s.submitted().size(), 2U);
 }
 
+TEST_F(EngineJournal, WhatIsHeldBackWhileTheDiskIsFullIsListedOnceWheneverTheDaemonIsKilled) {
+  Rule slow = on_end("slow");
+  slow.cooldown = 1h;
+  s.configure({slow});
+  s.engine->close();
+  std::size_t events = 0;
+  s.on_event = [&](const task::Event&) { ++events; };
+  for (task::TaskId id = 1; id <= 95; ++id) {
+    s.submit();
+    s.run_task(id);
+  }
+  ASSERT_GT(events, 256U) << "more than is read at once";
+  s.stop();
+  s.start();
+  s.write_fault = SQLITE_FULL;
+  s.configure({slow});
+  EXPECT_EQ(s.recent(), Names{});
+  s.on_event = [&](const task::Event& event) {  // the first commit, but not the second
+    if (event.kind == "automationFired") s.write_fault = SQLITE_IOERR;
+  };
+  s.write_fault = SQLITE_OK;
+  s.advance(2s);
+  EXPECT_NE(s.write_fault, SQLITE_OK);
+  s.on_event = {};
+  for (int i = 0; i < 2; ++i) {
+    s.kill_and_restart();
+    EXPECT_EQ(s.recent().size(), 95U);
+    EXPECT_EQ(s.recent().back(), "slow fired");
+    EXPECT_EQ(s.kept_firings(), 95U);
+  }
+}
+
 TEST_F(EngineJournal, WhatWasHeldBackIsHeldBackOnce) {
   Rule slow = on_end("slow");
   slow.cooldown = 1h;
@@ -109,6 +141,66 @@ TEST_F(EngineJournal, HowFarItWasReadGoesWithWhateverIsWritten) {
   s.turn();
   s.kill_and_restart();
   EXPECT_EQ(s.recent(), Names{}) << "it was off when the task ended";
+}
+
+TEST_F(EngineJournal, WhatHappenedWhileARuleWasOffDoesNotSetItOffWhenTheSettingsTurnItOn) {
+  Rule off = on_end("a");
+  off.enabled = false;
+  s.configure({off});
+  s.submit();
+  s.run_task(1);
+  s.settings = {on_end("a")};
+  s.kill_and_restart();
+  EXPECT_EQ(s.recent(), Names{});
+  s.submit();
+  s.run_task(2);
+  EXPECT_EQ(s.recent(), Names{"a fired"});
+}
+
+TEST_F(EngineJournal, WhatHappenedBeforeARuleAskedForItDoesNotSetItOff) {
+  Rule before = on_end("a");
+  before.trigger.type = "task.failed";
+  Rule conditional = on_end("b");
+  conditional.conditions = {{"payload.exitCode", Operator::eq, 7}};
+  s.configure({before, conditional, on_end("c")});
+  s.submit();
+  s.start_task(1);
+  s.on_event = [&](const task::Event& event) {
+    if (event.kind == "taskCompleted") s.write_fault = SQLITE_IOERR;
+  };
+  s.end_task(1);
+  s.on_event = {};
+  Rule same = on_end("c");
+  same.cooldown = 1s;
+  same.action.prompt = "about something else";
+  s.settings = {on_end("a"), on_end("b"), same};
+  s.kill_and_restart();
+  EXPECT_EQ(s.recent(), Names{"c fired"}) << "which has asked for it all the time";
+}
+
+TEST_F(EngineJournal, WhatHappenedWhileItWasOffDoesNotSetItOffWhenAClientTurnsItOnWhileTheJournalIsRead) {
+  const auto enable = [this](const std::optional<std::string>& rule, bool on) {
+    s.engine->enable(rule, on, [](const std::optional<rpc::Error>&) {});
+  };
+  for (const std::optional<std::string>& rule : {std::optional<std::string>("a"), std::optional<std::string>()}) {
+    s.configure({on_end("a")});
+    enable(rule, false);
+    s.turn();
+    for (int i = 0; i < 200; ++i) {  // a portion has 256 events
+      s.submit();
+      s.run_task(s.submitted().size());
+    }
+    s.write_fault = SQLITE_IOERR;
+    s.stop();
+    s.write_fault = SQLITE_OK;
+    s.start();
+    s.engine->configure(Engine::prepare(s.settings, {}).value());
+    s.engine->begin({});
+    enable(rule, true);
+    s.begun = true;
+    s.turn();
+    EXPECT_EQ(s.recent(), Names{});
+  }
 }
 
 TEST_F(EngineJournal, AStateOfVersionZeroOneIsTakenOverOnce) {
@@ -164,11 +256,38 @@ TEST_F(EngineJournal, TheListIsBoundedInTheStoreToo) {
     s.submit();
     s.run_task(id == 1 ? 1 : id + 1);  // the second one is the rule's
   }
-  std::size_t kept = 0;
-  ASSERT_TRUE(s.store->read([&](task::StoreReader& reader) {
-    reader.each_remembered("firing/", [&](std::string_view, std::string_view) { ++kept; });
-  }));
-  EXPECT_EQ(kept, Firings::most_kept);
+  EXPECT_EQ(s.kept_firings(), Firings::most_kept);
+}
+
+TEST_F(EngineJournal, TheListIsBoundedInTheStoreTooWhenTheQueueTakesNothing) {
+  s.configure({on_end("r")});
+  for (task::TaskId id = 1; id <= 111; ++id) {
+    s.set_room(true);
+    s.submit();
+    s.set_room(false);
+    s.run_task(id);
+    s.clock.advance(1min);
+  }
+  EXPECT_EQ(s.recent().at(0), "r held Queue full");
+  EXPECT_EQ(s.kept_firings(), Firings::most_kept);
+}
+
+TEST_F(EngineJournal, TheListIsBoundedInTheStoreTooWhenTheDiskRefusesASwitch) {
+  Rule slow = on_end("slow");
+  slow.cooldown = 1h;
+  s.configure({slow});
+  for (task::TaskId id = 1; id <= 100; ++id) {
+    s.submit();
+    s.run_task(id == 1 ? 1 : id + 1);
+  }
+  s.write_fault = SQLITE_FULL;
+  s.engine->enable("slow", true, [](const std::optional<rpc::Error>&) {});
+  s.turn();
+  s.write_fault = SQLITE_OK;
+  s.advance(2s);
+  s.submit();
+  s.run_task(102);
+  EXPECT_EQ(s.kept_firings(), Firings::most_kept);
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 
 #include "automation/engine.h"
 #include "automation/engine_fixture_test.h"
+#include "automation/scarcity_test.h"
+#include "duet/base/sanitizer_test.h"
 
 namespace duet::automation {
 namespace {
@@ -127,6 +129,59 @@ TEST_F(EngineSchedule, TheLastOneOfThoseCountsIfItIsNotLate) {
   s.turn();
   EXPECT_EQ(s.recent(), (Names{"cron fired", "cron held missed"}));
   EXPECT_EQ(times(), Names{"2026-03-28T15:00:00.000Z"});
+}
+
+TEST_F(EngineSchedule, AWrongClockAtTheStartMakesUpNothingTwice) {
+  Rule rule = at("0 * * * *");
+  rule.missed = Missed::once;
+  s.configure({rule});
+  pass(1h);
+  ASSERT_EQ(s.submitted().size(), 1U);
+  const base::UtcTime before = s.clock.utc();
+  s.stop();
+  s.clock.set_utc(utc("1970-01-01T00:00:10Z"));
+  s.start();
+  s.configure({rule});
+  pass(2h, 30min);
+  EXPECT_EQ(s.submitted().size(), 3U) << "nobody knows that it is wrong";
+  s.restart();
+  s.clock.set_utc(before + 5min);
+  pass(1min);
+  EXPECT_EQ(s.submitted().size(), 3U);
+  pass(1h);
+  EXPECT_EQ(times().back(), "2026-03-28T14:00:00.000Z");
+  EXPECT_EQ(s.newest().at("count").to_number<int>(), 1);
+}
+
+TEST_F(EngineSchedule, AnotherTimeZoneOfTheSystemIsNoticed) {
+  s.configure({at("0 23 * * *")});
+  setenv("TZ", "Asia/Tokyo", 1);  // as if /etc/localtime were another file: nobody is told
+  pass(3h);
+  EXPECT_EQ(times(), Names{"2026-03-28T14:00:00.000Z"});
+}
+
+TEST_F(EngineSchedule, AClockThatNobodyTellsOfIsLookedAtAllTheSame) {
+  if (base::under_sanitizer) GTEST_SKIP() << "the sanitizer needs the descriptors that this test takes away";
+  const auto timers = [] { return descriptors_of("anon_inode:[timerfd]").size(); };
+  const std::size_t before = timers();
+  const auto prepare = [&] { return Engine::prepare({at("0 * * * *")}, {}).value(); };
+  Engine::Plan first = prepare();
+  Engine::Plan second = prepare();
+  {
+    const NoDescriptors none;
+    EXPECT_NO_THROW(s.engine->configure(std::move(first)));
+  }
+  EXPECT_EQ(timers(), before);
+  {
+    const BlindLoops blind;
+    EXPECT_NO_THROW(s.engine->configure(std::move(second)));
+  }
+  EXPECT_EQ(timers(), before);
+  s.engine->begin({});
+  s.clock.set_utc(utc("2026-03-28T13:00:00Z"));
+  pass(1min);
+  EXPECT_EQ(s.recent().at(0), "cron fired");
+  EXPECT_EQ(timers(), before + 1) << "from now on the kernel tells";
 }
 
 TEST_F(EngineSchedule, ConditionsAndTheOffSwitchHoldForSchedulesToo) {

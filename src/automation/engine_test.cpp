@@ -188,6 +188,33 @@ TEST(Engine, WhatTheQueueRefusesIsHeld) {
   EXPECT_EQ(s.recent(), Names{"r held Queue full"});
 }
 
+TEST(Engine, WhatIsRefusedCountsForNeitherTheCooldownNorTheRate) {
+  EngineSetting s;
+  Rule slow = on_save("slow");
+  slow.cooldown = 1h;
+  Rule typo = on_save("typo");
+  typo.action.prompt = "{{payload.paht}}";
+  typo.cooldown = 1h;
+  Rule nobody = on_save("nobody");
+  nobody.action.agent.clear();
+  nobody.cooldown = 1h;
+  s.tasks.default_agent.clear();
+  s.supervisor->change_settings(s.tasks);
+  s.configure({slow, typo, nobody});
+  s.set_room(false);
+  for (int i = 0; i < 2; ++i) s.save_file("a");
+  const Names all{"nobody held Subsystem unavailable", "typo held template", "slow held Queue full"};
+  Names twice = all;
+  twice.insert(twice.end(), all.begin(), all.end());
+  EXPECT_EQ(s.recent(), twice);
+  s.kill_and_restart();
+  s.set_room(true);
+  s.save_file("a");
+  s.save_file("a");
+  EXPECT_EQ(s.recent().at(2), "slow held cooldown");
+  EXPECT_EQ(s.recent().at(5), "slow fired");
+}
+
 TEST(Engine, WithoutAnAgentAFiringIsHeldAlsoAtTheStart) {
   EngineSetting s;
   s.tasks.default_agent.clear();
@@ -206,6 +233,51 @@ TEST(Engine, ATemplateThatTheEventCannotFillIsHeld) {
   s.save_file("a");
   EXPECT_EQ(s.newest().at("reason").as_string(), "template: the event has no payload.paht");
   EXPECT_TRUE(s.submitted().empty());
+}
+
+// ---- a disk that cannot be written ----
+
+TEST(Engine, WhatIsHeldBackWhileTheDiskIsFullTakesNoMoreAndMoreMemory) {
+  EngineSetting s;
+  Rule slow = on_save(std::string(100'000, 'r'));  // so that a thousand of its firings are more than may wait
+  slow.cooldown = 24h;
+  s.configure({slow});
+  s.save_file("a");
+  s.write_fault = SQLITE_FULL;
+  for (int i = 0; i < 1'500; ++i) s.save_file("a");
+  EXPECT_TRUE(s.store->has_room());
+  EXPECT_EQ(s.recent(), Names{}) << "what is not on disk is not shown";
+  s.write_fault = SQLITE_OK;
+  s.advance(2s);
+  s.advance(2s);
+  EXPECT_EQ(s.recent().size(), Firings::most_kept);
+  EXPECT_EQ(s.newest().at("id").as_string(), "firing-1501");
+  EXPECT_EQ(s.kept_firings(), Firings::most_kept);
+  s.kill_and_restart();
+  EXPECT_EQ(s.newest().at("id").as_string(), "firing-1501");
+}
+
+TEST(Engine, WhatWouldWaitForApprovalIsRefusedWhileTheStoreHasNoRoom) {
+  EngineSetting s;
+  Rule careful = on_save("careful");
+  careful.requires_approval = true;
+  Rule note = on_save("note");
+  note.action = {.type = Action::Type::notify, .message = "x"};
+  s.configure({careful, note});
+  s.write_fault = SQLITE_FULL;
+  s.store->write({.apply = [](task::StoreWriter& writer) { writer.remember("x", "y"); },
+                  .kind = task::Change::Kind::fact,
+                  .bytes = task::Store::most_waiting_bytes});
+  s.turn();
+  for (int i = 0; i < 2; ++i) s.save_file("a");
+  s.write_fault = SQLITE_OK;
+  s.advance(2s);
+  s.advance(2s);
+  EXPECT_EQ(s.recent(), (Names{"note held Subsystem unavailable", "careful held Subsystem unavailable",
+                               "note held Subsystem unavailable", "careful held Subsystem unavailable"}));
+  s.save_file("a");
+  EXPECT_EQ(s.recent().at(0), "note fired");
+  EXPECT_EQ(s.recent().at(1), "careful held approval");
 }
 
 // ---- approval ----

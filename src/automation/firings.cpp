@@ -6,6 +6,8 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <queue>
+#include <set>
 #include <utility>
 
 #include <boost/json/parse.hpp>
@@ -88,32 +90,47 @@ void Firings::put(Firing firing) {
     return;
   }
   firings_.push_front(std::move(firing));
-  if (firings_.size() > most_kept) drop_one();
+  drop_too_many();
 }
 
 void Firings::load(std::vector<Firing> firings, std::uint64_t last_number) {
   std::ranges::sort(firings, std::greater<>(), &Firing::number);
   firings_.assign(std::make_move_iterator(firings.begin()), std::make_move_iterator(firings.end()));
   last_ = std::max(last_number, firings_.empty() ? 0 : firings_.front().number);
-  for (std::size_t left = firings_.size(); left > most_kept; --left) drop_one();
+  drop_too_many();
 }
 
-void Firings::drop_one() {
-  std::map<std::string_view, std::size_t> counts;
-  for (const Firing& firing : firings_) ++counts[firing.rule_id];
-  const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
-  const std::string busiest(std::max_element(counts.begin(), counts.end(), fewer)->first);
-  const auto drop_oldest = [&](bool also_awaiting) {
-    const auto found = std::find_if(firings_.rbegin(), firings_.rend(), [&](const Firing& firing) {
-      const bool needed = firing.approved || firing.deciding || (firing.awaiting && !also_awaiting);
-      return firing.rule_id == busiest && !needed;
-    });
-    if (found == firings_.rend()) return false;
-    dropped_.push_back(name_of(*found));
-    firings_.erase(std::next(found).base());
-    return true;
-  };
-  if (!drop_oldest(false)) drop_oldest(true);
+void Firings::put_back(const std::vector<std::string>& dropped) {
+  for (const std::string& name : dropped) dropped_.push_back({name});
+}
+
+void Firings::drop_too_many() {
+  if (firings_.size() > most_kept) drop(firings_.size() - most_kept, false);
+  const bool newest_waits = !firings_.empty() && firings_.front().awaiting;
+  const std::size_t room = newest_waits ? most_kept : most_kept + 1;
+  if (firings_.size() > room) drop(firings_.size() - room, true);
+}
+
+// The newest stays. There may be very many.
+void Firings::drop(std::size_t count, bool waiting) {
+  std::map<std::string_view, std::vector<const Firing*>> of_rule;  // the oldest last
+  for (const Firing& firing : firings_) {
+    const bool needed = firing.approved || firing.deciding || &firing == &firings_.front();
+    if (!needed && firing.awaiting.has_value() == waiting) of_rule[firing.rule_id].push_back(&firing);
+  }
+  std::priority_queue<std::pair<std::size_t, std::string_view>> busiest;
+  for (const auto& [rule, its] : of_rule) busiest.emplace(its.size(), rule);
+  std::set<std::uint64_t> going;
+  for (; count > 0 && !busiest.empty(); --count) {
+    const std::string_view rule = busiest.top().second;
+    busiest.pop();
+    std::vector<const Firing*>& its = of_rule[rule];
+    going.insert(its.back()->number);
+    if (!its.back()->unsaved) dropped_.push_back({name_of(*its.back()), waiting});
+    its.pop_back();
+    if (!its.empty()) busiest.emplace(its.size(), rule);
+  }
+  std::erase_if(firings_, [&going](const Firing& firing) { return going.contains(firing.number); });
 }
 
 Firing* Firings::find(std::uint64_t number) {

@@ -29,6 +29,7 @@ struct Firing {
   bool approved = false;
   bool deciding = false;  ///< something is on its way to the disk; not kept itself
   bool kept = true;       ///< false: not shown before it is on disk
+  bool unsaved = false;   ///< the store has not been given it yet
 
   bool held() const { return !reason.empty(); }
   bool awaits_approval() const { return awaiting && !approved && !deciding && kept; }
@@ -46,7 +47,8 @@ std::optional<Firing> load_firing(std::string_view name, std::string_view text);
 std::optional<Firing> load_listed_firing(const boost::json::value& saved);
 
 /// The last firings of all rules, newest first. When there are too many, the oldest of the rule with most of them goes,
-/// those that wait for approval last, so that a busy rule hides no other. What was approved stays.
+/// so that a busy rule hides no other. Those that wait for approval go only when there is nothing else, and not for one
+/// that does not wait; then that is one too many until the next comes. What was approved stays.
 class Firings {
  public:
   static constexpr std::size_t most_kept = 100;
@@ -61,8 +63,15 @@ class Firings {
   Firing* find(std::uint64_t number);
   Firing* find(std::string_view id);
   std::deque<Firing>& all() { return firings_; }
-  /// The names of those that have gone since this was asked.
-  std::vector<std::string> take_dropped() { return std::exchange(dropped_, {}); }
+  /// One that has gone.
+  struct Dropped {
+    std::string name;
+    bool waited = false;  ///< for approval
+  };
+  /// Those that have gone since this was asked.
+  std::vector<Dropped> take_dropped() { return std::exchange(dropped_, {}); }
+  /// They could not be forgotten: who asks next has to.
+  void put_back(const std::vector<std::string>& dropped);
 
   /// As far as the list goes back.
   std::optional<base::UtcTime> last_fired(std::string_view rule_id) const;
@@ -72,11 +81,12 @@ class Firings {
   boost::json::array shown() const;
 
  private:
-  void drop_one();
+  void drop_too_many();
+  void drop(std::size_t count, bool waiting);
 
   std::uint64_t last_ = 0;
   std::deque<Firing> firings_;
-  std::vector<std::string> dropped_;
+  std::vector<Dropped> dropped_;
 };
 
 }  // namespace duet::automation

@@ -42,10 +42,42 @@ TEST(Firings, ABusyRulePushesOutOnlyItsOwn) {
   EXPECT_NE(firings.find("firing-2"), nullptr) << "it can still be approved";
   EXPECT_EQ(firings.find("firing-3"), nullptr);
   EXPECT_EQ(id_of(firings.all().front()), "firing-502");
-  const std::vector<std::string> dropped = firings.take_dropped();
+  const std::vector<Firings::Dropped> dropped = firings.take_dropped();
   EXPECT_EQ(dropped.size(), 402U);
-  EXPECT_EQ(dropped.front(), "firing/3");
+  EXPECT_EQ(dropped.front().name, "firing/3");
   EXPECT_TRUE(firings.take_dropped().empty());
+}
+
+TEST(Firings, WhatWaitsForApprovalIsNotPushedOutByAnotherRule) {
+  Firings firings;
+  for (int i = 0; i < 60; ++i) firings.put(waiting(firings, "a"));
+  for (int i = 0; i < 60; ++i) firings.put(firing(firings, "b", "cooldown"));
+  for (std::uint64_t number = 1; number <= 60; ++number) EXPECT_NE(firings.find(number), nullptr) << number;
+  EXPECT_EQ(firings.all().size(), Firings::most_kept);
+  for (int i = 0; i < 40; ++i) firings.put(waiting(firings, "a"));
+  EXPECT_EQ(firings.awaiting().size(), 100U);
+  for (int i = 0; i < 3; ++i) {
+    firings.put(firing(firings, "b", "cooldown"));
+    EXPECT_EQ(firings.awaiting().size(), 100U);
+    EXPECT_NE(firings.find(firings.last_number()), nullptr) << "the newest is listed";
+    EXPECT_EQ(firings.all().size(), 101U);
+  }
+  firings.put(waiting(firings, "c"));
+  EXPECT_EQ(firings.all().size(), Firings::most_kept);
+  EXPECT_EQ(firings.find(1), nullptr) << "only others that wait push out one that waits";
+}
+
+TEST(Firings, FarTooManyAreLoadedInNoTime) {
+  Firings firings;
+  std::vector<Firing> many;
+  for (int i = 0; i < 100'000; ++i) many.push_back(firing(firings, i % 3 == 0 ? "a" : "b", "cooldown"));
+  many.front().awaiting = Work{.notice = "text"};
+  Firings next;
+  next.load(many, 0);
+  EXPECT_EQ(next.all().size(), Firings::most_kept);
+  EXPECT_EQ(next.take_dropped().size(), many.size() - Firings::most_kept);
+  EXPECT_NE(next.find(1), nullptr);
+  EXPECT_NE(next.find(100'000), nullptr);
 }
 
 TEST(Firings, EvenThoseThatWaitAreBoundedButNotWhatWasApproved) {

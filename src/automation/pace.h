@@ -28,6 +28,9 @@ class Pace {
     firings_.push_back(at);
   }
 
+  /// It did not fire then, after all.
+  void take_back(base::UtcTime at) { std::erase(firings_, at); }
+
   /// The last ones, oldest first.
   const std::deque<base::UtcTime>& firings() const { return firings_; }
 

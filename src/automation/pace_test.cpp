@@ -36,5 +36,15 @@ TEST(Pace, AClockThatWasSetBackBlocksNothing) {
   EXPECT_EQ(pace.refusal(base::UtcTime(1h), 30s), "");
 }
 
+TEST(Pace, WhatIsTakenBackDoesNotCount) {
+  Pace pace;
+  const base::UtcTime noon(12h);
+  pace.fired(noon);
+  pace.fired(noon + 10s);
+  pace.take_back(noon + 10s);
+  EXPECT_EQ(pace.refusal(noon + 30s, 30s), "");
+  EXPECT_EQ(pace.refusal(noon + 29s, 30s), "cooldown");
+}
+
 }  // namespace
 }  // namespace duet::automation

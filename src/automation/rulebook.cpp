@@ -25,22 +25,37 @@ base::UtcTime time_of(const json::value& saved) {
 struct Saved {
   std::optional<bool> switched = {};
   std::optional<std::uint64_t> since = {};
+  std::string asks = {};
   std::vector<base::UtcTime> fired = {};
   std::string cron = {};
   base::UtcTime seen = {};
+  base::UtcTime latest = {};
 };
+
+// What it asks for, and whether it is on: a rule of which that is another is
+// another rule to the journal.
+std::string asks_for(const ActiveRule& active) {
+  const Trigger& trigger = active.rule.trigger;
+  json::array asks{active.enabled(), trigger.source, trigger.type, trigger.pattern, trigger.cron};
+  for (const Condition& condition : active.rule.conditions) {
+    asks.push_back(json::array{condition.field, static_cast<int>(condition.op), condition.value});
+  }
+  return rpc::to_text(asks);
+}
 
 // Throws if it is anything else.
 Saved read_saved(const json::object& saved) {
   Saved out;
   if (const json::value* switched = saved.if_contains("enabled")) out.switched = switched->as_bool();
   if (const json::value* since = saved.if_contains("since")) out.since = since->to_number<std::uint64_t>();
+  if (const json::value* asks = saved.if_contains("asks")) out.asks = asks->as_string();
   if (const json::value* fired = saved.if_contains("fired")) {
     for (const json::value& at : fired->as_array()) out.fired.push_back(time_of(at));
   }
   if (const json::value* cron = saved.if_contains("cron")) {
     out.cron = cron->as_string();
-    out.seen = time_of(saved.at("seen"));
+    out.seen = out.latest = time_of(saved.at("seen"));
+    if (const json::value* latest = saved.if_contains("latest")) out.latest = time_of(*latest);
   }
   return out;
 }
@@ -87,10 +102,10 @@ void Rulebook::take_over(ActiveRule& active) {
     return;
   }
   active.switched = known->switched;
-  active.since = known->since.value_or(active.since);
+  if (known->asks == asks_for(active)) active.since = known->since.value_or(active.since);
   for (const base::UtcTime at : known->fired) active.pace.fired(at);
   const bool same = active.schedule && known->cron == active.rule.trigger.cron;
-  if (same) active.schedule.emplace(*active.match.schedule(), known->seen);
+  if (same) active.schedule.emplace(*active.match.schedule(), known->seen, known->latest);
 }
 
 ActiveRule* Rulebook::find(std::string_view id) const {
@@ -106,11 +121,12 @@ json::array Rulebook::ids() const {
 }
 
 std::string Rulebook::saved(const ActiveRule& active) {
-  json::object saved{{"since", active.since}};
+  json::object saved{{"since", active.since}, {"asks", asks_for(active)}};
   if (active.switched) saved["enabled"] = *active.switched;
   if (active.schedule) {
     saved["cron"] = active.rule.trigger.cron;
     saved["seen"] = milliseconds(active.schedule->seen());
+    if (active.schedule->latest() > active.schedule->seen()) saved["latest"] = milliseconds(active.schedule->latest());
   }
   json::array& fired = saved["fired"].emplace_array();
   for (const base::UtcTime at : active.pace.firings()) fired.emplace_back(milliseconds(at));

@@ -35,7 +35,8 @@ struct ActiveRule {
 };
 
 /// The rules. What is known of one stays with it when the settings are read again, and across restarts by saved() and
-/// load(); of a rule that has gone the switch is remembered, should it come back.
+/// load(); of a rule that has gone the switch is remembered, should it come back. One that asks for something else than
+/// before, or was off, begins with what happens from now on.
 class Rulebook {
  public:
   using Rules = std::vector<std::unique_ptr<ActiveRule>>;

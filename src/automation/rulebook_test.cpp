@@ -79,6 +79,43 @@ TEST_F(RulebookTest, ARuleBeginsWithWhatComesAfterItInTheJournal) {
   EXPECT_EQ(next.find("c")->since, 30U);
 }
 
+TEST_F(RulebookTest, ARuleThatAsksForSomethingElseBeginsAnewInTheJournal) {
+  const Rule before = rule("a");
+  Rule other_source = before;
+  other_source.trigger.source = "task";
+  Rule conditional = before;
+  conditional.conditions = {{"payload.path", Operator::eq, "x"}};
+  Rule off = before;
+  off.enabled = false;
+  for (const Rule& after : {other_source, conditional, off}) {
+    for (const bool there_and_back : {false, true}) {
+      Rulebook first;
+      replace(first, {there_and_back ? after : before}, noon, 10);
+      replace(first, {there_and_back ? before : after}, noon, 20);
+      EXPECT_EQ(first.find("a")->since, 20U);
+    }
+  }
+  Rule otherwise_done = before;
+  otherwise_done.action.prompt = "other";
+  otherwise_done.cooldown = 1s;
+  replace({before}, noon, 10);
+  replace({otherwise_done}, noon, 20);
+  EXPECT_EQ(book.find("a")->since, 10U);
+  book.find("a")->switched = true;
+  replace({off}, noon, 30);
+  EXPECT_EQ(book.find("a")->since, 10U) << "a client has it on all the time";
+}
+
+TEST_F(RulebookTest, AClockThatIsWrongIsRemembered) {
+  replace({rule("a", "0 * * * *")}, noon);
+  book.find("a")->schedule->advance(noon + 5h);
+  book.find("a")->schedule->advance(noon);
+  Rulebook next = reborn();
+  replace(next, {rule("a", "0 * * * *")}, noon + 9h);
+  EXPECT_EQ(next.find("a")->schedule->seen(), noon);
+  EXPECT_EQ(next.find("a")->schedule->advance(noon + 6h).count, 1U);
+}
+
 TEST_F(RulebookTest, OfARuleThatIsGoneAndWasNotSwitchedNothingIsKept) {
   replace({rule("a")}, noon);
   replace({}, noon);
