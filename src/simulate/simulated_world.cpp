@@ -96,9 +96,10 @@ class SimulatedLine final : public task::KeeperLine {
 
   const std::string& contact() const override { return contact_; }
 
-  void listen(Listener* listener) override {
+  bool listen(Listener* listener) override {
     listener_ = listener;
     if (listener != nullptr && (!wire_->to_daemon.empty() || wire_->keeper_gone)) look_soon();
+    return true;
   }
 
   tl::expected<void, Hindrance> give(const task::Order& order, const task::KeptRecord& record) override {

@@ -1,5 +1,6 @@
 #include "task/keeper.h"
 
+#include <cerrno>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -23,54 +24,48 @@ KeeperEvents no_events() {
 
 Keepers::Keepers(transport::Loop& loop, base::Log& log, KeeperWorld& world, KeeperSettings settings,
                  KeeperEvents events)
-    : loop_(loop),
-      log_(log),
-      world_(world),
-      settings_(settings),
-      events_(std::move(events)),
-      silence_(no_events()),
-      only_gone_(no_events()) {
-  only_gone_.gone = only_gone_.never_began = events_.gone;
+    : loop_(loop), log_(log), world_(world), settings_(settings), events_(std::move(events)), silence_(no_events()) {}
+
+Keepers::~Keepers() { *alive_ = false; }
+
+void Keepers::start(const Assignment& assignment) {
+  const RunId run = assignment.run;
+  if (find(run) == nullptr) return add(run, events_).start(assignment);
+  log_.warn("A run waits until a stray of its number is gone", {{"task", run.task}, {"attempt", run.attempt}});
+  loop_.defer([this, run, alive = alive_] {
+    if (*alive) events_.never_began(run);
+  });
 }
-
-Keepers::~Keepers() = default;
-
-void Keepers::start(const Assignment& assignment) { add(assignment.run, events_).start(assignment); }
 
 void Keepers::adopt(RunId run) { add(run, events_).adopt(); }
 
-std::vector<RunId> Keepers::lingering() const {
-  std::vector<RunId> runs = world_.recorded_runs();
-  std::erase_if(runs, [this](RunId run) {
-    if (find(run) != nullptr) return true;
-    const auto record = world_.open_record(run);
-    const auto state = record ? (*record)->read() : tl::unexpected(record.error().error);
-    return state && state->gone;  // what cannot be read may linger
-  });
-  return runs;
-}
-
-void Keepers::end_rest(RunId run) { end_unasked(run, only_gone_); }
-
 void Keepers::end_strays() {
   std::set<std::string> contacts;
+  bool all_read = true;
   for (const RunId run : world_.recorded_runs()) {
     const auto record = world_.open_record(run);
-    const auto state = record ? (*record)->read() : RunRecord::State{};
-    if (!record || !state) continue;
+    const auto state = record ? (*record)->read() : tl::unexpected(record.error().error);
+    if (!state) all_read = all_read && state.error() == ENOENT;
+    if (!state) continue;
     contacts.insert(state->contact);
     if (find(run) != nullptr || (state->gone && state->has_extent)) continue;
     if (!state->gone) log_.warn("A run that nobody knows is ended", {{"task", run.task}, {"attempt", run.attempt}});
-    end_unasked(run, silence_);
+    KeptRun& kept = add(run, silence_);
+    kept.cancel();
+    kept.settle();
+    kept.adopt();
   }
-  world_.remove_contacts_except(contacts);
+  if (all_read) world_.remove_contacts_except(contacts);  // else one of them may be the only way to a keeper
 }
 
-void Keepers::end_unasked(RunId run, const KeeperEvents& events) {
-  KeptRun& kept = add(run, events);
-  kept.cancel();
-  kept.settle();
-  kept.adopt();
+// The record leads to the processes of its run, until that is gone.
+void Keepers::remove_output(RunId run) {
+  const auto record = world_.open_record(run);
+  if (!record && record.error().error != ENOENT) return;
+  if (record && !(*record)->lock()) return;
+  const auto state = record ? (*record)->read() : RunRecord::State{};
+  if (!state || (state->began && !state->gone)) return;
+  world_.remove_output(run);
 }
 
 void Keepers::cancel(RunId run) {

@@ -53,21 +53,14 @@ class Keepers final : public Runner {
 
   /// Begins a run that has never begun. What prevents it becomes an outcome of the kind `not_started`, unless it says
   /// nothing about the task and may pass, as a full disk or a fork that fails: then it never began, and is to be
-  /// started later.
+  /// started later. So it is, too, while a stray of that number is being ended.
   void start(const Assignment& assignment) override;
 
   /// Finds out what became of a run that another daemon began, or meant to.
   void adopt(RunId run) override;
 
-  /// Runs that have left a record and are not kept here, and of which processes may be left. Those that are not to be
-  /// adopted had their outcome stored while their tree was still being ended, or their store is no more.
-  std::vector<RunId> lingering() const;
-
-  /// Ends what is left of such a run of a task that the store knows. When no process is left, `gone` is told, and
-  /// nothing else; until then it holds a slot.
-  void end_rest(RunId run) override;
-
-  /// Ends what is left of all other runs that have a record, without a word, and removes their records.
+  /// Ends what is left of all runs that have a record and are not kept here, without a word, and removes their records.
+  /// Throws std::system_error if the records cannot be listed.
   void end_strays();
 
   /// TERM to the whole tree; KILL to what is left after the grace. The outcome is what the main process makes of it.
@@ -80,7 +73,8 @@ class Keepers final : public Runner {
   void settle(RunId run) override;
 
   std::vector<RunId> outputs() override { return world_.recorded_outputs(); }
-  void remove_output(RunId run) override { world_.remove_output(run); }
+  /// Not while it may be needed to end the run.
+  void remove_output(RunId run) override;
 
   /// Runs that are started or adopted and have not gone.
   std::size_t count() const { return runs_.size(); }
@@ -91,7 +85,6 @@ class Keepers final : public Runner {
   KeptRun* find(RunId run) const;
   KeptRun& add(RunId run, const KeeperEvents& events);
   void forget(RunId run);
-  void end_unasked(RunId run, const KeeperEvents& events);
 
   transport::Loop& loop_;
   base::Log& log_;
@@ -99,11 +92,11 @@ class Keepers final : public Runner {
   KeeperSettings settings_;
   KeeperEvents events_;
   KeeperEvents silence_;
-  KeeperEvents only_gone_;
   std::map<RunId, std::unique_ptr<KeptRun>> runs_;
   std::map<RunId, std::unique_ptr<KeeperLine>> unsettled_;  // of runs that have gone
   std::set<RunId> unwritten_;         // of those: the record does not say it all, and stays for the keeper
   std::map<RunId, int> vain_starts_;  // how often no keeper took up an order
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace duet::task

@@ -22,6 +22,24 @@ class KeeperAdoptionTest : public KeeperTest {
     ASSERT_TRUE(turn_until([&] { return story(first).started.has_value(); }));
   }
   void go() { std::ofstream(folder_.file("go")) << ""; }
+  void linger() {
+    keepers().adopt(first);
+    keepers().cancel(first);
+    keepers().settle(first);
+  }
+  void suspend(pid_t keeper) {
+    kill(keeper, SIGSTOP);
+    ASSERT_TRUE(turn_until([&] { return base::read_process(keeper)->state == 'T'; }));
+  }
+  /// The main process has ended, something else has not.
+  void begin_and_suspend_in_grace() {
+    settings_.grace = milliseconds(1000);
+    begin(
+        "(trap '' TERM; touch ready; while :; do sleep 0.01; done) & "
+        "while [ ! -e ready ]; do sleep 0.01; done; touch half; exit 3");
+    ASSERT_TRUE(turn_until([&] { return story(first).outcome.has_value(); }));
+    suspend(RunRecord::open(tasks_.get(), first).read().fingerprint.keeper);
+  }
 };
 
 TEST_F(KeeperAdoptionTest, ARunningTaskIsAdoptedWithItsPid) {
@@ -80,6 +98,16 @@ TEST_F(KeeperAdoptionTest, ATimeLimitHoldsWithoutADaemon) {
   ASSERT_TRUE(finish(first));
   EXPECT_TRUE(story(first).outcome->timed_out);
   EXPECT_EQ(story(first).outcome->signal, SIGTERM);
+}
+
+// A store that was put back from a backup gives out an id once more.
+TEST_F(KeeperAdoptionTest, ARunThatIsStillBeingEndedAsAStrayIsStartedLater) {
+  begin("echo old; touch ready; sleep 1000");
+  restart_daemon();
+  keepers().end_strays();
+  EXPECT_TRUE(run(shell("exit 2")).never_began);
+  ASSERT_TRUE(turn_until([&] { return keepers().count() == 0; }));
+  EXPECT_EQ(run(shell("exit 2")).outcome->code, 2);
 }
 
 TEST_F(KeeperAdoptionTest, WhatWasNeverOrderedNeverBegan) {
@@ -184,32 +212,23 @@ TEST_F(KeeperAdoptionTest, StraysAreEnded) {
   EXPECT_TRUE(turn_until([&] { return files().empty(); }));
 }
 
-TEST_F(KeeperAdoptionTest, WhatLingersIsToldAsGoneAndNothingElse) {
+// As the supervisor does with a run whose end is in the store already.
+TEST_F(KeeperAdoptionTest, WhatLingersIsGoneWhenItsProcessesAre) {
   settings_.grace = std::chrono::seconds(20);
   begin(
       "(trap '' TERM; touch ready; while [ ! -e go ]; do sleep 0.01; done) & "
-      "while [ ! -e ready ]; do sleep 0.01; done; exit 0");
+      "while [ ! -e ready ]; do sleep 0.01; done; exit 3");
   ASSERT_TRUE(turn_until([&] { return story(first).outcome.has_value(); }));
-  run(shell("true", 2));
-  EXPECT_TRUE(keepers().lingering().empty());  // it is kept here
   restart_daemon();
-  EXPECT_EQ(keepers().lingering(), std::vector<RunId>{first});
-  bool gone = false;
-  KeeperEvents only_gone = events();
-  only_gone.started = [](RunId, const Started&) { ADD_FAILURE(); };
-  only_gone.ended = [](RunId, const Outcome&) { ADD_FAILURE(); };
-  only_gone.terminated = only_gone.never_began = [](RunId) { ADD_FAILURE(); };
-  only_gone.gone = [&](RunId run) { gone = run == first; };
-  keepers_ = std::make_unique<Keepers>(loop_, log_, *world_, settings_, only_gone);
-  keepers().end_rest(first);
+  linger();
   keepers().end_strays();
   EXPECT_EQ(keepers().count(), 1U);
-  ASSERT_TRUE(turn_until([&] { return story(first).outcome || keepers().count() == 1; }));
-  EXPECT_FALSE(gone);
+  ASSERT_TRUE(turn_until([&] { return story(first).outcome.has_value(); }));
+  EXPECT_EQ(story(first).outcome->code, 3);
+  EXPECT_FALSE(story(first).gone);
   go();
-  ASSERT_TRUE(turn_until([&] { return gone; }));
+  ASSERT_TRUE(finish(first));
   EXPECT_TRUE(living().empty());
-  EXPECT_TRUE(keepers().lingering().empty());
 }
 
 TEST_F(KeeperAdoptionTest, WhatLingersWithoutItsKeeperIsGoneWhenItsProcessesAre) {
@@ -220,8 +239,7 @@ TEST_F(KeeperAdoptionTest, WhatLingersWithoutItsKeeperIsGoneWhenItsProcessesAre)
   restart_daemon();
   kill(keeper, SIGKILL);
   ASSERT_TRUE(turn_until([&] { return !is_alive(keeper); }));
-  story(first).outcome = Outcome{};  // the store has one
-  keepers().end_rest(first);
+  linger();
   ASSERT_TRUE(finish(first));
   EXPECT_TRUE(story(first).gone);
   EXPECT_TRUE(living().empty());
@@ -240,20 +258,29 @@ TEST_F(KeeperAdoptionTest, ASuspendedKeeperIsWokenByTheNextDaemonsCancel) {
   EXPECT_EQ(story(first).outcome->signal, SIGTERM);
 }
 
-TEST_F(KeeperAdoptionTest, ASuspendedKeeperIsWokenAlsoWhenItsMainProcessIsGone) {
-  settings_.grace = milliseconds(500);
-  begin(
-      "(trap '' TERM; touch ready; while :; do sleep 0.01; done) & "
-      "while [ ! -e ready ]; do sleep 0.01; done; touch half; exit 3");
-  ASSERT_TRUE(turn_until([&] { return story(first).outcome.has_value(); }));
-  const pid_t keeper = RunRecord::open(tasks_.get(), first).read().fingerprint.keeper;
+TEST_F(KeeperAdoptionTest, ASuspendedKeeperIsWokenByTheNextDaemonAlsoWhenItsMainProcessIsGone) {
+  begin_and_suspend_in_grace();
   restart_daemon();
-  kill(keeper, SIGSTOP);
-  ASSERT_TRUE(turn_until([&] { return base::read_process(keeper)->state == 'T'; }));
-  story(first).outcome = Outcome{};  // the store has one
-  keepers().end_rest(first);
+  linger();
   ASSERT_TRUE(finish(first));
   EXPECT_TRUE(living().empty());
+}
+
+TEST_F(KeeperAdoptionTest, AKeeperThatIsSuspendedWhileItEndsTheTreeIsWoken) {
+  begin_and_suspend_in_grace();
+  ASSERT_TRUE(finish(first));
+  EXPECT_TRUE(living().empty());
+}
+
+TEST_F(KeeperAdoptionTest, AKeeperThatIsSuspendedAfterItHasSentTheTermIsWoken) {
+  settings_.grace = milliseconds(1000);
+  begin("trap '' TERM; touch ready; while :; do sleep 0.01; done");
+  keepers().cancel(first);
+  ASSERT_TRUE(turn_until([&] { return story(first).terminated == 1; }));
+  suspend(keeper_of(first));
+  ASSERT_TRUE(finish(first));
+  EXPECT_EQ(story(first).outcome->signal, SIGKILL);
+  EXPECT_EQ(story(first).terminated, 1);
 }
 
 TEST_F(KeeperAdoptionTest, ARunOfAStoreThatIsNoMoreMakesWay) {

@@ -155,6 +155,25 @@ TEST_F(KeeperFaultsTest, WhatAKeeperCannotStartForWantOfDescriptorsNeverBegan) {
   EXPECT_EQ(run(shell("exit 3")).outcome->code, 3);
 }
 
+class NoRecordCanBeOpened final : public SystemKeeperWorld {
+ public:
+  using SystemKeeperWorld::SystemKeeperWorld;
+  Got<KeptRecord> open_record(RunId) override { return tl::unexpected(Hindrance{EMFILE, "no descriptors"}); }
+};
+
+TEST_F(KeeperFaultsTest, WhileARecordCannotBeReadItsKeeperCanStillBeMet) {
+  begin("exit 3");
+  restart_daemon();
+  {
+    NoRecordCanBeOpened world(loop_, tasks_.get(), executable_.get());
+    Keepers(loop_, log_, world, settings_, events()).end_strays();
+  }
+  keepers().adopt(first);
+  go();
+  ASSERT_TRUE(finish(first));
+  EXPECT_EQ(story(first).outcome->code, 3);
+}
+
 // The disk is read-only, say, when a record is to be made.
 class ReadOnlyDisk final : public SystemKeeperWorld {
  public:
@@ -169,6 +188,85 @@ TEST_F(KeeperFaultsTest, WithoutARecordItNeverBegan) {
   keepers_ = std::make_unique<Keepers>(loop_, log_, world, settings_, events());
   EXPECT_TRUE(run(shell("true")).never_began);
   keepers_.reset();
+}
+
+// A line that is refused the first time somebody wants to listen.
+class DeafLine final : public KeeperLine {
+ public:
+  DeafLine(std::unique_ptr<KeeperLine> inner, int& refusals) : inner_(std::move(inner)), refusals_(refusals) {}
+  std::unique_ptr<KeeperLine> take() { return std::move(inner_); }
+  const std::string& contact() const override { return inner_->contact(); }
+  bool listen(Listener* listener) override {
+    if (listener != nullptr && refusals_ > 0) return --refusals_ < 0;
+    return inner_->listen(listener);
+  }
+  tl::expected<void, Hindrance> give(const Order& order, const KeptRecord& record) override {
+    return inner_->give(order, record);
+  }
+  void tell(const Message& message) override { inner_->tell(message); }
+
+ private:
+  std::unique_ptr<KeeperLine> inner_;
+  int& refusals_;
+};
+
+class HardOfHearing final : public SystemKeeperWorld {
+ public:
+  using SystemKeeperWorld::SystemKeeperWorld;
+  Got<KeeperLine> take_keeper() override {
+    return SystemKeeperWorld::take_keeper().map(
+        [this](std::unique_ptr<KeeperLine> line) { return deafen(std::move(line)); });
+  }
+  std::unique_ptr<KeeperLine> meet(const std::string& contact) override {
+    auto line = SystemKeeperWorld::meet(contact);
+    return line ? deafen(std::move(line)) : nullptr;
+  }
+  void put_back(std::unique_ptr<KeeperLine> line, std::optional<RunId> settled) override {
+    SystemKeeperWorld::put_back(static_cast<DeafLine&>(*line).take(), settled);
+  }
+  int refusals = 2;
+
+ private:
+  std::unique_ptr<KeeperLine> deafen(std::unique_ptr<KeeperLine> line) {
+    return std::make_unique<DeafLine>(std::move(line), refusals);
+  }
+};
+
+TEST_F(KeeperFaultsTest, ALineThatCannotBeListenedToIsMadeAgain) {
+  HardOfHearing world(loop_, tasks_.get(), executable_.get());
+  keepers_ = std::make_unique<Keepers>(loop_, log_, world, settings_, events());
+  EXPECT_EQ(run(shell("echo x >> count; exit 3")).outcome->code, 3);
+  EXPECT_EQ(world.refusals, 0);
+  EXPECT_EQ(file_text("count"), "x\n");
+  keepers_.reset();
+}
+
+// A number that may be another's by then would have a foreign session killed.
+TEST_F(KeeperFaultsTest, WhenTheMainProcessStartedIsReadBeforeItIsReaped) {
+  if (base::under_sanitizer) GTEST_SKIP() << "the sanitizer may write files itself";
+  keeper_ = std::stoi(run(shell("echo $PPID", 9)).outcome->result);
+  settle_at_once_ = false;
+  limit_disk(512);  // that it began can be written, that it has started cannot
+  keepers().start(shell("exit 3"));
+  ASSERT_TRUE(turn_until([&] { return story(first).outcome.has_value(); }));
+  EXPECT_FALSE(RunRecord::open(tasks_.get(), first).read().started);
+  limit_disk(RLIM_INFINITY);
+  ASSERT_TRUE(turn_until([&] { return RunRecord::open(tasks_.get(), first).read().started.has_value(); }));
+  EXPECT_NE(RunRecord::open(tasks_.get(), first).read().fingerprint.main_ticks, 0U);
+  EXPECT_TRUE(finish(first));
+  keepers().settle(first);
+}
+
+TEST_F(KeeperFaultsTest, AKeeperOfAnotherBootIsNotWoken) {
+  SystemKeeperWorld world(loop_, tasks_.get(), executable_.get());
+  const base::Child child =
+      base::launch({.arguments = {"/bin/sh", "-c", "kill -STOP $$"}, .environment = base::current_environment()});
+  const auto state = [&] { return base::read_process(child.pid)->state; };
+  EXPECT_TRUE(turn_until([&] { return state() == 'T'; }));
+  world.wake_keeper({.boot = "another boot", .keeper = child.pid});
+  EXPECT_EQ(state(), 'T');
+  world.wake_keeper({.boot = base::boot_id(), .keeper = child.pid});
+  EXPECT_EQ(base::reap(child).code, 0);
 }
 
 }  // namespace

@@ -16,7 +16,8 @@
 #include "task/run_record.h"
 
 // What the daemon's side of runs (Keepers, KeptRun) reaches the world through. SystemKeeperWorld does it with system
-// calls; a simulator may do it in memory, with keepers that run KeeperCore. Calls return at once and throw nothing.
+// calls; a simulator may do it in memory, with keepers that run KeeperCore. Calls return at once and throw nothing, but
+// for those that list what is there: who took a folder that cannot be read for an empty one would start things twice.
 
 namespace duet::task {
 
@@ -63,8 +64,8 @@ class KeeperLine {
 
   /// Where others can meet the same keeper.
   virtual const std::string& contact() const = 0;
-  /// From now on; none: what comes waits.
-  virtual void listen(Listener* listener) = 0;
+  /// From now on; none: what comes waits. False if that is refused: then the line is of no use.
+  virtual bool listen(Listener* listener) = 0;
   /// Gives the keeper an order with its record, whose lock goes along: whether the keeper takes it up or dies first
   /// shows in the record. EPIPE: nobody is there any more.
   virtual tl::expected<void, Hindrance> give(const Order& order, const KeptRecord& record) = 0;
@@ -99,7 +100,7 @@ class KeeperWorld {
   virtual std::unique_ptr<KeeperLine> meet(const std::string& contact) = 0;
   /// Nobody is there any more: its socket is removed.
   virtual void remove_contact(const std::string& contact) = 0;
-  /// The same for all but these.
+  /// The same for all but these. Throws std::system_error.
   virtual void remove_contacts_except(const std::set<std::string>& contacts) = 0;
 
   /// A new record, locked; EEXIST if there is one.
@@ -110,6 +111,7 @@ class KeeperWorld {
   virtual void remove_record(RunId run) = 0;
   /// With the record.
   virtual void remove_output(RunId run) = 0;
+  /// Both throw std::system_error.
   virtual std::vector<RunId> recorded_runs() = 0;
   virtual std::vector<RunId> recorded_outputs() = 0;
 

@@ -11,8 +11,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds longest_pause{1000};
-constexpr milliseconds cancel_again{1000};
-constexpr int max_vain_starts = 3;
+constexpr milliseconds wake_again{1000};
+constexpr milliseconds vain_pause{100};
+constexpr milliseconds longest_vain_pause{60'000};
 
 // Something is used up at the moment, or refuses: the disk, memory, processes, descriptors; or is used by another. It
 // says nothing about the task.
@@ -91,19 +92,33 @@ void KeptRun::adopt() {
   set_timer(milliseconds(0), [this] { find_out(); });
 }
 
-// A keeper that somebody has suspended would not hear what it is told, and hold up the stop of the daemon for ever.
 void KeptRun::cancel() {
   cancelled_ = true;
+  if (in_vain_) return wait_in_vain(milliseconds(0));
+  wake();
+  tell(Message::Kind::cancel);
+  insist();
+}
+
+// A keeper that somebody has suspended would not hear what it is told, nor end its tree, and hold a slot and the stop
+// of the daemon up for ever.
+void KeptRun::wake() {
+  if (leftovers_) return;                     // it is dead
   if (fingerprint_.keeper == 0 && record_) {  // it has not been heard of yet
     if (const auto state = record_->read()) fingerprint_ = state->fingerprint;
   }
   world_.wake_keeper(fingerprint_);
-  tell(Message::Kind::cancel);
-  // It may be suspended before it has heard this.
+}
+
+// It may be suspended at any time until the run is over.
+void KeptRun::insist() {
   if (insist_) keepers_.loop_.cancel(*insist_);
-  insist_ = keepers_.loop_.after(cancel_again, [this] {
+  insist_ = keepers_.loop_.after(wake_again, [this] {
     insist_.reset();
-    if (!told_terminated_ && !over_) cancel();
+    if (over_) return;
+    wake();
+    if (cancelled_ && !told_terminated_) tell(Message::Kind::cancel);
+    insist();
   });
 }
 
@@ -118,8 +133,8 @@ void KeptRun::settle() {
 }
 
 void KeptRun::connect(std::unique_ptr<KeeperLine> line) {
+  if (!line->listen(this)) return later(&KeptRun::find_out);
   line_ = std::move(line);
-  line_->listen(this);
   if (cancelled_) cancel();
   if (followed_) follow(*followed_);
   if (settled_) settle();
@@ -197,6 +212,7 @@ void KeptRun::report_terminated() {
 void KeptRun::report_ended(const Outcome& outcome) {
   report_terminated();
   told_ended_ = true;
+  insist();  // its tree may not be gone
   events_.ended(run_, outcome);
 }
 
@@ -240,12 +256,24 @@ void KeptRun::keeper_is_dead() {
 
 void KeptRun::never_began() {
   world_.remove_record(run_);
-  if (is_new_ && ++keepers_.vain_starts_[run_] >= max_vain_starts) {
-    keepers_.vain_starts_.erase(run_);
-    return fail("no keeper could be started");
+  if (!is_new_) {
+    report_terminated();
+    return end(events_.never_began);
   }
-  report_terminated();
-  end(events_.never_began);
+  const int before = std::min(keepers_.vain_starts_[run_]++, 10);
+  const milliseconds pause = before == 0 ? milliseconds(0) : vain_pause * (1 << (before - 1));
+  keepers_.log_.warn("No keeper took up a run", {{"task", run_.task}, {"attempt", run_.attempt}});
+  in_vain_ = true;
+  wait_in_vain(cancelled_ ? milliseconds(0) : std::min(pause, longest_vain_pause));
+}
+
+void KeptRun::wait_in_vain(milliseconds pause) {
+  if (over_) return;
+  set_timer(pause, [this] {
+    if (cancelled_) keepers_.vain_starts_.erase(run_);
+    report_terminated();
+    end(events_.never_began);
+  });
 }
 
 void KeptRun::fail(const std::string& problem) {

@@ -43,6 +43,8 @@ class KeptRun final : KeeperLine::Listener {
   void on_message(const Message& message) override;
   void on_closed() override;
   void connect(std::unique_ptr<KeeperLine> line);
+  void wake();
+  void insist();
   void tell(Message::Kind kind, std::uint64_t value = 0);
 
   void look();
@@ -57,6 +59,7 @@ class KeptRun final : KeeperLine::Listener {
   void set_timer(std::chrono::milliseconds wait, transport::Loop::Task task);
   void keeper_is_dead();
   void never_began();
+  void wait_in_vain(std::chrono::milliseconds pause);
   void fail(const std::string& problem);
   void end(std::function<void(RunId)> event);
 
@@ -69,10 +72,11 @@ class KeptRun final : KeeperLine::Listener {
   Fingerprint fingerprint_;
   std::unique_ptr<Pursuit> leftovers_;
   std::optional<transport::Loop::Timer> timer_;
-  std::optional<transport::Loop::Timer> insist_;  // on a cancel that is not confirmed
+  std::optional<transport::Loop::Timer> insist_;  // on the end of the run
   std::chrono::milliseconds pause_{5};
   std::optional<std::uint64_t> followed_;
-  bool is_new_ = false;  // started here, and no keeper has spoken yet
+  bool is_new_ = false;   // started here, and no keeper has spoken yet
+  bool in_vain_ = false;  // no keeper took it up, and it waits before it may be started again
   bool cancelled_ = false;
   bool settled_ = false;
   bool told_started_ = false;

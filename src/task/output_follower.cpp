@@ -21,7 +21,7 @@ OutputFollower::~OutputFollower() { *alive_ = false; }
 
 void OutputFollower::add(Runner& runner, RunId run, bool is_new) {
   Followed& followed = runs_[run];
-  followed.runner = &runner;
+  followed = {.runner = &runner};  // an earlier try may have begun as little as it ended
   if (audience_.wants(run.task)) follow(run, followed, is_new);
 }
 
@@ -32,13 +32,25 @@ void OutputFollower::audience_changed() {
 }
 
 void OutputFollower::follow(RunId run, Followed& followed, bool from_start) {
+  followed.following = true;
+  followed.from_start = from_start;
+  followed.placed = false;
+  if (!place(run, followed)) try_again(run, followed);
+}
+
+bool OutputFollower::place(RunId run, Followed& followed) {
   followed.before = 0;
   for (RunId earlier{run.task, 1}; earlier.attempt < run.attempt; ++earlier.attempt) {
-    followed.before += read(earlier, 0, 0).total;
+    const auto piece = read(earlier, 0, 0, followed);
+    if (!piece) return false;
+    followed.before += piece->total;
   }
-  followed.told = from_start ? 0 : read(run, 0, 0).total;
-  followed.following = true;
+  const auto piece = followed.from_start ? OutputPiece{} : read(run, 0, 0, followed);
+  if (!piece) return false;
+  followed.told = piece->total;
+  followed.placed = true;
   followed.runner->follow(run, followed.told);
+  return true;
 }
 
 void OutputFollower::began(TaskId id) {
@@ -72,7 +84,10 @@ void OutputFollower::tell_some(RunId run) {
   if (found == runs_.end()) return;
   Followed& followed = found->second;
   followed.has_more = false;
-  const OutputPiece piece = read(run, followed.told, piece_bytes);
+  const bool is_placed = followed.placed || place(run, followed);
+  const auto read_now = is_placed ? read(run, followed.told, piece_bytes, followed) : std::nullopt;
+  if (!read_now) return try_again(run, followed);
+  const OutputPiece& piece = *read_now;
   const bool is_rest = followed.gone && piece.next >= piece.total;
   const std::size_t size = is_rest ? piece.bytes.size() : rpc::whole_characters(piece.bytes).size();
   const std::uint64_t at = followed.before + piece.offset;
@@ -95,12 +110,33 @@ void OutputFollower::tell_some(RunId run) {
   if (is_rest) audience_.tell(run.task, at + size, {});
 }
 
-OutputPiece OutputFollower::read(RunId run, std::uint64_t offset, std::size_t limit) {
+// The keeper is not asked for more meanwhile.
+void OutputFollower::try_again(RunId run, Followed& followed) {
+  if (std::exchange(followed.waiting, true)) return;
+  loop_.after(std::chrono::seconds(1), [this, run, alive = alive_] {
+    if (!*alive) return;
+    const auto found = runs_.find(run);
+    if (found == runs_.end() || !std::exchange(found->second.waiting, false)) return;
+    Followed& again = found->second;
+    if (!again.following || !again.unreadable) return;
+    if (again.began && audience_.wants(run.task)) return tell_some(run);
+    if (audience_.wants(run.task)) return follow(run, again, again.from_start);
+    again.following = false;
+    if (again.gone) runs_.erase(found);
+  });
+}
+
+std::optional<OutputPiece> OutputFollower::read(RunId run, std::uint64_t offset, std::size_t limit,
+                                                Followed& followed) {
   try {
-    return read_output(tasks_, run, offset, limit);
+    OutputPiece piece = read_output(tasks_, run, offset, limit);
+    followed.unreadable = false;
+    return piece;
   } catch (const std::system_error& error) {
-    log_.warn("output of a task cannot be read", {{"task", to_text(run.task)}, {"reason", error.code().message()}});
-    return {.offset = offset, .next = offset, .total = offset};
+    if (!std::exchange(followed.unreadable, true)) {
+      log_.warn("output of a task cannot be read", {{"task", to_text(run.task)}, {"reason", error.code().message()}});
+    }
+    return std::nullopt;
   }
 }
 

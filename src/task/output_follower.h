@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "duet/base/log.h"
@@ -16,7 +17,8 @@ namespace duet::task {
 
 /// Tells new output of running tasks as it comes, if somebody wants that of a task: as text that ends with a whole
 /// character, in pieces of at most 64 KiB, one a turn. What is written before somebody wants it is not told. After the
-/// last piece comes an empty one. For the loop's thread only.
+/// last piece comes an empty one. What cannot be read now is tried again each second, as long as somebody wants it. For
+/// the loop's thread only.
 class OutputFollower {
  public:
   struct Audience {
@@ -40,6 +42,8 @@ class OutputFollower {
   void more(RunId run);
   /// No more output will come.
   void gone(RunId run);
+  /// Nobody will be told that the task runs: there is nothing to tell of this run.
+  void never_began(RunId run) { runs_.erase(run); }
 
  private:
   struct Followed {
@@ -47,14 +51,20 @@ class OutputFollower {
     std::uint64_t before = 0;  // what earlier attempts wrote
     std::uint64_t told = 0;    // of this one
     bool following = false;
-    bool began = false;     // and all know it
-    bool has_more = false;  // than was told
+    bool from_start = false;
+    bool placed = false;      // `before` and `told` are known
+    bool unreadable = false;  // which was logged
+    bool waiting = false;     // to try that again
+    bool began = false;       // and all know it
+    bool has_more = false;    // than was told
     bool gone = false;
   };
 
   void follow(RunId run, Followed& followed, bool from_start);
+  bool place(RunId run, Followed& followed);
   void tell_some(RunId run);
-  OutputPiece read(RunId run, std::uint64_t offset, std::size_t limit);
+  std::optional<OutputPiece> read(RunId run, std::uint64_t offset, std::size_t limit, Followed& followed);
+  void try_again(RunId run, Followed& followed);
 
   transport::Loop& loop_;
   base::Log& log_;

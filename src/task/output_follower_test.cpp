@@ -1,5 +1,8 @@
 #include "task/output_follower.h"
 
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
 #include <fstream>
 
 #include "duet/base/log_sink.h"
@@ -15,7 +18,6 @@ class OutputFollowerTest : public testing::Test, public Runner {
 
   void start(const Assignment&) override {}
   void adopt(RunId) override {}
-  void end_rest(RunId) override {}
   void cancel(RunId) override {}
   void settle(RunId) override {}
   std::vector<RunId> outputs() override { return {}; }
@@ -30,9 +32,29 @@ class OutputFollowerTest : public testing::Test, public Runner {
     return std::exchange(told, {});
   }
 
+  template <typename Done>
+  bool turn_until(base::Duration patience, Done done) {
+    const auto deadline = loop.now() + patience;
+    while (!done() && loop.now() < deadline) loop.turn(std::min(deadline, loop.now() + std::chrono::milliseconds(20)));
+    return done();
+  }
+  Told take_until_told(base::Duration patience) {
+    turn_until(patience, [&] { return !told.empty(); });
+    return std::exchange(told, {});
+  }
+  struct Sink final : base::LogSink {
+    explicit Sink(std::string& text) : kept(text) {}
+    std::size_t write(std::string_view lines) override {
+      kept += lines;
+      return lines.size();
+    }
+    std::string& kept;
+  };
+
   transport::TemporaryFolder folder;
   transport::Loop loop;
-  base::Log log{nullptr};
+  std::string logged;  // once the log is flushed
+  base::Log log{std::make_unique<Sink>(logged)};
   base::Fd tasks = open_folder(folder.path());
   RunId run{7, 1};
   bool wanted = true;
@@ -128,6 +150,54 @@ TEST_F(OutputFollowerTest, ATaskThatIsGoneBeforeThatNewsIsToldInFull) {
   EXPECT_EQ(take(), (Told{}));
   follower.began(run.task);
   EXPECT_EQ(take(), (Told{{0, "hello"}, {5, ""}}));
+}
+
+TEST_F(OutputFollowerTest, WhatCannotBeReadIsTriedAgainInASecondAndLoggedOnce) {
+  write("hello");
+  const std::string file = folder.file(output_name(run));
+  std::filesystem::rename(file, file + ".away");
+  std::filesystem::create_symlink(file + ".away", file);  // which is not followed
+  follower.add(*this, run, true);
+  follower.began(run.task);
+  for (int i = 0; i < 20; ++i) follower.more(run);
+  EXPECT_EQ(take(), (Told{}));
+  EXPECT_EQ(asked, (std::vector<std::uint64_t>{0}));  // a keeper would answer at once
+  follower.gone(run);
+  EXPECT_EQ(take_until_told(std::chrono::milliseconds(1500)), (Told{}));
+  std::filesystem::remove(file);
+  std::filesystem::rename(file + ".away", file);
+  EXPECT_EQ(take_until_told(std::chrono::seconds(20)), (Told{{0, "hello"}, {5, ""}}));
+  EXPECT_TRUE(log.flush());
+  EXPECT_EQ(std::count(logged.begin(), logged.end(), '\n'), 1);
+}
+
+TEST_F(OutputFollowerTest, WhereARunGoesOnIsFoundOutWhenItCanBeRead) {
+  write("before");
+  const std::string file = folder.file(output_name(run));
+  std::filesystem::rename(file, file + ".away");
+  std::filesystem::create_symlink(file + ".away", file);
+  follower.add(*this, run, false);
+  follower.began(run.task);
+  EXPECT_TRUE(asked.empty());
+  std::filesystem::remove(file);
+  std::filesystem::rename(file + ".away", file);
+  EXPECT_TRUE(turn_until(std::chrono::seconds(20), [&] { return !asked.empty(); }));
+  EXPECT_EQ(asked.front(), 6U);
+  write("after");
+  follower.more(run);
+  EXPECT_EQ(take(), (Told{{6, "after"}}));
+}
+
+TEST_F(OutputFollowerTest, ARunThatNeverBeganLeavesNothing) {
+  follower.add(*this, run, true);
+  follower.never_began(run);
+  EXPECT_EQ(take(), (Told{}));
+  follower.add(*this, run, true);
+  follower.began(run.task);
+  EXPECT_EQ(take(), (Told{}));
+  write("hello");
+  follower.more(run);
+  EXPECT_EQ(take(), (Told{{0, "hello"}}));
 }
 
 }  // namespace

@@ -361,14 +361,23 @@ tl::expected<std::string, int> RunRecord::try_read_result() const {
 }
 
 std::vector<std::string> names_in(int tasks) {
+  const auto check = [](bool good) {
+    if (!good) throw std::system_error(errno, std::generic_category(), "the folder of the tasks cannot be read");
+  };
   base::Fd again(openat(tasks, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  check(static_cast<bool>(again));
   const auto close_folder = [](DIR* folder) { closedir(folder); };
   const std::unique_ptr<DIR, decltype(close_folder)> folder(fdopendir(again.get()), close_folder);
-  std::vector<std::string> names;
-  if (!folder) return names;
+  check(folder != nullptr);
   [[maybe_unused]] const int owned = again.release();
-  while (const dirent* entry = readdir(folder.get())) names.emplace_back(entry->d_name);
-  return names;
+  std::vector<std::string> names;
+  while (true) {
+    errno = 0;
+    const dirent* entry = readdir(folder.get());
+    check(entry != nullptr || errno == 0);
+    if (entry == nullptr) return names;
+    names.emplace_back(entry->d_name);
+  }
 }
 
 std::vector<RunId> recorded_outputs(int tasks) {

@@ -115,7 +115,8 @@ class RunRecord {
   base::Fd fd_;
 };
 
-/// What is in the folder, and every run that has a record there.
+/// What is in the folder, and every run that has a record there. All three throw std::system_error if it cannot be
+/// read.
 std::vector<std::string> names_in(int tasks);
 std::vector<RunId> recorded_runs(int tasks);
 /// Every run whose output is there.

@@ -209,5 +209,11 @@ TEST_F(RunRecordTest, ARecordThatTellsOfDroppedOutputCountsAsOutputUnlessItsRunG
   EXPECT_EQ(recorded_outputs(tasks_.get()), std::vector<RunId>{run});
 }
 
+TEST_F(RunRecordTest, AFolderThatCannotBeReadIsNotTakenForAnEmptyOne) {
+  EXPECT_THROW(names_in(-1), std::system_error);
+  EXPECT_THROW(recorded_runs(-1), std::system_error);
+  EXPECT_THROW(recorded_outputs(-1), std::system_error);
+}
+
 }  // namespace
 }  // namespace duet::task

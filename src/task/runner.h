@@ -13,7 +13,6 @@ class Runner {
  public:
   virtual void start(const Assignment& assignment) = 0;
   virtual void adopt(RunId run) = 0;
-  virtual void end_rest(RunId run) = 0;
   virtual void cancel(RunId run) = 0;
   virtual void follow(RunId run, std::uint64_t offset) = 0;
   virtual void settle(RunId run) = 0;

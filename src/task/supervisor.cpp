@@ -130,7 +130,9 @@ void Supervisor::linger(RunId id) {
   run.on_disk = true;
   run.progress = task->progress;
   runner_->adopt(id);
-  runner_->settle(id);
+  runner_->cancel(id);  // its keeper may have been suspended
+  const bool is_known = has_ended(task->progress.state) || id.attempt <= task->progress.attempts;
+  if (is_known) runner_->settle(id);  // else the store is older than the run
 }
 
 void Supervisor::load(const ActiveTask& task) {
@@ -138,6 +140,7 @@ void Supervisor::load(const ActiveTask& task) {
   queue_.add(task.id, {task.priority, task.retries, progress.attempts, task.agent});
   for (auto run = runs_.lower_bound({task.id, 0}); run != runs_.end() && run->first.task == task.id; ++run) {
     queue_.block(task.id);
+    run->second.blocks_next = true;
   }
   wait_for_dependencies(task.id, task.after);
   if (!queue_.contains(task.id)) return;
@@ -345,9 +348,10 @@ void Supervisor::on_gone(RunId id) {
   if (found == runs_.end()) return;
   Run& run = found->second;
   run.gone = true;
+  if (run.outcome && run.outcome->kind == Outcome::Kind::not_started) follower_.never_began(id);
   follower_.gone(id);
   if (!run.concluded) conclude_cancelled(id, run);  // else it was concluded when its main process ended
-  if (run.on_disk) queue_.unblock(id.task);         // if it is to be tried again
+  if (run.blocks_next) queue_.unblock(id.task);     // if it is to be tried again
   forget_if_over(id);
   tree_of_cancelled_is_gone(id.task);
   schedule();
@@ -360,9 +364,9 @@ void Supervisor::on_never_began(RunId id) {
   Run& run = found->second;
   run.gone = true;
   run.never_began = true;
-  follower_.gone(id);
+  follower_.never_began(id);
   if (run.on_disk) {
-    queue_.unblock(id.task);
+    if (run.blocks_next) queue_.unblock(id.task);
     forget_if_over(id);
     tree_of_cancelled_is_gone(id.task);
   } else if (run.progress.state == State::running) {  // it did begin, and all that told of it is gone
@@ -431,7 +435,8 @@ void Supervisor::end_is_on_disk(RunId id) {
   if (run.progress.state == State::queued) {
     queue_.add(id.task, {run.task.priority, run.task.retries, id.attempt, run.task.agent});
     pause(id.task, run.pause);
-    if (!run.gone) queue_.block(id.task);
+    run.blocks_next = !run.gone;
+    if (run.blocks_next) queue_.block(id.task);
     for (Cancelled& cancelled : std::exchange(run.cancels, {})) cancel_queued(id.task, std::move(cancelled));
   } else {
     answer_cancels(run, {});

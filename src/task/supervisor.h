@@ -60,7 +60,8 @@ class Supervisor {
   /// What the runner has to tell; before begin().
   KeeperEvents keeper_events();
   /// Adopts what an earlier daemon began, and starts working. `recorded` are the runs that have left a record. Throws
-  /// rpc::Error if the queue cannot be read; then nothing was touched.
+  /// rpc::Error if the queue cannot be read; then nothing was touched. Throws std::system_error if the outputs cannot
+  /// be listed.
   void begin(Runner& runner, const std::vector<RunId>& recorded);
 
   /// Answers when the task is on disk, or at once if it is refused. `companion` is written with it.
@@ -121,6 +122,7 @@ class Supervisor {
     bool on_disk = false;    // and there
     bool never_began = false;
     bool gone = false;
+    bool blocks_next = false;   // the task is queued again, and waits until this one is gone
     base::Duration pause = {};  // before the next attempt
     std::optional<Outcome> outcome = {};
     std::vector<Cancelled> cancels = {};

@@ -308,12 +308,37 @@ TEST_F(SupervisorTest, WhatIsLeftOfAnEndedTaskKeepsItsSlotInTheNextDaemon) {
   begin({{1, 1}});
   EXPECT_EQ(runner.adopted, (std::vector<RunId>{{1, 1}}));
   EXPECT_EQ(runner.settled, (std::vector<RunId>{{1, 1}}));
+  EXPECT_EQ(runner.cancelled, (std::vector<RunId>{{1, 1}}));  // or a suspended keeper would hold the slot for ever
   EXPECT_EQ(started(), (Strings{}));
   EXPECT_FALSE(supervisor->output(1, 0, 10)->done);
   tell.gone({1, 1});
   settle();
   EXPECT_EQ(started(), (Strings{"2.1"}));
   EXPECT_TRUE(supervisor->output(1, 0, 10)->done);
+}
+
+TEST_F(SupervisorTest, ARunThatTheStoreDoesNotKnowYetIsEndedAndNotSettled) {
+  submit({.prompt = "x", .retries = 2});
+  begin({{1, 2}});  // the store was put back from a backup
+  EXPECT_EQ(runner.adopted, (std::vector<RunId>{{1, 2}}));
+  EXPECT_EQ(runner.cancelled, (std::vector<RunId>{{1, 2}}));
+  EXPECT_TRUE(runner.settled.empty());
+}
+
+// Whose end does not block its task, since another attempt runs, must not unblock it either.
+TEST_F(SupervisorTest, ThatAnOlderAttemptIsGoneDoesNotCutThePauseBeforeTheNextShort) {
+  submit({.prompt = "x", .retries = 2});
+  run_started({1, 1});
+  run_exits({1, 1}, 1);
+  advance(2s);
+  run_started({1, 2});
+  begin({{1, 1}, {1, 2}});
+  run_exits({1, 2}, 1);
+  tell.gone({1, 1});
+  settle();
+  EXPECT_EQ(started(), (Strings{}));
+  advance(10s);
+  EXPECT_EQ(started(), (Strings{"1.3"}));
 }
 
 TEST_F(SupervisorTest, TheNextAttemptWaitsForWhatIsLeftOfTheLastAlsoInTheNextDaemon) {

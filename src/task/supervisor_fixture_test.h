@@ -26,7 +26,6 @@ class FakeRunner final : public Runner {
  public:
   void start(const Assignment& assignment) override { started.push_back(assignment); }
   void adopt(RunId run) override { adopted.push_back(run); }
-  void end_rest(RunId run) override { rests.push_back(run); }
   void cancel(RunId run) override { cancelled.push_back(run); }
   void follow(RunId run, std::uint64_t offset) override { followed.emplace_back(run, offset); }
   void settle(RunId run) override { settled.push_back(run); }
@@ -37,7 +36,6 @@ class FakeRunner final : public Runner {
 
   std::vector<Assignment> started;
   std::vector<RunId> adopted;
-  std::vector<RunId> rests;
   std::vector<RunId> cancelled;
   std::vector<std::pair<RunId, std::uint64_t>> followed;
   std::vector<RunId> settled;

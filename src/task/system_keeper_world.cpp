@@ -46,18 +46,23 @@ class SocketLine final : public KeeperLine, transport::Loop::Watcher {
   SocketLine(transport::Loop& loop, KeeperLink link) : loop_(loop), link_(std::move(link)) {}
   SocketLine(const SocketLine&) = delete;
   SocketLine& operator=(const SocketLine&) = delete;
-  ~SocketLine() override { listen(nullptr); }
+  ~SocketLine() override { stop_listening(); }
 
   KeeperLink take_link() {
-    listen(nullptr);
+    stop_listening();
     return std::move(link_);
   }
 
   const std::string& contact() const override { return link_.name; }
-  void listen(Listener* listener) override {
-    if (listener_ == nullptr && listener != nullptr) loop_.watch(link_.socket.get(), EPOLLIN, *this);
-    if (listener_ != nullptr && listener == nullptr) loop_.unwatch(link_.socket.get(), *this);
+  bool listen(Listener* listener) override {
+    try {
+      if (listener_ == nullptr && listener != nullptr) loop_.watch(link_.socket.get(), EPOLLIN, *this);
+    } catch (const std::system_error&) {
+      return false;
+    }
+    if (listener == nullptr) stop_listening();
     listener_ = listener;
+    return true;
   }
   tl::expected<void, Hindrance> give(const Order& order, const KeptRecord& record) override {
     const auto sent = attempt([&] {
@@ -71,6 +76,9 @@ class SocketLine final : public KeeperLine, transport::Loop::Watcher {
   void tell(const Message& message) override { send_message(link_.socket.get(), message); }
 
  private:
+  void stop_listening() {
+    if (std::exchange(listener_, nullptr) != nullptr) loop_.unwatch(link_.socket.get(), *this);
+  }
   void on_ready(std::uint32_t /*events*/) override {
     const std::weak_ptr<bool> alive = alive_;
     while (!alive.expired() && listener_ != nullptr) {
@@ -157,6 +165,8 @@ std::unique_ptr<Pursuit> SystemKeeperWorld::end_leftovers(const Fingerprint& fin
 }
 
 void SystemKeeperWorld::wake_keeper(const Fingerprint& fingerprint) {
+  static const std::string boot = base::boot_id();
+  if (fingerprint.boot != boot) return;
   pid_t pid = fingerprint.keeper;
   const auto main = fingerprint.main > 0 ? base::read_process(fingerprint.main) : std::nullopt;
   if (pid == 0 && main && main->start_ticks == fingerprint.main_ticks) pid = main->parent;
