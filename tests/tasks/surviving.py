@@ -55,6 +55,18 @@ class SurvivingTestCase(TaskTestCase):
         return record
 
 
+class Moved(SurvivingTestCase):
+    def test_a_task_runs_where_its_project_is_now(self):
+        root, moved = self.project.root, os.path.join(self.project.place.name, "moved")
+        self.assertEqual(self.wait(self.submit("pwd"))["result"], os.path.realpath(root) + "\n")
+        os.rename(root, moved)
+        self.addCleanup(os.rename, moved, root)
+        record = self.wait(self.submit("pwd; echo here > mark"))
+        self.assertEqual((record["state"], record["result"]), ("completed", os.path.realpath(moved) + "\n"), record)
+        self.assertTrue(os.path.exists(os.path.join(moved, "mark")))
+        self.assertFalse(os.path.exists(root))
+
+
 class Killed(SurvivingTestCase):
     def test_a_task_goes_on_under_the_next_daemon(self):
         id, pid = self.begin()
