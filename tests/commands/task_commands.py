@@ -168,7 +168,7 @@ class Ending(TaskTestCase):
     def test_what_still_runs_is_not_cancelled_yet(self):
         id = self.submit("trap '' TERM; echo up; while :; do sleep 0.1; done")
         eventually(lambda: "up" in self.project.run("task", "output", id).out, what="it ignores TERM")
-        result = self.project.run("task", "cancel", id)
+        result = self.project.run("task", "cancel", id, "--timeout", "400ms")
         self.assertEqual((result.out, result.code), (f"{id} cancelling\n", 0), result)
         self.assertEqual(self.project.run("task", "wait", id).code, 130)
 
@@ -204,6 +204,17 @@ class Output(TaskTestCase):
         self.project.run("task", "wait", id)
         self.assertEqual(self.bytes_of(id), (expected, 0))
         self.assertEqual(self.bytes_of("-f", id), (expected, 0))
+
+    def test_into_a_pipe_that_does_not_block(self):
+        size = 3_000_000
+        id = self.submit(f"head -c {size} /dev/zero")
+        self.project.run("task", "wait", id)
+        read_end, write_end = os.pipe()
+        os.set_blocking(write_end, False)
+        with self.project.popen("task", "output", id, stdout=write_end) as process, open(read_end, "rb") as pipe:
+            os.close(write_end)
+            self.assertEqual(len(pipe.read()), size)
+            self.assertEqual(process.wait(PATIENCE), 0, process.stderr.read())
 
     def test_of_now_does_not_wait(self):
         id = self.submit("echo begun; sleep 60")
@@ -246,6 +257,15 @@ class Readers(TaskTestCase):
     def test_of_events(self):
         self.submit("true")
         self.assert_ends("events", "--since", "1")
+
+    def test_of_events_while_no_daemon_runs(self):
+        self.submit("true")
+        with self.project.popen("events", "--since", "1", "--timeout", "100s") as follower:
+            follower.stdout.readline()
+            self.project.kill(self.daemon)
+            self.assertIn(b"waiting for the next one", follower.stderr.readline())
+            follower.stdout.close()
+            self.assertIn(follower.wait(PATIENCE), (-13, 1))
 
     def test_of_the_log(self):
         self.assert_ends("daemon", "logs", "-f")
@@ -361,6 +381,7 @@ class FakeDaemon:
     def serve(self):
         while self.scripts:
             connection, _ = self.server.accept()
+            self.connection = connection
             script = self.scripts.pop(0)
             with connection, connection.makefile("rwb") as file:
                 for line in file:
@@ -399,6 +420,45 @@ class RestartingDaemon(FakeDaemon):
             return False
         del script[:1]
         return super().handle(message, script, file)
+
+
+class StoppingDaemon(FakeDaemon):
+    """Has asked its last questions, and takes a while to stop: whoever waits for a task is refused at once."""
+
+    def __init__(self, seconds):
+        self.asked = 0
+        super().__init__([], [])
+        self.over = time.monotonic() + seconds
+
+    def handle(self, message, script, file):
+        if message["method"] != "task.wait" or time.monotonic() > self.over:
+            return super().handle(message, script, file)
+        self.asked += 1
+        if self.asked == 1:
+            threading.Timer(self.over - time.monotonic(), lambda: self.connection.shutdown(socket.SHUT_RDWR)).start()
+        error = {"code": -32003, "message": "Subsystem unavailable: the daemon is stopping"}
+        file.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}).encode() + b"\n")
+        file.flush()
+        return True
+
+
+class OverflowingDaemon(FakeDaemon):
+    """Tells nothing after an overflow, until one subscribes again; meanwhile the task writes its last."""
+
+    def __init__(self):
+        self.asked = 0
+        super().__init__([(piece(0, b"all of it", done=True), [])])
+
+    def handle(self, message, script, file):
+        if message["method"] != "task.output" or self.subscriptions > 1:
+            return super().handle(message, script, file)
+        self.asked += 1
+        if self.asked == 1:
+            event = {"jsonrpc": "2.0", "method": "event.overflow", "params": {"seq": 1}}
+            threading.Timer(0.3, lambda: self.connection.send(json.dumps(event).encode() + b"\n")).start()
+        file.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": piece(0, b"")}).encode() + b"\n")
+        file.flush()
+        return True
 
 
 def piece(offset, data, done=False, **members):
@@ -441,6 +501,12 @@ class Following(suite.TestCase):
             self.assertEqual((result.out, result.code), ("abc", 6), result)
             self.assertEqual(daemon.subscriptions, 2)
 
+    def test_nothing_tells_of_what_is_written_before_one_subscribes_again(self):
+        with OverflowingDaemon() as daemon:
+            result = self.follow(daemon, "-f", "--timeout", "5s")
+            self.assertEqual((result.out, result.code), ("all of it", 6), result)
+            self.assertEqual(daemon.subscriptions, 2)
+
     def test_what_a_daemon_told_before_it_stopped_is_the_rest(self):
         failed = ("event.taskFailed", {"state": "failed", "exitCode": 5, "error": {"reason": "exit", "message": "m"}})
         for data, end, out, code in (("bye\n", 7, "up\nbye\n", 5), ("\ufffd", 6, "up\n", 3), ("bye\n", 9, "up\n", 3)):
@@ -465,6 +531,12 @@ class Following(suite.TestCase):
         with RestartingDaemon(["task.get"], ["task.get", "task.wait"], []) as daemon:
             result = self.run_task("wait", daemon)
             self.assertEqual((result.out, result.code), ("task-1 failed: exited with code 6\n", 6), result)
+
+    def test_a_daemon_that_is_stopping_is_not_asked_again_and_again(self):
+        with StoppingDaemon(seconds=1) as daemon:
+            result = self.run_task("wait", daemon)
+            self.assertEqual((result.out, result.code), ("task-1 failed: exited with code 6\n", 6), result)
+            self.assertEqual(daemon.asked, 1)
 
     def test_no_answer_in_time_is_4(self):
         with FakeDaemon([(piece(0, b"a"), []), (piece(1, b""), [])]) as daemon:

@@ -1,7 +1,6 @@
 #include "app/client/steady_calls.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "task/refusal.h"
 
@@ -36,16 +35,26 @@ std::optional<std::string> SteadyCalls::ask(std::string_view method, std::string
 }
 
 void SteadyCalls::reconnect() {
-  const base::TimePoint given_up =
-      daemon_.client().loop().now() + std::min<base::Duration>(daemon_.patience(), time_left());
+  peer::Client& client = daemon_.client();
+  const base::Duration patience = std::min<base::Duration>(daemon_.patience(), time_left());
+  const base::TimePoint given_up = client.loop().now() + patience;
+  // One that stops has refused us, and may be there for a while: asked again at once it would only refuse again.
+  client.wait_for([] { return false; }, patience);
   for (;;) {
     try {
       return daemon_.connect();
     } catch (const Failure&) {
-      if (daemon_.client().loop().now() >= given_up) throw;
+      if (client.loop().now() >= given_up) throw;
     }
-    std::this_thread::sleep_for(between_attempts);
+    pause();
   }
+}
+
+// The loop turns meanwhile: whoever reads what the command prints may go.
+void SteadyCalls::pause() {
+  transport::Loop& loop = daemon_.client().loop();
+  const base::TimePoint over = loop.now() + between_attempts;
+  while (loop.now() < over) loop.turn(over);
 }
 
 }  // namespace duet::app

@@ -17,7 +17,8 @@ class SteadyCalls {
 
   /// The result, or nothing if the connection was lost before it came. Throws Failure for what else goes wrong.
   std::optional<std::string> ask(std::string_view method, std::string_view params, base::Duration patience);
-  /// Waits for the daemon to come back, as long as a command waits for an answer. Throws Failure if it does not.
+  /// Waits for the daemon to go, if it is still there, and to come back, as long as a command waits for an answer.
+  /// Throws Failure if it does not come.
   void reconnect();
 
   /// The connection was lost, or is about to be: a daemon that stops tells so whoever waits for a task.
@@ -26,6 +27,8 @@ class SteadyCalls {
   DaemonClient& daemon() { return daemon_; }
 
  private:
+  void pause();
+
   DaemonClient& daemon_;
   std::optional<base::TimePoint> deadline_;
 };

@@ -97,9 +97,9 @@ bool TaskFollower::subscribe() {
 bool TaskFollower::stay() {
   for (;;) {
     news_ = false;
+    if (overflowed_ && !subscribe()) return false;  // first: nothing tells of what is written before it
     if (!drain()) return false;
     if (done_ || given_up_) return true;
-    if (overflowed_ && !subscribe()) return false;
     if (!wait_for_news()) return false;
   }
 }

@@ -1,3 +1,4 @@
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -9,6 +10,7 @@
 #include "app/client/daemon_client.h"
 #include "app/commands/commands.h"
 #include "app/project/failure.h"
+#include "duet/framing/frame.h"
 #include "duet/rpc/json_scan.h"
 
 namespace duet::app {
@@ -33,10 +35,11 @@ std::string read_input() {
   std::array<char, 65536> room;
   for (;;) {
     const ssize_t count = read(STDIN_FILENO, room.data(), room.size());
-    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && (errno == EINTR || (errno == EAGAIN && base::await_ready(STDIN_FILENO, POLLIN)))) continue;
     if (count < 0) throw std::system_error(errno, std::generic_category(), "stdin");
     if (count == 0) return text;
     text.append(room.data(), static_cast<std::size_t>(count));
+    if (text.size() > framing::max_body) throw Failure("stdin has too much; a message may have 10 MiB");
   }
 }
 

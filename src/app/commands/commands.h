@@ -44,7 +44,7 @@ int run_lsp_stop(const CommandLine& line);
 /// The PARAMS of a command: JSON text, from stdin if it is `-`. Throws Failure if it cannot be params.
 std::string params_argument(const std::string& given);
 
-/// All of stdin.
+/// All of stdin. Throws Failure if it is more than a message may have.
 std::string read_input();
 
 /// Writes text to stdout and returns 0; throws std::system_error if not all of it can be written.

@@ -70,7 +70,9 @@ int run_task_cancel(const CommandLine& line) {
     code = failure.code();
   }
   if (line.flag("json")) return code;
-  std::chrono::duration<double> moment(1.0);
+  // Not longer than the answer may take.
+  std::chrono::duration<double> moment = std::min<std::chrono::duration<double>>(
+      std::chrono::seconds(1), std::chrono::duration<double>(daemon.patience()) / 2);
   const auto deadline = std::chrono::steady_clock::now() + moment;
   for (const std::string& id : told) {
     const object params{{"taskId", id}, {"timeoutSeconds", std::max(moment.count(), 0.0)}};

@@ -1,6 +1,7 @@
 #include "duet/base/fd.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -35,10 +36,15 @@ void set_nonblocking(int fd, bool on) {
   if (wanted != flags) check_call(::fcntl(fd, F_SETFL, wanted), "set descriptor flags");
 }
 
+bool await_ready(int fd, short events) {
+  pollfd wanted{.fd = fd, .events = events, .revents = 0};
+  return ::poll(&wanted, 1, -1) >= 0 || errno == EINTR;
+}
+
 bool write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t count = ::write(fd, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && (errno == EINTR || (errno == EAGAIN && await_ready(fd, POLLOUT)))) continue;
     if (count == 0) errno = ENOSPC;
     if (count <= 0) return false;
     bytes.remove_prefix(static_cast<std::size_t>(count));

@@ -43,8 +43,12 @@ Pipe make_pipe(int flags = 0);
 /// Acts on the open file description, which other processes may share.
 void set_nonblocking(int fd, bool on);
 
-/// Writes to the end of `bytes`, over signals and in as many portions as it takes. False: errno says why not; some of
-/// them may have been written. For descriptors that block.
+/// Waits until a non-blocking descriptor takes or has something; `events` as for poll(). It may be woken too early.
+/// False: errno says why not.
+bool await_ready(int fd, short events);
+
+/// Writes to the end of `bytes`, over signals and in as many portions as it takes; a non-blocking descriptor is waited
+/// for. False: errno says why not; some of them may have been written.
 [[nodiscard]] bool write_all(int fd, std::string_view bytes);
 
 /// Which of the descriptors 0-2 the process was started without.

@@ -91,8 +91,9 @@ TEST(SetNonblocking, GoesBothWays) {
   EXPECT_THROW(set_nonblocking(-1, true), std::system_error);
 }
 
-TEST(WriteAll, WritesInAsManyPortionsAsItTakesAndSaysWhyNot) {
+void write_much(bool blocks) {
   Pipe pipe = make_pipe();
+  set_nonblocking(pipe.write_end.get(), !blocks);
   const std::string much(1 << 20, 'x');
   std::string came;
   std::thread reader([&] {
@@ -104,6 +105,13 @@ TEST(WriteAll, WritesInAsManyPortionsAsItTakesAndSaysWhyNot) {
   pipe.write_end.reset();
   reader.join();
   EXPECT_EQ(came, much);
+}
+
+TEST(WriteAll, WritesInAsManyPortionsAsItTakes) { write_much(true); }
+
+TEST(WriteAll, WaitsForADescriptorThatDoesNotBlock) { write_much(false); }
+
+TEST(WriteAll, SaysWhyNot) {
   EXPECT_TRUE(write_all(-1, ""));
   EXPECT_FALSE(write_all(-1, "x"));
   EXPECT_EQ(errno, EBADF);
