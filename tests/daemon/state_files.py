@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
@@ -479,6 +480,19 @@ class StateFolderGone(ProjectTestCase):
         def replace():
             os.unlink(os.path.join(self.project.root, ".aiwg"))
             os.mkdir(os.path.join(self.project.root, ".aiwg"))
+            self.second = self.project.start()
+        self.assert_stops(replace)
+        self.assertEqual(self.project.pid(), self.second)
+
+    def test_what_became_a_link_leads_elsewhere_where_a_second_daemon_is(self):
+        above = os.path.join(self.project.root, ".aiwg")
+
+        def replace():
+            os.rename(above, os.path.join(self.project.place.name, "real"))
+            os.symlink("../real", above)
+            time.sleep(1)  # it is looked at, and is still in its place
+            os.unlink(above)
+            os.mkdir(above)
             self.second = self.project.start()
         self.assert_stops(replace)
         self.assertEqual(self.project.pid(), self.second)

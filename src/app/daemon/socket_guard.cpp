@@ -16,9 +16,9 @@ namespace {
 constexpr std::uint32_t of_folder = IN_DELETE_SELF | IN_MOVE_SELF;
 constexpr std::uint32_t of_content = IN_DELETE | IN_CREATE | IN_MOVED_FROM | IN_MOVED_TO;
 
-bool is_linked(const Project& project) {
+bool is_link(int folder, const char* path) {
   struct stat status {};
-  return fstatat(project.directory.get(), ".aiwg", &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode);
+  return fstatat(folder, path, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode);
 }
 
 std::size_t name_begin(const std::string& path) { return path.rfind('/') + 1; }  // npos + 1 is 0
@@ -32,10 +32,10 @@ SocketGuard::SocketGuard(transport::Loop& loop, base::Log& log, const Project& p
       look_(std::move(look)),
       limits_(limits),
       notices_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)),
-      linked_(is_linked(project)) {
+      project_(base::duplicate(project.directory.get())) {
   if (notices_ && watch_folders(project, folder)) {
     loop_.watch(notices_.get(), EPOLLIN, *this);
-    if (linked_) look_after(limits_.poll);
+    if (is_linked()) look_after(limits_.poll);
   } else {
     poll_because("the state folder");
   }
@@ -45,6 +45,9 @@ SocketGuard::~SocketGuard() {
   if (notices_) loop_.unwatch(notices_.get(), *this);
   if (timer_) loop_.cancel(*timer_);
 }
+
+// At each look: it may have become a link meanwhile.
+bool SocketGuard::is_linked() const { return is_link(project_.get(), ".aiwg") || is_link(project_.get(), state_path); }
 
 bool SocketGuard::watch_folders(const Project& project, const StateFolder& folder) {
   const std::string above = "/proc/self/fd/" + std::to_string(project.directory.get()) + "/.aiwg";
@@ -112,7 +115,7 @@ void SocketGuard::look() {
   settling_ = false;
   const bool content = look_();
   const bool watched = notices_ && (socket_path_.empty() || watch_socket_folder());
-  if (!content || !watched || linked_) look_after(limits_.poll);
+  if (!content || !watched || is_linked()) look_after(limits_.poll);
 }
 
 }  // namespace duet::app

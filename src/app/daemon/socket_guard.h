@@ -16,8 +16,8 @@ namespace duet::app {
 /// Notices when files of the state folder are removed or replaced under a running daemon, or the folder itself, and
 /// has it looked at a moment later, when whoever removes things is done.
 ///
-/// It waits for the system's notice and does not poll, unless the system has none to give, or `.aiwg` is a link: where
-/// the parts of a path lead to is not watched.
+/// It waits for the system's notice and does not poll, unless the system has none to give, or as long as a part of
+/// `.aiwg/daemon` is a link: where it leads to is not watched.
 class SocketGuard final : private transport::Loop::Watcher {
  public:
   struct Limits {
@@ -46,6 +46,7 @@ class SocketGuard final : private transport::Loop::Watcher {
   bool watch_folders(const Project& project, const StateFolder& folder);
   bool concerns_us(std::string_view notices) const;
   bool watch_socket_folder();
+  bool is_linked() const;
   void look();
   void poll_because(const std::string& what);
   void look_after(base::Duration wait);
@@ -55,7 +56,7 @@ class SocketGuard final : private transport::Loop::Watcher {
   std::function<bool()> look_;
   Limits limits_;
   base::Fd notices_;
-  bool linked_;
+  base::Fd project_;
   int socket_folder_ = -1;  // the watch on a folder that is not ours alone
   std::string socket_path_;
   std::string problem_;

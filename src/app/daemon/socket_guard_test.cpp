@@ -90,6 +90,23 @@ TEST_F(SocketGuardTest, WhereALinkLeadsIsLookedAtNowAndThen) {
   EXPECT_EQ(looks_within(300ms), 1) << "changes are still looked at soon";
 }
 
+TEST_F(SocketGuardTest, WhatBecomesALinkIsLookedAtNowAndThen) {
+  for (const char* part : {".aiwg", ".aiwg/daemon"}) {
+    guard();
+    fs::rename(place.path() / part, place.path() / "real");
+    fs::create_directory_symlink(place.path() / "real", place.path() / part);
+    settle();
+    EXPECT_EQ(looks_within(2s), 1) << part;
+    fs::remove(place.path() / part);
+    EXPECT_EQ(looks_within(2s), 1) << part;
+    fs::rename(place.path() / "real", place.path() / part);
+    settle();
+    pass(2s);
+    EXPECT_EQ(looks_within(1h), 0) << part << " is no link any more";
+    guarded.reset();
+  }
+}
+
 struct SocketElsewhere : SocketGuardTest {
   SocketElsewhere() {
     fs::create_directory(there);
