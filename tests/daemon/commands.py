@@ -13,7 +13,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 
 import suite  # noqa: E402
-from daemon import eventually  # noqa: E402
+from daemon import PATIENCE, eventually  # noqa: E402
 from project import ProjectTestCase  # noqa: E402
 
 DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs")
@@ -125,6 +125,16 @@ class StartsThatFail(ProjectTestCase):
     def test_settings_that_are_not_there(self):
         self.assert_no_start("/nowhere.toml", env={"DUET_RPC_CONFIG": "/nowhere.toml"})
 
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to mount")
+    def test_a_full_disk_is_worth_another_try(self):
+        script = 'mount -t tmpfs -o nr_inodes=2 none "$0" && mkdir "$0/.aiwg" || exit 99; exec "$@"'
+        for words in (["start"], ["start", "--foreground"]):
+            result = self.project.run("--mount", "sh", "-c", script, self.project.root, suite.program(), "daemon", *words,
+                                      "--project", self.project.root, program="unshare")
+            if result.code in (1, 99) and "mount" in result.err + result.out:
+                self.skipTest(f"may not mount: {result}")
+            self.assert_refused(result, 75, r"\.aiwg/daemon", "No space left", "make room")
+
     @unittest.skipUnless(os.geteuid() == 0, "needs root to become somebody else")
     def test_a_project_we_may_not_write(self):
         result = self.project.run_as_nobody("daemon", "start", "--project", self.project.root, cwd="/")
@@ -208,6 +218,21 @@ class Calls(ProjectTestCase):
         self.assert_refused(self.call("ping", "{} {}"), 1, "not JSON")
         self.assert_refused(self.call("ping", '{},"id":7'), 1, "not JSON")
         self.assert_refused(self.call("ping", "-", input=b"\xff"), 1, "not JSON")
+
+    def test_params_from_a_pipe_that_does_not_block(self):
+        read_end, write_end = os.pipe()
+        os.set_blocking(read_end, False)
+        with self.project.popen("call", "ping", "-", stdin=read_end) as process, open(write_end, "wb") as pipe:
+            os.close(read_end)
+            time.sleep(0.3)
+            self.assertIsNone(process.poll(), "it did not wait")
+            pipe.write(b"{}")
+            pipe.close()
+            self.assertIn(b"pong", process.communicate(timeout=PATIENCE)[0])
+
+    def test_params_without_end(self):
+        with open("/dev/zero", "rb") as endless:
+            self.assert_refused(self.call("ping", "-", stdin=endless, patience=20), 1, "stdin", "10 MiB")
 
     def test_params_that_are_too_much(self):
         started = time.monotonic()

@@ -82,6 +82,20 @@ class Signals(Ends):
         self.project.kill(second)
         self.assertIn(f"pid {second}, was killed", self.project.run("daemon", "status").err)
 
+    def test_words_are_forgotten_once_the_next_one_is_there(self):
+        """It may have the same number, in a container say."""
+        pid = self.project.start()
+        os.kill(pid, signal.SIGSEGV)
+        self.project.wait_gone(pid)
+        path = os.path.join(self.project.state, "daemon.last")
+        self.assertGreater(os.path.getsize(path), 0)
+        second = self.project.start()
+        self.assertEqual(os.path.getsize(path), 0)
+        self.assertEqual(self.project.call("daemon.status")["result"]["last_end"]["pid"], pid)
+        os.kill(second, signal.SIGABRT)
+        self.project.wait_gone(second)
+        self.assertIn(f"pid {second}, ended by SIGABRT", self.project.run("daemon", "status").err)
+
     def test_a_start_that_fails_does_not_forget(self):
         pid = self.project.start()
         os.kill(pid, signal.SIGSEGV)
@@ -112,6 +126,21 @@ class Foreground(Ends):
     def test_they_go_to_stderr_and_the_exit_status_stays_that_of_the_signal(self):
         code, err = self.end()
         self.assertEqual(code, -signal.SIGSEGV)
+        self.assertEqual([each[1] for each in LINE.findall(err)], ["SIGSEGV"], err)
+
+    def test_what_whoever_started_it_had_ignored_stays_ignored(self):
+        def ignore():
+            for number in (signal.SIGQUIT, signal.SIGUSR1, signal.SIGSEGV):
+                signal.signal(number, signal.SIG_IGN)
+
+        with self.project.popen("daemon", "start", "--foreground", preexec_fn=ignore) as process:
+            eventually(lambda: self.project.reachable() == process.pid, what="the daemon answers")
+            for number in (signal.SIGQUIT, signal.SIGUSR1):
+                process.send_signal(number)
+                self.assertEqual(self.project.pid(), process.pid)
+            process.send_signal(signal.SIGSEGV)
+            err = process.communicate(timeout=2)[1].decode()
+        self.assertEqual(process.returncode, -signal.SIGSEGV, "a fault of its own is not ignored")
         self.assertEqual([each[1] for each in LINE.findall(err)], ["SIGSEGV"], err)
 
     def test_they_go_to_the_file_of_duet_rpc_log(self):

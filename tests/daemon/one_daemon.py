@@ -7,6 +7,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -20,6 +21,12 @@ from daemon import eventually, request  # noqa: E402
 from project import Connection, ProjectTestCase  # noqa: E402
 
 STARTERS = 20
+LANGUAGE_SERVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fakes", "language_server.py")
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 class SimultaneousStarts(ProjectTestCase):
@@ -55,8 +62,24 @@ class SimultaneousStarts(ProjectTestCase):
 class FromATask(ProjectTestCase):
     def setUp(self):
         super().setUp()
+        self.write_settings('default_agent = "shell"\n')
+
+    def write_settings(self, text):
         with open(os.path.join(self.project.root, ".duet-rpc.toml"), "w", encoding="utf-8") as file:
-            file.write('default_agent = "shell"\n')
+            file.write(text)
+
+    def restart(self, **options):
+        """As a task asks for it."""
+        return self.project.popen("daemon", "restart", env={"DUET_TASK_ID": "task-1"}, **options)
+
+    def start_with_a_slow_end(self):
+        """A daemon that takes seconds to stop: its language server ignores that it should."""
+        server = [sys.executable, "-B", LANGUAGE_SERVER, "--ignore", "shutdown", "--ignore", "exit", "--ignore", "TERM"]
+        self.write_settings(f"default_agent = 'shell'\n[lsp.slow]\ncommand = {json.dumps(server)}\nfiles = ['*.slow']\n")
+        pid = self.project.start()
+        answer = self.project.call("lsp.request", params={"server": "slow", "method": "fake/echo", "params": [1]})
+        self.assertEqual(answer.get("result"), [1], answer)
+        return pid
 
     def test_a_restart_outlives_the_task_that_asked_for_it(self):
         pid = self.project.start()
@@ -73,6 +96,82 @@ class FromATask(ProjectTestCase):
         self.assertEqual(self.project.run("task", "submit", "--follow", "echo $DUET_TASK_ID").out.strip(), "task-2")
         self.assertEqual(self.project.run("daemon", "stop").code, 0)
 
+    def test_a_restart_with_settings_that_are_wrong_is_refused(self):
+        pid = self.project.start()
+        self.write_settings("max_runing = 3\n")
+        for env in ({"DUET_TASK_ID": "task-1"}, {}):
+            self.assert_refused(self.project.run("daemon", "restart", env=env), 1, r"\.duet-rpc\.toml:1:1: .*max_runing")
+        self.assertEqual(self.project.pid(), pid)
+        self.assertEqual(self.project.run("task", "submit", "--follow", "echo up").out, "up\n")
+
+    def test_settings_that_turn_wrong_in_the_last_moment_are_told_in_the_log(self):
+        pid = self.start_with_a_slow_end()
+        with self.restart() as restart:
+            eventually(lambda: "stopping" in self.project.log(), what="it stops")
+            self.write_settings("max_runing = 3\n")
+            self.project.wait_gone(pid)
+            restart.kill()
+        self.assertRegex(self.project.log(), r"(?m)^\S+ error the daemon has ended reason=.*\.duet-rpc\.toml:1:1: .*max_runing")
+
+    def test_a_program_that_cannot_be_executed_leaves_the_daemon_as_it_was(self):
+        pid = self.project.start()
+        copy = os.path.join(self.project.root, "copy")
+        shutil.copy(suite.program(), copy)
+        stdin, its_end = os.pipe()
+        asking = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.addCleanup(asking.close)
+        child = os.fork()
+        if child == 0:  # whoever connects is asked for its program
+            asking.connect(self.project.socket)
+            os.set_inheritable(asking.fileno(), True)
+            os.dup2(stdin, 0)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            os.execv(copy, [copy, "call", "ping", "-", "--project", self.project.root])
+        os.close(stdin)
+        self.addCleanup(os.waitpid, child, 0)
+        self.addCleanup(os.close, its_end)
+        eventually(lambda: os.readlink(f"/proc/{child}/exe") == copy, what="the copy runs")
+        os.chmod(copy, 0o400)
+        asking.send(request("daemon.stop", "stop", params={"restart": True}).encode() + b"\n")
+        eventually(lambda: self.project.log().count("listening") == 2, what="it is back")
+        self.assertEqual(self.project.pid(), pid)
+        self.assertRegex(self.project.log(), "error cannot go on as the program of .* reason=.Permission denied")
+
+    def test_a_project_that_was_moved_is_restarted_where_it_is(self):
+        pid = self.project.start()
+        moved = os.path.join(self.project.place.name, "moved")
+        os.rename(self.project.root, moved)
+        self.addCleanup(lambda: os.path.exists(moved) and os.rename(moved, self.project.root))
+        result = self.project.run("daemon", "restart", env={"DUET_TASK_ID": "task-1"}, cwd=moved)
+        self.assertEqual((result.code, result.out), (0, f"restarted, pid {pid}\n"), result)
+        self.assertFalse(os.path.exists(self.project.root))
+        self.assertEqual(self.project.run("daemon", "stop", cwd=moved).code, 0)
+
+    def stopped_while_it_restarts(self, stop):
+        pid = self.start_with_a_slow_end()
+        task = self.project.run("task", "submit", "echo $$ >pid; exec sleep 1000").out.strip() if stop == "force" else None
+        if task:
+            eventually(lambda: os.path.exists(os.path.join(self.project.root, "pid")), what="the task runs")
+        with self.restart() as restart:
+            eventually(lambda: "info  stopping reason" in self.project.log(), what="it stops")
+            if stop == "force":
+                self.assertEqual(self.project.run("daemon", "stop", "--force").code, 0)
+            else:
+                os.kill(pid, stop)
+            self.project.wait_gone(pid, 20)
+            restart.kill()
+        self.assertIsNone(self.project.reachable())
+        self.assertIn("stopping for good", self.project.log())
+        return task
+
+    def test_a_signal_while_it_restarts_is_a_stop(self):
+        self.stopped_while_it_restarts(signal.SIGTERM)
+
+    def test_a_stop_while_it_restarts_ends_the_tasks_too(self):
+        task = self.stopped_while_it_restarts("force")
+        self.assertFalse(self.project.is_running(int(read(os.path.join(self.project.root, "pid")))))
+        self.project.start()
+        self.assertEqual(self.project.run("task", "get", task, "--json").json()["state"], "failed")
 
     def test_a_start_outlives_the_task_that_made_it(self):
         first = self.project.start()
@@ -216,6 +315,8 @@ class Lifecycle(ProjectTestCase):
         self.assertEqual(self.project.pid(), pid)
 
     def test_restart_with_and_without_a_daemon(self):
+        self.assertRegex(self.project.run("daemon", "restart").out, r"\Astarted, pid \d+\n\Z")
+        self.assertEqual(self.project.run("daemon", "stop").code, 0)
         first = self.project.run("daemon", "restart", "--json")
         self.assertEqual(first.code, 0, first)
         second = self.project.run("daemon", "restart", "--json")
@@ -313,6 +414,22 @@ class Lifecycle(ProjectTestCase):
             self.assertEqual(client.call("daemon.status")["result"]["pid"], pid)
         result = self.project.run("daemon", "stop", cwd=moved)
         self.assertEqual(result.code, 0, result)
+
+    def test_the_log_goes_with_a_project_that_is_moved(self):
+        pid = self.project.start()
+        moved = os.path.join(self.project.place.name, "moved")
+        os.rename(self.project.root, moved)
+        os.makedirs(self.project.state, mode=0o700)
+        log = os.path.join(moved, ".aiwg/daemon/daemon.log")
+        time.sleep(0.3)  # so often it is looked at whether the file is still in its place
+        self.project.kill(pid, signal.SIGHUP)
+        eventually(lambda: read(log).count("read again") == 1, what="a line in it")
+        os.truncate(log, 10_000_000)
+        time.sleep(0.3)
+        self.project.kill(pid, signal.SIGHUP)
+        eventually(lambda: os.path.exists(log + ".1") and "read again" in read(log), what="it is rotated")
+        self.assertEqual(self.project.run("daemon", "stop", cwd=moved).code, 0)
+        self.assertEqual(os.listdir(self.project.state), [])
 
     def test_foreground_logs_to_stderr_and_ends_with_a_signal(self):
         with self.project.popen("daemon", "start", "--foreground") as daemon:

@@ -104,7 +104,7 @@ class Readiness(Manager):
 
 
 class RestartInPlace(Manager):
-    """As a task asks for it: the process stays, and so does all that the manager gave it."""
+    """The process stays, and so does all that the manager gave it."""
 
     def test_the_manager_still_has_its_service_and_its_socket(self):
         path = os.path.join(self.project.place.name, "notify")
@@ -112,15 +112,39 @@ class RestartInPlace(Manager):
         listener = self.listener()
         process = self.service(env={"NOTIFY_SOCKET": path, "LISTEN_FDS": "1"}, listener=listener, prefix=WITH_PID)
         inode = os.stat(self.project.socket).st_ino
-        for _ in range(3):
+        for env in ({}, {"DUET_TASK_ID": "task-1"}, {}):
             self.assertEqual(self.told(), {"READY": "1", "MAINPID": str(process.pid)})
-            result = self.project.run("daemon", "restart", env={"DUET_TASK_ID": "task-1"})
+            self.assertTrue(self.project.call("daemon.status")["result"]["managed"])
+            result = self.project.run("daemon", "restart", env=env)
             self.assertEqual((result.code, result.out), (0, f"restarted, pid {process.pid}\n"), result)
             self.assertEqual(self.told(), {"RELOADING": "1"})
         self.assertEqual(self.project.pid(), process.pid)
         self.assertEqual(os.stat(self.project.socket).st_ino, inode)
         process.terminate()
         self.assert_ends(process)
+
+
+    def assert_stays(self, process):
+        eventually(lambda: self.project.reachable() == process.pid, what="the daemon answers")
+        for _ in range(2):
+            result = self.project.run("daemon", "restart")
+            self.assertEqual((result.code, result.out), (0, f"restarted, pid {process.pid}\n"), result)
+        self.assertEqual(self.project.run("daemon", "stop").code, 0)
+        self.assert_ends(process)
+
+    def test_with_a_place_to_tell_only(self):
+        path = os.path.join(self.project.place.name, "notify")
+        self.notices.bind(path)
+        self.assert_stays(self.service(env={"NOTIFY_SOCKET": path}))
+
+    def test_with_a_socket_only(self):
+        self.assert_stays(self.service(env={"LISTEN_FDS": "1"}, listener=self.listener(), prefix=WITH_PID))
+
+    def test_one_that_nobody_manages_is_started_anew(self):
+        pid = self.project.start()
+        self.assertNotIn("managed", self.project.call("daemon.status")["result"])
+        self.assertEqual(self.project.run("daemon", "restart").code, 0)
+        self.assertNotEqual(self.project.pid(), pid)
 
 
 class Watchdog(Manager):

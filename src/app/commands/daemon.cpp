@@ -70,10 +70,8 @@ std::optional<pid_t> successor_of(const value& before, const CommandLine& line) 
   return std::nullopt;
 }
 
-// The one that runs goes on as this program: so it gets nothing of the task's environment, and its service manager
-// keeps it.
-pid_t restart_in_place(DaemonClient& daemon, const CommandLine& line) {
-  const value before = daemon.call("daemon.status");
+// The one that runs goes on as this program, which it refuses if the settings are wrong.
+pid_t restart_in_place(DaemonClient& daemon, const value& before, const CommandLine& line) {
   daemon.call("daemon.stop", {{"restart", true}});
   daemon.client().disconnect();
   const auto deadline = std::chrono::steady_clock::now() + daemon.patience();
@@ -84,7 +82,10 @@ pid_t restart_in_place(DaemonClient& daemon, const CommandLine& line) {
   throw Failure("the daemon did not come back in time: see 'duet-rpc daemon logs'", exit_code::no_answer);
 }
 
-bool is_part_of_a_task() { return std::getenv("DUET_TASK_ID") != nullptr; }
+// A task would have the daemon end with it, or inherit its surroundings; a service manager would lose it.
+bool stays_in_its_process(const value& status) {
+  return std::getenv("DUET_TASK_ID") != nullptr || status.as_object().contains("managed");
+}
 
 }  // namespace
 
@@ -106,9 +107,11 @@ int run_daemon_restart(const CommandLine& line) {
   std::optional<pid_t> pid;
   try {
     DaemonClient daemon(line);
-    if (is_part_of_a_task()) {
-      pid = restart_in_place(daemon, line);
+    const value status = daemon.call("daemon.status");
+    if (stays_in_its_process(status)) {
+      pid = restart_in_place(daemon, status, line);
     } else {
+      check_settings(line);  // before the one that works is gone
       stop_daemon(daemon, {{"leaveTasks", true}});
     }
   } catch (const Failure& failure) {

@@ -16,12 +16,19 @@ DaemonEnd::~DaemonEnd() {
 
 void DaemonEnd::begin(std::string_view reason, const StopRequest& request) {
   const bool first = !std::exchange(begun_, true);
-  if (!first && (forced_ || !request.force)) return;
-  forced_ = request.force;
   if (first) {
+    successor_ = request.successor;
+    leaves_tasks_ = request.leave_tasks;
     log_.info("stopping", {{"reason", reason}});
-    manager_.tell(request.successor ? "RELOADING=1" : "STOPPING=1");
+    manager_.tell(successor_ ? "RELOADING=1" : "STOPPING=1");
+  } else if (!request.successor) {
+    take_successor_back(reason);
   }
+  const bool is_quicker = request.force && !forced_;
+  const bool ends_more = leaves_tasks_ && !request.leave_tasks;
+  if (!first && !is_quicker && !ends_more) return;
+  forced_ = forced_ || request.force;
+  leaves_tasks_ = request.leave_tasks;
   // Not here: the answer to whoever asked comes first.
   loop_.defer([this, request, first, why = std::string(reason)] {
     if (first) {
@@ -29,8 +36,22 @@ void DaemonEnd::begin(std::string_view reason, const StopRequest& request) {
       if (request.leave_tasks) params["restarting"] = true;
       tell_("daemonStopping", std::move(params));
     }
-    if (!end_work_) return close_door();
-    end_work_(request, [this] { close_door(); });
+    end_work(request);
+  });
+}
+
+// Whoever asked for the stop was told that it stops.
+void DaemonEnd::take_successor_back(std::string_view reason) {
+  if (!successor_) return;
+  successor_.reset();
+  log_.info("stopping for good", {{"reason", reason}});
+  manager_.tell("STOPPING=1");
+}
+
+void DaemonEnd::end_work(const StopRequest& request) {
+  if (!end_work_) return close_door();
+  end_work_(request, [this, time = ++times_work_was_ended_] {
+    if (time == times_work_was_ended_) close_door();
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,13 +19,15 @@
 namespace duet::app {
 
 /// How the project's daemon ends: no new work, what runs is given its time, every answer is written, then the loop
-/// stops. Asked again it only gets quicker: `force` counts at any time. For the loop's thread.
+/// stops. Asked again it only gets quicker, and ends more: `force` counts at any time, tasks that were to be left are
+/// ended after all, and a program to go on as is taken back. For the loop's thread.
 class DaemonEnd {
  public:
   struct Limits {
     base::Duration last_answers = std::chrono::seconds(2);  // for clients that do not read
   };
-  /// Ends or leaves what runs, and calls `done` when that is over. May be called again with `force`.
+  /// Ends or leaves what runs, and calls `done` when that is over. May be called again with `force`, or without
+  /// `leave_tasks`; then only the last `done` counts.
   using EndWork = std::function<void(const StopRequest&, std::function<void()> done)>;
 
   /// Tells all clients of an event.
@@ -44,8 +47,12 @@ class DaemonEnd {
   /// `reason` goes to the log, and to clients as the reason of `event.daemonStopping`.
   void begin(std::string_view reason, const StopRequest& request);
   bool has_begun() const { return begun_; }
+  /// What to go on as; none if it is the end.
+  const std::shared_ptr<const base::Fd>& successor() const { return successor_; }
 
  private:
+  void take_successor_back(std::string_view reason);
+  void end_work(const StopRequest& request);
   void close_door();
 
   transport::Loop& loop_;
@@ -57,6 +64,9 @@ class DaemonEnd {
   EndWork end_work_;
   bool begun_ = false;
   bool forced_ = false;
+  bool leaves_tasks_ = false;
+  int times_work_was_ended_ = 0;
+  std::shared_ptr<const base::Fd> successor_;
   bool door_closed_ = false;
   std::optional<transport::Loop::Timer> timer_;
 };

@@ -67,6 +67,29 @@ TEST_F(DaemonEndTest, ASecondStopChangesNothingUnlessItIsQuicker) {
   EXPECT_EQ(happened.size(), 3U);
 }
 
+TEST_F(DaemonEndTest, AStopTakesASuccessorBackAndEndsWhatWasToBeLeft) {
+  const auto program = std::make_shared<const base::Fd>();
+  begin({.leave_tasks = true, .successor = program});
+  EXPECT_EQ(end.successor(), program);
+  begin({.leave_tasks = true, .successor = std::make_shared<const base::Fd>()});
+  EXPECT_EQ(end.successor(), program) << "the first one stays";
+  EXPECT_EQ(happened.back(), "leave work");
+  const auto left = work_done;
+  begin({});
+  EXPECT_EQ(end.successor(), nullptr);
+  EXPECT_EQ(happened.back(), "end work");
+  begin({.leave_tasks = true, .successor = program});
+  EXPECT_EQ(end.successor(), nullptr) << "the stop was acknowledged";
+  EXPECT_EQ(happened.size(), 3U);
+  const auto client = s.connect();
+  left();
+  s.turn();
+  EXPECT_FALSE(client->ended()) << "what was left is being ended now";
+  work_done();
+  s.turn();
+  EXPECT_TRUE(client->ended());
+}
+
 TEST_F(DaemonEndTest, TheDoorIsOpenUntilWorkHasEnded) {
   begin({});
   const auto client = s.connect();

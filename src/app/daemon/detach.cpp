@@ -54,6 +54,21 @@ base::Fd open_log(const StateFolder& folder) {
   return log;
 }
 
+// The arguments of this process, with the project where it is now: it may have been moved.
+std::vector<std::string> own_arguments(const std::string& project) {
+  constexpr std::string_view option = "--project";
+  std::ifstream own("/proc/self/cmdline");
+  std::vector<std::string> arguments;
+  for (std::string word; std::getline(own, word, '\0');) {
+    const bool is_value = !arguments.empty() && arguments.back() == option;
+    const bool has_value = word.starts_with(std::string(option) + '=');
+    if (!project.empty() && is_value) word = project;
+    if (!project.empty() && has_value) word = std::string(option) + '=' + project;
+    arguments.push_back(word);
+  }
+  return arguments;
+}
+
 // What the daemon says before it closes the pipe, or as much of it as comes in time.
 std::string read_until_closed(int pipe, std::chrono::milliseconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
@@ -92,24 +107,26 @@ pid_t start_detached(const CommandLine& line) {
   pipe.write_end.reset();
   std::string said = read_until_closed(pipe.read_end.get(), line.duration("timeout").value_or(default_patience));
   if (said == "ready\n") return daemon.pid;
-  base::reap(daemon);
+  const base::ExitStatus status = base::reap(daemon);
   if (said.empty()) throw Failure("the daemon ended at once: see 'duet-rpc daemon logs'");
   said.pop_back();
-  throw Failure(said);
+  throw Failure(said, status.code == exit_code::try_again ? status.code : exit_code::failed);
 }
 
-void go_on_as(const base::Fd& program, bool detached) {
-  std::ifstream own("/proc/self/cmdline");
-  std::vector<std::string> arguments;
-  for (std::string word; std::getline(own, word, '\0');) arguments.push_back(word);
+void go_on_as(const base::Fd& program, const Project& project, const StateFolder* log) {
+  std::vector<std::string> arguments = own_arguments(present_path(project));
   std::vector<char*> pointers;
   pointers.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
   const base::Fd out_of_the_way(fcntl(program.get(), F_DUPFD_CLOEXEC, ready_descriptor + 1));
   const base::Pipe nobody = base::make_pipe();
-  if (detached && dup2(nobody.write_end.get(), ready_descriptor) == ready_descriptor) {
-    setenv(ready_variable, std::to_string(ready_descriptor).c_str(), 1);
+  if (log != nullptr) {
+    if (dup2(nobody.write_end.get(), ready_descriptor) == ready_descriptor) {
+      setenv(ready_variable, std::to_string(ready_descriptor).c_str(), 1);
+    }
+    const base::Fd present_log = open_log(*log);  // the one we were given may have been rotated away
+    dup2(present_log.get(), STDERR_FILENO);
   }
   const base::OriginalDescriptorLimit limit;
   fexecve(out_of_the_way.get(), pointers.data(), environ);

@@ -30,6 +30,8 @@ namespace {
 // What ends a process that does not expect it, but for SIGKILL and what the daemon takes for a stop.
 constexpr std::array told_signals{SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,  SIGABRT, SIGSYS,    SIGTRAP, SIGQUIT,
                                   SIGXCPU, SIGXFSZ, SIGALRM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGPROF, SIGIO};
+// They come of faults of our own, and cannot be ignored.
+constexpr std::array fault_signals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP};
 constexpr unsigned alarm_seconds = 5;
 
 /// Text in memory that is there already; what does not fit is cut.
@@ -158,6 +160,11 @@ void speak(int signal, const siginfo_t* info) {
   backtrace_symbols_fd(made.frames.data(), count, made.record);
 }
 
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 void handle(int signal, siginfo_t* info, void* /*context*/) {
   const int error = errno;
   const pid_t self = gettid();
@@ -166,6 +173,7 @@ void handle(int signal, siginfo_t* info, void* /*context*/) {
   while (!first && speaker != self) pause();  // another thread is at its last words, and ends us all
   if (first) speak(signal, info);
   for (std::size_t i = 0; i < told_signals.size(); ++i) sigaction(told_signals[i], &made.before[i], nullptr);
+  if (is_ignored(signal)) ::signal(signal, SIG_DFL);
   errno = error;
   raise(signal);  // blocked until this returns: then it ends the process where the fault was
 }
@@ -204,7 +212,11 @@ void install() {
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigfillset(&action.sa_mask);
   sigdelset(&action.sa_mask, SIGALRM);  // which ends what hangs
-  for (std::size_t i = 0; i < told_signals.size(); ++i) sigaction(told_signals[i], &action, &made.before[i]);
+  for (std::size_t i = 0; i < told_signals.size(); ++i) {
+    const int signal = told_signals[i];
+    const bool stays = is_ignored(signal) && std::ranges::find(fault_signals, signal) == fault_signals.end();
+    sigaction(signal, stays ? nullptr : &action, &made.before[i]);
+  }
   made.terminate_before = std::set_terminate(tell_uncaught);
   made.new_before = std::set_new_handler(count_refusal);
 }
@@ -222,6 +234,8 @@ LastWords::LastWords(const StateFolder& folder, const std::string& log_path)
   backtrace(made.frames.data(), 1);  // the first call loads a library
   install();
 }
+
+void LastWords::forget_earlier() const { [[maybe_unused]] const int cut = ftruncate(record_.get(), 0); }
 
 LastWords::~LastWords() {
   std::set_new_handler(made.new_before);

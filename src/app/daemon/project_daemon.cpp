@@ -22,6 +22,7 @@
 #include "duet/base/utc_text.h"
 #include "duet/rpc/value.h"
 #include "duet/version.h"
+#include "task/refusal.h"
 
 namespace duet::app {
 
@@ -138,9 +139,9 @@ void ProjectDaemon::tell(std::string_view kind, const object& params) {
 
 void ProjectDaemon::add_methods() {
   peer::Methods& methods = server_.methods();
-  add_daemon_methods(methods, loop_.clock(),
-                     {.status = [this] { return status(); },
-                      .stop = [this](const StopRequest& request) { stop("asked by a client", request); }});
+  add_daemon_methods(
+      methods, loop_.clock(),
+      {.status = [this] { return status(); }, .stop = [this](const StopRequest& request) { take_stop(request); }});
   methods.add(hub_.subscribe_method([this] { tasks_.supervisor().output_audience_changed(); }));
   add_task_methods(methods, tasks_.supervisor(), tasks_.store());
   add_automation_methods(methods, automation_);
@@ -197,11 +198,19 @@ void ProjectDaemon::tell_watchdog() {
 
 void ProjectDaemon::run() noexcept { loop_.run(); }
 
+// What would start with settings that are wrong would not start.
+void ProjectDaemon::take_stop(const StopRequest& request) {
+  if (request.successor && !end_.has_begun()) {
+    const auto read = read_settings_and_plan();
+    if (!read) throw task::unavailable("settings", "the daemon would not start again: " + read.error());
+  }
+  stop("asked by a client", request);
+}
+
 // Whoever asks for work after a stop was answered is refused, though it has not begun yet.
 void ProjectDaemon::stop(std::string_view reason, const StopRequest& request) {
   automation_.close();
   tasks_.supervisor().close();
-  if (!end_.has_begun()) successor_ = request.successor;
   end_.begin(reason, request);
 }
 
@@ -283,22 +292,26 @@ void ProjectDaemon::take_signal(int signal) {
   stop(signal == SIGTERM ? "SIGTERM" : "SIGINT", {});
 }
 
-void ProjectDaemon::reload() {
+// Or what is wrong with them.
+tl::expected<ProjectDaemon::SettingsAndPlan, std::string> ProjectDaemon::read_settings_and_plan() const {
   auto read = read_settings(around_.project, around_.places);
-  if (const auto* error = std::get_if<SettingsError>(&read)) {
-    log_.error("the settings were not changed", {{"reason", error->text}});
-    return problems_.set("settings", error->text);
-  }
-  Settings& next = std::get<Settings>(read);
-  auto plan = automation::Engine::prepare(next.rules, next.watch);
-  if (!plan) {
-    log_.error("the settings were not changed", {{"reason", plan.error()}});
-    return problems_.set("settings", plan.error());
+  if (const auto* error = std::get_if<SettingsError>(&read)) return tl::unexpected(error->text);
+  auto& settings = std::get<Settings>(read);
+  auto plan = automation::Engine::prepare(settings.rules, settings.watch);
+  if (!plan) return tl::unexpected(std::string(plan.error()));
+  return SettingsAndPlan{std::move(settings), std::move(*plan)};
+}
+
+void ProjectDaemon::reload() {
+  auto next = read_settings_and_plan();
+  if (!next) {
+    log_.error("the settings were not changed", {{"reason", next.error()}});
+    return problems_.set("settings", next.error());
   }
   // All of them are good: from here on nothing fails.
-  settings_ = std::move(next);
+  settings_ = std::move(next->settings);
   tasks_.supervisor().change_settings(task_settings());
-  automation_.configure(std::move(*plan));
+  automation_.configure(std::move(next->plan));
   bridge_.set_definitions(settings_.servers);
   problems_.set("settings", {});
   log_.info("the settings were read again");
@@ -328,6 +341,7 @@ object ProjectDaemon::status() const {
                {"store", {{"healthy", tasks_.store().is_healthy()}}},
                {"automation", {{"enabled", automation_.enabled()}, {"ruleCount", automation_.rule_count()}}},
                {"lsp", {{"running", bridge_.running()}}}}}};
+  if (around_.manager.is_there()) all["managed"] = true;
   if (const std::optional<LastEnd>& last = around_.last_end) {
     object& end = all["last_end"].emplace_object();
     end = {{"pid", last->pid}, {"how", last->how}};

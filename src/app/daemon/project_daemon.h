@@ -5,6 +5,7 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <tl/expected.hpp>
 
 #include "app/daemon/daemon_end.h"
 #include "app/daemon/descriptors.h"
@@ -74,20 +75,27 @@ class ProjectDaemon {
   /// Until somebody stops it. What the loop throws ends the process, which has its last words then.
   void run() noexcept;
   /// What to go on as, once it has stopped; none if that is the end.
-  const std::shared_ptr<const base::Fd>& successor() const { return successor_; }
+  const std::shared_ptr<const base::Fd>& successor() const { return end_.successor(); }
 
  private:
+  struct SettingsAndPlan {
+    Settings settings;
+    automation::Engine::Plan plan;
+  };
+
   TaskRoom::Events task_events();
   void begin_automation();
   void add_methods();
   void listen();
   void tell_watchdog();
   bool look_at_files();
+  void take_stop(const StopRequest& request);
   void stop(std::string_view reason, const StopRequest& request);
   void read_journal();
   void tell(std::string_view kind, const boost::json::object& params);
   void take_store_health(const task::Store::Health& health);
   void take_signal(int signal);
+  tl::expected<SettingsAndPlan, std::string> read_settings_and_plan() const;
   void reload();
   void end_work(const StopRequest& request, std::function<void()> done);
   task::TaskSettings task_settings();
@@ -111,7 +119,6 @@ class ProjectDaemon {
   automation::Engine automation_;
   bridge::Bridge bridge_;
   std::optional<SocketGuard> guard_;
-  std::shared_ptr<const base::Fd> successor_;
 };
 
 }  // namespace duet::app

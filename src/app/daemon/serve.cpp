@@ -1,11 +1,13 @@
 #include "app/daemon/serve.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -26,8 +28,10 @@
 #include "app/project/state_folder.h"
 #include "app/settings/settings.h"
 #include "app/view/text_style.h"
+#include "automation/engine.h"
 #include "duet/base/descriptor_limit.h"
 #include "duet/base/log.h"
+#include "duet/base/log_line.h"
 #include "duet/version.h"
 
 namespace duet::app {
@@ -39,10 +43,11 @@ class Starter {
   explicit Starter(base::Fd pipe) : pipe_(std::move(pipe)), detached_(pipe_) {}
 
   bool is_waiting() const { return detached_; }
-  void tell(const std::string& text) {
-    const std::string line = text + '\n';
-    [[maybe_unused]] const ssize_t written = pipe_ ? write(pipe_.get(), line.data(), line.size()) : 0;
+  /// False: nobody hears it.
+  bool tell(const std::string& text) {
+    const bool told = pipe_ && base::write_all(pipe_.get(), text + '\n');
     pipe_.reset();
+    return told;
   }
 
  private:
@@ -90,6 +95,22 @@ class PidFile {
   bool stopped_ = false;
 };
 
+// A line of the log where there is none, or none any more: stderr of a detached daemon is its log.
+void complain(std::string_view message, const std::string& reason) {
+  std::string line;
+  base::LineFormat().append(line, std::chrono::system_clock::now(), base::Level::error, message, {{"reason", reason}});
+  [[maybe_unused]] const bool written = base::write_all(STDERR_FILENO, line);
+}
+
+// One that was to go on does so, as the program it was if need be.
+[[noreturn]] void go_on(const base::Fd& program, const Project& project, const StateFolder* log) {
+  go_on_as(program, project, log);
+  const std::string reason = std::generic_category().message(errno);
+  complain("cannot go on as the program of whoever asked for it; going on as before", reason);
+  go_on_as(base::Fd(open("/proc/self/exe", O_RDONLY | O_CLOEXEC)), project, log);
+  throw Failure("cannot go on as another program: " + reason, exit_code::try_again);
+}
+
 DaemonAddress address_of(const CommandLine& line, const StateFolder& folder) {
   if (const std::optional<std::string> given = line.text("socket")) return {*given, *given, true};
   return {folder.path_of(socket_name), std::string(state_path) + '/' + socket_name};
@@ -136,6 +157,7 @@ int serve(const CommandLine& line, Starter& starter, mode_t mask) {
                           .last_end = last_end},
                          std::move(settings));
     daemon.open();
+    last_words.forget_earlier();
     manager.tell("READY=1\nMAINPID=" + std::to_string(getpid()));
     starter.tell("ready");
     daemon.run();
@@ -151,8 +173,7 @@ int serve(const CommandLine& line, Starter& starter, mode_t mask) {
   if (successor) {
     manager.hand_on();
     umask(mask);
-    go_on_as(*successor, detached);
-    throw Failure("cannot go on as another program: " + std::generic_category().message(errno));
+    go_on(*successor, project, detached ? &folder : nullptr);
   }
   if (!flushed) std::_Exit(0);  // a log that is stuck holds nobody
   return 0;
@@ -169,7 +190,8 @@ void check_memory() {
 
 Failure no_memory(const std::string& reason) {
   return Failure("not enough memory for a daemon (" + reason +
-                 "): 'ulimit -a' shows the limits, -v the one of memory, -u the one of processes and threads");
+                     "): 'ulimit -a' shows the limits, -v the one of memory, -u the one of processes and threads",
+                 exit_code::try_again);
 }
 
 int serve_or_explain(const CommandLine& line, Starter& starter, mode_t mask) {
@@ -192,13 +214,21 @@ int serve_project(const CommandLine& line, base::Fd ready) {
   Starter starter(std::move(ready));
   const mode_t mask = umask(077);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow ('ulimit -f') is as a full disk
   try {
     return serve_or_explain(line, starter, mask);
   } catch (const std::exception& fault) {
     if (!starter.is_waiting()) throw;
-    starter.tell(fault.what());
-    return exit_code::failed;
+    if (!starter.tell(fault.what())) complain("the daemon has ended", fault.what());
+    const auto* const failure = dynamic_cast<const Failure*>(&fault);
+    return failure == nullptr ? exit_code::failed : failure->code();
   }
+}
+
+void check_settings(const CommandLine& line) {
+  const Settings settings = settings_or_fail(find_project(line.text("project")), settings_places());
+  const auto plan = automation::Engine::prepare(settings.rules, settings.watch);
+  if (!plan) throw Failure(plan.error());
 }
 
 }  // namespace duet::app

@@ -4,6 +4,8 @@
 #include <string>
 
 #include "app/cli/command_line.h"
+#include "app/project/project.h"
+#include "app/project/state_folder.h"
 #include "duet/base/fd.h"
 
 namespace duet::app {
@@ -19,9 +21,14 @@ int serve_project(const CommandLine& line, base::Fd ready);
 /// not.
 pid_t start_detached(const CommandLine& line);
 
+/// Throws Failure if the settings, as they are now, would keep a daemon from starting.
+void check_settings(const CommandLine& line);
+
 /// Goes on as another program with the arguments of this one, as if it had been started again in the same place: its
-/// process, and with it the service manager that watches it, stay. Returns if that is not possible.
-void go_on_as(const base::Fd& program, bool detached);
+/// process, and with it the service manager that watches it, stay. Returns if that is not possible, with the reason in
+/// errno. `log`: the folder of a detached daemon, which writes to the log there what it has to say; null: it stays in
+/// the foreground.
+void go_on_as(const base::Fd& program, const Project& project, const StateFolder* log);
 
 /// The pipe that start_detached() left to this process, if it is such a daemon.
 base::Fd take_ready_pipe();

@@ -51,6 +51,7 @@ ServiceManager::ServiceManager() {
   address_ = take_variable("NOTIFY_SOCKET");
   const std::string self = std::to_string(getpid());
   if (pid == self) listeners_ = number_in<int>(count);
+  has_listener_ = listeners_ > 0;
   const std::string every = take_variable("WATCHDOG_USEC");
   const std::string watched = take_variable("WATCHDOG_PID");
   const auto limit = number_in<std::int64_t>(every);

@@ -16,6 +16,8 @@ class ServiceManager {
  public:
   ServiceManager();
 
+  /// This process is its service: it was given a place to tell how we are, or a socket.
+  bool is_there() const { return !address_.empty() || has_listener_; }
   /// The socket, once; none if there is none. Throws Failure for one that is no listening Unix stream socket.
   base::Fd take_listener();
   /// `READY=1` and the like; without a manager nothing happens.
@@ -27,6 +29,7 @@ class ServiceManager {
 
  private:
   int listeners_ = 0;
+  bool has_listener_ = false;
   std::string address_;
   base::Fd passed_;  // the listening socket, once more
   base::Fd socket_;  // kept: when descriptors run out, the watchdog is still told

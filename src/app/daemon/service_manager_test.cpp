@@ -50,6 +50,17 @@ TEST_F(ServiceManagerTest, IsToldHowWeAre) {
   EXPECT_FALSE(manager.watchdog());
 }
 
+TEST_F(ServiceManagerTest, IsThereIfItGaveUsSomething) {
+  EXPECT_TRUE(ServiceManager().is_there());
+  EXPECT_FALSE(ServiceManager().is_there()) << "the variables were taken";
+  setenv("LISTEN_FDS", "1", 1);
+  setenv("LISTEN_PID", "1", 1);
+  EXPECT_FALSE(ServiceManager().is_there()) << "that is for another process";
+  setenv("LISTEN_FDS", "1", 1);
+  setenv("LISTEN_PID", std::to_string(getpid()).c_str(), 1);
+  EXPECT_TRUE(ServiceManager().is_there());
+}
+
 TEST_F(ServiceManagerTest, AWatchdogIsToldTwiceAsOftenAsItMustBe) {
   setenv("WATCHDOG_USEC", "30000000", 1);
   EXPECT_EQ(ServiceManager().watchdog(), 15s);

@@ -4,10 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <random>
 #include <utility>
@@ -41,14 +38,6 @@ std::unique_ptr<task::Store> open_store(transport::Loop& loop, const TaskRoom::S
   }
 }
 
-// Where the project is now: it may have been moved since it was found.
-std::string path_of(int folder) {
-  std::array<char, PATH_MAX> room;
-  const std::string link = "/proc/self/fd/" + std::to_string(folder);
-  const ssize_t size = readlink(link.c_str(), room.data(), room.size());
-  return {room.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
-}
-
 }  // namespace
 
 TaskRoom::TaskRoom(transport::Loop& loop, base::Log& log, const Surroundings& around, task::TaskSettings settings,
@@ -58,11 +47,10 @@ TaskRoom::TaskRoom(transport::Loop& loop, base::Log& log, const Surroundings& ar
       tasks_(open_tasks(around.folder)),
       store_(open_store(loop, around, std::move(events.store))),
       journal_(std::make_unique<task::Journal>(*store_)) {
-  const task::Surroundings surroundings{
-      .tasks = tasks_.get(),
-      .project = [project = around.project.directory.get()] { return path_of(project); },
-      .environment = base::current_environment(),
-      .seed = std::random_device()()};
+  const task::Surroundings surroundings{.tasks = tasks_.get(),
+                                        .project = [&project = around.project] { return present_path(project); },
+                                        .environment = base::current_environment(),
+                                        .seed = std::random_device()()};
   supervisor_ = std::make_unique<task::Supervisor>(loop_, log_, *store_, std::move(settings), surroundings,
                                                    std::move(events.output));
   keeper_world_ = std::make_unique<task::SystemKeeperWorld>(loop_, tasks_.get(), around.executable);

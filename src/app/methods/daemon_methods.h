@@ -21,7 +21,7 @@ struct StopRequest {
 /// What the methods need from the daemon.
 struct DaemonActions {
   std::function<boost::json::object()> status;
-  std::function<void(StopRequest)> stop;  ///< begins once the answer is on its way
+  std::function<void(StopRequest)> stop;  ///< begins once the answer is on its way; throws rpc::Error if it refuses
 };
 
 /// `ping`, `daemon.status`, `daemon.stop`, and the methods that describe all methods.

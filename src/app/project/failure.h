@@ -10,6 +10,7 @@ namespace exit_code {
 inline constexpr int failed = 1;
 inline constexpr int no_daemon = 3;
 inline constexpr int no_answer = 4;
+inline constexpr int try_again = 75;  // of a daemon that comes up short of something; as in sysexits.h
 }  // namespace exit_code
 
 /// Ends a command: one line that says why and what to do, and the exit code.

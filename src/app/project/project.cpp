@@ -4,7 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -76,6 +79,13 @@ std::optional<std::pair<base::Fd, std::size_t>> search(int start) {
 }
 
 }  // namespace
+
+std::string present_path(const Project& project) {
+  std::array<char, PATH_MAX> room;
+  const std::string link = "/proc/self/fd/" + std::to_string(project.directory.get());
+  const ssize_t size = readlink(link.c_str(), room.data(), room.size());
+  return {room.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+}
 
 // Of any length: glibc climbs up by itself where the system call has no room.
 std::string working_directory(const std::string& remedy) {

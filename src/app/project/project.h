@@ -19,6 +19,9 @@ struct Project {
 /// Throws Failure. For one thread at the start: it may change the working directory for a moment.
 Project find_project(const std::optional<std::string>& given);
 
+/// Where the project is now: it may have been moved since it was found. Empty: that cannot be told.
+std::string present_path(const Project& project);
+
 /// Of any length. Throws Failure, with what to do, if it is gone or cannot be read.
 std::string working_directory(const std::string& remedy = "change to another one");
 

@@ -46,9 +46,7 @@ class LineWriter {
 
   bool may_go_on(int error) const {
     if (error == EINTR) return true;
-    if (error != EAGAIN) return false;
-    pollfd room{fd_.get(), POLLOUT, 0};
-    return ::poll(&room, 1, -1) >= 0 || errno == EINTR;
+    return error == EAGAIN && await_ready(fd_.get(), POLLOUT);
   }
 
   Fd fd_;
@@ -140,9 +138,16 @@ class FileSink final : public LogSink {
   bool may_rotate_ = true;
 };
 
+/// `/proc/self/fd/7/name`: in a folder that is held open, wherever it is moved.
+bool is_in_open_folder(std::string_view path) {
+  constexpr std::string_view open_files = "/proc/self/fd/";
+  return path.starts_with(open_files) && path.find('/', open_files.size()) != path.npos;
+}
+
 /// So that backups lie beside the file itself, wherever a symbolic link to it may be, and whatever the working
 /// directory will be then.
 std::string real_path(const std::string& path) {
+  if (is_in_open_folder(path)) return path;
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
   return real ? real.get() : path;
 }

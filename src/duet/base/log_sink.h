@@ -42,7 +42,8 @@ struct OpenedLogFile {
 ///
 /// A regular file that would grow beyond the limit is rotated under a lock on the file itself; whoever does not get the
 /// lock at once goes on with the file it has. A file that somebody moved, removed or rotated is opened anew. A FIFO
-/// without a reader is not writable. Other kinds of files are only written to. Never throws for what the path is.
+/// without a reader is not writable. Other kinds of files are only written to. Never throws for what the path is. A
+/// path of the kind `/proc/self/fd/7/name` goes on to mean that folder, which is to stay open.
 OpenedLogFile open_log_file(const std::string& path, LogFileLimits limits = {});
 
 }  // namespace duet::base

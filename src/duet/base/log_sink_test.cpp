@@ -273,6 +273,19 @@ TEST_F(LogFile, IsWrittenAgainWhenTheDiskHasRoomAgain) {
   EXPECT_TRUE(all.ends_with(" after\n"));
 }
 
+TEST_F(LogFile, InAFolderThatIsHeldOpenGoesWithIt) {
+  fs::create_directory(folder_ / "before");
+  const Fd held(::open((folder_ / "before").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  path_ = "/proc/self/fd/" + std::to_string(held.get()) + "/daemon.log";
+  const auto sink = open({.rotate_at = 25, .look_every = 0ms});
+  fs::rename(folder_ / "before", folder_ / "after");
+  fs::create_directory(folder_ / "before");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(sink->write(kLine), kLine.size());
+  EXPECT_EQ(content(folder_ / "after/daemon.log"), kLine);
+  EXPECT_EQ(content(folder_ / "after/daemon.log.1"), std::string(kLine) + std::string(kLine));
+  EXPECT_TRUE(fs::is_empty(folder_ / "before"));
+}
+
 TEST_F(LogFile, SharedByTwoLogsLosesAndTearsNoLine) {
   constexpr int lines = 3000;
   constexpr LogFileLimits limits{.rotate_at = 150'000};
