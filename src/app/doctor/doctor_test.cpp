@@ -1,5 +1,6 @@
 #include "app/doctor/doctor.h"
 
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -79,9 +80,19 @@ TEST_F(DoctorTest, WhatKeepsADaemonFromStartingIsFound) {
 }
 
 TEST_F(DoctorTest, AFolderNobodyMayWriteToIsFound) {
-  if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
-  chmod(root_.c_str(), 0500);
-  EXPECT_NE(fault_of(check_place(project_)).find("nothing can be written"), std::string::npos);
+  chmod(root_.c_str(), 0555);
+  const bool is_root = geteuid() == 0;  // who may write everywhere
+  EXPECT_EQ(is_root ? seteuid(65534) : 0, 0);
+  const std::vector<Finding> found = check_place(project_);
+  EXPECT_EQ(is_root ? seteuid(0) : 0, 0);
+  EXPECT_NE(fault_of(found).find("nothing can be written"), std::string::npos);
+}
+
+TEST_F(DoctorTest, AReadOnlyFileSystemIsFound) {
+  if (mount("none", root_.c_str(), "tmpfs", MS_RDONLY, nullptr) != 0) GTEST_SKIP() << "may not mount";
+  const std::vector<Finding> found = check_place(find_project(root_.string()));
+  umount2(root_.c_str(), MNT_DETACH);
+  EXPECT_NE(fault_of(found).find("Read-only file system"), std::string::npos);
 }
 
 TEST_F(DoctorTest, AStateFolderOfAnotherUserIsFound) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -93,6 +94,8 @@ class SettingsReader {
     SettingPlace prompt_place;
   };
 
+  using Places = std::map<std::string, std::size_t>;  // where in a list a name stands
+
   void fail(const std::string& file, SettingPlace place, const std::string& text) {
     const std::string where = ":" + std::to_string(place.line) + ":" + std::to_string(place.column) + ": ";
     error_ = SettingsError{file + where + text};
@@ -167,18 +170,17 @@ class SettingsReader {
   void read_rules(const SettingsSection& section, const Setting& setting) {
     const auto* const list = setting.as<Setting::List>();
     if (list == nullptr) return section.refuse(setting, "rules", "a list of tables, each begun with [[rules]]");
-    std::vector<std::string> ids;  // of this file
+    std::set<std::string> ids;  // of this file
     for (const Setting& entry : *list) {
       ReadRule read = read_rule(faults_, entry);
       const std::string id = read.rule.id;
       if (id.empty()) continue;  // a fault already
       check_name(faults_, read.id_place, "rule", id);
-      if (std::ranges::find(ids, id) != ids.end()) {
+      if (!ids.insert(id).second) {
         faults_.add(read.id_place, "rule '" + shown(Text(id)) + "' is there twice: every id must be another one");
       }
-      ids.push_back(id);
       rule_origins_[id] = {file_, read.agent_place, read.prompt_place};
-      put(out_.rules, &automation::Rule::id, std::move(read.rule));
+      put(out_.rules, rule_places_, id, std::move(read.rule));
     }
   }
 
@@ -201,7 +203,7 @@ class SettingsReader {
     server.max_memory = section.bytes("max_memory", 0).value_or(server.max_memory);
     server.max_body = section.bytes("max_body", 1024).value_or(server.max_body);
     server.idle = section.duration("idle").value_or(server.idle);
-    put(out_.servers, &bridge::Definition::name, std::move(server));
+    put(out_.servers, server_places_, entry.name, std::move(server));
   }
 
   void read_environment(const SettingsSection& section, const Setting& setting, bridge::Definition& server) {
@@ -219,12 +221,12 @@ class SettingsReader {
 
   // What has the same name is replaced where it stands.
   template <typename Entry>
-  static void put(std::vector<Entry>& list, std::string Entry::*name, Entry entry) {
-    const auto found = std::ranges::find(list, entry.*name, name);
-    if (found == list.end()) {
+  static void put(std::vector<Entry>& list, Places& places, const std::string& name, Entry entry) {
+    const auto [place, is_new] = places.try_emplace(name, list.size());
+    if (is_new) {
       list.push_back(std::move(entry));
     } else {
-      *found = std::move(entry);
+      list[place->second] = std::move(entry);
     }
   }
 
@@ -272,6 +274,8 @@ class SettingsReader {
   std::string default_agent_file_;
   SettingPlace default_agent_place_;
   std::map<std::string, RuleOrigin> rule_origins_;
+  Places rule_places_;
+  Places server_places_;
 };
 
 std::string value_of(const char* variable) {

@@ -380,6 +380,24 @@ TEST(Settings, DepthIsBounded) {
   EXPECT_TRUE(refused({"a = " + std::string(100'000, '[')}).find("this is not TOML") != std::string::npos);
 }
 
+TEST(Settings, ManyRulesReplaceEachOtherWhereTheyStand) {
+  const auto rules = [](int first, int behind, const std::string& message) {
+    std::string text;
+    for (int i = first; i < behind; ++i) {
+      text += "[[rules]]\nid='r" + std::to_string(i) + "'\ntrigger={cron='0 0 1 1 *'}\n" +
+              "action={type='notify',message='" + message + "'}\n";
+    }
+    return text;
+  };
+  const std::vector<automation::Rule> read_rules = read({rules(0, 1000, "old"), rules(500, 1500, "new")}).rules;
+  ASSERT_EQ(read_rules.size(), 1500U);
+  for (std::size_t i = 0; i < read_rules.size(); ++i) {
+    EXPECT_EQ(read_rules[i].id, "r" + std::to_string(i));
+    EXPECT_EQ(read_rules[i].action.message, i < 500 ? "old" : "new");
+  }
+  EXPECT_EQ(refused({rules(0, 500, "m") + rules(499, 500, "m")}).find("file1:2002:4: rule 'r499' is there twice"), 0U);
+}
+
 TEST(Settings, AgentsMayComeFromTheOtherFile) {
   const std::string agent = "[agents.far]\ncommand = ['far', '{prompt}']\n";
   EXPECT_EQ(read({agent, "default_agent = 'far'"}).tasks.default_agent, "far");
