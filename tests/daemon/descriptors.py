@@ -84,5 +84,21 @@ class TooFew(ProjectTestCase):
         self.assertEqual(self.project.run("daemon", "stop").code, 0)
 
 
+class SmallFiles(ProjectTestCase):
+    """Files that may not grow beyond a size are as a full disk, and no reason to die."""
+
+    def test_a_few_megabytes_are_enough(self):
+        pid = self.project.start(preexec_fn=limited(resource.RLIMIT_FSIZE, 4 << 20))
+        result = self.project.run("task", "submit", "--agent", "shell", "--follow", "echo hi; ulimit -f")
+        self.assertEqual((result.code, result.out), (0, "hi\n8192\n"), result)
+        self.assertEqual(self.project.pid(), pid)
+
+    def test_too_few_bytes_are_named(self):
+        result = self.project.run("daemon", "start", preexec_fn=limited(resource.RLIMIT_FSIZE, 8 << 10))
+        self.assertNotEqual(result.code, 0)
+        self.assertNotIn("ended at once", result.err)
+        self.assertIn("a store cannot be made", result.err)
+
+
 if __name__ == "__main__":
     suite.main()

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <system_error>
 
@@ -15,6 +16,9 @@
 
 namespace duet::app {
 namespace {
+
+constexpr char lock_variable[] = "DUET_RPC_LOCK";
+constexpr int least_handed_descriptor = 10;  // those before have meanings of their own
 
 constexpr mode_t shared_folder = 0755;  // not wider: who may write there could put a daemon of his own in place of ours
 constexpr mode_t private_folder = 0700;
@@ -63,6 +67,20 @@ void make_private(const Project& project, int folder) {
                   " belongs to another user: remove it, or use another --project");
   }
   if ((status.st_mode & 07777U) != private_folder) base::check_call(fchmod(folder, private_folder), "fchmod");
+}
+
+// The lock of the program that this process was before, if it has left one.
+base::Fd handed_lock(const StateFolder& folder) {
+  const char* const value = std::getenv(lock_variable);
+  const int file = value == nullptr ? -1 : std::atoi(value);
+  unsetenv(lock_variable);
+  struct stat handed {};
+  struct stat found {};
+  const bool is_ours = file >= least_handed_descriptor && fstat(file, &handed) == 0 &&
+                       fstatat(folder.descriptor(), lock_name, &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+                       handed.st_dev == found.st_dev && handed.st_ino == found.st_ino;
+  if (!is_ours || fcntl(file, F_SETFD, FD_CLOEXEC) != 0) return {};
+  return base::Fd(file);
 }
 
 }  // namespace
@@ -114,12 +132,20 @@ Failure StateFolder::unusable(const std::string& name, int error) const {
 void StateFolder::remove(const std::string& name) const { unlinkat(descriptor(), name.c_str(), 0); }
 
 std::optional<DaemonLock> DaemonLock::take(const StateFolder& folder) {
-  base::Fd file(openat(folder.descriptor(), lock_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, private_file));
+  base::Fd file = handed_lock(folder);
+  if (!file) {
+    file.reset(openat(folder.descriptor(), lock_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, private_file));
+  }
   if (!file) throw folder.unusable(lock_name, errno);
   if (flock(file.get(), LOCK_EX | LOCK_NB) == 0) return DaemonLock(std::move(file));
   if (errno == EWOULDBLOCK) return std::nullopt;
   throw Failure("the file system of the project has no locks (" + reason() +
                 "): keep the project on another one, since a daemon needs them to be the only one");
+}
+
+void DaemonLock::hand_on() const {
+  const int kept = fcntl(file_.get(), F_DUPFD, least_handed_descriptor);
+  if (kept >= 0) setenv(lock_variable, std::to_string(kept).c_str(), 1);
 }
 
 bool DaemonLock::is_held(const StateFolder& folder) {

@@ -48,6 +48,8 @@ class DaemonLock {
   /// Somebody has it. To find that out it is held for an instant, if nobody has: take() may have to try again.
   static bool is_held(const StateFolder& folder);
 
+  /// Keeps it for the program that this process is about to go on as, so that nobody comes between: take() finds it.
+  void hand_on() const;
   /// The lock file, and with it the state folder, is still where the project's daemon is looked for.
   bool is_in_place(const Project& project) const;
 

@@ -86,6 +86,18 @@ TEST(DaemonLock, OneHasItAtATime) {
   EXPECT_TRUE(DaemonLock::take(folder));
 }
 
+TEST(DaemonLock, IsHandedOnToTheProgramThatTheProcessGoesOnAs) {
+  const TemporaryProject place;
+  const StateFolder folder = StateFolder::make(place.project());
+  std::optional<DaemonLock> lock = DaemonLock::take(folder);
+  lock->hand_on();
+  const std::optional<DaemonLock> next = DaemonLock::take(folder);
+  EXPECT_TRUE(next);
+  lock.reset();
+  EXPECT_TRUE(DaemonLock::is_held(folder));
+  EXPECT_FALSE(DaemonLock::take(folder)) << "it is handed on once";
+}
+
 struct LockInPlace : testing::Test {
   bool in_place() const { return lock->is_in_place(place.project()); }
 
