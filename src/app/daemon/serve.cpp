@@ -172,6 +172,7 @@ int serve(const CommandLine& line, Starter& starter, mode_t mask) {
   const bool flushed = log.flush();
   if (successor) {
     manager.hand_on();
+    lock.hand_on();
     umask(mask);
     go_on(*successor, project, detached ? &folder : nullptr);
   }
