@@ -113,6 +113,10 @@ void Server::accept(base::Fd socket) {
     log_.warn("Connection of another user refused", {{"uid", identity.uid}, {"pid", identity.pid}});
     return;
   }
+  admit(std::make_unique<transport::FdChannel>(loop_, std::move(socket)), identity);
+}
+
+void Server::admit(std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity) {
   const std::uint64_t id = ++last_id_;
   ConnectionEvents events;
   events.on_closed = [this, id](Ending) {
@@ -122,7 +126,6 @@ void Server::accept(base::Fd socket) {
   };
   events.on_load_changed = [this, id] { weigh(id); };
   const Peer peer{.connection = id, .pid = identity.pid, .uid = identity.uid};
-  std::unique_ptr<transport::Channel> channel = std::make_unique<transport::FdChannel>(loop_, std::move(socket));
   if (wrap_channel) channel = wrap_channel(std::move(channel), peer);
   auto connection = std::make_unique<Connection>(loop_, std::move(channel), Door::socket, methods_, log_,
                                                  std::move(events), limits_.connection, peer, pool_);

@@ -52,6 +52,8 @@ class Server {
   void start(const std::string& path);
   /// Takes a socket that listens already.
   void start(base::Fd listener);
+  /// A client that came another way than through the socket, over a channel that is not open yet.
+  void admit(std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity);
   /// Accepts no more, lets handlers that run finish, closes; the socket file goes if it is still ours.
   void stop();
 
