@@ -6,14 +6,19 @@
 #include <limits>
 #include <utility>
 
+#include "task/output.h"
+#include "task/output_file.h"
 #include "task/run_record.h"
 #include "task/store_folder.h"
 
 namespace duet::simulate {
 
 Daemon::Daemon(Population& population, Process& process, task::TaskSettings settings,
-               const std::vector<automation::Rule>& rules, const Ears& ears)
-    : loop_(population.machine().clock()), root_(population.machine().open_root()) {
+               const std::vector<automation::Rule>& rules, const Limits& limits, const Ears& ears)
+    : population_(population),
+      process_(process),
+      loop_(population.machine().clock()),
+      root_(population.machine().open_root()) {
   mkdirat(root_.get(), "tasks", 0700);
   tasks_.reset(base::check_call(openat(root_.get(), "tasks", O_RDONLY | O_DIRECTORY | O_CLOEXEC), "tasks"));
   store_ = std::make_unique<task::Store>(
@@ -22,27 +27,17 @@ Daemon::Daemon(Population& population, Process& process, task::TaskSettings sett
         if (health.problem.empty() && supervisor_) supervisor_->store_recovered();
       },
       task::Committer::Options{.may_use_thread = false});
-  journal_ = std::make_unique<task::Journal>(*store_);
-  ears.opened(journal_->epoch(), journal_->oldest());
-  const auto hear = [this, ears](const task::Event& event) {
-    std::optional<task::Task> task;
-    if (event.kind == "taskQueued") {
-      if (auto found = store_->read([&](task::StoreReader& reader) { return reader.find(event.task); })) task = *found;
-    }
-    ears.event(event, task);
-  };
-  for (std::uint64_t seq = journal_->oldest(); seq < journal_->next(); ++seq) hear(journal_->at(seq));
-  journal_->add_reader(hear);
-  journal_->add_reader([this](const task::Event& event) { supervisor_->take(event); });
-  journal_->add_reader([this](const task::Event& event) { automation_->take(event); });
+  open_journal(limits, ears);
   supervisor_ = std::make_unique<task::Supervisor>(
       loop_, log_, *store_, std::move(settings),
       task::Surroundings{.tasks = tasks_.get(),
                          .project = [] { return std::string("/project"); },
                          .environment = {{"PATH", "/bin"}},
                          .seed = static_cast<std::uint32_t>(population.machine().chance().next())},
-      task::OutputFollower::Audience{.wants = [](task::TaskId) { return false; },
-                                     .tell = [](task::TaskId, std::uint64_t, std::string_view) {}});
+      task::OutputFollower::Audience{
+          .wants = [this](task::TaskId id) { return hub_->wants_output(task::to_text(id)); },
+          .tell = [this](task::TaskId id, std::uint64_t offset,
+                         std::string_view text) { hub_->emit_output(task::to_text(id), offset, text); }});
   world_ = std::make_unique<SimulatedWorld>(loop_, population, process, tasks_.get());
   keepers_ =
       std::make_unique<task::Keepers>(loop_, log_, *world_, task::KeeperSettings{}, supervisor_->keeper_events());
@@ -50,6 +45,47 @@ Daemon::Daemon(Population& population, Process& process, task::TaskSettings sett
   supervisor_->begin(*keepers_, task::recorded_runs(tasks_.get()));
   keepers_->end_strays();
   begin_automation(rules);
+  add_methods();
+}
+
+// Whoever hears of it all hears first what an earlier daemon did not live to tell.
+void Daemon::open_journal(const Limits& limits, const Ears& ears) {
+  journal_ = std::make_unique<task::Journal>(*store_, limits.journal);
+  hub_ = std::make_unique<app::EventHub>(loop_, server_, *journal_, limits.events);
+  const std::uint64_t known = ears.opened(journal_->epoch());
+  std::vector<task::Event> untold;
+  const auto read = store_->read([&](task::StoreReader& reader) {
+    reader.events_after(known - 1, journal_->next(), [&](task::Event event) { untold.push_back(std::move(event)); });
+  });
+  if (!read) throw rpc::Error(read.error());
+  for (const task::Event& event : untold) hear(ears, event);
+  journal_->add_reader([this, ears](const task::Event& event) { hear(ears, event); });
+  journal_->add_reader([this](const task::Event& event) { hub_->take(event); });
+  journal_->add_reader([this](const task::Event& event) { supervisor_->take(event); });
+  journal_->add_reader([this](const task::Event& event) { automation_->take(event); });
+}
+
+void Daemon::hear(const Ears& ears, const task::Event& event) {
+  std::optional<task::Task> task;
+  if (event.kind == "taskQueued") {
+    if (auto found = store_->read([&](task::StoreReader& reader) { return reader.find(event.task); })) task = *found;
+  }
+  ears.event(event, task);
+}
+
+// The slow method only answers late: what is asked after it is answered after it.
+void Daemon::add_methods() {
+  server_.methods().add(hub_->subscribe_method([this] { supervisor_->output_audience_changed(); }));
+  peer::Method slow{.name = "slow", .holds_later = false};
+  slow.late_handler = [this](const peer::Request&, peer::Reply reply) {
+    loop_.after(std::chrono::seconds(1),
+                [reply = std::make_shared<peer::Reply>(std::move(reply))] { reply->ok(peer::Answer(nullptr)); });
+  };
+  server_.methods().add(std::move(slow));
+}
+
+void Daemon::admit(const std::shared_ptr<ClientWire>& wire) {
+  server_.admit(std::make_unique<ClientLine>(loop_, population_, process_, wire), {});
 }
 
 void Daemon::begin_automation(const std::vector<automation::Rule>& rules) {
@@ -66,6 +102,14 @@ void Daemon::configure(const std::vector<automation::Rule>& rules) {
 }
 
 Daemon::~Daemon() = default;
+
+std::vector<task::OutputPiece> Daemon::outputs_of(const task::Task& task) {
+  std::vector<task::OutputPiece> outputs;
+  for (task::RunId run{task.id, 1}; run.attempt <= task.progress.attempts; ++run.attempt) {
+    outputs.push_back(task::read_output(tasks_.get(), run, 0, task::max_output));
+  }
+  return outputs;
+}
 
 std::vector<task::Task> Daemon::all_tasks() {
   std::vector<task::Task> all;

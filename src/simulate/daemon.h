@@ -6,11 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "app/daemon/event_hub.h"
 #include "automation/engine.h"
 #include "duet/base/fd.h"
 #include "duet/base/log.h"
 #include "duet/base/log_sink.h"
+#include "duet/peer/server.h"
 #include "duet/transport/loop.h"
+#include "simulate/client_line.h"
 #include "simulate/population.h"
 #include "simulate/simulated_world.h"
 #include "task/journal.h"
@@ -27,12 +30,17 @@ class Daemon {
   struct Ears {
     /// With the task, if the event is that of a new one and the store still has it.
     std::function<void(const task::Event&, const std::optional<task::Task>&)> event;
-    std::function<void(const std::string& epoch, std::uint64_t oldest)> opened;
+    /// Answers with the first event that is not known yet.
+    std::function<std::uint64_t(const std::string& epoch)> opened;
+  };
+  struct Limits {
+    task::Journal::Limits journal = {};
+    app::EventHub::Limits events = {};
   };
 
   /// Throws task::StoreError, rpc::Error or std::system_error if it cannot start.
   Daemon(Population& population, Process& process, task::TaskSettings settings,
-         const std::vector<automation::Rule>& rules, const Ears& ears);
+         const std::vector<automation::Rule>& rules, const Limits& limits, const Ears& ears);
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
   ~Daemon();
@@ -43,17 +51,28 @@ class Daemon {
   task::Supervisor& supervisor() { return *supervisor_; }
   automation::Engine& automation() { return *automation_; }
   std::vector<task::Task> all_tasks();
+  /// Of each of its attempts.
+  std::vector<task::OutputPiece> outputs_of(const task::Task& task);
+  /// A client that listens to events.
+  void admit(const std::shared_ptr<ClientWire>& wire);
   void configure(const std::vector<automation::Rule>& rules);
 
  private:
+  void open_journal(const Limits& limits, const Ears& ears);
+  void hear(const Ears& ears, const task::Event& event);
+  void add_methods();
   void begin_automation(const std::vector<automation::Rule>& rules);
 
+  Population& population_;
+  Process& process_;
   transport::Loop loop_;
   base::Log log_{nullptr};
   base::Fd root_;
   base::Fd tasks_;
+  peer::Server server_{loop_, log_};
   std::unique_ptr<task::Store> store_;
   std::unique_ptr<task::Journal> journal_;
+  std::unique_ptr<app::EventHub> hub_;
   std::unique_ptr<task::Supervisor> supervisor_;
   std::unique_ptr<SimulatedWorld> world_;
   std::unique_ptr<task::Keepers> keepers_;

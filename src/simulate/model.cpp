@@ -27,10 +27,39 @@ std::optional<State> state_of(std::string_view kind) {
 std::string text(State state) { return std::string(task::name_of(state)); }
 
 constexpr std::chrono::seconds settings_take_effect{30};
+constexpr std::chrono::seconds trouble_takes_effect{5};  // a try that failed is repeated after a second
+constexpr std::chrono::seconds grace{5};                 // from TERM to KILL
+constexpr std::chrono::seconds moment{1};
+constexpr int queue_is_full = -32002;
+constexpr std::size_t many_tasks = 1000;
+
+// What docs/tasks.md says, a quarter less, and as many failures before it.
+base::Duration least_pause(std::uint32_t failures) {
+  const auto plain = std::min(std::chrono::seconds(1U << std::min(failures - 1, 9U)), std::chrono::seconds(300));
+  return plain * 3 / 4 - std::chrono::milliseconds(2);  // times are written down in milliseconds
+}
 
 }  // namespace
 
-void Model::submitted(const task::Submission& submission) { fates_.try_emplace(submission.prompt, "asked"); }
+bool Model::Run::has_succeeded() const { return status && WIFEXITED(*status) && WEXITSTATUS(*status) == 0; }
+
+void Model::submitted(const task::Submission& submission) {
+  asked_[submission.prompt] = {.submission = submission, .queued_then = count_queued()};
+}
+
+std::size_t Model::count_queued() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(tasks_, [](const auto& task) { return task.second.told == State::queued; }));
+}
+
+// Also what is on its way to the store, or may be.
+std::size_t Model::most_queued() const {
+  std::size_t most = 0;
+  for (const auto& [id, known] : tasks_) most += known.told && task::has_ended(*known.told) ? 0 : 1;
+  for (const auto& [prompt, asked] : asked_) most += asked.fate == Asked::Fate::open ? 1 : 0;
+  for (const auto& [rule, events] : due_) most += events;
+  return most - std::min(most, fired_.size());
+}
 
 void Model::accepted(const task::Submission& submission, TaskId id) {
   Known& known = tasks_[id];
@@ -39,12 +68,24 @@ void Model::accepted(const task::Submission& submission, TaskId id) {
   }
   known.acknowledged = true;
   known.submission = submission;
-  fates_[submission.prompt] = "accepted";
+  Asked& asked = asked_[submission.prompt];
+  asked.fate = Asked::Fate::accepted;
+  if (asked.queued_then >= capacity_) {
+    fail(name(id) + " was accepted, though " + std::to_string(asked.queued_then) + " tasks were queued already");
+  }
 }
 
-void Model::refused(const task::Submission& submission) {
-  std::string& fate = fates_[submission.prompt];
-  if (fate == "asked") fate = "refused";
+void Model::refused(const task::Submission& submission, int code) {
+  Asked& asked = asked_[submission.prompt];
+  if (code == queue_is_full && most_queued() <= capacity_) {
+    fail("`" + submission.prompt + "` was refused for a full queue, which has room");
+  }
+  if (asked.fate == Asked::Fate::open) asked.fate = Asked::Fate::refused;
+}
+
+void Model::asked_to_cancel(TaskId id) {
+  tasks_[id].cancel_asked = true;
+  queue_.left(id);
 }
 
 void Model::cancelled(TaskId id) {
@@ -62,15 +103,18 @@ void Model::waited(TaskId id, State state) {
   }
 }
 
-void Model::output_done(TaskId id) {
+void Model::output_read(TaskId id, const task::OutputPiece& piece, bool done) {
   const Known& known = tasks_[id];
+  const std::uint32_t attempts = known.runs.empty() ? 0 : known.runs.rbegin()->first;
+  if (const auto wrong = output_.check(id, attempts, piece, done)) fail(name(id) + ": " + *wrong);
+  if (!done) return;
   if (known.told && !task::has_ended(*known.told)) fail("output of " + name(id) + " is done, but it has not ended");
   for (const auto& tree : living_) {
     if (tree->run.task == id && tree->alive()) fail("output of " + name(id) + " is done, but processes of it run");
   }
 }
 
-void Model::epoch(const std::string& epoch) {
+void Model::take_epoch(const std::string& epoch) {
   if (!epoch_.empty() && epoch != epoch_) fail("the epoch has changed, though the store is the same");
   epoch_ = epoch;
 }
@@ -86,7 +130,7 @@ void Model::approved(const std::string& firing) {
 void Model::take_new(TaskId id, const task::Task& task) {
   const boost::json::value* origin = task.metadata.if_contains("automation");
   if (origin == nullptr) return;
-  fates_[task.prompt] = "accepted";
+  asked_[task.prompt].fate = Asked::Fate::accepted;
   if (++fired_[task.prompt] > 1) fail("the rule's task `" + task.prompt + "` was submitted twice: " + name(id));
   if (origin->at("ruleId").as_string() != asking_rule) return;
   const auto approval = approvals_.find(std::string(origin->at("firingId").as_string()));
@@ -104,10 +148,10 @@ void Model::compare_firings(const std::string& rule, std::uint64_t listed) {
 }
 
 void Model::told(const task::Event& event, const std::optional<task::Task>& task) {
-  if (event.seq != last_seq_ + 1) {
-    return fail("event " + std::to_string(event.seq) + " was told after " + std::to_string(last_seq_));
+  if (event.seq != next_seq()) {
+    return fail("event " + std::to_string(event.seq) + " was told after " + std::to_string(history_.size()));
   }
-  last_seq_ = event.seq;
+  history_.push_back(event);
   const std::optional<State> state = state_of(event.kind);
   if (!state) return;
   if (*state == State::completed) ++due_[echo_rule];
@@ -115,8 +159,15 @@ void Model::told(const task::Event& event, const std::optional<task::Task>& task
   Known& known = tasks_[event.task];
   if (!known.told && task) {
     known.prompt = task->prompt;
+    known.submission = asked_[task->prompt].submission;
+    if (!known.submission) known.submission = {.prompt = task->prompt, .priority = task->priority};
     take_new(event.task, *task);
+    if (!known.ordered && !known.cancel_asked) {
+      queue_.queued(event.task, known.submission->priority, known.submission->after);
+    }
   }
+  if (*state == State::completed) queue_.completed(event.task);
+  if (*state != State::queued) queue_.left(event.task);
   check_step(event.task, known, *state);
   const boost::json::object params = rpc::parse_value(event.params).as_object();
   known.attempts = params.at("attempts").to_number<std::uint32_t>();
@@ -149,21 +200,46 @@ void Model::check_end(TaskId id, const Known& known, State state, const std::str
   }
   const auto run = known.runs.find(known.attempts);
   if (state == State::completed) {
-    const bool sound = run != known.runs.end() && run->second.status && WIFEXITED(*run->second.status) &&
-                       WEXITSTATUS(*run->second.status) == 0;
+    const bool sound = run != known.runs.end() && run->second.has_succeeded();
     if (!sound) fail(name(id) + " is completed, but its main process did not end with 0");
-    return;
+    return check_time_limit(id, known, "");
   }
   const std::string reason(event.at("error").at("reason").as_string());
+  check_failure(id, known, reason);
+  check_time_limit(id, known, reason);
+}
+
+void Model::check_failure(TaskId id, const Known& known, const std::string& reason) {
+  const bool has_tries = known.submission && known.attempts <= known.submission->retries;
+  if (has_tries && reason != "dependency" && !known.stopped) {
+    fail(name(id) + " failed after " + std::to_string(known.attempts) + " of " +
+         std::to_string(known.submission->retries + 1) + " attempts");
+  }
   if (reason == "spawn" && known.prompt && play_of(*known.prompt, known.attempts).can_start) {
     fail(name(id) + " is said to have no program that can be started, but it has");
   }
-  if (run == known.runs.end() || !run->second.status || run->second.keeper_killed || run->second.cut) return;
+  const auto run = known.runs.find(known.attempts);
+  if (run == known.runs.end() || !run->second.is_witnessed()) return;
   const int status = *run->second.status;
   if (reason == "lost") fail(name(id) + " is called lost, but its keeper saw how it ended");
   if (reason == "exit" && !(WIFEXITED(status) && WEXITSTATUS(status) != 0)) {
     fail(name(id) + " failed with exit, but its main process did not");
   }
+}
+
+// Of a task whose keeper was awake all the time.
+void Model::check_time_limit(TaskId id, const Known& known, const std::string& reason) {
+  const auto found = known.runs.find(known.attempts);
+  if (!known.submission || found == known.runs.end() || !found->second.is_witnessed() || found->second.suspended) {
+    return;
+  }
+  const base::Duration took = found->second.ended_at - found->second.began_at;
+  const auto limit = known.submission->time_limit;
+  if (reason == "timeout" && (!limit || took < *limit))
+    fail(name(id) + " failed with timeout before its time was over");
+  if (!limit || took <= *limit || known.cancelled || known.stopped) return;
+  if (reason != "timeout") fail(name(id) + " ran longer than its time limit, and nobody says so");
+  if (took > *limit + grace + moment) fail(name(id) + " was not ended at its time limit");
 }
 
 void Model::check_dependencies(const Tree& tree, const Known& known) {
@@ -175,6 +251,50 @@ void Model::check_dependencies(const Tree& tree, const Known& known) {
   }
 }
 
+const task::Event* Model::event(std::uint64_t seq) const {
+  return seq == 0 || seq > history_.size() ? nullptr : &history_[static_cast<std::size_t>(seq - 1)];
+}
+
+void Model::ordered(task::RunId run) {
+  Known& known = tasks_[run.task];
+  known.ordered = true;
+  queue_.left(run.task);
+  if (!known.submission || was_troubled_lately()) return;
+  if (const auto other = queue_.passed_over(run.task, known.submission->priority)) {
+    fail(name(run.task) + " starts before " + name(*other) + ", whose turn it is");
+  }
+}
+
+void Model::check_attempt(const Tree& tree, const Known& known) {
+  const TaskId id = tree.run.task;
+  if (known.submission && tree.run.attempt > known.submission->retries + 1) {
+    fail(name(id) + " has more attempts than retries allow");
+  }
+  for (const auto& [attempt, earlier] : known.runs) {
+    if (attempt >= tree.run.attempt || !earlier.is_witnessed()) continue;
+    if (earlier.has_succeeded() && !(known.submission && known.submission->time_limit)) {
+      fail(name(id) + " runs again, but attempt " + std::to_string(attempt) + " had succeeded");
+    }
+    if (!wall_jumped_ && tree.ordered < earlier.ended_at + least_pause(attempt)) {
+      fail(name(id) + " is tried again too soon after attempt " + std::to_string(attempt));
+    }
+  }
+}
+
+void Model::check_slots(const Tree& tree, const std::vector<std::shared_ptr<Tree>>& living) {
+  std::size_t trees = 0;
+  for (const auto& other : living) {
+    if (!other->alive()) continue;
+    ++trees;
+    if (other->run.task == tree.run.task && !(other->run == tree.run)) {
+      fail("two attempts of " + name(tree.run.task) + " run at once");
+    }
+  }
+  if (trees > most_running()) {
+    fail(std::to_string(trees) + " tasks run at once, " + std::to_string(most_running()) + " are allowed");
+  }
+}
+
 void Model::tree_began(const Tree& tree, const std::vector<std::shared_ptr<Tree>>& living) {
   living_ = living;
   const TaskId id = tree.run.task;
@@ -183,51 +303,57 @@ void Model::tree_began(const Tree& tree, const std::vector<std::shared_ptr<Tree>
   if (run.begun++ > 0 && (!run.cut || run.told_started)) {
     fail(name(id) + " began its attempt " + std::to_string(tree.run.attempt) + " twice");
   }
-  run.cut = false;
-  run.status.reset();
+  run = {.begun = run.begun, .told_started = run.told_started, .began_at = clock_.now()};
+  output_.began(tree.run);
   if (known.told && task::has_ended(*known.told)) fail(name(id) + " runs, but it is " + text(*known.told));
   if (known.cancelled && tree.ordered > *known.cancelled)
     fail(name(id) + " runs, although a cancel of it was acknowledged");
   check_dependencies(tree, known);
-  if (known.submission && tree.run.attempt > known.submission->retries + 1) {
-    fail(name(id) + " has more attempts than retries allow");
-  }
-  for (const auto& [attempt, earlier] : known.runs) {
-    if (attempt >= tree.run.attempt || earlier.keeper_killed || earlier.cut || !earlier.status) continue;
-    if (WIFEXITED(*earlier.status) && WEXITSTATUS(*earlier.status) == 0 &&
-        !(known.submission && known.submission->time_limit)) {
-      fail(name(id) + " runs again, but attempt " + std::to_string(attempt) + " had succeeded");
-    }
-  }
-  std::size_t trees = 0;
-  for (const auto& other : living) {
-    if (!other->alive()) continue;
-    ++trees;
-    if (other->run.task == id && !(other->run == tree.run)) fail("two attempts of " + name(id) + " run at once");
-  }
-  if (trees > most_running()) {
-    fail(std::to_string(trees) + " tasks run at once, " + std::to_string(most_running()) + " are allowed");
-  }
+  check_attempt(tree, known);
+  check_slots(tree, living);
 }
 
 void Model::main_ended(const Tree& tree, int status, bool kept) {
   Run& run = tasks_[tree.run.task].runs[tree.run.attempt];
   if (kept) {
     run.status = status;
+    run.ended_at = clock_.now();
   } else {
     run.ended_unseen = true;
   }
 }
 
-void Model::keeper_killed(task::RunId id) { tasks_[id.task].runs[id.attempt].keeper_killed = true; }
+void Model::keeper_killed(task::RunId id) {
+  tasks_[id.task].runs[id.attempt].keeper_killed = true;
+  output_.keeper_killed(id);
+}
 
 void Model::power_cut() {
   for (auto& [id, known] : tasks_) {
     for (auto& [attempt, run] : known.runs) {
       if (!known.told || !task::has_ended(*known.told)) run.cut = true;
+      const bool is_running = known.told == State::running;
+      output_.power_cut({id, attempt},
+                        known.told && (is_running ? attempt < known.attempts : attempt <= known.attempts));
     }
   }
   living_.clear();
+}
+
+void Model::set_trouble(bool troubled) {
+  if (troubled_ && !troubled) trouble_ended_ = clock_.now();
+  troubled_ = troubled;
+}
+
+bool Model::was_troubled_lately() const {
+  return troubled_ || (trouble_ended_ && clock_.now() < *trouble_ended_ + trouble_takes_effect);
+}
+
+void Model::set_limits(const task::TaskSettings& settings) {
+  set_max_running(settings.max_running);
+  capacity_ = settings.queue_capacity;
+  kept_ = settings.keep_tasks;
+  fewest_kept_ = std::min(fewest_kept_, kept_);
 }
 
 void Model::set_max_running(std::size_t most) {
@@ -253,10 +379,10 @@ void Model::compare(const std::vector<task::Task>& tasks, bool everything_has_en
   std::set<TaskId> found;
   for (const task::Task& task : tasks) {
     found.insert(task.id);
-    const auto fate = fates_.find(task.prompt);
-    if (fate == fates_.end()) {
+    const auto asked = asked_.find(task.prompt);
+    if (asked == asked_.end()) {
       fail(name(task.id) + " is in the store, but nobody asked for it");
-    } else if (fate->second == "refused") {
+    } else if (asked->second.fate == Asked::Fate::refused) {
       fail(name(task.id) + " was refused, and is in the store");
     }
     const Known& known = tasks_[task.id];
@@ -268,11 +394,36 @@ void Model::compare(const std::vector<task::Task>& tasks, bool everything_has_en
       fail(name(task.id) + " is " + text(task.progress.state) + " and waits for ever");
     }
   }
+  const bool is_old = clock_.now().time_since_epoch() > std::chrono::days(20);
+  const bool may_forget = wall_jumped_ || is_old || fewest_kept_ < many_tasks;
   for (const auto& [id, known] : tasks_) {
     if (found.contains(id)) continue;
+    if (known.told && !may_forget) fail(name(id) + " is gone, though ended tasks are to be kept");
     if (known.acknowledged && !(known.told && task::has_ended(*known.told))) fail(name(id) + " is lost");
     if (known.told && !task::has_ended(*known.told)) fail(name(id) + " was told of, and is lost");
   }
+}
+
+// The newest one stays in any case.
+void Model::check_kept(std::size_t tasks) {
+  if (tasks > kept_ + 1) fail(std::to_string(tasks) + " ended tasks are kept, not " + std::to_string(kept_));
+}
+
+void Model::compare_ended(const task::Task& task, const std::vector<task::OutputPiece>& outputs) {
+  const Known& known = tasks_[task.id];
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const task::RunId run{task.id, static_cast<std::uint32_t>(i + 1)};
+    if (const auto wrong = output_.check_run(run, outputs[i])) {
+      fail(name(task.id) + ", attempt " + std::to_string(run.attempt) + ": " + *wrong);
+    }
+  }
+  // What a keeper could not write down goes with it.
+  const auto last = known.runs.find(known.attempts);
+  if (task.progress.state != State::completed || last == known.runs.end() || !last->second.is_witnessed()) return;
+  std::string_view end = output_.written({task.id, known.attempts});
+  constexpr std::size_t result_bytes = std::size_t{64} << 10U;
+  end.remove_prefix(end.size() - std::min(end.size(), result_bytes));
+  if (task.result != end) fail("the result of " + name(task.id) + " is not what it wrote");
 }
 
 std::vector<TaskId> Model::open_tasks() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -8,7 +9,10 @@
 #include <vector>
 
 #include "duet/base/clock.h"
+#include "simulate/output_truth.h"
 #include "simulate/population.h"
+#include "simulate/queue_truth.h"
+#include "task/agent.h"
 #include "task/store_tables.h"
 #include "task/task.h"
 
@@ -36,25 +40,37 @@ class Model {
   // What clients ask, and are answered.
   void submitted(const task::Submission& submission);
   void accepted(const task::Submission& submission, task::TaskId id);
-  void refused(const task::Submission& submission);
+  void refused(const task::Submission& submission, int code);
+  void asked_to_cancel(task::TaskId id);
   void cancelled(task::TaskId id);
   void waited(task::TaskId id, task::State state);
-  void output_done(task::TaskId id);
+  void output_read(task::TaskId id, const task::OutputPiece& piece, bool done);
   void approving(const std::string& firing);
   void approved(const std::string& firing);
 
   // What the journal tells.
   void told(const task::Event& event, const std::optional<task::Task>& task);
-  void epoch(const std::string& epoch);
-  std::uint64_t next_seq() const { return last_seq_ + 1; }
+  void take_epoch(const std::string& epoch);
+  const std::string& epoch() const { return epoch_; }
+  std::uint64_t next_seq() const { return history_.size() + 1; }
+  /// None if nobody was told of such an event.
+  const task::Event* event(std::uint64_t seq) const;
 
   // What processes do.
+  void ordered(task::RunId run);
   void tree_began(const Tree& tree, const std::vector<std::shared_ptr<Tree>>& living);
   void main_ended(const Tree& tree, int status, bool kept);
   void keeper_killed(task::RunId run);
+  void keeper_suspended(task::RunId run) { tasks_[run.task].runs[run.attempt].suspended = true; }
   void power_cut();
+  OutputTruth& output() { return output_; }
 
-  void set_max_running(std::size_t most);
+  /// A step of the simulation is over: at most one turn of the daemon.
+  void next_turn() { queue_.next_turn(); }
+  /// The disk refuses something, or processes cannot be started; or that is over.
+  void set_trouble(bool troubled);
+  void wall_jumped() { wall_jumped_ = true; }
+  void set_limits(const task::TaskSettings& settings);
   /// Running tasks were ended, since the daemon was stopped.
   void stopped_tasks();
 
@@ -62,6 +78,10 @@ class Model {
   void compare_firings(const std::string& rule, std::uint64_t listed);
   /// Against the store, when nothing is on its way there.
   void compare(const std::vector<task::Task>& tasks, bool everything_has_ended);
+  /// All have ended, and the daemon has looked whether there are too many.
+  void check_kept(std::size_t tasks);
+  /// A task that has ended, and is still in the store, with the outputs of its attempts.
+  void compare_ended(const task::Task& task, const std::vector<task::OutputPiece>& outputs);
 
   std::vector<task::TaskId> open_tasks() const;
   std::vector<task::TaskId> all_tasks() const;
@@ -72,18 +92,24 @@ class Model {
   struct Run {
     int begun = 0;
     bool told_started = false;
-    bool cut = false;           // the power was cut after it began
-    std::optional<int> status;  // of its main process, when its keeper saw it
+    bool cut = false;                // the power was cut after it began
+    std::optional<int> status = {};  // of its main process, when its keeper saw it
     bool keeper_killed = false;
+    bool suspended = false;  // its keeper was, at some time
     bool ended_unseen = false;
+    base::TimePoint began_at = {};
+    base::TimePoint ended_at = {};  // when there is a status
+    bool is_witnessed() const { return status && !keeper_killed && !cut; }
+    bool has_succeeded() const;
   };
   struct Known {
     std::optional<task::Submission> submission;
     std::optional<std::string> prompt;
     bool acknowledged = false;
+    bool cancel_asked = false;
+    bool ordered = false;                      // somebody has tried to start it
     std::optional<base::TimePoint> cancelled;  // when that was acknowledged
     bool stopped = false;
-    bool may_be_ended = false;  // somebody asked for its end, and was not answered
     std::optional<task::State> told;
     std::uint32_t attempts = 0;
     std::string reason;
@@ -94,18 +120,41 @@ class Model {
   void take_new(task::TaskId id, const task::Task& task);
   void check_step(task::TaskId id, const Known& known, task::State to);
   void check_end(task::TaskId id, const Known& known, task::State state, const std::string& params);
+  void check_failure(task::TaskId id, const Known& known, const std::string& reason);
+  void check_time_limit(task::TaskId id, const Known& known, const std::string& reason);
   void check_dependencies(const Tree& tree, const Known& known);
+  void check_attempt(const Tree& tree, const Known& known);
+  void check_slots(const Tree& tree, const std::vector<std::shared_ptr<Tree>>& living);
+  void set_max_running(std::size_t most);
   std::size_t most_running() const;
+  bool was_troubled_lately() const;
+  std::size_t count_queued() const;
+  std::size_t most_queued() const;
 
   const base::Clock& clock_;
   std::optional<std::string> violation_;
   std::map<task::TaskId, Known> tasks_;
-  std::map<std::string, std::string> fates_;  // by prompt: asked, accepted, refused
+  OutputTruth output_;
+  QueueTruth queue_;
+  /// What came of a submit.
+  struct Asked {
+    enum class Fate : std::uint8_t { open, accepted, refused };
+    std::optional<task::Submission> submission = {};  // none: a rule's
+    Fate fate = Fate::open;
+    std::size_t queued_then = 0;
+  };
+  std::map<std::string, Asked> asked_;        // by prompt
   std::map<std::string, int> fired_;          // by prompt: tasks of rules
   std::map<std::string, std::uint64_t> due_;  // by rule: events that were told
   std::map<std::string, int> approvals_;      // by firing: 1 asked for, 2 acknowledged, 3 done
-  std::uint64_t last_seq_ = 0;
+  std::vector<task::Event> history_;
   std::string epoch_;
+  std::size_t capacity_ = 0;
+  std::size_t fewest_kept_ = std::numeric_limits<std::size_t>::max();
+  std::size_t kept_ = 0;
+  bool wall_jumped_ = false;
+  bool troubled_ = false;
+  std::optional<base::TimePoint> trouble_ended_;
   std::map<base::TimePoint, std::size_t> limits_;
   std::size_t latest_limit_ = 0;
   std::vector<std::shared_ptr<Tree>> living_;

@@ -188,7 +188,9 @@ void SimulatedKeeper::start() {
     population_.agenda().after(line.at, [this, there = std::weak_ptr(there_), tree = tree_, text = line.text] {
       if (there.expired() || !tree->members[0].alive) return;
       when_awake([this, tree, text] {
-        if (tree == tree_) core_->took_output(text, true);
+        if (tree != tree_) return;
+        population_.witness().wrote(tree->run, text);
+        core_->took_output(text, true);
       });
     });
   }
@@ -290,6 +292,11 @@ int SimulatedKeeper::write_outcome(const task::Outcome& outcome) { return record
 int SimulatedKeeper::write_gone() { return record_.write_gone() ? 0 : errno; }
 int SimulatedKeeper::sync_record() { return record_.sync(tasks_.get()) ? 0 : errno; }
 void SimulatedKeeper::append_output(std::string_view bytes) { output_->append(bytes); }
+int SimulatedKeeper::sync_output() {
+  const int error = output_->sync();
+  if (error != 0) population_.witness().output_unsynced(order_->assignment.run);
+  return error;
+}
 std::uint64_t SimulatedKeeper::output_total() const { return output_->total(); }
 void SimulatedKeeper::signal_tree(int signal) {
   if (tree_) population_.signal(tree_, signal);

@@ -103,7 +103,7 @@ class SimulatedKeeper final : task::KeeperHands {
   int write_gone() override;
   int sync_record() override;
   int note_output() override { return output_->note(); }
-  int sync_output() override { return output_->sync(); }
+  int sync_output() override;
   void append_output(std::string_view bytes) override;
   std::uint64_t output_total() const override;
   void signal_tree(int signal) override;
@@ -133,6 +133,9 @@ struct Witness {
   std::function<void(const Tree&)> began;
   std::function<void(const Tree&, int status, bool kept)> main_ended;  ///< `kept`: its keeper saw it
   std::function<void(const Tree&)> gone;
+  std::function<void(task::RunId)> ordered;                        ///< the daemon is about to have it started
+  std::function<void(task::RunId, std::string_view bytes)> wrote;  ///< and its keeper took it
+  std::function<void(task::RunId)> output_unsynced;                ///< its keeper could not sync it
 };
 
 /// All processes of the machine but the daemon: keepers and what they run. They outlive daemons, not power cuts.
@@ -143,6 +146,7 @@ class Population {
   Machine& machine() { return machine_; }
   Agenda& agenda() { return agenda_; }
   Trace& trace() { return trace_; }
+  const Witness& witness() const { return witness_; }
 
   /// A process cannot be started at the moment: an errno, or 0.
   int spawn_error = 0;

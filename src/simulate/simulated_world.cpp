@@ -193,6 +193,7 @@ void SimulatedWorld::remove_contacts_except(const std::set<std::string>& contact
 }
 
 task::KeeperWorld::Got<task::KeptRecord> SimulatedWorld::make_record(RunId run, const std::string& contact) {
+  if (!daemon_.dead) population_.witness().ordered(run);
   try {
     return std::make_unique<DiskRecord>(task::RunRecord::create(tasks_, run, contact));
   } catch (const std::system_error& error) {

@@ -37,7 +37,11 @@ Simulation::Simulation(SimulationOptions options)
           machine_, agenda_, trace_,
           {.began = [this](const Tree& tree) { model_.tree_began(tree, population_.living_trees()); },
            .main_ended = [this](const Tree& tree, int status, bool kept) { model_.main_ended(tree, status, kept); },
-           .gone = [](const Tree&) {}}) {
+           .gone = [](const Tree&) {},
+           .ordered = [this](task::RunId run) { model_.ordered(run); },
+           .wrote = [this](task::RunId run,
+                           std::string_view bytes) { model_.output().took(run, bytes, machine_.trouble.any()); },
+           .output_unsynced = [this](task::RunId run) { model_.output().sync_failed(run); }}) {
   if (options_.disk) {
     machine_.on_change = [this](Disk::Step step, std::string_view name, int error) {
       static constexpr std::array<const char*, 5> names{"write", "grow", "sync", "make", "remove"};
@@ -57,7 +61,14 @@ Simulation::Simulation(SimulationOptions options)
   settings_.max_running = chance_.between(1, 4);
   settings_.queue_capacity = chance_.one_in(3) ? chance_.between(1, 8) : 1000;
   settings_.keep_tasks = chance_.one_in(2) ? chance_.between(1, 10) : 1000;
-  model_.set_max_running(settings_.max_running);
+  model_.set_limits(settings_);
+  if (chance_.one_in(2)) {
+    limits_.journal.bytes = chance_.between(8, 32) << 10U;
+    limits_.events.unread_bytes = chance_.between(200, 4000);
+    limits_.events.unread_output_bytes = 4 * limits_.events.unread_bytes;
+  }
+  audience_ =
+      std::make_unique<Audience>(population_, model_, [this](const std::function<void()>& work) { as_daemon(work); });
   if (chance_.one_in(3)) return;
   rules_ = {{.id = echo_rule,
              .trigger = {.source = "task", .type = "task.completed"},
@@ -113,6 +124,7 @@ void Simulation::step() {
     proceed();
   }
   look();
+  model_.next_turn();
 }
 
 // What is due happens, in any order; if nothing is, time passes.
@@ -133,6 +145,7 @@ void Simulation::look() {
   if (daemon_ && process_->dead) return bury();
   if (daemon_ && stopped_) {
     note("the daemon has stopped");
+    audience_->daemon_is_gone(false);
     as_daemon([&] { daemon_.reset(); });
     machine_.end(*process_);
     unanswered_.clear();
@@ -159,7 +172,7 @@ void Simulation::start() {
   const Machine::As as(machine_, *process_);
   try {
     daemon_ = std::make_unique<Daemon>(
-        population_, *process_, settings_, rules_,
+        population_, *process_, settings_, rules_, limits_,
         Daemon::Ears{.event =
                          [this](const task::Event& event, const std::optional<task::Task>& task) {
                            if (process_->dead || event.seq < model_.next_seq()) return;
@@ -168,11 +181,9 @@ void Simulation::start() {
                            model_.told(event, task);
                          },
                      .opened =
-                         [this](const std::string& epoch, std::uint64_t oldest) {
-                           if (process_->dead) return;
-                           model_.epoch(epoch);
-                           if (oldest > model_.next_seq())
-                             model_.fail("events that were told are gone, or their successors");
+                         [this](const std::string& epoch) {
+                           if (!process_->dead) model_.take_epoch(epoch);
+                           return model_.next_seq();
                          }});
   } catch (const std::exception& error) {
     note(std::string("it cannot start: ") + error.what());
@@ -218,6 +229,7 @@ void Simulation::bury() {
   process_->dead = true;
   death_.reset();
   note(cut ? "the power is cut" : "the daemon is killed");
+  audience_->daemon_is_gone(cut);
   as_daemon([&] { daemon_.reset(); });
   machine_.end(*process_);
   unanswered_.clear();
@@ -248,7 +260,7 @@ task::TaskId Simulation::some_task() {
 }
 
 void Simulation::request() {
-  switch (chance_.below(12)) {
+  switch (chance_.below(14)) {
     case 0:
     case 1:
       return cancel();
@@ -261,6 +273,9 @@ void Simulation::request() {
       return;
     case 5:
       return approve();
+    case 6:
+    case 7:
+      return audience_->act(*daemon_);
     default:
       submit();
   }
@@ -289,7 +304,7 @@ void Simulation::submit() {
       unanswered_.erase(number);
       note(submission.prompt +
            (answer ? " is " + task::to_text(answer->id) : " is refused: " + answer.error().message()));
-      answer ? model_.accepted(submission, answer->id) : model_.refused(submission);
+      answer ? model_.accepted(submission, answer->id) : model_.refused(submission, answer.error().code());
     });
   });
 }
@@ -298,6 +313,7 @@ void Simulation::cancel() {
   const task::TaskId id = some_task();
   const std::uint64_t number = ++requests_;
   note("cancel " + task::to_text(id));
+  model_.asked_to_cancel(id);
   expect_answer(number, "cancel of " + task::to_text(id));
   as_daemon([&] {
     daemon_->supervisor().cancel(
@@ -328,8 +344,10 @@ void Simulation::wait() {
 void Simulation::read_output() {
   const task::TaskId id = some_task();
   as_daemon([&] {
-    const auto output = daemon_->supervisor().output(id, 0, 1U << 20U);
-    if (!process_->dead && output && output->done) model_.output_done(id);
+    const std::uint64_t offset = chance_.one_in(2) ? 0 : chance_.below(50);
+    const std::size_t limit = chance_.one_in(2) ? 1U << 20U : chance_.between(1, 20);
+    const auto output = daemon_->supervisor().output(id, offset, limit);
+    if (!process_->dead && output) model_.output_read(id, output->piece, output->done);
   });
 }
 
@@ -364,7 +382,7 @@ void Simulation::change_settings() {
   settings_.max_running = chance_.between(1, 4);
   settings_.keep_tasks = chance_.one_in(2) ? chance_.between(1, 10) : 1000;
   note("settings: max_running " + std::to_string(settings_.max_running));
-  model_.set_max_running(settings_.max_running);
+  model_.set_limits(settings_);
   as_daemon([&] {
     daemon_->configure(rules_);
     daemon_->supervisor().change_settings(settings_);
@@ -401,14 +419,16 @@ void Simulation::cause_fault() {
       const auto keepers = population_.keepers();
       if (!habits_.keepers_die || keepers.empty()) return;
       SimulatedKeeper& keeper = *keepers[chance_.below(keepers.size())];
-      if (keeper.tree()) keeper.suspend(!keeper.is_suspended());
-      return;
+      if (!keeper.tree()) return;
+      model_.keeper_suspended(keeper.tree()->run);
+      return keeper.suspend(!keeper.is_suspended());
     }
     case 7:
       if (habits_.wall_jumps) {
         const std::int64_t by = static_cast<std::int64_t>(chance_.below(2 * 864'000)) - 864'000;
         note("the clock on the wall jumps by " + std::to_string(by) + " s");
         machine_.clock().set_wall(seconds(by));
+        model_.wall_jumped();
       }
       return;
     default:
@@ -438,6 +458,7 @@ void Simulation::trouble_disk() {
       population_.spawn_error = EAGAIN;
   }
   note("trouble");
+  model_.set_trouble(true);
   const auto time = chance_.one_in(2) ? milliseconds(chance_.below(100)) : milliseconds(chance_.below(30'000));
   agenda_.after(time, [this] { end_trouble(); });
 }
@@ -446,6 +467,7 @@ void Simulation::end_trouble() {
   if (machine_.trouble.any() || population_.spawn_error != 0) note("trouble is over");
   machine_.trouble = {};
   population_.spawn_error = 0;
+  model_.set_trouble(false);
 }
 
 // ---- the end ----
@@ -463,12 +485,14 @@ void Simulation::finish() {
   end_trouble();
   for (SimulatedKeeper* keeper : population_.keepers()) keeper->suspend(false);
   habits_ = {.requests = 0, .faults = 0};
+  audience_->read_all();
   if (process_) process_->dies_after.reset();
   const base::TimePoint until = machine_.clock().now() + time_to_rest;
   while (!model_.violation() && machine_.clock().now() < until && !has_come_to_rest()) live_on();
   let_pass(minutes(10));
   if (model_.violation()) return;
   if (!daemon_->store().is_healthy()) return model_.fail("the store stays " + daemon_->store().health().problem);
+  audience_->check_complete();
   compare(true);
   // What could not be removed goes with the next start; what a power cut brought back is understood by one, and goes
   // with another.
@@ -477,6 +501,7 @@ void Simulation::finish() {
     let_pass(minutes(1));
   }
   if (!model_.violation()) check_files();
+  if (!model_.violation()) check_ended();
   if (!model_.violation() && !rules_.empty()) check_rules();
 }
 
@@ -493,6 +518,18 @@ void Simulation::live_on() {
 void Simulation::let_pass(base::Duration time) {
   const base::TimePoint end = machine_.clock().now() + time;
   while (!model_.violation() && (!daemon_ || machine_.clock().now() < end)) live_on();
+}
+
+void Simulation::check_ended() {
+  as_daemon([&] {
+    const std::vector<task::Task> all = daemon_->all_tasks();
+    model_.check_kept(all.size());
+    for (const task::Task& listed : all) {
+      if (const auto task = daemon_->supervisor().find(listed.id)) {
+        model_.compare_ended(*task, daemon_->outputs_of(*task));
+      }
+    }
+  });
 }
 
 // As far as the list goes back.

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "simulate/agenda.h"
+#include "simulate/audience.h"
 #include "simulate/daemon.h"
 #include "simulate/machine.h"
 #include "simulate/model.h"
@@ -89,6 +90,7 @@ class Simulation {
   bool has_come_to_rest();
   void check_files();
   void check_rules();
+  void check_ended();
 
   template <typename Work>
   void as_daemon(Work work);
@@ -105,9 +107,11 @@ class Simulation {
   Population population_;
   Habits habits_;
   task::TaskSettings settings_;
+  Daemon::Limits limits_;
   std::vector<automation::Rule> rules_;
   std::unique_ptr<Process> process_;
   std::unique_ptr<Daemon> daemon_;
+  std::unique_ptr<Audience> audience_;
   std::optional<Death> death_;  // that awaits the daemon
   bool stopped_ = false;        // it has come to its end
   bool stopping_ = false;

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "task/output.h"
+#include "task/run.h"
+#include "task/task.h"
+
+namespace duet::simulate {
+
+/// What the processes of each run really wrote, as their keepers took it, and what must be read back of it.
+///
+/// What was taken is read back byte for byte. A gap may be where the disk refused a write, and is told of. A power cut
+/// may take the output of a run whose end nobody was told of, of one whose keeper was killed before it could sync, and
+/// of one whose sync failed.
+class OutputTruth {
+ public:
+  // What happens to runs.
+  void began(task::RunId run) { runs_[run] = {}; }
+  /// `troubled`: the disk may have refused it.
+  void took(task::RunId run, std::string_view bytes, bool troubled);
+  void sync_failed(task::RunId run) { runs_[run].unsynced = true; }
+  void keeper_killed(task::RunId run) { runs_[run].unkept = true; }
+  /// `told`: everybody was told of its end before.
+  void power_cut(task::RunId run, bool told);
+
+  /// What is wrong with a piece of a task's output, if anything is; `done`: there is said to be no more.
+  std::optional<std::string> check(task::TaskId id, std::uint32_t attempts, const task::OutputPiece& piece,
+                                   bool done) const;
+  /// The same for the whole output of one run that has ended.
+  std::optional<std::string> check_run(task::RunId run, const task::OutputPiece& piece) const;
+  /// What its main process wrote, of which the result is the end.
+  std::string_view written(task::RunId run) const;
+
+ private:
+  struct Written {
+    std::string bytes = {};
+    bool troubled = false;
+    bool unsynced = false;
+    bool unkept = false;  // its keeper was killed
+    bool open = false;    // the power was cut before its output was safe: all may be there, or nothing
+    bool is_exact() const { return !troubled && !open; }
+    bool is_known() const { return !open && !(troubled && unkept); }
+  };
+  const Written& find(task::RunId run) const;
+  static std::optional<std::string> compare(std::string_view truth, const task::OutputPiece& piece, bool whole,
+                                            bool exact);
+
+  std::map<task::RunId, Written> runs_;
+};
+
+}  // namespace duet::simulate

@@ -1,0 +1,30 @@
+#include "simulate/queue_truth.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace duet::simulate {
+
+using task::TaskId;
+
+void QueueTruth::queued(TaskId id, std::int64_t priority, std::vector<TaskId> after) {
+  waiting_[id] = {priority, std::move(after), turn_};
+}
+
+bool QueueTruth::may_start(const Waiting& task) const {
+  const auto has_completed = [&](TaskId id) {
+    const auto found = completed_.find(id);
+    return found != completed_.end() && found->second < turn_;
+  };
+  return task.since < turn_ && std::ranges::all_of(task.after, has_completed);
+}
+
+std::optional<TaskId> QueueTruth::passed_over(TaskId id, std::int64_t priority) const {
+  for (const auto& [other, task] : waiting_) {
+    const bool is_before = task.priority > priority || (task.priority == priority && other < id);
+    if (other != id && is_before && may_start(task)) return other;
+  }
+  return std::nullopt;
+}
+
+}  // namespace duet::simulate
