@@ -62,10 +62,10 @@ void Keepers::end_strays() {
 void Keepers::remove_output(RunId run) {
   const auto record = world_.open_record(run);
   if (!record && record.error().error != ENOENT) return;
-  if (record && !(*record)->lock()) return;
   const auto state = record ? (*record)->read() : RunRecord::State{};
-  if (!state || (state->began && !state->gone)) return;
-  world_.remove_output(run);
+  if (!state) return;
+  const bool may_have_processes = state->began || (record && !(*record)->lock());
+  if (state->gone || !may_have_processes) world_.remove_output(run);
 }
 
 void Keepers::cancel(RunId run) {

@@ -283,6 +283,19 @@ TEST_F(KeeperAdoptionTest, AKeeperThatIsSuspendedAfterItHasSentTheTermIsWoken) {
   EXPECT_EQ(story(first).terminated, 1);
 }
 
+TEST_F(KeeperAdoptionTest, AnOutputStaysWhileItsRecordLeadsToProcesses) {
+  std::ofstream(folder_.file("tasks/task-1.1.out")) << "hello";
+  const RunRecord record = RunRecord::create(tasks_.get(), first, new_contact_name());
+  keepers().remove_output(first);  // an order is on its way
+  EXPECT_EQ(files().size(), 2U);
+  ASSERT_TRUE(record.write_began(first, {}));
+  keepers().remove_output(first);
+  EXPECT_EQ(files().size(), 2U);
+  ASSERT_TRUE(record.write_gone());
+  keepers().remove_output(first);  // though its keeper may still hold it
+  EXPECT_TRUE(files().empty());
+}
+
 TEST_F(KeeperAdoptionTest, ARunOfAStoreThatIsNoMoreMakesWay) {
   run(shell("echo old"));
   const RunRecord old = RunRecord::create(tasks_.get(), first, new_contact_name());

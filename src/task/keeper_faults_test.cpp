@@ -168,6 +168,8 @@ TEST_F(KeeperFaultsTest, WhileARecordCannotBeReadItsKeeperCanStillBeMet) {
     NoRecordCanBeOpened world(loop_, tasks_.get(), executable_.get());
     Keepers(loop_, log_, world, settings_, events()).end_strays();
   }
+  const auto names = files();
+  EXPECT_EQ(std::count_if(names.begin(), names.end(), is_contact_name), 1);
   keepers().adopt(first);
   go();
   ASSERT_TRUE(finish(first));
@@ -235,7 +237,7 @@ class HardOfHearing final : public SystemKeeperWorld {
 TEST_F(KeeperFaultsTest, ALineThatCannotBeListenedToIsMadeAgain) {
   HardOfHearing world(loop_, tasks_.get(), executable_.get());
   keepers_ = std::make_unique<Keepers>(loop_, log_, world, settings_, events());
-  EXPECT_EQ(run(shell("echo x >> count; exit 3")).outcome->code, 3);
+  EXPECT_EQ(run(shell("echo x >> count; sleep 0.3; exit 3")).outcome->code, 3);
   EXPECT_EQ(world.refusals, 0);
   EXPECT_EQ(file_text("count"), "x\n");
   keepers_.reset();

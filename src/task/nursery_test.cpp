@@ -38,7 +38,7 @@ void do_refused(std::vector<sock_filter> filter, Work work) {
     const sock_fprog program{.len = static_cast<unsigned short>(filter.size()), .filter = filter.data()};
     ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
     ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
-    work();
+    EXPECT_NO_THROW(work());
   }).join();
 }
 
