@@ -295,9 +295,7 @@ void Engine::save_all_later() {
 
 void Engine::save_all() {
   will_save_all_ = false;
-  Note note = note_of({});
-  for (const auto& active : rules_.all()) note.remember(name::of_rule(active->rule.id), Rulebook::saved(*active));
-  write(std::move(note), Kind::fact);
+  write(std::exchange(owes_switch_, false) ? note_of_switch(std::nullopt) : note_of_all_rules(), Kind::fact);
 }
 
 // Else it goes with the next.
@@ -327,6 +325,12 @@ Note Engine::note_of(std::string_view rule_id) {
   for (Firing& firing : firings_.all()) {
     if (std::exchange(firing.unsaved, false)) note.keep_along(firing);
   }
+  return note;
+}
+
+Note Engine::note_of_all_rules() {
+  Note note = note_of({});
+  for (const auto& active : rules_.all()) note.remember(name::of_rule(active->rule.id), Rulebook::saved(*active));
   return note;
 }
 

@@ -131,6 +131,7 @@ class Engine {
 
   // What is kept.
   Note note_of(std::string_view rule_id);
+  Note note_of_all_rules();
   Note note_of_switch(const std::optional<std::string>& rule_id);
   void write(Note note, Kind kind, std::function<void(bool kept)> done = {});
   bool store_is_in_trouble() const { return !store_.is_healthy() || !store_.has_room(); }
@@ -155,6 +156,7 @@ class Engine {
   std::optional<std::uint64_t> position_;  // in the journal; none before the first rules came
   bool is_behind_ = true;                  // the journal is read from the store
   bool will_save_all_ = false;             // when the store can be written
+  bool owes_switch_ = false;               // the engine's own, likewise
   Alarm alarm_;
   std::unique_ptr<FileWatch> watch_;
   std::vector<std::string> faults_;  // of what was kept

@@ -264,16 +264,18 @@ void Engine::enable(const std::optional<std::string>& rule_id, bool enabled, con
     return done(unknown("ruleId", "the id of a rule", *rule_id, rules_.ids()));
   }
   write(note_of_switch(rule_id), Kind::request, [this, rule_id, done](bool kept) {
-    if (!kept) write(note_of_switch(rule_id), Kind::fact);  // it holds already
+    if (!kept) {  // it holds already
+      owes_switch_ = owes_switch_ || !rule_id;
+      save_all_later();
+    }
     done(kept ? std::nullopt : std::optional(not_kept()));
   });
   try_approved();
 }
 
 Note Engine::note_of_switch(const std::optional<std::string>& rule_id) {
-  Note note = note_of(rule_id.value_or(""));
-  if (rule_id) return note;
-  for (const auto& active : rules_.all()) note.remember(name::of_rule(active->rule.id), Rulebook::saved(*active));
+  if (rule_id) return note_of(*rule_id);
+  Note note = note_of_all_rules();
   note.forget(name::old_text);
   note.remember(name::enabled, enabled_ ? "true" : "false");
   return note;

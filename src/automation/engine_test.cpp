@@ -486,6 +486,23 @@ TEST(EngineSwitch, WorksWhenItCannotBeKeptAndIsKeptWhenItCan) {
   EXPECT_TRUE(s.submitted().empty());
 }
 
+TEST(EngineSwitch, WhatCannotBeKeptTakesNoMoreAndMoreMemory) {
+  EngineSetting s;
+  const std::string id(100'000, 'r');  // so that a thousand states of it are more than may wait
+  s.configure({on_save(id)});
+  s.write_fault = SQLITE_FULL;
+  for (int i = 0; i < 1'001; ++i) {
+    EXPECT_TRUE(enable(s, std::nullopt, i % 2 != 0));
+    EXPECT_TRUE(enable(s, id, i % 2 != 0));
+  }
+  EXPECT_TRUE(s.store->has_room());
+  s.write_fault = SQLITE_OK;
+  s.advance(2s);
+  s.kill_and_restart();
+  EXPECT_FALSE(s.engine->enabled());
+  EXPECT_EQ(s.engine->status().at("rules").at(0).at("enabled"), false);
+}
+
 TEST(EngineSwitch, AMemoryThatCannotBeReadMeansOff) {
   EngineSetting s;
   s.remember("automation", R"({"enabled":true})");
