@@ -7,15 +7,12 @@
 namespace duet::task {
 namespace {
 
-constexpr std::uint64_t trimmed_at_once = 1'000;
-
 std::size_t size_of(const Event& event) { return sizeof(Event) + event.kind.size() + event.params.size(); }
 
 }  // namespace
 
 Journal::Journal(Store& store, Limits limits) : store_(store), limits_(limits) {
   load();
-  trimmed_ = oldest();
   store_.publish_to([this](std::vector<Event> events) { publish(std::move(events)); });
 }
 
@@ -30,6 +27,9 @@ void Journal::load() {
       events_.push_front(std::move(event));
       return bytes_ < limits_.bytes;
     });
+    trimmed_ = oldest();
+    // Those that an earlier daemon has not removed.
+    reader.events_after(0, 1, [this](const Event& event) { trimmed_ = event.seq; });
   });
   if (!loaded) throw rpc::Error(loaded.error());
 }
@@ -55,7 +55,7 @@ void Journal::make_room() {
     bytes_ -= size_of(events_.front());
     events_.pop_front();
   }
-  if (oldest() < trimmed_ + trimmed_at_once) return;
+  if (oldest() < trimmed_ + limits_.removed_at_once) return;
   trimmed_ = oldest();
   store_.write({.apply = [oldest = trimmed_](StoreWriter& writer) { writer.trim_events(oldest); },
                 .kind = Change::Kind::patient_fact});

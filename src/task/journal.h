@@ -19,7 +19,8 @@ namespace duet::task {
 class Journal {
  public:
   struct Limits {
-    std::size_t bytes = 8U * 1024 * 1024;  ///< of memory; some 20,000 events
+    std::size_t bytes = 8U * 1024 * 1024;   ///< of memory; some 20,000 events
+    std::uint64_t removed_at_once = 1'000;  ///< events, from the store
   };
   using Reader = std::function<void(const Event&)>;
 

@@ -114,6 +114,15 @@ TEST_F(JournalTest, TheOldestGoFromMemoryAndFromTheStore) {
   EXPECT_GT(journal->oldest(), 2000U);
 }
 
+TEST_F(JournalTest, WhatEarlierDaemonsLeftInTheStoreGoesToo) {
+  for (int daemon = 0; daemon < 5; ++daemon) {
+    open({.bytes = 2'000, .removed_at_once = 100});
+    for (int i = 0; i < 60; ++i) ASSERT_TRUE(tell());
+  }
+  ASSERT_TRUE(box.turn_until([&] { return oldest_in_store() > 100; }));
+  EXPECT_LE(oldest_in_store(), journal->oldest());
+}
+
 TEST_F(JournalTest, AnEventThatIsLargerThanTheLimitIsStillKept) {
   open({.bytes = 10});
   ASSERT_TRUE(tell(R"({"text":")" + std::string(1000, 'x') + R"("})"));
