@@ -2,6 +2,7 @@
 
 #include <future>
 #include <set>
+#include <thread>
 
 #include "duet/base/sanitizer_test.h"
 #include "task/contact.h"
@@ -85,6 +86,24 @@ TEST_F(KeeperFaultsTest, WithoutRoomForTheResultItIsTold) {
   ASSERT_TRUE(finish(first));
   EXPECT_EQ(story(first).outcome->code, 3);
   EXPECT_TRUE(story(first).outcome->result.ends_with("\n100\n"));
+}
+
+// The daemon has not heard of the start yet when the outcome stands in the record without its result.
+TEST_F(KeeperFaultsTest, AResultThatIsNotInTheRecordIsAskedFor) {
+  const auto await = [](const auto& done) {
+    for (int i = 0; i < 3000 && !done(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return done();
+  };
+  const auto record = [&] { return RunRecord::open(tasks_.get(), first).read(); };
+  keepers().start(shell("touch ready; while [ ! -e go ]; do sleep 0.01; done; echo bye"));
+  ASSERT_TRUE(await([&] { return has_file("ready") && record().started; }));
+  keeper_ = record().fingerprint.keeper;
+  limit_disk(4096);
+  go();
+  ASSERT_TRUE(await([&] { return record().outcome.has_value(); }));
+  ASSERT_TRUE(finish(first));
+  EXPECT_EQ(story(first).outcome->result, "bye\n");
+  limit_disk(RLIM_INFINITY);  // so that the keeper ends, whether it has heard the daemon's last word or not
 }
 
 TEST_F(KeeperFaultsTest, AFullDiskCostsOnlyTheOutputThatCameMeanwhile) {

@@ -37,7 +37,7 @@ class KeptRecord {
   virtual bool lock() = 0;
   /// What is written; the outcome is without its result. The error is an errno.
   virtual tl::expected<RunRecord::State, int> read() = 0;
-  /// What belongs to the outcome; empty if there is none. The error is an errno.
+  /// What belongs to the outcome; empty if there is none. The error is an errno: ENODATA if it is not all there.
   virtual tl::expected<std::string, int> read_result() = 0;
   /// 0, or errno.
   virtual int write_gone() = 0;

@@ -186,8 +186,10 @@ bool KeptRun::learn_from_record(const RunRecord::State& state) {
   Report report{.started = state.started, .outcome = state.outcome, .gone = state.gone};
   if (report.outcome && !told_ended_) {
     auto result = record_->read_result();
-    if (!result) return false;
-    report.outcome->result = std::move(*result);
+    // What a keeper could not write down yet it tells, as long as it lives.
+    const bool is_lost = !result && result.error() == ENODATA && !line_;
+    if (!result && !is_lost) return false;
+    if (result) report.outcome->result = std::move(*result);
   }
   learn(report);
   return true;

@@ -287,10 +287,8 @@ bool RunRecord::write_outcome(const Outcome& outcome) const {
   if (result.empty()) return write_block(get(), outcome_place, block);
   const bool has_result = write_all(get(), result.data(), result.size(), result_place);
   const int error = errno;
-  if (has_result) {
-    block.result_size = static_cast<std::uint32_t>(result.size());
-    block.result_check = checksum(result.data(), result.size());
-  }
+  block.result_size = static_cast<std::uint32_t>(result.size());
+  block.result_check = checksum(result.data(), result.size());
   if (!write_block(get(), outcome_place, block)) return false;
   errno = error;
   return has_result;
@@ -351,13 +349,15 @@ tl::expected<std::string, int> RunRecord::try_read_result() const {
   const auto page = read_page(get());
   if (!page) return tl::unexpected(page.error());
   const auto block = block_at<OutcomeBlock>(*page, outcome_place);
-  if (!block || block->result_size > max_result) return std::string();
+  if (!block) return std::string();
+  if (block->result_size > max_result) return tl::unexpected(ENODATA);
   std::string result(block->result_size, '\0');
   const ssize_t count = pread(get(), result.data(), result.size(), result_place);
   if (count < 0) return tl::unexpected(errno);
   const bool whole = count == static_cast<ssize_t>(result.size()) &&
                      (result.empty() || checksum(result.data(), result.size()) == block->result_check);
-  return whole ? result : std::string();
+  if (!whole) return tl::unexpected(ENODATA);
+  return result;
 }
 
 std::vector<std::string> names_in(int tasks) {

@@ -107,7 +107,7 @@ class RunRecord {
   /// The same; what cannot be read counts as not written.
   State read() const { return try_read().value_or(State{}); }
   std::optional<Extent> read_extent() const;
-  /// What belongs to the outcome; empty also if it is damaged. The error is an errno.
+  /// What belongs to the outcome. The error is an errno: ENODATA if the result is damaged, or could not be written yet.
   tl::expected<std::string, int> try_read_result() const;
   std::string read_result() const { return try_read_result().value_or(std::string()); }
 

@@ -85,6 +85,7 @@ TEST_F(RunRecordTest, ATornBlockCountsAsNotWritten) {
   flip(4096);
   EXPECT_EQ(record.read().outcome->code, 1);
   EXPECT_EQ(record.read_result(), "");
+  EXPECT_EQ(record.try_read_result().error(), ENODATA);
   flip(2048 + 4);
   EXPECT_FALSE(record.read().outcome);
   flip(0);
