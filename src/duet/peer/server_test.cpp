@@ -20,6 +20,7 @@
 #include <gtest/gtest.h>
 
 #include "duet/peer/server_fixture_test.h"
+#include "duet/transport/memory.h"
 
 namespace duet::peer {
 namespace {
@@ -67,6 +68,15 @@ TEST(Server, TellsHandlersWhoAsks) {
   };
   EXPECT_EQ(s.ask(*first, request("1", "whoami")), Strings{who(1)});
   EXPECT_EQ(s.ask(*second, request("1", "whoami")), Strings{who(2)});
+}
+
+TEST(Server, TakesClientsOverAnyChannel) {
+  ServerSetting s;
+  auto [near, far] = transport::memory_pair(s.loop);
+  s.server.admit(std::move(near), {.pid = 5, .uid = 6});
+  FarEnd client(std::move(far));
+  EXPECT_EQ(s.ask(client, request("1", "whoami")), Strings{result("1", R"({"connection":1,"pid":5,"uid":6})")});
+  EXPECT_EQ(s.server.client_count(), 1U);
 }
 
 TEST(Server, TakesMethodsAtAnyTimeButNoNameTwice) {
