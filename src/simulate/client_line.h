@@ -12,6 +12,9 @@
 
 namespace duet::simulate {
 
+/// A method of the simulated daemon whose answer comes late.
+inline constexpr char slow_method[] = "slow";
+
 /// What connects a client and the daemon's server: bytes that were written and not read yet, either way.
 struct ClientWire {
   std::string to_client = {};

@@ -73,10 +73,10 @@ void Daemon::hear(const Ears& ears, const task::Event& event) {
   ears.event(event, task);
 }
 
-// The slow method only answers late: what is asked after it is answered after it.
+// What is asked after the slow one is done at once, and answered after it.
 void Daemon::add_methods() {
   server_.methods().add(hub_->subscribe_method([this] { supervisor_->output_audience_changed(); }));
-  peer::Method slow{.name = "slow", .holds_later = false};
+  peer::Method slow{.name = slow_method, .holds_later = false};
   slow.late_handler = [this](const peer::Request&, peer::Reply reply) {
     loop_.after(std::chrono::seconds(1),
                 [reply = std::make_shared<peer::Reply>(std::move(reply))] { reply->ok(peer::Answer(nullptr)); });
@@ -102,6 +102,14 @@ void Daemon::configure(const std::vector<automation::Rule>& rules) {
 }
 
 Daemon::~Daemon() = default;
+
+std::uint64_t Daemon::count_events() {
+  std::uint64_t count = 0;
+  const auto read = store_->read([&](task::StoreReader& reader) {
+    reader.newest_events([&](const task::Event& /*event*/) { return ++count > 0; });
+  });
+  return count;
+}
 
 std::vector<task::OutputPiece> Daemon::outputs_of(const task::Task& task) {
   std::vector<task::OutputPiece> outputs;

@@ -51,6 +51,8 @@ class Daemon {
   task::Supervisor& supervisor() { return *supervisor_; }
   automation::Engine& automation() { return *automation_; }
   std::vector<task::Task> all_tasks();
+  /// In the store, which may have more than the journal.
+  std::uint64_t count_events();
   /// Of each of its attempts.
   std::vector<task::OutputPiece> outputs_of(const task::Task& task);
   /// A client that listens to events.

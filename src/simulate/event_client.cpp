@@ -61,6 +61,7 @@ void EventClient::hang_up() {
   had_.clear();
   lost_ = false;
   output_read_.clear();
+  followed_.clear();
 }
 
 EventClient::Filter EventClient::some_filter() {
@@ -178,6 +179,7 @@ void EventClient::go_on_from(const Asked& asked, std::uint64_t next, std::uint64
     certain_from_ = next;
   }
   filter_ = asked.filter;
+  followed_.clear();
   lost_ = false;
 }
 
@@ -225,6 +227,14 @@ void EventClient::take_output(const json::object& params) {
   if (!id || !filter_.wants_output(*id)) return fail("gets output that it does not want");
   if (offset < output_read_[*id]) fail("gets output of " + task::to_text(*id) + " twice");
   output_read_[*id] = offset + data.size();
+  const auto [followed, is_first] = followed_.try_emplace(*id, offset);
+  if (!is_first && offset != followed->second && model_.output().is_exact(*id)) {
+    fail("does not get output of " + task::to_text(*id) + " from " + std::to_string(followed->second) + " on");
+  }
+  followed->second = offset + data.size();
+  if (data.empty() && !model_.output().is_end(*id, offset)) {
+    fail("is told that an attempt of " + task::to_text(*id) + " has written its last, but it has not");
+  }
   model_.output_read(*id, {.offset = offset, .bytes = std::string(data), .total = offset + data.size()}, false);
 }
 

@@ -46,8 +46,6 @@ class EventClient {
   /// It has read all. Fails what it should have got.
   void check_complete();
 
-  static constexpr char slow_method[] = "slow";
-
  private:
   struct Filter {
     std::set<std::string> kinds = {};
@@ -96,6 +94,7 @@ class EventClient {
   std::set<std::uint64_t> had_;
   bool lost_ = false;
   std::map<task::TaskId, std::uint64_t> output_read_;  // up to where
+  std::map<task::TaskId, std::uint64_t> followed_;     // the same, since it last subscribed
 
   std::uint64_t seen_ = 0;  // the last event, on any connection
 };

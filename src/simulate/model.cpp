@@ -44,7 +44,15 @@ base::Duration least_pause(std::uint32_t failures) {
 bool Model::Run::has_succeeded() const { return status && WIFEXITED(*status) && WEXITSTATUS(*status) == 0; }
 
 void Model::submitted(const task::Submission& submission) {
-  asked_[submission.prompt] = {.submission = submission, .queued_then = count_queued()};
+  const auto [place, is_new] = asked_.try_emplace(submission.prompt, Asked{.submission = submission});
+  Asked& asked = place->second;
+  if (is_new) {
+    asked.found_no_room = count_queued() >= capacity_;
+    return;
+  }
+  asked.found_no_room = false;  // a key that is known needs none
+  if (asked.fate == Asked::Fate::open) asked.is_in_doubt = true;
+  if (asked.fate == Asked::Fate::refused) asked.fate = Asked::Fate::open;
 }
 
 std::size_t Model::count_queued() const {
@@ -70,17 +78,16 @@ void Model::accepted(const task::Submission& submission, TaskId id) {
   known.submission = submission;
   Asked& asked = asked_[submission.prompt];
   asked.fate = Asked::Fate::accepted;
-  if (asked.queued_then >= capacity_) {
-    fail(name(id) + " was accepted, though " + std::to_string(asked.queued_then) + " tasks were queued already");
-  }
+  if (asked.found_no_room) fail(name(id) + " was accepted, though the queue was full");
 }
 
 void Model::refused(const task::Submission& submission, int code) {
   Asked& asked = asked_[submission.prompt];
-  if (code == queue_is_full && most_queued() <= capacity_) {
+  const std::size_t itself = asked.fate == Asked::Fate::open ? 1 : 0;
+  if (code == queue_is_full && most_queued() < capacity_ + itself) {
     fail("`" + submission.prompt + "` was refused for a full queue, which has room");
   }
-  if (asked.fate == Asked::Fate::open) asked.fate = Asked::Fate::refused;
+  if (asked.fate == Asked::Fate::open && !asked.is_in_doubt) asked.fate = Asked::Fate::refused;
 }
 
 void Model::asked_to_cancel(TaskId id) {
@@ -377,8 +384,10 @@ void Model::stopped_tasks() {
 
 void Model::compare(const std::vector<task::Task>& tasks, bool everything_has_ended) {
   std::set<TaskId> found;
+  std::set<std::string_view> prompts;
   for (const task::Task& task : tasks) {
     found.insert(task.id);
+    if (!prompts.insert(task.prompt).second) fail("`" + task.prompt + "` is in the store twice");
     const auto asked = asked_.find(task.prompt);
     if (asked == asked_.end()) {
       fail(name(task.id) + " is in the store, but nobody asked for it");

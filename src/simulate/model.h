@@ -141,7 +141,8 @@ class Model {
     enum class Fate : std::uint8_t { open, accepted, refused };
     std::optional<task::Submission> submission = {};  // none: a rule's
     Fate fate = Fate::open;
-    std::size_t queued_then = 0;
+    bool found_no_room = false;  // as many tasks as may be were queued already
+    bool is_in_doubt = false;    // it was asked again before it was answered
   };
   std::map<std::string, Asked> asked_;        // by prompt
   std::map<std::string, int> fired_;          // by prompt: tasks of rules

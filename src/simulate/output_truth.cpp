@@ -24,6 +24,23 @@ const OutputTruth::Written& OutputTruth::find(RunId run) const {
 
 std::string_view OutputTruth::written(RunId run) const { return find(run).bytes; }
 
+bool OutputTruth::is_exact(task::TaskId id) const {
+  for (auto run = runs_.lower_bound({id, 0}); run != runs_.end() && run->first.task == id; ++run) {
+    if (!run->second.is_exact()) return false;
+  }
+  return true;
+}
+
+bool OutputTruth::is_end(task::TaskId id, std::uint64_t offset) const {
+  if (!is_exact(id)) return true;
+  std::uint64_t written = 0;
+  for (auto run = runs_.lower_bound({id, 0}); run != runs_.end() && run->first.task == id; ++run) {
+    written += run->second.bytes.size();
+    if (written == offset) return true;
+  }
+  return offset == 0;
+}
+
 // Where a run's output is not known exactly, the places of the next one's are not either.
 std::optional<std::string> OutputTruth::check(task::TaskId id, std::uint32_t attempts, const OutputPiece& piece,
                                               bool done) const {

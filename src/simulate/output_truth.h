@@ -33,6 +33,10 @@ class OutputTruth {
                                    bool done) const;
   /// The same for the whole output of one run that has ended.
   std::optional<std::string> check_run(task::RunId run, const task::OutputPiece& piece) const;
+  /// All of its output so far is known to be where it should be.
+  bool is_exact(task::TaskId id) const;
+  /// One of its attempts has written so much and no more, as far as that is known.
+  bool is_end(task::TaskId id, std::uint64_t offset) const;
   /// What its main process wrote, of which the result is the end.
   std::string_view written(task::RunId run) const;
 

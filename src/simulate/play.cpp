@@ -50,7 +50,9 @@ Play play_of(std::string_view prompt, std::uint32_t attempt) {
   }
   for (std::uint64_t i = chance.below(4); i > 0; --i) {
     const milliseconds at(chance.below(static_cast<std::uint64_t>(play.main.life.count()) + 1));
-    play.output.push_back({at, "line " + std::to_string(chance.below(1'000'000)) + '\n'});
+    std::string line = "line " + std::to_string(chance.below(1'000'000));
+    if (chance.one_in(50)) line.append(chance.one_in(8) ? chance.below(80'000) : chance.below(5'000), '.');
+    play.output.push_back({at, line + '\n'});
   }
   std::ranges::stable_sort(play.output, {}, &Play::Line::at);
   return play;

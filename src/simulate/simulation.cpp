@@ -63,7 +63,7 @@ Simulation::Simulation(SimulationOptions options)
   settings_.keep_tasks = chance_.one_in(2) ? chance_.between(1, 10) : 1000;
   model_.set_limits(settings_);
   if (chance_.one_in(2)) {
-    limits_.journal.bytes = chance_.between(8, 32) << 10U;
+    limits_.journal = {.bytes = chance_.between(8, 32) << 10U, .removed_at_once = 20};
     limits_.events.unread_bytes = chance_.between(200, 4000);
     limits_.events.unread_output_bytes = 4 * limits_.events.unread_bytes;
   }
@@ -165,10 +165,11 @@ void Simulation::start() {
   ++lives_;
   process_ = std::make_unique<Process>(Process{"daemon"});
   started_ = machine_.clock().now();
-  if (habits_.faults > 0 && chance_.one_in(10)) {
+  if (habits_.faults > 0 && chance_.one_in(died_unsynced_ ? 2 : 10)) {
     process_->dies_after = chance_.below(100);
     death_ = habits_.power_cuts && chance_.one_in(2) ? Death::power_cut : Death::kill;
   }
+  died_unsynced_ = false;
   const Machine::As as(machine_, *process_);
   try {
     daemon_ = std::make_unique<Daemon>(
@@ -227,6 +228,7 @@ void Simulation::die(Death death) {
 void Simulation::bury() {
   const bool cut = death_ == Death::power_cut;
   process_->dead = true;
+  died_unsynced_ = machine_.trouble.syncs_fail;
   death_.reset();
   note(cut ? "the power is cut" : "the daemon is killed");
   audience_->daemon_is_gone(cut);
@@ -270,6 +272,7 @@ void Simulation::request() {
       return read_output();
     case 4:
       if (chance_.one_in(3)) change_settings();
+      if (chance_.one_in(3)) submit_again();
       return;
     case 5:
       return approve();
@@ -286,10 +289,22 @@ void Simulation::submit() {
   submission.priority = static_cast<std::int64_t>(chance_.below(3));
   if (chance_.one_in(3)) submission.retries = static_cast<std::uint32_t>(chance_.between(1, 3));
   if (chance_.one_in(10)) submission.time_limit = milliseconds(chance_.below(5000));
-  if (chance_.one_in(8)) submission.key = "key " + submission.prompt;
   if (chance_.one_in(4) && model_.count() > 0) {
     for (std::uint64_t i = chance_.between(1, 2); i > 0; --i) submission.after.push_back(some_task());
   }
+  if (chance_.one_in(8)) {
+    submission.key = "key " + submission.prompt;
+    keyed_.push_back(submission);
+  }
+  send(submission);
+}
+
+// Whoever got no answer asks again, and others do so without need.
+void Simulation::submit_again() {
+  if (!keyed_.empty()) send(keyed_[chance_.below(keyed_.size())]);
+}
+
+void Simulation::send(const task::Submission& submission) {
   const std::uint64_t number = ++requests_;
   model_.submitted(submission);
   std::string asked = "submit " + submission.prompt + ", priority " + std::to_string(submission.priority) +
@@ -380,8 +395,10 @@ void Simulation::approve() {
 
 void Simulation::change_settings() {
   settings_.max_running = chance_.between(1, 4);
+  settings_.queue_capacity = chance_.one_in(3) ? chance_.between(1, 8) : 1000;
   settings_.keep_tasks = chance_.one_in(2) ? chance_.between(1, 10) : 1000;
-  note("settings: max_running " + std::to_string(settings_.max_running));
+  note("settings: max_running " + std::to_string(settings_.max_running) + ", queue_capacity " +
+       std::to_string(settings_.queue_capacity) + ", keep_tasks " + std::to_string(settings_.keep_tasks));
   model_.set_limits(settings_);
   as_daemon([&] {
     daemon_->configure(rules_);
@@ -524,6 +541,9 @@ void Simulation::check_ended() {
   as_daemon([&] {
     const std::vector<task::Task> all = daemon_->all_tasks();
     model_.check_kept(all.size());
+    const std::uint64_t most_events =
+        daemon_->journal().next() - daemon_->journal().oldest() + 2 * limits_.journal.removed_at_once;
+    if (daemon_->count_events() > most_events) model_.fail("the store keeps more and more events");
     for (const task::Task& listed : all) {
       if (const auto task = daemon_->supervisor().find(listed.id)) {
         model_.compare_ended(*task, daemon_->outputs_of(*task));

@@ -74,6 +74,8 @@ class Simulation {
 
   void request();
   void submit();
+  void submit_again();
+  void send(const task::Submission& submission);
   void cancel();
   void wait();
   void read_output();
@@ -113,11 +115,13 @@ class Simulation {
   std::unique_ptr<Daemon> daemon_;
   std::unique_ptr<Audience> audience_;
   std::optional<Death> death_;  // that awaits the daemon
+  bool died_unsynced_ = false;  // the last one, while syncs failed
   bool stopped_ = false;        // it has come to its end
   bool stopping_ = false;
   base::TimePoint started_ = {};
   std::map<std::uint64_t, std::pair<std::string, base::TimePoint>> unanswered_;
   std::uint64_t requests_ = 0;
+  std::vector<task::Submission> keyed_;  // that were submitted with a key
   std::uint64_t steps_ = 0;
   std::uint64_t lives_ = 0;
   std::uint64_t cuts_ = 0;
