@@ -199,14 +199,26 @@ TEST_F(KeeperFaultsTest, WhileARecordCannotBeReadItsKeeperCanStillBeMet) {
 class ReadOnlyDisk final : public SystemKeeperWorld {
  public:
   using SystemKeeperWorld::SystemKeeperWorld;
-  Got<KeptRecord> make_record(RunId, const std::string&) override {
-    return tl::unexpected(Hindrance{EROFS, "read-only"});
+  Got<KeptRecord> make_record(RunId run, const std::string& contact) override {
+    if (error == 0) return SystemKeeperWorld::make_record(run, contact);
+    return tl::unexpected(Hindrance{error, "read-only"});
   }
+  void remove_output(RunId /*run*/) override {}
+  int error = 0;
 };
 
 TEST_F(KeeperFaultsTest, WithoutARecordItNeverBegan) {
   ReadOnlyDisk world(loop_, tasks_.get(), executable_.get());
   keepers_ = std::make_unique<Keepers>(loop_, log_, world, settings_, events());
+  world.error = EROFS;
+  EXPECT_TRUE(run(shell("true")).never_began);
+  keepers_.reset();
+}
+
+TEST_F(KeeperFaultsTest, WithAnOldRecordThatCannotBeRemovedItNeverBegan) {
+  ReadOnlyDisk world(loop_, tasks_.get(), executable_.get());
+  keepers_ = std::make_unique<Keepers>(loop_, log_, world, settings_, events());
+  RunRecord::create(tasks_.get(), first, "");
   EXPECT_TRUE(run(shell("true")).never_began);
   keepers_.reset();
 }

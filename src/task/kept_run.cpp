@@ -83,6 +83,8 @@ tl::expected<void, Hindrance> KeptRun::make_record(const std::string& contact) {
   if (old && !(*old)->lock()) return tl::unexpected(Hindrance{EBUSY, "a run of that number goes on"});
   world_.remove_output(run_);
   auto made = world_.make_record(run_, contact);
+  // An old one that cannot be removed now, since the disk refuses.
+  if (!made && made.error().error == EEXIST) return tl::unexpected(Hindrance{EBUSY, made.error().problem});
   if (!made) return tl::unexpected(made.error());
   record_ = std::move(*made);
   return {};
