@@ -23,6 +23,13 @@ base::Fd open_output(int tasks, RunId run) {
   return file;
 }
 
+// Without it the gaps would be taken for output.
+RunRecord open_record(int tasks, RunId run) {
+  RunRecord record = RunRecord::open_to_read(tasks, run);
+  if (!record && errno != ENOENT) throw std::system_error(errno, std::generic_category(), "open the record of a run");
+  return record;
+}
+
 // Where the bytes of an output are.
 class Layout {
  public:
@@ -113,7 +120,7 @@ bool trim(OutputPiece& piece, const Layout& now) {
 }  // namespace
 
 OutputPiece read_output(int tasks, RunId run, std::uint64_t offset, std::size_t limit) {
-  const RunRecord record = RunRecord::open(tasks, run);
+  const RunRecord record = open_record(tasks, run);
   const auto extent = [&] { return record ? record.read_extent() : std::nullopt; };
   std::optional<Extent> before = extent();
   base::Fd file = open_output(tasks, run);  // after that: what an extent tells of is there
@@ -127,7 +134,7 @@ OutputPiece read_output(int tasks, RunId run, std::uint64_t offset, std::size_t 
 }
 
 std::vector<OutputRange> dropped_output(int tasks, RunId run) {
-  const RunRecord record = RunRecord::open(tasks, run);
+  const RunRecord record = open_record(tasks, run);
   return Layout(record ? record.read_extent() : std::nullopt, -1).gaps();
 }
 

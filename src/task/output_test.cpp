@@ -292,6 +292,25 @@ TEST_F(OutputTest, AFullDiskKeepsWhatItCan) {
   umount2(folder_.path().c_str(), MNT_DETACH);
 }
 
+TEST_F(OutputTest, GapsAreKnownOnADiskThatCannotBeWritten) {
+  if (mount("none", folder_.path().c_str(), "tmpfs", 0, "") != 0) GTEST_SKIP() << "may not mount a disk";
+  tasks_.reset(open(folder_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  {
+    const RunRecord record = RunRecord::create(tasks_.get(), run, "nobody");
+    ASSERT_TRUE(record.write_extent({.capacity = max_output, .total = 4, .gaps = {{0, 4}}}, 1));
+  }
+  ASSERT_EQ(mount("none", folder_.path().c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, ""), 0);
+  EXPECT_EQ(read_output(tasks_.get(), run, 0, everything).dropped, (OutputRange{0, 4}));
+  tasks_.reset();
+  umount2(folder_.path().c_str(), MNT_DETACH);
+}
+
+TEST_F(OutputTest, AnOutputWhoseRecordCannotBeOpenedIsNotReadWithoutIt) {
+  const RunId other{2, 1};
+  std::filesystem::create_symlink("nowhere", folder_.file(record_name(other)));
+  EXPECT_THROW(read_output(tasks_.get(), other, 0, everything), std::system_error);
+}
+
 TEST_F(OutputTest, AnOutputThatCannotBeOpenedIsAllDropped) {
   std::filesystem::create_directory(folder_.file("task-1.1.out"));
   OutputFile file(tasks_.get(), run, record_);

@@ -257,6 +257,10 @@ RunRecord RunRecord::open(int tasks, RunId run) {
   return RunRecord(base::Fd(openat(tasks, record_name(run).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW)));
 }
 
+RunRecord RunRecord::open_to_read(int tasks, RunId run) {
+  return RunRecord(base::Fd(openat(tasks, record_name(run).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)));
+}
+
 bool RunRecord::lock() const { return flock(get(), LOCK_EX | LOCK_NB) == 0; }
 
 bool RunRecord::write_began(RunId run, const Fingerprint& fingerprint) const {
@@ -384,7 +388,7 @@ std::vector<RunId> recorded_outputs(int tasks) {
   std::vector<RunId> runs;
   for (std::string_view name : names_in(tasks)) {
     if (const auto run = run_of_record(name)) {  // it may be all that is left of the output
-      const RunRecord::State state = RunRecord::open(tasks, *run).read();
+      const RunRecord::State state = RunRecord::open_to_read(tasks, *run).read();
       if (state.has_extent && (state.gone || !state.began)) runs.push_back(*run);  // a power cut may tear off its head
     }
     if (!name.ends_with(".out")) continue;

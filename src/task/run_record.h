@@ -78,6 +78,8 @@ class RunRecord {
   static RunRecord create(int tasks, RunId run, const std::string& contact);
   /// The one that is there, not locked; empty if there is none.
   static RunRecord open(int tasks, RunId run);
+  /// The same for whoever only reads, which a disk that cannot be written allows. Empty with errno.
+  static RunRecord open_to_read(int tasks, RunId run);
 
   explicit operator bool() const { return static_cast<bool>(fd_); }
   int get() const { return fd_.get(); }
