@@ -224,6 +224,8 @@ void EventClient::take_output(const json::object& params) {
   const auto id = task::parse_task_id(std::string_view(params.at("taskId").as_string()));
   const json::string& data = params.at("data").as_string();
   const std::uint64_t offset = number(params, "offset");
+  trace_.note(name_ + " gets output of " + std::string(params.at("taskId").as_string()) + " at " +
+              std::to_string(offset) + ", " + std::to_string(data.size()) + " bytes");
   if (!id || !filter_.wants_output(*id)) return fail("gets output that it does not want");
   if (offset < output_read_[*id]) fail("gets output of " + task::to_text(*id) + " twice");
   output_read_[*id] = offset + data.size();

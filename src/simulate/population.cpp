@@ -189,6 +189,7 @@ void SimulatedKeeper::start() {
       if (there.expired() || !tree->members[0].alive) return;
       when_awake([this, tree, text] {
         if (tree != tree_) return;
+        population_.trace().note(name_of(tree->run) + " writes " + std::to_string(text.size()) + " bytes");
         population_.witness().wrote(tree->run, text);
         core_->took_output(text, true);
       });
