@@ -11,9 +11,11 @@ if(DUET_TEST_FOLDERS)
 endif()
 if(unit_test_sources)
   add_executable(unit_tests ${unit_test_sources})
-  target_link_libraries(unit_tests PRIVATE duet::duet $<TARGET_NAME_IF_EXISTS:duet_program>
-                                           $<TARGET_NAME_IF_EXISTS:duet_simulate> rapidcheck GTest::gtest
+  target_link_libraries(unit_tests PRIVATE duet::duet $<TARGET_NAME_IF_EXISTS:duet_program> rapidcheck GTest::gtest
                                            GTest::gtest_main)
+  if(unit_test_sources MATCHES "/src/simulate/")
+    target_link_libraries(unit_tests PRIVATE duet_simulate)
+  endif()
   if(DUET_SANITIZE)
     # What is tested is optimised, the tests are not: they take a third of the time to compile.
     target_compile_options(unit_tests PRIVATE -O0)
