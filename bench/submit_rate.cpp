@@ -24,6 +24,10 @@ namespace {
 
 using namespace duet;
 
+// Of the events that everybody is told by default it wants none.
+constexpr std::string_view subscribe =
+    R"({"jsonrpc":"2.0","id":1,"method":"events.subscribe","params":{"kinds":["daemonStopping"]}})"
+    "\n";
 constexpr std::string_view submit =
     R"({"jsonrpc":"2.0","id":1,"method":"task.submit","params":{"prompt":"Fix the tests in src and tell me why"}})"
     "\n";
@@ -42,25 +46,27 @@ class Client {
     sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
     std::strncpy(address.sun_path, path, sizeof address.sun_path - 1);
     base::check_call(connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), path);
+    send(1, subscribe);
+    answers();
   }
 
   /// `count` tasks, `width` of them without an answer at any time.
   void run(int count, int width) {
     int sent = std::min(width, count);
-    send(sent);
+    send(sent, submit);
     for (int answered = 0; answered < count;) {
       const int now = answers();
       answered += now;
       const int more = std::min(now, count - sent);
       sent += more;
-      send(more);
+      send(more, submit);
     }
   }
 
  private:
-  void send(int count) {
+  void send(int count, std::string_view request) {
     std::string text;
-    for (int i = 0; i < count; ++i) text += submit;
+    for (int i = 0; i < count; ++i) text += request;
     base::check_call(base::write_all(fd_.get(), text) ? 0 : -1, "write");
   }
 
