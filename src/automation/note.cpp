@@ -31,7 +31,7 @@ void Note::write(task::StoreWriter& writer, task::TaskId task) const {
   for (const auto& [kind, params] : told_) {
     boost::json::object told = params;
     if (task != 0) told["taskId"] = task::to_text(task);
-    writer.tell(kind, task, rpc::to_text(told));
+    writer.tell(kind, task, rpc::ObjectText(rpc::to_text(told)));
   }
 }
 

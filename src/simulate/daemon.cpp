@@ -60,7 +60,7 @@ void Daemon::open_journal(const Limits& limits, const Ears& ears) {
   if (!read) throw rpc::Error(read.error());
   for (const task::Event& event : untold) hear(ears, event);
   journal_->add_reader([this, ears](const task::Event& event) { hear(ears, event); });
-  journal_->add_reader([this](const task::Event& event) { hub_->take(event); });
+  journal_->add_reader([this](const task::Event&) { hub_->take_news(); });
   journal_->add_reader([this](const task::Event& event) { supervisor_->take(event); });
   journal_->add_reader([this](const task::Event& event) { automation_->take(event); });
 }

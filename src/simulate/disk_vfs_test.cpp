@@ -24,7 +24,8 @@ class DiskVfsTest : public testing::Test {
   bool commit(std::int64_t n) {
     try {
       auto statement = database->prepare("INSERT INTO kept VALUES(?, ?)");
-      statement.bind(1, n).bind(2, std::string(chance.below(700), 'x')).run();
+      const std::string text(chance.below(700), 'x');
+      statement.bind(1, n).bind(2, text).run();
       return true;
     } catch (const task::SqliteError&) {
       return false;

@@ -14,7 +14,7 @@ constexpr std::chrono::seconds retry_after{1};
 constexpr std::chrono::milliseconds quiet{50};  // without changes: time to tidy up
 constexpr int much_log = 1000;                  // pages: worth moving when nobody waits
 constexpr int too_much_log = 2000;              // pages: moved even so
-constexpr int memory_of_times = 4;              // a commit counts for one part of so many in the usual time
+constexpr int memory_of_times = 4;              // a sync counts for one part of so many in the usual time
 constexpr int file_was_lost = SQLITE_READONLY_DBMOVED;
 
 bool is_sync_failure(int code) { return code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC; }
@@ -92,10 +92,11 @@ void Committer::look() {
   timer_.reset();
   if (log_pages_ >= too_much_log) return start([this] { return tidy(); }, false);
   if (is_time) {
-    in_haste_ = false;
+    const bool is_small = usual_sync_ < options_.quick_sync && waiting_bytes_ <= options_.few_bytes;
+    const bool is_quick = std::exchange(in_haste_, false) && is_small;
     // Functions can be copied; changes need not be.
     const auto changes = std::make_shared<Changes>(std::exchange(queue_, {}));
-    return start([this, changes] { return commit(std::move(*changes)); }, usual_time_ < options_.quick_commit);
+    return start([this, changes] { return commit(std::move(*changes)); }, is_quick);
   }
   if (!queue_.empty()) return look_at(last_commit_ + options_.patience);
   if (retries) return look_at(last_commit_ + base::Duration(retry_after));
@@ -128,11 +129,9 @@ bool Committer::has_thread() {
 
 void Committer::finish(const Batch& batch) {
   last_commit_ = loop_.now();
-  usual_time_ += (batch.took - usual_time_) / memory_of_times;
-  if (batch.health != health_) {
-    health_ = batch.health;
-    if (reports_.health) reports_.health(health_);
-  }
+  usual_sync_ += (batch.sync_took - usual_sync_) / memory_of_times;
+  const bool health_changed = batch.health != health_;
+  health_ = batch.health;
   base::AllCalls calls;
   for (const Change& change : batch.done) {
     --waiting_;
@@ -140,6 +139,7 @@ void Committer::finish(const Batch& batch) {
     if (change.done) calls.make([&] { change.done(batch.kept); });
   }
   if (!batch.events.empty() && reports_.events) calls.make([&] { reports_.events(batch.events); });
+  if (health_changed && reports_.health) calls.make([&] { reports_.health(batch.health); });
   calls.make([&] { tell_if_settled(); });
   look_soon();
   calls.check();
@@ -155,11 +155,10 @@ void Committer::when_settled(std::function<void()> call) {
 void Committer::tell_if_settled() {
   const bool only_facts_are_left = !health_.problem.empty() && !busy_ && queue_.empty();
   if (waiting_ > 0 && !only_facts_are_left) return;
-  for (const std::function<void()>& call : std::exchange(when_settled_, {})) call();
+  base::call_all(std::exchange(when_settled_, {}));
 }
 
 Committer::Batch Committer::commit(Changes changes) {
-  const base::TimePoint begun = loop_.clock().now();
   Changes all = std::exchange(facts_, {});
   std::move(changes.begin(), changes.end(), std::back_inserter(all));
   Batch batch;
@@ -178,7 +177,7 @@ Committer::Batch Committer::commit(Changes changes) {
     (is_over ? batch.done : facts_).push_back(std::move(change));
   }
   batch.health = trouble_;
-  batch.took = loop_.clock().now() - begun;
+  batch.sync_took = sync_took_;
   return batch;
 }
 
@@ -192,7 +191,9 @@ void Committer::write(const Changes& changes) {
   if (!changes.empty()) {
     database_.run("BEGIN IMMEDIATE");
     for (const Change& change : changes) change.apply(writer_);
+    const base::TimePoint begun = loop_.clock().now();
     database_.run("COMMIT");
+    sync_took_ = loop_.clock().now() - begun;
   }
   // A commit into files that nobody will find again is none.
   if (!holds_()) throw SqliteError(file_was_lost, {});
@@ -235,7 +236,7 @@ void Committer::move_log_to_main(int mode) {
 
 Committer::Batch Committer::tidy() {
   log_pages_ = 0;  // whatever comes of it: the next commit tells how much there is
-  Batch batch{.took = usual_time_};
+  Batch batch{.sync_took = usual_sync_};
   try {
     move_log_to_main(SQLITE_CHECKPOINT_PASSIVE);
   } catch (const SqliteError& error) {

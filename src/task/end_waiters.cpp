@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "duet/base/all_calls.h"
 #include "task/refusal.h"
 
 namespace duet::task {
@@ -48,14 +49,16 @@ void EndWaiters::take(TaskId id) {
     woken.push_back(std::move(at->second.waiter));
   }
   const tl::expected<Task, rpc::Error> task = find_task(store_, id);
-  for (const Waiter& waiter : woken) waiter(task);
+  base::call_all(woken, task);
 }
 
 void EndWaiters::refuse_all(const rpc::Error& why) {
+  std::vector<Waiter> refused;
   for (auto& [ticket, waiting] : std::exchange(waiting_, {})) {
     if (waiting.timer) loop_.cancel(*waiting.timer);
-    waiting.waiter(tl::unexpected(why));
+    refused.push_back(std::move(waiting.waiter));
   }
+  base::call_all(refused, tl::expected<Task, rpc::Error>(tl::unexpected(why)));
 }
 
 void EndWaiters::time_is_up(const Ticket& ticket) {

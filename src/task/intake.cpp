@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "duet/base/all_calls.h"
 #include "task/refusal.h"
 #include "task/transition.h"
 
@@ -31,7 +32,7 @@ void sort_and_deduplicate(std::vector<TaskId>& ids) {
 Intake::Intake(const base::Clock& clock, Store& store, const Agents& agents, TaskId last_id, Taken taken)
     : clock_(clock), store_(store), agents_(agents), taken_(std::move(taken)), last_id_(last_id) {}
 
-void Intake::submit(Submission submission, Room room, const Submitted& submitted, Companion companion) {
+void Intake::submit(Submission submission, Room room, Submitted submitted, Companion companion) {
   const auto refuse = [&](const rpc::Error& error) { submitted(tl::unexpected(error)); };
   if (const Refusal refusal = check(submission)) return refuse(*refusal);
   std::string body = to_body(submission);
@@ -46,7 +47,7 @@ void Intake::submit(Submission submission, Room room, const Submitted& submitted
   if (const Refusal refusal = look_at_dependencies(submission.after, arrival)) return refuse(*refusal);
   if (!store_.has_room()) return refuse(unavailable("store", "more waits to be written than it can take"));
   arrival.id = ++last_id_;
-  write(submission, std::move(body), std::move(arrival), submitted, std::move(companion));
+  write(std::move(submission), std::move(body), std::move(arrival), std::move(submitted), std::move(companion));
 }
 
 Intake::Refusal Intake::check(Submission& submission) const {
@@ -56,15 +57,15 @@ Intake::Refusal Intake::check(Submission& submission) const {
   return rpc::invalid_params("after", "array of at most " + std::to_string(most_dependencies) + " ids", "array");
 }
 
-void Intake::write(const Submission& submission, std::string body, Arrival arrival, const Submitted& submitted,
-                   Companion companion) {
+void Intake::write(Submission submission, std::string body, Arrival arrival, Submitted submitted, Companion companion) {
   Task task{.id = arrival.id,
-            .prompt = submission.prompt,
+            .prompt = {},
             .agent = arrival.task.agent,
             .priority = submission.priority,
             .created_at = clock_.utc(),
             .metadata = shown_metadata(submission)};
-  ActiveTask active{.id = task.id, .retries = submission.retries, .after = submission.after};
+  task.prompt = std::move(submission.prompt);
+  ActiveTask active{.id = task.id, .retries = submission.retries, .after = std::move(submission.after)};
   if (!submission.key.empty()) arriving_keys_.try_emplace(submission.key, Arriving{body, {}});
   ++arriving_;
   for (const TaskId id : arrival.after) ++needed_[id];
@@ -78,26 +79,28 @@ void Intake::write(const Submission& submission, std::string body, Arrival arriv
     Progress end{.state = State::failed, .completed_at = task.created_at, .error = dependency_failure(*failed)};
     write_of({.id = task.id, .agent = task.agent, .to = std::move(end)})(writer);
   };
-  change.done = [this, key = submission.key, arrival = std::move(arrival), submitted](bool kept) {
-    --arriving_;
-    for (const TaskId id : arrival.after) {
-      if (--needed_[id] == 0) needed_.erase(id);
-    }
-    if (!kept) return arrived(key, submitted, tl::unexpected(store_.refusal()));
-    arrived(key, submitted, Accepted{arrival.id, arrival.failed ? State::failed : State::queued});
-    taken_(arrival);
-  };
+  change.done = [this, key = std::move(submission.key), arrival = std::move(arrival),
+                 submitted = std::move(submitted)](bool kept) { arrived(arrival, submitted, key, kept); };
   store_.write(std::move(change));
 }
 
-void Intake::arrived(const std::string& key, const Submitted& submitted,
-                     const tl::expected<Accepted, rpc::Error>& answer) {
-  submitted(answer);
-  const auto found = arriving_keys_.find(key);
-  if (found == arriving_keys_.end()) return;
-  const std::vector<Submitted> others = std::move(found->second.others);
-  arriving_keys_.erase(found);
-  for (const Submitted& other : others) other(answer);
+void Intake::arrived(const Arrival& arrival, const Submitted& submitted, const std::string& key, bool kept) {
+  --arriving_;
+  for (const TaskId id : arrival.after) {
+    if (--needed_[id] == 0) needed_.erase(id);
+  }
+  const auto sent_again = key.empty() ? decltype(arriving_keys_)::node_type() : arriving_keys_.extract(key);
+  tl::expected<Accepted, rpc::Error> answer;
+  if (kept) {
+    answer = Accepted{arrival.id, arrival.failed ? State::failed : State::queued};
+  } else {
+    answer = tl::unexpected(store_.refusal());
+  }
+  base::AllCalls calls;
+  calls.make([&] { submitted(answer); });
+  if (sent_again) calls.make([&] { base::call_all(sent_again.mapped().others, answer); });
+  if (kept) calls.make([&] { taken_(arrival); });
+  calls.check();
 }
 
 tl::expected<bool, rpc::Error> Intake::answer_by_key(const Submission& submission, const std::string& body,

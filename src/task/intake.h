@@ -58,7 +58,7 @@ class Intake {
   Intake(const base::Clock& clock, Store& store, const Agents& agents, TaskId last_id, Taken taken);
 
   /// Answers at once if it refuses, else when the task is on disk.
-  void submit(Submission submission, Room room, const Submitted& submitted, Companion companion);
+  void submit(Submission submission, Room room, Submitted submitted, Companion companion);
 
   /// A task that is on its way to the disk comes after this one, which is needed until then.
   bool is_needed(TaskId id) const { return needed_.contains(id); }
@@ -75,9 +75,8 @@ class Intake {
   tl::expected<bool, rpc::Error> answer_by_key(const Submission& submission, const std::string& body,
                                                const Submitted& submitted);
   Refusal look_at_dependencies(const std::vector<TaskId>& after, Arrival& arrival) const;
-  void write(const Submission& submission, std::string body, Arrival arrival, const Submitted& submitted,
-             Companion companion);
-  void arrived(const std::string& key, const Submitted& submitted, const tl::expected<Accepted, rpc::Error>& answer);
+  void write(Submission submission, std::string body, Arrival arrival, Submitted submitted, Companion companion);
+  void arrived(const Arrival& arrival, const Submitted& submitted, const std::string& key, bool kept);
 
   const base::Clock& clock_;
   Store& store_;

@@ -21,7 +21,8 @@ class JournalTest : public testing::Test {
   void TearDown() override { journal.reset(); }
 
   Change telling(std::string params, std::optional<bool>& answer, Change::Kind kind = Change::Kind::request) {
-    return {.apply = [params = std::move(params)](StoreWriter& writer) { writer.tell("notice", 7, params); },
+    return {.apply = [params = std::move(params)](
+                         StoreWriter& writer) { writer.tell("notice", 7, rpc::ObjectText(params)); },
             .done = [&answer](bool kept) { answer = kept; },
             .kind = kind};
   }
@@ -136,7 +137,7 @@ TEST_F(JournalTest, ChangeAndEventAreOneTransaction) {
   box.store->write({.apply =
                         [](StoreWriter& writer) {
                           writer.remember("state", "new");
-                          writer.tell("notice", 0, "{}");
+                          writer.tell("notice", 0, {});
                         },
                     .done = [&](bool kept) { answer = kept; }});
   box.store->write({.apply = [](StoreWriter& /*writer*/) { throw SqliteError(SQLITE_FULL, "no room for the next"); }});

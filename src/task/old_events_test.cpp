@@ -31,6 +31,7 @@ class OldEventsTest : public testing::Test {
     StoreVfs vfs;
     const Database database(box.file("tasks.db"), SQLITE_OPEN_READWRITE, vfs.name());
     database.run(
+        "INSERT INTO request SELECT id, body FROM task WHERE body IS NOT NULL; ALTER TABLE task DROP COLUMN body;"
         "DROP TABLE event; DELETE FROM remembered; DROP INDEX task_by_end; ALTER TABLE task DROP COLUMN end_seq;"
         "CREATE INDEX task_by_end ON task(completed_at) WHERE completed_at IS NOT NULL; PRAGMA user_version=1;");
   }

@@ -21,14 +21,17 @@ class SqliteError : public std::runtime_error {
   int code_;
 };
 
-/// A prepared statement. Values are bound from 1 and read from 0, as SQLite counts. Text is copied when it is
-/// bound, and read as bytes.
+/// A prepared statement. Values are bound from 1 and read from 0, as SQLite counts. Text that is bound must live until
+/// the statement has been run or reset. Text is read as bytes.
 class Statement {
  public:
   Statement(sqlite3* database, std::string_view sql);
 
   Statement& bind(int at, std::int64_t value);
   Statement& bind(int at, std::string_view text);
+  Statement& bind(int at, const std::string& text) { return bind(at, std::string_view(text)); }
+  Statement& bind(int at, std::string&& text) = delete;
+  Statement& bind(int at, std::optional<std::string>&& text) = delete;
   Statement& bind_bytes(int at, std::string_view bytes);
   Statement& bind(int at, std::nullptr_t);
   template <typename Value>

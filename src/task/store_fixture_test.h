@@ -46,7 +46,12 @@ class StoreBox {
           return (file == store_file) == fault_in_main_file ? sync_fault.load() : SQLITE_OK;
         }});
     store.emplace(
-        loop, std::move(place), [this](const Store::Health& health) { healths.push_back(health); }, options);
+        loop, std::move(place),
+        [this](const Store::Health& health) {
+          healths.push_back(health);
+          if (on_health) on_health(health);
+        },
+        options);
     return *store;
   }
 
@@ -94,6 +99,7 @@ class StoreBox {
   base::Fd directory;
   Committer::Options options;
   std::vector<Store::Health> healths;
+  std::function<void(const Store::Health&)> on_health;
   std::atomic<int> write_fault = SQLITE_OK;
   std::atomic<int> sync_fault = SQLITE_OK;
   std::atomic<bool> fault_in_main_file = false;  // else in the log

@@ -69,7 +69,8 @@ void remove_unfinished(int folder) {
 
 // Which boot of the machine has used the store, so that find_damage() knows what the index beside the log is worth.
 void note_boot(const Database& database) {
-  database.prepare("INSERT OR REPLACE INTO remembered(name, value) VALUES('boot', ?)").bind(1, base::boot_id()).run();
+  const std::string boot = base::boot_id();
+  database.prepare("INSERT OR REPLACE INTO remembered(name, value) VALUES('boot', ?)").bind(1, boot).run();
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace duet::task {
 namespace {
 
 // Each makes a store of the next version; the number of those that were run is the store's `user_version`. Steps are
-// only ever added. What is asked of a task stands apart from what changes, so that a large prompt is written once.
+// only ever added. What is asked of a task stands apart from what changes if it is long, so that it is written once.
 constexpr std::array<const char*, store_version> migrations{
     R"(
 CREATE TABLE task(
@@ -59,9 +59,13 @@ ALTER TABLE task ADD COLUMN end_seq INTEGER;  -- of the event of its end; 0: an 
 UPDATE task SET end_seq=0 WHERE completed_at IS NOT NULL;
 DROP INDEX task_by_end;
 CREATE INDEX task_by_end ON task(end_seq, completed_at) WHERE end_seq IS NOT NULL;
+)",
+    R"(
+ALTER TABLE task ADD COLUMN body TEXT;  -- NULL: it is long, and in the table of requests
 )"};
 
 constexpr std::size_t version_with_events = 2;
+constexpr std::size_t most_beside_task = 1024;  // bytes of what is asked of it
 
 constexpr std::string_view task_columns =
     "SELECT task.id, state, attempts, cancelling, retry_at, started_at, completed_at, pid, exit_code, signal,"
@@ -153,7 +157,7 @@ void migrate(const Database& database, const std::function<void()>& take_over) {
 StoreWriter::StoreWriter(const Database& database)
     : insert_(
           database.prepare("INSERT INTO task(id, state, priority, agent, prompt, prompt_cut, metadata, key, retries,"
-                           " after, created_at, attempts, cancelling) VALUES(?,?,?,?,?,?,?,?,?,?,?,0,0)")),
+                           " after, created_at, body, attempts, cancelling) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,0,0)")),
       insert_request_(database.prepare("INSERT INTO request(id, body) VALUES(?,?)")),
       update_(database.prepare("UPDATE task SET state=?, attempts=?, cancelling=?, retry_at=?, started_at=?,"
                                " completed_at=?, pid=?, exit_code=?, signal=?, error_reason=?, error_message=?,"
@@ -171,11 +175,12 @@ void StoreWriter::insert(const Task& task, const ActiveTask& active, std::string
   const std::string_view beginning = rpc::first_bytes(task.prompt, StoreReader::most_listed);
   insert_.bind(1, number_of(task.id)).bind(2, static_cast<std::int64_t>(State::queued)).bind(3, task.priority);
   insert_.bind(4, task.agent).bind(5, beginning).bind(6, std::int64_t{beginning.size() < task.prompt.size()});
-  insert_.bind(7, rpc::to_text(task.metadata)).bind(9, std::int64_t{active.retries});
+  const std::string metadata = rpc::to_text(task.metadata);
   const std::string after = joined(active.after);
-  insert_.bind(8, or_null(key)).bind(10, or_null(after));
-  insert_.bind(11, to_millis(task.created_at)).run();
-  insert_request_.bind(1, number_of(task.id)).bind(2, body).run();
+  insert_.bind(7, metadata).bind(8, or_null(key)).bind(9, std::int64_t{active.retries}).bind(10, or_null(after));
+  const bool is_short = body.size() <= most_beside_task;
+  insert_.bind(11, to_millis(task.created_at)).bind(12, or_null(is_short ? body : std::string_view())).run();
+  if (!is_short) insert_request_.bind(1, number_of(task.id)).bind(2, body).run();
 }
 
 void StoreWriter::update(TaskId id, const Progress& progress) {
@@ -185,7 +190,7 @@ void StoreWriter::update(TaskId id, const Progress& progress) {
   update_.bind(7, progress.pid).bind(8, progress.exit_code).bind(9, or_null(progress.signal));
   const std::optional<Failure>& error = progress.error;
   update_.bind(10, error ? std::optional(static_cast<std::int64_t>(error->reason)) : std::nullopt);
-  update_.bind(11, error ? std::optional(error->message) : std::nullopt);
+  update_.bind(11, error ? std::optional(std::string_view(error->message)) : std::nullopt);
   // Its event comes next.
   update_.bind(12, has_ended(progress.state) ? std::optional(static_cast<std::int64_t>(last_seq_ + 1)) : std::nullopt);
   update_.bind(13, number_of(id)).run();
@@ -205,11 +210,10 @@ void StoreWriter::remember(std::string_view name, std::string_view value) {
 
 void StoreWriter::forget(std::string_view name) { forget_.bind(1, name).run(); }
 
-void StoreWriter::tell(std::string_view kind, TaskId task, std::string_view params) {
-  Event event{.seq = ++last_seq_, .kind = std::string(kind), .task = task};
-  event.params.assign(params.substr(0, params.size() - 1));  // without the brace
-  event.params += (event.params.size() > 1 ? R"(,"seq":)" : R"("seq":)") + std::to_string(event.seq) + '}';
-  told_.push_back(std::move(event));
+void StoreWriter::tell(std::string_view kind, TaskId task, rpc::ObjectText params) {
+  const std::uint64_t seq = last_seq_ + 1;
+  told_.push_back({.seq = seq, .kind = std::string(kind), .task = task, .params = params.add("seq", seq).take()});
+  last_seq_ = seq;
   const Event& told = told_.back();
   tell_.bind(1, static_cast<std::int64_t>(told.seq)).bind(2, told.kind).bind(3, number_of(task)).bind(4, told.params);
   tell_.run();
@@ -227,8 +231,10 @@ void StoreWriter::take_back_told() {
 StoreReader::StoreReader(const Database& database)
     : find_(database.prepare(select(task_columns, " bytes FROM task LEFT JOIN result USING(id) WHERE task.id=?"))),
       standing_(database.prepare("SELECT state, attempts FROM task WHERE id=?")),
-      find_key_(database.prepare("SELECT id, state, body FROM task JOIN request USING(id) WHERE key=?")),
-      body_(database.prepare("SELECT body FROM request WHERE id=?")),
+      find_key_(database.prepare("SELECT task.id, state, coalesce(task.body, request.body)"
+                                 " FROM task LEFT JOIN request USING(id) WHERE key=?")),
+      body_(database.prepare("SELECT coalesce(task.body, request.body)"
+                             " FROM task LEFT JOIN request USING(id) WHERE task.id=?")),
       list_(database.prepare(select(task_columns,
                                     " substr(bytes, -?3) FROM task LEFT JOIN result USING(id)"
                                     " WHERE task.id<?1 ORDER BY task.id DESC LIMIT ?2"))),

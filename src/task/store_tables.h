@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "duet/rpc/object_text.h"
 #include "task/sqlite.h"
 #include "task/task.h"
 
@@ -16,7 +17,7 @@ namespace duet::task {
 /// How many tasks there are in each state.
 using StateCounts = std::array<std::int64_t, 5>;
 
-inline constexpr std::size_t store_version = 2;  // its `user_version`
+inline constexpr std::size_t store_version = 3;  // its `user_version`
 /// Makes the tables of a new store, or those of an older version into today's; leaves a newer one as it is.
 /// `take_over` is called inside the transaction that makes the table of events in a store that had none. Throws
 /// SqliteError.
@@ -64,8 +65,8 @@ class StoreWriter {
   void remember(std::string_view name, std::string_view value);
   void forget(std::string_view name);
 
-  /// Writes an event into the journal. `params` is a JSON object; it gets the event's `seq`.
-  void tell(std::string_view kind, TaskId task, std::string_view params);
+  /// Writes an event into the journal. `params` get the event's `seq`.
+  void tell(std::string_view kind, TaskId task, rpc::ObjectText params);
   /// Removes the events before this one.
   void trim_events(std::uint64_t oldest);
   /// What was told in the transaction that has been committed.

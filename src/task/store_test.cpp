@@ -191,7 +191,7 @@ std::thread::id committing_thread(StoreBox& box, TaskId id) {
 
 TEST(Store, ALoopThatIsNotHeldUpCommitsByItself) {
   StoreBox box;
-  box.options.quick_commit = 10s;
+  box.options.quick_sync = 10s;
   box.open();
   EXPECT_EQ(committing_thread(box, 1), std::this_thread::get_id());
   EXPECT_EQ(committing_thread(box, 2), std::this_thread::get_id());
@@ -199,7 +199,7 @@ TEST(Store, ALoopThatIsNotHeldUpCommitsByItself) {
 
 TEST(Store, SlowCommitsAreLeftToAThread) {
   StoreBox box;
-  box.options.quick_commit = 0s;
+  box.options.quick_sync = 0s;
   box.open();
   EXPECT_NE(committing_thread(box, 1), std::this_thread::get_id());
   EXPECT_NE(committing_thread(box, 2), std::this_thread::get_id());
@@ -208,9 +208,66 @@ TEST(Store, SlowCommitsAreLeftToAThread) {
   EXPECT_EQ(committing_thread(box, 3), std::this_thread::get_id());
 }
 
+TEST(Store, MuchAtOnceIsLeftToAThreadAndSoIsWhatNobodyWaitsFor) {
+  StoreBox box;
+  box.options.quick_sync = 10s;
+  box.options.few_bytes = 2000;
+  box.open();
+  EXPECT_EQ(committing_thread(box, 1), std::this_thread::get_id());
+  std::thread::id thread;
+  bool done = false;
+  const auto look_at_thread = [&](Change::Kind kind, std::size_t bytes) {
+    done = false;
+    box.store->write({.apply = [&](StoreWriter&) { thread = std::this_thread::get_id(); },
+                      .done = [&](bool) { done = true; },
+                      .kind = kind,
+                      .bytes = bytes});
+    EXPECT_TRUE(box.turn_until([&] { return done; }));
+    return thread;
+  };
+  EXPECT_NE(look_at_thread(Change::Kind::request, 4000), std::this_thread::get_id());
+  EXPECT_NE(look_at_thread(Change::Kind::patient_fact, 100), std::this_thread::get_id());
+  EXPECT_EQ(look_at_thread(Change::Kind::fact, 100), std::this_thread::get_id());
+}
+
+TEST(Store, OneThatThrowsWhenItsHealthChangesCostsNobodyAnAnswer) {
+  StoreBox box;
+  box.open();
+  box.on_health = [](const Store::Health& health) {
+    if (health.problem.empty()) throw std::runtime_error("a defect");
+  };
+  box.write_fault = SQLITE_FULL;
+  EXPECT_FALSE(box.add(1));
+  box.write_fault = SQLITE_OK;
+  std::optional<bool> answer;
+  box.add(2, StoreBox::asked("x"), answer);
+  EXPECT_THROW(box.turn_until([&] { return answer.has_value() && box.store->is_healthy() && box.healths.size() > 1; }),
+               std::runtime_error);
+  EXPECT_EQ(answer, true);
+  bool settled = false;
+  box.store->when_settled([&] { settled = true; });
+  EXPECT_TRUE(box.turn_until([&] { return settled; }));
+}
+
+TEST(Store, WhatIsAskedIsReadAsItWasWrittenHoweverLongItIs) {
+  StoreBox box;
+  box.open();
+  TaskId id = 0;
+  for (const std::size_t size : {0U, 1U, 900U, 1000U, 1024U, 1100U, 5000U, 100'000U}) {
+    const Submission submission{.prompt = std::string(size, 'p'), .key = "key " + std::to_string(size)};
+    std::optional<bool> answer;
+    box.add(++id, submission, answer);
+    ASSERT_TRUE(box.turn_until([&] { return answer.has_value(); }));
+    const std::string body = to_body(submission);
+    EXPECT_EQ(box.store->read([&](StoreReader& tasks) { return tasks.body(id); }).value(), body);
+    EXPECT_EQ(box.store->read([&](StoreReader& tasks) { return tasks.find_key(submission.key); }).value()->body, body);
+    EXPECT_EQ(box.find(id)->prompt, submission.prompt);
+  }
+}
+
 TEST(Store, WhatComesWhileTheThreadCommitsIsTheNextCommit) {
   StoreBox box;
-  box.options.quick_commit = 0s;
+  box.options.quick_sync = 0s;
   box.open();
   std::promise<void> begun;
   std::promise<void> go_on;
@@ -361,7 +418,7 @@ TEST(Store, SaysWhenEverythingIsWritten) {
 
 TEST(Store, IsSettledInTroubleWhenEveryRequestWasAnswered) {
   StoreBox box;
-  box.options.quick_commit = 0s;
+  box.options.quick_sync = 0s;
   box.open();
   box.write_fault = SQLITE_FULL;
   box.note(1, {.state = State::running}, {}, [] {});
@@ -386,7 +443,7 @@ TEST(Store, WhatWasChangedJustBeforeTheEndIsKept) {
 }
 
 Change tells(const char* kind, std::function<void(bool kept)> done) {
-  return {.apply = [kind](StoreWriter& writer) { writer.tell(kind, 0, "{}"); }, .done = std::move(done)};
+  return {.apply = [kind](StoreWriter& writer) { writer.tell(kind, 0, {}); }, .done = std::move(done)};
 }
 
 TEST(Store, WhatOneCallbackThrowsConcernsNoOther) {

@@ -5,6 +5,7 @@
 #include <set>
 #include <system_error>
 
+#include "duet/base/all_calls.h"
 #include "task/refusal.h"
 #include "task/retry.h"
 #include "task/task_output.h"
@@ -184,11 +185,11 @@ void Supervisor::take(const Event& event) {
   if (tells_end(event)) waiters_.take(event.task);
 }
 
-void Supervisor::submit(Submission submission, const Intake::Submitted& submitted, Companion companion) {
+void Supervisor::submit(Submission submission, Intake::Submitted submitted, Companion companion) {
   if (stopping_) return submitted(tl::unexpected(is_stopping()));
   if (store_.health().lost) return submitted(tl::unexpected(store_.refusal()));
   const Intake::Room room{static_cast<std::size_t>(counts_[0]), settings_.queue_capacity};
-  intake_.submit(std::move(submission), room, submitted, std::move(companion));
+  intake_.submit(std::move(submission), room, std::move(submitted), std::move(companion));
 }
 
 void Supervisor::take_arrival(const Arrival& arrival) {
@@ -439,12 +440,13 @@ void Supervisor::end_is_on_disk(RunId id) {
     if (run.blocks_next) queue_.block(id.task);
     for (Cancelled& cancelled : std::exchange(run.cancels, {})) cancel_queued(id.task, std::move(cancelled));
   } else {
-    answer_cancels(run, {});
     end_dependents(id.task, run.progress.state == State::completed);
     retention_.look();
   }
+  const std::vector<Cancelled> cancels = std::exchange(run.cancels, {});
   forget_if_over(id);
   schedule();
+  base::call_all(cancels, tl::expected<void, rpc::Error>());
 }
 
 void Supervisor::forget_if_over(RunId id) {

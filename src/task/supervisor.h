@@ -65,13 +65,13 @@ class Supervisor {
   void begin(Runner& runner, const std::vector<RunId>& recorded);
 
   /// Answers when the task is on disk, or at once if it is refused. `companion` is written with it.
-  void submit(Submission submission, const Intake::Submitted& submitted, Companion companion = {});
+  void submit(Submission submission, Intake::Submitted submitted, Companion companion = {});
   /// Who would do it, by the settings of now; or why nobody can.
   tl::expected<std::string, rpc::Error> choose_agent(const Submission& submission) const {
     return agents_.choose(submission);
   }
-  /// Answers when the decision is on disk and, if it runs, it was told to end; at once if there is no such task or it
-  /// has ended.
+  /// Answers when the decision is on disk and, if it runs, it was told to end; or that there is no such task, or that
+  /// it has ended.
   void cancel(TaskId id, Cancelled cancelled);
   /// What the journal tells.
   void take(const Event& event);
@@ -160,6 +160,8 @@ class Supervisor {
   void on_gone(RunId id);
   void on_never_began(RunId id);
 
+  bool cancel_known(TaskId id, const Cancelled& cancelled);
+  void refuse_cancel(TaskId id, const Cancelled& cancelled);
   void cancel_queued(TaskId id, Cancelled cancelled);
   void write_queued_cancel(TaskId id, Change::Kind kind);
   void tree_of_cancelled_is_gone(TaskId id);

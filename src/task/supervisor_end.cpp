@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "duet/base/all_calls.h"
 #include "task/refusal.h"
 #include "task/supervisor.h"
 
@@ -8,13 +9,32 @@
 namespace duet::task {
 
 void Supervisor::cancel(TaskId id, Cancelled cancelled) {
-  if (queue_.contains(id)) return cancel_queued(id, std::move(cancelled));
+  if (cancel_known(id, cancelled)) return;
+  // It has ended, or is on its way to the disk: into the queue, or to its end.
+  store_.after_changes([this, id, cancelled = std::move(cancelled), alive = alive_] {
+    if (*alive && !cancel_known(id, cancelled)) refuse_cancel(id, cancelled);
+  });
+}
+
+// False: it is neither queued nor running.
+bool Supervisor::cancel_known(TaskId id, const Cancelled& cancelled) {
+  if (queue_.contains(id)) {
+    cancel_queued(id, cancelled);
+    return true;
+  }
   const auto run = latest_run(id);
-  if (run != runs_.end() && !run->second.on_disk) return cancel_running(run->first, run->second, std::move(cancelled));
+  if (run == runs_.end() || run->second.on_disk) return false;
+  cancel_running(run->first, run->second, cancelled);
+  return true;
+}
+
+void Supervisor::refuse_cancel(TaskId id, const Cancelled& cancelled) {
   const auto standing = store_.read([id](StoreReader& tasks) { return tasks.standing(id); });
   if (!standing) return cancelled(tl::unexpected(standing.error()));
   if (!*standing) return cancelled(tl::unexpected(unknown_task(to_text(id))));
-  cancelled(tl::unexpected(not_cancellable(id, (*standing)->state)));
+  const State state = (*standing)->state;
+  const bool is_unwritten = !has_ended(state) && !store_.is_healthy();  // its end, that is
+  cancelled(tl::unexpected(is_unwritten ? store_.refusal() : not_cancellable(id, state)));
 }
 
 void Supervisor::cancel_queued(TaskId id, Cancelled cancelled) {
@@ -47,7 +67,7 @@ void Supervisor::queued_cancel_decided(TaskId id, bool kept) {
     cancelling_.erase(id);
     queue_.unblock(id);
   }
-  for (const Cancelled& each : waiting) each(answer);
+  base::call_all(waiting, answer);
 }
 
 void Supervisor::tree_of_cancelled_is_gone(TaskId id) {
@@ -77,7 +97,7 @@ void Supervisor::write_queued_cancel(TaskId id, Change::Kind kind) {
         queue_.unblock(id);
       }
     }
-    for (const Cancelled& waiting : cancel.waiting) waiting(answer);
+    base::call_all(cancel.waiting, answer);
   });
 }
 
@@ -129,7 +149,7 @@ void Supervisor::on_terminated(RunId id) {
 }
 
 void Supervisor::answer_cancels(Run& run, const tl::expected<void, rpc::Error>& answer) {
-  for (const Cancelled& cancelled : std::exchange(run.cancels, {})) cancelled(answer);
+  base::call_all(std::exchange(run.cancels, {}), answer);
 }
 
 void Supervisor::stop(bool force, std::function<void()> stopped) {

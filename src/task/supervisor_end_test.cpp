@@ -5,6 +5,42 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// Its end is decided with that of the task that it comes after, and written later.
+TEST_F(SupervisorTest, ACancelOfATaskWhoseEndIsOnItsWayToTheDiskHearsOfThatEnd) {
+  for (int i = 0; i < 3; ++i) submit();
+  submit({.prompt = "true", .after = {3}});
+  std::optional<rpc::Error> refusal;
+  supervisor->cancel(3, [&](const tl::expected<void, rpc::Error>&) {
+    supervisor->cancel(4, [&](const tl::expected<void, rpc::Error>& cancelled) { refusal = cancelled.error(); });
+  });
+  ASSERT_TRUE(turn_until([&] { return refusal.has_value(); }));
+  EXPECT_NE(refusal->data().find("failed"), std::string::npos) << refusal->data();
+  EXPECT_EQ(reason(4), Reason::dependency);
+}
+
+TEST_F(SupervisorTest, OneWhoThrowsAtTheEndOfATaskCostsNobodyElseAnAnswer) {
+  submit();
+  submit({.prompt = "true", .after = {1}});
+  std::string answers;
+  supervisor->wait(1, {}, [](const auto&) { throw std::runtime_error("a defect"); });
+  supervisor->wait(1, {}, [&](const auto&) { answers += 'w'; });
+  tell.started({1, 1}, {.pid = 100, .at = clock.utc()});
+  tell.ended({1, 1}, {.kind = Outcome::Kind::exited, .ended_at = clock.utc()});
+  tell.gone({1, 1});
+  bool thrown = false;
+  ASSERT_TRUE(turn_until([&] {
+    try {
+      loop.turn(loop.now());
+    } catch (const std::runtime_error&) {
+      thrown = true;
+    }
+    return !answers.empty();
+  }));
+  settle();
+  EXPECT_TRUE(thrown);
+  EXPECT_EQ(started(), (Strings{"1.1", "2.1"}));
+}
+
 TEST_F(SupervisorTest, AQueuedTaskIsCancelledAtOnce) {
   for (int i = 0; i < 3; ++i) submit();
   EXPECT_EQ(*cancel(3), 1);

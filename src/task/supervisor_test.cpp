@@ -499,7 +499,7 @@ TEST_F(DamagedStore, ATaskWhoseRequestIsDamagedFails) {
   settings.max_running = 0;
   begin();
   submit();
-  damage(R"(UPDATE request SET body='{"prompt":"x')");
+  damage(R"(UPDATE task SET body='{"prompt":"x')");
   settings.max_running = 2;
   begin();
   EXPECT_EQ(reason(1), Reason::spawn);

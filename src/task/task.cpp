@@ -8,6 +8,7 @@
 
 #include "duet/base/utc_text.h"
 #include "duet/rpc/json_scan.h"
+#include "duet/rpc/object_text.h"
 #include "duet/rpc/utf8.h"
 #include "duet/rpc/value.h"
 
@@ -86,19 +87,21 @@ std::string_view name_of(Reason reason) {
 }
 
 std::string to_body(const Submission& submission) {
-  json::object body{{"prompt", submission.prompt}, {"priority", submission.priority}};
-  if (submission.agent) body["agent"] = *submission.agent;
-  if (!submission.key.empty()) body["key"] = submission.key;
-  if (!submission.cwd.empty()) body["cwd"] = submission.cwd;
+  rpc::ObjectText body;
+  body.add("prompt", submission.prompt).add("priority", submission.priority);
+  if (submission.agent) body.add("agent", *submission.agent);
+  if (!submission.key.empty()) body.add("key", submission.key);
+  if (!submission.cwd.empty()) body.add("cwd", submission.cwd);
   if (!submission.env.empty()) {
-    json::object& env = body["env"].emplace_object();
+    json::object env;
     for (const auto& [name, value] : submission.env) env[name] = text_or_bytes(value);
+    body.add_json("env", rpc::to_text(env));
   }
-  if (submission.time_limit) body["timeLimit"] = submission.time_limit->count();
-  if (submission.retries > 0) body["retries"] = submission.retries;
-  if (!submission.after.empty()) body["after"] = ids_of(submission.after);
-  if (!submission.metadata.empty()) body["metadata"] = submission.metadata;
-  return rpc::to_text(body);
+  if (submission.time_limit) body.add("timeLimit", submission.time_limit->count());
+  if (submission.retries > 0) body.add("retries", submission.retries);
+  if (!submission.after.empty()) body.add_json("after", rpc::to_text(ids_of(submission.after)));
+  if (!submission.metadata.empty()) body.add_json("metadata", rpc::to_text(submission.metadata));
+  return body.take();
 }
 
 Failure dependency_failure(TaskId id) { return {Reason::dependency, to_text(id) + " did not succeed"}; }

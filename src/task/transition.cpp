@@ -3,15 +3,11 @@
 #include <array>
 #include <utility>
 
-#include <boost/json/object.hpp>
-
 #include "duet/base/utc_text.h"
-#include "duet/rpc/value.h"
+#include "duet/rpc/object_text.h"
 
 namespace duet::task {
 namespace {
-
-namespace json = boost::json;
 
 std::string_view event_kind(State state) {
   constexpr std::array<std::string_view, 5> kinds{"taskQueued", "taskStarted", "taskCompleted", "taskFailed",
@@ -19,19 +15,22 @@ std::string_view event_kind(State state) {
   return kinds.at(static_cast<std::size_t>(state));
 }
 
-json::object event_params(TaskId id, const std::string& agent, const Progress& progress) {
-  json::object params{
-      {"taskId", to_text(id)}, {"state", name_of(progress.state)}, {"agent", agent}, {"attempts", progress.attempts}};
-  if (progress.retry_at) params["retryAt"] = base::utc_text(*progress.retry_at);
+rpc::ObjectText event_params(TaskId id, const std::string& agent, const Progress& progress) {
+  rpc::ObjectText params;
+  params.add("taskId", to_text(id)).add("state", name_of(progress.state)).add("agent", agent);
+  params.add("attempts", progress.attempts);
+  if (progress.retry_at) params.add("retryAt", base::utc_text(*progress.retry_at));
   if (progress.state == State::queued) return params;
-  if (progress.started_at) params["startedAt"] = base::utc_text(*progress.started_at);
-  if (progress.pid) params["pid"] = *progress.pid;
+  if (progress.started_at) params.add("startedAt", base::utc_text(*progress.started_at));
+  if (progress.pid) params.add("pid", *progress.pid);
   if (progress.state == State::running) return params;
-  if (progress.completed_at) params["completedAt"] = base::utc_text(*progress.completed_at);
-  params["exitCode"] = progress.exit_code ? json::value(*progress.exit_code) : json::value(nullptr);
-  params["signal"] = progress.signal.empty() ? json::value(nullptr) : json::value(progress.signal);
-  if (progress.error) {
-    params["error"] = {{"reason", name_of(progress.error->reason)}, {"message", progress.error->message}};
+  if (progress.completed_at) params.add("completedAt", base::utc_text(*progress.completed_at));
+  params.add_json("exitCode", progress.exit_code ? std::to_string(*progress.exit_code) : "null");
+  params.add_json("signal", progress.signal.empty() ? "null" : rpc::quoted(progress.signal));
+  if (const std::optional<Failure>& error = progress.error) {
+    rpc::ObjectText failure;
+    failure.add("reason", name_of(error->reason)).add("message", error->message);
+    params.add_json("error", failure.take());
   }
   return params;
 }
@@ -44,8 +43,7 @@ std::function<void(StoreWriter&)> write_of(Transition transition) {
     writer.update(transition.id, to);
     if (transition.result) writer.set_result(transition.id, *transition.result);
     if (to.state == transition.from && (to.cancelling || !to.retry_at)) return;
-    const json::object params = event_params(transition.id, transition.agent, to);
-    writer.tell(event_kind(to.state), transition.id, rpc::to_text(params));
+    writer.tell(event_kind(to.state), transition.id, event_params(transition.id, transition.agent, to));
   };
 }
 
@@ -57,7 +55,7 @@ bool tells_end(const Event& event) {
 }
 
 void tell_queued(StoreWriter& writer, TaskId id, const std::string& agent) {
-  writer.tell(event_kind(State::queued), id, rpc::to_text(event_params(id, agent, {})));
+  writer.tell(event_kind(State::queued), id, event_params(id, agent, {}));
 }
 
 }  // namespace duet::task

@@ -73,9 +73,7 @@ EventHub::~EventHub() {
   server_.on_load_changed = nullptr;
 }
 
-void EventHub::take(const task::Event& event) {
-  newest_ = event.seq;
-  newest_message_ = message_of(event.kind, event.params);
+void EventHub::take_news() {
   for (auto& [number, subscriber] : subscribers_) pump(subscriber);
 }
 
@@ -116,9 +114,10 @@ void EventHub::pump(Subscriber& subscriber) {
   }
 }
 
-bool EventHub::give(peer::Connection& connection, const task::Event& event) const {
-  if (event.seq == newest_) return connection.send(newest_message_, limits_.unread_bytes);
-  return connection.send(message_of(event.kind, event.params), limits_.unread_bytes);
+// Most want the event that another one has just been given.
+bool EventHub::give(peer::Connection& connection, const task::Event& event) {
+  if (std::exchange(given_last_, event.seq) != event.seq) message_ = message_of(event.kind, event.params);
+  return connection.send(message_, limits_.unread_bytes);
 }
 
 // What cannot be replayed any more need not be remembered.

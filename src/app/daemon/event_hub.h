@@ -38,8 +38,8 @@ class EventHub {
   EventHub& operator=(const EventHub&) = delete;
   ~EventHub();
 
-  /// The journal tells of an event.
-  void take(const task::Event& event);
+  /// The journal has got an event.
+  void take_news();
   /// An event that could not be kept: without a number, and only for those who are there.
   void tell_unkept(std::string_view kind, std::string_view params);
 
@@ -73,7 +73,7 @@ class EventHub {
   peer::Answer subscribe(const peer::Request& request);
   void begin_replay(std::uint64_t number, bool is_answered);
   static Filter filter_of(const rpc::Params& params);
-  bool give(peer::Connection& connection, const task::Event& event) const;
+  bool give(peer::Connection& connection, const task::Event& event);
   void pump(Subscriber& subscriber);
   void remember_given(Subscriber& subscriber) const;
   void overflow(Subscriber& subscriber);
@@ -83,8 +83,8 @@ class EventHub {
   task::Journal& journal_;
   Limits limits_;
   std::unordered_map<std::uint64_t, Subscriber> subscribers_;
-  std::uint64_t newest_ = 0;    // the event that most clients get next
-  std::string newest_message_;  // framed
+  std::uint64_t given_last_ = 0;
+  std::string message_;  // of that one, framed
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

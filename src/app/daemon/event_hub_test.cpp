@@ -83,7 +83,7 @@ struct Setting {
       : store(loop, std::make_unique<task::StoreFolder>(descriptor.get())),
         journal(store, kept),
         hub(loop, server, journal, limits) {
-    journal.add_reader([this](const task::Event& event) { hub.take(event); });
+    journal.add_reader([this](const task::Event&) { hub.take_news(); });
     server.methods().add(hub.subscribe_method([] {}));
     server.register_method("ping", [](const peer::Request&) { return peer::Answer(nullptr); });
     peer::Method late;

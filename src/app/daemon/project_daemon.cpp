@@ -120,7 +120,7 @@ TaskRoom::Events ProjectDaemon::task_events() {
 // In this order: clients, those who wait, the rules.
 void ProjectDaemon::read_journal() {
   task::Journal& journal = tasks_.journal();
-  journal.add_reader([this](const task::Event& event) { hub_.take(event); });
+  journal.add_reader([this](const task::Event&) { hub_.take_news(); });
   journal.add_reader([this](const task::Event& event) { tasks_.supervisor().take(event); });
   journal.add_reader([this](const task::Event& event) { automation_.take(event); });
 }
@@ -129,12 +129,12 @@ void ProjectDaemon::read_journal() {
 void ProjectDaemon::tell(std::string_view kind, const object& params) {
   const auto text = std::make_shared<std::string>(rpc::to_text(params));
   if (tasks_.store().health().lost) return hub_.tell_unkept(kind, *text);
-  tasks_.store().write(
-      {.apply = [kind = std::string(kind), text](task::StoreWriter& writer) { writer.tell(kind, 0, *text); },
-       .done =
-           [this, kind = std::string(kind), text](bool kept) {
-             if (!kept) hub_.tell_unkept(kind, *text);
-           }});
+  tasks_.store().write({.apply = [kind = std::string(kind),
+                                  text](task::StoreWriter& writer) { writer.tell(kind, 0, rpc::ObjectText(*text)); },
+                        .done =
+                            [this, kind = std::string(kind), text](bool kept) {
+                              if (!kept) hub_.tell_unkept(kind, *text);
+                            }});
 }
 
 void ProjectDaemon::add_methods() {

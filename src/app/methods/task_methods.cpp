@@ -14,6 +14,7 @@
 #include "duet/peer/connection.h"
 #include "duet/rpc/error.h"
 #include "duet/rpc/json_text.h"
+#include "duet/rpc/object_text.h"
 #include "duet/rpc/utf8.h"
 #include "duet/rpc/value.h"
 #include "task/task_output.h"
@@ -91,9 +92,10 @@ void submit_for(const SharedRoom& room, const Request& request, task::Submission
   room->supervisor.submit(std::move(submission), [=](const tl::expected<task::Accepted, rpc::Error>& accepted) {
     is_over();
     if (!accepted) return shared->fail(accepted.error());
-    boost::json::object result{{"taskId", task::to_text(accepted->id)}};
-    if (with_state) result["state"] = task::name_of(accepted->state);
-    shared->ok(result);
+    rpc::ObjectText result;
+    result.add("taskId", task::to_text(accepted->id));
+    if (with_state) result.add("state", task::name_of(accepted->state));
+    shared->ok(Answer::raw(result.take()));
   });
 }
 

@@ -25,4 +25,12 @@ class AllCalls {
   std::exception_ptr first_fault_;
 };
 
+/// Calls each of these functions, whatever one of them throws; throws that then.
+template <typename Functions, typename... Arguments>
+void call_all(const Functions& functions, const Arguments&... arguments) {
+  AllCalls calls;
+  for (const auto& function : functions) calls.make([&] { function(arguments...); });
+  calls.check();
+}
+
 }  // namespace duet::base

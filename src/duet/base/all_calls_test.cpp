@@ -1,7 +1,9 @@
 #include "duet/base/all_calls.h"
 
+#include <functional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -22,6 +24,14 @@ TEST(AllCallsTest, TheOthersAreMadeAndTheFirstFaultIsThrown) {
   } catch (const std::runtime_error& fault) {
     EXPECT_STREQ(fault.what(), "first");
   }
+}
+
+TEST(AllCallsTest, EachOfSeveralFunctionsIsCalled) {
+  std::string made;
+  const std::vector<std::function<void(char)>> functions{
+      [&](char c) { made += c; }, [](char) { throw std::runtime_error("a fault"); }, [&](char c) { made += c; }};
+  EXPECT_THROW(call_all(functions, 'x'), std::runtime_error);
+  EXPECT_EQ(made, "xx");
 }
 
 TEST(AllCallsTest, WithoutAFaultNothingIsThrown) {
