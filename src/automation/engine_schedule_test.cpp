@@ -6,6 +6,7 @@
 #include "automation/engine.h"
 #include "automation/engine_fixture_test.h"
 #include "automation/scarcity_test.h"
+#include "duet/base/few_descriptors_test.h"
 #include "duet/base/sanitizer_test.h"
 
 namespace duet::automation {
@@ -168,7 +169,7 @@ TEST_F(EngineSchedule, AClockThatNobodyTellsOfIsLookedAtAllTheSame) {
   Engine::Plan first = prepare();
   Engine::Plan second = prepare();
   {
-    const NoDescriptors none;
+    const base::FewDescriptors none;
     EXPECT_NO_THROW(s.engine->configure(std::move(first)));
   }
   EXPECT_EQ(timers(), before);

@@ -18,6 +18,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "automation/scarcity_test.h"
+#include "duet/base/few_descriptors_test.h"
 #include "duet/base/sanitizer_test.h"
 #include "duet/transport/temporary_folder_test.h"
 
@@ -233,33 +234,32 @@ TEST_F(FileWatchTest, AFolderThatMovesTakesItsFilesAlong) {
   EXPECT_EQ(project.settled(), Names{"file.modify new/deep/file"});
 }
 
-// The kernel knows a folder by itself, not by its name: under either name it is the same watch.
-TEST_F(FileWatchTest, AFolderThatMovesToWhereNobodyHasReadYetIsStillWatched) {
-  project.make_folder("A/a");
-  project.write("A/a/f");
-  project.make_folder("Z/y/x");
+/// A folder that moves while it is read, to where nobody has read yet. The kernel knows it by itself, not by its name:
+/// under either name it is the same watch.
+class MovingFolderTest : public FileWatchTest {
+ protected:
+  void SetUp() override {
+    project.make_folder("A/a");
+    project.write("A/a/f");
+    project.make_folder("Z/y/x");
+    moving.watch();
+    ASSERT_TRUE(moved);
+  }
+
   bool moved = false;
-  Project moving(folder.path(), [&](std::string_view path) {
-    if (path == "A/a/f" && !std::exchange(moved, true)) project.move("A/a", "Z/y/x/b");
-    return true;
-  });
-  moving.watch();
-  ASSERT_TRUE(moved);
+  Project moving{folder.path(), [this](std::string_view path) {
+                   if (path == "A/a/f" && !std::exchange(moved, true)) project.move("A/a", "Z/y/x/b");
+                   return true;
+                 }};
+};
+
+TEST_F(MovingFolderTest, IsStillWatched) {
   moving.settled();
   moving.write("Z/y/x/b/g");
   EXPECT_EQ(moving.settled(), Names{"file.create Z/y/x/b/g"});
 }
 
-TEST_F(FileWatchTest, AFolderThatMovesWithinWhatIsWatchedIsWatchedUnderOtherSettingsToo) {
-  project.make_folder("A/a");
-  project.write("A/a/f");
-  project.make_folder("Z/y/x");
-  bool moved = false;
-  Project moving(folder.path(), [&](std::string_view path) {
-    if (path == "A/a/f" && !std::exchange(moved, true)) project.move("A/a", "Z/y/x/b");
-    return true;
-  });
-  moving.watch();
+TEST_F(MovingFolderTest, IsWatchedUnderOtherSettingsToo) {
   moving.change({.paths = {"Z"}, .ignore = {}}, [](std::string_view) { return true; });
   moving.settled();
   moving.write("Z/y/x/b/g");
@@ -406,7 +406,7 @@ TEST_F(FileWatchTest, AFolderMadeWhileDescriptorsAreOutIsWatchedWhenThereAreSome
   if (base::under_sanitizer) GTEST_SKIP() << "the sanitizer needs the descriptors that this test takes away";
   project.watch();
   {
-    const NoDescriptors none;
+    const base::FewDescriptors none;
     project.make_folder("new/deep");
     make_file_without_descriptor(project.path() / "new/deep/file");
     make_file_without_descriptor(project.path() / "seen");
@@ -426,7 +426,7 @@ TEST_F(FileWatchTest, BeginsWhenThereAreDescriptorsForIt) {
   project.make_folder("src");
   project.write("src/old");
   {
-    const NoDescriptors none;
+    const base::FewDescriptors none;
     project.watch();
     EXPECT_TRUE(project.file_watch().problem().starts_with("no file is watched: ")) << project.file_watch().problem();
   }
@@ -457,7 +457,7 @@ TEST_F(FileWatchTest, AFileThatCannotBeLookedAtIsLookedAtLater) {
   project.write("d/changed", "changed");
   project.remove("d/gone");
   {
-    const NoDescriptors none;
+    const base::FewDescriptors none;
     EXPECT_EQ(project.settled(), Names{});
   }
   EXPECT_EQ(project.settled(), (Names{"file.modify d/changed", "file.delete d/gone"}));

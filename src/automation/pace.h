@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <deque>
@@ -29,7 +30,10 @@ class Pace {
   }
 
   /// It did not fire then, after all.
-  void take_back(base::UtcTime at) { std::erase(firings_, at); }
+  void take_back(base::UtcTime at) {
+    const auto found = std::find(firings_.begin(), firings_.end(), at);
+    if (found != firings_.end()) firings_.erase(found);
+  }
 
   /// The last ones, oldest first.
   const std::deque<base::UtcTime>& firings() const { return firings_; }

@@ -46,5 +46,14 @@ TEST(Pace, WhatIsTakenBackDoesNotCount) {
   EXPECT_EQ(pace.refusal(noon + 29s, 30s), "cooldown");
 }
 
+TEST(Pace, OfTwoFiringsAtTheSameTimeOneIsTakenBack) {
+  Pace pace;
+  const base::UtcTime noon(12h);
+  pace.fired(noon);
+  pace.fired(noon);
+  pace.take_back(noon);
+  EXPECT_EQ(pace.firings().size(), 1U);
+}
+
 }  // namespace
 }  // namespace duet::automation

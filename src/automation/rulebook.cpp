@@ -32,8 +32,8 @@ struct Saved {
   base::UtcTime latest = {};
 };
 
-// What it asks for, and whether it is on: a rule of which that is another is
-// another rule to the journal.
+// What a rule reacts to, and whether it is on. When that changes, earlier events no longer count: it reads the journal
+// from where it stands then.
 std::string asks_for(const ActiveRule& active) {
   const Trigger& trigger = active.rule.trigger;
   json::array asks{active.enabled(), trigger.source, trigger.type, trigger.pattern, trigger.cron};

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,24 +16,6 @@
 #include "duet/base/fd.h"
 
 namespace duet::automation {
-
-/// While it lives, no descriptor can be opened.
-class NoDescriptors {
- public:
-  NoDescriptors() {
-    getrlimit(RLIMIT_NOFILE, &before_);
-    const base::Fd next(open("/", O_RDONLY | O_CLOEXEC));
-    rlimit none = before_;
-    none.rlim_cur = static_cast<rlim_t>(next.get());
-    setrlimit(RLIMIT_NOFILE, &none);
-  }
-  NoDescriptors(const NoDescriptors&) = delete;
-  NoDescriptors& operator=(const NoDescriptors&) = delete;
-  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_{};
-};
 
 /// The descriptors of this process that are of a kind, such as `anon_inode:[timerfd]`.
 inline std::vector<int> descriptors_of(std::string_view kind) {

@@ -21,8 +21,8 @@ Schedule::Passed Schedule::advance(base::UtcTime now) {
   return passed;
 }
 
-// Halves what is in question, as there may be millions of them. `earlier` is
-// one.
+// The last time of the schedule that is not after `now`, by bisection, as there may be millions. `earlier` is one of
+// its times, and not after `now`.
 base::UtcTime Schedule::last_until(base::UtcTime now, base::UtcTime earlier) const {
   base::UtcTime none_after = now;
   while (none_after - earlier > std::chrono::seconds(1)) {

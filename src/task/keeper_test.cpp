@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include "duet/base/few_descriptors_test.h"
 #include "duet/base/sanitizer_test.h"
 #include "task/keeper_fixture_test.h"
 
@@ -250,14 +251,11 @@ TEST_F(KeeperTest, AProgramThatCannotBeExecutedEndsInAnOutcome) {
 
 TEST_F(KeeperTest, WithoutRoomForTheRecordItMayBeStartedLater) {
   if (base::under_sanitizer) GTEST_SKIP() << "the sanitizer needs descriptors itself to look at an object's type";
-  rlimit before{};
-  getrlimit(RLIMIT_NOFILE, &before);
-  const base::Fd next(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  const rlimit none{.rlim_cur = static_cast<rlim_t>(next.get()), .rlim_max = before.rlim_max};
   Keepers& all = keepers();
-  setrlimit(RLIMIT_NOFILE, &none);
-  all.start(shell("exit 3"));
-  setrlimit(RLIMIT_NOFILE, &before);
+  {
+    const base::FewDescriptors none;
+    all.start(shell("exit 3"));
+  }
   ASSERT_TRUE(finish(first));
   EXPECT_TRUE(story(first).never_began);
   EXPECT_TRUE(files().empty());

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "duet/base/few_descriptors_test.h"
 #include "duet/base/process.h"
 #include "duet/base/sanitizer_test.h"
 #include "duet/transport/temporary_folder_test.h"
@@ -111,14 +111,11 @@ TEST_F(LeftoversTest, WithoutDescriptorsItWaitsUntilItCanLook) {
   start("touch $READY; sleep 1000", fingerprint_.mark);
   bool done = false;
   const Leftovers leftovers(loop_, fingerprint_, milliseconds(100), [&] { done = true; });
-  rlimit before{};
-  getrlimit(RLIMIT_NOFILE, &before);
   for (const int left : {0, 1}) {
-    const base::Fd next(open("/dev/null", O_RDONLY | O_CLOEXEC));
-    const rlimit none{.rlim_cur = static_cast<rlim_t>(next.get() + left), .rlim_max = before.rlim_max};
-    setrlimit(RLIMIT_NOFILE, &none);
-    for (int turns = 0; turns < 5; ++turns) loop_.turn(loop_.now() + milliseconds(100));
-    setrlimit(RLIMIT_NOFILE, &before);
+    {
+      const base::FewDescriptors few(left);
+      for (int turns = 0; turns < 5; ++turns) loop_.turn(loop_.now() + milliseconds(100));
+    }
     EXPECT_FALSE(done);
     EXPECT_FALSE(has_ended(children_[0]));
   }

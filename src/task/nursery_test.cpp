@@ -6,7 +6,6 @@
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include <cerrno>
@@ -15,7 +14,9 @@
 #include <thread>
 #include <vector>
 
+#include "duet/base/few_descriptors_test.h"
 #include "duet/base/sanitizer_test.h"
+#include "duet/peer/log_tape_test.h"
 #include "task/keeper_fixture_test.h"
 
 namespace duet::task {
@@ -67,42 +68,30 @@ TEST_F(NurseryTest, WithoutADescriptorForTheLineNoneIsKept) {
   transport::Loop loop;
   Nursery nursery(loop, tasks_.get(), executable_.get());
   const KeeperLink first = nursery.take();
-  rlimit before{};
-  getrlimit(RLIMIT_NOFILE, &before);
-  const rlimit one_left{.rlim_cur = static_cast<rlim_t>(next_descriptor() + 1), .rlim_max = before.rlim_max};
-  setrlimit(RLIMIT_NOFILE, &one_left);
-  for (int tries = 0; tries < 3; ++tries) EXPECT_THROW(nursery.take(), std::system_error);
-  const int left = next_descriptor();
-  setrlimit(RLIMIT_NOFILE, &before);
-  EXPECT_GE(left, 0);
+  {
+    const base::FewDescriptors one(1);
+    for (int tries = 0; tries < 3; ++tries) EXPECT_THROW(nursery.take(), std::system_error);
+    EXPECT_GE(next_descriptor(), 0);
+  }
   EXPECT_EQ(files(), std::vector<std::string>{first.name});
 }
 
-struct Sink final : base::LogSink {
-  explicit Sink(std::string& text) : kept(text) {}
-  std::size_t write(std::string_view lines) override {
-    kept += lines;
-    return lines.size();
-  }
-  std::string& kept;
-};
-
 TEST_F(NurseryTest, AKeeperThatCannotBeForkedIsAnsweredFor) {
-  std::string logged;
-  base::Log log(std::make_unique<Sink>(logged));
+  peer::LogTape tape;
   do_refused({load(offsetof(seccomp_data, nr)), go_on_if_equal(SYS_clone, 3), load(argument(0)),
               BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_VM, 1, 0), answer(refuse(EAGAIN)), answer(SECCOMP_RET_ALLOW)},
              [&] {
                world_ = std::make_unique<SystemKeeperWorld>(loop_, tasks_.get(), executable_.get());
-               keepers_ = std::make_unique<Keepers>(loop_, log, *world_, settings_, events());
+               keepers_ = std::make_unique<Keepers>(loop_, tape.log(), *world_, settings_, events());
                for (int tries = 0; tries < 2; ++tries) {
                  EXPECT_TRUE(run(shell("true")).never_began);
                  EXPECT_FALSE(RunRecord::open(tasks_.get(), {1, 1}));
                }
                stop_daemon();
              });
-  EXPECT_TRUE(log.flush());
-  EXPECT_NE(logged.find("no keeper can be forked"), std::string::npos) << logged;
+  const peer::Strings lines = tape.lines();
+  ASSERT_FALSE(lines.empty());
+  EXPECT_NE(lines.front().find("no keeper can be forked"), std::string::npos) << lines.front();
 }
 
 }  // namespace

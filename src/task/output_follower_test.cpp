@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "duet/base/log_sink.h"
+#include "duet/peer/log_tape_test.h"
 #include "task/run_record.h"
 #include "task/store_fixture_test.h"
 
@@ -42,19 +42,9 @@ class OutputFollowerTest : public testing::Test, public Runner {
     turn_until(patience, [&] { return !told.empty(); });
     return std::exchange(told, {});
   }
-  struct Sink final : base::LogSink {
-    explicit Sink(std::string& text) : kept(text) {}
-    std::size_t write(std::string_view lines) override {
-      kept += lines;
-      return lines.size();
-    }
-    std::string& kept;
-  };
-
   transport::TemporaryFolder folder;
   transport::Loop loop;
-  std::string logged;  // once the log is flushed
-  base::Log log{std::make_unique<Sink>(logged)};
+  peer::LogTape tape;
   base::Fd tasks = open_folder(folder.path());
   RunId run{7, 1};
   bool wanted = true;
@@ -62,7 +52,7 @@ class OutputFollowerTest : public testing::Test, public Runner {
   Told told;
   OutputFollower follower{
       loop,
-      log,
+      tape.log(),
       tasks.get(),
       {.wants = [this](TaskId) { return wanted; },
        .tell = [this](TaskId, std::uint64_t offset, std::string_view text) { told.emplace_back(offset, text); }}};
@@ -167,8 +157,7 @@ TEST_F(OutputFollowerTest, WhatCannotBeReadIsTriedAgainInASecondAndLoggedOnce) {
   std::filesystem::remove(file);
   std::filesystem::rename(file + ".away", file);
   EXPECT_EQ(take_until_told(std::chrono::seconds(20)), (Told{{0, "hello"}, {5, ""}}));
-  EXPECT_TRUE(log.flush());
-  EXPECT_EQ(std::count(logged.begin(), logged.end(), '\n'), 1);
+  EXPECT_EQ(tape.lines().size(), 1U);
 }
 
 TEST_F(OutputFollowerTest, WhereARunGoesOnIsFoundOutWhenItCanBeRead) {

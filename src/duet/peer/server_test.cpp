@@ -1,7 +1,6 @@
 #include "duet/peer/server.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -19,6 +18,7 @@
 
 #include <gtest/gtest.h>
 
+#include "duet/base/few_descriptors_test.h"
 #include "duet/peer/server_fixture_test.h"
 #include "duet/transport/memory.h"
 
@@ -316,16 +316,14 @@ TEST(Server, WithoutDescriptorsGoesOnAsSoonAsAClientLeaves) {
   s.turn();
   auto first = s.connect();
   const base::Fd second = transport::connect_unix(s.path);
-  rlimit before{};
-  getrlimit(RLIMIT_NOFILE, &before);
-  const rlimit none{static_cast<rlim_t>(base::Fd(dup(0)).get()), before.rlim_max};
-  setrlimit(RLIMIT_NOFILE, &none);
-  s.turn();
-  EXPECT_EQ(s.server.client_count(), 1U);
-  first.reset();
-  s.turn();
-  EXPECT_EQ(s.server.client_count(), 1U);
-  setrlimit(RLIMIT_NOFILE, &before);
+  {
+    const base::FewDescriptors none;
+    s.turn();
+    EXPECT_EQ(s.server.client_count(), 1U);
+    first.reset();
+    s.turn();
+    EXPECT_EQ(s.server.client_count(), 1U);
+  }
   EXPECT_EQ(transport::identity_of(second.get()).pid, getpid());
 }
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 
 #include <gtest/gtest.h>
 
+#include "duet/base/few_descriptors_test.h"
 #include "duet/transport/await_test.h"
 #include "duet/transport/temporary_folder_test.h"
 
@@ -177,22 +177,6 @@ TEST(ThreadsUnixSocket, AConnectThatASignalInterruptsGoesOn) {
   sigaction(SIGUSR2, &before, nullptr);
 }
 
-/// As if this many descriptors were all the process may have.
-class DescriptorLimit {
- public:
-  DescriptorLimit() { getrlimit(RLIMIT_NOFILE, &before_); }
-  ~DescriptorLimit() { lift(); }
-  void allow_no_more() {
-    const base::Fd next(dup(STDERR_FILENO));
-    const rlimit limit{static_cast<rlim_t>(next.get()), before_.rlim_max};
-    setrlimit(RLIMIT_NOFILE, &limit);
-  }
-  void lift() { setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_{};
-};
-
 struct AcceptorSetting {
   AcceptorSetting() { see_everything_once(); }
   // Without descriptors a sanitizer cannot look at objects of a kind that is new to it.
@@ -208,7 +192,7 @@ struct AcceptorSetting {
   base::VirtualClock clock;
   Loop loop{clock};
   std::vector<base::Fd> accepted;
-  DescriptorLimit limit;
+  std::optional<base::FewDescriptors> limit;
   Acceptor acceptor{loop, listen_unix(folder.file("socket")),
                     [this](base::Fd client) { accepted.push_back(std::move(client)); }};
 };
@@ -225,14 +209,14 @@ TEST(Acceptor, HandsOnEveryConnection) {
 TEST(Acceptor, WithoutDescriptorsItPausesAndTriesAgain) {
   AcceptorSetting s;
   const base::Fd client = connect_unix(s.folder.file("socket"));
-  s.limit.allow_no_more();
+  s.limit.emplace();
   s.turn();
   EXPECT_EQ(s.accepted.size(), 0U);
   s.clock.advance(100ms);
   s.turn();  // watches again
   s.turn();  // and fails again
   EXPECT_EQ(s.accepted.size(), 0U);
-  s.limit.lift();
+  s.limit.reset();
   s.turn();
   EXPECT_EQ(s.accepted.size(), 0U);  // it is paused, so it does not spin
   s.clock.advance(100ms);
@@ -244,9 +228,9 @@ TEST(Acceptor, WithoutDescriptorsItPausesAndTriesAgain) {
 TEST(Acceptor, GoesOnAtOnceWhenADescriptorBecameFree) {
   AcceptorSetting s;
   const base::Fd client = connect_unix(s.folder.file("socket"));
-  s.limit.allow_no_more();
+  s.limit.emplace();
   s.turn();
-  s.limit.lift();
+  s.limit.reset();
   s.acceptor.resume();
   s.acceptor.resume();
   s.turn();
@@ -262,9 +246,9 @@ TEST(Acceptor, MayGoWhileItIsPaused) {
     const base::Fd listener = listen_unix(s.folder.file("other"));
     const Acceptor acceptor(s.loop, base::duplicate(listener.get()), [](const base::Fd&) { ADD_FAILURE(); });
     const base::Fd client = connect_unix(s.folder.file("other"));
-    s.limit.allow_no_more();
+    s.limit.emplace();
     s.turn();
-    s.limit.lift();
+    s.limit.reset();
   }
   s.clock.advance(1s);
   s.turn();
