@@ -50,6 +50,14 @@ std::string cannot_be_used(const SqliteError& error) {
   return std::string(store_file) + " cannot be used: " + error.what();
 }
 
+// SQLite says of a file that cannot be made only that it cannot be opened.
+bool is_for_want_of_room(const SqliteError& error, int folder) {
+  if ((error.code() & 0xFF) == SQLITE_FULL || error.code() == SQLITE_IOERR_SHMSIZE) return true;
+  struct statvfs room {};
+  const bool may_be = (error.code() & 0xFF) == SQLITE_CANTOPEN && fstatvfs(folder, &room) == 0;
+  return may_be && room.f_files > 0 && room.f_favail == 0;
+}
+
 std::string path_in(int folder, const char* file) { return "/proc/self/fd/" + std::to_string(folder) + '/' + file; }
 
 // Its content is as it was, also when it is closed again.
@@ -117,7 +125,7 @@ Database StoreFolder::open_writer() {
     identity_.emplace(folder_.get(), options_.folder_holds);
     return database;
   } catch (const SqliteError& error) {
-    throw StoreError(cannot_be_used(error));
+    throw StoreError(cannot_be_used(error), is_for_want_of_room(error, folder_.get()));
   }
 }
 
@@ -162,11 +170,13 @@ void StoreFolder::create() const {
       database.run(("PRAGMA auto_vacuum=NONE; PRAGMA application_id=" + std::to_string(store_application_id)).c_str());
       set_up(database);
       migrate(database);
+      database.run("PRAGMA wal_checkpoint(TRUNCATE)");  // closing does it, too, but tells of no failure
     }
     base::check_call(fsync(file.get()), "fsync of tasks.db.new");
   } catch (const SqliteError& error) {
+    const bool no_room = is_for_want_of_room(error, folder_.get());
     remove_unfinished(folder_.get());
-    throw StoreError(std::string("a store cannot be made: ") + error.what());
+    throw StoreError(std::string("a store cannot be made: ") + error.what(), no_room);
   }
   base::check_call(renameat(folder_.get(), unfinished_file, folder_.get(), store_file), "rename of tasks.db.new");
   base::check_call(fsync(folder_.get()), "fsync of the store's folder");

@@ -16,7 +16,12 @@ namespace duet::task {
 /// one that is damaged or of a newer version is as it was.
 class StoreError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit StoreError(const std::string& text, bool no_room = false)
+      : std::runtime_error(text), for_want_of_room_(no_room) {}
+  bool is_for_want_of_room() const { return for_want_of_room_; }  ///< on the disk; the store is whole
+
+ private:
+  bool for_want_of_room_;
 };
 
 /// What would keep the store in `folder` from being opened, as a sentence for people; none if it is whole. For a store

@@ -125,15 +125,32 @@ class StartsThatFail(ProjectTestCase):
     def test_settings_that_are_not_there(self):
         self.assert_no_start("/nowhere.toml", env={"DUET_RPC_CONFIG": "/nowhere.toml"})
 
+    def run_on_small_disk(self, options, *words):
+        """Runs the program in a project on a disk of its own. A daemon that it starts is stopped."""
+        script = ('mount -t tmpfs -o "$1" none "$0" && mkdir "$0/.aiwg" || exit 99; shift; "$@"; code=$?;'
+                  ' [ "$code" = 0 ] && "$1" daemon stop --force --project "$0"; exit "$code"')
+        result = self.project.run("--mount", "sh", "-c", script, self.project.root, options, suite.program(), *words,
+                                  "--project", self.project.root, program="unshare")
+        if result.code in (1, 99) and any(each in result.err + result.out for each in ("mount", "unshare")):
+            self.skipTest(f"may not mount: {result}")
+        return result
+
     @unittest.skipUnless(os.geteuid() == 0, "needs root to mount")
     def test_a_full_disk_is_worth_another_try(self):
-        script = 'mount -t tmpfs -o nr_inodes=2 none "$0" && mkdir "$0/.aiwg" || exit 99; exec "$@"'
         for words in (["start"], ["start", "--foreground"]):
-            result = self.project.run("--mount", "sh", "-c", script, self.project.root, suite.program(), "daemon", *words,
-                                      "--project", self.project.root, program="unshare")
-            if result.code in (1, 99) and any(each in result.err + result.out for each in ("mount", "unshare")):
-                self.skipTest(f"may not mount: {result}")
+            result = self.run_on_small_disk("nr_inodes=2", "daemon", *words)
             self.assert_refused(result, 75, r"\.aiwg/daemon", "No space left", "make room")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to mount")
+    def test_however_small_the_disk_a_start_works_or_is_worth_another_try(self):
+        codes = set()
+        for limit in [f"nr_inodes={count}" for count in range(3, 16)] + [f"size={4 << size}k" for size in range(9)]:
+            with self.subTest(limit=limit):
+                result = self.run_on_small_disk(limit, "daemon", "start")
+                codes.add(result.code)
+                if result.code != 0:
+                    self.assert_refused(result, 75, "make room")
+        self.assertEqual(codes, {0, 75})
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root to become somebody else")
     def test_a_project_we_may_not_write(self):

@@ -47,6 +47,9 @@ std::string why_not_to_listen(const std::string& path, const std::error_code& er
       return "this file system refuses sockets: choose a place elsewhere with --socket";
     case ENOENT:
       return "there is no such folder: make it, or choose another place with --socket";
+    case ENOSPC:
+    case EDQUOT:
+      return error.message() + ": make room on its disk, or choose another place with --socket";
     default:
       return error.message() + ": choose another place with --socket";
   }
@@ -183,8 +186,9 @@ void ProjectDaemon::listen() {
   try {
     server_.start(around_.address.path);
   } catch (const std::system_error& error) {
-    throw Failure("cannot listen at " + around_.address.shown + ": " +
-                  why_not_to_listen(around_.address.path, error.code()));
+    throw Failure(
+        "cannot listen at " + around_.address.shown + ": " + why_not_to_listen(around_.address.path, error.code()),
+        code_of_refused_start(error.code().value()));
   }
 }
 

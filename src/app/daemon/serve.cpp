@@ -30,6 +30,7 @@
 #include "app/view/text_style.h"
 #include "automation/engine.h"
 #include "duet/base/descriptor_limit.h"
+#include "duet/base/disk_full.h"
 #include "duet/base/log.h"
 #include "duet/base/log_line.h"
 #include "duet/version.h"
@@ -202,6 +203,9 @@ int serve_or_explain(const CommandLine& line, Starter& starter, mode_t mask) {
   } catch (const std::bad_alloc& fault) {
     throw no_memory(fault.what());
   } catch (const std::system_error& fault) {
+    if (base::is_disk_full(fault.code().value())) {
+      throw Failure(std::string(fault.what()) + ": make room on the disk", exit_code::try_again);
+    }
     const bool is_memory =
         fault.code() == std::errc::resource_unavailable_try_again || fault.code() == std::errc::not_enough_memory;
     if (!is_memory) throw;

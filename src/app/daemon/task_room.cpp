@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "app/project/failure.h"
+#include "duet/base/disk_full.h"
 #include "duet/base/process.h"
 #include "task/run_record.h"
 
@@ -18,10 +19,14 @@ namespace {
 
 base::Fd open_tasks(const StateFolder& folder) {
   constexpr const char* name = "tasks";
-  mkdirat(folder.descriptor(), name, 0700);
-  base::Fd tasks(openat(folder.descriptor(), name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-  if (!tasks) throw Failure("cannot open " + std::string(state_path) + "/tasks: " + std::strerror(errno));
-  return tasks;
+  const bool is_there = mkdirat(folder.descriptor(), name, 0700) == 0 || errno == EEXIST;
+  base::Fd tasks;
+  if (is_there) tasks.reset(openat(folder.descriptor(), name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (tasks) return tasks;
+  const int error = errno;
+  throw Failure("cannot open " + std::string(state_path) + "/tasks: " + std::strerror(error) +
+                    (base::is_disk_full(error) ? ": make room on its disk" : ""),
+                code_of_refused_start(error));
 }
 
 std::unique_ptr<task::Store> open_store(transport::Loop& loop, const TaskRoom::Surroundings& around,
@@ -33,8 +38,9 @@ std::unique_ptr<task::Store> open_store(transport::Loop& loop, const TaskRoom::S
         task::StoreFolder::Options{.folder_holds = std::move(folder_holds), .lays_out_log = true});
     return std::make_unique<task::Store>(loop, std::move(place), std::move(tell));
   } catch (const task::StoreError& error) {
-    throw Failure(std::string(state_path) + "/tasks.db: " + error.what() +
-                  ". Nothing was changed; to begin anew, move " + state_path + " away");
+    const std::string text = std::string(state_path) + "/tasks.db: " + error.what() + ". Nothing was changed; ";
+    if (error.is_for_want_of_room()) throw Failure(text + "make room on its disk", exit_code::try_again);
+    throw Failure(text + "to begin anew, move " + state_path + " away");
   }
 }
 

@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "duet/base/disk_full.h"
+
 namespace duet::app {
 
 /// The exit codes of commands.
@@ -12,6 +14,11 @@ inline constexpr int no_daemon = 3;
 inline constexpr int no_answer = 4;
 inline constexpr int try_again = 75;  // of a daemon that comes up short of something; as in sysexits.h
 }  // namespace exit_code
+
+/// Of a daemon's start that a system call was refused to.
+inline int code_of_refused_start(int error) {
+  return base::is_disk_full(error) ? exit_code::try_again : exit_code::failed;
+}
 
 /// Ends a command: one line that says why and what to do, and the exit code.
 class Failure : public std::runtime_error {

@@ -46,10 +46,9 @@ std::string remedy(int error) {
 }
 
 Failure not_usable(const std::string& root, const char* verb, const char* shown, int error) {
-  const bool is_full = error == ENOSPC || error == EDQUOT;
   return Failure(
       "cannot " + std::string(verb) + ' ' + shown + " in " + root + " (" + std::strerror(error) + "): " + remedy(error),
-      is_full ? exit_code::try_again : exit_code::failed);
+      code_of_refused_start(error));
 }
 
 base::Fd make_folder(const Project& project, int above, const char* name, const char* shown, mode_t mode, int flags) {
