@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <boost/json/object.hpp>
 
@@ -37,6 +38,15 @@ constexpr std::size_t many_tasks = 1000;
 base::Duration least_pause(std::uint32_t failures) {
   const auto plain = std::min(std::chrono::seconds(1U << std::min(failures - 1, 9U)), std::chrono::seconds(300));
   return plain * 3 / 4 - std::chrono::milliseconds(2);  // times are written down in milliseconds
+}
+
+// All of a submission that a task's record shows.
+bool is_as_asked(const task::Task& task, task::Submission submission) {
+  std::ranges::sort(submission.after);
+  const auto doubles = std::ranges::unique(submission.after);
+  submission.after.erase(doubles.begin(), doubles.end());
+  return task.priority == submission.priority &&
+         rpc::to_text(task.metadata) == rpc::to_text(task::shown_metadata(submission));
 }
 
 }  // namespace
@@ -74,15 +84,17 @@ void Model::accepted(const task::Submission& submission, TaskId id) {
   if (known.acknowledged && known.submission->prompt != submission.prompt) {
     return fail(name(id) + " was answered to two different submissions");
   }
+  if (known.prompt && *known.prompt != submission.prompt) fail(name(id) + " is answered to a submit of another task");
   known.acknowledged = true;
   known.submission = submission;
-  Asked& asked = asked_[submission.prompt];
+  Asked& asked = asked_.at(submission.prompt);
   asked.fate = Asked::Fate::accepted;
+  take_id(asked, id);
   if (asked.found_no_room) fail(name(id) + " was accepted, though the queue was full");
 }
 
 void Model::refused(const task::Submission& submission, int code) {
-  Asked& asked = asked_[submission.prompt];
+  Asked& asked = asked_.at(submission.prompt);
   const std::size_t itself = asked.fate == Asked::Fate::open ? 1 : 0;
   if (code == queue_is_full && most_queued() < capacity_ + itself) {
     fail("`" + submission.prompt + "` was refused for a full queue, which has room");
@@ -133,16 +145,41 @@ void Model::approved(const std::string& firing) {
   state = std::max(state, 2);
 }
 
+// The first event of a task: somebody has asked for it, and it is what was asked for.
+void Model::take_new(TaskId id, Known& known, const task::Task& task) {
+  known.prompt = task.prompt;
+  if (known.acknowledged && known.submission->prompt != task.prompt) {
+    fail(name(id) + " has another prompt than the submit that it was the answer to");
+  }
+  if (const boost::json::value* origin = task.metadata.if_contains("automation")) {
+    known.submission = {.prompt = task.prompt, .priority = task.priority};
+    return take_new_of_rule(id, task.prompt, origin->as_object());
+  }
+  const auto found = asked_.find(task.prompt);
+  if (found == asked_.end()) return fail(name(id) + " is queued, but nobody asked for it");
+  Asked& asked = found->second;
+  if (asked.fate == Asked::Fate::refused) fail(name(id) + " was refused, and is queued");
+  known.submission = asked.submission;
+  if (!is_as_asked(task, asked.submission)) fail(name(id) + " is not what was asked for");
+  take_id(asked, id);
+}
+
 // A task of a rule: each event has one, and what waits for approval has none before it.
-void Model::take_new(TaskId id, const task::Task& task) {
-  const boost::json::value* origin = task.metadata.if_contains("automation");
-  if (origin == nullptr) return;
-  asked_[task.prompt].fate = Asked::Fate::accepted;
-  if (++fired_[task.prompt] > 1) fail("the rule's task `" + task.prompt + "` was submitted twice: " + name(id));
-  if (origin->at("ruleId").as_string() != asking_rule) return;
-  const auto approval = approvals_.find(std::string(origin->at("firingId").as_string()));
+void Model::take_new_of_rule(TaskId id, const std::string& prompt, const boost::json::object& origin) {
+  if (++fired_[prompt] > 1) fail("the rule's task `" + prompt + "` was submitted twice: " + name(id));
+  if (origin.at("ruleId").as_string() != asking_rule) return;
+  const auto approval = approvals_.find(std::string(origin.at("firingId").as_string()));
   if (approval == approvals_.end()) return fail(name(id) + " was submitted by a rule that awaits approval");
   approval->second = 3;
+}
+
+// A submission has one task. It has another one only if it was sent again, with its key, when the first was erased.
+void Model::take_id(Asked& asked, TaskId id) {
+  const std::optional<TaskId> earlier = std::exchange(asked.id, id);
+  if (!earlier || *earlier == id) return;
+  const std::optional<State>& state = tasks_[*earlier].told;
+  const bool may_be_erased = state && task::has_ended(*state) && !asked.submission.key.empty() && id > *earlier;
+  if (!may_be_erased) fail(name(id) + " and " + name(*earlier) + " come from the same submit");
 }
 
 void Model::compare_firings(const std::string& rule, std::uint64_t listed) {
@@ -165,10 +202,8 @@ void Model::told(const task::Event& event, const std::optional<task::Task>& task
   if (*state == State::failed) ++due_[asking_rule];
   Known& known = tasks_[event.task];
   if (!known.told && task) {
-    known.prompt = task->prompt;
-    known.submission = asked_[task->prompt].submission;
-    if (!known.submission) known.submission = {.prompt = task->prompt, .priority = task->priority};
-    take_new(event.task, *task);
+    take_new(event.task, known, *task);
+    if (!known.submission) return;
     if (!known.ordered && !known.cancel_asked) {
       queue_.queued(event.task, known.submission->priority, known.submission->after);
     }
@@ -390,7 +425,7 @@ void Model::compare(const std::vector<task::Task>& tasks, bool everything_has_en
     if (!prompts.insert(task.prompt).second) fail("`" + task.prompt + "` is in the store twice");
     const auto asked = asked_.find(task.prompt);
     if (asked == asked_.end()) {
-      fail(name(task.id) + " is in the store, but nobody asked for it");
+      if (!fired_.contains(task.prompt)) fail(name(task.id) + " is in the store, but nobody asked for it");
     } else if (asked->second.fate == Asked::Fate::refused) {
       fail(name(task.id) + " was refused, and is in the store");
     }

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <boost/json/object.hpp>
+
 #include "duet/base/clock.h"
 #include "simulate/output_truth.h"
 #include "simulate/population.h"
@@ -116,8 +118,20 @@ class Model {
     std::map<std::uint32_t, Run> runs;
   };
 
+  /// What came of a submit.
+  struct Asked {
+    enum class Fate : std::uint8_t { open, accepted, refused };
+    task::Submission submission = {};
+    Fate fate = Fate::open;
+    std::optional<task::TaskId> id = {};  // that it was told to have, by an answer or an event
+    bool found_no_room = false;           // as many tasks as may be were queued already
+    bool is_in_doubt = false;             // it was asked again before it was answered
+  };
+
   std::string name(task::TaskId id) const { return task::to_text(id); }
-  void take_new(task::TaskId id, const task::Task& task);
+  void take_new(task::TaskId id, Known& known, const task::Task& task);
+  void take_new_of_rule(task::TaskId id, const std::string& prompt, const boost::json::object& origin);
+  void take_id(Asked& asked, task::TaskId id);
   void check_step(task::TaskId id, const Known& known, task::State to);
   void check_end(task::TaskId id, const Known& known, task::State state, const std::string& params);
   void check_failure(task::TaskId id, const Known& known, const std::string& reason);
@@ -136,14 +150,6 @@ class Model {
   std::map<task::TaskId, Known> tasks_;
   OutputTruth output_;
   QueueTruth queue_;
-  /// What came of a submit.
-  struct Asked {
-    enum class Fate : std::uint8_t { open, accepted, refused };
-    std::optional<task::Submission> submission = {};  // none: a rule's
-    Fate fate = Fate::open;
-    bool found_no_room = false;  // as many tasks as may be were queued already
-    bool is_in_doubt = false;    // it was asked again before it was answered
-  };
   std::map<std::string, Asked> asked_;        // by prompt
   std::map<std::string, int> fired_;          // by prompt: tasks of rules
   std::map<std::string, std::uint64_t> due_;  // by rule: events that were told
