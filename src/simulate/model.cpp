@@ -7,6 +7,7 @@
 
 #include <boost/json/object.hpp>
 
+#include "duet/base/process.h"
 #include "duet/rpc/value.h"
 
 namespace duet::simulate {
@@ -50,6 +51,22 @@ bool is_as_asked(const task::Task& task, task::Submission submission) {
 }
 
 }  // namespace
+
+Model::End Model::End::of(State state, const boost::json::object& params) {
+  End end{.state = state};
+  if (const auto& code = params.at("exitCode"); !code.is_null()) end.exit_code = code.to_number<int>();
+  if (const auto& signal = params.at("signal"); !signal.is_null()) end.signal = signal.as_string();
+  if (const auto* error = params.if_contains("error")) end.reason = error->at("reason").as_string();
+  return end;
+}
+
+std::string Model::End::text() const {
+  std::string all(task::name_of(state));
+  if (!reason.empty()) all += ' ' + reason;
+  if (exit_code) all += ", exit code " + std::to_string(*exit_code);
+  if (!signal.empty()) all += ", signal " + signal;
+  return all;
+}
 
 bool Model::Run::has_succeeded() const { return status && WIFEXITED(*status) && WEXITSTATUS(*status) == 0; }
 
@@ -210,15 +227,16 @@ void Model::told(const task::Event& event, const std::optional<task::Task>& task
   }
   if (*state == State::completed) queue_.completed(event.task);
   if (*state != State::queued) queue_.left(event.task);
-  check_step(event.task, known, *state);
   const boost::json::object params = rpc::parse_value(event.params).as_object();
   known.attempts = params.at("attempts").to_number<std::uint32_t>();
+  check_step(event.task, known, *state);
   if (*state == State::running) known.runs[known.attempts].told_started = true;
-  if (task::has_ended(*state)) check_end(event.task, known, *state, event.params);
+  if (*state == State::queued && known.told && known.submission) check_retry(event.task, known);
+  if (task::has_ended(*state) && known.submission) check_end(event.task, known, End::of(*state, params));
   known.told = *state;
 }
 
-// Along the picture of docs/tasks.md. A start of which nobody lived to tell is told together with the end.
+// Along the picture of docs/tasks.md.
 void Model::check_step(TaskId id, const Known& known, State to) {
   if (!known.told) {
     if (to != State::queued) fail(name(id) + " was first told of as " + text(to));
@@ -227,61 +245,127 @@ void Model::check_step(TaskId id, const Known& known, State to) {
   const State from = *known.told;
   if (task::has_ended(from)) return fail(name(id) + " went from " + text(from) + " to " + text(to));
   if (from == State::running && to == State::running) fail(name(id) + " started while it was running");
+  // A power cut may take what the run's record says of its start, and leave what it says of its end.
+  const Run* const run = last_run(known);
+  const bool is_torn = run != nullptr && run->cut;
+  if (from == State::queued && to == State::completed && !is_torn) {
+    fail(name(id) + " is completed, but nobody told that it started");
+  }
 }
 
-void Model::check_end(TaskId id, const Known& known, State state, const std::string& params) {
-  const boost::json::object event = rpc::parse_value(params).as_object();
-  if (known.cancelled && state != State::cancelled) {
-    fail("a cancel of " + name(id) + " was acknowledged, but it ended as " + text(state));
+// A task is queued again only after an attempt that failed, and while it has attempts left.
+void Model::check_retry(TaskId id, const Known& known) {
+  const Run* const run = last_run(known);
+  if (known.attempts > known.submission->retries) fail(name(id) + " is queued again, but has no attempts left");
+  if (run == nullptr || !run->is_witnessed()) return;
+  if (expected_end(known, *run, End{}).state == State::completed) {
+    fail(name(id) + " is queued again, but its last attempt succeeded");
   }
-  if (state == State::cancelled) {
-    for (const auto& tree : living_) {
-      if (tree->run.task == id && tree->alive()) fail(name(id) + " is cancelled, but processes of it run");
-    }
-    return;
-  }
-  const auto run = known.runs.find(known.attempts);
-  if (state == State::completed) {
-    const bool sound = run != known.runs.end() && run->second.has_succeeded();
-    if (!sound) fail(name(id) + " is completed, but its main process did not end with 0");
-    return check_time_limit(id, known, "");
-  }
-  const std::string reason(event.at("error").at("reason").as_string());
-  check_failure(id, known, reason);
-  check_time_limit(id, known, reason);
 }
 
-void Model::check_failure(TaskId id, const Known& known, const std::string& reason) {
-  const bool has_tries = known.submission && known.attempts <= known.submission->retries;
-  if (has_tries && reason != "dependency" && !known.stopped) {
+void Model::check_end(TaskId id, const Known& known, const End& told) {
+  check_time_limit(id, known);
+  if (told.state == State::cancelled) return check_cancelled(id, known, told);
+  if (known.cancelled) fail("a cancel of " + name(id) + " was acknowledged, but it ended as " + text(told.state));
+  if (told.reason == "dependency") return check_failed_dependency(id, known, told);
+  const bool has_tries = told.state == State::failed && known.attempts <= known.submission->retries;
+  if (has_tries && !known.stopped.contains(known.attempts)) {
     fail(name(id) + " failed after " + std::to_string(known.attempts) + " of " +
          std::to_string(known.submission->retries + 1) + " attempts");
   }
-  if (reason == "spawn" && known.prompt && play_of(*known.prompt, known.attempts).can_start) {
-    fail(name(id) + " is said to have no program that can be started, but it has");
+  if (told.reason == "spawn" || told.reason == "lost") return check_unknown_end(id, known, told);
+  check_seen_end(id, known, told);
+}
+
+void Model::check_cancelled(TaskId id, const Known& known, const End& told) {
+  if (!known.cancel_asked) fail(name(id) + " is cancelled, but nobody asked for that");
+  for (const auto& tree : living_) {
+    if (tree->run.task == id && tree->alive()) fail(name(id) + " is cancelled, but processes of it run");
   }
-  const auto run = known.runs.find(known.attempts);
-  if (run == known.runs.end() || !run->second.is_witnessed()) return;
-  const int status = *run->second.status;
-  if (reason == "lost") fail(name(id) + " is called lost, but its keeper saw how it ended");
-  if (reason == "exit" && !(WIFEXITED(status) && WEXITSTATUS(status) != 0)) {
-    fail(name(id) + " failed with exit, but its main process did not");
+  const Run* const run = last_run(known);
+  const bool was_running = known.told == State::running && run != nullptr && run->is_witnessed();
+  if (was_running && !told.has_same_status(expected_end(known, *run, told))) {
+    fail(name(id) + " is cancelled, and its main process is said to have ended as " + told.text());
   }
 }
 
-// Of a task whose keeper was awake all the time.
-void Model::check_time_limit(TaskId id, const Known& known, const std::string& reason) {
-  const auto found = known.runs.find(known.attempts);
-  if (!known.submission || found == known.runs.end() || !found->second.is_witnessed() || found->second.suspended) {
+void Model::check_failed_dependency(TaskId id, const Known& known, const End& told) {
+  const bool has_failed = std::ranges::any_of(known.submission->after, [&](TaskId dependency) {
+    const std::optional<State>& state = tasks_[dependency].told;
+    return state == State::failed || state == State::cancelled;
+  });
+  if (!has_failed) fail(name(id) + " failed with dependency, but no task that it comes after did");
+  if (known.attempts > 0 || told.exit_code || !told.signal.empty()) {
+    fail(name(id) + " failed with dependency, but is said to have run: " + told.text());
+  }
+}
+
+// `spawn`: it never began. `lost`: nobody lived to see how it ended.
+void Model::check_unknown_end(TaskId id, const Known& known, const End& told) {
+  if (told.exit_code || !told.signal.empty()) fail(name(id) + " is said to have ended as " + told.text());
+  if (told.reason == "spawn") {
+    if (!known.prompt || !play_of(*known.prompt, known.attempts).can_start) return;
+    return fail(name(id) + " is said to have no program that can be started, but it has");
+  }
+  const Run* const run = last_run(known);
+  if (run == nullptr || !(run->keeper_killed || run->cut)) {
+    return fail(name(id) + " is called lost, but its keeper saw how it ended");
+  }
+}
+
+// All others are told as the keeper saw them. A task that was ended by a stop of the daemon has failed with `signal`,
+// whatever it made of that.
+void Model::check_seen_end(TaskId id, const Known& known, const End& told) {
+  const Run* const run = last_run(known);
+  const bool by_stop = known.stopped.contains(known.attempts) && told.reason == "signal";
+  if (run == nullptr || !run->status) {
+    if (!by_stop) fail(name(id) + " is said to have ended as " + told.text() + ", but nobody saw that");
     return;
   }
-  const base::Duration took = found->second.ended_at - found->second.began_at;
+  const End expected = expected_end(known, *run, told);
+  if (by_stop && (told.has_same_status(expected) || !run->is_witnessed())) return;
+  if (told != expected) {
+    fail(name(id) + " is said to have ended as " + told.text() + ", but ended as " + expected.text());
+  }
+  if (told.reason == "signal" && !known.cancel_asked && !by_stop) {
+    fail(name(id) + " was ended by a signal, and nobody asked for that");
+  }
+}
+
+const Model::Run* Model::last_run(const Known& known) {
+  const auto run = known.runs.find(known.attempts);
+  return run == known.runs.end() ? nullptr : &run->second;
+}
+
+// Of a run with a status. Whether its time was over is not certain in the very moment of its limit, nor while its
+// keeper slept: then what was told counts.
+Model::End Model::expected_end(const Known& known, const Run& run, const End& told) {
+  End end{.state = State::failed};
+  if (WIFEXITED(*run.status)) {
+    end.exit_code = WEXITSTATUS(*run.status);
+    end.reason = "exit";
+  } else {
+    end.signal = base::signal_name(WTERMSIG(*run.status));
+    end.reason = "signal";
+  }
+  const base::Duration took = run.ended_at - run.began_at;
   const auto limit = known.submission->time_limit;
-  if (reason == "timeout" && (!limit || took < *limit))
-    fail(name(id) + " failed with timeout before its time was over");
-  if (!limit || took <= *limit || known.cancelled || known.stopped) return;
-  if (reason != "timeout") fail(name(id) + " ran longer than its time limit, and nobody says so");
-  if (took > *limit + grace + moment) fail(name(id) + " was not ended at its time limit");
+  const bool may_be_over = limit && took >= *limit;
+  const bool is_certain = limit && took != *limit && !run.suspended;
+  if (may_be_over && (is_certain || told.reason == "timeout")) {
+    end.reason = "timeout";
+  } else if (end.exit_code == 0) {
+    end = {.state = State::completed, .exit_code = 0};
+  }
+  return end;
+}
+
+// Of a task whose keeper was awake all the time.
+void Model::check_time_limit(TaskId id, const Known& known) {
+  const Run* const run = last_run(known);
+  const auto limit = known.submission->time_limit;
+  if (!limit || run == nullptr || !run->is_witnessed() || run->suspended) return;
+  if (run->ended_at - run->began_at > *limit + grace + moment) fail(name(id) + " was not ended at its time limit");
 }
 
 void Model::check_dependencies(const Tree& tree, const Known& known) {
@@ -299,7 +383,7 @@ const task::Event* Model::event(std::uint64_t seq) const {
 
 void Model::ordered(task::RunId run) {
   Known& known = tasks_[run.task];
-  known.ordered = true;
+  known.ordered = run.attempt;
   queue_.left(run.task);
   if (!known.submission || was_troubled_lately()) return;
   if (const auto other = queue_.passed_over(run.task, known.submission->priority)) {
@@ -317,7 +401,7 @@ void Model::check_attempt(const Tree& tree, const Known& known) {
     if (earlier.has_succeeded() && !(known.submission && known.submission->time_limit)) {
       fail(name(id) + " runs again, but attempt " + std::to_string(attempt) + " had succeeded");
     }
-    if (!wall_jumped_ && tree.ordered < earlier.ended_at + least_pause(attempt)) {
+    if (!jumped_since(earlier.ended_at) && tree.ordered < earlier.ended_at + least_pause(attempt)) {
       fail(name(id) + " is tried again too soon after attempt " + std::to_string(attempt));
     }
   }
@@ -372,6 +456,7 @@ void Model::keeper_killed(task::RunId id) {
 
 void Model::power_cut() {
   for (auto& [id, known] : tasks_) {
+    if (known.ordered) known.runs.try_emplace(*known.ordered);
     for (auto& [attempt, run] : known.runs) {
       if (!known.told || !task::has_ended(*known.told)) run.cut = true;
       const bool is_running = known.told == State::running;
@@ -414,7 +499,10 @@ std::size_t Model::most_running() const {
 }
 
 void Model::stopped_tasks() {
-  for (auto& [id, known] : tasks_) known.stopped = true;
+  for (auto& [id, known] : tasks_) {
+    const bool has_ended = known.told && task::has_ended(*known.told);
+    if (known.ordered && !has_ended) known.stopped.insert(*known.ordered);
+  }
 }
 
 void Model::compare(const std::vector<task::Task>& tasks, bool everything_has_ended) {
@@ -439,7 +527,7 @@ void Model::compare(const std::vector<task::Task>& tasks, bool everything_has_en
     }
   }
   const bool is_old = clock_.now().time_since_epoch() > std::chrono::days(20);
-  const bool may_forget = wall_jumped_ || is_old || fewest_kept_ < many_tasks;
+  const bool may_forget = wall_jumped_at_ || is_old || fewest_kept_ < many_tasks;
   for (const auto& [id, known] : tasks_) {
     if (found.contains(id)) continue;
     if (known.told && !may_forget) fail(name(id) + " is gone, though ended tasks are to be kept");

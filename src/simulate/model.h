@@ -71,7 +71,7 @@ class Model {
   void next_turn() { queue_.next_turn(); }
   /// The disk refuses something, or processes cannot be started; or that is over.
   void set_trouble(bool troubled);
-  void wall_jumped() { wall_jumped_ = true; }
+  void wall_jumped() { wall_jumped_at_ = clock_.now(); }
   void set_limits(const task::TaskSettings& settings);
   /// Running tasks were ended, since the daemon was stopped.
   void stopped_tasks();
@@ -104,17 +104,27 @@ class Model {
     bool is_witnessed() const { return status && !keeper_killed && !cut; }
     bool has_succeeded() const;
   };
+  /// How a task ended, as its event has it.
+  struct End {
+    task::State state = task::State::queued;
+    std::string reason = {};  // of a failure
+    std::optional<int> exit_code = {};
+    std::string signal = {};
+    static End of(task::State state, const boost::json::object& params);
+    bool operator==(const End&) const = default;
+    bool has_same_status(const End& other) const { return exit_code == other.exit_code && signal == other.signal; }
+    std::string text() const;
+  };
   struct Known {
     std::optional<task::Submission> submission;
     std::optional<std::string> prompt;
     bool acknowledged = false;
     bool cancel_asked = false;
-    bool ordered = false;                      // somebody has tried to start it
+    std::optional<std::uint32_t> ordered;      // the last attempt that the daemon has tried to start
     std::optional<base::TimePoint> cancelled;  // when that was acknowledged
-    bool stopped = false;
+    std::set<std::uint32_t> stopped;           // attempts that were there when the daemon was stopped
     std::optional<task::State> told;
     std::uint32_t attempts = 0;
-    std::string reason;
     std::map<std::uint32_t, Run> runs;
   };
 
@@ -133,15 +143,23 @@ class Model {
   void take_new_of_rule(task::TaskId id, const std::string& prompt, const boost::json::object& origin);
   void take_id(Asked& asked, task::TaskId id);
   void check_step(task::TaskId id, const Known& known, task::State to);
-  void check_end(task::TaskId id, const Known& known, task::State state, const std::string& params);
-  void check_failure(task::TaskId id, const Known& known, const std::string& reason);
-  void check_time_limit(task::TaskId id, const Known& known, const std::string& reason);
+  void check_retry(task::TaskId id, const Known& known);
+  void check_end(task::TaskId id, const Known& known, const End& told);
+  void check_cancelled(task::TaskId id, const Known& known, const End& told);
+  void check_failed_dependency(task::TaskId id, const Known& known, const End& told);
+  void check_unknown_end(task::TaskId id, const Known& known, const End& told);
+  void check_seen_end(task::TaskId id, const Known& known, const End& told);
+  void check_time_limit(task::TaskId id, const Known& known);
+  static const Run* last_run(const Known& known);
+  static End expected_end(const Known& known, const Run& run, const End& told);
   void check_dependencies(const Tree& tree, const Known& known);
   void check_attempt(const Tree& tree, const Known& known);
   void check_slots(const Tree& tree, const std::vector<std::shared_ptr<Tree>>& living);
   void set_max_running(std::size_t most);
   std::size_t most_running() const;
   bool was_troubled_lately() const;
+  /// The pause of a task that a later daemon finds ends by the clock on the wall.
+  bool jumped_since(base::TimePoint time) const { return wall_jumped_at_ && *wall_jumped_at_ >= time; }
   std::size_t count_queued() const;
   std::size_t most_queued() const;
 
@@ -159,7 +177,7 @@ class Model {
   std::size_t capacity_ = 0;
   std::size_t fewest_kept_ = std::numeric_limits<std::size_t>::max();
   std::size_t kept_ = 0;
-  bool wall_jumped_ = false;
+  std::optional<base::TimePoint> wall_jumped_at_;  // the last time
   bool troubled_ = false;
   std::optional<base::TimePoint> trouble_ended_;
   std::map<base::TimePoint, std::size_t> limits_;

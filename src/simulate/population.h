@@ -75,6 +75,8 @@ class SimulatedKeeper final : task::KeeperHands {
   bool is_idle() const { return !core_; }
   Process& process() { return process_; }
   const std::shared_ptr<Tree>& tree() const { return tree_; }
+  /// That it has taken up; none while it is idle.
+  std::optional<task::RunId> run() const { return core_ ? std::optional(order_->assignment.run) : std::nullopt; }
 
   /// Brings it something, a little later, in order.
   void send(Letter letter);

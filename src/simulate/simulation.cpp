@@ -429,7 +429,7 @@ void Simulation::cause_fault() {
       const auto keepers = population_.keepers();
       if (!habits_.keepers_die || keepers.empty()) return;
       SimulatedKeeper& keeper = *keepers[chance_.below(keepers.size())];
-      if (keeper.tree()) model_.keeper_killed(keeper.tree()->run);
+      if (const auto run = keeper.run()) model_.keeper_killed(*run);
       return keeper.kill();
     }
     case 6: {
