@@ -32,7 +32,10 @@ constexpr std::chrono::seconds settings_take_effect{30};
 constexpr std::chrono::seconds trouble_takes_effect{5};  // a try that failed is repeated after a second
 constexpr std::chrono::seconds grace{5};                 // from TERM to KILL
 constexpr std::chrono::seconds moment{1};
+constexpr int no_such_task = -32000;
+constexpr int not_cancellable = -32001;
 constexpr int queue_is_full = -32002;
+constexpr int unavailable = -32003;
 constexpr std::size_t many_tasks = 1000;
 
 // What docs/tasks.md says, a quarter less, and as many failures before it.
@@ -116,7 +119,18 @@ void Model::refused(const task::Submission& submission, int code) {
   if (code == queue_is_full && most_queued() < capacity_ + itself) {
     fail("`" + submission.prompt + "` was refused for a full queue, which has room");
   }
+  if (code == no_such_task && std::ranges::none_of(submission.after, [&](TaskId id) { return may_be_gone(id); })) {
+    fail("`" + submission.prompt + "` was refused for a task that is not there, but all of them are");
+  }
+  if (code != no_such_task && code != queue_is_full && code != unavailable) {
+    fail("`" + submission.prompt + "` was refused with " + std::to_string(code));
+  }
   if (asked.fate == Asked::Fate::open && !asked.is_in_doubt) asked.fate = Asked::Fate::refused;
+}
+
+bool Model::may_be_gone(TaskId id) const {
+  const auto found = tasks_.find(id);
+  return found == tasks_.end() || !found->second.told || task::has_ended(*found->second.told);
 }
 
 void Model::asked_to_cancel(TaskId id) {
@@ -132,11 +146,36 @@ void Model::cancelled(TaskId id) {
   if (!known.cancelled) known.cancelled = clock_.now();
 }
 
-void Model::waited(TaskId id, State state) {
+// -32001 says that the task has ended, and how. Its event may be on its way to the disk.
+void Model::cancel_refused(TaskId id, const rpc::Error& error) {
+  told_unknown(id, error.code());
+  if (error.code() != not_cancellable) return;
+  Known& known = tasks_[id];
+  const std::string state(rpc::parse_value(error.data()).at("state").as_string());
+  if (state == text(State::queued) || state == text(State::running)) {
+    return fail("a cancel of " + name(id) + " was refused, though it is " + state);
+  }
+  if (!known.told || !task::has_ended(*known.told)) {
+    known.refused_as = state;
+  } else if (state != text(*known.told)) {
+    fail("a cancel of " + name(id) + " was refused as " + state + ", but it is " + text(*known.told));
+  }
+}
+
+void Model::waited(TaskId id, State state, bool time_is_up) {
   const Known& known = tasks_[id];
+  const bool was_told = known.told && task::has_ended(*known.told);
   if (task::has_ended(state) && known.told != state) {
     fail("task.wait told that " + name(id) + " is " + text(state) + ", but no event has");
   }
+  if (!task::has_ended(state) && was_told) fail("task.wait told that " + name(id) + " is " + text(state) + " still");
+  if (!task::has_ended(state) && !time_is_up) fail("task.wait told of " + name(id) + " before its time was up");
+}
+
+void Model::told_unknown(TaskId id, int code) {
+  if (code != no_such_task) return;
+  const std::optional<State>& told = tasks_[id].told;
+  if (told && !task::has_ended(*told)) fail(name(id) + " is " + text(*told) + ", but is said not to exist");
 }
 
 void Model::output_read(TaskId id, const task::OutputPiece& piece, bool done) {
@@ -155,11 +194,33 @@ void Model::take_epoch(const std::string& epoch) {
   epoch_ = epoch;
 }
 
-void Model::approving(const std::string& firing) { approvals_.try_emplace(firing, 1); }
+// What was told was committed and synced before: the store has all of it, as it was told.
+void Model::compare_journal(const task::Journal& journal) {
+  take_epoch(journal.epoch());
+  if (journal.next() < next_seq()) {
+    return fail("event " + std::to_string(next_seq() - 1) + " was told, but the store has only those before " +
+                std::to_string(journal.next()));
+  }
+  for (std::uint64_t seq = journal.oldest(); seq < next_seq(); ++seq) {
+    const task::Event& stored = journal.at(seq);
+    const task::Event& told = *event(seq);
+    if (stored.kind != told.kind || stored.task != told.task || stored.params != told.params) {
+      return fail("event " + std::to_string(seq) + " is not stored as it was told");
+    }
+  }
+}
+
+void Model::approving(const std::string& firing) { ++approvals_[firing].open; }
 
 void Model::approved(const std::string& firing) {
-  int& state = approvals_[firing];
-  state = std::max(state, 2);
+  --approvals_[firing].open;
+  approvals_[firing].acknowledged = true;
+}
+
+void Model::approval_refused(const std::string& firing) { --approvals_[firing].open; }
+
+void Model::daemon_died() {
+  for (auto& [id, known] : tasks_) known.refused_as.clear();
 }
 
 // The first event of a task: somebody has asked for it, and it is what was asked for.
@@ -187,7 +248,9 @@ void Model::take_new_of_rule(TaskId id, const std::string& prompt, const boost::
   if (origin.at("ruleId").as_string() != asking_rule) return;
   const auto approval = approvals_.find(std::string(origin.at("firingId").as_string()));
   if (approval == approvals_.end()) return fail(name(id) + " was submitted by a rule that awaits approval");
-  approval->second = 3;
+  Approval& state = approval->second;
+  if (state.open == 0 && !state.acknowledged) fail(name(id) + " was submitted, though its approval was refused");
+  state.done = true;
 }
 
 // A submission has one task. It has another one only if it was sent again, with its key, when the first was erased.
@@ -203,8 +266,9 @@ void Model::compare_firings(const std::string& rule, std::uint64_t listed) {
   if (listed != due_[rule]) {
     fail("rule " + rule + " has " + std::to_string(listed) + " firings for " + std::to_string(due_[rule]) + " events");
   }
-  for (const auto& [firing, state] : approvals_) {
-    if (state == 2) fail("the approval of " + firing + " was acknowledged, and nothing came of it");
+  for (const auto& [firing, approval] : approvals_) {
+    if (approval.acknowledged && !approval.done)
+      fail("the approval of " + firing + " was acknowledged, and nothing came of it");
   }
 }
 
@@ -265,6 +329,9 @@ void Model::check_retry(TaskId id, const Known& known) {
 
 void Model::check_end(TaskId id, const Known& known, const End& told) {
   check_time_limit(id, known);
+  if (!known.refused_as.empty() && known.refused_as != text(told.state)) {
+    fail("a cancel of " + name(id) + " was refused as " + known.refused_as + ", but it is " + text(told.state));
+  }
   if (told.state == State::cancelled) return check_cancelled(id, known, told);
   if (known.cancelled) fail("a cancel of " + name(id) + " was acknowledged, but it ended as " + text(told.state));
   if (told.reason == "dependency") return check_failed_dependency(id, known, told);

@@ -11,10 +11,12 @@
 #include <boost/json/object.hpp>
 
 #include "duet/base/clock.h"
+#include "duet/rpc/error.h"
 #include "simulate/output_truth.h"
 #include "simulate/population.h"
 #include "simulate/queue_truth.h"
 #include "task/agent.h"
+#include "task/journal.h"
 #include "task/store_tables.h"
 #include "task/task.h"
 
@@ -45,14 +47,20 @@ class Model {
   void refused(const task::Submission& submission, int code);
   void asked_to_cancel(task::TaskId id);
   void cancelled(task::TaskId id);
-  void waited(task::TaskId id, task::State state);
+  void cancel_refused(task::TaskId id, const rpc::Error& error);
+  void waited(task::TaskId id, task::State state, bool time_is_up);
+  /// Somebody asked for the task, and was refused with this code: if it says that there is no such task, there is none.
+  void told_unknown(task::TaskId id, int code);
   void output_read(task::TaskId id, const task::OutputPiece& piece, bool done);
   void approving(const std::string& firing);
   void approved(const std::string& firing);
+  void approval_refused(const std::string& firing);
 
   // What the journal tells.
   void told(const task::Event& event, const std::optional<task::Task>& task);
   void take_epoch(const std::string& epoch);
+  /// The journal of a daemon that has just started.
+  void compare_journal(const task::Journal& journal);
   const std::string& epoch() const { return epoch_; }
   std::uint64_t next_seq() const { return history_.size() + 1; }
   /// None if nobody was told of such an event.
@@ -71,6 +79,10 @@ class Model {
   void next_turn() { queue_.next_turn(); }
   /// The disk refuses something, or processes cannot be started; or that is over.
   void set_trouble(bool troubled);
+  /// Whether that is so, or has been a moment ago.
+  bool was_troubled_lately() const;
+  /// What it had not written yet is forgotten.
+  void daemon_died();
   void wall_jumped() { wall_jumped_at_ = clock_.now(); }
   void set_limits(const task::TaskSettings& settings);
   /// Running tasks were ended, since the daemon was stopped.
@@ -120,6 +132,7 @@ class Model {
     std::optional<std::string> prompt;
     bool acknowledged = false;
     bool cancel_asked = false;
+    std::string refused_as;                    // a cancel came too late for this end, which is still to be told
     std::optional<std::uint32_t> ordered;      // the last attempt that the daemon has tried to start
     std::optional<base::TimePoint> cancelled;  // when that was acknowledged
     std::set<std::uint32_t> stopped;           // attempts that were there when the daemon was stopped
@@ -157,9 +170,9 @@ class Model {
   void check_slots(const Tree& tree, const std::vector<std::shared_ptr<Tree>>& living);
   void set_max_running(std::size_t most);
   std::size_t most_running() const;
-  bool was_troubled_lately() const;
   /// The pause of a task that a later daemon finds ends by the clock on the wall.
   bool jumped_since(base::TimePoint time) const { return wall_jumped_at_ && *wall_jumped_at_ >= time; }
+  bool may_be_gone(task::TaskId id) const;
   std::size_t count_queued() const;
   std::size_t most_queued() const;
 
@@ -171,7 +184,13 @@ class Model {
   std::map<std::string, Asked> asked_;        // by prompt
   std::map<std::string, int> fired_;          // by prompt: tasks of rules
   std::map<std::string, std::uint64_t> due_;  // by rule: events that were told
-  std::map<std::string, int> approvals_;      // by firing: 1 asked for, 2 acknowledged, 3 done
+  /// What came of the approvals of a firing. One that a daemon did not live to answer may have been taken or not.
+  struct Approval {
+    int open = 0;  // that were asked for, and not answered yet or never
+    bool acknowledged = false;
+    bool done = false;  // its task was told of
+  };
+  std::map<std::string, Approval> approvals_;  // by firing
   std::vector<task::Event> history_;
   std::string epoch_;
   std::size_t capacity_ = 0;

@@ -6,6 +6,7 @@
 #include <exception>
 #include <utility>
 
+#include "duet/rpc/value.h"
 #include "task/run_record.h"
 #include "task/store_folder.h"
 
@@ -145,6 +146,7 @@ void Simulation::look() {
   if (daemon_ && process_->dead) return bury();
   if (daemon_ && stopped_) {
     note("the daemon has stopped");
+    check_all_answered();
     audience_->daemon_is_gone(false);
     as_daemon([&] { daemon_.reset(); });
     machine_.end(*process_);
@@ -153,8 +155,11 @@ void Simulation::look() {
     death_.reset();
     return;
   }
+  if (daemon_ && !daemon_->store().is_healthy() && !model_.was_troubled_lately()) {
+    return model_.fail("the store is not healthy on a sound disk: " + daemon_->store().health().problem);
+  }
   for (const auto& [number, request] : unanswered_) {
-    if (machine_.clock().now() > request.second) return model_.fail("no answer to " + request.first);
+    if (machine_.clock().now() > request.patience_ends) return model_.fail("no answer to " + request.what);
   }
 }
 
@@ -176,14 +181,14 @@ void Simulation::start() {
         population_, *process_, settings_, rules_, limits_,
         Daemon::Ears{.event =
                          [this](const task::Event& event, const std::optional<task::Task>& task) {
-                           if (process_->dead || event.seq < model_.next_seq()) return;
+                           if (process_->dead) return;
                            note("event " + std::to_string(event.seq) + ' ' + event.kind + ' ' +
                                 task::to_text(event.task));
                            model_.told(event, task);
                          },
                      .opened =
-                         [this](const std::string& epoch) {
-                           if (!process_->dead) model_.take_epoch(epoch);
+                         [this](const task::Journal& journal) {
+                           if (!process_->dead) model_.compare_journal(journal);
                            return model_.next_seq();
                          }});
   } catch (const std::exception& error) {
@@ -205,7 +210,7 @@ void Simulation::stop(bool force, bool leave) {
     const auto done = [this, process = process_.get()] {
       if (!process->dead && process == process_.get()) stopped_ = true;
     };
-    expect_answer(++requests_, "stop");
+    expect_answer(++requests_, "stop", true);
     if (leave) {
       daemon_->supervisor().leave(done);
     } else {
@@ -229,6 +234,7 @@ void Simulation::bury() {
   const bool cut = death_ == Death::power_cut;
   process_->dead = true;
   died_unsynced_ = machine_.trouble.syncs_fail;
+  model_.daemon_died();
   death_.reset();
   note(cut ? "the power is cut" : "the daemon is killed");
   audience_->daemon_is_gone(cut);
@@ -250,8 +256,30 @@ void Simulation::cut_power() {
 
 // ---- what clients do ----
 
-void Simulation::expect_answer(std::uint64_t request, const std::string& what) {
-  unanswered_[request] = {what, machine_.clock().now() + patience};
+void Simulation::expect_answer(std::uint64_t request, const std::string& what, bool may_be_dropped) {
+  unanswered_[request] = {what, machine_.clock().now() + patience, may_be_dropped};
+}
+
+void Simulation::take_answer(std::uint64_t request) {
+  if (unanswered_.erase(request) == 0) model_.fail("request " + std::to_string(request) + " is answered twice");
+}
+
+// A refusal must have its reason: that the daemon stops, or that the disk is or was in trouble.
+void Simulation::judge(const std::string& what, const rpc::Error& error) {
+  constexpr int unavailable = -32003;
+  if (error.code() != unavailable) return;
+  const std::string subsystem(rpc::parse_value(error.data()).at("subsystem").as_string());
+  const bool is_stop = subsystem == "supervisor" && stopping_;
+  const bool is_trouble = (subsystem == "store" || subsystem == "output") && model_.was_troubled_lately();
+  if (!is_stop && !is_trouble) model_.fail(what + " was refused without need: " + error.message());
+}
+
+// Whoever submitted or waited before a clean stop was told what came of it, or that the daemon stops. Others are
+// refused by their connection, which is not simulated, if a disk in trouble keeps their answer until then.
+void Simulation::check_all_answered() {
+  for (const auto& [number, request] : unanswered_) {
+    if (!request.may_be_dropped) model_.fail("the daemon has stopped, and nobody answered " + request.what);
+  }
 }
 
 task::TaskId Simulation::some_task() {
@@ -316,10 +344,12 @@ void Simulation::send(const task::Submission& submission) {
     daemon_->supervisor().submit(submission, [this, submission, number, process = process_.get()](
                                                  const tl::expected<task::Accepted, rpc::Error>& answer) {
       if (process->dead) return;
-      unanswered_.erase(number);
+      take_answer(number);
       note(submission.prompt +
            (answer ? " is " + task::to_text(answer->id) : " is refused: " + answer.error().message()));
-      answer ? model_.accepted(submission, answer->id) : model_.refused(submission, answer.error().code());
+      if (answer) return model_.accepted(submission, answer->id);
+      judge("submit of " + submission.prompt, answer.error());
+      model_.refused(submission, answer.error().code());
     });
   });
 }
@@ -329,14 +359,16 @@ void Simulation::cancel() {
   const std::uint64_t number = ++requests_;
   note("cancel " + task::to_text(id));
   model_.asked_to_cancel(id);
-  expect_answer(number, "cancel of " + task::to_text(id));
+  expect_answer(number, "cancel of " + task::to_text(id), true);
   as_daemon([&] {
     daemon_->supervisor().cancel(
         id, [this, id, number, process = process_.get()](const tl::expected<void, rpc::Error>& answer) {
           if (process->dead) return;
-          unanswered_.erase(number);
+          take_answer(number);
           note("cancel of " + task::to_text(id) + (answer ? " is acknowledged" : " is refused"));
-          if (answer) model_.cancelled(id);
+          if (answer) return model_.cancelled(id);
+          judge("cancel of " + task::to_text(id), answer.error());
+          model_.cancel_refused(id, answer.error());
         });
   });
 }
@@ -344,25 +376,49 @@ void Simulation::cancel() {
 void Simulation::wait() {
   const task::TaskId id = some_task();
   const std::uint64_t number = ++requests_;
+  const base::Duration limit = seconds(chance_.below(60));
+  const base::TimePoint time_is_up = machine_.clock().now() + limit;
+  note("wait for " + task::to_text(id));
   expect_answer(number, "wait for " + task::to_text(id));
   as_daemon([&] {
     daemon_->supervisor().wait(
-        id, seconds(chance_.below(60)),
-        [this, id, number, process = process_.get()](const tl::expected<task::Task, rpc::Error>& answer) {
+        id, limit,
+        [this, id, number, time_is_up, process = process_.get()](const tl::expected<task::Task, rpc::Error>& answer) {
           if (process->dead) return;
-          unanswered_.erase(number);
-          if (answer) model_.waited(id, answer->progress.state);
+          take_answer(number);
+          take_waited(id, time_is_up, answer);
         });
   });
 }
 
+void Simulation::take_waited(task::TaskId id, base::TimePoint time_is_up,
+                             const tl::expected<task::Task, rpc::Error>& answer) {
+  const std::string what = "wait for " + task::to_text(id);
+  if (!answer) {
+    note(what + " is refused: " + answer.error().message());
+    judge(what, answer.error());
+    return model_.told_unknown(id, answer.error().code());
+  }
+  note(what + ": " + std::string(task::name_of(answer->progress.state)));
+  model_.waited(id, answer->progress.state, machine_.clock().now() >= time_is_up);
+}
+
 void Simulation::read_output() {
   const task::TaskId id = some_task();
+  const std::string what = "output of " + task::to_text(id);
   as_daemon([&] {
     const std::uint64_t offset = chance_.one_in(2) ? 0 : chance_.below(50);
     const std::size_t limit = chance_.one_in(2) ? 1U << 20U : chance_.between(1, 20);
     const auto output = daemon_->supervisor().output(id, offset, limit);
-    if (!process_->dead && output) model_.output_read(id, output->piece, output->done);
+    if (process_->dead) return;
+    if (!output) {
+      note(what + " is refused: " + output.error().message());
+      judge(what, output.error());
+      return model_.told_unknown(id, output.error().code());
+    }
+    note(what + " from " + std::to_string(output->piece.offset) + ": " + std::to_string(output->piece.bytes.size()) +
+         " bytes of " + std::to_string(output->piece.total) + (output->done ? ", done" : ""));
+    model_.output_read(id, output->piece, output->done);
   });
 }
 
@@ -381,14 +437,15 @@ void Simulation::approve() {
   const std::uint64_t number = ++requests_;
   note("approve " + id);
   model_.approving(id);
-  expect_answer(number, "approval of " + id);
+  expect_answer(number, "approval of " + id, true);
   as_daemon([&] {
     daemon_->automation().approve(
         id, [this, id, number, process = process_.get()](const std::optional<rpc::Error>& error) {
           if (process->dead) return;
-          unanswered_.erase(number);
+          take_answer(number);
           note("approval of " + id + (error ? " is refused: " + error->message() : " is acknowledged"));
-          if (!error) model_.approved(id);
+          if (error) judge("approval of " + id, *error);
+          error ? model_.approval_refused(id) : model_.approved(id);
         });
   });
 }

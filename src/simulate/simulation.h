@@ -61,6 +61,12 @@ class Simulation {
     bool wall_jumps = true;
   };
 
+  struct Unanswered {
+    std::string what;
+    base::TimePoint patience_ends;
+    bool may_be_dropped;  // by a daemon that stops
+  };
+
   void step();
   void proceed();
   void look();
@@ -78,6 +84,7 @@ class Simulation {
   void send(const task::Submission& submission);
   void cancel();
   void wait();
+  void take_waited(task::TaskId id, base::TimePoint time_is_up, const tl::expected<task::Task, rpc::Error>& answer);
   void read_output();
   void approve();
   void change_settings();
@@ -96,7 +103,10 @@ class Simulation {
 
   template <typename Work>
   void as_daemon(Work work);
-  void expect_answer(std::uint64_t request, const std::string& what);
+  void expect_answer(std::uint64_t request, const std::string& what, bool may_be_dropped = false);
+  void take_answer(std::uint64_t request);
+  void judge(const std::string& what, const rpc::Error& error);
+  void check_all_answered();
   task::TaskId some_task();
   void note(const std::string& what);
 
@@ -119,8 +129,9 @@ class Simulation {
   bool stopped_ = false;        // it has come to its end
   bool stopping_ = false;
   base::TimePoint started_ = {};
-  std::map<std::uint64_t, std::pair<std::string, base::TimePoint>> unanswered_;
+  std::map<std::uint64_t, Unanswered> unanswered_;
   std::uint64_t requests_ = 0;
+  std::uint64_t stop_request_ = 0;       // the last one for a stop
   std::vector<task::Submission> keyed_;  // that were submitted with a key
   std::uint64_t steps_ = 0;
   std::uint64_t lives_ = 0;
