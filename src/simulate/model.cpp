@@ -38,7 +38,7 @@ constexpr int queue_is_full = -32002;
 constexpr int unavailable = -32003;
 constexpr std::size_t many_tasks = 1000;
 
-// What docs/tasks.md says, a quarter less, and as many failures before it.
+// The shortest pause that docs/tasks.md allows after so many failures: a quarter less than the usual one.
 base::Duration least_pause(std::uint32_t failures) {
   const auto plain = std::min(std::chrono::seconds(1U << std::min(failures - 1, 9U)), std::chrono::seconds(300));
   return plain * 3 / 4 - std::chrono::milliseconds(2);  // times are written down in milliseconds
@@ -74,6 +74,7 @@ std::string Model::End::text() const {
 bool Model::Run::has_succeeded() const { return status && WIFEXITED(*status) && WEXITSTATUS(*status) == 0; }
 
 void Model::submitted(const task::Submission& submission) {
+  depended_on_.insert(submission.after.begin(), submission.after.end());
   const auto [place, is_new] = asked_.try_emplace(submission.prompt, Asked{.submission = submission});
   Asked& asked = place->second;
   if (is_new) {
@@ -125,7 +126,10 @@ void Model::refused(const task::Submission& submission, int code) {
   if (code != no_such_task && code != queue_is_full && code != unavailable) {
     fail("`" + submission.prompt + "` was refused with " + std::to_string(code));
   }
-  if (asked.fate == Asked::Fate::open && !asked.is_in_doubt) asked.fate = Asked::Fate::refused;
+  if (asked.fate == Asked::Fate::open && !asked.is_in_doubt) {
+    asked.fate = Asked::Fate::refused;
+    asked.refused_at = clock_.now();
+  }
 }
 
 bool Model::may_be_gone(TaskId id) const {
@@ -138,12 +142,13 @@ void Model::asked_to_cancel(TaskId id) {
   queue_.left(id);
 }
 
-void Model::cancelled(TaskId id) {
+void Model::cancelled(TaskId id, bool is_told) {
   Known& known = tasks_[id];
   if (known.told && task::has_ended(*known.told) && *known.told != State::cancelled) {
     return fail("a cancel of " + name(id) + " was acknowledged, but it is " + text(*known.told));
   }
   if (!known.cancelled) known.cancelled = clock_.now();
+  if (is_told && !known.told_to_end) known.told_to_end = clock_.now();
 }
 
 // -32001 says that the task has ended, and how. Its event may be on its way to the disk.
@@ -217,7 +222,10 @@ void Model::approved(const std::string& firing) {
   approvals_[firing].acknowledged = true;
 }
 
-void Model::approval_refused(const std::string& firing) { --approvals_[firing].open; }
+void Model::approval_refused(const std::string& firing) {
+  --approvals_[firing].open;
+  approvals_[firing].refused_at = clock_.now();
+}
 
 void Model::daemon_died() {
   for (auto& [id, known] : tasks_) known.refused_as.clear();
@@ -266,6 +274,9 @@ void Model::compare_firings(const std::string& rule, std::uint64_t listed) {
   if (listed != due_[rule]) {
     fail("rule " + rule + " has " + std::to_string(listed) + " firings for " + std::to_string(due_[rule]) + " events");
   }
+}
+
+void Model::check_approvals() {
   for (const auto& [firing, approval] : approvals_) {
     if (approval.acknowledged && !approval.done)
       fail("the approval of " + firing + " was acknowledged, and nothing came of it");
@@ -298,6 +309,10 @@ void Model::told(const task::Event& event, const std::optional<task::Task>& task
   if (*state == State::queued && known.told && known.submission) check_retry(event.task, known);
   if (task::has_ended(*state) && known.submission) check_end(event.task, known, End::of(*state, params));
   known.told = *state;
+  if (!task::has_ended(*state)) return;
+  known.ended_seq = event.seq;
+  known.ended_at = clock_.now();
+  known.newest_then = tasks_.rbegin()->first;
 }
 
 // Along the picture of docs/tasks.md.
@@ -404,8 +419,8 @@ const Model::Run* Model::last_run(const Known& known) {
   return run == known.runs.end() ? nullptr : &run->second;
 }
 
-// Of a run with a status. Whether its time was over is not certain in the very moment of its limit, nor while its
-// keeper slept: then what was told counts.
+// Of a run with a status. Whether its time was over is not certain in the very moment of its limit; nor if its keeper
+// was suspended, which may look at the clock before it sees that the process has ended. Then what was told counts.
 Model::End Model::expected_end(const Known& known, const Run& run, const End& told) {
   End end{.state = State::failed};
   if (WIFEXITED(*run.status)) {
@@ -417,7 +432,7 @@ Model::End Model::expected_end(const Known& known, const Run& run, const End& to
   }
   const base::Duration took = run.ended_at - run.began_at;
   const auto limit = known.submission->time_limit;
-  const bool may_be_over = limit && took >= *limit;
+  const bool may_be_over = limit && (took >= *limit || run.suspended);
   const bool is_certain = limit && took != *limit && !run.suspended;
   if (may_be_over && (is_certain || told.reason == "timeout")) {
     end.reason = "timeout";
@@ -506,6 +521,26 @@ void Model::tree_began(const Tree& tree, const std::vector<std::shared_ptr<Tree>
   check_slots(tree, living);
 }
 
+// A keeper that lives and is awake ends what must end: with TERM, and with KILL after the grace.
+void Model::check_trees() {
+  for (const auto& tree : living_) {
+    if (!tree->alive()) continue;
+    const auto due = end_is_due(*tree);
+    if (due && clock_.now() > *due + grace + moment) fail("processes of " + name(tree->run.task) + " are not ended");
+  }
+}
+
+std::optional<base::TimePoint> Model::end_is_due(const Tree& tree) const {
+  const Known& known = tasks_.at(tree.run.task);
+  const Run& run = known.runs.at(tree.run.attempt);
+  if (run.keeper_killed || run.suspended) return std::nullopt;
+  if (run.status) return run.ended_at;
+  std::optional<base::TimePoint> due = known.told_to_end;
+  const bool has_limit = known.submission && known.submission->time_limit;
+  if (has_limit && !due) due = run.began_at + *known.submission->time_limit;
+  return due;
+}
+
 void Model::main_ended(const Tree& tree, int status, bool kept) {
   Run& run = tasks_[tree.run.task].runs[tree.run.attempt];
   if (kept) {
@@ -516,12 +551,27 @@ void Model::main_ended(const Tree& tree, int status, bool kept) {
   }
 }
 
-void Model::keeper_killed(task::RunId id) {
+void Model::keeper_killed(task::RunId id, bool at_work) {
   tasks_[id.task].runs[id.attempt].keeper_killed = true;
   output_.keeper_killed(id);
+  if (at_work) output_.took(id, {}, true);
+}
+
+// A sync that failed may have kept what is refused then. The daemon writes over it, but if the power is cut before the
+// disk syncs that, nobody can say which of the two is there.
+void Model::doubt_refusals() {
+  if (!syncs_fail_since_ || !was_troubled_lately()) return;
+  for (auto& [prompt, asked] : asked_) {
+    const bool is_late = asked.fate == Asked::Fate::refused && asked.refused_at >= *syncs_fail_since_;
+    if (is_late) asked.fate = Asked::Fate::open;
+  }
+  for (auto& [firing, approval] : approvals_) {
+    if (approval.refused_at >= *syncs_fail_since_) ++approval.open;
+  }
 }
 
 void Model::power_cut() {
+  doubt_refusals();
   for (auto& [id, known] : tasks_) {
     if (known.ordered) known.runs.try_emplace(*known.ordered);
     for (auto& [attempt, run] : known.runs) {
@@ -534,7 +584,8 @@ void Model::power_cut() {
   living_.clear();
 }
 
-void Model::set_trouble(bool troubled) {
+void Model::set_trouble(bool troubled, bool syncs_fail) {
+  if (troubled) syncs_fail_since_ = syncs_fail ? std::optional(clock_.now()) : std::nullopt;
   if (troubled_ && !troubled) trouble_ended_ = clock_.now();
   troubled_ = troubled;
 }
@@ -595,11 +646,41 @@ void Model::compare(const std::vector<task::Task>& tasks, bool everything_has_en
   }
   const bool is_old = clock_.now().time_since_epoch() > std::chrono::days(20);
   const bool may_forget = wall_jumped_at_ || is_old || fewest_kept_ < many_tasks;
+  if (!wall_jumped_at_ && !is_old) check_erased(found);
   for (const auto& [id, known] : tasks_) {
     if (found.contains(id)) continue;
     if (known.told && !may_forget) fail(name(id) + " is gone, though ended tasks are to be kept");
     if (known.acknowledged && !(known.told && task::has_ended(*known.told))) fail(name(id) + " is lost");
     if (known.told && !task::has_ended(*known.told)) fail(name(id) + " was told of, and is lost");
+  }
+}
+
+// Those that ended first go first, and as many as are to be kept stay. One may outlast others if it was busy when they
+// went: the newest, one that others come after, or one whose processes had only just ended.
+void Model::check_erased(const std::set<TaskId>& kept) {
+  const Known* last_erased = nullptr;
+  std::size_t ended = 0;
+  std::size_t left = 0;
+  for (const auto& [id, known] : tasks_) {
+    if (!known.told || !task::has_ended(*known.told)) continue;
+    ++ended;
+    left += kept.contains(id) ? 1 : 0;
+    if (!kept.contains(id) && (last_erased == nullptr || known.ended_seq > last_erased->ended_seq))
+      last_erased = &known;
+  }
+  if (left < std::min(ended, fewest_kept_)) {
+    fail("only " + std::to_string(left) + " of " + std::to_string(ended) + " ended tasks are kept");
+  }
+  if (last_erased == nullptr) return;
+  for (const TaskId id : kept) {
+    const Known& known = tasks_[id];
+    if (!known.told || !task::has_ended(*known.told) || depended_on_.contains(id)) continue;
+    const bool was_newest = id >= last_erased->newest_then;
+    const bool was_busy = !known.runs.empty() && last_erased->ended_at < known.ended_at + std::chrono::minutes(1);
+    const bool was_slept_on = std::ranges::any_of(known.runs, [](const auto& run) { return run.second.suspended; });
+    if (known.ended_seq < last_erased->ended_seq && !was_newest && !was_busy && !was_slept_on) {
+      return fail(name(id) + " is kept, though one that ended later was erased");
+    }
   }
 }
 

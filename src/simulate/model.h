@@ -46,7 +46,8 @@ class Model {
   void accepted(const task::Submission& submission, task::TaskId id);
   void refused(const task::Submission& submission, int code);
   void asked_to_cancel(task::TaskId id);
-  void cancelled(task::TaskId id);
+  /// `is_told`: its processes were told to end, if it has any.
+  void cancelled(task::TaskId id, bool is_told);
   void cancel_refused(task::TaskId id, const rpc::Error& error);
   void waited(task::TaskId id, task::State state, bool time_is_up);
   /// Somebody asked for the task, and was refused with this code: if it says that there is no such task, there is none.
@@ -70,15 +71,19 @@ class Model {
   void ordered(task::RunId run);
   void tree_began(const Tree& tree, const std::vector<std::shared_ptr<Tree>>& living);
   void main_ended(const Tree& tree, int status, bool kept);
-  void keeper_killed(task::RunId run);
+  /// `at_work`: in the middle of something, which may have been its output.
+  void keeper_killed(task::RunId run, bool at_work);
   void keeper_suspended(task::RunId run) { tasks_[run.task].runs[run.attempt].suspended = true; }
   void power_cut();
   OutputTruth& output() { return output_; }
 
   /// A step of the simulation is over: at most one turn of the daemon.
-  void next_turn() { queue_.next_turn(); }
+  void next_turn() {
+    queue_.next_turn();
+    check_trees();
+  }
   /// The disk refuses something, or processes cannot be started; or that is over.
-  void set_trouble(bool troubled);
+  void set_trouble(bool troubled, bool syncs_fail = false);
   /// Whether that is so, or has been a moment ago.
   bool was_troubled_lately() const;
   /// What it had not written yet is forgotten.
@@ -90,6 +95,8 @@ class Model {
 
   /// Against what the rules say of themselves, when all has come to its end: how many firings of a rule are listed.
   void compare_firings(const std::string& rule, std::uint64_t listed);
+  /// What was acknowledged has happened.
+  void check_approvals();
   /// Against the store, when nothing is on its way there.
   void compare(const std::vector<task::Task>& tasks, bool everything_has_ended);
   /// All have ended, and the daemon has looked whether there are too many.
@@ -135,7 +142,11 @@ class Model {
     std::string refused_as;                    // a cancel came too late for this end, which is still to be told
     std::optional<std::uint32_t> ordered;      // the last attempt that the daemon has tried to start
     std::optional<base::TimePoint> cancelled;  // when that was acknowledged
-    std::set<std::uint32_t> stopped;           // attempts that were there when the daemon was stopped
+    std::optional<base::TimePoint> told_to_end;
+    std::uint64_t ended_seq = 0;      // the event of its end
+    base::TimePoint ended_at = {};    // and when that was told
+    task::TaskId newest_then = 0;     // the newest task at that time
+    std::set<std::uint32_t> stopped;  // attempts that were there when the daemon was stopped
     std::optional<task::State> told;
     std::uint32_t attempts = 0;
     std::map<std::uint32_t, Run> runs;
@@ -146,6 +157,7 @@ class Model {
     enum class Fate : std::uint8_t { open, accepted, refused };
     task::Submission submission = {};
     Fate fate = Fate::open;
+    base::TimePoint refused_at = {};
     std::optional<task::TaskId> id = {};  // that it was told to have, by an answer or an event
     bool found_no_room = false;           // as many tasks as may be were queued already
     bool is_in_doubt = false;             // it was asked again before it was answered
@@ -167,6 +179,10 @@ class Model {
   static End expected_end(const Known& known, const Run& run, const End& told);
   void check_dependencies(const Tree& tree, const Known& known);
   void check_attempt(const Tree& tree, const Known& known);
+  void doubt_refusals();
+  void check_trees();
+  std::optional<base::TimePoint> end_is_due(const Tree& tree) const;
+  void check_erased(const std::set<task::TaskId>& kept);
   void check_slots(const Tree& tree, const std::vector<std::shared_ptr<Tree>>& living);
   void set_max_running(std::size_t most);
   std::size_t most_running() const;
@@ -189,6 +205,7 @@ class Model {
     int open = 0;  // that were asked for, and not answered yet or never
     bool acknowledged = false;
     bool done = false;  // its task was told of
+    base::TimePoint refused_at = {};
   };
   std::map<std::string, Approval> approvals_;  // by firing
   std::vector<task::Event> history_;
@@ -199,9 +216,11 @@ class Model {
   std::optional<base::TimePoint> wall_jumped_at_;  // the last time
   bool troubled_ = false;
   std::optional<base::TimePoint> trouble_ended_;
+  std::optional<base::TimePoint> syncs_fail_since_;  // or failed, until a moment ago
   std::map<base::TimePoint, std::size_t> limits_;
   std::size_t latest_limit_ = 0;
-  std::vector<std::shared_ptr<Tree>> living_;
+  std::vector<std::shared_ptr<Tree>> living_;  // when the last one began; those that ended since are still in it
+  std::set<task::TaskId> depended_on_;         // that somebody wanted to come after
 };
 
 }  // namespace duet::simulate

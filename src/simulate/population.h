@@ -58,7 +58,8 @@ class SimulatedKeeper final : task::KeeperHands {
     base::Fd record;
     base::TimePoint given = {};
   };
-  using Call = std::shared_ptr<Wire>;  ///< somebody has come
+  using Call = std::shared_ptr<Wire>;  ///< a daemon connects: its end of the wire
+  /// The daemon has closed this wire.
   struct Farewell {
     std::shared_ptr<Wire> wire;
   };
@@ -137,6 +138,7 @@ struct Witness {
   std::function<void(const Tree&)> gone;
   std::function<void(task::RunId)> ordered;                        ///< the daemon is about to have it started
   std::function<void(task::RunId, std::string_view bytes)> wrote;  ///< and its keeper took it
+  std::function<void(task::RunId, bool at_work)> keeper_died;      ///< `at_work`: while it did something
   std::function<void(task::RunId)> output_unsynced;                ///< its keeper could not sync it
 };
 

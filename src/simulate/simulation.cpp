@@ -42,6 +42,7 @@ Simulation::Simulation(SimulationOptions options)
            .ordered = [this](task::RunId run) { model_.ordered(run); },
            .wrote = [this](task::RunId run,
                            std::string_view bytes) { model_.output().took(run, bytes, machine_.trouble.any()); },
+           .keeper_died = [this](task::RunId run, bool at_work) { model_.keeper_killed(run, at_work); },
            .output_unsynced = [this](task::RunId run) { model_.output().sync_failed(run); }}) {
   if (options_.disk) {
     machine_.on_change = [this](Disk::Step step, std::string_view name, int error) {
@@ -102,8 +103,12 @@ void Simulation::as_daemon(Work work) {
 
 Verdict Simulation::run() {
   const base::TimePoint begun = machine_.clock().now();
-  for (steps_ = 0; steps_ < options_.steps && !model_.violation(); ++steps_) step();
-  if (!model_.violation()) finish();
+  try {
+    for (steps_ = 0; steps_ < options_.steps && !model_.violation(); ++steps_) step();
+    if (!model_.violation()) finish();
+  } catch (const std::exception& error) {
+    model_.fail(std::string("an exception left the simulation: ") + error.what());
+  }
   return {.violation = model_.violation(),
           .step = steps_,
           .digest = trace_.digest(),
@@ -172,6 +177,7 @@ void Simulation::start() {
   started_ = machine_.clock().now();
   if (habits_.faults > 0 && chance_.one_in(died_unsynced_ ? 2 : 10)) {
     process_->dies_after = chance_.below(100);
+    process_->finishes_last_change = chance_.one_in(2);
     death_ = habits_.power_cuts && chance_.one_in(2) ? Death::power_cut : Death::kill;
   }
   died_unsynced_ = false;
@@ -226,6 +232,7 @@ void Simulation::die(Death death) {
     process_->dead = true;
   } else {
     process_->dies_after = chance_.below(60);
+    process_->finishes_last_change = chance_.one_in(2);
   }
 }
 
@@ -313,10 +320,13 @@ void Simulation::request() {
 }
 
 void Simulation::submit() {
-  task::Submission submission{.prompt = prompt_of(chance_.next() >> 20U)};
+  const bool has_limit = chance_.one_in(10);
+  const bool is_endless = has_limit && chance_.one_in(2);
+  const std::uint64_t prompt = chance_.next() >> 20U;
+  task::Submission submission{.prompt = is_endless ? endless_prompt_of(prompt) : prompt_of(prompt)};
   submission.priority = static_cast<std::int64_t>(chance_.below(3));
   if (chance_.one_in(3)) submission.retries = static_cast<std::uint32_t>(chance_.between(1, 3));
-  if (chance_.one_in(10)) submission.time_limit = milliseconds(chance_.below(5000));
+  if (has_limit) submission.time_limit = milliseconds(chance_.below(5000));
   if (chance_.one_in(4) && model_.count() > 0) {
     for (std::uint64_t i = chance_.between(1, 2); i > 0; --i) submission.after.push_back(some_task());
   }
@@ -366,7 +376,7 @@ void Simulation::cancel() {
           if (process->dead) return;
           take_answer(number);
           note("cancel of " + task::to_text(id) + (answer ? " is acknowledged" : " is refused"));
-          if (answer) return model_.cancelled(id);
+          if (answer) return model_.cancelled(id, !stopping_);
           judge("cancel of " + task::to_text(id), answer.error());
           model_.cancel_refused(id, answer.error());
         });
@@ -486,8 +496,10 @@ void Simulation::cause_fault() {
       const auto keepers = population_.keepers();
       if (!habits_.keepers_die || keepers.empty()) return;
       SimulatedKeeper& keeper = *keepers[chance_.below(keepers.size())];
-      if (const auto run = keeper.run()) model_.keeper_killed(*run);
-      return keeper.kill();
+      if (chance_.one_in(2)) return keeper.kill();
+      keeper.process().dies_after = chance_.below(8);
+      keeper.process().finishes_last_change = chance_.one_in(2);
+      return;
     }
     case 6: {
       const auto keepers = population_.keepers();
@@ -532,7 +544,7 @@ void Simulation::trouble_disk() {
       population_.spawn_error = EAGAIN;
   }
   note("trouble");
-  model_.set_trouble(true);
+  model_.set_trouble(true, machine_.trouble.syncs_fail);
   const auto time = chance_.one_in(2) ? milliseconds(chance_.below(100)) : milliseconds(chance_.below(30'000));
   agenda_.after(time, [this] { end_trouble(); });
 }
@@ -557,7 +569,10 @@ bool Simulation::has_come_to_rest() {
 void Simulation::finish() {
   note("faults cease");
   end_trouble();
-  for (SimulatedKeeper* keeper : population_.keepers()) keeper->suspend(false);
+  for (SimulatedKeeper* keeper : population_.keepers()) {
+    keeper->process().dies_after.reset();
+    keeper->suspend(false);
+  }
   habits_ = {.requests = 0, .faults = 0};
   audience_->read_all();
   if (process_) process_->dies_after.reset();
@@ -568,8 +583,8 @@ void Simulation::finish() {
   if (!daemon_->store().is_healthy()) return model_.fail("the store stays " + daemon_->store().health().problem);
   audience_->check_complete();
   compare(true);
-  // What could not be removed goes with the next start; what a power cut brought back is understood by one, and goes
-  // with another.
+  // Two more starts. Files that could not be removed go with the next one. A record that a power cut brought back needs
+  // both: the first daemon reads it and learns that its run is over, the second one removes it.
   for (int i = 0; i < 2 && !model_.violation(); ++i) {
     stop(false, false);
     let_pass(minutes(1));
@@ -609,12 +624,18 @@ void Simulation::check_ended() {
   });
 }
 
-// As far as the list goes back.
+// The firings are counted only if the list goes back to the first one.
 void Simulation::check_rules() {
   as_daemon([&] {
     std::map<std::string, std::uint64_t> counts;
     const boost::json::object status = daemon_->automation().status();
     const boost::json::array& firings = status.at("recent").as_array();
+    model_.check_approvals();
+    for (const boost::json::value& firing : firings) {
+      if (firing.at("outcome").as_string() != "fired") continue;
+      const auto id = task::parse_task_id(std::string_view(firing.at("taskId").as_string()));
+      if (!id || !model_.is_known(*id)) model_.fail("a rule is said to have submitted a task that nobody knows");
+    }
     if (firings.size() >= automation::Firings::most_kept) return;
     for (const boost::json::value& firing : firings) ++counts[std::string(firing.at("ruleId").as_string())];
     for (const char* rule : {echo_rule, asking_rule}) model_.compare_firings(rule, counts[rule]);

@@ -51,7 +51,8 @@ class Simulation {
 
  private:
   enum class Death : std::uint8_t { kill, power_cut };
-  /// How often things happen, of a thousand steps.
+  /// What happens in this simulation: in how many of a thousand steps somebody asks for something, and something goes
+  /// wrong; and what may go wrong.
   struct Habits {
     std::uint64_t requests = 150;
     std::uint64_t faults = 20;
@@ -125,9 +126,9 @@ class Simulation {
   std::unique_ptr<Daemon> daemon_;
   std::unique_ptr<Audience> audience_;
   std::optional<Death> death_;  // that awaits the daemon
-  bool died_unsynced_ = false;  // the last one, while syncs failed
-  bool stopped_ = false;        // it has come to its end
-  bool stopping_ = false;
+  bool died_unsynced_ = false;  // the last daemon was killed while syncs failed
+  bool stopping_ = false;       // it was asked to stop
+  bool stopped_ = false;        // and says that it has
   base::TimePoint started_ = {};
   std::map<std::uint64_t, Unanswered> unanswered_;
   std::uint64_t requests_ = 0;
