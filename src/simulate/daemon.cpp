@@ -52,7 +52,7 @@ Daemon::Daemon(Population& population, Process& process, task::TaskSettings sett
 void Daemon::open_journal(const Limits& limits, const Ears& ears) {
   journal_ = std::make_unique<task::Journal>(*store_, limits.journal);
   hub_ = std::make_unique<app::EventHub>(loop_, server_, *journal_, limits.events);
-  const std::uint64_t known = ears.opened(journal_->epoch());
+  const std::uint64_t known = ears.opened(*journal_);
   std::vector<task::Event> untold;
   const auto read = store_->read([&](task::StoreReader& reader) {
     reader.events_after(known - 1, journal_->next(), [&](task::Event event) { untold.push_back(std::move(event)); });

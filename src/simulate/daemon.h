@@ -30,8 +30,9 @@ class Daemon {
   struct Ears {
     /// With the task, if the event is that of a new one and the store still has it.
     std::function<void(const task::Event&, const std::optional<task::Task>&)> event;
-    /// Answers with the first event that is not known yet.
-    std::function<std::uint64_t(const std::string& epoch)> opened;
+    /// The journal, as the store has it at the start. Answers with the number of the first event that nobody was told
+    /// of in an earlier life; those from there on are told before all others.
+    std::function<std::uint64_t(const task::Journal&)> opened;
   };
   struct Limits {
     task::Journal::Limits journal = {};

@@ -266,7 +266,7 @@ int DiskVfs::memory_map(sqlite3_file* file, int page, int /*size*/, int extend, 
       NodePointer memory;
       const int error = open.owner->disk_.make(*open.folder, name, false, memory);
       if (error != 0 && error != EEXIST) return SQLITE_CANTOPEN;
-      memory->regions.clear();  // who comes first takes nobody's word for it
+      memory->regions.clear();  // whoever opens it first builds it anew, whatever an earlier process left there
       locks.memory = memory;
     }
     ++locks.memory_users;

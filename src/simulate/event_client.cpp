@@ -61,6 +61,7 @@ void EventClient::hang_up() {
   had_.clear();
   lost_ = false;
   output_read_.clear();
+  follows_from_.reset();
   followed_.clear();
 }
 
@@ -181,6 +182,7 @@ void EventClient::go_on_from(const Asked& asked, std::uint64_t next, std::uint64
   filter_ = asked.filter;
   followed_.clear();
   lost_ = false;
+  follows_from_ = model_.next_seq();  // output is not told before the answer has left
 }
 
 void EventClient::take_event(const std::string& line, const json::object& params) {
@@ -240,10 +242,25 @@ void EventClient::take_output(const json::object& params) {
   model_.output_read(*id, {.offset = offset, .bytes = std::string(data), .total = offset + data.size()}, false);
 }
 
+// Of tasks that were submitted while it listened, and have ended.
+void EventClient::expect_all_output() {
+  if (!follows_from_) return;
+  std::set<task::TaskId> seen;
+  for (std::uint64_t seq = 1; seq < model_.next_seq(); ++seq) {
+    const task::Event& event = *model_.event(seq);
+    if (event.kind != "taskQueued" || !seen.insert(event.task).second) continue;
+    if (seq < *follows_from_ || !filter_.wants_output(event.task)) continue;
+    const auto total = model_.output().total(event.task);
+    if (total && output_read_[event.task] != *total) fail("does not get all output of " + task::to_text(event.task));
+  }
+}
+
 void EventClient::check_complete() {
   if (!wire_) return;
   if (!asked_.empty() || slow_things_ > 0) return fail("gets no answer");
-  if (!lost_) expect_nothing_before(model_.next_seq());
+  if (lost_) return;
+  expect_nothing_before(model_.next_seq());
+  expect_all_output();
 }
 
 }  // namespace duet::simulate

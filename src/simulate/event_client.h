@@ -74,6 +74,7 @@ class EventClient {
   void go_on_from(const Asked& asked, std::uint64_t next, std::uint64_t oldest);
   void expect_nothing_before(std::uint64_t seq);
   bool must_come(std::uint64_t seq) const;
+  void expect_all_output();
   void fail(const std::string& what) { model_.fail(name_ + ' ' + what); }
 
   std::string name_;
@@ -88,11 +89,15 @@ class EventClient {
   std::deque<Asked> asked_;
   std::size_t slow_things_ = 0;
   Filter filter_;
-  std::vector<Filter> earlier_;  // that were in force while what comes before `certain_from_` was passed by
+  // A new subscription without `since` goes on where the daemon is, which the client does not know. Events before
+  // `certain_from_` may have been passed by under one of the `earlier_` filters: they must come only if all of them,
+  // and the one in force now, want them. Those from `certain_from_` on must come if that one does.
+  std::vector<Filter> earlier_;
   std::uint64_t certain_from_ = 0;
-  std::uint64_t position_ = 0;  // the first event that may still come
-  std::set<std::uint64_t> had_;
-  bool lost_ = false;
+  std::uint64_t position_ = 0;                 // the first event that may still come
+  std::set<std::uint64_t> had_;                // events of this connection
+  bool lost_ = false;                          // it was told that it misses events, and has not subscribed again
+  std::optional<std::uint64_t> follows_from_;  // it gets output of all tasks that are queued from this event on
   std::map<task::TaskId, std::uint64_t> output_read_;  // up to where
   std::map<task::TaskId, std::uint64_t> followed_;     // the same, since it last subscribed
 

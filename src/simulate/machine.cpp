@@ -54,8 +54,12 @@ int Machine::fault(Disk::Step step, std::string_view name) {
 int Machine::error_of(Disk::Step step) {
   ++changes_;
   if (process_ != nullptr) {
-    if (process_->dies_after && (*process_->dies_after)-- == 0) process_->dead = true;
-    if (process_->dead) return process_->dies_after.reset(), Disk::nothing_happens;
+    if (process_->dead) return Disk::nothing_happens;
+    if (process_->dies_after && (*process_->dies_after)-- == 0) {
+      process_->dies_after.reset();
+      process_->dead = true;
+      if (!process_->finishes_last_change) return Disk::nothing_happens;
+    }
   }
   if (trouble.read_only) return EROFS;
   if (trouble.full && (step == Disk::Step::grow || step == Disk::Step::make)) return ENOSPC;

@@ -54,6 +54,7 @@ struct Process {
   std::string name;
   bool dead = false;                             ///< what it still does has no effect
   std::optional<std::uint64_t> dies_after = {};  ///< so many more changes of the disk
+  bool finishes_last_change = false;             ///< then one more happens, and nothing that comes after it
 };
 
 /// The machine on which everything runs: a disk, a clock, processes, and descriptors of files.

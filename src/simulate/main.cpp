@@ -1,3 +1,4 @@
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -6,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <random>
 #include <string>
 
@@ -56,14 +58,15 @@ int run_one(const Arguments& arguments) {
   return 1;
 }
 
-// Every so many-th seed.
-int work(const Arguments& arguments, unsigned worker) {
+// Every so many-th seed; `current` is the one that it is at.
+int work(const Arguments& arguments, unsigned worker, std::uint64_t& current) {
   const auto begun = std::chrono::steady_clock::now();
   Sums sums;
   std::uint64_t digests = 0;
   for (std::uint64_t seed = arguments.from + worker;; seed += arguments.workers) {
     if (arguments.to > 0 && seed > arguments.to) break;
     if (arguments.seconds > 0 && seconds_since(begun) > arguments.seconds) break;
+    current = seed;
     const Verdict verdict = Simulation({.seed = seed, .steps = arguments.steps}).run();
     ++sums.seeds;
     sums.steps += verdict.step;
@@ -85,19 +88,43 @@ int work(const Arguments& arguments, unsigned worker) {
   return 0;
 }
 
+// A crash says nothing by itself: the parent of who crashed names the seed.
+void print_crash(int signal, std::uint64_t seed, std::uint64_t steps) {
+  std::printf("seed %" PRIu64
+              ": the simulation was ended by signal %d\nagain, with all that happened: ./dev simulate --seed %" PRIu64
+              " --steps %" PRIu64 "\n",
+              seed, signal, seed, steps);
+}
+
 int run_all(const Arguments& arguments) {
-  if (arguments.workers == 1) return work(arguments, 0);
+  // Which seed each worker is at; they write it, and it outlives them.
+  const std::size_t bytes = arguments.workers * sizeof(std::uint64_t);
+  void* const shared = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) return 1;
+  auto* const seeds = static_cast<std::uint64_t*>(shared);
+  std::map<pid_t, unsigned> workers;
   for (unsigned worker = 0; worker < arguments.workers; ++worker) {
     std::fflush(stdout);
-    if (fork() == 0) {
-      const int code = work(arguments, worker);
+    const pid_t pid = fork();
+    if (pid == 0) {
+      const int code = work(arguments, worker, seeds[worker]);
       std::fflush(stdout);
       _exit(code);
     }
+    workers[pid] = worker;
   }
   int failed = 0;
-  for (int status = 0; wait(&status) > 0;) failed |= status != 0 ? 1 : 0;
+  int status = 0;
+  for (pid_t pid = 0; (pid = wait(&status)) > 0;) {
+    failed |= status != 0 ? 1 : 0;
+    if (WIFSIGNALED(status)) print_crash(WTERMSIG(status), seeds[workers.at(pid)], arguments.steps);
+  }
   return failed;
+}
+
+int refuse(const char* why) {
+  std::fprintf(stderr, "duet-simulate: %s\n", why);
+  return 2;
 }
 
 int show_usage() {
@@ -115,6 +142,7 @@ int show_usage() {
 int main(int count, char** values) {
   Arguments arguments;
   bool has_from = false;
+  bool has_to = false;
   for (int i = 1; i < count; ++i) {
     const std::string name = values[i];
     if (name == "--disk") {
@@ -134,6 +162,7 @@ int main(int count, char** values) {
       has_from = true;
     } else if (name == "--to") {
       arguments.to = number;
+      has_to = true;
     } else if (name == "--steps") {
       arguments.steps = number;
     } else if (name == "--seconds") {
@@ -145,6 +174,8 @@ int main(int count, char** values) {
     }
   }
   if (arguments.one) return run_one(arguments);
+  if (arguments.workers == 0) return refuse("--workers must be 1 or more");
+  if (has_to && (!has_from || arguments.to < arguments.from)) return refuse("--from N --to M: M must not be below N");
   if (!has_from) arguments.from = std::random_device()();
   if (arguments.to == 0 && arguments.seconds == 0) arguments.seconds = 10;
   return run_all(arguments);

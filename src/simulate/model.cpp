@@ -3,9 +3,11 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <boost/json/object.hpp>
 
+#include "duet/base/process.h"
 #include "duet/rpc/value.h"
 
 namespace duet::simulate {
@@ -30,20 +32,49 @@ constexpr std::chrono::seconds settings_take_effect{30};
 constexpr std::chrono::seconds trouble_takes_effect{5};  // a try that failed is repeated after a second
 constexpr std::chrono::seconds grace{5};                 // from TERM to KILL
 constexpr std::chrono::seconds moment{1};
+constexpr int no_such_task = -32000;
+constexpr int not_cancellable = -32001;
 constexpr int queue_is_full = -32002;
+constexpr int unavailable = -32003;
 constexpr std::size_t many_tasks = 1000;
 
-// What docs/tasks.md says, a quarter less, and as many failures before it.
+// The shortest pause that docs/tasks.md allows after so many failures: a quarter less than the usual one.
 base::Duration least_pause(std::uint32_t failures) {
   const auto plain = std::min(std::chrono::seconds(1U << std::min(failures - 1, 9U)), std::chrono::seconds(300));
   return plain * 3 / 4 - std::chrono::milliseconds(2);  // times are written down in milliseconds
 }
 
+// All of a submission that a task's record shows.
+bool is_as_asked(const task::Task& task, task::Submission submission) {
+  std::ranges::sort(submission.after);
+  const auto doubles = std::ranges::unique(submission.after);
+  submission.after.erase(doubles.begin(), doubles.end());
+  return task.priority == submission.priority &&
+         rpc::to_text(task.metadata) == rpc::to_text(task::shown_metadata(submission));
+}
+
 }  // namespace
+
+Model::End Model::End::of(State state, const boost::json::object& params) {
+  End end{.state = state};
+  if (const auto& code = params.at("exitCode"); !code.is_null()) end.exit_code = code.to_number<int>();
+  if (const auto& signal = params.at("signal"); !signal.is_null()) end.signal = signal.as_string();
+  if (const auto* error = params.if_contains("error")) end.reason = error->at("reason").as_string();
+  return end;
+}
+
+std::string Model::End::text() const {
+  std::string all(task::name_of(state));
+  if (!reason.empty()) all += ' ' + reason;
+  if (exit_code) all += ", exit code " + std::to_string(*exit_code);
+  if (!signal.empty()) all += ", signal " + signal;
+  return all;
+}
 
 bool Model::Run::has_succeeded() const { return status && WIFEXITED(*status) && WEXITSTATUS(*status) == 0; }
 
 void Model::submitted(const task::Submission& submission) {
+  depended_on_.insert(submission.after.begin(), submission.after.end());
   const auto [place, is_new] = asked_.try_emplace(submission.prompt, Asked{.submission = submission});
   Asked& asked = place->second;
   if (is_new) {
@@ -74,20 +105,36 @@ void Model::accepted(const task::Submission& submission, TaskId id) {
   if (known.acknowledged && known.submission->prompt != submission.prompt) {
     return fail(name(id) + " was answered to two different submissions");
   }
+  if (known.prompt && *known.prompt != submission.prompt) fail(name(id) + " is answered to a submit of another task");
   known.acknowledged = true;
   known.submission = submission;
-  Asked& asked = asked_[submission.prompt];
+  Asked& asked = asked_.at(submission.prompt);
   asked.fate = Asked::Fate::accepted;
+  take_id(asked, id);
   if (asked.found_no_room) fail(name(id) + " was accepted, though the queue was full");
 }
 
 void Model::refused(const task::Submission& submission, int code) {
-  Asked& asked = asked_[submission.prompt];
+  Asked& asked = asked_.at(submission.prompt);
   const std::size_t itself = asked.fate == Asked::Fate::open ? 1 : 0;
   if (code == queue_is_full && most_queued() < capacity_ + itself) {
     fail("`" + submission.prompt + "` was refused for a full queue, which has room");
   }
-  if (asked.fate == Asked::Fate::open && !asked.is_in_doubt) asked.fate = Asked::Fate::refused;
+  if (code == no_such_task && std::ranges::none_of(submission.after, [&](TaskId id) { return may_be_gone(id); })) {
+    fail("`" + submission.prompt + "` was refused for a task that is not there, but all of them are");
+  }
+  if (code != no_such_task && code != queue_is_full && code != unavailable) {
+    fail("`" + submission.prompt + "` was refused with " + std::to_string(code));
+  }
+  if (asked.fate == Asked::Fate::open && !asked.is_in_doubt) {
+    asked.fate = Asked::Fate::refused;
+    asked.refused_at = clock_.now();
+  }
+}
+
+bool Model::may_be_gone(TaskId id) const {
+  const auto found = tasks_.find(id);
+  return found == tasks_.end() || !found->second.told || task::has_ended(*found->second.told);
 }
 
 void Model::asked_to_cancel(TaskId id) {
@@ -95,19 +142,45 @@ void Model::asked_to_cancel(TaskId id) {
   queue_.left(id);
 }
 
-void Model::cancelled(TaskId id) {
+void Model::cancelled(TaskId id, bool is_told) {
   Known& known = tasks_[id];
   if (known.told && task::has_ended(*known.told) && *known.told != State::cancelled) {
     return fail("a cancel of " + name(id) + " was acknowledged, but it is " + text(*known.told));
   }
   if (!known.cancelled) known.cancelled = clock_.now();
+  if (is_told && !known.told_to_end) known.told_to_end = clock_.now();
 }
 
-void Model::waited(TaskId id, State state) {
+// -32001 says that the task has ended, and how. Its event may be on its way to the disk.
+void Model::cancel_refused(TaskId id, const rpc::Error& error) {
+  told_unknown(id, error.code());
+  if (error.code() != not_cancellable) return;
+  Known& known = tasks_[id];
+  const std::string state(rpc::parse_value(error.data()).at("state").as_string());
+  if (state == text(State::queued) || state == text(State::running)) {
+    return fail("a cancel of " + name(id) + " was refused, though it is " + state);
+  }
+  if (!known.told || !task::has_ended(*known.told)) {
+    known.refused_as = state;
+  } else if (state != text(*known.told)) {
+    fail("a cancel of " + name(id) + " was refused as " + state + ", but it is " + text(*known.told));
+  }
+}
+
+void Model::waited(TaskId id, State state, bool time_is_up) {
   const Known& known = tasks_[id];
+  const bool was_told = known.told && task::has_ended(*known.told);
   if (task::has_ended(state) && known.told != state) {
     fail("task.wait told that " + name(id) + " is " + text(state) + ", but no event has");
   }
+  if (!task::has_ended(state) && was_told) fail("task.wait told that " + name(id) + " is " + text(state) + " still");
+  if (!task::has_ended(state) && !time_is_up) fail("task.wait told of " + name(id) + " before its time was up");
+}
+
+void Model::told_unknown(TaskId id, int code) {
+  if (code != no_such_task) return;
+  const std::optional<State>& told = tasks_[id].told;
+  if (told && !task::has_ended(*told)) fail(name(id) + " is " + text(*told) + ", but is said not to exist");
 }
 
 void Model::output_read(TaskId id, const task::OutputPiece& piece, bool done) {
@@ -126,31 +199,87 @@ void Model::take_epoch(const std::string& epoch) {
   epoch_ = epoch;
 }
 
-void Model::approving(const std::string& firing) { approvals_.try_emplace(firing, 1); }
+// What was told was committed and synced before: the store has all of it, as it was told.
+void Model::compare_journal(const task::Journal& journal) {
+  take_epoch(journal.epoch());
+  if (journal.next() < next_seq()) {
+    return fail("event " + std::to_string(next_seq() - 1) + " was told, but the store has only those before " +
+                std::to_string(journal.next()));
+  }
+  for (std::uint64_t seq = journal.oldest(); seq < next_seq(); ++seq) {
+    const task::Event& stored = journal.at(seq);
+    const task::Event& told = *event(seq);
+    if (stored.kind != told.kind || stored.task != told.task || stored.params != told.params) {
+      return fail("event " + std::to_string(seq) + " is not stored as it was told");
+    }
+  }
+}
+
+void Model::approving(const std::string& firing) { ++approvals_[firing].open; }
 
 void Model::approved(const std::string& firing) {
-  int& state = approvals_[firing];
-  state = std::max(state, 2);
+  --approvals_[firing].open;
+  approvals_[firing].acknowledged = true;
+}
+
+void Model::approval_refused(const std::string& firing) {
+  --approvals_[firing].open;
+  approvals_[firing].refused_at = clock_.now();
+}
+
+void Model::daemon_died() {
+  for (auto& [id, known] : tasks_) known.refused_as.clear();
+}
+
+// The first event of a task: somebody has asked for it, and it is what was asked for.
+void Model::take_new(TaskId id, Known& known, const task::Task& task) {
+  known.prompt = task.prompt;
+  if (known.acknowledged && known.submission->prompt != task.prompt) {
+    fail(name(id) + " has another prompt than the submit that it was the answer to");
+  }
+  if (const boost::json::value* origin = task.metadata.if_contains("automation")) {
+    known.submission = {.prompt = task.prompt, .priority = task.priority};
+    return take_new_of_rule(id, task.prompt, origin->as_object());
+  }
+  const auto found = asked_.find(task.prompt);
+  if (found == asked_.end()) return fail(name(id) + " is queued, but nobody asked for it");
+  Asked& asked = found->second;
+  if (asked.fate == Asked::Fate::refused) fail(name(id) + " was refused, and is queued");
+  known.submission = asked.submission;
+  if (!is_as_asked(task, asked.submission)) fail(name(id) + " is not what was asked for");
+  take_id(asked, id);
 }
 
 // A task of a rule: each event has one, and what waits for approval has none before it.
-void Model::take_new(TaskId id, const task::Task& task) {
-  const boost::json::value* origin = task.metadata.if_contains("automation");
-  if (origin == nullptr) return;
-  asked_[task.prompt].fate = Asked::Fate::accepted;
-  if (++fired_[task.prompt] > 1) fail("the rule's task `" + task.prompt + "` was submitted twice: " + name(id));
-  if (origin->at("ruleId").as_string() != asking_rule) return;
-  const auto approval = approvals_.find(std::string(origin->at("firingId").as_string()));
+void Model::take_new_of_rule(TaskId id, const std::string& prompt, const boost::json::object& origin) {
+  if (++fired_[prompt] > 1) fail("the rule's task `" + prompt + "` was submitted twice: " + name(id));
+  if (origin.at("ruleId").as_string() != asking_rule) return;
+  const auto approval = approvals_.find(std::string(origin.at("firingId").as_string()));
   if (approval == approvals_.end()) return fail(name(id) + " was submitted by a rule that awaits approval");
-  approval->second = 3;
+  Approval& state = approval->second;
+  if (state.open == 0 && !state.acknowledged) fail(name(id) + " was submitted, though its approval was refused");
+  state.done = true;
+}
+
+// A submission has one task. It has another one only if it was sent again, with its key, when the first was erased.
+void Model::take_id(Asked& asked, TaskId id) {
+  const std::optional<TaskId> earlier = std::exchange(asked.id, id);
+  if (!earlier || *earlier == id) return;
+  const std::optional<State>& state = tasks_[*earlier].told;
+  const bool may_be_erased = state && task::has_ended(*state) && !asked.submission.key.empty() && id > *earlier;
+  if (!may_be_erased) fail(name(id) + " and " + name(*earlier) + " come from the same submit");
 }
 
 void Model::compare_firings(const std::string& rule, std::uint64_t listed) {
   if (listed != due_[rule]) {
     fail("rule " + rule + " has " + std::to_string(listed) + " firings for " + std::to_string(due_[rule]) + " events");
   }
-  for (const auto& [firing, state] : approvals_) {
-    if (state == 2) fail("the approval of " + firing + " was acknowledged, and nothing came of it");
+}
+
+void Model::check_approvals() {
+  for (const auto& [firing, approval] : approvals_) {
+    if (approval.acknowledged && !approval.done)
+      fail("the approval of " + firing + " was acknowledged, and nothing came of it");
   }
 }
 
@@ -165,25 +294,28 @@ void Model::told(const task::Event& event, const std::optional<task::Task>& task
   if (*state == State::failed) ++due_[asking_rule];
   Known& known = tasks_[event.task];
   if (!known.told && task) {
-    known.prompt = task->prompt;
-    known.submission = asked_[task->prompt].submission;
-    if (!known.submission) known.submission = {.prompt = task->prompt, .priority = task->priority};
-    take_new(event.task, *task);
+    take_new(event.task, known, *task);
+    if (!known.submission) return;
     if (!known.ordered && !known.cancel_asked) {
       queue_.queued(event.task, known.submission->priority, known.submission->after);
     }
   }
   if (*state == State::completed) queue_.completed(event.task);
   if (*state != State::queued) queue_.left(event.task);
-  check_step(event.task, known, *state);
   const boost::json::object params = rpc::parse_value(event.params).as_object();
   known.attempts = params.at("attempts").to_number<std::uint32_t>();
+  check_step(event.task, known, *state);
   if (*state == State::running) known.runs[known.attempts].told_started = true;
-  if (task::has_ended(*state)) check_end(event.task, known, *state, event.params);
+  if (*state == State::queued && known.told && known.submission) check_retry(event.task, known);
+  if (task::has_ended(*state) && known.submission) check_end(event.task, known, End::of(*state, params));
   known.told = *state;
+  if (!task::has_ended(*state)) return;
+  known.ended_seq = event.seq;
+  known.ended_at = clock_.now();
+  known.newest_then = tasks_.rbegin()->first;
 }
 
-// Along the picture of docs/tasks.md. A start of which nobody lived to tell is told together with the end.
+// Along the picture of docs/tasks.md.
 void Model::check_step(TaskId id, const Known& known, State to) {
   if (!known.told) {
     if (to != State::queued) fail(name(id) + " was first told of as " + text(to));
@@ -192,61 +324,130 @@ void Model::check_step(TaskId id, const Known& known, State to) {
   const State from = *known.told;
   if (task::has_ended(from)) return fail(name(id) + " went from " + text(from) + " to " + text(to));
   if (from == State::running && to == State::running) fail(name(id) + " started while it was running");
+  // A power cut may take what the run's record says of its start, and leave what it says of its end.
+  const Run* const run = last_run(known);
+  const bool is_torn = run != nullptr && run->cut;
+  if (from == State::queued && to == State::completed && !is_torn) {
+    fail(name(id) + " is completed, but nobody told that it started");
+  }
 }
 
-void Model::check_end(TaskId id, const Known& known, State state, const std::string& params) {
-  const boost::json::object event = rpc::parse_value(params).as_object();
-  if (known.cancelled && state != State::cancelled) {
-    fail("a cancel of " + name(id) + " was acknowledged, but it ended as " + text(state));
+// A task is queued again only after an attempt that failed, and while it has attempts left.
+void Model::check_retry(TaskId id, const Known& known) {
+  const Run* const run = last_run(known);
+  if (known.attempts > known.submission->retries) fail(name(id) + " is queued again, but has no attempts left");
+  if (run == nullptr || !run->is_witnessed()) return;
+  if (expected_end(known, *run, End{}).state == State::completed) {
+    fail(name(id) + " is queued again, but its last attempt succeeded");
   }
-  if (state == State::cancelled) {
-    for (const auto& tree : living_) {
-      if (tree->run.task == id && tree->alive()) fail(name(id) + " is cancelled, but processes of it run");
-    }
-    return;
-  }
-  const auto run = known.runs.find(known.attempts);
-  if (state == State::completed) {
-    const bool sound = run != known.runs.end() && run->second.has_succeeded();
-    if (!sound) fail(name(id) + " is completed, but its main process did not end with 0");
-    return check_time_limit(id, known, "");
-  }
-  const std::string reason(event.at("error").at("reason").as_string());
-  check_failure(id, known, reason);
-  check_time_limit(id, known, reason);
 }
 
-void Model::check_failure(TaskId id, const Known& known, const std::string& reason) {
-  const bool has_tries = known.submission && known.attempts <= known.submission->retries;
-  if (has_tries && reason != "dependency" && !known.stopped) {
+void Model::check_end(TaskId id, const Known& known, const End& told) {
+  check_time_limit(id, known);
+  if (!known.refused_as.empty() && known.refused_as != text(told.state)) {
+    fail("a cancel of " + name(id) + " was refused as " + known.refused_as + ", but it is " + text(told.state));
+  }
+  if (told.state == State::cancelled) return check_cancelled(id, known, told);
+  if (known.cancelled) fail("a cancel of " + name(id) + " was acknowledged, but it ended as " + text(told.state));
+  if (told.reason == "dependency") return check_failed_dependency(id, known, told);
+  const bool has_tries = told.state == State::failed && known.attempts <= known.submission->retries;
+  if (has_tries && !known.stopped.contains(known.attempts)) {
     fail(name(id) + " failed after " + std::to_string(known.attempts) + " of " +
          std::to_string(known.submission->retries + 1) + " attempts");
   }
-  if (reason == "spawn" && known.prompt && play_of(*known.prompt, known.attempts).can_start) {
-    fail(name(id) + " is said to have no program that can be started, but it has");
+  if (told.reason == "spawn" || told.reason == "lost") return check_unknown_end(id, known, told);
+  check_seen_end(id, known, told);
+}
+
+void Model::check_cancelled(TaskId id, const Known& known, const End& told) {
+  if (!known.cancel_asked) fail(name(id) + " is cancelled, but nobody asked for that");
+  for (const auto& tree : living_) {
+    if (tree->run.task == id && tree->alive()) fail(name(id) + " is cancelled, but processes of it run");
   }
-  const auto run = known.runs.find(known.attempts);
-  if (run == known.runs.end() || !run->second.is_witnessed()) return;
-  const int status = *run->second.status;
-  if (reason == "lost") fail(name(id) + " is called lost, but its keeper saw how it ended");
-  if (reason == "exit" && !(WIFEXITED(status) && WEXITSTATUS(status) != 0)) {
-    fail(name(id) + " failed with exit, but its main process did not");
+  const Run* const run = last_run(known);
+  const bool was_running = known.told == State::running && run != nullptr && run->is_witnessed();
+  if (was_running && !told.has_same_status(expected_end(known, *run, told))) {
+    fail(name(id) + " is cancelled, and its main process is said to have ended as " + told.text());
   }
 }
 
-// Of a task whose keeper was awake all the time.
-void Model::check_time_limit(TaskId id, const Known& known, const std::string& reason) {
-  const auto found = known.runs.find(known.attempts);
-  if (!known.submission || found == known.runs.end() || !found->second.is_witnessed() || found->second.suspended) {
+void Model::check_failed_dependency(TaskId id, const Known& known, const End& told) {
+  const bool has_failed = std::ranges::any_of(known.submission->after, [&](TaskId dependency) {
+    const std::optional<State>& state = tasks_[dependency].told;
+    return state == State::failed || state == State::cancelled;
+  });
+  if (!has_failed) fail(name(id) + " failed with dependency, but no task that it comes after did");
+  if (known.attempts > 0 || told.exit_code || !told.signal.empty()) {
+    fail(name(id) + " failed with dependency, but is said to have run: " + told.text());
+  }
+}
+
+// `spawn`: it never began. `lost`: nobody lived to see how it ended.
+void Model::check_unknown_end(TaskId id, const Known& known, const End& told) {
+  if (told.exit_code || !told.signal.empty()) fail(name(id) + " is said to have ended as " + told.text());
+  if (told.reason == "spawn") {
+    if (!known.prompt || !play_of(*known.prompt, known.attempts).can_start) return;
+    return fail(name(id) + " is said to have no program that can be started, but it has");
+  }
+  const Run* const run = last_run(known);
+  if (run == nullptr || !(run->keeper_killed || run->cut)) {
+    return fail(name(id) + " is called lost, but its keeper saw how it ended");
+  }
+}
+
+// All others are told as the keeper saw them. A task that was ended by a stop of the daemon has failed with `signal`,
+// whatever it made of that.
+void Model::check_seen_end(TaskId id, const Known& known, const End& told) {
+  const Run* const run = last_run(known);
+  const bool by_stop = known.stopped.contains(known.attempts) && told.reason == "signal";
+  if (run == nullptr || !run->status) {
+    if (!by_stop) fail(name(id) + " is said to have ended as " + told.text() + ", but nobody saw that");
     return;
   }
-  const base::Duration took = found->second.ended_at - found->second.began_at;
+  const End expected = expected_end(known, *run, told);
+  if (by_stop && (told.has_same_status(expected) || !run->is_witnessed())) return;
+  if (told != expected) {
+    fail(name(id) + " is said to have ended as " + told.text() + ", but ended as " + expected.text());
+  }
+  if (told.reason == "signal" && !known.cancel_asked && !by_stop) {
+    fail(name(id) + " was ended by a signal, and nobody asked for that");
+  }
+}
+
+const Model::Run* Model::last_run(const Known& known) {
+  const auto run = known.runs.find(known.attempts);
+  return run == known.runs.end() ? nullptr : &run->second;
+}
+
+// Of a run with a status. Whether its time was over is not certain in the very moment of its limit; nor if its keeper
+// was suspended, which may look at the clock before it sees that the process has ended. Then what was told counts.
+Model::End Model::expected_end(const Known& known, const Run& run, const End& told) {
+  End end{.state = State::failed};
+  if (WIFEXITED(*run.status)) {
+    end.exit_code = WEXITSTATUS(*run.status);
+    end.reason = "exit";
+  } else {
+    end.signal = base::signal_name(WTERMSIG(*run.status));
+    end.reason = "signal";
+  }
+  const base::Duration took = run.ended_at - run.began_at;
   const auto limit = known.submission->time_limit;
-  if (reason == "timeout" && (!limit || took < *limit))
-    fail(name(id) + " failed with timeout before its time was over");
-  if (!limit || took <= *limit || known.cancelled || known.stopped) return;
-  if (reason != "timeout") fail(name(id) + " ran longer than its time limit, and nobody says so");
-  if (took > *limit + grace + moment) fail(name(id) + " was not ended at its time limit");
+  const bool may_be_over = limit && (took >= *limit || run.suspended);
+  const bool is_certain = limit && took != *limit && !run.suspended;
+  if (may_be_over && (is_certain || told.reason == "timeout")) {
+    end.reason = "timeout";
+  } else if (end.exit_code == 0) {
+    end = {.state = State::completed, .exit_code = 0};
+  }
+  return end;
+}
+
+// Of a task whose keeper was awake all the time.
+void Model::check_time_limit(TaskId id, const Known& known) {
+  const Run* const run = last_run(known);
+  const auto limit = known.submission->time_limit;
+  if (!limit || run == nullptr || !run->is_witnessed() || run->suspended) return;
+  if (run->ended_at - run->began_at > *limit + grace + moment) fail(name(id) + " was not ended at its time limit");
 }
 
 void Model::check_dependencies(const Tree& tree, const Known& known) {
@@ -264,7 +465,7 @@ const task::Event* Model::event(std::uint64_t seq) const {
 
 void Model::ordered(task::RunId run) {
   Known& known = tasks_[run.task];
-  known.ordered = true;
+  known.ordered = run.attempt;
   queue_.left(run.task);
   if (!known.submission || was_troubled_lately()) return;
   if (const auto other = queue_.passed_over(run.task, known.submission->priority)) {
@@ -282,7 +483,7 @@ void Model::check_attempt(const Tree& tree, const Known& known) {
     if (earlier.has_succeeded() && !(known.submission && known.submission->time_limit)) {
       fail(name(id) + " runs again, but attempt " + std::to_string(attempt) + " had succeeded");
     }
-    if (!wall_jumped_ && tree.ordered < earlier.ended_at + least_pause(attempt)) {
+    if (!jumped_since(earlier.ended_at) && tree.ordered < earlier.ended_at + least_pause(attempt)) {
       fail(name(id) + " is tried again too soon after attempt " + std::to_string(attempt));
     }
   }
@@ -320,6 +521,26 @@ void Model::tree_began(const Tree& tree, const std::vector<std::shared_ptr<Tree>
   check_slots(tree, living);
 }
 
+// A keeper that lives and is awake ends what must end: with TERM, and with KILL after the grace.
+void Model::check_trees() {
+  for (const auto& tree : living_) {
+    if (!tree->alive()) continue;
+    const auto due = end_is_due(*tree);
+    if (due && clock_.now() > *due + grace + moment) fail("processes of " + name(tree->run.task) + " are not ended");
+  }
+}
+
+std::optional<base::TimePoint> Model::end_is_due(const Tree& tree) const {
+  const Known& known = tasks_.at(tree.run.task);
+  const Run& run = known.runs.at(tree.run.attempt);
+  if (run.keeper_killed || run.suspended) return std::nullopt;
+  if (run.status) return run.ended_at;
+  std::optional<base::TimePoint> due = known.told_to_end;
+  const bool has_limit = known.submission && known.submission->time_limit;
+  if (has_limit && !due) due = run.began_at + *known.submission->time_limit;
+  return due;
+}
+
 void Model::main_ended(const Tree& tree, int status, bool kept) {
   Run& run = tasks_[tree.run.task].runs[tree.run.attempt];
   if (kept) {
@@ -330,13 +551,29 @@ void Model::main_ended(const Tree& tree, int status, bool kept) {
   }
 }
 
-void Model::keeper_killed(task::RunId id) {
+void Model::keeper_killed(task::RunId id, bool at_work) {
   tasks_[id.task].runs[id.attempt].keeper_killed = true;
   output_.keeper_killed(id);
+  if (at_work) output_.took(id, {}, true);
+}
+
+// A sync that failed may have kept what is refused then. The daemon writes over it, but if the power is cut before the
+// disk syncs that, nobody can say which of the two is there.
+void Model::doubt_refusals() {
+  if (!syncs_fail_since_ || !was_troubled_lately()) return;
+  for (auto& [prompt, asked] : asked_) {
+    const bool is_late = asked.fate == Asked::Fate::refused && asked.refused_at >= *syncs_fail_since_;
+    if (is_late) asked.fate = Asked::Fate::open;
+  }
+  for (auto& [firing, approval] : approvals_) {
+    if (approval.refused_at >= *syncs_fail_since_) ++approval.open;
+  }
 }
 
 void Model::power_cut() {
+  doubt_refusals();
   for (auto& [id, known] : tasks_) {
+    if (known.ordered) known.runs.try_emplace(*known.ordered);
     for (auto& [attempt, run] : known.runs) {
       if (!known.told || !task::has_ended(*known.told)) run.cut = true;
       const bool is_running = known.told == State::running;
@@ -347,7 +584,8 @@ void Model::power_cut() {
   living_.clear();
 }
 
-void Model::set_trouble(bool troubled) {
+void Model::set_trouble(bool troubled, bool syncs_fail) {
+  if (troubled) syncs_fail_since_ = syncs_fail ? std::optional(clock_.now()) : std::nullopt;
   if (troubled_ && !troubled) trouble_ended_ = clock_.now();
   troubled_ = troubled;
 }
@@ -379,7 +617,10 @@ std::size_t Model::most_running() const {
 }
 
 void Model::stopped_tasks() {
-  for (auto& [id, known] : tasks_) known.stopped = true;
+  for (auto& [id, known] : tasks_) {
+    const bool has_ended = known.told && task::has_ended(*known.told);
+    if (known.ordered && !has_ended) known.stopped.insert(*known.ordered);
+  }
 }
 
 void Model::compare(const std::vector<task::Task>& tasks, bool everything_has_ended) {
@@ -390,7 +631,7 @@ void Model::compare(const std::vector<task::Task>& tasks, bool everything_has_en
     if (!prompts.insert(task.prompt).second) fail("`" + task.prompt + "` is in the store twice");
     const auto asked = asked_.find(task.prompt);
     if (asked == asked_.end()) {
-      fail(name(task.id) + " is in the store, but nobody asked for it");
+      if (!fired_.contains(task.prompt)) fail(name(task.id) + " is in the store, but nobody asked for it");
     } else if (asked->second.fate == Asked::Fate::refused) {
       fail(name(task.id) + " was refused, and is in the store");
     }
@@ -404,12 +645,42 @@ void Model::compare(const std::vector<task::Task>& tasks, bool everything_has_en
     }
   }
   const bool is_old = clock_.now().time_since_epoch() > std::chrono::days(20);
-  const bool may_forget = wall_jumped_ || is_old || fewest_kept_ < many_tasks;
+  const bool may_forget = wall_jumped_at_ || is_old || fewest_kept_ < many_tasks;
+  if (!wall_jumped_at_ && !is_old) check_erased(found);
   for (const auto& [id, known] : tasks_) {
     if (found.contains(id)) continue;
     if (known.told && !may_forget) fail(name(id) + " is gone, though ended tasks are to be kept");
     if (known.acknowledged && !(known.told && task::has_ended(*known.told))) fail(name(id) + " is lost");
     if (known.told && !task::has_ended(*known.told)) fail(name(id) + " was told of, and is lost");
+  }
+}
+
+// Those that ended first go first, and as many as are to be kept stay. One may outlast others if it was busy when they
+// went: the newest, one that others come after, or one whose processes had only just ended.
+void Model::check_erased(const std::set<TaskId>& kept) {
+  const Known* last_erased = nullptr;
+  std::size_t ended = 0;
+  std::size_t left = 0;
+  for (const auto& [id, known] : tasks_) {
+    if (!known.told || !task::has_ended(*known.told)) continue;
+    ++ended;
+    left += kept.contains(id) ? 1 : 0;
+    if (!kept.contains(id) && (last_erased == nullptr || known.ended_seq > last_erased->ended_seq))
+      last_erased = &known;
+  }
+  if (left < std::min(ended, fewest_kept_)) {
+    fail("only " + std::to_string(left) + " of " + std::to_string(ended) + " ended tasks are kept");
+  }
+  if (last_erased == nullptr) return;
+  for (const TaskId id : kept) {
+    const Known& known = tasks_[id];
+    if (!known.told || !task::has_ended(*known.told) || depended_on_.contains(id)) continue;
+    const bool was_newest = id >= last_erased->newest_then;
+    const bool was_busy = !known.runs.empty() && last_erased->ended_at < known.ended_at + std::chrono::minutes(1);
+    const bool was_slept_on = std::ranges::any_of(known.runs, [](const auto& run) { return run.second.suspended; });
+    if (known.ended_seq < last_erased->ended_seq && !was_newest && !was_busy && !was_slept_on) {
+      return fail(name(id) + " is kept, though one that ended later was erased");
+    }
   }
 }
 

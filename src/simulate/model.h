@@ -8,11 +8,15 @@
 #include <string>
 #include <vector>
 
+#include <boost/json/object.hpp>
+
 #include "duet/base/clock.h"
+#include "duet/rpc/error.h"
 #include "simulate/output_truth.h"
 #include "simulate/population.h"
 #include "simulate/queue_truth.h"
 #include "task/agent.h"
+#include "task/journal.h"
 #include "task/store_tables.h"
 #include "task/task.h"
 
@@ -42,15 +46,22 @@ class Model {
   void accepted(const task::Submission& submission, task::TaskId id);
   void refused(const task::Submission& submission, int code);
   void asked_to_cancel(task::TaskId id);
-  void cancelled(task::TaskId id);
-  void waited(task::TaskId id, task::State state);
+  /// `is_told`: its processes were told to end, if it has any.
+  void cancelled(task::TaskId id, bool is_told);
+  void cancel_refused(task::TaskId id, const rpc::Error& error);
+  void waited(task::TaskId id, task::State state, bool time_is_up);
+  /// Somebody asked for the task, and was refused with this code: if it says that there is no such task, there is none.
+  void told_unknown(task::TaskId id, int code);
   void output_read(task::TaskId id, const task::OutputPiece& piece, bool done);
   void approving(const std::string& firing);
   void approved(const std::string& firing);
+  void approval_refused(const std::string& firing);
 
   // What the journal tells.
   void told(const task::Event& event, const std::optional<task::Task>& task);
   void take_epoch(const std::string& epoch);
+  /// The journal of a daemon that has just started.
+  void compare_journal(const task::Journal& journal);
   const std::string& epoch() const { return epoch_; }
   std::uint64_t next_seq() const { return history_.size() + 1; }
   /// None if nobody was told of such an event.
@@ -60,22 +71,32 @@ class Model {
   void ordered(task::RunId run);
   void tree_began(const Tree& tree, const std::vector<std::shared_ptr<Tree>>& living);
   void main_ended(const Tree& tree, int status, bool kept);
-  void keeper_killed(task::RunId run);
+  /// `at_work`: in the middle of something, which may have been its output.
+  void keeper_killed(task::RunId run, bool at_work);
   void keeper_suspended(task::RunId run) { tasks_[run.task].runs[run.attempt].suspended = true; }
   void power_cut();
   OutputTruth& output() { return output_; }
 
   /// A step of the simulation is over: at most one turn of the daemon.
-  void next_turn() { queue_.next_turn(); }
+  void next_turn() {
+    queue_.next_turn();
+    check_trees();
+  }
   /// The disk refuses something, or processes cannot be started; or that is over.
-  void set_trouble(bool troubled);
-  void wall_jumped() { wall_jumped_ = true; }
+  void set_trouble(bool troubled, bool syncs_fail = false);
+  /// Whether that is so, or has been a moment ago.
+  bool was_troubled_lately() const;
+  /// What it had not written yet is forgotten.
+  void daemon_died();
+  void wall_jumped() { wall_jumped_at_ = clock_.now(); }
   void set_limits(const task::TaskSettings& settings);
   /// Running tasks were ended, since the daemon was stopped.
   void stopped_tasks();
 
   /// Against what the rules say of themselves, when all has come to its end: how many firings of a rule are listed.
   void compare_firings(const std::string& rule, std::uint64_t listed);
+  /// What was acknowledged has happened.
+  void check_approvals();
   /// Against the store, when nothing is on its way there.
   void compare(const std::vector<task::Task>& tasks, bool everything_has_ended);
   /// All have ended, and the daemon has looked whether there are too many.
@@ -102,32 +123,72 @@ class Model {
     bool is_witnessed() const { return status && !keeper_killed && !cut; }
     bool has_succeeded() const;
   };
+  /// How a task ended, as its event has it.
+  struct End {
+    task::State state = task::State::queued;
+    std::string reason = {};  // of a failure
+    std::optional<int> exit_code = {};
+    std::string signal = {};
+    static End of(task::State state, const boost::json::object& params);
+    bool operator==(const End&) const = default;
+    bool has_same_status(const End& other) const { return exit_code == other.exit_code && signal == other.signal; }
+    std::string text() const;
+  };
   struct Known {
     std::optional<task::Submission> submission;
     std::optional<std::string> prompt;
     bool acknowledged = false;
     bool cancel_asked = false;
-    bool ordered = false;                      // somebody has tried to start it
+    std::string refused_as;                    // a cancel came too late for this end, which is still to be told
+    std::optional<std::uint32_t> ordered;      // the last attempt that the daemon has tried to start
     std::optional<base::TimePoint> cancelled;  // when that was acknowledged
-    bool stopped = false;
+    std::optional<base::TimePoint> told_to_end;
+    std::uint64_t ended_seq = 0;      // the event of its end
+    base::TimePoint ended_at = {};    // and when that was told
+    task::TaskId newest_then = 0;     // the newest task at that time
+    std::set<std::uint32_t> stopped;  // attempts that were there when the daemon was stopped
     std::optional<task::State> told;
     std::uint32_t attempts = 0;
-    std::string reason;
     std::map<std::uint32_t, Run> runs;
   };
 
+  /// What came of a submit.
+  struct Asked {
+    enum class Fate : std::uint8_t { open, accepted, refused };
+    task::Submission submission = {};
+    Fate fate = Fate::open;
+    base::TimePoint refused_at = {};
+    std::optional<task::TaskId> id = {};  // that it was told to have, by an answer or an event
+    bool found_no_room = false;           // as many tasks as may be were queued already
+    bool is_in_doubt = false;             // it was asked again before it was answered
+  };
+
   std::string name(task::TaskId id) const { return task::to_text(id); }
-  void take_new(task::TaskId id, const task::Task& task);
+  void take_new(task::TaskId id, Known& known, const task::Task& task);
+  void take_new_of_rule(task::TaskId id, const std::string& prompt, const boost::json::object& origin);
+  void take_id(Asked& asked, task::TaskId id);
   void check_step(task::TaskId id, const Known& known, task::State to);
-  void check_end(task::TaskId id, const Known& known, task::State state, const std::string& params);
-  void check_failure(task::TaskId id, const Known& known, const std::string& reason);
-  void check_time_limit(task::TaskId id, const Known& known, const std::string& reason);
+  void check_retry(task::TaskId id, const Known& known);
+  void check_end(task::TaskId id, const Known& known, const End& told);
+  void check_cancelled(task::TaskId id, const Known& known, const End& told);
+  void check_failed_dependency(task::TaskId id, const Known& known, const End& told);
+  void check_unknown_end(task::TaskId id, const Known& known, const End& told);
+  void check_seen_end(task::TaskId id, const Known& known, const End& told);
+  void check_time_limit(task::TaskId id, const Known& known);
+  static const Run* last_run(const Known& known);
+  static End expected_end(const Known& known, const Run& run, const End& told);
   void check_dependencies(const Tree& tree, const Known& known);
   void check_attempt(const Tree& tree, const Known& known);
+  void doubt_refusals();
+  void check_trees();
+  std::optional<base::TimePoint> end_is_due(const Tree& tree) const;
+  void check_erased(const std::set<task::TaskId>& kept);
   void check_slots(const Tree& tree, const std::vector<std::shared_ptr<Tree>>& living);
   void set_max_running(std::size_t most);
   std::size_t most_running() const;
-  bool was_troubled_lately() const;
+  /// The pause of a task that a later daemon finds ends by the clock on the wall.
+  bool jumped_since(base::TimePoint time) const { return wall_jumped_at_ && *wall_jumped_at_ >= time; }
+  bool may_be_gone(task::TaskId id) const;
   std::size_t count_queued() const;
   std::size_t most_queued() const;
 
@@ -136,29 +197,30 @@ class Model {
   std::map<task::TaskId, Known> tasks_;
   OutputTruth output_;
   QueueTruth queue_;
-  /// What came of a submit.
-  struct Asked {
-    enum class Fate : std::uint8_t { open, accepted, refused };
-    std::optional<task::Submission> submission = {};  // none: a rule's
-    Fate fate = Fate::open;
-    bool found_no_room = false;  // as many tasks as may be were queued already
-    bool is_in_doubt = false;    // it was asked again before it was answered
-  };
   std::map<std::string, Asked> asked_;        // by prompt
   std::map<std::string, int> fired_;          // by prompt: tasks of rules
   std::map<std::string, std::uint64_t> due_;  // by rule: events that were told
-  std::map<std::string, int> approvals_;      // by firing: 1 asked for, 2 acknowledged, 3 done
+  /// What came of the approvals of a firing. One that a daemon did not live to answer may have been taken or not.
+  struct Approval {
+    int open = 0;  // that were asked for, and not answered yet or never
+    bool acknowledged = false;
+    bool done = false;  // its task was told of
+    base::TimePoint refused_at = {};
+  };
+  std::map<std::string, Approval> approvals_;  // by firing
   std::vector<task::Event> history_;
   std::string epoch_;
   std::size_t capacity_ = 0;
   std::size_t fewest_kept_ = std::numeric_limits<std::size_t>::max();
   std::size_t kept_ = 0;
-  bool wall_jumped_ = false;
+  std::optional<base::TimePoint> wall_jumped_at_;  // the last time
   bool troubled_ = false;
   std::optional<base::TimePoint> trouble_ended_;
+  std::optional<base::TimePoint> syncs_fail_since_;  // or failed, until a moment ago
   std::map<base::TimePoint, std::size_t> limits_;
   std::size_t latest_limit_ = 0;
-  std::vector<std::shared_ptr<Tree>> living_;
+  std::vector<std::shared_ptr<Tree>> living_;  // when the last one began; those that ended since are still in it
+  std::set<task::TaskId> depended_on_;         // that somebody wanted to come after
 };
 
 }  // namespace duet::simulate

@@ -31,6 +31,15 @@ bool OutputTruth::is_exact(task::TaskId id) const {
   return true;
 }
 
+std::optional<std::uint64_t> OutputTruth::total(task::TaskId id) const {
+  std::uint64_t total = 0;
+  for (auto run = runs_.lower_bound({id, 0}); run != runs_.end() && run->first.task == id; ++run) {
+    if (!run->second.is_exact() || run->second.unkept) return std::nullopt;
+    total += run->second.bytes.size();
+  }
+  return total;
+}
+
 bool OutputTruth::is_end(task::TaskId id, std::uint64_t offset) const {
   if (!is_exact(id)) return true;
   std::uint64_t written = 0;

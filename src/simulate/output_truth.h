@@ -37,17 +37,21 @@ class OutputTruth {
   bool is_exact(task::TaskId id) const;
   /// One of its attempts has written so much and no more, as far as that is known.
   bool is_end(task::TaskId id, std::uint64_t offset) const;
+  /// How much output a task has, if that is certain.
+  std::optional<std::uint64_t> total(task::TaskId id) const;
   /// What its main process wrote, of which the result is the end.
   std::string_view written(task::RunId run) const;
 
  private:
   struct Written {
     std::string bytes = {};
-    bool troubled = false;
-    bool unsynced = false;
-    bool unkept = false;  // its keeper was killed
-    bool open = false;    // the power was cut before its output was safe: all may be there, or nothing
+    bool troubled = false;  // the disk may have refused some of it
+    bool unsynced = false;  // its keeper could not sync it
+    bool unkept = false;    // its keeper was killed
+    bool open = false;      // the power was cut before its output was safe: all may be there, or nothing
+    // All of it must be there, without a gap.
     bool is_exact() const { return !troubled && !open; }
+    // What is there can be judged. A keeper that was killed may not have written down where it left gaps.
     bool is_known() const { return !open && !(troubled && unkept); }
   };
   const Written& find(task::RunId run) const;

@@ -170,7 +170,9 @@ void SimulatedKeeper::begin(Work& work) {
   record_ = task::RunRecord(std::move(work.record));
   output_.emplace(tasks_.get(), order_->assignment.run, record_);
   core_.emplace(*order_, static_cast<KeeperHands&>(*this), population_.machine().clock(), wire_ != nullptr);
-  if (!core_->begin()) return end();
+  const bool has_begun = core_->begin();
+  if (process_.dead) return;
+  if (!has_begun) return end();
   start();
 }
 
@@ -219,10 +221,13 @@ void SimulatedKeeper::when_awake(const std::function<void()>& deed) {
 
 // After whatever it did: when it is to look again, or whether it has done.
 void SimulatedKeeper::settle() {
+  if (alive_ && process_.dead) return kill();
   if (!alive_ || !core_) return;
   core_->time_passed();
+  if (process_.dead) return kill();
   if (core_->is_finished()) {
     const bool goes_on = core_->leave();
+    if (process_.dead) return kill();
     core_.reset();
     output_.reset();
     record_ = {};
@@ -246,6 +251,7 @@ void SimulatedKeeper::end() {
 
 void SimulatedKeeper::kill() {
   population_.trace().note("keeper killed" + (tree_ ? ", of " + name_of(tree_->run) : ""));
+  if (const auto of = run()) population_.witness().keeper_died(*of, process_.dead);
   alive_ = false;
   process_.dead = true;
   if (tree_) tree_->on_end = {};
@@ -300,10 +306,11 @@ int SimulatedKeeper::sync_output() {
 }
 std::uint64_t SimulatedKeeper::output_total() const { return output_->total(); }
 void SimulatedKeeper::signal_tree(int signal) {
-  if (tree_) population_.signal(tree_, signal);
+  if (tree_ && !process_.dead) population_.signal(tree_, signal);
 }
 
 bool SimulatedKeeper::send(const task::Message& message) {
+  if (process_.dead) return true;  // it does not live to send it, nor to see that
   if (!wire_ || wire_->daemon_gone) {
     wire_.reset();
     return false;

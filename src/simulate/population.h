@@ -58,7 +58,8 @@ class SimulatedKeeper final : task::KeeperHands {
     base::Fd record;
     base::TimePoint given = {};
   };
-  using Call = std::shared_ptr<Wire>;  ///< somebody has come
+  using Call = std::shared_ptr<Wire>;  ///< a daemon connects: its end of the wire
+  /// The daemon has closed this wire.
   struct Farewell {
     std::shared_ptr<Wire> wire;
   };
@@ -75,6 +76,8 @@ class SimulatedKeeper final : task::KeeperHands {
   bool is_idle() const { return !core_; }
   Process& process() { return process_; }
   const std::shared_ptr<Tree>& tree() const { return tree_; }
+  /// That it has taken up; none while it is idle.
+  std::optional<task::RunId> run() const { return core_ ? std::optional(order_->assignment.run) : std::nullopt; }
 
   /// Brings it something, a little later, in order.
   void send(Letter letter);
@@ -135,6 +138,7 @@ struct Witness {
   std::function<void(const Tree&)> gone;
   std::function<void(task::RunId)> ordered;                        ///< the daemon is about to have it started
   std::function<void(task::RunId, std::string_view bytes)> wrote;  ///< and its keeper took it
+  std::function<void(task::RunId, bool at_work)> keeper_died;      ///< `at_work`: while it did something
   std::function<void(task::RunId)> output_unsynced;                ///< its keeper could not sync it
 };
 

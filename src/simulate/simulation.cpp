@@ -6,6 +6,7 @@
 #include <exception>
 #include <utility>
 
+#include "duet/rpc/value.h"
 #include "task/run_record.h"
 #include "task/store_folder.h"
 
@@ -41,6 +42,7 @@ Simulation::Simulation(SimulationOptions options)
            .ordered = [this](task::RunId run) { model_.ordered(run); },
            .wrote = [this](task::RunId run,
                            std::string_view bytes) { model_.output().took(run, bytes, machine_.trouble.any()); },
+           .keeper_died = [this](task::RunId run, bool at_work) { model_.keeper_killed(run, at_work); },
            .output_unsynced = [this](task::RunId run) { model_.output().sync_failed(run); }}) {
   if (options_.disk) {
     machine_.on_change = [this](Disk::Step step, std::string_view name, int error) {
@@ -101,8 +103,12 @@ void Simulation::as_daemon(Work work) {
 
 Verdict Simulation::run() {
   const base::TimePoint begun = machine_.clock().now();
-  for (steps_ = 0; steps_ < options_.steps && !model_.violation(); ++steps_) step();
-  if (!model_.violation()) finish();
+  try {
+    for (steps_ = 0; steps_ < options_.steps && !model_.violation(); ++steps_) step();
+    if (!model_.violation()) finish();
+  } catch (const std::exception& error) {
+    model_.fail(std::string("an exception left the simulation: ") + error.what());
+  }
   return {.violation = model_.violation(),
           .step = steps_,
           .digest = trace_.digest(),
@@ -145,6 +151,7 @@ void Simulation::look() {
   if (daemon_ && process_->dead) return bury();
   if (daemon_ && stopped_) {
     note("the daemon has stopped");
+    check_all_answered();
     audience_->daemon_is_gone(false);
     as_daemon([&] { daemon_.reset(); });
     machine_.end(*process_);
@@ -153,8 +160,11 @@ void Simulation::look() {
     death_.reset();
     return;
   }
+  if (daemon_ && !daemon_->store().is_healthy() && !model_.was_troubled_lately()) {
+    return model_.fail("the store is not healthy on a sound disk: " + daemon_->store().health().problem);
+  }
   for (const auto& [number, request] : unanswered_) {
-    if (machine_.clock().now() > request.second) return model_.fail("no answer to " + request.first);
+    if (machine_.clock().now() > request.patience_ends) return model_.fail("no answer to " + request.what);
   }
 }
 
@@ -167,6 +177,7 @@ void Simulation::start() {
   started_ = machine_.clock().now();
   if (habits_.faults > 0 && chance_.one_in(died_unsynced_ ? 2 : 10)) {
     process_->dies_after = chance_.below(100);
+    process_->finishes_last_change = chance_.one_in(2);
     death_ = habits_.power_cuts && chance_.one_in(2) ? Death::power_cut : Death::kill;
   }
   died_unsynced_ = false;
@@ -176,14 +187,14 @@ void Simulation::start() {
         population_, *process_, settings_, rules_, limits_,
         Daemon::Ears{.event =
                          [this](const task::Event& event, const std::optional<task::Task>& task) {
-                           if (process_->dead || event.seq < model_.next_seq()) return;
+                           if (process_->dead) return;
                            note("event " + std::to_string(event.seq) + ' ' + event.kind + ' ' +
                                 task::to_text(event.task));
                            model_.told(event, task);
                          },
                      .opened =
-                         [this](const std::string& epoch) {
-                           if (!process_->dead) model_.take_epoch(epoch);
+                         [this](const task::Journal& journal) {
+                           if (!process_->dead) model_.compare_journal(journal);
                            return model_.next_seq();
                          }});
   } catch (const std::exception& error) {
@@ -205,7 +216,7 @@ void Simulation::stop(bool force, bool leave) {
     const auto done = [this, process = process_.get()] {
       if (!process->dead && process == process_.get()) stopped_ = true;
     };
-    expect_answer(++requests_, "stop");
+    expect_answer(++requests_, "stop", true);
     if (leave) {
       daemon_->supervisor().leave(done);
     } else {
@@ -221,6 +232,7 @@ void Simulation::die(Death death) {
     process_->dead = true;
   } else {
     process_->dies_after = chance_.below(60);
+    process_->finishes_last_change = chance_.one_in(2);
   }
 }
 
@@ -229,6 +241,7 @@ void Simulation::bury() {
   const bool cut = death_ == Death::power_cut;
   process_->dead = true;
   died_unsynced_ = machine_.trouble.syncs_fail;
+  model_.daemon_died();
   death_.reset();
   note(cut ? "the power is cut" : "the daemon is killed");
   audience_->daemon_is_gone(cut);
@@ -250,8 +263,30 @@ void Simulation::cut_power() {
 
 // ---- what clients do ----
 
-void Simulation::expect_answer(std::uint64_t request, const std::string& what) {
-  unanswered_[request] = {what, machine_.clock().now() + patience};
+void Simulation::expect_answer(std::uint64_t request, const std::string& what, bool may_be_dropped) {
+  unanswered_[request] = {what, machine_.clock().now() + patience, may_be_dropped};
+}
+
+void Simulation::take_answer(std::uint64_t request) {
+  if (unanswered_.erase(request) == 0) model_.fail("request " + std::to_string(request) + " is answered twice");
+}
+
+// A refusal must have its reason: that the daemon stops, or that the disk is or was in trouble.
+void Simulation::judge(const std::string& what, const rpc::Error& error) {
+  constexpr int unavailable = -32003;
+  if (error.code() != unavailable) return;
+  const std::string subsystem(rpc::parse_value(error.data()).at("subsystem").as_string());
+  const bool is_stop = subsystem == "supervisor" && stopping_;
+  const bool is_trouble = (subsystem == "store" || subsystem == "output") && model_.was_troubled_lately();
+  if (!is_stop && !is_trouble) model_.fail(what + " was refused without need: " + error.message());
+}
+
+// Whoever submitted or waited before a clean stop was told what came of it, or that the daemon stops. Others are
+// refused by their connection, which is not simulated, if a disk in trouble keeps their answer until then.
+void Simulation::check_all_answered() {
+  for (const auto& [number, request] : unanswered_) {
+    if (!request.may_be_dropped) model_.fail("the daemon has stopped, and nobody answered " + request.what);
+  }
 }
 
 task::TaskId Simulation::some_task() {
@@ -285,10 +320,13 @@ void Simulation::request() {
 }
 
 void Simulation::submit() {
-  task::Submission submission{.prompt = prompt_of(chance_.next() >> 20U)};
+  const bool has_limit = chance_.one_in(10);
+  const bool is_endless = has_limit && chance_.one_in(2);
+  const std::uint64_t prompt = chance_.next() >> 20U;
+  task::Submission submission{.prompt = is_endless ? endless_prompt_of(prompt) : prompt_of(prompt)};
   submission.priority = static_cast<std::int64_t>(chance_.below(3));
   if (chance_.one_in(3)) submission.retries = static_cast<std::uint32_t>(chance_.between(1, 3));
-  if (chance_.one_in(10)) submission.time_limit = milliseconds(chance_.below(5000));
+  if (has_limit) submission.time_limit = milliseconds(chance_.below(5000));
   if (chance_.one_in(4) && model_.count() > 0) {
     for (std::uint64_t i = chance_.between(1, 2); i > 0; --i) submission.after.push_back(some_task());
   }
@@ -316,10 +354,12 @@ void Simulation::send(const task::Submission& submission) {
     daemon_->supervisor().submit(submission, [this, submission, number, process = process_.get()](
                                                  const tl::expected<task::Accepted, rpc::Error>& answer) {
       if (process->dead) return;
-      unanswered_.erase(number);
+      take_answer(number);
       note(submission.prompt +
            (answer ? " is " + task::to_text(answer->id) : " is refused: " + answer.error().message()));
-      answer ? model_.accepted(submission, answer->id) : model_.refused(submission, answer.error().code());
+      if (answer) return model_.accepted(submission, answer->id);
+      judge("submit of " + submission.prompt, answer.error());
+      model_.refused(submission, answer.error().code());
     });
   });
 }
@@ -329,14 +369,16 @@ void Simulation::cancel() {
   const std::uint64_t number = ++requests_;
   note("cancel " + task::to_text(id));
   model_.asked_to_cancel(id);
-  expect_answer(number, "cancel of " + task::to_text(id));
+  expect_answer(number, "cancel of " + task::to_text(id), true);
   as_daemon([&] {
     daemon_->supervisor().cancel(
         id, [this, id, number, process = process_.get()](const tl::expected<void, rpc::Error>& answer) {
           if (process->dead) return;
-          unanswered_.erase(number);
+          take_answer(number);
           note("cancel of " + task::to_text(id) + (answer ? " is acknowledged" : " is refused"));
-          if (answer) model_.cancelled(id);
+          if (answer) return model_.cancelled(id, !stopping_);
+          judge("cancel of " + task::to_text(id), answer.error());
+          model_.cancel_refused(id, answer.error());
         });
   });
 }
@@ -344,25 +386,49 @@ void Simulation::cancel() {
 void Simulation::wait() {
   const task::TaskId id = some_task();
   const std::uint64_t number = ++requests_;
+  const base::Duration limit = seconds(chance_.below(60));
+  const base::TimePoint time_is_up = machine_.clock().now() + limit;
+  note("wait for " + task::to_text(id));
   expect_answer(number, "wait for " + task::to_text(id));
   as_daemon([&] {
     daemon_->supervisor().wait(
-        id, seconds(chance_.below(60)),
-        [this, id, number, process = process_.get()](const tl::expected<task::Task, rpc::Error>& answer) {
+        id, limit,
+        [this, id, number, time_is_up, process = process_.get()](const tl::expected<task::Task, rpc::Error>& answer) {
           if (process->dead) return;
-          unanswered_.erase(number);
-          if (answer) model_.waited(id, answer->progress.state);
+          take_answer(number);
+          take_waited(id, time_is_up, answer);
         });
   });
 }
 
+void Simulation::take_waited(task::TaskId id, base::TimePoint time_is_up,
+                             const tl::expected<task::Task, rpc::Error>& answer) {
+  const std::string what = "wait for " + task::to_text(id);
+  if (!answer) {
+    note(what + " is refused: " + answer.error().message());
+    judge(what, answer.error());
+    return model_.told_unknown(id, answer.error().code());
+  }
+  note(what + ": " + std::string(task::name_of(answer->progress.state)));
+  model_.waited(id, answer->progress.state, machine_.clock().now() >= time_is_up);
+}
+
 void Simulation::read_output() {
   const task::TaskId id = some_task();
+  const std::string what = "output of " + task::to_text(id);
   as_daemon([&] {
     const std::uint64_t offset = chance_.one_in(2) ? 0 : chance_.below(50);
     const std::size_t limit = chance_.one_in(2) ? 1U << 20U : chance_.between(1, 20);
     const auto output = daemon_->supervisor().output(id, offset, limit);
-    if (!process_->dead && output) model_.output_read(id, output->piece, output->done);
+    if (process_->dead) return;
+    if (!output) {
+      note(what + " is refused: " + output.error().message());
+      judge(what, output.error());
+      return model_.told_unknown(id, output.error().code());
+    }
+    note(what + " from " + std::to_string(output->piece.offset) + ": " + std::to_string(output->piece.bytes.size()) +
+         " bytes of " + std::to_string(output->piece.total) + (output->done ? ", done" : ""));
+    model_.output_read(id, output->piece, output->done);
   });
 }
 
@@ -381,14 +447,15 @@ void Simulation::approve() {
   const std::uint64_t number = ++requests_;
   note("approve " + id);
   model_.approving(id);
-  expect_answer(number, "approval of " + id);
+  expect_answer(number, "approval of " + id, true);
   as_daemon([&] {
     daemon_->automation().approve(
         id, [this, id, number, process = process_.get()](const std::optional<rpc::Error>& error) {
           if (process->dead) return;
-          unanswered_.erase(number);
+          take_answer(number);
           note("approval of " + id + (error ? " is refused: " + error->message() : " is acknowledged"));
-          if (!error) model_.approved(id);
+          if (error) judge("approval of " + id, *error);
+          error ? model_.approval_refused(id) : model_.approved(id);
         });
   });
 }
@@ -429,8 +496,10 @@ void Simulation::cause_fault() {
       const auto keepers = population_.keepers();
       if (!habits_.keepers_die || keepers.empty()) return;
       SimulatedKeeper& keeper = *keepers[chance_.below(keepers.size())];
-      if (keeper.tree()) model_.keeper_killed(keeper.tree()->run);
-      return keeper.kill();
+      if (chance_.one_in(2)) return keeper.kill();
+      keeper.process().dies_after = chance_.below(8);
+      keeper.process().finishes_last_change = chance_.one_in(2);
+      return;
     }
     case 6: {
       const auto keepers = population_.keepers();
@@ -475,7 +544,7 @@ void Simulation::trouble_disk() {
       population_.spawn_error = EAGAIN;
   }
   note("trouble");
-  model_.set_trouble(true);
+  model_.set_trouble(true, machine_.trouble.syncs_fail);
   const auto time = chance_.one_in(2) ? milliseconds(chance_.below(100)) : milliseconds(chance_.below(30'000));
   agenda_.after(time, [this] { end_trouble(); });
 }
@@ -500,7 +569,10 @@ bool Simulation::has_come_to_rest() {
 void Simulation::finish() {
   note("faults cease");
   end_trouble();
-  for (SimulatedKeeper* keeper : population_.keepers()) keeper->suspend(false);
+  for (SimulatedKeeper* keeper : population_.keepers()) {
+    keeper->process().dies_after.reset();
+    keeper->suspend(false);
+  }
   habits_ = {.requests = 0, .faults = 0};
   audience_->read_all();
   if (process_) process_->dies_after.reset();
@@ -511,8 +583,8 @@ void Simulation::finish() {
   if (!daemon_->store().is_healthy()) return model_.fail("the store stays " + daemon_->store().health().problem);
   audience_->check_complete();
   compare(true);
-  // What could not be removed goes with the next start; what a power cut brought back is understood by one, and goes
-  // with another.
+  // Two more starts. Files that could not be removed go with the next one. A record that a power cut brought back needs
+  // both: the first daemon reads it and learns that its run is over, the second one removes it.
   for (int i = 0; i < 2 && !model_.violation(); ++i) {
     stop(false, false);
     let_pass(minutes(1));
@@ -552,12 +624,18 @@ void Simulation::check_ended() {
   });
 }
 
-// As far as the list goes back.
+// The firings are counted only if the list goes back to the first one.
 void Simulation::check_rules() {
   as_daemon([&] {
     std::map<std::string, std::uint64_t> counts;
     const boost::json::object status = daemon_->automation().status();
     const boost::json::array& firings = status.at("recent").as_array();
+    model_.check_approvals();
+    for (const boost::json::value& firing : firings) {
+      if (firing.at("outcome").as_string() != "fired") continue;
+      const auto id = task::parse_task_id(std::string_view(firing.at("taskId").as_string()));
+      if (!id || !model_.is_known(*id)) model_.fail("a rule is said to have submitted a task that nobody knows");
+    }
     if (firings.size() >= automation::Firings::most_kept) return;
     for (const boost::json::value& firing : firings) ++counts[std::string(firing.at("ruleId").as_string())];
     for (const char* rule : {echo_rule, asking_rule}) model_.compare_firings(rule, counts[rule]);

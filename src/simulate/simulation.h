@@ -51,7 +51,8 @@ class Simulation {
 
  private:
   enum class Death : std::uint8_t { kill, power_cut };
-  /// How often things happen, of a thousand steps.
+  /// What happens in this simulation: in how many of a thousand steps somebody asks for something, and something goes
+  /// wrong; and what may go wrong.
   struct Habits {
     std::uint64_t requests = 150;
     std::uint64_t faults = 20;
@@ -59,6 +60,12 @@ class Simulation {
     bool disk_fails = true;
     bool keepers_die = true;
     bool wall_jumps = true;
+  };
+
+  struct Unanswered {
+    std::string what;
+    base::TimePoint patience_ends;
+    bool may_be_dropped;  // by a daemon that stops
   };
 
   void step();
@@ -78,6 +85,7 @@ class Simulation {
   void send(const task::Submission& submission);
   void cancel();
   void wait();
+  void take_waited(task::TaskId id, base::TimePoint time_is_up, const tl::expected<task::Task, rpc::Error>& answer);
   void read_output();
   void approve();
   void change_settings();
@@ -96,7 +104,10 @@ class Simulation {
 
   template <typename Work>
   void as_daemon(Work work);
-  void expect_answer(std::uint64_t request, const std::string& what);
+  void expect_answer(std::uint64_t request, const std::string& what, bool may_be_dropped = false);
+  void take_answer(std::uint64_t request);
+  void judge(const std::string& what, const rpc::Error& error);
+  void check_all_answered();
   task::TaskId some_task();
   void note(const std::string& what);
 
@@ -115,12 +126,13 @@ class Simulation {
   std::unique_ptr<Daemon> daemon_;
   std::unique_ptr<Audience> audience_;
   std::optional<Death> death_;  // that awaits the daemon
-  bool died_unsynced_ = false;  // the last one, while syncs failed
-  bool stopped_ = false;        // it has come to its end
-  bool stopping_ = false;
+  bool died_unsynced_ = false;  // the last daemon was killed while syncs failed
+  bool stopping_ = false;       // it was asked to stop
+  bool stopped_ = false;        // and says that it has
   base::TimePoint started_ = {};
-  std::map<std::uint64_t, std::pair<std::string, base::TimePoint>> unanswered_;
+  std::map<std::uint64_t, Unanswered> unanswered_;
   std::uint64_t requests_ = 0;
+  std::uint64_t stop_request_ = 0;       // the last one for a stop
   std::vector<task::Submission> keyed_;  // that were submitted with a key
   std::uint64_t steps_ = 0;
   std::uint64_t lives_ = 0;

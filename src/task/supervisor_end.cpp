@@ -33,8 +33,9 @@ void Supervisor::refuse_cancel(TaskId id, const Cancelled& cancelled) {
   if (!standing) return cancelled(tl::unexpected(standing.error()));
   if (!*standing) return cancelled(tl::unexpected(unknown_task(to_text(id))));
   const State state = (*standing)->state;
-  const bool is_unwritten = !has_ended(state) && !store_.is_healthy();  // its end, that is
-  cancelled(tl::unexpected(is_unwritten ? store_.refusal() : not_cancellable(id, state)));
+  if (has_ended(state)) return cancelled(tl::unexpected(not_cancellable(id, state)));
+  // Its end cannot be written; or it was submitted after this cancel, in the same commit: then there was none.
+  cancelled(tl::unexpected(store_.is_healthy() ? unknown_task(to_text(id)) : store_.refusal()));
 }
 
 void Supervisor::cancel_queued(TaskId id, Cancelled cancelled) {

@@ -18,6 +18,19 @@ TEST_F(SupervisorTest, ACancelOfATaskWhoseEndIsOnItsWayToTheDiskHearsOfThatEnd) 
   EXPECT_EQ(reason(4), Reason::dependency);
 }
 
+// Both are one commit: when the cancel is decided the task is on disk, and not in the queue yet.
+TEST_F(SupervisorTest, ACancelOfATaskThatIsSubmittedRightAfterItIsToldThatThereIsNone) {
+  int cancel_answer = 0;
+  std::optional<TaskId> submitted;
+  supervisor->cancel(
+      1, [&](const tl::expected<void, rpc::Error>& cancelled) { cancel_answer = cancelled.error().code(); });
+  supervisor->submit({.prompt = "true"},
+                     [&](const tl::expected<Accepted, rpc::Error>& accepted) { submitted = accepted->id; });
+  ASSERT_TRUE(turn_until([&] { return submitted && cancel_answer != 0; }));
+  EXPECT_EQ(submitted, 1U);
+  EXPECT_EQ(cancel_answer, -32000);
+}
+
 TEST_F(SupervisorTest, OneWhoThrowsAtTheEndOfATaskCostsNobodyElseAnAnswer) {
   submit();
   submit({.prompt = "true", .after = {1}});
