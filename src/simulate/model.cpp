@@ -288,6 +288,7 @@ void Model::told(const task::Event& event, const std::optional<task::Task>& task
     return fail("event " + std::to_string(event.seq) + " was told after " + std::to_string(history_.size()));
   }
   history_.push_back(event);
+  if (!troubled_) syncs_failed_at_.reset();  // it was committed
   const std::optional<State> state = state_of(event.kind);
   if (!state) return;
   if (*state == State::completed) ++due_[echo_rule];
@@ -558,15 +559,15 @@ void Model::keeper_killed(task::RunId id, bool at_work) {
 }
 
 // A sync that failed may have kept what is refused then. The daemon writes over it, but if the power is cut before the
-// disk syncs that, nobody can say which of the two is there.
+// next commit has written all of it anew, nobody can say which of the two is there.
 void Model::doubt_refusals() {
-  if (!syncs_fail_since_ || !was_troubled_lately()) return;
+  if (!syncs_failed_at_) return;
   for (auto& [prompt, asked] : asked_) {
-    const bool is_late = asked.fate == Asked::Fate::refused && asked.refused_at >= *syncs_fail_since_;
+    const bool is_late = asked.fate == Asked::Fate::refused && asked.refused_at >= *syncs_failed_at_;
     if (is_late) asked.fate = Asked::Fate::open;
   }
   for (auto& [firing, approval] : approvals_) {
-    if (approval.refused_at >= *syncs_fail_since_) ++approval.open;
+    if (approval.refused_at >= *syncs_failed_at_) ++approval.open;
   }
 }
 
@@ -585,7 +586,7 @@ void Model::power_cut() {
 }
 
 void Model::set_trouble(bool troubled, bool syncs_fail) {
-  if (troubled) syncs_fail_since_ = syncs_fail ? std::optional(clock_.now()) : std::nullopt;
+  if (syncs_fail && !syncs_failed_at_) syncs_failed_at_ = clock_.now();
   if (troubled_ && !troubled) trouble_ended_ = clock_.now();
   troubled_ = troubled;
 }

@@ -216,7 +216,7 @@ class Model {
   std::optional<base::TimePoint> wall_jumped_at_;  // the last time
   bool troubled_ = false;
   std::optional<base::TimePoint> trouble_ended_;
-  std::optional<base::TimePoint> syncs_fail_since_;  // or failed, until a moment ago
+  std::optional<base::TimePoint> syncs_failed_at_;  // first, since the last commit
   std::map<base::TimePoint, std::size_t> limits_;
   std::size_t latest_limit_ = 0;
   std::vector<std::shared_ptr<Tree>> living_;  // when the last one began; those that ended since are still in it
