@@ -444,9 +444,11 @@ void Supervisor::end_is_on_disk(RunId id) {
     retention_.look();
   }
   const std::vector<Cancelled> cancels = std::exchange(run.cancels, {});
+  tl::expected<void, rpc::Error> answer;
+  if (run.progress.state != State::cancelled) answer = tl::unexpected(not_cancellable(id.task, run.progress.state));
   forget_if_over(id);
   schedule();
-  base::call_all(cancels, tl::expected<void, rpc::Error>());
+  base::call_all(cancels, answer);
 }
 
 void Supervisor::forget_if_over(RunId id) {

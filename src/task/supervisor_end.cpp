@@ -16,14 +16,16 @@ void Supervisor::cancel(TaskId id, Cancelled cancelled) {
   });
 }
 
-// False: it is neither queued nor running.
+// False: it is neither queued nor running. Of an end that is not on disk nobody is told.
 bool Supervisor::cancel_known(TaskId id, const Cancelled& cancelled) {
   if (queue_.contains(id)) {
     cancel_queued(id, cancelled);
     return true;
   }
   const auto run = latest_run(id);
-  if (run == runs_.end() || run->second.on_disk) return false;
+  const bool is_over = run == runs_.end() || run->second.on_disk ||
+                       (run->second.concluded && run->second.progress.state != State::queued);
+  if (is_over) return false;
   cancel_running(run->first, run->second, cancelled);
   return true;
 }
@@ -103,9 +105,6 @@ void Supervisor::write_queued_cancel(TaskId id, Change::Kind kind) {
 }
 
 void Supervisor::cancel_running(RunId id, Run& run, Cancelled cancelled) {
-  if (run.concluded && run.progress.state != State::queued) {
-    return cancelled(tl::unexpected(not_cancellable(id.task, run.progress.state)));
-  }
   if (run.decided && (run.terminated || run.outcome)) return cancelled({});
   run.cancels.push_back(std::move(cancelled));
   // Its keeper may have been suspended since it was told, or before there was this daemon.
@@ -127,7 +126,7 @@ void Supervisor::cancel_decided(RunId id, bool kept) {
   // It ended by itself while the decision was on its way, and is to be tried again: that attempt is cancelled.
   if (run.concluded && run.progress.state == State::queued) return;
   if (!kept) answer_cancels(run, tl::unexpected(store_.refusal()));
-  if (run.concluded) return answer_cancels(run, tl::unexpected(not_cancellable(id.task, run.progress.state)));
+  if (run.concluded) return;  // they are answered when its end is on disk
   if (!kept) {
     // It may be this task that fills the disk: it is ended all the same, and that is written when it can be. One that
     // never began is put back as if nobody had asked.

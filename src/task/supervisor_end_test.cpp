@@ -31,6 +31,21 @@ TEST_F(SupervisorTest, ACancelOfATaskThatIsSubmittedRightAfterItIsToldThatThereI
   EXPECT_EQ(cancel_answer, -32000);
 }
 
+// The next daemon may find that it ended otherwise.
+TEST_F(SupervisorTest, ACancelHearsOfNoEndThatIsNotOnDisk) {
+  submit();
+  run_started({1, 1});
+  write_fault = SQLITE_FULL;
+  tell.ended({1, 1}, {.kind = Outcome::Kind::exited, .code = 7, .ended_at = clock.utc()});
+  tell.gone({1, 1});
+  settle();
+  EXPECT_EQ(*cancel(1), -32003);
+  write_fault = SQLITE_OK;
+  advance(std::chrono::seconds(2));
+  EXPECT_EQ(state(1), State::failed);
+  EXPECT_EQ(*cancel(1), -32001);
+}
+
 TEST_F(SupervisorTest, OneWhoThrowsAtTheEndOfATaskCostsNobodyElseAnAnswer) {
   submit();
   submit({.prompt = "true", .after = {1}});
