@@ -602,6 +602,7 @@ void Simulation::live_on() {
     start();
   }
   look();
+  model_.next_turn();
 }
 
 void Simulation::let_pass(base::Duration time) {
