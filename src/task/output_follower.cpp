@@ -1,5 +1,6 @@
 #include "task/output_follower.h"
 
+#include <algorithm>
 #include <iterator>
 #include <system_error>
 #include <utility>
@@ -90,8 +91,9 @@ void OutputFollower::tell_some(RunId run) {
   const OutputPiece& piece = *read_now;
   const bool is_rest = followed.gone && piece.next >= piece.total;
   const std::size_t size = is_rest ? piece.bytes.size() : rpc::whole_characters(piece.bytes).size();
-  const std::uint64_t at = followed.before + piece.offset;
-  followed.told = piece.offset + size;
+  const std::uint64_t from = std::max(piece.offset, followed.told);  // the task may be erased, and its output with it
+  const std::uint64_t at = followed.before + from;
+  followed.told = from + size;
   const bool wanted = audience_.wants(run.task);
 
   if (is_rest || !wanted) {

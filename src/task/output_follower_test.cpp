@@ -160,6 +160,17 @@ TEST_F(OutputFollowerTest, WhatCannotBeReadIsTriedAgainInASecondAndLoggedOnce) {
   EXPECT_EQ(tape.lines().size(), 1U);
 }
 
+TEST_F(OutputFollowerTest, TheEndOfWhatIsErasedMeanwhileIsWhereItWasLeft) {
+  write("hello");
+  follower.add(*this, run, true);
+  follower.began(run.task);
+  follower.more(run);
+  EXPECT_EQ(take(), (Told{{0, "hello"}}));
+  std::filesystem::remove(folder.file(output_name(run)));
+  follower.gone(run);
+  EXPECT_EQ(take(), (Told{{5, ""}}));
+}
+
 TEST_F(OutputFollowerTest, WhereARunGoesOnIsFoundOutWhenItCanBeRead) {
   write("before");
   const std::string file = folder.file(output_name(run));
