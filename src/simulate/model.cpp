@@ -338,7 +338,7 @@ void Model::check_retry(TaskId id, const Known& known) {
   const Run* const run = last_run(known);
   if (known.attempts > known.submission->retries) fail(name(id) + " is queued again, but has no attempts left");
   if (run == nullptr || !run->is_witnessed()) return;
-  if (expected_end(known, *run, End{}).state == State::completed) {
+  if (expected_end(known, *run, End{.reason = "timeout"}).state == State::completed) {
     fail(name(id) + " is queued again, but its last attempt succeeded");
   }
 }
@@ -421,7 +421,7 @@ const Model::Run* Model::last_run(const Known& known) {
 }
 
 // Of a run with a status. Whether its time was over is not certain in the very moment of its limit; nor if its keeper
-// was suspended, which may look at the clock before it sees that the process has ended. Then what was told counts.
+// was suspended then, which may find the process ended when it wakes. Then what was told counts.
 Model::End Model::expected_end(const Known& known, const Run& run, const End& told) {
   End end{.state = State::failed};
   if (WIFEXITED(*run.status)) {
@@ -433,7 +433,7 @@ Model::End Model::expected_end(const Known& known, const Run& run, const End& to
   }
   const base::Duration took = run.ended_at - run.began_at;
   const auto limit = known.submission->time_limit;
-  const bool may_be_over = limit && (took >= *limit || run.suspended);
+  const bool may_be_over = limit && took >= *limit;
   const bool is_certain = limit && took != *limit && !run.suspended;
   if (may_be_over && (is_certain || told.reason == "timeout")) {
     end.reason = "timeout";

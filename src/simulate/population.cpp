@@ -264,7 +264,12 @@ void SimulatedKeeper::suspend(bool suspended) {
   population_.trace().note(std::string("keeper ") + (suspended ? "suspended" : "woken") +
                            (tree_ ? ", of " + name_of(tree_->run) : ""));
   if (suspended) return;
-  for (const auto& deed : std::exchange(delayed_, {})) when_awake(deed);
+  // Of all that has happened meanwhile it hears at once, and only then looks at the clock.
+  when_awake([this] {
+    for (const auto& deed : std::exchange(delayed_, {})) {
+      if (!process_.dead) deed();
+    }
+  });
   read_letters();
 }
 
