@@ -121,7 +121,8 @@ int main(int argc, char** argv) {
       rates.one_to_append.push_back(rates.ones.back() / appends.back());
     }
   }
-  // After that: many at once spread client and daemon over two cores, and then each wakes a sleeping core for the other.
+  // After that: many at once spread client and daemon over two cores, and then each wakes a sleeping core for the
+  // other.
   for (int turn = 0; turn < turns; ++turn) {
     for (std::size_t i = 0; i < clients.size(); ++i) {
       const double append_now = rate(few, [&] { append(file.get(), few); });

@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "bridge/session.h"
-#include "duet/peer/log_tape_test.h"
+#include "duet/base/log_tape_test.h"
 #include "duet/rpc/value.h"
 #include "duet/transport/await_test.h"
 #include "duet/transport/loop.h"
@@ -83,7 +83,7 @@ class FakeServerTest : public testing::Test {
 
   transport::TemporaryFolder folder;
   transport::Loop loop;
-  peer::LogTape log;
+  base::LogTape log;
   ServerSettings settings;
 
  private:

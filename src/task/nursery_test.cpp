@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "duet/base/few_descriptors_test.h"
+#include "duet/base/log_tape_test.h"
 #include "duet/base/sanitizer_test.h"
-#include "duet/peer/log_tape_test.h"
 #include "task/keeper_fixture_test.h"
 
 namespace duet::task {
@@ -77,7 +77,7 @@ TEST_F(NurseryTest, WithoutADescriptorForTheLineNoneIsKept) {
 }
 
 TEST_F(NurseryTest, AKeeperThatCannotBeForkedIsAnsweredFor) {
-  peer::LogTape tape;
+  base::LogTape tape;
   do_refused({load(offsetof(seccomp_data, nr)), go_on_if_equal(SYS_clone, 3), load(argument(0)),
               BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_VM, 1, 0), answer(refuse(EAGAIN)), answer(SECCOMP_RET_ALLOW)},
              [&] {
@@ -89,7 +89,7 @@ TEST_F(NurseryTest, AKeeperThatCannotBeForkedIsAnsweredFor) {
                }
                stop_daemon();
              });
-  const peer::Strings lines = tape.lines();
+  const std::vector<std::string> lines = tape.lines();
   ASSERT_FALSE(lines.empty());
   EXPECT_NE(lines.front().find("no keeper can be forked"), std::string::npos) << lines.front();
 }

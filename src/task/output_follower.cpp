@@ -76,13 +76,33 @@ void OutputFollower::gone(RunId run) {
   if (found->second.following) {
     if (found->second.began) tell_some(run);
   } else {
-    runs_.erase(found);
+    forget(run);
   }
+}
+
+// What the attempt before has written is not told yet.
+bool OutputFollower::comes_after_another(RunId run) const {
+  const auto at = runs_.find(run);
+  return at != runs_.begin() && std::prev(at)->first.task == run.task && std::prev(at)->second.began;
+}
+
+// The next attempt may have waited for that.
+void OutputFollower::forget(RunId run) {
+  const auto next = runs_.erase(runs_.find(run));
+  if (next == runs_.end() || next->first.task != run.task) return;
+  const Followed& followed = next->second;
+  if (followed.following && followed.began && (followed.has_more || followed.gone)) tell_some_later(next->first);
+}
+
+void OutputFollower::tell_some_later(RunId run) {
+  loop_.defer([this, run, alive = alive_] {
+    if (*alive) tell_some(run);
+  });
 }
 
 void OutputFollower::tell_some(RunId run) {
   const auto found = runs_.find(run);
-  if (found == runs_.end()) return;
+  if (found == runs_.end() || comes_after_another(run)) return;
   Followed& followed = found->second;
   followed.has_more = false;
   const bool is_placed = followed.placed || place(run, followed);
@@ -98,11 +118,9 @@ void OutputFollower::tell_some(RunId run) {
 
   if (is_rest || !wanted) {
     followed.following = false;
-    if (followed.gone) runs_.erase(found);
+    if (followed.gone) forget(run);
   } else if (followed.gone) {
-    loop_.defer([this, run, alive = alive_] {
-      if (*alive) tell_some(run);
-    });
+    tell_some_later(run);
   } else {
     followed.runner->follow(run, piece.next);  // not `told`: a character that never ends would be told for ever
   }
@@ -124,7 +142,7 @@ void OutputFollower::try_again(RunId run, Followed& followed) {
     if (again.began && audience_.wants(run.task)) return tell_some(run);
     if (audience_.wants(run.task)) return follow(run, again, again.from_start);
     again.following = false;
-    if (again.gone) runs_.erase(found);
+    if (again.gone) forget(run);
   });
 }
 

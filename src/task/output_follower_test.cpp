@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "duet/peer/log_tape_test.h"
+#include "duet/base/log_tape_test.h"
 #include "task/run_record.h"
 #include "task/store_fixture_test.h"
 
@@ -44,7 +44,7 @@ class OutputFollowerTest : public testing::Test, public Runner {
   }
   transport::TemporaryFolder folder;
   transport::Loop loop;
-  peer::LogTape tape;
+  base::LogTape tape;
   base::Fd tasks = open_folder(folder.path());
   RunId run{7, 1};
   bool wanted = true;
@@ -158,6 +158,27 @@ TEST_F(OutputFollowerTest, WhatCannotBeReadIsTriedAgainInASecondAndLoggedOnce) {
   std::filesystem::rename(file + ".away", file);
   EXPECT_EQ(take_until_told(std::chrono::seconds(20)), (Told{{0, "hello"}, {5, ""}}));
   EXPECT_EQ(tape.lines().size(), 1U);
+}
+
+TEST_F(OutputFollowerTest, AnAttemptIsToldWhenAllOfTheOneBeforeIsTold) {
+  write("first");
+  const std::string file = folder.file(output_name(run));
+  std::filesystem::rename(file, file + ".away");
+  std::filesystem::create_symlink(file + ".away", file);  // which is not followed
+  follower.add(*this, run, true);
+  follower.began(run.task);
+  follower.gone(run);
+  run = {7, 2};
+  follower.add(*this, run, true);
+  follower.began(run.task);
+  write("second");
+  follower.more(run);
+  follower.gone(run);
+  EXPECT_EQ(take(), (Told{}));
+  std::filesystem::remove(file);
+  std::filesystem::rename(file + ".away", file);
+  turn_until(std::chrono::seconds(20), [&] { return told.size() == 4; });
+  EXPECT_EQ(told, (Told{{0, "first"}, {5, ""}, {5, "second"}, {11, ""}}));
 }
 
 TEST_F(OutputFollowerTest, TheEndOfWhatIsErasedMeanwhileIsWhereItWasLeft) {

@@ -13,8 +13,8 @@
 #include <boost/json/parse.hpp>
 #include <gtest/gtest.h>
 
+#include "duet/base/log_tape_test.h"
 #include "duet/peer/far_end_test.h"
-#include "duet/peer/log_tape_test.h"
 #include "duet/rpc/value.h"
 #include "duet/transport/fd_channel.h"
 #include "duet/transport/temporary_folder_test.h"
@@ -23,7 +23,7 @@ namespace duet::app {
 namespace {
 
 using boost::json::object;
-using peer::Strings;
+using Strings = std::vector<std::string>;
 using Numbers = std::vector<std::uint64_t>;
 
 Numbers range(std::uint64_t first, std::uint64_t last) {
@@ -117,7 +117,7 @@ struct Setting {
   base::Fd descriptor{open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   base::VirtualClock clock;
   transport::Loop loop{clock};
-  peer::LogTape tape;
+  base::LogTape tape;
   std::vector<peer::Reply> replies;
   peer::Server server{loop, tape.log()};
   task::Store store;

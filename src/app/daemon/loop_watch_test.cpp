@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "duet/peer/log_tape_test.h"
+#include "duet/base/log_tape_test.h"
 
 namespace duet::app {
 namespace {
@@ -29,7 +29,7 @@ struct LoopWatchTest : testing::Test {
 
   base::VirtualClock clock;
   transport::Loop loop{clock};
-  peer::LogTape tape;
+  base::LogTape tape;
   std::string problem;
   LoopWatch watch{loop, tape.log(), [this](std::string text) { problem = std::move(text); }};
 };

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "duet/peer/log_tape_test.h"
+#include "duet/base/log_tape_test.h"
 #include "duet/transport/memory.h"
 
 namespace duet::app {
@@ -76,7 +76,7 @@ struct Listener final : transport::Channel::Listener {
 };
 
 struct Setting {
-  peer::LogTape tape{base::Level::trace};
+  base::LogTape tape{base::Level::trace};
   transport::Loop loop;
   std::pair<std::unique_ptr<transport::Channel>, std::unique_ptr<transport::Channel>> pair =
       transport::memory_pair(loop);
@@ -102,7 +102,7 @@ TEST(TracedChannel, ShowsEveryLineOfBothDirections) {
   s.receive("{\"id\":1}\n{\"id\"");
   s.channel->write("[2]\n");
   s.receive(":3}\n");
-  const peer::Strings lines = s.tape.lines();
+  const std::vector<std::string> lines = s.tape.lines();
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_EQ(lines[0], R"(trace received connection=7 bytes=8 message={"id":1})");
   EXPECT_EQ(lines[1], R"(trace sent connection=7 bytes=3 message=[2])");

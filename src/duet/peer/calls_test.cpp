@@ -10,18 +10,19 @@
 #include <gtest/gtest.h>
 
 #include "duet/base/clock.h"
-#include "duet/peer/log_tape_test.h"
+#include "duet/base/log_tape_test.h"
 
 namespace duet::peer {
 namespace {
 
 using namespace std::chrono_literals;
+using Strings = std::vector<std::string>;
 using Cause = Outcome::Cause;
 
 struct Setting {
   base::VirtualClock clock;
   transport::Loop loop{clock};
-  LogTape tape;
+  base::LogTape tape;
   Calls calls{loop, tape.log()};
   std::vector<std::pair<std::uint64_t, Outcome>> outcomes;
 
@@ -175,7 +176,7 @@ TEST(Calls, LeaveNoTimersBehind) {
   base::VirtualClock clock;
   transport::Loop loop(clock);
   {
-    LogTape tape;
+    base::LogTape tape;
     Calls calls(loop, tape.log());
     calls.add(1s, [](const Outcome&) { ADD_FAILURE(); });
   }

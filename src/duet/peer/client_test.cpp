@@ -82,7 +82,7 @@ class ServedThread {
 
   transport::TemporaryFolder folder_;
   transport::Loop loop_;
-  LogTape tape_;
+  base::LogTape tape_;
   std::unique_ptr<Server> server_;
   std::vector<Reply> replies_;
   std::thread thread_;

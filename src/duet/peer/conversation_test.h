@@ -12,14 +12,16 @@
 #include <gtest/gtest.h>
 
 #include "duet/base/clock.h"
+#include "duet/base/log_tape_test.h"
 #include "duet/peer/connection.h"
 #include "duet/peer/far_end_test.h"
-#include "duet/peer/log_tape_test.h"
 #include "duet/peer/methods.h"
 #include "duet/transport/loop.h"
 #include "duet/transport/memory.h"
 
 namespace duet::peer {
+
+using Strings = std::vector<std::string>;
 
 using Endings = std::vector<Ending>;
 
@@ -119,7 +121,7 @@ class Conversation {
 
   base::VirtualClock clock;
   transport::Loop loop{clock};
-  LogTape tape;
+  base::LogTape tape;
   Methods methods;
   std::shared_ptr<framing::BlockPool> pool = std::make_shared<framing::BlockPool>();
   ConnectionEvents events;

@@ -14,8 +14,8 @@
 
 #include "duet/base/clock.h"
 #include "duet/base/fd.h"
+#include "duet/base/log_tape_test.h"
 #include "duet/peer/connection.h"
-#include "duet/peer/log_tape_test.h"
 #include "duet/peer/memory_use_test.h"
 #include "duet/transport/fd_channel.h"
 #include "duet/transport/memory.h"
@@ -102,7 +102,7 @@ class Flood : public testing::TestWithParam<std::tuple<Carrier, Door>> {
 
   base::VirtualClock clock;
   transport::Loop loop{clock};
-  LogTape tape;
+  base::LogTape tape;
   std::array<Side, 2> sides;
   std::string params = "[\"" + std::string(message_size, 'x') + "\"]";
   std::size_t most = 0;

@@ -59,7 +59,7 @@ struct ServerSetting {
   std::string path = folder.file("socket");
   base::VirtualClock clock;
   transport::Loop loop{clock};
-  LogTape tape;
+  base::LogTape tape;
   std::vector<Reply> replies;
   std::set<Connection*> asking;  // for `long`
   Server server;

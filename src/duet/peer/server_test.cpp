@@ -260,7 +260,7 @@ TEST(Server, GoesWithClientsConnectedAndAnswersOwed) {
   transport::TemporaryFolder folder;
   base::VirtualClock clock;
   transport::Loop loop(clock);
-  LogTape tape;
+  base::LogTape tape;
   std::vector<Reply> replies;
   FarEnd far([&] {
     auto server = std::make_unique<Server>(loop, tape.log());

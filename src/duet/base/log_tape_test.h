@@ -10,29 +10,27 @@
 #include "duet/base/log.h"
 #include "duet/base/log_sink.h"
 
-namespace duet::peer {
-
-using Strings = std::vector<std::string>;
+namespace duet::base {
 
 /// Keeps what a log writes, without the times.
 class LogTape {
  public:
-  explicit LogTape(base::Level level = base::Level::warn) : log_(std::make_unique<Sink>(*this), level) {}
+  explicit LogTape(Level level = Level::warn) : log_(std::make_unique<Sink>(*this), level) {}
 
-  base::Log& log() { return log_; }
+  Log& log() { return log_; }
 
-  Strings lines() {
+  std::vector<std::string> lines() {
     log_.flush(std::chrono::seconds(20));
     const std::lock_guard guard(mutex_);
     std::istringstream stream(text_);
-    Strings found;
+    std::vector<std::string> found;
     constexpr std::size_t time_size = 25;
     for (std::string line; std::getline(stream, line);) found.push_back(line.substr(time_size));
     return found;
   }
 
  private:
-  struct Sink final : base::LogSink {
+  struct Sink final : LogSink {
     explicit Sink(LogTape& owner) : tape(owner) {}
     std::size_t write(std::string_view lines) override {
       const std::lock_guard guard(tape.mutex_);
@@ -44,7 +42,7 @@ class LogTape {
 
   std::mutex mutex_;
   std::string text_;
-  base::Log log_;
+  Log log_;
 };
 
-}  // namespace duet::peer
+}  // namespace duet::base
