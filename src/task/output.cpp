@@ -94,9 +94,17 @@ OutputPiece read_piece(const Layout& layout, int file, std::uint64_t offset, std
     OutputRange range = layout.stretch(piece.next);
     range.to = std::min(range.to, range.from + std::min<std::uint64_t>(end - piece.next, limit - piece.bytes.size()));
     const std::size_t before = piece.bytes.size();
-    append_from(file, range, piece.bytes);
-    if (piece.bytes.size() == before) break;
-    piece.next += piece.bytes.size() - before;
+    if (file >= 0) append_from(file, range, piece.bytes);
+    const bool is_lost = piece.bytes.size() == before;  // a power cut has left what the record tells, and not the bytes
+    if (is_lost && !piece.bytes.empty()) break;
+    if (is_lost) {
+      const std::uint64_t behind = piece.offset + (range.to - range.from);
+      piece.dropped = OutputRange{piece.dropped ? piece.dropped->from : piece.offset, behind};
+      piece.offset = behind;
+      piece.next = behind;
+    } else {
+      piece.next += piece.bytes.size() - before;
+    }
   }
   return piece;
 }

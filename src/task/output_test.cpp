@@ -305,6 +305,27 @@ TEST_F(OutputTest, GapsAreKnownOnADiskThatCannotBeWritten) {
   umount2(folder_.path().c_str(), MNT_DETACH);
 }
 
+// As a power cut leaves it: the record of the gap is on disk, and what came after it is not, or not all.
+TEST_F(OutputTest, WhatTheRecordTellsOfAndTheFileHasNotIsDropped) {
+  OutputFile file(tasks_.get(), run, record_);
+  const std::string path = folder_.file(output_name(run));
+  {
+    const FullDisk full(1000);
+    file.append(pattern(0, 1500));
+  }
+  file.append(pattern(1500, 3000));
+  ASSERT_EQ(check(tasks_.get(), 3000, 700), 500U);
+  for (const std::uint64_t left : {2000U, 1500U, 400U, 0U}) {
+    std::filesystem::resize_file(path, left);
+    const std::uint64_t kept = left > 1500 ? left - 500 : std::min<std::uint64_t>(left, 1000);
+    for (const std::size_t limit : {std::size_t{100}, std::size_t{700}, everything}) {
+      EXPECT_EQ(check(tasks_.get(), 3000, limit), 3000 - kept) << left << " left, read by " << limit;
+    }
+  }
+  std::filesystem::remove(path);
+  EXPECT_EQ(check(tasks_.get(), 3000, 700), 3000U);
+}
+
 TEST_F(OutputTest, AnOutputWhoseRecordCannotBeOpenedIsNotReadWithoutIt) {
   const RunId other{2, 1};
   std::filesystem::create_symlink("nowhere", folder_.file(record_name(other)));
