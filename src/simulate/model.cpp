@@ -572,6 +572,7 @@ void Model::doubt_refusals() {
 }
 
 void Model::power_cut() {
+  last_cut_ = clock_.now();
   doubt_refusals();
   for (auto& [id, known] : tasks_) {
     if (known.ordered) known.runs.try_emplace(*known.ordered);
@@ -657,7 +658,8 @@ void Model::compare(const std::vector<task::Task>& tasks, bool everything_has_en
 }
 
 // Those that ended first go first, and as many as are to be kept stay. One may outlast others if it was busy when they
-// went: the newest, one that others come after, or one whose processes had only just ended.
+// went: the newest, one that others come after, one whose processes had only just ended, or one whose run has to be
+// looked at once more because a power cut has brought its record back.
 void Model::check_erased(const std::set<TaskId>& kept) {
   const Known* last_erased = nullptr;
   std::size_t ended = 0;
@@ -679,7 +681,8 @@ void Model::check_erased(const std::set<TaskId>& kept) {
     const bool was_newest = id >= last_erased->newest_then;
     const bool was_busy = !known.runs.empty() && last_erased->ended_at < known.ended_at + std::chrono::minutes(1);
     const bool was_slept_on = std::ranges::any_of(known.runs, [](const auto& run) { return run.second.suspended; });
-    if (known.ended_seq < last_erased->ended_seq && !was_newest && !was_busy && !was_slept_on) {
+    const bool came_back = !known.runs.empty() && last_cut_ && *last_cut_ >= known.ended_at;
+    if (known.ended_seq < last_erased->ended_seq && !was_newest && !was_busy && !was_slept_on && !came_back) {
       return fail(name(id) + " is kept, though one that ended later was erased");
     }
   }

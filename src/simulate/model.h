@@ -214,6 +214,7 @@ class Model {
   std::size_t fewest_kept_ = std::numeric_limits<std::size_t>::max();
   std::size_t kept_ = 0;
   std::optional<base::TimePoint> wall_jumped_at_;  // the last time
+  std::optional<base::TimePoint> last_cut_;        // of the power
   bool troubled_ = false;
   std::optional<base::TimePoint> trouble_ended_;
   std::optional<base::TimePoint> syncs_failed_at_;  // first, since the last commit
