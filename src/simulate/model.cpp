@@ -688,9 +688,10 @@ void Model::check_erased(const std::set<TaskId>& kept) {
     if (!known.told || !task::has_ended(*known.told) || depended_on_.contains(id)) continue;
     const bool was_newest = id >= last_erased->newest_then;
     const bool was_busy = !known.runs.empty() && last_erased->ended_at < known.ended_at + std::chrono::minutes(1);
-    const bool was_slept_on = std::ranges::any_of(known.runs, [](const auto& run) { return run.second.suspended; });
+    const bool was_hard_to_end = std::ranges::any_of(
+        known.runs, [](const auto& run) { return run.second.suspended || run.second.keeper_killed; });
     const bool came_back = !known.runs.empty() && last_cut_ && *last_cut_ >= known.ended_at;
-    if (known.ended_seq < last_erased->ended_seq && !was_newest && !was_busy && !was_slept_on && !came_back) {
+    if (known.ended_seq < last_erased->ended_seq && !was_newest && !was_busy && !was_hard_to_end && !came_back) {
       return fail(name(id) + " is kept, though one that ended later was erased");
     }
   }

@@ -177,7 +177,7 @@ class Model {
   void check_time_limit(task::TaskId id, const Known& known);
   static const Run* last_run(const Known& known);
   static End expected_end(const Known& known, const Run& run, const End& told);
-  bool has_succeeded(TaskId id);
+  bool has_succeeded(task::TaskId id);
   void check_dependencies(const Tree& tree, const Known& known);
   void check_attempt(const Tree& tree, const Known& known);
   void doubt_refusals();
