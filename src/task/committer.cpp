@@ -14,7 +14,7 @@ constexpr std::chrono::seconds retry_after{1};
 constexpr std::chrono::milliseconds quiet{50};  // without changes: time to tidy up
 constexpr int much_log = 1000;                  // pages: worth moving when nobody waits
 constexpr int too_much_log = 2000;              // pages: moved even so
-constexpr int memory_of_times = 4;              // a sync counts for one part of so many in the usual time
+constexpr int memory_of_times = 4;              // a commit counts for one part of so many in the usual time
 constexpr int file_was_lost = SQLITE_READONLY_DBMOVED;
 
 bool is_sync_failure(int code) { return code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC; }
@@ -92,8 +92,8 @@ void Committer::look() {
   timer_.reset();
   if (log_pages_ >= too_much_log) return start([this] { return tidy(); }, false);
   if (is_time) {
-    const bool is_small = usual_sync_ < options_.quick_sync && waiting_bytes_ <= options_.few_bytes;
-    const bool is_quick = std::exchange(in_haste_, false) && is_small;
+    const bool is_small = usual_time_ < options_.quick_commit && waiting_bytes_ <= options_.few_bytes;
+    const bool is_quick = std::exchange(in_haste_, false) && is_small && health_.problem.empty();
     // Functions can be copied; changes need not be.
     const auto changes = std::make_shared<Changes>(std::exchange(queue_, {}));
     return start([this, changes] { return commit(std::move(*changes)); }, is_quick);
@@ -129,7 +129,7 @@ bool Committer::has_thread() {
 
 void Committer::finish(const Batch& batch) {
   last_commit_ = loop_.now();
-  usual_sync_ += (batch.sync_took - usual_sync_) / memory_of_times;
+  usual_time_ += (batch.waited - usual_time_) / memory_of_times;
   const bool health_changed = batch.health != health_;
   health_ = batch.health;
   base::AllCalls calls;
@@ -159,6 +159,7 @@ void Committer::tell_if_settled() {
 }
 
 Committer::Batch Committer::commit(Changes changes) {
+  waited_ = {};
   Changes all = std::exchange(facts_, {});
   std::move(changes.begin(), changes.end(), std::back_inserter(all));
   Batch batch;
@@ -177,7 +178,7 @@ Committer::Batch Committer::commit(Changes changes) {
     (is_over ? batch.done : facts_).push_back(std::move(change));
   }
   batch.health = trouble_;
-  batch.sync_took = sync_took_;
+  batch.waited = waited_;
   return batch;
 }
 
@@ -189,14 +190,21 @@ void Committer::write(const Changes& changes) {
     write_marker();  // to see whether it works again: the changes may be such that write nothing
   }
   if (!changes.empty()) {
-    database_.run("BEGIN IMMEDIATE");
+    wait_for([this] { database_.run("BEGIN IMMEDIATE"); });
     for (const Change& change : changes) change.apply(writer_);
-    const base::TimePoint begun = loop_.clock().now();
-    database_.run("COMMIT");
-    sync_took_ = loop_.clock().now() - begun;
+    wait_for([this] { database_.run("COMMIT"); });
   }
   // A commit into files that nobody will find again is none.
   if (!holds_()) throw SqliteError(file_was_lost, {});
+}
+
+// For the disk, or for another program's lock.
+void Committer::wait_for(const std::function<void()>& work) {
+  const base::TimePoint begun = loop_.clock().now();
+  base::AllCalls calls;
+  calls.make(work);
+  waited_ += loop_.clock().now() - begun;
+  calls.check();
 }
 
 void Committer::take_failure(int code, const std::string& text) {
@@ -236,7 +244,7 @@ void Committer::move_log_to_main(int mode) {
 
 Committer::Batch Committer::tidy() {
   log_pages_ = 0;  // whatever comes of it: the next commit tells how much there is
-  Batch batch{.sync_took = usual_sync_};
+  Batch batch{.waited = usual_time_};
   try {
     move_log_to_main(SQLITE_CHECKPOINT_PASSIVE);
   } catch (const SqliteError& error) {

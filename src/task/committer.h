@@ -31,12 +31,14 @@ struct Change {
 /// Commits changes, many at a time: all those of one turn of the loop, and all that came while the last commit ran, are
 /// one transaction and one sync. Patient facts alone make no commit within 4 ms of the last.
 ///
-/// While syncs are quick it commits a few changes on the loop's thread at the end of a turn, which saves two changes of
-/// threads; many, or when a sync takes longer than half a millisecond, are left to a thread of its own. A commit that
-/// fails refuses its requests and
-/// keeps its facts for the next try, which comes with the next change or after a second. After a failed sync nobody
-/// knows what is on disk; then nothing more is committed until all that the write-ahead log holds has been written
-/// anew, into the main file, and synced. It also moves the log's content there when it has grown and nobody waits.
+/// While the disk is quick it commits a few changes on the loop's thread at the end of a turn, which saves two changes
+/// of threads. Many changes, those that nobody waits for, and all of them while commits fail or usually wait longer
+/// than half a millisecond are left to a thread of its own.
+///
+/// A commit that fails refuses its requests and keeps its facts for the next try, which comes with the next change or
+/// after a second. After a failed sync nobody knows what is on disk; then nothing more is committed until all that the
+/// write-ahead log holds has been written anew, into the main file, and synced. It also moves the log's content there
+/// when it has grown and nobody waits.
 /// For the loop's thread only, but for what `apply` does.
 class Committer {
  public:
@@ -47,10 +49,10 @@ class Committer {
     bool operator==(const Health&) const = default;
   };
   struct Options {
-    bool may_use_thread = true;                                  ///< else all is done on the loop's
-    base::Duration patience = std::chrono::milliseconds(4);      ///< of facts that nobody waits for
-    base::Duration quick_sync = std::chrono::microseconds(500);  ///< longer ones are left to the thread
-    std::size_t few_bytes = std::size_t{48} << 10;               ///< of changes; more are left to it, too
+    bool may_use_thread = true;                                    ///< else all is done on the loop's
+    base::Duration patience = std::chrono::milliseconds(4);        ///< of facts that nobody waits for
+    base::Duration quick_commit = std::chrono::microseconds(500);  ///< waits no longer for the disk
+    std::size_t few_bytes = std::size_t{48} << 10;                 ///< of changes; more are left to it, too
   };
   /// What it tells, from the loop. A batch's changes are done first; then its events are published, in order; then its
   /// health is told, if it has changed.
@@ -83,7 +85,7 @@ class Committer {
     bool kept = false;
     std::vector<Event> events = {};
     Health health = {};
-    base::Duration sync_took = {};  // with the writing before it
+    base::Duration waited = {};  // for the disk
   };
 
   // On the loop's thread.
@@ -99,6 +101,7 @@ class Committer {
   Batch commit(Changes changes);
   Batch tidy();
   void write(const Changes& changes);
+  void wait_for(const std::function<void()>& work);
   void take_failure(int code, const std::string& text);
   void verify();
   void write_marker();
@@ -116,7 +119,7 @@ class Committer {
   std::size_t waiting_bytes_ = 0;
   Health health_;
   base::TimePoint last_commit_ = {};
-  base::Duration usual_sync_ = {};
+  base::Duration usual_time_ = {};  // that a commit waits for the disk
   std::optional<transport::Loop::Timer> timer_;
   std::vector<std::function<void()>> when_settled_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
@@ -128,7 +131,7 @@ class Committer {
   bool uncertain_ = false;  // a sync has failed, or something else of the disk
   std::int64_t markers_ = 0;
   int log_pages_ = 0;
-  base::Duration sync_took_ = {};  // of the last commit
+  base::Duration waited_ = {};  // of this commit, for the disk
   std::optional<CommitThread> thread_;
 };
 

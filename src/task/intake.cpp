@@ -89,7 +89,7 @@ void Intake::arrived(const Arrival& arrival, const Submitted& submitted, const s
   for (const TaskId id : arrival.after) {
     if (--needed_[id] == 0) needed_.erase(id);
   }
-  const auto sent_again = key.empty() ? decltype(arriving_keys_)::node_type() : arriving_keys_.extract(key);
+  const auto known_key = key.empty() ? decltype(arriving_keys_)::node_type() : arriving_keys_.extract(key);
   tl::expected<Accepted, rpc::Error> answer;
   if (kept) {
     answer = Accepted{arrival.id, arrival.failed ? State::failed : State::queued};
@@ -98,7 +98,7 @@ void Intake::arrived(const Arrival& arrival, const Submitted& submitted, const s
   }
   base::AllCalls calls;
   calls.make([&] { submitted(answer); });
-  if (sent_again) calls.make([&] { base::call_all(sent_again.mapped().others, answer); });
+  if (known_key) calls.make([&] { base::call_all(known_key.mapped().others, answer); });
   if (kept) calls.make([&] { taken_(arrival); });
   calls.check();
 }

@@ -91,14 +91,15 @@ OutputPiece read_piece(const Layout& layout, int file, std::uint64_t offset, std
   piece.next = piece.offset;
   const std::uint64_t end = gap ? gap->from : piece.total;
   while (piece.next < end && piece.bytes.size() < limit) {
-    OutputRange range = layout.stretch(piece.next);
-    range.to = std::min(range.to, range.from + std::min<std::uint64_t>(end - piece.next, limit - piece.bytes.size()));
+    const OutputRange stretch = layout.stretch(piece.next);
+    const std::uint64_t there = std::min(stretch.to - stretch.from, end - piece.next);
+    const std::uint64_t wanted = std::min<std::uint64_t>(there, limit - piece.bytes.size());
     const std::size_t before = piece.bytes.size();
-    if (file >= 0) append_from(file, range, piece.bytes);
+    if (file >= 0) append_from(file, {stretch.from, stretch.from + wanted}, piece.bytes);
     const bool is_lost = piece.bytes.size() == before;  // a power cut has left what the record tells, and not the bytes
     if (is_lost && !piece.bytes.empty()) break;
     if (is_lost) {
-      const std::uint64_t behind = piece.offset + (range.to - range.from);
+      const std::uint64_t behind = piece.offset + there;
       piece.dropped = OutputRange{piece.dropped ? piece.dropped->from : piece.offset, behind};
       piece.offset = behind;
       piece.next = behind;

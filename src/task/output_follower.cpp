@@ -80,8 +80,8 @@ void OutputFollower::gone(RunId run) {
   }
 }
 
-// What the attempt before has written is not told yet.
-bool OutputFollower::comes_after_another(RunId run) const {
+// Until all that the attempt before has written is told.
+bool OutputFollower::must_wait(RunId run) const {
   const auto at = runs_.find(run);
   return at != runs_.begin() && std::prev(at)->first.task == run.task && std::prev(at)->second.began;
 }
@@ -102,15 +102,20 @@ void OutputFollower::tell_some_later(RunId run) {
 
 void OutputFollower::tell_some(RunId run) {
   const auto found = runs_.find(run);
-  if (found == runs_.end() || comes_after_another(run)) return;
+  if (found == runs_.end()) return;
   Followed& followed = found->second;
+  followed.has_more = true;
+  if (must_wait(run)) return;
   followed.has_more = false;
   const bool is_placed = followed.placed || place(run, followed);
   const auto read_now = is_placed ? read(run, followed.told, piece_bytes, followed) : std::nullopt;
   if (!read_now) return try_again(run, followed);
   const OutputPiece& piece = *read_now;
   const bool is_rest = followed.gone && piece.next >= piece.total;
-  const std::size_t size = is_rest ? piece.bytes.size() : rpc::whole_characters(piece.bytes).size();
+  // A gap may cut a character: then nothing of it comes later.
+  const std::size_t whole = rpc::whole_characters(piece.bytes).size();
+  const bool is_cut = whole == 0 && piece.next < piece.total;
+  const std::size_t size = is_rest || is_cut ? piece.bytes.size() : whole;
   const std::uint64_t from = std::max(piece.offset, followed.told);  // the task may be erased, and its output with it
   const std::uint64_t at = followed.before + from;
   followed.told = from + size;

@@ -64,7 +64,7 @@ class OutputFollower {
   bool place(RunId run, Followed& followed);
   void tell_some(RunId run);
   void tell_some_later(RunId run);
-  bool comes_after_another(RunId run) const;
+  bool must_wait(RunId run) const;
   void forget(RunId run);
   std::optional<OutputPiece> read(RunId run, std::uint64_t offset, std::size_t limit, Followed& followed);
   void try_again(RunId run, Followed& followed);

@@ -160,6 +160,40 @@ TEST_F(OutputFollowerTest, WhatCannotBeReadIsTriedAgainInASecondAndLoggedOnce) {
   EXPECT_EQ(tape.lines().size(), 1U);
 }
 
+TEST_F(OutputFollowerTest, ACharacterThatAGapCutsHoldsNothingUp) {
+  const RunRecord record = RunRecord::create(tasks.get(), run, "nobody");
+  write(std::string("a\xE2\x82") + std::string(4, '\0') + "rest");
+  Extent extent{.capacity = 1000, .total = 11};
+  extent.drop({3, 7});
+  ASSERT_TRUE(record.write_extent(extent, 1));
+  follower.add(*this, run, true);
+  follower.began(run.task);
+  for (int i = 0; i < 4; ++i) follower.more(run);
+  follower.gone(run);
+  EXPECT_EQ(take(), (Told{{0, "a"}, {1, "\xE2\x82"}, {7, "rest"}, {11, ""}}));
+}
+
+// It asks for more by itself, also if it could not be placed at first.
+TEST_F(OutputFollowerTest, AnAttemptThatHadToWaitIsFollowedWhileItRuns) {
+  write("first");
+  const std::string file = folder.file(output_name(run));
+  std::filesystem::rename(file, file + ".away");
+  std::filesystem::create_symlink(file + ".away", file);
+  follower.add(*this, run, true);
+  follower.began(run.task);
+  follower.gone(run);
+  run = {7, 2};
+  follower.add(*this, run, true);
+  follower.began(run.task);
+  EXPECT_EQ(take(), (Told{}));
+  write("second");
+  std::filesystem::remove(file);
+  std::filesystem::rename(file + ".away", file);
+  turn_until(std::chrono::seconds(20), [&] { return told.size() == 3; });
+  EXPECT_EQ(told, (Told{{0, "first"}, {5, ""}, {5, "second"}}));
+  EXPECT_EQ(asked.back(), 6U);
+}
+
 TEST_F(OutputFollowerTest, AnAttemptIsToldWhenAllOfTheOneBeforeIsTold) {
   write("first");
   const std::string file = folder.file(output_name(run));

@@ -8,9 +8,6 @@ void check(sqlite3* database, int code) {
   throw SqliteError(sqlite3_extended_errcode(database), sqlite3_errmsg(database));
 }
 
-// SQLite counts what it allocates, under a lock; nobody asks. It takes no options once it is in use.
-void do_not_count_memory() { [[maybe_unused]] static const int code = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
-
 }  // namespace
 
 Statement::Statement(sqlite3* database, std::string_view sql) {
@@ -75,7 +72,6 @@ std::optional<std::int64_t> Statement::optional_number(int at) const {
 }
 
 Database::Database(const std::string& path, int flags, const char* vfs) {
-  do_not_count_memory();
   sqlite3* database = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &database, flags | SQLITE_OPEN_EXRESCODE, vfs);
   handle_.reset(database);

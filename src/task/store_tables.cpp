@@ -65,7 +65,7 @@ ALTER TABLE task ADD COLUMN body TEXT;  -- NULL: it is long, and in the table of
 )"};
 
 constexpr std::size_t version_with_events = 2;
-constexpr std::size_t most_beside_task = 1024;  // bytes of what is asked of it
+constexpr std::size_t longest_body_in_row = 1024;  // of a task
 
 constexpr std::string_view task_columns =
     "SELECT task.id, state, attempts, cancelling, retry_at, started_at, completed_at, pid, exit_code, signal,"
@@ -178,7 +178,7 @@ void StoreWriter::insert(const Task& task, const ActiveTask& active, std::string
   const std::string metadata = rpc::to_text(task.metadata);
   const std::string after = joined(active.after);
   insert_.bind(7, metadata).bind(8, or_null(key)).bind(9, std::int64_t{active.retries}).bind(10, or_null(after));
-  const bool is_short = body.size() <= most_beside_task;
+  const bool is_short = body.size() <= longest_body_in_row;
   insert_.bind(11, to_millis(task.created_at)).bind(12, or_null(is_short ? body : std::string_view())).run();
   if (!is_short) insert_request_.bind(1, number_of(task.id)).bind(2, body).run();
 }

@@ -191,7 +191,7 @@ std::thread::id committing_thread(StoreBox& box, TaskId id) {
 
 TEST(Store, ALoopThatIsNotHeldUpCommitsByItself) {
   StoreBox box;
-  box.options.quick_sync = 10s;
+  box.options.quick_commit = 10s;
   box.open();
   EXPECT_EQ(committing_thread(box, 1), std::this_thread::get_id());
   EXPECT_EQ(committing_thread(box, 2), std::this_thread::get_id());
@@ -199,7 +199,7 @@ TEST(Store, ALoopThatIsNotHeldUpCommitsByItself) {
 
 TEST(Store, SlowCommitsAreLeftToAThread) {
   StoreBox box;
-  box.options.quick_sync = 0s;
+  box.options.quick_commit = 0s;
   box.open();
   EXPECT_NE(committing_thread(box, 1), std::this_thread::get_id());
   EXPECT_NE(committing_thread(box, 2), std::this_thread::get_id());
@@ -210,7 +210,7 @@ TEST(Store, SlowCommitsAreLeftToAThread) {
 
 TEST(Store, MuchAtOnceIsLeftToAThreadAndSoIsWhatNobodyWaitsFor) {
   StoreBox box;
-  box.options.quick_sync = 10s;
+  box.options.quick_commit = 10s;
   box.options.few_bytes = 2000;
   box.open();
   EXPECT_EQ(committing_thread(box, 1), std::this_thread::get_id());
@@ -228,6 +228,23 @@ TEST(Store, MuchAtOnceIsLeftToAThreadAndSoIsWhatNobodyWaitsFor) {
   EXPECT_NE(look_at_thread(Change::Kind::request, 4000), std::this_thread::get_id());
   EXPECT_NE(look_at_thread(Change::Kind::patient_fact, 100), std::this_thread::get_id());
   EXPECT_EQ(look_at_thread(Change::Kind::fact, 100), std::this_thread::get_id());
+}
+
+TEST(Store, WhileCommitsFailTheyAreLeftToAThread) {
+  StoreBox box;
+  box.options.quick_commit = 10s;
+  box.open();
+  EXPECT_EQ(committing_thread(box, 1), std::this_thread::get_id());
+  box.write_fault = SQLITE_FULL;
+  EXPECT_FALSE(box.add(2));
+  std::thread::id thread;
+  bool done = false;
+  box.write_fault = SQLITE_OK;
+  box.store->write(
+      {.apply = [&](StoreWriter&) { thread = std::this_thread::get_id(); }, .done = [&](bool) { done = true; }});
+  ASSERT_TRUE(box.turn_until([&] { return done; }));
+  EXPECT_NE(thread, std::this_thread::get_id());
+  EXPECT_EQ(committing_thread(box, 3), std::this_thread::get_id());
 }
 
 TEST(Store, OneThatThrowsWhenItsHealthChangesCostsNobodyAnAnswer) {
@@ -267,7 +284,7 @@ TEST(Store, WhatIsAskedIsReadAsItWasWrittenHoweverLongItIs) {
 
 TEST(Store, WhatComesWhileTheThreadCommitsIsTheNextCommit) {
   StoreBox box;
-  box.options.quick_sync = 0s;
+  box.options.quick_commit = 0s;
   box.open();
   std::promise<void> begun;
   std::promise<void> go_on;
@@ -418,7 +435,7 @@ TEST(Store, SaysWhenEverythingIsWritten) {
 
 TEST(Store, IsSettledInTroubleWhenEveryRequestWasAnswered) {
   StoreBox box;
-  box.options.quick_sync = 0s;
+  box.options.quick_commit = 0s;
   box.open();
   box.write_fault = SQLITE_FULL;
   box.note(1, {.state = State::running}, {}, [] {});

@@ -6,13 +6,21 @@
 namespace duet::task {
 namespace {
 
-constexpr std::size_t most_gathered = std::size_t{64} << 10;  // SQLite cannot write 128 KiB at once: it counts 17 bits
+constexpr std::size_t most_gathered = std::size_t{64} << 10;  // SQLite's unix files take less than 128 KiB at once
+
+// SQLite's own. It counts what it allocates, under a lock, though nobody asks; that can be said only before it is in
+// use.
+sqlite3_vfs* system_vfs() {
+  [[maybe_unused]] static const int code = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+  return sqlite3_vfs_find(nullptr);
+}
 
 std::string_view last_part(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
 
-// What stands behind SQLite's own part of a file, which points to it as to its methods.
+// What stands behind SQLite's own part of a file. It begins with the methods that SQLite calls, and so is found by
+// them.
 struct StoreVfs::File : sqlite3_io_methods {
   File(StoreVfs& vfs, const char* its_path, sqlite3_file& its_base, bool is_log);
 
@@ -115,7 +123,7 @@ int StoreVfs::File::close(sqlite3_file* file) {
 }
 
 StoreVfs::StoreVfs(Fault fault)
-    : system_(sqlite3_vfs_find(nullptr)),
+    : system_(system_vfs()),
       name_("duet-" + std::to_string(reinterpret_cast<std::uintptr_t>(this))),
       fault_(std::move(fault)),
       vfs_{*system_, this} {

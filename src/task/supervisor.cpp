@@ -439,16 +439,18 @@ void Supervisor::end_is_on_disk(RunId id) {
     run.blocks_next = !run.gone;
     if (run.blocks_next) queue_.block(id.task);
     for (Cancelled& cancelled : std::exchange(run.cancels, {})) cancel_queued(id.task, std::move(cancelled));
-  } else {
-    end_dependents(id.task, run.progress.state == State::completed);
-    retention_.look();
   }
+  const State state = run.progress.state;
   const std::vector<Cancelled> cancels = std::exchange(run.cancels, {});
   tl::expected<void, rpc::Error> answer;
-  if (run.progress.state != State::cancelled) answer = tl::unexpected(not_cancellable(id.task, run.progress.state));
+  if (state != State::cancelled) answer = tl::unexpected(not_cancellable(id.task, state));
+  base::AllCalls calls;
+  if (has_ended(state)) calls.make([&] { end_dependents(id.task, state == State::completed); });
+  if (has_ended(state)) calls.make([&] { retention_.look(); });
   forget_if_over(id);
-  schedule();
-  base::call_all(cancels, answer);
+  calls.make([&] { schedule(); });
+  calls.make([&] { base::call_all(cancels, answer); });
+  calls.check();
 }
 
 void Supervisor::forget_if_over(RunId id) {

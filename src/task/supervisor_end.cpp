@@ -16,7 +16,7 @@ void Supervisor::cancel(TaskId id, Cancelled cancelled) {
   });
 }
 
-// False: it is neither queued nor running. Of an end that is not on disk nobody is told.
+// False: it is neither queued nor running, or its end is on its way to the disk: of that nobody is told before.
 bool Supervisor::cancel_known(TaskId id, const Cancelled& cancelled) {
   if (queue_.contains(id)) {
     cancel_queued(id, cancelled);
@@ -105,7 +105,7 @@ void Supervisor::write_queued_cancel(TaskId id, Change::Kind kind) {
 }
 
 void Supervisor::cancel_running(RunId id, Run& run, Cancelled cancelled) {
-  if (run.decided && (run.terminated || run.outcome)) return cancelled({});
+  if (run.decided && !run.concluded && (run.terminated || run.outcome)) return cancelled({});
   run.cancels.push_back(std::move(cancelled));
   // Its keeper may have been suspended since it was told, or before there was this daemon.
   if (run.decided && !run.concluded) runner_->cancel(id);

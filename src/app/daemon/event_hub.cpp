@@ -116,7 +116,8 @@ void EventHub::pump(Subscriber& subscriber) {
 
 // Most want the event that another one has just been given.
 bool EventHub::give(peer::Connection& connection, const task::Event& event) {
-  if (std::exchange(given_last_, event.seq) != event.seq) message_ = message_of(event.kind, event.params);
+  if (given_last_ != event.seq) message_ = message_of(event.kind, event.params);
+  given_last_ = event.seq;
   return connection.send(message_, limits_.unread_bytes);
 }
 
