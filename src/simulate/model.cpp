@@ -47,8 +47,7 @@ base::Duration least_pause(std::uint32_t failures) {
 // All of a submission that a task's record shows.
 bool is_as_asked(const task::Task& task, task::Submission submission) {
   std::ranges::sort(submission.after);
-  const auto doubles = std::ranges::unique(submission.after);
-  submission.after.erase(doubles.begin(), doubles.end());
+  submission.after.erase(std::unique(submission.after.begin(), submission.after.end()), submission.after.end());
   return task.priority == submission.priority &&
          rpc::to_text(task.metadata) == rpc::to_text(task::shown_metadata(submission));
 }

@@ -132,7 +132,6 @@ class Simulation {
   base::TimePoint started_ = {};
   std::map<std::uint64_t, Unanswered> unanswered_;
   std::uint64_t requests_ = 0;
-  std::uint64_t stop_request_ = 0;       // the last one for a stop
   std::vector<task::Submission> keyed_;  // that were submitted with a key
   std::uint64_t steps_ = 0;
   std::uint64_t lives_ = 0;
