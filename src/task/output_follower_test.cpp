@@ -27,6 +27,16 @@ class OutputFollowerTest : public testing::Test, public Runner {
   void write(std::string_view bytes) {
     std::ofstream(folder.file(output_name(run)), std::ios::binary | std::ios::app) << bytes;
   }
+  /// The output of this run cannot be read: a link is not followed.
+  void hide_output() {
+    hidden = folder.file(output_name(run));
+    std::filesystem::rename(hidden, hidden + ".away");
+    std::filesystem::create_symlink(hidden + ".away", hidden);
+  }
+  void show_output() const {
+    std::filesystem::remove(hidden);
+    std::filesystem::rename(hidden + ".away", hidden);
+  }
   Told take() {
     for (int i = 0; i < 100; ++i) loop.turn(loop.now());
     return std::exchange(told, {});
@@ -47,6 +57,7 @@ class OutputFollowerTest : public testing::Test, public Runner {
   base::LogTape tape;
   base::Fd tasks = open_folder(folder.path());
   RunId run{7, 1};
+  std::string hidden;
   bool wanted = true;
   std::vector<std::uint64_t> asked;
   Told told;
@@ -144,9 +155,7 @@ TEST_F(OutputFollowerTest, ATaskThatIsGoneBeforeThatNewsIsToldInFull) {
 
 TEST_F(OutputFollowerTest, WhatCannotBeReadIsTriedAgainInASecondAndLoggedOnce) {
   write("hello");
-  const std::string file = folder.file(output_name(run));
-  std::filesystem::rename(file, file + ".away");
-  std::filesystem::create_symlink(file + ".away", file);  // which is not followed
+  hide_output();
   follower.add(*this, run, true);
   follower.began(run.task);
   for (int i = 0; i < 20; ++i) follower.more(run);
@@ -154,8 +163,7 @@ TEST_F(OutputFollowerTest, WhatCannotBeReadIsTriedAgainInASecondAndLoggedOnce) {
   EXPECT_EQ(asked, (std::vector<std::uint64_t>{0}));  // a keeper would answer at once
   follower.gone(run);
   EXPECT_EQ(take_until_told(std::chrono::milliseconds(1500)), (Told{}));
-  std::filesystem::remove(file);
-  std::filesystem::rename(file + ".away", file);
+  show_output();
   EXPECT_EQ(take_until_told(std::chrono::seconds(20)), (Told{{0, "hello"}, {5, ""}}));
   EXPECT_EQ(tape.lines().size(), 1U);
 }
@@ -176,9 +184,7 @@ TEST_F(OutputFollowerTest, ACharacterThatAGapCutsHoldsNothingUp) {
 // It asks for more by itself, also if it could not be placed at first.
 TEST_F(OutputFollowerTest, AnAttemptThatHadToWaitIsFollowedWhileItRuns) {
   write("first");
-  const std::string file = folder.file(output_name(run));
-  std::filesystem::rename(file, file + ".away");
-  std::filesystem::create_symlink(file + ".away", file);
+  hide_output();
   follower.add(*this, run, true);
   follower.began(run.task);
   follower.gone(run);
@@ -187,8 +193,7 @@ TEST_F(OutputFollowerTest, AnAttemptThatHadToWaitIsFollowedWhileItRuns) {
   follower.began(run.task);
   EXPECT_EQ(take(), (Told{}));
   write("second");
-  std::filesystem::remove(file);
-  std::filesystem::rename(file + ".away", file);
+  show_output();
   turn_until(std::chrono::seconds(20), [&] { return told.size() == 3; });
   EXPECT_EQ(told, (Told{{0, "first"}, {5, ""}, {5, "second"}}));
   EXPECT_EQ(asked.back(), 6U);
@@ -196,9 +201,7 @@ TEST_F(OutputFollowerTest, AnAttemptThatHadToWaitIsFollowedWhileItRuns) {
 
 TEST_F(OutputFollowerTest, AnAttemptIsToldWhenAllOfTheOneBeforeIsTold) {
   write("first");
-  const std::string file = folder.file(output_name(run));
-  std::filesystem::rename(file, file + ".away");
-  std::filesystem::create_symlink(file + ".away", file);  // which is not followed
+  hide_output();
   follower.add(*this, run, true);
   follower.began(run.task);
   follower.gone(run);
@@ -209,8 +212,7 @@ TEST_F(OutputFollowerTest, AnAttemptIsToldWhenAllOfTheOneBeforeIsTold) {
   follower.more(run);
   follower.gone(run);
   EXPECT_EQ(take(), (Told{}));
-  std::filesystem::remove(file);
-  std::filesystem::rename(file + ".away", file);
+  show_output();
   turn_until(std::chrono::seconds(20), [&] { return told.size() == 4; });
   EXPECT_EQ(told, (Told{{0, "first"}, {5, ""}, {5, "second"}, {11, ""}}));
 }
@@ -228,14 +230,11 @@ TEST_F(OutputFollowerTest, TheEndOfWhatIsErasedMeanwhileIsWhereItWasLeft) {
 
 TEST_F(OutputFollowerTest, WhereARunGoesOnIsFoundOutWhenItCanBeRead) {
   write("before");
-  const std::string file = folder.file(output_name(run));
-  std::filesystem::rename(file, file + ".away");
-  std::filesystem::create_symlink(file + ".away", file);
+  hide_output();
   follower.add(*this, run, false);
   follower.began(run.task);
   EXPECT_TRUE(asked.empty());
-  std::filesystem::remove(file);
-  std::filesystem::rename(file + ".away", file);
+  show_output();
   EXPECT_TRUE(turn_until(std::chrono::seconds(20), [&] { return !asked.empty(); }));
   EXPECT_EQ(asked.front(), 6U);
   write("after");
