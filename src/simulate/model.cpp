@@ -26,17 +26,12 @@ std::optional<State> state_of(std::string_view kind) {
   return std::nullopt;
 }
 
-std::string text(State state) { return std::string(task::name_of(state)); }
-
 constexpr std::chrono::seconds settings_take_effect{30};
 constexpr std::chrono::seconds trouble_takes_effect{5};  // a try that failed is repeated after a second
-constexpr std::chrono::seconds grace{5};                 // from TERM to KILL
-constexpr std::chrono::seconds moment{1};
 constexpr int no_such_task = -32000;
 constexpr int not_cancellable = -32001;
 constexpr int queue_is_full = -32002;
 constexpr int unavailable = -32003;
-constexpr std::size_t many_tasks = 1000;
 
 // The shortest pause that docs/tasks.md allows after so many failures: a quarter less than the usual one.
 base::Duration least_pause(std::uint32_t failures) {
@@ -53,24 +48,6 @@ bool is_as_asked(const task::Task& task, task::Submission submission) {
 }
 
 }  // namespace
-
-Model::End Model::End::of(State state, const boost::json::object& params) {
-  End end{.state = state};
-  if (const auto& code = params.at("exitCode"); !code.is_null()) end.exit_code = code.to_number<int>();
-  if (const auto& signal = params.at("signal"); !signal.is_null()) end.signal = signal.as_string();
-  if (const auto* error = params.if_contains("error")) end.reason = error->at("reason").as_string();
-  return end;
-}
-
-std::string Model::End::text() const {
-  std::string all(task::name_of(state));
-  if (!reason.empty()) all += ' ' + reason;
-  if (exit_code) all += ", exit code " + std::to_string(*exit_code);
-  if (!signal.empty()) all += ", signal " + signal;
-  return all;
-}
-
-bool Model::Run::has_succeeded() const { return status && WIFEXITED(*status) && WEXITSTATUS(*status) == 0; }
 
 void Model::submitted(const task::Submission& submission) {
   depended_on_.insert(submission.after.begin(), submission.after.end());
@@ -198,22 +175,6 @@ void Model::take_epoch(const std::string& epoch) {
   epoch_ = epoch;
 }
 
-// What was told was committed and synced before: the store has all of it, as it was told.
-void Model::compare_journal(const task::Journal& journal) {
-  take_epoch(journal.epoch());
-  if (journal.next() < next_seq()) {
-    return fail("event " + std::to_string(next_seq() - 1) + " was told, but the store has only those before " +
-                std::to_string(journal.next()));
-  }
-  for (std::uint64_t seq = journal.oldest(); seq < next_seq(); ++seq) {
-    const task::Event& stored = journal.at(seq);
-    const task::Event& told = *event(seq);
-    if (stored.kind != told.kind || stored.task != told.task || stored.params != told.params) {
-      return fail("event " + std::to_string(seq) + " is not stored as it was told");
-    }
-  }
-}
-
 void Model::approving(const std::string& firing) { ++approvals_[firing].open; }
 
 void Model::approved(const std::string& firing) {
@@ -313,141 +274,6 @@ void Model::told(const task::Event& event, const std::optional<task::Task>& task
   known.ended_seq = event.seq;
   known.ended_at = clock_.now();
   known.newest_then = tasks_.rbegin()->first;
-}
-
-// Along the picture of docs/tasks.md.
-void Model::check_step(TaskId id, const Known& known, State to) {
-  if (!known.told) {
-    if (to != State::queued) fail(name(id) + " was first told of as " + text(to));
-    return;
-  }
-  const State from = *known.told;
-  if (task::has_ended(from)) return fail(name(id) + " went from " + text(from) + " to " + text(to));
-  if (from == State::running && to == State::running) fail(name(id) + " started while it was running");
-  // A power cut may take what the run's record says of its start, and leave what it says of its end.
-  const Run* const run = last_run(known);
-  const bool is_torn = run != nullptr && run->cut;
-  if (from == State::queued && to == State::completed && !is_torn) {
-    fail(name(id) + " is completed, but nobody told that it started");
-  }
-}
-
-// A task is queued again only after an attempt that failed, and while it has attempts left.
-void Model::check_retry(TaskId id, const Known& known) {
-  const Run* const run = last_run(known);
-  if (known.attempts > known.submission->retries) fail(name(id) + " is queued again, but has no attempts left");
-  if (run == nullptr || !run->is_witnessed()) return;
-  if (expected_end(known, *run, End{.reason = "timeout"}).state == State::completed) {
-    fail(name(id) + " is queued again, but its last attempt succeeded");
-  }
-}
-
-void Model::check_end(TaskId id, const Known& known, const End& told) {
-  check_time_limit(id, known);
-  if (!known.refused_as.empty() && known.refused_as != text(told.state)) {
-    fail("a cancel of " + name(id) + " was refused as " + known.refused_as + ", but it is " + text(told.state));
-  }
-  if (told.state == State::cancelled) return check_cancelled(id, known, told);
-  if (known.cancelled) fail("a cancel of " + name(id) + " was acknowledged, but it ended as " + text(told.state));
-  if (told.reason == "dependency") return check_failed_dependency(id, known, told);
-  const bool has_tries = told.state == State::failed && known.attempts <= known.submission->retries;
-  if (has_tries && !known.stopped.contains(known.attempts)) {
-    fail(name(id) + " failed after " + std::to_string(known.attempts) + " of " +
-         std::to_string(known.submission->retries + 1) + " attempts");
-  }
-  if (told.reason == "spawn" || told.reason == "lost") return check_unknown_end(id, known, told);
-  check_seen_end(id, known, told);
-}
-
-void Model::check_cancelled(TaskId id, const Known& known, const End& told) {
-  if (!known.cancel_asked) fail(name(id) + " is cancelled, but nobody asked for that");
-  for (const auto& tree : living_) {
-    if (tree->run.task == id && tree->alive()) fail(name(id) + " is cancelled, but processes of it run");
-  }
-  const Run* const run = last_run(known);
-  const bool was_running = known.told == State::running && run != nullptr && run->is_witnessed();
-  if (was_running && !told.has_same_status(expected_end(known, *run, told))) {
-    fail(name(id) + " is cancelled, and its main process is said to have ended as " + told.text());
-  }
-}
-
-void Model::check_failed_dependency(TaskId id, const Known& known, const End& told) {
-  const bool has_failed = std::ranges::any_of(known.submission->after, [&](TaskId dependency) {
-    const std::optional<State>& state = tasks_[dependency].told;
-    return state == State::failed || state == State::cancelled;
-  });
-  if (!has_failed) fail(name(id) + " failed with dependency, but no task that it comes after did");
-  if (known.attempts > 0 || told.exit_code || !told.signal.empty()) {
-    fail(name(id) + " failed with dependency, but is said to have run: " + told.text());
-  }
-}
-
-// `spawn`: it never began. `lost`: nobody lived to see how it ended.
-void Model::check_unknown_end(TaskId id, const Known& known, const End& told) {
-  if (told.exit_code || !told.signal.empty()) fail(name(id) + " is said to have ended as " + told.text());
-  if (told.reason == "spawn") {
-    if (!known.prompt || !play_of(*known.prompt, known.attempts).can_start) return;
-    return fail(name(id) + " is said to have no program that can be started, but it has");
-  }
-  const Run* const run = last_run(known);
-  if (run == nullptr || !(run->keeper_killed || run->cut)) {
-    return fail(name(id) + " is called lost, but its keeper saw how it ended");
-  }
-}
-
-// All others are told as the keeper saw them. A task that was ended by a stop of the daemon has failed with `signal`,
-// whatever it made of that.
-void Model::check_seen_end(TaskId id, const Known& known, const End& told) {
-  const Run* const run = last_run(known);
-  const bool by_stop = known.stopped.contains(known.attempts) && told.reason == "signal";
-  if (run == nullptr || !run->status) {
-    if (!by_stop) fail(name(id) + " is said to have ended as " + told.text() + ", but nobody saw that");
-    return;
-  }
-  const End expected = expected_end(known, *run, told);
-  if (by_stop && (told.has_same_status(expected) || !run->is_witnessed())) return;
-  if (told != expected) {
-    fail(name(id) + " is said to have ended as " + told.text() + ", but ended as " + expected.text());
-  }
-  if (told.reason == "signal" && !known.cancel_asked && !by_stop) {
-    fail(name(id) + " was ended by a signal, and nobody asked for that");
-  }
-}
-
-const Model::Run* Model::last_run(const Known& known) {
-  const auto run = known.runs.find(known.attempts);
-  return run == known.runs.end() ? nullptr : &run->second;
-}
-
-// Of a run with a status. Whether its time was over is not certain in the very moment of its limit; nor if its keeper
-// was suspended then, which may find the process ended when it wakes. Then what was told counts.
-Model::End Model::expected_end(const Known& known, const Run& run, const End& told) {
-  End end{.state = State::failed};
-  if (WIFEXITED(*run.status)) {
-    end.exit_code = WEXITSTATUS(*run.status);
-    end.reason = "exit";
-  } else {
-    end.signal = base::signal_name(WTERMSIG(*run.status));
-    end.reason = "signal";
-  }
-  const base::Duration took = run.ended_at - run.began_at;
-  const auto limit = known.submission->time_limit;
-  const bool may_be_over = limit && took >= *limit;
-  const bool is_certain = limit && took != *limit && !run.suspended;
-  if (may_be_over && (is_certain || told.reason == "timeout")) {
-    end.reason = "timeout";
-  } else if (end.exit_code == 0) {
-    end = {.state = State::completed, .exit_code = 0};
-  }
-  return end;
-}
-
-// Of a task whose keeper was awake all the time.
-void Model::check_time_limit(TaskId id, const Known& known) {
-  const Run* const run = last_run(known);
-  const auto limit = known.submission->time_limit;
-  if (!limit || run == nullptr || !run->is_witnessed() || run->suspended) return;
-  if (run->ended_at - run->began_at > *limit + grace + moment) fail(name(id) + " was not ended at its time limit");
 }
 
 // A daemon that was killed may have had no time to tell of the end that is on disk.
@@ -630,92 +456,6 @@ void Model::stopped_tasks() {
     const bool has_ended = known.told && task::has_ended(*known.told);
     if (known.ordered && !has_ended) known.stopped.insert(*known.ordered);
   }
-}
-
-void Model::compare(const std::vector<task::Task>& tasks, bool everything_has_ended) {
-  std::set<TaskId> found;
-  std::set<std::string_view> prompts;
-  for (const task::Task& task : tasks) {
-    found.insert(task.id);
-    if (!prompts.insert(task.prompt).second) fail("`" + task.prompt + "` is in the store twice");
-    const auto asked = asked_.find(task.prompt);
-    if (asked == asked_.end()) {
-      if (!fired_.contains(task.prompt)) fail(name(task.id) + " is in the store, but nobody asked for it");
-    } else if (asked->second.fate == Asked::Fate::refused) {
-      fail(name(task.id) + " was refused, and is in the store");
-    }
-    const Known& known = tasks_[task.id];
-    if (known.told != task.progress.state) {
-      fail(name(task.id) + " is " + text(task.progress.state) + " in the store, but the last event told of " +
-           (known.told ? text(*known.told) : "nothing"));
-    }
-    if (everything_has_ended && !task::has_ended(task.progress.state)) {
-      fail(name(task.id) + " is " + text(task.progress.state) + " and waits for ever");
-    }
-  }
-  const bool is_old = clock_.now().time_since_epoch() > std::chrono::days(20);
-  const bool may_forget = wall_jumped_at_ || is_old || fewest_kept_ < many_tasks;
-  if (!wall_jumped_at_ && !is_old) check_erased(found);
-  for (const auto& [id, known] : tasks_) {
-    if (found.contains(id)) continue;
-    if (known.told && !may_forget) fail(name(id) + " is gone, though ended tasks are to be kept");
-    if (known.acknowledged && !(known.told && task::has_ended(*known.told))) fail(name(id) + " is lost");
-    if (known.told && !task::has_ended(*known.told)) fail(name(id) + " was told of, and is lost");
-  }
-}
-
-// Those that ended first go first, and as many as are to be kept stay. One may outlast others if it was busy when they
-// went: the newest, one that others come after, one whose processes had only just ended, or one whose run has to be
-// looked at once more because a power cut has brought its record back.
-void Model::check_erased(const std::set<TaskId>& kept) {
-  const Known* last_erased = nullptr;
-  std::size_t ended = 0;
-  std::size_t left = 0;
-  for (const auto& [id, known] : tasks_) {
-    if (!known.told || !task::has_ended(*known.told)) continue;
-    ++ended;
-    left += kept.contains(id) ? 1 : 0;
-    if (!kept.contains(id) && (last_erased == nullptr || known.ended_seq > last_erased->ended_seq))
-      last_erased = &known;
-  }
-  if (left < std::min(ended, fewest_kept_)) {
-    fail("only " + std::to_string(left) + " of " + std::to_string(ended) + " ended tasks are kept");
-  }
-  if (last_erased == nullptr) return;
-  for (const TaskId id : kept) {
-    const Known& known = tasks_[id];
-    if (!known.told || !task::has_ended(*known.told) || depended_on_.contains(id)) continue;
-    const bool was_newest = id >= last_erased->newest_then;
-    const bool was_busy = !known.runs.empty() && last_erased->ended_at < known.ended_at + std::chrono::minutes(1);
-    const bool was_hard_to_end = std::ranges::any_of(
-        known.runs, [](const auto& run) { return run.second.suspended || run.second.keeper_killed; });
-    const bool came_back = !known.runs.empty() && last_cut_ && *last_cut_ >= known.ended_at;
-    if (known.ended_seq < last_erased->ended_seq && !was_newest && !was_busy && !was_hard_to_end && !came_back) {
-      return fail(name(id) + " is kept, though one that ended later was erased");
-    }
-  }
-}
-
-// The newest one stays in any case.
-void Model::check_kept(std::size_t tasks) {
-  if (tasks > kept_ + 1) fail(std::to_string(tasks) + " ended tasks are kept, not " + std::to_string(kept_));
-}
-
-void Model::compare_ended(const task::Task& task, const std::vector<task::OutputPiece>& outputs) {
-  const Known& known = tasks_[task.id];
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const task::RunId run{task.id, static_cast<std::uint32_t>(i + 1)};
-    if (const auto wrong = output_.check_run(run, outputs[i])) {
-      fail(name(task.id) + ", attempt " + std::to_string(run.attempt) + ": " + *wrong);
-    }
-  }
-  // What a keeper could not write down goes with it.
-  const auto last = known.runs.find(known.attempts);
-  if (task.progress.state != State::completed || last == known.runs.end() || !last->second.is_witnessed()) return;
-  std::string_view end = output_.written({task.id, known.attempts});
-  constexpr std::size_t result_bytes = std::size_t{64} << 10U;
-  end.remove_prefix(end.size() - std::min(end.size(), result_bytes));
-  if (task.result != end) fail("the result of " + name(task.id) + " is not what it wrote");
 }
 
 std::vector<TaskId> Model::open_tasks() const {

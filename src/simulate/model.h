@@ -110,6 +110,8 @@ class Model {
   bool is_known(task::TaskId id) const { return tasks_.contains(id); }
 
  private:
+  static constexpr std::chrono::seconds grace{5};  // from TERM to KILL
+  static constexpr std::chrono::seconds moment{1};
   struct Run {
     int begun = 0;
     bool told_started = false;
@@ -164,6 +166,7 @@ class Model {
   };
 
   std::string name(task::TaskId id) const { return task::to_text(id); }
+  static std::string text(task::State state) { return std::string(task::name_of(state)); }
   void take_new(task::TaskId id, Known& known, const task::Task& task);
   void take_new_of_rule(task::TaskId id, const std::string& prompt, const boost::json::object& origin);
   void take_id(Asked& asked, task::TaskId id);
