@@ -1,13 +1,10 @@
 #include "simulate/model.h"
 
-#include <sys/wait.h>
-
 #include <algorithm>
 #include <utility>
 
 #include <boost/json/object.hpp>
 
-#include "duet/base/process.h"
 #include "duet/rpc/value.h"
 
 namespace duet::simulate {
