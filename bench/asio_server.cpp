@@ -139,7 +139,7 @@ class Server {
     };
     auto connection =
         std::make_unique<peer::Connection>(timers_, std::make_unique<AsioChannel>(std::move(socket), waits_),
-                                           peer::Door::socket, methods_, log_, std::move(events));
+                                           peer::Protocol::json_lines(), methods_, log_, std::move(events));
     peer::Connection& opened = *connection;
     connections_.emplace(id, std::move(connection));
     opened.open();

@@ -49,7 +49,7 @@ int serve_stdio(base::Log& log) {
   const transport::Sentinel sentinel(loop, duties(loop, channel->input()));
   peer::ConnectionEvents events;
   events.on_closed = [&loop](peer::Ending) { loop.stop(); };
-  peer::Connection connection(loop, std::move(channel), peer::Door::stdio, methods, log, events);
+  peer::Connection connection(loop, std::move(channel), peer::Protocol::lsp_server(), methods, log, events);
   connection.open();
   loop.run();
   return 0;

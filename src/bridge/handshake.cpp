@@ -129,8 +129,8 @@ std::optional<Capabilities> read_initialize_result(std::string_view result, Enco
   return out;
 }
 
-std::optional<std::string> answer_to_server(std::string_view method, std::string_view params, const std::string& root) {
-  constexpr std::string_view noted[] = {
+void add_answers_to_server(peer::Methods& methods, const std::string& root) {
+  constexpr const char* noted[] = {
       "client/registerCapability",
       "client/unregisterCapability",
       "window/workDoneProgress/create",
@@ -143,14 +143,16 @@ std::optional<std::string> answer_to_server(std::string_view method, std::string
       "workspace/foldingRange/refresh",
       "workspace/textDocumentContent/refresh",
   };
-  if (std::ranges::find(noted, method) != std::end(noted)) return "null";
-  if (method == "workspace/configuration") return nulls(params);
-  if (method == "workspace/workspaceFolders") return rpc::to_text(array{folder_of(root)});
-  if (method == "workspace/applyEdit") {
-    return R"({"applied":false,"failureReason":"duet-rpc asks questions and edits nothing"})";
-  }
-  if (method == "window/showDocument") return R"({"success":false})";
-  return std::nullopt;
+  const auto constant = [](std::string text) {
+    return [text = std::move(text)](const peer::Request&) { return peer::Answer::view(text); };
+  };
+  for (const char* method : noted) methods.add(method, constant("null"));
+  methods.add("workspace/configuration",
+              [](const peer::Request& request) { return peer::Answer::raw(nulls(request.params.raw())); });
+  methods.add("workspace/workspaceFolders", constant(rpc::to_text(array{folder_of(root)})));
+  methods.add("workspace/applyEdit",
+              constant(R"({"applied":false,"failureReason":"duet-rpc asks questions and edits nothing"})"));
+  methods.add("window/showDocument", constant(R"({"success":false})"));
 }
 
 }  // namespace duet::bridge

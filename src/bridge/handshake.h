@@ -8,6 +8,7 @@
 #include <boost/json/object.hpp>
 
 #include "bridge/text.h"
+#include "duet/peer/methods.h"
 
 namespace duet::bridge {
 
@@ -35,8 +36,8 @@ std::string initialize_params(const std::string& root, std::string_view client_v
 /// counts does so in those of `usual`.
 std::optional<Capabilities> read_initialize_result(std::string_view result, Encoding usual = Encoding::utf16);
 
-/// What a server is answered that asks its client something: JSON text. nullopt: there is no such method.
-/// Nothing it asks for is done: edits are declined, messages are shown to nobody, registrations are only noted.
-std::optional<std::string> answer_to_server(std::string_view method, std::string_view params, const std::string& root);
+/// What a server is answered that asks its client something. Nothing it asks for is done: edits are declined, messages
+/// are shown to nobody, registrations are only noted.
+void add_answers_to_server(peer::Methods& methods, const std::string& root);
 
 }  // namespace duet::bridge

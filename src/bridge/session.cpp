@@ -1,7 +1,6 @@
 #include "bridge/session.h"
 
 #include <algorithm>
-#include <charconv>
 #include <exception>
 #include <utility>
 
@@ -13,12 +12,6 @@ namespace {
 
 constexpr std::size_t most_abandoned = 1000;
 constexpr std::uint64_t logged_losses = 5;
-
-std::uint64_t read_id(std::string_view id) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
-  return error == std::errc{} && end == id.data() + id.size() ? number : 0;
-}
 
 Cause cause_of(base::LaunchError::Cause cause) {
   switch (cause) {
@@ -46,6 +39,14 @@ base::Launch launch_of(const Definition& definition, const std::string& root, ba
   return {.arguments = definition.command, .environment = std::move(environment), .directory = root};
 }
 
+// Calls are bounded by the session itself; notifications have as much again.
+peer::Protocol protocol_of(const Definition& definition, const ServerSettings& settings) {
+  peer::Protocol protocol = peer::Protocol::lsp_client();
+  protocol.max_message = definition.max_body;
+  protocol.max_waiting = 4 * settings.most_waiting;
+  return protocol;
+}
+
 }  // namespace
 
 RequestMark mark_of(std::string_view method, std::string_view params) {
@@ -71,30 +72,41 @@ Session::Session(transport::Loop& loop, base::Log& log, const Definition& defini
                                 std::string_view text) { go_down(failure(cause_of(cause), std::string(text))); },
           .ended = [this](base::ExitStatus status) { process_ended(status); },
           .gone = [this] { events_.gone(); }});
-  stream_ = std::make_unique<ServerStream>(
-      loop_, process_->take_channel(), definition.max_body,
-      ServerStream::Events{
-          .on_message = [this](const rpc::Message& message, std::string_view) { take(message); },
-          .on_lost = [this](const LostMessage& lost) { take_lost(lost); },
-          .on_flood = [this] { kill(Cause::protocol_noise, "writes text, but no message of the protocol"); },
-          .on_closed = [this] { streams_closed(); }});
+  add_answers_to_server(methods_, root_);
+  methods_.add("initialize", [this](const peer::Request&) -> peer::Answer {
+    kill(Cause::protocol_noise, "sends back what it is sent");
+    return nullptr;
+  });
+  connection_ = std::make_unique<peer::Connection>(loop_, process_->take_channel(), protocol_of(definition, settings_),
+                                                   methods_, log_, connection_events());
+  connection_->open();
   start_handshake(definition.options);
 }
 
 Session::~Session() {
   clear_timer();
   if (silence_timer_) loop_.cancel(*silence_timer_);
-  for (const auto& [id, call] : calls_) {
-    if (call.timer) loop_.cancel(*call.timer);
-  }
+}
+
+peer::ConnectionEvents Session::connection_events() {
+  peer::ConnectionEvents events;
+  events.on_closed = [this](peer::Ending) { streams_closed(); };
+  events.on_unwritable = [this] { streams_closed(); };
+  events.conversation.on_notification = [this](std::string_view method, std::string_view params) {
+    if (phase_ == Phase::ready || phase_ == Phase::starting) events_.notification(method, params);
+  };
+  events.conversation.on_lost = [this](const peer::LostMessage& lost) { note_lost(lost); };
+  events.conversation.on_late_answer = [this](peer::CallId call) { questions_.erase(call); };
+  events.conversation.on_noise = [this] { kill(Cause::protocol_noise, "writes text, but no message of the protocol"); };
+  return events;
 }
 
 void Session::start_handshake(const std::string& options) {
   const std::string params = initialize_params(root_, settings_.client_version, options);
-  send_call("initialize", params, base::Duration::max(),
-            [this](const CallResult& result) { take_initialize_result(result); });
+  ask("initialize", params, base::Duration::max(),
+      [this](const CallResult& result) { take_initialize_result(result); });
   set_timer(settings_.patience.initialize, [this] {
-    const bool broken = broke_frames_ || stream_->inside_message();
+    const bool broken = broke_frames_ || connection_->conversation().is_inside_message();
     kill(broken ? Cause::protocol_noise : Cause::handshake_timeout,
          "did not answer initialize within " + seconds_text(settings_.patience.initialize));
   });
@@ -115,7 +127,7 @@ void Session::take_initialize_result(const CallResult& result) {
 
 void Session::process_ended(base::ExitStatus status) {
   status_ = status;
-  stream_->drain();
+  connection_->drain();
   if (phase_ == Phase::starting) {
     go_down(failure(Cause::exited_before_initialize, in_words(status) + " before it answered initialize"));
   } else if (phase_ == Phase::ready) {
@@ -130,82 +142,19 @@ void Session::streams_closed() {
   set_timer(settings_.patience.closing, [this] { kill(Cause::crashed, "closed its stdin or stdout and did not end"); });
 }
 
-void Session::take(const rpc::Message& message) {
-  switch (message.kind) {
-    case rpc::Message::Kind::response:
-      return take_response(message);
-    case rpc::Message::Kind::request:
-      return take_request(message);
-    case rpc::Message::Kind::notification:
-      if (phase_ == Phase::ready || phase_ == Phase::starting) events_.notification(message.method, message.params);
-      return;
-    case rpc::Message::Kind::batch:
-    case rpc::Message::Kind::invalid:
-      return take_improper(message);
-  }
-}
-
-// A request gets an answer all the same, or the server might wait for ever.
-void Session::take_improper(const rpc::Message& message) {
-  log_.warn("Language server sent no proper message", {{"server", name_}, {"what", message.refusal->message()}});
-  ++lost_messages_;
-  if (!message.id_is_known) return;
-  if (message.method.empty()) return lose_answer(calls_.find(read_id(message.id)));
-  stream_->send(rpc::encode_error(message.id, rpc::encode(*message.refusal)));
-}
-
-void Session::take_request(const rpc::Message& message) {
-  if (message.method == "initialize") return kill(Cause::protocol_noise, "sends back what it is sent");
-  if (stream_->waiting_bytes() > 2 * settings_.most_waiting) return kill(Cause::crashed, "does not read its stdin");
-  const std::optional<std::string> answer = answer_to_server(message.method, message.params, root_);
-  if (answer) {
-    stream_->send(rpc::encode_result(message.id, *answer));
-  } else {
-    stream_->send(rpc::encode_error(message.id, rpc::encode(rpc::method_not_found())));
-  }
-}
-
-void Session::take_response(const rpc::Message& message) {
-  const auto found = calls_.find(read_id(message.id));
-  if (found == calls_.end()) {
-    log_.debug("Answer nobody waits for", {{"server", name_}, {"id", base::JsonText{message.id}}});
-    return;
-  }
-  // Some servers send both members and leave the other one null.
-  const bool refused = !message.error.empty() && !(message.error == "null" && !message.result.empty());
-  if (refused) {
-    settle(found, {.error = rpc::decode_error(message.error)});
-  } else {
-    settle(found, {.text = std::string(message.result)});
-  }
-}
-
-// Of a lost answer the id is known, or there is only one call that it can have been for; or else that call fails when
-// its time is up.
-void Session::take_lost(const LostMessage& lost) {
+void Session::note_lost(const peer::LostMessage& lost) {
   const base::Level level = ++lost_messages_ <= logged_losses ? base::Level::warn : base::Level::debug;
+  noise_ = lost.text;
   log_.write(level, "Language server wrote no proper message",
-             {{"server", name_}, {"reason", lost.reason}, {"text", stream_->noise()}});
+             {{"server", name_}, {"reason", lost.reason}, {"text", noise_}});
   broke_frames_ = broke_frames_ || !lost.is_printed;
-  if (!lost.may_be_answer) return;
-  auto hit = calls_.find(read_id(lost.id));
-  if (lost.id.empty() && pending() == 1) {
-    hit = std::ranges::find_if(calls_, [](const Calls::value_type& call) { return bool(call.second.callback); });
-  }
-  lose_answer(hit);
-}
-
-void Session::lose_answer(Calls::iterator call) {
-  if (call == calls_.end() || stream_->is_waiting(call->first)) return;
-  if (phase_ == Phase::starting) return kill(Cause::protocol_noise, "its answer to initialize is no proper message");
-  settle(call, {.error = to_error(failure(Cause::protocol_noise, "its answer was no proper message"))});
 }
 
 std::uint64_t Session::call(std::string_view method, std::string_view params, base::Duration patience,
                             Callback callback) {
-  if (stream_->waiting_bytes() + params.size() <= settings_.most_waiting) {
+  if (waiting_bytes() + params.size() <= settings_.most_waiting) {
     watch_silence();
-    return send_call(method, params, patience, std::move(callback));
+    return ask(method, params, patience, std::move(callback));
   }
   loop_.defer([callback = std::move(callback), why = failure(Cause::overloaded, "too much waits for it already")] {
     callback({.error = to_error(why)});
@@ -213,52 +162,66 @@ std::uint64_t Session::call(std::string_view method, std::string_view params, ba
   return 0;
 }
 
-std::uint64_t Session::send_call(std::string_view method, std::string_view params, base::Duration patience,
-                                 Callback callback) {
-  const std::uint64_t id = ++last_call_;
-  calls_.emplace(id, Pending{.callback = std::move(callback),
-                             .timer = loop_.after(patience, [this, id] { call_timed_out(id); }),
-                             .mark = mark_of(method, params),
-                             .asked_at = loop_.now(),
-                             .losses_before = lost_messages_});
-  stream_->send(rpc::encode_request(std::to_string(id), rpc::quoted(method), params), id);
+std::uint64_t Session::ask(std::string_view method, std::string_view params, base::Duration patience,
+                           Callback callback) {
+  const peer::CallId id =
+      connection_->call(method, params, patience, [this](peer::Outcome outcome) { take_outcome(std::move(outcome)); });
+  questions_.emplace(id, Question{.callback = std::move(callback),
+                                  .mark = mark_of(method, params),
+                                  .asked_at = loop_.now(),
+                                  .losses_before = lost_messages_});
   return id;
 }
 
 void Session::notify(std::string_view method, std::string_view params) {
-  stream_->send(rpc::encode_notification(rpc::quoted(method), params));
+  if (!connection_->notify(method, params) && !connection_->is_closed()) {
+    kill(Cause::crashed, "does not read its stdin");
+  }
 }
 
 void Session::cancel(std::uint64_t id) {
-  const auto found = calls_.find(id);
-  if (found == calls_.end()) return;
-  if (found->second.timer) loop_.cancel(*std::exchange(found->second.timer, std::nullopt));
+  const auto found = questions_.find(id);
+  if (found == questions_.end()) return;
   found->second.callback = nullptr;
-  if (stream_->withdraw(id)) {
-    calls_.erase(found);
-    return;
+  if (connection_->conversation().cancel(id)) {
+    questions_.erase(found);
+  } else {
+    forget_oldest_abandoned();
   }
-  notify("$/cancelRequest", R"({"id":)" + std::to_string(id) + '}');
-  forget_oldest_abandoned();
 }
 
-void Session::call_timed_out(std::uint64_t id) {
-  Pending& pending = calls_.at(id);
-  pending.timer.reset();
-  pending.timed_out = true;
-  const Callback callback = std::move(pending.callback);
-  const bool noisy = stream_->inside_message() || pending.losses_before != lost_messages_;
-  cancel(id);
-  Failure why = noisy ? failure(Cause::protocol_noise, "did not answer in time, and wrote what is no message")
-                      : failure(Cause::timeout, "did not answer in time");
-  tell(callback, {.error = to_error(why)});
+void Session::take_outcome(peer::Outcome outcome) {
+  const auto found = questions_.find(outcome.call);
+  if (found == questions_.end()) return;
+  Question& question = found->second;
+  question.was_sent = outcome.was_sent;
+  switch (outcome.cause) {
+    case peer::Outcome::Cause::disconnected:
+      return;  // why it went down is told when that is known
+    case peer::Outcome::Cause::timed_out:
+      question.timed_out = true;
+      return tell(std::exchange(question.callback, {}), {.error = to_error(timeout_failure(question))});
+    case peer::Outcome::Cause::unreadable:
+      if (phase_ == Phase::starting)
+        return kill(Cause::protocol_noise, "its answer to initialize is no proper message");
+      outcome.error = to_error(failure(Cause::protocol_noise, "its answer was no proper message"));
+      break;
+    case peer::Outcome::Cause::overloaded:
+      outcome.error = to_error(failure(Cause::overloaded, "too much waits for it already"));
+      break;
+    case peer::Outcome::Cause::answered:
+    case peer::Outcome::Cause::refused:
+      break;
+  }
+  const Callback callback = std::move(question.callback);
+  questions_.erase(found);
+  tell(callback, {.text = std::move(outcome.result), .error = std::move(outcome.error)});
 }
 
-void Session::settle(Calls::iterator call, CallResult result) {
-  Pending pending = std::move(call->second);
-  calls_.erase(call);
-  if (pending.timer) loop_.cancel(*pending.timer);
-  tell(pending.callback, std::move(result));
+Failure Session::timeout_failure(const Question& question) const {
+  const bool noisy = connection_->conversation().is_inside_message() || question.losses_before != lost_messages_;
+  return noisy ? failure(Cause::protocol_noise, "did not answer in time, and wrote what is no message")
+               : failure(Cause::timeout, "did not answer in time");
 }
 
 void Session::tell(const Callback& callback, CallResult result) {
@@ -271,14 +234,14 @@ void Session::tell(const Callback& callback, CallResult result) {
 }
 
 void Session::forget_oldest_abandoned() {
-  const auto abandoned = [](const Calls::value_type& call) { return !call.second.callback; };
-  if (static_cast<std::size_t>(std::ranges::count_if(calls_, abandoned)) <= most_abandoned) return;
-  calls_.erase(std::ranges::find_if(calls_, abandoned));
+  const auto abandoned = [](const Questions::value_type& each) { return !each.second.callback; };
+  if (static_cast<std::size_t>(std::ranges::count_if(questions_, abandoned)) <= most_abandoned) return;
+  questions_.erase(std::ranges::find_if(questions_, abandoned));
 }
 
 std::size_t Session::pending() const {
   return static_cast<std::size_t>(
-      std::ranges::count_if(calls_, [](const Calls::value_type& call) { return bool(call.second.callback); }));
+      std::ranges::count_if(questions_, [](const Questions::value_type& each) { return bool(each.second.callback); }));
 }
 
 void Session::watch_silence() {
@@ -289,9 +252,10 @@ void Session::watch_silence() {
 void Session::look_for_silence() {
   silence_timer_.reset();
   const auto owed = std::ranges::find_if(
-      calls_, [](const Calls::value_type& call) { return call.second.callback || call.second.timed_out; });
-  if (owed == calls_.end()) return;
-  const base::TimePoint end = std::max(owed->second.asked_at, stream_->heard_at()) + settings_.patience.silence;
+      questions_, [](const Questions::value_type& each) { return each.second.callback || each.second.timed_out; });
+  if (owed == questions_.end()) return;
+  const base::TimePoint heard_at = connection_->conversation().heard_at();
+  const base::TimePoint end = std::max(owed->second.asked_at, heard_at) + settings_.patience.silence;
   if (loop_.now() < end) {
     silence_timer_ = loop_.at(end, [this] { look_for_silence(); });
     return;
@@ -304,7 +268,7 @@ void Session::stop() {
   if (phase_ != Phase::ready) return;
   phase_ = Phase::stopping;
   fail_calls(failure(Cause::stopped, "was stopped"));
-  send_call("shutdown", {}, base::Duration::max(), [this](const CallResult&) {
+  ask("shutdown", {}, base::Duration::max(), [this](const CallResult&) {
     notify("exit", {});
     set_timer(settings_.patience.exit, [this] { process_->end(); });
   });
@@ -323,7 +287,7 @@ Failure Session::failure(Cause cause, std::string message) const {
               .server = name_,
               .status = status_,
               .error_output = process_->error_output(),
-              .noise = stream_ ? stream_->noise() : std::string()};
+              .noise = noise_};
   return why;
 }
 
@@ -332,19 +296,19 @@ void Session::go_down(const Failure& why) {
   phase_ = Phase::down;
   clear_timer();
   if (silence_timer_) loop_.cancel(*std::exchange(silence_timer_, std::nullopt));
-  for (const auto& [id, call] : calls_) {
-    if (!stream_->is_waiting(id)) in_flight_.push_back(call.mark);
+  connection_->close();  // from here on every question says whether the server has seen it
+  for (const auto& [id, question] : questions_) {
+    if (question.was_sent) in_flight_.push_back(question.mark);
   }
   events_.down(why);
   fail_calls(why);
 }
 
 void Session::fail_calls(const Failure& why) {
-  Calls calls = std::exchange(calls_, {});
-  for (auto& [id, call] : calls) {
-    if (call.timer) loop_.cancel(*call.timer);
-    stream_->withdraw(id);
-    tell(call.callback, {.error = to_error(why)});
+  const Questions questions = std::exchange(questions_, {});
+  for (const auto& [id, question] : questions) {
+    connection_->conversation().cancel(id);
+    tell(question.callback, {.error = to_error(why)});
   }
 }
 

@@ -14,8 +14,8 @@
 #include "bridge/failure.h"
 #include "bridge/handshake.h"
 #include "bridge/server_process.h"
-#include "bridge/server_stream.h"
 #include "duet/base/log.h"
+#include "duet/peer/connection.h"
 #include "duet/rpc/error.h"
 #include "duet/transport/loop.h"
 
@@ -89,7 +89,7 @@ class Session {
   void cancel(std::uint64_t call);
   void notify(std::string_view method, std::string_view params);
   std::size_t pending() const;
-  std::size_t waiting_bytes() const { return stream_->waiting_bytes(); }
+  std::size_t waiting_bytes() const { return connection_->conversation().unwritten_bytes(); }
 
   /// `shutdown`, `exit`, then force.
   void stop();
@@ -100,31 +100,28 @@ class Session {
 
  private:
   enum class Phase : std::uint8_t { starting, ready, stopping, down };
-  struct Pending {
+  // What was asked and is not answered yet.
+  struct Question {
     Callback callback;  // none: nobody waits any more
-    std::optional<transport::Loop::Timer> timer;
     RequestMark mark = 0;
     base::TimePoint asked_at;
     std::uint64_t losses_before = 0;
     bool timed_out = false;
+    bool was_sent = true;
   };
-  using Calls = std::map<std::uint64_t, Pending>;
+  using Questions = std::map<peer::CallId, Question>;
 
   void process_ended(base::ExitStatus status);
   void streams_closed();
 
   void start_handshake(const std::string& options);
   void take_initialize_result(const CallResult& result);
-  void take(const rpc::Message& message);
-  void take_improper(const rpc::Message& message);
-  void take_request(const rpc::Message& message);
-  void take_response(const rpc::Message& message);
-  void take_lost(const LostMessage& lost);
-  void lose_answer(Calls::iterator call);
+  peer::ConnectionEvents connection_events();
+  void note_lost(const peer::LostMessage& lost);
 
-  std::uint64_t send_call(std::string_view method, std::string_view params, base::Duration patience, Callback callback);
-  void call_timed_out(std::uint64_t id);
-  void settle(Calls::iterator call, CallResult result);
+  std::uint64_t ask(std::string_view method, std::string_view params, base::Duration patience, Callback callback);
+  void take_outcome(peer::Outcome outcome);
+  Failure timeout_failure(const Question& question) const;
   void tell(const Callback& callback, CallResult result);
   void forget_oldest_abandoned();
   void watch_silence();
@@ -143,7 +140,8 @@ class Session {
   const ServerSettings& settings_;
   Events events_;
   std::unique_ptr<ServerProcess> process_;
-  std::unique_ptr<ServerStream> stream_;
+  peer::Methods methods_;  // what the server may ask
+  std::unique_ptr<peer::Connection> connection_;
 
   Phase phase_ = Phase::starting;
   Capabilities capabilities_;
@@ -153,9 +151,9 @@ class Session {
   std::optional<base::ExitStatus> status_;
   std::optional<transport::Loop::Timer> timer_;  // of the phase
 
-  Calls calls_;
-  std::uint64_t last_call_ = 0;
+  Questions questions_;
   std::uint64_t lost_messages_ = 0;
+  std::string noise_;          // how the latest bytes begin that were no message
   bool broke_frames_ = false;  // it speaks in frames, and not properly
   std::optional<transport::Loop::Timer> silence_timer_;
   std::vector<RequestMark> in_flight_;

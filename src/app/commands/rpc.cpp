@@ -46,8 +46,9 @@ int run_rpc(const CommandLine& line, const base::StandardDescriptors& descriptor
 
   auto channel = std::make_unique<transport::StdioChannel>(loop, base::duplicate(STDIN_FILENO), std::move(output));
   const int input = channel->input();
-  peer::Connection connection(loop, std::move(channel), peer::Door::stdio, methods, log, lifecycle.events(),
-                              {.read_timeout = line.read_timeout});
+  peer::Protocol protocol = peer::Protocol::lsp_server();
+  protocol.frame_timeout = line.read_timeout;
+  peer::Connection connection(loop, std::move(channel), protocol, methods, log, lifecycle.events());
   const std::unique_ptr<transport::Sentinel> sentinel = lifecycle.start(connection, input);
 
   announce(log, setup);

@@ -27,10 +27,6 @@ std::string accepted_kinds() {
   return rpc::to_text(names);
 }
 
-std::string message_of(std::string_view kind, std::string_view params) {
-  return peer::Server::framed("event." + std::string(kind), params);
-}
-
 std::set<std::string, std::less<>> names_in(const rpc::Params& params, std::string_view name) {
   std::set<std::string, std::less<>> names;
   if (!params.has(name)) return names;
@@ -101,10 +97,16 @@ void EventHub::emit_output(std::string_view task_id, std::uint64_t offset, std::
   }
 }
 
+std::string EventHub::message_of(std::string_view kind, std::string_view params) {
+  return server_.framed("event." + std::string(kind), params);
+}
+
 // Gives a client what it has not had yet, as much as it reads.
 void EventHub::pump(Subscriber& subscriber) {
   peer::Connection& connection = *subscriber.connection;
-  if (subscriber.lost || connection.is_closed() || (subscriber.awaits_answer && connection.owes_answer())) return;
+  if (subscriber.lost || connection.is_closed() ||
+      (subscriber.awaits_answer && connection.conversation().owes_answer()))
+    return;
   subscriber.awaits_answer = false;
   if (subscriber.cursor < journal_.oldest()) return overflow(subscriber);
   for (; subscriber.cursor < journal_.next(); ++subscriber.cursor) {
@@ -151,9 +153,9 @@ peer::Method EventHub::subscribe_method(std::function<void()> on_subscribed) {
           .handler = {},
           .late_handler = [this, on_subscribed = std::move(on_subscribed)](const peer::Request& request,
                                                                            peer::Reply reply) {
-            const bool answers_at_once = request.connection.answers_at_once();
+            const bool answers_at_once = request.conversation.answers_at_once();
             reply.ok(subscribe(request));
-            begin_replay(request.connection.peer().connection, answers_at_once);
+            begin_replay(request.conversation.peer().connection, answers_at_once);
             on_subscribed();
           }};
 }
@@ -175,7 +177,7 @@ peer::Answer EventHub::subscribe(const peer::Request& request) {
   Filter filter = filter_of(request.params);
   const std::optional<std::int64_t> since = request.params.integer("since");
   if (since && *since < 0) throw rpc::invalid_params("since", "integer from 0 up", "number");
-  const auto found = subscribers_.find(request.connection.peer().connection);
+  const auto found = subscribers_.find(request.conversation.peer().connection);
   if (found == subscribers_.end()) throw rpc::internal_error();
   Subscriber& subscriber = found->second;
 

@@ -73,6 +73,7 @@ class EventHub {
   peer::Answer subscribe(const peer::Request& request);
   void begin_replay(std::uint64_t number, bool is_answered);
   static Filter filter_of(const rpc::Params& params);
+  std::string message_of(std::string_view kind, std::string_view params);
   bool give(peer::Connection& connection, const task::Event& event);
   void pump(Subscriber& subscriber);
   void remember_given(Subscriber& subscriber) const;

@@ -46,7 +46,7 @@ class Client {
   /// What came since the last time, as words: `answer`, `12`, `overflow 7`, `output 0`, `error`.
   Strings take() {
     Strings words;
-    for (const std::string& line : far_.take(peer::Door::socket)) words.push_back(word_of(line));
+    for (const std::string& line : far_.take(peer::Framing::lines)) words.push_back(word_of(line));
     return words;
   }
   /// The same when only events may have come.

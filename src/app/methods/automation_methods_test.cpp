@@ -25,9 +25,10 @@ struct AutomationMethods : testing::Test {
     setting.configure({careful, on_save("plain", "*.c")});
     add_automation_methods(methods, *setting.engine);
     auto [ours, theirs] = transport::memory_pair(setting.loop);
-    server =
-        std::make_unique<peer::Connection>(setting.loop, std::move(ours), peer::Door::socket, methods, setting.log);
-    client = std::make_unique<peer::Connection>(setting.loop, std::move(theirs), peer::Door::socket, none, setting.log);
+    server = std::make_unique<peer::Connection>(setting.loop, std::move(ours), peer::Protocol::json_lines(), methods,
+                                                setting.log);
+    client = std::make_unique<peer::Connection>(setting.loop, std::move(theirs), peer::Protocol::json_lines_client(),
+                                                none, setting.log);
     server->open();
     client->open();
   }

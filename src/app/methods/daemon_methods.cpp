@@ -69,7 +69,7 @@ peer::Method stop(const DaemonActions& actions) {
             const bool restart = request.params.boolean("restart").value_or(false);
             begin({.force = request.params.boolean("force").value_or(false),
                    .leave_tasks = restart || request.params.boolean("leaveTasks").value_or(false),
-                   .successor = restart ? program_of(request.connection.peer()) : nullptr});
+                   .successor = restart ? program_of(request.conversation.peer()) : nullptr});
             return Answer::view(R"({"stopping":true})");
           },
       .late_handler = {}};

@@ -148,7 +148,7 @@ peer::Method notify_method(Bridge& bridge) {
           .params = {method_param(), params_param(), server_param(false)},
           .handler = {},
           .late_handler = [&bridge](const Request& request, Reply reply) {
-            const std::uint64_t client = request.connection.peer().connection;
+            const std::uint64_t client = request.conversation.peer().connection;
             bridge::RawRequest notification{.server = request.params.text("server"),
                                             .method = *request.params.text("method"),
                                             .params = std::string(request.params.slice("params"))};

@@ -46,8 +46,8 @@ class Rehearsal {
   using Ends = std::pair<std::unique_ptr<transport::Channel>, std::unique_ptr<transport::Channel>>;
 
   Rehearsal(const peer::Methods& methods, Ends ends)
-      : server_(loop_, std::move(ends.first), peer::Door::socket, methods, log_),
-        client_(loop_, std::move(ends.second), peer::Door::socket, none_, log_) {
+      : server_(loop_, std::move(ends.first), peer::Protocol::json_lines(), methods, log_),
+        client_(loop_, std::move(ends.second), peer::Protocol::json_lines_client(), none_, log_) {
     server_.open();
     client_.open();
   }

@@ -27,8 +27,8 @@ class StdioMethods : public testing::Test {
         methods_, log_,
         {.shut_down = [this] { ++shutdowns_; }, .watch_process = [this](std::int64_t pid) { watched_ = pid; }});
     auto [ours, theirs] = transport::memory_pair(loop_);
-    server_ = std::make_unique<peer::Connection>(loop_, std::move(ours), peer::Door::stdio, methods_, log_);
-    client_ = std::make_unique<peer::Connection>(loop_, std::move(theirs), peer::Door::stdio, none_, log_);
+    server_ = std::make_unique<peer::Connection>(loop_, std::move(ours), peer::Protocol::lsp_server(), methods_, log_);
+    client_ = std::make_unique<peer::Connection>(loop_, std::move(theirs), peer::Protocol::lsp_client(), none_, log_);
     server_->open();
     client_->open();
   }

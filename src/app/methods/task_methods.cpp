@@ -63,7 +63,7 @@ void act_or_refuse(const Act& act, Room& room, const rpc::Params& params, const 
 Method in_order(const SharedRoom& room, Method method, Act act) {
   method.late_handler = [room, act = std::move(act), list = method.params](const Request& request, Reply reply) {
     const auto shared = std::make_shared<Reply>(std::move(reply));
-    if (!room->submitting.contains(request.connection.peer().connection)) {
+    if (!room->submitting.contains(request.conversation.peer().connection)) {
       return act_or_refuse(act, *room, request.params, shared);
     }
     room->store.after_changes([room, act, list, shared, raw = std::string(request.params.raw())] {
@@ -82,7 +82,7 @@ Param task_id_param() { return {.name = "taskId", .type = Type::text, .summary =
 // Submits a task for a client, and answers with its id, or says why not.
 void submit_for(const SharedRoom& room, const Request& request, task::Submission submission, Reply reply,
                 bool with_state) {
-  const std::uint64_t client = request.connection.peer().connection;
+  const std::uint64_t client = request.conversation.peer().connection;
   const auto shared = std::make_shared<Reply>(std::move(reply));
   ++room->submitting[client];
   const auto is_over = [room, client] {

@@ -21,7 +21,8 @@ class TaskMethodsTest : public task::SupervisorTest {
     add_task_methods(methods_, *supervisor, *store);
     auto [near, far] = transport::memory_pair(loop);
     far_.emplace(std::move(far));
-    connection_ = std::make_unique<peer::Connection>(loop, std::move(near), peer::Door::socket, methods_, log);
+    connection_ =
+        std::make_unique<peer::Connection>(loop, std::move(near), peer::Protocol::json_lines(), methods_, log);
     connection_->open();
   }
   void TearDown() override { connection_.reset(); }
@@ -33,7 +34,7 @@ class TaskMethodsTest : public task::SupervisorTest {
   value answer() {
     std::vector<std::string> lines;
     const bool came = turn_until([&] {
-      if (lines.empty()) lines = far_->take(peer::Door::socket);
+      if (lines.empty()) lines = far_->take(peer::Framing::lines);
       return !lines.empty();
     });
     return came ? rpc::parse_value(lines.front()) : value();
@@ -122,7 +123,7 @@ TEST_F(TaskMethodsTest, SubmissionsOfOneConnectionShareACommit) {
   for (int i = 0; i < 20; ++i) send("task.submit", R"({"prompt":"p"})");
   std::vector<std::string> lines;
   turn_until([&] {
-    for (std::string& line : far_->take(peer::Door::socket)) lines.push_back(std::move(line));
+    for (std::string& line : far_->take(peer::Framing::lines)) lines.push_back(std::move(line));
     return lines.size() == 20;
   });
   EXPECT_EQ(lines.back(), R"({"jsonrpc":"2.0","id":1,"result":{"taskId":"task-20","state":"queued"}})");
@@ -138,7 +139,7 @@ TEST_F(TaskMethodsTest, WhatWasSubmittedBeforeIsFoundByWhatIsAskedAfter) {
   send("task.get", R"({"taskId":"task-9"})");
   std::vector<std::string> lines;
   turn_until([&] {
-    for (std::string& line : far_->take(peer::Door::socket)) lines.push_back(std::move(line));
+    for (std::string& line : far_->take(peer::Framing::lines)) lines.push_back(std::move(line));
     if (!runner.cancelled.empty()) tell.terminated(runner.cancelled.front());
     return lines.size() == 7;
   });
@@ -156,7 +157,7 @@ TEST_F(TaskMethodsTest, CancelIsAnsweredWhenItIsCertain) {
   run_started({1, 1});
   send("task.cancel", R"({"taskId":"task-1"})");
   ASSERT_TRUE(turn_until([&] { return !runner.cancelled.empty(); }));
-  EXPECT_TRUE(far_->take(peer::Door::socket).empty());
+  EXPECT_TRUE(far_->take(peer::Framing::lines).empty());
   tell.terminated({1, 1});
   EXPECT_EQ(rpc::to_text(answer()), R"({"jsonrpc":"2.0","id":1,"result":{"cancelled":true}})");
   run_ends({1, 1}, {.kind = task::Outcome::Kind::signalled, .signal = 15});
@@ -182,7 +183,7 @@ TEST_F(TaskMethodsTest, WaitAnswersAtTheEndOrWhenTheTimeIsUp) {
   submit();
   send("task.wait", R"({"taskId":"task-1","timeoutSeconds":2})");
   settle();
-  EXPECT_TRUE(far_->take(peer::Door::socket).empty());
+  EXPECT_TRUE(far_->take(peer::Framing::lines).empty());
   clock.advance(std::chrono::seconds(2));
   EXPECT_EQ(answer().at("result").at("state"), "queued");
   send("task.wait", R"({"taskId":"task-1"})");

@@ -27,12 +27,12 @@ constexpr std::string_view line_about_input = "stdin closed, shutting down grace
 peer::ConnectionEvents Lifecycle::events() {
   peer::ConnectionEvents events;
   events.on_closed = [this](peer::Ending ending) { closed(ending); };
-  events.on_input_ended = [this] { input_ended(); };
-  events.on_waiting = [this](std::string_view method) {
+  events.conversation.on_input_ended = [this] { input_ended(); };
+  events.conversation.on_waiting = [this](std::string_view method) {
     // It is answered in its place, but the time it gives the one before it runs from now.
     if (method == "shutdown") begin("shutdown requested, shutting down gracefully");
   };
-  events.on_notification = [this](std::string_view method, std::string_view) {
+  events.conversation.on_notification = [this](std::string_view method, std::string_view) {
     // LSP-like clients send it after `shutdown`, or instead of it.
     if (method != "exit") log_.warn("Method not found", {{"method", method}});
   };

@@ -33,6 +33,7 @@ class BlockPool {
   /// Tells whether the pool was used between two looks at it.
   std::size_t uses() const { return uses_; }
   void trim();
+  bool trim_is_planned = false;  ///< for whoever trims: one plan is enough
 
  private:
   std::array<Block, 4> kept_{};

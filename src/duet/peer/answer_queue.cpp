@@ -11,10 +11,10 @@ void AnswerQueue::fill(Place& place, std::string answer) {
   place.known = true;
   place.answer = std::move(answer);
   size_ += place.answer.size();
-  let_go();
+  release_known();
 }
 
-void AnswerQueue::add(const rpc::Pieces& answer) {
+void AnswerQueue::keep(const rpc::Pieces& answer) {
   std::string text;
   answer.append_to(text);
   fill(reserve(), std::move(text));
@@ -25,12 +25,12 @@ void AnswerQueue::clear() {
   size_ = 0;
 }
 
-void AnswerQueue::let_go() {
+void AnswerQueue::release_known() {
   while (!places_.empty() && places_.front().known) {
     const std::string answer = std::move(places_.front().answer);
     places_.pop_front();
     size_ -= place_bytes + answer.size();
-    if (!answer.empty()) sink_(answer);
+    if (!answer.empty()) sink_.add(rpc::encoded(answer));
   }
 }
 

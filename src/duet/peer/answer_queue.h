@@ -1,14 +1,21 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <list>
 #include <string>
-#include <utility>
 
 #include "duet/rpc/message.h"
 
 namespace duet::peer {
+
+/// Where answers go.
+class AnswerSink {
+ public:
+  virtual void add(const rpc::Pieces& answer) = 0;
+
+ protected:
+  ~AnswerSink() = default;
+};
 
 /// Keeps answers in the order of their requests while some of them are not known yet: what is added behind a reserved
 /// place leaves when that place is filled. Knows nothing of requests. While nothing is reserved it costs nothing.
@@ -19,10 +26,9 @@ class AnswerQueue {
     bool known = false;
     std::string answer = {};  // empty: a notification's
   };
-  using Sink = std::function<void(const std::string& answer)>;
 
   /// `sink` gets what leaves the queue.
-  explicit AnswerQueue(Sink sink) : sink_(std::move(sink)) {}
+  explicit AnswerQueue(AnswerSink& sink) : sink_(sink) {}
 
   bool empty() const { return places_.empty(); }
   /// Bytes that are held.
@@ -31,15 +37,17 @@ class AnswerQueue {
   /// The place stays valid until it is filled, or the queue is cleared.
   Place& reserve();
   void fill(Place& place, std::string answer);
-  void add(const rpc::Pieces& answer);
+  /// Behind all that has a place.
+  void add(const rpc::Pieces& answer) { places_.empty() ? sink_.add(answer) : keep(answer); }
   void clear();
 
  private:
   static constexpr std::size_t place_bytes = 96;  // what a place costs beside its text, roughly
 
-  void let_go();
+  void keep(const rpc::Pieces& answer);
+  void release_known();
 
-  Sink sink_;
+  AnswerSink& sink_;
   std::list<Place> places_;
   std::size_t size_ = 0;
 };

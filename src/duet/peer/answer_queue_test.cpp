@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "duet/peer/conversation_test.h"
+#include "duet/peer/connection_fixture_test.h"
 
 namespace duet::peer {
 namespace {
@@ -23,7 +23,7 @@ class AnswerQueueTest : public ::testing::Test {
 
   void answer(std::size_t which, int value) { c.replies.at(which).ok(value); }
 
-  Conversation c;
+  TestConnection c;
 };
 
 TEST_F(AnswerQueueTest, LaterRequestsAreHandledButAnsweredInTheirTurn) {

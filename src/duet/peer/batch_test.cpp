@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "duet/peer/conversation_test.h"
+#include "duet/peer/connection_fixture_test.h"
 
 namespace duet::peer {
 namespace {
@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 constexpr std::string_view not_an_object = R"({"reason":"malformed-envelope","detail":"not an object"})";
 
 TEST(Batch, IsAnsweredByOneArrayInOrder) {
-  Conversation c;
+  TestConnection c;
   c.open();
   EXPECT_EQ(
       c.say({"[" + request("1", "echo") + ", " + notification("note", "[1]") + ",7, [] , " + request("2", "missing") +
@@ -26,7 +26,7 @@ TEST(Batch, IsAnsweredByOneArrayInOrder) {
 }
 
 TEST(Batch, OfNotificationsOnlyIsNotAnswered) {
-  Conversation c;
+  TestConnection c;
   c.open();
   EXPECT_EQ(
       c.say({"[" + notification("note", "[1]") + "," + notification("late") + "," + notification("note", "[2]") + "]"}),
@@ -39,7 +39,7 @@ TEST(Batch, OfNotificationsOnlyIsNotAnswered) {
 }
 
 TEST(Batch, WaitsForItsLateMembersAndHoldsBackWhatFollows) {
-  Conversation c;
+  TestConnection c;
   c.open();
   EXPECT_EQ(c.say({"[" + request("1", "late") + "," + request("2", "echo") + "," + request("3", "late") + "]",
                    request("4", "echo")}),
@@ -60,7 +60,7 @@ std::string batch_of(std::size_t count) {
 }
 
 TEST(Batch, HasAtMostAThousandMembers) {
-  Conversation c;
+  TestConnection c;
   c.open();
   std::string expected;
   for (int i = 0; i < 1000; ++i) expected += (i == 0 ? "[" : ",") + result(std::to_string(i), "null");
@@ -70,7 +70,7 @@ TEST(Batch, HasAtMostAThousandMembers) {
 }
 
 TEST(Batch, ItsOwnBracketsAreNoLevelOfNesting) {
-  Conversation c;
+  TestConnection c;
   c.open();
   const auto nested = [](std::size_t depth) {
     return request("1", "echo", std::string(depth, '[') + std::string(depth, ']'));
@@ -82,7 +82,7 @@ TEST(Batch, ItsOwnBracketsAreNoLevelOfNesting) {
 }
 
 TEST(Batch, WithResponsesSettlesOurCalls) {
-  Conversation c;
+  TestConnection c;
   c.open();
   Strings came;
   for (int i = 0; i < 2; ++i) {
@@ -96,7 +96,7 @@ TEST(Batch, WithResponsesSettlesOurCalls) {
 }
 
 TEST(Batch, ResponsesInOneThatWaitsActAtOnce) {
-  Conversation c;
+  TestConnection c;
   c.open();
   c.say({request("1", "late")});
   std::string came;
@@ -112,9 +112,9 @@ TEST(Batch, ResponsesInOneThatWaitsActAtOnce) {
 }
 
 TEST(Batch, WhoseAnswersGrowTooLargeIsNotContinued) {
-  ConnectionLimits limits;
+  Protocol limits = Protocol::json_lines();
   limits.max_waiting = 100'000;
-  Conversation c(Door::socket, limits);
+  TestConnection c(limits);
   int served = 0;
   c.methods.add("long", [&](const Request&) {
     ++served;
@@ -139,7 +139,7 @@ TEST(Batch, WhoseAnswersGrowTooLargeIsNotContinued) {
 }
 
 TEST(Batch, CountsAsLoadWhileItWaits) {
-  Conversation c;
+  TestConnection c;
   c.open();
   c.say({"[" + request("1", "echo", "[\"" + std::string(10'000, 'x') + "\"]") + "," + request("2", "late") + "]"});
   EXPECT_GT(c.connection->load(), 20'000U);

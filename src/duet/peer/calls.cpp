@@ -4,11 +4,16 @@
 #include <charconv>
 #include <exception>
 #include <utility>
-#include <vector>
-
-#include "duet/rpc/json_text.h"
 
 namespace duet::peer {
+namespace {
+
+// A patience too long to be counted has no end.
+base::TimePoint deadline_of(base::TimePoint now, base::Duration patience) {
+  return patience < base::TimePoint::max() - now ? now + patience : base::TimePoint::max();
+}
+
+}  // namespace
 
 std::string_view name_of(Outcome::Cause cause) {
   switch (cause) {
@@ -22,57 +27,97 @@ std::string_view name_of(Outcome::Cause cause) {
       return "disconnected";
     case Outcome::Cause::overloaded:
       return "overloaded";
+    case Outcome::Cause::unreadable:
+      return "unreadable";
   }
   return "disconnected";
 }
 
-Calls::~Calls() {
-  for (const auto& [id, call] : calls_) loop_.cancel(call.timer);
+CallId read_call_id(std::string_view raw_id) {
+  CallId id = 0;
+  const char* const end = raw_id.data() + raw_id.size();
+  const auto [at, error] = std::from_chars(raw_id.data(), end, id);
+  return error == std::errc{} && at == end ? id : 0;
 }
 
-std::uint64_t Calls::add(base::Duration patience, Callback callback) {
-  const std::uint64_t id = ++last_id_;
-  const auto timer = loop_.after(patience, [this, id] { fail(id, Outcome::Cause::timed_out); });
-  calls_.emplace(id, Call{std::move(callback), timer});
+CallId Calls::add(base::Duration patience, CallCallback callback) {
+  const CallId id = ++last_id_;
+  calls_.emplace(id, Call{std::move(callback), patience, base::TimePoint::max()});
+  without_clock_.push_back(id);
   return id;
 }
 
-bool Calls::settle(const rpc::Message& response) {
-  std::uint64_t id = 0;
-  const char* end = response.id.data() + response.id.size();
-  const auto [at, error] = std::from_chars(response.id.data(), end, id);
-  if (error != std::errc{} || at != end || id == 0 || id > last_id_) return false;
+bool Calls::take_response(const rpc::Message& response) {
+  const CallId id = read_call_id(response.id);
+  if (id == 0 || id > last_id_) return false;
   // Some servers send both members and leave the other one null.
   const bool answered = response.error.empty() || (response.error == "null" && !response.result.empty());
   if (answered) {
-    finish(id, {.cause = Outcome::Cause::answered, .result = std::string(response.result)});
+    end(id, {.cause = Outcome::Cause::answered, .result = std::string(response.result)});
   } else {
-    finish(id, {.cause = Outcome::Cause::refused, .error = rpc::decode_error(response.error)});
+    end(id, {.cause = Outcome::Cause::refused, .error = rpc::decode_error(response.error)});
   }
   return true;
 }
 
-void Calls::fail(std::uint64_t id, Outcome::Cause cause) { finish(id, {.cause = cause}); }
-
-void Calls::finish(std::uint64_t id, Outcome outcome) {
+void Calls::end(CallId id, Outcome outcome) {
   const auto found = calls_.find(id);
-  if (found == calls_.end()) return;  // it has had its outcome; a late answer changes nothing
+  if (found == calls_.end()) return;
   const Call call = std::move(found->second);
   calls_.erase(found);
-  loop_.cancel(call.timer);
+  outcome.call = id;
   tell(call.callback, std::move(outcome));
 }
 
 // Those that are pending now: a callback may make a new call.
-void Calls::fail_all(Outcome::Cause cause) {
-  std::vector<std::uint64_t> ids;
+void Calls::end_all(Outcome::Cause cause, const std::function<bool(CallId)>& was_sent) {
+  std::vector<CallId> ids;
   ids.reserve(calls_.size());
   for (const auto& [id, call] : calls_) ids.push_back(id);
   std::sort(ids.begin(), ids.end());
-  for (const std::uint64_t id : ids) fail(id, cause);
+  std::vector<bool> sent;
+  sent.reserve(ids.size());
+  for (const CallId id : ids) sent.push_back(was_sent(id));
+  for (std::size_t i = 0; i < ids.size(); ++i) end(ids[i], {.cause = cause, .was_sent = sent[i]});
 }
 
-void Calls::tell(const Callback& callback, Outcome outcome) {
+std::optional<CallId> Calls::owner_of(std::string_view raw_id) const {
+  if (raw_id.empty()) return calls_.size() == 1 ? std::optional(calls_.begin()->first) : std::nullopt;
+  const CallId id = read_call_id(raw_id);
+  return calls_.contains(id) ? std::optional(id) : std::nullopt;
+}
+
+void Calls::start_clocks(base::TimePoint now) {
+  for (const CallId id : std::exchange(without_clock_, {})) {
+    const auto found = calls_.find(id);
+    if (found == calls_.end()) continue;
+    found->second.deadline = deadline_of(now, found->second.patience);
+    earliest_ = std::min(earliest_, found->second.deadline);
+  }
+}
+
+std::optional<base::TimePoint> Calls::deadline() const {
+  if (calls_.empty()) return std::nullopt;
+  if (!without_clock_.empty()) return base::TimePoint::min();
+  return earliest_ == base::TimePoint::max() ? std::nullopt : std::optional(earliest_);
+}
+
+std::vector<CallId> Calls::due(base::TimePoint now) {
+  std::vector<CallId> ids;
+  if (now < earliest_) return ids;
+  earliest_ = base::TimePoint::max();
+  for (const auto& [id, call] : calls_) {
+    if (call.deadline <= now) {
+      ids.push_back(id);
+    } else {
+      earliest_ = std::min(earliest_, call.deadline);
+    }
+  }
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+void Calls::tell(const CallCallback& callback, Outcome outcome) {
   try {
     callback(std::move(outcome));
   } catch (const std::exception& fault) {

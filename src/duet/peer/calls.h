@@ -6,64 +6,65 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "duet/base/clock.h"
 #include "duet/base/log.h"
-#include "duet/rpc/error.h"
+#include "duet/peer/outcome.h"
 #include "duet/rpc/message.h"
-#include "duet/transport/loop.h"
 
 namespace duet::peer {
 
-/// How a call of ours ended.
-struct Outcome {
-  enum class Cause : std::uint8_t {
-    answered,
-    refused,       ///< the peer answered with an error
-    timed_out,     ///< no answer in time; a later one is dropped
-    disconnected,  ///< the peer went away before it answered
-    overloaded,    ///< not sent: too much waits to be written already
-  };
-  Cause cause = Cause::disconnected;
-  std::string result = {};               ///< raw JSON of Cause::answered
-  std::optional<rpc::Error> error = {};  ///< of Cause::refused
-};
-
-/// `"timed out"` and the like.
-std::string_view name_of(Outcome::Cause cause);
-
-/// The calls of one connection that the peer has not answered yet. Every one gets exactly one outcome; what its
-/// callback throws is logged.
+/// The calls of one conversation that the peer has not answered yet. Every one gets exactly one outcome, unless it is
+/// forgotten; what its callback throws is logged. It sends nothing.
 class Calls {
  public:
-  using Callback = std::function<void(Outcome)>;
-
-  Calls(transport::Loop& loop, base::Log& log) : loop_(loop), log_(log) {}
+  explicit Calls(base::Log& log) : log_(log) {}
   Calls(const Calls&) = delete;
   Calls& operator=(const Calls&) = delete;
-  ~Calls();
 
-  /// Returns the id to send. A patience too long to be counted has no end.
-  std::uint64_t add(base::Duration patience, Callback callback);
-  /// False: no call of ours.
-  bool settle(const rpc::Message& response);
-  void fail_all(Outcome::Cause cause);
-  void fail(std::uint64_t id, Outcome::Cause cause);
+  /// Returns the id to send. The patience runs from the next time that start_clocks() is told.
+  CallId add(base::Duration patience, CallCallback callback);
+  /// False: it answers no call of ours. One that came too late is dropped.
+  bool take_response(const rpc::Message& response);
+  void end(CallId id, Outcome outcome);
+  void end_all(Outcome::Cause cause, const std::function<bool(CallId)>& was_sent);
+  /// Its callback is never called. False: there is no such call.
+  bool forget(CallId id) { return calls_.erase(id) > 0; }
+
+  /// The call whose answer a damaged message was: by its id, or the only one there is; none if that is not certain.
+  std::optional<CallId> owner_of(std::string_view raw_id) const;
+
+  bool contains(CallId id) const { return calls_.contains(id); }
+  bool empty() const { return calls_.empty(); }
   std::size_t size() const { return calls_.size(); }
+  /// Bytes held, roughly.
+  std::size_t bytes() const { return calls_.size() * call_bytes; }
+
+  void start_clocks(base::TimePoint now);
+  /// A time in the past while a clock has not been started.
+  std::optional<base::TimePoint> deadline() const;
+  /// The calls that are due, oldest first. Each is to be ended.
+  std::vector<CallId> due(base::TimePoint now);
 
  private:
+  static constexpr std::size_t call_bytes = 192;
   struct Call {
-    Callback callback;
-    transport::Loop::Timer timer;
+    CallCallback callback;
+    base::Duration patience;
+    base::TimePoint deadline;
   };
 
-  void finish(std::uint64_t id, Outcome outcome);
-  void tell(const Callback& callback, Outcome outcome);
+  void tell(const CallCallback& callback, Outcome outcome);
 
-  transport::Loop& loop_;
   base::Log& log_;
-  std::uint64_t last_id_ = 0;
-  std::unordered_map<std::uint64_t, Call> calls_;
+  CallId last_id_ = 0;
+  std::unordered_map<CallId, Call> calls_;
+  std::vector<CallId> without_clock_;
+  base::TimePoint earliest_ = base::TimePoint::max();  // no call is due before
 };
+
+/// The id of a call of ours, as the peer wrote it; 0: it is none.
+CallId read_call_id(std::string_view raw_id);
 
 }  // namespace duet::peer

@@ -21,25 +21,25 @@ using Cause = Outcome::Cause;
 
 struct Setting {
   base::VirtualClock clock;
-  transport::Loop loop{clock};
   base::LogTape tape;
-  Calls calls{loop, tape.log()};
+  Calls calls{tape.log()};
   std::vector<std::pair<std::uint64_t, Outcome>> outcomes;
 
   std::uint64_t add(base::Duration patience = 30s) {
     const std::uint64_t next = last + 1;
     last = calls.add(patience, [this, next](Outcome outcome) { outcomes.emplace_back(next, std::move(outcome)); });
     EXPECT_EQ(last, next);
+    calls.start_clocks(clock.now());
     return last;
   }
-  bool settle(const std::string& text) {
+  bool answer(const std::string& text) {
     const rpc::Message message = rpc::decode(text, rpc::Batches::allowed);
     EXPECT_EQ(message.kind, rpc::Message::Kind::response);
-    return calls.settle(message);
+    return calls.take_response(message);
   }
   void advance(base::Duration step) {
     clock.advance(step);
-    loop.turn(loop.now());
+    for (const CallId id : calls.due(clock.now())) calls.end(id, {.cause = Cause::timed_out});
   }
   std::uint64_t last = 0;
 };
@@ -48,8 +48,8 @@ TEST(Calls, GetTheirAnswersWhateverTheOrder) {
   Setting s;
   s.add();
   s.add();
-  EXPECT_TRUE(s.settle(R"({"jsonrpc":"2.0","id":2,"result":{"a":1}})"));
-  EXPECT_TRUE(s.settle(R"({"jsonrpc":"2.0","id":1,"result":null})"));
+  EXPECT_TRUE(s.answer(R"({"jsonrpc":"2.0","id":2,"result":{"a":1}})"));
+  EXPECT_TRUE(s.answer(R"({"jsonrpc":"2.0","id":1,"result":null})"));
   ASSERT_EQ(s.outcomes.size(), 2U);
   EXPECT_EQ(s.outcomes[0].first, 2U);
   EXPECT_EQ(s.outcomes[0].second.cause, Cause::answered);
@@ -61,7 +61,7 @@ TEST(Calls, GetTheirAnswersWhateverTheOrder) {
 Outcome outcome_of(const std::string& rest) {
   Setting s;
   s.add();
-  EXPECT_TRUE(s.settle(R"({"jsonrpc":"2.0","id":1,)" + rest + "}"));
+  EXPECT_TRUE(s.answer(R"({"jsonrpc":"2.0","id":1,)" + rest + "}"));
   return s.outcomes.at(0).second;
 }
 
@@ -107,14 +107,14 @@ TEST(Calls, ALateAnswerIsDropped) {
   Setting s;
   s.add(1s);
   s.advance(1s);
-  EXPECT_TRUE(s.settle(R"({"jsonrpc":"2.0","id":1,"result":1})"));
+  EXPECT_TRUE(s.answer(R"({"jsonrpc":"2.0","id":1,"result":1})"));
   EXPECT_EQ(s.outcomes.size(), 1U);
 }
 
 TEST(Calls, AnAnsweredOneDoesNotTimeOut) {
   Setting s;
   s.add(1s);
-  s.settle(R"({"jsonrpc":"2.0","id":1,"result":1})");
+  s.answer(R"({"jsonrpc":"2.0","id":1,"result":1})");
   s.advance(2s);
   EXPECT_EQ(s.outcomes.size(), 1U);
 }
@@ -125,7 +125,7 @@ TEST(Calls, MayWaitWithoutEnd) {
   s.add(base::Duration::max());
   s.advance(24h * 365 * 100);
   EXPECT_TRUE(s.outcomes.empty());
-  s.settle(R"({"jsonrpc":"2.0","id":1,"result":1})");
+  s.answer(R"({"jsonrpc":"2.0","id":1,"result":1})");
   EXPECT_EQ(s.outcomes.size(), 1U);
 }
 
@@ -133,16 +133,16 @@ TEST(Calls, AResponseToNoCallOfOursIsAStray) {
   Setting s;
   s.add();
   for (const std::string id : {"0", "2", "-1", "1.0", "\"1\"", "null", "18446744073709551617", "[]"}) {
-    EXPECT_FALSE(s.settle(R"({"jsonrpc":"2.0","result":1,"id":)" + id + "}")) << id;
+    EXPECT_FALSE(s.answer(R"({"jsonrpc":"2.0","result":1,"id":)" + id + "}")) << id;
   }
-  EXPECT_FALSE(s.settle(R"({"jsonrpc":"2.0","result":1})"));
+  EXPECT_FALSE(s.answer(R"({"jsonrpc":"2.0","result":1})"));
   EXPECT_TRUE(s.outcomes.empty());
 }
 
 TEST(Calls, AllFailAtOnceInTheOrderTheyWereMade) {
   Setting s;
   for (int i = 0; i < 100; ++i) s.add();
-  s.calls.fail_all(Cause::disconnected);
+  s.calls.end_all(Cause::disconnected, [](CallId) { return true; });
   ASSERT_EQ(s.outcomes.size(), 100U);
   for (std::size_t i = 0; i < 100; ++i) {
     EXPECT_EQ(s.outcomes[i].first, i + 1);
@@ -159,7 +159,7 @@ TEST(Calls, OneThatIsMadeWhileAllFailIsNotAmongThem) {
     if (++failed < 1000) s.calls.add(30s, again);
   };
   s.calls.add(30s, again);
-  s.calls.fail_all(Cause::disconnected);
+  s.calls.end_all(Cause::disconnected, [](CallId) { return true; });
   EXPECT_EQ(failed, 1);
   EXPECT_EQ(s.calls.size(), 1U);
 }
@@ -168,29 +168,61 @@ TEST(Calls, WhatACallbackThrowsIsLogged) {
   Setting s;
   s.calls.add(30s, [](const Outcome&) { throw std::runtime_error("oops"); });
   s.calls.add(30s, [](const Outcome&) { throw 42; });
-  s.calls.fail_all(Cause::disconnected);
+  s.calls.end_all(Cause::disconnected, [](CallId) { return true; });
   EXPECT_EQ(s.tape.lines(), (Strings{R"(error Callback failed what="oops")", "error Callback failed"}));
 }
 
-TEST(Calls, LeaveNoTimersBehind) {
-  base::VirtualClock clock;
-  transport::Loop loop(clock);
-  {
-    base::LogTape tape;
-    Calls calls(loop, tape.log());
-    calls.add(1s, [](const Outcome&) { ADD_FAILURE(); });
-  }
-  clock.advance(2s);
-  loop.turn(loop.now());
+TEST(Calls, SayWhenTheNextIsDue) {
+  Setting s;
+  EXPECT_EQ(s.calls.deadline(), std::nullopt);
+  s.add(30s);
+  s.add(10s);
+  EXPECT_EQ(s.calls.deadline(), s.clock.now() + 10s);
+  s.advance(10s);
+  EXPECT_EQ(s.calls.deadline(), s.clock.now() + 20s);
+  s.answer(R"({"jsonrpc":"2.0","id":1,"result":1})");
+  EXPECT_EQ(s.calls.deadline(), std::nullopt);
+}
+
+TEST(Calls, WaitFromTheFirstTimeThatIsTold) {
+  Setting s;
+  s.calls.add(10s, [](const Outcome&) {});
+  EXPECT_EQ(s.calls.deadline(), base::TimePoint::min());
+  s.clock.advance(5s);
+  s.calls.start_clocks(s.clock.now());
+  EXPECT_EQ(s.calls.deadline(), s.clock.now() + 10s);
+}
+
+TEST(Calls, ThatAreForgottenHearNothing) {
+  Setting s;
+  s.add(1s);
+  EXPECT_TRUE(s.calls.forget(1));
+  EXPECT_FALSE(s.calls.forget(1));
+  s.advance(2s);
+  EXPECT_TRUE(s.answer(R"({"jsonrpc":"2.0","id":1,"result":1})"));
+  EXPECT_TRUE(s.outcomes.empty());
+}
+
+TEST(Calls, ADamagedAnswerBelongsToTheCallItNamesOrToTheOnlyOne) {
+  Setting s;
+  EXPECT_EQ(s.calls.owner_of(""), std::nullopt);
+  s.add();
+  EXPECT_EQ(s.calls.owner_of(""), 1U);
+  s.add();
+  EXPECT_EQ(s.calls.owner_of(""), std::nullopt);
+  EXPECT_EQ(s.calls.owner_of("2"), 2U);
+  EXPECT_EQ(s.calls.owner_of("3"), std::nullopt);
+  EXPECT_EQ(s.calls.owner_of("x"), std::nullopt);
 }
 
 TEST(Calls, EveryCauseHasAName) {
   std::set<std::string_view> names;
   for (const Cause cause :
-       {Cause::answered, Cause::refused, Cause::timed_out, Cause::disconnected, Cause::overloaded}) {
+       {Cause::answered, Cause::refused, Cause::timed_out, Cause::disconnected, Cause::overloaded, Cause::unreadable}) {
     names.insert(name_of(cause));
   }
-  EXPECT_EQ(names, (std::set<std::string_view>{"answered", "refused", "timed out", "disconnected", "overloaded"}));
+  EXPECT_EQ(names, (std::set<std::string_view>{"answered", "refused", "timed out", "disconnected", "overloaded",
+                                               "unreadable"}));
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "duet/base/log_sink.h"
-#include "duet/framing/frame.h"
 #include "duet/rpc/json_text.h"
 #include "duet/rpc/value.h"
 #include "duet/transport/fd_channel.h"
@@ -37,19 +36,17 @@ Client::~Client() = default;
 
 void Client::connect(const std::string& path, std::chrono::milliseconds patience) {
   ConnectionEvents events;
-  events.on_notification = [this](std::string_view method, std::string_view params) {
+  events.conversation.on_notification = [this](std::string_view method, std::string_view params) {
     if (on_any_) on_any_(method, params);
   };
-  ConnectionLimits limits;
-  limits.max_message = framing::max_answer;
   disconnect();
   // Not destroyed here: a callback that connects anew may have been called by it.
   loop_.defer([former = std::shared_ptr<Connection>(std::move(connection_))] {});
   std::unique_ptr<transport::Channel> channel =
       std::make_unique<transport::FdChannel>(loop_, transport::connect_unix(path, patience));
   if (wrap_channel) channel = wrap_channel(std::move(channel));
-  connection_ =
-      std::make_unique<Connection>(loop_, std::move(channel), Door::socket, methods_, log_, std::move(events), limits);
+  connection_ = std::make_unique<Connection>(loop_, std::move(channel), Protocol::json_lines_client(), methods_, log_,
+                                             std::move(events));
   connection_->open();
 }
 
@@ -72,7 +69,7 @@ boost::json::value Client::call(std::string_view method, const boost::json::valu
   return rpc::parse_value(outcome.result);
 }
 
-void Client::call_later(std::string_view method, std::string_view params, Calls::Callback callback,
+void Client::call_later(std::string_view method, std::string_view params, CallCallback callback,
                         base::Duration patience) {
   if (!connection_) {
     loop_.defer([callback = std::move(callback)] { callback({.cause = Outcome::Cause::disconnected}); });

@@ -10,9 +10,9 @@
 #include <boost/json/value.hpp>
 
 #include "duet/base/log.h"
-#include "duet/peer/calls.h"
 #include "duet/peer/connection.h"
 #include "duet/peer/methods.h"
+#include "duet/peer/outcome.h"
 #include "duet/transport/channel.h"
 #include "duet/transport/loop.h"
 
@@ -53,7 +53,7 @@ class Client {
   /// The same with JSON text both ways, without a throw.
   Outcome call_raw(std::string_view method, std::string_view params, base::Duration patience = default_patience);
   /// Many at once: the callbacks run inside wait_for().
-  void call_later(std::string_view method, std::string_view params, Calls::Callback callback,
+  void call_later(std::string_view method, std::string_view params, CallCallback callback,
                   base::Duration patience = default_patience);
   bool notify(std::string_view method, const boost::json::value& params = nullptr);
 

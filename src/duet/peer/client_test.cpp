@@ -14,7 +14,7 @@
 #include <boost/json/array.hpp>
 #include <gtest/gtest.h>
 
-#include "duet/peer/conversation_test.h"
+#include "duet/peer/connection_fixture_test.h"
 #include "duet/peer/server.h"
 #include "duet/transport/temporary_folder_test.h"
 

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,155 +7,92 @@
 #include <string_view>
 
 #include "duet/base/log.h"
-#include "duet/framing/block_pool.h"
-#include "duet/framing/frame.h"
-#include "duet/peer/calls.h"
-#include "duet/peer/dispatcher.h"
-#include "duet/peer/methods.h"
-#include "duet/peer/output.h"
+#include "duet/peer/conversation.h"
 #include "duet/transport/channel.h"
 #include "duet/transport/loop.h"
 
 namespace duet::peer {
 
-/// The two ways of putting messages into bytes, and what goes with each.
-enum class Door : std::uint8_t {
-  stdio,   ///< LSP framing, no batches, partial frames time out
-  socket,  ///< a message a line, batches
-};
-
-struct ConnectionLimits {
-  std::size_t max_message = framing::max_body;
-  /// Answers not yet written plus requests not yet handled; past that, reading pauses. Calls and notifications of our
-  /// own may fill half of it, so that two peers that flood each other keep reading.
-  std::size_t max_waiting = 64U * 1024 * 1024;
-  /// From a frame's first byte to its last (Door::stdio).
-  base::Duration read_timeout = std::chrono::seconds(30);
-};
-
 /// Why a connection is no more.
 enum class Ending : std::uint8_t { input_ended, stopped, peer_gone, unreadable };
-
-/// Who is at the other end, as far as the transport can tell.
-struct Peer {
-  std::uint64_t connection = 0;
-  std::int64_t pid = 0;
-  std::uint64_t uid = 0;
-};
 
 /// What the owner of a connection wants to hear. All optional.
 struct ConnectionEvents {
   std::function<void(Ending)> on_closed;  ///< the last call; destroy the connection in a later turn, not in here
-  std::function<void()> on_input_ended;
-  std::function<void(std::string_view method)> on_waiting;  ///< a request waits for an earlier one's answer
   std::function<void()> on_load_changed;
-  std::function<void(std::string_view method, std::string_view params)> on_notification;  ///< of an unknown method
+  std::function<void()> on_unwritable;   ///< a client's: the peer reads no more; what it sends is still read
+  ConversationEvents conversation = {};  ///< but for on_wake, which is the connection's
 };
 
-/// One conversation, both ways: bytes in, messages to the Dispatcher, answers out; and calls of our
-/// own to the peer.
+/// Joins a conversation to a channel and a loop: reads what the conversation wants, writes what it gives, and wakes it
+/// when time is up.
 ///
-/// All frames of one read are handled before one write. What waits is bounded in bytes, and reading
-/// goes on until that bound, so a peer that writes much before it reads does not get stuck. Memory of
-/// large messages comes from `pool`, which connections may share, and goes back to the system when
-/// the pool has been idle for a second. For the loop's thread only.
+/// All frames of one read are handled before one write. Memory of large messages comes from `pool`, which connections
+/// may share, and goes back to the system when the pool has been idle for a second. For the loop's thread only.
 class Connection final : private transport::Channel::Listener {
  public:
-  Connection(transport::Loop& loop, std::unique_ptr<transport::Channel> channel, Door door, const Methods& methods,
-             base::Log& log, ConnectionEvents events = {}, ConnectionLimits limits = {}, Peer peer = {},
+  Connection(transport::Loop& loop, std::unique_ptr<transport::Channel> channel, const Protocol& protocol,
+             const Methods& methods, base::Log& log, ConnectionEvents events = {}, Peer peer = {},
              std::shared_ptr<framing::BlockPool> pool = nullptr);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection();
 
   void open();
+  Conversation& conversation() { return conversation_; }
+  const Conversation& conversation() const { return conversation_; }
 
-  /// Asks the peer. The callback gets exactly one outcome, never before call() has returned.
-  void call(std::string_view method, std::string_view params, base::Duration patience, Calls::Callback callback);
-  /// False: so much waits to be written already that the notification was dropped.
-  bool notify(std::string_view method, std::string_view params);
-  /// The same for a message that framed() made, with a bound of its own.
-  bool send(std::string_view message, std::size_t most_waiting);
+  /// See Conversation.
+  CallId call(std::string_view method, std::string_view params, base::Duration patience, CallCallback callback) {
+    return conversation_.call(method, params, patience, std::move(callback));
+  }
+  bool notify(std::string_view method, std::string_view params) { return conversation_.notify(method, params); }
+  bool send(std::string_view message, std::size_t most_waiting) { return conversation_.send(message, most_waiting); }
+  void stop() { conversation_.stop(); }
+  void ask_to_stop() { conversation_.ask_to_stop(); }
+  const Peer& peer() const { return conversation_.peer(); }
+  std::size_t load() const { return conversation_.load(); }
 
-  /// Reads no more; what runs may finish; requests that have not begun are dropped. Then it closes.
-  void stop();
-  /// Any thread, also while a handler runs: nothing new is begun. Whoever asks sees to it that stop() follows.
-  void ask_to_stop() { stop_asked_.store(true, std::memory_order_relaxed); }
+  /// Reads what is there now, e.g. because the process at the other end has ended.
+  void drain();
   /// At once, whatever waits.
   void close(Ending ending = Ending::stopped);
-  /// From now on so much may wait here, if that is less than the connection's own bound.
-  void limit_waiting(std::size_t most);
-
-  bool is_closed() const { return phase_ == Phase::closed; }
-  bool owes_answer() const { return dispatcher_.owes_answer(); }
-  /// For a handler: what it returns goes out at once, not behind answers that are not known yet.
-  bool answers_at_once() const { return dispatcher_.answers_at_once(); }
+  bool is_closed() const { return conversation_.is_closed(); }
   /// errno of the read or write that failed; 0: none did.
   int failure() const { return failure_; }
-  /// Bytes of answers and requests that wait.
-  std::size_t load() const { return output_.size() + dispatcher_.waiting_bytes(); }
-  const Peer& peer() const { return peer_; }
 
  private:
-  enum class Phase : std::uint8_t { open, ending, stopping, closed };
-
   void on_readable() override;
   void on_writable() override;
   void on_hangup() override;
 
-  void take_frames();
-  void take(const framing::Frame& frame);
-  void take_fault(rpc::Error error, std::string_view id);
-  void take_response(const rpc::Message& message);
-  void end_of_input();
-  void settle_down();
+  bool read();
+  void advance();
   void write_output();
-  void fail(const transport::Moved& moved, Ending ending);
+  void write_failed(int error);
   void update_wants();
-  void flush_later();
-
-  void watch_partial_frame();
-  void partial_frame_is_due();
-  void stop_frame_timer();
-  void trim_memory_when_idle();
-  std::size_t most_of_our_own() const { return std::max<std::size_t>(most_waiting_ / 2, 1); }
+  void update_timer();
+  void advance_later();
+  void tell_load();
 
   transport::Loop& loop_;
   std::unique_ptr<transport::Channel> channel_;
   std::shared_ptr<framing::BlockPool> pool_;
-  std::unique_ptr<framing::Decoder> decoder_;
-  std::unique_ptr<framing::Encoder> encoder_;
-  base::Log& log_;
   ConnectionEvents events_;
-  ConnectionLimits limits_;
-  Peer peer_;
-  Door door_;
-  rpc::Batches batches_;
+  Conversation conversation_;
 
-  Output output_;
-  Calls calls_;
-  Dispatcher dispatcher_;
-
-  Phase phase_ = Phase::open;
-  Ending ending_ = Ending::stopped;
+  bool closed_ = false;
   int failure_ = 0;
-  std::atomic<bool> stop_asked_ = false;
-  std::size_t most_waiting_;
+  bool input_ended_ = false;
+  bool output_broken_ = false;
   bool reading_ = true;  // what the channel was told
   bool writing_ = false;
-  bool flush_planned_ = false;
+  bool advance_planned_ = false;
+  bool woken_ = false;  // since the load was told
   std::size_t told_load_ = 0;
-  bool sent_lately_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-
-  std::optional<transport::Loop::Timer> trim_timer_;
-
-  // The partial frame that is being timed.
-  std::optional<transport::Loop::Timer> frame_timer_;
-  std::optional<std::uint64_t> frame_;
-  base::TimePoint frame_began_;
-  std::optional<base::TimePoint> paused_at_;
-  bool read_lately_ = false;
+  std::optional<transport::Loop::Timer> timer_;
+  base::TimePoint timer_at_;
 };
 
 }  // namespace duet::peer

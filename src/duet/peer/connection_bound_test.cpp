@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "duet/peer/conversation_test.h"
+#include "duet/peer/connection_fixture_test.h"
 #include "duet/peer/memory_use_test.h"
 
 namespace duet::peer {
@@ -13,23 +13,24 @@ namespace {
 
 using namespace std::chrono_literals;
 
-struct SlowReader : Conversation {
+struct SlowReader : TestConnection {
   static constexpr std::size_t bound = 200'000;
-  static ConnectionLimits limits() {
-    ConnectionLimits bounded;
+  static Protocol bounded_protocol(Framing framing) {
+    Protocol bounded = server_protocol(framing);
     bounded.max_waiting = bound;
     return bounded;
   }
-  explicit SlowReader(Door door = Door::socket) : Conversation(door, limits(), 4096) {
+  explicit SlowReader(Framing framing = Framing::lines) : TestConnection(bounded_protocol(framing), 4096) {
     open();
     far->read(false);
   }
 };
 
-class ConnectionBoundAtDoor : public testing::TestWithParam<Door> {};
-INSTANTIATE_TEST_SUITE_P(Doors, ConnectionBoundAtDoor, testing::Values(Door::stdio, Door::socket), door_name);
+class BoundInEitherFraming : public testing::TestWithParam<Framing> {};
+INSTANTIATE_TEST_SUITE_P(Framings, BoundInEitherFraming, testing::Values(Framing::content_length, Framing::lines),
+                         framing_name);
 
-TEST_P(ConnectionBoundAtDoor, ThatIsNotReadPausesReadingAtItsBoundAndGoesOnWhenItIsRead) {
+TEST_P(BoundInEitherFraming, ThatIsNotReadPausesReadingAtItsBoundAndGoesOnWhenItIsRead) {
   SlowReader s(GetParam());
   constexpr int count = 2000;
   std::size_t most = 0;
@@ -105,7 +106,7 @@ TEST(ConnectionBound, OwnMessagesAreRefusedWhenTooMuchWaits) {
 }
 
 TEST(ConnectionBound, LargeMessagesLeaveNoMemoryBehind) {
-  Conversation c;
+  TestConnection c;
   c.open();
   for (int i = 0; i < 3; ++i) {
     c.send(request("1", "echo", quoted_text(5'000'000)));
@@ -123,7 +124,7 @@ TEST(ConnectionBound, LargeMessagesLeaveNoMemoryBehind) {
 }
 
 TEST(ConnectionBound, ChangesOfTheLoadAreTold) {
-  Conversation c(Door::socket, {}, 1024);
+  TestConnection c(Protocol::json_lines(), 1024);
   std::vector<std::size_t> loads;
   c.events.on_load_changed = [&] { loads.push_back(c.connection->load()); };
   c.open();
@@ -144,12 +145,12 @@ TEST(ConnectionBound, ChangesOfTheLoadAreTold) {
 }
 
 TEST(ConnectionBound, LimitedToNothingItReadsNothing) {
-  Conversation c;
+  TestConnection c;
   c.open();
-  c.connection->limit_waiting(0);
+  c.connection->conversation().limit_waiting(0);
   c.turn();
   EXPECT_EQ(c.say({request("1", "echo")}), Strings{});
-  c.connection->limit_waiting(std::string::npos);
+  c.connection->conversation().limit_waiting(std::string::npos);
   c.turn();
   EXPECT_EQ(c.heard(), Strings{result("1", "null")});
 }

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "duet/peer/conversation_test.h"
+#include "duet/peer/connection_fixture_test.h"
 #include "duet/transport/fd_channel.h"
 
 namespace duet::peer {
@@ -19,14 +19,14 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(ConnectionStop, WhatRunsMayFinishAndWhatHasNotBegunIsDropped) {
-  Conversation c;
+  TestConnection c;
   c.open();
   c.say({request("1", "late"), request("2", "echo"), notification("note")});
   c.connection->stop();
   c.send(request("3", "echo"));
   c.turn();
   EXPECT_EQ(c.endings, Endings{});
-  EXPECT_TRUE(c.connection->owes_answer());
+  EXPECT_TRUE(c.connection->conversation().owes_answer());
   c.answer_late("1");
   c.turn();
   EXPECT_EQ(c.heard(), Strings{result("1", "1")});
@@ -37,7 +37,7 @@ TEST(ConnectionStop, WhatRunsMayFinishAndWhatHasNotBegunIsDropped) {
 }
 
 TEST(ConnectionStop, WithNothingRunningItIsOverAtOnce) {
-  Conversation c;
+  TestConnection c;
   c.open();
   c.turn();
   c.connection->stop();
@@ -51,10 +51,10 @@ TEST(ConnectionStop, WithNothingRunningItIsOverAtOnce) {
 
 TEST(ConnectionStop, AskedForInsideAHandlerItsAnswerGoesOutAndTheRestIsDropped) {
   for (const bool asks : {true, false}) {
-    Conversation c;
+    TestConnection c;
     c.methods.add("shutdown", [&](const Request& asked) -> Answer {
-      if (asks) asked.connection.ask_to_stop();
-      if (!asks) asked.connection.stop();
+      if (asks) asked.conversation.ask_to_stop();
+      if (!asks) asked.conversation.stop();
       return nullptr;
     });
     c.open();
@@ -65,7 +65,7 @@ TEST(ConnectionStop, AskedForInsideAHandlerItsAnswerGoesOutAndTheRestIsDropped) 
 }
 
 TEST(ConnectionStop, TheAnswersThatWaitToBeReadAreWaitedFor) {
-  Conversation c(Door::socket, {}, 1024);
+  TestConnection c(Protocol::json_lines(), 1024);
   c.open();
   c.far->read(false);
   c.send(request("1", "echo", quoted_text(5000)));
@@ -80,7 +80,7 @@ TEST(ConnectionStop, TheAnswersThatWaitToBeReadAreWaitedFor) {
 }
 
 TEST(ConnectionStop, OfABatchTheMembersThatHaveBegunAreAnswered) {
-  Conversation c;
+  TestConnection c;
   c.open();
   c.say({"[" + request("1", "echo") + "," + request("2", "late") + "," + request("3", "late") + "]"});
   c.connection->stop();
@@ -92,7 +92,7 @@ TEST(ConnectionStop, OfABatchTheMembersThatHaveBegunAreAnswered) {
 }
 
 TEST(ConnectionClose, EndsEverythingAtOnce) {
-  Conversation c;
+  TestConnection c;
   c.open();
   c.say({request("1", "late"), request("2", "echo")});
   std::vector<Outcome> outcomes;
@@ -110,13 +110,13 @@ TEST(ConnectionClose, EndsEverythingAtOnce) {
 }
 
 TEST(ConnectionClose, MayHappenInsideAHandler) {
-  Conversation c;
+  TestConnection c;
   c.methods.add("vanish", [](const Request& asked) -> Answer {
-    asked.connection.close();
+    asked.conversation.close();
     return "for nobody";
   });
   c.add_late("vanish_later", [](const Request& asked, Reply reply) {
-    asked.connection.close();
+    asked.conversation.close();
     reply.ok("for nobody");
     throw std::runtime_error("on top of it");
   });
@@ -125,9 +125,9 @@ TEST(ConnectionClose, MayHappenInsideAHandler) {
   EXPECT_EQ(c.endings, Endings{Ending::stopped});
   EXPECT_EQ(c.connection->load(), 0U);
 
-  Conversation late;
+  TestConnection late;
   late.add_late("vanish_later", [](const Request& asked, Reply reply) {
-    asked.connection.close();
+    asked.conversation.close();
     reply.ok("for nobody");
     throw std::runtime_error("on top of it");
   });
@@ -137,9 +137,9 @@ TEST(ConnectionClose, MayHappenInsideAHandler) {
 }
 
 TEST(ConnectionClose, MayHappenInsideABatch) {
-  Conversation c;
+  TestConnection c;
   c.methods.add("vanish", [](const Request& asked) -> Answer {
-    asked.connection.close();
+    asked.conversation.close();
     return asked.params.value();
   });
   c.open();
@@ -151,7 +151,7 @@ TEST(ConnectionClose, MayHappenInsideABatch) {
 }
 
 TEST(ConnectionClose, APeerThatIsGoneIsToldWithItsError) {
-  Conversation c(Door::socket, {}, 1024);
+  TestConnection c(Protocol::json_lines(), 1024);
   c.open();
   c.far->read(false);
   c.send(request("1", "echo", quoted_text(5000)));
@@ -177,13 +177,13 @@ class BrokenChannel final : public transport::Channel {
 };
 
 TEST(ConnectionClose, InputThatCannotBeReadIsToldWithItsError) {
-  Conversation c;
+  TestConnection c;
   auto channel = std::make_unique<BrokenChannel>();
   BrokenChannel& broken = *channel;
   Endings endings;
   ConnectionEvents events;
   events.on_closed = [&](Ending ending) { endings.push_back(ending); };
-  Connection connection(c.loop, std::move(channel), Door::stdio, c.methods, c.tape.log(), events);
+  Connection connection(c.loop, std::move(channel), Protocol::lsp_server(), c.methods, c.tape.log(), events);
   connection.open();
   broken.become_readable();
   EXPECT_EQ(endings, Endings{Ending::unreadable});
@@ -191,7 +191,7 @@ TEST(ConnectionClose, InputThatCannotBeReadIsToldWithItsError) {
 }
 
 TEST(ConnectionClose, ADestroyedConnectionTellsItsCallersAndNobodyElse) {
-  Conversation c;
+  TestConnection c;
   c.open();
   std::vector<Outcome::Cause> causes;
   const auto keep = [&](const Outcome& outcome) { causes.push_back(outcome.cause); };
@@ -204,7 +204,7 @@ TEST(ConnectionClose, ADestroyedConnectionTellsItsCallersAndNobodyElse) {
 }
 
 TEST(ConnectionClose, ACallOfAClosedConnectionGetsItsOutcomeThoughTheConnectionGoes) {
-  Conversation c;
+  TestConnection c;
   c.open();
   c.connection->close();
   std::vector<Outcome::Cause> causes;
@@ -222,7 +222,7 @@ TEST(ConnectionClose, ACallOfAClosedConnectionGetsItsOutcomeThoughTheConnectionG
 TEST(ConnectionClose, ACallerThatTriesAgainWhenItsCallFailsDoesNotGoRoundForEver) {
   int tries = 0;
   std::function<void(Outcome)> again;
-  Conversation c;
+  TestConnection c;
   c.open();
   again = [&](const Outcome&) {
     if (++tries < 1000) c.connection->call("ask", "", 30s, again);
@@ -234,7 +234,7 @@ TEST(ConnectionClose, ACallerThatTriesAgainWhenItsCallFailsDoesNotGoRoundForEver
   EXPECT_LT(tries, 10);
 }
 
-struct OverSocket : Conversation {
+struct OverSocket : TestConnection {
   OverSocket() {
     std::array<int, 2> ends{};
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
@@ -242,7 +242,7 @@ struct OverSocket : Conversation {
     far.emplace(std::make_unique<transport::FdChannel>(loop, base::Fd(ends[0])));
     events.on_closed = [this](Ending ending) { endings.push_back(ending); };
     connection = std::make_unique<Connection>(loop, std::make_unique<transport::FdChannel>(loop, base::Fd(ends[1])),
-                                              Door::socket, methods, tape.log(), events);
+                                              Protocol::json_lines(), methods, tape.log(), events);
     connection->open();
   }
   int far_socket = -1;

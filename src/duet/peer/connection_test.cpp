@@ -7,26 +7,27 @@
 
 #include <gtest/gtest.h>
 
-#include "duet/peer/conversation_test.h"
+#include "duet/peer/connection_fixture_test.h"
 
 namespace duet::peer {
 namespace {
 
 using namespace std::chrono_literals;
 
-class ConnectionDoor : public testing::TestWithParam<Door> {};
-INSTANTIATE_TEST_SUITE_P(Doors, ConnectionDoor, testing::Values(Door::stdio, Door::socket), door_name);
+class EitherFraming : public testing::TestWithParam<Framing> {};
+INSTANTIATE_TEST_SUITE_P(Framings, EitherFraming, testing::Values(Framing::content_length, Framing::lines),
+                         framing_name);
 
-TEST_P(ConnectionDoor, AnswersEveryRequestInAWholeMessageOfItsOwn) {
-  Conversation c(GetParam());
+TEST_P(EitherFraming, AnswersEveryRequestInAWholeMessageOfItsOwn) {
+  TestConnection c(server_protocol(GetParam()));
   c.open();
   EXPECT_EQ(c.say({request("1", "echo", "[1]"), notification("note"), request(R"("two")", "echo")}),
             (Strings{result("1", "[1]"), result(R"("two")", "null")}));
   EXPECT_TRUE(c.far->is_whole());
 }
 
-TEST_P(ConnectionDoor, WorksThroughAPipeOfOneByte) {
-  Conversation c(GetParam(), {}, 1);
+TEST_P(EitherFraming, WorksThroughAPipeOfOneByte) {
+  TestConnection c(server_protocol(GetParam()), 1);
   c.open();
   c.send(request("1", "echo", "[1]"));
   c.send(request("2", "echo", "[2]"));
@@ -38,28 +39,30 @@ TEST_P(ConnectionDoor, WorksThroughAPipeOfOneByte) {
   EXPECT_EQ(heard, (Strings{result("1", "[1]"), result("2", "[2]")}));
 }
 
-TEST_P(ConnectionDoor, AnswersWhatIsBroken) {
-  Conversation c(GetParam());
+TEST_P(EitherFraming, AnswersWhatIsBroken) {
+  TestConnection c(server_protocol(GetParam()));
   c.open();
   EXPECT_EQ(c.say({"{nope", request("1", "echo")}),
             (Strings{error("null", -32700, "Parse error", R"({"reason":"invalid-json"})"), result("1", "null")}));
-  EXPECT_EQ(c.tape.lines(), Strings{R"(warn  Parse error reason="invalid-json")"});
+  EXPECT_EQ(c.tape.lines(), Strings{R"(warn  Parse error reason="invalid-json" bytes=5)"});
 }
 
-TEST_P(ConnectionDoor, NeverAnswersAStrayResponse) {
-  Conversation c(GetParam());
+TEST_P(EitherFraming, NeverAnswersAStrayResponse) {
+  TestConnection c(server_protocol(GetParam()));
   c.open();
   EXPECT_EQ(c.say({result("5", "1"), error(R"("x")", -1, "no"), R"({"jsonrpc":"2.0","result":1})"}), Strings{});
   EXPECT_EQ(c.tape.lines(),
             (Strings{"warn  Stray response id=5", R"(warn  Stray response id="x")", "warn  Stray response"}));
 }
 
-TEST_P(ConnectionDoor, TheEndOfInputComesAfterTheAnswersToEveryWholeMessage) {
-  Conversation c(GetParam());
+TEST_P(EitherFraming, TheEndOfInputComesAfterTheAnswersToEveryWholeMessage) {
+  TestConnection c(server_protocol(GetParam()));
   c.open();
   c.send(request("1", "late"));
   c.send(request("2", "echo"));
-  c.far->send(GetParam() == Door::stdio ? "" : R"({"jsonrpc":"2.0","method":"note"})");  // never finished: not executed
+  c.far->send(GetParam() == Framing::content_length
+                  ? ""
+                  : R"({"jsonrpc":"2.0","method":"note"})");  // never finished: not executed
   c.far->close();
   // A memory channel is closed both ways, so nobody can read the answers; that they are made shows in what was begun.
   c.turn();
@@ -69,8 +72,8 @@ TEST_P(ConnectionDoor, TheEndOfInputComesAfterTheAnswersToEveryWholeMessage) {
   EXPECT_EQ(c.endings, Endings{Ending::peer_gone});
 }
 
-TEST_P(ConnectionDoor, CallsAndTheirAnswersGoBothWays) {
-  Conversation c(GetParam());
+TEST_P(EitherFraming, CallsAndTheirAnswersGoBothWays) {
+  TestConnection c(server_protocol(GetParam()));
   c.open();
   std::vector<Outcome> outcomes;
   const auto keep = [&](Outcome outcome) { outcomes.push_back(std::move(outcome)); };
@@ -88,14 +91,14 @@ TEST_P(ConnectionDoor, CallsAndTheirAnswersGoBothWays) {
 }
 
 TEST(Connection, OnStdioThereAreNoBatches) {
-  Conversation c(Door::stdio);
+  TestConnection c(Protocol::lsp_server());
   c.open();
   EXPECT_EQ(c.say({"[" + request("1", "echo") + "]"}),
             Strings{error("null", -32600, "Batch requests not supported", R"({"reason":"batch-not-supported"})")});
 }
 
 TEST(Connection, AWrongContentTypeIsAnsweredWithTheIdOfItsBody) {
-  Conversation c(Door::stdio);
+  TestConnection c(Protocol::lsp_server());
   c.open();
   const auto typed = [](const std::string& type, const std::string& body) {
     return "Content-Type: " + type + "\r\n" + framed(body);
@@ -114,7 +117,7 @@ TEST(Connection, AWrongContentTypeIsAnsweredWithTheIdOfItsBody) {
 }
 
 TEST(Connection, AFramingFaultCostsOneMessage) {
-  Conversation c(Door::stdio);
+  TestConnection c(Protocol::lsp_server());
   c.open();
   c.far->send("Content-Length: x\r\n\r\n{}" + framed(request("1", "echo")) + "Content-Length: 99999999\r\n\r\n" +
               framed(request("2", "echo")) + "Content-Length: 300\r\n\r\n{\"a\":" + framed(request("3", "echo")));
@@ -127,7 +130,7 @@ TEST(Connection, AFramingFaultCostsOneMessage) {
 }
 
 TEST(Connection, OfTwoLengthsTheLastIsTriedWithoutAnotherWord) {
-  Conversation c(Door::stdio);
+  TestConnection c(Protocol::lsp_server());
   c.open();
   c.far->send("Content-Length: 7\r\nContent-Length: 3\r\n\r\nabc");
   EXPECT_EQ(c.say({request("1", "echo")}),
@@ -135,16 +138,16 @@ TEST(Connection, OfTwoLengthsTheLastIsTriedWithoutAnotherWord) {
 }
 
 TEST(Connection, AnOversizeLineIsRefusedOnceAndSkipped) {
-  ConnectionLimits limits;
+  Protocol limits = Protocol::json_lines();
   limits.max_message = 1000;
-  Conversation c(Door::socket, limits);
+  TestConnection c(limits);
   c.open();
   EXPECT_EQ(c.say({request("1", "echo", quoted_text(5000)), request("2", "echo")}),
             (Strings{error("null", -32600, "Invalid Request", R"({"reason":"oversize"})"), result("2", "null")}));
 }
 
 TEST(ConnectionCalls, WhatACallbackThrowsHurtsNobody) {
-  Conversation c;
+  TestConnection c;
   c.open();
   for (int i = 0; i < 2; ++i) {
     c.connection->call("ask", "", 30s, [](const Outcome&) { throw std::runtime_error("oops"); });

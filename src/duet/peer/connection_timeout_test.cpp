@@ -3,15 +3,15 @@
 
 #include <gtest/gtest.h>
 
-#include "duet/peer/conversation_test.h"
+#include "duet/peer/connection_fixture_test.h"
 
 namespace duet::peer {
 namespace {
 
 using namespace std::chrono_literals;
 
-struct PartialFrame : Conversation {
-  explicit PartialFrame(std::size_t capacity = 65536) : Conversation(Door::stdio, {}, capacity) { open(); }
+struct PartialFrame : TestConnection {
+  explicit PartialFrame(std::size_t capacity = 65536) : TestConnection(Protocol::lsp_server(), capacity) { open(); }
   void send_bytes(std::string_view bytes) {
     far->send(bytes);
     turn();
@@ -93,16 +93,16 @@ TEST(ReadTimeout, DoesNotRunWhileWeDoNotRead) {
   PartialFrame p;
   p.send_bytes(p.message.substr(0, 10));
   p.advance(10s);
-  p.connection->limit_waiting(0);
+  p.connection->conversation().limit_waiting(0);
   p.turn();
   p.advance(100s);
-  p.connection->limit_waiting(std::string::npos);
+  p.connection->conversation().limit_waiting(std::string::npos);
   p.turn();
   p.advance(5s);
-  p.connection->limit_waiting(0);
+  p.connection->conversation().limit_waiting(0);
   p.turn();
   p.advance(100s);
-  p.connection->limit_waiting(std::string::npos);
+  p.connection->conversation().limit_waiting(std::string::npos);
   p.turn();
   p.advance(14s);
   EXPECT_EQ(p.drops(), 0U);
@@ -111,9 +111,9 @@ TEST(ReadTimeout, DoesNotRunWhileWeDoNotRead) {
 }
 
 TEST(ReadTimeout, AFrameBegunWhileWePausedHasAllItsTime) {
-  ConnectionLimits limits;
+  Protocol limits = Protocol::lsp_server();
   limits.max_waiting = 10'000;
-  Conversation c(Door::stdio, limits, 4096);
+  TestConnection c(limits, 4096);
   c.open();
   c.far->read(false);
   for (int i = 0; i < 20; ++i) c.send(request("1", "echo", quoted_text(1000)));
@@ -130,9 +130,9 @@ TEST(ReadTimeout, AFrameBegunWhileWePausedHasAllItsTime) {
 }
 
 TEST(ReadTimeout, IsASetting) {
-  ConnectionLimits limits;
-  limits.read_timeout = 1500ms;
-  Conversation c(Door::stdio, limits);
+  Protocol limits = Protocol::lsp_server();
+  limits.frame_timeout = 1500ms;
+  TestConnection c(limits);
   c.open();
   c.far->send("Content");
   c.turn();
@@ -143,9 +143,9 @@ TEST(ReadTimeout, IsASetting) {
 }
 
 TEST(ReadTimeout, MayHaveNoEnd) {
-  ConnectionLimits limits;
-  limits.read_timeout = base::Duration::max();
-  Conversation c(Door::stdio, limits);
+  Protocol limits = Protocol::lsp_server();
+  limits.frame_timeout = base::Duration::max();
+  TestConnection c(limits);
   c.clock.advance(1s);
   c.open();
   const std::string message = framed(request("1", "echo"));
@@ -158,7 +158,7 @@ TEST(ReadTimeout, MayHaveNoEnd) {
 }
 
 TEST(ReadTimeout, DoesNotConcernLines) {
-  Conversation c;
+  TestConnection c;
   c.open();
   const std::string message = request("1", "echo") + "\n";
   c.far->send(message.substr(0, 10));

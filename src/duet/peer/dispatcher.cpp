@@ -25,6 +25,7 @@ std::string_view member(std::string_view object, std::string_view name) {
   return found;
 }
 
+// Urgent messages act at once, whatever else has to wait.
 bool is_urgent(const rpc::Message& message) {
   return message.kind == rpc::Message::Kind::response ||
          (message.kind == rpc::Message::Kind::notification && message.method == cancel_method);
@@ -37,67 +38,116 @@ std::size_t Dispatcher::Waiting::size() const {
   return sizeof(Waiting) + text.size() + id.size() + refused;
 }
 
-Dispatcher::Dispatcher(Connection& connection, const Methods& methods, base::Log& log, rpc::Batches batches,
-                       Output& output, std::size_t most_output, Events events)
-    : connection_(connection),
+void Dispatcher::Batch::add(const rpc::Pieces& answer) {
+  if (!gathered.empty()) gathered += ',';
+  answer.append_to(gathered);
+}
+
+std::string_view Dispatcher::Batch::member(std::size_t index) const {
+  return std::string_view(text).substr(members[index].first, members[index].second);
+}
+
+Dispatcher::Dispatcher(Conversation& conversation, const Methods& methods, base::Log& log, const Protocol& protocol,
+                       Output& output, Events events)
+    : conversation_(conversation),
       methods_(methods),
       log_(log),
-      batches_(batches),
+      batches_(protocol.batches ? rpc::Batches::allowed : rpc::Batches::refused),
+      tells_faults_(protocol.faults == Protocol::Faults::told),
       output_(output),
-      most_output_(most_output),
-      most_batch_answers_(most_output),
+      most_output_(protocol.max_waiting),
+      most_batch_answers_(protocol.max_waiting),
       events_(std::move(events)),
-      late_answers_([this](const std::string& answer) { output_.add(rpc::encoded(answer)); }) {}
+      answers_(output) {}
 
 Dispatcher::~Dispatcher() { abandon(); }
 
-void Dispatcher::take(const rpc::Message& message, std::string_view text) {
-  const bool free = !has_work() && may_answer();
-  if (free && message.kind == rpc::Message::Kind::request) return invoke(message);  // the usual case
-  if (act_if_urgent(message)) return;
-  if (!free) return put_off(message, text);
-  if (message.kind == rpc::Message::Kind::batch) return start_batch(message.batch, ++arrived_, false);
-  handle(message);
+bool Dispatcher::take(std::string_view text, const rpc::Error* fault) { return look_at(text, {.fault = fault}); }
+
+bool Dispatcher::look_at(std::string_view text, const Source& source) {
+  const rpc::Message message = rpc::decode(text, source.batch == nullptr ? batches_ : rpc::Batches::inside_another);
+  if (!message.is_json) return false;
+  const bool begins = source.look == Look::turn || (source.look == Look::arrival && is_free());
+  if (is_urgent(message)) {
+    if (source.batch == nullptr || !source.batch->urgent_done) act(message);
+  } else if (begins) {
+    begin(message, source);
+  } else if (source.look == Look::arrival) {
+    put_off(message, text, source.fault);
+  }
+  return true;
 }
 
-void Dispatcher::handle(const rpc::Message& message) {
-  if (message.kind == rpc::Message::Kind::invalid) return refuse_and_note(message.id, *message.refusal);
+void Dispatcher::begin(const rpc::Message& message, const Source& source) {
+  using Kind = rpc::Message::Kind;
+  const bool is_request = message.kind == Kind::request;
+  if (source.fault != nullptr) return refuse(message.id, *source.fault);
+  if (message.kind == Kind::batch) return start_batch(message.batch, source);
+  if (message.kind == Kind::invalid) return refuse_improper(message);
+  if (was_cancelled(message, source.number)) return refuse_and_note(message.id, rpc::request_cancelled());
+  if (is_request && source.batch != nullptr && source.batch->gathered.size() >= most_batch_answers_) {
+    return refuse_and_note(message.id, rpc::invalid_request("batch-too-large"));
+  }
   invoke(message);
 }
 
-void Dispatcher::put_off(const rpc::Message& message, std::string_view text) {
-  Waiting waiting{.text = {}, .id = {}, .refusal = message.refusal, .number = ++arrived_};
-  if (message.refusal) {
-    waiting.id = message.id;
+// A request gets an answer even where faults are told, or its sender might wait for ever.
+void Dispatcher::refuse_improper(const rpc::Message& message) {
+  const bool looks_like_request = message.id_is_known && !message.method.empty();
+  if (tells_faults_) events_.on_improper(message);
+  if (!tells_faults_ || looks_like_request) refuse_and_note(message.id, *message.refusal);
+}
+
+void Dispatcher::act(const rpc::Message& urgent) {
+  if (urgent.kind == rpc::Message::Kind::response) {
+    events_.on_response(urgent);
   } else {
-    waiting.text = text;
+    cancel(urgent);
   }
+}
+
+void Dispatcher::refuse_unreadable(const rpc::Error& error) {
+  if (is_free()) return refuse("null", error);
+  put_off({.text = {}, .id = "null", .refusal = error, .number = 0});
+}
+
+void Dispatcher::put_off(const rpc::Message& message, std::string_view text, const rpc::Error* fault) {
+  if (fault != nullptr) return put_off({.text = {}, .id = std::string(message.id), .refusal = *fault, .number = 0});
+  put_off({.text = std::string(text), .id = {}, .refusal = {}, .number = 0});
+  if (message.kind == rpc::Message::Kind::batch) {
+    rpc::for_each_element(message.batch, [this](std::string_view element) {
+      Batch none;
+      look_at(element, {.look = Look::early, .batch = &none});
+      return true;
+    });
+  } else if (message.kind != rpc::Message::Kind::invalid && events_.on_waiting) {
+    events_.on_waiting(message.method);
+  }
+}
+
+void Dispatcher::put_off(Waiting waiting) {
+  waiting.number = ++arrived_;
   waiting_bytes_ += waiting.size();
   waiting_.push_back(std::move(waiting));
-  if (message.kind == rpc::Message::Kind::batch) return act_on_urgent(message.batch);
-  if (!message.refusal && events_.on_waiting) events_.on_waiting(message.method);
 }
 
 void Dispatcher::go_on() {
-  while (!must_wait() && may_answer() && (batch_ || !waiting_.empty())) {
+  while (can_go_on()) {
     if (batch_) {
       continue_batch();
     } else {
-      handle_first_waiting();
+      begin_first_waiting();
     }
   }
   if (!has_work()) forget_cancels();
 }
 
-void Dispatcher::handle_first_waiting() {
+void Dispatcher::begin_first_waiting() {
   const Waiting waiting = std::move(waiting_.front());
   waiting_.pop_front();
   waiting_bytes_ -= waiting.size();
-  if (waiting.refusal) return refuse_and_note(waiting.id, *waiting.refusal);
-  const rpc::Message message = rpc::decode(waiting.text, batches_);
-  if (message.kind == rpc::Message::Kind::batch) return start_batch(message.batch, waiting.number, true);
-  if (was_cancelled(message, waiting.number)) return refuse_and_note(message.id, rpc::request_cancelled());
-  handle(message);
+  if (waiting.refusal) return refuse(waiting.id, *waiting.refusal);
+  look_at(waiting.text, {.look = Look::turn, .number = waiting.number});
 }
 
 // Of a batch that runs the members that have begun are answered.
@@ -107,11 +157,11 @@ void Dispatcher::forget_waiting() {
   if (batch_) batch_->members.resize(batch_->next);
 }
 
-void Dispatcher::start_batch(std::string_view text, std::uint64_t number, bool urgent_done) {
+void Dispatcher::start_batch(std::string_view text, const Source& source) {
   batch_ = std::make_shared<Batch>();
   batch_->text = text;
-  batch_->number = number;
-  batch_->urgent_done = urgent_done;
+  batch_->number = source.look == Look::arrival ? ++arrived_ : source.number;
+  batch_->urgent_done = source.look == Look::turn;  // they acted while it waited
   const std::string_view copy = batch_->text;
   rpc::for_each_element(copy, [&](std::string_view element) {
     batch_->members.emplace_back(element.data() - copy.data(), element.size());
@@ -122,57 +172,24 @@ void Dispatcher::start_batch(std::string_view text, std::uint64_t number, bool u
 
 void Dispatcher::continue_batch() {
   const std::shared_ptr<Batch> batch = batch_;  // a handler may close the connection, and with it forget the batch
-  while (batch_ && !pending_ && batch->next < batch->members.size()) {
-    handle_member(*batch, take_member(*batch));
-    if (pending_) act_on_urgent_rest(*batch);
+  while (batch_ && !holding_ && batch->next < batch->members.size()) {
+    const std::string_view text = batch->member(batch->next++);
+    look_at(text, {.look = Look::turn, .number = batch->number, .batch = batch.get()});
+    if (holding_) act_on_urgent(*batch);
   }
-  if (!batch_ || pending_ || !batch->late_answers.empty()) return;
+  if (!batch_ || holding_ || !batch->answers.empty()) return;
   batch_.reset();
   if (!has_work()) forget_cancels();
-  if (!batch->answers.empty()) emit(rpc::encode_batch(batch->answers));
-}
-
-rpc::Message Dispatcher::take_member(Batch& batch) const {
-  const auto [offset, size] = batch.members[batch.next++];
-  return rpc::decode(std::string_view(batch.text).substr(offset, size), rpc::Batches::inside_another);
-}
-
-void Dispatcher::handle_member(Batch& batch, const rpc::Message& message) {
-  if (is_urgent(message)) {
-    if (!batch.urgent_done) act_if_urgent(message);
-  } else if (was_cancelled(message, batch.number)) {
-    refuse_and_note(message.id, rpc::request_cancelled());
-  } else if (message.kind == rpc::Message::Kind::request && batch.answers.size() >= most_batch_answers_) {
-    refuse_and_note(message.id, rpc::invalid_request("batch-too-large"));
-  } else {
-    handle(message);
-  }
-}
-
-void Dispatcher::act_on_urgent(std::string_view array) {
-  rpc::for_each_element(array, [this](std::string_view element) {
-    act_if_urgent(rpc::decode(element, rpc::Batches::inside_another));
-    return true;
-  });
+  if (!batch->gathered.empty()) answers().add(rpc::encode_batch(batch->gathered));
 }
 
 // The batch has to wait for one of its members; what is urgent behind that one does not.
-void Dispatcher::act_on_urgent_rest(Batch& batch) {
-  if (std::exchange(batch.urgent_done, true)) return;
+void Dispatcher::act_on_urgent(Batch& batch) {
+  if (batch.urgent_done) return;
   for (std::size_t i = batch.next; i < batch.members.size(); ++i) {
-    const auto [offset, size] = batch.members[i];
-    act_if_urgent(rpc::decode(std::string_view(batch.text).substr(offset, size), rpc::Batches::inside_another));
+    look_at(batch.member(i), {.look = Look::early, .batch = &batch});
   }
-}
-
-bool Dispatcher::act_if_urgent(const rpc::Message& message) {
-  if (!is_urgent(message)) return false;
-  if (message.kind == rpc::Message::Kind::response) {
-    events_.on_response(message);
-  } else {
-    cancel(message);
-  }
-  return true;
+  batch.urgent_done = true;
 }
 
 void Dispatcher::invoke(const rpc::Message& message) {
@@ -183,24 +200,23 @@ void Dispatcher::invoke(const rpc::Message& message) {
   }
   const Method* method = methods_.find(message.method);
   if (method == nullptr && (wants_answer || !events_.on_notification)) {
-    const rpc::Error error = rpc::method_not_found();
-    note_refusal(base::Level::warn, error, message.method, id);
-    if (wants_answer) refuse(id, error);
+    log_.warn(rpc::method_not_found().message(), {{"method", message.method}, {"id", id_field(id)}});
+    if (wants_answer) refuse(id, rpc::method_not_found());
     return;
   }
   rpc::Params params(message.params);
-  const Request request{.method = message.method, .id = id, .params = params, .connection = connection_};
+  const Request request{.method = message.method, .id = id, .params = params, .conversation = conversation_};
   in_handler_ = true;
   try {
     call(method, request, params);
   } catch (const rpc::Error& error) {
-    fail(request, error);
+    fail(request, error, false);
   } catch (const std::exception& fault) {
     log_.error("Handler failed", {{"method", request.method}, {"id", id_field(id)}, {"what", fault.what()}});
-    fail(request, rpc::internal_error());
+    fail(request, rpc::internal_error(), true);
   } catch (...) {
     log_.error("Handler failed", {{"method", request.method}, {"id", id_field(id)}});
-    fail(request, rpc::internal_error());
+    fail(request, rpc::internal_error(), true);
   }
   in_handler_ = false;
   in_late_handler_.reset();
@@ -213,83 +229,82 @@ void Dispatcher::call(const Method* method, const Request& request, rpc::Params&
   if (method->checks_params && !method->params.empty()) params = rpc::Params(method->params, params.raw());
   if (!method->handler) return call_late_handler(*method, request);
   const Answer result = method->handler(request);
-  if (!request.id.empty()) answer(request.id, result.text());
+  if (!request.id.empty()) answers().add(rpc::encode_result(request.id, result.text()));
 }
 
 void Dispatcher::call_late_handler(const Method& method, const Request& request) {
-  const auto slot = std::make_shared<Reply::Slot>();
-  slot->dispatcher = this;
-  slot->id = request.id;
-  slot->method = request.method;
+  const auto open = std::make_shared<OpenRequest>();
+  open->dispatcher = this;
+  open->id = request.id;
+  open->method = request.method;
+  open->entry = open_.emplace(open->id, open);
   if (method.holds_later) {
-    pending_ = slot;
+    holding_ = open;
   } else {
-    slot->queue = &late_answers();
-    slot->place = &slot->queue->reserve();
-    unanswered_.insert(slot);
+    open->queue = &answers();
+    open->place = &open->queue->reserve();
   }
-  in_late_handler_ = slot;
+  in_late_handler_ = open;
   dropped_in_handler_ = false;
-  method.late_handler(request, Reply(slot));
-  if (dropped_in_handler_ && slot->dispatcher != nullptr) reply_dropped_for_good(slot);
+  method.late_handler(request, Reply(open));
+  if (dropped_in_handler_ && open->dispatcher != nullptr) refuse_dropped(open);
 }
 
 // A handler that throws lets go of its Reply too, but what it throws is the better answer.
-void Dispatcher::reply_dropped(const SlotPointer& slot) {
-  if (in_late_handler_ == slot) {
+void Dispatcher::reply_dropped(const RequestPointer& request) {
+  if (in_late_handler_ == request) {
     dropped_in_handler_ = true;
   } else {
-    reply_dropped_for_good(slot);
+    refuse_dropped(request);
   }
 }
 
-void Dispatcher::reply_dropped_for_good(const SlotPointer& slot) {
-  log_.error("Handler let go of its reply", {{"method", slot->method}, {"id", id_field(slot->id)}});
-  const rpc::Error error = rpc::internal_error();
-  settle(slot, nullptr, &error);
+void Dispatcher::refuse_dropped(const RequestPointer& request) {
+  log_.error("Handler let go of its reply", {{"method", request->method}, {"id", id_field(request->id)}});
+  finish(request, rpc::internal_error(), true);
 }
 
-// What a handler refuses; the one that throws instead of using its Reply, or after that, included.
-void Dispatcher::fail(const Request& request, const rpc::Error& error) {
-  if (in_late_handler_ && in_late_handler_->dispatcher != nullptr) return settle(in_late_handler_, nullptr, &error);
-  const bool internal = error.code() == rpc::code::internal_error;
-  if (!internal)
-    note_refusal(request.id.empty() ? base::Level::error : base::Level::warn, error, request.method, request.id);
+// What a handler throws. One that had a Reply may have used it before.
+void Dispatcher::fail(const Request& request, const rpc::Error& error, bool is_logged) {
+  if (in_late_handler_ && in_late_handler_->dispatcher != nullptr) return finish(in_late_handler_, error, is_logged);
+  if (!is_logged) note_refusal(error, request.method, request.id);
   if (!request.id.empty() && !in_late_handler_) refuse(request.id, error);
 }
 
-void Dispatcher::settle(const SlotPointer& settled, const Answer* answer_text, const rpc::Error* error) {
-  // It may be the one that is forgotten here.
-  const SlotPointer slot = settled;  // NOLINT(performance-unnecessary-copy-initialization)
-  if (slot == pending_) pending_.reset();
-  unanswered_.erase(slot);
-  if (!has_work()) forget_cancels();
-  slot->dispatcher = nullptr;
-  const std::function<void()> not_needed = std::move(slot->on_abandoned);  // it may hold the Reply, and so itself
-  if (error != nullptr && error->code() != rpc::code::internal_error) {
-    note_refusal(slot->id.empty() ? base::Level::error : base::Level::warn, *error, slot->method, slot->id);
-  }
-  give_out(*slot, answer_text, error);
-  if (!in_handler_) events_.on_settled();
+void Dispatcher::finish(const RequestPointer& request, const Answer& answer) {
+  close(request, rpc::encode_result(request->id, answer.text()));
 }
 
-void Dispatcher::give_out(const Reply::Slot& slot, const Answer* answer_text, const rpc::Error* error) {
-  if (slot.queue == nullptr && slot.id.empty()) return;
-  if (slot.id.empty()) return slot.queue->fill(*slot.place, {});
-  const std::string error_text = error == nullptr ? std::string() : rpc::encode(*error);
-  const rpc::Pieces pieces =
-      error == nullptr ? rpc::encode_result(slot.id, answer_text->text()) : rpc::encode_error(slot.id, error_text);
-  if (slot.queue == nullptr) return emit(pieces);
-  std::string text;
-  pieces.append_to(text);
-  slot.queue->fill(*slot.place, std::move(text));
+void Dispatcher::finish(const RequestPointer& request, const rpc::Error& error, bool is_logged) {
+  if (!is_logged) note_refusal(error, request->method, request->id);
+  const std::string text = rpc::encode(error);
+  close(request, rpc::encode_error(request->id, text));
+}
+
+void Dispatcher::close(const RequestPointer& closed, const rpc::Pieces& answer) {
+  // It may be the one that is forgotten here.
+  const RequestPointer request = closed;  // NOLINT(performance-unnecessary-copy-initialization)
+  const std::function<void()> not_needed = std::move(request->on_abandoned);  // it may hold the Reply, and so itself
+  request->dispatcher = nullptr;
+  open_.erase(request->entry);
+  if (request == holding_) holding_.reset();
+  if (!has_work()) forget_cancels();
+  const bool is_notification = request->id.empty();
+  if (request->queue != nullptr) {
+    std::string text;
+    if (!is_notification) answer.append_to(text);
+    request->queue->fill(*request->place, std::move(text));
+  } else if (!is_notification) {
+    answers().add(answer);
+  }
+  if (!in_handler_) events_.on_answered();
 }
 
 // A request that has not begun is refused when its turn comes, so that finding it costs nothing now.
 void Dispatcher::cancel(const rpc::Message& message) {
   const std::string_view id = member(message.params, "id");
   if (id.empty()) return;
-  if (pending_ && pending_->id == id) return cancel_running();
+  if (const auto found = open_.find(id); found != open_.end()) return cancel_open(found->second);
   if (!has_work()) return;
   const bool is_new = cancelled_.insert_or_assign(std::string(id), arrived_).second;
   if (!is_new) return;
@@ -298,12 +313,12 @@ void Dispatcher::cancel(const rpc::Message& message) {
   waiting_bytes_ += id.size() + node_bytes;
 }
 
-void Dispatcher::cancel_running() {
-  const SlotPointer slot = pending_;
-  const std::function<void()> tell = std::move(slot->on_abandoned);
-  const rpc::Error error = rpc::request_cancelled();
-  settle(slot, nullptr, &error);
-  tell_abandoned(tell, slot->method);
+void Dispatcher::cancel_open(const RequestPointer& cancelled) {
+  const RequestPointer request = cancelled;  // NOLINT(performance-unnecessary-copy-initialization): it is erased
+  const std::function<void()> tell = std::move(request->on_abandoned);
+  request->was_abandoned = true;
+  finish(request, rpc::request_cancelled());
+  tell_abandoned(tell, request->method);
 }
 
 bool Dispatcher::was_cancelled(const rpc::Message& message, std::uint64_t number) const {
@@ -322,11 +337,14 @@ void Dispatcher::abandon() {
   forget_cancels();
   waiting_bytes_ = 0;
   batch_.reset();
-  late_answers_.clear();
-  std::unordered_set<SlotPointer> slots = std::exchange(unanswered_, {});
-  if (pending_) slots.insert(std::move(pending_));
-  for (const SlotPointer& slot : slots) slot->dispatcher = nullptr;
-  for (const SlotPointer& slot : slots) tell_abandoned(std::exchange(slot->on_abandoned, {}), slot->method);
+  answers_.clear();
+  holding_.reset();
+  const OpenRequest::ById open = std::exchange(open_, {});
+  for (const auto& [id, request] : open) {
+    request->dispatcher = nullptr;
+    request->was_abandoned = true;
+  }
+  for (const auto& [id, request] : open) tell_abandoned(std::exchange(request->on_abandoned, {}), request->method);
 }
 
 void Dispatcher::tell_abandoned(const std::function<void()>& callback, std::string_view method) {
@@ -340,38 +358,23 @@ void Dispatcher::tell_abandoned(const std::function<void()>& callback, std::stri
   }
 }
 
-void Dispatcher::answer(std::string_view id, std::string_view result) { emit(rpc::encode_result(id, result)); }
-
 void Dispatcher::refuse(std::string_view id, const rpc::Error& error) {
   const std::string text = rpc::encode(error);
-  emit(rpc::encode_error(id, text));
+  answers().add(rpc::encode_error(id, text));
 }
 
 void Dispatcher::refuse_and_note(std::string_view id, const rpc::Error& error) {
-  note_refusal(base::Level::warn, error, {}, id == "null" ? std::string_view() : id);  // a fault's null is no id
+  const std::string_view reason = error.data().empty() ? std::string_view() : member(error.data(), "reason");
+  const std::string_view shown = id == "null" ? std::string_view() : id;  // a fault's null is no id
+  log_.warn(error.message(), {{"reason", base::JsonText{reason}}, {"id", id_field(shown)}});
   refuse(id, error);
 }
 
-void Dispatcher::note_refusal(base::Level level, const rpc::Error& error, std::string_view method,
-                              std::string_view id) {
-  if (!log_.enabled(level)) return;
-  const std::string_view reason = error.data().empty() ? std::string_view() : member(error.data(), "reason");
-  if (method.empty()) {
-    log_.write(level, error.message(), {{"reason", base::JsonText{reason}}, {"id", id_field(id)}});
-  } else {
-    log_.write(level, error.message(), {{"method", method}, {"id", id_field(id)}});
-  }
-}
-
-void Dispatcher::emit(const rpc::Pieces& pieces) {
-  if (!late_answers().empty()) return late_answers().add(pieces);
-  if (batch_) return batch_->append(pieces);
-  output_.add(pieces);
-}
-
-void Dispatcher::Batch::append(const rpc::Pieces& answer) {
-  if (!answers.empty()) answers += ',';
-  answer.append_to(answers);
+// Nobody is told of a notification's failure, so the log has to.
+void Dispatcher::note_refusal(const rpc::Error& error, std::string_view method, std::string_view id) {
+  const bool grave = id.empty() || error.code() == rpc::code::internal_error;
+  log_.write(grave ? base::Level::error : base::Level::warn, error.message(),
+             {{"method", method}, {"id", id_field(id)}});
 }
 
 }  // namespace duet::peer

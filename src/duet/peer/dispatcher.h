@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -16,36 +15,55 @@
 #include "duet/peer/answer_queue.h"
 #include "duet/peer/methods.h"
 #include "duet/peer/output.h"
+#include "duet/peer/protocol.h"
 #include "duet/peer/reply.h"
 #include "duet/rpc/message.h"
 
 namespace duet::peer {
 
-/// Takes one connection's requests in the order they came, has them handled one after another, and
-/// gives out the answers in that order.
+/// A request whose handler has begun and answers later. Its Reply and the Dispatcher share it.
+struct OpenRequest {
+  using ById = std::multimap<std::string_view, std::shared_ptr<OpenRequest>>;
+
+  Dispatcher* dispatcher = nullptr;  // none: answered or abandoned
+  std::string id;                    // empty: a notification
+  std::string method;
+  AnswerQueue* queue = nullptr;  // none: later requests wait for this answer
+  AnswerQueue::Place* place = nullptr;
+  ById::iterator entry = {};
+  bool was_abandoned = false;
+  std::function<void()> on_abandoned;
+};
+
+/// Takes the messages of one conversation in the order they came, has them handled one after another, and gives out the
+/// answers in that order.
 ///
 /// While a handler owes its answer, or while as many bytes of answers as are allowed are not written yet, later
-/// messages wait; responses and cancels never do. Of methods that hold nobody up only the answer waits for its turn.
-/// This is the one place that calls handlers and catches what they throw.
+/// messages wait; responses and cancels never do. Of pipelined methods only the answer waits for its turn. This is the
+/// one place that decodes messages, calls handlers and catches what they throw.
 class Dispatcher {
  public:
   struct Events {
     std::function<void(std::string_view method)> on_waiting;  ///< a request was put off
-    std::function<void()> on_settled;                         ///< a late answer came; more may be handled now
-    std::function<void(const rpc::Message&)> on_response;     ///< inside a batch
+    std::function<void()> on_answered;                        ///< later than its handler returned: there is more to do
+    std::function<void(const rpc::Message&)> on_response;
+    /// Of a protocol that tells faults: JSON, but neither a request, nor a notification, nor a response.
+    std::function<void(const rpc::Message&)> on_improper;
     /// Gets notifications that no method takes; without it they are a warning.
     std::function<void(std::string_view method, std::string_view params)> on_notification;
   };
 
-  /// `most_output` is also the most that the answers of one batch may come to.
-  Dispatcher(Connection& connection, const Methods& methods, base::Log& log, rpc::Batches batches, Output& output,
-             std::size_t most_output, Events events);
+  Dispatcher(Conversation& conversation, const Methods& methods, base::Log& log, const Protocol& protocol,
+             Output& output, Events events);
   Dispatcher(const Dispatcher&) = delete;
   Dispatcher& operator=(const Dispatcher&) = delete;
   ~Dispatcher();
 
-  /// A request, notification, batch or refused message; `text` is what it was decoded from.
-  void take(const rpc::Message& message, std::string_view text);
+  /// A text that has just come. False: it is not JSON, and nothing was done. With a fault of its frame it is refused
+  /// for that, whatever it asks.
+  bool take(std::string_view text, const rpc::Error* fault = nullptr);
+  /// Answers what cannot be read, in its turn.
+  void refuse_unreadable(const rpc::Error& error);
   /// Handles what waits, as far as it may.
   void go_on();
   /// Handles no more while so much is not written yet.
@@ -56,17 +74,17 @@ class Dispatcher {
   void abandon();
 
   /// A request that has begun is not answered yet.
-  bool owes_answer() const { return pending_ || !late_answers_.empty() || (batch_ && !batch_->late_answers.empty()); }
+  bool owes_answer() const { return !open_.empty(); }
   /// What the handler that runs now returns goes out at once, not behind other answers.
-  bool answers_at_once() const { return late_answers_.empty() && !batch_; }
-  bool has_work() const { return pending_ || batch_ || !waiting_.empty(); }
-  /// go_on() would do nothing, whatever has been written.
-  bool must_wait() const { return pending_ || (batch_ && batch_->only_owes_answers()); }
-  std::size_t waiting_bytes() const { return waiting_bytes_ + late_answers_.size() + (batch_ ? batch_->size() : 0); }
+  bool answers_at_once() const { return answers_.empty() && !batch_; }
+  bool has_work() const { return holding_ || batch_ || !waiting_.empty(); }
+  /// go_on() would do something.
+  bool can_go_on() const { return has_work() && !must_wait() && may_answer(); }
+  std::size_t waiting_bytes() const { return waiting_bytes_ + answers_.size() + (batch_ ? batch_->size() : 0); }
 
  private:
   friend class Reply;
-  using SlotPointer = std::shared_ptr<Reply::Slot>;
+  using RequestPointer = std::shared_ptr<OpenRequest>;
 
   // A message whose turn has not come.
   struct Waiting {
@@ -77,66 +95,87 @@ class Dispatcher {
     std::size_t size() const;
   };
 
-  struct Batch {
-    Batch() : late_answers([this](const std::string& answer) { append(rpc::encoded(answer)); }) {}
+  // A batch that has begun. It gathers the answers of its members.
+  struct Batch final : AnswerSink {
+    void add(const rpc::Pieces& answer) override;
     std::string text;
     std::uint64_t number = 0;
     std::vector<std::pair<std::size_t, std::size_t>> members;  // offset and size
     std::size_t next = 0;
     bool urgent_done = false;  // its responses and cancels have acted
-    std::string answers;
-    AnswerQueue late_answers;
-    void append(const rpc::Pieces& answer);
-    bool only_owes_answers() const { return next == members.size() && !late_answers.empty(); }
-    std::size_t size() const { return text.size() + answers.size() + late_answers.size(); }
+    std::string gathered;
+    AnswerQueue answers{*this};
+    std::string_view member(std::size_t index) const;
+    bool only_owes_answers() const { return next == members.size() && !answers.empty(); }
+    std::size_t size() const { return text.size() + gathered.size() + answers.size(); }
+  };
+
+  // Why a text is looked at.
+  enum class Look : std::uint8_t {
+    arrival,  // it has just come
+    early,    // it waits; what is urgent in it acts now
+    turn,     // its turn has come
+  };
+  struct Source {
+    Look look = Look::arrival;
+    const rpc::Error* fault = nullptr;  // of its frame
+    std::uint64_t number = 0;
+    Batch* batch = nullptr;  // that it is a member of
   };
 
   bool may_answer() const { return output_.size() < most_output_; }
-  void handle(const rpc::Message& message);
-  void put_off(const rpc::Message& message, std::string_view text);
-  void handle_first_waiting();
-  void start_batch(std::string_view text, std::uint64_t number, bool urgent_done);
+  bool must_wait() const { return holding_ || (batch_ && batch_->only_owes_answers()); }
+  bool is_free() const { return !has_work() && may_answer(); }
+
+  bool look_at(std::string_view text, const Source& source);
+  void begin(const rpc::Message& message, const Source& source);
+  void refuse_improper(const rpc::Message& message);
+  void act(const rpc::Message& urgent);
+  void put_off(const rpc::Message& message, std::string_view text, const rpc::Error* fault);
+  void put_off(Waiting waiting);
+  void begin_first_waiting();
+
+  void start_batch(std::string_view text, const Source& source);
   void continue_batch();
-  void handle_member(Batch& batch, const rpc::Message& message);
-  rpc::Message take_member(Batch& batch) const;
-  void act_on_urgent(std::string_view array);
-  void act_on_urgent_rest(Batch& batch);
-  bool act_if_urgent(const rpc::Message& message);
+  void act_on_urgent(Batch& batch);
+
   void invoke(const rpc::Message& message);
   void call(const Method* method, const Request& request, rpc::Params& params);
   void call_late_handler(const Method& method, const Request& request);
+  void fail(const Request& request, const rpc::Error& error, bool is_logged);
+
   void cancel(const rpc::Message& message);
-  void cancel_running();
+  void cancel_open(const RequestPointer& request);
   bool was_cancelled(const rpc::Message& message, std::uint64_t number) const;
   void forget_cancels();
   void tell_abandoned(const std::function<void()>& callback, std::string_view method);
-  void settle(const SlotPointer& slot, const Answer* answer, const rpc::Error* error);
-  void give_out(const Reply::Slot& slot, const Answer* answer, const rpc::Error* error);
-  void reply_dropped(const SlotPointer& slot);
-  void reply_dropped_for_good(const SlotPointer& slot);
-  AnswerQueue& late_answers() { return batch_ ? batch_->late_answers : late_answers_; }
 
-  void answer(std::string_view id, std::string_view result);
+  void finish(const RequestPointer& request, const Answer& answer);
+  void finish(const RequestPointer& request, const rpc::Error& error, bool is_logged = false);
+  void close(const RequestPointer& request, const rpc::Pieces& answer);
+  void reply_dropped(const RequestPointer& request);
+  void refuse_dropped(const RequestPointer& request);
+
+  AnswerQueue& answers() { return batch_ ? batch_->answers : answers_; }
   void refuse(std::string_view id, const rpc::Error& error);
   void refuse_and_note(std::string_view id, const rpc::Error& error);
-  void fail(const Request& request, const rpc::Error& error);
-  void note_refusal(base::Level level, const rpc::Error& error, std::string_view method, std::string_view id);
-  void emit(const rpc::Pieces& pieces);
+  void note_refusal(const rpc::Error& error, std::string_view method, std::string_view id);
 
-  Connection& connection_;
+  Conversation& conversation_;
   const Methods& methods_;
   base::Log& log_;
   rpc::Batches batches_;
+  bool tells_faults_;
   Output& output_;
   std::size_t most_output_;
   std::size_t most_batch_answers_;
   Events events_;
 
-  SlotPointer pending_;                         // whom later requests wait for
-  std::unordered_set<SlotPointer> unanswered_;  // who holds nobody up
-  AnswerQueue late_answers_;
+  OpenRequest::ById open_;
+  RequestPointer holding_;  // whom later requests wait for; one of open_
+  AnswerQueue answers_;
   bool in_handler_ = false;
-  SlotPointer in_late_handler_;
+  RequestPointer in_late_handler_;
   bool dropped_in_handler_ = false;
   std::shared_ptr<Batch> batch_;
   std::deque<Waiting> waiting_;

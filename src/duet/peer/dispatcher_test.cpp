@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "duet/peer/conversation_test.h"
+#include "duet/peer/connection_fixture_test.h"
 #include "duet/peer/memory_use_test.h"
 
 namespace duet::peer {
@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(Dispatcher, AnswersInTheOrderOfTheRequests) {
-  Conversation c;
+  TestConnection c;
   c.open();
   EXPECT_EQ(c.say({request("1", "echo", "[1]"), request("2", "missing"), request("3", "refuse"), request("4", "crash"),
                    request("5", "crash_oddly"), request("6", "drop"), request("7", "echo")}),
@@ -26,7 +26,7 @@ TEST(Dispatcher, AnswersInTheOrderOfTheRequests) {
 }
 
 TEST(Dispatcher, WhatGoesWrongInsideStaysInTheLog) {
-  Conversation c;
+  TestConnection c;
   c.open();
   for (const std::string& answer : c.say({request("1", "crash"), request("2", "drop")})) {
     EXPECT_EQ(answer.find("secret"), std::string::npos);
@@ -36,7 +36,7 @@ TEST(Dispatcher, WhatGoesWrongInsideStaysInTheLog) {
 }
 
 TEST(Dispatcher, NotificationsAreNeverAnsweredAndTheirFailuresAreLogged) {
-  Conversation c;
+  TestConnection c;
   c.open();
   EXPECT_EQ(c.say({notification("echo"), notification("missing"), notification("refuse"), notification("crash"),
                    notification("crash_oddly"), notification("drop")}),
@@ -48,9 +48,9 @@ TEST(Dispatcher, NotificationsAreNeverAnsweredAndTheirFailuresAreLogged) {
 }
 
 TEST(Dispatcher, NotificationsOfUnknownMethodsGoToWhoeverWantsThem) {
-  Conversation c;
+  TestConnection c;
   Strings heard;
-  c.events.on_notification = [&](std::string_view method, std::string_view params) {
+  c.events.conversation.on_notification = [&](std::string_view method, std::string_view params) {
     heard.push_back(std::string(method) + std::string(params));
   };
   c.open();
@@ -60,15 +60,15 @@ TEST(Dispatcher, NotificationsOfUnknownMethodsGoToWhoeverWantsThem) {
 }
 
 TEST(Dispatcher, WhatAListenerToUnknownNotificationsThrowsHurtsNobody) {
-  Conversation c;
-  c.events.on_notification = [](std::string_view, std::string_view) { throw std::runtime_error("oops"); };
+  TestConnection c;
+  c.events.conversation.on_notification = [](std::string_view, std::string_view) { throw std::runtime_error("oops"); };
   c.open();
   EXPECT_EQ(c.say({notification("unknown"), request("1", "echo")}), Strings{result("1", "null")});
   EXPECT_EQ(c.tape.lines(), Strings{R"(error Handler failed method="unknown" what="oops")"});
 }
 
 TEST(Dispatcher, EveryMessageIsADebugLine) {
-  Conversation c;
+  TestConnection c;
   c.tape.log().set_level(base::Level::debug);
   c.open();
   c.say({request("1", "echo"), notification("note")});
@@ -76,16 +76,16 @@ TEST(Dispatcher, EveryMessageIsADebugLine) {
 }
 
 TEST(Dispatcher, ALateAnswerHoldsBackWhatCameAfterIt) {
-  Conversation c;
+  TestConnection c;
   Strings put_off;
-  c.events.on_waiting = [&](std::string_view method) { put_off.emplace_back(method); };
+  c.events.conversation.on_waiting = [&](std::string_view method) { put_off.emplace_back(method); };
   c.open();
   EXPECT_EQ(c.say({request("1", "late"), request("2", "echo", "[2]"), notification("note", "[3]"), "nonsense", "[]",
                    request("4", "late"), request("5", "echo")}),
             Strings{});
   EXPECT_EQ(put_off, (Strings{"echo", "note", "late", "echo"}));
   EXPECT_EQ(c.notes, Strings{});
-  EXPECT_TRUE(c.connection->owes_answer());
+  EXPECT_TRUE(c.connection->conversation().owes_answer());
   EXPECT_GT(c.connection->load(), 0U);
   c.answer_late(R"("first")");
   c.turn();
@@ -103,7 +103,7 @@ TEST(Dispatcher, ALateAnswerHoldsBackWhatCameAfterIt) {
 }
 
 TEST(Dispatcher, ALateHandlerMayAnswerAtOnce) {
-  Conversation c;
+  TestConnection c;
   c.add_late("prompt", [](const Request&, Reply reply) { reply.ok(true); });
   c.add_late("unwilling", [](const Request&, Reply reply) { reply.fail({-32005, "Not today"}); });
   c.open();
@@ -112,7 +112,7 @@ TEST(Dispatcher, ALateHandlerMayAnswerAtOnce) {
 }
 
 TEST(Dispatcher, ALateNotificationHoldsBackToo) {
-  Conversation c;
+  TestConnection c;
   c.open();
   EXPECT_EQ(c.say({notification("late"), request("1", "echo")}), Strings{});
   c.replies.front().fail({-32005, "Not today"});
@@ -122,7 +122,7 @@ TEST(Dispatcher, ALateNotificationHoldsBackToo) {
 }
 
 TEST(Dispatcher, ALateHandlerThatThrowsAfterItGaveItsReplyAwayAnswersOnce) {
-  Conversation c;
+  TestConnection c;
   c.add_late("keep_and_throw", [&](const Request&, Reply reply) {
     c.replies.push_back(std::move(reply));
     throw rpc::Error(-32005, "Not today");
@@ -137,7 +137,7 @@ TEST(Dispatcher, ALateHandlerThatThrowsAfterItGaveItsReplyAwayAnswersOnce) {
 }
 
 TEST(Dispatcher, ALateHandlerThatThrowsAfterItAnsweredHasAnswered) {
-  Conversation c;
+  TestConnection c;
   c.add_late("answer_and_throw", [&](const Request&, Reply reply) {
     reply.ok(1);
     throw std::runtime_error("too late");
@@ -153,7 +153,7 @@ TEST(Dispatcher, ALateHandlerThatThrowsAfterItAnsweredHasAnswered) {
 }
 
 TEST(Dispatcher, AResponseActsAtOnceWhileAnAnswerIsAwaited) {
-  Conversation c;
+  TestConnection c;
   c.open();
   c.say({request("1", "late"), request("2", "echo")});
   std::string came;
@@ -162,11 +162,11 @@ TEST(Dispatcher, AResponseActsAtOnceWhileAnAnswerIsAwaited) {
   EXPECT_EQ(c.heard(), Strings{request("1", "ask")});
   c.say({result("1", "\"yes\"")});
   EXPECT_EQ(came, "\"yes\"");
-  EXPECT_TRUE(c.connection->owes_answer());
+  EXPECT_TRUE(c.connection->conversation().owes_answer());
 }
 
 TEST(Cancel, TheRequestThatRunsIsAnsweredAtOnceAndItsHandlerToldSo) {
-  Conversation c;
+  TestConnection c;
   c.open();
   c.say({request("1", "late"), request("2", "echo")});
   int told = 0;
@@ -180,7 +180,7 @@ TEST(Cancel, TheRequestThatRunsIsAnsweredAtOnceAndItsHandlerToldSo) {
 }
 
 TEST(Cancel, ARequestThatWaitsIsAnsweredInItsPlaceAndNeverBegins) {
-  Conversation c;
+  TestConnection c;
   c.open();
   EXPECT_EQ(c.say({request("1", "late"), request("2", "late"), request(R"("b")", "echo"), request("4", "echo"),
                    cancel("2"), cancel(R"("b")"), cancel(R"("unknown")"), cancel("9")}),
@@ -192,7 +192,7 @@ TEST(Cancel, ARequestThatWaitsIsAnsweredInItsPlaceAndNeverBegins) {
 }
 
 TEST(Cancel, ConcernsOnlyWhatCameBeforeIt) {
-  Conversation c;
+  TestConnection c;
   c.open();
   EXPECT_EQ(c.say({request("1", "late"), cancel("2"), request("2", "echo", "[1]"), request("3", "echo"), cancel("3"),
                    request("3", "echo", "[2]")}),
@@ -204,7 +204,7 @@ TEST(Cancel, ConcernsOnlyWhatCameBeforeIt) {
 }
 
 TEST(Cancel, OfNullIsForARequestWhoseIdIsNullAndForNothingElse) {
-  Conversation c;
+  TestConnection c;
   c.open();
   EXPECT_EQ(
       c.say({request("1", "late"), notification("note", "[1]"), "[" + request("2", "echo") + "]", cancel("null")}),
@@ -217,7 +217,7 @@ TEST(Cancel, OfNullIsForARequestWhoseIdIsNullAndForNothingElse) {
 }
 
 TEST(Cancel, OfNothingOrOfWhatIsAnsweredDoesNothing) {
-  Conversation c;
+  TestConnection c;
   c.open();
   EXPECT_EQ(
       c.say({request("1", "echo"), cancel("1"), notification("$/cancelRequest"), notification("$/cancelRequest", "[1]"),
@@ -226,7 +226,7 @@ TEST(Cancel, OfNothingOrOfWhatIsAnsweredDoesNothing) {
 }
 
 TEST(Cancel, ReachesTheMembersOfABatch) {
-  Conversation c;
+  TestConnection c;
   c.open();
   EXPECT_EQ(c.say({"[" + request("1", "late") + "," + request("2", "late") + "," + request("3", "echo") + "]",
                    "[" + request("4", "echo") + "," + request("5", "echo") + "]", cancel("2"), cancel("5")}),
@@ -238,7 +238,7 @@ TEST(Cancel, ReachesTheMembersOfABatch) {
 }
 
 TEST(Cancel, InsideABatchActsAtOnceToo) {
-  Conversation c;
+  TestConnection c;
   c.open();
   EXPECT_EQ(c.say({"[" + request("1", "late") + "," + cancel("1") + "," + request("2", "echo") + "]"}),
             Strings{"[" + cancelled("1") + "," + result("2", "null") + "]"});
@@ -247,7 +247,7 @@ TEST(Cancel, InsideABatchActsAtOnceToo) {
 }
 
 TEST(Cancel, WhatItsListenerThrowsHurtsNobody) {
-  Conversation c;
+  TestConnection c;
   c.open();
   c.say({request("1", "late"), request("2", "echo")});
   c.replies.front().on_abandoned([] { throw std::runtime_error("oops"); });
@@ -257,7 +257,7 @@ TEST(Cancel, WhatItsListenerThrowsHurtsNobody) {
 }
 
 TEST(Cancel, WhatWasCancelledIsStillCountedUntilItsTurn) {
-  Conversation c;
+  TestConnection c;
   c.open();
   c.say({request("1", "late")});
   const std::string large = request("2", "echo", "[\"" + std::string(1'000'000, 'x') + "\"]");

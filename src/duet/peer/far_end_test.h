@@ -7,10 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "duet/peer/connection.h"
+#include "duet/peer/protocol.h"
 #include "duet/transport/channel.h"
 
 namespace duet::peer {
+
+using Framing = Protocol::Framing;
 
 inline std::string framed(std::string_view body) {
   return "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string(body);
@@ -41,12 +43,12 @@ class FarEnd final : private transport::Channel::Listener {
   bool sent_all() const { return unsent_.empty(); }
 
   /// The bodies of the whole messages that came since the last call.
-  std::vector<std::string> take(Door door) {
+  std::vector<std::string> take(Framing framing) {
     std::vector<std::string> found;
-    for (std::size_t size = 0; (size = body_size(door)) != std::string::npos;) {
-      const std::size_t begin = door == Door::stdio ? text_.find("\r\n\r\n", taken_) + 4 : taken_;
+    for (std::size_t size = 0; (size = body_size(framing)) != std::string::npos;) {
+      const std::size_t begin = framing == Framing::content_length ? text_.find("\r\n\r\n", taken_) + 4 : taken_;
       found.push_back(text_.substr(begin, size));
-      taken_ = begin + size + (door == Door::socket ? 1 : 0);
+      taken_ = begin + size + (framing == Framing::lines ? 1 : 0);
     }
     return found;
   }
@@ -76,8 +78,8 @@ class FarEnd final : private transport::Channel::Listener {
     if (!closed_) channel_->want(reading_, !unsent_.empty());
   }
 
-  std::size_t body_size(Door door) const {
-    if (door == Door::socket) {
+  std::size_t body_size(Framing framing) const {
+    if (framing == Framing::lines) {
       const std::size_t end = text_.find('\n', taken_);
       return end == std::string::npos ? end : end - taken_;
     }

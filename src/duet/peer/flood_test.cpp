@@ -15,7 +15,7 @@
 #include "duet/base/clock.h"
 #include "duet/base/fd.h"
 #include "duet/base/log_tape_test.h"
-#include "duet/peer/connection.h"
+#include "duet/peer/connection_fixture_test.h"
 #include "duet/peer/memory_use_test.h"
 #include "duet/transport/fd_channel.h"
 #include "duet/transport/memory.h"
@@ -48,7 +48,7 @@ struct Carrier {
   Channels (*make)(transport::Loop&);
 };
 
-class Flood : public testing::TestWithParam<std::tuple<Carrier, Door>> {
+class Flood : public testing::TestWithParam<std::tuple<Carrier, Framing>> {
  protected:
   static constexpr std::size_t bound = 500'000;
   static constexpr std::size_t message_size = 200;
@@ -73,10 +73,10 @@ class Flood : public testing::TestWithParam<std::tuple<Carrier, Door>> {
       ++side.told;
       return nullptr;
     });
-    ConnectionLimits limits;
-    limits.max_waiting = bound;
-    side.connection = std::make_unique<Connection>(loop, std::move(channel), std::get<1>(GetParam()), side.methods,
-                                                   tape.log(), ConnectionEvents{}, limits);
+    Protocol protocol = server_protocol(std::get<1>(GetParam()));
+    protocol.max_waiting = bound;
+    side.connection =
+        std::make_unique<Connection>(loop, std::move(channel), protocol, side.methods, tape.log(), ConnectionEvents{});
     side.connection->open();
   }
 
@@ -110,10 +110,10 @@ class Flood : public testing::TestWithParam<std::tuple<Carrier, Door>> {
 
 INSTANTIATE_TEST_SUITE_P(Narrow, Flood,
                          testing::Combine(testing::Values(Carrier{"pipes", over_pipes}, Carrier{"memory", over_memory}),
-                                          testing::Values(Door::stdio, Door::socket)),
+                                          testing::Values(Framing::content_length, Framing::lines)),
                          [](const auto& each) {
                            return std::string(std::get<0>(each.param).name) +
-                                  (std::get<1>(each.param) == Door::stdio ? "_stdio" : "_socket");
+                                  (std::get<1>(each.param) == Framing::content_length ? "_stdio" : "_socket");
                          });
 
 TEST_P(Flood, OfCallsIsAnsweredAndWhatIsTooMuchIsRefusedAsSuch) {

@@ -15,14 +15,14 @@
 
 namespace duet::peer {
 
-class Connection;
+class Conversation;
 
 /// One call as a handler sees it. Everything points into the message: copy what is needed later.
 struct Request {
   std::string_view method;
   std::string_view id;  ///< raw JSON; empty for a notification
   const rpc::Params& params;
-  Connection& connection;  ///< who asks
+  Conversation& conversation;  ///< with whoever asks
 };
 
 /// Answers at once; throws rpc::Error to refuse.

@@ -8,7 +8,7 @@
 #include <boost/json/serialize.hpp>
 #include <gtest/gtest.h>
 
-#include "duet/peer/conversation_test.h"
+#include "duet/peer/connection_fixture_test.h"
 
 namespace duet::peer {
 namespace {
@@ -195,7 +195,7 @@ TEST(Methods, InTheOpenRpcDocumentAResultOfAnyKindHasAnEmptySchema) {
 }
 
 /// A conversation with a method whose params are described.
-struct ParamsSetting : Conversation {
+struct ParamsSetting : TestConnection {
   ParamsSetting() {
     methods.add(
         {.name = "task.list", .params = task_list().params, .handler = [](const Request& asked) -> Answer {

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "duet/peer/conversation_test.h"
+#include "duet/peer/connection_fixture_test.h"
 
 namespace duet::peer {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 /// Says things at random and knows what must come back.
 class Talk {
  public:
-  explicit Talk(std::size_t capacity) : c_(Door::socket, {}, capacity) {
+  explicit Talk(std::size_t capacity) : c_(Protocol::json_lines(), capacity) {
     c_.add_late("drop_later", [this](const Request&, Reply reply) { dropped_.push_back(std::move(reply)); });
     c_.open();
   }
@@ -71,7 +71,7 @@ class Talk {
     return ids;
   }
   const std::vector<std::string>& asked() const { return asked_; }
-  bool idle() const { return c_.connection->load() == 0 && !c_.connection->owes_answer(); }
+  bool idle() const { return c_.connection->load() == 0 && !c_.connection->conversation().owes_answer(); }
   bool notes_are_in_order() const {
     return c_.notes.size() == notes_sent_ && std::is_sorted(c_.notes.begin(), c_.notes.end(), [](auto& a, auto& b) {
              return std::stoul(a.substr(1)) < std::stoul(b.substr(1));
@@ -114,7 +114,7 @@ class Talk {
     }
   }
 
-  Conversation c_;
+  TestConnection c_;
   std::vector<Reply> dropped_;
   std::vector<std::string> asked_;
   std::set<std::string> cancelled_;

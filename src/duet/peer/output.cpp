@@ -10,6 +10,7 @@ namespace {
 constexpr std::size_t portion_bytes = 256 * 1024;
 constexpr std::size_t kept_bytes = 1024;  // an idle connection's buffer
 constexpr std::size_t most_usual = 64 * 1024;
+constexpr std::size_t beyond_recall = 64 * 1024;  // more is not made ready while calls can still be withdrawn
 
 std::size_t most_bytes(const rpc::Pieces& pieces) { return pieces.size() + framing::Encoder::most_bytes; }
 
@@ -42,31 +43,66 @@ char* Output::make_room(std::size_t more) {
 }
 
 void Output::add(const rpc::Pieces& pieces) {
+  if (!waiting_.empty()) return add_framed(framed(encoder_, pieces));
   char* const begin = make_room(most_bytes(pieces));
-  take(write_frame(encoder_, pieces, begin));
+  added(write_frame(encoder_, pieces, begin));
 }
 
 void Output::add_framed(std::string_view message) {
-  std::memcpy(make_room(message.size()), message.data(), message.size());
-  take(message.size());
+  waiting_.empty() ? append(message) : wait(0, std::string(message));
 }
 
-void Output::take(std::size_t added) {
-  last_.size += added;
-  size_ += added;
+void Output::add_call(CallId id, const rpc::Pieces& pieces) { wait(id, framed(encoder_, pieces)); }
+
+void Output::wait(CallId call, std::string message) {
+  waiting_bytes_ += message.size();
+  size_ += message.size();
+  waiting_.push_back({.call = call, .message = std::move(message)});
+}
+
+bool Output::withdraw(CallId id) {
+  const auto found = std::ranges::find(waiting_, id, &Waiting::call);
+  if (id == 0 || found == waiting_.end()) return false;
+  waiting_bytes_ -= found->message.size();
+  size_ -= found->message.size();
+  waiting_.erase(found);
+  return true;
+}
+
+bool Output::is_waiting(CallId id) const { return std::ranges::find(waiting_, id, &Waiting::call) != waiting_.end(); }
+
+void Output::append(std::string_view message) {
+  std::memcpy(make_room(message.size()), message.data(), message.size());
+  added(message.size());
+}
+
+void Output::added(std::size_t bytes) {
+  last_.size += bytes;
+  size_ += bytes;
   if (last_.size >= portion_bytes) portions_.push_back(std::exchange(last_, {}));
 }
 
-transport::Moved Output::write_to(transport::Channel& channel) {
-  while (size_ > 0) {
-    const Portion& front = portions_.empty() ? last_ : portions_.front();
-    const transport::Moved moved = channel.write({front.block.data + sent_, front.size - sent_});
-    if (moved.state != transport::Moved::State::some) return moved;
-    sent_ += moved.count;
-    size_ -= moved.count;
-    if (sent_ == front.size) drop_front_portion();
+std::string_view Output::front() {
+  if (!waiting_.empty()) add_waiting();
+  const Portion& front = portions_.empty() ? last_ : portions_.front();
+  return {front.block.data + sent_, front.size - sent_};
+}
+
+void Output::written(std::size_t count) {
+  const Portion& front = portions_.empty() ? last_ : portions_.front();
+  sent_ += count;
+  size_ -= count;
+  if (sent_ == front.size) drop_front_portion();
+}
+
+void Output::add_waiting() {
+  while (!waiting_.empty() && size_ - waiting_bytes_ < beyond_recall) {
+    const std::string message = std::move(waiting_.front().message);
+    waiting_.pop_front();
+    waiting_bytes_ -= message.size();
+    size_ -= message.size();
+    append(message);
   }
-  return {transport::Moved::State::some};
 }
 
 void Output::drop_front_portion() {
@@ -85,7 +121,8 @@ void Output::clear() {
   for (Portion& portion : portions_) pool_.give(portion.block);
   portions_.clear();
   pool_.give(last_.block);
-  last_.size = sent_ = size_ = 0;
+  waiting_.clear();
+  last_.size = sent_ = size_ = waiting_bytes_ = 0;
 }
 
 }  // namespace duet::peer

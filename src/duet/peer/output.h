@@ -7,31 +7,39 @@
 
 #include "duet/framing/block_pool.h"
 #include "duet/framing/frame.h"
+#include "duet/peer/answer_queue.h"
+#include "duet/peer/outcome.h"
 #include "duet/rpc/message.h"
-#include "duet/transport/channel.h"
 
 namespace duet::peer {
 
 /// A message as it goes over the wire, for one that goes to many.
 std::string framed(framing::Encoder& encoder, const rpc::Pieces& pieces);
 
-/// Messages on their way out, framed. Grows in portions, so that much waiting output is neither
-/// copied nor held twice; owns almost no memory when everything is written.
-class Output {
+/// Messages on their way out, framed, in the order they were added. Grows in portions, so that much waiting output is
+/// neither copied nor held twice; owns almost no memory when everything is written.
+class Output final : public AnswerSink {
  public:
   Output(framing::Encoder& encoder, framing::BlockPool& pool) : encoder_(encoder), pool_(pool) {}
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
   ~Output() { clear(); }
 
-  void add(const rpc::Pieces& pieces);
+  void add(const rpc::Pieces& pieces) override;
   /// What framed() made.
   void add_framed(std::string_view message);
+  /// A call of ours, which can be withdrawn until front() has shown it.
+  void add_call(CallId id, const rpc::Pieces& pieces);
+  /// True: it was not written, and never will be.
+  bool withdraw(CallId id);
+  bool is_waiting(CallId id) const;
+
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
-  /// Writes what the channel takes. State::some: everything is out.
-  transport::Moved write_to(transport::Channel& channel);
+  /// What is to be written next; empty: all is.
+  std::string_view front();
+  void written(std::size_t count);
   void clear();
 
  private:
@@ -40,17 +48,27 @@ class Output {
     framing::Block block;
     std::size_t size = 0;
   };
+  // A call that can still be withdrawn, or a message behind one.
+  struct Waiting {
+    CallId call = 0;
+    std::string message;
+  };
 
   char* make_room(std::size_t more);
-  void take(std::size_t added);
+  void append(std::string_view message);
+  void wait(CallId call, std::string message);
+  void added(std::size_t bytes);
+  void add_waiting();
   void drop_front_portion();
 
   framing::Encoder& encoder_;
   framing::BlockPool& pool_;
   std::list<Portion> portions_;  // full ones, before last_; unlike a deque, it owns nothing while it is empty
   Portion last_;
-  std::size_t sent_ = 0;  // of the first portion
+  std::list<Waiting> waiting_;  // behind last_
+  std::size_t sent_ = 0;        // of the first portion
   std::size_t size_ = 0;
+  std::size_t waiting_bytes_ = 0;
   std::size_t usual_ = 0;  // what last_ held when it was written last
 };
 

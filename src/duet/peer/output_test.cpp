@@ -1,7 +1,6 @@
 #include "duet/peer/output.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <string>
 #include <string_view>
 
@@ -14,30 +13,24 @@
 namespace duet::peer {
 namespace {
 
-using transport::Moved;
-
 /// Takes what the test allows.
-class Sink final : public transport::Channel {
- public:
-  void open(Listener&) override {}
-  void want(bool, bool) override {}
-  Moved read(std::span<char>) override { return {}; }
-  Moved write(std::string_view bytes) override {
-    ++writes;
-    if (broken) return {Moved::State::broken, 0, EPIPE};
-    const std::size_t count = std::min({bytes.size(), room, most_at_once});
-    if (count == 0) return {Moved::State::blocked};
-    text += bytes.substr(0, count);
-    room -= count;
-    return {Moved::State::some, count};
+struct Sink {
+  void write_all(Output& output) {
+    while (!output.empty()) {
+      ++writes;
+      const std::string_view bytes = output.front();
+      const std::size_t count = std::min({bytes.size(), room, most_at_once});
+      if (count == 0) return;
+      text += bytes.substr(0, count);
+      room -= count;
+      output.written(count);
+    }
   }
-  void close() override {}
 
   std::string text;
   std::size_t room = std::string::npos;
   std::size_t most_at_once = std::string::npos;
   int writes = 0;
-  bool broken = false;
 };
 
 struct Setting {
@@ -59,12 +52,11 @@ TEST(Output, SmallMessagesGoOutTogetherInOneWrite) {
   Setting s;
   for (int i = 0; i < 100; ++i) s.add(i, 10);
   EXPECT_EQ(s.output.size(), s.expected.size());
-  EXPECT_EQ(s.output.write_to(s.sink).state, Moved::State::some);
+  s.sink.write_all(s.output);
+  EXPECT_TRUE(s.output.empty());
   EXPECT_EQ(s.sink.text, s.expected);
   EXPECT_EQ(s.sink.writes, 1);
   EXPECT_TRUE(s.output.empty());
-  EXPECT_EQ(s.output.write_to(s.sink).state, Moved::State::some);
-  EXPECT_EQ(s.sink.writes, 1);
 }
 
 TEST(Output, FramesWhatItSends) {
@@ -73,7 +65,7 @@ TEST(Output, FramesWhatItSends) {
   Output output(encoder, pool);
   Sink sink;
   output.add(rpc::encode_result("1", "true"));
-  output.write_to(sink);
+  sink.write_all(output);
   EXPECT_EQ(sink.text, "Content-Length: 38\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":true}");
 }
 
@@ -84,12 +76,12 @@ TEST(Output, KeepsTheOrderHoweverLittleIsTakenAtATime) {
     for (int i = 0; i < 20; ++i) {
       s.add(i, static_cast<std::size_t>(i) * 300);
       s.sink.room = 500;
-      const Moved::State state = s.output.write_to(s.sink).state;
-      EXPECT_EQ(state, s.output.empty() ? Moved::State::some : Moved::State::blocked);
+      s.sink.write_all(s.output);
       EXPECT_EQ(s.output.size() + s.sink.text.size(), s.expected.size());
     }
     s.sink.room = std::string::npos;
-    EXPECT_EQ(s.output.write_to(s.sink).state, Moved::State::some);
+    s.sink.write_all(s.output);
+    EXPECT_TRUE(s.output.empty());
     EXPECT_EQ(s.sink.text, s.expected);
   }
 }
@@ -103,9 +95,11 @@ TEST(Output, GrowsInPortionsThatAreGivenBackAsTheyAreSent) {
   const std::size_t expected_copy = s.expected.capacity();
   EXPECT_LE(allocated_bytes() - before, expected_copy + s.output.size() * 2);
   s.sink.room = 3'000'000;
-  EXPECT_EQ(s.output.write_to(s.sink).state, Moved::State::blocked);
+  s.sink.write_all(s.output);
+  EXPECT_FALSE(s.output.empty());
   s.sink.room = std::string::npos;
-  EXPECT_EQ(s.output.write_to(s.sink).state, Moved::State::some);
+  s.sink.write_all(s.output);
+  EXPECT_TRUE(s.output.empty());
   EXPECT_EQ(s.sink.text, s.expected);
   EXPECT_EQ(s.output.size(), 0U);
   s.pool.trim();
@@ -116,13 +110,41 @@ TEST(Output, GrowsInPortionsThatAreGivenBackAsTheyAreSent) {
   EXPECT_LE(allocated_bytes(), before + 4096);
 }
 
-TEST(Output, TellsWhenTheChannelIsBroken) {
+TEST(Output, ACallCanBeWithdrawnWhileMuchIsToBeWrittenBeforeIt) {
   Setting s;
-  s.add(1, 10);
-  s.sink.broken = true;
-  EXPECT_EQ(s.output.write_to(s.sink).state, Moved::State::broken);
-  EXPECT_EQ(s.output.write_to(s.sink).error, EPIPE);
-  EXPECT_FALSE(s.output.empty());
+  s.output.add_call(1, rpc::encode_request("1", "\"first\"", {}));
+  EXPECT_TRUE(s.output.is_waiting(1));
+  EXPECT_EQ(s.output.front(), "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"first\"}\n");
+  EXPECT_FALSE(s.output.is_waiting(1));
+  EXPECT_FALSE(s.output.withdraw(1));
+  s.output.clear();
+  s.add(1, 100'000);
+  s.output.add_call(2, rpc::encode_request("2", "\"second\"", {}));
+  EXPECT_EQ(s.output.front().size(), s.expected.size());
+  EXPECT_TRUE(s.output.is_waiting(2));
+  s.add(3, 10);
+  EXPECT_TRUE(s.output.withdraw(2));
+  EXPECT_FALSE(s.output.withdraw(2));
+  EXPECT_FALSE(s.output.withdraw(0));
+  EXPECT_EQ(s.output.size(), s.expected.size());
+  s.sink.write_all(s.output);
+  EXPECT_EQ(s.sink.text, s.expected);
+}
+
+TEST(Output, WhatFollowsACallStaysBehindIt) {
+  for (const std::size_t most : {1U, 1000U, 1'000'000U}) {
+    Setting s;
+    s.sink.most_at_once = most;
+    s.add(1, 70'000);
+    const std::string call = R"({"jsonrpc":"2.0","id":7,"method":"call","params":[1]})";
+    s.output.add_call(7, rpc::encode_request("7", "\"call\"", "[1]"));
+    s.expected += call + '\n';
+    for (int i = 2; i < 30; ++i) s.add(i, 10'000);
+    EXPECT_EQ(s.output.size(), s.expected.size());
+    s.sink.write_all(s.output);
+    EXPECT_EQ(s.sink.text, s.expected);
+    EXPECT_FALSE(s.output.withdraw(7));
+  }
 }
 
 TEST(Output, ForgetsEverythingWhenItIsCleared) {
@@ -131,14 +153,14 @@ TEST(Output, ForgetsEverythingWhenItIsCleared) {
   s.add(1, 300'000);
   s.add(2, 300'000);
   s.add(3, 10);
-  s.output.write_to(s.sink);
+  s.sink.write_all(s.output);
   s.output.clear();
   EXPECT_TRUE(s.output.empty());
   s.sink.text.clear();
   s.expected.clear();
   s.sink.room = std::string::npos;
   s.add(4, 10);
-  s.output.write_to(s.sink);
+  s.sink.write_all(s.output);
   EXPECT_EQ(s.sink.text, s.expected);
 }
 

@@ -1,7 +1,5 @@
 #include "duet/peer/reply.h"
 
-#include <utility>
-
 #include "duet/peer/dispatcher.h"
 
 namespace duet::peer {
@@ -9,7 +7,7 @@ namespace duet::peer {
 Reply& Reply::operator=(Reply&& other) noexcept {
   if (this != &other) {
     let_go();
-    slot_ = std::move(other.slot_);
+    request_ = std::move(other.request_);
   }
   return *this;
 }
@@ -17,22 +15,24 @@ Reply& Reply::operator=(Reply&& other) noexcept {
 Reply::~Reply() { let_go(); }
 
 void Reply::let_go() {
-  if (!abandoned()) slot_->dispatcher->reply_dropped(slot_);
-  slot_.reset();
+  if (!abandoned()) request_->dispatcher->reply_dropped(request_);
+  request_.reset();
 }
 
 void Reply::ok(const Answer& answer) {
-  if (!abandoned()) slot_->dispatcher->settle(slot_, &answer, nullptr);
+  if (!abandoned()) request_->dispatcher->finish(request_, answer);
 }
 
 void Reply::fail(const rpc::Error& error) {
-  if (!abandoned()) slot_->dispatcher->settle(slot_, nullptr, &error);
+  if (!abandoned()) request_->dispatcher->finish(request_, error);
 }
 
-bool Reply::abandoned() const { return !slot_ || slot_->dispatcher == nullptr; }
+bool Reply::abandoned() const { return !request_ || request_->dispatcher == nullptr; }
 
 void Reply::on_abandoned(std::function<void()> callback) {
-  if (slot_) slot_->on_abandoned = std::move(callback);
+  if (!request_) return;
+  if (request_->was_abandoned) return callback();
+  request_->on_abandoned = std::move(callback);
 }
 
 }  // namespace duet::peer

@@ -2,15 +2,15 @@
 
 #include <functional>
 #include <memory>
-#include <string>
+#include <utility>
 
 #include "duet/peer/answer.h"
-#include "duet/peer/answer_queue.h"
 #include "duet/rpc/error.h"
 
 namespace duet::peer {
 
 class Dispatcher;
+struct OpenRequest;
 
 /// The right to answer one request, once. Movable, so that it can be kept until the answer is known;
 /// let go of without an answer, the request is refused as an internal error. After the caller has
@@ -28,23 +28,15 @@ class Reply {
 
   /// Nobody waits for the answer any more.
   bool abandoned() const;
-  /// Called when the caller cancels or goes away before the answer.
+  /// Called once when the caller cancels or goes away before the answer; at once if that has happened already.
   void on_abandoned(std::function<void()> callback);
 
  private:
   friend class Dispatcher;
-  struct Slot {
-    Dispatcher* dispatcher = nullptr;  // none: answered or abandoned
-    std::string id;                    // empty: a notification
-    std::string method;
-    AnswerQueue* queue = nullptr;  // none: later requests wait for this answer
-    AnswerQueue::Place* place = nullptr;
-    std::function<void()> on_abandoned;
-  };
-  explicit Reply(std::shared_ptr<Slot> slot) : slot_(std::move(slot)) {}
+  explicit Reply(std::shared_ptr<OpenRequest> request) : request_(std::move(request)) {}
   void let_go();
 
-  std::shared_ptr<Slot> slot_;
+  std::shared_ptr<OpenRequest> request_;
 };
 
 }  // namespace duet::peer

@@ -6,13 +6,13 @@
 
 #include <gtest/gtest.h>
 
-#include "duet/peer/conversation_test.h"
+#include "duet/peer/connection_fixture_test.h"
 
 namespace duet::peer {
 namespace {
 
 /// A conversation in which a `late` request has begun.
-struct Setting : Conversation {
+struct Setting : TestConnection {
   Setting() {
     open();
     say({request("1", "late")});

@@ -10,7 +10,8 @@
 #include <system_error>
 #include <utility>
 
-#include "duet/framing/lines.h"
+#include "duet/framing/block_pool.h"
+#include "duet/peer/output.h"
 #include "duet/rpc/json_text.h"
 #include "duet/transport/fd_channel.h"
 
@@ -40,8 +41,14 @@ void remove_stale_socket(const std::string& path) {
 
 }  // namespace
 
-Server::Server(transport::Loop& loop, base::Log& log, ServerLimits limits)
-    : loop_(loop), log_(log), limits_(limits), user_(geteuid()) {}
+Server::Server(transport::Loop& loop, base::Log& log, ServerLimits limits, const Protocol& protocol)
+    : loop_(loop),
+      log_(log),
+      limits_(limits),
+      protocol_(protocol),
+      encoder_(protocol.make_encoder()),
+      user_(geteuid()),
+      pool_(std::make_shared<framing::BlockPool>()) {}
 
 Server::~Server() {
   *alive_ = false;
@@ -84,7 +91,7 @@ Server::Client* Server::visitor_to_leave() {
     Client& client = each->second;
     if (client.leaving) return nullptr;  // one is on its way
     const base::Duration stayed = now - client.since;
-    if (stayed >= limits_.visit && !client.connection->owes_answer() && client.load == 0) idle = &client;
+    if (stayed >= limits_.visit && !client.connection->conversation().owes_answer() && client.load == 0) idle = &client;
     if (stayed >= limits_.long_visit) owed = &client;
   }
   return idle != nullptr ? idle : owed;
@@ -92,10 +99,9 @@ Server::Client* Server::visitor_to_leave() {
 
 void Server::send_away(Client& client) {
   client.leaving = true;
-  framing::LineEncoder encoder;
   const std::string error = rpc::encode(
       rpc::Error(too_many_clients, "Too many clients", R"({"limit":)" + std::to_string(limits_.max_clients) + '}'));
-  client.connection->send(peer::framed(encoder, rpc::encode_error("null", error)), no_share);
+  client.connection->send(peer::framed(*encoder_, rpc::encode_error("null", error)), no_share);
   // Behind the writing, as much of it as the client takes.
   loop_.defer([this, id = client.connection->peer().connection, alive = alive_] {
     if (!*alive) return;
@@ -127,11 +133,11 @@ void Server::admit(std::unique_ptr<transport::Channel> channel, const transport:
   events.on_load_changed = [this, id] { weigh(id); };
   const Peer peer{.connection = id, .pid = identity.pid, .uid = identity.uid};
   if (wrap_channel) channel = wrap_channel(std::move(channel), peer);
-  auto connection = std::make_unique<Connection>(loop_, std::move(channel), Door::socket, methods_, log_,
-                                                 std::move(events), limits_.connection, peer, pool_);
+  auto connection = std::make_unique<Connection>(loop_, std::move(channel), protocol_, methods_, log_,
+                                                 std::move(events), peer, pool_);
   Connection& opened = *connection;
   clients_.emplace(id, Client{.connection = std::move(connection), .since = loop_.now()});
-  if (share_ != no_share) opened.limit_waiting(share_);
+  if (share_ != no_share) opened.conversation().limit_waiting(share_);
   if (on_opened) on_opened(opened);
   opened.open();
 }
@@ -149,11 +155,29 @@ void Server::forget(std::uint64_t id) {
 
 void Server::weigh(std::uint64_t id) {
   Client& client = clients_.at(id);
+  update_load(client);
+  if (total_load_ > limits_.max_waiting) refuse_largest_partial_messages();
+  share_what_is_left();
+  if (on_load_changed) on_load_changed(*client.connection);
+}
+
+void Server::update_load(Client& client) {
   const std::size_t load = client.connection->load();
   total_load_ = total_load_ - client.load + load;
   client.load = load;
-  share_what_is_left();
-  if (on_load_changed) on_load_changed(*client.connection);
+}
+
+// Nobody can pause for these: only their senders could finish them, and they may never do.
+void Server::refuse_largest_partial_messages() {
+  const auto partial = [](const Clients::value_type& each) {
+    return each.second.connection->conversation().partial_bytes();
+  };
+  while (total_load_ > limits_.max_waiting) {
+    const auto largest = std::ranges::max_element(clients_, {}, partial);
+    if (partial(*largest) == 0) return;
+    largest->second.connection->conversation().refuse_partial_message();
+    update_load(largest->second);
+  }
 }
 
 // In powers of two, so that the connections need not be told of every change.
@@ -165,12 +189,11 @@ void Server::share_what_is_left() {
   }
   if (share == share_) return;
   share_ = share;
-  for (auto& [id, client] : clients_) client.connection->limit_waiting(share);
+  for (auto& [id, client] : clients_) client.connection->conversation().limit_waiting(share);
 }
 
 std::string Server::framed(std::string_view method, std::string_view params) {
-  framing::LineEncoder encoder;
-  return peer::framed(encoder, rpc::encode_notification(rpc::quoted(method), params));
+  return peer::framed(*encoder_, rpc::encode_notification(rpc::quoted(method), params));
 }
 
 std::size_t Server::broadcast(std::string_view method, std::string_view params) {

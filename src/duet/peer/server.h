@@ -18,9 +18,9 @@
 namespace duet::peer {
 
 struct ServerLimits {
-  ConnectionLimits connection = {};
-  /// What waits on all connections together. From half of it on, the largest are paused: those on which more waits than
-  /// their share of what is left. One with nothing waiting is always served.
+  /// What is held for all connections together. From half of it on, the largest are paused: those on which more waits
+  /// than their share of what is left. One with nothing waiting is always served. When all of it is used, the largest
+  /// message that has only come in part is refused.
   std::size_t max_waiting = 256U * 1024 * 1024;
   /// A connection with more than this still to be written, or its share if that is less, misses broadcasts.
   std::size_t max_unread_broadcast = 4U * 1024 * 1024;
@@ -33,11 +33,12 @@ struct ServerLimits {
   base::Duration long_visit = std::chrono::seconds(2);
 };
 
-/// A JSON-RPC server on a Unix socket, a message a line, for any number of clients of the same user
-/// (and root). For the loop's thread only; methods may be added at any time.
+/// A JSON-RPC server on a Unix socket for any number of clients of the same user (and root), a message a line unless
+/// another protocol is given. For the loop's thread only; methods may be added at any time.
 class Server {
  public:
-  Server(transport::Loop& loop, base::Log& log, ServerLimits limits = {});
+  Server(transport::Loop& loop, base::Log& log, ServerLimits limits = {},
+         const Protocol& protocol = Protocol::json_lines());
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
   ~Server();
@@ -58,7 +59,7 @@ class Server {
   void stop();
 
   /// A notification as it goes over the socket, for Connection::send().
-  static std::string framed(std::string_view method, std::string_view params);
+  std::string framed(std::string_view method, std::string_view params);
   /// A notification to everyone; returns how many clients missed it because they do not read.
   std::size_t broadcast(std::string_view method, std::string_view params);
   std::size_t client_count() const { return clients_.size(); }
@@ -97,6 +98,8 @@ class Server {
   void set_full(bool full);
   void forget(std::uint64_t id);
   void weigh(std::uint64_t id);
+  void update_load(Client& client);
+  void refuse_largest_partial_messages();
   void share_what_is_left();
   bool is_file_ours() const;
   void remove_socket_file();
@@ -104,9 +107,11 @@ class Server {
   transport::Loop& loop_;
   base::Log& log_;
   ServerLimits limits_;
+  Protocol protocol_;
+  std::unique_ptr<framing::Encoder> encoder_;
   std::uint64_t user_;
   Methods methods_;
-  std::shared_ptr<framing::BlockPool> pool_ = std::make_shared<framing::BlockPool>();
+  std::shared_ptr<framing::BlockPool> pool_;
   std::unique_ptr<transport::Acceptor> acceptor_;
   SocketFile file_;
   Clients clients_;  // those who came first stand first

@@ -17,8 +17,8 @@ TEST(Broadcast, ReachesEveryClient) {
   const auto second = s.connect();
   EXPECT_EQ(s.server.broadcast("event.tick", R"({"seq":1})"), 0U);
   s.turn();
-  EXPECT_EQ(first->take(Door::socket), Strings{notification("event.tick", R"({"seq":1})")});
-  EXPECT_EQ(second->take(Door::socket), Strings{notification("event.tick", R"({"seq":1})")});
+  EXPECT_EQ(first->take(Framing::lines), Strings{notification("event.tick", R"({"seq":1})")});
+  EXPECT_EQ(second->take(Framing::lines), Strings{notification("event.tick", R"({"seq":1})")});
 }
 
 TEST(Broadcast, AClientThatDoesNotReadMissesEventsAndNeverItsReplies) {
@@ -47,11 +47,11 @@ TEST(Broadcast, AClientThatDoesNotReadMissesEventsAndNeverItsReplies) {
   s.turn();
   EXPECT_GT(missed, 1000);
   EXPECT_EQ(missed_sum, static_cast<std::size_t>(missed));
-  EXPECT_EQ(quick->take(Door::socket).size(), std::size_t{events});
+  EXPECT_EQ(quick->take(Framing::lines).size(), std::size_t{events});
   slow->read(true);
   Strings heard;
   ASSERT_TRUE(s.turn_until([&] {
-    for (std::string& message : slow->take(Door::socket)) heard.push_back(std::move(message));
+    for (std::string& message : slow->take(Framing::lines)) heard.push_back(std::move(message));
     return !heard.empty() && heard.back().starts_with(R"({"jsonrpc":"2.0","id":3)");
   }));
   EXPECT_EQ(heard.size(), static_cast<std::size_t>(events - missed) + 3);
@@ -64,10 +64,14 @@ struct Crowd : ServerSetting {
   static ServerLimits limits() {
     ServerLimits bounded;
     bounded.max_waiting = bound;
-    bounded.connection.max_waiting = 1'000'000;
     return bounded;
   }
-  Crowd() : ServerSetting(limits()) { server.start(path); }
+  static Protocol protocol() {
+    Protocol bounded = Protocol::json_lines();
+    bounded.max_waiting = 1'000'000;
+    return bounded;
+  }
+  Crowd() : ServerSetting(limits(), protocol()) { server.start(path); }
 
   void add_greedy(int requests) {
     greedy.push_back(connect());
@@ -83,7 +87,7 @@ TEST(ServerBound, HoldsHoweverManyClientsDoNotRead) {
   for (int i = 0; i < 20; ++i) {
     s.add_greedy(1000);
     std::size_t sum = 0;
-    for (const Connection* connection : s.asking) sum += connection->load();
+    for (const Conversation* conversation : s.asking) sum += conversation->load();
     EXPECT_LT(sum, Crowd::bound + s.asking.size() * 150'000) << i;  // one answer each is always given
   }
   EXPECT_EQ(s.asking.size(), 20U);
@@ -104,7 +108,7 @@ TEST(ServerBound, CountsBroadcastsToo) {
     s.turn(1);
   }
   std::size_t sum = 0;
-  for (const Connection* connection : s.asking) sum += connection->load();
+  for (const Conversation* conversation : s.asking) sum += conversation->load();
   EXPECT_EQ(s.asking.size(), 30U);
   EXPECT_LT(sum, Crowd::bound + 30 * 2000);
 }
@@ -120,7 +124,7 @@ TEST(ServerBound, AnHonestClientIsNotPausedForEverBecauseOfTheOthers) {
     honest->read(true);
     Strings heard;
     ASSERT_TRUE(s.turn_until([&] {
-      for (std::string& answer : honest->take(Door::socket)) heard.push_back(std::move(answer));
+      for (std::string& answer : honest->take(Framing::lines)) heard.push_back(std::move(answer));
       return heard.size() == 8;
     })) << i;
   }
@@ -133,7 +137,7 @@ TEST(ServerBound, ThePausedGoOnWhenThereIsRoomAgain) {
   for (const auto& greedy : s.greedy) {
     std::size_t heard = 0;
     ASSERT_TRUE(s.turn_until([&] {
-      heard += greedy->take(Door::socket).size();
+      heard += greedy->take(Framing::lines).size();
       return heard == 30;
     }));
   }
@@ -142,7 +146,7 @@ TEST(ServerBound, ThePausedGoOnWhenThereIsRoomAgain) {
 TEST(ServerBound, ForgetsWhatConnectionsHeldThatAreGone) {
   Crowd s;
   s.server.register_method("vanish", [](const Request& asked) {
-    asked.connection.close();
+    asked.conversation.close();
     return Answer::raw('"' + std::string(500'000, 'z') + '"');
   });
   for (int i = 0; i < 20; ++i) s.ask(*s.connect(), request("1", "vanish"));
@@ -156,7 +160,7 @@ TEST(ServerBound, ForgetsWhatConnectionsHeldThatAreGone) {
     honest->read(true);
     std::size_t heard = 0;
     ASSERT_TRUE(s.turn_until([&] {
-      heard += honest->take(Door::socket).size();
+      heard += honest->take(Framing::lines).size();
       return heard == 6;
     }));
   }

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "duet/peer/conversation_test.h"
+#include "duet/peer/connection_fixture_test.h"
 #include "duet/peer/server.h"
 #include "duet/transport/fd_channel.h"
 #include "duet/transport/temporary_folder_test.h"
@@ -15,16 +15,17 @@ namespace duet::peer {
 
 /// A server on a clock that stands still, and the far ends of its clients.
 struct ServerSetting {
-  explicit ServerSetting(ServerLimits limits = {}) : server(loop, tape.log(), limits) {
+  explicit ServerSetting(ServerLimits limits = {}, const Protocol& protocol = Protocol::json_lines())
+      : server(loop, tape.log(), limits, protocol) {
     server.register_method("echo", [](const Request& asked) {
       return asked.params.raw().empty() ? Answer(nullptr) : Answer::view(asked.params.raw());
     });
     server.register_method("whoami", [](const Request& asked) -> Answer {
-      const Peer& peer = asked.connection.peer();
+      const Peer& peer = asked.conversation.peer();
       return {{"connection", peer.connection}, {"pid", peer.pid}, {"uid", peer.uid}};
     });
     server.register_method("long", [this](const Request& asked) {
-      asking.insert(&asked.connection);
+      asking.insert(&asked.conversation);
       return Answer::raw('"' + std::string(100'000, 'y') + '"');
     });
     Method late;
@@ -52,7 +53,7 @@ struct ServerSetting {
   Strings ask(FarEnd& far, const std::string& message) {
     far.send(message + '\n');
     turn();
-    return far.take(Door::socket);
+    return far.take(Framing::lines);
   }
 
   transport::TemporaryFolder folder;
@@ -61,7 +62,7 @@ struct ServerSetting {
   transport::Loop loop{clock};
   base::LogTape tape;
   std::vector<Reply> replies;
-  std::set<Connection*> asking;  // for `long`
+  std::set<Conversation*> asking;  // for `long`
   Server server;
 };
 

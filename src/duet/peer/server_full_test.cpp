@@ -47,7 +47,7 @@ TEST_F(FullServer, AnIdleVisitorMakesWayForTheNextAndIsToldWhy) {
   EXPECT_EQ(told, Strings{"full"});
   pass(100ms);
   EXPECT_EQ(s.server.client_count(), 5U);
-  EXPECT_EQ(client(4).take(Door::socket), Strings{full});
+  EXPECT_EQ(client(4).take(Framing::lines), Strings{full});
   EXPECT_TRUE(client(4).ended());
   EXPECT_EQ(s.ask(client(6), request("1", "echo", "[1]")), Strings{result("1", "[1]")});
   for (const std::size_t stays : {1U, 2U, 3U, 5U}) EXPECT_FALSE(client(stays).ended()) << stays;
@@ -74,7 +74,7 @@ TEST_F(FullServer, AVisitorThatIsOwedAnAnswerStaysLonger) {
   EXPECT_FALSE(client(4).ended());
   pass(100ms);
   pass(100ms);
-  EXPECT_EQ(client(4).take(Door::socket), Strings{full});
+  EXPECT_EQ(client(4).take(Framing::lines), Strings{full});
   EXPECT_TRUE(client(4).ended());
   EXPECT_EQ(s.ask(client(6), request("1", "echo", "[1]")), Strings{result("1", "[1]")});
 }

@@ -48,7 +48,7 @@ TEST(Server, ServesManyClients) {
   }
   s.turn(200);
   for (auto& client : clients) {
-    const Strings answers = client->take(Door::socket);
+    const Strings answers = client->take(Framing::lines);
     ASSERT_EQ(answers.size(), 100U);
     EXPECT_EQ(answers[99], result("99", "[1]"));
   }
@@ -100,7 +100,7 @@ TEST(Server, ALateAnswerHoldsUpNoOtherConnection) {
   EXPECT_EQ(s.ask(*second, request("1", "echo")), Strings{result("1", "null")});
   s.replies.front().ok(true);
   s.turn();
-  EXPECT_EQ(first->take(Door::socket), Strings{result("1", "true")});
+  EXPECT_EQ(first->take(Framing::lines), Strings{result("1", "true")});
 }
 
 TEST(Server, ClientsMayDieAtAnyTime) {
@@ -237,7 +237,7 @@ TEST(Server, StopLetsWhatRunsFinishAndTakesNobodyNew) {
   EXPECT_EQ(empty, 0);
   s.replies.front().ok(1);
   s.turn();
-  EXPECT_EQ(client->take(Door::socket), Strings{result("1", "1")});
+  EXPECT_EQ(client->take(Framing::lines), Strings{result("1", "1")});
   EXPECT_TRUE(client->ended());
   EXPECT_EQ(empty, 1);
 }

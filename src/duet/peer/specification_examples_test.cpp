@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "duet/peer/conversation_test.h"
+#include "duet/peer/connection_fixture_test.h"
 
 namespace duet::peer {
 namespace {
@@ -45,7 +45,7 @@ class SpecificationExamples : public testing::Test {
     return answers;
   }
 
-  Conversation c_;
+  TestConnection c_;
 };
 
 TEST_F(SpecificationExamples, PositionalParameters) {

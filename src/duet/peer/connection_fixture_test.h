@@ -13,6 +13,7 @@
 
 #include "duet/base/clock.h"
 #include "duet/base/log_tape_test.h"
+#include "duet/framing/block_pool.h"
 #include "duet/peer/connection.h"
 #include "duet/peer/far_end_test.h"
 #include "duet/peer/methods.h"
@@ -25,8 +26,12 @@ using Strings = std::vector<std::string>;
 
 using Endings = std::vector<Ending>;
 
-inline std::string door_name(const testing::TestParamInfo<Door>& door) {
-  return door.param == Door::stdio ? "stdio" : "socket";
+inline Protocol server_protocol(Framing framing) {
+  return framing == Framing::lines ? Protocol::json_lines() : Protocol::lsp_server();
+}
+
+inline std::string framing_name(const testing::TestParamInfo<Framing>& framing) {
+  return framing.param == Framing::lines ? "lines" : "content_length";
 }
 
 /// Params of about this size.
@@ -61,25 +66,25 @@ inline std::string internal(std::string_view id) { return error(id, -32603, "Int
 ///
 /// It has these methods: `echo` answers its params; `late` answers when the test does so, through `replies`;
 /// `note` writes its params to `notes`; `refuse`, `crash`, `crash_oddly` and `drop` fail in four ways.
-class Conversation {
+class TestConnection {
  public:
-  explicit Conversation(Door door = Door::socket, ConnectionLimits limits = {}, std::size_t capacity = 65536)
-      : door_(door), limits_(limits) {
+  explicit TestConnection(const Protocol& protocol = Protocol::json_lines(), std::size_t capacity = 65536)
+      : protocol_(protocol) {
     add_methods();
     std::tie(near_channel_, far_channel_) = transport::memory_pair(loop, capacity);
     far.emplace(std::move(far_channel_));
   }
-  Conversation(const Conversation&) = delete;
-  Conversation& operator=(const Conversation&) = delete;
+  TestConnection(const TestConnection&) = delete;
+  TestConnection& operator=(const TestConnection&) = delete;
 
   /// Opens the connection; before that a test may change `events` and `methods`.
-  Conversation& open() {
+  TestConnection& open() {
     if (!events.on_closed) {
       events.on_closed = [this](Ending ending) { endings.push_back(ending); };
     }
-    events.on_input_ended = [this] { ++input_ends; };
-    connection = std::make_unique<Connection>(loop, std::move(near_channel_), door_, methods, tape.log(), events,
-                                              limits_, Peer{}, pool);
+    events.conversation.on_input_ended = [this] { ++input_ends; };
+    connection = std::make_unique<Connection>(loop, std::move(near_channel_), protocol_, methods, tape.log(), events,
+                                              Peer{}, pool);
     connection->open();
     return *this;
   }
@@ -108,9 +113,9 @@ class Conversation {
     return heard();
   }
   void send(std::string_view message) {
-    far->send(door_ == Door::stdio ? framed(message) : std::string(message) + '\n');
+    far->send(protocol_.framing == Framing::content_length ? framed(message) : std::string(message) + '\n');
   }
-  Strings heard() { return far->take(door_); }
+  Strings heard() { return far->take(protocol_.framing); }
 
   /// Answers the oldest `late` request that is not answered yet.
   void answer_late(std::string_view value) {
@@ -162,8 +167,7 @@ class Conversation {
   }
 
  private:
-  Door door_;
-  ConnectionLimits limits_;
+  Protocol protocol_;
   std::unique_ptr<transport::Channel> near_channel_;
   std::unique_ptr<transport::Channel> far_channel_;
 };

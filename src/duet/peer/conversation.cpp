@@ -1,0 +1,378 @@
+#include "duet/peer/conversation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+#include "duet/base/log_sink.h"
+#include "duet/framing/block_pool.h"
+#include "duet/framing/frame.h"
+#include "duet/peer/calls.h"
+#include "duet/peer/dispatcher.h"
+#include "duet/peer/lost_text.h"
+#include "duet/peer/output.h"
+#include "duet/rpc/json_text.h"
+
+namespace duet::peer {
+namespace {
+
+using framing::Fault;
+
+constexpr std::uint64_t most_noise = 1U << 20U;
+
+base::Log& no_log() {
+  static base::Log log(nullptr, base::Level::error);
+  return log;
+}
+
+rpc::Error error_of(Fault fault) {
+  const bool unparsable = fault == Fault::malformed_header || fault == Fault::length_mismatch;
+  return unparsable ? rpc::parse_error(framing::reason_of(fault)) : rpc::invalid_request(framing::reason_of(fault));
+}
+
+// A bound of nothing would let nothing happen.
+Protocol with_usable_bounds(Protocol protocol) {
+  protocol.max_waiting = std::max<std::size_t>(protocol.max_waiting, 1);
+  return protocol;
+}
+
+}  // namespace
+
+Conversation::Conversation(const Protocol& protocol, const Methods& methods, ConversationEvents events)
+    : Conversation(protocol, methods, std::move(events), no_log()) {}
+
+Conversation::Conversation(const Protocol& protocol, const Methods& methods, ConversationEvents events, base::Log& log,
+                           const Peer& peer, std::shared_ptr<framing::BlockPool> pool)
+    : protocol_(with_usable_bounds(protocol)),
+      pool_(pool ? std::move(pool) : std::make_shared<framing::BlockPool>()),
+      log_(log),
+      events_(std::move(events)),
+      peer_(peer),
+      decoder_(protocol_.make_decoder(*pool_)),
+      encoder_(protocol_.make_encoder()),
+      output_(std::make_unique<Output>(*encoder_, *pool_)),
+      calls_(std::make_unique<Calls>(log)),
+      most_waiting_(protocol_.max_waiting) {
+  if (protocol_.faults == Protocol::Faults::told) lost_text_ = std::make_unique<LostText>();
+  dispatcher_ = std::make_unique<Dispatcher>(
+      *this, methods, log, protocol_, *output_,
+      Dispatcher::Events{.on_waiting = events_.on_waiting,
+                         .on_answered = [this] { wake(); },
+                         .on_response = [this](const rpc::Message& message) { take_response(message); },
+                         .on_improper =
+                             [this](const rpc::Message& message) {
+                               const bool may_be_answer = message.id_is_known && message.method.empty();
+                               lose("malformed-envelope", may_be_answer ? message.id : "");
+                             },
+                         .on_notification = events_.on_notification});
+}
+
+Conversation::~Conversation() {
+  events_ = {};
+  close();
+  resume();  // failures of calls made after it was closed
+}
+
+void Conversation::receive(std::string_view bytes, base::TimePoint now) {
+  if (lost_text_) lost_text_->begin_chunk(bytes);
+  decoder_->feed(bytes);
+  take_frames(now);
+}
+
+std::span<char> Conversation::room() { return decoder_->room(); }
+
+void Conversation::receive_in_room(std::size_t count, base::TimePoint now) {
+  if (lost_text_) lost_text_->begin_chunk({decoder_->room().data(), count});
+  decoder_->commit(count);
+  take_frames(now);
+}
+
+void Conversation::take_frames(base::TimePoint now) {
+  heard_lately_ = true;
+  heard_at_ = now;
+  if (!calls_->empty()) calls_->start_clocks(now);
+  while (const std::optional<framing::Frame> frame = decoder_->next()) {
+    if (stop_asked_.load(std::memory_order_relaxed) && phase_ == Phase::open) stop();
+    if (lost_text_) lost_text_->begin_message(decoder_->held() - looked_at(*frame));
+    tell_of_oversize();
+    if (phase_ == Phase::open) take(*frame);
+    if (lost_text_ && !oversize_is_untold_) lost_text_->end_message();
+    if (phase_ == Phase::closed) return;
+  }
+  if (lost_text_) {
+    lost_text_->end_chunk();
+    if (lost_text_->start().size() == LostText::most_kept) tell_of_oversize();
+    tell_of_noise();
+  }
+  if (protocol_.frame_timeout) watch_partial_message(now);
+}
+
+// How many of the bytes that the decoder holds belong to this frame. A broken header is kept, since another may begin
+// inside it.
+std::size_t Conversation::looked_at(const framing::Frame& frame) const {
+  if (frame.body) return frame.body->size();
+  const bool is_kept = *frame.fault == Fault::malformed_header || *frame.fault == Fault::header_too_large;
+  return is_kept ? std::min<std::size_t>(decoder_->fault_extent().bytes, decoder_->held()) : 0;
+}
+
+void Conversation::take(const framing::Frame& frame) {
+  if (!frame.body) return take_fault(*frame.fault);
+  const bool is_refused = frame.fault && !lost_text_;
+  const bool is_json = is_refused ? refuse(frame) : dispatcher_->take(*frame.body);
+  messages_ += is_json ? 1 : 0;
+  if (!is_json) take_unreadable(frame);
+}
+
+bool Conversation::refuse(const framing::Frame& frame) {
+  const rpc::Error error = error_of(*frame.fault);
+  const bool is_json = dispatcher_->take(*frame.body, &error);
+  if (is_json) log_.warn(error.message(), {{"reason", framing::reason_of(*frame.fault)}});
+  return is_json;
+}
+
+// Its length may have been wrong, too.
+void Conversation::take_unreadable(const framing::Frame& frame) {
+  const std::size_t bytes = frame.body->size();
+  const std::optional<Fault> wrong_length = decoder_->reject();
+  if (frame.is_guess) return;
+  const std::optional<Fault> fault = frame.fault ? frame.fault : wrong_length;
+  const std::string_view reason = fault ? framing::reason_of(*fault) : "invalid-json";
+  if (lost_text_) return lose(reason, {});
+  const rpc::Error error = fault ? error_of(*fault) : rpc::parse_error(reason);
+  log_.warn(error.message(), {{"reason", reason}, {"bytes", bytes}});
+  dispatcher_->refuse_unreadable(error);
+}
+
+void Conversation::take_fault(Fault fault) {
+  const std::string_view reason = framing::reason_of(fault);
+  oversize_is_untold_ = lost_text_ && fault == Fault::oversize;
+  if (oversize_is_untold_) return;
+  if (lost_text_) return lose(reason, {});
+  const rpc::Error error = error_of(fault);
+  const framing::Extent extent = decoder_->fault_extent();
+  if (extent.announced) {
+    log_.warn(error.message(), {{"reason", reason}, {"bytes", extent.bytes}, {"expected", *extent.announced}});
+  } else {
+    log_.warn(error.message(), {{"reason", reason}, {"bytes", extent.bytes}});
+  }
+  dispatcher_->refuse_unreadable(error);
+}
+
+void Conversation::take_response(const rpc::Message& message) {
+  const CallId call = read_call_id(message.id);
+  const bool is_late = !calls_->contains(call);
+  if (!calls_->take_response(message)) {
+    log_.warn("Stray response", {{"id", base::JsonText{message.id_is_known ? message.id : ""}}});
+  } else if (is_late && events_.on_late_answer) {
+    events_.on_late_answer(call);
+  }
+}
+
+// Its size is known before its id, which stands at the start of what is skipped.
+void Conversation::tell_of_oversize() {
+  if (!std::exchange(oversize_is_untold_, false)) return;
+  lose(framing::reason_of(Fault::oversize), {});
+  lost_text_->end_message();
+}
+
+// Tells of it, and fails the call that it answered, as far as that is certain: its id can be seen, or only one call
+// waits for an answer.
+void Conversation::lose(std::string_view reason, std::string_view id) {
+  const std::string text = lost_text_->known();
+  const std::string start = lost_text_->start();
+  const bool is_printed = reason == framing::reason_of(Fault::malformed_header);
+  const std::string_view answer = start_of_answer(start, is_printed);
+  if (events_.on_lost) events_.on_lost({.reason = reason, .text = text, .is_printed = is_printed});
+  if (!id.empty() || !answer.empty()) lose_answer(id.empty() ? visible_id(answer) : id);
+}
+
+void Conversation::lose_answer(std::string_view id) {
+  const std::optional<CallId> call = calls_->owner_of(id);
+  if (call && !output_->is_waiting(*call)) calls_->end(*call, {.cause = Outcome::Cause::unreadable});
+}
+
+void Conversation::tell_of_noise() {
+  const bool is_noise = messages_ == 0 && lost_text_->received() > most_noise && !decoder_->inside_frame();
+  if (is_noise && !std::exchange(told_of_noise_, true) && events_.on_noise) events_.on_noise();
+}
+
+void Conversation::end_of_input(base::TimePoint now) {
+  if (phase_ != Phase::open) return;
+  calls_->start_clocks(now);
+  tell_of_oversize();
+  if (const std::optional<Fault> fault = decoder_->finish()) take_fault(*fault);
+  phase_ = Phase::ending;
+  if (events_.on_input_ended) events_.on_input_ended();
+}
+
+bool Conversation::wants_input() const { return phase_ == Phase::open && waiting_bytes() < most_waiting_; }
+
+std::string_view Conversation::output() { return output_->empty() ? std::string_view() : output_->front(); }
+
+void Conversation::written(std::size_t count) { output_->written(count); }
+
+bool Conversation::has_more_to_do() const {
+  return !failed_calls_.empty() || (phase_ != Phase::closed && dispatcher_->can_go_on());
+}
+
+void Conversation::resume() {
+  for (const auto& [call, cause] : std::exchange(failed_calls_, {})) {
+    calls_->end(call, {.cause = cause, .was_sent = false});
+  }
+  if (phase_ != Phase::closed) dispatcher_->go_on();
+}
+
+bool Conversation::is_timed() const { return protocol_.frame_timeout || lost_text_ || !calls_->empty(); }
+
+std::optional<base::TimePoint> Conversation::deadline() const {
+  if (has_more_to_do()) return base::TimePoint::min();
+  std::optional<base::TimePoint> next = calls_->deadline();
+  if (protocol_.frame_timeout && phase_ == Phase::open && decoder_->inside_frame()) {
+    const bool clock_stands = timed_message_ != decoder_->frames_begun() || paused_at_.has_value();
+    if (!clock_stands) next = std::min(next.value_or(base::TimePoint::max()), began_at_ + *protocol_.frame_timeout);
+    if (clock_stands && wants_input()) next = base::TimePoint::min();
+  }
+  return next;
+}
+
+void Conversation::tick(base::TimePoint now) {
+  calls_->start_clocks(now);
+  time_out_calls(now);
+  if (protocol_.frame_timeout && phase_ == Phase::open) {
+    watch_partial_message(now);
+    drop_overdue_message(now);
+  }
+  resume();
+}
+
+void Conversation::time_out_calls(base::TimePoint now) {
+  for (const CallId call : calls_->due(now)) {
+    const bool was_sent = !output_->withdraw(call);
+    if (was_sent && protocol_.cancels_late_calls) notify_of_cancel(call);
+    calls_->end(call, {.cause = Outcome::Cause::timed_out, .was_sent = was_sent});
+  }
+}
+
+CallId Conversation::call(std::string_view method, std::string_view params, base::Duration patience,
+                          CallCallback callback) {
+  const CallId call = calls_->add(patience, std::move(callback));
+  if (phase_ != Phase::open) {
+    fail_later(call, Outcome::Cause::disconnected);
+  } else if (output_->size() + calls_->bytes() > most_of_our_own()) {
+    fail_later(call, Outcome::Cause::overloaded);
+  } else {
+    output_->add_call(call, rpc::encode_request(std::to_string(call), rpc::quoted(method), params));
+  }
+  wake();
+  return call;
+}
+
+void Conversation::fail_later(CallId call, Outcome::Cause cause) { failed_calls_.emplace_back(call, cause); }
+
+bool Conversation::cancel(CallId call) {
+  if (!calls_->forget(call)) return false;
+  if (output_->withdraw(call)) return true;
+  notify_of_cancel(call);
+  return false;
+}
+
+void Conversation::notify_of_cancel(CallId call) {
+  notify("$/cancelRequest", R"({"id":)" + std::to_string(call) + '}');
+}
+
+bool Conversation::notify(std::string_view method, std::string_view params) {
+  return send(framed(*encoder_, rpc::encode_notification(rpc::quoted(method), params)), most_of_our_own());
+}
+
+bool Conversation::send(std::string_view message, std::size_t most_waiting) {
+  if (phase_ == Phase::closed || output_->size() >= most_waiting) return false;
+  output_->add_framed(message);
+  wake();
+  return true;
+}
+
+void Conversation::stop() {
+  if (phase_ == Phase::closed) return;
+  phase_ = Phase::stopping;
+  dispatcher_->forget_waiting();
+  wake();
+}
+
+bool Conversation::is_over() const {
+  const bool is_idle = !dispatcher_->owes_answer() && output_->empty();
+  return is_idle && (phase_ == Phase::stopping || (phase_ == Phase::ending && !dispatcher_->has_work()));
+}
+
+void Conversation::close() {
+  if (phase_ == Phase::closed) return;
+  phase_ = Phase::closed;
+  dispatcher_->abandon();
+  calls_->end_all(Outcome::Cause::disconnected, [this](CallId call) { return !output_->is_waiting(call); });
+  output_->clear();
+  wake();
+}
+
+void Conversation::limit_waiting(std::size_t most) {
+  most_waiting_ = std::min(most, protocol_.max_waiting);
+  dispatcher_->limit_output(most_waiting_);
+  wake();
+}
+
+void Conversation::refuse_partial_message() {
+  if (!decoder_->inside_frame()) return;
+  decoder_->drop_partial();
+  const rpc::Error error = rpc::invalid_request("overload");
+  log_.warn(error.message(), {{"reason", "overload"}});
+  dispatcher_->refuse_unreadable(error);
+  wake();
+}
+
+bool Conversation::owes_answer() const { return dispatcher_->owes_answer(); }
+bool Conversation::answers_at_once() const { return dispatcher_->answers_at_once(); }
+std::size_t Conversation::load() const { return waiting_bytes() + calls_->bytes() + partial_bytes(); }
+std::size_t Conversation::partial_bytes() const { return decoder_->held(); }
+std::size_t Conversation::unwritten_bytes() const { return output_->size(); }
+std::size_t Conversation::pending_calls() const { return calls_->size(); }
+bool Conversation::is_inside_message() const { return decoder_->inside_frame(); }
+
+std::size_t Conversation::waiting_bytes() const { return output_->size() + dispatcher_->waiting_bytes(); }
+
+std::size_t Conversation::most_of_our_own() const { return std::max<std::size_t>(most_waiting_ / 2, 1); }
+
+void Conversation::wake() {
+  if (events_.on_wake) events_.on_wake();
+}
+
+// The clock of a message runs from its first byte, and only while we read.
+void Conversation::watch_partial_message(base::TimePoint now) {
+  if (!decoder_->inside_frame()) {
+    timed_message_.reset();
+    return;
+  }
+  if (timed_message_ != decoder_->frames_begun()) {
+    timed_message_ = decoder_->frames_begun();
+    began_at_ = now;
+    paused_at_.reset();
+  }
+  if (!wants_input()) {
+    if (!paused_at_) paused_at_ = now;
+  } else if (paused_at_) {
+    began_at_ += now - *std::exchange(paused_at_, std::nullopt);
+  }
+}
+
+// There may be more in the pipe: a message is given up only when nothing came between two looks at the time.
+void Conversation::drop_overdue_message(base::TimePoint now) {
+  if (!timed_message_ || paused_at_ || now < began_at_ + *protocol_.frame_timeout) return;
+  if (std::exchange(heard_lately_, false)) return;
+  const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(now - began_at_).count();
+  log_.warn("Partial frame dropped", {{"bytes", decoder_->held()}, {"waited_ms", waited}});
+  decoder_->drop_partial();
+  timed_message_.reset();
+}
+
+std::string framed_notification(const Protocol& protocol, std::string_view method, std::string_view params) {
+  return framed(*protocol.make_encoder(), rpc::encode_notification(rpc::quoted(method), params));
+}
+
+}  // namespace duet::peer

@@ -1,0 +1,198 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "duet/base/clock.h"
+#include "duet/base/log.h"
+#include "duet/peer/methods.h"
+#include "duet/peer/outcome.h"
+#include "duet/peer/protocol.h"
+
+namespace duet::framing {
+struct Frame;
+enum class Fault : std::uint8_t;
+}  // namespace duet::framing
+namespace duet::rpc {
+class Pieces;
+struct Message;
+}  // namespace duet::rpc
+
+namespace duet::peer {
+
+class Calls;
+class Dispatcher;
+class LostText;
+class Output;
+
+/// Who is at the other end, as far as the transport can tell.
+struct Peer {
+  std::uint64_t connection = 0;
+  std::int64_t pid = 0;
+  std::uint64_t uid = 0;
+};
+
+/// Bytes that were no proper message, where the protocol has faults told.
+struct LostMessage {
+  std::string_view reason;  ///< as in `error.data.reason`
+  std::string_view text;    ///< how they begin
+  bool is_printed = false;  ///< text where a header should be
+};
+
+/// What the owner of a conversation wants to hear. All optional.
+struct ConversationEvents {
+  /// Something is to be written or done although nobody called receive(), end_of_input() or tick().
+  std::function<void()> on_wake;
+  std::function<void()> on_input_ended;
+  std::function<void(std::string_view method)> on_waiting;  ///< a request waits for an earlier one's answer
+  std::function<void(std::string_view method, std::string_view params)> on_notification;  ///< of an unknown method
+  std::function<void(const LostMessage&)> on_lost;
+  std::function<void(CallId)> on_late_answer;  ///< to a call that was cancelled or has timed out
+  std::function<void()> on_noise;              ///< once: a MiB came, and not one message
+};
+
+/// One conversation, both ways, without I/O: bytes and time in; bytes, calls of handlers and the next deadline out.
+///
+/// It owns framing, order of answers, batches, calls of our own, cancels and limits. It has no descriptor, no loop, no
+/// thread and no clock. Handlers and callbacks run inside receive(), end_of_input(), tick() and resume() only. What is
+/// held for the peer is bounded in bytes: partial input, waiting requests, unwritten answers, calls without an answer.
+class Conversation {
+ public:
+  Conversation(const Protocol& protocol, const Methods& methods, ConversationEvents events = {});
+  /// Memory of large messages comes from `pool`, which conversations may share.
+  Conversation(const Protocol& protocol, const Methods& methods, ConversationEvents events, base::Log& log,
+               const Peer& peer = {}, std::shared_ptr<framing::BlockPool> pool = nullptr);
+  Conversation(const Conversation&) = delete;
+  Conversation& operator=(const Conversation&) = delete;
+  ~Conversation();
+
+  /// Bytes that came, in any portions.
+  void receive(std::string_view bytes, base::TimePoint now);
+  /// Where to read into while part of a message is held, which saves a copy; empty while none is.
+  std::span<char> room();
+  /// So many bytes were put there.
+  void receive_in_room(std::size_t count, base::TimePoint now);
+  void end_of_input(base::TimePoint now);
+  /// False: reading pauses, because too much waits or because it is ending.
+  bool wants_input() const;
+
+  /// What is to be written next; there may be more behind it. Empty: everything is written.
+  std::string_view output();
+  void written(std::size_t count);
+
+  /// When tick() has something to do; a time in the past means now.
+  std::optional<base::TimePoint> deadline() const;
+  void tick(base::TimePoint now);
+  /// Does what can be done without knowing the time: requests that waited, failures of calls.
+  void resume();
+  /// resume() would do something.
+  bool has_more_to_do() const;
+  /// False: receive() may be told any time, since nothing depends on it now.
+  bool is_timed() const;
+
+  /// Asks the peer. The callback gets exactly one outcome, never before call() has returned. The patience runs from the
+  /// next time that is told.
+  CallId call(std::string_view method, std::string_view params, base::Duration patience, CallCallback callback);
+  /// Nobody wants the answer any more: its callback is never called. A call that waits to be written is never sent, for
+  /// one that was sent the peer is told by `$/cancelRequest`. True: the peer has seen nothing of it.
+  bool cancel(CallId call);
+  /// False: so much waits to be written already that the notification was dropped.
+  bool notify(std::string_view method, std::string_view params);
+  /// The same for a message that framed() made, with a bound of its own.
+  bool send(std::string_view message, std::size_t most_waiting);
+
+  /// Reads no more; what runs may finish; requests that have not begun are dropped. Then it is over.
+  void stop();
+  /// Any thread, also while a handler runs: nothing new is begun. Whoever asks sees to it that stop() follows.
+  void ask_to_stop() { stop_asked_.store(true, std::memory_order_relaxed); }
+  /// Nothing is owed and nothing waits after its input has ended or it was stopped.
+  bool is_over() const;
+  /// At once, whatever waits.
+  void close();
+  bool is_closed() const { return phase_ == Phase::closed; }
+  bool is_stopping() const { return phase_ == Phase::stopping; }
+
+  /// From now on so much may wait here, if that is less than the protocol's bound.
+  void limit_waiting(std::size_t most);
+  /// Refuses the message that has only come in part; what still comes of it is skipped.
+  void refuse_partial_message();
+
+  bool owes_answer() const;
+  /// For a handler: what it returns goes out at once, not behind answers that are not known yet.
+  bool answers_at_once() const;
+  /// Bytes held for this peer.
+  std::size_t load() const;
+  std::size_t partial_bytes() const;
+  std::size_t unwritten_bytes() const;
+  std::size_t pending_calls() const;
+  bool is_inside_message() const;
+  /// When bytes came last, as far as time was told.
+  base::TimePoint heard_at() const { return heard_at_; }
+  const Peer& peer() const { return peer_; }
+  const Protocol& protocol() const { return protocol_; }
+
+ private:
+  enum class Phase : std::uint8_t { open, ending, stopping, closed };
+
+  void take_frames(base::TimePoint now);
+  std::size_t looked_at(const framing::Frame& frame) const;
+  void take(const framing::Frame& frame);
+  bool refuse(const framing::Frame& frame);
+  void take_fault(framing::Fault fault);
+  void take_unreadable(const framing::Frame& frame);
+  void take_response(const rpc::Message& message);
+  void lose(std::string_view reason, std::string_view id);
+  void lose_answer(std::string_view id);
+  void tell_of_oversize();
+  void tell_of_noise();
+  std::size_t waiting_bytes() const;
+  std::size_t most_of_our_own() const;
+  void fail_later(CallId call, Outcome::Cause cause);
+  void time_out_calls(base::TimePoint now);
+  void notify_of_cancel(CallId call);
+  void wake();
+
+  void watch_partial_message(base::TimePoint now);
+  void drop_overdue_message(base::TimePoint now);
+
+  Protocol protocol_;
+  std::shared_ptr<framing::BlockPool> pool_;
+  base::Log& log_;
+  ConversationEvents events_;
+  Peer peer_;
+  std::unique_ptr<framing::Decoder> decoder_;
+  std::unique_ptr<framing::Encoder> encoder_;
+  std::unique_ptr<Output> output_;
+  std::unique_ptr<Calls> calls_;
+  std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<LostText> lost_text_;  // only where faults are told
+
+  Phase phase_ = Phase::open;
+  std::atomic<bool> stop_asked_ = false;
+  std::size_t most_waiting_;
+  std::vector<std::pair<CallId, Outcome::Cause>> failed_calls_;  // their callbacks are still to be called
+  base::TimePoint heard_at_;
+  std::uint64_t messages_ = 0;
+  bool told_of_noise_ = false;
+  bool oversize_is_untold_ = false;
+
+  // The partial message that is being timed.
+  std::optional<std::uint64_t> timed_message_;
+  base::TimePoint began_at_;
+  std::optional<base::TimePoint> paused_at_;  // while we do not read
+  bool heard_lately_ = false;                 // since the last tick
+};
+
+/// A message as it goes over the wire, for one that goes to many; `params` is JSON text, or empty.
+std::string framed_notification(const Protocol& protocol, std::string_view method, std::string_view params);
+
+}  // namespace duet::peer

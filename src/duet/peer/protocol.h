@@ -1,0 +1,60 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "duet/base/clock.h"
+
+namespace duet::framing {
+class BlockPool;
+class Decoder;
+class Encoder;
+}  // namespace duet::framing
+
+namespace duet::peer {
+
+/// Everything that differs between the ways of speaking JSON-RPC. A value: take a preset and change what you need.
+struct Protocol {
+  enum class Framing : std::uint8_t {
+    content_length,  ///< the header of LSP before each message
+    lines,           ///< a message a line
+  };
+  /// What becomes of bytes that are no proper message.
+  enum class Faults : std::uint8_t {
+    answered,  ///< with an error, as a server does
+    told,      ///< to the owner, as a client does; a call whose answer it was fails
+  };
+
+  Framing framing = Framing::lines;
+  bool batches = true;
+  Faults faults = Faults::answered;
+  /// From a frame's first byte to its last; none: as long as it takes.
+  std::optional<base::Duration> frame_timeout = std::nullopt;
+  /// A call of ours that has timed out is cancelled by `$/cancelRequest`.
+  bool cancels_late_calls = false;
+  /// The largest message that is read.
+  std::size_t max_message = 10U * 1024 * 1024;
+  /// Answers not yet written plus requests not yet handled; past that, reading pauses. Calls and notifications of our
+  /// own may fill half of it, so that two peers that flood each other keep reading.
+  std::size_t max_waiting = 64U * 1024 * 1024;
+
+  /// How much is read before others get their turn: a flood of small messages keeps them waiting for some milliseconds.
+  std::size_t read_at_once = 16U * 1024;
+
+  /// A server for an editor: no batches, and a partial frame times out.
+  static Protocol lsp_server();
+  /// A client of a language server: large messages, and no limit of time for a frame.
+  static Protocol lsp_client();
+  /// A server that gets a message a line, with batches.
+  static Protocol json_lines();
+  /// A client of such a server.
+  static Protocol json_lines_client();
+
+  std::unique_ptr<framing::Decoder> make_decoder(framing::BlockPool& pool) const;
+  std::unique_ptr<framing::Encoder> make_encoder() const;
+};
+
+}  // namespace duet::peer
