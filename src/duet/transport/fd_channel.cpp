@@ -76,7 +76,7 @@ Moved FdChannel::read(std::span<char> into) {
 
 Moved FdChannel::write(std::string_view bytes) {
   const ssize_t count = is_socket() ? send(input_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL)
-                                    : ::write(output_.get(), bytes.data(), bytes.size());
+                                    : writer_.write(output_.get(), bytes);
   return moved_by_write(count);
 }
 

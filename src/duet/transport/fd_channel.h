@@ -1,6 +1,7 @@
 #pragma once
 
 #include "duet/base/fd.h"
+#include "duet/base/quiet_writer.h"
 #include "duet/transport/channel.h"
 #include "duet/transport/loop.h"
 
@@ -8,7 +9,7 @@ namespace duet::transport {
 
 /// A channel over a connected socket, or over a pair of descriptors such as pipes. Sockets are read
 /// and written without their file description being touched; other descriptors are set non-blocking,
-/// so they must be ours alone.
+/// so they must be ours alone. No write raises SIGPIPE. What the loop cannot watch (ENOSPC) has hung up.
 class FdChannel final : public Channel {
  public:
   FdChannel(Loop& loop, base::Fd socket);
@@ -43,6 +44,7 @@ class FdChannel final : public Channel {
   base::Fd output_;  // none for a socket
   Side reading_;
   Side writing_;
+  base::QuietWriter writer_;
   Listener* listener_ = nullptr;
 };
 

@@ -1,6 +1,7 @@
 #include "duet/transport/fd_channel.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -155,6 +156,15 @@ TEST(FdChannel, AGonePeerIsAFailedWriteAndNoSignal) {
   s.far.reset();
   EXPECT_EQ(s.channel->write("x").state, Moved::State::broken);
   EXPECT_EQ(s.channel->write("x").error, EPIPE);
+}
+
+TEST(FdChannel, APipeNobodyReadsIsAFailedWriteAndNoSignal) {
+  const auto before = signal(SIGPIPE, SIG_DFL);
+  OverPipes s;
+  s.far_input.reset();
+  EXPECT_EQ(s.channel->write("x").state, Moved::State::broken);
+  EXPECT_EQ(s.channel->write("x").error, EPIPE);
+  signal(SIGPIPE, before);
 }
 
 TEST(FdChannel, APausedSocketHearsThatItsPeerIsGone) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "duet/base/fd.h"
+#include "duet/base/quiet_writer.h"
 #include "duet/transport/channel.h"
 #include "duet/transport/loop.h"
 
@@ -9,7 +10,7 @@ namespace duet::transport {
 /// A channel over a process's own stdin and stdout, whatever they are: pipes, sockets, a terminal,
 /// files. The input is the loop's front. No flag of a descriptor that other processes share is
 /// changed; output that could block is written through a description of our own where the system
-/// lets us have one, else in portions that cannot block.
+/// lets us have one, else in portions that cannot block. No write raises SIGPIPE.
 class StdioChannel final : public Channel, private Loop::Watcher {
  public:
   StdioChannel(Loop& loop, base::Fd input, base::Fd output);
@@ -43,6 +44,7 @@ class StdioChannel final : public Channel, private Loop::Watcher {
   bool is_terminal_;
   Writable writable_;
   bool writing_ = false;
+  base::QuietWriter writer_;
   Listener* listener_ = nullptr;
 };
 
