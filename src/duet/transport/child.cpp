@@ -13,12 +13,14 @@
 
 namespace duet::transport {
 
-Child::Child(Loop& loop, base::Launch launch, OnEnded on_ended) : loop_(loop), on_ended_(std::move(on_ended)) {
+// The other constructor has made a whole object, so whatever is thrown here, the destructor ends the program.
+Child::Child(Loop& loop, base::Launch launch, OnEnded on_ended) : Child(loop, std::move(on_ended)) {
   base::Pipe in = base::make_pipe();
   base::Pipe out = base::make_pipe();
   base::Pipe errors = base::make_pipe();
   launch.standard = {in.read_end.get(), out.write_end.get(), errors.write_end.get()};
   process_ = base::launch(launch);
+  running_ = true;
   channel_ = std::make_unique<FdChannel>(loop, std::move(out.read_end), std::move(in.write_end));
   stderr_ = std::move(errors.read_end);
   base::set_nonblocking(stderr_.get(), true);

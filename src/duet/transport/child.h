@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "duet/base/fd.h"
 #include "duet/base/process.h"
@@ -54,6 +55,8 @@ class Child {
     Child& child;
   };
 
+  Child(Loop& loop, OnEnded on_ended) : loop_(loop), on_ended_(std::move(on_ended)) {}
+
   void reap();
   void drain_stderr();
   std::size_t read_stderr();
@@ -67,7 +70,7 @@ class Child {
   std::string tail_;
   std::unique_ptr<Channel> channel_;
   base::Child process_;
-  bool running_ = true;
+  bool running_ = false;
   Ending ending_{*this};
   Drain drain_{*this};
 };

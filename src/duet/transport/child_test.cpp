@@ -1,14 +1,18 @@
 #include "duet/transport/child.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <optional>
+#include <system_error>
 
 #include <gtest/gtest.h>
 
 #include "duet/transport/await_test.h"
 #include "duet/transport/channel_recorder_test.h"
+#include "duet/transport/refused_watches_test.h"
 
 namespace duet::transport {
 namespace {
@@ -74,6 +78,15 @@ TEST_F(ChildTest, EndsWithItsOwner) {
 
 TEST_F(ChildTest, ThrowsIfItCannotStart) {
   EXPECT_THROW(Child(loop, base::Launch{.arguments = {"/no/such/program"}, .environment = {}}, {}), base::LaunchError);
+}
+
+TEST_F(ChildTest, OneThatTheLoopCannotWatchIsEndedAndReaped) {
+  on_own_thread([&] {
+    if (!refuse_watches()) GTEST_SKIP() << "without seccomp";
+    EXPECT_THROW(start("sleep 600"), std::system_error);
+  });
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
 }
 
 }  // namespace
