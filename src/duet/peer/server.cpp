@@ -1,13 +1,9 @@
 #include "duet/peer/server.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
-#include <chrono>
-#include <system_error>
 #include <utility>
 
 #include "duet/framing/lines.h"
@@ -19,34 +15,12 @@ namespace {
 
 constexpr int too_many_clients = -32003;
 
-bool somebody_listens(const std::string& path) {
-  try {
-    transport::connect_unix(path, std::chrono::milliseconds(1));  // who has no time to accept listens all the same
-    return true;
-  } catch (const std::system_error& error) {
-    return error.code().value() != ECONNREFUSED;
-  }
-}
-
-// A socket that its server left behind when it was killed.
-void remove_stale_socket(const std::string& path) {
-  struct stat status {};
-  if (lstat(path.c_str(), &status) != 0) return;
-  if (!S_ISSOCK(status.st_mode) || somebody_listens(path)) {
-    throw std::system_error(EADDRINUSE, std::generic_category(), "socket path");
-  }
-  base::check_call(unlink(path.c_str()), "unlink");
-}
-
 }  // namespace
 
 Server::Server(transport::Loop& loop, base::Log& log, ServerLimits limits)
     : loop_(loop), log_(log), limits_(limits), user_(geteuid()) {}
 
-Server::~Server() {
-  *alive_ = false;
-  remove_socket_file();
-}
+Server::~Server() { *alive_ = false; }
 
 void Server::register_methods(const std::map<std::string, Handler>& handlers) {
   for (const auto& [name, handler] : handlers) methods_.add(name, handler);
@@ -54,12 +28,9 @@ void Server::register_methods(const std::map<std::string, Handler>& handlers) {
 
 void Server::start(const std::string& path) {
   if (acceptor_) acceptor_->accept_all();  // who had come before the file went
-  remove_stale_socket(path);
-  base::Fd listener = transport::listen_unix(path);
-  struct stat status {};
-  base::check_call(lstat(path.c_str(), &status), "lstat");
-  file_ = {.path = path, .device = status.st_dev, .inode = status.st_ino};
-  start(std::move(listener));
+  transport::UnixListener listener = transport::listen_replacing_stale(path);
+  file_ = std::move(listener.file);
+  start(std::move(listener.socket));
 }
 
 void Server::start(base::Fd listener) {
@@ -186,22 +157,11 @@ std::size_t Server::broadcast(std::string_view method, std::string_view params) 
 }
 
 void Server::stop() {
+  file_.remove();
   acceptor_.reset();
-  remove_socket_file();
   for (auto& [id, client] : clients_) client.connection->stop();
 }
 
-bool Server::is_file_ours() const {
-  struct stat status {};
-  return lstat(file_.path.c_str(), &status) == 0 && status.st_dev == file_.device && status.st_ino == file_.inode;
-}
-
-bool Server::is_reachable() const { return file_.path.empty() || is_file_ours(); }
-
-void Server::remove_socket_file() {
-  if (file_.path.empty()) return;
-  if (is_file_ours()) unlink(file_.path.c_str());
-  file_ = {};
-}
+bool Server::is_reachable() const { return file_.path().empty() || file_.is_in_place(); }
 
 }  // namespace duet::peer

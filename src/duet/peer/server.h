@@ -13,6 +13,7 @@
 #include "duet/peer/connection.h"
 #include "duet/peer/methods.h"
 #include "duet/transport/loop.h"
+#include "duet/transport/socket_file.h"
 #include "duet/transport/unix_socket.h"
 
 namespace duet::peer {
@@ -77,11 +78,6 @@ class Server {
  private:
   static constexpr std::size_t no_share = std::numeric_limits<std::size_t>::max();
 
-  struct SocketFile {
-    std::string path;
-    std::uint64_t device = 0;
-    std::uint64_t inode = 0;
-  };
   struct Client {
     std::unique_ptr<Connection> connection;
     std::size_t load = 0;
@@ -98,8 +94,6 @@ class Server {
   void forget(std::uint64_t id);
   void weigh(std::uint64_t id);
   void share_what_is_left();
-  bool is_file_ours() const;
-  void remove_socket_file();
 
   transport::Loop& loop_;
   base::Log& log_;
@@ -108,7 +102,7 @@ class Server {
   Methods methods_;
   std::shared_ptr<framing::BlockPool> pool_ = std::make_shared<framing::BlockPool>();
   std::unique_ptr<transport::Acceptor> acceptor_;
-  SocketFile file_;
+  transport::SocketFile file_;  // behind the acceptor: it goes before the socket is closed
   Clients clients_;  // those who came first stand first
   bool full_ = false;
   std::uint64_t last_id_ = 0;

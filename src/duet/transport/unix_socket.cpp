@@ -44,7 +44,8 @@ struct Address {
   std::string shortened(const std::string& path) {
     const std::size_t slash = path.rfind('/');
     if (slash == std::string::npos) return path;
-    folder.reset(base::check_call(open(path.substr(0, slash + 1).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC), "open"));
+    folder.reset(open(path.substr(0, slash + 1).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!folder) refuse(errno, path);
     return "/proc/self/fd/" + std::to_string(folder.get()) + path.substr(slash);
   }
 };
@@ -85,8 +86,9 @@ base::Fd listen_unix(const std::string& path, int backlog) {
   base::Fd fd = unix_socket();
   // Linux gives the file the mode of the unbound socket, so it never has another one.
   base::check_call(fchmod(fd.get(), 0600), "fchmod");
-  base::check_call(bind(fd.get(), address.get(), sizeof address.socket), "bind");
-  base::check_call(listen(fd.get(), backlog), "listen");
+  if (bind(fd.get(), address.get(), sizeof address.socket) != 0 || listen(fd.get(), backlog) != 0) {
+    throw std::system_error(errno, std::generic_category(), "listening at " + path);
+  }
   return fd;
 }
 

@@ -19,10 +19,11 @@ struct PeerIdentity {
 PeerIdentity identity_of(int socket);
 
 /// A path of any length: the folder is opened and the socket named below its handle, because an
-/// address has room for 107 bytes only. All throw std::system_error.
+/// address has room for 107 bytes only. All throw std::system_error, with the path in its text.
 /// `patience`: a server that does not accept, with a full backlog, would hold us up for ever (ETIMEDOUT).
 base::Fd connect_unix(const std::string& path, std::chrono::milliseconds patience = std::chrono::seconds(30));
-/// Binds and listens with mode 0600 from the first instant. What is there already is not removed.
+/// Binds and listens with mode 0600 from the first instant. What is there already is not removed; for a server see
+/// listen_replacing_stale() in socket_file.h.
 base::Fd listen_unix(const std::string& path, int backlog = 1024);
 
 /// Accepts connections on a listening socket and hands them on.
