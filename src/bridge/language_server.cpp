@@ -260,8 +260,6 @@ boost::json::object LanguageServer::describe() const {
   return out;
 }
 
-void LanguageServer::clear(std::optional<transport::Loop::Timer>& timer) {
-  if (timer) loop_.cancel(*std::exchange(timer, std::nullopt));
-}
+void LanguageServer::clear(std::optional<transport::Loop::Timer>& timer) { timer.reset(); }
 
 }  // namespace duet::bridge

@@ -48,7 +48,7 @@ ServerProcess::ServerProcess(transport::Loop& loop, const GuardProgram& guard, b
   launch.further = {{pair.theirs.get(), guard_control}};
   child_ = std::make_unique<transport::Child>(loop, std::move(launch), [this](base::ExitStatus) { guard_has_ended(); });
   control_ = std::move(pair.ours);
-  loop_.watch(control_.get(), EPOLLIN, watcher_);
+  watch_ = loop_.watch(control_.get(), EPOLLIN, watcher_);
   hearing_ = true;
 }
 
@@ -109,7 +109,8 @@ void ServerProcess::guard_has_ended() {
 }
 
 void ServerProcess::stop_hearing() {
-  if (std::exchange(hearing_, false)) loop_.unwatch(control_.get(), watcher_);
+  hearing_ = false;
+  watch_.cancel();
 }
 
 }  // namespace duet::bridge

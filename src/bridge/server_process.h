@@ -69,6 +69,7 @@ class ServerProcess {
   base::Fd control_;
   bool hearing_ = false;
   Control watcher_{*this};
+  transport::Loop::Watch watch_;
   std::unique_ptr<transport::Child> child_;
   enum class Phase : std::uint8_t { starting, running, ended };
   Phase phase_ = Phase::starting;

@@ -81,13 +81,7 @@ Session::Session(transport::Loop& loop, base::Log& log, const Definition& defini
   start_handshake(definition.options);
 }
 
-Session::~Session() {
-  clear_timer();
-  if (silence_timer_) loop_.cancel(*silence_timer_);
-  for (const auto& [id, call] : calls_) {
-    if (call.timer) loop_.cancel(*call.timer);
-  }
-}
+Session::~Session() = default;
 
 void Session::start_handshake(const std::string& options) {
   const std::string params = initialize_params(root_, settings_.client_version, options);
@@ -232,7 +226,7 @@ void Session::notify(std::string_view method, std::string_view params) {
 void Session::cancel(std::uint64_t id) {
   const auto found = calls_.find(id);
   if (found == calls_.end()) return;
-  if (found->second.timer) loop_.cancel(*std::exchange(found->second.timer, std::nullopt));
+  found->second.timer.reset();
   found->second.callback = nullptr;
   if (stream_->withdraw(id)) {
     calls_.erase(found);
@@ -257,7 +251,7 @@ void Session::call_timed_out(std::uint64_t id) {
 void Session::settle(Calls::iterator call, CallResult result) {
   Pending pending = std::move(call->second);
   calls_.erase(call);
-  if (pending.timer) loop_.cancel(*pending.timer);
+  pending.timer.reset();
   tell(pending.callback, std::move(result));
 }
 
@@ -331,7 +325,7 @@ void Session::go_down(const Failure& why) {
   if (phase_ == Phase::down) return;
   phase_ = Phase::down;
   clear_timer();
-  if (silence_timer_) loop_.cancel(*std::exchange(silence_timer_, std::nullopt));
+  silence_timer_.reset();
   for (const auto& [id, call] : calls_) {
     if (!stream_->is_waiting(id)) in_flight_.push_back(call.mark);
   }
@@ -342,7 +336,7 @@ void Session::go_down(const Failure& why) {
 void Session::fail_calls(const Failure& why) {
   Calls calls = std::exchange(calls_, {});
   for (auto& [id, call] : calls) {
-    if (call.timer) loop_.cancel(*call.timer);
+    call.timer.reset();
     stream_->withdraw(id);
     tell(call.callback, {.error = to_error(why)});
   }
@@ -356,8 +350,6 @@ void Session::set_timer(base::Duration wait, std::function<void()> task) {
   });
 }
 
-void Session::clear_timer() {
-  if (timer_) loop_.cancel(*std::exchange(timer_, std::nullopt));
-}
+void Session::clear_timer() { timer_.reset(); }
 
 }  // namespace duet::bridge

@@ -71,16 +71,10 @@ Leftovers::Leftovers(transport::Loop& loop, Fingerprint fingerprint, millisecond
   });
 }
 
-Leftovers::~Leftovers() {
-  loop_.cancel(timer_);
-  if (look_again_) loop_.cancel(*look_again_);
-  for (const auto& [process, held] : held_) loop_.unwatch(held.get(), *this);
-}
-
 void Leftovers::kill_after(milliseconds time) {
   timer_ = loop_.after(time, [this] {
     killing_ = true;
-    for (const auto& [process, held] : held_) base::signal_process(held, SIGKILL);
+    for (const auto& [key, held] : held_) base::signal_process(held.process, SIGKILL);
     kill_after(kill_again);
     look();
   });
@@ -90,15 +84,12 @@ void Leftovers::look() {
   Found found = hold_more();
   while (found == Found::some && held_.empty()) found = hold_more();  // those have ended by themselves
   if (!held_.empty()) return;
-  if (look_again_) loop_.cancel(*look_again_);
   if (found == Found::unknown) {
-    look_again_ = loop_.after(look_pause, [this] {
-      look_again_.reset();
-      look();
-    });
+    look_again_ = loop_.after(look_pause, [this] { look(); });
     return;
   }
-  loop_.cancel(timer_);
+  look_again_.cancel();
+  timer_.cancel();
   const auto done = done_;  // which may destroy us
   done();
 }
@@ -118,8 +109,8 @@ Leftovers::Found Leftovers::hold_more() {
     if (entry.state == 'T') base::signal_process(held, SIGCONT);
     if (held_.size() >= most_held) continue;
     try {
-      loop_.watch(held.get(), EPOLLIN, *this);
-      held_.emplace(key, std::move(held));
+      transport::Loop::Watch watch = loop_.watch(held.get(), EPOLLIN, *this);
+      held_.emplace(key, Held{std::move(held), std::move(watch)});
     } catch (const std::system_error&) {
       found = Found::unknown;
     }
@@ -128,11 +119,7 @@ Leftovers::Found Leftovers::hold_more() {
 }
 
 void Leftovers::on_ready(std::uint32_t /*events*/) {
-  std::erase_if(held_, [this](const auto& each) {
-    if (!has_ended(each.second)) return false;
-    loop_.unwatch(each.second.get(), *this);
-    return true;
-  });
+  std::erase_if(held_, [](const auto& each) { return has_ended(each.second.process); });
   if (held_.empty()) look();
 }
 

@@ -30,9 +30,13 @@ class Leftovers final : transport::Loop::Watcher {
             std::function<void()> done);
   Leftovers(const Leftovers&) = delete;
   Leftovers& operator=(const Leftovers&) = delete;
-  ~Leftovers();
 
  private:
+  struct Held {
+    base::Fd process;
+    transport::Loop::Watch watch;
+  };
+
   void on_ready(std::uint32_t events) override;
   void look();
   enum class Found : std::uint8_t { nothing, some, unknown };
@@ -43,10 +47,10 @@ class Leftovers final : transport::Loop::Watcher {
   Fingerprint fingerprint_;
   std::function<void()> done_;
   bool killing_ = false;
-  std::map<std::pair<pid_t, std::uint64_t>, base::Fd> held_;
+  std::map<std::pair<pid_t, std::uint64_t>, Held> held_;
   std::set<std::pair<pid_t, std::uint64_t>> told_;  // to end
   transport::Loop::Timer timer_;
-  std::optional<transport::Loop::Timer> look_again_;
+  transport::Loop::Timer look_again_;
 };
 
 }  // namespace duet::task

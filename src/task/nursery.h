@@ -60,7 +60,8 @@ class Nursery final : transport::Loop::Watcher {
   base::Fd socket_;
   std::deque<KeeperLink> waiting_;  // listeners that the process has still to get
   std::vector<Spare> spares_;
-  std::optional<transport::Loop::Timer> timer_;
+  transport::Loop::Watch watch_;  // of the socket
+  transport::Loop::Timer timer_;
 };
 
 }  // namespace duet::task

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "duet/base/lifetime.h"
 #include "duet/base/process.h"
 #include "duet/base/process_tree.h"
 #include "task/leftovers.h"
@@ -46,7 +47,7 @@ class SocketLine final : public KeeperLine, transport::Loop::Watcher {
   SocketLine(transport::Loop& loop, KeeperLink link) : loop_(loop), link_(std::move(link)) {}
   SocketLine(const SocketLine&) = delete;
   SocketLine& operator=(const SocketLine&) = delete;
-  ~SocketLine() override { stop_listening(); }
+  ~SocketLine() override = default;
 
   KeeperLink take_link() {
     stop_listening();
@@ -56,7 +57,7 @@ class SocketLine final : public KeeperLine, transport::Loop::Watcher {
   const std::string& contact() const override { return link_.name; }
   bool listen(Listener* listener) override {
     try {
-      if (listener_ == nullptr && listener != nullptr) loop_.watch(link_.socket.get(), EPOLLIN, *this);
+      if (listener_ == nullptr && listener != nullptr) watch_ = loop_.watch(link_.socket.get(), EPOLLIN, *this);
     } catch (const std::system_error&) {
       return false;
     }
@@ -77,11 +78,12 @@ class SocketLine final : public KeeperLine, transport::Loop::Watcher {
 
  private:
   void stop_listening() {
-    if (std::exchange(listener_, nullptr) != nullptr) loop_.unwatch(link_.socket.get(), *this);
+    listener_ = nullptr;
+    watch_.cancel();
   }
   void on_ready(std::uint32_t /*events*/) override {
-    const std::weak_ptr<bool> alive = alive_;
-    while (!alive.expired() && listener_ != nullptr) {
+    const auto is_there = lifetime_.watch();
+    while (is_there() && listener_ != nullptr) {
       const Received received = receive_message(link_.socket.get());
       if (received.message) {
         listener_->on_message(*received.message);
@@ -96,7 +98,8 @@ class SocketLine final : public KeeperLine, transport::Loop::Watcher {
   transport::Loop& loop_;
   KeeperLink link_;
   Listener* listener_ = nullptr;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  transport::Loop::Watch watch_;
+  base::Lifetime lifetime_;
 };
 
 class LeftoversPursuit final : public Pursuit {

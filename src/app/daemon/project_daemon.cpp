@@ -197,7 +197,7 @@ void ProjectDaemon::tell_watchdog() {
   const auto every = around_.manager.watchdog();
   if (!every) return;
   around_.manager.tell("WATCHDOG=1");
-  loop_.after(*every, [this] { tell_watchdog(); });
+  watchdog_ = loop_.after(*every, [this] { tell_watchdog(); });
 }
 
 void ProjectDaemon::run() noexcept { loop_.run(); }

@@ -26,14 +26,12 @@ std::string_view name_of(Outcome::Cause cause) {
   return "disconnected";
 }
 
-Calls::~Calls() {
-  for (const auto& [id, call] : calls_) loop_.cancel(call.timer);
-}
+Calls::~Calls() = default;
 
 std::uint64_t Calls::add(base::Duration patience, Callback callback) {
   const std::uint64_t id = ++last_id_;
-  const auto timer = loop_.after(patience, [this, id] { fail(id, Outcome::Cause::timed_out); });
-  calls_.emplace(id, Call{std::move(callback), timer});
+  auto timer = loop_.after(patience, [this, id] { fail(id, Outcome::Cause::timed_out); });
+  calls_.emplace(id, Call{std::move(callback), std::move(timer)});
   return id;
 }
 
@@ -59,7 +57,6 @@ void Calls::finish(std::uint64_t id, Outcome outcome) {
   if (found == calls_.end()) return;  // it has had its outcome; a late answer changes nothing
   const Call call = std::move(found->second);
   calls_.erase(found);
-  loop_.cancel(call.timer);
   tell(call.callback, std::move(outcome));
 }
 

@@ -153,7 +153,7 @@ void Connection::close(Ending ending) {
   if (phase_ == Phase::closed) return;
   phase_ = Phase::closed;
   stop_frame_timer();
-  if (trim_timer_) loop_.cancel(*trim_timer_);
+  trim_timer_.reset();
   channel_->close();
   output_.clear();
   dispatcher_.abandon();
@@ -286,9 +286,7 @@ void Connection::partial_frame_is_due() {
   trim_memory_when_idle();
 }
 
-void Connection::stop_frame_timer() {
-  if (frame_timer_) loop_.cancel(*std::exchange(frame_timer_, std::nullopt));
-}
+void Connection::stop_frame_timer() { frame_timer_.reset(); }
 
 void Connection::trim_memory_when_idle() {
   if (trim_timer_ || !pool_->keeps_any()) return;

@@ -103,7 +103,7 @@ class Server {
   std::shared_ptr<framing::BlockPool> pool_ = std::make_shared<framing::BlockPool>();
   std::unique_ptr<transport::Acceptor> acceptor_;
   transport::SocketFile file_;  // behind the acceptor: it goes before the socket is closed
-  Clients clients_;  // those who came first stand first
+  Clients clients_;             // those who came first stand first
   bool full_ = false;
   std::uint64_t last_id_ = 0;
   std::size_t total_load_ = 0;

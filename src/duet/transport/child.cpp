@@ -24,15 +24,12 @@ Child::Child(Loop& loop, base::Launch launch, OnEnded on_ended) : Child(loop, st
   channel_ = std::make_unique<FdChannel>(loop, std::move(out.read_end), std::move(in.write_end));
   stderr_ = std::move(errors.read_end);
   base::set_nonblocking(stderr_.get(), true);
-  watch_stderr(true);
-  loop_.watch(process_.pidfd.get(), EPOLLIN, ending_);
+  stderr_watch_ = loop_.watch(stderr_.get(), EPOLLIN, drain_);
+  end_watch_ = loop_.watch(process_.pidfd.get(), EPOLLIN, ending_);
 }
 
 Child::~Child() {
-  watch_stderr(false);
-  if (stderr_pause_) loop_.cancel(*stderr_pause_);
   if (!running_) return;
-  loop_.unwatch(process_.pidfd.get(), ending_);
   signal_group(SIGKILL);
   base::reap(process_);
 }
@@ -42,7 +39,7 @@ void Child::signal_group(int signal) {
 }
 
 void Child::reap() {
-  loop_.unwatch(process_.pidfd.get(), ending_);
+  end_watch_.cancel();
   const base::ExitStatus status = base::reap(process_);
   running_ = false;
   const OnEnded tell = std::move(on_ended_);  // it may destroy this
@@ -62,10 +59,9 @@ void Child::drain_stderr() {
   constexpr std::size_t much = 4096;
   constexpr std::chrono::milliseconds pause{20};
   if (read_stderr() >= much || !stderr_) return;
-  watch_stderr(false);
+  stderr_watch_.change(0);  // that its other end is gone is told all the same
   stderr_pause_ = loop_.after(pause, [this] {
-    stderr_pause_.reset();
-    watch_stderr(true);
+    if (stderr_watch_) stderr_watch_.change(EPOLLIN);
   });
 }
 
@@ -76,23 +72,13 @@ std::size_t Child::read_stderr() {
   const ssize_t count = read(stderr_.get(), room.data(), room.size());
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
   if (count <= 0) {
-    watch_stderr(false);
+    stderr_watch_.cancel();
     stderr_.reset();
     return 0;
   }
   tail_.append(room.data(), static_cast<std::size_t>(count));
   if (tail_.size() > kept_of_stderr) tail_.erase(0, tail_.size() - kept_of_stderr);
   return static_cast<std::size_t>(count);
-}
-
-void Child::watch_stderr(bool on) {
-  if (!stderr_ || stderr_watched_ == on) return;
-  stderr_watched_ = on;
-  if (on) {
-    loop_.watch(stderr_.get(), EPOLLIN, drain_);
-  } else {
-    loop_.unwatch(stderr_.get(), drain_);
-  }
 }
 
 }  // namespace duet::transport

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -60,19 +59,19 @@ class Child {
   void reap();
   void drain_stderr();
   std::size_t read_stderr();
-  void watch_stderr(bool on);
 
   Loop& loop_;
   OnEnded on_ended_;
   base::Fd stderr_;
-  bool stderr_watched_ = false;
-  std::optional<Loop::Timer> stderr_pause_;
+  Loop::Timer stderr_pause_;
   std::string tail_;
   std::unique_ptr<Channel> channel_;
   base::Child process_;
   bool running_ = false;
   Ending ending_{*this};
   Drain drain_{*this};
+  Loop::Watch end_watch_;
+  Loop::Watch stderr_watch_;
 };
 
 }  // namespace duet::transport

@@ -32,11 +32,12 @@ class FdChannel final : public Channel {
     FdChannel& channel;
     int descriptor;
     std::uint32_t events = 0;
-    bool watched = false;
+    Loop::Watch watch = {};
   };
 
   void on_ready(Side& side, std::uint32_t events);
   void set_events(Side& side, std::uint32_t events);
+  void watch(Side& side);
   bool is_socket() const { return !output_; }
 
   Loop& loop_;
@@ -44,6 +45,7 @@ class FdChannel final : public Channel {
   base::Fd output_;  // none for a socket
   Side reading_;
   Side writing_;
+  Loop::Deferred hangup_;
   base::QuietWriter writer_;
   Listener* listener_ = nullptr;
 };

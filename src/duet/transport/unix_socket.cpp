@@ -95,15 +95,7 @@ base::Fd listen_unix(const std::string& path, int backlog) {
 Acceptor::Acceptor(Loop& loop, base::Fd listener, OnAccept on_accept)
     : loop_(loop), listener_(std::move(listener)), on_accept_(std::move(on_accept)) {
   base::set_nonblocking(listener_.get(), true);
-  loop_.watch(listener_.get(), EPOLLIN, *this);
-}
-
-Acceptor::~Acceptor() {
-  if (paused_) {
-    loop_.cancel(retry_);
-  } else {
-    loop_.unwatch(listener_.get(), *this);
-  }
+  watch_ = loop_.watch(listener_.get(), EPOLLIN, *this);
 }
 
 // One a turn: trying for a second would cost the usual single client a system call.
@@ -125,17 +117,18 @@ bool Acceptor::accept_one() {
   return true;
 }
 
+// The watch stays, for nothing: a new one might be refused.
 void Acceptor::pause() {
-  loop_.unwatch(listener_.get(), *this);
-  paused_ = true;
-  retry_ = loop_.after(retry_after, [this] { resume(); });
+  watch_.change(0);
+  retry_ = loop_.after(retry_after, [this] { go_on(); });
 }
 
 void Acceptor::resume() {
-  if (!paused_) return;
-  loop_.cancel(retry_);
-  paused_ = false;
-  loop_.watch(listener_.get(), EPOLLIN, *this);
+  if (!retry_) return;
+  retry_.cancel();
+  go_on();
 }
+
+void Acceptor::go_on() { watch_.change(EPOLLIN); }
 
 }  // namespace duet::transport

@@ -36,7 +36,6 @@ class Acceptor final : private Loop::Watcher {
   Acceptor(Loop& loop, base::Fd listener, OnAccept on_accept);
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
-  ~Acceptor();
 
   int descriptor() const { return listener_.get(); }
   void resume();
@@ -49,12 +48,13 @@ class Acceptor final : private Loop::Watcher {
   void on_ready(std::uint32_t events) override;
   bool accept_one();
   void pause();
+  void go_on();
 
   Loop& loop_;
   base::Fd listener_;
   OnAccept on_accept_;
-  bool paused_ = false;
-  Loop::Timer retry_;
+  Loop::Watch watch_;
+  Loop::Timer retry_;  // while it pauses
 };
 
 }  // namespace duet::transport

@@ -197,7 +197,7 @@ struct AcceptorSetting {
   void see_everything_once() {
     const base::Fd client = connect_unix(folder.file("socket"));
     turn();
-    loop.cancel(loop.after(1s, [] {}));
+    loop.after(1s, [] {}).cancel();
     accepted.clear();
   }
   void turn() { loop.turn(loop.now()); }
