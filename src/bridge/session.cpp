@@ -20,20 +20,20 @@ std::uint64_t read_id(std::string_view id) {
   return error == std::errc{} && end == id.data() + id.size() ? number : 0;
 }
 
-Cause cause_of(base::LaunchError::Cause cause) {
+Cause cause_of(process::LaunchError::Cause cause) {
   switch (cause) {
-    case base::LaunchError::Cause::not_found:
+    case process::LaunchError::Cause::not_found:
       return Cause::not_found;
-    case base::LaunchError::Cause::directory_missing:
+    case process::LaunchError::Cause::directory_missing:
       return Cause::cwd_missing;
-    case base::LaunchError::Cause::exec_failed:
+    case process::LaunchError::Cause::exec_failed:
       break;
   }
   return Cause::exec_failed;
 }
 
-std::string in_words(base::ExitStatus status) {
-  return status.signal != 0 ? "was ended by " + base::signal_name(status.signal)
+std::string in_words(process::ExitStatus status) {
+  return status.signal != 0 ? "was ended by " + process::signal_name(status.signal)
                             : "ended with code " + std::to_string(status.code);
 }
 
@@ -41,7 +41,7 @@ std::string seconds_text(base::Duration wait) {
   return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(wait).count()) + " s";
 }
 
-base::Launch launch_of(const Definition& definition, const std::string& root, base::Environment environment) {
+process::Launch launch_of(const Definition& definition, const std::string& root, process::Environment environment) {
   for (const auto& [name, value] : definition.env) environment[name] = value;
   return {.arguments = definition.command, .environment = std::move(environment), .directory = root};
 }
@@ -67,9 +67,9 @@ Session::Session(transport::Loop& loop, base::Log& log, const Definition& defini
       loop_, settings_.guard, launch_of(definition, root_, settings_.environment),
       ServerProcess::Events{
           .started = [] {},
-          .not_started = [this](base::LaunchError::Cause cause,
+          .not_started = [this](process::LaunchError::Cause cause,
                                 std::string_view text) { go_down(failure(cause_of(cause), std::string(text))); },
-          .ended = [this](base::ExitStatus status) { process_ended(status); },
+          .ended = [this](process::ExitStatus status) { process_ended(status); },
           .gone = [this] { events_.gone(); }});
   stream_ = std::make_unique<ServerStream>(
       loop_, process_->take_channel(), definition.max_body,
@@ -107,7 +107,7 @@ void Session::take_initialize_result(const CallResult& result) {
   events_.ready();
 }
 
-void Session::process_ended(base::ExitStatus status) {
+void Session::process_ended(process::ExitStatus status) {
   status_ = status;
   stream_->drain();
   if (phase_ == Phase::starting) {

@@ -35,31 +35,32 @@ bool has_ended(const base::Fd& held) {
 
 }  // namespace
 
-std::vector<base::ProcessEntry> find_leftovers(const Fingerprint& fingerprint) {
-  if (fingerprint.boot != base::boot_id()) return {};
+std::vector<process::ProcessEntry> find_leftovers(const Fingerprint& fingerprint) {
+  if (fingerprint.boot != process::boot_id()) return {};
   const std::string mark = "DUET_TASK_MARK=" + fingerprint.mark;
-  std::vector<base::ProcessEntry> all = base::all_processes();
+  std::vector<process::ProcessEntry> all = process::all_processes();
   // We may have been started by a task ourselves.
   std::erase_if(all,
-                [](const base::ProcessEntry& entry) { return entry.pid == getpid() || entry.session == getsid(0); });
+                [](const process::ProcessEntry& entry) { return entry.pid == getpid() || entry.session == getsid(0); });
   std::set<pid_t> found;
   std::set<pid_t> sessions;
-  const auto take = [&](const base::ProcessEntry& entry) {
+  const auto take = [&](const process::ProcessEntry& entry) {
     if (found.contains(entry.pid) || is_outsider(entry)) return;
     found.insert(entry.pid);
     sessions.insert(entry.session);
   };
-  for (const base::ProcessEntry& entry : all) {
+  for (const process::ProcessEntry& entry : all) {
     const bool is_main = entry.pid == fingerprint.main && entry.start_ticks == fingerprint.main_ticks;
-    if (is_main || base::has_in_environment(entry.pid, mark)) take(entry);
+    if (is_main || process::has_in_environment(entry.pid, mark)) take(entry);
   }
   for (std::size_t before = 0; before != found.size();) {
     before = found.size();
-    for (const base::ProcessEntry& entry : all) {
+    for (const process::ProcessEntry& entry : all) {
       if (sessions.contains(entry.session) || found.contains(entry.parent)) take(entry);
     }
   }
-  std::erase_if(all, [&](const base::ProcessEntry& entry) { return !found.contains(entry.pid) || entry.is_zombie(); });
+  std::erase_if(all,
+                [&](const process::ProcessEntry& entry) { return !found.contains(entry.pid) || entry.is_zombie(); });
   return all;
 }
 
@@ -74,7 +75,7 @@ Leftovers::Leftovers(transport::Loop& loop, Fingerprint fingerprint, millisecond
 void Leftovers::kill_after(milliseconds time) {
   timer_ = loop_.after(time, [this] {
     killing_ = true;
-    for (const auto& [key, held] : held_) base::signal_process(held.process, SIGKILL);
+    for (const auto& [key, held] : held_) process::signal_process(held.process, SIGKILL);
     kill_after(kill_again);
     look();
   });
@@ -98,15 +99,15 @@ void Leftovers::look() {
 Leftovers::Found Leftovers::hold_more() {
   if (!can_look()) return Found::unknown;
   Found found = Found::nothing;
-  for (const base::ProcessEntry& entry : find_leftovers(fingerprint_)) {
+  for (const process::ProcessEntry& entry : find_leftovers(fingerprint_)) {
     const std::pair key(entry.pid, entry.start_ticks);
     if (held_.contains(key)) continue;
     if (found == Found::nothing) found = Found::some;
-    base::Fd held = base::hold_process(entry);
+    base::Fd held = process::hold_process(entry);
     if (!held && !can_look()) found = Found::unknown;
     if (!held) continue;
-    if (killing_ || told_.insert(key).second) base::signal_process(held, killing_ ? SIGKILL : SIGTERM);
-    if (entry.state == 'T') base::signal_process(held, SIGCONT);
+    if (killing_ || told_.insert(key).second) process::signal_process(held, killing_ ? SIGKILL : SIGTERM);
+    if (entry.state == 'T') process::signal_process(held, SIGCONT);
     if (held_.size() >= most_held) continue;
     try {
       transport::Loop::Watch watch = loop_.watch(held.get(), EPOLLIN, *this);

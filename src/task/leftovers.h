@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "duet/base/fd.h"
-#include "duet/base/process_tree.h"
 #include "duet/transport/loop.h"
+#include "process/process_tree.h"
 #include "task/run_record.h"
 
 namespace duet::task {
@@ -19,7 +19,7 @@ namespace duet::task {
 /// The processes of a run whose keeper is dead, as far as they can be told: those with its mark in their environment,
 /// the main process, all that are in one session with one of them, and all their descendants. A process that cleared
 /// its environment, left its session and lost its parents cannot be found.
-std::vector<base::ProcessEntry> find_leftovers(const Fingerprint& fingerprint);
+std::vector<process::ProcessEntry> find_leftovers(const Fingerprint& fingerprint);
 
 /// Ends them: TERM, and after `grace` KILL, until none is found any more. Then `done` is called, from the loop. While
 /// there are no descriptors to look for them it waits. Dropped before that, it leaves them as they are. For the loop's

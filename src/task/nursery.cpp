@@ -99,7 +99,7 @@ Nursery::~Nursery() {
   socket_.reset();
   pollfd ended{.fd = process_->pidfd.get(), .events = POLLIN, .revents = 0};
   if (poll(&ended, 1, burial_ms) <= 0) kill(process_->pid, SIGKILL);
-  base::reap(*process_);
+  process::reap(*process_);
 }
 
 KeeperLink Nursery::take() {
@@ -153,9 +153,9 @@ void Nursery::launch() {
   base::check_call(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), "socketpair");
   base::Fd ours(ends[0]);
   const base::Fd theirs(ends[1]);
-  base::Launch launch;
+  process::Launch launch;
   launch.arguments = {"duet-rpc", std::string(nursery_argument)};
-  launch.environment = base::current_environment();
+  launch.environment = process::current_environment();
   launch.environment.erase("DUET_TASK_ID");  // a keeper is no part of the task that started its daemon
   launch.environment.erase("DUET_TASK_MARK");
   launch.environment[std::string(nursery_variable)] = "1";
@@ -163,7 +163,7 @@ void Nursery::launch() {
   launch.further = {{theirs.get(), orders_number}, {tasks_, tasks_number}};
   launch.executable = executable_;
   transport::Loop::Watch watch = loop_.watch(ours.get(), EPOLLIN, *this);  // before anything runs: it may be refused
-  process_ = base::launch(launch);
+  process_ = process::launch(launch);
   socket_ = std::move(ours);
   watch_ = std::move(watch);
 }
@@ -182,7 +182,7 @@ void Nursery::on_ready(std::uint32_t events) {
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return send_waiting();
   watch_.cancel();
   socket_.reset();
-  base::reap(*process_);
+  process::reap(*process_);
   process_.reset();
   waiting_.clear();
 }

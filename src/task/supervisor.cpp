@@ -21,7 +21,7 @@ Failure failure_of(const Outcome& outcome) {
     case Outcome::Kind::exited:
       return {Reason::exit, "exited with code " + std::to_string(outcome.code)};
     case Outcome::Kind::signalled:
-      return {Reason::signal, "ended by " + base::signal_name(outcome.signal)};
+      return {Reason::signal, "ended by " + process::signal_name(outcome.signal)};
     case Outcome::Kind::not_started:
       return {Reason::spawn, outcome.problem};
     case Outcome::Kind::lost:
@@ -38,7 +38,7 @@ Progress after(Progress progress, const Outcome& outcome) {
     progress.pid = outcome.started->pid;
   }
   if (outcome.kind == Outcome::Kind::exited) progress.exit_code = outcome.code;
-  if (outcome.kind == Outcome::Kind::signalled) progress.signal = base::signal_name(outcome.signal);
+  if (outcome.kind == Outcome::Kind::signalled) progress.signal = process::signal_name(outcome.signal);
   progress.completed_at = outcome.ended_at;
   return progress;
 }

@@ -34,7 +34,7 @@ namespace duet::task {
 struct Surroundings {
   int tasks = -1;                             ///< the folder with the outputs; the caller's, outlives the supervisor
   std::function<std::string()> project = {};  ///< where they run unless they say otherwise; it may be moved
-  base::Environment environment = {};         ///< they all get
+  process::Environment environment = {};      ///< they all get
   std::uint32_t seed = 0;                     ///< of the chance in pauses before retries
 };
 

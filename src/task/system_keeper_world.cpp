@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "duet/base/lifetime.h"
-#include "duet/base/process.h"
-#include "duet/base/process_tree.h"
+#include "process/launch.h"
+#include "process/process_tree.h"
 #include "task/leftovers.h"
 #include "task/output.h"
 
@@ -21,7 +21,7 @@ template <typename Work>
 auto attempt(Work work) -> tl::expected<decltype(work()), Hindrance> {
   try {
     return work();
-  } catch (const base::LaunchError& error) {
+  } catch (const process::LaunchError& error) {
     return tl::unexpected(Hindrance{error.error(), error.what()});
   } catch (const std::system_error& error) {
     return tl::unexpected(Hindrance{error.code().value(), error.what()});
@@ -168,14 +168,14 @@ std::unique_ptr<Pursuit> SystemKeeperWorld::end_leftovers(const Fingerprint& fin
 }
 
 void SystemKeeperWorld::wake_keeper(const Fingerprint& fingerprint) {
-  static const std::string boot = base::boot_id();
+  static const std::string boot = process::boot_id();
   if (fingerprint.boot != boot) return;
   pid_t pid = fingerprint.keeper;
-  const auto main = fingerprint.main > 0 ? base::read_process(fingerprint.main) : std::nullopt;
+  const auto main = fingerprint.main > 0 ? process::read_process(fingerprint.main) : std::nullopt;
   if (pid == 0 && main && main->start_ticks == fingerprint.main_ticks) pid = main->parent;
-  const auto keeper = pid > 0 ? base::read_process(pid) : std::nullopt;
+  const auto keeper = pid > 0 ? process::read_process(pid) : std::nullopt;
   const bool is_suspended = keeper && keeper->state == 'T' && keeper->session == pid;  // as every keeper's is
-  if (is_suspended) base::signal_process(base::hold_process(*keeper), SIGCONT);
+  if (is_suspended) process::signal_process(process::hold_process(*keeper), SIGCONT);
 }
 
 std::string SystemKeeperWorld::random_mark() { return task::random_mark(); }
