@@ -4,6 +4,8 @@
 
 #include <string_view>
 
+#include "duet/api.h"
+
 namespace duet::base {
 
 /// Writes without ever raising SIGPIPE: a reader that is gone is EPIPE and nothing else, whatever the process does with
@@ -11,7 +13,7 @@ namespace duet::base {
 ///
 /// Whether the process ignores the signal is asked once, when this is made; then a write is one system call. Otherwise
 /// the signal is blocked for the calling thread during each write, which costs two more.
-class QuietWriter {
+class DUET_API QuietWriter {
  public:
   QuietWriter();
 

@@ -33,8 +33,8 @@ class PipeSignal {
   PipeSignal(const PipeSignal&) = delete;
   PipeSignal& operator=(const PipeSignal&) = delete;
   ~PipeSignal() {
+    pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);  // what waits is counted, and ends nothing
     sigaction(SIGPIPE, &before_, nullptr);
-    pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
   }
 
  private:

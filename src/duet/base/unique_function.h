@@ -23,9 +23,10 @@ class UniqueFunction<Result(Arguments...)> {
   UniqueFunction(std::nullptr_t) {}  // NOLINT(google-explicit-constructor): as std::function
 
   template <typename Callable>
-    requires(!std::is_same_v<std::remove_cvref_t<Callable>, UniqueFunction> &&
-             std::is_invocable_r_v<Result, std::decay_t<Callable>&, Arguments...>)
-  UniqueFunction(Callable&& callable) {  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
+  requires(!std::is_same_v<std::remove_cvref_t<Callable>, UniqueFunction> &&
+           std::is_invocable_r_v<Result, std::decay_t<Callable>&, Arguments...>)
+      UniqueFunction(
+          Callable&& callable) {  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
     using Held = Holder<std::decay_t<Callable>>;
     Held::make(storage_, std::forward<Callable>(callable));
     actions_ = &Held::actions;
@@ -57,8 +58,8 @@ class UniqueFunction<Result(Arguments...)> {
   };
   struct Actions {
     Result (*call)(Storage&, Arguments&&...);
-    void (*move)(Storage& from, Storage& to) noexcept;
-    void (*destroy)(Storage&) noexcept;
+    void (*move)(Storage& from, Storage& to) noexcept;  // null: its bytes are copied
+    void (*destroy)(Storage&) noexcept;                 // null: there is nothing to do
     const std::type_info& (*type)(const Storage&);
   };
 
@@ -90,12 +91,8 @@ class UniqueFunction<Result(Arguments...)> {
       }
     }
     static void move(Storage& from, Storage& to) noexcept {
-      if constexpr (inside) {
-        ::new (to.bytes) Callable(std::move(held(from)));
-        held(from).~Callable();
-      } else {
-        ::new (to.bytes) Callable*(&held(from));
-      }
+      ::new (to.bytes) Callable(std::move(held(from)));
+      held(from).~Callable();
     }
     static void destroy(Storage& storage) noexcept {
       if constexpr (inside) {
@@ -111,16 +108,26 @@ class UniqueFunction<Result(Arguments...)> {
         return typeid(Callable);
       }
     }
-    static constexpr Actions actions{call, move, destroy, type};
+    static constexpr auto move_action() {
+      if constexpr (inside && !std::is_trivially_copyable_v<Callable>) {
+        return &move;
+      } else {
+        return nullptr;
+      }
+    }
+    static constexpr Actions actions{call, move_action(),
+                                     inside&& std::is_trivially_destructible_v<Callable> ? nullptr : &destroy, type};
   };
 
   void take(UniqueFunction& other) noexcept {
     actions_ = std::exchange(other.actions_, nullptr);
-    if (actions_ != nullptr) actions_->move(other.storage_, storage_);
+    if (actions_ != nullptr && actions_->move != nullptr) return actions_->move(other.storage_, storage_);
+    storage_ = other.storage_;
   }
   void reset() noexcept {
     // First it is empty: what is destroyed may look at us.
-    if (const Actions* const actions = std::exchange(actions_, nullptr)) actions->destroy(storage_);
+    const Actions* const actions = std::exchange(actions_, nullptr);
+    if (actions != nullptr && actions->destroy != nullptr) actions->destroy(storage_);
   }
 
   const Actions* actions_ = nullptr;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "duet/api.h"
 #include "duet/base/clock.h"
 #include "duet/base/log.h"
 #include "duet/rpc/error.h"
@@ -30,7 +31,7 @@ struct Outcome {
 };
 
 /// `"timed out"` and the like.
-std::string_view name_of(Outcome::Cause cause);
+DUET_API std::string_view name_of(Outcome::Cause cause);
 
 /// The calls of one connection that the peer has not answered yet. Every one gets exactly one outcome; what its
 /// callback throws is logged.

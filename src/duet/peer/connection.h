@@ -9,6 +9,7 @@
 #include <optional>
 #include <string_view>
 
+#include "duet/api.h"
 #include "duet/base/log.h"
 #include "duet/framing/block_pool.h"
 #include "duet/framing/frame.h"
@@ -62,7 +63,7 @@ struct ConnectionEvents {
 /// goes on until that bound, so a peer that writes much before it reads does not get stuck. Memory of
 /// large messages comes from `pool`, which connections may share, and goes back to the system when
 /// the pool has been idle for a second. For the loop's thread only.
-class Connection final : private transport::Channel::Listener {
+class DUET_API Connection final : private transport::Channel::Listener {
  public:
   Connection(transport::Loop& loop, std::unique_ptr<transport::Channel> channel, Door door, const Methods& methods,
              base::Log& log, ConnectionEvents events = {}, ConnectionLimits limits = {}, Peer peer = {},

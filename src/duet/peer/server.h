@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "duet/api.h"
 #include "duet/base/log.h"
 #include "duet/peer/connection.h"
 #include "duet/peer/methods.h"
@@ -36,7 +37,7 @@ struct ServerLimits {
 
 /// A JSON-RPC server on a Unix socket, a message a line, for any number of clients of the same user
 /// (and root). For the loop's thread only; methods may be added at any time.
-class Server {
+class DUET_API Server {
  public:
   Server(transport::Loop& loop, base::Log& log, ServerLimits limits = {});
   Server(const Server&) = delete;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "duet/api.h"
 #include "duet/base/fd.h"
 #include "duet/base/quiet_writer.h"
 #include "duet/transport/channel.h"
@@ -10,7 +11,7 @@ namespace duet::transport {
 /// A channel over a connected socket, or over a pair of descriptors such as pipes. Sockets are read
 /// and written without their file description being touched; other descriptors are set non-blocking,
 /// so they must be ours alone. No write raises SIGPIPE. What the loop cannot watch (ENOSPC) has hung up.
-class FdChannel final : public Channel {
+class DUET_API FdChannel final : public Channel {
  public:
   FdChannel(Loop& loop, base::Fd socket);
   FdChannel(Loop& loop, base::Fd input, base::Fd output);

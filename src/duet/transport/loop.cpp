@@ -28,7 +28,7 @@ struct Loop::TurnGuard {
   ~TurnGuard() {
     loop.turning_ = false;
     loop.current_ = loop.current_end_ = nullptr;
-    loop.set_alarm();
+    if (loop.alarm_) loop.set_alarm();
   }
   Loop& loop;
 };
@@ -124,7 +124,7 @@ void Loop::unwatch(int fd, const Watcher& watcher) noexcept {
 
 Loop::Timer Loop::at(base::TimePoint when, Task task) {
   Timer timer;
-  timer.place_ = timers_.emplace(TimerKey{when, ++last_timer_}, TimerTask{std::move(task), &timer}).first;
+  timer.place_ = timers_.try_emplace(TimerKey{when, ++last_timer_}, std::move(task), timer).first;
   timer.loop_ = this;
   if (alarm_) set_alarm();
   return timer;
@@ -139,7 +139,7 @@ base::TimePoint Loop::from_now(base::Duration wait) const {
 }
 
 void Loop::defer(Task task) {
-  deferred_.push_back({std::move(task)});
+  deferred_.emplace_back(std::move(task));
   if (alarm_) set_alarm();
 }
 
@@ -160,7 +160,7 @@ int Loop::descriptor() {
   if (front_ >= 0) throw std::logic_error("a loop with a front must wait by itself");
   if (!alarm_) {
     base::Fd alarm(base::check_call(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd_create"));
-    control(EPOLL_CTL_ADD, alarm.get(), EPOLLIN, this);
+    control(EPOLL_CTL_ADD, alarm.get(), EPOLLIN, nullptr);
     alarm_ = std::move(alarm);
     set_alarm();
   }
@@ -169,7 +169,7 @@ int Loop::descriptor() {
 
 // The turn's end does it once for all that was asked for in the turn.
 void Loop::set_alarm() noexcept {
-  if (!alarm_ || turning_) return;
+  if (turning_) return;
   std::optional<base::TimePoint> first;
   if (!timers_.empty()) first = timers_.begin()->first.first;
   if (!deferred_.empty()) first = base::TimePoint::min();
@@ -304,8 +304,7 @@ void Loop::dispatch(int timeout_ms) {
     if (event.events == 0) continue;
     if (event.data.ptr == nullptr) {
       take_posted();
-    } else if (event.data.ptr == this) {
-      silence_alarm();
+      if (alarm_) silence_alarm();
     } else {
       call(*static_cast<Watcher*>(event.data.ptr), event.events);
     }
@@ -340,13 +339,14 @@ Loop::Task Loop::take_deferred() {
 }
 
 void Loop::take_posted() {
-  for (Task& task : mailbox_->take()) deferred_.push_back({std::move(task)});
+  mailbox_->take(posted_);
+  for (Task& task : posted_) deferred_.emplace_back(std::move(task));
+  posted_.clear();
 }
 
 void Loop::silence_alarm() {
   std::uint64_t count = 0;
-  [[maybe_unused]] const ssize_t got = read(alarm_.get(), &count, sizeof count);
-  alarm_time_.reset();
+  if (read(alarm_.get(), &count, sizeof count) > 0) alarm_time_.reset();
 }
 
 void Loop::set_front(int fd, Watcher& watcher) {

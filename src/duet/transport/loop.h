@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "duet/api.h"
 #include "duet/base/activity.h"
 #include "duet/base/clock.h"
 #include "duet/base/fd.h"
@@ -36,7 +37,7 @@ class Workers;
 /// One descriptor may be the *front*: while no timer runs, its watcher is called without asking whether it is ready,
 /// and reads through read_front(), which blocks; a Sentinel interrupts that read when another descriptor needs
 /// attention. It saves a system call a message on stdio, and works where epoll does not (files).
-class Loop {
+class DUET_API Loop {
  public:
   class Timer;
   class Deferred;
@@ -45,10 +46,12 @@ class Loop {
  private:
   // A task and the value that owns it, if any: the two know each other wherever the value is moved.
   struct TimerTask {
+    TimerTask(Task&& called, Timer& owned) : task(std::move(called)), owner(&owned) {}
     Task task;
-    Timer* owner = nullptr;
+    Timer* owner;
   };
   struct DeferredTask {
+    explicit DeferredTask(Task&& called) : task(std::move(called)) {}
     Task task;
     Deferred* owner = nullptr;
   };
@@ -257,6 +260,7 @@ class Loop {
   Timers timers_;
   std::uint64_t last_timer_ = 0;
   std::deque<DeferredTask> deferred_;
+  std::vector<Task> posted_;  // empty but for an instant; it keeps its memory
   std::vector<char> scratch_;
 
   // What the overseer is told of this turn.

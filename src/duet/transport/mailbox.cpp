@@ -22,11 +22,11 @@ bool Mailbox::post(Task task) {
   return true;
 }
 
-std::vector<Task> Mailbox::take() {
+void Mailbox::take(std::vector<Task>& tasks) {
   std::uint64_t count = 0;
   [[maybe_unused]] const ssize_t got = read(wake_.get(), &count, sizeof count);
   const std::lock_guard lock(mutex_);
-  return std::exchange(posted_, {});
+  tasks.swap(posted_);
 }
 
 void Mailbox::close() {

@@ -3,6 +3,7 @@
 #include <mutex>
 #include <vector>
 
+#include "duet/api.h"
 #include "duet/base/fd.h"
 #include "duet/base/unique_function.h"
 
@@ -12,7 +13,7 @@ namespace duet::transport {
 using Task = base::UniqueFunction<void()>;
 
 /// Where other threads leave work for a loop. It outlives the loop if they do; what they post then is dropped.
-class Mailbox {
+class DUET_API Mailbox {
  public:
   Mailbox();
 
@@ -21,8 +22,8 @@ class Mailbox {
 
   /// Readable while there is something to take.
   int descriptor() const { return wake_.get(); }
-  /// What was posted, in order. For the loop's thread, as all that follows.
-  std::vector<Task> take();
+  /// Puts what was posted, in order, into `tasks`, which is empty. For the loop's thread, as all that follows.
+  void take(std::vector<Task>& tasks);
   /// Drops what is there and what will come.
   void close();
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "duet/api.h"
 #include "duet/base/fd.h"
 
 namespace duet::transport {
@@ -12,7 +13,7 @@ namespace duet::transport {
 /// The file of a Unix socket that this process listens on. It removes itself, unless another one has taken its place.
 ///
 /// Remove it before the socket is closed: while the socket listens, nobody else replaces its file.
-class SocketFile {
+class DUET_API SocketFile {
  public:
   SocketFile() = default;
   /// The one that is at `path` now. Throws std::system_error if there is none.
@@ -48,7 +49,7 @@ struct UnixListener {
 /// do if a server answers there already, or if something else than a socket is there. They take turns by a lock on the
 /// folder, which must be readable; no file is left behind. Throws std::system_error with the path in its text;
 /// ETIMEDOUT: somebody has held the folder's lock for as long as `patience`.
-UnixListener listen_replacing_stale(const std::string& path,
-                                    std::chrono::milliseconds patience = std::chrono::seconds(5));
+DUET_API UnixListener listen_replacing_stale(const std::string& path,
+                                             std::chrono::milliseconds patience = std::chrono::seconds(5));
 
 }  // namespace duet::transport

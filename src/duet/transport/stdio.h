@@ -1,5 +1,6 @@
 #pragma once
 
+#include "duet/api.h"
 #include "duet/base/fd.h"
 #include "duet/base/quiet_writer.h"
 #include "duet/transport/channel.h"
@@ -11,7 +12,7 @@ namespace duet::transport {
 /// files. The input is the loop's front. No flag of a descriptor that other processes share is
 /// changed; output that could block is written through a description of our own where the system
 /// lets us have one, else in portions that cannot block. No write raises SIGPIPE.
-class StdioChannel final : public Channel, private Loop::Watcher {
+class DUET_API StdioChannel final : public Channel, private Loop::Watcher {
  public:
   StdioChannel(Loop& loop, base::Fd input, base::Fd output);
   ~StdioChannel() override;
@@ -50,6 +51,6 @@ class StdioChannel final : public Channel, private Loop::Watcher {
 
 /// The stdout guard: moves descriptor 1 away to a private one and points it at stderr, so that no
 /// stray print of a library or a child can get between two frames.
-base::Fd take_stdout();
+DUET_API base::Fd take_stdout();
 
 }  // namespace duet::transport
