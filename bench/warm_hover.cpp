@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "duet/base/fd.h"
-#include "duet/base/process.h"
+#include "process/launch.h"
 
 namespace {
 
@@ -84,10 +84,10 @@ class Direct {
   explicit Direct(const fs::path& file) : uri_("file://" + file.string()) {
     base::Pipe in = base::make_pipe();
     base::Pipe out = base::make_pipe();
-    clangd_ = base::launch({.arguments = {"clangd", "--log=error"},  // as the daemon runs it
-                            .environment = base::current_environment(),
-                            .directory = file.parent_path(),
-                            .standard = {in.read_end.get(), out.write_end.get(), -1}});
+    clangd_ = process::launch({.arguments = {"clangd", "--log=error"},  // as the daemon runs it
+                               .environment = process::current_environment(),
+                               .directory = file.parent_path(),
+                               .standard = {in.read_end.get(), out.write_end.get(), -1}});
     to_ = std::move(in.write_end);
     from_ = std::move(out.read_end);
     reader_ = Reader(from_.get());
@@ -104,7 +104,7 @@ class Direct {
   }
   ~Direct() {
     kill(clangd_.pid, SIGKILL);
-    base::reap(clangd_);
+    process::reap(clangd_);
   }
 
   std::string hover() {
@@ -127,7 +127,7 @@ class Direct {
   }
 
   std::string uri_;
-  base::Child clangd_;
+  process::Child clangd_;
   base::Fd to_;
   base::Fd from_;
   Reader reader_{-1};
@@ -155,9 +155,10 @@ class ThroughDaemon {
 
  private:
   void run(const char* what) {
-    const base::Child child = base::launch({.arguments = {program_, "daemon", what, "--project", file_.parent_path()},
-                                            .environment = base::current_environment()});
-    base::reap(child);
+    const process::Child child =
+        process::launch({.arguments = {program_, "daemon", what, "--project", file_.parent_path()},
+                         .environment = process::current_environment()});
+    process::reap(child);
   }
 
   std::string program_;

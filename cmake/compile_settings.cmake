@@ -44,6 +44,9 @@ if(DUET_FUZZ)
 endif()
 
 if(DUET_STATIC_RUNTIME)
+  if(BUILD_SHARED_LIBS)
+    message(FATAL_ERROR "DUET_STATIC_RUNTIME is for programs: a shared libduet must share the runtime with its users")
+  endif()
   add_link_options(-static-libstdc++ -static-libgcc)
 endif()
 

@@ -1,16 +1,15 @@
-# cmake --install: the library with its headers, find_package(duet) and pkg-config files; the program if it is built.
+# cmake --install: the library with its public headers, find_package(duet) and pkg-config files; the program if it is built.
 
 include(CMakePackageConfigHelpers)
 
 set(duet_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/duet)
 
 install(TARGETS duet EXPORT duetTargets)
-install(
-  DIRECTORY src/duet ${PROJECT_BINARY_DIR}/generated/duet
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING
-  PATTERN "*.h"
-  PATTERN "*_test*.h" EXCLUDE)
+foreach(header ${duet_public_headers})
+  cmake_path(GET header PARENT_PATH folder)
+  install(FILES src/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
+endforeach()
+install(FILES ${PROJECT_BINARY_DIR}/generated/duet/version.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/duet)
 
 install(EXPORT duetTargets NAMESPACE duet:: DESTINATION ${duet_package_dir})
 configure_package_config_file(packaging/duetConfig.cmake.in duetConfig.cmake INSTALL_DESTINATION ${duet_package_dir})
@@ -20,6 +19,11 @@ install(FILES ${PROJECT_BINARY_DIR}/duetConfig.cmake ${PROJECT_BINARY_DIR}/duetC
 
 # Relative, so that the prefix may be moved or chosen at install time.
 file(RELATIVE_PATH duet_pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+# Values of Boost.JSON are part of the interface. What that needs itself, the linker of a shared one knows.
+set(duet_pc_boost "-lboost_json")
+if(NOT BUILD_SHARED_LIBS)
+  string(APPEND duet_pc_boost " -lboost_container")
+endif()
 configure_file(packaging/duet.pc.in duet.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/duet.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 

@@ -1,4 +1,4 @@
-# One program with every src/**/*_test.cpp, or those in DUET_TEST_FOLDERS. Each test case is a ctest case with the label
+# One program with every src/**/*_test.cpp, or those in DUET_TEST_FOLDERS; without the program those of the toolkit. Each test case is a ctest case with the label
 # `unit`.
 
 find_package(GTest REQUIRED)
@@ -6,12 +6,15 @@ find_package(rapidcheck REQUIRED)
 include(GoogleTest)
 
 file(GLOB_RECURSE unit_test_sources CONFIGURE_DEPENDS src/*_test.cpp)
+if(NOT DUET_PROGRAM)
+  list(FILTER unit_test_sources INCLUDE REGEX "/src/duet/")
+endif()
 if(DUET_TEST_FOLDERS)
   list(FILTER unit_test_sources INCLUDE REGEX "/src/(${DUET_TEST_FOLDERS})/")
 endif()
 if(unit_test_sources)
   add_executable(unit_tests ${unit_test_sources})
-  target_link_libraries(unit_tests PRIVATE duet::duet $<TARGET_NAME_IF_EXISTS:duet_program> rapidcheck GTest::gtest
+  target_link_libraries(unit_tests PRIVATE duet_internal $<TARGET_NAME_IF_EXISTS:duet_program> rapidcheck GTest::gtest
                                            GTest::gtest_main)
   if(unit_test_sources MATCHES "/src/simulate/")
     target_link_libraries(unit_tests PRIVATE duet_simulate)

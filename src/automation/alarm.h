@@ -25,7 +25,7 @@ class Alarm {
  private:
   transport::Loop& loop_;
   std::function<void()> ring_;
-  std::optional<transport::Loop::Timer> timer_;
+  transport::Loop::Timer timer_;
   std::optional<ClockChange> clock_change_;
 };
 

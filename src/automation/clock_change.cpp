@@ -10,18 +10,14 @@
 namespace duet::automation {
 
 ClockChange::ClockChange(transport::Loop& loop, std::function<void()> changed)
-    : loop_(loop), changed_(std::move(changed)), timer_(timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC)) {
+    : changed_(std::move(changed)), timer_(timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC)) {
   if (!timer_) return;
   arm();
   try {
-    loop_.watch(timer_.get(), EPOLLIN, *this);
+    watch_ = loop.watch(timer_.get(), EPOLLIN, *this);
   } catch (const std::system_error&) {
     timer_.reset();
   }
-}
-
-ClockChange::~ClockChange() {
-  if (timer_) loop_.unwatch(timer_.get(), *this);
 }
 
 // A timer that never ends, but is cancelled when the clock is set.

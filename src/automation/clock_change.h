@@ -14,7 +14,6 @@ class ClockChange final : transport::Loop::Watcher {
   ClockChange(transport::Loop& loop, std::function<void()> changed);
   ClockChange(const ClockChange&) = delete;
   ClockChange& operator=(const ClockChange&) = delete;
-  ~ClockChange();
 
   bool works() const { return static_cast<bool>(timer_); }
 
@@ -22,9 +21,9 @@ class ClockChange final : transport::Loop::Watcher {
   void on_ready(std::uint32_t events) override;
   void arm() const;
 
-  transport::Loop& loop_;
   std::function<void()> changed_;
   base::Fd timer_;
+  transport::Loop::Watch watch_;
 };
 
 }  // namespace duet::automation

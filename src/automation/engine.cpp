@@ -51,11 +51,7 @@ Engine::Engine(transport::Loop& loop, base::Log& log, int root, task::Store& sto
   load();
 }
 
-Engine::~Engine() {
-  for (const auto& timer : {catching_up_, retrying_}) {
-    if (timer) loop_.cancel(*timer);
-  }
-}
+Engine::~Engine() = default;
 
 void Engine::load() {
   tl::expected<Memory, rpc::Error> memory = recall_memory(store_);
@@ -203,8 +199,8 @@ void Engine::take(const task::Event& event) {
 
 // A portion at a time; what is told meanwhile is in the journal, too.
 void Engine::catch_up() {
+  catching_up_.cancel();
   constexpr std::size_t portion = 256;
-  catching_up_.reset();
   if (closed_) return;
   std::vector<task::Event> events;
   const auto read = store_.read([&](task::StoreReader& reader) {
@@ -274,11 +270,10 @@ void Engine::close() {
 void Engine::write(Note note, Kind kind, std::function<void(bool kept)> done) {
   if (note.is_empty()) return;
   const std::size_t bytes = note.bytes();
-  auto written = [this, alive = std::weak_ptr(alive_), along = note.along(), done = std::move(done)](bool kept) {
-    if (alive.expired()) return;
+  auto written = lifetime_.bind([this, along = note.along(), done = std::move(done)](bool kept) {
     has_gone_along(along, kept);
     if (done) done(kept);
-  };
+  });
   store_.write({.apply = [note = std::move(note)](task::StoreWriter& writer) { note.write(writer, 0); },
                 .done = std::move(written),
                 .kind = kind,

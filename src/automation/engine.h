@@ -22,6 +22,7 @@
 #include "automation/rulebook.h"
 #include "automation/schedule.h"
 #include "automation/work.h"
+#include "duet/base/lifetime.h"
 #include "duet/base/log.h"
 #include "duet/rpc/error.h"
 #include "duet/transport/loop.h"
@@ -160,9 +161,9 @@ class Engine {
   Alarm alarm_;
   std::unique_ptr<FileWatch> watch_;
   std::vector<std::string> faults_;  // of what was kept
-  std::optional<transport::Loop::Timer> catching_up_;
-  std::optional<transport::Loop::Timer> retrying_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // answers may come when the engine has gone
+  transport::Loop::Timer catching_up_;
+  transport::Loop::Timer retrying_;
+  base::Lifetime lifetime_;  // answers may come when the engine has gone
 };
 
 }  // namespace duet::automation

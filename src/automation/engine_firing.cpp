@@ -103,12 +103,10 @@ void Engine::run(const Firing& firing, const Work& work, Kind kind, const Ran& r
   const Note::Along along = note.along();
   supervisor_.submit(
       *work.submission,
-      [this, alive = std::weak_ptr(alive_), ran, returned,
-       along](const tl::expected<task::Accepted, rpc::Error>& result) {
-        if (alive.expired()) return;
+      lifetime_.bind([this, ran, returned, along](const tl::expected<task::Accepted, rpc::Error>& result) {
         has_gone_along(along, result.has_value());
         result ? ran(result->id) : ran(tl::unexpected(Refused{result.error(), !*returned}));
-      },
+      }),
       {.write = [note = std::move(note)](task::StoreWriter& writer, task::TaskId task) { note.write(writer, task); },
        .kind = kind});
   *returned = true;
@@ -209,10 +207,7 @@ void Engine::try_approved() {
   std::ranges::sort(waiting);
   for (const std::uint64_t number : waiting) try_approved(number);
   if (waiting.empty() || retrying_ || closed_) return;
-  retrying_ = loop_.after(limits_.retry, [this] {
-    retrying_.reset();
-    try_approved();
-  });
+  retrying_ = loop_.after(limits_.retry, [this] { try_approved(); });
 }
 
 void Engine::try_approved(std::uint64_t number) {

@@ -52,8 +52,8 @@ std::string plain_text(const boost::json::value& value) {
   return rpc::to_text(value);
 }
 
-base::Environment environment_of(const Event& event) {
-  base::Environment environment{{"DUET_SOURCE", event.source}, {"DUET_TYPE", event.type}};
+process::Environment environment_of(const Event& event) {
+  process::Environment environment{{"DUET_SOURCE", event.source}, {"DUET_TYPE", event.type}};
   for (const auto& [name, value] : event.payload) environment[variable_name(name)] = plain_text(value);
   return environment;
 }

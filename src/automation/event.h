@@ -9,7 +9,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 
-#include "duet/base/process.h"
+#include "process/launch.h"
 
 namespace duet::automation {
 
@@ -32,6 +32,6 @@ std::vector<std::string> fields_of_source(std::string_view source);
 std::string plain_text(const boost::json::value& value);
 
 /// What a task is told of its event: `DUET_TYPE`, and for each member of the payload `DUET_PATH`, `DUET_EXIT_CODE`, …
-base::Environment environment_of(const Event& event);
+process::Environment environment_of(const Event& event);
 
 }  // namespace duet::automation

@@ -58,12 +58,7 @@ FileWatch::FileWatch(transport::Loop& loop, int root, const WatchSettings& setti
   read_portion();
 }
 
-FileWatch::~FileWatch() {
-  close_queue();
-  for (const auto& timer : {reading_, retrying_, settling_}) {
-    if (timer) loop_.cancel(*timer);
-  }
-}
+FileWatch::~FileWatch() = default;
 
 void FileWatch::change(const WatchSettings& settings, WatchScope::Wanted wanted) {
   WatchScope scope(settings, std::move(wanted));
@@ -93,7 +88,7 @@ void FileWatch::open_queue() {
   queue_error_ = queue_ ? 0 : errno;
   if (!queue_) return;
   try {
-    loop_.watch(queue_.get(), EPOLLIN, *this);
+    queue_watch_ = loop_.watch(queue_.get(), EPOLLIN, *this);
   } catch (const std::system_error& error) {
     queue_error_ = error.code().value();
     queue_.reset();
@@ -101,7 +96,7 @@ void FileWatch::open_queue() {
 }
 
 void FileWatch::close_queue() {
-  if (queue_) loop_.unwatch(queue_.get(), *this);
+  queue_watch_.cancel();
   queue_.reset();
 }
 
@@ -187,7 +182,6 @@ void FileWatch::read_later(std::string folder, Strangers strangers) {
 }
 
 void FileWatch::read_portion() {
-  reading_.reset();
   for (std::size_t left = limits_.entries_a_turn; left > 0 && is_reading(); --left) {
     if (!listing_.names) {
       Unread next = std::move(unread_.front());
@@ -279,7 +273,6 @@ bool FileWatch::block(const Unread& folder, int error) {
 
 // One of them first: while that does not work, the others need not be tried.
 void FileWatch::try_again() {
-  retrying_.reset();
   while (!is_reading()) {
     const auto first = std::find_if(blocked_.begin(), blocked_.end(), can_pass);
     if (first == blocked_.end()) return;
@@ -353,7 +346,6 @@ base::TimePoint FileWatch::quiet_at() const {
 }
 
 void FileWatch::look_whether_quiet() {
-  settling_.reset();
   drain();
   if (touched_.empty()) return;
   const base::TimePoint due = quiet_at();

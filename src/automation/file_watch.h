@@ -144,6 +144,7 @@ class FileWatch final : transport::Loop::Watcher {
   std::optional<WatchScope> next_;    // for when all is read
 
   base::Fd queue_;
+  transport::Loop::Watch queue_watch_;
   int queue_error_ = 0;                           // why there is none
   std::unordered_map<int, std::string> folders_;  // by watch
   std::map<std::string, int, std::less<>> watches_;
@@ -152,13 +153,13 @@ class FileWatch final : transport::Loop::Watcher {
   Listing listing_;
   BlockedFolders blocked_;  // those that could not be watched
   bool reported_ = false;
-  std::optional<transport::Loop::Timer> reading_;
-  std::optional<transport::Loop::Timer> retrying_;
+  transport::Loop::Timer reading_;
+  transport::Loop::Timer retrying_;
 
   std::map<std::string, Touch> touched_;
   base::TimePoint first_touch_;
   base::TimePoint last_touch_;
-  std::optional<transport::Loop::Timer> settling_;
+  transport::Loop::Timer settling_;
 };
 
 /// `file.create` and the like.

@@ -16,11 +16,11 @@ TEST(Work, ATaskKnowsItsEventAndCarriesItsOrigin) {
   ASSERT_TRUE(work.submission);
   EXPECT_EQ(work.submission->agent, "shell");
   EXPECT_EQ(work.submission->priority, -1);
-  EXPECT_EQ(work.submission->env, (base::Environment{{"DUET_SOURCE", "watch"},
-                                                     {"DUET_TYPE", "file.modify"},
-                                                     {"DUET_PATH", "a.c"},
-                                                     {"DUET_RULE", "r"},
-                                                     {"DUET_COUNT", "5"}}));
+  EXPECT_EQ(work.submission->env, (process::Environment{{"DUET_SOURCE", "watch"},
+                                                        {"DUET_TYPE", "file.modify"},
+                                                        {"DUET_PATH", "a.c"},
+                                                        {"DUET_RULE", "r"},
+                                                        {"DUET_COUNT", "5"}}));
   EXPECT_EQ(rpc::to_text(work.submission->metadata),
             R"({"automation":{"ruleId":"r","firingId":"firing-3","depth":3,"cause":"task-7"}})");
   const std::optional<Origin> origin = origin_of(task::Task{.metadata = work.submission->metadata});

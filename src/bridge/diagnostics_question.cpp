@@ -121,7 +121,6 @@ class DiagnosticsQuestion : public std::enable_shared_from_this<DiagnosticsQuest
   }
 
   void look_at(base::TimePoint when) {
-    if (timer_) loop_.cancel(*timer_);
     timer_ = loop_.at(when, [this, self = shared_from_this()] {
       timer_.reset();
       inquiry_->run([this](Inquiry&) { look(); });
@@ -129,7 +128,7 @@ class DiagnosticsQuestion : public std::enable_shared_from_this<DiagnosticsQuest
   }
 
   void clean_up() {
-    if (timer_) loop_.cancel(*std::exchange(timer_, std::nullopt));
+    timer_.reset();
     server().diagnostics().unlisten(listener_);
   }
 

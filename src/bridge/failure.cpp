@@ -62,7 +62,7 @@ boost::json::object describe(const Failure& failure) {
   boost::json::object out{{"cause", name_of(failure.cause)}};
   if (!failure.server.empty()) out["server"] = failure.server;
   if (failure.status && failure.status->signal != 0) {
-    out["signal"] = base::signal_name(failure.status->signal);
+    out["signal"] = process::signal_name(failure.status->signal);
   } else if (failure.status) {
     out["code"] = failure.status->code;
   }

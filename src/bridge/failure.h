@@ -7,8 +7,8 @@
 
 #include <boost/json/object.hpp>
 
-#include "duet/base/process.h"
 #include "duet/rpc/error.h"
+#include "process/launch.h"
 
 namespace duet::bridge {
 
@@ -35,10 +35,10 @@ std::string_view name_of(Cause cause);
 struct Failure {
   Cause cause = Cause::crashed;
   std::string message = {};
-  std::string server = {};                      ///< its name in the settings
-  std::optional<base::ExitStatus> status = {};  ///< of a process that ended
-  std::string error_output = {};                ///< the end of its stderr
-  std::string noise = {};                       ///< the start of what was no message on its stdout
+  std::string server = {};                         ///< its name in the settings
+  std::optional<process::ExitStatus> status = {};  ///< of a process that ended
+  std::string error_output = {};                   ///< the end of its stderr
+  std::string noise = {};                          ///< the start of what was no message on its stdout
 };
 
 /// `{cause, server, code?, signal?, stderr?, stdout?}`

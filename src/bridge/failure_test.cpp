@@ -12,9 +12,10 @@ std::string said(const Failure& failure, const char* where) {
 }
 
 TEST(FailureTest, TellsTheCauseAndHowTheProcessEnded) {
-  const Failure by_code{.cause = Cause::exited_before_initialize, .server = "s", .status = base::ExitStatus{.code = 3}};
+  const Failure by_code{
+      .cause = Cause::exited_before_initialize, .server = "s", .status = process::ExitStatus{.code = 3}};
   EXPECT_EQ(rpc::to_text(describe(by_code)), R"({"cause":"exited-before-initialize","server":"s","code":3})");
-  const Failure by_signal{.cause = Cause::crashed, .status = base::ExitStatus{.signal = 9}};
+  const Failure by_signal{.cause = Cause::crashed, .status = process::ExitStatus{.signal = 9}};
   EXPECT_EQ(rpc::to_text(describe(by_signal)), R"({"cause":"crashed","signal":"SIGKILL"})");
 }
 

@@ -27,7 +27,7 @@ class FakeServerTest : public testing::Test {
   FakeServerTest() : program_(open(DUET_RPC_PROGRAM, O_PATH | O_CLOEXEC)) {
     signal(SIGPIPE, SIG_IGN);
     settings.guard.executable = program_.get();
-    settings.environment = base::current_environment();
+    settings.environment = process::current_environment();
     settings.client_version = "1.2.3";
   }
 

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "duet/base/clock.h"
-#include "duet/base/process.h"
-#include "duet/base/process_tree.h"
+#include "process/launch.h"
+#include "process/process_tree.h"
 
 namespace duet::bridge {
 namespace {
@@ -60,11 +60,11 @@ int Guard::run(std::span<const char* const> command) {
 
 bool Guard::start(std::span<const char* const> command) {
   try {
-    server_ = base::launch({.arguments = {command.begin(), command.end()},
-                            .environment = base::current_environment(),
-                            .standard = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}})
+    server_ = process::launch({.arguments = {command.begin(), command.end()},
+                               .environment = process::current_environment(),
+                               .standard = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}})
                   .pid;
-  } catch (const base::LaunchError& error) {
+  } catch (const process::LaunchError& error) {
     tell("failed " + std::to_string(static_cast<int>(error.cause())) + ' ' + error.what());
     return false;
   }
@@ -120,7 +120,7 @@ bool Guard::reap() {
 void Guard::end_tree(int signal) {
   const base::TimePoint now = base::system_clock().now();
   if (signal == SIGTERM && kill_at_) return;
-  base::signal_descendants(signal);
+  process::signal_descendants(signal);
   kill_at_ = signal == SIGTERM ? now + time_to_end : now + between_kills;
 }
 

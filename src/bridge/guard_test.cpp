@@ -12,9 +12,9 @@
 
 #include <gtest/gtest.h>
 
-#include "duet/base/process.h"
 #include "duet/transport/await_test.h"
 #include "duet/transport/temporary_folder_test.h"
+#include "process/launch.h"
 
 namespace duet::bridge {
 namespace {
@@ -36,10 +36,10 @@ class GuardTest : public testing::Test {
     control.reset(ends[0]);
     const base::Fd theirs(ends[1]);
     command.insert(command.begin(), {DUET_RPC_PROGRAM, std::string(guard_argument)});
-    guard = base::launch({.arguments = command,
-                          .environment = base::current_environment(),
-                          .directory = folder.path(),
-                          .further = {{theirs.get(), guard_control}}});
+    guard = process::launch({.arguments = command,
+                             .environment = process::current_environment(),
+                             .directory = folder.path(),
+                             .further = {{theirs.get(), guard_control}}});
   }
   std::string hear() {
     std::array<char, 512> room;
@@ -65,21 +65,21 @@ class GuardTest : public testing::Test {
 
   transport::TemporaryFolder folder;
   base::Fd control;
-  base::Child guard;
+  process::Child guard;
 };
 
 TEST_F(GuardTest, EndsTheWholeTreeWhenItsOwnerIsGone) {
   start_stubborn();
   control.reset();
   EXPECT_TRUE(transport::await([this] { return nobody_lives(); }));
-  EXPECT_EQ(base::reap(guard).code, 0);
+  EXPECT_EQ(process::reap(guard).code, 0);
 }
 
 TEST_F(GuardTest, KillsTheWholeTreeWhenToldSo) {
   start_stubborn();
   send(control.get(), "kill", 4, 0);
   EXPECT_TRUE(hear().starts_with("ended 0 9"));
-  EXPECT_EQ(base::reap(guard).code, 0);
+  EXPECT_EQ(process::reap(guard).code, 0);
   EXPECT_TRUE(nobody_lives());
 }
 
@@ -89,26 +89,26 @@ TEST_F(GuardTest, KillsWithoutATermBefore) {
   ASSERT_TRUE(transport::await([this] { return pids().size() == 1; }));
   send(control.get(), "kill", 4, 0);
   EXPECT_EQ(hear(), "ended 0 9");
-  EXPECT_EQ(base::reap(guard).code, 0);
+  EXPECT_EQ(process::reap(guard).code, 0);
 }
 
 TEST_F(GuardTest, TellsHowTheServerEnded) {
   start({"sh", "-c", "exit 5"});
   EXPECT_TRUE(hear().starts_with("started "));
   EXPECT_EQ(hear(), "ended 5 0");
-  EXPECT_EQ(base::reap(guard).code, 0);
+  EXPECT_EQ(process::reap(guard).code, 0);
 }
 
 TEST_F(GuardTest, TellsWhyTheServerCannotStart) {
   start({"no-such-program-at-all"});
   EXPECT_TRUE(hear().starts_with("failed 0 "));
-  base::reap(guard);
+  process::reap(guard);
 }
 
 TEST_F(GuardTest, TakesATermForAnOrder) {
   start_stubborn();
   kill(guard.pid, SIGTERM);
-  EXPECT_EQ(base::reap(guard).code, 0);
+  EXPECT_EQ(process::reap(guard).code, 0);
   EXPECT_TRUE(nobody_lives());
 }
 

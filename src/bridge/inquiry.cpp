@@ -19,12 +19,12 @@ void Inquiry::when_ready(base::Duration patience, Step step) {
     self->run(step);
   });
   if (!waiting_) return;
-  const transport::Loop::Timer timer = loop_.after(patience, [self] {
+  const auto timer = std::make_shared<transport::Loop::Timer>(loop_.after(patience, [self] {
     self->fail({.cause = Cause::timeout,
                 .message = self->server_->name() + ": was not ready in time",
                 .server = self->server_->name()});
-  });
-  at_end = [this, timer] { loop_.cancel(timer); };
+  }));
+  at_end = [timer] { timer->cancel(); };
 }
 
 void Inquiry::call(std::string_view method, std::string_view params, base::Duration patience, ResultStep step) {

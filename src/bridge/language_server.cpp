@@ -6,8 +6,8 @@
 
 #include <boost/json/array.hpp>
 
-#include "duet/base/process_tree.h"
 #include "duet/rpc/json_text.h"
+#include "process/process_tree.h"
 
 namespace duet::bridge {
 namespace {
@@ -15,8 +15,8 @@ namespace {
 constexpr std::chrono::seconds between_memory_looks{5};
 constexpr unsigned life_shift = 40;
 
-Failure launch_failure(const Definition& definition, const base::LaunchError& error) {
-  const bool no_folder = error.cause() == base::LaunchError::Cause::directory_missing;
+Failure launch_failure(const Definition& definition, const process::LaunchError& error) {
+  const bool no_folder = error.cause() == process::LaunchError::Cause::directory_missing;
   return {.cause = no_folder ? Cause::cwd_missing : Cause::exec_failed,
           .message = definition.name + ": " + error.what(),
           .server = definition.name};
@@ -82,7 +82,7 @@ void LanguageServer::start() {
                                                std::string_view params) { take_notification(method, params); },
                         .down = [this](const Failure& why) { session_down(why); },
                         .gone = [this] { session_gone(); }});
-  } catch (const base::LaunchError& error) {
+  } catch (const process::LaunchError& error) {
     start_failed(launch_failure(definition_, error));
   } catch (const std::system_error& error) {
     start_failed({.cause = Cause::exec_failed, .message = name() + ": " + error.what(), .server = name()});
@@ -233,7 +233,7 @@ void LanguageServer::watch_memory() {
 void LanguageServer::look_at_memory() {
   memory_timer_.reset();
   std::uint64_t used = 0;
-  for (const auto& process : base::descendants(session_->guard_pid())) used += base::resident_memory(process.pid);
+  for (const auto& process : process::descendants(session_->guard_pid())) used += process::resident_memory(process.pid);
   if (used <= definition_.max_memory) return watch_memory();
   session_->kill(Cause::crashed, "used " + mebibytes(used) + ", more than its " + mebibytes(definition_.max_memory));
 }
@@ -260,8 +260,6 @@ boost::json::object LanguageServer::describe() const {
   return out;
 }
 
-void LanguageServer::clear(std::optional<transport::Loop::Timer>& timer) {
-  if (timer) loop_.cancel(*std::exchange(timer, std::nullopt));
-}
+void LanguageServer::clear(std::optional<transport::Loop::Timer>& timer) { timer.reset(); }
 
 }  // namespace duet::bridge

@@ -78,7 +78,7 @@ class LanguageServer {
   void watch_idleness();
   void watch_memory();
   void look_at_memory();
-  void clear(std::optional<transport::Loop::Timer>& timer);
+  static void clear(std::optional<transport::Loop::Timer>& timer);
 
   transport::Loop& loop_;
   base::Log& log_;

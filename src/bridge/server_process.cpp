@@ -40,15 +40,16 @@ int take_number(std::string_view& text) {
 
 }  // namespace
 
-ServerProcess::ServerProcess(transport::Loop& loop, const GuardProgram& guard, base::Launch launch, Events events)
+ServerProcess::ServerProcess(transport::Loop& loop, const GuardProgram& guard, process::Launch launch, Events events)
     : loop_(loop), events_(std::move(events)) {
   SocketPair pair = make_socket_pair();
   launch.arguments.insert(launch.arguments.begin(), guard.arguments.begin(), guard.arguments.end());
   launch.executable = guard.executable;
   launch.further = {{pair.theirs.get(), guard_control}};
-  child_ = std::make_unique<transport::Child>(loop, std::move(launch), [this](base::ExitStatus) { guard_has_ended(); });
+  child_ = std::make_unique<process::PipedChild>(loop, std::move(launch),
+                                                 [this](process::ExitStatus) { guard_has_ended(); });
   control_ = std::move(pair.ours);
-  loop_.watch(control_.get(), EPOLLIN, watcher_);
+  watch_ = loop_.watch(control_.get(), EPOLLIN, watcher_);
   hearing_ = true;
 }
 
@@ -78,12 +79,12 @@ void ServerProcess::take(std::string_view packet) {
   const std::string_view what = take_word(packet);
   if (what == "started") {
     pid_ = take_number(packet);
-    server_ = base::read_process(pid_);
+    server_ = process::read_process(pid_);
     if (server_ && server_->parent != guard_pid()) server_.reset();
     phase_ = Phase::running;
     events_.started();
   } else if (what == "failed") {
-    const auto cause = static_cast<base::LaunchError::Cause>(take_number(packet));
+    const auto cause = static_cast<process::LaunchError::Cause>(take_number(packet));
     phase_ = Phase::ended;
     events_.not_started(cause, packet);
   } else if (what == "ended") {
@@ -99,17 +100,18 @@ void ServerProcess::guard_has_ended() {
   const Phase phase = std::exchange(phase_, Phase::ended);
   if (phase == Phase::running) {
     // The guard was killed, and the server with whatever it started may live on: what is in its group goes.
-    if (server_) base::kill_group(*server_);
+    if (server_) process::kill_group(*server_);
     events_.ended({.code = 0, .signal = SIGKILL});
   } else if (phase == Phase::starting) {
-    events_.not_started(base::LaunchError::Cause::exec_failed, "the guard has ended");
+    events_.not_started(process::LaunchError::Cause::exec_failed, "the guard has ended");
   }
   const std::function<void()> tell = std::move(events_.gone);
   tell();
 }
 
 void ServerProcess::stop_hearing() {
-  if (std::exchange(hearing_, false)) loop_.unwatch(control_.get(), watcher_);
+  hearing_ = false;
+  watch_.cancel();
 }
 
 }  // namespace duet::bridge

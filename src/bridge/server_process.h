@@ -9,10 +9,10 @@
 #include <string_view>
 
 #include "bridge/guard.h"
-#include "duet/base/process.h"
-#include "duet/base/process_tree.h"
-#include "duet/transport/child.h"
 #include "duet/transport/loop.h"
+#include "process/launch.h"
+#include "process/piped_child.h"
+#include "process/process_tree.h"
 
 namespace duet::bridge {
 
@@ -31,13 +31,13 @@ class ServerProcess {
  public:
   struct Events {
     std::function<void()> started;
-    std::function<void(base::LaunchError::Cause, std::string_view text)> not_started;
-    std::function<void(base::ExitStatus)> ended;
+    std::function<void(process::LaunchError::Cause, std::string_view text)> not_started;
+    std::function<void(process::ExitStatus)> ended;
     std::function<void()> gone;  ///< may destroy this
   };
 
-  /// `launch` names the server's command, environment and folder. Throws base::LaunchError, std::system_error.
-  ServerProcess(transport::Loop& loop, const GuardProgram& guard, base::Launch launch, Events events);
+  /// `launch` names the server's command, environment and folder. Throws process::LaunchError, std::system_error.
+  ServerProcess(transport::Loop& loop, const GuardProgram& guard, process::Launch launch, Events events);
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
   ~ServerProcess();
@@ -69,11 +69,12 @@ class ServerProcess {
   base::Fd control_;
   bool hearing_ = false;
   Control watcher_{*this};
-  std::unique_ptr<transport::Child> child_;
+  transport::Loop::Watch watch_;
+  std::unique_ptr<process::PipedChild> child_;
   enum class Phase : std::uint8_t { starting, running, ended };
   Phase phase_ = Phase::starting;
   pid_t pid_ = 0;
-  std::optional<base::ProcessEntry> server_;  // as it was when it had started, if it was still there
+  std::optional<process::ProcessEntry> server_;  // as it was when it had started, if it was still there
 };
 
 }  // namespace duet::bridge

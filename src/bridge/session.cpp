@@ -13,20 +13,20 @@ namespace {
 constexpr std::size_t most_abandoned = 1000;
 constexpr std::uint64_t logged_losses = 5;
 
-Cause cause_of(base::LaunchError::Cause cause) {
+Cause cause_of(process::LaunchError::Cause cause) {
   switch (cause) {
-    case base::LaunchError::Cause::not_found:
+    case process::LaunchError::Cause::not_found:
       return Cause::not_found;
-    case base::LaunchError::Cause::directory_missing:
+    case process::LaunchError::Cause::directory_missing:
       return Cause::cwd_missing;
-    case base::LaunchError::Cause::exec_failed:
+    case process::LaunchError::Cause::exec_failed:
       break;
   }
   return Cause::exec_failed;
 }
 
-std::string in_words(base::ExitStatus status) {
-  return status.signal != 0 ? "was ended by " + base::signal_name(status.signal)
+std::string in_words(process::ExitStatus status) {
+  return status.signal != 0 ? "was ended by " + process::signal_name(status.signal)
                             : "ended with code " + std::to_string(status.code);
 }
 
@@ -34,7 +34,7 @@ std::string seconds_text(base::Duration wait) {
   return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(wait).count()) + " s";
 }
 
-base::Launch launch_of(const Definition& definition, const std::string& root, base::Environment environment) {
+process::Launch launch_of(const Definition& definition, const std::string& root, process::Environment environment) {
   for (const auto& [name, value] : definition.env) environment[name] = value;
   return {.arguments = definition.command, .environment = std::move(environment), .directory = root};
 }
@@ -68,9 +68,9 @@ Session::Session(transport::Loop& loop, base::Log& log, const Definition& defini
       loop_, settings_.guard, launch_of(definition, root_, settings_.environment),
       ServerProcess::Events{
           .started = [] {},
-          .not_started = [this](base::LaunchError::Cause cause,
+          .not_started = [this](process::LaunchError::Cause cause,
                                 std::string_view text) { go_down(failure(cause_of(cause), std::string(text))); },
-          .ended = [this](base::ExitStatus status) { process_ended(status); },
+          .ended = [this](process::ExitStatus status) { process_ended(status); },
           .gone = [this] { events_.gone(); }});
   add_answers_to_server(methods_, root_);
   methods_.add("initialize", [this](const peer::Request&) -> peer::Answer {
@@ -83,10 +83,7 @@ Session::Session(transport::Loop& loop, base::Log& log, const Definition& defini
   start_handshake(definition.options);
 }
 
-Session::~Session() {
-  clear_timer();
-  if (silence_timer_) loop_.cancel(*silence_timer_);
-}
+Session::~Session() = default;
 
 peer::ConnectionEvents Session::connection_events() {
   peer::ConnectionEvents events;
@@ -125,7 +122,7 @@ void Session::take_initialize_result(const CallResult& result) {
   events_.ready();
 }
 
-void Session::process_ended(base::ExitStatus status) {
+void Session::process_ended(process::ExitStatus status) {
   status_ = status;
   connection_->drain();
   if (phase_ == Phase::starting) {
@@ -295,7 +292,7 @@ void Session::go_down(const Failure& why) {
   if (phase_ == Phase::down) return;
   phase_ = Phase::down;
   clear_timer();
-  if (silence_timer_) loop_.cancel(*std::exchange(silence_timer_, std::nullopt));
+  silence_timer_.reset();
   connection_->close();  // from here on every question says whether the server has seen it
   for (const auto& [id, question] : questions_) {
     if (question.was_sent) in_flight_.push_back(question.mark);
@@ -320,8 +317,6 @@ void Session::set_timer(base::Duration wait, std::function<void()> task) {
   });
 }
 
-void Session::clear_timer() {
-  if (timer_) loop_.cancel(*std::exchange(timer_, std::nullopt));
-}
+void Session::clear_timer() { timer_.reset(); }
 
 }  // namespace duet::bridge

@@ -36,7 +36,7 @@ struct Patience {
 struct ServerSettings {
   GuardProgram guard = {};
   std::string client_version = {};
-  base::Environment environment = {};
+  process::Environment environment = {};
   Patience patience = {};
   std::size_t most_waiting = 64U << 20U;  ///< bytes to be written to one server; calls beyond fail
 };
@@ -69,7 +69,7 @@ class Session {
     std::function<void()> gone;  ///< last: no process is left
   };
 
-  /// Throws base::LaunchError, std::system_error.
+  /// Throws process::LaunchError, std::system_error.
   Session(transport::Loop& loop, base::Log& log, const Definition& definition, std::string root,
           const ServerSettings& settings, Events events);
   Session(const Session&) = delete;
@@ -111,7 +111,7 @@ class Session {
   };
   using Questions = std::map<peer::CallId, Question>;
 
-  void process_ended(base::ExitStatus status);
+  void process_ended(process::ExitStatus status);
   void streams_closed();
 
   void start_handshake(const std::string& options);
@@ -148,7 +148,7 @@ class Session {
   Encoding usual_encoding_;
   base::TimePoint started_;
   base::Duration handshake_time_{};
-  std::optional<base::ExitStatus> status_;
+  std::optional<process::ExitStatus> status_;
   std::optional<transport::Loop::Timer> timer_;  // of the phase
 
   Questions questions_;

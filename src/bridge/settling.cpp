@@ -22,8 +22,8 @@ bool is_settled(LanguageServer& server, const Document& document) {
 void when_settled(transport::Loop& loop, Inquiry& inquiry, const std::string& path, Inquiry::Step step) {
   const auto wait = std::make_shared<Wait>();
   const auto self = inquiry.shared_from_this();
-  const auto end_wait = [&loop, server = &inquiry.server(), wait] {
-    loop.cancel(wait->timer);
+  const auto end_wait = [server = &inquiry.server(), wait] {
+    wait->timer.cancel();
     server->diagnostics().unlisten(wait->listener);
   };
   const auto go_on = [self, end_wait, step = std::move(step)] {

@@ -52,16 +52,11 @@ void ClientLine::close() {
 }
 
 void ClientLine::look_soon() {
-  if (std::exchange(looking_, true)) return;
-  loop_.after(population_.latency(), [this, there = std::weak_ptr(there_)] {
-    if (!there.expired()) look();
-  });
+  if (!look_) look_ = loop_.after(population_.latency(), [this] { look(); });
 }
 
 void ClientLine::look() {
-  looking_ = false;
-  const std::weak_ptr<bool> there = there_;
-  const auto is_open = [&] { return !there.expired() && listener_ != nullptr; };
+  const auto is_open = [this, is_there = lifetime_.watch()] { return is_there() && listener_ != nullptr; };
   const bool is_writable = wire_->client_gone || wire_->to_client.size() < wire_->capacity;
   if (is_open() && writing_ && is_writable) listener_->on_writable();
   if (is_open() && reading_ && (!wire_->to_daemon.empty() || wire_->client_gone)) {

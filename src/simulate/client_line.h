@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "duet/base/lifetime.h"
 #include "duet/transport/channel.h"
 #include "duet/transport/loop.h"
 #include "simulate/machine.h"
@@ -51,8 +52,8 @@ class ClientLine final : public transport::Channel {
   Listener* listener_ = nullptr;
   bool reading_ = false;
   bool writing_ = false;
-  bool looking_ = false;
-  std::shared_ptr<bool> there_ = std::make_shared<bool>(true);
+  transport::Loop::Timer look_;
+  base::Lifetime lifetime_;
 };
 
 }  // namespace duet::simulate

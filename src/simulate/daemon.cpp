@@ -78,8 +78,8 @@ void Daemon::add_methods() {
   server_.methods().add(hub_->subscribe_method([this] { supervisor_->output_audience_changed(); }));
   peer::Method slow{.name = slow_method, .holds_later = false};
   slow.late_handler = [this](const peer::Request&, peer::Reply reply) {
-    loop_.after(std::chrono::seconds(1),
-                [reply = std::make_shared<peer::Reply>(std::move(reply))] { reply->ok(peer::Answer(nullptr)); });
+    auto answer = [reply = std::move(reply)]() mutable { reply.ok(peer::Answer(nullptr)); };
+    loop_.after(std::chrono::seconds(1), std::move(answer)).detach();
   };
   server_.methods().add(std::move(slow));
 }

@@ -5,7 +5,7 @@
 
 #include <boost/json/object.hpp>
 
-#include "duet/base/process.h"
+#include "process/launch.h"
 #include "simulate/model.h"
 
 // How a task may change, and how it must have ended.
@@ -145,7 +145,7 @@ Model::End Model::expected_end(const Known& known, const Run& run, const End& to
     end.exit_code = WEXITSTATUS(*run.status);
     end.reason = "exit";
   } else {
-    end.signal = base::signal_name(WTERMSIG(*run.status));
+    end.signal = process::signal_name(WTERMSIG(*run.status));
     end.reason = "signal";
   }
   const base::Duration took = run.ended_at - run.began_at;

@@ -127,9 +127,7 @@ SimulatedKeeper::SimulatedKeeper(Population& population, std::string contact)
 
 void SimulatedKeeper::send(Letter letter) {
   letters_.push_back(std::move(letter));
-  population_.agenda().after(population_.latency(), [this, there = std::weak_ptr(there_)] {
-    if (!there.expired()) read_letters();
-  });
+  population_.agenda().after(population_.latency(), lifetime_.bind([this] { read_letters(); }));
 }
 
 void SimulatedKeeper::read_letters() {
@@ -187,15 +185,15 @@ void SimulatedKeeper::start() {
   const task::Started started{.pid = tree_->members[0].pid, .at = population_.machine().clock().utc()};
   core_->started(started);
   for (const Play::Line& line : tree_->play.output) {
-    population_.agenda().after(line.at, [this, there = std::weak_ptr(there_), tree = tree_, text = line.text] {
-      if (there.expired() || !tree->members[0].alive) return;
+    population_.agenda().after(line.at, lifetime_.bind([this, tree = tree_, text = line.text] {
+      if (!tree->members[0].alive) return;
       when_awake([this, tree, text] {
         if (tree != tree_) return;
         population_.trace().note(name_of(tree->run) + " writes " + std::to_string(text.size()) + " bytes");
         population_.witness().wrote(tree->run, text);
         core_->took_output(text, true);
       });
-    });
+    }));
   }
 }
 
@@ -238,9 +236,8 @@ void SimulatedKeeper::settle() {
   const auto deadline = core_->deadline();
   if (!deadline) return;
   const base::TimePoint now = population_.machine().clock().now();
-  population_.agenda().after(std::max(*deadline - now, base::Duration::zero()), [this, there = std::weak_ptr(there_)] {
-    if (!there.expired()) look_at_time();
-  });
+  const base::Duration wait = std::max(*deadline - now, base::Duration::zero());
+  population_.agenda().after(wait, lifetime_.bind([this] { look_at_time(); }));
 }
 
 void SimulatedKeeper::end() {

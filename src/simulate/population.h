@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "duet/base/fd.h"
+#include "duet/base/lifetime.h"
 #include "simulate/agenda.h"
 #include "simulate/machine.h"
 #include "simulate/play.h"
@@ -128,7 +129,7 @@ class SimulatedKeeper final : task::KeeperHands {
   std::optional<task::OutputFile> output_;
   std::optional<task::KeeperCore> core_;
   std::shared_ptr<Tree> tree_;
-  std::shared_ptr<bool> there_ = std::make_shared<bool>(true);
+  base::Lifetime lifetime_;
 };
 
 /// What becomes of trees, for the model.

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "duet/base/lifetime.h"
 #include "task/output.h"
 
 namespace duet::simulate {
@@ -48,7 +49,7 @@ class TreePursuit final : public task::Pursuit {
   }
   TreePursuit(const TreePursuit&) = delete;
   TreePursuit& operator=(const TreePursuit&) = delete;
-  ~TreePursuit() override { loop_.cancel(timer_); }
+  ~TreePursuit() override = default;
 
  private:
   void look() {
@@ -119,14 +120,12 @@ class SimulatedLine final : public task::KeeperLine {
 
  private:
   void look_soon() {
-    loop_.after(population_.latency(), [this, there = std::weak_ptr(there_)] {
-      if (!there.expired()) look();
-    });
+    loop_.after(population_.latency(), lifetime_.bind([this] { look(); })).detach();
   }
 
   void look() {
-    const std::weak_ptr<bool> there = there_;
-    while (!there.expired() && listener_ != nullptr) {
+    const auto is_there = lifetime_.watch();
+    while (is_there() && listener_ != nullptr) {
       if (!wire_->to_daemon.empty()) {
         const task::Message message = wire_->to_daemon.front();
         wire_->to_daemon.pop_front();
@@ -146,7 +145,7 @@ class SimulatedLine final : public task::KeeperLine {
   std::shared_ptr<Wire> wire_ = std::make_shared<Wire>();
   Listener* listener_ = nullptr;
   bool told_closed_ = false;
-  std::shared_ptr<bool> there_ = std::make_shared<bool>(true);
+  base::Lifetime lifetime_;
 };
 
 SimulatedWorld::SimulatedWorld(transport::Loop& loop, Population& population, Process& daemon, int tasks)

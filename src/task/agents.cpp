@@ -61,7 +61,7 @@ std::optional<rpc::Error> check_prompt(const Agent& agent, std::string_view prom
 
 }  // namespace
 
-Agents::Agents(const TaskSettings& settings, base::Environment environment, std::function<std::string()> project)
+Agents::Agents(const TaskSettings& settings, process::Environment environment, std::function<std::string()> project)
     : agents_(with_built_in(settings)),
       default_(settings.default_agent),
       environment_(std::move(environment)),
@@ -101,13 +101,13 @@ tl::expected<std::string, rpc::Error> Agents::wanted_agent(const Submission& sub
   return tl::unexpected(no_agent("no agent is configured, and `claude` is not on the PATH", "default_agent"));
 }
 
-bool Agents::is_on_path(const Agent& agent, const base::Environment& added) const {
-  const auto path_in = [](const base::Environment& environment) {
+bool Agents::is_on_path(const Agent& agent, const process::Environment& added) const {
+  const auto path_in = [](const process::Environment& environment) {
     const auto path = environment.find("PATH");
     return path == environment.end() ? std::string() : path->second;
   };
   const std::string path = added.contains("PATH") ? path_in(added) : path_in(environment_);
-  return !base::find_program(agent.command.front(), path).empty();
+  return !process::find_program(agent.command.front(), path).empty();
 }
 
 std::optional<Assignment> Agents::assignment(RunId run, const std::string& agent, Submission submission) const {

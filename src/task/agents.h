@@ -9,8 +9,8 @@
 
 #include <tl/expected.hpp>
 
-#include "duet/base/process.h"
 #include "duet/rpc/error.h"
+#include "process/launch.h"
 #include "task/agent.h"
 #include "task/run.h"
 #include "task/task.h"
@@ -22,7 +22,7 @@ namespace duet::task {
 class Agents {
  public:
   /// `environment` is what tasks inherit, `project` tells where they run unless they say otherwise: it may be moved.
-  Agents(const TaskSettings& settings, base::Environment environment, std::function<std::string()> project);
+  Agents(const TaskSettings& settings, process::Environment environment, std::function<std::string()> project);
 
   void change_settings(const TaskSettings& settings);
 
@@ -35,11 +35,11 @@ class Agents {
  private:
   rpc::Error unknown(const std::string& name) const;
   tl::expected<std::string, rpc::Error> wanted_agent(const Submission& submission) const;
-  bool is_on_path(const Agent& agent, const base::Environment& added) const;
+  bool is_on_path(const Agent& agent, const process::Environment& added) const;
 
   std::map<std::string, Agent, std::less<>> agents_;
   std::string default_;
-  base::Environment environment_;
+  process::Environment environment_;
   std::function<std::string()> project_;
 };
 

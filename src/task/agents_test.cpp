@@ -38,7 +38,7 @@ class AgentsTest : public testing::Test {
 
   transport::TemporaryFolder folder;
   TaskSettings settings;
-  base::Environment environment = {{"PATH", "/nowhere"}};
+  process::Environment environment = {{"PATH", "/nowhere"}};
   std::string data;
 };
 

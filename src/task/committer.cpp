@@ -52,8 +52,6 @@ Committer::Committer(transport::Loop& loop, Database database, std::function<boo
 }
 
 Committer::~Committer() {
-  *alive_ = false;
-  if (timer_) loop_.cancel(*timer_);
   thread_.reset();
   if (!queue_.empty() || !facts_.empty()) commit(std::exchange(queue_, {}));
 }
@@ -67,29 +65,21 @@ void Committer::add(Change change) {
 }
 
 void Committer::look_soon() {
-  if (std::exchange(will_look_, true)) return;
-  loop_.defer([this, alive = alive_] {
-    if (*alive) look();
-  });
+  if (!look_) look_ = loop_.deferred([this] { look(); });
 }
 
 void Committer::look_at(base::TimePoint time) {
-  timer_ = loop_.at(time, [this] {
-    timer_.reset();
-    look();
-  });
+  timer_ = loop_.at(time, [this] { look(); });
 }
 
 void Committer::look() {
-  will_look_ = false;
   if (busy_) return;  // finish() looks again
   const base::TimePoint now = loop_.now();
   const bool retries = !health_.problem.empty() && !health_.lost;
   const bool patience_is_over = now >= last_commit_ + options_.patience;
   const bool is_time = in_haste_ || (!queue_.empty() && patience_is_over) ||
                        (retries && now >= last_commit_ + base::Duration(retry_after));
-  if (timer_) loop_.cancel(*timer_);
-  timer_.reset();
+  timer_.cancel();
   if (log_pages_ >= too_much_log) return start([this] { return tidy(); }, false);
   if (is_time) {
     const bool is_small = usual_time_ < options_.quick_commit && waiting_bytes_ <= options_.few_bytes;
@@ -108,12 +98,12 @@ void Committer::look() {
 void Committer::start(std::function<Batch()> work, bool is_quick) {
   if (is_quick || !options_.may_use_thread || !has_thread()) return finish(work());
   busy_ = true;
-  thread_->give([this, work = std::move(work), alive = alive_] {
-    loop_.post([this, alive, batch = std::make_shared<Batch>(work())] {
-      if (!*alive) return;
-      busy_ = false;
-      finish(*batch);
-    });
+  auto done = lifetime_.bind([this](const Batch& batch) {
+    busy_ = false;
+    finish(batch);
+  });
+  thread_->give([this, work = std::move(work), done = std::move(done)]() mutable {
+    loop_.post([done = std::move(done), batch = work()]() mutable { done(batch); });
   });
 }
 
@@ -147,9 +137,7 @@ void Committer::finish(const Batch& batch) {
 
 void Committer::when_settled(std::function<void()> call) {
   when_settled_.push_back(std::move(call));
-  loop_.defer([this, alive = alive_] {
-    if (*alive) tell_if_settled();
-  });
+  loop_.defer(lifetime_.bind([this] { tell_if_settled(); }));
 }
 
 void Committer::tell_if_settled() {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "duet/base/lifetime.h"
 #include "duet/transport/loop.h"
 #include "task/commit_thread.h"
 #include "task/sqlite.h"
@@ -113,16 +114,15 @@ class Committer {
   Options options_;
   Changes queue_;
   bool in_haste_ = false;  // the queue holds more than patient facts
-  bool will_look_ = false;
-  bool busy_ = false;  // the thread commits
+  bool busy_ = false;      // the thread commits
   std::size_t waiting_ = 0;
   std::size_t waiting_bytes_ = 0;
   Health health_;
   base::TimePoint last_commit_ = {};
   base::Duration usual_time_ = {};  // that a commit waits for the disk
-  std::optional<transport::Loop::Timer> timer_;
+  transport::Loop::Timer timer_;
+  transport::Loop::Deferred look_;
   std::vector<std::function<void()>> when_settled_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 
   Database database_;
   StoreWriter writer_;
@@ -133,6 +133,7 @@ class Committer {
   int log_pages_ = 0;
   base::Duration waited_ = {};  // of this commit, for the disk
   std::optional<CommitThread> thread_;
+  base::Lifetime lifetime_;
 };
 
 }  // namespace duet::task

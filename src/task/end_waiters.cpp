@@ -14,12 +14,6 @@ tl::expected<Task, rpc::Error> find_task(Store& store, TaskId id) {
   return **std::move(found);
 }
 
-EndWaiters::~EndWaiters() {
-  for (auto& [ticket, waiting] : waiting_) {
-    if (waiting.timer) loop_.cancel(*waiting.timer);
-  }
-}
-
 EndWaiters::Ticket EndWaiters::wait(TaskId id, std::optional<base::Duration> limit, Waiter waiter) {
   const Ticket ticket{id, ++last_ticket_};
   Waiting& waiting = waiting_[ticket];
@@ -28,12 +22,7 @@ EndWaiters::Ticket EndWaiters::wait(TaskId id, std::optional<base::Duration> lim
   return ticket;
 }
 
-void EndWaiters::stop_waiting(const Ticket& ticket) {
-  const auto found = waiting_.find(ticket);
-  if (found == waiting_.end()) return;
-  if (found->second.timer) loop_.cancel(*found->second.timer);
-  waiting_.erase(found);
-}
+void EndWaiters::stop_waiting(const Ticket& ticket) { waiting_.erase(ticket); }
 
 bool EndWaiters::is_awaited(TaskId id) const {
   const auto first = waiting_.lower_bound({id, 0});
@@ -45,7 +34,6 @@ void EndWaiters::take(TaskId id) {
   std::vector<Waiter> woken;
   for (auto at = waiting_.lower_bound({id, 0}); at != waiting_.end() && at->first.first == id;
        at = waiting_.erase(at)) {
-    if (at->second.timer) loop_.cancel(*at->second.timer);
     woken.push_back(std::move(at->second.waiter));
   }
   const tl::expected<Task, rpc::Error> task = find_task(store_, id);
@@ -54,10 +42,7 @@ void EndWaiters::take(TaskId id) {
 
 void EndWaiters::refuse_all(const rpc::Error& why) {
   std::vector<Waiter> refused;
-  for (auto& [ticket, waiting] : std::exchange(waiting_, {})) {
-    if (waiting.timer) loop_.cancel(*waiting.timer);
-    refused.push_back(std::move(waiting.waiter));
-  }
+  for (auto& [ticket, waiting] : std::exchange(waiting_, {})) refused.push_back(std::move(waiting.waiter));
   base::call_all(refused, tl::expected<Task, rpc::Error>(tl::unexpected(why)));
 }
 

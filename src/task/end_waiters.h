@@ -24,7 +24,6 @@ class EndWaiters {
   EndWaiters(transport::Loop& loop, Store& store) : loop_(loop), store_(store) {}
   EndWaiters(const EndWaiters&) = delete;
   EndWaiters& operator=(const EndWaiters&) = delete;
-  ~EndWaiters();
 
   /// Calls once with the task when it has ended, or with what it is then when the time is up.
   Ticket wait(TaskId id, std::optional<base::Duration> limit, Waiter waiter);
@@ -38,7 +37,7 @@ class EndWaiters {
  private:
   struct Waiting {
     Waiter waiter;
-    std::optional<transport::Loop::Timer> timer;
+    transport::Loop::Timer timer;
   };
 
   void time_is_up(const Ticket& ticket);

@@ -26,15 +26,13 @@ Keepers::Keepers(transport::Loop& loop, base::Log& log, KeeperWorld& world, Keep
                  KeeperEvents events)
     : loop_(loop), log_(log), world_(world), settings_(settings), events_(std::move(events)), silence_(no_events()) {}
 
-Keepers::~Keepers() { *alive_ = false; }
+Keepers::~Keepers() = default;
 
 void Keepers::start(const Assignment& assignment) {
   const RunId run = assignment.run;
   if (find(run) == nullptr) return add(run, events_).start(assignment);
   log_.warn("A run waits until a stray of its number is gone", {{"task", run.task}, {"attempt", run.attempt}});
-  loop_.defer([this, run, alive = alive_] {
-    if (*alive) events_.never_began(run);
-  });
+  loop_.defer(lifetime_.bind([this, run] { events_.never_began(run); }));
 }
 
 void Keepers::adopt(RunId run) { add(run, events_).adopt(); }

@@ -11,6 +11,7 @@
 #include <set>
 #include <vector>
 
+#include "duet/base/lifetime.h"
 #include "duet/base/log.h"
 #include "duet/transport/loop.h"
 #include "task/keeper_world.h"
@@ -96,7 +97,7 @@ class Keepers final : public Runner {
   std::map<RunId, std::unique_ptr<KeeperLine>> unsettled_;  // of runs that have gone
   std::set<RunId> unwritten_;         // of those: the record does not say it all, and stays for the keeper
   std::map<RunId, int> vain_starts_;  // how often no keeper took up an order
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  base::Lifetime lifetime_;
 };
 
 }  // namespace duet::task

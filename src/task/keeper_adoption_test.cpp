@@ -29,7 +29,7 @@ class KeeperAdoptionTest : public KeeperTest {
   }
   void suspend(pid_t keeper) {
     kill(keeper, SIGSTOP);
-    ASSERT_TRUE(turn_until([&] { return base::read_process(keeper)->state == 'T'; }));
+    ASSERT_TRUE(turn_until([&] { return process::read_process(keeper)->state == 'T'; }));
   }
   /// The main process has ended, something else has not.
   void begin_and_suspend_in_grace() {
@@ -159,10 +159,10 @@ TEST_F(KeeperAdoptionTest, AKeeperKilledWhileItEndsTheTreeLosesOnlyTheTree) {
   ASSERT_TRUE(turn_until([&] { return story(first).outcome.has_value(); }));
   restart_daemon();
   settings_.grace = milliseconds(200);
-  for (const base::ProcessEntry& entry : base::all_processes()) {
-    const auto parent = base::read_process(entry.parent);
-    if (base::has_in_environment(entry.pid, "DUET_KEEPER_TEST=" + mark_) && parent &&
-        !base::has_in_environment(parent->pid, "DUET_KEEPER_TEST=" + mark_)) {
+  for (const process::ProcessEntry& entry : process::all_processes()) {
+    const auto parent = process::read_process(entry.parent);
+    if (process::has_in_environment(entry.pid, "DUET_KEEPER_TEST=" + mark_) && parent &&
+        !process::has_in_environment(parent->pid, "DUET_KEEPER_TEST=" + mark_)) {
       kill(parent->pid, SIGKILL);
     }
   }
@@ -250,7 +250,7 @@ TEST_F(KeeperAdoptionTest, ASuspendedKeeperIsWokenByTheNextDaemonsCancel) {
   const pid_t keeper = keeper_of(first);
   restart_daemon();
   kill(keeper, SIGSTOP);
-  ASSERT_TRUE(turn_until([&] { return base::read_process(keeper)->state == 'T'; }));
+  ASSERT_TRUE(turn_until([&] { return process::read_process(keeper)->state == 'T'; }));
   keepers().adopt(first);
   keepers().cancel(first);
   ASSERT_TRUE(finish(first));

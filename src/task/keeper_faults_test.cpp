@@ -292,14 +292,14 @@ TEST_F(KeeperFaultsTest, WhenTheMainProcessStartedIsReadBeforeItIsReaped) {
 
 TEST_F(KeeperFaultsTest, AKeeperOfAnotherBootIsNotWoken) {
   SystemKeeperWorld world(loop_, tasks_.get(), executable_.get());
-  const base::Child child =
-      base::launch({.arguments = {"/bin/sh", "-c", "kill -STOP $$"}, .environment = base::current_environment()});
-  const auto state = [&] { return base::read_process(child.pid)->state; };
+  const process::Child child =
+      process::launch({.arguments = {"/bin/sh", "-c", "kill -STOP $$"}, .environment = process::current_environment()});
+  const auto state = [&] { return process::read_process(child.pid)->state; };
   EXPECT_TRUE(turn_until([&] { return state() == 'T'; }));
   world.wake_keeper({.boot = "another boot", .keeper = child.pid});
   EXPECT_EQ(state(), 'T');
-  world.wake_keeper({.boot = base::boot_id(), .keeper = child.pid});
-  EXPECT_EQ(base::reap(child).code, 0);
+  world.wake_keeper({.boot = process::boot_id(), .keeper = child.pid});
+  EXPECT_EQ(process::reap(child).code, 0);
 }
 
 }  // namespace

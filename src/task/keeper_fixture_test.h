@@ -19,9 +19,9 @@
 
 #include "duet/base/log.h"
 #include "duet/base/log_sink.h"
-#include "duet/base/process_tree.h"
 #include "duet/transport/loop.h"
 #include "duet/transport/temporary_folder_test.h"
+#include "process/process_tree.h"
 #include "task/keeper.h"
 #include "task/output.h"
 #include "task/run_record.h"
@@ -109,7 +109,7 @@ class KeeperTest : public testing::Test {
     Assignment assignment;
     assignment.run = {task, 1};
     assignment.arguments = {"/bin/sh", "-c", script};
-    assignment.environment = base::current_environment();
+    assignment.environment = process::current_environment();
     assignment.environment["DUET_KEEPER_TEST"] = mark_;
     assignment.directory = folder_.path();
     return assignment;
@@ -149,18 +149,18 @@ class KeeperTest : public testing::Test {
   /// Processes that the assignments of this test have started, directly or not.
   std::vector<pid_t> living() const {
     std::vector<pid_t> found;
-    for (const base::ProcessEntry& entry : base::all_processes()) {
-      if (!entry.is_zombie() && base::has_in_environment(entry.pid, "DUET_KEEPER_TEST=" + mark_))
+    for (const process::ProcessEntry& entry : process::all_processes()) {
+      if (!entry.is_zombie() && process::has_in_environment(entry.pid, "DUET_KEEPER_TEST=" + mark_))
         found.push_back(entry.pid);
     }
     return found;
   }
   static bool is_alive(pid_t pid) {
-    const auto entry = base::read_process(pid);
+    const auto entry = process::read_process(pid);
     return entry && !entry->is_zombie();
   }
   pid_t keeper_of(RunId run) {
-    const auto entry = base::read_process(stories_[run].started->pid);
+    const auto entry = process::read_process(stories_[run].started->pid);
     return entry ? entry->parent : 0;
   }
   std::vector<std::string> files() const {

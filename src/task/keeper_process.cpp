@@ -17,8 +17,8 @@
 #include <utility>
 
 #include "duet/base/clock.h"
-#include "duet/base/process.h"
-#include "duet/base/process_tree.h"
+#include "process/launch.h"
+#include "process/process_tree.h"
 #include "task/outsider.h"
 
 namespace duet::task {
@@ -60,7 +60,7 @@ bool KeeperProcess::run() {
   if (!core_.begin()) return false;
   try {
     start();
-  } catch (const base::LaunchError& error) {
+  } catch (const process::LaunchError& error) {
     core_.not_started(error.error(), error.what());
   } catch (const std::system_error& error) {
     core_.not_started(error.code().value(), error.what());
@@ -76,7 +76,7 @@ void KeeperProcess::start() {
   Assignment& assignment = order_.assignment;
   base::Pipe out = base::make_pipe();
   base::Pipe err = base::make_pipe();
-  base::Launch launch;
+  process::Launch launch;
   launch.arguments = std::move(assignment.arguments);
   launch.environment = std::move(assignment.environment);
   for (const std::string_view name : outsider_variables) launch.environment.erase(std::string(name));
@@ -87,9 +87,9 @@ void KeeperProcess::start() {
   Started started{.pid = 0, .at = base::system_clock().utc()};
   {
     const UmaskScope scope(order_.umask);
-    started.pid = main_ = base::spawn(launch);
+    started.pid = main_ = process::spawn(launch);
   }
-  if (const auto entry = base::read_process(main_)) main_ticks_ = entry->start_ticks;
+  if (const auto entry = process::read_process(main_)) main_ticks_ = entry->start_ticks;
   input_.reset();
   for (const base::Pipe* pipe : {&out, &err}) base::set_nonblocking(pipe->read_end.get(), true);
   streams_.push_back({.pipe = std::move(out), .is_stdout = true});
@@ -98,7 +98,7 @@ void KeeperProcess::start() {
 }
 
 int KeeperProcess::write_began(RunId run, const std::string& mark) {
-  static const std::string boot = base::boot_id();
+  static const std::string boot = process::boot_id();
   return record_.write_began(run, {.mark = mark, .boot = boot, .keeper = getpid()}) ? 0 : errno;
 }
 
@@ -113,11 +113,11 @@ int KeeperProcess::write_gone() { return record_.write_gone() ? 0 : errno; }
 int KeeperProcess::sync_record() { return record_.sync(place_.tasks) ? 0 : errno; }
 
 void KeeperProcess::signal_tree(int signal) {
-  base::signal_descendants(signal, [this](const base::ProcessEntry& process) { return is_spared(process); });
+  process::signal_descendants(signal, [this](const process::ProcessEntry& process) { return is_spared(process); });
 }
 
 // Whatever it may say in its environment, the main process is the task.
-bool KeeperProcess::is_spared(const base::ProcessEntry& process) const {
+bool KeeperProcess::is_spared(const process::ProcessEntry& process) const {
   return is_outsider(process) && (process.pid != main_ || core_.has_ended());
 }
 
@@ -206,13 +206,13 @@ void KeeperProcess::reap() {
 
 // One look may miss a process that is forked meanwhile; but only where there are outsiders does it matter.
 bool KeeperProcess::only_outsiders_left() {
-  const auto spared = [this](const base::ProcessEntry& process) {
+  const auto spared = [this](const process::ProcessEntry& process) {
     const bool found = is_spared(process);
     has_outsiders_ = has_outsiders_ || found;
     return found;
   };
   for (int looks = 0; looks < 3; ++looks) {
-    if (!base::descendants(getpid(), spared).empty() || !has_outsiders_) return false;
+    if (!process::descendants(getpid(), spared).empty() || !has_outsiders_) return false;
   }
   return true;
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "duet/base/fd.h"
-#include "duet/base/process_tree.h"
+#include "process/process_tree.h"
 #include "task/keeper_core.h"
 #include "task/order.h"
 #include "task/output_file.h"
@@ -60,7 +60,7 @@ class KeeperProcess final : KeeperHands {
   bool send(const Message& message) override;
 
   void start();
-  bool is_spared(const base::ProcessEntry& process) const;
+  bool is_spared(const process::ProcessEntry& process) const;
   int timeout() const;
   void wait();
   void read_stream(const Stream& stream, std::size_t limit);

@@ -146,8 +146,8 @@ TEST_F(KeeperTest, CancelMayComeBeforeTheStart) {
 TEST_F(KeeperTest, AStoppedTaskCanBeCancelled) {
   keepers().start(shell("touch ready; kill -STOP $$; sleep 1000"));
   ASSERT_TRUE(await_file("ready"));
-  ASSERT_TRUE(
-      turn_until([&] { return story(first).started && base::read_process(story(first).started->pid)->state == 'T'; }));
+  ASSERT_TRUE(turn_until(
+      [&] { return story(first).started && process::read_process(story(first).started->pid)->state == 'T'; }));
   keepers().cancel(first);
   ASSERT_TRUE(finish(first));
   EXPECT_EQ(story(first).outcome->signal, SIGTERM);

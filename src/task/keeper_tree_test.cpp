@@ -109,7 +109,7 @@ TEST_F(KeeperTreeTest, OrphansAreReaped) {
   ASSERT_TRUE(turn_until([&] { return story(first).started.has_value(); }));
   const pid_t keeper = keeper_of(first);
   EXPECT_TRUE(turn_until([&] {
-    const auto all = base::all_processes();
+    const auto all = process::all_processes();
     return std::none_of(all.begin(), all.end(),
                         [&](const auto& each) { return each.parent == keeper && each.is_zombie(); });
   }));
@@ -139,7 +139,7 @@ TEST_F(KeeperTreeTest, ADaemonThatATaskStartsIsNoPartOfIt) {
     const pid_t child = std::stoi(file_text("child"));
     EXPECT_EQ(living().size(), 2U);
     EXPECT_TRUE(is_alive(daemon) && is_alive(child));
-    const pid_t keeper = base::read_process(daemon)->parent;
+    const pid_t keeper = process::read_process(daemon)->parent;
     EXPECT_TRUE(turn_until([&] { return !is_alive(keeper) || keeper == 1; }));  // it does not keep what is not its own
     kill(-daemon, SIGKILL);
     EXPECT_TRUE(turn_until([&] { return living().empty(); }));

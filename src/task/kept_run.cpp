@@ -32,11 +32,6 @@ bool is_hindered(const Outcome& outcome) {
 KeptRun::KeptRun(Keepers& keepers, RunId run, const KeeperEvents& events)
     : keepers_(keepers), world_(keepers.world_), run_(run), events_(events) {}
 
-KeptRun::~KeptRun() {
-  if (timer_) keepers_.loop_.cancel(*timer_);
-  if (insist_) keepers_.loop_.cancel(*insist_);
-}
-
 void KeptRun::start(const Assignment& assignment) {
   is_new_ = true;
   const auto given = give_order(assignment);
@@ -114,9 +109,7 @@ void KeptRun::wake() {
 
 // It may be suspended at any time until the run is over.
 void KeptRun::insist() {
-  if (insist_) keepers_.loop_.cancel(*insist_);
   insist_ = keepers_.loop_.after(wake_again, [this] {
-    insist_.reset();
     if (over_) return;
     wake();
     if (cancelled_ && !told_terminated_) tell(Message::Kind::cancel);
@@ -239,7 +232,6 @@ void KeptRun::later(void (KeptRun::*work)()) {
 }
 
 void KeptRun::set_timer(milliseconds wait, transport::Loop::Task task) {
-  if (timer_) keepers_.loop_.cancel(*timer_);
   timer_ = keepers_.loop_.after(wait, std::move(task));
 }
 

@@ -23,7 +23,6 @@ class KeptRun final : KeeperLine::Listener {
   KeptRun(Keepers& keepers, RunId run, const KeeperEvents& events);
   KeptRun(const KeptRun&) = delete;
   KeptRun& operator=(const KeptRun&) = delete;
-  ~KeptRun();
 
   void start(const Assignment& assignment);
   void adopt();
@@ -71,8 +70,8 @@ class KeptRun final : KeeperLine::Listener {
   std::unique_ptr<KeeperLine> line_;
   Fingerprint fingerprint_;
   std::unique_ptr<Pursuit> leftovers_;
-  std::optional<transport::Loop::Timer> timer_;
-  std::optional<transport::Loop::Timer> insist_;  // on the end of the run
+  transport::Loop::Timer timer_;
+  transport::Loop::Timer insist_;  // on the end of the run
   std::chrono::milliseconds pause_{5};
   std::optional<std::uint64_t> followed_;
   bool is_new_ = false;   // started here, and no keeper has spoken yet

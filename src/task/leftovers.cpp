@@ -35,31 +35,32 @@ bool has_ended(const base::Fd& held) {
 
 }  // namespace
 
-std::vector<base::ProcessEntry> find_leftovers(const Fingerprint& fingerprint) {
-  if (fingerprint.boot != base::boot_id()) return {};
+std::vector<process::ProcessEntry> find_leftovers(const Fingerprint& fingerprint) {
+  if (fingerprint.boot != process::boot_id()) return {};
   const std::string mark = "DUET_TASK_MARK=" + fingerprint.mark;
-  std::vector<base::ProcessEntry> all = base::all_processes();
+  std::vector<process::ProcessEntry> all = process::all_processes();
   // We may have been started by a task ourselves.
   std::erase_if(all,
-                [](const base::ProcessEntry& entry) { return entry.pid == getpid() || entry.session == getsid(0); });
+                [](const process::ProcessEntry& entry) { return entry.pid == getpid() || entry.session == getsid(0); });
   std::set<pid_t> found;
   std::set<pid_t> sessions;
-  const auto take = [&](const base::ProcessEntry& entry) {
+  const auto take = [&](const process::ProcessEntry& entry) {
     if (found.contains(entry.pid) || is_outsider(entry)) return;
     found.insert(entry.pid);
     sessions.insert(entry.session);
   };
-  for (const base::ProcessEntry& entry : all) {
+  for (const process::ProcessEntry& entry : all) {
     const bool is_main = entry.pid == fingerprint.main && entry.start_ticks == fingerprint.main_ticks;
-    if (is_main || base::has_in_environment(entry.pid, mark)) take(entry);
+    if (is_main || process::has_in_environment(entry.pid, mark)) take(entry);
   }
   for (std::size_t before = 0; before != found.size();) {
     before = found.size();
-    for (const base::ProcessEntry& entry : all) {
+    for (const process::ProcessEntry& entry : all) {
       if (sessions.contains(entry.session) || found.contains(entry.parent)) take(entry);
     }
   }
-  std::erase_if(all, [&](const base::ProcessEntry& entry) { return !found.contains(entry.pid) || entry.is_zombie(); });
+  std::erase_if(all,
+                [&](const process::ProcessEntry& entry) { return !found.contains(entry.pid) || entry.is_zombie(); });
   return all;
 }
 
@@ -71,16 +72,10 @@ Leftovers::Leftovers(transport::Loop& loop, Fingerprint fingerprint, millisecond
   });
 }
 
-Leftovers::~Leftovers() {
-  loop_.cancel(timer_);
-  if (look_again_) loop_.cancel(*look_again_);
-  for (const auto& [process, held] : held_) loop_.unwatch(held.get(), *this);
-}
-
 void Leftovers::kill_after(milliseconds time) {
   timer_ = loop_.after(time, [this] {
     killing_ = true;
-    for (const auto& [process, held] : held_) base::signal_process(held, SIGKILL);
+    for (const auto& [key, held] : held_) process::signal_process(held.process, SIGKILL);
     kill_after(kill_again);
     look();
   });
@@ -90,15 +85,12 @@ void Leftovers::look() {
   Found found = hold_more();
   while (found == Found::some && held_.empty()) found = hold_more();  // those have ended by themselves
   if (!held_.empty()) return;
-  if (look_again_) loop_.cancel(*look_again_);
   if (found == Found::unknown) {
-    look_again_ = loop_.after(look_pause, [this] {
-      look_again_.reset();
-      look();
-    });
+    look_again_ = loop_.after(look_pause, [this] { look(); });
     return;
   }
-  loop_.cancel(timer_);
+  look_again_.cancel();
+  timer_.cancel();
   const auto done = done_;  // which may destroy us
   done();
 }
@@ -107,19 +99,19 @@ void Leftovers::look() {
 Leftovers::Found Leftovers::hold_more() {
   if (!can_look()) return Found::unknown;
   Found found = Found::nothing;
-  for (const base::ProcessEntry& entry : find_leftovers(fingerprint_)) {
+  for (const process::ProcessEntry& entry : find_leftovers(fingerprint_)) {
     const std::pair key(entry.pid, entry.start_ticks);
     if (held_.contains(key)) continue;
     if (found == Found::nothing) found = Found::some;
-    base::Fd held = base::hold_process(entry);
+    base::Fd held = process::hold_process(entry);
     if (!held && !can_look()) found = Found::unknown;
     if (!held) continue;
-    if (killing_ || told_.insert(key).second) base::signal_process(held, killing_ ? SIGKILL : SIGTERM);
-    if (entry.state == 'T') base::signal_process(held, SIGCONT);
+    if (killing_ || told_.insert(key).second) process::signal_process(held, killing_ ? SIGKILL : SIGTERM);
+    if (entry.state == 'T') process::signal_process(held, SIGCONT);
     if (held_.size() >= most_held) continue;
     try {
-      loop_.watch(held.get(), EPOLLIN, *this);
-      held_.emplace(key, std::move(held));
+      transport::Loop::Watch watch = loop_.watch(held.get(), EPOLLIN, *this);
+      held_.emplace(key, Held{std::move(held), std::move(watch)});
     } catch (const std::system_error&) {
       found = Found::unknown;
     }
@@ -128,11 +120,7 @@ Leftovers::Found Leftovers::hold_more() {
 }
 
 void Leftovers::on_ready(std::uint32_t /*events*/) {
-  std::erase_if(held_, [this](const auto& each) {
-    if (!has_ended(each.second)) return false;
-    loop_.unwatch(each.second.get(), *this);
-    return true;
-  });
+  std::erase_if(held_, [](const auto& each) { return has_ended(each.second.process); });
   if (held_.empty()) look();
 }
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "duet/base/fd.h"
-#include "duet/base/process_tree.h"
 #include "duet/transport/loop.h"
+#include "process/process_tree.h"
 #include "task/run_record.h"
 
 namespace duet::task {
@@ -19,7 +19,7 @@ namespace duet::task {
 /// The processes of a run whose keeper is dead, as far as they can be told: those with its mark in their environment,
 /// the main process, all that are in one session with one of them, and all their descendants. A process that cleared
 /// its environment, left its session and lost its parents cannot be found.
-std::vector<base::ProcessEntry> find_leftovers(const Fingerprint& fingerprint);
+std::vector<process::ProcessEntry> find_leftovers(const Fingerprint& fingerprint);
 
 /// Ends them: TERM, and after `grace` KILL, until none is found any more. Then `done` is called, from the loop. While
 /// there are no descriptors to look for them it waits. Dropped before that, it leaves them as they are. For the loop's
@@ -30,9 +30,13 @@ class Leftovers final : transport::Loop::Watcher {
             std::function<void()> done);
   Leftovers(const Leftovers&) = delete;
   Leftovers& operator=(const Leftovers&) = delete;
-  ~Leftovers();
 
  private:
+  struct Held {
+    base::Fd process;
+    transport::Loop::Watch watch;
+  };
+
   void on_ready(std::uint32_t events) override;
   void look();
   enum class Found : std::uint8_t { nothing, some, unknown };
@@ -43,10 +47,10 @@ class Leftovers final : transport::Loop::Watcher {
   Fingerprint fingerprint_;
   std::function<void()> done_;
   bool killing_ = false;
-  std::map<std::pair<pid_t, std::uint64_t>, base::Fd> held_;
+  std::map<std::pair<pid_t, std::uint64_t>, Held> held_;
   std::set<std::pair<pid_t, std::uint64_t>> told_;  // to end
   transport::Loop::Timer timer_;
-  std::optional<transport::Loop::Timer> look_again_;
+  transport::Loop::Timer look_again_;
 };
 
 }  // namespace duet::task

@@ -11,9 +11,9 @@
 #include <gtest/gtest.h>
 
 #include "duet/base/few_descriptors_test.h"
-#include "duet/base/process.h"
 #include "duet/base/sanitizer_test.h"
 #include "duet/transport/temporary_folder_test.h"
+#include "process/launch.h"
 
 namespace duet::task {
 namespace {
@@ -25,23 +25,23 @@ class LeftoversTest : public testing::Test {
   static constexpr std::chrono::seconds patience{30};
 
   ~LeftoversTest() override {
-    for (const base::Child& child : children_) {
+    for (const process::Child& child : children_) {
       kill(-child.pid, SIGKILL);  // each is the leader of a group
-      base::reap(child);
+      process::reap(child);
     }
   }
 
   /// A process with the mark; returns once it has said that it is ready.
-  base::Child& start(const std::string& script, const std::string& mark) {
+  process::Child& start(const std::string& script, const std::string& mark) {
     const std::string ready = folder_.file("ready-" + std::to_string(children_.size()));
-    base::Launch launch{.arguments = {"/bin/sh", "-c", script}, .environment = base::current_environment()};
+    process::Launch launch{.arguments = {"/bin/sh", "-c", script}, .environment = process::current_environment()};
     launch.environment["DUET_TASK_MARK"] = mark;
     launch.environment["READY"] = ready;
-    children_.push_back(base::launch(launch));
+    children_.push_back(process::launch(launch));
     EXPECT_TRUE(turn_until([&] { return std::filesystem::exists(ready); }));
     return children_.back();
   }
-  bool has_ended(const base::Child& child) const { return base::read_process(child.pid)->is_zombie(); }
+  bool has_ended(const process::Child& child) const { return process::read_process(child.pid)->is_zombie(); }
 
   template <typename Done>
   bool turn_until(Done done) {
@@ -52,8 +52,8 @@ class LeftoversTest : public testing::Test {
 
   transport::TemporaryFolder folder_;
   transport::Loop loop_;
-  Fingerprint fingerprint_{.mark = random_mark(), .boot = base::boot_id()};
-  std::vector<base::Child> children_;
+  Fingerprint fingerprint_{.mark = random_mark(), .boot = process::boot_id()};
+  std::vector<process::Child> children_;
 };
 
 TEST_F(LeftoversTest, WhoHasTheMarkIsEndedAndNobodyElse) {
@@ -78,10 +78,10 @@ TEST_F(LeftoversTest, NothingToEndIsDoneAtOnce) {
 
 TEST_F(LeftoversTest, TheSameSessionAndTheMainProcessAreFoundWithoutAMark) {
   start("env -i sleep 1000 & touch $READY; sleep 1000", fingerprint_.mark);
-  const base::Child& main = start("touch $READY; sleep 1000", "another");
+  const process::Child& main = start("touch $READY; sleep 1000", "another");
   EXPECT_GE(find_leftovers(fingerprint_).size(), 2U);
   fingerprint_.main = main.pid;
-  const auto entry = base::read_process(main.pid);
+  const auto entry = process::read_process(main.pid);
   fingerprint_.main_ticks = entry->start_ticks + 1;
   const std::size_t without = find_leftovers(fingerprint_).size();
   fingerprint_.main_ticks = entry->start_ticks;
@@ -97,7 +97,7 @@ TEST_F(LeftoversTest, ADaemonThatTheTaskStartedIsLeftAlone) {
   start("exec env DUET_RPC_READY_FD=3 sh -c 'touch $READY; exec sleep 1000'", fingerprint_.mark);
   const auto found = find_leftovers(fingerprint_);
   ASSERT_FALSE(found.empty());
-  for (const base::ProcessEntry& entry : found) EXPECT_NE(entry.pid, children_[1].pid);
+  for (const process::ProcessEntry& entry : found) EXPECT_NE(entry.pid, children_[1].pid);
 }
 
 TEST_F(LeftoversTest, AfterAnotherBootNothingIsLeft) {

@@ -92,15 +92,14 @@ Nursery::Nursery(transport::Loop& loop, int tasks, int executable)
     : loop_(loop), tasks_(tasks), executable_(executable) {}
 
 Nursery::~Nursery() {
-  if (timer_) loop_.cancel(*timer_);
   std::ranges::for_each(spares_, [this](const Spare& spare) { let_go(spare); });
   spares_.clear();
   if (!process_) return;
-  loop_.unwatch(socket_.get(), *this);
+  watch_.cancel();
   socket_.reset();
   pollfd ended{.fd = process_->pidfd.get(), .events = POLLIN, .revents = 0};
   if (poll(&ended, 1, burial_ms) <= 0) kill(process_->pid, SIGKILL);
-  base::reap(*process_);
+  process::reap(*process_);
 }
 
 KeeperLink Nursery::take() {
@@ -141,7 +140,6 @@ void Nursery::let_go(const Spare& spare) const {
 }
 
 void Nursery::let_go_of_old() {
-  timer_.reset();
   std::erase_if(spares_, [this](const Spare& spare) {
     if (loop_.now() - spare.since < spare_time) return false;
     let_go(spare);
@@ -155,23 +153,19 @@ void Nursery::launch() {
   base::check_call(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), "socketpair");
   base::Fd ours(ends[0]);
   const base::Fd theirs(ends[1]);
-  base::Launch launch;
+  process::Launch launch;
   launch.arguments = {"duet-rpc", std::string(nursery_argument)};
-  launch.environment = base::current_environment();
+  launch.environment = process::current_environment();
   launch.environment.erase("DUET_TASK_ID");  // a keeper is no part of the task that started its daemon
   launch.environment.erase("DUET_TASK_MARK");
   launch.environment[std::string(nursery_variable)] = "1";
   launch.directory = "/";
   launch.further = {{theirs.get(), orders_number}, {tasks_, tasks_number}};
   launch.executable = executable_;
-  loop_.watch(ours.get(), EPOLLIN, *this);
-  try {
-    process_ = base::launch(launch);
-  } catch (...) {
-    loop_.unwatch(ours.get(), *this);
-    throw;
-  }
+  transport::Loop::Watch watch = loop_.watch(ours.get(), EPOLLIN, *this);  // before anything runs: it may be refused
+  process_ = process::launch(launch);
   socket_ = std::move(ours);
+  watch_ = std::move(watch);
 }
 
 void Nursery::send_waiting() {
@@ -181,14 +175,14 @@ void Nursery::send_waiting() {
     waiting_.pop_front();
   }
   const std::uint32_t writable = waiting_.empty() ? 0U : static_cast<std::uint32_t>(EPOLLOUT);
-  loop_.change(socket_.get(), EPOLLIN | writable, *this);
+  watch_.change(EPOLLIN | writable);
 }
 
 void Nursery::on_ready(std::uint32_t events) {
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return send_waiting();
-  loop_.unwatch(socket_.get(), *this);
+  watch_.cancel();
   socket_.reset();
-  base::reap(*process_);
+  process::reap(*process_);
   process_.reset();
   waiting_.clear();
 }

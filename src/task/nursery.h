@@ -7,8 +7,8 @@
 
 #include "duet/base/clock.h"
 #include "duet/base/fd.h"
-#include "duet/base/process.h"
 #include "duet/transport/loop.h"
+#include "process/launch.h"
 #include "task/contact.h"
 
 namespace duet::task {
@@ -33,7 +33,7 @@ class Nursery final : transport::Loop::Watcher {
   Nursery& operator=(const Nursery&) = delete;
   ~Nursery();
 
-  /// Throws base::LaunchError or std::system_error if there can be none.
+  /// Throws process::LaunchError or std::system_error if there can be none.
   KeeperLink take();
   /// `settled` is a run whose keeper has still to hear that the store has its outcome: with its next order is early
   /// enough, and wakes it once.
@@ -56,11 +56,12 @@ class Nursery final : transport::Loop::Watcher {
   transport::Loop& loop_;
   int tasks_;
   int executable_;
-  std::optional<base::Child> process_;
+  std::optional<process::Child> process_;
   base::Fd socket_;
   std::deque<KeeperLink> waiting_;  // listeners that the process has still to get
   std::vector<Spare> spares_;
-  std::optional<transport::Loop::Timer> timer_;
+  transport::Loop::Watch watch_;  // of the socket
+  transport::Loop::Timer timer_;
 };
 
 }  // namespace duet::task

@@ -15,8 +15,8 @@
 #include <boost/json/parse.hpp>
 
 #include "duet/base/fd.h"
-#include "duet/base/process_tree.h"
 #include "duet/rpc/value.h"
+#include "process/process_tree.h"
 #include "task/store_tables.h"
 
 namespace duet::task {
@@ -74,7 +74,7 @@ class OldEvents {
 
   bool take_head(const object& fields) {
     epoch_ = text_in(fields, "epoch");
-    complete_ = text_in(fields, "boot") == base::boot_id();  // the same boot: what was written is all there
+    complete_ = text_in(fields, "boot") == process::boot_id();  // the same boot: what was written is all there
     return !epoch_.empty();
   }
 

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "duet/base/process_tree.h"
+#include "process/process_tree.h"
 #include "task/journal.h"
 #include "task/store_fixture_test.h"
 
@@ -45,7 +45,7 @@ class OldEventsTest : public testing::Test {
 };
 
 TEST_F(OldEventsTest, AreTakenOverWithNumbersAndEpoch) {
-  write_log(base::boot_id(), events);
+  write_log(process::boot_id(), events);
   const Journal journal(box.open());
   EXPECT_EQ(journal.epoch(), "0123456789abcdef");
   EXPECT_EQ(journal.oldest(), 40U);
@@ -69,7 +69,7 @@ TEST_F(OldEventsTest, OfAnotherBootAreKeptInANewEpoch) {
 }
 
 TEST_F(OldEventsTest, ALineThatWasNotFinishedIsLeftOut) {
-  write_log(base::boot_id(), std::string(events) + R"({"seq":42,"kind":"not)");
+  write_log(process::boot_id(), std::string(events) + R"({"seq":42,"kind":"not)");
   const Journal journal(box.open());
   EXPECT_EQ(journal.epoch(), "0123456789abcdef");
   EXPECT_EQ(journal.next(), 42U);
@@ -94,7 +94,7 @@ TEST_F(OldEventsTest, AStoreWithoutThemBeginsAnEpoch) {
 }
 
 TEST_F(OldEventsTest, TheFileStaysUntilTheStoreIsWhole) {
-  write_log(base::boot_id(), events);
+  write_log(process::boot_id(), events);
   box.fault_in_main_file = true;
   box.sync_fault = SQLITE_IOERR_FSYNC;
   EXPECT_THROW(box.open(), StoreError);

@@ -18,8 +18,6 @@ constexpr std::size_t piece_bytes = 64 * 1024;
 OutputFollower::OutputFollower(transport::Loop& loop, base::Log& log, int tasks, Audience audience)
     : loop_(loop), log_(log), tasks_(tasks), audience_(std::move(audience)) {}
 
-OutputFollower::~OutputFollower() { *alive_ = false; }
-
 void OutputFollower::add(Runner& runner, RunId run, bool is_new) {
   Followed& followed = runs_[run];
   followed = {.runner = &runner};  // an earlier try may have begun as little as it ended
@@ -95,9 +93,7 @@ void OutputFollower::forget(RunId run) {
 }
 
 void OutputFollower::tell_some_later(RunId run) {
-  loop_.defer([this, run, alive = alive_] {
-    if (*alive) tell_some(run);
-  });
+  loop_.defer(lifetime_.bind([this, run] { tell_some(run); }));
 }
 
 void OutputFollower::tell_some(RunId run) {
@@ -137,12 +133,9 @@ void OutputFollower::tell_some(RunId run) {
 
 // The keeper is not asked for more meanwhile.
 void OutputFollower::try_again(RunId run, Followed& followed) {
-  if (std::exchange(followed.waiting, true)) return;
-  loop_.after(std::chrono::seconds(1), [this, run, alive = alive_] {
-    if (!*alive) return;
-    const auto found = runs_.find(run);
-    if (found == runs_.end() || !std::exchange(found->second.waiting, false)) return;
-    Followed& again = found->second;
+  if (followed.retry) return;
+  followed.retry = loop_.after(std::chrono::seconds(1), [this, run] {
+    Followed& again = runs_.at(run);
     if (!again.following || !again.unreadable) return;
     if (again.began && audience_.wants(run.task)) return tell_some(run);
     if (audience_.wants(run.task)) return follow(run, again, again.from_start);

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string_view>
 
+#include "duet/base/lifetime.h"
 #include "duet/base/log.h"
 #include "duet/transport/loop.h"
 #include "task/output.h"
@@ -30,7 +30,6 @@ class OutputFollower {
   OutputFollower(transport::Loop& loop, base::Log& log, int tasks, Audience audience);
   OutputFollower(const OutputFollower&) = delete;
   OutputFollower& operator=(const OutputFollower&) = delete;
-  ~OutputFollower();
 
   /// A run was started by `runner`, or adopted, with or without output so far.
   void add(Runner& runner, RunId run, bool is_new);
@@ -54,10 +53,10 @@ class OutputFollower {
     bool from_start = false;
     bool placed = false;      // `before` and `told` are known
     bool unreadable = false;  // which was logged
-    bool waiting = false;     // to try that again
     bool began = false;       // and all know it
     bool has_more = false;    // than was told
     bool gone = false;
+    transport::Loop::Timer retry = {};  // while it is unreadable
   };
 
   void follow(RunId run, Followed& followed, bool from_start);
@@ -74,7 +73,7 @@ class OutputFollower {
   int tasks_;
   Audience audience_;
   std::map<RunId, Followed> runs_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  base::Lifetime lifetime_;
 };
 
 }  // namespace duet::task

@@ -4,9 +4,9 @@
 
 namespace duet::task {
 
-bool is_outsider(const base::ProcessEntry& process) {
-  return base::has_in_environment(process.pid, daemon_assignment) ||
-         base::has_in_environment(process.pid, std::string(nursery_variable) + "=1");
+bool is_outsider(const process::ProcessEntry& process) {
+  return process::has_in_environment(process.pid, daemon_assignment) ||
+         process::has_in_environment(process.pid, std::string(nursery_variable) + "=1");
 }
 
 }  // namespace duet::task

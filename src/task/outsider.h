@@ -3,7 +3,7 @@
 #include <array>
 #include <string_view>
 
-#include "duet/base/process_tree.h"
+#include "process/process_tree.h"
 
 namespace duet::task {
 
@@ -23,6 +23,6 @@ inline constexpr std::string_view nursery_variable = "DUET_RPC_NURSERY";
 /// Both names. A task does not find them in its environment, whoever asks for that.
 inline constexpr std::array<std::string_view, 2> outsider_variables{"DUET_RPC_READY_FD", nursery_variable};
 
-bool is_outsider(const base::ProcessEntry& process);
+bool is_outsider(const process::ProcessEntry& process);
 
 }  // namespace duet::task

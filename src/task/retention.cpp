@@ -24,10 +24,6 @@ Retention::Retention(transport::Loop& loop, base::Log& log, Store& store, StateC
       is_busy_(std::move(is_busy)),
       remove_output_(std::move(remove_output)) {}
 
-Retention::~Retention() {
-  if (timer_) loop_.cancel(*timer_);
-}
-
 void Retention::set_limits(Limits limits) {
   limits_ = limits;
   look();
@@ -44,7 +40,6 @@ void Retention::look() {
 // A clock on the wall that jumps makes nothing old: in the last hour it must have gone as the other one.
 void Retention::wait_an_hour() {
   timer_ = loop_.after(between_looks, [this, utc = loop_.clock().utc(), time = loop_.now()] {
-    timer_.reset();
     const auto difference = (loop_.clock().utc() - utc) - (loop_.now() - time);
     const bool is_steady = difference > -tolerance && difference < tolerance;
     oldest_kept_ = is_steady

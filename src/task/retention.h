@@ -27,7 +27,6 @@ class Retention {
             std::function<bool(TaskId)> is_busy, std::function<void(RunId)> remove_output);
   Retention(const Retention&) = delete;
   Retention& operator=(const Retention&) = delete;
-  ~Retention();
 
   void set_limits(Limits limits);
   /// Looks whether there is too much: when something has ended, and by itself every hour after the first time.
@@ -47,7 +46,7 @@ class Retention {
   std::function<void(RunId)> remove_output_;
   bool removing_ = false;
   base::UtcTime oldest_kept_ = base::UtcTime::min();
-  std::optional<transport::Loop::Timer> timer_;
+  transport::Loop::Timer timer_;
 };
 
 }  // namespace duet::task

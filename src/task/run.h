@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "duet/base/clock.h"
-#include "duet/base/process.h"
+#include "process/launch.h"
 
 namespace duet::task {
 
@@ -26,8 +26,8 @@ struct RunId {
 /// What a keeper is to do.
 struct Assignment {
   RunId run;
-  std::vector<std::string> arguments;  ///< as in base::Launch: the first one is looked up in the environment's PATH
-  base::Environment environment = {};  ///< all of it; DUET_TASK_ID and DUET_TASK_MARK are added
+  std::vector<std::string> arguments;  ///< as in process::Launch: the first one is looked up in the environment's PATH
+  process::Environment environment = {};  ///< all of it; DUET_TASK_ID and DUET_TASK_MARK are added
   std::string directory = {};
   std::optional<std::string> input = {};  ///< what it reads on stdin, of any size; else /dev/null
   std::optional<std::chrono::milliseconds> time_limit = {};

@@ -1,7 +1,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "duet/base/process_tree.h"
+#include "process/process_tree.h"
 #include "task/store_files.h"
 #include "task/store_fixture_test.h"
 
@@ -27,7 +27,7 @@ TEST(StoreBoot, AnIndexThatAnotherBootLeftIsNotBelieved) {
 
   std::ifstream file(copy.file(store_file), std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  const std::size_t at = bytes.find(base::boot_id());
+  const std::size_t at = bytes.find(process::boot_id());
   ASSERT_NE(at, std::string::npos);
   bytes[at] = bytes[at] == '0' ? '1' : '0';
   std::ofstream(copy.file(store_file), std::ios::binary) << bytes;

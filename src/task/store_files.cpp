@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "duet/base/fd.h"
-#include "duet/base/process_tree.h"
+#include "process/process_tree.h"
 #include "task/sqlite.h"
 #include "task/store_vfs.h"
 
@@ -158,7 +158,7 @@ std::optional<std::string> compare_with_index(int folder, const RawFile& index, 
   const std::uint32_t copied_to_main = native(header, 96);
   const bool same_salt = log.frames > 0 && std::memcmp(&header[32], log.salt.data(), log.salt.size()) == 0;
   const std::uint32_t found = same_salt ? log.frames : 0;
-  if (committed <= copied_to_main || found >= committed || boot_in(folder) != base::boot_id()) return std::nullopt;
+  if (committed <= copied_to_main || found >= committed || boot_in(folder) != process::boot_id()) return std::nullopt;
   return std::string(store_log_file) + " is damaged or cut off: of the " + std::to_string(committed) +
          " pages that were committed to it it has " + std::to_string(found);
 }

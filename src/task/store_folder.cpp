@@ -8,7 +8,7 @@
 
 #include <utility>
 
-#include "duet/base/process_tree.h"
+#include "process/process_tree.h"
 #include "task/old_events.h"
 #include "task/store_tables.h"
 
@@ -77,7 +77,7 @@ void remove_unfinished(int folder) {
 
 // Which boot of the machine has used the store, so that find_damage() knows what the index beside the log is worth.
 void note_boot(const Database& database) {
-  const std::string boot = base::boot_id();
+  const std::string boot = process::boot_id();
   database.prepare("INSERT OR REPLACE INTO remembered(name, value) VALUES('boot', ?)").bind(1, boot).run();
 }
 

@@ -21,7 +21,7 @@ Failure failure_of(const Outcome& outcome) {
     case Outcome::Kind::exited:
       return {Reason::exit, "exited with code " + std::to_string(outcome.code)};
     case Outcome::Kind::signalled:
-      return {Reason::signal, "ended by " + base::signal_name(outcome.signal)};
+      return {Reason::signal, "ended by " + process::signal_name(outcome.signal)};
     case Outcome::Kind::not_started:
       return {Reason::spawn, outcome.problem};
     case Outcome::Kind::lost:
@@ -38,7 +38,7 @@ Progress after(Progress progress, const Outcome& outcome) {
     progress.pid = outcome.started->pid;
   }
   if (outcome.kind == Outcome::Kind::exited) progress.exit_code = outcome.code;
-  if (outcome.kind == Outcome::Kind::signalled) progress.signal = base::signal_name(outcome.signal);
+  if (outcome.kind == Outcome::Kind::signalled) progress.signal = process::signal_name(outcome.signal);
   progress.completed_at = outcome.ended_at;
   return progress;
 }
@@ -66,10 +66,7 @@ Supervisor::Supervisor(transport::Loop& loop, base::Log& log, Store& store, Task
               [this](const Arrival& arrival) { take_arrival(arrival); }),
       chance_(surroundings.seed) {}
 
-Supervisor::~Supervisor() {
-  *alive_ = false;
-  if (stop_timer_) loop_.cancel(*stop_timer_);
-}
+Supervisor::~Supervisor() = default;
 
 KeeperEvents Supervisor::keeper_events() {
   return {.started = [this](RunId id, const Started& started) { on_started(id, started); },
@@ -205,13 +202,13 @@ void Supervisor::wait_for_dependencies(TaskId id, const std::vector<TaskId>& dep
     const auto standing = store_.read([=](StoreReader& tasks) { return tasks.standing(*at); });
     if (!standing) {  // tried again, and held until then
       queue_.block(id);
-      loop_.after(second, [this, id, rest = std::vector(at, dependencies.end()), alive = alive_] {
-        if (!*alive || !queue_.contains(id)) return;
+      auto again = lifetime_.bind([this, id, rest = std::vector(at, dependencies.end())] {
+        if (!queue_.contains(id)) return;
         wait_for_dependencies(id, rest);
         queue_.unblock(id);
         schedule();
       });
-      return;
+      return loop_.after(second, std::move(again)).detach();
     }
     // One that is not there any more has succeeded: had it failed, this one would have failed in the same commit.
     if (!*standing || (*standing)->state == State::completed) continue;
@@ -222,11 +219,11 @@ void Supervisor::wait_for_dependencies(TaskId id, const std::vector<TaskId>& dep
 
 void Supervisor::pause(TaskId id, base::Duration time) {
   queue_.block(id);
-  loop_.after(std::max(time, base::Duration::zero()), [this, id, alive = alive_] {
-    if (!*alive) return;
+  auto go_on = lifetime_.bind([this, id] {
     queue_.unblock(id);
     schedule();
   });
+  loop_.after(std::max(time, base::Duration::zero()), std::move(go_on)).detach();
 }
 
 // And all that comes after it, in one commit: there may be thousands.

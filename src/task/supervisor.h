@@ -12,6 +12,7 @@
 
 #include <tl/expected.hpp>
 
+#include "duet/base/lifetime.h"
 #include "duet/base/log.h"
 #include "duet/rpc/error.h"
 #include "duet/transport/loop.h"
@@ -33,7 +34,7 @@ namespace duet::task {
 struct Surroundings {
   int tasks = -1;                             ///< the folder with the outputs; the caller's, outlives the supervisor
   std::function<std::string()> project = {};  ///< where they run unless they say otherwise; it may be moved
-  base::Environment environment = {};         ///< they all get
+  process::Environment environment = {};      ///< they all get
   std::uint32_t seed = 0;                     ///< of the chance in pauses before retries
 };
 
@@ -200,8 +201,8 @@ class Supervisor {
   bool stopping_ = false;
   bool left_ = false;  // nobody will be answered any more
   std::function<void()> stopped_;
-  std::optional<transport::Loop::Timer> stop_timer_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  transport::Loop::Timer stop_timer_;
+  base::Lifetime lifetime_;
 };
 
 }  // namespace duet::task

@@ -11,9 +11,9 @@ namespace duet::task {
 void Supervisor::cancel(TaskId id, Cancelled cancelled) {
   if (cancel_known(id, cancelled)) return;
   // It has ended, or is on its way to the disk: into the queue, or to its end.
-  store_.after_changes([this, id, cancelled = std::move(cancelled), alive = alive_] {
-    if (*alive && !cancel_known(id, cancelled)) refuse_cancel(id, cancelled);
-  });
+  store_.after_changes(lifetime_.bind([this, id, cancelled = std::move(cancelled)] {
+    if (!cancel_known(id, cancelled)) refuse_cancel(id, cancelled);
+  }));
 }
 
 // False: it is neither queued nor running, or its end is on its way to the disk: of that nobody is told before.
@@ -158,18 +158,13 @@ void Supervisor::stop(bool force, std::function<void()> stopped) {
   if (force) {
     end_running();
   } else if (!stop_timer_) {
-    stop_timer_ = loop_.after(stop_patience, [this] {
-      stop_timer_.reset();
-      end_running();
-    });
+    stop_timer_ = loop_.after(stop_patience, [this] { end_running(); });
   }
   check_stopped();
 }
 
 void Supervisor::end_running() {
-  if (stop_timer_) loop_.cancel(*stop_timer_);
   stop_timer_ = loop_.after(end_patience, [this] {
-    stop_timer_.reset();
     for (const auto& [id, run] : runs_) {
       if (!run.gone) log_.error("a task cannot be ended, and is left", {{"task", to_text(id.task)}});
     }
@@ -189,11 +184,10 @@ void Supervisor::check_stopped() {
 
 void Supervisor::leave(std::function<void()> left) {
   stopping_ = true;
-  store_.when_settled([this, left = std::move(left), alive = alive_] {
-    if (!*alive) return;
+  store_.when_settled(lifetime_.bind([this, left = std::move(left)] {
     answer_last_questions();
     left();
-  });
+  }));
 }
 
 void Supervisor::answer_last_questions() {

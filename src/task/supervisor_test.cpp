@@ -322,7 +322,7 @@ TEST_F(SupervisorTest, WhatNeedsNoArgumentGoesToStdin) {
   EXPECT_EQ(assignment.input, prompt);
   EXPECT_EQ(assignment.arguments, (Strings{"cat"}));
   EXPECT_EQ(assignment.directory, "/project/sub");
-  EXPECT_EQ(assignment.environment, (base::Environment{{"A", "1"}, {"PATH", "/bin"}}));
+  EXPECT_EQ(assignment.environment, (process::Environment{{"A", "1"}, {"PATH", "/bin"}}));
   EXPECT_EQ(assignment.time_limit, 5s);
 }
 

@@ -7,8 +7,9 @@
 #include <system_error>
 #include <utility>
 
-#include "duet/base/process.h"
-#include "duet/base/process_tree.h"
+#include "duet/base/lifetime.h"
+#include "process/launch.h"
+#include "process/process_tree.h"
 #include "task/leftovers.h"
 #include "task/output.h"
 
@@ -20,7 +21,7 @@ template <typename Work>
 auto attempt(Work work) -> tl::expected<decltype(work()), Hindrance> {
   try {
     return work();
-  } catch (const base::LaunchError& error) {
+  } catch (const process::LaunchError& error) {
     return tl::unexpected(Hindrance{error.error(), error.what()});
   } catch (const std::system_error& error) {
     return tl::unexpected(Hindrance{error.code().value(), error.what()});
@@ -46,7 +47,7 @@ class SocketLine final : public KeeperLine, transport::Loop::Watcher {
   SocketLine(transport::Loop& loop, KeeperLink link) : loop_(loop), link_(std::move(link)) {}
   SocketLine(const SocketLine&) = delete;
   SocketLine& operator=(const SocketLine&) = delete;
-  ~SocketLine() override { stop_listening(); }
+  ~SocketLine() override = default;
 
   KeeperLink take_link() {
     stop_listening();
@@ -56,7 +57,7 @@ class SocketLine final : public KeeperLine, transport::Loop::Watcher {
   const std::string& contact() const override { return link_.name; }
   bool listen(Listener* listener) override {
     try {
-      if (listener_ == nullptr && listener != nullptr) loop_.watch(link_.socket.get(), EPOLLIN, *this);
+      if (listener_ == nullptr && listener != nullptr) watch_ = loop_.watch(link_.socket.get(), EPOLLIN, *this);
     } catch (const std::system_error&) {
       return false;
     }
@@ -77,11 +78,12 @@ class SocketLine final : public KeeperLine, transport::Loop::Watcher {
 
  private:
   void stop_listening() {
-    if (std::exchange(listener_, nullptr) != nullptr) loop_.unwatch(link_.socket.get(), *this);
+    listener_ = nullptr;
+    watch_.cancel();
   }
   void on_ready(std::uint32_t /*events*/) override {
-    const std::weak_ptr<bool> alive = alive_;
-    while (!alive.expired() && listener_ != nullptr) {
+    const auto is_there = lifetime_.watch();
+    while (is_there() && listener_ != nullptr) {
       const Received received = receive_message(link_.socket.get());
       if (received.message) {
         listener_->on_message(*received.message);
@@ -96,7 +98,8 @@ class SocketLine final : public KeeperLine, transport::Loop::Watcher {
   transport::Loop& loop_;
   KeeperLink link_;
   Listener* listener_ = nullptr;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  transport::Loop::Watch watch_;
+  base::Lifetime lifetime_;
 };
 
 class LeftoversPursuit final : public Pursuit {
@@ -165,14 +168,14 @@ std::unique_ptr<Pursuit> SystemKeeperWorld::end_leftovers(const Fingerprint& fin
 }
 
 void SystemKeeperWorld::wake_keeper(const Fingerprint& fingerprint) {
-  static const std::string boot = base::boot_id();
+  static const std::string boot = process::boot_id();
   if (fingerprint.boot != boot) return;
   pid_t pid = fingerprint.keeper;
-  const auto main = fingerprint.main > 0 ? base::read_process(fingerprint.main) : std::nullopt;
+  const auto main = fingerprint.main > 0 ? process::read_process(fingerprint.main) : std::nullopt;
   if (pid == 0 && main && main->start_ticks == fingerprint.main_ticks) pid = main->parent;
-  const auto keeper = pid > 0 ? base::read_process(pid) : std::nullopt;
+  const auto keeper = pid > 0 ? process::read_process(pid) : std::nullopt;
   const bool is_suspended = keeper && keeper->state == 'T' && keeper->session == pid;  // as every keeper's is
-  if (is_suspended) base::signal_process(base::hold_process(*keeper), SIGCONT);
+  if (is_suspended) process::signal_process(process::hold_process(*keeper), SIGCONT);
 }
 
 std::string SystemKeeperWorld::random_mark() { return task::random_mark(); }

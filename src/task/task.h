@@ -10,7 +10,7 @@
 #include <boost/json/object.hpp>
 
 #include "duet/base/clock.h"
-#include "duet/base/process.h"
+#include "process/launch.h"
 
 namespace duet::task {
 
@@ -46,7 +46,7 @@ struct Submission {
   std::int64_t priority = 0;              ///< higher runs first
   std::string key = {};                   ///< empty: none
   std::string cwd = {};                   ///< empty: the project
-  base::Environment env = {};             ///< added to the daemon's; its values are shown to nobody
+  process::Environment env = {};          ///< added to the daemon's; its values are shown to nobody
   std::optional<std::chrono::milliseconds> time_limit = {};
   std::uint32_t retries = 0;          ///< attempts after the first
   std::vector<TaskId> after = {};     ///< tasks that must have succeeded before

@@ -9,25 +9,17 @@
 
 namespace duet::app {
 
-ReaderWatch::ReaderWatch(transport::Loop& loop, int output, OnGone on_gone)
-    : loop_(loop), output_(output), on_gone_(std::move(on_gone)) {
+ReaderWatch::ReaderWatch(transport::Loop& loop, int output, OnGone on_gone) : on_gone_(std::move(on_gone)) {
   try {
-    loop_.watch(output_, 0, *this);  // that it has failed or hung up is told without asking
-    watching_ = true;
+    watch_ = loop.watch(output, 0, *this);  // that it has failed or hung up is told without asking
   } catch (const std::system_error& error) {
     if (error.code().value() != EPERM) throw;  // of files
   }
 }
 
-ReaderWatch::~ReaderWatch() { stop(); }
-
-void ReaderWatch::stop() {
-  if (std::exchange(watching_, false)) loop_.unwatch(output_, *this);
-}
-
 void ReaderWatch::on_ready(std::uint32_t events) {
   if ((events & (EPOLLERR | EPOLLHUP)) == 0) return;
-  stop();
+  watch_.cancel();
   on_gone_();
 }
 

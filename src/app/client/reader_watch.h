@@ -19,19 +19,15 @@ class ReaderWatch final : transport::Loop::Watcher {
   explicit ReaderWatch(transport::Loop& loop, int output = STDOUT_FILENO, OnGone on_gone = end_without_reader);
   ReaderWatch(const ReaderWatch&) = delete;
   ReaderWatch& operator=(const ReaderWatch&) = delete;
-  ~ReaderWatch();
 
   /// Ends the program as the next write would: by SIGPIPE, or if that is ignored by a std::system_error.
   static void end_without_reader();
 
  private:
   void on_ready(std::uint32_t events) override;
-  void stop();
 
-  transport::Loop& loop_;
-  int output_;
   OnGone on_gone_;
-  bool watching_ = false;
+  transport::Loop::Watch watch_;
 };
 
 }  // namespace duet::app

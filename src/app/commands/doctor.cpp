@@ -127,8 +127,8 @@ int run_doctor(const CommandLine& line) {
   const auto settings = read_settings(project, settings_places());
   findings.push_back(check_settings(settings));
   if (const auto* read = std::get_if<Settings>(&settings)) {
-    add(findings, check_agents(read->tasks, base::current_environment()));
-    add(findings, check_servers(read->servers, base::current_environment()));
+    add(findings, check_agents(read->tasks, process::current_environment()));
+    add(findings, check_servers(read->servers, process::current_environment()));
   }
   add(findings, check_daemon(line, project));
   const bool healthy = std::ranges::none_of(findings, [](const Finding& f) { return f.verdict == Verdict::wrong; });

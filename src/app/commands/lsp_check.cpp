@@ -66,7 +66,7 @@ int run_lsp_check(const CommandLine& line) {
   const base::Fd executable(base::check_call(open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "/proc/self/exe"));
   bridge::ServerSettings settings{.guard = {.executable = executable.get()},
                                   .client_version = kVersion,
-                                  .environment = base::current_environment()};
+                                  .environment = process::current_environment()};
   settings.patience.initialize = line.duration("timeout").value_or(default_patience);
   base::Log log(nullptr);
   transport::Loop loop;

@@ -10,10 +10,6 @@ DaemonEnd::DaemonEnd(transport::Loop& loop, base::Log& log, peer::Server& server
                      const ServiceManager& manager, Limits limits)
     : loop_(loop), log_(log), server_(server), tell_(std::move(tell)), manager_(manager), limits_(limits) {}
 
-DaemonEnd::~DaemonEnd() {
-  if (timer_) loop_.cancel(*timer_);
-}
-
 void DaemonEnd::begin(std::string_view reason, const StopRequest& request) {
   const bool first = !std::exchange(begun_, true);
   if (first) {

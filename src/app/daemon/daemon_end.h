@@ -39,7 +39,6 @@ class DaemonEnd {
             Limits limits);
   DaemonEnd(const DaemonEnd&) = delete;
   DaemonEnd& operator=(const DaemonEnd&) = delete;
-  ~DaemonEnd();
 
   /// Without it there is nothing to end.
   void set_work(EndWork end_work) { end_work_ = std::move(end_work); }
@@ -68,7 +67,7 @@ class DaemonEnd {
   int times_work_was_ended_ = 0;
   std::shared_ptr<const base::Fd> successor_;
   bool door_closed_ = false;
-  std::optional<transport::Loop::Timer> timer_;
+  transport::Loop::Timer timer_;
 };
 
 }  // namespace duet::app

@@ -14,9 +14,9 @@
 #include "app/log/trace.h"
 #include "app/project/failure.h"
 #include "app/project/state_folder.h"
-#include "duet/base/descriptor_limit.h"
 #include "duet/base/log_line.h"
-#include "duet/base/process.h"
+#include "process/descriptor_limit.h"
+#include "process/launch.h"
 
 namespace duet::app {
 namespace {
@@ -36,8 +36,8 @@ std::vector<std::string> arguments_of(const CommandLine& line, const Project& pr
   return words;
 }
 
-base::Environment environment_of_daemon() {
-  base::Environment environment = base::current_environment();
+process::Environment environment_of_daemon() {
+  process::Environment environment = process::current_environment();
   environment[ready_variable] = std::to_string(ready_descriptor);
   for (const char* name : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "NOTIFY_SOCKET", "WATCHDOG_PID",
                            "WATCHDOG_USEC", "DUET_TASK_ID", "DUET_TASK_MARK"}) {
@@ -98,16 +98,17 @@ pid_t start_detached(const CommandLine& line) {
   const base::Fd program(base::check_call(open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "/proc/self/exe"));
   base::Pipe pipe = base::make_pipe();
 
-  const base::Child daemon = base::launch({.arguments = arguments_of(line, project),
-                                           .environment = environment_of_daemon(),
-                                           .directory = "/proc/self/fd/" + std::to_string(project.directory.get()),
-                                           .standard = {-1, -1, log.get()},
-                                           .further = {{pipe.write_end.get(), ready_descriptor}},
-                                           .executable = program.get()});
+  const process::Child daemon =
+      process::launch({.arguments = arguments_of(line, project),
+                       .environment = environment_of_daemon(),
+                       .directory = "/proc/self/fd/" + std::to_string(project.directory.get()),
+                       .standard = {-1, -1, log.get()},
+                       .further = {{pipe.write_end.get(), ready_descriptor}},
+                       .executable = program.get()});
   pipe.write_end.reset();
   std::string said = read_until_closed(pipe.read_end.get(), line.duration("timeout").value_or(default_patience));
   if (said == "ready\n") return daemon.pid;
-  const base::ExitStatus status = base::reap(daemon);
+  const process::ExitStatus status = process::reap(daemon);
   if (said.empty()) throw Failure("the daemon ended at once: see 'duet-rpc daemon logs'");
   said.pop_back();
   throw Failure(said, status.code == exit_code::try_again ? status.code : exit_code::failed);
@@ -128,7 +129,7 @@ void go_on_as(const base::Fd& program, const Project& project, const StateFolder
     const base::Fd present_log = open_log(*log);  // the one we were given may have been rotated away
     dup2(present_log.get(), STDERR_FILENO);
   }
-  const base::OriginalDescriptorLimit limit;
+  const process::OriginalDescriptorLimit limit;
   fexecve(out_of_the_way.get(), pointers.data(), environ);
 }
 

@@ -63,7 +63,6 @@ EventHub::EventHub(transport::Loop& loop, peer::Server& server, task::Journal& j
 }
 
 EventHub::~EventHub() {
-  *alive_ = false;
   server_.on_opened = nullptr;
   server_.on_forgotten = nullptr;
   server_.on_load_changed = nullptr;
@@ -207,11 +206,10 @@ void EventHub::begin_replay(std::uint64_t number, bool is_answered) {
     found->second.awaits_answer = false;
     return pump(found->second);
   }
-  loop_.defer([this, alive = alive_, number] {
-    if (!*alive) return;
+  loop_.defer(lifetime_.bind([this, number] {
     const auto still = subscribers_.find(number);
     if (still != subscribers_.end()) pump(still->second);
-  });
+  }));
 }
 
 }  // namespace duet::app

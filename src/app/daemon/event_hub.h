@@ -10,6 +10,7 @@
 
 #include <boost/json/object.hpp>
 
+#include "duet/base/lifetime.h"
 #include "duet/peer/answer.h"
 #include "duet/peer/connection.h"
 #include "duet/peer/methods.h"
@@ -86,7 +87,7 @@ class EventHub {
   std::unordered_map<std::uint64_t, Subscriber> subscribers_;
   std::uint64_t given_last_ = 0;
   std::string message_;  // of that one, framed
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  base::Lifetime lifetime_;
 };
 
 }  // namespace duet::app

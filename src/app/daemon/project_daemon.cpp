@@ -18,10 +18,10 @@
 #include "app/methods/task_methods.h"
 #include "app/methods/test_methods.h"
 #include "app/project/failure.h"
-#include "duet/base/process.h"
 #include "duet/base/utc_text.h"
 #include "duet/rpc/value.h"
 #include "duet/version.h"
+#include "process/launch.h"
 #include "task/refusal.h"
 
 namespace duet::app {
@@ -96,7 +96,7 @@ ProjectDaemon::ProjectDaemon(Surroundings around, Settings settings)
       bridge_(loop_, log_,
               {.guard = {.executable = executable_.get()},
                .client_version = kVersion,
-               .environment = base::current_environment()},
+               .environment = process::current_environment()},
               around_.project.root, settings_.servers) {
   if (around_.trace) {
     server_.wrap_channel = [this](std::unique_ptr<transport::Channel> channel, const peer::Peer& peer) {
@@ -197,7 +197,7 @@ void ProjectDaemon::tell_watchdog() {
   const auto every = around_.manager.watchdog();
   if (!every) return;
   around_.manager.tell("WATCHDOG=1");
-  loop_.after(*every, [this] { tell_watchdog(); });
+  watchdog_ = loop_.after(*every, [this] { tell_watchdog(); });
 }
 
 void ProjectDaemon::run() noexcept { loop_.run(); }

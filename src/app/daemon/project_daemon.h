@@ -106,6 +106,7 @@ class ProjectDaemon {
   Settings settings_;
   base::Log& log_;
   transport::Loop loop_;
+  transport::Loop::Timer watchdog_;
   Signals signals_;  // before anything that may start a thread
   base::UtcTime started_at_;
   base::TimePoint started_;

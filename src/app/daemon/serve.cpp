@@ -29,11 +29,11 @@
 #include "app/settings/settings.h"
 #include "app/view/text_style.h"
 #include "automation/engine.h"
-#include "duet/base/descriptor_limit.h"
 #include "duet/base/disk_full.h"
 #include "duet/base/log.h"
 #include "duet/base/log_line.h"
 #include "duet/version.h"
+#include "process/descriptor_limit.h"
 
 namespace duet::app {
 namespace {
@@ -124,7 +124,7 @@ Settings settings_or_fail(const Project& project, const SettingsPlaces& places) 
 }
 
 int serve(const CommandLine& line, Starter& starter, mode_t mask) {
-  const DescriptorBudget descriptors = DescriptorBudget::of(base::raise_descriptor_limit());
+  const DescriptorBudget descriptors = DescriptorBudget::of(process::raise_descriptor_limit());
   ServiceManager manager;
   const Project project = find_project(line.text("project"));
   const SettingsPlaces places = settings_places();

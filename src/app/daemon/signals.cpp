@@ -9,16 +9,14 @@
 namespace duet::app {
 
 Signals::Signals(transport::Loop& loop, std::initializer_list<int> signals, std::function<void(int)> on_signal)
-    : loop_(loop), on_signal_(std::move(on_signal)) {
+    : on_signal_(std::move(on_signal)) {
   sigset_t wanted;
   sigemptyset(&wanted);
   for (const int signal : signals) sigaddset(&wanted, signal);
   pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
   signals_.reset(base::check_call(signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC), "signalfd"));
-  loop_.watch(signals_.get(), EPOLLIN, *this);
+  watch_ = loop.watch(signals_.get(), EPOLLIN, *this);
 }
-
-Signals::~Signals() { loop_.unwatch(signals_.get(), *this); }
 
 void Signals::on_ready(std::uint32_t) {
   signalfd_siginfo info{};

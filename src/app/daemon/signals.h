@@ -14,14 +14,13 @@ class Signals final : private transport::Loop::Watcher {
   Signals(transport::Loop& loop, std::initializer_list<int> signals, std::function<void(int)> on_signal);
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
-  ~Signals();
 
  private:
   void on_ready(std::uint32_t events) override;
 
-  transport::Loop& loop_;
   std::function<void(int)> on_signal_;
   base::Fd signals_;
+  transport::Loop::Watch watch_;
 };
 
 }  // namespace duet::app

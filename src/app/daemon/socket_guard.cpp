@@ -34,16 +34,11 @@ SocketGuard::SocketGuard(transport::Loop& loop, base::Log& log, const Project& p
       notices_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)),
       project_(base::duplicate(project.directory.get())) {
   if (notices_ && watch_folders(project, folder)) {
-    loop_.watch(notices_.get(), EPOLLIN, *this);
+    watch_ = loop_.watch(notices_.get(), EPOLLIN, *this);
     if (is_linked()) look_after(limits_.poll);
   } else {
     poll_because("the state folder");
   }
-}
-
-SocketGuard::~SocketGuard() {
-  if (notices_) loop_.unwatch(notices_.get(), *this);
-  if (timer_) loop_.cancel(*timer_);
 }
 
 // At each look: it may have become a link meanwhile.
@@ -58,7 +53,7 @@ bool SocketGuard::watch_folders(const Project& project, const StateFolder& folde
 void SocketGuard::watch_socket(const std::string& path) {
   socket_path_ = path;
   if (!notices_ || watch_socket_folder()) return;
-  loop_.unwatch(notices_.get(), *this);
+  watch_.cancel();
   poll_because("the socket's folder");
 }
 
@@ -106,12 +101,10 @@ bool SocketGuard::concerns_us(std::string_view notices) const {
 }
 
 void SocketGuard::look_after(base::Duration wait) {
-  if (timer_) loop_.cancel(*timer_);
   timer_ = loop_.after(wait, [this] { look(); });
 }
 
 void SocketGuard::look() {
-  timer_.reset();
   settling_ = false;
   const bool content = look_();
   const bool watched = notices_ && (socket_path_.empty() || watch_socket_folder());

@@ -33,7 +33,6 @@ class SocketGuard final : private transport::Loop::Watcher {
               std::function<bool()> look, Limits limits);
   SocketGuard(const SocketGuard&) = delete;
   SocketGuard& operator=(const SocketGuard&) = delete;
-  ~SocketGuard();
 
   /// The socket is not in the state folder but at `path`, among files of others.
   void watch_socket(const std::string& path);
@@ -56,11 +55,12 @@ class SocketGuard final : private transport::Loop::Watcher {
   std::function<bool()> look_;
   Limits limits_;
   base::Fd notices_;
+  transport::Loop::Watch watch_;  // of the notices
   base::Fd project_;
   int socket_folder_ = -1;  // the watch on a folder that is not ours alone
   std::string socket_path_;
   std::string problem_;
-  std::optional<transport::Loop::Timer> timer_;
+  transport::Loop::Timer timer_;
   bool settling_ = false;  // the timer is for a change, and soon
 };
 

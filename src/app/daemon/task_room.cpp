@@ -11,7 +11,7 @@
 
 #include "app/project/failure.h"
 #include "duet/base/disk_full.h"
-#include "duet/base/process.h"
+#include "process/launch.h"
 #include "task/run_record.h"
 
 namespace duet::app {
@@ -55,7 +55,7 @@ TaskRoom::TaskRoom(transport::Loop& loop, base::Log& log, const Surroundings& ar
       journal_(std::make_unique<task::Journal>(*store_)) {
   const task::Surroundings surroundings{.tasks = tasks_.get(),
                                         .project = [&project = around.project] { return present_path(project); },
-                                        .environment = base::current_environment(),
+                                        .environment = process::current_environment(),
                                         .seed = std::random_device()()};
   supervisor_ = std::make_unique<task::Supervisor>(loop_, log_, *store_, std::move(settings), surroundings,
                                                    std::move(events.output));

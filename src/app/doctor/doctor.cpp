@@ -23,13 +23,13 @@ using Verdict = Finding::Verdict;
 
 constexpr std::string_view claude = "claude";
 
-std::string path_in(const base::Environment& environment) {
+std::string path_in(const process::Environment& environment) {
   const auto found = environment.find("PATH");
   return found == environment.end() ? std::string() : found->second;
 }
 
-bool is_found(const std::string& program, const base::Environment& environment) {
-  return !base::find_program(program, path_in(environment)).empty();
+bool is_found(const std::string& program, const process::Environment& environment) {
+  return !process::find_program(program, path_in(environment)).empty();
 }
 
 bool sees_prompt(const task::Agent& agent) {
@@ -37,7 +37,7 @@ bool sees_prompt(const task::Agent& agent) {
   return agent.prompt_on_stdin || std::ranges::any_of(agent.command, has_prompt);
 }
 
-Finding check_agent(const std::string& name, const task::Agent& agent, const base::Environment& environment) {
+Finding check_agent(const std::string& name, const task::Agent& agent, const process::Environment& environment) {
   const std::string& program = agent.command.front();
   if (!is_found(program, environment)) {
     return {"agent " + name, Verdict::wrong, program + " is not found: install it, or change its command"};
@@ -47,7 +47,7 @@ Finding check_agent(const std::string& name, const task::Agent& agent, const bas
           program + " never sees a prompt: write {prompt} into one of its arguments, or stdin = \"prompt\""};
 }
 
-Finding default_agent(const task::TaskSettings& settings, const base::Environment& environment) {
+Finding default_agent(const task::TaskSettings& settings, const process::Environment& environment) {
   const std::string name = settings.default_agent.empty() ? std::string(claude) : settings.default_agent;
   const bool found = name != claude || settings.agents.contains(name) || is_found(name, environment);
   if (found) return {"default agent", Verdict::good, name};
@@ -160,18 +160,18 @@ Finding check_settings(const std::variant<Settings, SettingsError>& read) {
   return {"settings", Verdict::good, text};
 }
 
-std::vector<Finding> check_agents(const task::TaskSettings& settings, const base::Environment& environment) {
+std::vector<Finding> check_agents(const task::TaskSettings& settings, const process::Environment& environment) {
   std::vector<Finding> findings{default_agent(settings, environment)};
   for (const auto& [name, agent] : settings.agents) findings.push_back(check_agent(name, agent, environment));
   return findings;
 }
 
 std::vector<Finding> check_servers(const std::vector<bridge::Definition>& servers,
-                                   const base::Environment& environment) {
+                                   const process::Environment& environment) {
   std::vector<Finding> findings;
   for (const bridge::Definition& server : servers) {
     const std::string subject = "language server " + server.name;
-    base::Environment own = environment;
+    process::Environment own = environment;
     for (const auto& [name, text] : server.env) own[name] = text;
     const std::string program = server.command.empty() ? server.name : server.command.front();
     if (is_found(program, own)) {

@@ -10,7 +10,7 @@
 #include "app/project/state_folder.h"
 #include "app/settings/settings.h"
 #include "bridge/definition.h"
-#include "duet/base/process.h"
+#include "process/launch.h"
 
 namespace duet::app {
 
@@ -32,10 +32,10 @@ std::string_view name_of(Finding::Verdict verdict);
 /// The settings as the files say them, and what is wrong with them.
 Finding check_settings(const std::variant<Settings, SettingsError>& read);
 /// Which agent a task gets, and which of them could not be started.
-std::vector<Finding> check_agents(const task::TaskSettings& settings, const base::Environment& environment);
+std::vector<Finding> check_agents(const task::TaskSettings& settings, const process::Environment& environment);
 /// The language servers of the settings: which of them could not be started.
 std::vector<Finding> check_servers(const std::vector<bridge::Definition>& servers,
-                                   const base::Environment& environment);
+                                   const process::Environment& environment);
 /// What keeps a daemon from starting here: folders it may not write to or that are somebody else's, and things in the
 /// place of its files. Nothing is made to find out.
 std::vector<Finding> check_place(const Project& project);

@@ -24,8 +24,8 @@ double seconds_of(const rpc::Params& params, std::string_view name, bool zero_to
   throw rpc::invalid_params(name, zero_too ? "number from 0 on" : "number above 0", "number");
 }
 
-base::Environment environment_of(const rpc::Params& params) {
-  base::Environment environment;
+process::Environment environment_of(const rpc::Params& params) {
+  process::Environment environment;
   if (!params.has("env")) return environment;
   const boost::json::value given = params.value("env");
   for (const auto& [name, value] : given.get_object()) {

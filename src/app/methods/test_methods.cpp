@@ -108,8 +108,7 @@ void add_test_methods(peer::Methods& methods, transport::Loop& loop) {
     std::thread([kept] { block_for_ever(); }).detach();
   }));
   methods.add(late("test.sleep_late", milliseconds(), [&loop](const Request& request, Reply reply) {
-    auto kept = std::make_shared<Reply>(std::move(reply));
-    loop.at(loop.now() + asked(request), [kept] { kept->ok(Answer::view(awake)); });
+    loop.after(asked(request), [reply = std::move(reply)]() mutable { reply.ok(Answer::view(awake)); }).detach();
   }));
 }
 

@@ -21,12 +21,10 @@ base::Fd open_process(std::int64_t pid) {
 ClientProcess::ClientProcess(transport::Loop& loop, std::function<void()> on_ended)
     : loop_(loop), on_ended_(std::move(on_ended)) {}
 
-ClientProcess::~ClientProcess() { forget(); }
-
 bool ClientProcess::watch(std::int64_t pid) {
   forget();
   process_ = open_process(pid);
-  if (process_) loop_.watch(process_.get(), EPOLLIN, *this);
+  if (process_) watch_ = loop_.watch(process_.get(), EPOLLIN, *this);
   return static_cast<bool>(process_);
 }
 
@@ -36,7 +34,7 @@ void ClientProcess::on_ready(std::uint32_t) {
 }
 
 void ClientProcess::forget() {
-  if (process_) loop_.unwatch(process_.get(), *this);
+  watch_.cancel();
   process_.reset();
 }
 

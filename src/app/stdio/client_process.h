@@ -15,7 +15,6 @@ class ClientProcess final : private transport::Loop::Watcher {
   ClientProcess(transport::Loop& loop, std::function<void()> on_ended);
   ClientProcess(const ClientProcess&) = delete;
   ClientProcess& operator=(const ClientProcess&) = delete;
-  ~ClientProcess();
 
   /// Watches this process instead of the one before. False: there is none of that number, and nobody is watched; a
   /// client in another container sends such numbers.
@@ -28,6 +27,7 @@ class ClientProcess final : private transport::Loop::Watcher {
   transport::Loop& loop_;
   std::function<void()> on_ended_;
   base::Fd process_;
+  transport::Loop::Watch watch_;
 };
 
 }  // namespace duet::app

@@ -7,8 +7,8 @@
 
 #include "app/view/display_text.h"
 #include "app/words/duration.h"
-#include "duet/base/process.h"
 #include "duet/rpc/value.h"
+#include "process/launch.h"
 
 namespace duet::app {
 namespace {
@@ -22,7 +22,7 @@ constexpr int signal_base = 128;
 
 int signal_number(const std::string& name) {
   for (int signal = 1; signal <= SIGRTMAX; ++signal) {
-    if (base::signal_name(signal) == name) return signal;
+    if (process::signal_name(signal) == name) return signal;
   }
   return 0;
 }

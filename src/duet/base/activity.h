@@ -6,6 +6,8 @@
 #include <string_view>
 #include <typeinfo>
 
+#include "duet/api.h"
+
 namespace duet::base {
 
 /// What a thread is at, for whoever has to tell of a defect, a slow turn or a crash: two stores a callback, nothing is
@@ -20,7 +22,7 @@ inline constinit thread_local Activity activity;
 
 /// Writes `app::SocketGuard::look_after, daemon.status` as far as there is room, and returns how many bytes. Safe in a
 /// signal handler.
-std::size_t write_text(const Activity& what, std::span<char> to);
-std::string to_text(const Activity& what);
+DUET_API std::size_t write_text(const Activity& what, std::span<char> to);
+DUET_API std::string to_text(const Activity& what);
 
 }  // namespace duet::base

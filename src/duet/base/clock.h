@@ -6,6 +6,8 @@
 #include <mutex>
 #include <vector>
 
+#include "duet/api.h"
+
 namespace duet::base {
 
 using Duration = std::chrono::steady_clock::duration;
@@ -16,7 +18,7 @@ using UtcTime = std::chrono::system_clock::time_point;
 ///
 /// Deadlines are `TimePoint`s of the clock that is waited on and never jump; `utc()` is for people to read and may.
 /// Any thread may call anything. A clock must outlive the threads that wait on it.
-class Clock {
+class DUET_API Clock {
  public:
   virtual ~Clock() = default;
 
@@ -40,7 +42,7 @@ class Clock {
 };
 
 /// The clock of the machine.
-class SystemClock final : public Clock {
+class DUET_API SystemClock final : public Clock {
  public:
   TimePoint now() const override { return std::chrono::steady_clock::now(); }
   UtcTime utc() const override { return std::chrono::system_clock::now(); }
@@ -49,12 +51,12 @@ class SystemClock final : public Clock {
   void doze(std::unique_lock<std::mutex>& lock, std::condition_variable& changed, TimePoint deadline) override;
 };
 
-Clock& system_clock();
+DUET_API Clock& system_clock();
 
 /// A clock for tests: it stands still until `advance`, which wakes every waiter whose deadline has come.
 ///
 /// `await_waiters` lets a test know that a thread has come to its wait, so that no test has to sleep.
-class VirtualClock final : public Clock {
+class DUET_API VirtualClock final : public Clock {
  public:
   explicit VirtualClock(UtcTime utc = {}) : utc_(utc) {}
 

@@ -5,10 +5,12 @@
 #include <string_view>
 #include <utility>
 
+#include "duet/api.h"
+
 namespace duet::base {
 
 /// Owns one file descriptor and closes it. -1 means none. Move-only; not for sharing between threads.
-class Fd {
+class DUET_API Fd {
  public:
   Fd() = default;
   explicit Fd(int fd) : fd_(fd) {}
@@ -34,25 +36,25 @@ struct Pipe {
 };
 
 /// Returns `result` unless it is negative; then throws `std::system_error` with errno and `what`.
-int check_call(int result, const char* what);
+DUET_API int check_call(int result, const char* what);
 
 /// Close-on-exec, and never one of 0-2.
-Fd duplicate(int fd);
+DUET_API Fd duplicate(int fd);
 /// Both ends close-on-exec; `flags` as for pipe2, e.g. O_NONBLOCK.
-Pipe make_pipe(int flags = 0);
+DUET_API Pipe make_pipe(int flags = 0);
 /// Acts on the open file description, which other processes may share.
-void set_nonblocking(int fd, bool on);
+DUET_API void set_nonblocking(int fd, bool on);
 
 /// Waits until a non-blocking descriptor takes or has something; `events` as for poll(). It may be woken too early.
 /// False: errno says why not.
-bool await_ready(int fd, short events);
+DUET_API bool await_ready(int fd, short events);
 
 /// Writes to the end of `bytes`, over signals and in as many portions as it takes; a non-blocking descriptor is waited
 /// for. False: errno says why not; some of them may have been written.
-[[nodiscard]] bool write_all(int fd, std::string_view bytes);
+DUET_API [[nodiscard]] bool write_all(int fd, std::string_view bytes);
 
 /// Which of the descriptors 0-2 the process was started without.
-class StandardDescriptors {
+class DUET_API StandardDescriptors {
  public:
   bool was_closed(int fd) const { return closed_.at(static_cast<std::size_t>(fd)); }
 
@@ -63,6 +65,6 @@ class StandardDescriptors {
 
 /// Puts /dev/null on those of 0-2 that are closed, so that no file opened later is taken for stdin, stdout or stderr.
 /// For the first line of main, before anything opens a descriptor.
-StandardDescriptors ensure_standard_descriptors();
+DUET_API StandardDescriptors ensure_standard_descriptors();
 
 }  // namespace duet::base

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string_view>
 
+#include "duet/api.h"
 #include "duet/base/log_line.h"
 
 namespace duet::base {
@@ -25,7 +26,7 @@ struct LogLimits {
 /// log's own, started with the first line, does the writing. When the queue is full, or the sink refuses, lines are
 /// dropped, and a later line says how many (`dropped=N`). A sink that is stuck when the log ends is given up after
 /// `LogLimits::flush`: its thread, with all it needs, is left behind. Without a sink nothing is logged.
-class Log {
+class DUET_API Log {
  public:
   explicit Log(std::unique_ptr<LogSink> sink, Level level = Level::warn, LogLimits limits = {});
   Log(std::unique_ptr<LogSink> sink, Level level, LogLimits limits, Clock& clock);

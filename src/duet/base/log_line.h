@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "duet/api.h"
 #include "duet/base/utc_text.h"
 
 namespace duet::base {
@@ -20,9 +21,9 @@ enum class Level : unsigned char { debug, info, warn, error, trace };
 /// Those that one may choose.
 inline constexpr std::array<std::string_view, 4> level_names{"debug", "info", "warn", "error"};
 
-std::string_view level_name(Level level);
+DUET_API std::string_view level_name(Level level);
 /// One of level_names, in any case.
-std::optional<Level> parse_level(std::string_view name);
+DUET_API std::optional<Level> parse_level(std::string_view name);
 
 /// A JSON value as it stood in a message, e.g. an id. Empty: there was none, and the field is left out.
 struct JsonText {
@@ -38,7 +39,7 @@ struct WholeJson {
 /// Text is quoted and JSON-escaped; JSON stands as it is. Either way what reaches the log has at most
 /// `max_field_chars` characters (then `...` follows), is valid UTF-8 and holds no control characters, line separators
 /// or direction marks. Keys are literals of the program and are not escaped.
-class Field {
+class DUET_API Field {
  public:
   static constexpr std::size_t max_field_chars = 200;
 
@@ -70,7 +71,7 @@ using Fields = std::initializer_list<Field>;
 ///
 /// Whatever message and fields hold, the result is one line. A message is cut to `max_message_chars` characters.
 /// Pure but for a cache of the current second's text; no locale, no time zone. One thread at a time.
-class LineFormat {
+class DUET_API LineFormat {
  public:
   static constexpr std::size_t max_message_chars = 1000;
 
@@ -87,6 +88,6 @@ class LineFormat {
 };
 
 /// The level of a line that LineFormat made without colours; `error` if it has none that one could choose.
-Level level_of_line(std::string_view line);
+DUET_API Level level_of_line(std::string_view line);
 
 }  // namespace duet::base

@@ -7,12 +7,13 @@
 #include <string>
 #include <string_view>
 
+#include "duet/api.h"
 #include "duet/base/fd.h"
 
 namespace duet::base {
 
 /// Where log lines go. Only the log's writer thread calls `write`, which may block for as long as it likes.
-class LogSink {
+class DUET_API LogSink {
  public:
   virtual ~LogSink() = default;
 
@@ -23,9 +24,9 @@ class LogSink {
 };
 
 /// Writes to a pipe, a terminal, a socket; a non-blocking one is waited for.
-std::unique_ptr<LogSink> stream_sink(Fd fd, bool coloured);
+DUET_API std::unique_ptr<LogSink> stream_sink(Fd fd, bool coloured);
 /// Writes to a duplicate of descriptor 2.
-std::unique_ptr<LogSink> stderr_sink(bool coloured);
+DUET_API std::unique_ptr<LogSink> stderr_sink(bool coloured);
 
 struct LogFileLimits {
   std::uint64_t rotate_at = 10'000'000;  // bytes
@@ -44,6 +45,6 @@ struct OpenedLogFile {
 /// lock at once goes on with the file it has. A file that somebody moved, removed or rotated is opened anew. A FIFO
 /// without a reader is not writable. Other kinds of files are only written to. Never throws for what the path is. A
 /// path of the kind `/proc/self/fd/7/name` goes on to mean that folder, which is to stay open.
-OpenedLogFile open_log_file(const std::string& path, LogFileLimits limits = {});
+DUET_API OpenedLogFile open_log_file(const std::string& path, LogFileLimits limits = {});
 
 }  // namespace duet::base

@@ -7,11 +7,13 @@
 #include <limits>
 #include <string>
 
+#include "duet/api.h"
+
 namespace duet::base {
 
 /// Writes times as `2026-11-15T09:30:00.123Z`. Keeps the text of the last second, since times tend to come close
 /// together; no locale, no time zone. One thread at a time.
-class UtcText {
+class DUET_API UtcText {
  public:
   static constexpr std::size_t size = 24;
 
@@ -25,6 +27,6 @@ class UtcText {
 };
 
 /// The same for one time.
-std::string utc_text(std::chrono::system_clock::time_point time);
+DUET_API std::string utc_text(std::chrono::system_clock::time_point time);
 
 }  // namespace duet::base

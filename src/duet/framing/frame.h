@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "duet/api.h"
+
 namespace duet::framing {
 
 /// What can be wrong with a frame before anybody looks at its JSON.
@@ -20,7 +22,7 @@ enum class Fault : std::uint8_t {
 };
 
 /// The word that stands for a fault in `error.data.reason`.
-std::string_view reason_of(Fault fault);
+DUET_API std::string_view reason_of(Fault fault);
 
 /// One message's bytes, or what went wrong instead. After a wrong content type there may be a body too:
 /// its id is wanted for the answer.
@@ -41,7 +43,7 @@ struct Extent {
 ///
 /// Use: feed() or room()/commit(), then next() until it has nothing, then again. A body is valid
 /// until the next call of any kind.
-class Decoder {
+class DUET_API Decoder {
  public:
   virtual ~Decoder() = default;
 
@@ -65,7 +67,7 @@ class Decoder {
 };
 
 /// Puts messages into a byte stream: what stands before a body and behind it.
-class Encoder {
+class DUET_API Encoder {
  public:
   static constexpr std::size_t most_bytes = 48;  ///< before and behind a body, together
 

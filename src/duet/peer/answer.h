@@ -10,13 +10,14 @@
 #include <boost/json/value.hpp>
 #include <boost/json/value_ref.hpp>
 
+#include "duet/api.h"
 #include "duet/rpc/value.h"
 
 namespace duet::peer {
 
 /// The result of a request as JSON text: made from a value, or raw where a handler has the text already.
 /// A handler may return whatever a boost::json::value can be made from: `true`, `5`, `{{"pong", true}}`.
-class Answer {
+class DUET_API Answer {
  public:
   template <typename Value>
   requires(std::constructible_from<boost::json::value, Value> && !std::same_as<std::remove_cvref_t<Value>, Answer>)

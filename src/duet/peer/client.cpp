@@ -99,7 +99,6 @@ bool Client::wait_for(const std::function<bool()>& done, base::Duration patience
     loop_.turn();
     is_done = done();
   }
-  loop_.cancel(timer);
   return is_done;
 }
 

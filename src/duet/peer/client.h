@@ -9,6 +9,7 @@
 
 #include <boost/json/value.hpp>
 
+#include "duet/api.h"
 #include "duet/base/log.h"
 #include "duet/peer/connection.h"
 #include "duet/peer/methods.h"
@@ -19,7 +20,7 @@
 namespace duet::peer {
 
 /// A call that got no result, and why.
-class CallFailed : public std::runtime_error {
+class DUET_API CallFailed : public std::runtime_error {
  public:
   CallFailed(Outcome::Cause cause, std::optional<rpc::Error> error);
   Outcome::Cause cause() const { return cause_; }
@@ -33,7 +34,7 @@ class CallFailed : public std::runtime_error {
 /// A client of a Server, for programs that ask and wait: it runs a loop of its own inside its calls.
 /// Notifications are handed to on()'s handlers while it waits. Handlers and callbacks must not wait themselves (call()
 /// throws std::logic_error there; call_later() is fine), and what they throw is lost. For one thread.
-class Client {
+class DUET_API Client {
  public:
   static constexpr std::chrono::seconds default_patience{30};
 

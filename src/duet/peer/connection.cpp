@@ -24,7 +24,7 @@ void trim_when_idle(transport::Loop& loop, const std::shared_ptr<framing::BlockP
     pool->trim_is_planned = false;
     if (pool->uses() == uses) pool->trim();
     trim_when_idle(loop, pool);
-  });
+  }).detach();
 }
 
 }  // namespace
@@ -40,7 +40,6 @@ Connection::Connection(transport::Loop& loop, std::unique_ptr<transport::Channel
                     peer, pool_) {}
 
 Connection::~Connection() {
-  *alive_ = false;
   events_ = {};
   close();
 }
@@ -129,7 +128,7 @@ void Connection::write_failed(int error) {
 
 void Connection::close(Ending ending) {
   if (std::exchange(closed_, true)) return;
-  if (timer_) loop_.cancel(*std::exchange(timer_, std::nullopt));
+  timer_.cancel();
   channel_->close();
   conversation_.close();
   if (events_.on_load_changed && told_load_ != 0) events_.on_load_changed();
@@ -150,11 +149,10 @@ void Connection::update_wants() {
 void Connection::update_timer() {
   const std::optional<base::TimePoint> deadline = conversation_.deadline();
   if (timer_ && deadline && timer_at_ <= *deadline) return;
-  if (timer_) loop_.cancel(*std::exchange(timer_, std::nullopt));
+  timer_.cancel();
   if (!deadline) return;
   timer_at_ = *deadline;
   timer_ = loop_.at(*deadline, [this] {
-    timer_.reset();
     conversation_.tick(loop_.now());
     advance();
   });
@@ -162,12 +160,7 @@ void Connection::update_timer() {
 
 void Connection::advance_later() {
   woken_ = true;
-  if (std::exchange(advance_planned_, true)) return;
-  loop_.defer([this, alive = alive_] {
-    if (!*alive) return;
-    advance_planned_ = false;
-    advance();
-  });
+  if (!advancing_) advancing_ = loop_.deferred([this] { advance(); });
 }
 
 // Who was refused for want of room is told of it, though all is written before anybody looks.

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string_view>
 
+#include "duet/api.h"
 #include "duet/base/log.h"
 #include "duet/peer/conversation.h"
 #include "duet/transport/channel.h"
@@ -29,7 +29,7 @@ struct ConnectionEvents {
 ///
 /// All frames of one read are handled before one write. Memory of large messages comes from `pool`, which connections
 /// may share, and goes back to the system when the pool has been idle for a second. For the loop's thread only.
-class Connection final : private transport::Channel::Listener {
+class DUET_API Connection final : private transport::Channel::Listener {
  public:
   Connection(transport::Loop& loop, std::unique_ptr<transport::Channel> channel, const Protocol& protocol,
              const Methods& methods, base::Log& log, ConnectionEvents events = {}, Peer peer = {},
@@ -87,11 +87,10 @@ class Connection final : private transport::Channel::Listener {
   bool output_broken_ = false;
   bool reading_ = true;  // what the channel was told
   bool writing_ = false;
-  bool advance_planned_ = false;
   bool woken_ = false;  // since the load was told
   std::size_t told_load_ = 0;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  std::optional<transport::Loop::Timer> timer_;
+  transport::Loop::Deferred advancing_;
+  transport::Loop::Timer timer_;
   base::TimePoint timer_at_;
 };
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "duet/api.h"
 #include "duet/base/clock.h"
 #include "duet/base/log.h"
 #include "duet/peer/methods.h"
@@ -65,7 +66,7 @@ struct ConversationEvents {
 /// It owns framing, order of answers, batches, calls of our own, cancels and limits. It has no descriptor, no loop, no
 /// thread and no clock. Handlers and callbacks run inside receive(), end_of_input(), tick() and resume() only. What is
 /// held for the peer is bounded in bytes: partial input, waiting requests, unwritten answers, calls without an answer.
-class Conversation {
+class DUET_API Conversation {
  public:
   Conversation(const Protocol& protocol, const Methods& methods, ConversationEvents events = {});
   /// Memory of large messages comes from `pool`, which conversations may share.
@@ -193,6 +194,6 @@ class Conversation {
 };
 
 /// A message as it goes over the wire, for one that goes to many; `params` is JSON text, or empty.
-std::string framed_notification(const Protocol& protocol, std::string_view method, std::string_view params);
+DUET_API std::string framed_notification(const Protocol& protocol, std::string_view method, std::string_view params);
 
 }  // namespace duet::peer

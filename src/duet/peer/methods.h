@@ -9,6 +9,7 @@
 
 #include <boost/json/value.hpp>
 
+#include "duet/api.h"
 #include "duet/peer/answer.h"
 #include "duet/peer/reply.h"
 #include "duet/rpc/params.h"
@@ -46,7 +47,7 @@ struct Method {
 };
 
 /// The method table: what is dispatched and what is described are the same entries.
-class Methods {
+class DUET_API Methods {
  public:
   /// Throws std::invalid_argument when the name is taken, there is no handler, a parameter is there twice or a required
   /// one behind an optional one.

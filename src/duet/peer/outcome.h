@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "duet/api.h"
 #include "duet/rpc/error.h"
 
 namespace duet::peer {
@@ -33,6 +34,6 @@ struct Outcome {
 using CallCallback = std::function<void(Outcome)>;
 
 /// `"timed out"` and the like.
-std::string_view name_of(Outcome::Cause cause);
+DUET_API std::string_view name_of(Outcome::Cause cause);
 
 }  // namespace duet::peer

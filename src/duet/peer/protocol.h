@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "duet/api.h"
 #include "duet/base/clock.h"
 
 namespace duet::framing {
@@ -17,7 +18,7 @@ class Encoder;
 namespace duet::peer {
 
 /// Everything that differs between the ways of speaking JSON-RPC. A value: take a preset and change what you need.
-struct Protocol {
+struct DUET_API Protocol {
   enum class Framing : std::uint8_t {
     content_length,  ///< the header of LSP before each message
     lines,           ///< a message a line

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "duet/api.h"
 #include "duet/peer/answer.h"
 #include "duet/rpc/error.h"
 
@@ -15,7 +16,7 @@ struct OpenRequest;
 /// The right to answer one request, once. Movable, so that it can be kept until the answer is known;
 /// let go of without an answer, the request is refused as an internal error. After the caller has
 /// cancelled or gone an answer does nothing. For the loop's thread only.
-class Reply {
+class DUET_API Reply {
  public:
   Reply(Reply&&) noexcept = default;
   Reply& operator=(Reply&& other) noexcept;

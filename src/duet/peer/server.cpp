@@ -1,13 +1,9 @@
 #include "duet/peer/server.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
-#include <chrono>
-#include <system_error>
 #include <utility>
 
 #include "duet/framing/block_pool.h"
@@ -20,25 +16,6 @@ namespace {
 
 constexpr int too_many_clients = -32003;
 
-bool somebody_listens(const std::string& path) {
-  try {
-    transport::connect_unix(path, std::chrono::milliseconds(1));  // who has no time to accept listens all the same
-    return true;
-  } catch (const std::system_error& error) {
-    return error.code().value() != ECONNREFUSED;
-  }
-}
-
-// A socket that its server left behind when it was killed.
-void remove_stale_socket(const std::string& path) {
-  struct stat status {};
-  if (lstat(path.c_str(), &status) != 0) return;
-  if (!S_ISSOCK(status.st_mode) || somebody_listens(path)) {
-    throw std::system_error(EADDRINUSE, std::generic_category(), "socket path");
-  }
-  base::check_call(unlink(path.c_str()), "unlink");
-}
-
 }  // namespace
 
 Server::Server(transport::Loop& loop, base::Log& log, ServerLimits limits, const Protocol& protocol)
@@ -50,10 +27,7 @@ Server::Server(transport::Loop& loop, base::Log& log, ServerLimits limits, const
       user_(geteuid()),
       pool_(std::make_shared<framing::BlockPool>()) {}
 
-Server::~Server() {
-  *alive_ = false;
-  remove_socket_file();
-}
+Server::~Server() = default;
 
 void Server::register_methods(const std::map<std::string, Handler>& handlers) {
   for (const auto& [name, handler] : handlers) methods_.add(name, handler);
@@ -61,12 +35,9 @@ void Server::register_methods(const std::map<std::string, Handler>& handlers) {
 
 void Server::start(const std::string& path) {
   if (acceptor_) acceptor_->accept_all();  // who had come before the file went
-  remove_stale_socket(path);
-  base::Fd listener = transport::listen_unix(path);
-  struct stat status {};
-  base::check_call(lstat(path.c_str(), &status), "lstat");
-  file_ = {.path = path, .device = status.st_dev, .inode = status.st_ino};
-  start(std::move(listener));
+  transport::UnixListener listener = transport::listen_replacing_stale(path);
+  file_ = std::move(listener.file);
+  start(std::move(listener.socket));
 }
 
 void Server::start(base::Fd listener) {
@@ -98,15 +69,11 @@ Server::Client* Server::visitor_to_leave() {
 }
 
 void Server::send_away(Client& client) {
-  client.leaving = true;
   const std::string error = rpc::encode(
       rpc::Error(too_many_clients, "Too many clients", R"({"limit":)" + std::to_string(limits_.max_clients) + '}'));
   client.connection->send(peer::framed(*encoder_, rpc::encode_error("null", error)), no_share);
   // Behind the writing, as much of it as the client takes.
-  loop_.defer([this, id = client.connection->peer().connection, alive = alive_] {
-    if (!*alive) return;
-    if (const auto found = clients_.find(id); found != clients_.end()) found->second.connection->close();
-  });
+  client.leaving = loop_.deferred([&client] { client.connection->close(); });
 }
 
 void Server::set_full(bool full) {
@@ -126,9 +93,8 @@ void Server::admit(std::unique_ptr<transport::Channel> channel, const transport:
   const std::uint64_t id = ++last_id_;
   ConnectionEvents events;
   events.on_closed = [this, id](Ending) {
-    loop_.defer([this, id, alive = alive_] {
-      if (*alive) forget(id);
-    });
+    closed_.push_back(id);
+    if (!forgetting_) forgetting_ = loop_.deferred([this] { forget_closed(); });
   };
   events.on_load_changed = [this, id] { weigh(id); };
   const Peer peer{.connection = id, .pid = identity.pid, .uid = identity.uid};
@@ -140,6 +106,10 @@ void Server::admit(std::unique_ptr<transport::Channel> channel, const transport:
   if (share_ != no_share) opened.conversation().limit_waiting(share_);
   if (on_opened) on_opened(opened);
   opened.open();
+}
+
+void Server::forget_closed() {
+  for (const std::uint64_t id : std::exchange(closed_, {})) forget(id);
 }
 
 void Server::forget(std::uint64_t id) {
@@ -209,22 +179,11 @@ std::size_t Server::broadcast(std::string_view method, std::string_view params) 
 }
 
 void Server::stop() {
+  file_.remove();
   acceptor_.reset();
-  remove_socket_file();
   for (auto& [id, client] : clients_) client.connection->stop();
 }
 
-bool Server::is_file_ours() const {
-  struct stat status {};
-  return lstat(file_.path.c_str(), &status) == 0 && status.st_dev == file_.device && status.st_ino == file_.inode;
-}
-
-bool Server::is_reachable() const { return file_.path.empty() || is_file_ours(); }
-
-void Server::remove_socket_file() {
-  if (file_.path.empty()) return;
-  if (is_file_ours()) unlink(file_.path.c_str());
-  file_ = {};
-}
+bool Server::is_reachable() const { return file_.path().empty() || file_.is_in_place(); }
 
 }  // namespace duet::peer

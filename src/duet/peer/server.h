@@ -8,11 +8,14 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "duet/api.h"
 #include "duet/base/log.h"
 #include "duet/peer/connection.h"
 #include "duet/peer/methods.h"
 #include "duet/transport/loop.h"
+#include "duet/transport/socket_file.h"
 #include "duet/transport/unix_socket.h"
 
 namespace duet::peer {
@@ -35,7 +38,7 @@ struct ServerLimits {
 
 /// A JSON-RPC server on a Unix socket for any number of clients of the same user (and root), a message a line unless
 /// another protocol is given. For the loop's thread only; methods may be added at any time.
-class Server {
+class DUET_API Server {
  public:
   Server(transport::Loop& loop, base::Log& log, ServerLimits limits = {},
          const Protocol& protocol = Protocol::json_lines());
@@ -78,16 +81,11 @@ class Server {
  private:
   static constexpr std::size_t no_share = std::numeric_limits<std::size_t>::max();
 
-  struct SocketFile {
-    std::string path;
-    std::uint64_t device = 0;
-    std::uint64_t inode = 0;
-  };
   struct Client {
     std::unique_ptr<Connection> connection;
     std::size_t load = 0;
     base::TimePoint since = {};
-    bool leaving = false;
+    transport::Loop::Deferred leaving = {};
   };
   using Clients = std::map<std::uint64_t, Client>;
 
@@ -96,13 +94,12 @@ class Server {
   Client* visitor_to_leave();
   void send_away(Client& client);
   void set_full(bool full);
+  void forget_closed();
   void forget(std::uint64_t id);
   void weigh(std::uint64_t id);
   void update_load(Client& client);
   void refuse_largest_partial_messages();
   void share_what_is_left();
-  bool is_file_ours() const;
-  void remove_socket_file();
 
   transport::Loop& loop_;
   base::Log& log_;
@@ -113,13 +110,14 @@ class Server {
   Methods methods_;
   std::shared_ptr<framing::BlockPool> pool_;
   std::unique_ptr<transport::Acceptor> acceptor_;
-  SocketFile file_;
-  Clients clients_;  // those who came first stand first
+  transport::SocketFile file_;  // behind the acceptor: it goes before the socket is closed
+  Clients clients_;             // those who came first stand first
   bool full_ = false;
   std::uint64_t last_id_ = 0;
   std::size_t total_load_ = 0;
   std::size_t share_ = no_share;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  std::vector<std::uint64_t> closed_;  // to be forgotten when nobody is inside them any more
+  transport::Loop::Deferred forgetting_;
 };
 
 }  // namespace duet::peer

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "duet/api.h"
+
 namespace duet::rpc {
 
 namespace code {
@@ -17,7 +19,7 @@ inline constexpr int request_cancelled = -32800;
 
 /// What goes into a response's `error`. Handlers throw one to refuse a request; anything else they
 /// throw becomes internal_error(), so that nothing about the inside reaches a client.
-class Error : public std::exception {
+class DUET_API Error : public std::exception {
  public:
   /// `data` is JSON text, or empty for none.
   Error(int code, std::string message, std::string data = {});
@@ -39,13 +41,13 @@ class Error : public std::exception {
 };
 
 /// The errors of the contract, with their canonical texts and their `data`.
-Error parse_error(std::string_view reason);
-Error invalid_request(std::string_view reason, std::string_view detail = {});
-Error batch_not_supported();
-Error method_not_found();
-Error invalid_params(std::string_view param, std::string_view expected, std::string_view received,
-                     std::string_view accepted_json = {});
-Error internal_error();
-Error request_cancelled();
+DUET_API Error parse_error(std::string_view reason);
+DUET_API Error invalid_request(std::string_view reason, std::string_view detail = {});
+DUET_API Error batch_not_supported();
+DUET_API Error method_not_found();
+DUET_API Error invalid_params(std::string_view param, std::string_view expected, std::string_view received,
+                              std::string_view accepted_json = {});
+DUET_API Error internal_error();
+DUET_API Error request_cancelled();
 
 }  // namespace duet::rpc

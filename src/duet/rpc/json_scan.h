@@ -5,6 +5,8 @@
 #include <functional>
 #include <string_view>
 
+#include "duet/api.h"
+
 namespace duet::rpc {
 
 /// The deepest nesting a message may have; its own object is level 1.
@@ -43,14 +45,14 @@ struct Envelope {
 };
 
 /// Time is linear in the text; memory is one bit for each level of nesting. Never throws on bad input.
-Envelope scan_envelope(std::string_view text);
+DUET_API Envelope scan_envelope(std::string_view text);
 
 /// True when `text` is one valid JSON value with nothing but white space around it.
-bool is_valid_json(std::string_view text);
+DUET_API bool is_valid_json(std::string_view text);
 
 /// Walks what is known to be a valid array or object. The callback returns false to stop early.
-void for_each_element(std::string_view array, const std::function<bool(std::string_view value)>& visit);
-void for_each_member(std::string_view object,
-                     const std::function<bool(std::string_view raw_name, std::string_view value)>& visit);
+DUET_API void for_each_element(std::string_view array, const std::function<bool(std::string_view value)>& visit);
+DUET_API void for_each_member(std::string_view object,
+                              const std::function<bool(std::string_view raw_name, std::string_view value)>& visit);
 
 }  // namespace duet::rpc

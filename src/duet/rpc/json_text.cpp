@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <limits>
 
 #include "duet/rpc/string_stop.h"
@@ -101,6 +100,17 @@ std::optional<std::int64_t> decode_scaled_integer(std::string_view number) {
   return decode_integer(digits);
 }
 
+// What a number is that no double holds: infinite, or zero. The power of ten of its first significant digit decides.
+double beyond_doubles(std::string_view number) {
+  const std::size_t mark = std::min(number.find_first_of("eE"), number.size());
+  const std::size_t point = std::min(number.find('.'), mark);
+  const std::size_t first = number.find_first_of("123456789");
+  const std::int64_t power =
+      decode_exponent(number.substr(mark)) + static_cast<std::int64_t>(point) - static_cast<std::int64_t>(first);
+  const double size = power > 0 ? std::numeric_limits<double>::infinity() : 0.0;
+  return number.starts_with('-') ? -size : size;
+}
+
 void append_control(std::string& out, unsigned char byte) {
   constexpr std::string_view hex = "0123456789abcdef";
   switch (byte) {
@@ -170,8 +180,7 @@ std::string_view json_type(std::string_view value) {
 double decode_number(std::string_view number) {
   double value = 0;
   const auto result = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (result.ec != std::errc::result_out_of_range) return value;
-  return std::strtod(std::string(number).c_str(), nullptr);
+  return result.ec == std::errc::result_out_of_range ? beyond_doubles(number) : value;
 }
 
 std::optional<std::int64_t> decode_integer(std::string_view number) {

@@ -30,7 +30,7 @@ std::string_view json_type(std::string_view value);
 
 /// The number if it is a whole one that fits (`5`, `5.0` and `5e0` are all five).
 std::optional<std::int64_t> decode_integer(std::string_view number);
-/// The nearest double; infinite when the number is beyond all doubles.
+/// The nearest double; infinite when the number is beyond all doubles. No locale matters.
 double decode_number(std::string_view number);
 
 /// Appends `text` as a JSON string; bytes that are not UTF-8 become U+FFFD.

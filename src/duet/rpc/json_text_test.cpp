@@ -1,6 +1,11 @@
 #include "duet/rpc/json_text.h"
 
+#include <locale.h>
+#include <unistd.h>
+
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <vector>
@@ -134,6 +139,52 @@ TEST(JsonText, ANumberBeyondAllDoublesIsInfiniteAndATinyOneZero) {
   EXPECT_EQ(decode_number("1e-400"), 0.0);
   EXPECT_EQ(decode_number("1e99999999999999999999"), infinity);
   EXPECT_EQ(decode_number("1e-99999999999999999999"), 0.0);
+}
+
+TEST(JsonText, TheFirstSignificantDigitTellsTheHugeFromTheTiny) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(decode_number("0.000" + std::string(300, '0') + "1e700"), infinity);
+  EXPECT_EQ(decode_number("-1.7976931348623159e308"), -infinity);
+  EXPECT_EQ(decode_number("123456789012345678901234567890e-360"), 0.0);
+  EXPECT_EQ(decode_number("2.4e-324"), 0.0);
+  EXPECT_TRUE(std::signbit(decode_number("-0.5e-400")));
+}
+
+/// While it lives this thread writes numbers with a decimal comma.
+class DecimalComma {
+ public:
+  DecimalComma() : folder_(testing::TempDir() + "duet-locale-" + std::to_string(getpid())) {
+    const std::string make = "localedef -i de_DE -f UTF-8 '" + folder_.string() + "/comma' >'/dev/null' 2>&1";
+    std::filesystem::create_directory(folder_);
+    [[maybe_unused]] const int status = std::system(make.c_str());
+    setenv("LOCPATH", folder_.c_str(), 1);
+    locale_ = newlocale(LC_ALL_MASK, "comma", nullptr);
+    unsetenv("LOCPATH");
+    if (locale_ != nullptr) before_ = uselocale(locale_);
+  }
+  DecimalComma(const DecimalComma&) = delete;
+  DecimalComma& operator=(const DecimalComma&) = delete;
+  ~DecimalComma() {
+    if (locale_ != nullptr) {
+      uselocale(before_);
+      freelocale(locale_);
+    }
+    std::filesystem::remove_all(folder_);
+  }
+  bool works() const { return std::strtod("1.5", nullptr) == 1.0; }
+
+ private:
+  std::filesystem::path folder_;
+  locale_t locale_ = nullptr;
+  locale_t before_ = nullptr;
+};
+
+TEST(JsonText, ADecimalCommaInTheLocaleChangesNoNumber) {
+  const DecimalComma comma;
+  if (!comma.works()) GTEST_SKIP() << "localedef makes no such locale here";
+  EXPECT_EQ(decode_number("0.5"), 0.5);
+  EXPECT_EQ(decode_number("1.5e400"), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(decode_number("1.5e-400"), 0.0);
 }
 
 TEST(JsonText, EscapesWhatAStringMayNotHoldAndNothingElse) {

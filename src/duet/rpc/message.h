@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "duet/api.h"
 #include "duet/rpc/error.h"
 
 namespace duet::rpc {
@@ -39,11 +40,11 @@ struct Message {
 };
 
 /// Never throws on bad input. The first rule that is broken decides the refusal.
-Message decode(std::string_view text, Batches batches);
+DUET_API Message decode(std::string_view text, Batches batches);
 
 /// An outgoing message, not yet copied together, so that its length is known before a byte is written.
 /// Points at its parts.
-class Pieces {
+class DUET_API Pieces {
  public:
   std::size_t size() const { return size_; }
   void append_to(std::string& out) const;
@@ -74,19 +75,19 @@ class Pieces {
   std::string_view payload_;
 };
 
-Pieces encode_result(std::string_view id, std::string_view result);
+DUET_API Pieces encode_result(std::string_view id, std::string_view result);
 /// `error` is the text of encode(Error), or a raw error object that is passed on.
-Pieces encode_error(std::string_view id, std::string_view error);
-std::string encode(const Error& error);
+DUET_API Pieces encode_error(std::string_view id, std::string_view error);
+DUET_API std::string encode(const Error& error);
 /// The error of a response, whatever it is. encode() gives it back byte for byte, unless it is not a whole `code`, a
 /// `message`, perhaps `data`, and nothing else.
-Error decode_error(std::string_view object);
+DUET_API Error decode_error(std::string_view object);
 /// `quoted_method` is a JSON string; `params` may be empty.
-Pieces encode_request(std::string_view id, std::string_view quoted_method, std::string_view params);
-Pieces encode_notification(std::string_view quoted_method, std::string_view params);
+DUET_API Pieces encode_request(std::string_view id, std::string_view quoted_method, std::string_view params);
+DUET_API Pieces encode_notification(std::string_view quoted_method, std::string_view params);
 /// `answers`: encoded responses with commas between them.
-Pieces encode_batch(std::string_view answers);
+DUET_API Pieces encode_batch(std::string_view answers);
 /// What append_to() made of another one, for a message that was kept.
-Pieces encoded(std::string_view message);
+DUET_API Pieces encoded(std::string_view message);
 
 }  // namespace duet::rpc

@@ -9,12 +9,14 @@
 
 #include <boost/json/value.hpp>
 
+#include "duet/api.h"
+
 namespace duet::rpc {
 
 enum class Type : std::uint8_t { text, integer, number, boolean, object, array, any };
 
 /// `"string"`, `"integer"`, …: as it stands in descriptions and in errors.
-std::string_view name_of(Type type);
+DUET_API std::string_view name_of(Type type);
 
 /// One parameter of a method.
 struct Param {
@@ -28,7 +30,7 @@ struct Param {
 /// The params of one request, checked against a method's list: by name or by position, unknown ones
 /// ignored, `null` the same as absent where a parameter is optional, the last of a doubled name counts.
 /// Points into the request's text: whoever needs a value later copies it.
-class Params {
+class DUET_API Params {
  public:
   Params() = default;
   /// Params that nobody checks; only raw() and value() tell something.

@@ -5,6 +5,8 @@
 #include <span>
 #include <string_view>
 
+#include "duet/api.h"
+
 namespace duet::transport {
 
 /// What a read or a write came to.
@@ -19,7 +21,7 @@ struct Moved {
 ///
 /// A channel calls its listener when it can be read or written, as long as that is wanted; it
 /// buffers nothing itself. Whoever opened it closes it; after close() the listener is not called.
-class Channel {
+class DUET_API Channel {
  public:
   class Listener {
    public:

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <system_error>
 #include <utility>
 
 #include "duet/transport/moved.h"
@@ -42,17 +43,21 @@ void FdChannel::want(bool reading, bool writing) {
 
 // A pipe that is wanted for nothing is not watched at all, because its hang-up would be told for ever.
 void FdChannel::set_events(Side& side, std::uint32_t events) {
-  if (side.watched && side.events == events) return;
+  if (side.watch && side.events == events) return;
   side.events = events;
-  const bool watch = events != 0 || is_socket();
-  if (watch && side.watched) {
-    loop_.change(side.descriptor, events, side);
-  } else if (watch) {
-    loop_.watch(side.descriptor, events, side);
-  } else if (side.watched) {
-    loop_.unwatch(side.descriptor, side);
+  if (events == 0 && !is_socket()) return side.watch.cancel();
+  if (side.watch) return side.watch.change(events);
+  watch(side);
+}
+
+// A channel that cannot be watched is of no use to anybody, but no reason to end the program: others are.
+void FdChannel::watch(Side& side) {
+  try {
+    side.watch = loop_.watch(side.descriptor, side.events, side);
+  } catch (const std::system_error& error) {
+    if (error.code().value() != ENOSPC && error.code().value() != ENOMEM) throw;
+    hangup_ = loop_.deferred([this] { listener_->on_hangup(); });
   }
-  side.watched = watch;
 }
 
 void FdChannel::on_ready(Side& side, std::uint32_t events) {
@@ -76,15 +81,14 @@ Moved FdChannel::read(std::span<char> into) {
 
 Moved FdChannel::write(std::string_view bytes) {
   const ssize_t count = is_socket() ? send(input_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL)
-                                    : ::write(output_.get(), bytes.data(), bytes.size());
+                                    : writer_.write(output_.get(), bytes);
   return moved_by_write(count);
 }
 
 void FdChannel::close() {
-  for (Side* side : {&reading_, &writing_}) {
-    if (side->watched) loop_.unwatch(side->descriptor, *side);
-    side->watched = false;
-  }
+  reading_.watch.cancel();
+  writing_.watch.cancel();
+  hangup_.cancel();
   listener_ = nullptr;
   input_.reset();
   if (output_) output_.reset();

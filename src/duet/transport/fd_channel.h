@@ -1,6 +1,8 @@
 #pragma once
 
+#include "duet/api.h"
 #include "duet/base/fd.h"
+#include "duet/base/quiet_writer.h"
 #include "duet/transport/channel.h"
 #include "duet/transport/loop.h"
 
@@ -8,8 +10,8 @@ namespace duet::transport {
 
 /// A channel over a connected socket, or over a pair of descriptors such as pipes. Sockets are read
 /// and written without their file description being touched; other descriptors are set non-blocking,
-/// so they must be ours alone.
-class FdChannel final : public Channel {
+/// so they must be ours alone. No write raises SIGPIPE. What the loop cannot watch (ENOSPC) has hung up.
+class DUET_API FdChannel final : public Channel {
  public:
   FdChannel(Loop& loop, base::Fd socket);
   FdChannel(Loop& loop, base::Fd input, base::Fd output);
@@ -31,11 +33,12 @@ class FdChannel final : public Channel {
     FdChannel& channel;
     int descriptor;
     std::uint32_t events = 0;
-    bool watched = false;
+    Loop::Watch watch = {};
   };
 
   void on_ready(Side& side, std::uint32_t events);
   void set_events(Side& side, std::uint32_t events);
+  void watch(Side& side);
   bool is_socket() const { return !output_; }
 
   Loop& loop_;
@@ -43,6 +46,8 @@ class FdChannel final : public Channel {
   base::Fd output_;  // none for a socket
   Side reading_;
   Side writing_;
+  Loop::Deferred hangup_;
+  base::QuietWriter writer_;
   Listener* listener_ = nullptr;
 };
 

@@ -1,6 +1,7 @@
 #include "duet/transport/fd_channel.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "duet/transport/channel_recorder_test.h"
+#include "duet/transport/refused_watches_test.h"
 
 namespace duet::transport {
 namespace {
@@ -157,6 +159,15 @@ TEST(FdChannel, AGonePeerIsAFailedWriteAndNoSignal) {
   EXPECT_EQ(s.channel->write("x").error, EPIPE);
 }
 
+TEST(FdChannel, APipeNobodyReadsIsAFailedWriteAndNoSignal) {
+  const auto before = signal(SIGPIPE, SIG_DFL);
+  OverPipes s;
+  s.far_input.reset();
+  EXPECT_EQ(s.channel->write("x").state, Moved::State::broken);
+  EXPECT_EQ(s.channel->write("x").error, EPIPE);
+  signal(SIGPIPE, before);
+}
+
 TEST(FdChannel, APausedSocketHearsThatItsPeerIsGone) {
   OverSocket s;
   s.channel->want(false, false);
@@ -232,6 +243,21 @@ TEST(FdChannel, IsNotCalledAfterItWasClosedThoughAChildHoldsItsDescriptor) {
   s.end.reset();
   s.write_far("for nobody");
   s.turn();
+}
+
+TEST(ThreadsFdChannel, OneThatCannotBeWatchedHasHungUp) {
+  on_own_thread([] {
+    Setting s;
+    if (!refuse_watches()) GTEST_SKIP() << "without seccomp";
+    std::array<int, 2> ends{};
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+    s.far.reset(ends[0]);
+    s.channel = std::make_unique<FdChannel>(s.loop, base::Fd(ends[1]));
+    s.end.emplace(*s.channel);
+    EXPECT_EQ(s.end->hangups, 0) << "nobody is called inside a call of his own";
+    s.turn();
+    EXPECT_EQ(s.end->hangups, 1);
+  });
 }
 
 }  // namespace

@@ -1,16 +1,18 @@
 #include "duet/transport/loop.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <iterator>
 #include <limits>
 #include <stdexcept>
+#include <system_error>
 #include <typeinfo>
+
+#include "duet/transport/workers.h"
 
 namespace duet::transport {
 namespace {
@@ -26,32 +28,94 @@ struct Loop::TurnGuard {
   ~TurnGuard() {
     loop.turning_ = false;
     loop.current_ = loop.current_end_ = nullptr;
+    if (loop.alarm_) loop.set_alarm();
   }
   Loop& loop;
 };
 
+Loop::Timer& Loop::Timer::operator=(Timer&& other) noexcept {
+  if (this == &other) return *this;
+  const Timer old(std::move(*this));  // goes last: the end of its task may be the end of this value
+  take(other);
+  return *this;
+}
+
+void Loop::Timer::take(Timer& other) noexcept {
+  loop_ = std::exchange(other.loop_, nullptr);
+  place_ = other.place_;
+  if (loop_ != nullptr) place_->second.owner = this;
+}
+
+void Loop::Timer::cancel() noexcept {
+  if (Loop* const loop = std::exchange(loop_, nullptr)) loop->timers_.extract(place_);
+}
+
+void Loop::Timer::detach() noexcept {
+  if (std::exchange(loop_, nullptr) != nullptr) place_->second.owner = nullptr;
+}
+
+Loop::Deferred& Loop::Deferred::operator=(Deferred&& other) noexcept {
+  if (this == &other) return *this;
+  const Deferred old(std::move(*this));
+  take(other);
+  return *this;
+}
+
+void Loop::Deferred::take(Deferred& other) noexcept {
+  place_ = std::exchange(other.place_, nullptr);
+  if (place_ != nullptr) place_->owner = this;
+}
+
+// The place stays in the queue, without a task.
+void Loop::Deferred::cancel() noexcept {
+  DeferredTask* const place = std::exchange(place_, nullptr);
+  if (place == nullptr) return;
+  place->owner = nullptr;
+  const Task dropped = std::move(place->task);
+}
+
+void Loop::Watch::change(std::uint32_t events) { loop_->control(EPOLL_CTL_MOD, fd_, events, watcher_); }
+
+void Loop::Watch::cancel() noexcept {
+  if (Loop* const loop = std::exchange(loop_, nullptr)) loop->unwatch(fd_, *watcher_);
+}
+
+void Loop::Watch::swap(Watch& other) noexcept {
+  std::swap(loop_, other.loop_);
+  std::swap(fd_, other.fd_);
+  std::swap(watcher_, other.watcher_);
+}
+
 Loop::Loop(base::Clock& clock)
-    : clock_(clock),
-      epoll_(base::check_call(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
-      wake_(base::check_call(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")),
-      scratch_(scratch_bytes) {
-  epoll_event event{.events = EPOLLIN, .data = {.ptr = nullptr}};
-  base::check_call(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event), "epoll_ctl");
+    : clock_(clock), epoll_(base::check_call(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")), scratch_(scratch_bytes) {
+  control(EPOLL_CTL_ADD, mailbox_->descriptor(), EPOLLIN, nullptr);
 }
 
-Loop::~Loop() = default;
-
-void Loop::watch(int fd, std::uint32_t events, Watcher& watcher) {
-  epoll_event event{.events = events, .data = {.ptr = &watcher}};
-  base::check_call(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event), "epoll_ctl");
+// One task at a time, since the end of each may come back to this loop.
+Loop::~Loop() {
+  workers_.reset();
+  mailbox_->close();
+  while (!deferred_.empty()) take_deferred();
+  while (!timers_.empty()) {
+    const auto first = timers_.extract(timers_.begin());
+    if (Timer* const owner = first.mapped().owner) owner->loop_ = nullptr;
+  }
 }
 
-void Loop::change(int fd, std::uint32_t events, Watcher& watcher) {
-  epoll_event event{.events = events, .data = {.ptr = &watcher}};
-  base::check_call(epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event), "epoll_ctl");
+void Loop::control(int operation, int fd, std::uint32_t events, void* called) const {
+  epoll_event event{.events = events, .data = {.ptr = called}};
+  if (epoll_ctl(epoll_.get(), operation, fd, &event) == 0) return;
+  throw std::system_error(
+      errno, std::generic_category(),
+      errno == ENOSPC ? "fs.epoll.max_user_watches is too low to watch one more descriptor" : "epoll_ctl");
 }
 
-void Loop::unwatch(int fd, Watcher& watcher) {
+Loop::Watch Loop::watch(int fd, std::uint32_t events, Watcher& watcher) {
+  control(EPOLL_CTL_ADD, fd, events, &watcher);
+  return {*this, fd, watcher};
+}
+
+void Loop::unwatch(int fd, const Watcher& watcher) noexcept {
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
   for (epoll_event* event = current_; event != current_end_; ++event) {
     if (event->data.ptr == &watcher) event->events = 0;
@@ -59,24 +123,65 @@ void Loop::unwatch(int fd, Watcher& watcher) {
 }
 
 Loop::Timer Loop::at(base::TimePoint when, Task task) {
-  const Timer timer{when, ++last_timer_};
-  timers_.emplace(timer, std::move(task));
+  Timer timer;
+  timer.place_ = timers_.try_emplace(TimerKey{when, ++last_timer_}, std::move(task), timer).first;
+  timer.loop_ = this;
+  if (alarm_) set_alarm();
   return timer;
 }
 
-Loop::Timer Loop::after(base::Duration wait, Task task) {
+Loop::Timer Loop::after(base::Duration wait, Task task) { return at(from_now(wait), std::move(task)); }
+
+base::TimePoint Loop::from_now(base::Duration wait) const {
   const base::TimePoint from = now();
   const bool endless = wait > base::TimePoint::max() - from;
-  return at(endless ? base::TimePoint::max() : from + wait, std::move(task));
+  return endless ? base::TimePoint::max() : from + wait;
 }
 
-void Loop::post(Task task) {
-  {
-    const std::lock_guard lock(posted_mutex_);
-    posted_.push_back(std::move(task));
+void Loop::defer(Task task) {
+  deferred_.emplace_back(std::move(task));
+  if (alarm_) set_alarm();
+}
+
+Loop::Deferred Loop::deferred(Task task) {
+  defer(std::move(task));
+  Deferred owner;
+  owner.place_ = &deferred_.back();
+  owner.place_->owner = &owner;
+  return owner;
+}
+
+void Loop::start_elsewhere(Task work) {
+  if (!workers_) workers_ = std::make_unique<Workers>(Workers::Limits{});
+  workers_->give(std::move(work));
+}
+
+int Loop::descriptor() {
+  if (front_ >= 0) throw std::logic_error("a loop with a front must wait by itself");
+  if (!alarm_) {
+    base::Fd alarm(base::check_call(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd_create"));
+    control(EPOLL_CTL_ADD, alarm.get(), EPOLLIN, nullptr);
+    alarm_ = std::move(alarm);
+    set_alarm();
   }
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof one);  // full means: awake already
+  return epoll_.get();
+}
+
+// The turn's end does it once for all that was asked for in the turn.
+void Loop::set_alarm() noexcept {
+  if (turning_) return;
+  std::optional<base::TimePoint> first;
+  if (!timers_.empty()) first = timers_.begin()->first.first;
+  if (!deferred_.empty()) first = base::TimePoint::min();
+  if (first == alarm_time_) return;
+  alarm_time_ = first;
+  itimerspec spec{};
+  if (first) {
+    const base::TimePoint now = this->now();
+    const auto left = std::chrono::nanoseconds(*first <= now ? base::Duration(1) : *first - now).count();
+    spec.it_value = {.tv_sec = left / 1'000'000'000, .tv_nsec = left % 1'000'000'000};
+  }
+  timerfd_settime(alarm_.get(), 0, &spec, nullptr);
 }
 
 void Loop::run() {
@@ -86,7 +191,7 @@ void Loop::run() {
 
 void Loop::stop() {
   stopping_ = true;
-  post([] {});
+  post([] {});  // to wake it
 }
 
 void Loop::turn(std::optional<base::TimePoint> deadline) {
@@ -119,13 +224,13 @@ void Loop::call(Watcher& watcher, std::uint32_t events) {
   oversee(typeid(watcher), [&] { watcher.on_ready(events); });
 }
 
-void Loop::call(const Task& task) {
+void Loop::call(Task& task) {
   if (overseer_ == nullptr) return task();
   oversee(task.target_type(), task);
 }
 
 template <typename Call>
-[[gnu::noinline]] void Loop::oversee(const std::type_info& who, const Call& call) {
+[[gnu::noinline]] void Loop::oversee(const std::type_info& who, Call&& call) {
   base::activity = {.callback = &who};
   try {
     call();
@@ -199,6 +304,7 @@ void Loop::dispatch(int timeout_ms) {
     if (event.events == 0) continue;
     if (event.data.ptr == nullptr) {
       take_posted();
+      if (alarm_) silence_alarm();
     } else {
       call(*static_cast<Watcher*>(event.data.ptr), event.events);
     }
@@ -210,29 +316,41 @@ void Loop::run_timers() {
   const base::TimePoint due = now();
   const std::uint64_t newest = last_timer_;  // those that are made meanwhile wait for a turn of their own
   while (!timers_.empty() && timers_.begin()->first.first <= due && timers_.begin()->first.second <= newest) {
-    Task task = std::move(timers_.begin()->second);
-    timers_.erase(timers_.begin());
-    call(task);
+    auto first = timers_.extract(timers_.begin());
+    if (Timer* const owner = first.mapped().owner) owner->loop_ = nullptr;
+    call(first.mapped().task);
   }
 }
 
 void Loop::run_deferred() {
   for (std::size_t left = deferred_.size(); left > 0; --left) {
-    const Task task = std::move(deferred_.front());
-    deferred_.pop_front();
-    call(task);
+    Task task = take_deferred();
+    if (task) call(task);
   }
 }
 
+// The first one; empty if it was cancelled.
+Loop::Task Loop::take_deferred() {
+  DeferredTask& first = deferred_.front();
+  if (first.owner != nullptr) first.owner->place_ = nullptr;
+  Task task = std::move(first.task);
+  deferred_.pop_front();
+  return task;
+}
+
 void Loop::take_posted() {
-  std::uint64_t count = 0;
-  [[maybe_unused]] const ssize_t got = read(wake_.get(), &count, sizeof count);
-  const std::lock_guard lock(posted_mutex_);
-  std::move(posted_.begin(), posted_.end(), std::back_inserter(deferred_));
+  mailbox_->take(posted_);
+  for (Task& task : posted_) deferred_.emplace_back(std::move(task));
   posted_.clear();
 }
 
+void Loop::silence_alarm() {
+  std::uint64_t count = 0;
+  if (read(alarm_.get(), &count, sizeof count) > 0) alarm_time_.reset();
+}
+
 void Loop::set_front(int fd, Watcher& watcher) {
+  if (alarm_) throw std::logic_error("a loop that is waited for elsewhere has no front");
   front_ = fd;
   front_watcher_ = &watcher;
   front_wanted_ = true;

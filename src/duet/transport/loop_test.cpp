@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -13,11 +14,13 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "duet/transport/await_test.h"
+#include "duet/transport/refused_watches_test.h"
 #include "duet/transport/temporary_folder_test.h"
 
 namespace duet::transport {
@@ -39,8 +42,8 @@ struct Setting {
 };
 
 /// Calls a function when its descriptor is ready.
-struct Watch final : Loop::Watcher {
-  explicit Watch(std::function<void(std::uint32_t)> then) : act(std::move(then)) {}
+struct Called final : Loop::Watcher {
+  explicit Called(std::function<void(std::uint32_t)> then) : act(std::move(then)) {}
   void on_ready(std::uint32_t events) override {
     ++calls;
     act(events);
@@ -61,9 +64,9 @@ const auto nothing = [](std::uint32_t) {};
 TEST(Loop, RunsTimersInTheOrderOfTheirTimes) {
   Setting s;
   Names ran;
-  s.loop.at(s.loop.now() + 3s, [&] { ran.emplace_back("late"); });
-  s.loop.at(s.loop.now() + 1s, [&] { ran.emplace_back("early"); });
-  s.loop.at(s.loop.now() + 1s, [&] { ran.emplace_back("early, made later"); });
+  const Loop::Timer late = s.loop.at(s.loop.now() + 3s, [&] { ran.emplace_back("late"); });
+  const Loop::Timer early = s.loop.at(s.loop.now() + 1s, [&] { ran.emplace_back("early"); });
+  const Loop::Timer later = s.loop.at(s.loop.now() + 1s, [&] { ran.emplace_back("early, made later"); });
   s.turn();
   EXPECT_EQ(ran, Names{});
   s.advance(1s);
@@ -75,21 +78,109 @@ TEST(Loop, RunsTimersInTheOrderOfTheirTimes) {
 TEST(Loop, ACancelledTimerDoesNotRun) {
   Setting s;
   int ran = 0;
-  const Loop::Timer second = s.loop.at(s.loop.now() + 2s, [&] { ++ran; });
-  s.loop.at(s.loop.now() + 1s, [&] { s.loop.cancel(second); });
+  Loop::Timer second = s.loop.at(s.loop.now() + 2s, [&] { ++ran; });
+  const Loop::Timer first = s.loop.at(s.loop.now() + 1s, [&] { second.cancel(); });
   s.advance(5s);
   s.turn();
   EXPECT_EQ(ran, 0);
 }
 
+TEST(Loop, ATimerGoesWithItsOwner) {
+  Setting s;
+  int ran = 0;
+  {
+    const Loop::Timer timer = s.loop.after(1s, [&] { ++ran; });
+  }
+  EXPECT_FALSE(s.loop.next());
+  s.advance(2s);
+  EXPECT_EQ(ran, 0);
+}
+
+TEST(Loop, ATimerSaysWhetherItIsStillToComeAndMayBeMoved) {
+  Setting s;
+  int ran = 0;
+  Loop::Timer timer;
+  EXPECT_FALSE(timer);
+  timer = s.loop.after(1s, [&] {
+    EXPECT_FALSE(timer) << "so that a new one may take its place";
+    ++ran;
+  });
+  Loop::Timer other = std::move(timer);
+  EXPECT_FALSE(timer);  // NOLINT(bugprone-use-after-move)
+  EXPECT_TRUE(other);
+  timer = std::move(other);
+  s.advance(1s);
+  EXPECT_EQ(ran, 1);
+  EXPECT_FALSE(timer);
+}
+
+TEST(Loop, ANewTimerTakesThePlaceOfTheOldOne) {
+  Setting s;
+  Names ran;
+  Loop::Timer timer = s.loop.after(1s, [&] { ran.emplace_back("old"); });
+  timer = s.loop.after(1s, [&] { ran.emplace_back("new"); });
+  s.advance(1s);
+  EXPECT_EQ(ran, Names{"new"});
+}
+
+TEST(Loop, ATimerMayRunWithoutAnOwner) {
+  Setting s;
+  int ran = 0;
+  s.loop.after(1s, [&] { ++ran; }).detach();
+  s.advance(1s);
+  EXPECT_EQ(ran, 1);
+}
+
+/// Held by nobody but the task of its own timer.
+struct Circle {
+  Loop::Timer timer;
+  Loop::Deferred deferred;
+  std::shared_ptr<bool> ended = std::make_shared<bool>(false);
+  ~Circle() { *ended = true; }
+};
+
+TEST(Loop, TheEndOfATaskMayBeTheEndOfItsOwner) {
+  Setting s;
+  auto circle = std::make_shared<Circle>();
+  const std::shared_ptr<bool> ended = circle->ended;
+  Circle* const bare = circle.get();
+  bare->timer = s.loop.after(1s, [circle = std::move(circle)] {});
+  bare->timer = s.loop.after(1s, [] { ADD_FAILURE() << "its owner is gone"; });
+  EXPECT_TRUE(*ended);
+  s.advance(1s);
+
+  circle = std::make_shared<Circle>();
+  Circle* const another = circle.get();
+  another->deferred = s.loop.deferred([circle = std::move(circle)] {});
+  another->deferred.cancel();
+  s.turn();
+}
+
+TEST(Loop, OwnersMayOutliveTheLoopAndTasksMayNot) {
+  Loop::Timer timer;
+  Loop::Deferred deferred;
+  const auto held = std::make_shared<int>();
+  {
+    Setting s;
+    timer = s.loop.after(1s, [held] {});
+    deferred = s.loop.deferred([held] {});
+    s.loop.post([held] {});
+    s.loop.after(2s, [held] {}).detach();
+  }
+  EXPECT_EQ(held.use_count(), 1);
+  EXPECT_FALSE(timer);
+  EXPECT_FALSE(deferred);
+}
+
 TEST(Loop, ATimerThatATimerMakesForNowRunsInTheNextTurn) {
   Setting s;
   int ran = 0;
+  Loop::Timer timer;
   std::function<void()> again = [&] {
-    if (++ran < 3) s.loop.at(s.loop.now(), again);
+    if (++ran < 3) timer = s.loop.at(s.loop.now(), again);
   };
-  s.loop.at(s.loop.now(), again);
-  for (const int expected : {1, 2, 3, 3}) {
+  again();
+  for (const int expected : {2, 3, 3}) {
     s.turn();
     EXPECT_EQ(ran, expected);
   }
@@ -99,8 +190,8 @@ TEST(Loop, AWaitWithoutEndIsNoTimerInThePast) {
   Setting s;
   s.clock.advance(1s);
   int ran = 0;
-  s.loop.after(base::Duration::max(), [&] { ++ran; });
-  s.loop.after(1s, [&] { ran += 10; });
+  const Loop::Timer endless = s.loop.after(base::Duration::max(), [&] { ++ran; });
+  const Loop::Timer timer = s.loop.after(1s, [&] { ran += 10; });
   s.turn();
   EXPECT_EQ(ran, 0);
   s.advance(1s);
@@ -110,7 +201,7 @@ TEST(Loop, AWaitWithoutEndIsNoTimerInThePast) {
 TEST(Loop, DeferredTasksRunAtTheEndOfTheTurn) {
   Setting s;
   Names ran;
-  s.loop.at(s.loop.now(), [&] {
+  const Loop::Timer timer = s.loop.at(s.loop.now(), [&] {
     s.loop.defer([&] {
       ran.emplace_back("deferred");
       s.loop.defer([&] { ran.emplace_back("deferred by a deferred one"); });
@@ -123,6 +214,33 @@ TEST(Loop, DeferredTasksRunAtTheEndOfTheTurn) {
   EXPECT_EQ(ran, (Names{"timer", "deferred", "deferred by a deferred one"}));
 }
 
+TEST(Loop, ADeferredTaskGoesWithItsOwner) {
+  Setting s;
+  Names ran;
+  Loop::Deferred kept = s.loop.deferred([&] { ran.emplace_back("kept"); });
+  {
+    const Loop::Deferred dropped = s.loop.deferred([&] { ran.emplace_back("dropped"); });
+  }
+  s.loop.defer([&] { ran.emplace_back("nobody's"); });
+  Loop::Deferred moved = std::move(kept);
+  EXPECT_TRUE(moved);
+  s.turn();
+  EXPECT_EQ(ran, (Names{"kept", "nobody's"}));
+  EXPECT_FALSE(moved);
+  kept = s.loop.deferred([&] { kept.cancel(); });  // by itself, too late
+  s.turn();
+}
+
+TEST(Loop, ATaskMayHoldWhatCannotBeCopied) {
+  Setting s;
+  int sum = 0;
+  s.loop.defer([&, number = std::make_unique<int>(1)] { sum += *number; });
+  s.loop.post([&, number = std::make_unique<int>(2)] { sum += *number; });
+  s.loop.after(0s, [&, number = std::make_unique<int>(4)] { sum += *number; }).detach();
+  s.turn();
+  EXPECT_EQ(sum, 7);
+}
+
 TEST(Loop, WhatATaskThrowsLeavesTheTurnAndTheOthersToTheNext) {
   Setting s;
   int ran = 0;
@@ -130,8 +248,8 @@ TEST(Loop, WhatATaskThrowsLeavesTheTurnAndTheOthersToTheNext) {
   s.loop.defer([&] { ++ran; });
   s.loop.post([] { throw std::runtime_error("oops"); });
   s.loop.post([&] { ++ran; });
-  s.loop.at(s.loop.now(), [] { throw std::runtime_error("oops"); });
-  s.loop.at(s.loop.now(), [&] { ++ran; });
+  const Loop::Timer first = s.loop.at(s.loop.now(), [] { throw std::runtime_error("oops"); });
+  const Loop::Timer second = s.loop.at(s.loop.now(), [&] { ++ran; });
   for (int i = 0; i < 3; ++i) EXPECT_THROW(s.turn(), std::runtime_error);
   s.turn();
   EXPECT_EQ(ran, 3);
@@ -142,50 +260,84 @@ TEST(Loop, ATurnWaitsForItsDeadlineAndNoLonger) {
   const base::TimePoint deadline = loop.now() + 20ms;
   loop.turn(deadline);
   EXPECT_GE(loop.now(), deadline);
-  loop.at(loop.now() + 1h, [] {});
+  const Loop::Timer timer = loop.after(1h, [] {});
   loop.turn(loop.now() - 1s);  // a deadline that is over is none to wait for
+  loop.turn(0s);
 }
 
 TEST(Loop, CallsAWatcherAsLongAsItsDescriptorIsReady) {
   Setting s;
   const base::Pipe pipe = readable_pipe();
-  Watch watch([](std::uint32_t events) { EXPECT_EQ(events, EPOLLIN); });
-  s.loop.watch(pipe.read_end.get(), EPOLLIN, watch);
+  Called called([](std::uint32_t events) { EXPECT_EQ(events, EPOLLIN); });
+  Loop::Watch watch = s.loop.watch(pipe.read_end.get(), EPOLLIN, called);
   s.turn();
   s.turn();
-  EXPECT_EQ(watch.calls, 2);
-  s.loop.change(pipe.read_end.get(), 0, watch);
+  EXPECT_EQ(called.calls, 2);
+  watch.change(0);
   s.turn();
-  EXPECT_EQ(watch.calls, 2);
-  s.loop.change(pipe.read_end.get(), EPOLLIN, watch);
+  EXPECT_EQ(called.calls, 2);
+  watch.change(EPOLLIN);
   s.turn();
-  EXPECT_EQ(watch.calls, 3);
-  s.loop.unwatch(pipe.read_end.get(), watch);
+  EXPECT_EQ(called.calls, 3);
+  watch.cancel();
+  EXPECT_FALSE(watch);
   s.turn();
-  EXPECT_EQ(watch.calls, 3);
+  EXPECT_EQ(called.calls, 3);
+}
+
+TEST(Loop, AWatchGoesWithItsOwner) {
+  Setting s;
+  const base::Pipe pipe = readable_pipe();
+  Called called(nothing);
+  {
+    Loop::Watch watch = s.loop.watch(pipe.read_end.get(), EPOLLIN, called);
+    const Loop::Watch moved = std::move(watch);
+    EXPECT_FALSE(watch);  // NOLINT(bugprone-use-after-move)
+    EXPECT_TRUE(moved);
+    s.turn();
+  }
+  s.turn();
+  EXPECT_EQ(called.calls, 1);
 }
 
 TEST(Loop, RefusesWhatCannotBeWatched) {
   Setting s;
-  Watch watch(nothing);
+  Called called(nothing);
   const TemporaryFolder folder;
   const base::Fd file(open(folder.file("file").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  EXPECT_THROW(s.loop.watch(file.get(), EPOLLIN, watch), std::system_error);
-  EXPECT_THROW(s.loop.change(-1, EPOLLIN, watch), std::system_error);
+  EXPECT_THROW(Loop::Watch(s.loop.watch(file.get(), EPOLLIN, called)), std::system_error);
+  base::Pipe pipe = readable_pipe();
+  Loop::Watch watch = s.loop.watch(pipe.read_end.get(), EPOLLIN, called);
+  pipe.read_end.reset();
+  EXPECT_THROW(watch.change(0), std::system_error);
+}
+
+TEST(ThreadsLoop, ALoopThatMayWatchNothingSaysSo) {
+  on_own_thread([] {
+    if (!refuse_watches()) GTEST_SKIP() << "without seccomp";
+    try {
+      const Loop loop;
+      FAIL();
+    } catch (const std::system_error& error) {
+      EXPECT_EQ(error.code().value(), ENOSPC);
+      EXPECT_NE(std::string(error.what()).find("max_user_watches"), std::string::npos) << error.what();
+    }
+  });
 }
 
 TEST(Loop, AWatcherRemovedByAnotherOneOfTheSameTurnIsNotCalled) {
   Setting s;
   const std::array<base::Pipe, 2> pipes{readable_pipe(), readable_pipe()};
-  std::array<std::unique_ptr<Watch>, 2> watches;
+  std::array<std::unique_ptr<Called>, 2> called;
+  std::array<Loop::Watch, 2> watches;
   int calls = 0;
   for (const std::size_t i : {0U, 1U}) {
-    watches[i] = std::make_unique<Watch>([&, other = 1 - i](std::uint32_t) {
+    called[i] = std::make_unique<Called>([&, other = 1 - i](std::uint32_t) {
       ++calls;
-      s.loop.unwatch(pipes[other].read_end.get(), *watches[other]);
-      watches[other].reset();
+      watches[other].cancel();
+      called[other].reset();
     });
-    s.loop.watch(pipes[i].read_end.get(), EPOLLIN, *watches[i]);
+    watches[i] = s.loop.watch(pipes[i].read_end.get(), EPOLLIN, *called[i]);
   }
   s.turn();
   EXPECT_EQ(calls, 1);
@@ -194,18 +346,20 @@ TEST(Loop, AWatcherRemovedByAnotherOneOfTheSameTurnIsNotCalled) {
 TEST(Loop, ADescriptorClosedAndOpenedAnewInATurnDoesNotGetTheOldOnesEvents) {
   Setting s;
   std::array<base::Pipe, 2> pipes{readable_pipe(), readable_pipe()};
-  std::array<std::unique_ptr<Watch>, 2> watches;
+  std::array<std::unique_ptr<Called>, 2> called;
+  std::array<Loop::Watch, 2> watches;
   base::Pipe empty;
-  Watch newcomer(nothing);
+  Called newcomer(nothing);
+  Loop::Watch new_watch;
   for (const std::size_t i : {0U, 1U}) {
-    watches[i] = std::make_unique<Watch>([&, other = 1 - i](std::uint32_t) {
+    called[i] = std::make_unique<Called>([&, other = 1 - i](std::uint32_t) {
       if (empty.read_end) return;
-      s.loop.unwatch(pipes[other].read_end.get(), *watches[other]);
+      watches[other].cancel();
       pipes[other] = {};
       empty = base::make_pipe(O_NONBLOCK);  // the system gives the lowest numbers, so these
-      s.loop.watch(empty.read_end.get(), EPOLLIN, newcomer);
+      new_watch = s.loop.watch(empty.read_end.get(), EPOLLIN, newcomer);
     });
-    s.loop.watch(pipes[i].read_end.get(), EPOLLIN, *watches[i]);
+    watches[i] = s.loop.watch(pipes[i].read_end.get(), EPOLLIN, *called[i]);
   }
   s.turn();
   s.turn();
@@ -215,18 +369,19 @@ TEST(Loop, ADescriptorClosedAndOpenedAnewInATurnDoesNotGetTheOldOnesEvents) {
 TEST(Loop, MoreDescriptorsThanOneWaitReturnsAreAllServed) {
   Setting s;
   std::vector<base::Pipe> pipes;
-  std::vector<std::unique_ptr<Watch>> watches;
+  std::vector<std::unique_ptr<Called>> called;
+  std::vector<Loop::Watch> watches;
   for (int i = 0; i < 200; ++i) {
     pipes.push_back(readable_pipe());
     const int fd = pipes.back().read_end.get();
-    watches.push_back(std::make_unique<Watch>([fd](std::uint32_t) {
+    called.push_back(std::make_unique<Called>([fd](std::uint32_t) {
       char byte = 0;
       EXPECT_EQ(read(fd, &byte, 1), 1);
     }));
-    s.loop.watch(fd, EPOLLIN, *watches.back());
+    watches.push_back(s.loop.watch(fd, EPOLLIN, *called.back()));
   }
   for (int i = 0; i < 10; ++i) s.turn();
-  for (const auto& watch : watches) EXPECT_EQ(watch->calls, 1);
+  for (const auto& each : called) EXPECT_EQ(each->calls, 1);
 }
 
 TEST(Loop, ThereIsNoTurnInsideATurn) {
@@ -243,12 +398,12 @@ TEST(Loop, ThereIsNoTurnInsideATurn) {
 TEST(Loop, WhatAWatcherThrowsLeavesTheTurnAndNoTraceBehind) {
   Setting s;
   const std::array<base::Pipe, 2> pipes{readable_pipe(), readable_pipe()};
-  Watch thrower([](std::uint32_t) { throw std::runtime_error("oops"); });
-  Watch other(nothing);
-  s.loop.watch(pipes[0].read_end.get(), EPOLLIN, thrower);
-  s.loop.watch(pipes[1].read_end.get(), EPOLLIN, other);
+  Called thrower([](std::uint32_t) { throw std::runtime_error("oops"); });
+  Called other(nothing);
+  Loop::Watch first = s.loop.watch(pipes[0].read_end.get(), EPOLLIN, thrower);
+  const Loop::Watch second = s.loop.watch(pipes[1].read_end.get(), EPOLLIN, other);
   EXPECT_THROW(s.turn(), std::runtime_error);
-  s.loop.unwatch(pipes[0].read_end.get(), thrower);
+  first.cancel();
   s.turn();
   EXPECT_EQ(thrower.calls, 1);
   EXPECT_GE(other.calls, 1);
@@ -286,8 +441,8 @@ TEST_F(OverseenLoop, WhatATimerADeferredOrAPostedTaskThrowsEndsNothing) {
   s.loop.defer([&] { ++ran; });
   s.loop.post([] { fail(); });
   s.loop.post([&] { ++ran; });
-  s.loop.at(s.loop.now(), [] { fail(); });
-  s.loop.at(s.loop.now(), [&] { ++ran; });
+  const Loop::Timer first = s.loop.at(s.loop.now(), [] { fail(); });
+  const Loop::Timer second = s.loop.at(s.loop.now(), [&] { ++ran; });
   s.turn();
   EXPECT_EQ(ran, 3) << "the rest of the turn goes on";
   EXPECT_EQ(told.defects.size(), 3U);
@@ -295,14 +450,14 @@ TEST_F(OverseenLoop, WhatATimerADeferredOrAPostedTaskThrowsEndsNothing) {
 
 TEST_F(OverseenLoop, WhatAWatcherThrowsCostsTheOtherWatchersNothing) {
   const std::array<base::Pipe, 2> pipes{readable_pipe(), readable_pipe()};
-  Watch thrower([](std::uint32_t) { fail(); });
-  Watch other(nothing);
-  s.loop.watch(pipes[0].read_end.get(), EPOLLIN, thrower);
-  s.loop.watch(pipes[1].read_end.get(), EPOLLIN, other);
+  Called thrower([](std::uint32_t) { fail(); });
+  Called other(nothing);
+  const Loop::Watch first = s.loop.watch(pipes[0].read_end.get(), EPOLLIN, thrower);
+  const Loop::Watch second = s.loop.watch(pipes[1].read_end.get(), EPOLLIN, other);
   s.turn();
   EXPECT_EQ(thrower.calls, 1);
   EXPECT_EQ(other.calls, 1);
-  EXPECT_EQ(told.defects, Names{"transport::Watch: oops"});
+  EXPECT_EQ(told.defects, Names{"transport::Called: oops"});
 }
 
 TEST_F(OverseenLoop, WhatTheOverseerThrowsLeavesTheTurn) {
@@ -312,13 +467,13 @@ TEST_F(OverseenLoop, WhatTheOverseerThrowsLeavesTheTurn) {
 
 TEST_F(OverseenLoop, ATurnIsAsLongAsItsCallsAndTellsTheLongest) {
   const base::Pipe pipe = readable_pipe();
-  Watch watch([&](std::uint32_t) { s.clock.advance(2s); });
-  s.loop.watch(pipe.read_end.get(), EPOLLIN, watch);
+  Called called([&](std::uint32_t) { s.clock.advance(2s); });
+  const Loop::Watch watch = s.loop.watch(pipe.read_end.get(), EPOLLIN, called);
   s.loop.defer([&] { s.clock.advance(1s); });
   s.turn();
   ASSERT_EQ(told.turns.size(), 1U);
   EXPECT_EQ(told.turns[0].first, base::Duration(3s));
-  EXPECT_EQ(told.turns[0].second, "transport::Watch");
+  EXPECT_EQ(told.turns[0].second, "transport::Called");
 }
 
 TEST_F(OverseenLoop, ATurnInWhichNothingHappensIsNotTold) {
@@ -370,7 +525,7 @@ TEST(Loop, ScratchIsForWhoeverReads) {
 /// A front that reads into `text`, and a loop without a Sentinel, which therefore asks before it reads.
 struct FrontSetting : Setting {
   explicit FrontSetting(int fd) { loop.set_front(fd, front); }
-  Watch front{[this](std::uint32_t) {
+  Called front{[this](std::uint32_t) {
     std::array<char, 16> room;
     const ssize_t count = loop.read_front(room);
     if (count > 0) text.append(room.data(), static_cast<std::size_t>(count));
@@ -418,12 +573,12 @@ TEST(LoopFront, OthersAndTimersAreServedBesideIt) {
   const base::Pipe pipe = base::make_pipe();
   FrontSetting s(pipe.read_end.get());
   const base::Pipe other = readable_pipe();
-  Watch watch(nothing);
-  s.loop.watch(other.read_end.get(), EPOLLIN, watch);
+  Called called(nothing);
+  const Loop::Watch watch = s.loop.watch(other.read_end.get(), EPOLLIN, called);
   int timers = 0;
-  s.loop.at(s.loop.now(), [&] { ++timers; });
+  const Loop::Timer timer = s.loop.at(s.loop.now(), [&] { ++timers; });
   s.turn();
-  EXPECT_EQ(watch.calls, 1);
+  EXPECT_EQ(called.calls, 1);
   EXPECT_EQ(timers, 1);
   EXPECT_EQ(s.front.calls, 0);
 }
@@ -432,8 +587,8 @@ TEST(LoopFront, IsNotReadInATurnInWhichAnotherOneClearsIt) {
   const base::Pipe pipe = readable_pipe();
   FrontSetting s(pipe.read_end.get());
   const base::Pipe other = readable_pipe();
-  Watch watch([&](std::uint32_t) { s.loop.clear_front(); });
-  s.loop.watch(other.read_end.get(), EPOLLIN, watch);
+  Called called([&](std::uint32_t) { s.loop.clear_front(); });
+  const Loop::Watch watch = s.loop.watch(other.read_end.get(), EPOLLIN, called);
   s.turn();
   EXPECT_EQ(s.front.calls, 0);
 }
@@ -444,7 +599,7 @@ TEST(LoopFront, TheBackIsWaitedForTogetherWithIt) {
   const base::Pipe out = base::make_pipe(O_NONBLOCK);
   const std::string page(4096, 'x');
   while (write(out.write_end.get(), page.data(), page.size()) > 0) continue;
-  Watch back([&](std::uint32_t events) {
+  Called back([&](std::uint32_t events) {
     EXPECT_EQ(events, EPOLLOUT);
     s.loop.clear_back();
   });
@@ -495,6 +650,95 @@ TEST(ThreadsLoop, APostWakesALoopThatWaits) {
   });
   while (!ran) loop.turn();
   poster.join();
+}
+
+TEST(ThreadsLoop, ARemoteOutlivesItsLoopAndDropsWhatIsPostedThen) {
+  const auto held = std::make_shared<int>();
+  std::optional<Loop> loop(std::in_place);
+  const Loop::Remote remote = loop->remote();
+  int ran = 0;
+  EXPECT_TRUE(remote.post([&] { ++ran; }));
+  loop->turn(0s);
+  EXPECT_EQ(ran, 1);
+  EXPECT_TRUE(remote.post([&, held] { ++ran; }));
+  loop.reset();
+  EXPECT_FALSE(remote.post([&, held] { ++ran; }));
+  EXPECT_EQ(ran, 1);
+  EXPECT_EQ(held.use_count(), 1);
+}
+
+/// Posts when it is destroyed, as a reply that nobody gave does.
+struct LastWords {
+  explicit LastWords(Loop::Remote to) : remote(std::move(to)) {}
+  LastWords(const LastWords&) = delete;
+  LastWords& operator=(const LastWords&) = delete;
+  ~LastWords() {
+    remote.post([] {});
+  }
+  Loop::Remote remote;
+};
+
+TEST(ThreadsLoop, ThreadsMayPostWhileTheLoopEnds) {
+  for (int round = 0; round < 20; ++round) {
+    std::optional<Loop> loop(std::in_place);
+    std::atomic<bool> begun = false;
+    std::vector<std::thread> posters;
+    for (int t = 0; t < 3; ++t) {
+      posters.emplace_back([&, remote = loop->remote()] {
+        while (remote.post([words = std::make_unique<LastWords>(remote)] {})) begun = true;
+      });
+    }
+    EXPECT_TRUE(await([&] { return begun.load(); }));
+    loop.reset();
+    for (std::thread& poster : posters) poster.join();
+  }
+}
+
+TEST(ThreadsLoop, RunsWorkElsewhereAndGoesOnHere) {
+  Loop loop;
+  const std::thread::id own = std::this_thread::get_id();
+  std::optional<int> got;
+  loop.run_elsewhere(
+      [own, number = std::make_unique<int>(6)] {
+        EXPECT_NE(std::this_thread::get_id(), own);
+        return std::make_unique<int>(*number * 7);
+      },
+      [&](base::Result<std::unique_ptr<int>> result) {
+        EXPECT_EQ(std::this_thread::get_id(), own);
+        got = *result.get();
+      });
+  while (!got) loop.turn();
+  EXPECT_EQ(got, 42);
+}
+
+TEST(ThreadsLoop, WhatWorkElsewhereThrowsComesBack) {
+  Loop loop;
+  bool caught = false;
+  loop.run_elsewhere([] { throw std::runtime_error("oops"); },
+                     [&](base::Result<void> result) {
+                       EXPECT_THROW(result.get(), std::runtime_error);
+                       caught = true;
+                     });
+  while (!caught) loop.turn();
+}
+
+TEST(ThreadsLoop, TheEndOfALoopWaitsForWorkElsewhereAndGoesOnWithNothing) {
+  std::atomic<bool> begun = false;
+  std::atomic<bool> done = false;
+  const auto held = std::make_shared<int>();
+  {
+    Loop loop;
+    loop.run_elsewhere(
+        [&] {
+          begun = true;
+          std::this_thread::yield();
+          done = true;
+        },
+        [held](const base::Result<void>&) { ADD_FAILURE(); });
+    EXPECT_TRUE(await([&] { return begun.load(); }));
+  }
+  EXPECT_TRUE(done);
+  EXPECT_EQ(held.use_count(), 1);
 }
 
 TEST(ThreadsLoop, AnyThreadMayStopIt) {

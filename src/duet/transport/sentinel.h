@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "duet/api.h"
 #include "duet/base/clock.h"
 #include "duet/base/fd.h"
 #include "duet/transport/loop.h"
@@ -17,7 +18,7 @@ namespace duet::transport {
 /// ended in time.
 ///
 /// Make it before any other thread: it blocks the signals for those that follow. It uses SIGURG.
-class Sentinel {
+class DUET_API Sentinel {
  public:
   struct Duties {
     std::vector<int> signals;            ///< taken from the process

@@ -224,11 +224,10 @@ TEST(ThreadsSentinel, AnotherDescriptorInterruptsTheBlockingRead) {
   Setting s;
   const base::Pipe other = base::make_pipe();
   Other watcher(s.loop);
-  s.loop.watch(other.read_end.get(), EPOLLIN, watcher);
+  const Loop::Watch watch = s.loop.watch(other.read_end.get(), EPOLLIN, watcher);
   s.when_asleep([&] { EXPECT_EQ(write(other.write_end.get(), "x", 1), 1); });
   s.loop.run();
   s.join_world();
-  s.loop.unwatch(other.read_end.get(), watcher);
 }
 
 TEST(ThreadsSentinel, PostsAndInputBothArriveHoweverTheyMeet) {

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <string>
 #include <utility>
@@ -83,12 +82,12 @@ Moved StdioChannel::write(std::string_view bytes) {
       return moved_by_write(send(output_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
     case Output::shared_description:
       if (!can_take_some(output_.get())) return {Moved::State::blocked};
-      return moved_by_write(::write(output_.get(), bytes.data(), std::min<std::size_t>(bytes.size(), PIPE_BUF)));
+      return moved_by_write(writer_.write(output_.get(), bytes.substr(0, PIPE_BUF)));
     case Output::never_blocks:
     case Output::own_description:
       break;
   }
-  return moved_by_write(::write(output_.get(), bytes.data(), bytes.size()));
+  return moved_by_write(writer_.write(output_.get(), bytes));
 }
 
 void StdioChannel::close() {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include "duet/api.h"
 #include "duet/base/fd.h"
+#include "duet/base/quiet_writer.h"
 #include "duet/transport/channel.h"
 #include "duet/transport/loop.h"
 
@@ -9,8 +11,8 @@ namespace duet::transport {
 /// A channel over a process's own stdin and stdout, whatever they are: pipes, sockets, a terminal,
 /// files. The input is the loop's front. No flag of a descriptor that other processes share is
 /// changed; output that could block is written through a description of our own where the system
-/// lets us have one, else in portions that cannot block.
-class StdioChannel final : public Channel, private Loop::Watcher {
+/// lets us have one, else in portions that cannot block. No write raises SIGPIPE.
+class DUET_API StdioChannel final : public Channel, private Loop::Watcher {
  public:
   StdioChannel(Loop& loop, base::Fd input, base::Fd output);
   ~StdioChannel() override;
@@ -43,11 +45,12 @@ class StdioChannel final : public Channel, private Loop::Watcher {
   bool is_terminal_;
   Writable writable_;
   bool writing_ = false;
+  base::QuietWriter writer_;
   Listener* listener_ = nullptr;
 };
 
 /// The stdout guard: moves descriptor 1 away to a private one and points it at stderr, so that no
 /// stray print of a library or a child can get between two frames.
-base::Fd take_stdout();
+DUET_API base::Fd take_stdout();
 
 }  // namespace duet::transport

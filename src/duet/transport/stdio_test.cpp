@@ -183,8 +183,8 @@ TEST(Stdio, AStdoutThatCannotBeOpenedAnewIsWrittenInPortionsThatCannotBlock) {
   EXPECT_EQ(s->end->writable, 1);
 }
 
-TEST(Stdio, AStdoutNobodyReadsFails) {
-  const auto before = signal(SIGPIPE, SIG_IGN);
+TEST(Stdio, AStdoutNobodyReadsFailsAndRaisesNoSignal) {
+  const auto before = signal(SIGPIPE, SIG_DFL);
   const base::Pipe in = base::make_pipe();
   base::Pipe out = base::make_pipe();
   out.read_end.reset();

@@ -44,7 +44,8 @@ struct Address {
   std::string shortened(const std::string& path) {
     const std::size_t slash = path.rfind('/');
     if (slash == std::string::npos) return path;
-    folder.reset(base::check_call(open(path.substr(0, slash + 1).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC), "open"));
+    folder.reset(open(path.substr(0, slash + 1).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!folder) refuse(errno, path);
     return "/proc/self/fd/" + std::to_string(folder.get()) + path.substr(slash);
   }
 };
@@ -85,23 +86,16 @@ base::Fd listen_unix(const std::string& path, int backlog) {
   base::Fd fd = unix_socket();
   // Linux gives the file the mode of the unbound socket, so it never has another one.
   base::check_call(fchmod(fd.get(), 0600), "fchmod");
-  base::check_call(bind(fd.get(), address.get(), sizeof address.socket), "bind");
-  base::check_call(listen(fd.get(), backlog), "listen");
+  if (bind(fd.get(), address.get(), sizeof address.socket) != 0 || listen(fd.get(), backlog) != 0) {
+    throw std::system_error(errno, std::generic_category(), "listening at " + path);
+  }
   return fd;
 }
 
 Acceptor::Acceptor(Loop& loop, base::Fd listener, OnAccept on_accept)
     : loop_(loop), listener_(std::move(listener)), on_accept_(std::move(on_accept)) {
   base::set_nonblocking(listener_.get(), true);
-  loop_.watch(listener_.get(), EPOLLIN, *this);
-}
-
-Acceptor::~Acceptor() {
-  if (paused_) {
-    loop_.cancel(retry_);
-  } else {
-    loop_.unwatch(listener_.get(), *this);
-  }
+  watch_ = loop_.watch(listener_.get(), EPOLLIN, *this);
 }
 
 // One a turn: trying for a second would cost the usual single client a system call.
@@ -123,17 +117,18 @@ bool Acceptor::accept_one() {
   return true;
 }
 
+// The watch stays, for nothing: a new one might be refused.
 void Acceptor::pause() {
-  loop_.unwatch(listener_.get(), *this);
-  paused_ = true;
-  retry_ = loop_.after(retry_after, [this] { resume(); });
+  watch_.change(0);
+  retry_ = loop_.after(retry_after, [this] { go_on(); });
 }
 
 void Acceptor::resume() {
-  if (!paused_) return;
-  loop_.cancel(retry_);
-  paused_ = false;
-  loop_.watch(listener_.get(), EPOLLIN, *this);
+  if (!retry_) return;
+  retry_.cancel();
+  go_on();
 }
+
+void Acceptor::go_on() { watch_.change(EPOLLIN); }
 
 }  // namespace duet::transport

@@ -111,11 +111,25 @@ TEST(UnixSocket, WhatIsThereAlreadyIsNotRemoved) {
   EXPECT_EQ(error_of([&] { listen_unix(folder.file("stale")); }), EADDRINUSE);
   EXPECT_EQ(error_of([&] { connect_unix(folder.file("stale")); }), ECONNREFUSED);
   EXPECT_EQ(error_of([&] { connect_unix(folder.file("missing")); }), ENOENT);
+}
+
+/// What the call's exception says.
+template <typename Call>
+std::string text_of_error(Call call) {
   try {
-    connect_unix(folder.file("missing"));
-    FAIL();
+    call();
+    return {};
   } catch (const std::system_error& error) {
-    EXPECT_NE(std::string(error.what()).find(folder.file("missing")), std::string::npos) << error.what();
+    return error.what();
+  }
+}
+
+TEST(UnixSocket, EveryErrorNamesThePath) {
+  const TemporaryFolder folder;
+  const std::string far_away = folder.file(std::string(200, 'x') + "/socket");
+  for (const std::string& path : {folder.file("missing/socket"), far_away}) {
+    EXPECT_NE(text_of_error([&] { connect_unix(path); }).find(path), std::string::npos) << path;
+    EXPECT_NE(text_of_error([&] { listen_unix(path); }).find(path), std::string::npos) << path;
   }
 }
 
@@ -183,7 +197,7 @@ struct AcceptorSetting {
   void see_everything_once() {
     const base::Fd client = connect_unix(folder.file("socket"));
     turn();
-    loop.cancel(loop.after(1s, [] {}));
+    loop.after(1s, [] {}).cancel();
     accepted.clear();
   }
   void turn() { loop.turn(loop.now()); }

@@ -5,33 +5,33 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 
 #include "duet/base/fd.h"
-#include "duet/base/process.h"
 #include "duet/transport/channel.h"
 #include "duet/transport/loop.h"
+#include "process/launch.h"
 
-namespace duet::transport {
+namespace duet::process {
 
 /// A program that runs with pipes to us: its stdout and stdin are a channel, its stderr is read for as long as anybody
 /// holds it, and its end is told once.
 ///
 /// Of stderr only the last bytes are kept. The channel is taken by whoever speaks to the program and may outlive it.
 /// A child that still runs when this is destroyed is killed, group and all, and reaped. For the loop's thread only.
-class Child {
+class PipedChild {
  public:
   static constexpr std::size_t kept_of_stderr = 8192;
-  using OnEnded = std::function<void(base::ExitStatus)>;
+  using OnEnded = std::function<void(ExitStatus)>;
 
-  /// `launch.standard` is filled in here. Throws base::LaunchError, std::system_error.
-  Child(Loop& loop, base::Launch launch, OnEnded on_ended);
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  ~Child();
+  /// `launch.standard` is filled in here. Throws LaunchError, std::system_error.
+  PipedChild(transport::Loop& loop, Launch launch, OnEnded on_ended);
+  PipedChild(const PipedChild&) = delete;
+  PipedChild& operator=(const PipedChild&) = delete;
+  ~PipedChild();
 
-  std::unique_ptr<Channel> take_channel() { return std::move(channel_); }
+  std::unique_ptr<transport::Channel> take_channel() { return std::move(channel_); }
 
   pid_t pid() const { return process_.pid; }
   int pidfd() const { return process_.pidfd.get(); }
@@ -43,33 +43,35 @@ class Child {
   std::string error_output();
 
  private:
-  struct Ending final : Loop::Watcher {
-    explicit Ending(Child& owner) : child(owner) {}
+  struct Ending final : transport::Loop::Watcher {
+    explicit Ending(PipedChild& owner) : child(owner) {}
     void on_ready(std::uint32_t) override { child.reap(); }
-    Child& child;
+    PipedChild& child;
   };
-  struct Drain final : Loop::Watcher {
-    explicit Drain(Child& owner) : child(owner) {}
+  struct Drain final : transport::Loop::Watcher {
+    explicit Drain(PipedChild& owner) : child(owner) {}
     void on_ready(std::uint32_t) override { child.drain_stderr(); }
-    Child& child;
+    PipedChild& child;
   };
+
+  PipedChild(transport::Loop& loop, OnEnded on_ended) : loop_(loop), on_ended_(std::move(on_ended)) {}
 
   void reap();
   void drain_stderr();
   std::size_t read_stderr();
-  void watch_stderr(bool on);
 
-  Loop& loop_;
+  transport::Loop& loop_;
   OnEnded on_ended_;
   base::Fd stderr_;
-  bool stderr_watched_ = false;
-  std::optional<Loop::Timer> stderr_pause_;
+  transport::Loop::Timer stderr_pause_;
   std::string tail_;
-  std::unique_ptr<Channel> channel_;
-  base::Child process_;
-  bool running_ = true;
+  std::unique_ptr<transport::Channel> channel_;
+  Child process_;
+  bool running_ = false;
   Ending ending_{*this};
   Drain drain_{*this};
+  transport::Loop::Watch end_watch_;
+  transport::Loop::Watch stderr_watch_;
 };
 
-}  // namespace duet::transport
+}  // namespace duet::process

@@ -1,11 +1,11 @@
-#include "duet/base/descriptor_limit.h"
+#include "process/descriptor_limit.h"
 
 #include <limits>
 #include <optional>
 
 #include "duet/base/fd.h"
 
-namespace duet::base {
+namespace duet::process {
 namespace {
 
 // A limit is the process's, and so is what is known about it.
@@ -13,7 +13,7 @@ std::optional<rlim_t> original;
 
 rlimit descriptor_limit() {
   rlimit limit{};
-  check_call(getrlimit(RLIMIT_NOFILE, &limit), "getrlimit");
+  base::check_call(getrlimit(RLIMIT_NOFILE, &limit), "getrlimit");
   return limit;
 }
 
@@ -43,4 +43,4 @@ OriginalDescriptorLimit::~OriginalDescriptorLimit() {
   if (original) set_soft_limit(descriptor_limit().rlim_max);
 }
 
-}  // namespace duet::base
+}  // namespace duet::process

@@ -1,4 +1,4 @@
-#include "duet/base/descriptor_limit.h"
+#include "process/descriptor_limit.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,13 +9,13 @@
 
 #include <gtest/gtest.h>
 
-#include "duet/base/process.h"
+#include "process/launch.h"
 
-namespace duet::base {
+namespace duet::process {
 namespace {
 
 std::string soft_limit_of_a_child() {
-  Pipe pipe = make_pipe();
+  base::Pipe pipe = base::make_pipe();
   const Child child = launch({.arguments = {"/bin/sh", "-c", "ulimit -Sn"},
                               .environment = current_environment(),
                               .standard = {-1, pipe.write_end.get(), -1}});
@@ -49,4 +49,4 @@ TEST(DescriptorLimit, IsRaisedForUsAndNotForWhatWeStart) {
 }
 
 }  // namespace
-}  // namespace duet::base
+}  // namespace duet::process

@@ -1,4 +1,4 @@
-#include "duet/base/process.h"
+#include "process/launch.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -20,7 +20,7 @@
 
 #include "duet/base/sanitizer_test.h"
 
-namespace duet::base {
+namespace duet::process {
 namespace {
 
 namespace fs = std::filesystem;
@@ -57,7 +57,7 @@ struct Ran {
 };
 
 Ran run(Launch what) {
-  Pipe pipe = make_pipe();
+  base::Pipe pipe = base::make_pipe();
   what.standard[1] = pipe.write_end.get();
   const Child child = launch(what);
   pipe.write_end.reset();
@@ -86,7 +86,7 @@ TEST_F(ProcessTest, AProgramTellsItsCodeOrItsSignal) {
 }
 
 TEST_F(ProcessTest, TheDescriptorIsReadableOnceItHasEnded) {
-  Pipe pipe = make_pipe();
+  base::Pipe pipe = base::make_pipe();
   Launch what = shell("read line");
   what.standard[0] = pipe.read_end.get();
   const Child child = launch(what);
@@ -99,12 +99,12 @@ TEST_F(ProcessTest, TheDescriptorIsReadableOnceItHasEnded) {
 
 // A program that runs must not be called one that was never started, for want of a descriptor.
 TEST_F(ProcessTest, WithoutADescriptorForItAProgramCanStillBeStarted) {
-  if (under_sanitizer) GTEST_SKIP() << "the sanitizer needs descriptors itself to look at an object's type";
+  if (base::under_sanitizer) GTEST_SKIP() << "the sanitizer needs descriptors itself to look at an object's type";
   rlimit before{};
   getrlimit(RLIMIT_NOFILE, &before);
   const Launch what = shell("exit 3");
-  const Pipe some = make_pipe();  // with fewer the program's own numbers would be out of range
-  const Fd next(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const base::Pipe some = base::make_pipe();  // with fewer the program's own numbers would be out of range
+  const base::Fd next(open("/dev/null", O_RDONLY | O_CLOEXEC));
   const rlimit none{.rlim_cur = static_cast<rlim_t>(next.get()), .rlim_max = before.rlim_max};
   setrlimit(RLIMIT_NOFILE, &none);
   pid_t pid = 0;
@@ -175,7 +175,7 @@ TEST_F(ProcessTest, SaysWhyItCannotStart) {
 }
 
 TEST_F(ProcessTest, NothingOfOursIsInherited) {
-  const Fd leak(open("/dev/null", O_RDONLY));  // not close-on-exec
+  const base::Fd leak(open("/dev/null", O_RDONLY));  // not close-on-exec
   ASSERT_GE(leak.get(), 3);
   struct sigaction before {};
   struct sigaction ignore {};
@@ -194,8 +194,8 @@ TEST_F(ProcessTest, NothingOfOursIsInherited) {
 }
 
 TEST_F(ProcessTest, FurtherDescriptorsGetTheirNumbersWhereverTheyAre) {
-  Pipe first = make_pipe();
-  Pipe second = make_pipe();
+  base::Pipe first = base::make_pipe();
+  base::Pipe second = base::make_pipe();
   // Each stands where the other is to go, one number between them is not given out.
   const int low = std::min(first.write_end.get(), second.write_end.get());
   const int high = std::max(first.write_end.get(), second.write_end.get());
@@ -216,7 +216,7 @@ TEST_F(ProcessTest, FurtherDescriptorsGetTheirNumbersWhereverTheyAre) {
 }
 
 TEST_F(ProcessTest, StandardStreamsMayBeCrossed) {
-  Pipe pipe = make_pipe();
+  base::Pipe pipe = base::make_pipe();
   Launch what = shell("echo out; echo err >&2");
   what.standard = {-1, -1, pipe.write_end.get()};
   const Child child = launch(what);
@@ -248,7 +248,7 @@ TEST_F(ProcessTest, ItHasASessionOrAGroupOfItsOwn) {
 TEST_F(ProcessTest, AnOpenedProgramRunsAfterItsFileIsGone) {
   const fs::path copy = folder_ / "copy";
   fs::copy_file("/bin/echo", copy);
-  const Fd opened(open(copy.c_str(), O_RDONLY | O_CLOEXEC));
+  const base::Fd opened(open(copy.c_str(), O_RDONLY | O_CLOEXEC));
   fs::remove(copy);
   EXPECT_EQ(run({.arguments = {"any name", "still", "here"}, .executable = opened.get()}).output, "still here\n");
 }
@@ -260,4 +260,4 @@ TEST_F(ProcessTest, SignalsHaveNames) {
 }
 
 }  // namespace
-}  // namespace duet::base
+}  // namespace duet::process

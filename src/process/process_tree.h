@@ -11,7 +11,7 @@
 
 #include "duet/base/fd.h"
 
-namespace duet::base {
+namespace duet::process {
 
 /// A process as /proc shows it. A pid is used again, a pid with its start is not.
 struct ProcessEntry {
@@ -43,8 +43,8 @@ std::uint64_t resident_memory(pid_t pid);
 std::string boot_id();
 
 /// A handle of exactly this process, or none if it has ended.
-Fd hold_process(const ProcessEntry& entry);
-void signal_process(const Fd& held, int signal);
+base::Fd hold_process(const ProcessEntry& entry);
+void signal_process(const base::Fd& held, int signal);
 /// Kills the process group that `leader` made, also when that one has ended; nobody if its number is another's by now.
 void kill_group(const ProcessEntry& leader);
 
@@ -53,4 +53,4 @@ void kill_group(const ProcessEntry& leader);
 /// another session just now has become our child once its parent is dead: until waitpid says ECHILD, kill again.
 void signal_descendants(int signal, const Spared& spared = {});
 
-}  // namespace duet::base
+}  // namespace duet::process

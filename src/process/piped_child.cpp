@@ -1,4 +1,4 @@
-#include "duet/transport/child.h"
+#include "process/piped_child.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -11,43 +11,42 @@
 
 #include "duet/transport/fd_channel.h"
 
-namespace duet::transport {
+namespace duet::process {
 
-Child::Child(Loop& loop, base::Launch launch, OnEnded on_ended) : loop_(loop), on_ended_(std::move(on_ended)) {
+// The other constructor has made a whole object, so whatever is thrown here, the destructor ends the program.
+PipedChild::PipedChild(transport::Loop& loop, Launch launch, OnEnded on_ended) : PipedChild(loop, std::move(on_ended)) {
   base::Pipe in = base::make_pipe();
   base::Pipe out = base::make_pipe();
   base::Pipe errors = base::make_pipe();
   launch.standard = {in.read_end.get(), out.write_end.get(), errors.write_end.get()};
-  process_ = base::launch(launch);
-  channel_ = std::make_unique<FdChannel>(loop, std::move(out.read_end), std::move(in.write_end));
+  process_ = process::launch(launch);
+  running_ = true;
+  channel_ = std::make_unique<transport::FdChannel>(loop, std::move(out.read_end), std::move(in.write_end));
   stderr_ = std::move(errors.read_end);
   base::set_nonblocking(stderr_.get(), true);
-  watch_stderr(true);
-  loop_.watch(process_.pidfd.get(), EPOLLIN, ending_);
+  stderr_watch_ = loop_.watch(stderr_.get(), EPOLLIN, drain_);
+  end_watch_ = loop_.watch(process_.pidfd.get(), EPOLLIN, ending_);
 }
 
-Child::~Child() {
-  watch_stderr(false);
-  if (stderr_pause_) loop_.cancel(*stderr_pause_);
+PipedChild::~PipedChild() {
   if (!running_) return;
-  loop_.unwatch(process_.pidfd.get(), ending_);
   signal_group(SIGKILL);
-  base::reap(process_);
+  process::reap(process_);
 }
 
-void Child::signal_group(int signal) {
+void PipedChild::signal_group(int signal) {
   if (running_) kill(-process_.pid, signal);
 }
 
-void Child::reap() {
-  loop_.unwatch(process_.pidfd.get(), ending_);
-  const base::ExitStatus status = base::reap(process_);
+void PipedChild::reap() {
+  end_watch_.cancel();
+  const ExitStatus status = process::reap(process_);
   running_ = false;
   const OnEnded tell = std::move(on_ended_);  // it may destroy this
   tell(status);
 }
 
-std::string Child::error_output() {
+std::string PipedChild::error_output() {
   constexpr int most_reads = 64;  // others may go on writing
   for (int reads = 0; reads < most_reads && read_stderr() > 0; ++reads) {
   }
@@ -56,25 +55,24 @@ std::string Child::error_output() {
 
 // Some programs write a line about everything they do. To be woken by each would cost more than their work does, so
 // after a little there is a pause; after much there is none, since the program may wait for room.
-void Child::drain_stderr() {
+void PipedChild::drain_stderr() {
   constexpr std::size_t much = 4096;
   constexpr std::chrono::milliseconds pause{20};
   if (read_stderr() >= much || !stderr_) return;
-  watch_stderr(false);
+  stderr_watch_.change(0);  // that its other end is gone is told all the same
   stderr_pause_ = loop_.after(pause, [this] {
-    stderr_pause_.reset();
-    watch_stderr(true);
+    if (stderr_watch_) stderr_watch_.change(EPOLLIN);
   });
 }
 
 // How many bytes there were.
-std::size_t Child::read_stderr() {
+std::size_t PipedChild::read_stderr() {
   if (!stderr_) return 0;
   std::array<char, 16 * 1024> room;  // not the loop's scratch: somebody may ask while he uses that
   const ssize_t count = read(stderr_.get(), room.data(), room.size());
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
   if (count <= 0) {
-    watch_stderr(false);
+    stderr_watch_.cancel();
     stderr_.reset();
     return 0;
   }
@@ -83,14 +81,4 @@ std::size_t Child::read_stderr() {
   return static_cast<std::size_t>(count);
 }
 
-void Child::watch_stderr(bool on) {
-  if (!stderr_ || stderr_watched_ == on) return;
-  stderr_watched_ = on;
-  if (on) {
-    loop_.watch(stderr_.get(), EPOLLIN, drain_);
-  } else {
-    loop_.unwatch(stderr_.get(), drain_);
-  }
-}
-
-}  // namespace duet::transport
+}  // namespace duet::process

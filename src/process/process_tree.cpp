@@ -1,4 +1,4 @@
-#include "duet/base/process_tree.h"
+#include "process/process_tree.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,11 +13,11 @@
 #include <memory>
 #include <set>
 
-namespace duet::base {
+namespace duet::process {
 namespace {
 
 std::optional<std::string> read_file(const std::string& path) {
-  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const base::Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return std::nullopt;
   std::string text;
   std::size_t size = 0;
@@ -67,7 +67,7 @@ class Sweep {
     if (signal_ == SIGKILL && entry.session != getsid(0) && groups_.insert(entry.group).second) {
       kill(-entry.group, SIGKILL);
     }
-    const Fd held = hold_process(entry);
+    const base::Fd held = hold_process(entry);
     signal_process(held, signal_);
     if (entry.state == 'T') signal_process(held, SIGCONT);
   }
@@ -151,14 +151,14 @@ std::string boot_id() {
   return id.substr(0, id.find('\n'));
 }
 
-Fd hold_process(const ProcessEntry& entry) {
-  Fd held(static_cast<int>(syscall(SYS_pidfd_open, entry.pid, 0)));
+base::Fd hold_process(const ProcessEntry& entry) {
+  base::Fd held(static_cast<int>(syscall(SYS_pidfd_open, entry.pid, 0)));
   const auto now = read_process(entry.pid);
   if (!now || now->start_ticks != entry.start_ticks) held.reset();
   return held;
 }
 
-void signal_process(const Fd& held, int signal) {
+void signal_process(const base::Fd& held, int signal) {
   if (held) syscall(SYS_pidfd_send_signal, held.get(), signal, nullptr, 0);
 }
 
@@ -175,4 +175,4 @@ void signal_descendants(int signal, const Spared& spared) {
   if (sweep.look()) sweep.look();
 }
 
-}  // namespace duet::base
+}  // namespace duet::process

@@ -1,4 +1,4 @@
-#include "duet/base/process_tree.h"
+#include "process/process_tree.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -10,16 +10,16 @@
 
 #include <gtest/gtest.h>
 
-#include "duet/base/process.h"
+#include "process/launch.h"
 
-namespace duet::base {
+namespace duet::process {
 namespace {
 
 /// A shell and a `sleep` below it, which runs when the test begins.
 class ProcessTreeTest : public testing::Test {
  protected:
   ProcessTreeTest() {
-    Pipe pipe = make_pipe();
+    base::Pipe pipe = base::make_pipe();
     Launch launched{.arguments = {"sh", "-c", "sleep 1000 & echo $!; wait"},
                     .environment = current_environment(),
                     .standard = {-1, pipe.write_end.get(), -1}};
@@ -41,7 +41,7 @@ class ProcessTreeTest : public testing::Test {
   }
 
   // Waits for that, if it must.
-  static bool has_ended(const Fd& held) {
+  static bool has_ended(const base::Fd& held) {
     pollfd ready{.fd = held.get(), .events = POLLIN, .revents = 0};
     return poll(&ready, 1, 10'000) == 1;
   }
@@ -93,7 +93,7 @@ TEST_F(ProcessTreeTest, AnotherProcessOfThatNumberIsNotHeld) {
 
 TEST_F(ProcessTreeTest, AGroupIsKilledThoughItsLeaderHasEnded) {
   const auto leader = read_process(child_.pid);
-  const Fd member = hold_process(*read_process(grandchild_));
+  const base::Fd member = hold_process(*read_process(grandchild_));
   kill(child_.pid, SIGKILL);
   signal_that_ended_child();
   kill_group(*leader);
@@ -115,7 +115,7 @@ TEST_F(ProcessTreeTest, AnEndedProcessIsAZombieUntilItIsReaped) {
 }
 
 TEST_F(ProcessTreeTest, ATermReachesStoppedDescendants) {
-  const Fd grandchild = hold_process(*read_process(grandchild_));
+  const base::Fd grandchild = hold_process(*read_process(grandchild_));
   kill(-child_.pid, SIGSTOP);
   siginfo_t stopped{};
   waitid(P_PID, static_cast<id_t>(child_.pid), &stopped, WSTOPPED | WNOWAIT);
@@ -125,7 +125,7 @@ TEST_F(ProcessTreeTest, ATermReachesStoppedDescendants) {
 }
 
 TEST_F(ProcessTreeTest, AKillReachesAllDescendants) {
-  const Fd grandchild = hold_process(*read_process(grandchild_));
+  const base::Fd grandchild = hold_process(*read_process(grandchild_));
   signal_descendants(SIGKILL);
   EXPECT_EQ(signal_that_ended_child(), SIGKILL);
   EXPECT_TRUE(has_ended(grandchild));
@@ -137,4 +137,4 @@ TEST_F(ProcessTreeTest, ThisBootHasAnId) {
 }
 
 }  // namespace
-}  // namespace duet::base
+}  // namespace duet::process

@@ -13,7 +13,7 @@
 
 #include "duet/base/fd.h"
 
-namespace duet::base {
+namespace duet::process {
 
 /// `NAME` to value; what a program sees as its environment.
 using Environment = std::map<std::string, std::string, std::less<>>;
@@ -50,7 +50,7 @@ class LaunchError : public std::runtime_error {
 /// A child process. The descriptor becomes readable when it has ended; reap() must follow.
 struct Child {
   pid_t pid = 0;
-  Fd pidfd;
+  base::Fd pidfd;
 };
 
 /// How a process ended: with a code, or by a signal (then not 0).
@@ -75,4 +75,4 @@ ExitStatus reap(const Child& child);
 /// `SIGKILL` for 9; `SIG64` where there is no name.
 std::string signal_name(int signal);
 
-}  // namespace duet::base
+}  // namespace duet::process

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-namespace duet::base {
+namespace duet::process {
 
 /// Lets this process have as many descriptors as the system allows it (the hard limit), and returns how many. What
 /// launch() starts gets what it would have had without: programs that use select() cannot do with more than 1024.
@@ -19,4 +19,4 @@ class OriginalDescriptorLimit {
   ~OriginalDescriptorLimit();
 };
 
-}  // namespace duet::base
+}  // namespace duet::process

@@ -1,4 +1,4 @@
-#include "duet/base/process.h"
+#include "process/launch.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -14,9 +14,9 @@
 #include <optional>
 #include <system_error>
 
-#include "duet/base/descriptor_limit.h"
+#include "process/descriptor_limit.h"
 
-namespace duet::base {
+namespace duet::process {
 namespace {
 
 constexpr int first_further = 3;
@@ -101,13 +101,13 @@ class Placement {
  private:
   int out_of_the_way(int source) {
     if (source >= end_) return source;
-    Fd& moved = moved_.emplace_back(fcntl(source, F_DUPFD_CLOEXEC, end_));
+    base::Fd& moved = moved_.emplace_back(fcntl(source, F_DUPFD_CLOEXEC, end_));
     if (!moved) refuse(Cause::exec_failed, errno, "a descriptor for the program");
     return moved.get();
   }
 
   std::vector<std::pair<int, int>> wanted_;
-  std::vector<Fd> moved_;
+  std::vector<base::Fd> moved_;
   int end_ = first_further;
 };
 
@@ -147,9 +147,9 @@ std::string find_program_from(int folder, const std::string& program, std::strin
   }
 }
 
-std::optional<Fd> open_directory(const Launch& launch) {
+std::optional<base::Fd> open_directory(const Launch& launch) {
   if (launch.directory.empty()) return std::nullopt;
-  Fd folder(open(launch.directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  base::Fd folder(open(launch.directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!folder || faccessat(folder.get(), ".", X_OK, AT_EACCESS) != 0) {
     refuse(Cause::directory_missing, errno, "the working directory cannot be entered");
   }
@@ -172,8 +172,8 @@ std::string path_of(const Launch& launch, int folder) {
   refuse(missing ? Cause::not_found : Cause::exec_failed, error, launch.arguments.at(0));
 }
 
-Fd open_pidfd(pid_t pid) {
-  Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+base::Fd open_pidfd(pid_t pid) {
+  base::Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (pidfd) return pidfd;
   const int error = errno;
   kill(pid, SIGKILL);
@@ -199,7 +199,7 @@ Child launch(const Launch& launch) {
 }
 
 pid_t spawn(const Launch& launch) {
-  const std::optional<Fd> folder = open_directory(launch);
+  const std::optional<base::Fd> folder = open_directory(launch);
   const int from = folder ? folder->get() : AT_FDCWD;
   Placement placement;
   for (int number = 0; number < first_further; ++number) {
@@ -241,7 +241,7 @@ ExitStatus reap(const Child& child) {
   do {
     pid = waitpid(child.pid, &status, 0);
   } while (pid < 0 && errno == EINTR);
-  check_call(pid, "waitpid");
+  base::check_call(pid, "waitpid");
   if (WIFSIGNALED(status)) return {.code = 0, .signal = WTERMSIG(status)};
   return {.code = WEXITSTATUS(status), .signal = 0};
 }
@@ -251,4 +251,4 @@ std::string signal_name(int signal) {
   return "SIG" + (name != nullptr ? std::string(name) : std::to_string(signal));
 }
 
-}  // namespace duet::base
+}  // namespace duet::process

@@ -1,0 +1,40 @@
+# The program duet-rpc and the simulator. Everything under src but src/duet and the main programs is compiled once and
+# shared with the tests; the rooms that the simulator runs stand apart, so that it is built without the rest.
+
+file(GLOB_RECURSE room_sources CONFIGURE_DEPENDS src/process/*.cpp src/task/*.cpp src/pattern/*.cpp src/automation/*.cpp
+     src/app/daemon/event_hub.cpp)
+file(GLOB_RECURSE program_sources CONFIGURE_DEPENDS src/app/*.cpp src/bridge/*.cpp)
+list(FILTER room_sources EXCLUDE REGEX "_test\\.cpp$")
+list(FILTER program_sources EXCLUDE REGEX "_test\\.cpp$|/src/app/main\\.cpp$|/src/app/daemon/event_hub\\.cpp$")
+find_package(SQLite3 REQUIRED)
+# Linked into the program: what is loaded at each start of a command is paid for by each command.
+find_library(DUET_SQLITE_STATIC libsqlite3.a)
+find_library(DUET_RE2 NAMES libre2.a re2 REQUIRED)
+find_library(DUET_CMARK NAMES libcmark.a cmark REQUIRED)
+add_library(duet_rooms STATIC ${room_sources})
+target_link_libraries(
+  duet_rooms PUBLIC duet_internal $<IF:$<BOOL:${DUET_SQLITE_STATIC}>,${DUET_SQLITE_STATIC},SQLite::SQLite3> ${DUET_RE2}
+                    ${CMAKE_DL_LIBS} m)
+duet_precompile(duet_rooms)
+add_library(duet_program OBJECT ${program_sources})
+target_link_libraries(duet_program PUBLIC duet_rooms ${DUET_CMARK})
+target_compile_definitions(duet_program PUBLIC $<$<BOOL:${DUET_TEST_METHODS}>:DUET_TEST_METHODS>)
+duet_precompile(duet_program)
+add_executable(duet-rpc src/app/main.cpp)
+target_link_libraries(duet-rpc PRIVATE duet_internal duet_program)
+# The same program under its other name.
+add_custom_command(
+  TARGET duet-rpc
+  POST_BUILD
+  COMMAND ${CMAKE_COMMAND} -E create_symlink duet-rpc aiwg
+  WORKING_DIRECTORY $<TARGET_FILE_DIR:duet-rpc>
+  VERBATIM)
+
+# The simulator. All but its main program is shared with its tests.
+file(GLOB_RECURSE simulate_sources CONFIGURE_DEPENDS src/simulate/*.cpp)
+list(FILTER simulate_sources EXCLUDE REGEX "_test\\.cpp$|/src/simulate/main\\.cpp$|/src/simulate/system_calls\\.cpp$")
+add_library(duet_simulate OBJECT EXCLUDE_FROM_ALL ${simulate_sources})
+target_link_libraries(duet_simulate PUBLIC duet_rooms)
+duet_precompile(duet_simulate)
+add_executable(duet-simulate EXCLUDE_FROM_ALL src/simulate/main.cpp src/simulate/system_calls.cpp)
+target_link_libraries(duet-simulate PRIVATE duet_simulate)
