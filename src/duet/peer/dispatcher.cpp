@@ -188,11 +188,11 @@ void Dispatcher::invoke(const rpc::Message& message) {
     if (wants_answer) refuse(id, error);
     return;
   }
-  rpc::Params params(message.params);
+  const rpc::Json params = rpc::Json::view(message.params);
   const Request request{.method = message.method, .id = id, .params = params, .connection = connection_};
   in_handler_ = true;
   try {
-    call(method, request, params);
+    call(method, request);
   } catch (const rpc::Error& error) {
     fail(request, error);
   } catch (const std::exception& fault) {
@@ -206,31 +206,29 @@ void Dispatcher::invoke(const rpc::Message& message) {
   in_late_handler_.reset();
 }
 
-// `params` is what the request points at.
-void Dispatcher::call(const Method* method, const Request& request, rpc::Params& params) {
-  if (method == nullptr) return events_.on_notification(request.method, params.raw());
+void Dispatcher::call(const Method* method, const Request& request) {
+  if (method == nullptr) return events_.on_notification(request.method, request.params.text());
   base::activity.method = method->name;
-  if (method->checks_params && !method->params.empty()) params = rpc::Params(method->params, params.raw());
   if (!method->handler) return call_late_handler(*method, request);
-  const Answer result = method->handler(request);
+  const rpc::Json result = method->handler(*method, request);
   if (!request.id.empty()) answer(request.id, result.text());
 }
 
 void Dispatcher::call_late_handler(const Method& method, const Request& request) {
-  const auto slot = std::make_shared<Reply::Slot>();
+  const auto slot = std::make_shared<AnyReply::Slot>();
   slot->dispatcher = this;
   slot->id = request.id;
   slot->method = request.method;
-  if (method.holds_later) {
-    pending_ = slot;
-  } else {
+  if (method.pipelined) {
     slot->queue = &late_answers();
     slot->place = &slot->queue->reserve();
     unanswered_.insert(slot);
+  } else {
+    pending_ = slot;
   }
   in_late_handler_ = slot;
   dropped_in_handler_ = false;
-  method.late_handler(request, Reply(slot));
+  method.late_handler(method, request, AnyReply(slot));
   if (dropped_in_handler_ && slot->dispatcher != nullptr) reply_dropped_for_good(slot);
 }
 
@@ -258,7 +256,7 @@ void Dispatcher::fail(const Request& request, const rpc::Error& error) {
   if (!request.id.empty() && !in_late_handler_) refuse(request.id, error);
 }
 
-void Dispatcher::settle(const SlotPointer& settled, const Answer* answer_text, const rpc::Error* error) {
+void Dispatcher::settle(const SlotPointer& settled, const rpc::Json* answer_text, const rpc::Error* error) {
   // It may be the one that is forgotten here.
   const SlotPointer slot = settled;  // NOLINT(performance-unnecessary-copy-initialization)
   if (slot == pending_) pending_.reset();
@@ -273,7 +271,7 @@ void Dispatcher::settle(const SlotPointer& settled, const Answer* answer_text, c
   if (!in_handler_) events_.on_settled();
 }
 
-void Dispatcher::give_out(const Reply::Slot& slot, const Answer* answer_text, const rpc::Error* error) {
+void Dispatcher::give_out(const AnyReply::Slot& slot, const rpc::Json* answer_text, const rpc::Error* error) {
   if (slot.queue == nullptr && slot.id.empty()) return;
   if (slot.id.empty()) return slot.queue->fill(*slot.place, {});
   const std::string error_text = error == nullptr ? std::string() : rpc::encode(*error);

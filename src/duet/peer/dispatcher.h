@@ -65,8 +65,8 @@ class Dispatcher {
   std::size_t waiting_bytes() const { return waiting_bytes_ + late_answers_.size() + (batch_ ? batch_->size() : 0); }
 
  private:
-  friend class Reply;
-  using SlotPointer = std::shared_ptr<Reply::Slot>;
+  friend class AnyReply;
+  using SlotPointer = std::shared_ptr<AnyReply::Slot>;
 
   // A message whose turn has not come.
   struct Waiting {
@@ -103,15 +103,15 @@ class Dispatcher {
   void act_on_urgent_rest(Batch& batch);
   bool act_if_urgent(const rpc::Message& message);
   void invoke(const rpc::Message& message);
-  void call(const Method* method, const Request& request, rpc::Params& params);
+  void call(const Method* method, const Request& request);
   void call_late_handler(const Method& method, const Request& request);
   void cancel(const rpc::Message& message);
   void cancel_running();
   bool was_cancelled(const rpc::Message& message, std::uint64_t number) const;
   void forget_cancels();
   void tell_abandoned(const std::function<void()>& callback, std::string_view method);
-  void settle(const SlotPointer& slot, const Answer* answer, const rpc::Error* error);
-  void give_out(const Reply::Slot& slot, const Answer* answer, const rpc::Error* error);
+  void settle(const SlotPointer& slot, const rpc::Json* answer, const rpc::Error* error);
+  void give_out(const AnyReply::Slot& slot, const rpc::Json* answer, const rpc::Error* error);
   void reply_dropped(const SlotPointer& slot);
   void reply_dropped_for_good(const SlotPointer& slot);
   AnswerQueue& late_answers() { return batch_ ? batch_->late_answers : late_answers_; }
@@ -124,7 +124,7 @@ class Dispatcher {
   void emit(const rpc::Pieces& pieces);
 
   Connection& connection_;
-  const Methods& methods_;
+  MethodFinder methods_;
   base::Log& log_;
   rpc::Batches batches_;
   Output& output_;

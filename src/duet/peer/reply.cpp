@@ -6,7 +6,7 @@
 
 namespace duet::peer {
 
-Reply& Reply::operator=(Reply&& other) noexcept {
+AnyReply& AnyReply::operator=(AnyReply&& other) noexcept {
   if (this != &other) {
     let_go();
     slot_ = std::move(other.slot_);
@@ -14,24 +14,25 @@ Reply& Reply::operator=(Reply&& other) noexcept {
   return *this;
 }
 
-Reply::~Reply() { let_go(); }
+AnyReply::~AnyReply() { let_go(); }
 
-void Reply::let_go() {
+void AnyReply::let_go() {
   if (!abandoned()) slot_->dispatcher->reply_dropped(slot_);
   slot_.reset();
 }
 
-void Reply::ok(const Answer& answer) {
-  if (!abandoned()) slot_->dispatcher->settle(slot_, &answer, nullptr);
+void AnyReply::answer(const rpc::Json& result) {
+  if (result.empty()) return answer(nullptr);
+  if (!abandoned()) slot_->dispatcher->settle(slot_, &result, nullptr);
 }
 
-void Reply::fail(const rpc::Error& error) {
+void AnyReply::fail(const rpc::Error& error) {
   if (!abandoned()) slot_->dispatcher->settle(slot_, nullptr, &error);
 }
 
-bool Reply::abandoned() const { return !slot_ || slot_->dispatcher == nullptr; }
+bool AnyReply::abandoned() const { return !slot_ || slot_->dispatcher == nullptr; }
 
-void Reply::on_abandoned(std::function<void()> callback) {
+void AnyReply::on_abandoned(std::function<void()> callback) {
   if (slot_) slot_->on_abandoned = std::move(callback);
 }
 

@@ -93,8 +93,8 @@ Server::Client* Server::visitor_to_leave() {
 void Server::send_away(Client& client) {
   client.leaving = true;
   framing::LineEncoder encoder;
-  const std::string error = rpc::encode(
-      rpc::Error(too_many_clients, "Too many clients", R"({"limit":)" + std::to_string(limits_.max_clients) + '}'));
+  const std::string error =
+      rpc::encode(rpc::Error(too_many_clients, "Too many clients", {{"limit", limits_.max_clients}}));
   client.connection->send(peer::framed(encoder, rpc::encode_error("null", error)), no_share);
   // Behind the writing, as much of it as the client takes.
   loop_.defer([this, id = client.connection->peer().connection, alive = alive_] {

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "duet/rpc/json.h"
+
 namespace duet::rpc {
 
 namespace code {
@@ -19,11 +21,12 @@ inline constexpr int request_cancelled = -32800;
 /// throw becomes internal_error(), so that nothing about the inside reaches a client.
 class Error : public std::exception {
  public:
-  /// `data` is JSON text, or empty for none.
-  Error(int code, std::string message, std::string data = {});
+  /// `data` is any value: a text, `{{"why", "because"}}`, a described struct. Without it there is none.
+  Error(int code, std::string message, const Json& data = {});
 
   int code() const { return code_; }
   const std::string& message() const { return message_; }
+  /// JSON text; empty for none.
   const std::string& data() const { return data_; }
   /// How somebody else has spelt all of it; empty if nobody has.
   const std::string& spelling() const { return spelling_; }
@@ -44,7 +47,7 @@ Error invalid_request(std::string_view reason, std::string_view detail = {});
 Error batch_not_supported();
 Error method_not_found();
 Error invalid_params(std::string_view param, std::string_view expected, std::string_view received,
-                     std::string_view accepted_json = {});
+                     const Json& accepted = {});
 Error internal_error();
 Error request_cancelled();
 

@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 
 namespace duet::rpc {
@@ -14,6 +16,8 @@ boost::json::value parse_value(std::string_view text);
 /// A tree as JSON text on one line, always valid: bytes that are not UTF-8 become U+FFFD, numbers
 /// that JSON cannot write become null.
 void append_value(std::string& out, const boost::json::value& value);
+void append_value(std::string& out, const boost::json::array& array);
+void append_value(std::string& out, const boost::json::object& object);
 std::string to_text(const boost::json::value& value);
 
 }  // namespace duet::rpc
