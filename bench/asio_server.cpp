@@ -114,7 +114,7 @@ class AsioChannel final : public transport::Channel {
 class Server {
  public:
   Server(const char* path, bool waits) : acceptor_(context_, stream_protocol::endpoint(path)), waits_(waits) {
-    methods_.add("ping", [](const peer::Request&) { return peer::Answer::view("{}"); });
+    methods_.add("ping", [] { return rpc::Json::view("{}"); });
   }
 
   void run() {

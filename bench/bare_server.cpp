@@ -21,15 +21,8 @@ namespace {
 using namespace duet;
 
 void add_methods(peer::Methods& methods) {
-  methods.add({.name = "ping",
-               .summary = "Answers at once",
-               .params = {},
-               .handler = [](const peer::Request&) { return peer::Answer::view("{}"); },
-               .late_handler = {}});
-  methods.add("echo", [](const peer::Request& request) {
-    const std::string_view params = request.params.raw();
-    return peer::Answer::view(params.empty() ? "null" : params);
-  });
+  methods.add("ping", "Answers at once", [] { return rpc::Json::view("{}"); });
+  methods.add("echo", "Answers its params", [](const rpc::Json& params) { return rpc::Json::view(params.text()); });
 }
 
 transport::Sentinel::Duties duties(transport::Loop& loop, int input) {

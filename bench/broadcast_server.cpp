@@ -16,12 +16,12 @@ int main(int argc, char** argv) {
   base::Log log(base::stderr_sink(false));
   transport::Loop loop;
   peer::Server server(loop, log);
-  server.register_method("ping", [](const peer::Request&) { return peer::Answer::view("{}"); });
+  server.register_method("ping", [](const peer::Request&) { return rpc::Json::view("{}"); });
   server.register_method("task.submit", [&server, seq = 0](const peer::Request&) mutable {
     const std::string number = std::to_string(++seq);
     const std::string task = R"({"taskId":"task-)" + number + R"(","state":"queued")";
     server.broadcast("event.taskQueued", task + R"(,"agent":"shell","attempts":0,"seq":)" + number + '}');
-    return peer::Answer::raw(task + '}');
+    return rpc::Json::trusted(task + '}');
   });
   server.start(argv[1]);
   loop.run();

@@ -15,8 +15,8 @@ int main(int argc, char** argv) {
   try {
     peer::Client client;
     bool heard = false;
-    client.on("shouted", [&](const rpc::Params& params) {
-      std::cout << "heard " << params.raw() << '\n';
+    client.on("shouted", [&](const rpc::Json& params) {
+      std::cout << "heard " << params.text() << '\n';
       heard = true;
     });
     client.connect(argv[1]);

@@ -25,19 +25,12 @@ int main(int argc, char** argv) {
                                             .on_overdue = [] { std::_Exit(0); }});
   peer::Server server(loop, log);
 
-  // With a description the params are checked before the handler sees them, by name or by position.
-  server.methods().add({.name = "add",
-                        .summary = "Adds two numbers",
-                        .params = {{.name = "a", .type = rpc::Type::number}, {.name = "b", .type = rpc::Type::number}},
-                        .returns = "number",
-                        .handler = [](const peer::Request& request) -> peer::Answer {
-                          return boost::json::value(*request.params.number("a") + *request.params.number("b"));
-                        },
-                        .late_handler = {}});
-  // Without one it takes whatever comes. Everybody who is connected hears what one of them shouts.
-  server.register_method("shout", [&](const peer::Request& request) -> peer::Answer {
-    server.broadcast("shouted", request.params.raw());
-    return boost::json::value(static_cast<std::uint64_t>(server.client_count()));
+  // Params are checked before the handler sees them, by name or by position.
+  server.methods().add("add", "Adds two numbers", {"a", "b"}, [](double a, double b) { return a + b; });
+  // One Json takes all of them as they come. Everybody who is connected hears what one of them shouts.
+  server.methods().add("shout", "Tells everybody", [&](const rpc::Json& params) {
+    server.broadcast("shouted", params.text());
+    return server.client_count();
   });
   server.start(argv[1]);
   loop.run();

@@ -21,16 +21,14 @@
 namespace {
 
 using namespace std::chrono_literals;
-using duet::peer::Answer;
 using duet::peer::Conversation;
 using duet::peer::ConversationEvents;
 using duet::peer::LostMessage;
-using duet::peer::Method;
 using duet::peer::Methods;
 using duet::peer::Outcome;
 using duet::peer::Protocol;
 using duet::peer::Reply;
-using duet::peer::Request;
+using duet::rpc::Json;
 
 constexpr std::size_t bound = 2000;
 constexpr std::size_t largest_message = 300;
@@ -48,12 +46,10 @@ Protocol protocol_of(std::uint8_t choice) {
 class Run {
  public:
   explicit Run(std::uint8_t choice) {
-    methods_.add("echo", [](const Request& asked) {
-      return asked.params.raw().empty() ? Answer(nullptr) : Answer::view(asked.params.raw());
-    });
-    methods_.add("throw", [](const Request&) -> Answer { throw 42; });
-    add_late("late", true);
-    add_late("pipelined", false);
+    methods_.add("echo", [](const Json& params) { return params; });
+    methods_.add("throw", []() -> Json { throw 42; });
+    methods_.add("late", [this](Reply<> reply) { replies_.push_back(std::move(reply)); });
+    methods_.add("pipelined", [this](Reply<> reply) { replies_.push_back(std::move(reply)); }).pipelined();
     ConversationEvents events;
     events.on_lost = [this](const LostMessage& lost) { note("lost", std::string(lost.reason)); };
     events.on_notification = [this](std::string_view method, std::string_view params) {
@@ -112,15 +108,6 @@ class Run {
   }
 
  private:
-  void add_late(const std::string& name, bool holds_later) {
-    Method method;
-    method.name = name;
-    method.checks_params = false;
-    method.holds_later = holds_later;
-    method.late_handler = [this](const Request&, Reply reply) { replies_.push_back(std::move(reply)); };
-    methods_.add(std::move(method));
-  }
-
   void call() {
     ++calls_;
     talk_->call("ask", "[1]", 10s, [this](const Outcome& outcome) {
@@ -165,7 +152,7 @@ class Run {
   }
 
   Methods methods_;
-  std::deque<Reply> replies_;
+  std::deque<Reply<>> replies_;
   std::string seen_;
   std::size_t calls_ = 0;
   std::size_t outcomes_ = 0;

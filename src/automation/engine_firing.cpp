@@ -7,7 +7,6 @@
 #include "automation/memory.h"
 #include "automation/template.h"
 #include "duet/rpc/json_text.h"
-#include "duet/rpc/value.h"
 #include "task/refusal.h"
 
 namespace duet::automation {
@@ -26,8 +25,7 @@ rpc::Error no_room() { return task::unavailable("store", "more waits to be writt
 rpc::Error unknown(std::string_view param, std::string_view expected, std::string_view received,
                    const json::array& accepted) {
   constexpr std::size_t shown_characters = 64;
-  return rpc::invalid_params(param, expected, rpc::first_characters(received, shown_characters),
-                             rpc::to_text(accepted));
+  return rpc::invalid_params(param, expected, rpc::first_characters(received, shown_characters), accepted);
 }
 
 std::string reason_of(const rpc::Error& refusal) {

@@ -142,8 +142,7 @@ const Definition& Bridge::definition_named(const std::string& name) const {
   if (found != definitions_.end()) return *found;
   boost::json::array accepted;
   for (const Definition& definition : definitions_) accepted.emplace_back(definition.name);
-  throw rpc::invalid_params("server", "the name of a language server", rpc::first_characters(name, 64),
-                            rpc::to_text(accepted));
+  throw rpc::invalid_params("server", "the name of a language server", rpc::first_characters(name, 64), accepted);
 }
 
 Bridge::Server Bridge::server_at(const Definition& definition, const std::string& root) {

@@ -4,7 +4,6 @@
 
 #include "bridge/text.h"
 #include "duet/rpc/utf8.h"
-#include "duet/rpc/value.h"
 
 namespace duet::bridge {
 namespace {
@@ -73,7 +72,7 @@ boost::json::object describe(const Failure& failure) {
 
 rpc::Error to_error(const Failure& failure) {
   const int code = is_unavailable(failure.cause) ? code::unavailable : code::server_failed;
-  return {code, failure.message, rpc::to_text(describe(failure))};
+  return {code, failure.message, describe(failure)};
 }
 
 }  // namespace duet::bridge

@@ -144,11 +144,11 @@ void add_answers_to_server(peer::Methods& methods, const std::string& root) {
       "workspace/textDocumentContent/refresh",
   };
   const auto constant = [](std::string text) {
-    return [text = std::move(text)](const peer::Request&) { return peer::Answer::view(text); };
+    return [text = std::move(text)] { return rpc::Json::view(text); };
   };
   for (const char* method : noted) methods.add(method, constant("null"));
   methods.add("workspace/configuration",
-              [](const peer::Request& request) { return peer::Answer::raw(nulls(request.params.raw())); });
+              [](const rpc::Json& params) { return rpc::Json::trusted(nulls(params.text())); });
   methods.add("workspace/workspaceFolders", constant(rpc::to_text(array{folder_of(root)})));
   methods.add("workspace/applyEdit",
               constant(R"({"applied":false,"failureReason":"duet-rpc asks questions and edits nothing"})"));

@@ -73,10 +73,7 @@ Session::Session(transport::Loop& loop, base::Log& log, const Definition& defini
           .ended = [this](process::ExitStatus status) { process_ended(status); },
           .gone = [this] { events_.gone(); }});
   add_answers_to_server(methods_, root_);
-  methods_.add("initialize", [this](const peer::Request&) -> peer::Answer {
-    kill(Cause::protocol_noise, "sends back what it is sent");
-    return nullptr;
-  });
+  methods_.add("initialize", [this] { kill(Cause::protocol_noise, "sends back what it is sent"); });
   connection_ = std::make_unique<peer::Connection>(loop_, process_->take_channel(), protocol_of(definition, settings_),
                                                    methods_, log_, connection_events());
   connection_->open();

@@ -75,13 +75,13 @@ void Daemon::hear(const Ears& ears, const task::Event& event) {
 
 // What is asked after the slow one is done at once, and answered after it.
 void Daemon::add_methods() {
-  server_.methods().add(hub_->subscribe_method([this] { supervisor_->output_audience_changed(); }));
-  peer::Method slow{.name = slow_method, .holds_later = false};
-  slow.late_handler = [this](const peer::Request&, peer::Reply reply) {
-    auto answer = [reply = std::move(reply)]() mutable { reply.ok(peer::Answer(nullptr)); };
-    loop_.after(std::chrono::seconds(1), std::move(answer)).detach();
-  };
-  server_.methods().add(std::move(slow));
+  hub_->add_subscribe_method(server_.methods(), [this] { supervisor_->output_audience_changed(); });
+  server_.methods()
+      .add(slow_method,
+           [this](peer::Reply<void> reply) {
+             loop_.after(std::chrono::seconds(1), [kept = shared(std::move(reply))] { kept->ok(); }).detach();
+           })
+      .pipelined();
 }
 
 void Daemon::admit(const std::shared_ptr<ClientWire>& wire) {

@@ -6,7 +6,6 @@
 
 #include "duet/rpc/error.h"
 #include "duet/rpc/json_text.h"
-#include "duet/rpc/value.h"
 #include "task/refusal.h"
 
 namespace duet::task {
@@ -85,8 +84,7 @@ rpc::Error Agents::unknown(const std::string& name) const {
   boost::json::array names;
   for (const auto& [known_name, agent] : agents_) names.emplace_back(known_name);
   constexpr std::size_t shown_characters = 64;
-  return rpc::invalid_params("agent", "the name of an agent", rpc::first_characters(name, shown_characters),
-                             rpc::to_text(names));
+  return rpc::invalid_params("agent", "the name of an agent", rpc::first_characters(name, shown_characters), names);
 }
 
 tl::expected<std::string, rpc::Error> Agents::wanted_agent(const Submission& submission) const {

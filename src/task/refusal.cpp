@@ -3,7 +3,6 @@
 #include <boost/json/object.hpp>
 
 #include "duet/rpc/json_text.h"
-#include "duet/rpc/value.h"
 
 namespace duet::task {
 namespace {
@@ -11,7 +10,7 @@ namespace {
 constexpr std::size_t shown_characters = 64;
 
 rpc::Error refusal(int code, std::string message, const boost::json::object& data) {
-  return {code, std::move(message), rpc::to_text(data)};
+  return {code, std::move(message), data};
 }
 
 std::string unavailable_text(std::string_view why) { return "Subsystem unavailable: " + std::string(why); }

@@ -1,6 +1,5 @@
 #include "task/task.h"
 
-#include <array>
 #include <charconv>
 #include <stdexcept>
 
@@ -8,6 +7,7 @@
 
 #include "duet/base/utc_text.h"
 #include "duet/rpc/json_scan.h"
+#include "duet/rpc/json_write.h"
 #include "duet/rpc/object_text.h"
 #include "duet/rpc/utf8.h"
 #include "duet/rpc/value.h"
@@ -76,15 +76,9 @@ std::optional<TaskId> parse_task_id(std::string_view text) {
   return whole && id > 0 && id <= most && text.front() != '0' ? std::optional(id) : std::nullopt;
 }
 
-std::string_view name_of(State state) {
-  constexpr std::array<std::string_view, 5> names{"queued", "running", "completed", "failed", "cancelled"};
-  return names.at(static_cast<std::size_t>(state));
-}
+std::string_view name_of(State state) { return rpc::word_of(state); }
 
-std::string_view name_of(Reason reason) {
-  constexpr std::array<std::string_view, 6> names{"exit", "signal", "timeout", "spawn", "lost", "dependency"};
-  return names.at(static_cast<std::size_t>(reason));
-}
+std::string_view name_of(Reason reason) { return rpc::word_of(reason); }
 
 std::string to_body(const Submission& submission) {
   rpc::ObjectText body;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include <boost/describe/enum.hpp>
 #include <boost/json/object.hpp>
 
 #include "duet/base/clock.h"
@@ -22,12 +23,14 @@ std::string to_text(TaskId id);
 std::optional<TaskId> parse_task_id(std::string_view text);
 
 enum class State : std::uint8_t { queued, running, completed, failed, cancelled };
+BOOST_DESCRIBE_ENUM(State, queued, running, completed, failed, cancelled)
 
 std::string_view name_of(State state);
 inline bool has_ended(State state) { return state >= State::completed; }
 
 /// Why a task failed.
 enum class Reason : std::uint8_t { exit, signal, timeout, spawn, lost, dependency };
+BOOST_DESCRIBE_ENUM(Reason, exit, signal, timeout, spawn, lost, dependency)
 
 std::string_view name_of(Reason reason);
 

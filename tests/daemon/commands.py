@@ -391,6 +391,15 @@ class Pages(ProjectTestCase):
                 named = re.findall(r"[A-Za-z]+\??", re.sub(r"=[^,`]*", "", cell))
                 self.assertEqual(named, [param.split(":")[0] for param in method["params"]])
 
+    def test_have_the_defaults_of_the_program(self):
+        self.project.start()
+        rows = self.rows()
+        for method in self.project.run("call", "rpc.discover").json()["methods"]:
+            known = {param["name"]: param["schema"].get("default") for param in method["params"]}
+            for name, text in re.findall(r"([A-Za-z]+)\?=([^,`]+)", rows[method["name"]]):
+                with self.subTest(method["name"], param=name):
+                    self.assertEqual(json.loads(text), known[name])
+
 
 class ADaemonThatDoesNotAnswer(ProjectTestCase):
     def test_gives_4_in_time(self):

@@ -21,21 +21,6 @@ constexpr std::array<std::string_view, 9> kinds = {"taskQueued",     "taskStarte
                                                    "taskFailed",     "taskCancelled", "automationFired",
                                                    "daemonStopping", "notice",        output_kind};
 
-std::string accepted_kinds() {
-  boost::json::array names;
-  for (const std::string_view kind : kinds) names.emplace_back(kind);
-  return rpc::to_text(names);
-}
-
-std::set<std::string, std::less<>> names_in(const rpc::Params& params, std::string_view name) {
-  std::set<std::string, std::less<>> names;
-  if (!params.has(name)) return names;
-  const value listed = params.value(name);
-  for (const value& entry : listed.as_array()) {
-    if (!entry.is_string()) throw rpc::invalid_params(name, "array of strings", "array");
-    names.emplace(entry.as_string());
-  }
-  return names;
 }
 
 }  // namespace
@@ -136,45 +121,40 @@ void EventHub::overflow(Subscriber& subscriber) {
   subscriber.connection->send(message_of("overflow", R"({"seq":)" + std::to_string(subscriber.cursor) + '}'), no_bound);
 }
 
-peer::Method EventHub::subscribe_method(std::function<void()> on_subscribed) {
-  return {.name = "events.subscribe",
-          .summary = "Chooses which events this connection gets, output of tasks included, and replays earlier ones",
-          .params =
-              {{.name = "since", .type = rpc::Type::integer, .required = false, .summary = "The first event to replay"},
-               {.name = "kinds",
-                .type = rpc::Type::array,
-                .required = false,
-                .summary = "Names of events, such as taskFailed; all if not given"},
-               {.name = "taskIds",
-                .type = rpc::Type::array,
-                .required = false,
-                .summary = "Only what concerns these tasks"}},
-          .handler = {},
-          .late_handler = [this, on_subscribed = std::move(on_subscribed)](const peer::Request& request,
-                                                                           peer::Reply reply) {
-            const bool answers_at_once = request.conversation.answers_at_once();
-            reply.ok(subscribe(request));
-            begin_replay(request.conversation.peer().connection, answers_at_once);
-            on_subscribed();
-          }};
+void EventHub::add_subscribe_method(peer::Methods& methods, std::function<void()> on_subscribed) {
+  const auto handler = [this, on_subscribed = std::move(on_subscribed)](
+                           const Subscribe& wanted, const peer::Request& request, peer::Reply<Subscription> reply) {
+    const bool answers_at_once = request.conversation.answers_at_once();
+    reply.ok(subscribe(wanted, request));
+    begin_replay(request.conversation.peer().connection, answers_at_once);
+    on_subscribed();
+  };
+  methods
+      .add("events.subscribe",
+           "Chooses which events this connection gets, output of tasks included, and replays earlier ones", handler)
+      .describe(&Subscribe::since, "The first event to replay")
+      .describe(&Subscribe::kinds, "Names of events, such as taskFailed; all if not given")
+      .describe(&Subscribe::taskIds, "Only what concerns these tasks");
 }
 
-EventHub::Filter EventHub::filter_of(const rpc::Params& params) {
-  Filter filter{.kinds = {}, .tasks = names_in(params, "taskIds"), .subscribed = true};
+EventHub::Filter EventHub::filter_of(const Subscribe& wanted) {
+  Filter filter{.kinds = {}, .tasks = {}, .subscribed = true};
+  if (wanted.taskIds) filter.tasks.insert(wanted.taskIds->begin(), wanted.taskIds->end());
   constexpr std::string_view prefix = "event.";
-  for (std::string kind : names_in(params, "kinds")) {
+  for (std::string kind : wanted.kinds.value_or(std::vector<std::string>())) {
     if (kind.starts_with(prefix)) kind.erase(0, prefix.size());
     if (std::ranges::find(kinds, kind) == kinds.end()) {
-      throw rpc::invalid_params("kinds", "names of events", kind.substr(0, 64), accepted_kinds());
+      throw rpc::invalid_params("kinds", "names of events", kind.substr(0, 64),
+                                std::vector<std::string_view>(kinds.begin(), kinds.end()));
     }
     filter.kinds.insert(std::move(kind));
   }
   return filter;
 }
 
-peer::Answer EventHub::subscribe(const peer::Request& request) {
-  Filter filter = filter_of(request.params);
-  const std::optional<std::int64_t> since = request.params.integer("since");
+Subscription EventHub::subscribe(const Subscribe& wanted, const peer::Request& request) {
+  Filter filter = filter_of(wanted);
+  const std::optional<std::int64_t> since = wanted.since;
   if (since && *since < 0) throw rpc::invalid_params("since", "integer from 0 up", "number");
   const auto found = subscribers_.find(request.conversation.peer().connection);
   if (found == subscribers_.end()) throw rpc::internal_error();
@@ -182,12 +162,12 @@ peer::Answer EventHub::subscribe(const peer::Request& request) {
 
   remember_given(subscriber);
   if (subscriber.lost) subscriber.cursor = journal_.next();
-  boost::json::object answer{{"epoch", journal_.epoch()}, {"next", journal_.next()}};
+  Subscription answer{.epoch = journal_.epoch(), .next = journal_.next()};
   if (since) {
     const auto first = std::max<std::uint64_t>(static_cast<std::uint64_t>(*since), 1);
     if (first < journal_.oldest() || first > journal_.next()) {
-      answer["missed"] = true;
-      answer["oldest"] = journal_.oldest();
+      answer.missed = true;
+      answer.oldest = journal_.oldest();
     }
     subscriber.cursor = std::clamp(first, journal_.oldest(), journal_.next());
   }

@@ -1,23 +1,42 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
-#include <boost/json/object.hpp>
+#include <boost/describe/class.hpp>
 
 #include "duet/base/lifetime.h"
-#include "duet/peer/answer.h"
 #include "duet/peer/connection.h"
 #include "duet/peer/methods.h"
 #include "duet/peer/server.h"
 #include "task/journal.h"
 
 namespace duet::app {
+
+/// The params of `events.subscribe`.
+struct Subscribe {
+  std::optional<std::int64_t> since;
+  std::optional<std::vector<std::string>> kinds;
+  std::optional<std::vector<std::string>> taskIds;
+};
+BOOST_DESCRIBE_STRUCT(Subscribe, (), (since, kinds, taskIds))
+
+/// And its result.
+struct Subscription {
+  std::string epoch;
+  std::uint64_t next;
+  std::optional<bool> missed = {};
+  std::optional<std::uint64_t> oldest = {};
+};
+BOOST_DESCRIBE_STRUCT(Subscription, (), (epoch, next, missed, oldest))
 
 /// Tells every client of a server what happens, from the moment it is connected, and replays what it asks for.
 ///
@@ -48,8 +67,8 @@ class EventHub {
   bool wants_output(std::string_view task_id) const;
   void emit_output(std::string_view task_id, std::uint64_t offset, std::string_view text);
 
-  /// `events.subscribe`; `on_subscribed` is called whenever somebody may want output that nobody wanted before.
-  peer::Method subscribe_method(std::function<void()> on_subscribed);
+  /// Adds `events.subscribe`; `on_subscribed` is called whenever somebody may want output that nobody wanted before.
+  void add_subscribe_method(peer::Methods& methods, std::function<void()> on_subscribed);
 
  private:
   // Which events a client wants. Empty sets are no restriction.
@@ -71,9 +90,9 @@ class EventHub {
     std::set<std::uint64_t> given = {};  // under earlier filters, as far as the journal goes back
   };
 
-  peer::Answer subscribe(const peer::Request& request);
+  Subscription subscribe(const Subscribe& wanted, const peer::Request& request);
   void begin_replay(std::uint64_t number, bool is_answered);
-  static Filter filter_of(const rpc::Params& params);
+  static Filter filter_of(const Subscribe& wanted);
   std::string message_of(std::string_view kind, std::string_view params);
   bool give(peer::Connection& connection, const task::Event& event);
   void pump(Subscriber& subscriber);

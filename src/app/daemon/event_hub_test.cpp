@@ -84,15 +84,11 @@ struct Setting {
         journal(store, kept),
         hub(loop, server, journal, limits) {
     journal.add_reader([this](const task::Event&) { hub.take_news(); });
-    server.methods().add(hub.subscribe_method([] {}));
-    server.register_method("ping", [](const peer::Request&) { return peer::Answer(nullptr); });
-    peer::Method late;
-    late.name = "late";
-    late.late_handler = [this](const peer::Request&, peer::Reply reply) { replies.push_back(std::move(reply)); };
-    server.methods().add(late);
-    late.name = "durable";
-    late.holds_later = false;
-    server.methods().add(std::move(late));
+    hub.add_subscribe_method(server.methods(), [] {});
+    server.register_method("ping", [](const peer::Request&) { return rpc::Json(nullptr); });
+    const auto keep = [this](peer::Reply<> reply) { replies.push_back(std::move(reply)); };
+    server.methods().add("late", keep);
+    server.methods().add("durable", keep).pipelined();
     server.start(folder.file("socket"));
   }
 
@@ -118,7 +114,7 @@ struct Setting {
   base::VirtualClock clock;
   transport::Loop loop{clock};
   base::LogTape tape;
-  std::vector<peer::Reply> replies;
+  std::vector<peer::Reply<>> replies;
   peer::Server server{loop, tape.log()};
   task::Store store;
   task::Journal journal;
@@ -283,7 +279,7 @@ TEST(EventHub, ReplaysTheOldestThoughItIsForgottenRightAfter) {
   const auto other = s.connect();
   s.server.register_method("emit", [&](const peer::Request&) {
     s.emit(5);
-    return peer::Answer(nullptr);
+    return rpc::Json(nullptr);
   });
   const std::uint64_t oldest = s.journal.oldest();
   client->subscribe(R"({"since":1})");

@@ -65,9 +65,9 @@ void Problems::set(const std::string& subsystem, std::string message) {
   }
 }
 
-boost::json::array Problems::list() const {
-  boost::json::array all;
-  for (const auto& [subsystem, message] : known_) all.push_back({{"subsystem", subsystem}, {"message", message}});
+std::vector<Problem> Problems::list() const {
+  std::vector<Problem> all;
+  for (const auto& [subsystem, message] : known_) all.push_back({subsystem, message});
   return all;
 }
 
@@ -145,7 +145,7 @@ void ProjectDaemon::add_methods() {
   add_daemon_methods(
       methods, loop_.clock(),
       {.status = [this] { return status(); }, .stop = [this](const StopRequest& request) { take_stop(request); }});
-  methods.add(hub_.subscribe_method([this] { tasks_.supervisor().output_audience_changed(); }));
+  hub_.add_subscribe_method(methods, [this] { tasks_.supervisor().output_audience_changed(); });
   add_task_methods(methods, tasks_.supervisor(), tasks_.store());
   add_automation_methods(methods, automation_);
   add_lsp_methods(methods, bridge_);
@@ -321,37 +321,40 @@ void ProjectDaemon::reload() {
   log_.info("the settings were read again");
 }
 
-object ProjectDaemon::status() const {
+DaemonStatus ProjectDaemon::status() const {
   std::string automation;
   for (const std::string& problem : automation_.problems()) automation += (automation.empty() ? "" : "; ") + problem;
   problems_.set("automation", automation);
+  DaemonStatus status{
+      .pid = getpid(),
+      .version = kVersion,
+      .started_at = base::utc_text(started_at_),
+      .uptime_seconds = std::chrono::floor<std::chrono::seconds>(loop_.now() - started_).count(),
+      .health = problems_.empty() ? "healthy" : "degraded",
+      .problems = problems_.list(),
+      .subsystems = subsystems(),
+  };
+  if (around_.manager.is_there()) status.managed = true;
+  if (const std::optional<LastEnd>& last = around_.last_end) {
+    status.last_end = {.pid = last->pid, .how = last->how};
+    if (!last->at.empty()) status.last_end->at = last->at;
+  }
+  return status;
+}
+
+Subsystems ProjectDaemon::subsystems() const {
   const task::Supervisor& supervisor = tasks_.supervisor();
   const auto count = [&supervisor](task::State state) {
     return supervisor.counts().at(static_cast<std::size_t>(state));
   };
-  object all{{"pid", getpid()},
-             {"version", kVersion},
-             {"started_at", base::utc_text(started_at_)},
-             {"uptime_seconds", std::chrono::floor<std::chrono::seconds>(loop_.now() - started_).count()},
-             {"health", problems_.empty() ? "healthy" : "degraded"},
-             {"problems", problems_.list()},
-             {"subsystems",
-              {{"loop", {{"longest_turn_ms", watch_.longest_turn().count()}}},
-               {"ipc", {{"clients", server_.client_count()}}},
-               {"supervisor",
-                {{"running", count(task::State::running)},
-                 {"queued", count(task::State::queued)},
-                 {"maxRunning", supervisor.settings().max_running}}},
-               {"store", {{"healthy", tasks_.store().is_healthy()}}},
-               {"automation", {{"enabled", automation_.enabled()}, {"ruleCount", automation_.rule_count()}}},
-               {"lsp", {{"running", bridge_.running()}}}}}};
-  if (around_.manager.is_there()) all["managed"] = true;
-  if (const std::optional<LastEnd>& last = around_.last_end) {
-    object& end = all["last_end"].emplace_object();
-    end = {{"pid", last->pid}, {"how", last->how}};
-    if (!last->at.empty()) end["at"] = last->at;
-  }
-  return all;
+  return {.loop = {watch_.longest_turn().count()},
+          .ipc = {server_.client_count()},
+          .supervisor = {.running = count(task::State::running),
+                         .queued = count(task::State::queued),
+                         .maxRunning = supervisor.settings().max_running},
+          .store = {tasks_.store().is_healthy()},
+          .automation = {.enabled = automation_.enabled(), .ruleCount = automation_.rule_count()},
+          .lsp = {bridge_.running()}};
 }
 
 }  // namespace duet::app

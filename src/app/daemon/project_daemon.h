@@ -33,7 +33,7 @@ class Problems {
   /// An empty message: nothing is wrong any more.
   void set(const std::string& subsystem, std::string message);
   bool empty() const { return known_.empty(); }
-  boost::json::array list() const;
+  std::vector<Problem> list() const;
 
  private:
   std::map<std::string, std::string> known_;
@@ -100,7 +100,8 @@ class ProjectDaemon {
   void end_work(const StopRequest& request, std::function<void()> done);
   task::TaskSettings task_settings();
   void take_full(bool full);
-  boost::json::object status() const;
+  DaemonStatus status() const;
+  Subsystems subsystems() const;
 
   Surroundings around_;
   Settings settings_;

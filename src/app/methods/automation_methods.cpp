@@ -1,67 +1,97 @@
 #include "app/methods/automation_methods.h"
 
-#include <memory>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
+
+#include <boost/describe/class.hpp>
 
 namespace duet::app {
 namespace {
 
 using automation::Engine;
-using peer::Answer;
 using peer::Reply;
-using peer::Request;
 
-// std::function must be copyable, a Reply is not.
-Engine::Done answering(Reply reply, std::string result) {
-  auto shared = std::make_shared<Reply>(std::move(reply));
-  return [shared, result = std::move(result)](const std::optional<rpc::Error>& error) {
-    error ? shared->fail(*error) : shared->ok(Answer::view(result));
+struct Approved {
+  bool approved;
+};
+BOOST_DESCRIBE_STRUCT(Approved, (), (approved))
+
+struct Switched {
+  bool enabled;
+};
+BOOST_DESCRIBE_STRUCT(Switched, (), (enabled))
+
+// The shape of Engine::status().
+
+struct RuleStatus {
+  std::string id;
+  bool enabled;
+  std::string action;
+  bool requiresApproval;
+  std::optional<std::string> source;
+  std::optional<std::string> type;
+  std::optional<std::string> pattern;
+  std::optional<std::string> cron;
+  std::optional<std::string> agent;
+  std::optional<std::string> nextAt;
+  std::optional<std::string> lastFiredAt;
+};
+BOOST_DESCRIBE_STRUCT(RuleStatus, (),
+                      (id, enabled, action, requiresApproval, source, type, pattern, cron, agent, nextAt, lastFiredAt))
+
+struct FiringStatus {
+  std::string id;
+  std::string ruleId;
+  std::string at;
+  std::string outcome;
+  std::size_t count;
+  std::optional<std::string> reason;
+  std::optional<std::string> taskId;
+};
+BOOST_DESCRIBE_STRUCT(FiringStatus, (), (id, ruleId, at, outcome, count, reason, taskId))
+
+struct AutomationStatus {
+  bool enabled;
+  std::size_t ruleCount;
+  std::vector<RuleStatus> rules;
+  std::vector<FiringStatus> recent;
+  std::optional<std::vector<std::string>> problems;
+};
+BOOST_DESCRIBE_STRUCT(AutomationStatus, (), (enabled, ruleCount, rules, recent, problems))
+
+template <typename Result>
+Engine::Done answering(Reply<Result> reply, Result result) {
+  return [reply = shared(std::move(reply)), result](const std::optional<rpc::Error>& error) {
+    error ? reply->fail(*error) : reply->ok(result);
   };
 }
 
-peer::Method status(Engine& engine) {
-  return {.name = "automation.status",
-          .summary = "Tells the rules and what they did last, including what was held back and why",
-          .params = {},
-          .handler = [&engine](const Request&) { return Answer(engine.status()); },
-          .late_handler = {}};
-}
-
-peer::Method approve(Engine& engine) {
-  return {.name = "automation.approve",
-          .summary = "Lets a firing go that waits for approval",
-          .params = {{.name = "id", .type = rpc::Type::text, .summary = "Of the firing, as in automation.status"}},
-          .handler = {},
-          .late_handler = [&engine](const Request& request, Reply reply) {
-            engine.approve(*request.params.text("id"), answering(std::move(reply), R"({"approved":true})"));
-          }};
-}
-
-peer::Method switching(Engine& engine, bool enabled) {
-  return {
-      .name = enabled ? "automation.enable" : "automation.disable",
-      .summary = std::string(enabled ? "Lets rules fire again" : "Keeps rules from firing") + ", also after a restart",
-      .params = {{.name = "ruleId",
-                  .type = rpc::Type::text,
-                  .required = false,
-                  .summary = "One rule; without it all of automation"}},
-      .handler = {},
-      .late_handler = [&engine, enabled](const Request& request, Reply reply) {
-        const std::optional<std::string> rule = request.params.text("ruleId");
-        engine.enable(rule, enabled,
-                      answering(std::move(reply), enabled ? R"({"enabled":true})" : R"({"enabled":false})"));
-      }};
+void add_switch(peer::Methods& methods, Engine& engine, bool enabled) {
+  const std::string what = enabled ? "Lets rules fire again" : "Keeps rules from firing";
+  methods
+      .add(enabled ? "automation.enable" : "automation.disable", what + ", also after a restart", {"ruleId"},
+           [&engine, enabled](const std::optional<std::string>& rule, Reply<Switched> reply) {
+             engine.enable(rule, enabled, answering(std::move(reply), Switched{enabled}));
+           })
+      .describe("ruleId", "One rule; without it all of automation");
 }
 
 }  // namespace
 
 void add_automation_methods(peer::Methods& methods, Engine& engine) {
-  methods.add(status(engine));
-  methods.add(approve(engine));
-  methods.add(switching(engine, true));
-  methods.add(switching(engine, false));
+  methods.add("automation.status", "Tells the rules and what they did last, including what was held back and why",
+              [&engine] { return rpc::JsonOf<AutomationStatus>(engine.status()); });
+  methods
+      .add("automation.approve", "Lets a firing go that waits for approval", {"id"},
+           [&engine](const std::string& id, Reply<Approved> reply) {
+             engine.approve(id, answering(std::move(reply), Approved{true}));
+           })
+      .describe("id", "Of the firing, as in automation.status");
+  add_switch(methods, engine, true);
+  add_switch(methods, engine, false);
 }
 
 }  // namespace duet::app

@@ -13,32 +13,37 @@
 namespace duet::app {
 namespace {
 
-using peer::Answer;
 using peer::Request;
 
 constexpr int subsystem_unavailable = -32003;
 
-// Asked more often than anything else, so that only the time in it is written anew.
-peer::Method ping(const base::Clock& clock) {
-  const std::string beginning = R"({"pong":true,"timestamp":")";
-  return {.name = "ping",
-          .summary = "Tells that the daemon answers, and its time",
-          .params = {},
-          .handler =
-              [&clock, at = beginning.size(), time = base::UtcText(),
-               text = beginning + base::utc_text({}) + "\"}"](const Request&) mutable {
-                time.write(&text[at], clock.utc());
-                return Answer::view(text);
-              },
-          .late_handler = {}};
-}
+struct Pong {
+  bool pong;
+  std::string timestamp;
+};
+BOOST_DESCRIBE_STRUCT(Pong, (), (pong, timestamp))
 
-peer::Method status(const DaemonActions& actions) {
-  return {.name = "daemon.status",
-          .summary = "Tells how the daemon is and what it is doing",
-          .params = {},
-          .handler = [tell = actions.status](const Request&) { return Answer(tell()); },
-          .late_handler = {}};
+struct Stop {
+  bool force = false;
+  bool leaveTasks = false;
+  bool restart = false;
+};
+BOOST_DESCRIBE_STRUCT(Stop, (), (force, leaveTasks, restart))
+
+struct Stopping {
+  bool stopping;
+};
+BOOST_DESCRIBE_STRUCT(Stopping, (), (stopping))
+
+// Asked more often than anything else, so that only the time in it is written anew.
+void add_ping(peer::Methods& methods, const base::Clock& clock) {
+  const std::string beginning = R"({"pong":true,"timestamp":")";
+  methods.add(
+      "ping", "Tells that the daemon answers, and its time",
+      [&clock, at = beginning.size(), time = base::UtcText(), text = beginning + base::utc_text({}) + "\"}"]() mutable {
+        time.write(&text[at], clock.utc());
+        return rpc::JsonOf<Pong>::view(text);
+      });
 }
 
 std::shared_ptr<const base::Fd> program_of(const peer::Peer& peer) {
@@ -51,36 +56,26 @@ std::shared_ptr<const base::Fd> program_of(const peer::Peer& peer) {
   return program;
 }
 
-peer::Method stop(const DaemonActions& actions) {
-  return {
-      .name = "daemon.stop",
-      .summary = "Stops the daemon. Running tasks get 15 seconds to finish; queued ones stay queued",
-      .params = {{.name = "force", .type = rpc::Type::boolean, .required = false, .summary = "End running tasks now"},
-                 {.name = "leaveTasks",
-                  .type = rpc::Type::boolean,
-                  .required = false,
-                  .summary = "Leave running tasks to the next daemon, as a restart does"},
-                 {.name = "restart",
-                  .type = rpc::Type::boolean,
-                  .required = false,
-                  .summary = "Go on as the program of whoever asks, in the same process; tasks run on"}},
-      .handler =
-          [begin = actions.stop](const Request& request) {
-            const bool restart = request.params.boolean("restart").value_or(false);
-            begin({.force = request.params.boolean("force").value_or(false),
-                   .leave_tasks = restart || request.params.boolean("leaveTasks").value_or(false),
-                   .successor = restart ? program_of(request.conversation.peer()) : nullptr});
-            return Answer::view(R"({"stopping":true})");
-          },
-      .late_handler = {}};
+void add_stop(peer::Methods& methods, const DaemonActions& actions) {
+  methods
+      .add("daemon.stop", "Stops the daemon. Running tasks get 15 seconds to finish; queued ones stay queued",
+           [begin = actions.stop](const Stop& stop, const Request& request) {
+             begin({.force = stop.force,
+                    .leave_tasks = stop.restart || stop.leaveTasks,
+                    .successor = stop.restart ? program_of(request.conversation.peer()) : nullptr});
+             return Stopping{true};
+           })
+      .describe(&Stop::force, "End running tasks now")
+      .describe(&Stop::leaveTasks, "Leave running tasks to the next daemon, as a restart does")
+      .describe(&Stop::restart, "Go on as the program of whoever asks, in the same process; tasks run on");
 }
 
 }  // namespace
 
 void add_daemon_methods(peer::Methods& methods, const base::Clock& clock, const DaemonActions& actions) {
-  methods.add(ping(clock));
-  methods.add(status(actions));
-  methods.add(stop(actions));
+  add_ping(methods, clock);
+  methods.add("daemon.status", "Tells how the daemon is and what it is doing", actions.status);
+  add_stop(methods, actions);
   add_describing_methods(methods, true);
 }
 

@@ -1,55 +1,45 @@
 #include "app/methods/describing_methods.h"
 
-#include <functional>
 #include <string>
 #include <utility>
+#include <vector>
+
+#include <boost/describe/class.hpp>
 
 #include "app/words/program_name.h"
-#include "duet/rpc/json_text.h"
-#include "duet/rpc/value.h"
+#include "duet/rpc/json.h"
 #include "duet/version.h"
 
 namespace duet::app {
 namespace {
 
-using peer::Answer;
-using peer::Request;
+struct Version {
+  std::string version;
+};
+BOOST_DESCRIBE_STRUCT(Version, (), (version))
 
-// Answers with the same text every time. It lives in the table, so it need not be copied.
-peer::Handler constant(std::string text) {
-  return [text = std::move(text)](const Request&) { return Answer::view(text); };
-}
-
-// The same for a description of the table, which is complete only when it is asked for.
-peer::Handler described(std::function<boost::json::value()> describe) {
-  return [describe = std::move(describe), text = std::string()](const Request&) mutable {
-    if (text.empty()) text = rpc::to_text(describe());
-    return Answer::view(text);
+// Answers with the same text every time. It lives in the table, so it need not be copied. It is made when it is asked
+// for first: the table is complete only then.
+template <typename Shape, typename Make>
+auto made_once(Make make) {
+  return [make = std::move(make), text = std::string()]() mutable {
+    if (text.empty()) text = rpc::Json(make()).text();
+    return rpc::JsonOf<Shape>::view(text);
   };
-}
-
-peer::Method plain(std::string name, std::string summary, std::string returns, peer::Handler handler) {
-  return {.name = std::move(name),
-          .summary = std::move(summary),
-          .params = {},
-          .returns = std::move(returns),
-          .handler = std::move(handler),
-          .late_handler = {}};
 }
 
 }  // namespace
 
 void add_describing_methods(peer::Methods& methods, bool list_discovery) {
-  methods.add(plain("listMethods", "Lists the methods, with a description of each", "array",
-                    described([&methods] { return methods.list(); })));
-  methods.add(plain("describeMethods", "Lists the methods, with what each takes and returns", "array",
-                    described([&methods] { return methods.describe(); })));
-  methods.add(plain("version", "Tells the server's version", "object",
-                    constant(R"({"version":)" + rpc::quoted(kVersion) + "}")));
-  peer::Method discover = plain("rpc.discover", "Describes the methods as an OpenRPC document", "object",
-                                described([&methods] { return methods.open_rpc(program_name, kVersion); }));
-  discover.listed = list_discovery;
-  methods.add(std::move(discover));
+  methods.add("listMethods", "Lists the methods, with a description of each",
+              made_once<std::vector<peer::MethodSummary>>([&methods] { return methods.list(); }));
+  methods.add("describeMethods", "Lists the methods, with what each takes and returns",
+              made_once<std::vector<peer::MethodSignature>>([&methods] { return methods.describe(); }));
+  methods.add("version", "Tells the server's version", made_once<Version>([] { return Version{kVersion}; }));
+  peer::AddedMethod discover =
+      methods.add("rpc.discover", "Describes the methods as an OpenRPC document",
+                  made_once<boost::json::object>([&methods] { return methods.open_rpc(program_name, kVersion); }));
+  if (!list_discovery) discover.unlisted();
 }
 
 }  // namespace duet::app

@@ -4,9 +4,6 @@
 #include <string_view>
 #include <utility>
 
-#include <boost/json/array.hpp>
-#include <boost/json/object.hpp>
-
 #include "app/methods/stdio_methods.h"
 #include "duet/base/log.h"
 #include "duet/base/log_sink.h"
@@ -107,7 +104,7 @@ std::string section(const peer::Method& method, Rehearsal& rehearsal) {
   std::string out = "\n## " + method.name + "\n\n" + method.summary + ".\n\n";
   for (const rpc::Param& param : method.params) out += param_line(param);
   if (!method.params.empty()) out += "\n";
-  return out + "Returns: " + method.returns + ".\n\n" + example(method, rehearsal);
+  return out + "Returns: " + std::string(rpc::name_of(method.returns)) + ".\n\n" + example(method, rehearsal);
 }
 
 }  // namespace
@@ -118,11 +115,7 @@ std::string method_page() {
   add_stdio_methods(methods, log, {.shut_down = [] {}, .watch_process = [](std::int64_t) {}});
   Rehearsal rehearsal(methods);
   std::string out(introduction);
-  const boost::json::value listed = methods.list();
-  for (const boost::json::value& entry : listed.as_array()) {
-    const boost::json::string& name = entry.as_object().at("name").as_string();
-    out += section(*methods.find(std::string_view(name.data(), name.size())), rehearsal);
-  }
+  for (const peer::MethodSummary& listed : methods.list()) out += section(*methods.find(listed.name), rehearsal);
   return out;
 }
 

@@ -1,20 +1,22 @@
 #include "app/methods/task_methods.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
+
+#include <boost/describe/class.hpp>
 
 #include "app/methods/task_params.h"
+#include "app/methods/task_results.h"
 #include "app/words/base64.h"
 #include "duet/peer/connection.h"
 #include "duet/rpc/error.h"
-#include "duet/rpc/json_text.h"
-#include "duet/rpc/object_text.h"
 #include "duet/rpc/utf8.h"
 #include "duet/rpc/value.h"
 #include "task/task_output.h"
@@ -22,15 +24,12 @@
 namespace duet::app {
 namespace {
 
-using peer::Answer;
-using peer::Method;
+using peer::AddedMethod;
+using peer::Methods;
 using peer::Reply;
 using peer::Request;
-using rpc::Param;
-using rpc::Type;
+using rpc::JsonOf;
 
-constexpr std::array states{task::State::queued, task::State::running, task::State::completed, task::State::failed,
-                            task::State::cancelled};
 constexpr std::size_t most_listed = 10'000;
 constexpr std::size_t most_list_bytes = std::size_t{16} << 20;
 constexpr std::size_t usual_output = std::size_t{1} << 20;
@@ -47,11 +46,47 @@ struct Room {
   std::unordered_map<std::uint64_t, std::size_t> submitting = {};
 };
 using SharedRoom = std::shared_ptr<Room>;
-// A std::function can be copied; a Reply cannot.
-using SharedReply = std::shared_ptr<Reply>;
-using Act = std::function<void(Room& room, const rpc::Params& params, const SharedReply& reply)>;
+template <typename Result>
+using SharedReply = std::shared_ptr<Reply<Result>>;
 
-void act_or_refuse(const Act& act, Room& room, const rpc::Params& params, const SharedReply& reply) {
+struct Nothing {};
+BOOST_DESCRIBE_STRUCT(Nothing, (), ())
+
+struct TaskName {
+  std::string taskId;
+};
+BOOST_DESCRIBE_STRUCT(TaskName, (), (taskId))
+
+struct Wait : TaskName {
+  std::optional<double> timeoutSeconds;
+};
+BOOST_DESCRIBE_STRUCT(Wait, (TaskName), (timeoutSeconds))
+
+struct ReadOutput : TaskName {
+  std::int64_t offset = 0;
+  std::int64_t limit = usual_output;
+  Encoding encoding = Encoding::utf_8;
+};
+BOOST_DESCRIBE_STRUCT(ReadOutput, (TaskName), (offset, limit, encoding))
+
+struct List {
+  std::optional<task::State> state;
+  std::int64_t limit = 20;
+  std::optional<std::string> before;
+};
+BOOST_DESCRIBE_STRUCT(List, (), (state, limit, before))
+
+struct Chat {
+  std::string message;
+  std::int64_t priority = chat_priority;
+};
+BOOST_DESCRIBE_STRUCT(Chat, (), (message, priority))
+
+template <typename Params, typename Result>
+using Act = void (*)(Room& room, const Params& params, const SharedReply<Result>& reply);
+
+template <typename Params, typename Result>
+void act_or_refuse(Act<Params, Result> act, Room& room, const Params& params, const SharedReply<Result>& reply) {
   try {
     act(room, params, reply);
   } catch (const rpc::Error& error) {
@@ -59,162 +94,122 @@ void act_or_refuse(const Act& act, Room& room, const rpc::Params& params, const 
   }
 }
 
-// Completes a method that is handled after the submits that came before it.
-Method in_order(const SharedRoom& room, Method method, Act act) {
-  method.late_handler = [room, act = std::move(act), list = method.params](const Request& request, Reply reply) {
-    const auto shared = std::make_shared<Reply>(std::move(reply));
+// Adds a method that is handled after the submits that came before it.
+template <typename Params, typename Result>
+AddedMethod add_in_order(Methods& methods, const SharedRoom& room, std::string name, std::string summary,
+                         Act<Params, Result> act) {
+  const auto handler = [room, act](Params params, const Request& request, Reply<Result> reply) {
+    const SharedReply<Result> kept = shared(std::move(reply));
     if (!room->submitting.contains(request.conversation.peer().connection)) {
-      return act_or_refuse(act, *room, request.params, shared);
+      return act_or_refuse(act, *room, params, kept);
     }
-    room->store.after_changes([room, act, list, shared, raw = std::string(request.params.raw())] {
-      act_or_refuse(act, *room, rpc::Params(list, raw), shared);
-    });
+    room->store.after_changes(
+        [room, act, params = std::move(params), kept] { act_or_refuse(act, *room, params, kept); });
   };
-  return method;
+  return methods.add(std::move(name), std::move(summary), handler);
 }
 
-Param optional(std::string name, Type type, std::string summary) {
-  return {.name = std::move(name), .type = type, .required = false, .summary = std::move(summary)};
-}
+constexpr const char* task_id_summary = "The id of a task, as in task-7";
 
-Param task_id_param() { return {.name = "taskId", .type = Type::text, .summary = "The id of a task, as in task-7"}; }
-
-// Submits a task for a client, and answers with its id, or says why not.
-void submit_for(const SharedRoom& room, const Request& request, task::Submission submission, Reply reply,
-                bool with_state) {
+// Submits a task for a client, and answers with what `result_of` makes of it, or says why not.
+template <typename Result>
+void submit_for(const SharedRoom& room, const Request& request, task::Submission submission, Reply<Result> reply,
+                Result (*result_of)(const task::Accepted&)) {
   const std::uint64_t client = request.conversation.peer().connection;
-  const auto shared = std::make_shared<Reply>(std::move(reply));
   ++room->submitting[client];
   const auto is_over = [room, client] {
     const auto found = room->submitting.find(client);
     if (--found->second == 0) room->submitting.erase(found);
   };
-  room->supervisor.submit(std::move(submission), [=](const tl::expected<task::Accepted, rpc::Error>& accepted) {
+  room->supervisor.submit(std::move(submission), [is_over, result_of, kept = shared(std::move(reply))](
+                                                     const tl::expected<task::Accepted, rpc::Error>& accepted) {
     is_over();
-    if (!accepted) return shared->fail(accepted.error());
-    rpc::ObjectText result;
-    result.add("taskId", task::to_text(accepted->id));
-    if (with_state) result.add("state", task::name_of(accepted->state));
-    shared->ok(Answer::raw(result.take()));
+    accepted ? kept->ok(result_of(*accepted)) : kept->fail(accepted.error());
   });
 }
 
-Method submit(const SharedRoom& room) {
-  return {.name = "task.submit",
-          .summary = "Queues a task. Answered once it is on disk, from when on it survives whatever happens",
-          .params = {{.name = "prompt", .type = Type::text, .summary = "What the agent is to do"},
-                     optional("agent", Type::text, "Who does it; else the default agent"),
-                     optional("priority", Type::integer, "Higher runs first; 0 unless given"),
-                     optional("key", Type::text, "The same key again is the same task, if all else is the same, too"),
-                     optional("cwd", Type::text, "Where it runs; else in the project's folder"),
-                     optional("env", Type::object, "Added to the environment of the daemon; its values are not shown"),
-                     optional("timeoutSeconds", Type::number, "It is ended when it has run so long"),
-                     optional("retries", Type::integer, "How often it is tried again after a failure"),
-                     optional("after", Type::array, "Ids of tasks that have to succeed before")},
-          .handler = {},
-          .late_handler =
-              [room](const Request& request, Reply reply) {
-                submit_for(room, request, submission_of(request.params), std::move(reply), true);
-              },
-          .holds_later = false};
+void add_submit(Methods& methods, const SharedRoom& room) {
+  const auto handler = [room](Submit submit, const Request& request, Reply<Submitted> reply) {
+    submit_for(
+        room, request, submission_of(std::move(submit)), std::move(reply), +[](const task::Accepted& accepted) {
+          return Submitted{task::to_text(accepted.id), accepted.state};
+        });
+  };
+  methods
+      .add("task.submit", "Queues a task. Answered once it is on disk, from when on it survives whatever happens",
+           handler)
+      .pipelined()
+      .describe(&Submit::prompt, "What the agent is to do")
+      .describe(&Submit::agent, "Who does it; else the default agent")
+      .describe(&Submit::priority, "Higher runs first; 0 unless given")
+      .describe(&Submit::key, "The same key again is the same task, if all else is the same, too")
+      .describe(&Submit::cwd, "Where it runs; else in the project's folder")
+      .describe(&Submit::env, "Added to the environment of the daemon; its values are not shown")
+      .describe(&Submit::timeoutSeconds, "It is ended when it has run so long")
+      .describe(&Submit::retries, "How often it is tried again after a failure")
+      .describe(&Submit::after, "Ids of tasks that have to succeed before");
 }
 
-Method send_chat(const SharedRoom& room) {
-  return {.name = "chat.send",
-          .summary = "Queues a message as a task for the default agent",
-          .params = {{.name = "message", .type = Type::text, .summary = "What the agent is told"},
-                     optional("priority", Type::integer, "Higher runs first; 5 unless given")},
-          .handler = {},
-          .late_handler =
-              [room](const Request& request, Reply reply) {
-                task::Submission submission{.prompt = prompt_of(request.params, "message")};
-                submission.priority = request.params.integer("priority").value_or(chat_priority);
-                submission.metadata["source"] = "chat";
-                submit_for(room, request, std::move(submission), std::move(reply), false);
-              },
-          .holds_later = false};
+void add_send_chat(Methods& methods, const SharedRoom& room) {
+  const auto handler = [room](Chat chat, const Request& request, Reply<ChatSent> reply) {
+    task::Submission submission{.prompt = prompt_of("message", std::move(chat.message))};
+    submission.priority = chat.priority;
+    submission.metadata["source"] = "chat";
+    submit_for(
+        room, request, std::move(submission), std::move(reply),
+        +[](const task::Accepted& accepted) { return ChatSent{task::to_text(accepted.id)}; });
+  };
+  methods.add("chat.send", "Queues a message as a task for the default agent", handler)
+      .pipelined()
+      .describe(&Chat::message, "What the agent is told")
+      .describe(&Chat::priority, "Higher runs first; 5 unless given");
 }
 
-Method cancel() {
-  return {.name = "task.cancel",
-          .summary = "Ends a task, queued or running. Answered once that is certain; a running one takes some seconds",
-          .params = {task_id_param()}};
-}
-
-void do_cancel(Room& room, const rpc::Params& params, const SharedReply& reply) {
-  room.supervisor.cancel(task_id_of(params, "taskId"), [reply](const tl::expected<void, rpc::Error>& cancelled) {
-    if (!cancelled) return reply->fail(cancelled.error());
-    reply->ok(Answer::view(R"({"cancelled":true})"));
+void cancel(Room& room, const TaskName& task, const SharedReply<Cancelled>& reply) {
+  room.supervisor.cancel(task_id_of(task.taskId), [reply](const tl::expected<void, rpc::Error>& cancelled) {
+    cancelled ? reply->ok({true}) : reply->fail(cancelled.error());
   });
 }
 
-Param state_param() {
-  Param param = optional("state", Type::text, "Only tasks in this state");
-  for (const task::State state : states) param.accepted.emplace_back(task::name_of(state));
-  return param;
-}
-
-std::optional<task::State> state_of(const rpc::Params& params) {
-  const std::optional<std::string> given = params.text("state");
-  if (!given) return std::nullopt;
-  return *std::ranges::find_if(states, [&](task::State state) { return task::name_of(state) == *given; });
-}
-
-Method list() {
-  return {.name = "task.list",
-          .summary =
-              "Lists tasks, the newest first. Prompts and results are cut to 1 KiB; a page that would have more "
-              "than 16 MiB is shorter than asked for",
-          .params = {state_param(), optional("limit", Type::integer, "How many, up to 10000; 20 unless given"),
-                     optional("before", Type::text, "Only tasks older than this one")},
-          .returns = "array"};
-}
-
-void do_list(Room& room, const rpc::Params& params, const SharedReply& reply) {
+void list(Room& room, const List& wanted, const SharedReply<std::vector<TaskRecord>>& reply) {
   constexpr task::TaskId behind_all = std::numeric_limits<std::int64_t>::max();
-  const task::TaskId before = params.has("before") ? task_id_of(params, "before") : behind_all;
-  const std::size_t limit = count_of(params, "limit", 20, 1, most_listed);
+  const task::TaskId before = wanted.before ? task_id_of(*wanted.before) : behind_all;
+  const std::size_t limit = count_of("limit", wanted.limit, 1, most_listed);
   std::string list = "[";
   const auto read = room.store.read([&](task::StoreReader& tasks) {
-    tasks.list(state_of(params), before, limit, [&list](const task::Task& task) {
+    tasks.list(wanted.state, before, limit, [&list](const task::Task& task) {
       if (list.size() > 1) list += ',';
       rpc::append_value(list, task::record_of(task));
       return list.size() < most_list_bytes;
     });
   });
   if (!read) return reply->fail(read.error());
-  reply->ok(Answer::raw(list += ']'));
+  reply->ok(JsonOf<std::vector<TaskRecord>>::trusted(list += ']'));
 }
 
-Method get() { return {.name = "task.get", .summary = "Tells all about a task", .params = {task_id_param()}}; }
-
-void do_get(Room& room, const rpc::Params& params, const SharedReply& reply) {
-  const tl::expected<task::Task, rpc::Error> found = room.supervisor.find(task_id_of(params, "taskId"));
+void get(Room& room, const TaskName& task, const SharedReply<TaskRecord>& reply) {
+  const tl::expected<task::Task, rpc::Error> found = room.supervisor.find(task_id_of(task.taskId));
   if (!found) return reply->fail(found.error());
-  reply->ok(task::record_of(*found));
+  reply->ok(JsonOf<TaskRecord>(task::record_of(*found)));
 }
 
-Method stats() { return {.name = "task.stats", .summary = "Counts the tasks in each state", .params = {}}; }
-
-void do_stats(Room& room, const rpc::Params& /*params*/, const SharedReply& reply) {
+void stats(Room& room, const Nothing& /*params*/, const SharedReply<TaskCounts>& reply) {
   const task::StateCounts& counts = room.supervisor.counts();
-  boost::json::object result{{"total", std::accumulate(counts.begin(), counts.end(), std::int64_t{0})}};
-  for (const task::State state : states) result[task::name_of(state)] = counts.at(static_cast<std::size_t>(state));
-  reply->ok(result);
+  const auto count = [&](task::State state) { return counts.at(static_cast<std::size_t>(state)); };
+  reply->ok({.total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0}),
+             .queued = count(task::State::queued),
+             .running = count(task::State::running),
+             .completed = count(task::State::completed),
+             .failed = count(task::State::failed),
+             .cancelled = count(task::State::cancelled)});
 }
 
-Method wait() {
-  return {.name = "task.wait",
-          .summary = "Tells all about a task when it has ended, or as it is when the time is up",
-          .params = {task_id_param(), optional("timeoutSeconds", Type::number, "How long at most; else for ever")}};
-}
-
-void do_wait(Room& room, const rpc::Params& params, const SharedReply& reply) {
+void wait(Room& room, const Wait& wanted, const SharedReply<TaskRecord>& reply) {
   task::Supervisor& supervisor = room.supervisor;
-  const auto ticket = supervisor.wait(task_id_of(params, "taskId"), patience_of(params, "timeoutSeconds"),
+  const auto ticket = supervisor.wait(task_id_of(wanted.taskId), patience_of("timeoutSeconds", wanted.timeoutSeconds),
                                       [reply](const tl::expected<task::Task, rpc::Error>& task) {
                                         if (!task) return reply->fail(task.error());
-                                        reply->ok(task::record_of(*task));
+                                        reply->ok(JsonOf<TaskRecord>(task::record_of(*task)));
                                       });
   if (ticket) reply->on_abandoned([&supervisor, ticket] { supervisor.stop_waiting(*ticket); });
 }
@@ -232,52 +227,56 @@ std::size_t shown_bytes(const task::Supervisor::Output& output, std::size_t limi
   return is_over ? most.size() : 0;
 }
 
-Method output() {
-  Param encoding = optional("encoding", Type::text, "base64 is exact; else bytes that are no UTF-8 are replaced");
-  encoding.accepted = {"utf-8", "base64"};
-  return {.name = "task.output",
-          .summary = "Reads what a task has written to stdout and stderr, by offset",
-          .params = {task_id_param(), optional("offset", Type::integer, "Where to begin; 0 unless given"),
-                     optional("limit", Type::integer, "How many bytes at most: 1 MiB unless given, never over 4 MiB"),
-                     std::move(encoding)}};
-}
-
-void do_output(Room& room, const rpc::Params& params, const SharedReply& reply) {
-  const task::TaskId id = task_id_of(params, "taskId");
-  const bool exact = params.text("encoding") == "base64";
-  const std::uint64_t offset = count_of(params, "offset", 0, 0, std::numeric_limits<std::int64_t>::max());
-  const std::size_t limit = count_of(params, "limit", usual_output, 1, most_output);
+void output(Room& room, const ReadOutput& wanted, const SharedReply<TaskOutput>& reply) {
+  const task::TaskId id = task_id_of(wanted.taskId);
+  const bool exact = wanted.encoding == Encoding::base64;
+  const std::uint64_t offset = count_of("offset", wanted.offset, 0, std::numeric_limits<std::int64_t>::max());
+  const std::size_t limit = count_of("limit", wanted.limit, 1, most_output);
   const std::size_t most = exact ? limit : std::max(limit, longest_character);
   tl::expected<task::Supervisor::Output, rpc::Error> output = room.supervisor.output(id, offset, most);
   if (!output) return reply->fail(output.error());
   task::OutputPiece& piece = output->piece;
   const std::size_t shown = exact ? piece.bytes.size() : shown_bytes(*output, limit);
-  const bool done = output->done && shown == piece.bytes.size();
+  TaskOutput result{
+      .offset = piece.offset, .next = piece.offset + shown, .done = output->done && shown == piece.bytes.size()};
+  if (piece.dropped) result.dropped = piece.dropped->to - piece.dropped->from;
   piece.bytes.resize(shown);
+  result.data = exact ? to_base64(piece.bytes) : std::move(piece.bytes);
+  reply->ok(result);
+}
 
-  std::string text = R"({"offset":)" + std::to_string(piece.offset) + R"(,"data":)";
-  if (exact) {
-    text.append("\"").append(to_base64(piece.bytes)).append("\"");
-  } else {
-    rpc::append_string(text, piece.bytes);
-  }
-  text += R"(,"next":)" + std::to_string(piece.offset + shown) + R"(,"done":)" + (done ? "true" : "false");
-  if (piece.dropped) text += R"(,"dropped":)" + std::to_string(piece.dropped->to - piece.dropped->from);
-  reply->ok(Answer::raw(text += '}'));
+void add_questions(Methods& methods, const SharedRoom& room) {
+  add_in_order(methods, room, "task.list",
+               "Lists tasks, the newest first. Prompts and results are cut to 1 KiB; a page that would have more than "
+               "16 MiB is shorter than asked for",
+               list)
+      .describe(&List::state, "Only tasks in this state")
+      .describe(&List::limit, "How many, up to 10000; 20 unless given")
+      .describe(&List::before, "Only tasks older than this one");
+  add_in_order(methods, room, "task.get", "Tells all about a task", get).describe(&TaskName::taskId, task_id_summary);
+  add_in_order(methods, room, "task.stats", "Counts the tasks in each state", stats);
+  add_in_order(methods, room, "task.wait", "Tells all about a task when it has ended, or as it is when the time is up",
+               wait)
+      .describe(&TaskName::taskId, task_id_summary)
+      .describe(&Wait::timeoutSeconds, "How long at most; else for ever");
+  add_in_order(methods, room, "task.output", "Reads what a task has written to stdout and stderr, by offset", output)
+      .describe(&TaskName::taskId, task_id_summary)
+      .describe(&ReadOutput::offset, "Where to begin; 0 unless given")
+      .describe(&ReadOutput::limit, "How many bytes at most: 1 MiB unless given, never over 4 MiB")
+      .describe(&ReadOutput::encoding, "base64 is exact; else bytes that are no UTF-8 are replaced");
 }
 
 }  // namespace
 
-void add_task_methods(peer::Methods& methods, task::Supervisor& supervisor, task::Store& store) {
+void add_task_methods(Methods& methods, task::Supervisor& supervisor, task::Store& store) {
   const SharedRoom room(new Room{supervisor, store});
-  methods.add(submit(room));
-  methods.add(in_order(room, cancel(), do_cancel));
-  methods.add(in_order(room, list(), do_list));
-  methods.add(in_order(room, get(), do_get));
-  methods.add(in_order(room, stats(), do_stats));
-  methods.add(in_order(room, wait(), do_wait));
-  methods.add(in_order(room, output(), do_output));
-  methods.add(send_chat(room));
+  add_submit(methods, room);
+  add_in_order(methods, room, "task.cancel",
+               "Ends a task, queued or running. Answered once that is certain; a running one takes some seconds",
+               cancel)
+      .describe(&TaskName::taskId, task_id_summary);
+  add_questions(methods, room);
+  add_send_chat(methods, room);
 }
 
 }  // namespace duet::app

@@ -102,8 +102,7 @@ TEST_F(TaskMethodsTest, WhatCannotBeMeantIsRefused) {
        R"(-32602 {"param":"retries","expected":"integer from 0 on","received":"number"})"},
       {R"({"prompt":"p","key":""})",
        R"(-32602 {"param":"key","expected":"string of 1 to 1024 bytes","received":"string"})"},
-      {R"({"prompt":"p","after":[1]})",
-       R"(-32602 {"param":"after","expected":"array of task ids","received":"array"})"},
+      {R"({"prompt":"p","after":[1]})", R"(-32602 {"param":"after","expected":"array of strings","received":"array"})"},
       {R"({"prompt":"p","after":["task-9"]})", R"(-32000 {"taskId":"task-9"})"},
       {R"({"prompt":"p","after":["nonsense"]})", R"(-32000 {"taskId":"nonsense"})"}};
   for (const auto& [params, expected] : cases) EXPECT_EQ(refusal("task.submit", params), expected);

@@ -14,10 +14,10 @@ namespace {
 class AnswerQueueTest : public ::testing::Test {
  protected:
   AnswerQueueTest() {
-    c.methods.add({.name = "durable",
-                   .params = {{.name = "size", .type = rpc::Type::integer, .required = false}},
-                   .late_handler = [this](const Request&, Reply reply) { c.replies.push_back(std::move(reply)); },
-                   .holds_later = false});
+    c.methods
+        .add("durable", "", {"size"},
+             [this](std::optional<std::int64_t>, Reply<> reply) { c.replies.push_back(std::move(reply)); })
+        .pipelined();
     c.open();
   }
 
@@ -91,7 +91,7 @@ TEST_F(AnswerQueueTest, RefusalsAndForgottenRepliesAreAnswersToo) {
 TEST_F(AnswerQueueTest, ACallerThatGoesIsTold) {
   c.say({request("1", "durable"), '[' + request("2", "durable") + ']'});
   int told = 0;
-  for (Reply& reply : c.replies) reply.on_abandoned([&] { ++told; });
+  for (Reply<>& reply : c.replies) reply.on_abandoned([&] { ++told; });
   c.connection->close();
   EXPECT_EQ(told, 2);
   answer(0, 1);

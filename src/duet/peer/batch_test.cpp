@@ -118,7 +118,7 @@ TEST(Batch, WhoseAnswersGrowTooLargeIsNotContinued) {
   int served = 0;
   c.methods.add("long", [&](const Request&) {
     ++served;
-    return Answer::raw('"' + std::string(30'000, 'x') + '"');
+    return rpc::Json::trusted('"' + std::string(30'000, 'x') + '"');
   });
   c.open();
   std::string batch;

@@ -82,11 +82,8 @@ bool Client::notify(std::string_view method, const boost::json::value& params) {
   return connection_ && connection_->notify(method, params_text(params));
 }
 
-void Client::on(std::string method, std::function<void(const rpc::Params&)> handler) {
-  methods_.add(std::move(method), [handler = std::move(handler)](const Request& request) -> Answer {
-    handler(request.params);
-    return boost::json::value(nullptr);
-  });
+void Client::on(std::string method, std::function<void(const rpc::Json& params)> handler) {
+  methods_.add(std::move(method), std::move(handler));
 }
 
 void Client::on_any(std::function<void(std::string_view, std::string_view)> handler) { on_any_ = std::move(handler); }

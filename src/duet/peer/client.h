@@ -59,7 +59,7 @@ class DUET_API Client {
   bool notify(std::string_view method, const boost::json::value& params = nullptr);
 
   /// Listens to a notification; before or after connect().
-  void on(std::string method, std::function<void(const rpc::Params&)> handler);
+  void on(std::string method, std::function<void(const rpc::Json& params)> handler);
   /// Listens to all that on() does not name.
   void on_any(std::function<void(std::string_view method, std::string_view params)> handler);
 

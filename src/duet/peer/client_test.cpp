@@ -55,36 +55,34 @@ class ServedThread {
  private:
   void add_methods() {
     server_->register_method("echo", [](const Request& asked) {
-      return asked.params.raw().empty() ? Answer(nullptr) : Answer::view(asked.params.raw());
+      return asked.params.text().empty() ? rpc::Json(nullptr) : rpc::Json::view(asked.params.text());
     });
-    server_->register_method("refuse",
-                             [](const Request&) -> Answer { throw rpc::Error(-32001, "No", R"({"why":"because"})"); });
-    server_->register_method("announce", [this](const Request& asked) -> Answer {
-      server_->broadcast("event.first", asked.params.raw());
+    server_->register_method("refuse", [](const Request&) -> rpc::Json {
+      throw rpc::Error(-32001, "No", {{"why", "because"}});
+    });
+    server_->register_method("announce", [this](const Request& asked) -> rpc::Json {
+      server_->broadcast("event.first", asked.params.text());
       server_->broadcast("event.second", "");
       return true;
     });
-    server_->register_method("die", [this](const Request&) -> Answer {
+    server_->register_method("die", [this](const Request&) -> rpc::Json {
       loop_.stop();
       return nullptr;
     });
     server_->register_method("long", [](const Request& asked) {
-      return Answer::raw('"' + std::string(static_cast<std::size_t>(asked.params.value().at("size").as_int64()), 'x') +
-                         '"');
+      return rpc::Json::trusted(
+          '"' + std::string(static_cast<std::size_t>(asked.params.value().at("size").as_int64()), 'x') + '"');
     });
-    server_->register_method("deep",
-                             [](const Request&) { return Answer::raw(std::string(600, '[') + std::string(600, ']')); });
-    Method never;
-    never.name = "never";
-    never.late_handler = [this](const Request&, Reply reply) { replies_.push_back(std::move(reply)); };
-    server_->methods().add(std::move(never));
+    server_->register_method(
+        "deep", [](const Request&) { return rpc::Json::trusted(std::string(600, '[') + std::string(600, ']')); });
+    server_->methods().add("never", [this](Reply<> reply) { replies_.push_back(std::move(reply)); });
   }
 
   transport::TemporaryFolder folder_;
   transport::Loop loop_;
   base::LogTape tape_;
   std::unique_ptr<Server> server_;
-  std::vector<Reply> replies_;
+  std::vector<Reply<>> replies_;
   std::thread thread_;
 };
 
@@ -156,14 +154,14 @@ TEST(ThreadsClient, ACallMayWaitWithoutEnd) {
 TEST(ThreadsClient, HearsNotificationsWhileItsCallsArePending) {
   Setting s;
   Strings heard;
-  s.client.on("event.first", [&](const rpc::Params& params) { heard.push_back("first " + std::string(params.raw())); });
+  s.client.on("event.first", [&](const rpc::Json& params) { heard.push_back("first " + std::string(params.text())); });
   s.client.on_any([&](std::string_view method, std::string_view params) {
     heard.push_back(std::string(method) + std::string(params));
   });
   EXPECT_EQ(s.client.call("announce", boost::json::array{7}), boost::json::value(true));
   EXPECT_TRUE(s.client.wait_for([&] { return heard.size() == 2; }, patience));
   EXPECT_EQ(heard, (Strings{"first [7]", "event.second"}));
-  EXPECT_THROW(s.client.on("event.first", [](const rpc::Params&) {}), std::invalid_argument);
+  EXPECT_THROW(s.client.on("event.first", [](const rpc::Json&) {}), std::invalid_argument);
 }
 
 TEST(ThreadsClient, WaitsForWhatItIsToldToAndNoLonger) {
@@ -265,7 +263,7 @@ TEST(ThreadsClient, MayConnectAgainInsideTheCallThatTellsItOfTheEnd) {
 TEST(ThreadsClient, AHandlerThatWaitsForAnotherCallIsRefusedAndHurtsNothing) {
   Setting s;
   int refused = 0;
-  s.client.on("event.first", [&](const rpc::Params&) {
+  s.client.on("event.first", [&](const rpc::Json&) {
     try {
       s.client.call("echo", boost::json::array{1});
     } catch (const std::logic_error&) {
@@ -280,7 +278,7 @@ TEST(ThreadsClient, AHandlerThatWaitsForAnotherCallIsRefusedAndHurtsNothing) {
 TEST(ThreadsClient, AHandlerMayAskWithoutWaiting) {
   Setting s;
   std::string came;
-  s.client.on("event.first", [&](const rpc::Params&) {
+  s.client.on("event.first", [&](const rpc::Json&) {
     s.client.call_later("echo", "[3]", [&](const Outcome& outcome) { came = outcome.result; });
   });
   s.client.call("announce", boost::json::array{7});

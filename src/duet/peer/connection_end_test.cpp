@@ -52,7 +52,7 @@ TEST(ConnectionStop, WithNothingRunningItIsOverAtOnce) {
 TEST(ConnectionStop, AskedForInsideAHandlerItsAnswerGoesOutAndTheRestIsDropped) {
   for (const bool asks : {true, false}) {
     TestConnection c;
-    c.methods.add("shutdown", [&](const Request& asked) -> Answer {
+    c.methods.add("shutdown", [&](const Request& asked) -> rpc::Json {
       if (asks) asked.conversation.ask_to_stop();
       if (!asks) asked.conversation.stop();
       return nullptr;
@@ -111,11 +111,11 @@ TEST(ConnectionClose, EndsEverythingAtOnce) {
 
 TEST(ConnectionClose, MayHappenInsideAHandler) {
   TestConnection c;
-  c.methods.add("vanish", [](const Request& asked) -> Answer {
+  c.methods.add("vanish", [](const Request& asked) -> rpc::Json {
     asked.conversation.close();
     return "for nobody";
   });
-  c.add_late("vanish_later", [](const Request& asked, Reply reply) {
+  c.add_late("vanish_later", [](const Request& asked, Reply<> reply) {
     asked.conversation.close();
     reply.ok("for nobody");
     throw std::runtime_error("on top of it");
@@ -126,7 +126,7 @@ TEST(ConnectionClose, MayHappenInsideAHandler) {
   EXPECT_EQ(c.connection->load(), 0U);
 
   TestConnection late;
-  late.add_late("vanish_later", [](const Request& asked, Reply reply) {
+  late.add_late("vanish_later", [](const Request& asked, Reply<> reply) {
     asked.conversation.close();
     reply.ok("for nobody");
     throw std::runtime_error("on top of it");
@@ -138,7 +138,7 @@ TEST(ConnectionClose, MayHappenInsideAHandler) {
 
 TEST(ConnectionClose, MayHappenInsideABatch) {
   TestConnection c;
-  c.methods.add("vanish", [](const Request& asked) -> Answer {
+  c.methods.add("vanish", [](const Request& asked) -> rpc::Json {
     asked.conversation.close();
     return asked.params.value();
   });

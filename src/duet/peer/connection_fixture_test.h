@@ -119,9 +119,9 @@ class TestConnection {
 
   /// Answers the oldest `late` request that is not answered yet.
   void answer_late(std::string_view value) {
-    Reply reply = std::move(replies.front());
+    Reply<> reply = std::move(replies.front());
     replies.pop_front();
-    reply.ok(Answer::raw(std::string(value)));
+    reply.ok(rpc::Json::trusted(std::string(value)));
   }
 
   base::VirtualClock clock;
@@ -131,7 +131,7 @@ class TestConnection {
   std::shared_ptr<framing::BlockPool> pool = std::make_shared<framing::BlockPool>();
   ConnectionEvents events;
   std::optional<FarEnd> far;
-  std::deque<Reply> replies;
+  std::deque<Reply<>> replies;
   Strings begun;  // ids of `late` requests, as their handler was called
   Strings notes;
   Endings endings;
@@ -141,29 +141,26 @@ class TestConnection {
  private:
   void add_methods() {
     methods.add("echo", [](const Request& asked) {
-      return asked.params.raw().empty() ? Answer(nullptr) : Answer::view(asked.params.raw());
+      return asked.params.text().empty() ? rpc::Json(nullptr) : rpc::Json::view(asked.params.text());
     });
-    methods.add("note", [this](const Request& asked) -> Answer {
-      notes.emplace_back(asked.params.raw());
+    methods.add("note", [this](const Request& asked) -> rpc::Json {
+      notes.emplace_back(asked.params.text());
       return nullptr;
     });
-    methods.add("refuse", [](const Request&) -> Answer { throw rpc::Error(-32001, "No", R"({"why":"because"})"); });
-    methods.add("crash", [](const Request&) -> Answer { throw std::runtime_error("the secret of the inside"); });
-    methods.add("crash_oddly", [](const Request&) -> Answer { throw 42; });
-    add_late("late", [this](const Request& asked, Reply reply) {
+    methods.add("refuse", [](const Request&) -> rpc::Json { throw rpc::Error(-32001, "No", {{"why", "because"}}); });
+    methods.add("crash", [](const Request&) -> rpc::Json { throw std::runtime_error("the secret of the inside"); });
+    methods.add("crash_oddly", [](const Request&) -> rpc::Json { throw 42; });
+    add_late("late", [this](const Request& asked, Reply<> reply) {
       begun.emplace_back(asked.id);
       replies.push_back(std::move(reply));
     });
-    add_late("drop", [](const Request&, const Reply&) {});
+    add_late("drop", [](const Request&, const Reply<>&) {});
   }
 
  public:
-  void add_late(std::string name, LateHandler handler) {
-    Method method;
-    method.name = std::move(name);
-    method.late_handler = std::move(handler);
-    method.checks_params = false;
-    methods.add(std::move(method));
+  template <typename Callable>
+  void add_late(std::string name, Callable handler) {
+    methods.add(std::move(name), std::move(handler));
   }
 
  private:

@@ -23,21 +23,12 @@ constexpr base::TimePoint start{1h};
 /// A conversation without a connection: the test brings the bytes and the time.
 struct Talk {
   explicit Talk(const Protocol& protocol = Protocol::json_lines()) {
-    methods.add("echo", [](const Request& asked) { return Answer::raw(std::string(asked.params.raw())); });
-    methods.add("refuse_as_internal", [](const Request&) -> Answer { throw rpc::Error(-32603, "Out of luck"); });
-    add_late("late", true);
-    add_late("pipelined", false);
+    methods.add("echo", [](const rpc::Json& params) { return params; });
+    methods.add("refuse_as_internal", []() -> rpc::Json { throw rpc::Error(-32603, "Out of luck"); });
+    methods.add("late", [this](Reply<> reply) { replies.push_back(std::move(reply)); });
+    methods.add("pipelined", [this](Reply<> reply) { replies.push_back(std::move(reply)); }).pipelined();
     events.on_wake = [this] { ++wakes; };
     talk.emplace(protocol, methods, events, tape.log());
-  }
-
-  void add_late(const std::string& name, bool holds_later) {
-    Method method;
-    method.name = name;
-    method.checks_params = false;
-    method.holds_later = holds_later;
-    method.late_handler = [this](const Request&, Reply reply) { replies.push_back(std::move(reply)); };
-    methods.add(std::move(method));
   }
 
   /// All that is to be written.
@@ -54,7 +45,7 @@ struct Talk {
   base::LogTape tape;
   Methods methods;
   ConversationEvents events;
-  std::deque<Reply> replies;
+  std::deque<Reply<>> replies;
   int wakes = 0;
   std::optional<Conversation> talk;
 };

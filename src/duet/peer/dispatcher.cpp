@@ -204,11 +204,11 @@ void Dispatcher::invoke(const rpc::Message& message) {
     if (wants_answer) refuse(id, rpc::method_not_found());
     return;
   }
-  rpc::Params params(message.params);
+  const rpc::Json params = rpc::Json::view(message.params);
   const Request request{.method = message.method, .id = id, .params = params, .conversation = conversation_};
   in_handler_ = true;
   try {
-    call(method, request, params);
+    call(method, request);
   } catch (const rpc::Error& error) {
     fail(request, error, false);
   } catch (const std::exception& fault) {
@@ -222,13 +222,11 @@ void Dispatcher::invoke(const rpc::Message& message) {
   in_late_handler_.reset();
 }
 
-// `params` is what the request points at.
-void Dispatcher::call(const Method* method, const Request& request, rpc::Params& params) {
-  if (method == nullptr) return events_.on_notification(request.method, params.raw());
+void Dispatcher::call(const Method* method, const Request& request) {
+  if (method == nullptr) return events_.on_notification(request.method, request.params.text());
   base::activity.method = method->name;
-  if (method->checks_params && !method->params.empty()) params = rpc::Params(method->params, params.raw());
   if (!method->handler) return call_late_handler(*method, request);
-  const Answer result = method->handler(request);
+  const rpc::Json result = method->handler(*method, request);
   if (!request.id.empty()) answers().add(rpc::encode_result(request.id, result.text()));
 }
 
@@ -238,15 +236,15 @@ void Dispatcher::call_late_handler(const Method& method, const Request& request)
   open->id = request.id;
   open->method = request.method;
   open->entry = open_.emplace(open->id, open);
-  if (method.holds_later) {
-    holding_ = open;
-  } else {
+  if (method.pipelined) {
     open->queue = &answers();
     open->place = &open->queue->reserve();
+  } else {
+    holding_ = open;
   }
   in_late_handler_ = open;
   dropped_in_handler_ = false;
-  method.late_handler(request, Reply(open));
+  method.late_handler(method, request, AnyReply(open));
   if (dropped_in_handler_ && open->dispatcher != nullptr) refuse_dropped(open);
 }
 
@@ -271,7 +269,7 @@ void Dispatcher::fail(const Request& request, const rpc::Error& error, bool is_l
   if (!request.id.empty() && !in_late_handler_) refuse(request.id, error);
 }
 
-void Dispatcher::finish(const RequestPointer& request, const Answer& answer) {
+void Dispatcher::finish(const RequestPointer& request, const rpc::Json& answer) {
   close(request, rpc::encode_result(request->id, answer.text()));
 }
 

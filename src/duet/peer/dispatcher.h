@@ -83,7 +83,7 @@ class Dispatcher {
   std::size_t waiting_bytes() const { return waiting_bytes_ + answers_.size() + (batch_ ? batch_->size() : 0); }
 
  private:
-  friend class Reply;
+  friend class AnyReply;
   using RequestPointer = std::shared_ptr<OpenRequest>;
 
   // A message whose turn has not come.
@@ -140,7 +140,7 @@ class Dispatcher {
   void act_on_urgent(Batch& batch);
 
   void invoke(const rpc::Message& message);
-  void call(const Method* method, const Request& request, rpc::Params& params);
+  void call(const Method* method, const Request& request);
   void call_late_handler(const Method& method, const Request& request);
   void fail(const Request& request, const rpc::Error& error, bool is_logged);
 
@@ -150,7 +150,7 @@ class Dispatcher {
   void forget_cancels();
   void tell_abandoned(const std::function<void()>& callback, std::string_view method);
 
-  void finish(const RequestPointer& request, const Answer& answer);
+  void finish(const RequestPointer& request, const rpc::Json& answer);
   void finish(const RequestPointer& request, const rpc::Error& error, bool is_logged = false);
   void close(const RequestPointer& request, const rpc::Pieces& answer);
   void reply_dropped(const RequestPointer& request);
@@ -162,7 +162,7 @@ class Dispatcher {
   void note_refusal(const rpc::Error& error, std::string_view method, std::string_view id);
 
   Conversation& conversation_;
-  const Methods& methods_;
+  MethodFinder methods_;
   base::Log& log_;
   rpc::Batches batches_;
   bool tells_faults_;

@@ -104,8 +104,8 @@ TEST(Dispatcher, ALateAnswerHoldsBackWhatCameAfterIt) {
 
 TEST(Dispatcher, ALateHandlerMayAnswerAtOnce) {
   TestConnection c;
-  c.add_late("prompt", [](const Request&, Reply reply) { reply.ok(true); });
-  c.add_late("unwilling", [](const Request&, Reply reply) { reply.fail({-32005, "Not today"}); });
+  c.add_late("prompt", [](const Request&, Reply<> reply) { reply.ok(true); });
+  c.add_late("unwilling", [](const Request&, Reply<> reply) { reply.fail({-32005, "Not today"}); });
   c.open();
   EXPECT_EQ(c.say({request("1", "prompt"), request("2", "unwilling"), request("3", "echo")}),
             (Strings{result("1", "true"), error("2", -32005, "Not today"), result("3", "null")}));
@@ -123,7 +123,7 @@ TEST(Dispatcher, ALateNotificationHoldsBackToo) {
 
 TEST(Dispatcher, ALateHandlerThatThrowsAfterItGaveItsReplyAwayAnswersOnce) {
   TestConnection c;
-  c.add_late("keep_and_throw", [&](const Request&, Reply reply) {
+  c.add_late("keep_and_throw", [&](const Request&, Reply<> reply) {
     c.replies.push_back(std::move(reply));
     throw rpc::Error(-32005, "Not today");
   });
@@ -138,11 +138,11 @@ TEST(Dispatcher, ALateHandlerThatThrowsAfterItGaveItsReplyAwayAnswersOnce) {
 
 TEST(Dispatcher, ALateHandlerThatThrowsAfterItAnsweredHasAnswered) {
   TestConnection c;
-  c.add_late("answer_and_throw", [&](const Request&, Reply reply) {
+  c.add_late("answer_and_throw", [&](const Request&, Reply<> reply) {
     reply.ok(1);
     throw std::runtime_error("too late");
   });
-  c.add_late("answer_and_refuse", [&](const Request&, Reply reply) {
+  c.add_late("answer_and_refuse", [&](const Request&, Reply<> reply) {
     reply.ok(2);
     throw rpc::Error(-32005, "Not today");
   });

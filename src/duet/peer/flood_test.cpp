@@ -68,8 +68,8 @@ class Flood : public testing::TestWithParam<std::tuple<Carrier, Framing>> {
   }
 
   void start(Side& side, std::unique_ptr<transport::Channel> channel) {
-    side.methods.add("echo", [](const Request& asked) { return Answer::view(asked.params.raw()); });
-    side.methods.add("tell", [&side](const Request&) -> Answer {
+    side.methods.add("echo", [](const Request& asked) { return rpc::Json::view(asked.params.text()); });
+    side.methods.add("tell", [&side](const Request&) -> rpc::Json {
       ++side.told;
       return nullptr;
     });
@@ -163,7 +163,7 @@ TEST_P(Flood, OfNotificationsArrivesAndWhatIsTooMuchIsToldToTheSender) {
 
 TEST_P(Flood, OfCallsWithLargeAnswersEndsForEveryCallWithItsCause) {
   for (Side& side : sides) {
-    side.methods.add("long", [](const Request&) { return Answer::raw('"' + std::string(20'000, 'y') + '"'); });
+    side.methods.add("long", [](const Request&) { return rpc::Json::trusted('"' + std::string(20'000, 'y') + '"'); });
   }
   constexpr int count = 2'000;
   params = "[]";

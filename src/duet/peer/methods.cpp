@@ -13,15 +13,10 @@
 namespace duet::peer {
 namespace {
 
-boost::json::object schema_of(const rpc::Param& param) {
-  boost::json::object schema;
-  if (param.type != rpc::Type::any) schema["type"] = rpc::name_of(param.type);
-  if (!param.accepted.empty()) schema["enum"] = boost::json::array(param.accepted.begin(), param.accepted.end());
-  return schema;
-}
-
 boost::json::object open_rpc_param(const rpc::Param& param) {
-  boost::json::object out{{"name", param.name}, {"required", param.required}, {"schema", schema_of(param)}};
+  boost::json::object schema = param.schema();
+  if (!param.otherwise.empty()) schema["default"] = rpc::parse_value(param.otherwise);
+  boost::json::object out{{"name", param.name}, {"required", param.required}, {"schema", std::move(schema)}};
   if (!param.summary.empty()) out["description"] = param.summary;
   return out;
 }
@@ -29,13 +24,15 @@ boost::json::object open_rpc_param(const rpc::Param& param) {
 boost::json::object open_rpc_method(const Method& method) {
   boost::json::array params;
   for (const rpc::Param& param : method.params) params.push_back(open_rpc_param(param));
-  boost::json::object result_schema;
-  if (method.returns != rpc::name_of(rpc::Type::any)) result_schema["type"] = method.returns;
   return {{"name", method.name},
           {"summary", method.summary},
           {"paramStructure", "either"},
           {"params", std::move(params)},
-          {"result", {{"name", "result"}, {"schema", std::move(result_schema)}}}};
+          {"result", {{"name", "result"}, {"schema", method.result_schema()}}}};
+}
+
+std::string signature_of(const rpc::Param& param) {
+  return param.name + (param.required ? ": " : "?: ") + std::string(rpc::name_of(param.type));
 }
 
 // Required ones come first, or the optional ones before them could not be left out by position.
@@ -70,57 +67,71 @@ std::size_t Methods::NameHash::operator()(std::string_view name) const {
   return (first ^ (last << 7U | last >> 57U) ^ name.size()) * 0x9E3779B97F4A7C15U >> 32U;
 }
 
-void Methods::add(Method method) {
-  if (!method.handler && !method.late_handler) throw std::invalid_argument("method without a handler: " + method.name);
-  if (!can_be_given_by_position(method.params)) throw std::invalid_argument("params out of order: " + method.name);
-  std::string name = method.name;
-  if (!methods_.emplace(name, std::move(method)).second) throw std::invalid_argument("method name is taken: " + name);
-  order_.push_back(std::move(name));
+AddedMethod& AddedMethod::describe(std::string_view param, std::string text) {
+  const auto found = std::ranges::find(method_.params, param, &rpc::Param::name);
+  if (found == method_.params.end()) {
+    throw std::invalid_argument(method_.name + " has no parameter " + std::string(param));
+  }
+  found->summary = std::move(text);
+  return *this;
 }
 
-void Methods::add(std::string name, Handler handler) {
-  Method method;
-  method.name = std::move(name);
-  method.handler = std::move(handler);
-  method.checks_params = false;
-  add(std::move(method));
+AddedMethod& AddedMethod::unlisted() {
+  method_.listed = false;
+  return *this;
+}
+
+AddedMethod& AddedMethod::pipelined() {
+  if (!method_.late_handler) throw std::invalid_argument("method that answers at once: " + method_.name);
+  method_.pipelined = true;
+  return *this;
+}
+
+AddedMethod Methods::insert(Method method) {
+  if (!can_be_given_by_position(method.params)) throw std::invalid_argument("params out of order: " + method.name);
+  std::string name = method.name;
+  const auto [added, is_new] = methods_.emplace(name, std::move(method));
+  if (!is_new) throw std::invalid_argument("method name is taken: " + name);
+  order_.push_back(&added->second);
+  return AddedMethod(added->second);
 }
 
 const Method* Methods::find(std::string_view name) const {
-  if (recent_ != nullptr && is_same(recent_->name, name)) return recent_;
   const auto found = methods_.find(name);
-  if (found == methods_.end()) return nullptr;
-  return recent_ = &found->second;
+  return found == methods_.end() ? nullptr : &found->second;
 }
 
-boost::json::value Methods::list() const {
-  boost::json::array out;
-  for (const std::string& name : order_) {
-    const Method& method = *find(name);
-    if (method.listed) out.push_back({{"name", method.name}, {"description", method.summary}});
+const Method* MethodFinder::find(std::string_view name) {
+  if (recent_ != nullptr && is_same(recent_->name, name)) return recent_;
+  const Method* const found = methods_.find(name);
+  if (found != nullptr) recent_ = found;
+  return found;
+}
+
+std::vector<MethodSummary> Methods::list() const {
+  std::vector<MethodSummary> out;
+  for (const Method* method : order_) {
+    if (method->listed) out.push_back({method->name, method->summary});
   }
   return out;
 }
 
-boost::json::value Methods::describe() const {
-  boost::json::array out;
-  for (const std::string& name : order_) {
-    const Method& method = *find(name);
-    if (!method.listed) continue;
-    boost::json::array params;
-    for (const rpc::Param& param : method.params) {
-      params.push_back(
-          boost::json::value(param.name + (param.required ? ": " : "?: ") + std::string(rpc::name_of(param.type))));
-    }
-    out.push_back({{"name", method.name}, {"params", std::move(params)}, {"returns", method.returns}});
+std::vector<MethodSignature> Methods::describe() const {
+  std::vector<MethodSignature> out;
+  for (const Method* method : order_) {
+    if (!method->listed) continue;
+    MethodSignature& signature = out.emplace_back();
+    signature.name = method->name;
+    for (const rpc::Param& param : method->params) signature.params.push_back(signature_of(param));
+    signature.returns = rpc::name_of(method->returns);
   }
   return out;
 }
 
-boost::json::value Methods::open_rpc(std::string_view title, std::string_view version) const {
+boost::json::object Methods::open_rpc(std::string_view title, std::string_view version) const {
   boost::json::array methods;
-  for (const std::string& name : order_) {
-    if (const Method& method = *find(name); method.listed) methods.push_back(open_rpc_method(method));
+  for (const Method* method : order_) {
+    if (method->listed) methods.push_back(open_rpc_method(*method));
   }
   return {{"openrpc", "1.2.6"}, {"info", {{"title", title}, {"version", version}}}, {"methods", std::move(methods)}};
 }

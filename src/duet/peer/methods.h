@@ -1,68 +1,111 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
-#include <boost/json/value.hpp>
+#include <boost/describe/class.hpp>
+#include <boost/json/object.hpp>
 
 #include "duet/api.h"
-#include "duet/peer/answer.h"
-#include "duet/peer/reply.h"
+#include "duet/peer/method.h"
+#include "duet/peer/typed_method.h"
 #include "duet/rpc/params.h"
 
 namespace duet::peer {
 
-class Conversation;
+/// A handler that reads the params from the request, unchecked.
+using Handler = std::function<rpc::Json(const Request&)>;
 
-/// One call as a handler sees it. Everything points into the message: copy what is needed later.
-struct Request {
-  std::string_view method;
-  std::string_view id;  ///< raw JSON; empty for a notification
-  const rpc::Params& params;
-  Conversation& conversation;  ///< with whoever asks
+/// What is rarely said about a method; Methods::add() returns it.
+class DUET_API AddedMethod {
+ public:
+  explicit AddedMethod(Method& method) : method_(method) {}
+
+  /// What a parameter is for. Throws std::invalid_argument if the method has no such one.
+  AddedMethod& describe(std::string_view param, std::string text);
+  template <typename Struct, typename Member>
+  AddedMethod& describe(Member Struct::*member, std::string text) {
+    return describe(rpc::name_of(member), std::move(text));
+  }
+  /// It is left out of the descriptions.
+  AddedMethod& unlisted();
+  /// While its answer is awaited, from the disk say, later requests of the same connection are handled; their answers
+  /// come after it. Throws std::invalid_argument if the method answers at once.
+  AddedMethod& pipelined();
+
+ private:
+  Method& method_;
 };
 
-/// Answers at once; throws rpc::Error to refuse.
-using Handler = std::function<Answer(const Request&)>;
-/// Answers now or later, through the Reply. Later requests of the same connection wait meanwhile, unless the method
-/// says that they need not.
-using LateHandler = std::function<void(const Request&, Reply)>;
-
-/// Everything that is known about a method, in one place.
-struct Method {
+/// An entry of `listMethods`.
+struct MethodSummary {
   std::string name;
-  std::string summary = {};
-  std::vector<rpc::Param> params = {};
-  std::string returns = "object";  ///< a type of JSON, or `any`
-  Handler handler = {};
-  LateHandler late_handler = {};
-  bool listed = true;         ///< in the descriptions
-  bool checks_params = true;  ///< false: any params, as they come
-  bool holds_later = true;    ///< false: only the answer is late, such as one that waits for the disk: later requests
-                              ///< are handled meanwhile, and answered after it
+  std::string description;
 };
+BOOST_DESCRIBE_STRUCT(MethodSummary, (), (name, description))
+
+/// An entry of `describeMethods`. A parameter is `level: string`, or `limit?: integer` if it may be absent.
+struct MethodSignature {
+  std::string name;
+  std::vector<std::string> params;
+  std::string returns;
+};
+BOOST_DESCRIBE_STRUCT(MethodSignature, (), (name, params, returns))
 
 /// The method table: what is dispatched and what is described are the same entries.
+///
+/// A handler takes its params as C++ values, then `const Request&` if it has to know who asks, then a `Reply<Result>`
+/// if it answers later; all three may be missing. It returns its result, or nothing for null, and throws rpc::Error to
+/// refuse. Requests whose params do not fit are refused before it is called. While a later answer is awaited, later
+/// requests of the same connection wait, unless the method is pipelined().
 class DUET_API Methods {
  public:
-  /// Throws std::invalid_argument when the name is taken, there is no handler, a parameter is there twice or a required
-  /// one behind an optional one.
-  void add(Method method);
-  /// A method without a description of its params.
-  void add(std::string name, Handler handler);
+  Methods() = default;
+  Methods(const Methods&) = delete;
+  Methods& operator=(const Methods&) = delete;
+
+  /// The handler takes no params, or one described struct of them, or one rpc::Json: all of them as they came, which
+  /// nobody checks; it is empty if there are none. Throws std::invalid_argument when the name is taken, there is no
+  /// handler, a parameter is there twice or a required one behind one that may be absent.
+  template <typename Callable>
+  AddedMethod add(std::string name, std::string summary, Callable callable) {
+    check_handler<Callable>();
+    static_assert(HandlerWithoutNames<Callable>,
+                  "Give the names of the params, in braces before the handler, or take one struct that "
+                  "BOOST_DESCRIBE_STRUCT describes.");
+    using Params = typename ParamsWithoutNames<typename HandlerType<Callable>::Params>::type;
+    return insert(make_method<Params>(std::move(name), std::move(summary), {}, std::move(callable)));
+  }
+
+  /// The handler takes a value for each name. Throws also if there are more names than params, or fewer.
+  template <typename Callable>
+  AddedMethod add(std::string name, std::string summary, std::initializer_list<std::string_view> params,
+                  Callable callable) {
+    check_handler<Callable>();
+    static_assert(HandlerWithNames<Callable>,
+                  "A param has a type that cannot be read from JSON: describe it, or use std::string for a text.");
+    using Params = boost::mp11::mp_rename<typename HandlerType<Callable>::Params, NamedParams>;
+    return insert(make_method<Params>(std::move(name), std::move(summary), params, std::move(callable)));
+  }
+
+  /// A method without a summary.
+  template <typename Callable>
+  AddedMethod add(std::string name, Callable callable) {
+    return add(std::move(name), std::string(), std::move(callable));
+  }
 
   const Method* find(std::string_view name) const;
 
-  /// `[{"name", "description"}]`
-  boost::json::value list() const;
-  /// `[{"name", "params": ["level: string"], "returns"}]`; an optional one is `limit?: integer`.
-  boost::json::value describe() const;
-  /// An OpenRPC 1.x document.
-  boost::json::value open_rpc(std::string_view title, std::string_view version) const;
+  std::vector<MethodSummary> list() const;
+  std::vector<MethodSignature> describe() const;
+  /// An OpenRPC 1.x document, with a JSON Schema for each parameter and each result.
+  boost::json::object open_rpc(std::string_view title, std::string_view version) const;
 
  private:
   // Both ends of a name tell the methods of one program apart well enough, and cost little to read.
@@ -71,9 +114,31 @@ class DUET_API Methods {
     std::size_t operator()(std::string_view name) const;
   };
 
+  template <typename Callable>
+  static constexpr void check_handler() {
+    static_assert(HasSignature<Callable>, "A handler is a function or a lambda without `auto` among what it takes.");
+    static_assert(HandlerShape<Callable>,
+                  "A handler takes its params, then `const Request&`, then a Reply; with a Reply it returns nothing.");
+    static_assert(HandlerWithResult<Callable>,
+                  "The result has no JSON: describe it with BOOST_DESCRIBE_STRUCT or BOOST_DESCRIBE_ENUM.");
+  }
+
+  AddedMethod insert(Method method);
+
   std::unordered_map<std::string, Method, NameHash, std::equal_to<>> methods_;
-  std::vector<std::string> order_;          // as they were added
-  mutable const Method* recent_ = nullptr;  // clients tend to ask for the same thing again
+  std::vector<const Method*> order_;  // as they were added
+};
+
+/// Finds methods for one caller, which tends to ask for the same one again.
+class MethodFinder {
+ public:
+  explicit MethodFinder(const Methods& methods) : methods_(methods) {}
+
+  const Method* find(std::string_view name);
+
+ private:
+  const Methods& methods_;
+  const Method* recent_ = nullptr;
 };
 
 }  // namespace duet::peer

@@ -1,10 +1,18 @@
 #include "duet/peer/methods.h"
 
+#include <cstdint>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <vector>
 
+#include <boost/describe/class.hpp>
+#include <boost/describe/enum.hpp>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 #include <gtest/gtest.h>
 
@@ -13,36 +21,40 @@
 namespace duet::peer {
 namespace {
 
-Answer nothing(const Request&) { return nullptr; }
+enum class Level { debug, info };
+BOOST_DESCRIBE_ENUM(Level, debug, info)
 
-Method log_level() {
-  return {.name = "setLogLevel",
-          .summary = "Sets how much is logged",
-          .params = {{.name = "level",
-                      .type = rpc::Type::text,
-                      .summary = "The least that is logged",
-                      .accepted = {"debug", "info"}}},
-          .handler = nothing};
-}
+struct SetLevel {
+  Level level;
+};
+BOOST_DESCRIBE_STRUCT(SetLevel, (), (level))
 
-Method task_list() {
-  return {.name = "task.list",
-          .summary = "Lists tasks",
-          .params = {{.name = "state", .type = rpc::Type::text},
-                     {.name = "limit", .type = rpc::Type::integer, .required = false},
-                     {.name = "extra", .type = rpc::Type::any, .required = false}},
-          .returns = "array",
-          .late_handler = [](const Request&, Reply reply) { reply.ok(nullptr); }};
-}
+struct List {
+  std::string state;
+  std::int64_t limit = 20;
+  std::optional<rpc::Json> extra;
+};
+BOOST_DESCRIBE_STRUCT(List, (), (state, limit, extra))
 
-Method hidden() { return {.name = "rpc.discover", .handler = nothing, .listed = false}; }
+struct Listed {
+  std::string state;
+  std::int64_t limit;
+};
+BOOST_DESCRIBE_STRUCT(Listed, (), (state, limit))
 
-Methods table() {
-  Methods methods;
-  methods.add(log_level());
-  methods.add(task_list());
-  methods.add(hidden());
-  return methods;
+struct OutOfOrder {
+  std::optional<int> first;
+  int second;
+};
+BOOST_DESCRIBE_STRUCT(OutOfOrder, (), (first, second))
+
+void nothing() {}
+
+void fill(Methods& methods) {
+  methods.add("setLogLevel", "Sets how much is logged", [](SetLevel) { return boost::json::object(); })
+      .describe(&SetLevel::level, "The least that is logged");
+  methods.add("task.list", "Lists tasks", [](const List&, Reply<std::vector<Listed>> reply) { reply.ok({}); });
+  methods.add("rpc.discover", nothing).unlisted();
 }
 
 TEST(Methods, AreFoundByTheirWholeName) {
@@ -85,39 +97,77 @@ TEST(Methods, ManyAreKeptApart) {
   }
 }
 
+TEST(Methods, AFinderFindsWhatTheTableHas) {
+  Methods methods;
+  MethodFinder finder(methods);
+  EXPECT_EQ(finder.find("ping"), nullptr);
+  for (const char* name : {"ping", "pong", "pin", "a longer name", "a longer game"}) methods.add(name, nothing);
+  for (const char* name : {"ping", "ping", "pong", "pin", "ping", "a longer name", "a longer game", "a longer game"}) {
+    ASSERT_NE(finder.find(name), nullptr) << name;
+    EXPECT_EQ(finder.find(name), methods.find(name));
+  }
+  EXPECT_EQ(finder.find("pang"), nullptr);
+  EXPECT_EQ(finder.find("ping")->name, "ping");
+}
+
+TEST(Methods, AreInOneTableOnly) {
+  static_assert(!std::is_copy_constructible_v<Methods> && !std::is_copy_assignable_v<Methods>);
+  static_assert(!std::is_move_constructible_v<Methods>);
+}
+
 TEST(Methods, ATakenNameIsRefusedAndTheFirstOneStays) {
   Methods methods;
-  methods.add("ping", [](const Request&) -> Answer { return 1; });
-  EXPECT_THROW(methods.add("ping", nothing), std::invalid_argument);
-  EXPECT_EQ(methods.list().as_array().size(), 1U);
+  methods.add("ping", "the first", nothing);
+  EXPECT_THROW(methods.add("ping", "the second", nothing), std::invalid_argument);
+  ASSERT_EQ(methods.list().size(), 1U);
+  EXPECT_EQ(methods.list().front().description, "the first");
 }
 
 TEST(Methods, AMethodWithoutAHandlerIsRefused) {
   Methods methods;
-  EXPECT_THROW(methods.add("ping", nullptr), std::invalid_argument);
-  EXPECT_THROW(methods.add(Method{.name = "ping"}), std::invalid_argument);
+  EXPECT_THROW(methods.add("ping", Handler()), std::invalid_argument);
+  EXPECT_THROW(methods.add("ping", static_cast<void (*)()>(nullptr)), std::invalid_argument);
   EXPECT_EQ(methods.find("ping"), nullptr);
 }
 
 TEST(Methods, ParamsThatCannotBeGivenByPositionAreRefused) {
   Methods methods;
-  Method doubled = log_level();
-  doubled.params.push_back(doubled.params.front());
-  EXPECT_THROW(methods.add(doubled), std::invalid_argument);
-  Method late_required = log_level();
-  late_required.params = {{.name = "first", .required = false}, {.name = "second"}};
-  EXPECT_THROW(methods.add(late_required), std::invalid_argument);
-  EXPECT_EQ(methods.find("setLogLevel"), nullptr);
+  EXPECT_THROW(methods.add("m", "", {"a", "a"}, [](int, int) {}), std::invalid_argument);
+  EXPECT_THROW(methods.add("m", "", {"a", "b"}, [](std::optional<int>, int) {}), std::invalid_argument);
+  EXPECT_THROW(methods.add("m", "", [](OutOfOrder) {}), std::invalid_argument);
+  EXPECT_EQ(methods.find("m"), nullptr);
+}
+
+TEST(Methods, EveryParamHasOneName) {
+  Methods methods;
+  EXPECT_THROW(methods.add("m", "", {"a"}, [](int, int) {}), std::invalid_argument);
+  EXPECT_THROW(methods.add("m", "", {"a", "b"}, [](int) {}), std::invalid_argument);
+  EXPECT_THROW(methods.add("m", "", {}, [](int) {}), std::invalid_argument);
+  EXPECT_EQ(methods.find("m"), nullptr);
+}
+
+TEST(Methods, OnlyAParamThatIsThereIsDescribed) {
+  Methods methods;
+  EXPECT_THROW(methods.add("m", "", {"a"}, [](int) {}).describe("b", "text"), std::invalid_argument);
+  EXPECT_THROW(methods.add("n", "", [](SetLevel) {}).describe(&List::state, "text"), std::invalid_argument);
+}
+
+TEST(Methods, OnlyALateAnswerIsPipelined) {
+  Methods methods;
+  EXPECT_THROW(methods.add("m", nothing).pipelined(), std::invalid_argument);
 }
 
 TEST(Methods, AreListedInTheOrderTheyWereAdded) {
-  EXPECT_EQ(boost::json::serialize(table().list()),
-            R"([{"name":"setLogLevel","description":"Sets how much is logged"},)"
-            R"({"name":"task.list","description":"Lists tasks"}])");
+  Methods methods;
+  fill(methods);
+  EXPECT_EQ(rpc::Json(methods.list()).text(), R"([{"name":"setLogLevel","description":"Sets how much is logged"},)"
+                                              R"({"name":"task.list","description":"Lists tasks"}])");
 }
 
 TEST(Methods, AreDescribedWithTheirParams) {
-  EXPECT_EQ(boost::json::serialize(table().describe()),
+  Methods methods;
+  fill(methods);
+  EXPECT_EQ(rpc::Json(methods.describe()).text(),
             R"([{"name":"setLogLevel","params":["level: string"],"returns":"object"},)"
             R"({"name":"task.list","params":["state: string","limit?: integer","extra?: any"],"returns":"array"}])");
 }
@@ -129,7 +179,8 @@ void expect_schema(const boost::json::value& value) {
   ASSERT_TRUE(value.is_object());
   const boost::json::object& schema = value.as_object();
   if (const auto* type = schema.if_contains("type")) {
-    EXPECT_TRUE(json_schema_types.contains(std::string(type->as_string())));
+    const boost::json::array types = type->is_array() ? type->as_array() : boost::json::array{*type};
+    for (const auto& each : types) EXPECT_TRUE(json_schema_types.contains(std::string(each.as_string())));
   }
   if (const auto* choice = schema.if_contains("enum")) {
     EXPECT_FALSE(choice->as_array().empty());
@@ -162,7 +213,9 @@ void expect_params(const boost::json::array& params) {
 }
 
 TEST(Methods, AreAnOpenRpcDocument) {
-  const boost::json::value document = table().open_rpc("duet-rpc", "1.2.3");
+  Methods methods;
+  fill(methods);
+  const boost::json::value document = methods.open_rpc("duet-rpc", "1.2.3");
   EXPECT_TRUE(document.at("openrpc").as_string().starts_with("1.2."));
   EXPECT_EQ(document.at("info").at("title").as_string(), "duet-rpc");
   EXPECT_EQ(document.at("info").at("version").as_string(), "1.2.3");
@@ -178,30 +231,38 @@ TEST(Methods, AreAnOpenRpcDocument) {
 }
 
 TEST(Methods, TheOpenRpcDocumentHasTheParamsAsTheyAreChecked) {
-  const boost::json::value document = table().open_rpc("t", "1");
+  Methods methods;
+  fill(methods);
+  const boost::json::value document = methods.open_rpc("t", "1");
   EXPECT_EQ(boost::json::serialize(document.at("methods").at(0).at("params")),
             R"([{"name":"level","required":true,"schema":{"type":"string","enum":["debug","info"]},)"
             R"("description":"The least that is logged"}])");
-  EXPECT_EQ(boost::json::serialize(document.at("methods").at(1).at("params").at(2).at("schema")), "{}");
-  EXPECT_EQ(boost::json::serialize(document.at("methods").at(1).at("result")),
-            R"({"name":"result","schema":{"type":"array"}})");
+  const boost::json::value& params = document.at("methods").at(1).at("params");
+  EXPECT_EQ(boost::json::serialize(params.at(1).at("schema")), R"({"type":"integer","default":20})");
+  EXPECT_EQ(boost::json::serialize(params.at(2).at("schema")), "{}");
 }
 
-TEST(Methods, InTheOpenRpcDocumentAResultOfAnyKindHasAnEmptySchema) {
+TEST(Methods, TheOpenRpcDocumentHasTheShapesOfResults) {
   Methods methods;
-  methods.add({.name = "echo", .returns = "any", .handler = nothing});
-  EXPECT_EQ(boost::json::serialize(methods.open_rpc("t", "1").at("methods").at(0).at("result")),
-            R"({"name":"result","schema":{}})");
+  fill(methods);
+  methods.add("echo", [](const rpc::Json& params) { return params; });
+  methods.add("nothing", nothing);
+  const boost::json::value document = methods.open_rpc("t", "1");
+  const auto result = [&](std::size_t at) {
+    return boost::json::serialize(document.at("methods").at(at).at("result").at("schema"));
+  };
+  EXPECT_EQ(result(1),
+            R"({"type":"array","items":{"type":"object",)"
+            R"("properties":{"state":{"type":"string"},"limit":{"type":"integer"}},"required":["state","limit"]}})");
+  EXPECT_EQ(result(2), "{}");
+  EXPECT_EQ(result(3), R"({"type":"null"})");
 }
 
 /// A conversation with a method whose params are described.
 struct ParamsSetting : TestConnection {
   ParamsSetting() {
-    methods.add(
-        {.name = "task.list", .params = task_list().params, .handler = [](const Request& asked) -> Answer {
-           return {{"state", *asked.params.text("state")}, {"limit", asked.params.integer("limit").value_or(20)}};
-         }});
-    methods.add({.name = "ping", .handler = [](const Request&) -> Answer { return true; }});
+    methods.add("task.list", "", [](const List& list) { return Listed{list.state, list.limit}; });
+    methods.add("ping", [] { return true; });
     open();
   }
 };

@@ -19,7 +19,7 @@ namespace {
 class Talk {
  public:
   explicit Talk(std::size_t capacity) : c_(Protocol::json_lines(), capacity) {
-    c_.add_late("drop_later", [this](const Request&, Reply reply) { dropped_.push_back(std::move(reply)); });
+    c_.add_late("drop_later", [this](const Request&, Reply<> reply) { dropped_.push_back(std::move(reply)); });
     c_.open();
   }
 
@@ -115,7 +115,7 @@ class Talk {
   }
 
   TestConnection c_;
-  std::vector<Reply> dropped_;
+  std::vector<Reply<>> dropped_;
   std::vector<std::string> asked_;
   std::set<std::string> cancelled_;
   std::size_t notes_sent_ = 0;

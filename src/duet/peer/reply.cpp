@@ -4,7 +4,7 @@
 
 namespace duet::peer {
 
-Reply& Reply::operator=(Reply&& other) noexcept {
+AnyReply& AnyReply::operator=(AnyReply&& other) noexcept {
   if (this != &other) {
     let_go();
     request_ = std::move(other.request_);
@@ -12,24 +12,25 @@ Reply& Reply::operator=(Reply&& other) noexcept {
   return *this;
 }
 
-Reply::~Reply() { let_go(); }
+AnyReply::~AnyReply() { let_go(); }
 
-void Reply::let_go() {
+void AnyReply::let_go() {
   if (!abandoned()) request_->dispatcher->reply_dropped(request_);
   request_.reset();
 }
 
-void Reply::ok(const Answer& answer) {
-  if (!abandoned()) request_->dispatcher->finish(request_, answer);
+void AnyReply::answer(const rpc::Json& result) {
+  if (result.empty()) return answer(nullptr);
+  if (!abandoned()) request_->dispatcher->finish(request_, result);
 }
 
-void Reply::fail(const rpc::Error& error) {
+void AnyReply::fail(const rpc::Error& error) {
   if (!abandoned()) request_->dispatcher->finish(request_, error);
 }
 
-bool Reply::abandoned() const { return !request_ || request_->dispatcher == nullptr; }
+bool AnyReply::abandoned() const { return !request_ || request_->dispatcher == nullptr; }
 
-void Reply::on_abandoned(std::function<void()> callback) {
+void AnyReply::on_abandoned(std::function<void()> callback) {
   if (!request_) return;
   if (request_->was_abandoned) return callback();
   request_->on_abandoned = std::move(callback);

@@ -1,12 +1,14 @@
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "duet/api.h"
-#include "duet/peer/answer.h"
 #include "duet/rpc/error.h"
+#include "duet/rpc/json.h"
 
 namespace duet::peer {
 
@@ -16,15 +18,14 @@ struct OpenRequest;
 /// The right to answer one request, once. Movable, so that it can be kept until the answer is known;
 /// let go of without an answer, the request is refused as an internal error. After the caller has
 /// cancelled or gone an answer does nothing. For the loop's thread only.
-class DUET_API Reply {
+class DUET_API AnyReply {
  public:
-  Reply(Reply&&) noexcept = default;
-  Reply& operator=(Reply&& other) noexcept;
-  Reply(const Reply&) = delete;
-  Reply& operator=(const Reply&) = delete;
-  ~Reply();
+  AnyReply(AnyReply&&) noexcept = default;
+  AnyReply& operator=(AnyReply&& other) noexcept;
+  AnyReply(const AnyReply&) = delete;
+  AnyReply& operator=(const AnyReply&) = delete;
+  ~AnyReply();
 
-  void ok(const Answer& answer);
   void fail(const rpc::Error& error);
 
   /// Nobody waits for the answer any more.
@@ -32,12 +33,51 @@ class DUET_API Reply {
   /// Called once when the caller cancels or goes away before the answer; at once if that has happened already.
   void on_abandoned(std::function<void()> callback);
 
+ protected:
+  void answer(const rpc::Json& result);
+
  private:
   friend class Dispatcher;
-  explicit Reply(std::shared_ptr<OpenRequest> request) : request_(std::move(request)) {}
+  explicit AnyReply(std::shared_ptr<OpenRequest> request) : request_(std::move(request)) {}
   void let_go();
 
   std::shared_ptr<OpenRequest> request_;
 };
+
+/// A reply whose answer is a Result: what the method's description says is what goes out. A `Reply<>` takes anything.
+template <typename Result = rpc::Json>
+class Reply : public AnyReply {
+ public:
+  explicit Reply(AnyReply&& reply) : AnyReply(std::move(reply)) {}
+
+  void ok(const Result& result) { answer(rpc::Json(result)); }
+  /// The same, spelt already.
+  template <std::same_as<rpc::JsonOf<Result>> Text>
+  void ok(const Text& result) {
+    answer(result);
+  }
+};
+
+template <>
+class Reply<rpc::Json> : public AnyReply {
+ public:
+  explicit Reply(AnyReply&& reply) : AnyReply(std::move(reply)) {}
+
+  void ok(const rpc::Json& result) { answer(result); }
+};
+
+template <>
+class Reply<void> : public AnyReply {
+ public:
+  explicit Reply(AnyReply&& reply) : AnyReply(std::move(reply)) {}
+
+  void ok() { answer(nullptr); }
+};
+
+/// A reply for a callback that must be copyable, as std::function demands.
+template <typename Result>
+std::shared_ptr<Reply<Result>> shared(Reply<Result> reply) {
+  return std::make_shared<Reply<Result>>(std::move(reply));
+}
 
 }  // namespace duet::peer

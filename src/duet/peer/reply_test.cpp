@@ -22,7 +22,7 @@ struct Setting : TestConnection {
     turn();
     return heard();
   }
-  std::optional<Reply> reply;
+  std::optional<Reply<>> reply;
 };
 
 TEST(Reply, AnswersOnce) {
@@ -44,7 +44,7 @@ TEST(Reply, LetGoOfIsAnInternalError) {
 
 TEST(Reply, MovesAndLeavesNothingBehind) {
   Setting s;
-  Reply other = std::move(*s.reply);
+  Reply<> other = std::move(*s.reply);
   EXPECT_TRUE(s.reply->abandoned());  // NOLINT(bugprone-use-after-move): that is what is tested
   s.reply->ok(1);
   s.reply->on_abandoned([] { ADD_FAILURE(); });
@@ -57,7 +57,7 @@ TEST(Reply, MovesAndLeavesNothingBehind) {
 TEST(Reply, AssignedToLetsGoOfWhatItHad) {
   Setting one;
   Setting two;
-  Reply& same = *one.reply;
+  Reply<>& same = *one.reply;
   same = std::move(*one.reply);
   EXPECT_FALSE(one.reply->abandoned());
   *one.reply = std::move(*two.reply);
@@ -96,7 +96,7 @@ TEST(Reply, OutlivesItsConnection) {
 TEST(Reply, KeepsNothingOfItsListenerAliveAfterTheAnswer) {
   Setting s;
   struct Waiter {
-    Reply reply;
+    Reply<> reply;
   };
   auto waiter = std::make_shared<Waiter>(Waiter{std::move(*s.reply)});
   const std::weak_ptr<Waiter> watched = waiter;

@@ -69,8 +69,8 @@ Server::Client* Server::visitor_to_leave() {
 }
 
 void Server::send_away(Client& client) {
-  const std::string error = rpc::encode(
-      rpc::Error(too_many_clients, "Too many clients", R"({"limit":)" + std::to_string(limits_.max_clients) + '}'));
+  const std::string error =
+      rpc::encode(rpc::Error(too_many_clients, "Too many clients", {{"limit", limits_.max_clients}}));
   client.connection->send(peer::framed(*encoder_, rpc::encode_error("null", error)), no_share);
   // Behind the writing, as much of it as the client takes.
   client.leaving = loop_.deferred([&client] { client.connection->close(); });

@@ -147,7 +147,7 @@ TEST(ServerBound, ForgetsWhatConnectionsHeldThatAreGone) {
   Crowd s;
   s.server.register_method("vanish", [](const Request& asked) {
     asked.conversation.close();
-    return Answer::raw('"' + std::string(500'000, 'z') + '"');
+    return rpc::Json::trusted('"' + std::string(500'000, 'z') + '"');
   });
   for (int i = 0; i < 20; ++i) s.ask(*s.connect(), request("1", "vanish"));
   const auto honest = s.connect();

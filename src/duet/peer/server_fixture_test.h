@@ -18,20 +18,17 @@ struct ServerSetting {
   explicit ServerSetting(ServerLimits limits = {}, const Protocol& protocol = Protocol::json_lines())
       : server(loop, tape.log(), limits, protocol) {
     server.register_method("echo", [](const Request& asked) {
-      return asked.params.raw().empty() ? Answer(nullptr) : Answer::view(asked.params.raw());
+      return asked.params.text().empty() ? rpc::Json(nullptr) : rpc::Json::view(asked.params.text());
     });
-    server.register_method("whoami", [](const Request& asked) -> Answer {
+    server.register_method("whoami", [](const Request& asked) -> rpc::Json {
       const Peer& peer = asked.conversation.peer();
       return {{"connection", peer.connection}, {"pid", peer.pid}, {"uid", peer.uid}};
     });
     server.register_method("long", [this](const Request& asked) {
       asking.insert(&asked.conversation);
-      return Answer::raw('"' + std::string(100'000, 'y') + '"');
+      return rpc::Json::trusted('"' + std::string(100'000, 'y') + '"');
     });
-    Method late;
-    late.name = "late";
-    late.late_handler = [this](const Request&, Reply reply) { replies.push_back(std::move(reply)); };
-    server.methods().add(std::move(late));
+    server.methods().add("late", [this](Reply<> reply) { replies.push_back(std::move(reply)); });
   }
 
   std::unique_ptr<FarEnd> connect() {
@@ -61,7 +58,7 @@ struct ServerSetting {
   base::VirtualClock clock;
   transport::Loop loop{clock};
   base::LogTape tape;
-  std::vector<Reply> replies;
+  std::vector<Reply<>> replies;
   std::set<Conversation*> asking;  // for `long`
   Server server;
 };

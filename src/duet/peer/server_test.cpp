@@ -84,11 +84,11 @@ TEST(Server, TakesMethodsAtAnyTimeButNoNameTwice) {
   s.server.start(s.path);
   const auto client = s.connect();
   EXPECT_EQ(s.ask(*client, request("1", "new")), Strings{error("1", -32601, "Method not found")});
-  s.server.register_methods(
-      {{"new", [](const Request&) -> Answer { return 1; }}, {"newer", [](const Request&) -> Answer { return 2; }}});
+  s.server.register_methods({{"new", [](const Request&) -> rpc::Json { return 1; }},
+                             {"newer", [](const Request&) -> rpc::Json { return 2; }}});
   EXPECT_EQ(s.ask(*client, request("1", "new")), Strings{result("1", "1")});
   EXPECT_EQ(s.ask(*client, request("2", "newer")), Strings{result("2", "2")});
-  EXPECT_THROW(s.server.register_method("new", [](const Request&) -> Answer { return 3; }), std::invalid_argument);
+  EXPECT_THROW(s.server.register_method("new", [](const Request&) -> rpc::Json { return 3; }), std::invalid_argument);
 }
 
 TEST(Server, ALateAnswerHoldsUpNoOtherConnection) {
@@ -117,7 +117,7 @@ TEST(Server, ClientsMayDieAtAnyTime) {
   s.turn(50);
   EXPECT_EQ(s.server.client_count(), 0U);
   EXPECT_GE(empty, 1);
-  for (const Reply& reply : s.replies) EXPECT_TRUE(reply.abandoned());
+  for (const Reply<>& reply : s.replies) EXPECT_TRUE(reply.abandoned());
   EXPECT_EQ(s.ask(*s.connect(), request("1", "echo")), Strings{result("1", "null")});
 }
 
@@ -244,7 +244,7 @@ TEST(Server, StopLetsWhatRunsFinishAndTakesNobodyNew) {
 
 TEST(Server, MayBeStoppedByAHandlerAndStartedAgain) {
   ServerSetting s;
-  s.server.register_method("stop", [&](const Request&) -> Answer {
+  s.server.register_method("stop", [&](const Request&) -> rpc::Json {
     s.server.stop();
     return true;
   });
@@ -261,13 +261,10 @@ TEST(Server, GoesWithClientsConnectedAndAnswersOwed) {
   base::VirtualClock clock;
   transport::Loop loop(clock);
   base::LogTape tape;
-  std::vector<Reply> replies;
+  std::vector<Reply<>> replies;
   FarEnd far([&] {
     auto server = std::make_unique<Server>(loop, tape.log());
-    Method late;
-    late.name = "late";
-    late.late_handler = [&](const Request&, Reply reply) { replies.push_back(std::move(reply)); };
-    server->methods().add(std::move(late));
+    server->methods().add("late", [&](Reply<> reply) { replies.push_back(std::move(reply)); });
     server->start(folder.file("socket"));
     auto channel = std::make_unique<transport::FdChannel>(loop, transport::connect_unix(folder.file("socket")));
     const std::string text = request("1", "late") + '\n';

@@ -18,24 +18,17 @@ std::string without_data(std::string text) {
 class SpecificationExamples : public testing::Test {
  protected:
   SpecificationExamples() {
-    c_.methods.add({.name = "subtract",
-                    .summary = {},
-                    .params = {{.name = "minuend", .type = rpc::Type::integer},
-                               {.name = "subtrahend", .type = rpc::Type::integer}},
-                    .handler = [](const Request& asked) -> Answer {
-                      return *asked.params.integer("minuend") - *asked.params.integer("subtrahend");
-                    },
-                    .late_handler = {}});
-    c_.methods.add("sum", [](const Request& asked) -> Answer {
-      const boost::json::value numbers = asked.params.value();
+    c_.methods.add("subtract", "", {"minuend", "subtrahend"},
+                   [](std::int64_t minuend, std::int64_t subtrahend) { return minuend - subtrahend; });
+    c_.methods.add("sum", [](const rpc::Json& numbers) {
       std::int64_t sum = 0;
-      for (const auto& number : numbers.as_array()) sum += number.as_int64();
+      for (const std::int64_t number : numbers.as<std::vector<std::int64_t>>()) sum += number;
       return sum;
     });
     for (const char* name : {"update", "notify_hello", "notify_sum"}) {
-      c_.methods.add(name, [](const Request&) -> Answer { return nullptr; });
+      c_.methods.add(name, [] {});
     }
-    c_.methods.add("get_data", [](const Request&) { return Answer::view(R"(["hello",5])"); });
+    c_.methods.add("get_data", [](const Request&) { return rpc::Json::view(R"(["hello",5])"); });
     c_.open();
   }
 

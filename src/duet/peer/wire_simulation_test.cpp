@@ -68,7 +68,7 @@ class WireRun {
   };
   struct Side {
     Methods methods;
-    std::deque<Reply> replies;
+    std::deque<Reply<>> replies;
     std::map<CallId, Asked> asked;
     CallId last_answered = 0;
     std::string wire;  // what this side has written and the other has not read
@@ -77,17 +77,23 @@ class WireRun {
   };
 
   void start(Side& side, Protocol::Framing framing) {
-    side.methods.add("echo", [this](const Request& asked) {
+    side.methods.add("echo", [this](const rpc::Json& params) {
       ++messages_;
-      return asked.params.raw().empty() ? Answer(nullptr) : Answer::view(asked.params.raw());
+      return params;
     });
-    side.methods.add("refuse", [this](const Request&) -> Answer {
+    side.methods.add("refuse", [this]() -> rpc::Json {
       ++messages_;
       throw rpc::Error(-32001, "No");
     });
-    side.methods.add("crash", [](const Request&) -> Answer { throw 42; });
-    add_late(side, "late", true);
-    add_late(side, "pipelined", false);
+    side.methods.add("crash", []() -> rpc::Json { throw 42; });
+    const auto answer_later = [this, &side](const rpc::Json& params, const Request& asked, Reply<> reply) {
+      ++messages_;
+      if (params.text().size() > 100) return reply.ok(params);
+      if (asked.id.empty()) return reply.ok(nullptr);
+      side.replies.push_back(std::move(reply));
+    };
+    side.methods.add("late", answer_later);
+    side.methods.add("pipelined", answer_later).pipelined();
     const bool is_lines = framing == Protocol::Framing::lines;
     Protocol protocol = is_lines ? Protocol::json_lines() : Protocol::lsp_server();
     if (wire_ == Wire::damaged)
@@ -96,20 +102,6 @@ class WireRun {
     protocol.max_message = largest_message;
     protocol.cancels_late_calls = random_.one_in(2);
     side.talk = std::make_unique<Conversation>(protocol, side.methods);
-  }
-
-  void add_late(Side& side, const std::string& name, bool holds_later) {
-    Method method;
-    method.name = name;
-    method.checks_params = false;
-    method.holds_later = holds_later;
-    method.late_handler = [this, &side](const Request& asked, Reply reply) {
-      ++messages_;
-      if (asked.params.raw().size() > 100) return reply.ok(Answer::raw(std::string(asked.params.raw())));
-      if (asked.id.empty()) return reply.ok(nullptr);
-      side.replies.push_back(std::move(reply));
-    };
-    side.methods.add(std::move(method));
   }
 
   void step() {
@@ -170,7 +162,7 @@ class WireRun {
   void answer(Side& side) {
     if (side.replies.empty()) return;
     std::swap(side.replies.front(), side.replies[random_.below(side.replies.size())]);
-    Reply reply = std::move(side.replies.front());
+    Reply<> reply = std::move(side.replies.front());
     side.replies.pop_front();
     if (!random_.one_in(8)) reply.ok(true);  // else it is let go of
   }

@@ -2,21 +2,22 @@
 
 #include <utility>
 
-#include "duet/rpc/json_text.h"
+#include "duet/rpc/object_text.h"
 
 namespace duet::rpc {
 namespace {
 
-std::string reason_data(std::string_view reason, std::string_view detail) {
-  std::string data = R"({"reason":)" + quoted(reason);
-  if (!detail.empty()) data += R"(,"detail":)" + quoted(detail);
-  return data + '}';
+Json reason_data(std::string_view reason, std::string_view detail) {
+  ObjectText data;
+  data.add("reason", reason);
+  if (!detail.empty()) data.add("detail", detail);
+  return Json::trusted(data.take());
 }
 
 }  // namespace
 
-Error::Error(int code, std::string message, std::string data)
-    : code_(code), message_(std::move(message)), data_(std::move(data)) {}
+Error::Error(int code, std::string message, const Json& data)
+    : code_(code), message_(std::move(message)), data_(data.text()) {}
 
 Error parse_error(std::string_view reason) { return {code::parse_error, "Parse error", reason_data(reason, {})}; }
 
@@ -31,11 +32,11 @@ Error batch_not_supported() {
 Error method_not_found() { return {code::method_not_found, "Method not found"}; }
 
 Error invalid_params(std::string_view param, std::string_view expected, std::string_view received,
-                     std::string_view accepted_json) {
-  std::string data =
-      R"({"param":)" + quoted(param) + R"(,"expected":)" + quoted(expected) + R"(,"received":)" + quoted(received);
-  if (!accepted_json.empty()) data.append(R"(,"accepted":)").append(accepted_json);
-  return {code::invalid_params, "Invalid params", data + '}'};
+                     const Json& accepted) {
+  ObjectText data;
+  data.add("param", param).add("expected", expected).add("received", received);
+  if (!accepted.empty()) data.add_json("accepted", accepted.text());
+  return {code::invalid_params, "Invalid params", Json::trusted(data.take())};
 }
 
 Error internal_error() { return {code::internal_error, "Internal error"}; }

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "duet/api.h"
+#include "duet/rpc/json.h"
 
 namespace duet::rpc {
 
@@ -21,11 +22,12 @@ inline constexpr int request_cancelled = -32800;
 /// throw becomes internal_error(), so that nothing about the inside reaches a client.
 class DUET_API Error : public std::exception {
  public:
-  /// `data` is JSON text, or empty for none.
-  Error(int code, std::string message, std::string data = {});
+  /// `data` is any value: a text, `{{"why", "because"}}`, a described struct. Without it there is none.
+  Error(int code, std::string message, const Json& data = {});
 
   int code() const { return code_; }
   const std::string& message() const { return message_; }
+  /// JSON text; empty for none.
   const std::string& data() const { return data_; }
   /// How somebody else has spelt all of it; empty if nobody has.
   const std::string& spelling() const { return spelling_; }
@@ -46,7 +48,7 @@ DUET_API Error invalid_request(std::string_view reason, std::string_view detail 
 DUET_API Error batch_not_supported();
 DUET_API Error method_not_found();
 DUET_API Error invalid_params(std::string_view param, std::string_view expected, std::string_view received,
-                              std::string_view accepted_json = {});
+                              const Json& accepted = {});
 DUET_API Error internal_error();
 DUET_API Error request_cancelled();
 

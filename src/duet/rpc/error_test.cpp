@@ -1,5 +1,8 @@
 #include "duet/rpc/error.h"
 
+#include <string>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "duet/rpc/json_scan.h"
@@ -36,7 +39,7 @@ TEST(Error, DataSaysTheReasonAndNothingWhereThereIsNone) {
 TEST(Error, InvalidParamsNameTheParameterAndWhatIsAccepted) {
   EXPECT_EQ(invalid_params("p", "string", "missing").data(),
             R"({"param":"p","expected":"string","received":"missing"})");
-  EXPECT_EQ(invalid_params("p", "string", "x", R"(["a","b"])").data(),
+  EXPECT_EQ(invalid_params("p", "string", "x", std::vector{"a", "b"}).data(),
             R"({"param":"p","expected":"string","received":"x","accepted":["a","b"]})");
 }
 
@@ -44,9 +47,17 @@ TEST(Error, DataIsValidJsonWhateverAClientSent) {
   EXPECT_TRUE(is_valid_json(invalid_params("p\xFF", "\n", std::string_view("\0\"\\", 3)).data()));
 }
 
+TEST(Error, DataIsMadeOfValues) {
+  EXPECT_EQ(Error(-32000, "missing", "/etc/passwd").data(), R"("/etc/passwd")");
+  EXPECT_EQ(Error(-32000, "missing", std::string("{}")).data(), R"("{}")");
+  EXPECT_EQ(Error(-32000, "missing", {{"why", "because"}}).data(), R"({"why":"because"})");
+  EXPECT_EQ(Error(-32000, "missing", 5).data(), "5");
+  EXPECT_EQ(Error(-32000, "missing", {}).data(), "");
+}
+
 TEST(Error, IsAnExceptionThatSaysItsMessage) {
   try {
-    throw Error(1, "out of beer", "{}");
+    throw Error(1, "out of beer");
   } catch (const std::exception& error) {
     EXPECT_STREQ(error.what(), "out of beer");
   }

@@ -1,7 +1,9 @@
 #include "duet/rpc/json_text.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 #include "duet/rpc/string_stop.h"
@@ -137,6 +139,13 @@ void append_control(std::string& out, unsigned char byte) {
   out += hex[byte & 15];
 }
 
+template <typename Number>
+void append_digits(std::string& out, Number number) {
+  std::array<char, 32> digits{};
+  const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), number);
+  out.append(digits.data(), end);
+}
+
 }  // namespace
 
 std::string decode_string_inside(std::string_view inside) {
@@ -217,6 +226,18 @@ std::string quoted(std::string_view text) {
   std::string out;
   append_string(out, text);
   return out;
+}
+
+void append_number(std::string& out, std::int64_t number) { append_digits(out, number); }
+
+void append_number(std::string& out, std::uint64_t number) { append_digits(out, number); }
+
+void append_number(std::string& out, double number) {
+  if (std::isfinite(number)) {
+    append_digits(out, number);
+  } else {
+    out += "null";
+  }
 }
 
 }  // namespace duet::rpc

@@ -37,4 +37,9 @@ double decode_number(std::string_view number);
 void append_string(std::string& out, std::string_view text);
 std::string quoted(std::string_view text);
 
+/// Appends a number in its shortest spelling; one that JSON cannot write becomes null.
+void append_number(std::string& out, std::int64_t number);
+void append_number(std::string& out, std::uint64_t number);
+void append_number(std::string& out, double number);
+
 }  // namespace duet::rpc

@@ -244,7 +244,7 @@ Error decode_error(std::string_view object) {
   };
   if (is_proper) for_each_member(object, take);
   is_proper = is_proper && code && message;
-  Error error(code.value_or(code::internal_error), message.value_or(""), std::move(data));
+  Error error(code.value_or(code::internal_error), message.value_or(""), Json::trusted(std::move(data)));
   if (is_proper) error.spelling_ = object;
   return error;
 }

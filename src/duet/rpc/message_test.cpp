@@ -300,7 +300,7 @@ TEST(MessageText, ABatchIsItsAnswersInBrackets) { EXPECT_EQ(text_of(encode_batch
 TEST(MessageText, ErrorsHaveExactlyThreeMembersAndDataOnlyWhereThereIsSome) {
   EXPECT_EQ(text_of(encode_error("null", encode(internal_error()))),
             R"({"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"Internal error"}})");
-  EXPECT_EQ(encode(Error(7, "a \"b\"\n", "[1]")), R"({"code":7,"message":"a \"b\"\n","data":[1]})");
+  EXPECT_EQ(encode(Error(7, "a \"b\"\n", std::vector{1})), R"({"code":7,"message":"a \"b\"\n","data":[1]})");
 }
 
 TEST(MessageText, AnErrorThatIsPassedOnKeepsItsSpelling) {

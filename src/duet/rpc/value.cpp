@@ -1,13 +1,8 @@
 #include "duet/rpc/value.h"
 
-#include <array>
 #include <charconv>
-#include <cmath>
 #include <cstring>
 #include <stdexcept>
-
-#include <boost/json/array.hpp>
-#include <boost/json/object.hpp>
 
 #include "duet/rpc/json_scan.h"
 #include "duet/rpc/json_text.h"
@@ -111,13 +106,6 @@ class TreeBuilder {
   const char* end_;
 };
 
-template <typename Number>
-void append_number(std::string& out, Number number) {
-  std::array<char, 32> digits{};
-  const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), number);
-  out.append(digits.data(), end);
-}
-
 }  // namespace
 
 boost::json::value parse_value(std::string_view text) { return TreeBuilder(text).value(); }
@@ -137,40 +125,42 @@ void append_value(std::string& out, const boost::json::value& value) {
       append_number(out, value.get_uint64());
       return;
     case boost::json::kind::double_:
-      if (std::isfinite(value.get_double())) {
-        append_number(out, value.get_double());
-      } else {
-        out += "null";
-      }
+      append_number(out, value.get_double());
       return;
     case boost::json::kind::string:
       append_string(out, value.get_string());
       return;
-    case boost::json::kind::array: {
-      out += '[';
-      bool first = true;
-      for (const boost::json::value& element : value.get_array()) {
-        if (!first) out += ',';
-        first = false;
-        append_value(out, element);
-      }
-      out += ']';
+    case boost::json::kind::array:
+      append_value(out, value.get_array());
       return;
-    }
-    case boost::json::kind::object: {
-      out += '{';
-      bool first = true;
-      for (const auto& [name, member] : value.get_object()) {
-        if (!first) out += ',';
-        first = false;
-        append_string(out, name);
-        out += ':';
-        append_value(out, member);
-      }
-      out += '}';
+    case boost::json::kind::object:
+      append_value(out, value.get_object());
       return;
-    }
   }
+}
+
+void append_value(std::string& out, const boost::json::array& array) {
+  out += '[';
+  bool first = true;
+  for (const boost::json::value& element : array) {
+    if (!first) out += ',';
+    first = false;
+    append_value(out, element);
+  }
+  out += ']';
+}
+
+void append_value(std::string& out, const boost::json::object& object) {
+  out += '{';
+  bool first = true;
+  for (const auto& [name, member] : object) {
+    if (!first) out += ',';
+    first = false;
+    append_string(out, name);
+    out += ':';
+    append_value(out, member);
+  }
+  out += '}';
 }
 
 std::string to_text(const boost::json::value& value) {

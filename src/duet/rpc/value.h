@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 
 #include "duet/api.h"
@@ -16,6 +18,8 @@ DUET_API boost::json::value parse_value(std::string_view text);
 /// A tree as JSON text on one line, always valid: bytes that are not UTF-8 become U+FFFD, numbers
 /// that JSON cannot write become null.
 DUET_API void append_value(std::string& out, const boost::json::value& value);
+DUET_API void append_value(std::string& out, const boost::json::array& array);
+DUET_API void append_value(std::string& out, const boost::json::object& object);
 DUET_API std::string to_text(const boost::json::value& value);
 
 }  // namespace duet::rpc

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <boost/describe/class.hpp>
+#include <boost/json/object.hpp>
+
+#include "task/task.h"
+
+namespace duet::app {
+
+// What the `task.*` methods answer. The names are those of the JSON members.
+
+struct Submitted {
+  std::string taskId;
+  task::State state;
+};
+BOOST_DESCRIBE_STRUCT(Submitted, (), (taskId, state))
+
+struct ChatSent {
+  std::string taskId;
+};
+BOOST_DESCRIBE_STRUCT(ChatSent, (), (taskId))
+
+struct Cancelled {
+  bool cancelled;
+};
+BOOST_DESCRIBE_STRUCT(Cancelled, (), (cancelled))
+
+struct TaskError {
+  task::Reason reason;
+  std::string message;
+};
+BOOST_DESCRIBE_STRUCT(TaskError, (), (reason, message))
+
+/// The shape of task::record_of(). Everything is there; what is not known is null.
+struct TaskRecord {
+  std::string id;
+  std::string prompt;
+  std::string agent;
+  std::int64_t priority;
+  task::State state;
+  std::string createdAt;
+  std::optional<std::string> startedAt;
+  std::optional<std::string> completedAt;
+  std::optional<std::int64_t> pid;
+  std::optional<std::int64_t> exitCode;
+  std::optional<std::string> signal;
+  std::optional<std::string> result;
+  std::optional<TaskError> error;
+  std::uint32_t attempts;
+  boost::json::object metadata;
+};
+BOOST_DESCRIBE_STRUCT(TaskRecord, (),
+                      (id, prompt, agent, priority, state, createdAt, startedAt, completedAt, pid, exitCode, signal,
+                       result, error, attempts, metadata))
+
+struct TaskCounts {
+  std::int64_t total;
+  std::int64_t queued;
+  std::int64_t running;
+  std::int64_t completed;
+  std::int64_t failed;
+  std::int64_t cancelled;
+};
+BOOST_DESCRIBE_STRUCT(TaskCounts, (), (total, queued, running, completed, failed, cancelled))
+
+struct TaskOutput {
+  std::uint64_t offset;
+  std::string data = {};
+  std::uint64_t next;
+  bool done;
+  std::optional<std::uint64_t> dropped = {};
+};
+BOOST_DESCRIBE_STRUCT(TaskOutput, (), (offset, data, next, done, dropped))
+
+}  // namespace duet::app
