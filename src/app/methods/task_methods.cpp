@@ -49,6 +49,8 @@ using SharedRoom = std::shared_ptr<Room>;
 template <typename Result>
 using SharedReply = std::shared_ptr<Reply<Result>>;
 
+using MaybeAccepted = tl::expected<task::Accepted, rpc::Error>;
+
 struct Nothing {};
 BOOST_DESCRIBE_STRUCT(Nothing, (), ())
 
@@ -111,29 +113,28 @@ AddedMethod add_in_order(Methods& methods, const SharedRoom& room, std::string n
 
 constexpr const char* task_id_summary = "The id of a task, as in task-7";
 
-// Submits a task for a client, and answers with what `result_of` makes of it, or says why not.
-template <typename Result>
-void submit_for(const SharedRoom& room, const Request& request, task::Submission submission, Reply<Result> reply,
-                Result (*result_of)(const task::Accepted&)) {
+// Submits a task for a client; `answer` is called when it is on disk, or with why not.
+void submit_for(const SharedRoom& room, const Request& request, task::Submission submission,
+                task::Intake::Submitted answer) {
   const std::uint64_t client = request.conversation.peer().connection;
   ++room->submitting[client];
   const auto is_over = [room, client] {
     const auto found = room->submitting.find(client);
     if (--found->second == 0) room->submitting.erase(found);
   };
-  room->supervisor.submit(std::move(submission), [is_over, result_of, kept = shared(std::move(reply))](
-                                                     const tl::expected<task::Accepted, rpc::Error>& accepted) {
+  room->supervisor.submit(std::move(submission), [is_over, answer = std::move(answer)](const MaybeAccepted& accepted) {
     is_over();
-    accepted ? kept->ok(result_of(*accepted)) : kept->fail(accepted.error());
+    answer(accepted);
   });
 }
 
 void add_submit(Methods& methods, const SharedRoom& room) {
   const auto handler = [room](Submit submit, const Request& request, Reply<Submitted> reply) {
-    submit_for(
-        room, request, submission_of(std::move(submit)), std::move(reply), +[](const task::Accepted& accepted) {
-          return Submitted{task::to_text(accepted.id), accepted.state};
-        });
+    submit_for(room, request, submission_of(std::move(submit)),
+               [kept = shared(std::move(reply))](const MaybeAccepted& accepted) {
+                 if (!accepted) return kept->fail(accepted.error());
+                 kept->ok({task::to_text(accepted->id), accepted->state});
+               });
   };
   methods
       .add("task.submit", "Queues a task. Answered once it is on disk, from when on it survives whatever happens",
@@ -155,9 +156,10 @@ void add_send_chat(Methods& methods, const SharedRoom& room) {
     task::Submission submission{.prompt = prompt_of("message", std::move(chat.message))};
     submission.priority = chat.priority;
     submission.metadata["source"] = "chat";
-    submit_for(
-        room, request, std::move(submission), std::move(reply),
-        +[](const task::Accepted& accepted) { return ChatSent{task::to_text(accepted.id)}; });
+    submit_for(room, request, std::move(submission), [kept = shared(std::move(reply))](const MaybeAccepted& accepted) {
+      if (!accepted) return kept->fail(accepted.error());
+      kept->ok({task::to_text(accepted->id)});
+    });
   };
   methods.add("chat.send", "Queues a message as a task for the default agent", handler)
       .pipelined()

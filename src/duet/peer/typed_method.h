@@ -211,11 +211,12 @@ Method make_method(std::string name, std::string summary, std::initializer_list<
                    Callable callable) {
   using Result = HandlerResult<Callable>;
   require_target(callable, name);
-  Method method{.name = std::move(name),
-                .summary = std::move(summary),
-                .params = Params::describe(names),
-                .returns = rpc::type_of<Result>(),
-                .result_schema = &rpc::schema_of<Result>};
+  Method method;
+  method.name = std::move(name);
+  method.summary = std::move(summary);
+  method.params = Params::describe(names);
+  method.returns = rpc::type_of<Result>();
+  method.result_schema = &rpc::schema_of<Result>;
   if constexpr (HandlerType<Callable>::answers_later) {
     method.late_handler = [callable = std::move(callable)](const Method& self, const Request& request,
                                                            AnyReply reply) mutable {

@@ -45,7 +45,8 @@ bool may_be_absent(const Member& one, const Member& other) {
   if constexpr (OptionalType<Member>) {
     return true;
   } else if constexpr (std::is_scalar_v<Member>) {
-    return std::memcmp(&one, &other, sizeof one) == 0;
+    return std::memcmp(&one, &other, sizeof one) ==
+           0;  // NOLINT(bugprone-suspicious-memory-comparison): bytes are meant
   } else if constexpr (requires { one.empty(); }) {
     return !one.empty();
   } else {

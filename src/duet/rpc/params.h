@@ -47,7 +47,11 @@ template <typename T>
 Param describe_param(std::string name) {
   static_assert(Readable<T>,
                 "This parameter cannot be read from JSON: describe its type, or use std::string for a text.");
-  Param param{.name = std::move(name), .type = type_of<T>(), .required = !OptionalType<T>, .schema = &schema_of<T>};
+  Param param;
+  param.name = std::move(name);
+  param.type = type_of<T>();
+  param.required = !OptionalType<T>;
+  param.schema = &schema_of<T>;
   if constexpr (OptionalType<T>) {
     param.accepted = describe_param<typename T::value_type>({}).accepted;
   } else if constexpr (EnumType<T>) {
