@@ -131,7 +131,7 @@ class UniqueFunction<Result(Arguments...)> {
   }
 
   const Actions* actions_ = nullptr;
-  Storage storage_;
+  Storage storage_ = {};  // not for us: g++ warns of bytes that are copied before they were written
 };
 
 }  // namespace duet::base
