@@ -21,8 +21,6 @@ constexpr std::array<std::string_view, 9> kinds = {"taskQueued",     "taskStarte
                                                    "taskFailed",     "taskCancelled", "automationFired",
                                                    "daemonStopping", "notice",        output_kind};
 
-}
-
 }  // namespace
 
 bool EventHub::Filter::wants(const task::Event& event) const {

@@ -162,7 +162,7 @@ void add_request(Methods& methods, Bridge& bridge) {
 
 void add_notify(Methods& methods, Bridge& bridge) {
   const auto handler = [&bridge](const Notification& sent, const Request& request, Reply<LspSent> reply) {
-    const std::uint64_t client = request.connection.peer().connection;
+    const std::uint64_t client = request.conversation.peer().connection;
     ask(bridge, std::move(reply),
         [&](auto done) { return bridge.notify(client, raw_request(sent, {}), std::move(done)); });
   };

@@ -10,7 +10,7 @@
 #include <boost/describe/class.hpp>
 
 #include "duet/base/clock.h"
-#include "duet/base/process.h"
+#include "process/launch.h"
 #include "duet/rpc/types.h"
 #include "task/task.h"
 
@@ -23,7 +23,7 @@ struct Submit {
   std::int64_t priority = 0;
   std::optional<std::string> key;
   std::optional<std::string> cwd;
-  std::optional<base::Environment> env;
+  std::optional<process::Environment> env;
   std::optional<double> timeoutSeconds;
   std::int64_t retries = 0;
   std::optional<std::vector<std::string>> after;

@@ -94,16 +94,19 @@ void Connection::drain() {
 // What follows every event: answers go out, then the connection is what its conversation says.
 void Connection::advance() {
   write_output();
-  while (conversation_.has_more_to_do()) {
-    conversation_.resume();
-    write_output();
-  }
+  if (conversation_.has_more_to_do()) resume();
+  while (conversation_.can_handle_more()) resume();
   if (is_closed()) return close();  // a handler may have closed the conversation
   if (conversation_.is_over()) return close(conversation_.is_stopping() ? Ending::stopped : Ending::input_ended);
   update_wants();
   update_timer();
   trim_when_idle(loop_, pool_);
   tell_load();
+}
+
+void Connection::resume() {
+  conversation_.resume();
+  write_output();
 }
 
 void Connection::write_output() {

@@ -68,6 +68,7 @@ class DUET_API Connection final : private transport::Channel::Listener {
 
   bool read();
   void advance();
+  void resume();
   void write_output();
   void write_failed(int error);
   void update_wants();

@@ -97,7 +97,7 @@ void Conversation::take_frames(base::TimePoint now) {
     tell_of_oversize();
     if (phase_ == Phase::open) take(*frame);
     if (lost_text_ && !oversize_is_untold_) lost_text_->end_message();
-    if (phase_ == Phase::closed) return;
+    if (phase_ == Phase::closed) return output_->clear();  // what a handler answered that closed it
   }
   if (lost_text_) {
     lost_text_->end_chunk();
@@ -211,9 +211,9 @@ std::string_view Conversation::output() { return output_->empty() ? std::string_
 
 void Conversation::written(std::size_t count) { output_->written(count); }
 
-bool Conversation::has_more_to_do() const {
-  return !failed_calls_.empty() || (phase_ != Phase::closed && dispatcher_->can_go_on());
-}
+bool Conversation::has_more_to_do() const { return !failed_calls_.empty() || can_handle_more(); }
+
+bool Conversation::can_handle_more() const { return phase_ != Phase::closed && dispatcher_->can_go_on(); }
 
 void Conversation::resume() {
   for (const auto& [call, cause] : std::exchange(failed_calls_, {})) {
@@ -329,7 +329,9 @@ void Conversation::refuse_partial_message() {
 
 bool Conversation::owes_answer() const { return dispatcher_->owes_answer(); }
 bool Conversation::answers_at_once() const { return dispatcher_->answers_at_once(); }
-std::size_t Conversation::load() const { return waiting_bytes() + calls_->bytes() + partial_bytes(); }
+std::size_t Conversation::load() const {
+  return is_closed() ? 0 : waiting_bytes() + calls_->bytes() + partial_bytes();
+}
 std::size_t Conversation::partial_bytes() const { return decoder_->held(); }
 std::size_t Conversation::unwritten_bytes() const { return output_->size(); }
 std::size_t Conversation::pending_calls() const { return calls_->size(); }

@@ -97,6 +97,8 @@ class DUET_API Conversation {
   void resume();
   /// resume() would do something.
   bool has_more_to_do() const;
+  /// It would handle a request that waits.
+  bool can_handle_more() const;
   /// False: receive() may be told any time, since nothing depends on it now.
   bool is_timed() const;
 
