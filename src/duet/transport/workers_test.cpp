@@ -37,14 +37,15 @@ TEST(ThreadsWorkers, DoesWhatIsGivenWithAFewThreads) {
 }
 
 TEST(ThreadsWorkers, WorksAreDoneAtTheSameTime) {
-  Workers workers({.threads = 2});
   std::atomic<int> there = 0;
+  Workers workers({.threads = 2});
   for (int i = 0; i < 2; ++i) {
     workers.give([&] {
       ++there;
       EXPECT_TRUE(await([&] { return there == 2; }));
     });
   }
+  EXPECT_TRUE(await([&] { return there == 2; }));
 }
 
 TEST(ThreadsWorkers, TheEndWaitsForWhatHasBegunAndDropsTheRest) {
@@ -78,8 +79,8 @@ TEST(ThreadsWorkers, TooMuchIsRefused) {
 }
 
 TEST(ThreadsWorkers, ItsThreadsGetNoSignals) {
-  Workers workers({});
   std::atomic<int> blocked = -1;
+  Workers workers({});
   workers.give([&] {
     sigset_t now;
     pthread_sigmask(SIG_BLOCK, nullptr, &now);
