@@ -49,17 +49,19 @@ TEST(ThreadsWorkers, WorksAreDoneAtTheSameTime) {
 }
 
 TEST(ThreadsWorkers, TheEndWaitsForWhatHasBegunAndDropsTheRest) {
-  std::optional<Workers> workers(Workers::Limits{.threads = 1});
   std::atomic<bool> begun = false;
+  std::atomic<bool> other_given = false;
   std::atomic<int> done = 0;
   const auto held = std::make_shared<int>();
+  std::optional<Workers> workers(Workers::Limits{.threads = 1});
   workers->give([&] {
     begun = true;
-    EXPECT_TRUE(await([&] { return held.use_count() == 1; }));  // the other one has been dropped
+    EXPECT_TRUE(await([&] { return other_given && held.use_count() == 1; }));  // the other one has been dropped
     ++done;
   });
-  EXPECT_TRUE(await([&] { return begun.load(); }));
   workers->give([&, held] { ++done; });
+  other_given = true;
+  EXPECT_TRUE(await([&] { return begun.load(); }));
   workers.reset();
   EXPECT_EQ(done, 1);
 }
