@@ -37,28 +37,31 @@ TEST(ThreadsWorkers, DoesWhatIsGivenWithAFewThreads) {
 }
 
 TEST(ThreadsWorkers, WorksAreDoneAtTheSameTime) {
-  Workers workers({.threads = 2});
   std::atomic<int> there = 0;
+  Workers workers({.threads = 2});
   for (int i = 0; i < 2; ++i) {
     workers.give([&] {
       ++there;
       EXPECT_TRUE(await([&] { return there == 2; }));
     });
   }
+  EXPECT_TRUE(await([&] { return there == 2; }));
 }
 
 TEST(ThreadsWorkers, TheEndWaitsForWhatHasBegunAndDropsTheRest) {
-  std::optional<Workers> workers(Workers::Limits{.threads = 1});
   std::atomic<bool> begun = false;
+  std::atomic<bool> other_given = false;
   std::atomic<int> done = 0;
   const auto held = std::make_shared<int>();
+  std::optional<Workers> workers(Workers::Limits{.threads = 1});
   workers->give([&] {
     begun = true;
-    EXPECT_TRUE(await([&] { return held.use_count() == 1; }));  // the other one has been dropped
+    EXPECT_TRUE(await([&] { return other_given && held.use_count() == 1; }));  // the other one has been dropped
     ++done;
   });
-  EXPECT_TRUE(await([&] { return begun.load(); }));
   workers->give([&, held] { ++done; });
+  other_given = true;
+  EXPECT_TRUE(await([&] { return begun.load(); }));
   workers.reset();
   EXPECT_EQ(done, 1);
 }
@@ -78,8 +81,8 @@ TEST(ThreadsWorkers, TooMuchIsRefused) {
 }
 
 TEST(ThreadsWorkers, ItsThreadsGetNoSignals) {
-  Workers workers({});
   std::atomic<int> blocked = -1;
+  Workers workers({});
   workers.give([&] {
     sigset_t now;
     pthread_sigmask(SIG_BLOCK, nullptr, &now);
