@@ -143,9 +143,7 @@ void add_answers_to_server(peer::Methods& methods, const std::string& root) {
       "workspace/foldingRange/refresh",
       "workspace/textDocumentContent/refresh",
   };
-  const auto constant = [](std::string text) {
-    return [text = std::move(text)] { return rpc::Json::view(text); };
-  };
+  const auto constant = [](std::string text) { return [text = std::move(text)] { return rpc::Json::view(text); }; };
   for (const char* method : noted) methods.add(method, constant("null"));
   methods.add("workspace/configuration",
               [](const rpc::Json& params) { return rpc::Json::trusted(nulls(params.text())); });

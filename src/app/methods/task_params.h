@@ -10,8 +10,8 @@
 #include <boost/describe/class.hpp>
 
 #include "duet/base/clock.h"
-#include "process/launch.h"
 #include "duet/rpc/types.h"
+#include "process/launch.h"
 #include "task/task.h"
 
 namespace duet::app {

@@ -98,7 +98,7 @@ void Calls::start_clocks(base::TimePoint now) {
 
 std::optional<base::TimePoint> Calls::deadline() const {
   if (calls_.empty()) return std::nullopt;
-  if (!without_clock_.empty()) return base::TimePoint::min();
+  if (!without_clock_.empty()) return base::TimePoint();
   return earliest_ == base::TimePoint::max() ? std::nullopt : std::optional(earliest_);
 }
 

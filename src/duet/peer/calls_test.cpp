@@ -187,7 +187,7 @@ TEST(Calls, SayWhenTheNextIsDue) {
 TEST(Calls, WaitFromTheFirstTimeThatIsTold) {
   Setting s;
   s.calls.add(10s, [](const Outcome&) {});
-  EXPECT_EQ(s.calls.deadline(), base::TimePoint::min());
+  EXPECT_EQ(s.calls.deadline(), base::TimePoint());
   s.clock.advance(5s);
   s.calls.start_clocks(s.clock.now());
   EXPECT_EQ(s.calls.deadline(), s.clock.now() + 10s);

@@ -20,11 +20,13 @@ ConversationEvents with_wake(ConversationEvents events, std::function<void()> wa
 void trim_when_idle(transport::Loop& loop, const std::shared_ptr<framing::BlockPool>& pool) {
   if (pool->trim_is_planned || !pool->keeps_any()) return;
   pool->trim_is_planned = true;
-  loop.after(std::chrono::seconds(1), [&loop, pool, uses = pool->uses()] {
-    pool->trim_is_planned = false;
-    if (pool->uses() == uses) pool->trim();
-    trim_when_idle(loop, pool);
-  }).detach();
+  loop.after(std::chrono::seconds(1),
+             [&loop, pool, uses = pool->uses()] {
+               pool->trim_is_planned = false;
+               if (pool->uses() == uses) pool->trim();
+               trim_when_idle(loop, pool);
+             })
+      .detach();
 }
 
 }  // namespace

@@ -225,12 +225,12 @@ void Conversation::resume() {
 bool Conversation::is_timed() const { return protocol_.frame_timeout || lost_text_ || !calls_->empty(); }
 
 std::optional<base::TimePoint> Conversation::deadline() const {
-  if (has_more_to_do()) return base::TimePoint::min();
+  if (has_more_to_do()) return base::TimePoint();
   std::optional<base::TimePoint> next = calls_->deadline();
   if (protocol_.frame_timeout && phase_ == Phase::open && decoder_->inside_frame()) {
     const bool clock_stands = timed_message_ != decoder_->frames_begun() || paused_at_.has_value();
     if (!clock_stands) next = std::min(next.value_or(base::TimePoint::max()), began_at_ + *protocol_.frame_timeout);
-    if (clock_stands && wants_input()) next = base::TimePoint::min();
+    if (clock_stands && wants_input()) next = base::TimePoint();
   }
   return next;
 }
@@ -329,9 +329,7 @@ void Conversation::refuse_partial_message() {
 
 bool Conversation::owes_answer() const { return dispatcher_->owes_answer(); }
 bool Conversation::answers_at_once() const { return dispatcher_->answers_at_once(); }
-std::size_t Conversation::load() const {
-  return is_closed() ? 0 : waiting_bytes() + calls_->bytes() + partial_bytes();
-}
+std::size_t Conversation::load() const { return is_closed() ? 0 : waiting_bytes() + calls_->bytes() + partial_bytes(); }
 std::size_t Conversation::partial_bytes() const { return decoder_->held(); }
 std::size_t Conversation::unwritten_bytes() const { return output_->size(); }
 std::size_t Conversation::pending_calls() const { return calls_->size(); }

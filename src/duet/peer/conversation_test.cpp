@@ -66,7 +66,7 @@ TEST(Conversation, ALateAnswerWakesItsOwnerAndWhatWaitedIsHandledAtTheNextTick) 
   EXPECT_EQ(t.output(), "");
   t.replies.front().ok(true);
   EXPECT_EQ(t.wakes, 1);
-  EXPECT_EQ(t.talk->deadline(), base::TimePoint::min());
+  EXPECT_EQ(t.talk->deadline(), base::TimePoint());
   t.talk->tick(start);
   EXPECT_EQ(t.output(), result("1", "true") + '\n' + result("2", "[2]") + '\n');
   EXPECT_EQ(t.talk->deadline(), std::nullopt);
@@ -185,7 +185,7 @@ TEST(Conversation, ThePeerIsToldOfACancelOfWhatItHasSeen) {
 TEST(Conversation, ACallTimesOutByTheTimeThatIsTold) {
   ClientTalk t(Protocol::lsp_client());
   t.call(10s);
-  EXPECT_EQ(t.talk->deadline(), base::TimePoint::min());
+  EXPECT_EQ(t.talk->deadline(), base::TimePoint());
   t.output();
   t.talk->tick(start);
   EXPECT_EQ(t.talk->deadline(), start + 10s);
@@ -213,7 +213,7 @@ TEST(Conversation, WhatFailsAtOnceIsToldLater) {
   t.talk->close();
   t.call();
   EXPECT_TRUE(t.outcomes.empty());
-  EXPECT_EQ(t.talk->deadline(), base::TimePoint::min());
+  EXPECT_EQ(t.talk->deadline(), base::TimePoint());
   t.talk->tick(start);
   ASSERT_EQ(t.outcomes.size(), 1U);
   EXPECT_EQ(t.outcomes[0].cause, Outcome::Cause::disconnected);

@@ -18,8 +18,8 @@ class Conversation;
 /// One call as a handler sees it. Everything points into the message: copy what is needed later.
 struct Request {
   std::string_view method;
-  std::string_view id;      ///< raw JSON; empty for a notification
-  const rpc::Json& params;  ///< as they came; empty if there are none
+  std::string_view id;         ///< raw JSON; empty for a notification
+  const rpc::Json& params;     ///< as they came; empty if there are none
   Conversation& conversation;  ///< with whoever asks
 };
 

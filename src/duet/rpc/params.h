@@ -14,12 +14,11 @@
 #include <boost/json/object.hpp>
 #include <boost/mp11/algorithm.hpp>
 
+#include "duet/api.h"
 #include "duet/rpc/error.h"
 #include "duet/rpc/json_read.h"
 #include "duet/rpc/schema.h"
 #include "duet/rpc/types.h"
-
-#include "duet/api.h"
 
 namespace duet::rpc {
 
