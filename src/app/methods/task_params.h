@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,7 +13,6 @@
 
 #include "duet/base/clock.h"
 #include "duet/rpc/types.h"
-#include "process/launch.h"
 #include "task/task.h"
 
 namespace duet::app {
@@ -23,7 +24,7 @@ struct Submit {
   std::int64_t priority = 0;
   std::optional<std::string> key;
   std::optional<std::string> cwd;
-  std::optional<process::Environment> env;
+  std::optional<std::map<std::string, std::string, std::less<>>> env;
   std::optional<double> timeoutSeconds;
   std::int64_t retries = 0;
   std::optional<std::vector<std::string>> after;

@@ -182,6 +182,12 @@ TEST(Conversation, ThePeerIsToldOfACancelOfWhatItHasSeen) {
   EXPECT_TRUE(t.outcomes.empty());
 }
 
+TEST(Conversation, AFrameIsCountedInBytes) {
+  ClientTalk t(Protocol::lsp_client());
+  t.talk->call("你好", {}, 10s, [](const Outcome&) {});
+  EXPECT_EQ(t.output(), "Content-Length: 42\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"你好\"}");
+}
+
 TEST(Conversation, ACallTimesOutByTheTimeThatIsTold) {
   ClientTalk t(Protocol::lsp_client());
   t.call(10s);
@@ -286,6 +292,10 @@ const std::string news = notification("m");
 
 std::string with_wrong_length(const std::string& body, int delta) {
   return "Content-Length: " + std::to_string(static_cast<int>(body.size()) + delta) + "\r\n\r\n" + body;
+}
+
+TEST_P(ToldFaults, MessagesAreReadOneAfterAnother) {
+  EXPECT_EQ(read(framed(answer) + framed(news)), (Strings{"7 answered\"ä\"", "m"}));
 }
 
 TEST_P(ToldFaults, AnyContentTypeWillDo) {
