@@ -24,26 +24,28 @@ set(duet_public_headers
     duet/base/result.h
     duet/base/unique_function.h
     duet/base/utc_text.h
-    duet/framing/block_pool.h
-    duet/framing/content_length.h
-    duet/framing/frame.h
-    duet/framing/header_block.h
-    duet/framing/input_buffer.h
-    duet/framing/lines.h
-    duet/peer/answer.h
-    duet/peer/answer_queue.h
-    duet/peer/calls.h
+    duet/duet.h
     duet/peer/client.h
     duet/peer/connection.h
-    duet/peer/dispatcher.h
+    duet/peer/conversation.h
+    duet/peer/method.h
     duet/peer/methods.h
-    duet/peer/output.h
+    duet/peer/outcome.h
+    duet/peer/protocol.h
     duet/peer/reply.h
     duet/peer/server.h
+    duet/peer/typed_method.h
     duet/rpc/error.h
+    duet/rpc/initialisers.h
+    duet/rpc/json.h
+    duet/rpc/json_read.h
     duet/rpc/json_scan.h
-    duet/rpc/message.h
+    duet/rpc/json_text.h
+    duet/rpc/json_write.h
     duet/rpc/params.h
+    duet/rpc/schema.h
+    duet/rpc/types.h
+    duet/rpc/utf8.h
     duet/rpc/value.h
     duet/transport/channel.h
     duet/transport/fd_channel.h

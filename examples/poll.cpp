@@ -20,17 +20,10 @@ int main(int argc, char** argv) {
   base::Log log(base::stderr_sink(false), base::Level::info);
   transport::Loop loop;
   peer::Server server(loop, log);
-  server.methods().add({.name = "add",
-                        .summary = "Adds two numbers",
-                        .params = {{.name = "a", .type = rpc::Type::number}, {.name = "b", .type = rpc::Type::number}},
-                        .returns = "number",
-                        .handler = [](const peer::Request& request) -> peer::Answer {
-                          return boost::json::value(*request.params.number("a") + *request.params.number("b"));
-                        },
-                        .late_handler = {}});
-  server.register_method("shout", [&](const peer::Request& request) -> peer::Answer {
-    server.broadcast("shouted", request.params.raw());
-    return boost::json::value(static_cast<std::uint64_t>(server.client_count()));
+  server.methods().add("add", "Adds two numbers", {"a", "b"}, [](double a, double b) { return a + b; });
+  server.methods().add("shout", "Tells everybody", [&](const rpc::Json& params) {
+    server.broadcast("shouted", params.text());
+    return server.client_count();
   });
   server.start(argv[1]);
 

@@ -64,9 +64,13 @@ Outcome Client::call_raw(std::string_view method, std::string_view params, base:
 }
 
 boost::json::value Client::call(std::string_view method, const boost::json::value& params, base::Duration patience) {
-  const Outcome outcome = call_raw(method, params_text(params), patience);
+  return rpc::parse_value(call_or_throw(method, params_text(params), patience));
+}
+
+std::string Client::call_or_throw(std::string_view method, std::string_view params, base::Duration patience) {
+  Outcome outcome = call_raw(method, params, patience);
   if (outcome.cause != Outcome::Cause::answered) throw CallFailed(outcome.cause, outcome.error);
-  return rpc::parse_value(outcome.result);
+  return std::move(outcome.result);
 }
 
 void Client::call_later(std::string_view method, std::string_view params, CallCallback callback,

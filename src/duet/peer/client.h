@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include <boost/json/value.hpp>
 
@@ -14,6 +15,8 @@
 #include "duet/peer/connection.h"
 #include "duet/peer/methods.h"
 #include "duet/peer/outcome.h"
+#include "duet/rpc/json.h"
+#include "duet/rpc/json_read.h"
 #include "duet/transport/channel.h"
 #include "duet/transport/loop.h"
 
@@ -51,6 +54,13 @@ class DUET_API Client {
   /// Throws CallFailed; std::length_error for a result nested too deeply for a tree.
   boost::json::value call(std::string_view method, const boost::json::value& params = nullptr,
                           base::Duration patience = default_patience);
+  /// The same with C++ values: `call<double>("add", 2, 3)`, by position, or one described struct, by name. Throws also
+  /// std::invalid_argument for a result of another shape.
+  template <typename Result, typename... Values>
+  Result call(std::string_view method, const Values&... values) {
+    const rpc::Json result = rpc::Json::trusted(call_or_throw(method, params_of(values...), default_patience));
+    if constexpr (!std::is_void_v<Result>) return result.as<Result>();
+  }
   /// The same with JSON text both ways, without a throw.
   Outcome call_raw(std::string_view method, std::string_view params, base::Duration patience = default_patience);
   /// Many at once: the callbacks run inside wait_for().
@@ -72,6 +82,19 @@ class DUET_API Client {
   transport::Loop& loop() { return loop_; }
 
  private:
+  template <typename... Values>
+  static std::string params_of(const Values&... values) {
+    if constexpr (sizeof...(Values) == 0) return {};
+    if constexpr (sizeof...(Values) == 1 && (rpc::StructType<Values> && ...)) {
+      return std::string(rpc::Json(values...).text());
+    } else {
+      std::string list;
+      ((list.append(list.empty() ? "[" : ",").append(rpc::Json(values).text())), ...);
+      return list + ']';
+    }
+  }
+  std::string call_or_throw(std::string_view method, std::string_view params, base::Duration patience);
+
   transport::Loop loop_;
   base::Log log_;
   Methods methods_;

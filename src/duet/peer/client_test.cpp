@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include <boost/describe/class.hpp>
 #include <boost/json/array.hpp>
 #include <gtest/gtest.h>
 
@@ -221,6 +222,26 @@ TEST(ThreadsClient, ACallDuringWhichTheServerDiesFails) {
   });
   killer.join();
   EXPECT_EQ(cause, Cause::disconnected);
+}
+
+struct Pair {
+  int left = 0;
+  std::string right;
+};
+BOOST_DESCRIBE_STRUCT(Pair, (), (left, right))
+
+TEST(ThreadsClient, CallsWithValuesByPositionOrAsOneStruct) {
+  const ServedThread served;
+  Client client;
+  client.connect(served.path());
+  const auto list = client.call<std::vector<rpc::Json>>("echo", 1, "two");
+  ASSERT_EQ(list.size(), 2U);
+  EXPECT_EQ(list[1].text(), "\"two\"");
+  const Pair pair = client.call<Pair>("echo", Pair{.left = 3, .right = "four"});
+  EXPECT_EQ(pair.left, 3);
+  EXPECT_EQ(pair.right, "four");
+  client.call<void>("echo");
+  EXPECT_THROW(client.call<int>("echo", 1, 2), std::invalid_argument);
 }
 
 TEST(Client, WithoutAServerConnectThrowsAndCallsFail) {

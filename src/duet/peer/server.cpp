@@ -19,12 +19,16 @@ constexpr int too_many_clients = -32003;
 }  // namespace
 
 Server::Server(transport::Loop& loop, base::Log& log, ServerLimits limits, const Protocol& protocol)
+    : Server(loop, log, own_methods_, limits, protocol) {}
+
+Server::Server(transport::Loop& loop, base::Log& log, Methods& methods, ServerLimits limits, const Protocol& protocol)
     : loop_(loop),
       log_(log),
       limits_(limits),
       protocol_(protocol),
       encoder_(protocol.make_encoder()),
       user_(geteuid()),
+      methods_(methods),
       pool_(std::make_shared<framing::BlockPool>()) {}
 
 Server::~Server() = default;

@@ -42,6 +42,9 @@ class DUET_API Server {
  public:
   Server(transport::Loop& loop, base::Log& log, ServerLimits limits = {},
          const Protocol& protocol = Protocol::json_lines());
+  /// With a table that it does not own, and that must outlive it.
+  Server(transport::Loop& loop, base::Log& log, Methods& methods, ServerLimits limits = {},
+         const Protocol& protocol = Protocol::json_lines());
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
   ~Server();
@@ -107,7 +110,8 @@ class DUET_API Server {
   Protocol protocol_;
   std::unique_ptr<framing::Encoder> encoder_;
   std::uint64_t user_;
-  Methods methods_;
+  Methods own_methods_;
+  Methods& methods_;
   std::shared_ptr<framing::BlockPool> pool_;
   std::unique_ptr<transport::Acceptor> acceptor_;
   transport::SocketFile file_;  // behind the acceptor: it goes before the socket is closed

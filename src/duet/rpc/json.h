@@ -10,6 +10,7 @@
 #include <boost/json/value.hpp>
 #include <boost/json/value_ref.hpp>
 
+#include "duet/api.h"
 #include "duet/rpc/json_scan.h"
 #include "duet/rpc/json_write.h"
 
@@ -21,7 +22,7 @@ namespace duet::rpc {
 /// it, trusted() and view() are for text that the caller has spelt itself. A string makes a JSON string. Json() is no
 /// JSON at all, which stands for what is absent. A copy always has a text of its own, so what was passed as a view may
 /// be kept by copying it.
-class Json {
+class DUET_API Json {
  public:
   Json() = default;
   template <typename Value>

@@ -12,6 +12,7 @@
 #include <boost/json/value_to.hpp>
 #include <boost/mp11/algorithm.hpp>
 
+#include "duet/api.h"
 #include "duet/rpc/initialisers.h"
 #include "duet/rpc/json.h"
 #include "duet/rpc/json_text.h"
@@ -28,7 +29,7 @@ concept Readable =
      EnumType<T> || OptionalType<T> || ListType<T> || MapType<T> || StructType<T> || TreeType<T> ||
      (!TextType<T> && !std::is_arithmetic_v<T> && !std::is_pointer_v<T> && boost::json::has_value_to<T>::value));
 
-bool equal_in_any_case(std::string_view a, std::string_view b);
+DUET_API bool equal_in_any_case(std::string_view a, std::string_view b);
 
 /// Words are matched in any case.
 template <EnumType Enum>
@@ -166,7 +167,7 @@ bool read_json(std::string_view text, T& out) {
   return true;
 }
 
-std::string integer_range(std::int64_t least, std::uint64_t most);
+DUET_API std::string integer_range(std::int64_t least, std::uint64_t most);
 
 /// What is expected where the JSON type fits and the content does not: `array of strings`.
 template <typename T>

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "duet/api.h"
 #include "duet/rpc/utf8.h"
 
 namespace duet::rpc {
@@ -20,26 +21,26 @@ inline int hex_digit(char c) {
 }
 
 /// What stands between the quotes, with escapes resolved; half a surrogate pair becomes U+FFFD.
-std::string decode_string_inside(std::string_view inside);
+DUET_API std::string decode_string_inside(std::string_view inside);
 
 /// The same for a whole token with its quotes.
-std::string decode_string(std::string_view token);
+DUET_API std::string decode_string(std::string_view token);
 
 /// `"object"`, `"array"`, `"string"`, `"number"`, `"boolean"` or `"null"`.
-std::string_view json_type(std::string_view value);
+DUET_API std::string_view json_type(std::string_view value);
 
 /// The number if it is a whole one that fits (`5`, `5.0` and `5e0` are all five).
-std::optional<std::int64_t> decode_integer(std::string_view number);
+DUET_API std::optional<std::int64_t> decode_integer(std::string_view number);
 /// The nearest double; infinite when the number is beyond all doubles. No locale matters.
-double decode_number(std::string_view number);
+DUET_API double decode_number(std::string_view number);
 
 /// Appends `text` as a JSON string; bytes that are not UTF-8 become U+FFFD.
-void append_string(std::string& out, std::string_view text);
-std::string quoted(std::string_view text);
+DUET_API void append_string(std::string& out, std::string_view text);
+DUET_API std::string quoted(std::string_view text);
 
 /// Appends a number in its shortest spelling; one that JSON cannot write becomes null.
-void append_number(std::string& out, std::int64_t number);
-void append_number(std::string& out, std::uint64_t number);
-void append_number(std::string& out, double number);
+DUET_API void append_number(std::string& out, std::int64_t number);
+DUET_API void append_number(std::string& out, std::uint64_t number);
+DUET_API void append_number(std::string& out, double number);
 
 }  // namespace duet::rpc

@@ -38,8 +38,8 @@ struct Param {
 DUET_API void slice_params(std::span<const Param> list, std::string_view raw, std::span<std::string_view> slices);
 
 /// A parameter that is not there, or that does not fit; `expected` is told if its JSON type fits.
-Error missing_param(const Param& param);
-Error wrong_param(const Param& param, std::string_view slice, std::string_view expected);
+DUET_API Error missing_param(const Param& param);
+DUET_API Error wrong_param(const Param& param, std::string_view slice, std::string_view expected);
 
 /// The description of a parameter of this type.
 template <typename T>

@@ -9,13 +9,14 @@
 #include <boost/json/object.hpp>
 #include <boost/mp11/algorithm.hpp>
 
+#include "duet/api.h"
 #include "duet/rpc/initialisers.h"
 #include "duet/rpc/types.h"
 
 namespace duet::rpc {
 
 /// Makes the JSON Schema of C++ types. Inside a struct that contains itself, through a list say, it is just an object.
-class SchemaMaker {
+class DUET_API SchemaMaker {
  public:
   template <typename T>
   boost::json::object make() {

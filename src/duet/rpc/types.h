@@ -15,6 +15,8 @@
 #include <boost/json/value.hpp>
 #include <boost/mp11/algorithm.hpp>
 
+#include "duet/api.h"
+
 namespace duet::rpc {
 
 class Json;
@@ -24,8 +26,8 @@ class JsonOf;
 /// What JSON calls a value, as it stands in descriptions and in errors.
 enum class Type : std::uint8_t { text, integer, number, boolean, object, array, null, any };
 
-std::string_view name_of(Type type);    ///< `string`, `integer`, …
-std::string_view plural_of(Type type);  ///< `strings`, `integers`, …
+DUET_API std::string_view name_of(Type type);    ///< `string`, `integer`, …
+DUET_API std::string_view plural_of(Type type);  ///< `strings`, `integers`, …
 
 /// An enumerator and its word on the wire.
 template <typename Enum>
