@@ -78,7 +78,7 @@ class DUET_API Conversation {
 
   /// Bytes that came, in any portions.
   void receive(std::string_view bytes, base::TimePoint now);
-  /// Where to read into while part of a message is held, which saves a copy; empty while none is.
+  /// Where to read into while part of a message is held, which saves a copy; often empty: receive() takes them then.
   std::span<char> room();
   /// So many bytes were put there.
   void receive_in_room(std::size_t count, base::TimePoint now);
