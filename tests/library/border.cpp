@@ -28,7 +28,7 @@ void errors_of_handlers(const std::string& path) {
   transport::Loop loop;
   base::Log log(base::stderr_sink(false), base::Level::error);
   peer::Server server(loop, log);
-  server.register_method("refuse", [](const peer::Request&) -> peer::Answer { throw rpc::Error(7, "not today"); });
+  server.register_method("refuse", [](const peer::Request&) -> rpc::Json { throw rpc::Error(7, "not today"); });
   server.start(path);
   std::thread serving([&] { loop.run(); });
   int code = 0;

@@ -30,7 +30,9 @@ Protocol Protocol::lsp_client() {
 
 Protocol Protocol::json_lines() { return {}; }
 
-Protocol Protocol::json_lines_client() { return {.faults = Faults::told, .max_message = framing::max_answer}; }
+Protocol Protocol::json_lines_client() {
+  return {.faults = Faults::told, .max_message = framing::max_answer, .read_at_once = alone};
+}
 
 std::unique_ptr<framing::Decoder> Protocol::make_decoder(framing::BlockPool& pool) const {
   if (framing == Framing::lines) return std::make_unique<framing::LineDecoder>(max_message, pool);
