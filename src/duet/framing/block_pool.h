@@ -3,8 +3,6 @@
 #include <array>
 #include <cstddef>
 
-#include "duet/api.h"
-
 namespace duet::framing {
 
 /// A piece of memory, owned by whoever holds it until it is given back to a pool.
@@ -16,7 +14,7 @@ struct Block {
 /// Where buffers get their memory. A few large blocks are kept for the next large message, because
 /// most of what such a message costs is memory that is new to the process; trim() gives them back
 /// to the system. Small blocks come and go as with malloc. For one thread.
-class DUET_API BlockPool {
+class BlockPool {
  public:
   static constexpr std::size_t large = 256U * 1024;
   static constexpr std::size_t most_kept = 64U * 1024 * 1024;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "duet/api.h"
 #include "duet/framing/frame.h"
 #include "duet/framing/header_block.h"
 #include "duet/framing/input_buffer.h"
@@ -15,7 +14,7 @@ namespace duet::framing {
 /// then begins inside it. Of a header with two lengths, one of them perhaps hidden in another line,
 /// the last may be that of an intact frame behind the rest of another: after the fault of the whole
 /// it is tried, and if it fails too, nothing is said.
-class DUET_API ContentLengthDecoder final : public Decoder {
+class ContentLengthDecoder final : public Decoder {
  public:
   explicit ContentLengthDecoder(std::size_t max_length = max_body) : max_length_(max_length), in_(own_pool_) {}
   ContentLengthDecoder(std::size_t max_length, BlockPool& pool) : max_length_(max_length), in_(pool) {}
@@ -83,7 +82,7 @@ class DUET_API ContentLengthDecoder final : public Decoder {
 };
 
 /// `Content-Length: N`, a blank line, the body.
-class DUET_API ContentLengthEncoder final : public Encoder {
+class ContentLengthEncoder final : public Encoder {
  public:
   std::size_t begin(char* at, std::size_t body_size) override;
   std::size_t end(char*, std::span<char>) override { return 0; }

@@ -7,8 +7,6 @@
 #include <string>
 #include <string_view>
 
-#include "duet/api.h"
-
 namespace duet::framing {
 
 /// What can be wrong with a frame before anybody looks at its JSON.
@@ -22,7 +20,7 @@ enum class Fault : std::uint8_t {
 };
 
 /// The word that stands for a fault in `error.data.reason`.
-DUET_API std::string_view reason_of(Fault fault);
+std::string_view reason_of(Fault fault);
 
 /// One message's bytes, or what went wrong instead. After a wrong content type there may be a body too:
 /// its id is wanted for the answer.
@@ -43,7 +41,7 @@ struct Extent {
 ///
 /// Use: feed() or room()/commit(), then next() until it has nothing, then again. A body is valid
 /// until the next call of any kind.
-class DUET_API Decoder {
+class Decoder {
  public:
   virtual ~Decoder() = default;
 
@@ -67,7 +65,7 @@ class DUET_API Decoder {
 };
 
 /// Puts messages into a byte stream: what stands before a body and behind it.
-class DUET_API Encoder {
+class Encoder {
  public:
   static constexpr std::size_t most_bytes = 48;  ///< before and behind a body, together
 

@@ -4,14 +4,13 @@
 #include <span>
 #include <string_view>
 
-#include "duet/api.h"
 #include "duet/framing/block_pool.h"
 
 namespace duet::framing {
 
 /// The bytes a decoder has not used yet. What is fed is borrowed as long as possible, so that whole
 /// frames are never copied; only what is left over is kept. An empty buffer owns no memory.
-class DUET_API InputBuffer {
+class InputBuffer {
  public:
   explicit InputBuffer(BlockPool& pool) : pool_(pool) {}
   InputBuffer(const InputBuffer&) = delete;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "duet/api.h"
 #include "duet/framing/frame.h"
 #include "duet/framing/input_buffer.h"
 
@@ -8,7 +7,7 @@ namespace duet::framing {
 
 /// One message a line. A `\r` before the newline and blank lines are ignored; a line longer than the
 /// limit is reported once, as soon as it is known, and skipped without being stored.
-class DUET_API LineDecoder final : public Decoder {
+class LineDecoder final : public Decoder {
  public:
   explicit LineDecoder(std::size_t max_line = max_body) : max_line_(max_line), in_(own_pool_) {}
   LineDecoder(std::size_t max_line, BlockPool& pool) : max_line_(max_line), in_(pool) {}
@@ -40,7 +39,7 @@ class DUET_API LineDecoder final : public Decoder {
   std::uint64_t lines_ = 0;
 };
 
-class DUET_API LineEncoder final : public Encoder {
+class LineEncoder final : public Encoder {
  public:
   std::size_t begin(char*, std::size_t) override { return 0; }
   std::size_t end(char* at, std::span<char> payload) override;

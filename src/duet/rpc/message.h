@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 
-#include "duet/api.h"
 #include "duet/rpc/error.h"
 
 namespace duet::rpc {
@@ -40,11 +39,11 @@ struct Message {
 };
 
 /// Never throws on bad input. The first rule that is broken decides the refusal.
-DUET_API Message decode(std::string_view text, Batches batches);
+Message decode(std::string_view text, Batches batches);
 
 /// An outgoing message, not yet copied together, so that its length is known before a byte is written.
 /// Points at its parts.
-class DUET_API Pieces {
+class Pieces {
  public:
   std::size_t size() const { return size_; }
   void append_to(std::string& out) const;
@@ -75,19 +74,19 @@ class DUET_API Pieces {
   std::string_view payload_;
 };
 
-DUET_API Pieces encode_result(std::string_view id, std::string_view result);
+Pieces encode_result(std::string_view id, std::string_view result);
 /// `error` is the text of encode(Error), or a raw error object that is passed on.
-DUET_API Pieces encode_error(std::string_view id, std::string_view error);
-DUET_API std::string encode(const Error& error);
+Pieces encode_error(std::string_view id, std::string_view error);
+std::string encode(const Error& error);
 /// The error of a response, whatever it is. encode() gives it back byte for byte, unless it is not a whole `code`, a
 /// `message`, perhaps `data`, and nothing else.
-DUET_API Error decode_error(std::string_view object);
+Error decode_error(std::string_view object);
 /// `quoted_method` is a JSON string; `params` may be empty.
-DUET_API Pieces encode_request(std::string_view id, std::string_view quoted_method, std::string_view params);
-DUET_API Pieces encode_notification(std::string_view quoted_method, std::string_view params);
+Pieces encode_request(std::string_view id, std::string_view quoted_method, std::string_view params);
+Pieces encode_notification(std::string_view quoted_method, std::string_view params);
 /// `answers`: encoded responses with commas between them.
-DUET_API Pieces encode_batch(std::string_view answers);
+Pieces encode_batch(std::string_view answers);
 /// What append_to() made of another one, for a message that was kept.
-DUET_API Pieces encoded(std::string_view message);
+Pieces encoded(std::string_view message);
 
 }  // namespace duet::rpc
