@@ -24,7 +24,8 @@ TEST(LostText, KnowsHowWhatFollowsTheLastMessageBegins) {
 TEST(LostText, KeepsTheFirstFewHundredBytes) {
   LostText text;
   for (int i = 0; i < 10; ++i) {
-    text.begin_chunk(std::string(100, static_cast<char>('a' + i)));
+    const std::string chunk(100, static_cast<char>('a' + i));
+    text.begin_chunk(chunk);
     text.end_chunk();
   }
   EXPECT_EQ(text.known(), std::string(100, 'a') + std::string(100, 'b') + std::string(100, 'c'));
