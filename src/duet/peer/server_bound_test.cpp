@@ -143,6 +143,34 @@ TEST(ServerBound, ThePausedGoOnWhenThereIsRoomAgain) {
   }
 }
 
+TEST(ServerBound, CountsMessagesThatHaveOnlyComeInPart) {
+  Crowd s;
+  const std::string start = R"({"jsonrpc":"2.0","id":1,"method":"echo","params":[")" + std::string(300'000, 'x');
+  std::vector<std::unique_ptr<FarEnd>> clients;
+  std::set<Conversation*> conversations;
+  s.server.on_opened = [&](Connection& connection) { conversations.insert(&connection.conversation()); };
+  for (int i = 0; i < 20; ++i) {
+    clients.push_back(s.connect());
+    clients.back()->send(start);
+    EXPECT_TRUE(s.turn_until([&] { return clients.back()->sent_all(); }));
+    s.turn();
+    std::size_t sum = 0;
+    for (const Conversation* conversation : conversations) sum += conversation->load();
+    EXPECT_LT(sum, Crowd::bound + 100'000) << i;
+  }
+  std::size_t refused = 0;
+  for (const auto& client : clients) {
+    client->send("\"]}\n" + request("2", "echo") + '\n');
+    s.turn(50);
+    const Strings answers = client->take(Framing::lines);
+    ASSERT_EQ(answers.size(), 2U);
+    refused += answers[0] == error("null", -32600, "Invalid Request", R"({"reason":"overload"})") ? 1 : 0;
+    EXPECT_EQ(answers[1], result("2", "null"));
+  }
+  EXPECT_GE(refused, 13U);
+  EXPECT_LE(refused, 15U);
+}
+
 TEST(ServerBound, ForgetsWhatConnectionsHeldThatAreGone) {
   Crowd s;
   s.server.register_method("vanish", [](const Request& asked) {
