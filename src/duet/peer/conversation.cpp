@@ -228,9 +228,9 @@ std::optional<base::TimePoint> Conversation::deadline() const {
   if (has_more_to_do()) return base::TimePoint();
   std::optional<base::TimePoint> next = calls_->deadline();
   if (protocol_.frame_timeout && phase_ == Phase::open && decoder_->inside_frame()) {
-    const bool clock_stands = timed_message_ != decoder_->frames_begun() || paused_at_.has_value();
-    if (!clock_stands) next = std::min(next.value_or(base::TimePoint::max()), began_at_ + *protocol_.frame_timeout);
-    if (clock_stands && wants_input()) next = base::TimePoint();
+    const bool clock_runs = timed_message_ == decoder_->frames_begun() && !paused_at_;
+    if (clock_runs != wants_input()) return base::TimePoint();  // it has to be started or stopped
+    if (clock_runs) next = std::min(next.value_or(base::TimePoint::max()), message_deadline());
   }
   return next;
 }
@@ -361,9 +361,14 @@ void Conversation::watch_partial_message(base::TimePoint now) {
   }
 }
 
+base::TimePoint Conversation::message_deadline() const {
+  const base::Duration limit = *protocol_.frame_timeout;
+  return limit < base::TimePoint::max() - began_at_ ? began_at_ + limit : base::TimePoint::max();
+}
+
 // There may be more in the pipe: a message is given up only when nothing came between two looks at the time.
 void Conversation::drop_overdue_message(base::TimePoint now) {
-  if (!timed_message_ || paused_at_ || now < began_at_ + *protocol_.frame_timeout) return;
+  if (!timed_message_ || paused_at_ || now < message_deadline()) return;
   if (std::exchange(heard_lately_, false)) return;
   const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(now - began_at_).count();
   log_.warn("Partial frame dropped", {{"bytes", decoder_->held()}, {"waited_ms", waited}});

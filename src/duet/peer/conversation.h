@@ -165,6 +165,7 @@ class DUET_API Conversation {
   void wake();
 
   void watch_partial_message(base::TimePoint now);
+  base::TimePoint message_deadline() const;
   void drop_overdue_message(base::TimePoint now);
 
   Protocol protocol_;
