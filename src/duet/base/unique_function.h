@@ -22,11 +22,11 @@ class UniqueFunction<Result(Arguments...)> {
   UniqueFunction() = default;
   UniqueFunction(std::nullptr_t) {}  // NOLINT(google-explicit-constructor): as std::function
 
+  // NOLINTBEGIN(google-explicit-constructor,bugprone-forwarding-reference-overload): as std::function
   template <typename Callable>
   requires(!std::is_same_v<std::remove_cvref_t<Callable>, UniqueFunction> &&
-           std::is_invocable_r_v<Result, std::decay_t<Callable>&, Arguments...>)
-      UniqueFunction(
-          Callable&& callable) {  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
+           std::is_invocable_r_v<Result, std::decay_t<Callable>&, Arguments...>) UniqueFunction(Callable&& callable) {
+    // NOLINTEND(google-explicit-constructor,bugprone-forwarding-reference-overload)
     using Held = Holder<std::decay_t<Callable>>;
     Held::make(storage_, std::forward<Callable>(callable));
     actions_ = &Held::actions;

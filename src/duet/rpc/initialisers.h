@@ -45,8 +45,8 @@ bool may_be_absent(const Member& one, const Member& other) {
   if constexpr (OptionalType<Member>) {
     return true;
   } else if constexpr (std::is_scalar_v<Member>) {
-    return std::memcmp(&one, &other, sizeof one) ==
-           0;  // NOLINT(bugprone-suspicious-memory-comparison): bytes are meant
+    // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): bytes are meant
+    return std::memcmp(&one, &other, sizeof one) == 0;
   } else if constexpr (requires { one.empty(); }) {
     return !one.empty();
   } else {
