@@ -305,7 +305,7 @@ TEST(Loop, RefusesWhatCannotBeWatched) {
   Called called(nothing);
   const TemporaryFolder folder;
   const base::Fd file(open(folder.file("file").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  EXPECT_THROW(Loop::Watch(s.loop.watch(file.get(), EPOLLIN, called)), std::system_error);
+  EXPECT_THROW(static_cast<void>(s.loop.watch(file.get(), EPOLLIN, called)), std::system_error);
   base::Pipe pipe = readable_pipe();
   Loop::Watch watch = s.loop.watch(pipe.read_end.get(), EPOLLIN, called);
   pipe.read_end.reset();
