@@ -156,6 +156,9 @@ TEST(Conversation, TheLogTellsHowMuchOfABrokenFrameCame) {
 /// A client whose calls are numbered from 1.
 struct ClientTalk : Talk {
   explicit ClientTalk(const Protocol& protocol = Protocol::json_lines_client()) : Talk(protocol) {}
+  ClientTalk(const ClientTalk&) = delete;
+  ClientTalk& operator=(const ClientTalk&) = delete;
+  ~ClientTalk() { talk.reset(); }  // its calls end here, and tell
   CallId call(base::Duration patience = 10s) {
     return talk->call("ask", "[1]", patience, [this](Outcome outcome) { outcomes.push_back(std::move(outcome)); });
   }
