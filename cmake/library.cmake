@@ -74,6 +74,7 @@ function(duet_add_library target)
     target_compile_options(${target} PRIVATE -ffat-lto-objects)
   endif()
   duet_precompile(${target})
+  duet_compile_together(${target})
 endfunction()
 
 duet_add_library(duet)

@@ -16,10 +16,12 @@ target_link_libraries(
   duet_rooms PUBLIC duet_internal $<IF:$<BOOL:${DUET_SQLITE_STATIC}>,${DUET_SQLITE_STATIC},SQLite::SQLite3> ${DUET_RE2}
                     ${CMAKE_DL_LIBS} m)
 duet_precompile(duet_rooms)
+duet_compile_together(duet_rooms)
 add_library(duet_program OBJECT ${program_sources})
 target_link_libraries(duet_program PUBLIC duet_rooms ${DUET_CMARK})
 target_compile_definitions(duet_program PUBLIC $<$<BOOL:${DUET_TEST_METHODS}>:DUET_TEST_METHODS>)
 duet_precompile(duet_program)
+duet_compile_together(duet_program)
 add_executable(duet-rpc src/app/main.cpp)
 target_link_libraries(duet-rpc PRIVATE duet_internal duet_program)
 # The same program under its other name.
@@ -36,5 +38,6 @@ list(FILTER simulate_sources EXCLUDE REGEX "_test\\.cpp$|/src/simulate/main\\.cp
 add_library(duet_simulate OBJECT EXCLUDE_FROM_ALL ${simulate_sources})
 target_link_libraries(duet_simulate PUBLIC duet_rooms)
 duet_precompile(duet_simulate)
+duet_compile_together(duet_simulate)
 add_executable(duet-simulate EXCLUDE_FROM_ALL src/simulate/main.cpp src/simulate/system_calls.cpp)
 target_link_libraries(duet-simulate PRIVATE duet_simulate)

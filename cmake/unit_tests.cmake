@@ -20,8 +20,11 @@ if(unit_test_sources)
     target_link_libraries(unit_tests PRIVATE duet_simulate)
   endif()
   if(DUET_SANITIZE)
-    # What is tested is optimised, the tests are not: they take a third of the time to compile.
+    # What is tested is optimised, the tests and the simulator are not: they take a third of the time to compile.
     target_compile_options(unit_tests PRIVATE -O0)
+    if(TARGET duet_simulate)
+      target_compile_options(duet_simulate PRIVATE -O0)
+    endif()
   endif()
   duet_precompile(unit_tests <gtest/gtest.h>)
   target_compile_definitions(unit_tests PRIVATE DUET_SOURCE_DIR="${PROJECT_SOURCE_DIR}")

@@ -22,10 +22,6 @@ namespace json = boost::json;
 
 constexpr std::string_view id_prefix = "firing-";
 
-std::int64_t milliseconds(base::UtcTime at) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(at.time_since_epoch()).count();
-}
-
 std::optional<std::uint64_t> number_after(std::string_view prefix, std::string_view text) {
   if (!text.starts_with(prefix)) return std::nullopt;
   text.remove_prefix(prefix.size());
@@ -53,7 +49,7 @@ std::string name_of(const Firing& firing) { return std::string(firing_names) + s
 
 std::string save_firing(const Firing& firing) {
   json::object saved{{"ruleId", firing.rule_id},
-                     {"at", milliseconds(firing.at)},
+                     {"at", base::milliseconds_of(firing.at)},
                      {"count", firing.count},
                      {"reason", firing.reason},
                      {"taskId", firing.task_id}};

@@ -13,10 +13,6 @@ namespace {
 
 namespace json = boost::json;
 
-std::int64_t milliseconds(base::UtcTime at) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(at.time_since_epoch()).count();
-}
-
 base::UtcTime time_of(const json::value& saved) {
   return base::UtcTime(std::chrono::milliseconds(saved.to_number<std::int64_t>()));
 }
@@ -125,11 +121,11 @@ std::string Rulebook::saved(const ActiveRule& active) {
   if (active.switched) saved["enabled"] = *active.switched;
   if (active.schedule) {
     saved["cron"] = active.rule.trigger.cron;
-    saved["seen"] = milliseconds(active.schedule->seen());
-    if (active.schedule->latest() > active.schedule->seen()) saved["latest"] = milliseconds(active.schedule->latest());
+    saved["seen"] = base::milliseconds_of(active.schedule->seen());
+    if (active.schedule->latest() > active.schedule->seen()) saved["latest"] = base::milliseconds_of(active.schedule->latest());
   }
   json::array& fired = saved["fired"].emplace_array();
-  for (const base::UtcTime at : active.pace.firings()) fired.emplace_back(milliseconds(at));
+  for (const base::UtcTime at : active.pace.firings()) fired.emplace_back(base::milliseconds_of(at));
   return rpc::to_text(saved);
 }
 

@@ -141,7 +141,6 @@ class Session {
   Events events_;
   std::unique_ptr<ServerProcess> process_;
   peer::Methods methods_;  // what the server may ask
-  std::unique_ptr<peer::Connection> connection_;
 
   Phase phase_ = Phase::starting;
   Capabilities capabilities_;
@@ -157,6 +156,7 @@ class Session {
   bool broke_frames_ = false;  // it speaks in frames, and not properly
   std::optional<transport::Loop::Timer> silence_timer_;
   std::vector<RequestMark> in_flight_;
+  std::unique_ptr<peer::Connection> connection_;  // the last: when it goes, it tells the questions
 };
 
 }  // namespace duet::bridge

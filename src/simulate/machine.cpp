@@ -36,7 +36,7 @@ Machine::Machine(std::uint64_t seed)
            {.folder_of = [this](int descriptor) { return node(descriptor); },
             .unix_milliseconds =
                 [this] {
-                  return std::chrono::duration_cast<std::chrono::milliseconds>(clock_.utc().time_since_epoch()).count();
+                  return base::milliseconds_of(clock_.utc());
                 }}) {
   note_boot();
   disk_.set_fault([this](Disk::Step step, std::string_view name) { return fault(step, name); });

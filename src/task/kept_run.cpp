@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds longest_pause{1000};
+constexpr milliseconds most_pause{1000};
 constexpr milliseconds wake_again{1000};
 constexpr milliseconds vain_pause{100};
 constexpr milliseconds longest_vain_pause{60'000};
@@ -228,7 +228,7 @@ void KeptRun::find_out() {
 
 void KeptRun::later(void (KeptRun::*work)()) {
   set_timer(pause_, [this, work] { (this->*work)(); });
-  pause_ = std::min(2 * pause_, longest_pause);
+  pause_ = std::min(2 * pause_, most_pause);
 }
 
 void KeptRun::set_timer(milliseconds wait, transport::Loop::Task task) {

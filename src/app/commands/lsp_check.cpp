@@ -25,7 +25,7 @@ namespace {
 using boost::json::object;
 using std::chrono::milliseconds;
 
-constexpr milliseconds default_patience = std::chrono::seconds(30);
+constexpr milliseconds handshake_patience = std::chrono::seconds(30);
 
 std::int64_t in_ms(base::Duration duration) { return std::chrono::duration_cast<milliseconds>(duration).count(); }
 
@@ -67,7 +67,7 @@ int run_lsp_check(const CommandLine& line) {
   bridge::ServerSettings settings{.guard = {.executable = executable.get()},
                                   .client_version = kVersion,
                                   .environment = process::current_environment()};
-  settings.patience.initialize = line.duration("timeout").value_or(default_patience);
+  settings.patience.initialize = line.duration("timeout").value_or(handshake_patience);
   base::Log log(nullptr);
   transport::Loop loop;
   bridge::LanguageServer server(loop, log, {.name = line.arguments.front(), .command = line.arguments},

@@ -82,7 +82,7 @@ std::string path_of(const std::string& file, const Bridge& bridge) {
   return is_normal ? path : (std::filesystem::path(bridge.project()) / path).lexically_normal().string();
 }
 
-std::optional<std::size_t> count_of(std::optional<std::int64_t> number) {
+std::optional<std::size_t> position_of(std::optional<std::int64_t> number) {
   if (!number) return std::nullopt;
   return *number > 0 ? static_cast<std::size_t>(*number) : 0;  // which there is not
 }
@@ -113,7 +113,7 @@ template <typename Result>
 void add_question(Methods& methods, Bridge& bridge, Question question, std::string name, std::string summary) {
   const auto handler = [&bridge, question](const PlaceInFile& place, Reply<Result> reply) {
     const bridge::FilePlace where{
-        .path = path_of(place.file, bridge), .line = count_of(place.line), .column = count_of(place.column)};
+        .path = path_of(place.file, bridge), .line = position_of(place.line), .column = position_of(place.column)};
     ask(bridge, std::move(reply), [&](auto done) { return bridge.ask(question, where, std::move(done)); });
   };
   describe_file(methods.add(std::move(name), std::move(summary), handler)

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <vector>
 
@@ -13,6 +14,11 @@ namespace duet::base {
 using Duration = std::chrono::steady_clock::duration;
 using TimePoint = std::chrono::steady_clock::time_point;
 using UtcTime = std::chrono::system_clock::time_point;
+
+/// Since 1970, as stores and the wire count.
+inline std::int64_t milliseconds_of(UtcTime time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
+}
 
 /// What time it is, and waiting until it is later.
 ///

@@ -11,12 +11,6 @@ namespace {
 // A block's end may be split between what was searched and what is still to come.
 std::size_t where_to_go_on(std::size_t searched) { return searched > 3 ? searched - 3 : 0; }
 
-std::size_t find_newline(std::string_view text, std::size_t from) {
-  const void* hit = from < text.size() ? std::memchr(text.data() + from, '\n', text.size() - from) : nullptr;
-  return hit == nullptr ? std::string_view::npos
-                        : static_cast<std::size_t>(static_cast<const char*>(hit) - text.data());
-}
-
 }  // namespace
 
 // There is one object to return, and it is built in place: copying a frame just written costs more than finding it,

@@ -1,12 +1,20 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <span>
 #include <string_view>
 
 #include "duet/framing/block_pool.h"
 
 namespace duet::framing {
+
+/// Where the next one is; npos: nowhere. Faster than string_view::find, which checks more.
+inline std::size_t find_newline(std::string_view text, std::size_t from) {
+  const void* hit = from < text.size() ? std::memchr(text.data() + from, '\n', text.size() - from) : nullptr;
+  return hit == nullptr ? std::string_view::npos
+                        : static_cast<std::size_t>(static_cast<const char*>(hit) - text.data());
+}
 
 /// The bytes a decoder has not used yet. What is fed is borrowed as long as possible, so that whole
 /// frames are never copied; only what is left over is kept. An empty buffer owns no memory.

@@ -7,12 +7,6 @@
 namespace duet::framing {
 namespace {
 
-std::size_t find_newline(std::string_view text, std::size_t from) {
-  const void* hit = from < text.size() ? std::memchr(text.data() + from, '\n', text.size() - from) : nullptr;
-  return hit == nullptr ? std::string_view::npos
-                        : static_cast<std::size_t>(static_cast<const char*>(hit) - text.data());
-}
-
 bool is_blank(std::string_view line) {
   if (!line.empty() && line.front() > ' ') return false;
   return line.find_first_not_of(" \t\r") == std::string_view::npos;

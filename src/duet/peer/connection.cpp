@@ -93,9 +93,11 @@ void Connection::drain() {
   advance();
 }
 
-// What follows every event: answers go out, then the connection is what its conversation says.
+// What follows every event: answers go out, then the connection is what its conversation says. After nearly every
+// request that is what it was before.
 void Connection::advance() {
   write_output();
+  if (told_idle_ && !woken_ && conversation_.is_idle() && !pool_->keeps_any()) return;
   if (conversation_.has_more_to_do()) resume();
   while (conversation_.can_handle_more()) resume();
   if (is_closed()) return close();  // a handler may have closed the conversation
@@ -104,6 +106,7 @@ void Connection::advance() {
   update_timer();
   trim_when_idle(loop_, pool_);
   tell_load();
+  told_idle_ = reading_ && !writing_ && !timer_ && told_load_ == 0;
 }
 
 void Connection::resume() {

@@ -88,7 +88,8 @@ class DUET_API Connection final : private transport::Channel::Listener {
   bool output_broken_ = false;
   bool reading_ = true;  // what the channel was told
   bool writing_ = false;
-  bool woken_ = false;  // since the load was told
+  bool woken_ = false;     // since the load was told
+  bool told_idle_ = true;  // channel, loop and owner were told what an idle conversation would tell them
   std::size_t told_load_ = 0;
   transport::Loop::Deferred advancing_;
   transport::Loop::Timer timer_;

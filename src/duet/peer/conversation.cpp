@@ -104,7 +104,7 @@ void Conversation::take_frames(base::TimePoint now) {
     if (lost_text_->start().size() == LostText::most_kept) tell_of_oversize();
     tell_of_noise();
   }
-  if (protocol_.frame_timeout) watch_partial_message(now);
+  if (protocol_.frame_timeout && now != base::TimePoint()) watch_partial_message(now);
 }
 
 // How many of the bytes that the decoder holds belong to this frame. A broken header is kept, since another may begin
@@ -222,7 +222,12 @@ void Conversation::resume() {
   if (phase_ != Phase::closed) dispatcher_->go_on();
 }
 
-bool Conversation::is_timed() const { return protocol_.frame_timeout || lost_text_ || !calls_->empty(); }
+bool Conversation::is_timed() const { return timed_message_ || lost_text_ || !calls_->empty(); }
+
+bool Conversation::is_idle() const {
+  return phase_ == Phase::open && output_->empty() && dispatcher_->is_idle() && calls_->empty() &&
+         failed_calls_.empty() && decoder_->held() == 0 && !decoder_->inside_frame();
+}
 
 std::optional<base::TimePoint> Conversation::deadline() const {
   if (has_more_to_do()) return base::TimePoint();

@@ -99,8 +99,10 @@ class DUET_API Conversation {
   bool has_more_to_do() const;
   /// It would handle a request that waits.
   bool can_handle_more() const;
-  /// False: receive() may be told any time, since nothing depends on it now.
+  /// False: nothing depends on the time now, and receive() may be told TimePoint(), which means that it is not known.
   bool is_timed() const;
+  /// Nothing waits and nothing is due: what is told of the conversation now is what was told when it began.
+  bool is_idle() const;
 
   /// Asks the peer. The callback gets exactly one outcome, never before call() has returned. The patience runs from the
   /// next time that is told.

@@ -78,6 +78,8 @@ class Dispatcher {
   /// What the handler that runs now returns goes out at once, not behind other answers.
   bool answers_at_once() const { return answers_.empty() && !batch_; }
   bool has_work() const { return holding_ || batch_ || !waiting_.empty(); }
+  /// Nothing waits here, and nobody owes an answer.
+  bool is_idle() const { return open_.empty() && answers_.empty() && !has_work(); }
   /// go_on() would do something.
   bool can_go_on() const { return has_work() && !must_wait() && may_answer(); }
   std::size_t waiting_bytes() const { return waiting_bytes_ + answers_.size() + (batch_ ? batch_->size() : 0); }

@@ -1,8 +1,8 @@
 #include "duet/rpc/json_text.h"
 
-#include <locale.h>
 #include <unistd.h>
 
+#include <clocale>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -158,25 +158,19 @@ class DecimalComma {
     std::filesystem::create_directory(folder_);
     [[maybe_unused]] const int status = std::system(make.c_str());
     setenv("LOCPATH", folder_.c_str(), 1);
-    locale_ = newlocale(LC_ALL_MASK, "comma", nullptr);
+    std::setlocale(LC_NUMERIC, "comma");
     unsetenv("LOCPATH");
-    if (locale_ != nullptr) before_ = uselocale(locale_);
   }
   DecimalComma(const DecimalComma&) = delete;
   DecimalComma& operator=(const DecimalComma&) = delete;
   ~DecimalComma() {
-    if (locale_ != nullptr) {
-      uselocale(before_);
-      freelocale(locale_);
-    }
+    std::setlocale(LC_NUMERIC, "C");
     std::filesystem::remove_all(folder_);
   }
   bool works() const { return std::strtod("1.5", nullptr) == 1.0; }
 
  private:
   std::filesystem::path folder_;
-  locale_t locale_ = nullptr;
-  locale_t before_ = nullptr;
 };
 
 TEST(JsonText, ADecimalCommaInTheLocaleChangesNoNumber) {
