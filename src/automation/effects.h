@@ -31,10 +31,10 @@ class Effects {
   }
 
   /// The deepest of those that may have caused what was seen then.
-  std::optional<Cause> cause_of(base::TimePoint seen, base::Duration settle) const {
+  std::optional<Cause> cause_of(base::TimePoint seen, base::Duration quiet) const {
     std::optional<Cause> found;
     for (const Run& run : runs_) {
-      const bool during = run.start <= seen && (!run.end || seen <= *run.end + settle);
+      const bool during = run.start <= seen && (!run.end || seen <= *run.end + quiet);
       if (during && (!found || run.cause.depth > found->depth)) found = run.cause;
     }
     return found;

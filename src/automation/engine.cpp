@@ -131,7 +131,7 @@ void Engine::take_changes(const std::vector<FileChange>& changes) {
     for (std::size_t i = 0; i < events.size(); ++i) {
       if (!active->match.accepts(events[i])) continue;
       if (count++ == 0) first = events[i];
-      const std::optional<Cause> cause = active->effects.cause_of(changes[i].seen, limits_.watch.settle);
+      const std::optional<Cause> cause = active->effects.cause_of(changes[i].seen, limits_.watch.quiet);
       if (!cause || cause->depth <= first->depth) continue;
       first->depth = cause->depth;
       first->cause = task::to_text(cause->task);

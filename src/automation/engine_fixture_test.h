@@ -43,7 +43,7 @@ class EngineSetting {
                   task::Committer::Options{.may_use_thread = false, .patience = {}});
     journal.emplace(*store);
     supervisor.emplace(loop, log, *store, tasks,
-                       task::Surroundings{.tasks = state.get(), .project = [] { return std::string("/project"); }},
+                       task::Context{.tasks = state.get(), .project = [] { return std::string("/project"); }},
                        task::OutputFollower::Audience{.wants = [](task::TaskId) { return false; }, .tell = {}});
     journal->add_reader([this](const task::Event& event) { record(event); });
     journal->add_reader([this](const task::Event& event) { supervisor->take(event); });
@@ -89,14 +89,14 @@ class EngineSetting {
     clock.advance(step);
     turn();
   }
-  void settle() {
+  void wait_for_store() {
     for (int i = 0; i < 3; ++i) advance(200ms);
   }
 
   void write(const std::string& name) const { std::ofstream(folder.file(name), std::ios::app) << "more"; }
   void save_file(const std::string& name) {
     write(name);
-    settle();
+    wait_for_store();
   }
 
   /// What was asked for and taken, in the order of the tasks' ids.

@@ -40,7 +40,7 @@ TEST(Engine, ABurstIsOneFiringWithItsCount) {
   EngineSetting s;
   s.configure({on_save("all"), on_save("some", "*1")});
   for (int i = 0; i < 30; ++i) s.write("file" + std::to_string(i));
-  s.settle();
+  s.wait_for_store();
   ASSERT_EQ(s.submitted().size(), 2U);
   EXPECT_EQ(s.submitted()[0].env.at("DUET_COUNT"), "30");
   EXPECT_EQ(s.submitted()[1].env.at("DUET_COUNT"), "3");
@@ -114,7 +114,7 @@ TEST(Engine, ARuleThatTriggersItselfSettles) {
   s.save_file("a");
   for (task::TaskId id = 1; id <= s.submitted().size() && id < 20; ++id) {
     s.run_task(id, "a");
-    s.settle();
+    s.wait_for_store();
   }
   EXPECT_EQ(s.submitted().size(), 5U);
   EXPECT_EQ(s.recent()[0], "loop held depth limit");
@@ -137,7 +137,7 @@ TEST(Engine, AQuickTaskCausesWhatItDidBeforeWeHeardOfItsStart) {
   s.supervisor->keeper_events().started({1, 1}, {.pid = 100, .at = started});
   s.turn();
   s.end_task(1);
-  s.settle();
+  s.wait_for_store();
   ASSERT_EQ(s.submitted().size(), 2U);
   EXPECT_EQ(s.submitted()[1].metadata.at("automation").at("depth").to_number<int>(), 2);
 }
@@ -546,7 +546,7 @@ TEST(Engine, AChangeThatHasNotSettledIsNotLostInAReload) {
   s.configure({on_save("r")});
   s.write("a");
   s.configure({on_save("r")});
-  s.settle();
+  s.wait_for_store();
   EXPECT_EQ(s.recent(), Names{"r fired"});
 }
 

@@ -337,11 +337,11 @@ void FileWatch::touch(const std::string& path, bool written) {
   Touch& touch = touched_[path];
   touch.seen = last_touch_;
   touch.written = touch.written || written;
-  if (!settling_) settling_ = loop_.at(last_touch_ + limits_.settle, [this] { look_whether_quiet(); });
+  if (!quiet_timer_) quiet_timer_ = loop_.at(last_touch_ + limits_.quiet, [this] { look_whether_quiet(); });
 }
 
 base::TimePoint FileWatch::quiet_at() const {
-  const auto quiet = touched_.size() > limits_.burst ? limits_.burst_settle : limits_.settle;
+  const auto quiet = touched_.size() > limits_.burst ? limits_.burst_quiet : limits_.quiet;
   return std::min(last_touch_ + quiet, first_touch_ + limits_.patience);
 }
 
@@ -350,8 +350,8 @@ void FileWatch::look_whether_quiet() {
   if (touched_.empty()) return;
   const base::TimePoint due = quiet_at();
   if (loop_.now() >= due && !is_reading()) return tell();
-  if (!settling_) {
-    settling_ = loop_.at(std::max(due, loop_.now()), [this] { look_whether_quiet(); });
+  if (!quiet_timer_) {
+    quiet_timer_ = loop_.at(std::max(due, loop_.now()), [this] { look_whether_quiet(); });
   }
 }
 
@@ -359,7 +359,7 @@ void FileWatch::look_whether_quiet() {
 void FileWatch::look_again(std::map<std::string, Touch> touched) {
   touched_ = std::move(touched);
   first_touch_ = last_touch_ = loop_.now();
-  if (!settling_) settling_ = loop_.after(limits_.retry, [this] { look_whether_quiet(); });
+  if (!quiet_timer_) quiet_timer_ = loop_.after(limits_.retry, [this] { look_whether_quiet(); });
 }
 
 void FileWatch::tell() {

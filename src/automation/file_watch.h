@@ -33,10 +33,10 @@ struct FileChange {
 };
 
 struct WatchLimits {
-  std::chrono::milliseconds settle{200};          ///< of quiet, before changes are told
-  std::chrono::milliseconds burst_settle{1'000};  ///< the same when many files change: whoever does that may pause
-  std::size_t burst = 50;                         ///< files that are many
-  std::chrono::milliseconds patience{10'000};     ///< with files that never come to rest
+  std::chrono::milliseconds quiet{200};          ///< of quiet, before changes are told
+  std::chrono::milliseconds burst_quiet{1'000};  ///< the same when many files change: whoever does that may pause
+  std::size_t burst = 50;                        ///< files that are many
+  std::chrono::milliseconds patience{10'000};    ///< with files that never come to rest
   std::size_t entries_a_turn = 1'000;      ///< of folders, that are read before the loop gets to do something else
   std::chrono::milliseconds retry{1'000};  ///< after a folder could not be watched, for want of something
 };
@@ -159,7 +159,7 @@ class FileWatch final : transport::Loop::Watcher {
   std::map<std::string, Touch> touched_;
   base::TimePoint first_touch_;
   base::TimePoint last_touch_;
-  transport::Loop::Timer settling_;
+  transport::Loop::Timer quiet_timer_;
 };
 
 /// `file.create` and the like.

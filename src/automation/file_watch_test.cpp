@@ -67,8 +67,8 @@ class Project {
     clock_.advance(step);
     turn();
   }
-  /// Everything that was told since the last time, after all has settled.
-  Names settled() {
+  /// Everything that was told since the last time, after all is quiet.
+  Names told_changes() {
     for (int i = 0; i < 7; ++i) advance(200ms);
     return std::exchange(told, {});
   }
@@ -102,15 +102,15 @@ struct FileWatchTest : testing::Test {
 TEST_F(FileWatchTest, TellsOfFilesThatAreCreatedModifiedAndDeleted) {
   project.write("old");
   project.watch();
-  EXPECT_EQ(project.settled(), Names{}) << "what was there before is nothing new";
+  EXPECT_EQ(project.told_changes(), Names{}) << "what was there before is nothing new";
   project.write("new");
-  EXPECT_EQ(project.settled(), Names{"file.create new"});
+  EXPECT_EQ(project.told_changes(), Names{"file.create new"});
   project.write("old");
-  EXPECT_EQ(project.settled(), Names{"file.modify old"});
+  EXPECT_EQ(project.told_changes(), Names{"file.modify old"});
   project.remove("old");
-  EXPECT_EQ(project.settled(), Names{"file.delete old"});
+  EXPECT_EQ(project.told_changes(), Names{"file.delete old"});
   project.write("old");
-  EXPECT_EQ(project.settled(), Names{"file.create old"});
+  EXPECT_EQ(project.told_changes(), Names{"file.create old"});
 }
 
 TEST_F(FileWatchTest, ASaveByWritingBesideAndRenamingIsAModification) {
@@ -118,34 +118,34 @@ TEST_F(FileWatchTest, ASaveByWritingBesideAndRenamingIsAModification) {
   project.watch();
   project.write(".a.cpp.tmp");
   project.move(".a.cpp.tmp", "a.cpp");
-  EXPECT_EQ(project.settled(), Names{"file.modify a.cpp"});
+  EXPECT_EQ(project.told_changes(), Names{"file.modify a.cpp"});
 
   project.move("a.cpp", "a.cpp~");  // as vim does it
   project.write("a.cpp");
   project.remove("a.cpp~");
-  EXPECT_EQ(project.settled(), Names{"file.modify a.cpp"});
+  EXPECT_EQ(project.told_changes(), Names{"file.modify a.cpp"});
 
   project.remove("a.cpp");
   project.write("a.cpp", "another");
-  EXPECT_EQ(project.settled(), Names{"file.modify a.cpp"});
+  EXPECT_EQ(project.told_changes(), Names{"file.modify a.cpp"});
 }
 
 TEST_F(FileWatchTest, AFileThatComesAndGoesWasNotThere) {
   project.watch();
   project.write("passing");
   project.remove("passing");
-  EXPECT_EQ(project.settled(), Names{});
+  EXPECT_EQ(project.told_changes(), Names{});
 }
 
 TEST_F(FileWatchTest, OnlyWhatChangesAFileCounts) {
   project.write("a");
   project.watch();
   fs::permissions(project.path() / "a", fs::perms::owner_all);
-  EXPECT_EQ(project.settled(), Names{}) << "permissions";
+  EXPECT_EQ(project.told_changes(), Names{}) << "permissions";
   close(open((project.path() / "a").c_str(), O_WRONLY));
-  EXPECT_EQ(project.settled(), Names{}) << "opened for writing, but not written";
+  EXPECT_EQ(project.told_changes(), Names{}) << "opened for writing, but not written";
   fs::last_write_time(project.path() / "a", fs::file_time_type::clock::now() + 1s);
-  EXPECT_EQ(project.settled(), Names{"file.modify a"}) << "touch";
+  EXPECT_EQ(project.told_changes(), Names{"file.modify a"}) << "touch";
 }
 
 TEST_F(FileWatchTest, WaitsUntilItIsQuietAndTellsABurstAtOnce) {
@@ -155,7 +155,7 @@ TEST_F(FileWatchTest, WaitsUntilItIsQuietAndTellsABurstAtOnce) {
     project.advance(150ms);
   }
   EXPECT_EQ(project.told, Names{});
-  EXPECT_EQ(project.settled().size(), 5U);
+  EXPECT_EQ(project.told_changes().size(), 5U);
   EXPECT_EQ(project.tellings, 1);
 }
 
@@ -166,7 +166,7 @@ TEST_F(FileWatchTest, AFileThatNeverComesToRestIsToldAfterAWhile) {
     project.advance(100ms);
   }
   EXPECT_EQ(std::exchange(project.told, {}), Names{"file.create log"});
-  EXPECT_EQ(project.settled(), Names{"file.modify log"});
+  EXPECT_EQ(project.told_changes(), Names{"file.modify log"});
 }
 
 TEST_F(FileWatchTest, ABurstOfFiveThousandFilesIsToldAtOnce) {
@@ -176,7 +176,7 @@ TEST_F(FileWatchTest, ABurstOfFiveThousandFilesIsToldAtOnce) {
     project.write("src/" + std::to_string(i));
     if (i % 500 == 0) project.turn();
   }
-  EXPECT_EQ(project.settled().size(), 5'000U);
+  EXPECT_EQ(project.told_changes().size(), 5'000U);
   EXPECT_EQ(project.tellings, 1);
 }
 
@@ -185,7 +185,7 @@ TEST_F(FileWatchTest, ABurstMayPause) {
   for (int i = 0; i < 100; ++i) project.write(std::to_string(i));
   project.advance(900ms);
   for (int i = 100; i < 200; ++i) project.write(std::to_string(i));
-  EXPECT_EQ(project.settled().size(), 200U);
+  EXPECT_EQ(project.told_changes().size(), 200U);
   EXPECT_EQ(project.tellings, 1);
 }
 
@@ -203,20 +203,21 @@ TEST_F(FileWatchTest, AnOverflowOfTheQueueLosesNothing) {
   }
   project.make_folder("src/new");
   project.write("src/new/file");
-  EXPECT_EQ(project.settled(), (Names{"file.delete gone/file", "file.modify src/changed", "file.create src/new/file",
-                                      "file.create src/x", "file.create src/y"}));
+  EXPECT_EQ(project.told_changes(), (Names{"file.delete gone/file", "file.modify src/changed",
+                                           "file.create src/new/file", "file.create src/x", "file.create src/y"}));
   project.write("src/deep/later");
   project.write("src/new/later");
-  EXPECT_EQ(project.settled(), (Names{"file.create src/deep/later", "file.create src/new/later"})) << "still watched";
+  EXPECT_EQ(project.told_changes(), (Names{"file.create src/deep/later", "file.create src/new/later"}))
+      << "still watched";
 }
 
 TEST_F(FileWatchTest, FollowsFoldersAndMissesNoFileInThem) {
   project.watch();
   project.make_folder("a/b/c");
   project.write("a/b/c/early");  // before anybody could watch its folder
-  EXPECT_EQ(project.settled(), Names{"file.create a/b/c/early"});
+  EXPECT_EQ(project.told_changes(), Names{"file.create a/b/c/early"});
   project.write("a/b/late");
-  EXPECT_EQ(project.settled(), Names{"file.create a/b/late"});
+  EXPECT_EQ(project.told_changes(), Names{"file.create a/b/late"});
 }
 
 TEST_F(FileWatchTest, AFolderThatMovesTakesItsFilesAlong) {
@@ -225,13 +226,13 @@ TEST_F(FileWatchTest, AFolderThatMovesTakesItsFilesAlong) {
   project.write("older");
   project.watch();
   project.move("old", "new");
-  EXPECT_EQ(project.settled(), (Names{"file.create new/deep/file", "file.delete old/deep/file"}));
+  EXPECT_EQ(project.told_changes(), (Names{"file.create new/deep/file", "file.delete old/deep/file"}));
   project.write("new/deep/file", "changed");
-  EXPECT_EQ(project.settled(), Names{"file.modify new/deep/file"});
+  EXPECT_EQ(project.told_changes(), Names{"file.modify new/deep/file"});
   project.remove("new");
   project.make_folder("new/deep");
   project.write("new/deep/file", "again");
-  EXPECT_EQ(project.settled(), Names{"file.modify new/deep/file"});
+  EXPECT_EQ(project.told_changes(), Names{"file.modify new/deep/file"});
 }
 
 /// A folder that moves while it is read, to where nobody has read yet. The kernel knows it by itself, not by its name:
@@ -254,16 +255,16 @@ class MovingFolderTest : public FileWatchTest {
 };
 
 TEST_F(MovingFolderTest, IsStillWatched) {
-  moving.settled();
+  moving.told_changes();
   moving.write("Z/y/x/b/g");
-  EXPECT_EQ(moving.settled(), Names{"file.create Z/y/x/b/g"});
+  EXPECT_EQ(moving.told_changes(), Names{"file.create Z/y/x/b/g"});
 }
 
 TEST_F(MovingFolderTest, IsWatchedUnderOtherSettingsToo) {
   moving.change({.paths = {"Z"}, .ignore = {}}, [](std::string_view) { return true; });
-  moving.settled();
+  moving.told_changes();
   moving.write("Z/y/x/b/g");
-  EXPECT_EQ(moving.settled(), Names{"file.create Z/y/x/b/g"});
+  EXPECT_EQ(moving.told_changes(), Names{"file.create Z/y/x/b/g"});
 }
 
 TEST_F(FileWatchTest, AFolderThatALinkHasReplacedHasNoFilesAnyMore) {
@@ -273,7 +274,7 @@ TEST_F(FileWatchTest, AFolderThatALinkHasReplacedHasNoFilesAnyMore) {
   project.watch();
   project.remove("d");
   fs::create_directory_symlink("other", project.path() / "d");
-  EXPECT_EQ(project.settled(), (Names{"file.create d", "file.delete d/deep/f", "file.delete d/f"}));
+  EXPECT_EQ(project.told_changes(), (Names{"file.create d", "file.delete d/deep/f", "file.delete d/f"}));
 }
 
 TEST_F(FileWatchTest, WatchesOnlyTheGivenPathsAlsoWhenTheyComeLater) {
@@ -289,13 +290,13 @@ TEST_F(FileWatchTest, WatchesOnlyTheGivenPathsAlsoWhenTheyComeLater) {
   project.make_folder("deep/er/and/deeper");
   project.write("deep/er/and/deeper/file");
   project.write("deep/file");
-  EXPECT_EQ(project.settled(),
+  EXPECT_EQ(project.told_changes(),
             (Names{"file.create Makefile", "file.create deep/er/and/deeper/file", "file.create src/x/file"}));
   project.remove("src");
-  EXPECT_EQ(project.settled(), Names{"file.delete src/x/file"});
+  EXPECT_EQ(project.told_changes(), Names{"file.delete src/x/file"});
   project.make_folder("src");
   project.write("src/again");
-  EXPECT_EQ(project.settled(), Names{"file.create src/again"});
+  EXPECT_EQ(project.told_changes(), Names{"file.create src/again"});
 }
 
 TEST_F(FileWatchTest, IgnoredFilesAndFoldersAreNotFollowed) {
@@ -308,7 +309,7 @@ TEST_F(FileWatchTest, IgnoredFilesAndFoldersAreNotFollowed) {
   project.make_folder("sub/.git");
   project.write("sub/.git/HEAD");
   project.write("a.c");
-  EXPECT_EQ(project.settled(), Names{"file.create a.c"});
+  EXPECT_EQ(project.told_changes(), Names{"file.create a.c"});
 }
 
 TEST_F(FileWatchTest, SymbolicLinksAreFilesAndNotFollowed) {
@@ -316,9 +317,9 @@ TEST_F(FileWatchTest, SymbolicLinksAreFilesAndNotFollowed) {
   fs::create_directory_symlink(outside.path(), project.path() / "before");
   project.watch();
   fs::create_directory_symlink(outside.path(), project.path() / "link");
-  EXPECT_EQ(project.settled(), Names{"file.create link"});
+  EXPECT_EQ(project.told_changes(), Names{"file.create link"});
   std::ofstream(outside.file("file")) << "text";
-  EXPECT_EQ(project.settled(), Names{});
+  EXPECT_EQ(project.told_changes(), Names{});
 }
 
 TEST_F(FileWatchTest, FilesThatNobodyAsksForHoldNothingUp) {
@@ -335,7 +336,7 @@ TEST_F(FileWatchTest, FilesThatNobodyAsksForHoldNothingUp) {
 TEST_F(FileWatchTest, NamesMayBeAnyBytes) {
   project.watch();
   project.write("\xFF\n \"x\"");
-  EXPECT_EQ(project.settled(), Names{"file.create \xFF\n \"x\""});
+  EXPECT_EQ(project.told_changes(), Names{"file.create \xFF\n \"x\""});
 }
 
 // ---- large trees, and other settings ----
@@ -352,7 +353,7 @@ TEST_F(FileWatchTest, ALargeTreeIsReadInPortionsAndThatIsSaidMeanwhile) {
   EXPECT_EQ(project.problems, Names{}) << "which is nothing to be warned of";
   project.write("file7");
   project.write("a/b/c/new");
-  EXPECT_EQ(project.settled(), (Names{"file.create a/b/c/new", "file.modify file7"}));
+  EXPECT_EQ(project.told_changes(), (Names{"file.create a/b/c/new", "file.modify file7"}));
 }
 
 TEST_F(FileWatchTest, WhatChangesWhileTheTreeIsReadAnewIsTold) {
@@ -375,11 +376,11 @@ TEST_F(FileWatchTest, WhatChangesWhileTheTreeIsReadAnewIsTold) {
   project.change({}, [](std::string_view) { return true; });
   project.write("folder11/old", "changed");
   EXPECT_GT(project.turns_of_reading(), 5);
-  EXPECT_EQ(project.settled(),
+  EXPECT_EQ(project.told_changes(),
             (Names{"file.modify folder11/old", "file.create folder3/before", "file.create folder5/new",
                    "file.modify folder7/old", "file.delete folder9/old", "file.create fresh/deep/file"}));
   project.write("folder0/later");
-  EXPECT_EQ(project.settled(), Names{"file.create folder0/later"});
+  EXPECT_EQ(project.told_changes(), Names{"file.create folder0/later"});
 }
 
 TEST_F(FileWatchTest, WhatOtherSettingsAddIsNothingNewAndWhatTheyLeaveOutIsNotTold) {
@@ -393,9 +394,9 @@ TEST_F(FileWatchTest, WhatOtherSettingsAddIsNothingNewAndWhatTheyLeaveOutIsNotTo
   Project picky(folder.path(), c_files);
   picky.watch({.paths = {"src", "build"}, .ignore = {}});
   picky.change({.paths = {"src", "lib"}, .ignore = {}}, all);
-  EXPECT_EQ(picky.settled(), Names{});
+  EXPECT_EQ(picky.told_changes(), Names{});
   for (const char* name : {"src/a.h", "lib/a.c", "build/a.c"}) picky.write(name, "changed");
-  EXPECT_EQ(picky.settled(), (Names{"file.modify lib/a.c", "file.modify src/a.h"}));
+  EXPECT_EQ(picky.told_changes(), (Names{"file.modify lib/a.c", "file.modify src/a.h"}));
 }
 
 // ---- what is needed is not there ----
@@ -410,15 +411,15 @@ TEST_F(FileWatchTest, AFolderMadeWhileDescriptorsAreOutIsWatchedWhenThereAreSome
     project.make_folder("new/deep");
     make_file_without_descriptor(project.path() / "new/deep/file");
     make_file_without_descriptor(project.path() / "seen");
-    EXPECT_EQ(project.settled(), Names{"file.create seen"});
+    EXPECT_EQ(project.told_changes(), Names{"file.create seen"});
     EXPECT_EQ(project.file_watch().problem(),
               "new cannot be watched: Too many open files: changes in it are not noticed until it can be");
     EXPECT_EQ(project.problems.size(), 1U) << "it is logged once";
   }
-  EXPECT_EQ(project.settled(), Names{"file.create new/deep/file"});
+  EXPECT_EQ(project.told_changes(), Names{"file.create new/deep/file"});
   EXPECT_EQ(project.file_watch().problem(), "");
   project.write("new/deep/file", "changed");
-  EXPECT_EQ(project.settled(), Names{"file.modify new/deep/file"});
+  EXPECT_EQ(project.told_changes(), Names{"file.modify new/deep/file"});
 }
 
 TEST_F(FileWatchTest, BeginsWhenThereAreDescriptorsForIt) {
@@ -430,10 +431,10 @@ TEST_F(FileWatchTest, BeginsWhenThereAreDescriptorsForIt) {
     project.watch();
     EXPECT_TRUE(project.file_watch().problem().starts_with("no file is watched: ")) << project.file_watch().problem();
   }
-  EXPECT_EQ(project.settled(), Names{}) << "what was there is nothing new";
+  EXPECT_EQ(project.told_changes(), Names{}) << "what was there is nothing new";
   EXPECT_EQ(project.file_watch().problem(), "");
   project.write("src/old", "changed");
-  EXPECT_EQ(project.settled(), Names{"file.modify src/old"});
+  EXPECT_EQ(project.told_changes(), Names{"file.modify src/old"});
 }
 
 TEST_F(FileWatchTest, BeginsWhenTheLoopCanWatchItsQueue) {
@@ -443,10 +444,10 @@ TEST_F(FileWatchTest, BeginsWhenTheLoopCanWatchItsQueue) {
     project.watch();
     EXPECT_EQ(project.file_watch().problem(), "no file is watched: Invalid argument");
   }
-  EXPECT_EQ(project.settled(), Names{});
+  EXPECT_EQ(project.told_changes(), Names{});
   EXPECT_EQ(project.file_watch().problem(), "");
   project.write("old", "changed");
-  EXPECT_EQ(project.settled(), Names{"file.modify old"});
+  EXPECT_EQ(project.told_changes(), Names{"file.modify old"});
 }
 
 TEST_F(FileWatchTest, AFileThatCannotBeLookedAtIsLookedAtLater) {
@@ -458,9 +459,9 @@ TEST_F(FileWatchTest, AFileThatCannotBeLookedAtIsLookedAtLater) {
   project.remove("d/gone");
   {
     const base::FewDescriptors none;
-    EXPECT_EQ(project.settled(), Names{});
+    EXPECT_EQ(project.told_changes(), Names{});
   }
-  EXPECT_EQ(project.settled(), (Names{"file.modify d/changed", "file.delete d/gone"}));
+  EXPECT_EQ(project.told_changes(), (Names{"file.modify d/changed", "file.delete d/gone"}));
 }
 
 // ---- permissions ----
@@ -479,17 +480,17 @@ TEST_F(FileWatchPermissions, AFolderThatMayNotBeReadAndGoesIsNoProblemAnyMore) {
   project.watch();
   EXPECT_EQ(project.file_watch().problem(), "no permission to read a/secret: changes in it are not noticed");
   fs::remove(project.path() / "a/secret");
-  EXPECT_EQ(project.settled(), Names{});
+  EXPECT_EQ(project.told_changes(), Names{});
   EXPECT_EQ(project.file_watch().problem(), "");
   project.make_folder("a/b");
   permit("a/b", false);
-  project.settled();
+  project.told_changes();
   EXPECT_EQ(project.problems.size(), 2U) << "another one is logged again";
   project.move("a", "c");
-  project.settled();
+  project.told_changes();
   EXPECT_EQ(project.file_watch().problem(), "no permission to read c/b: changes in it are not noticed");
   permit("c/b", true);
-  project.settled();
+  project.told_changes();
   EXPECT_EQ(project.file_watch().problem(), "");
 }
 
@@ -500,10 +501,10 @@ TEST_F(FileWatchPermissions, FoldersBelowOneThatMayBeEnteredAgainAreRead) {
   project.watch();
   EXPECT_EQ(project.file_watch().problem(), "no permission to read outer/inner: changes in it are not noticed");
   permit("outer", true);
-  EXPECT_EQ(project.settled(), Names{}) << "what was there is nothing new";
+  EXPECT_EQ(project.told_changes(), Names{}) << "what was there is nothing new";
   EXPECT_EQ(project.file_watch().problem(), "");
   project.write("outer/inner/deep/new");
-  EXPECT_EQ(project.settled(), Names{"file.create outer/inner/deep/new"});
+  EXPECT_EQ(project.told_changes(), Names{"file.create outer/inner/deep/new"});
 }
 
 TEST_F(FileWatchPermissions, TheProjectIsReadWhenItMayBeEnteredAgain) {
@@ -512,15 +513,15 @@ TEST_F(FileWatchPermissions, TheProjectIsReadWhenItMayBeEnteredAgain) {
   project.watch();
   EXPECT_EQ(project.file_watch().problem(), "no permission to read the project: changes in it are not noticed");
   permit("", true);
-  EXPECT_EQ(project.settled(), Names{});
+  EXPECT_EQ(project.told_changes(), Names{});
   EXPECT_EQ(project.file_watch().problem(), "");
   project.make_folder("new");
   permit("", false);
-  EXPECT_EQ(project.settled(), Names{});
+  EXPECT_EQ(project.told_changes(), Names{});
   EXPECT_EQ(project.file_watch().problem(), "no permission to read new: changes in it are not noticed");
   permit("", true);
   project.write("new/file");
-  EXPECT_EQ(project.settled(), Names{"file.create new/file"});
+  EXPECT_EQ(project.told_changes(), Names{"file.create new/file"});
   EXPECT_EQ(project.file_watch().problem(), "");
 }
 
@@ -531,7 +532,7 @@ TEST(FileWatch, WorksInAProjectWithAPathOfAThousandBytes) {
   project.watch();
   project.make_folder("src");
   project.write("src/a");
-  EXPECT_EQ(project.settled(), Names{"file.create src/a"});
+  EXPECT_EQ(project.told_changes(), Names{"file.create src/a"});
 }
 
 TEST_F(FileWatchTest, NothingIsLeftInTheLoopWhenItGoes) {
@@ -540,7 +541,7 @@ TEST_F(FileWatchTest, NothingIsLeftInTheLoopWhenItGoes) {
   project.write("a/b");
   project.turn();
   project.watch();  // in the middle of settling
-  EXPECT_EQ(project.settled(), Names{});
+  EXPECT_EQ(project.told_changes(), Names{});
 }
 
 // The limit is one of a user namespace of its own, so that no other program feels it.
@@ -554,7 +555,7 @@ int told_of_the_limit(Project& project) {
   const bool named = problem.find("limit of watched folders") != std::string::npos &&
                      problem.find("fs.inotify.max_user_watches") != std::string::npos && project.problems.size() == 1;
   project.write("in-the-root");
-  return named && project.settled() == Names{"file.create in-the-root"} ? 0 : 1;
+  return named && project.told_changes() == Names{"file.create in-the-root"} ? 0 : 1;
 }
 
 // Watches are given back while others wait for them.
@@ -566,10 +567,10 @@ int watched_when_there_is_room(Project& project) {
   project.watch();
   if (project.file_watch().problem().empty()) return 2;
   for (int i = 0; i < 8; ++i) project.remove("folder" + std::to_string(i));
-  project.settled();
+  project.told_changes();
   if (!project.file_watch().problem().empty()) return 3;
   project.write("folder9/file");
-  return project.settled() == Names{"file.create folder9/file"} ? 0 : 4;
+  return project.told_changes() == Names{"file.create folder9/file"} ? 0 : 4;
 }
 
 TEST_F(FileWatchTest, WatchesMoreFoldersWhenTheLimitHasRoomAgain) {
@@ -612,7 +613,7 @@ RC_GTEST_PROP(FileWatch, WhatIsToldAddsUpToWhatIsThere, ()) {
     if (step == 8) project.turn();
     if (step == 9) project.advance(250ms);
   }
-  for (const std::string& line : project.settled()) {
+  for (const std::string& line : project.told_changes()) {
     const std::string path = line.substr(line.find(' ') + 1);
     if (line.starts_with("file.create")) RC_ASSERT(believed.insert(path).second);
     if (line.starts_with("file.modify")) RC_ASSERT(believed.contains(path));

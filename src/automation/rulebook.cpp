@@ -122,7 +122,8 @@ std::string Rulebook::saved(const ActiveRule& active) {
   if (active.schedule) {
     saved["cron"] = active.rule.trigger.cron;
     saved["seen"] = base::milliseconds_of(active.schedule->seen());
-    if (active.schedule->latest() > active.schedule->seen()) saved["latest"] = base::milliseconds_of(active.schedule->latest());
+    if (active.schedule->latest() > active.schedule->seen())
+      saved["latest"] = base::milliseconds_of(active.schedule->latest());
   }
   json::array& fired = saved["fired"].emplace_array();
   for (const base::UtcTime at : active.pace.firings()) fired.emplace_back(base::milliseconds_of(at));

@@ -8,9 +8,9 @@
 #include "bridge/choice.h"
 #include "bridge/client_documents.h"
 #include "bridge/diagnostics_question.h"
+#include "bridge/examining.h"
 #include "bridge/file_uri.h"
 #include "bridge/inquiry.h"
-#include "bridge/settling.h"
 #include "bridge/shapes.h"
 #include "duet/rpc/json_text.h"
 #include "duet/rpc/value.h"
@@ -231,12 +231,12 @@ Bridge::Asked Bridge::ask(Question question, const FilePlace& where, Done done) 
   return begin(server_for_file(where.path), patience.ready, std::move(done), [this, question, where](Inquiry& inquiry) {
     const Document& document = look(inquiry.server(), where.path);
     const base::Duration wait = settings_.patience.call;
-    if (is_settled(inquiry.server(), document)) {
-      if (!document.is_settled) inquiry.server().documents().note_settled(where.path);  // also if it publishes later
+    if (is_examined(inquiry.server(), document)) {
+      if (!document.is_examined) inquiry.server().documents().note_examined(where.path);  // also if it publishes later
       return send_question(inquiry, question, where, document, wait);
     }
-    when_settled(loop_, inquiry, where.path, [question, where, wait](Inquiry& settled) {
-      send_question(settled, question, where, look(settled.server(), where.path), wait);
+    when_examined(loop_, inquiry, where.path, [question, where, wait](Inquiry& examined) {
+      send_question(examined, question, where, look(examined.server(), where.path), wait);
     });
   });
 }

@@ -5,8 +5,8 @@
 #include <memory>
 #include <optional>
 
+#include "bridge/examining.h"
 #include "bridge/fake_server_test.h"
-#include "bridge/settling.h"
 
 namespace duet::bridge {
 namespace {
@@ -258,7 +258,7 @@ TEST_F(BridgeTest, GivesAServerTimeToLookAtANewDocument) {
   const std::string path = write("a.txt", "one");
   const base::TimePoint before = loop.now();
   hover(path, 1, 1);
-  EXPECT_LT(loop.now() - before, time_to_settle);
+  EXPECT_LT(loop.now() - before, time_to_examine);
   const std::vector<std::string> methods = sent_methods();
   EXPECT_EQ(methods.back(), "textDocument/hover");
 }
@@ -269,9 +269,9 @@ TEST_F(BridgeTest, WaitsOnlyOnceForAServerThatPublishesNothing) {
   const base::TimePoint before = loop.now();
   hover(write("a.txt", "one"), 1, 1);
   const base::TimePoint first = loop.now();
-  EXPECT_GE(first - before, time_to_settle);
+  EXPECT_GE(first - before, time_to_examine);
   hover(write("b.txt", "two"), 1, 1);
-  EXPECT_LT(loop.now() - first, time_to_settle);
+  EXPECT_LT(loop.now() - first, time_to_examine);
 }
 
 TEST_F(BridgeTest, FailsAQuestionThatWaitsForADocumentWhenTheServerDies) {

@@ -31,7 +31,7 @@ void Diagnostics::take(std::string_view params, base::TimePoint now) {
   published.at = now;
   published.sent_version = document->version;
   has_published_ = true;
-  documents_.note_settled(*path);
+  documents_.note_examined(*path);
 
   std::vector<std::function<void()>> news;
   for (const auto& [number, listener] : listeners_) {

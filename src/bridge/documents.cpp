@@ -122,9 +122,9 @@ void Documents::set_text(const std::string& path, Document& document, Text text)
   note_known(path);
 }
 
-void Documents::note_settled(const std::string& path) {
+void Documents::note_examined(const std::string& path) {
   const auto found = documents_.find(path);
-  if (found != documents_.end()) found->second.is_settled = true;
+  if (found != documents_.end()) found->second.is_examined = true;
 }
 
 void Documents::note_known(const std::string& path) {
@@ -138,7 +138,7 @@ void Documents::note_known(const std::string& path) {
 
 void Documents::send_open(const std::string& path, Document& document) {
   document.version = ++last_version_;
-  document.is_settled = false;
+  document.is_examined = false;
   document.is_first_text = !knows_all_ && known_.find(path) == known_.end();
   note_known(path);
   if (alive_ && capabilities_.takes_documents) send_text(document);

@@ -23,7 +23,7 @@ struct Document {
   Text text = Text();
   std::int64_t version = 0;            ///< never used twice, not even for two documents
   bool is_first_text = true;           ///< this life of the server has known no other text of this path
-  bool is_settled = false;             ///< the server has had time to look at it since it was opened
+  bool is_examined = false;            ///< the server has had time to look at it since it was opened
   std::optional<std::uint64_t> owner;  ///< the client whose text it is; none: what is on disk
   FileStamp stamp = {};                ///< of a text from disk
   std::uint64_t used = 0;              ///< larger: later
@@ -61,7 +61,7 @@ class Documents {
   /// The text that was looked at last is still the present one.
   bool is_current(const std::string& path) const;
   std::size_t size() const { return documents_.size(); }
-  void note_settled(const std::string& path);
+  void note_examined(const std::string& path);
   /// The server has seen some text of this path already, though nobody has opened it.
   void note_known(const std::string& path);
 

@@ -30,10 +30,10 @@ Daemon::Daemon(Population& population, Process& process, task::TaskSettings sett
   open_journal(limits, ears);
   supervisor_ = std::make_unique<task::Supervisor>(
       loop_, log_, *store_, std::move(settings),
-      task::Surroundings{.tasks = tasks_.get(),
-                         .project = [] { return std::string("/project"); },
-                         .environment = {{"PATH", "/bin"}},
-                         .seed = static_cast<std::uint32_t>(population.machine().chance().next())},
+      task::Context{.tasks = tasks_.get(),
+                    .project = [] { return std::string("/project"); },
+                    .environment = {{"PATH", "/bin"}},
+                    .seed = static_cast<std::uint32_t>(population.machine().chance().next())},
       task::OutputFollower::Audience{
           .wants = [this](task::TaskId id) { return hub_->wants_output(task::to_text(id)); },
           .tell = [this](task::TaskId id, std::uint64_t offset,

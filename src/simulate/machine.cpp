@@ -34,10 +34,7 @@ Machine::Machine(std::uint64_t seed)
     : chance_(seed),
       vfs_(disk_, chance_.fork(),
            {.folder_of = [this](int descriptor) { return node(descriptor); },
-            .unix_milliseconds =
-                [this] {
-                  return base::milliseconds_of(clock_.utc());
-                }}) {
+            .unix_milliseconds = [this] { return base::milliseconds_of(clock_.utc()); }}) {
   note_boot();
   disk_.set_fault([this](Disk::Step step, std::string_view name) { return fault(step, name); });
   current_ = this;

@@ -135,7 +135,7 @@ void SimulatedKeeper::read_letters() {
   const Machine::As as(population_.machine(), process_);
   while (alive_ && !letters_.empty() && take(letters_.front())) {
     if (!letters_.empty()) letters_.pop_front();
-    settle();
+    acknowledge();
   }
 }
 
@@ -214,11 +214,11 @@ void SimulatedKeeper::when_awake(const std::function<void()>& deed) {
   if (suspended_) return delayed_.push_back(deed);
   const Machine::As as(population_.machine(), process_);
   deed();
-  settle();
+  acknowledge();
 }
 
 // After whatever it did: when it is to look again, or whether it has done.
-void SimulatedKeeper::settle() {
+void SimulatedKeeper::acknowledge() {
   if (alive_ && process_.dead) return kill();
   if (!alive_ || !core_) return;
   core_->time_passed();

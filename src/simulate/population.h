@@ -95,7 +95,7 @@ class SimulatedKeeper final : task::KeeperHands {
   void member_ended(std::size_t member, int status);
   void look_at_time();
   void when_awake(const std::function<void()>& deed);
-  void settle();
+  void acknowledge();
   void end();
   void drop_everything();
   void drop_wire();

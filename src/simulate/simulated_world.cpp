@@ -169,9 +169,10 @@ task::KeeperWorld::Got<task::KeeperLine> SimulatedWorld::take_keeper() {
   return std::make_unique<SimulatedLine>(loop_, population_, daemon_, contact);
 }
 
-void SimulatedWorld::put_back(std::unique_ptr<task::KeeperLine> line, std::optional<RunId> settled) {
-  if (settled) {
-    line->tell({.kind = task::Message::Kind::settled, .attempt = settled->attempt, .task = settled->task});
+void SimulatedWorld::put_back(std::unique_ptr<task::KeeperLine> line, std::optional<RunId> acknowledged) {
+  if (acknowledged) {
+    line->tell(
+        {.kind = task::Message::Kind::acknowledged, .attempt = acknowledged->attempt, .task = acknowledged->task});
   }
   line->listen(nullptr);
   constexpr std::size_t most_spares = 4;

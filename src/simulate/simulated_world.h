@@ -23,7 +23,7 @@ class SimulatedWorld final : public task::KeeperWorld {
   ~SimulatedWorld();
 
   Got<task::KeeperLine> take_keeper() override;
-  void put_back(std::unique_ptr<task::KeeperLine> line, std::optional<task::RunId> settled) override;
+  void put_back(std::unique_ptr<task::KeeperLine> line, std::optional<task::RunId> acknowledged) override;
   std::unique_ptr<task::KeeperLine> meet(const std::string& contact) override;
   void remove_contact(const std::string& contact) override;
   void remove_contacts_except(const std::set<std::string>& contacts) override;

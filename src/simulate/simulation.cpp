@@ -148,7 +148,7 @@ void Simulation::proceed() {
 }
 
 void Simulation::look() {
-  if (daemon_ && process_->dead) return bury();
+  if (daemon_ && process_->dead) return clear_dead_daemon();
   if (daemon_ && stopped_) {
     note("the daemon has stopped");
     check_all_answered();
@@ -201,7 +201,7 @@ void Simulation::start() {
     note(std::string("it cannot start: ") + error.what());
     if (!process_->dead && !machine_.trouble.any())
       model_.fail(std::string("the daemon cannot start: ") + error.what());
-    bury();
+    clear_dead_daemon();
     return;
   }
   if (!process_->dead) compare(false);
@@ -237,7 +237,7 @@ void Simulation::die(Death death) {
 }
 
 // Nothing that it still does on its way down has any effect.
-void Simulation::bury() {
+void Simulation::clear_dead_daemon() {
   const bool cut = death_ == Death::power_cut;
   process_->dead = true;
   died_unsynced_ = machine_.trouble.syncs_fail;

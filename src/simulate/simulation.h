@@ -76,7 +76,7 @@ class Simulation {
   void start();
   void stop(bool force, bool leave);
   void die(Death death);
-  void bury();
+  void clear_dead_daemon();
   void cut_power();
 
   void request();

@@ -59,7 +59,7 @@ Committer::~Committer() {
 void Committer::add(Change change) {
   ++waiting_;
   waiting_bytes_ += change.bytes;
-  in_haste_ |= change.kind != Change::Kind::patient_fact;
+  is_urgent_ |= change.kind != Change::Kind::patient_fact;
   queue_.push_back(std::move(change));
   look_soon();
 }
@@ -77,13 +77,13 @@ void Committer::look() {
   const base::TimePoint now = loop_.now();
   const bool retries = !health_.problem.empty() && !health_.lost;
   const bool patience_is_over = now >= last_commit_ + options_.patience;
-  const bool is_time = in_haste_ || (!queue_.empty() && patience_is_over) ||
+  const bool is_time = is_urgent_ || (!queue_.empty() && patience_is_over) ||
                        (retries && now >= last_commit_ + base::Duration(retry_after));
   timer_.cancel();
   if (log_pages_ >= too_much_log) return start([this] { return tidy(); }, false);
   if (is_time) {
     const bool is_small = usual_time_ < options_.quick_commit && waiting_bytes_ <= options_.few_bytes;
-    const bool is_quick = std::exchange(in_haste_, false) && is_small && health_.problem.empty();
+    const bool is_quick = std::exchange(is_urgent_, false) && is_small && health_.problem.empty();
     // Functions can be copied; changes need not be.
     const auto changes = std::make_shared<Changes>(std::exchange(queue_, {}));
     return start([this, changes] { return commit(std::move(*changes)); }, is_quick);
@@ -130,20 +130,20 @@ void Committer::finish(const Batch& batch) {
   }
   if (!batch.events.empty() && reports_.events) calls.make([&] { reports_.events(batch.events); });
   if (health_changed && reports_.health) calls.make([&] { reports_.health(batch.health); });
-  calls.make([&] { tell_if_settled(); });
+  calls.make([&] { tell_if_idle(); });
   look_soon();
   calls.check();
 }
 
-void Committer::when_settled(std::function<void()> call) {
-  when_settled_.push_back(std::move(call));
-  loop_.defer(lifetime_.bind([this] { tell_if_settled(); }));
+void Committer::when_idle(std::function<void()> call) {
+  when_idle_.push_back(std::move(call));
+  loop_.defer(lifetime_.bind([this] { tell_if_idle(); }));
 }
 
-void Committer::tell_if_settled() {
+void Committer::tell_if_idle() {
   const bool only_facts_are_left = !health_.problem.empty() && !busy_ && queue_.empty();
   if (waiting_ > 0 && !only_facts_are_left) return;
-  base::call_all(std::exchange(when_settled_, {}));
+  base::call_all(std::exchange(when_idle_, {}));
 }
 
 Committer::Batch Committer::commit(Changes changes) {

@@ -72,7 +72,7 @@ class Committer {
   void add(Change change);
 
   /// Calls once, from the loop, when all that was added is on disk, or refused, or cannot be written.
-  void when_settled(std::function<void()> call);
+  void when_idle(std::function<void()> call);
 
   /// Of changes that are not on disk yet.
   std::size_t waiting_bytes() const { return waiting_bytes_; }
@@ -96,7 +96,7 @@ class Committer {
   void start(std::function<Batch()> work, bool is_quick);
   bool has_thread();
   void finish(const Batch& batch);
-  void tell_if_settled();
+  void tell_if_idle();
 
   // On the thread that commits, which is one at a time.
   Batch commit(Changes changes);
@@ -113,8 +113,8 @@ class Committer {
   Reports reports_;
   Options options_;
   Changes queue_;
-  bool in_haste_ = false;  // the queue holds more than patient facts
-  bool busy_ = false;      // the thread commits
+  bool is_urgent_ = false;  // the queue holds more than patient facts
+  bool busy_ = false;       // the thread commits
   std::size_t waiting_ = 0;
   std::size_t waiting_bytes_ = 0;
   Health health_;
@@ -122,7 +122,7 @@ class Committer {
   base::Duration usual_time_ = {};  // that a commit waits for the disk
   transport::Loop::Timer timer_;
   transport::Loop::Deferred look_;
-  std::vector<std::function<void()>> when_settled_;
+  std::vector<std::function<void()>> when_idle_;
 
   Database database_;
   StoreWriter writer_;

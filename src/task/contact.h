@@ -23,14 +23,14 @@ struct Report {
 /// what could not be written there is sent.
 struct Message {
   enum class Kind : std::uint32_t {
-    look = 1,    ///< keeper: something new is in the record
-    output,      ///< keeper: there is output up to `value`
-    terminated,  ///< keeper: TERM was sent
-    follow,      ///< daemon: say once that there is output beyond `value`
-    cancel,      ///< daemon: end the run
-    settled,     ///< daemon: the outcome is in the store
-    report,      ///< keeper: this is how it is, and not all of it is in the record
-    ask,         ///< daemon: send a report, the record cannot be read
+    look = 1,      ///< keeper: something new is in the record
+    output,        ///< keeper: there is output up to `value`
+    terminated,    ///< keeper: TERM was sent
+    follow,        ///< daemon: say once that there is output beyond `value`
+    cancel,        ///< daemon: end the run
+    acknowledged,  ///< daemon: the outcome is in the store
+    report,        ///< keeper: this is how it is, and not all of it is in the record
+    ask,           ///< daemon: send a report, the record cannot be read
   };
 
   Kind kind = Kind::look;

@@ -88,7 +88,7 @@ TEST_F(ContactTest, MessagesKeepTheirLayout) {
   EXPECT_EQ(received.message->kind, Message::Kind::output);
   EXPECT_EQ(received.message->run(), (RunId{7, 3}));
   EXPECT_EQ(received.message->value, 9U);
-  ASSERT_TRUE(send_message(far.get(), {.kind = Message::Kind::settled, .attempt = 4, .task = 8, .value = 1}));
+  ASSERT_TRUE(send_message(far.get(), {.kind = Message::Kind::acknowledged, .attempt = 4, .task = 8, .value = 1}));
   std::array<char, 100> bytes;
   ASSERT_EQ(recv(near.get(), bytes.data(), bytes.size(), 0), 24);
   std::memcpy(&old, bytes.data(), sizeof old);

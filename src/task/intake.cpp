@@ -32,7 +32,7 @@ void sort_and_deduplicate(std::vector<TaskId>& ids) {
 Intake::Intake(const base::Clock& clock, Store& store, const Agents& agents, TaskId last_id, Taken taken)
     : clock_(clock), store_(store), agents_(agents), taken_(std::move(taken)), last_id_(last_id) {}
 
-void Intake::submit(Submission submission, Room room, Submitted submitted, Companion companion) {
+void Intake::submit(Submission submission, Capacity room, Submitted submitted, Companion companion) {
   const auto refuse = [&](const rpc::Error& error) { submitted(tl::unexpected(error)); };
   if (const Refusal refusal = check(submission)) return refuse(*refusal);
   std::string body = to_body(submission);

@@ -47,7 +47,7 @@ class Intake {
   /// A new task is on disk.
   using Taken = std::function<void(Arrival)>;
   /// How many tasks are queued, and how many may be.
-  struct Room {
+  struct Capacity {
     std::size_t queued = 0;
     std::size_t capacity = 0;
   };
@@ -58,7 +58,7 @@ class Intake {
   Intake(const base::Clock& clock, Store& store, const Agents& agents, TaskId last_id, Taken taken);
 
   /// Answers at once if it refuses, else when the task is on disk.
-  void submit(Submission submission, Room room, Submitted submitted, Companion companion);
+  void submit(Submission submission, Capacity room, Submitted submitted, Companion companion);
 
   /// A task that is on its way to the disk comes after this one, which is needed until then.
   bool is_needed(TaskId id) const { return needed_.contains(id); }

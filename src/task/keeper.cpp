@@ -50,7 +50,7 @@ void Keepers::end_strays() {
     if (!state->gone) log_.warn("A run that nobody knows is ended", {{"task", run.task}, {"attempt", run.attempt}});
     KeptRun& kept = add(run, silence_);
     kept.cancel();
-    kept.settle();
+    kept.acknowledge();
     kept.adopt();
   }
   if (all_read) world_.remove_contacts_except(contacts);  // else one of them may be the only way to a keeper
@@ -74,9 +74,9 @@ void Keepers::follow(RunId run, std::uint64_t offset) {
   if (KeptRun* kept = find(run)) kept->follow(offset);
 }
 
-void Keepers::settle(RunId run) {
-  if (KeptRun* kept = find(run)) return kept->settle();
-  if (auto left = unsettled_.extract(run)) world_.put_back(std::move(left.mapped()), run);
+void Keepers::acknowledge(RunId run) {
+  if (KeptRun* kept = find(run)) return kept->acknowledge();
+  if (auto left = unacknowledged_.extract(run)) world_.put_back(std::move(left.mapped()), run);
   if (unwritten_.erase(run) == 0) world_.remove_record(run);
 }
 
@@ -96,8 +96,8 @@ void Keepers::forget(RunId run) {
   const auto kept = runs_.extract(run);
   std::unique_ptr<KeeperLine> line = kept.mapped()->take_line();
   const bool unwritten = kept.mapped()->is_unwritten();
-  if (!kept.mapped()->is_settled()) {
-    if (line) unsettled_.emplace(run, std::move(line));
+  if (!kept.mapped()->is_acknowledged()) {
+    if (line) unacknowledged_.emplace(run, std::move(line));
     if (unwritten) unwritten_.insert(run);
     return;
   }

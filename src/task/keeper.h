@@ -28,7 +28,7 @@ struct KeeperEvents {
   std::function<void(RunId, const Started&)> started;      ///< also for an adopted run, before what else there is
   std::function<void(RunId, std::uint64_t total)> output;  ///< what follow() asked for
   std::function<void(RunId)> terminated;                   ///< what cancel() asked for: TERM is sent, or it has ended
-  std::function<void(RunId, const Outcome&)> ended;        ///< its main process; settle() is to follow
+  std::function<void(RunId, const Outcome&)> ended;        ///< its main process; acknowledge() is to follow
   std::function<void(RunId)> gone;                         ///< no process of it is left: its slot is free
   std::function<void(RunId)> never_began;                  ///< and never will: it may be started again
 };
@@ -71,7 +71,7 @@ class Keepers final : public Runner {
   void follow(RunId run, std::uint64_t offset) override;
 
   /// The outcome is safe in the store: the keeper need not see to it, and its record is removed. The output stays.
-  void settle(RunId run) override;
+  void acknowledge(RunId run) override;
 
   std::vector<RunId> outputs() override { return world_.recorded_outputs(); }
   /// Not while it may be needed to end the run.
@@ -94,7 +94,7 @@ class Keepers final : public Runner {
   KeeperEvents events_;
   KeeperEvents silence_;
   std::map<RunId, std::unique_ptr<KeptRun>> runs_;
-  std::map<RunId, std::unique_ptr<KeeperLine>> unsettled_;  // of runs that have gone
+  std::map<RunId, std::unique_ptr<KeeperLine>> unacknowledged_;  // of runs that have gone
   std::set<RunId> unwritten_;         // of those: the record does not say it all, and stays for the keeper
   std::map<RunId, int> vain_starts_;  // how often no keeper took up an order
   base::Lifetime lifetime_;

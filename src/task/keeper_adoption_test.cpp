@@ -25,7 +25,7 @@ class KeeperAdoptionTest : public KeeperTest {
   void linger() {
     keepers().adopt(first);
     keepers().cancel(first);
-    keepers().settle(first);
+    keepers().acknowledge(first);
   }
   void suspend(pid_t keeper) {
     kill(keeper, SIGSTOP);
@@ -198,7 +198,7 @@ TEST_F(KeeperAdoptionTest, AnotherFoldersTasksAreLeftAlone) {
   EXPECT_TRUE(has_file("unharmed"));
   other_keepers.reset();
   other_world.reset();
-  EXPECT_TRUE(turn_until([&] { return names_in(other_tasks.get()).size() <= 3; }));  // the record, not settled
+  EXPECT_TRUE(turn_until([&] { return names_in(other_tasks.get()).size() <= 3; }));  // the record, not acknowledged
 }
 
 TEST_F(KeeperAdoptionTest, StraysAreEnded) {
@@ -317,7 +317,7 @@ TEST_F(KeeperAdoptionTest, AKilledDaemonStartsNothingTwiceAndLosesNothing) {
     const Assignment assignment = shell("echo x >> count-" + std::to_string(round), id.task);
     const pid_t daemon = fork();
     if (daemon == 0) {
-      settle_at_once_ = false;
+      acknowledge_at_once_ = false;
       transport::Loop loop;
       SystemKeeperWorld world(loop, tasks_.get(), executable_.get());
       Keepers doomed(loop, log_, world, settings_, events());

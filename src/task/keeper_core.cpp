@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 constexpr std::size_t result_bytes = 64 * 1024;
 constexpr std::chrono::hours longest_limit{24 * 365 * 100};  // as good as none, and can be added to a time
 constexpr milliseconds longest_pause{1000};
-constexpr milliseconds settle_patience{2000};
+constexpr milliseconds acknowledgement_patience{2000};
 
 void cut_to_end(std::string& text, std::size_t size) {
   if (text.size() > size) text.erase(0, text.size() - size);
@@ -104,7 +104,7 @@ void KeeperCore::heard(const Message& message) {
     tell_output();
   }
   if (message.kind == Message::Kind::ask) send_report();
-  if (message.kind == Message::Kind::settled) settled_ = true;
+  if (message.kind == Message::Kind::acknowledged) acknowledged_ = true;
   if (message.kind == Message::Kind::cancel) {
     terminate();
     send(about_run(Message::Kind::terminated));
@@ -141,12 +141,12 @@ std::optional<base::TimePoint> KeeperCore::deadline() const {
 
 bool KeeperCore::is_finished() const {
   const bool is_safe = durable_ && is_written();
-  return known_.gone && (settled_ || (is_safe && (!has_contact_ || !leave_at_)));
+  return known_.gone && (acknowledged_ || (is_safe && (!has_contact_ || !leave_at_)));
 }
 
 bool KeeperCore::leave() {
   if (!is_written()) write_down();
-  return settled_;
+  return acknowledged_;
 }
 
 void KeeperCore::finish(Outcome outcome) {
@@ -166,7 +166,7 @@ void KeeperCore::tree_gone() {
   known_.gone = true;
   kill_at_.reset();
   write_down();
-  leave_at_ = now() + settle_patience;
+  leave_at_ = now() + acknowledgement_patience;
   tell_news();
   if (!has_contact_) make_durable();
 }
@@ -194,7 +194,7 @@ void KeeperCore::write_down() {
 
 // What a failed sync leaves on the disk is open: all of it is written once more.
 void KeeperCore::make_durable() {
-  if (settled_ || durable_ || !is_written()) return;
+  if (acknowledged_ || durable_ || !is_written()) return;
   durable_ = hands_.sync_record() == 0;
   if (durable_) return;
   written_ = {};

@@ -132,8 +132,8 @@ class KeeperCore {
   bool killing_ = false;
   bool timed_out_ = false;
   bool told_ended_ = false;
-  bool settled_ = false;  // the store has the outcome
-  bool durable_ = false;  // the disk has the record
+  bool acknowledged_ = false;  // the store has the outcome
+  bool durable_ = false;       // the disk has the record
 };
 
 }  // namespace duet::task

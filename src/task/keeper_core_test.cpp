@@ -98,7 +98,7 @@ TEST_F(KeeperCoreTest, ARunIsWrittenDownInOrderAndFinishedWhenItIsSettled) {
   EXPECT_EQ(hands_.result, "bye");
   EXPECT_EQ(hands_.sent.back().kind, Kind::look);
   EXPECT_FALSE(core_.is_finished());
-  hear(Kind::settled);
+  hear(Kind::acknowledged);
   EXPECT_TRUE(core_.is_finished());
   EXPECT_TRUE(core_.leave());
 }
@@ -126,7 +126,7 @@ TEST_F(KeeperCoreTest, AnOutcomeThatCannotBeWrittenIsSent) {
   EXPECT_EQ(told.report->outcome->result, "bye");
   EXPECT_EQ(told.report->started->pid, 4711);
   EXPECT_TRUE(told.report->gone);
-  hear(Kind::settled);
+  hear(Kind::acknowledged);
   EXPECT_TRUE(core_.is_finished());
 }
 

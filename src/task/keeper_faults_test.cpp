@@ -254,8 +254,8 @@ class HardOfHearing final : public SystemKeeperWorld {
     auto line = SystemKeeperWorld::meet(contact);
     return line ? deafen(std::move(line)) : nullptr;
   }
-  void put_back(std::unique_ptr<KeeperLine> line, std::optional<RunId> settled) override {
-    SystemKeeperWorld::put_back(static_cast<DeafLine&>(*line).take(), settled);
+  void put_back(std::unique_ptr<KeeperLine> line, std::optional<RunId> acknowledged) override {
+    SystemKeeperWorld::put_back(static_cast<DeafLine&>(*line).take(), acknowledged);
   }
   int refusals = 2;
 
@@ -278,7 +278,7 @@ TEST_F(KeeperFaultsTest, ALineThatCannotBeListenedToIsMadeAgain) {
 TEST_F(KeeperFaultsTest, WhenTheMainProcessStartedIsReadBeforeItIsReaped) {
   if (base::under_sanitizer) GTEST_SKIP() << "the sanitizer may write files itself";
   keeper_ = std::stoi(run(shell("echo $PPID", 9)).outcome->result);
-  settle_at_once_ = false;
+  acknowledge_at_once_ = false;
   limit_disk(512);  // that it began can be written, that it has started cannot
   keepers().start(shell("exit 3"));
   ASSERT_TRUE(turn_until([&] { return story(first).outcome.has_value(); }));
@@ -287,7 +287,7 @@ TEST_F(KeeperFaultsTest, WhenTheMainProcessStartedIsReadBeforeItIsReaped) {
   ASSERT_TRUE(turn_until([&] { return RunRecord::open(tasks_.get(), first).read().started.has_value(); }));
   EXPECT_NE(RunRecord::open(tasks_.get(), first).read().fingerprint.main_ticks, 0U);
   EXPECT_TRUE(finish(first));
-  keepers().settle(first);
+  keepers().acknowledge(first);
 }
 
 TEST_F(KeeperFaultsTest, AKeeperOfAnotherBootIsNotWoken) {

@@ -41,7 +41,8 @@ struct Story {
   bool is_over() const { return gone || never_began; }
 };
 
-/// Keepers over a folder of their own, and all they tell. Outcomes are settled at once unless a test wants otherwise.
+/// Keepers over a folder of their own, and all they tell. Outcomes are acknowledged at once unless a test wants
+/// otherwise.
 class KeeperTest : public testing::Test {
  protected:
   static constexpr std::chrono::seconds patience{30};
@@ -76,7 +77,7 @@ class KeeperTest : public testing::Test {
                 [this](RunId run, const Outcome& outcome) {
                   EXPECT_FALSE(stories_[run].outcome || stories_[run].gone);
                   stories_[run].outcome = outcome;
-                  if (settle_at_once_) keepers().settle(run);
+                  if (acknowledge_at_once_) keepers().acknowledge(run);
                 },
             .gone =
                 [this](RunId run) {
@@ -178,7 +179,7 @@ class KeeperTest : public testing::Test {
   transport::Loop loop_;
   base::Log log_{nullptr};
   KeeperSettings settings_;
-  bool settle_at_once_ = true;
+  bool acknowledge_at_once_ = true;
   std::map<RunId, Story> stories_;
   std::unique_ptr<SystemKeeperWorld> world_;
   std::unique_ptr<Keepers> keepers_;

@@ -189,15 +189,15 @@ TEST_F(KeeperTest, FilesAreForTheUserAlone) {
 }
 
 TEST_F(KeeperTest, AKeeperIsUsedAgainButNotForever) {
-  settle_at_once_ = false;
+  acknowledge_at_once_ = false;
   run(shell("echo $PPID"));
   run(shell("echo $PPID", 2));
   const std::string keeper = story(first).outcome->result;
-  EXPECT_NE(story(second).outcome->result, keeper);  // the first one still waits for its outcome to be settled
-  keepers().settle(first);
+  EXPECT_NE(story(second).outcome->result, keeper);  // the first one still waits for its outcome to be acknowledged
+  keepers().acknowledge(first);
   EXPECT_EQ(run(shell("echo $PPID", 3)).outcome->result, keeper);
-  keepers().settle(second);
-  keepers().settle({3, 1});
+  keepers().acknowledge(second);
+  keepers().acknowledge({3, 1});
   EXPECT_TRUE(turn_until([&] { return !is_alive(std::stoi(keeper)); }));
 }
 

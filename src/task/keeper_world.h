@@ -93,9 +93,9 @@ class KeeperWorld {
   /// A keeper without a run, old or new. It may turn out to be dead: then its line closes. If it cannot be forked, its
   /// order is answered with a report of an outcome `not_started`, with the errno as code.
   virtual Got<KeeperLine> take_keeper() = 0;
-  /// Its run is over. It may be taken again, or is let go soon. `settled`: a run of which it has still to hear that the
-  /// store has the outcome.
-  virtual void put_back(std::unique_ptr<KeeperLine> line, std::optional<RunId> settled) = 0;
+  /// Its run is over. It may be taken again, or is let go soon. `acknowledged`: a run of which it has still to hear
+  /// that the store has the outcome.
+  virtual void put_back(std::unique_ptr<KeeperLine> line, std::optional<RunId> acknowledged) = 0;
   /// The keeper that can be met there; none if nobody is there now.
   virtual std::unique_ptr<KeeperLine> meet(const std::string& contact) = 0;
   /// Nobody is there any more: its socket is removed.

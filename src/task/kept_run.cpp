@@ -122,9 +122,9 @@ void KeptRun::follow(std::uint64_t offset) {
   tell(Message::Kind::follow, offset);
 }
 
-void KeptRun::settle() {
-  settled_ = true;
-  tell(Message::Kind::settled);
+void KeptRun::acknowledge() {
+  acknowledged_ = true;
+  tell(Message::Kind::acknowledged);
 }
 
 void KeptRun::connect(std::unique_ptr<KeeperLine> line) {
@@ -132,7 +132,7 @@ void KeptRun::connect(std::unique_ptr<KeeperLine> line) {
   line_ = std::move(line);
   if (cancelled_) cancel();
   if (followed_) follow(*followed_);
-  if (settled_) settle();
+  if (acknowledged_) acknowledge();
 }
 
 std::unique_ptr<KeeperLine> KeptRun::take_line() {
@@ -193,7 +193,7 @@ bool KeptRun::learn_from_record(const RunRecord::State& state) {
 void KeptRun::learn(const Report& report) {
   if (over_) return;
   if (report.outcome && is_hindered(*report.outcome) && !told_ended_) {
-    settle();
+    acknowledge();
     world_.remove_record(run_);
     return not_now(report.outcome->problem);
   }

@@ -28,8 +28,8 @@ class KeptRun final : KeeperLine::Listener {
   void adopt();
   void cancel();
   void follow(std::uint64_t offset);
-  void settle();
-  bool is_settled() const { return settled_; }
+  void acknowledge();
+  bool is_acknowledged() const { return acknowledged_; }
   /// Not all that its keeper knows is in the record.
   bool is_unwritten() const { return unwritten_; }
   /// The way to its keeper, if that is still there.
@@ -77,7 +77,7 @@ class KeptRun final : KeeperLine::Listener {
   bool is_new_ = false;   // started here, and no keeper has spoken yet
   bool in_vain_ = false;  // no keeper took it up, and it waits before it may be started again
   bool cancelled_ = false;
-  bool settled_ = false;
+  bool acknowledged_ = false;
   bool told_started_ = false;
   bool told_terminated_ = false;
   bool told_ended_ = false;

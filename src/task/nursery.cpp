@@ -29,7 +29,7 @@ constexpr int orders_number = 3;
 constexpr int tasks_number = 4;
 constexpr int burial_ms = 1000;
 constexpr itimerval wait_for_keepers{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_usec = 100'000}};
-constexpr std::chrono::seconds spare_time{1};  // less than a keeper waits to hear that its run is settled
+constexpr std::chrono::seconds spare_time{1};  // less than a keeper waits to hear that its run is acknowledged
 
 void handle_signal(int signal, void (*how)(int)) {
   struct sigaction action {};
@@ -52,9 +52,9 @@ void handle_signal(int signal, void (*how)(int)) {
   _exit(code);
 }
 
-// A keeper that ends now would be left to init, which may take its time to bury it. One with a running task stays: the
+// A keeper that ends now would be left to init, which may take its time to reap it. One with a running task stays: the
 // alarm ends the wait, and this process.
-void bury_idle_keepers() {
+void reap_idle_keepers() {
   handle_signal(SIGALRM, SIG_DFL);
   setitimer(ITIMER_REAL, &wait_for_keepers, nullptr);
   waitpid(-1, nullptr, 0);  // returns when there is no child left
@@ -84,7 +84,7 @@ int run_nursery() {
     if (pid == 0) keep_and_exit(std::move(packet->descriptors.front()), packet->bytes);
     if (pid < 0) refuse_order(std::move(packet->descriptors.front()), errno);
   }
-  bury_idle_keepers();
+  reap_idle_keepers();
   return 0;
 }
 
@@ -106,7 +106,7 @@ KeeperLink Nursery::take() {
   while (!spares_.empty()) {
     Spare spare = std::move(spares_.back());
     spares_.pop_back();
-    if (is_alive(spare.link) && tell_settled(spare)) return std::move(spare.link);
+    if (is_alive(spare.link) && tell_acknowledged(spare)) return std::move(spare.link);
     unlinkat(tasks_, spare.link.name.c_str(), 0);
   }
   if (!process_) launch();
@@ -123,19 +123,20 @@ KeeperLink Nursery::take() {
   return link;
 }
 
-void Nursery::put_back(KeeperLink link, std::optional<RunId> settled) {
-  spares_.push_back({std::move(link), settled, loop_.now()});
+void Nursery::put_back(KeeperLink link, std::optional<RunId> acknowledged) {
+  spares_.push_back({std::move(link), acknowledged, loop_.now()});
   if (!timer_) timer_ = loop_.after(spare_time, [this] { let_go_of_old(); });
 }
 
-bool Nursery::tell_settled(const Spare& spare) {
-  if (!spare.settled) return true;
-  const Message message{.kind = Message::Kind::settled, .attempt = spare.settled->attempt, .task = spare.settled->task};
+bool Nursery::tell_acknowledged(const Spare& spare) {
+  if (!spare.acknowledged) return true;
+  const Message message{
+      .kind = Message::Kind::acknowledged, .attempt = spare.acknowledged->attempt, .task = spare.acknowledged->task};
   return send_message(spare.link.socket.get(), message);
 }
 
 void Nursery::let_go(const Spare& spare) const {
-  tell_settled(spare);
+  tell_acknowledged(spare);
   unlinkat(tasks_, spare.link.name.c_str(), 0);  // it does that itself, unless it was killed
 }
 

@@ -35,21 +35,21 @@ class Nursery final : transport::Loop::Watcher {
 
   /// Throws process::LaunchError or std::system_error if there can be none.
   KeeperLink take();
-  /// `settled` is a run whose keeper has still to hear that the store has its outcome: with its next order is early
-  /// enough, and wakes it once.
-  void put_back(KeeperLink link, std::optional<RunId> settled = {});
+  /// `acknowledged` is a run whose keeper has still to hear that the store has its outcome: with its next order is
+  /// early enough, and wakes it once.
+  void put_back(KeeperLink link, std::optional<RunId> acknowledged = {});
 
  private:
   struct Spare {
     KeeperLink link;
-    std::optional<RunId> settled;
+    std::optional<RunId> acknowledged;
     base::TimePoint since;
   };
 
   void on_ready(std::uint32_t events) override;
   void launch();
   void send_waiting();
-  static bool tell_settled(const Spare& spare);
+  static bool tell_acknowledged(const Spare& spare);
   void let_go(const Spare& spare) const;
   void let_go_of_old();
 

@@ -19,7 +19,7 @@ class OutputFollowerTest : public testing::Test, public Runner {
   void start(const Assignment&) override {}
   void adopt(RunId) override {}
   void cancel(RunId) override {}
-  void settle(RunId) override {}
+  void acknowledge(RunId) override {}
   std::vector<RunId> outputs() override { return {}; }
   void remove_output(RunId /*run*/) override {}
   void follow(RunId, std::uint64_t offset) override { asked.push_back(offset); }

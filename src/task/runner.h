@@ -15,7 +15,7 @@ class Runner {
   virtual void adopt(RunId run) = 0;
   virtual void cancel(RunId run) = 0;
   virtual void follow(RunId run, std::uint64_t offset) = 0;
-  virtual void settle(RunId run) = 0;
+  virtual void acknowledge(RunId run) = 0;
   /// Every run whose output is there, and the end of one of them.
   virtual std::vector<RunId> outputs() = 0;
   virtual void remove_output(RunId run) = 0;

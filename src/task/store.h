@@ -65,7 +65,7 @@ class Store {
   /// False: so much waits to be written that no new task should be taken.
   bool has_room() const { return committer_->waiting_bytes() < most_waiting_bytes; }
   /// Calls once when nothing waits to be written any more, or cannot be.
-  void when_settled(std::function<void()> call) { committer_->when_settled(std::move(call)); }
+  void when_idle(std::function<void()> call) { committer_->when_idle(std::move(call)); }
   const Health& health() const { return committer_->health(); }
   bool is_healthy() const { return health().problem.empty(); }
   /// What a refused change is answered with.

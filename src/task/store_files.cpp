@@ -152,8 +152,8 @@ std::string boot_in(int folder) {
 std::optional<std::string> compare_with_index(int folder, const RawFile& index, const WriteAheadLog& log) {
   std::array<unsigned char, 100> header{};
   if (!index.exists() || !index.read(0, header)) return std::nullopt;
-  const bool settled = std::memcmp(&header[0], &header[48], 48) == 0 && header[12] == 1;
-  if (!settled || native(header, 0) != 3007000) return std::nullopt;
+  const bool is_whole = std::memcmp(&header[0], &header[48], 48) == 0 && header[12] == 1;
+  if (!is_whole || native(header, 0) != 3007000) return std::nullopt;
   const std::uint32_t committed = native(header, 16);
   const std::uint32_t copied_to_main = native(header, 96);
   const bool same_salt = log.frames > 0 && std::memcmp(&header[32], log.salt.data(), log.salt.size()) == 0;

@@ -261,9 +261,9 @@ TEST(Store, OneThatThrowsWhenItsHealthChangesCostsNobodyAnAnswer) {
   EXPECT_THROW(box.turn_until([&] { return answer.has_value() && box.store->is_healthy() && box.healths.size() > 1; }),
                std::runtime_error);
   EXPECT_EQ(answer, true);
-  bool settled = false;
-  box.store->when_settled([&] { settled = true; });
-  EXPECT_TRUE(box.turn_until([&] { return settled; }));
+  bool acknowledged = false;
+  box.store->when_idle([&] { acknowledged = true; });
+  EXPECT_TRUE(box.turn_until([&] { return acknowledged; }));
 }
 
 TEST(Store, WhatIsAskedIsReadAsItWasWrittenHoweverLongItIs) {
@@ -426,10 +426,10 @@ TEST(Store, SaysWhenEverythingIsWritten) {
   StoreBox box;
   box.open();
   std::optional<bool> answer;
-  bool settled = false;
+  bool acknowledged = false;
   box.add(1, StoreBox::asked("x"), answer);
-  box.store->when_settled([&] { settled = true; });
-  ASSERT_TRUE(box.turn_until([&] { return settled; }));
+  box.store->when_idle([&] { acknowledged = true; });
+  ASSERT_TRUE(box.turn_until([&] { return acknowledged; }));
   EXPECT_EQ(answer, true);
 }
 
@@ -442,12 +442,12 @@ TEST(Store, IsSettledInTroubleWhenEveryRequestWasAnswered) {
   box.loop.turn(box.loop.now());
   std::optional<bool> answer;
   box.add(1, StoreBox::asked("x"), answer);  // while the thread finds that it cannot write
-  bool settled = false;
-  box.store->when_settled([&] {
-    settled = true;
+  bool acknowledged = false;
+  box.store->when_idle([&] {
+    acknowledged = true;
     EXPECT_EQ(answer, false);
   });
-  EXPECT_TRUE(box.turn_until([&] { return settled; }));
+  EXPECT_TRUE(box.turn_until([&] { return acknowledged; }));
 }
 
 TEST(Store, WhatWasChangedJustBeforeTheEndIsKept) {
@@ -471,12 +471,12 @@ TEST(Store, WhatOneCallbackThrowsConcernsNoOther) {
     for (const Event& event : events) told.push_back(event.kind);
   });
   std::optional<bool> second;
-  bool settled = false;
+  bool acknowledged = false;
   box.store->write(tells("one", [](bool /*kept*/) { throw std::runtime_error("a defect"); }));
   box.store->write(tells("two", [&](bool kept) { second = kept; }));
-  box.store->when_settled([&] { settled = true; });
-  EXPECT_THROW(box.turn_until([&] { return settled; }), std::runtime_error);
-  EXPECT_TRUE(box.turn_until([&] { return settled; }));
+  box.store->when_idle([&] { acknowledged = true; });
+  EXPECT_THROW(box.turn_until([&] { return acknowledged; }), std::runtime_error);
+  EXPECT_TRUE(box.turn_until([&] { return acknowledged; }));
   EXPECT_EQ(second, true);
   EXPECT_EQ(told, (std::vector<std::string>{"one", "two"}));
 }

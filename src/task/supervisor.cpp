@@ -45,14 +45,14 @@ Progress after(Progress progress, const Outcome& outcome) {
 
 }  // namespace
 
-Supervisor::Supervisor(transport::Loop& loop, base::Log& log, Store& store, TaskSettings settings,
-                       Surroundings surroundings, OutputFollower::Audience output)
+Supervisor::Supervisor(transport::Loop& loop, base::Log& log, Store& store, TaskSettings settings, Context context,
+                       OutputFollower::Audience output)
     : loop_(loop),
       log_(log),
       store_(store),
       settings_(std::move(settings)),
-      tasks_(surroundings.tasks),
-      agents_(settings_, std::move(surroundings.environment), std::move(surroundings.project)),
+      tasks_(context.tasks),
+      agents_(settings_, std::move(context.environment), std::move(context.project)),
       counts_(store.read([](StoreReader& tasks) { return tasks.counts(); }).value()),
       waiters_(loop, store),
       follower_(loop, log, tasks_, std::move(output)),
@@ -64,7 +64,7 @@ Supervisor::Supervisor(transport::Loop& loop, base::Log& log, Store& store, Task
           [this](RunId run) { runner_->remove_output(run); }),
       intake_(loop.clock(), store, agents_, store.read([](StoreReader& tasks) { return tasks.newest(); }).value(),
               [this](const Arrival& arrival) { take_arrival(arrival); }),
-      chance_(surroundings.seed) {}
+      chance_(context.seed) {}
 
 Supervisor::~Supervisor() = default;
 
@@ -130,7 +130,7 @@ void Supervisor::linger(RunId id) {
   runner_->adopt(id);
   runner_->cancel(id);  // its keeper may have been suspended
   const bool is_known = has_ended(task->progress.state) || id.attempt <= task->progress.attempts;
-  if (is_known) runner_->settle(id);  // else the store is older than the run
+  if (is_known) runner_->acknowledge(id);  // else the store is older than the run
 }
 
 void Supervisor::load(const ActiveTask& task) {
@@ -185,7 +185,7 @@ void Supervisor::take(const Event& event) {
 void Supervisor::submit(Submission submission, Intake::Submitted submitted, Companion companion) {
   if (stopping_) return submitted(tl::unexpected(is_stopping()));
   if (store_.health().lost) return submitted(tl::unexpected(store_.refusal()));
-  const Intake::Room room{static_cast<std::size_t>(counts_[0]), settings_.queue_capacity};
+  const Intake::Capacity room{static_cast<std::size_t>(counts_[0]), settings_.queue_capacity};
   intake_.submit(std::move(submission), room, std::move(submitted), std::move(companion));
 }
 
@@ -429,7 +429,7 @@ void Supervisor::write_end(RunId id, Run& run, Progress to) {
 void Supervisor::end_is_on_disk(RunId id) {
   Run& run = runs_.at(id);
   run.on_disk = true;
-  if (!run.never_began) runner_->settle(id);
+  if (!run.never_began) runner_->acknowledge(id);
   if (run.progress.state == State::queued) {
     queue_.add(id.task, {run.task.priority, run.task.retries, id.attempt, run.task.agent});
     pause(id.task, run.pause);

@@ -31,7 +31,7 @@
 namespace duet::task {
 
 /// Where tasks run, and what they inherit.
-struct Surroundings {
+struct Context {
   int tasks = -1;                             ///< the folder with the outputs; the caller's, outlives the supervisor
   std::function<std::string()> project = {};  ///< where they run unless they say otherwise; it may be moved
   process::Environment environment = {};      ///< they all get
@@ -52,7 +52,7 @@ class Supervisor {
   /// From when running tasks are told to end until the daemon leaves without them.
   static constexpr base::Duration end_patience = std::chrono::seconds(10);
 
-  Supervisor(transport::Loop& loop, base::Log& log, Store& store, TaskSettings settings, Surroundings surroundings,
+  Supervisor(transport::Loop& loop, base::Log& log, Store& store, TaskSettings settings, Context context,
              OutputFollower::Audience output);
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;

@@ -184,7 +184,7 @@ void Supervisor::check_stopped() {
 
 void Supervisor::leave(std::function<void()> left) {
   stopping_ = true;
-  store_.when_settled(lifetime_.bind([this, left = std::move(left)] {
+  store_.when_idle(lifetime_.bind([this, left = std::move(left)] {
     answer_last_questions();
     left();
   }));

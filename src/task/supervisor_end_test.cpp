@@ -38,7 +38,7 @@ TEST_F(SupervisorTest, ACancelHearsOfNoEndThatIsNotOnDisk) {
   write_fault = SQLITE_FULL;
   tell.ended({1, 1}, {.kind = Outcome::Kind::exited, .code = 7, .ended_at = clock.utc()});
   tell.gone({1, 1});
-  settle();
+  wait_for_store();
   EXPECT_EQ(*cancel(1), -32003);
   write_fault = SQLITE_OK;
   advance(std::chrono::seconds(2));
@@ -64,7 +64,7 @@ TEST_F(SupervisorTest, OneWhoThrowsAtTheEndOfATaskCostsNobodyElseAnAnswer) {
     }
     return !answers.empty();
   }));
-  settle();
+  wait_for_store();
   EXPECT_TRUE(thrown);
   EXPECT_EQ(started(), (Strings{"1.1", "2.1"}));
 }
@@ -95,7 +95,7 @@ TEST_F(SupervisorTest, ARunningTaskIsCancelledWhenItsTreeIsGone) {
   EXPECT_EQ(state(1), State::running);
   EXPECT_EQ(started().size(), 1U);
   tell.gone({1, 1});
-  settle();
+  wait_for_store();
   EXPECT_EQ(state(1), State::cancelled);
   EXPECT_EQ(task(1).progress.signal, "SIGTERM");
   EXPECT_EQ(reason(1), std::nullopt);
@@ -176,7 +176,7 @@ TEST_F(SupervisorTest, ACancelledRunThatNeverBeganIsCancelled) {
   submit();
   const auto answer = cancel(1);
   tell.never_began({1, 1});
-  settle();
+  wait_for_store();
   EXPECT_EQ(*answer, 1);
   EXPECT_EQ(state(1), State::cancelled);
 }
@@ -197,7 +197,7 @@ TEST_F(SupervisorTest, ACancelWhileTheNextAttemptIsBeingWrittenDownCounts) {
   int answer = 0;
   supervisor->cancel(1, [&](const auto& cancelled) { answer = cancelled ? 1 : cancelled.error().code(); });
   tell.gone({1, 1});
-  settle();
+  wait_for_store();
   EXPECT_EQ(answer, 1);
   EXPECT_EQ(state(1), State::cancelled);
 }
@@ -224,7 +224,7 @@ TEST_F(SupervisorTest, ADecidedCancelSurvivesTheDaemon) {
   run_ends({1, 1}, {.kind = Outcome::Kind::signalled, .signal = 15});
   EXPECT_EQ(state(1), State::cancelled);
   tell.never_began({2, 1});
-  settle();
+  wait_for_store();
   EXPECT_EQ(state(2), State::cancelled);
 }
 
@@ -261,7 +261,7 @@ TEST_F(SupervisorTest, ATaskThatEndedWithoutADaemonHasItsTrueEnd) {
   tell.ended({1, 1},
              {.kind = Outcome::Kind::exited, .code = 7, .started = Started{42, ended - 1min}, .ended_at = ended});
   tell.gone({1, 1});
-  settle();
+  wait_for_store();
   EXPECT_EQ(task(1).progress.completed_at, ended);
   EXPECT_EQ(task(1).progress.started_at, ended - 1min);
   EXPECT_EQ(task(1).progress.pid, 42);
@@ -279,7 +279,7 @@ TEST_F(SupervisorTest, ARunningTaskWithoutATraceIsLost) {
   run_started({1, 1});
   begin();
   tell.never_began({1, 1});
-  settle();
+  wait_for_store();
   EXPECT_EQ(state(1), State::failed);
   EXPECT_EQ(reason(1), Reason::lost);
   EXPECT_EQ(started(), (Strings{}));
@@ -333,7 +333,7 @@ TEST_F(SupervisorTest, LeavingWaitsForTheDiskOnly) {
   run_started({1, 1});
   bool left = false;
   supervisor->leave([&] { left = true; });
-  settle();
+  wait_for_store();
   EXPECT_TRUE(left);
   EXPECT_TRUE(runner.cancelled.empty());
 }
@@ -346,7 +346,7 @@ TEST_F(SupervisorTest, ADiskThatStaysFullDoesNotKeepTheDaemonFromStopping) {
   supervisor->stop(true, [&] { stopped = true; });
   run_ends({1, 1}, {.kind = Outcome::Kind::signalled, .signal = 15});
   EXPECT_TRUE(stopped);
-  EXPECT_TRUE(runner.settled.empty()) << "so that the next daemon finds the outcome";
+  EXPECT_TRUE(runner.acknowledged.empty()) << "so that the next daemon finds the outcome";
 }
 
 TEST_F(SupervisorTest, ADecidedCancelHoldsThoughAllThatToldOfTheRunIsGone) {
@@ -355,7 +355,7 @@ TEST_F(SupervisorTest, ADecidedCancelHoldsThoughAllThatToldOfTheRunIsGone) {
   cancel(1);
   begin();  // after a power cut: the record of the run is gone
   tell.never_began({1, 1});
-  settle();
+  wait_for_store();
   EXPECT_EQ(state(1), State::cancelled);
   advance(10min);
   EXPECT_EQ(started(), (Strings{}));
@@ -371,12 +371,12 @@ TEST_F(SupervisorTest, WhatIsLeftOfAnEndedTaskKeepsItsSlotInTheNextDaemon) {
   EXPECT_EQ(state(1), State::completed);
   begin({{1, 1}});
   EXPECT_EQ(runner.adopted, (std::vector<RunId>{{1, 1}}));
-  EXPECT_EQ(runner.settled, (std::vector<RunId>{{1, 1}}));
+  EXPECT_EQ(runner.acknowledged, (std::vector<RunId>{{1, 1}}));
   EXPECT_EQ(runner.cancelled, (std::vector<RunId>{{1, 1}}));  // or a suspended keeper would hold the slot for ever
   EXPECT_EQ(started(), (Strings{}));
   EXPECT_FALSE(supervisor->output(1, 0, 10)->done);
   tell.gone({1, 1});
-  settle();
+  wait_for_store();
   EXPECT_EQ(started(), (Strings{"2.1"}));
   EXPECT_TRUE(supervisor->output(1, 0, 10)->done);
 }
@@ -386,7 +386,7 @@ TEST_F(SupervisorTest, ARunThatTheStoreDoesNotKnowYetIsEndedAndNotSettled) {
   begin({{1, 2}});  // the store was put back from a backup
   EXPECT_EQ(runner.adopted, (std::vector<RunId>{{1, 2}}));
   EXPECT_EQ(runner.cancelled, (std::vector<RunId>{{1, 2}}));
-  EXPECT_TRUE(runner.settled.empty());
+  EXPECT_TRUE(runner.acknowledged.empty());
 }
 
 // Whose end does not block its task, since another attempt runs, must not unblock it either.
@@ -399,7 +399,7 @@ TEST_F(SupervisorTest, ThatAnOlderAttemptIsGoneDoesNotCutThePauseBeforeTheNextSh
   begin({{1, 1}, {1, 2}});
   run_exits({1, 2}, 1);
   tell.gone({1, 1});
-  settle();
+  wait_for_store();
   EXPECT_EQ(started(), (Strings{}));
   advance(10s);
   EXPECT_EQ(started(), (Strings{"1.3"}));
@@ -413,7 +413,7 @@ TEST_F(SupervisorTest, TheNextAttemptWaitsForWhatIsLeftOfTheLastAlsoInTheNextDae
   advance(10s);
   EXPECT_EQ(started(), (Strings{}));
   tell.gone({1, 1});
-  settle();
+  wait_for_store();
   EXPECT_EQ(started(), (Strings{"1.2"}));
 }
 
@@ -427,7 +427,7 @@ TEST_F(SupervisorTest, ATaskThatWaitsForItsRetryIsCancelledWhenNothingOfItIsLeft
   begin({{1, 1}});
   EXPECT_EQ(state(1), State::queued);
   tell.gone({1, 1});
-  settle();
+  wait_for_store();
   EXPECT_EQ(state(1), State::cancelled);
   EXPECT_EQ(take_events().back(), "taskCancelled task-1");
 }
@@ -437,7 +437,7 @@ TEST_F(SupervisorTest, AForcedStopLeavesWhatCannotBeEnded) {
   run_started({1, 1});
   bool stopped = false;
   supervisor->stop(true, [&] { stopped = true; });
-  settle();
+  wait_for_store();
   EXPECT_EQ(runner.cancelled, (std::vector<RunId>{{1, 1}}));
   advance(9s);
   EXPECT_FALSE(stopped);
@@ -450,7 +450,7 @@ TEST_F(SupervisorTest, WhoWaitsAfterTheLastQuestionsWereAnsweredIsRefusedAtOnce)
   submit();
   run_started({1, 1});
   supervisor->leave([] {});
-  settle();
+  wait_for_store();
   int code = 0;
   supervisor->wait(1, std::nullopt, [&](const auto& found) { code = found.error().code(); });
   EXPECT_EQ(code, -32003);
@@ -474,7 +474,7 @@ TEST_F(SupervisorTest, ACancelThatIsDecidedIsAcknowledgedAgainWhileProcessesAreL
   EXPECT_EQ(*cancel(1), 1);
   EXPECT_EQ(runner.cancelled, (std::vector<RunId>{{1, 1}}));
   tell.gone({1, 1});
-  settle();
+  wait_for_store();
   EXPECT_EQ(state(1), State::cancelled);
 }
 
@@ -484,7 +484,7 @@ TEST_F(SupervisorTest, WhatComesWhileItsDependencyIsBeingFailedFailsToo) {
   // In one commit: task 3 ends, task 4 is to fail for that, and task 5, which comes after 4, is taken.
   supervisor->cancel(3, [](const auto& /*answer*/) {});
   supervisor->submit({.prompt = "true", .after = {4}}, [](const auto& /*answer*/) {});
-  settle();
+  wait_for_store();
   EXPECT_EQ(reason(4), Reason::dependency);
   EXPECT_EQ(reason(5), Reason::dependency);
 }
@@ -526,7 +526,7 @@ TEST_F(SupervisorTest, ARefusedCancelOfARunThatNeverBeganIsNotTold) {
   const auto answer = std::make_shared<int>(0);
   supervisor->cancel(1, [answer](const auto& cancelled) { *answer = cancelled ? 1 : cancelled.error().code(); });
   tell.never_began({1, 2});
-  settle();
+  wait_for_store();
   EXPECT_EQ(*answer, -32003);
   write_fault = SQLITE_OK;
   advance(std::chrono::seconds(5));

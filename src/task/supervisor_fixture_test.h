@@ -28,7 +28,7 @@ class FakeRunner final : public Runner {
   void adopt(RunId run) override { adopted.push_back(run); }
   void cancel(RunId run) override { cancelled.push_back(run); }
   void follow(RunId run, std::uint64_t offset) override { followed.emplace_back(run, offset); }
-  void settle(RunId run) override { settled.push_back(run); }
+  void acknowledge(RunId run) override { acknowledged.push_back(run); }
   std::vector<RunId> outputs() override { return recorded_outputs(tasks); }
   void remove_output(RunId run) override { task::remove_output(tasks, run); }
 
@@ -38,7 +38,7 @@ class FakeRunner final : public Runner {
   std::vector<RunId> adopted;
   std::vector<RunId> cancelled;
   std::vector<std::pair<RunId, std::uint64_t>> followed;
-  std::vector<RunId> settled;
+  std::vector<RunId> acknowledged;
 };
 
 /// A supervisor with a real store, a fake runner, and a clock that stands still.
@@ -75,7 +75,7 @@ class SupervisorTest : public testing::Test {
     journal.emplace(*store);
     supervisor.emplace(
         loop, log, *store, settings,
-        Surroundings{
+        Context{
             .tasks = tasks.get(), .project = [] { return std::string("/project"); }, .environment = {{"PATH", "/bin"}}},
         OutputFollower::Audience{
             .wants = [this](TaskId) { return output_wanted; },
@@ -90,19 +90,19 @@ class SupervisorTest : public testing::Test {
     tell = supervisor->keeper_events();
     if (before_begin) before_begin();
     supervisor->begin(runner, recorded);
-    settle();
+    wait_for_store();
   }
 
   /// Until nothing happens any more.
-  void settle() {
+  void wait_for_store() {
     for (int i = 0; i < 6; ++i) {
-      auto settled = std::make_shared<bool>(false);
-      store->when_settled([settled] { *settled = true; });
-      while (!*settled) loop.turn(loop.now() + std::chrono::seconds(1));
+      auto acknowledged = std::make_shared<bool>(false);
+      store->when_idle([acknowledged] { *acknowledged = true; });
+      while (!*acknowledged) loop.turn(loop.now() + std::chrono::seconds(1));
       loop.turn(loop.now());
     }
   }
-  /// While the store is in trouble it is settled at once, but not yet done.
+  /// While the store is in trouble it is acknowledged at once, but not yet done.
   template <typename Done>
   bool turn_until(Done done) {
     const auto deadline = std::chrono::steady_clock::now() + transport::test_patience;
@@ -111,7 +111,7 @@ class SupervisorTest : public testing::Test {
   }
   void advance(base::Duration time) {
     clock.advance(time);
-    settle();
+    wait_for_store();
   }
 
   /// The id, or the code with which it was refused.
@@ -122,7 +122,7 @@ class SupervisorTest : public testing::Test {
       if (!accepted) last_error = accepted.error().data();
     });
     EXPECT_TRUE(turn_until([&] { return answer != 0; }));
-    settle();
+    wait_for_store();
     return answer;
   }
   std::int64_t submit(const char* prompt = "true") { return submit(Submission{.prompt = prompt}); }
@@ -133,20 +133,20 @@ class SupervisorTest : public testing::Test {
     supervisor->cancel(id, [answer](const tl::expected<void, rpc::Error>& cancelled) {
       *answer = cancelled ? 1 : cancelled.error().code();
     });
-    settle();
+    wait_for_store();
     return answer;
   }
 
   void run_started(RunId run) {
     tell.started(run, {.pid = 100, .at = clock.utc()});
-    settle();
+    wait_for_store();
   }
   void run_ends(RunId run, Outcome outcome, bool with_tree = true) {
     outcome.started = Started{.pid = 100, .at = clock.utc()};
     outcome.ended_at = clock.utc();
     tell.ended(run, outcome);
     if (with_tree) tell.gone(run);
-    settle();
+    wait_for_store();
   }
   void run_exits(RunId run, int code, bool with_tree = true) {
     run_ends(run, {.kind = Outcome::Kind::exited, .code = code, .result = "out"}, with_tree);

@@ -15,7 +15,7 @@ class SupervisedKeepersTest : public KeeperTest {
     std::filesystem::create_directory(folder_.file("store"));
     directory_ = open_folder(folder_.file("store"));
     store_.emplace(loop_, std::make_unique<StoreFolder>(directory_.get()), [](const Store::Health&) {});
-    supervisor_.emplace(loop_, log_, *store_, TaskSettings{}, Surroundings{.tasks = tasks_.get()},
+    supervisor_.emplace(loop_, log_, *store_, TaskSettings{}, Context{.tasks = tasks_.get()},
                         OutputFollower::Audience{.wants = [](TaskId) { return false; },
                                                  .tell = [](TaskId, std::uint64_t, std::string_view) {}});
     world_ = std::make_unique<SystemKeeperWorld>(loop_, tasks_.get(), executable_.get());

@@ -24,7 +24,7 @@ TEST_F(SupervisorTest, ATaskGoesFromTheQueueToItsEnd) {
   EXPECT_EQ(task(1).progress.exit_code, 0);
   EXPECT_EQ(task(1).result, "out");
   EXPECT_EQ(*task(1).progress.completed_at - *task(1).progress.started_at, 0s);
-  EXPECT_EQ(runner.settled, (std::vector<RunId>{{1, 1}}));
+  EXPECT_EQ(runner.acknowledged, (std::vector<RunId>{{1, 1}}));
   EXPECT_EQ(take_events(), (Strings{"taskQueued task-1", "taskStarted task-1", "taskCompleted task-1"}));
   EXPECT_EQ(supervisor->counts(), (StateCounts{0, 0, 1, 0, 0}));
 }
@@ -100,7 +100,7 @@ TEST_F(SupervisorTest, SubmissionsThatAreNotOnDiskYetCountAsWell) {
       refused += !accepted && accepted.error().code() == -32002 ? 1 : 0;
     });
   }
-  settle();
+  wait_for_store();
   EXPECT_EQ(taken, 2);
   EXPECT_EQ(refused, 3);
 }
@@ -128,7 +128,7 @@ TEST_F(SupervisorTest, TheSameKeyIsTheSameTaskWhileItIsOnItsWay) {
   int refused = 0;
   supervisor->submit({.prompt = "y", .key = "k"}, [&](const auto& accepted) { refused = accepted.error().code(); });
   EXPECT_EQ(refused, -32602);
-  settle();
+  wait_for_store();
   EXPECT_EQ(ids, (std::vector<TaskId>{1, 1, 1}));
 }
 
@@ -333,7 +333,7 @@ TEST_F(SupervisorTest, AnAgentThatWasTakenOutOfTheSettingsFailsItsTasks) {
   settings.agents.clear();
   settings.max_running = 1;
   supervisor->change_settings(settings);
-  settle();
+  wait_for_store();
   EXPECT_EQ(reason(1), Reason::spawn);
 }
 
@@ -346,7 +346,7 @@ TEST_F(SupervisorTest, OldTasksGoAndTheNewestStays) {
     run_exits({id, 1}, 0);
     clock.advance(1s);
   }
-  settle();
+  wait_for_store();
   EXPECT_FALSE(supervisor->find(3));
   EXPECT_TRUE(supervisor->find(4));
   EXPECT_EQ(supervisor->counts()[2], 2);
@@ -448,7 +448,7 @@ TEST_F(SupervisorTest, WhatComesAfterAFailedTaskHasFailedWhenItIsAnswered) {
     answered = accepted->state;
     on_disk = state(2);
   });
-  settle();
+  wait_for_store();
   EXPECT_EQ(answered, State::failed);
   EXPECT_EQ(on_disk, State::failed);
   EXPECT_EQ(reason(2), Reason::dependency);
@@ -520,7 +520,7 @@ TEST_F(DamagedStore, WithoutTheQueueNothingBegins) {
   damage("UPDATE task SET after='rubbish' WHERE id=2");
   EXPECT_THROW(begin({{1, 1}}), rpc::Error);
   EXPECT_TRUE(runner.adopted.empty());
-  EXPECT_TRUE(runner.settled.empty());
+  EXPECT_TRUE(runner.acknowledged.empty());
 }
 
 }  // namespace

@@ -121,8 +121,8 @@ KeeperWorld::Got<KeeperLine> SystemKeeperWorld::take_keeper() {
   return attempt([&]() -> std::unique_ptr<KeeperLine> { return std::make_unique<SocketLine>(loop_, nursery_.take()); });
 }
 
-void SystemKeeperWorld::put_back(std::unique_ptr<KeeperLine> line, std::optional<RunId> settled) {
-  nursery_.put_back(static_cast<SocketLine&>(*line).take_link(), settled);
+void SystemKeeperWorld::put_back(std::unique_ptr<KeeperLine> line, std::optional<RunId> acknowledged) {
+  nursery_.put_back(static_cast<SocketLine&>(*line).take_link(), acknowledged);
 }
 
 std::unique_ptr<KeeperLine> SystemKeeperWorld::meet(const std::string& contact) {

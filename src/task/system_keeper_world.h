@@ -20,7 +20,7 @@ class SystemKeeperWorld : public KeeperWorld {
   SystemKeeperWorld(transport::Loop& loop, int tasks, int executable);
 
   Got<KeeperLine> take_keeper() override;
-  void put_back(std::unique_ptr<KeeperLine> line, std::optional<RunId> settled) override;
+  void put_back(std::unique_ptr<KeeperLine> line, std::optional<RunId> acknowledged) override;
   std::unique_ptr<KeeperLine> meet(const std::string& contact) override;
   void remove_contact(const std::string& contact) override;
   void remove_contacts_except(const std::set<std::string>& contacts) override;

@@ -82,7 +82,7 @@ pid_t restart_in_place(DaemonClient& daemon, const value& before, const CommandL
   throw Failure("the daemon did not come back in time: see 'duet-rpc daemon logs'", exit_code::no_answer);
 }
 
-// A task would have the daemon end with it, or inherit its surroundings; a service manager would lose it.
+// A task would have the daemon end with it, or inherit its context; a service manager would lose it.
 bool stays_in_its_process(const value& status) {
   return std::getenv("DUET_TASK_ID") != nullptr || status.as_object().contains("managed");
 }

@@ -71,34 +71,34 @@ std::vector<Problem> Problems::list() const {
   return all;
 }
 
-ProjectDaemon::ProjectDaemon(Surroundings around, Settings settings)
-    : around_(std::move(around)),
+ProjectDaemon::ProjectDaemon(Context context, Settings settings)
+    : context_(std::move(context)),
       settings_(std::move(settings)),
-      log_(around_.log),
+      log_(context_.log),
       signals_(loop_, {SIGTERM, SIGINT, SIGHUP}, [this](int signal) { take_signal(signal); }),
       started_at_(loop_.clock().utc()),
       started_(loop_.now()),
       watch_(loop_, log_, [this](std::string problem) { problems_.set("loop", std::move(problem)); }),
-      server_(loop_, log_, {.max_clients = around_.descriptors.clients}),
+      server_(loop_, log_, {.max_clients = context_.descriptors.clients}),
       executable_(base::check_call(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "/proc/self/exe")),
       tasks_(loop_, log_,
-             {.project = around_.project,
-              .folder = around_.folder,
-              .lock = around_.lock,
+             {.project = context_.project,
+              .folder = context_.folder,
+              .lock = context_.lock,
               .executable = executable_.get(),
-              .umask_of_tasks = around_.umask_of_tasks},
+              .umask_of_tasks = context_.umask_of_tasks},
              task_settings(), task_events()),
       hub_(loop_, server_, tasks_.journal()),
       end_(
           loop_, log_, server_, [this](std::string_view kind, const object& params) { tell(kind, params); },
-          around_.manager),
-      automation_(loop_, log_, around_.project.directory.get(), tasks_.store(), tasks_.supervisor()),
+          context_.manager),
+      automation_(loop_, log_, context_.project.directory.get(), tasks_.store(), tasks_.supervisor()),
       bridge_(loop_, log_,
               {.guard = {.executable = executable_.get()},
                .client_version = kVersion,
                .environment = process::current_environment()},
-              around_.project.root, settings_.servers) {
-  if (around_.trace) {
+              context_.project.root, settings_.servers) {
+  if (context_.trace) {
     server_.wrap_channel = [this](std::unique_ptr<transport::Channel> channel, const peer::Peer& peer) {
       return traced(std::move(channel), log_, peer.connection);
     };
@@ -155,7 +155,7 @@ void ProjectDaemon::add_methods() {
 }
 
 void ProjectDaemon::open() {
-  base::Fd listener = around_.manager.take_listener();
+  base::Fd listener = context_.manager.take_listener();
   const bool activated = static_cast<bool>(listener);
   if (activated) {
     server_.start(std::move(listener));
@@ -164,11 +164,11 @@ void ProjectDaemon::open() {
   }
   tasks_.begin();
   begin_automation();
-  guard_.emplace(loop_, log_, around_.project, around_.folder, [this] { return look_at_files(); });
-  if (around_.address.elsewhere && !activated) guard_->watch_socket(around_.address.path);
+  guard_.emplace(loop_, log_, context_.project, context_.folder, [this] { return look_at_files(); });
+  if (context_.address.elsewhere && !activated) guard_->watch_socket(context_.address.path);
   problems_.set("watch", guard_->problem());
   tell_watchdog();
-  log_.info("listening", {{"socket", around_.address.shown}});
+  log_.info("listening", {{"socket", context_.address.shown}});
 }
 
 void ProjectDaemon::begin_automation() {
@@ -184,19 +184,19 @@ void ProjectDaemon::begin_automation() {
 
 void ProjectDaemon::listen() {
   try {
-    server_.start(around_.address.path);
+    server_.start(context_.address.path);
   } catch (const std::system_error& error) {
     throw Failure(
-        "cannot listen at " + around_.address.shown + ": " + why_not_to_listen(around_.address.path, error.code()),
+        "cannot listen at " + context_.address.shown + ": " + why_not_to_listen(context_.address.path, error.code()),
         code_of_refused_start(error.code().value()));
   }
 }
 
 // From the loop, so that it means that the loop turns.
 void ProjectDaemon::tell_watchdog() {
-  const auto every = around_.manager.watchdog();
+  const auto every = context_.manager.watchdog();
   if (!every) return;
-  around_.manager.tell("WATCHDOG=1");
+  context_.manager.tell("WATCHDOG=1");
   watchdog_ = loop_.after(*every, [this] { tell_watchdog(); });
 }
 
@@ -221,7 +221,7 @@ void ProjectDaemon::stop(std::string_view reason, const StopRequest& request) {
 // Called when files of the state folder went or came. False: something is still to be put right.
 bool ProjectDaemon::look_at_files() {
   if (end_.has_begun()) return true;
-  if (!around_.lock.is_in_place(around_.project)) {
+  if (!context_.lock.is_in_place(context_.project)) {
     log_.error("the state folder was removed or replaced");
     stop("the state folder was removed or replaced", {.force = true});
     return true;
@@ -258,7 +258,7 @@ void ProjectDaemon::take_store_health(const task::Store::Health& health) {
 // As many tasks at once as there are descriptors for.
 task::TaskSettings ProjectDaemon::task_settings() {
   task::TaskSettings settings = settings_.tasks;
-  const DescriptorBudget& budget = around_.descriptors;
+  const DescriptorBudget& budget = context_.descriptors;
   const bool too_many = settings.max_running > budget.tasks;
   if (too_many) settings.max_running = budget.tasks;
   problems_.set("supervisor", !too_many
@@ -275,9 +275,9 @@ void ProjectDaemon::take_full(bool full) {
     return problems_.set("clients", {});
   }
   log_.warn("there are as many clients as there is room for",
-            {{"clients", server_.client_count()}, {"descriptors", around_.descriptors.limit}});
+            {{"clients", server_.client_count()}, {"descriptors", context_.descriptors.limit}});
   problems_.set("clients", std::to_string(server_.client_count()) + " clients are as many as " +
-                               std::to_string(around_.descriptors.limit) +
+                               std::to_string(context_.descriptors.limit) +
                                " descriptors are enough for, and who comes now is served for a moment only: end some, "
                                "or raise the limit ('ulimit -n')");
 }
@@ -298,7 +298,7 @@ void ProjectDaemon::take_signal(int signal) {
 
 // Or what is wrong with them.
 tl::expected<ProjectDaemon::SettingsAndPlan, std::string> ProjectDaemon::read_settings_and_plan() const {
-  auto read = read_settings(around_.project, around_.places);
+  auto read = read_settings(context_.project, context_.places);
   if (const auto* error = std::get_if<SettingsError>(&read)) return tl::unexpected(error->text);
   auto& settings = std::get<Settings>(read);
   auto plan = automation::Engine::prepare(settings.rules, settings.watch);
@@ -334,8 +334,8 @@ DaemonStatus ProjectDaemon::status() const {
       .problems = problems_.list(),
       .subsystems = subsystems(),
   };
-  if (around_.manager.is_there()) status.managed = true;
-  if (const std::optional<LastEnd>& last = around_.last_end) {
+  if (context_.manager.is_there()) status.managed = true;
+  if (const std::optional<LastEnd>& last = context_.last_end) {
     status.last_end = {.pid = last->pid, .how = last->how};
     if (!last->at.empty()) status.last_end->at = last->at;
   }

@@ -50,7 +50,7 @@ struct DaemonAddress {
 /// methods that reach them. It is made by whoever holds the project's lock. For the loop's thread only.
 class ProjectDaemon {
  public:
-  struct Surroundings {
+  struct Context {
     const Project& project;
     const StateFolder& folder;
     const DaemonLock& lock;
@@ -65,7 +65,7 @@ class ProjectDaemon {
   };
 
   /// Throws Failure.
-  ProjectDaemon(Surroundings around, Settings settings);
+  ProjectDaemon(Context context, Settings settings);
   ProjectDaemon(const ProjectDaemon&) = delete;
   ProjectDaemon& operator=(const ProjectDaemon&) = delete;
   ~ProjectDaemon() = default;
@@ -103,7 +103,7 @@ class ProjectDaemon {
   DaemonStatus status() const;
   Subsystems subsystems() const;
 
-  Surroundings around_;
+  Context context_;
   Settings settings_;
   base::Log& log_;
   transport::Loop loop_;

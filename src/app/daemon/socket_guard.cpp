@@ -82,9 +82,9 @@ void SocketGuard::on_ready(std::uint32_t) {
   for (ssize_t count = 0; (count = read(notices_.get(), room.data(), room.size())) > 0;) {
     changed = concerns_us({room.data(), static_cast<std::size_t>(count)}) || changed;
   }
-  if (!changed || settling_) return;
-  settling_ = true;
-  look_after(limits_.settle);
+  if (!changed || looks_soon_) return;
+  looks_soon_ = true;
+  look_after(limits_.quiet);
 }
 
 bool SocketGuard::concerns_us(std::string_view notices) const {
@@ -105,7 +105,7 @@ void SocketGuard::look_after(base::Duration wait) {
 }
 
 void SocketGuard::look() {
-  settling_ = false;
+  looks_soon_ = false;
   const bool content = look_();
   const bool watched = notices_ && (socket_path_.empty() || watch_socket_folder());
   if (!content || !watched || is_linked()) look_after(limits_.poll);

@@ -21,7 +21,7 @@ namespace duet::app {
 class SocketGuard final : private transport::Loop::Watcher {
  public:
   struct Limits {
-    base::Duration settle = std::chrono::milliseconds(300);
+    base::Duration quiet = std::chrono::milliseconds(300);
     base::Duration poll = std::chrono::seconds(2);
   };
 
@@ -61,7 +61,7 @@ class SocketGuard final : private transport::Loop::Watcher {
   std::string socket_path_;
   std::string problem_;
   transport::Loop::Timer timer_;
-  bool settling_ = false;  // the timer is for a change, and soon
+  bool looks_soon_ = false;  // the timer is for a change, and soon
 };
 
 }  // namespace duet::app

@@ -32,7 +32,7 @@ struct SocketGuardTest : testing::Test {
     pass(step);
     return looks - before;
   }
-  void settle() {  // a look, and another one for the notices of putting a watch elsewhere
+  void look_twice() {  // a look, and another one for the notices of putting a watch elsewhere
     pass(300ms);
     pass(300ms);
   }
@@ -95,12 +95,12 @@ TEST_F(SocketGuardTest, WhatBecomesALinkIsLookedAtNowAndThen) {
     guard();
     fs::rename(place.path() / part, place.path() / "real");
     fs::create_directory_symlink(place.path() / "real", place.path() / part);
-    settle();
+    look_twice();
     EXPECT_EQ(looks_within(2s), 1) << part;
     fs::remove(place.path() / part);
     EXPECT_EQ(looks_within(2s), 1) << part;
     fs::rename(place.path() / "real", place.path() / part);
-    settle();
+    look_twice();
     pass(2s);
     EXPECT_EQ(looks_within(1h), 0) << part << " is no link any more";
     guarded.reset();
@@ -126,7 +126,7 @@ TEST_F(SocketElsewhere, FilesOfOthersThereConcernNobody) {
 TEST_F(SocketElsewhere, AfterItsFolderWasReplacedTheNewOneIsWatched) {
   fs::rename(there, place.path() / "aside");
   fs::create_directory(there);
-  settle();
+  look_twice();
   EXPECT_GE(looks, 1);
   place.write(there / "socket", "");
   EXPECT_EQ(looks_within(300ms), 1);
@@ -138,7 +138,7 @@ TEST_F(SocketElsewhere, AfterItsFolderWasReplacedTheNewOneIsWatched) {
 
 TEST_F(SocketElsewhere, AFolderThatIsGoneIsWaitedFor) {
   fs::remove_all(there);
-  settle();
+  look_twice();
   EXPECT_GE(looks_within(2s), 1);
   fs::create_directory(there);
   EXPECT_GE(looks_within(2s), 1);

@@ -29,12 +29,12 @@ base::Fd open_tasks(const StateFolder& folder) {
                 code_of_refused_start(error));
 }
 
-std::unique_ptr<task::Store> open_store(transport::Loop& loop, const TaskRoom::Surroundings& around,
+std::unique_ptr<task::Store> open_store(transport::Loop& loop, const TaskRoom::Context& context,
                                         task::Store::Tell tell) {
-  auto folder_holds = [&lock = around.lock, &project = around.project] { return lock.is_in_place(project); };
+  auto folder_holds = [&lock = context.lock, &project = context.project] { return lock.is_in_place(project); };
   try {
     auto place = std::make_unique<task::StoreFolder>(
-        around.folder.descriptor(),
+        context.folder.descriptor(),
         task::StoreFolder::Options{.folder_holds = std::move(folder_holds), .lays_out_log = true});
     return std::make_unique<task::Store>(loop, std::move(place), std::move(tell));
   } catch (const task::StoreError& error) {
@@ -46,22 +46,22 @@ std::unique_ptr<task::Store> open_store(transport::Loop& loop, const TaskRoom::S
 
 }  // namespace
 
-TaskRoom::TaskRoom(transport::Loop& loop, base::Log& log, const Surroundings& around, task::TaskSettings settings,
+TaskRoom::TaskRoom(transport::Loop& loop, base::Log& log, const Context& context, task::TaskSettings settings,
                    Events events)
     : loop_(loop),
       log_(log),
-      tasks_(open_tasks(around.folder)),
-      store_(open_store(loop, around, std::move(events.store))),
+      tasks_(open_tasks(context.folder)),
+      store_(open_store(loop, context, std::move(events.store))),
       journal_(std::make_unique<task::Journal>(*store_)) {
-  const task::Surroundings surroundings{.tasks = tasks_.get(),
-                                        .project = [&project = around.project] { return present_path(project); },
-                                        .environment = process::current_environment(),
-                                        .seed = std::random_device()()};
-  supervisor_ = std::make_unique<task::Supervisor>(loop_, log_, *store_, std::move(settings), surroundings,
+  const task::Context for_supervisor{.tasks = tasks_.get(),
+                                     .project = [&project = context.project] { return present_path(project); },
+                                     .environment = process::current_environment(),
+                                     .seed = std::random_device()()};
+  supervisor_ = std::make_unique<task::Supervisor>(loop_, log_, *store_, std::move(settings), for_supervisor,
                                                    std::move(events.output));
-  keeper_world_ = std::make_unique<task::SystemKeeperWorld>(loop_, tasks_.get(), around.executable);
+  keeper_world_ = std::make_unique<task::SystemKeeperWorld>(loop_, tasks_.get(), context.executable);
   keepers_ = std::make_unique<task::Keepers>(
-      loop_, log_, *keeper_world_, task::KeeperSettings{.umask = around.umask_of_tasks}, supervisor_->keeper_events());
+      loop_, log_, *keeper_world_, task::KeeperSettings{.umask = context.umask_of_tasks}, supervisor_->keeper_events());
 }
 
 void TaskRoom::begin() {

@@ -30,7 +30,7 @@ class TaskRoom {
     task::Store::Tell store;  ///< how the store is, whenever that changes
   };
 
-  struct Surroundings {
+  struct Context {
     const Project& project;
     const StateFolder& folder;
     const DaemonLock& lock;
@@ -39,8 +39,7 @@ class TaskRoom {
   };
 
   /// Throws Failure if the store cannot be used.
-  TaskRoom(transport::Loop& loop, base::Log& log, const Surroundings& around, task::TaskSettings settings,
-           Events events);
+  TaskRoom(transport::Loop& loop, base::Log& log, const Context& context, task::TaskSettings settings, Events events);
   TaskRoom(const TaskRoom&) = delete;
   TaskRoom& operator=(const TaskRoom&) = delete;
   ~TaskRoom() = default;

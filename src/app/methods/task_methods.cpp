@@ -38,14 +38,14 @@ constexpr std::size_t longest_character = 4;
 constexpr std::int64_t chat_priority = 5;
 
 // What the methods of one daemon share.
-struct Room {
+struct Context {
   task::Supervisor& supervisor;
   task::Store& store;
   // How many submits of each connection are on their way to the disk. They hold up no later request, so that they can
   // share a commit; but a request that asks for what was submitted before it has to find it.
   std::unordered_map<std::uint64_t, std::size_t> submitting = {};
 };
-using SharedRoom = std::shared_ptr<Room>;
+using SharedContext = std::shared_ptr<Context>;
 template <typename Result>
 using SharedReply = std::shared_ptr<Reply<Result>>;
 
@@ -85,12 +85,12 @@ struct Chat {
 BOOST_DESCRIBE_STRUCT(Chat, (), (message, priority))
 
 template <typename Params, typename Result>
-using Act = void (*)(Room& room, const Params& params, const SharedReply<Result>& reply);
+using Act = void (*)(Context& context, const Params& params, const SharedReply<Result>& reply);
 
 template <typename Params, typename Result>
-void act_or_refuse(Act<Params, Result> act, Room& room, const Params& params, const SharedReply<Result>& reply) {
+void act_or_refuse(Act<Params, Result> act, Context& context, const Params& params, const SharedReply<Result>& reply) {
   try {
-    act(room, params, reply);
+    act(context, params, reply);
   } catch (const rpc::Error& error) {
     reply->fail(error);
   }
@@ -98,15 +98,15 @@ void act_or_refuse(Act<Params, Result> act, Room& room, const Params& params, co
 
 // Adds a method that is handled after the submits that came before it.
 template <typename Params, typename Result>
-AddedMethod add_in_order(Methods& methods, const SharedRoom& room, std::string name, std::string summary,
+AddedMethod add_in_order(Methods& methods, const SharedContext& context, std::string name, std::string summary,
                          Act<Params, Result> act) {
-  const auto handler = [room, act](Params params, const Request& request, Reply<Result> reply) {
+  const auto handler = [context, act](Params params, const Request& request, Reply<Result> reply) {
     const SharedReply<Result> kept = shared(std::move(reply));
-    if (!room->submitting.contains(request.conversation.peer().connection)) {
-      return act_or_refuse(act, *room, params, kept);
+    if (!context->submitting.contains(request.conversation.peer().connection)) {
+      return act_or_refuse(act, *context, params, kept);
     }
-    room->store.after_changes(
-        [room, act, params = std::move(params), kept] { act_or_refuse(act, *room, params, kept); });
+    context->store.after_changes(
+        [context, act, params = std::move(params), kept] { act_or_refuse(act, *context, params, kept); });
   };
   return methods.add(std::move(name), std::move(summary), handler);
 }
@@ -114,23 +114,24 @@ AddedMethod add_in_order(Methods& methods, const SharedRoom& room, std::string n
 constexpr const char* task_id_summary = "The id of a task, as in task-7";
 
 // Submits a task for a client; `answer` is called when it is on disk, or with why not.
-void submit_for(const SharedRoom& room, const Request& request, task::Submission submission,
+void submit_for(const SharedContext& context, const Request& request, task::Submission submission,
                 task::Intake::Submitted answer) {
   const std::uint64_t client = request.conversation.peer().connection;
-  ++room->submitting[client];
-  const auto is_over = [room, client] {
-    const auto found = room->submitting.find(client);
-    if (--found->second == 0) room->submitting.erase(found);
+  ++context->submitting[client];
+  const auto is_over = [context, client] {
+    const auto found = context->submitting.find(client);
+    if (--found->second == 0) context->submitting.erase(found);
   };
-  room->supervisor.submit(std::move(submission), [is_over, answer = std::move(answer)](const MaybeAccepted& accepted) {
-    is_over();
-    answer(accepted);
-  });
+  context->supervisor.submit(std::move(submission),
+                             [is_over, answer = std::move(answer)](const MaybeAccepted& accepted) {
+                               is_over();
+                               answer(accepted);
+                             });
 }
 
-void add_submit(Methods& methods, const SharedRoom& room) {
-  const auto handler = [room](Submit submit, const Request& request, Reply<Submitted> reply) {
-    submit_for(room, request, submission_of(std::move(submit)),
+void add_submit(Methods& methods, const SharedContext& context) {
+  const auto handler = [context](Submit submit, const Request& request, Reply<Submitted> reply) {
+    submit_for(context, request, submission_of(std::move(submit)),
                [kept = shared(std::move(reply))](const MaybeAccepted& accepted) {
                  if (!accepted) return kept->fail(accepted.error());
                  kept->ok({task::to_text(accepted->id), accepted->state});
@@ -151,15 +152,16 @@ void add_submit(Methods& methods, const SharedRoom& room) {
       .describe(&Submit::after, "Ids of tasks that have to succeed before");
 }
 
-void add_send_chat(Methods& methods, const SharedRoom& room) {
-  const auto handler = [room](Chat chat, const Request& request, Reply<ChatSent> reply) {
+void add_send_chat(Methods& methods, const SharedContext& context) {
+  const auto handler = [context](Chat chat, const Request& request, Reply<ChatSent> reply) {
     task::Submission submission{.prompt = prompt_of("message", std::move(chat.message))};
     submission.priority = chat.priority;
     submission.metadata["source"] = "chat";
-    submit_for(room, request, std::move(submission), [kept = shared(std::move(reply))](const MaybeAccepted& accepted) {
-      if (!accepted) return kept->fail(accepted.error());
-      kept->ok({task::to_text(accepted->id)});
-    });
+    submit_for(context, request, std::move(submission),
+               [kept = shared(std::move(reply))](const MaybeAccepted& accepted) {
+                 if (!accepted) return kept->fail(accepted.error());
+                 kept->ok({task::to_text(accepted->id)});
+               });
   };
   methods.add("chat.send", "Queues a message as a task for the default agent", handler)
       .pipelined()
@@ -167,18 +169,18 @@ void add_send_chat(Methods& methods, const SharedRoom& room) {
       .describe(&Chat::priority, "Higher runs first; 5 unless given");
 }
 
-void cancel(Room& room, const TaskName& task, const SharedReply<Cancelled>& reply) {
-  room.supervisor.cancel(task_id_of(task.taskId), [reply](const tl::expected<void, rpc::Error>& cancelled) {
+void cancel(Context& context, const TaskName& task, const SharedReply<Cancelled>& reply) {
+  context.supervisor.cancel(task_id_of(task.taskId), [reply](const tl::expected<void, rpc::Error>& cancelled) {
     cancelled ? reply->ok({true}) : reply->fail(cancelled.error());
   });
 }
 
-void list(Room& room, const List& wanted, const SharedReply<std::vector<TaskRecord>>& reply) {
+void list(Context& context, const List& wanted, const SharedReply<std::vector<TaskRecord>>& reply) {
   constexpr task::TaskId behind_all = std::numeric_limits<std::int64_t>::max();
   const task::TaskId before = wanted.before ? task_id_of(*wanted.before) : behind_all;
   const std::size_t limit = count_of("limit", wanted.limit, 1, most_listed);
   std::string list = "[";
-  const auto read = room.store.read([&](task::StoreReader& tasks) {
+  const auto read = context.store.read([&](task::StoreReader& tasks) {
     tasks.list(wanted.state, before, limit, [&list](const task::Task& task) {
       if (list.size() > 1) list += ',';
       rpc::append_value(list, task::record_of(task));
@@ -189,14 +191,14 @@ void list(Room& room, const List& wanted, const SharedReply<std::vector<TaskReco
   reply->ok(JsonOf<std::vector<TaskRecord>>::trusted(list += ']'));
 }
 
-void get(Room& room, const TaskName& task, const SharedReply<TaskRecord>& reply) {
-  const tl::expected<task::Task, rpc::Error> found = room.supervisor.find(task_id_of(task.taskId));
+void get(Context& context, const TaskName& task, const SharedReply<TaskRecord>& reply) {
+  const tl::expected<task::Task, rpc::Error> found = context.supervisor.find(task_id_of(task.taskId));
   if (!found) return reply->fail(found.error());
   reply->ok(JsonOf<TaskRecord>(task::record_of(*found)));
 }
 
-void stats(Room& room, const Nothing& /*params*/, const SharedReply<TaskCounts>& reply) {
-  const task::StateCounts& counts = room.supervisor.counts();
+void stats(Context& context, const Nothing& /*params*/, const SharedReply<TaskCounts>& reply) {
+  const task::StateCounts& counts = context.supervisor.counts();
   const auto count = [&](task::State state) { return counts.at(static_cast<std::size_t>(state)); };
   reply->ok({.total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0}),
              .queued = count(task::State::queued),
@@ -206,8 +208,8 @@ void stats(Room& room, const Nothing& /*params*/, const SharedReply<TaskCounts>&
              .cancelled = count(task::State::cancelled)});
 }
 
-void wait(Room& room, const Wait& wanted, const SharedReply<TaskRecord>& reply) {
-  task::Supervisor& supervisor = room.supervisor;
+void wait(Context& context, const Wait& wanted, const SharedReply<TaskRecord>& reply) {
+  task::Supervisor& supervisor = context.supervisor;
   const auto ticket = supervisor.wait(task_id_of(wanted.taskId), patience_of("timeoutSeconds", wanted.timeoutSeconds),
                                       [reply](const tl::expected<task::Task, rpc::Error>& task) {
                                         if (!task) return reply->fail(task.error());
@@ -229,13 +231,13 @@ std::size_t shown_bytes(const task::Supervisor::Output& output, std::size_t limi
   return is_over ? most.size() : 0;
 }
 
-void output(Room& room, const ReadOutput& wanted, const SharedReply<TaskOutput>& reply) {
+void output(Context& context, const ReadOutput& wanted, const SharedReply<TaskOutput>& reply) {
   const task::TaskId id = task_id_of(wanted.taskId);
   const bool exact = wanted.encoding == Encoding::base64;
   const std::uint64_t offset = count_of("offset", wanted.offset, 0, std::numeric_limits<std::int64_t>::max());
   const std::size_t limit = count_of("limit", wanted.limit, 1, most_output);
   const std::size_t most = exact ? limit : std::max(limit, longest_character);
-  tl::expected<task::Supervisor::Output, rpc::Error> output = room.supervisor.output(id, offset, most);
+  tl::expected<task::Supervisor::Output, rpc::Error> output = context.supervisor.output(id, offset, most);
   if (!output) return reply->fail(output.error());
   task::OutputPiece& piece = output->piece;
   const std::size_t shown = exact ? piece.bytes.size() : shown_bytes(*output, limit);
@@ -247,21 +249,22 @@ void output(Room& room, const ReadOutput& wanted, const SharedReply<TaskOutput>&
   reply->ok(result);
 }
 
-void add_questions(Methods& methods, const SharedRoom& room) {
-  add_in_order(methods, room, "task.list",
+void add_questions(Methods& methods, const SharedContext& context) {
+  add_in_order(methods, context, "task.list",
                "Lists tasks, the newest first. Prompts and results are cut to 1 KiB; a page that would have more than "
                "16 MiB is shorter than asked for",
                list)
       .describe(&List::state, "Only tasks in this state")
       .describe(&List::limit, "How many, up to 10000; 20 unless given")
       .describe(&List::before, "Only tasks older than this one");
-  add_in_order(methods, room, "task.get", "Tells all about a task", get).describe(&TaskName::taskId, task_id_summary);
-  add_in_order(methods, room, "task.stats", "Counts the tasks in each state", stats);
-  add_in_order(methods, room, "task.wait", "Tells all about a task when it has ended, or as it is when the time is up",
-               wait)
+  add_in_order(methods, context, "task.get", "Tells all about a task", get)
+      .describe(&TaskName::taskId, task_id_summary);
+  add_in_order(methods, context, "task.stats", "Counts the tasks in each state", stats);
+  add_in_order(methods, context, "task.wait",
+               "Tells all about a task when it has ended, or as it is when the time is up", wait)
       .describe(&TaskName::taskId, task_id_summary)
       .describe(&Wait::timeoutSeconds, "How long at most; else for ever");
-  add_in_order(methods, room, "task.output", "Reads what a task has written to stdout and stderr, by offset", output)
+  add_in_order(methods, context, "task.output", "Reads what a task has written to stdout and stderr, by offset", output)
       .describe(&TaskName::taskId, task_id_summary)
       .describe(&ReadOutput::offset, "Where to begin; 0 unless given")
       .describe(&ReadOutput::limit, "How many bytes at most: 1 MiB unless given, never over 4 MiB")
@@ -271,14 +274,14 @@ void add_questions(Methods& methods, const SharedRoom& room) {
 }  // namespace
 
 void add_task_methods(Methods& methods, task::Supervisor& supervisor, task::Store& store) {
-  const SharedRoom room(new Room{supervisor, store});
-  add_submit(methods, room);
-  add_in_order(methods, room, "task.cancel",
+  const SharedContext context(new Context{supervisor, store});
+  add_submit(methods, context);
+  add_in_order(methods, context, "task.cancel",
                "Ends a task, queued or running. Answered once that is certain; a running one takes some seconds",
                cancel)
       .describe(&TaskName::taskId, task_id_summary);
-  add_questions(methods, room);
-  add_send_chat(methods, room);
+  add_questions(methods, context);
+  add_send_chat(methods, context);
 }
 
 }  // namespace duet::app

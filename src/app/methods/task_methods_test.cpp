@@ -42,7 +42,7 @@ class TaskMethodsTest : public task::SupervisorTest {
   value ask(std::string_view method, std::string_view params) {
     send(method, params);
     const value whole = answer();
-    settle();
+    wait_for_store();
     const value* result = whole.as_object().if_contains("result");
     return result != nullptr ? *result : whole.at("error");
   }
@@ -181,12 +181,12 @@ TEST_F(TaskMethodsTest, ListsAndCounts) {
 TEST_F(TaskMethodsTest, WaitAnswersAtTheEndOrWhenTheTimeIsUp) {
   submit();
   send("task.wait", R"({"taskId":"task-1","timeoutSeconds":2})");
-  settle();
+  wait_for_store();
   EXPECT_TRUE(far_->take(peer::Framing::lines).empty());
   clock.advance(std::chrono::seconds(2));
   EXPECT_EQ(answer().at("result").at("state"), "queued");
   send("task.wait", R"({"taskId":"task-1"})");
-  settle();
+  wait_for_store();
   run_exits({1, 1}, 7);
   EXPECT_EQ(answer().at("result").at("exitCode"), 7);
   EXPECT_EQ(ask("task.wait", R"({"taskId":"task-1"})").at("state"), "failed");
@@ -195,7 +195,7 @@ TEST_F(TaskMethodsTest, WaitAnswersAtTheEndOrWhenTheTimeIsUp) {
 TEST_F(TaskMethodsTest, AWaiterWhoGoesIsForgotten) {
   submit();
   send("task.wait", R"({"taskId":"task-1"})");
-  settle();
+  wait_for_store();
   connection_.reset();
   run_exits({1, 1}, 0);
   EXPECT_EQ(state(1), task::State::completed);

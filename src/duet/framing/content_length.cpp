@@ -19,6 +19,7 @@ std::optional<Frame> ContentLengthDecoder::next() {
   std::optional<Frame> frame;
   in_.drop(used_);
   used_ = 0;
+  if (in_.empty() && state_ == State::header) return frame;
   for (bool goes_on = true; goes_on && !frame;) {
     const State before = state_;
     bool found = false;

@@ -29,6 +29,7 @@ class InputBuffer {
   std::string_view view() const {
     return borrowed_.empty() ? std::string_view(block_.data + begin_, end_ - begin_) : borrowed_;
   }
+  bool empty() const { return borrowed_.empty() && begin_ == end_; }
   void drop(std::size_t count) {
     if (borrowed_.empty()) {
       drop_owned(count);

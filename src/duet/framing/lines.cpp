@@ -20,6 +20,7 @@ std::optional<Frame> LineDecoder::next() {
   std::optional<Frame> frame;
   in_.drop(used_);
   used_ = 0;
+  if (in_.empty()) return frame;
   while (!frame) {
     const std::string_view view = in_.view();
     const std::size_t newline = find_newline(view, scanned_);

@@ -2,9 +2,12 @@
 
 namespace duet::peer {
 
-AnswerQueue::Place& AnswerQueue::reserve() {
-  size_ += place_bytes;
-  return places_.emplace_back();
+AnswerQueue::Place& AnswerQueue::reserve(std::size_t held) {
+  constexpr std::size_t node_bytes = 32;
+  Place& place = places_.emplace_back();
+  place.size = sizeof(Place) + node_bytes + held;
+  size_ += place.size;
+  return place;
 }
 
 void AnswerQueue::fill(Place& place, std::string answer) {
@@ -28,8 +31,8 @@ void AnswerQueue::clear() {
 void AnswerQueue::release_known() {
   while (!places_.empty() && places_.front().known) {
     const std::string answer = std::move(places_.front().answer);
+    size_ -= places_.front().size + answer.size();
     places_.pop_front();
-    size_ -= place_bytes + answer.size();
     if (!answer.empty()) sink_.add(rpc::encoded(answer));
   }
 }

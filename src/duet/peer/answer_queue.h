@@ -23,6 +23,7 @@ class AnswerQueue {
  public:
   /// Where an answer will stand.
   struct Place {
+    std::size_t size = 0;  // what it costs beside its text, roughly
     bool known = false;
     std::string answer = {};  // empty: a notification's
   };
@@ -34,16 +35,14 @@ class AnswerQueue {
   /// Bytes that are held.
   std::size_t size() const { return size_; }
 
-  /// The place stays valid until it is filled, or the queue is cleared.
-  Place& reserve();
+  /// The place stays valid until it is filled, or the queue is cleared. `held`: what somebody keeps for it elsewhere.
+  Place& reserve(std::size_t held = 0);
   void fill(Place& place, std::string answer);
   /// Behind all that has a place.
   void add(const rpc::Pieces& answer) { places_.empty() ? sink_.add(answer) : keep(answer); }
   void clear();
 
  private:
-  static constexpr std::size_t place_bytes = 96;  // what a place costs beside its text, roughly
-
   void keep(const rpc::Pieces& answer);
   void release_known();
 

@@ -60,11 +60,17 @@ bool Calls::take_response(const rpc::Message& response) {
   return true;
 }
 
+bool Calls::forget(CallId id) {
+  const bool was_there = calls_.erase(id) > 0;
+  if (calls_.empty()) without_clock_.clear();
+  return was_there;
+}
+
 void Calls::end(CallId id, Outcome outcome) {
   const auto found = calls_.find(id);
   if (found == calls_.end()) return;
   const Call call = std::move(found->second);
-  calls_.erase(found);
+  forget(id);
   outcome.call = id;
   tell(call.callback, std::move(outcome));
 }

@@ -30,7 +30,7 @@ class Calls {
   void end(CallId id, Outcome outcome);
   void end_all(Outcome::Cause cause, const std::function<bool(CallId)>& was_sent);
   /// Its callback is never called. False: there is no such call.
-  bool forget(CallId id) { return calls_.erase(id) > 0; }
+  bool forget(CallId id);
 
   /// The call whose answer a damaged message was: by its id, or the only one there is; none if that is not certain.
   std::optional<CallId> owner_of(std::string_view raw_id) const;

@@ -116,7 +116,8 @@ void Connection::resume() {
 
 void Connection::write_output() {
   if (is_closed()) return;
-  for (std::string_view bytes = conversation_.output(); !bytes.empty(); bytes = conversation_.output()) {
+  while (conversation_.unwritten_bytes() > 0) {
+    const std::string_view bytes = conversation_.output();
     const Moved moved =
         output_broken_ ? Moved{Moved::State::some, bytes.size()} : channel_->write(bytes);  // nobody reads it
     if (moved.state == Moved::State::broken) return write_failed(moved.error);

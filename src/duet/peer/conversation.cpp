@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <string>
+#include <type_traits>
 
 #include "duet/base/log_sink.h"
 #include "duet/framing/block_pool.h"
@@ -28,6 +30,19 @@ base::Log& no_log() {
 rpc::Error error_of(Fault fault) {
   const bool unparsable = fault == Fault::malformed_header || fault == Fault::length_mismatch;
   return unparsable ? rpc::parse_error(framing::reason_of(fault)) : rpc::invalid_request(framing::reason_of(fault));
+}
+
+// What the owner throws must not leave a message half handled.
+template <typename... Args>
+void tell(base::Log& log, const std::function<void(Args...)>& callback, std::type_identity_t<Args>... args) {
+  if (!callback) return;
+  try {
+    callback(args...);
+  } catch (const std::exception& fault) {
+    log.error("Callback failed", {{"what", fault.what()}});
+  } catch (...) {
+    log.error("Callback failed");
+  }
 }
 
 // A bound of nothing would let nothing happen.
@@ -56,7 +71,7 @@ Conversation::Conversation(const Protocol& protocol, const Methods& methods, Con
   if (protocol_.faults == Protocol::Faults::told) lost_text_ = std::make_unique<LostText>();
   dispatcher_ = std::make_unique<Dispatcher>(
       *this, methods, log, protocol_, *output_,
-      Dispatcher::Events{.on_waiting = events_.on_waiting,
+      Dispatcher::Events{.on_waiting = [this](std::string_view method) { tell(log_, events_.on_waiting, method); },
                          .on_answered = [this] { wake(); },
                          .on_response = [this](const rpc::Message& message) { take_response(message); },
                          .on_improper =
@@ -74,6 +89,7 @@ Conversation::~Conversation() {
 }
 
 void Conversation::receive(std::string_view bytes, base::TimePoint now) {
+  if (is_closed()) return;
   if (lost_text_) lost_text_->begin_chunk(bytes);
   decoder_->feed(bytes);
   take_frames(now);
@@ -83,28 +99,37 @@ void Conversation::receive(std::string_view bytes, base::TimePoint now) {
 std::span<char> Conversation::room() { return lost_text_ ? std::span<char>() : decoder_->room(); }
 
 void Conversation::receive_in_room(std::size_t count, base::TimePoint now) {
+  if (is_closed()) return;
   decoder_->commit(count);
   take_frames(now);
 }
 
 void Conversation::take_frames(base::TimePoint now) {
   heard_lately_ = true;
-  heard_at_ = now;
   if (!calls_->empty()) calls_->start_clocks(now);
   while (const std::optional<framing::Frame> frame = decoder_->next()) {
-    if (stop_asked_.load(std::memory_order_relaxed) && phase_ == Phase::open) stop();
-    if (lost_text_) lost_text_->begin_message(decoder_->held() - looked_at(*frame));
-    tell_of_oversize();
-    if (phase_ == Phase::open) take(*frame);
-    if (lost_text_ && !oversize_is_untold_) lost_text_->end_message();
+    if (is_asked_to_stop() && phase_ == Phase::open) stop();
+    if (lost_text_) {
+      take_and_tell(*frame);
+    } else if (phase_ == Phase::open) {
+      take(*frame);
+    }
     if (phase_ == Phase::closed) return output_->clear();  // what a handler answered that closed it
   }
   if (lost_text_) {
+    heard_at_ = now;
     lost_text_->end_chunk();
     if (lost_text_->start().size() == LostText::most_kept) tell_of_oversize();
     tell_of_noise();
   }
   if (protocol_.frame_timeout && now != base::TimePoint()) watch_partial_message(now);
+}
+
+void Conversation::take_and_tell(const framing::Frame& frame) {
+  lost_text_->begin_message(decoder_->held() - looked_at(frame));
+  tell_of_oversize();
+  if (phase_ == Phase::open) take(frame);
+  if (!oversize_is_untold_) lost_text_->end_message();
 }
 
 // How many of the bytes that the decoder holds belong to this frame. A broken header is kept, since another may begin
@@ -163,8 +188,8 @@ void Conversation::take_response(const rpc::Message& message) {
   const bool is_late = !calls_->contains(call);
   if (!calls_->take_response(message)) {
     log_.warn("Stray response", {{"id", base::JsonText{message.id_is_known ? message.id : ""}}});
-  } else if (is_late && events_.on_late_answer) {
-    events_.on_late_answer(call);
+  } else if (is_late) {
+    tell(log_, events_.on_late_answer, call);
   }
 }
 
@@ -182,7 +207,7 @@ void Conversation::lose(std::string_view reason, std::string_view id) {
   const std::string start = lost_text_->start();
   const bool is_printed = reason == framing::reason_of(Fault::malformed_header);
   const std::string_view answer = start_of_answer(start, is_printed);
-  if (events_.on_lost) events_.on_lost({.reason = reason, .text = text, .is_printed = is_printed});
+  tell(log_, events_.on_lost, LostMessage{.reason = reason, .text = text, .is_printed = is_printed});
   if (!id.empty() || !answer.empty()) lose_answer(id.empty() ? visible_id(answer) : id);
 }
 
@@ -193,7 +218,7 @@ void Conversation::lose_answer(std::string_view id) {
 
 void Conversation::tell_of_noise() {
   const bool is_noise = messages_ == 0 && lost_text_->received() > most_noise && !decoder_->inside_frame();
-  if (is_noise && !std::exchange(told_of_noise_, true) && events_.on_noise) events_.on_noise();
+  if (is_noise && !std::exchange(told_of_noise_, true)) tell(log_, events_.on_noise);
 }
 
 void Conversation::end_of_input(base::TimePoint now) {
@@ -201,8 +226,10 @@ void Conversation::end_of_input(base::TimePoint now) {
   calls_->start_clocks(now);
   tell_of_oversize();
   if (const std::optional<Fault> fault = decoder_->finish()) take_fault(*fault);
+  decoder_->drop_partial();
+  if (phase_ != Phase::open) return;  // somebody who was told of the fault has closed it
   phase_ = Phase::ending;
-  if (events_.on_input_ended) events_.on_input_ended();
+  tell(log_, events_.on_input_ended);
 }
 
 bool Conversation::wants_input() const { return phase_ == Phase::open && waiting_bytes() < most_waiting_; }
@@ -211,22 +238,40 @@ std::string_view Conversation::output() { return output_->empty() ? std::string_
 
 void Conversation::written(std::size_t count) { output_->written(count); }
 
-bool Conversation::has_more_to_do() const { return !failed_calls_.empty() || can_handle_more(); }
+bool Conversation::has_more_to_do() const {
+  return !unsent_calls_.empty() || (phase_ != Phase::open && !calls_->empty()) || can_handle_more();
+}
 
 bool Conversation::can_handle_more() const { return phase_ != Phase::closed && dispatcher_->can_go_on(); }
 
 void Conversation::resume() {
-  for (const auto& [call, cause] : std::exchange(failed_calls_, {})) {
-    calls_->end(call, {.cause = cause, .was_sent = false});
-  }
+  end_failed_calls();
+  if (is_asked_to_stop() && phase_ == Phase::open) stop();
   if (phase_ != Phase::closed) dispatcher_->go_on();
+  if (phase_ == Phase::closed) output_->clear();  // what a handler answered that closed it
 }
+
+// Once nothing is read any more, no call can get its answer.
+void Conversation::end_failed_calls() {
+  if (phase_ != Phase::open) {
+    if (!calls_->empty()) {
+      calls_->end_all(Outcome::Cause::disconnected, [this](CallId call) { return !withdraw(call); });
+    }
+  } else if (!unsent_calls_.empty()) {
+    for (const CallId call : std::exchange(unsent_calls_, {})) {
+      calls_->end(call, {.cause = Outcome::Cause::overloaded, .was_sent = false});
+    }
+  }
+}
+
+// True: the peer has seen nothing of it, and never will.
+bool Conversation::withdraw(CallId call) { return std::erase(unsent_calls_, call) > 0 || output_->withdraw(call); }
 
 bool Conversation::is_timed() const { return timed_message_ || lost_text_ || !calls_->empty(); }
 
 bool Conversation::is_idle() const {
   return phase_ == Phase::open && output_->empty() && dispatcher_->is_idle() && calls_->empty() &&
-         failed_calls_.empty() && decoder_->held() == 0 && !decoder_->inside_frame();
+         unsent_calls_.empty() && decoder_->held() == 0 && !decoder_->inside_frame();
 }
 
 std::optional<base::TimePoint> Conversation::deadline() const {
@@ -241,6 +286,7 @@ std::optional<base::TimePoint> Conversation::deadline() const {
 }
 
 void Conversation::tick(base::TimePoint now) {
+  end_failed_calls();
   calls_->start_clocks(now);
   time_out_calls(now);
   if (protocol_.frame_timeout && phase_ == Phase::open) {
@@ -252,7 +298,8 @@ void Conversation::tick(base::TimePoint now) {
 
 void Conversation::time_out_calls(base::TimePoint now) {
   for (const CallId call : calls_->due(now)) {
-    const bool was_sent = !output_->withdraw(call);
+    if (!calls_->contains(call)) continue;  // the one before it has cancelled it
+    const bool was_sent = !withdraw(call);
     if (was_sent && protocol_.cancels_late_calls) notify_of_cancel(call);
     calls_->end(call, {.cause = Outcome::Cause::timed_out, .was_sent = was_sent});
   }
@@ -260,25 +307,23 @@ void Conversation::time_out_calls(base::TimePoint now) {
 
 CallId Conversation::call(std::string_view method, std::string_view params, base::Duration patience,
                           CallCallback callback) {
+  const bool may_be_sent = phase_ == Phase::open && output_->size() + calls_->bytes() < most_of_our_own();
   const CallId call = calls_->add(patience, std::move(callback));
-  if (phase_ != Phase::open) {
-    fail_later(call, Outcome::Cause::disconnected);
-  } else if (output_->size() + calls_->bytes() > most_of_our_own()) {
-    fail_later(call, Outcome::Cause::overloaded);
-  } else {
+  if (may_be_sent) {
     output_->add_call(call, rpc::encode_request(std::to_string(call), rpc::quoted(method), params));
+  } else {
+    unsent_calls_.push_back(call);
   }
   wake();
   return call;
 }
 
-void Conversation::fail_later(CallId call, Outcome::Cause cause) { failed_calls_.emplace_back(call, cause); }
-
 bool Conversation::cancel(CallId call) {
   if (!calls_->forget(call)) return false;
-  if (output_->withdraw(call)) return true;
-  notify_of_cancel(call);
-  return false;
+  const bool is_unseen = withdraw(call);
+  if (!is_unseen) notify_of_cancel(call);
+  wake();
+  return is_unseen;
 }
 
 void Conversation::notify_of_cancel(CallId call) {
@@ -304,15 +349,15 @@ void Conversation::stop() {
 }
 
 bool Conversation::is_over() const {
-  const bool is_idle = !dispatcher_->owes_answer() && output_->empty();
-  return is_idle && (phase_ == Phase::stopping || (phase_ == Phase::ending && !dispatcher_->has_work()));
+  const bool nothing_waits = !dispatcher_->owes_answer() && !dispatcher_->has_work() && output_->empty();
+  return nothing_waits && (phase_ == Phase::stopping || phase_ == Phase::ending);
 }
 
 void Conversation::close() {
   if (phase_ == Phase::closed) return;
   phase_ = Phase::closed;
   dispatcher_->abandon();
-  calls_->end_all(Outcome::Cause::disconnected, [this](CallId call) { return !output_->is_waiting(call); });
+  end_failed_calls();
   output_->clear();
   wake();
 }
@@ -323,18 +368,21 @@ void Conversation::limit_waiting(std::size_t most) {
   wake();
 }
 
-void Conversation::refuse_partial_message() {
-  if (!decoder_->inside_frame()) return;
+bool Conversation::refuse_partial_message() {
+  if (phase_ != Phase::open || !decoder_->inside_frame()) return false;
   decoder_->drop_partial();
   const rpc::Error error = rpc::invalid_request("overload");
   log_.warn(error.message(), {{"reason", "overload"}});
   dispatcher_->refuse_unreadable(error);
   wake();
+  return true;
 }
 
 bool Conversation::owes_answer() const { return dispatcher_->owes_answer(); }
 bool Conversation::answers_at_once() const { return dispatcher_->answers_at_once(); }
-std::size_t Conversation::load() const { return is_closed() ? 0 : waiting_bytes() + calls_->bytes() + partial_bytes(); }
+std::size_t Conversation::load() const {
+  return is_closed() ? 0 : waiting_bytes() + dispatcher_->held_bytes() + calls_->bytes() + partial_bytes();
+}
 std::size_t Conversation::partial_bytes() const { return decoder_->held(); }
 std::size_t Conversation::unwritten_bytes() const { return output_->size(); }
 std::size_t Conversation::pending_calls() const { return calls_->size(); }

@@ -115,10 +115,12 @@ class DUET_API Conversation {
   /// The same for a message that framed() made, with a bound of its own.
   bool send(std::string_view message, std::size_t most_waiting);
 
-  /// Reads no more; what runs may finish; requests that have not begun are dropped. Then it is over.
+  /// Reads no more; what runs may finish; requests that have not begun are dropped, and calls of our own, whose answers
+  /// cannot come any more, end. Then it is over.
   void stop();
   /// Any thread, also while a handler runs: nothing new is begun. Whoever asks sees to it that stop() follows.
   void ask_to_stop() { stop_asked_.store(true, std::memory_order_relaxed); }
+  bool is_asked_to_stop() const { return stop_asked_.load(std::memory_order_relaxed); }
   /// Nothing is owed and nothing waits after its input has ended or it was stopped.
   bool is_over() const;
   /// At once, whatever waits.
@@ -128,8 +130,8 @@ class DUET_API Conversation {
 
   /// From now on so much may wait here, if that is less than the protocol's bound.
   void limit_waiting(std::size_t most);
-  /// Refuses the message that has only come in part; what still comes of it is skipped.
-  void refuse_partial_message();
+  /// Refuses the message that has only come in part; what still comes of it is skipped. False: there is none.
+  bool refuse_partial_message();
 
   bool owes_answer() const;
   /// For a handler: what it returns goes out at once, not behind answers that are not known yet.
@@ -151,6 +153,7 @@ class DUET_API Conversation {
   void take_frames(base::TimePoint now);
   std::size_t looked_at(const framing::Frame& frame) const;
   void take(const framing::Frame& frame);
+  void take_and_tell(const framing::Frame& frame);
   bool refuse(const framing::Frame& frame);
   void take_fault(framing::Fault fault);
   void take_unreadable(const framing::Frame& frame);
@@ -161,7 +164,8 @@ class DUET_API Conversation {
   void tell_of_noise();
   std::size_t waiting_bytes() const;
   std::size_t most_of_our_own() const;
-  void fail_later(CallId call, Outcome::Cause cause);
+  bool withdraw(CallId call);
+  void end_failed_calls();
   void time_out_calls(base::TimePoint now);
   void notify_of_cancel(CallId call);
   void wake();
@@ -185,7 +189,7 @@ class DUET_API Conversation {
   Phase phase_ = Phase::open;
   std::atomic<bool> stop_asked_ = false;
   std::size_t most_waiting_;
-  std::vector<std::pair<CallId, Outcome::Cause>> failed_calls_;  // their callbacks are still to be called
+  std::vector<CallId> unsent_calls_;  // they are not to be sent; their callbacks are still to be called
   base::TimePoint heard_at_;
   std::uint64_t messages_ = 0;
   bool told_of_noise_ = false;

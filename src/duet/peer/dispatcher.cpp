@@ -68,8 +68,9 @@ bool Dispatcher::look_at(std::string_view text, const Source& source) {
   const rpc::Message message = rpc::decode(text, source.batch == nullptr ? batches_ : rpc::Batches::inside_another);
   if (!message.is_json) return false;
   const bool begins = source.look == Look::turn || (source.look == Look::arrival && is_free());
-  if (is_urgent(message)) {
-    if (source.batch == nullptr || !source.batch->urgent_done) act(message);
+  const bool is_refused = source.fault != nullptr && message.kind != rpc::Message::Kind::response;
+  if (is_urgent(message) && !is_refused) {
+    if (source.batch == nullptr || !source.batch->urgent_done) act(message, source);
   } else if (begins) {
     begin(message, source);
   } else if (source.look == Look::arrival) {
@@ -85,7 +86,7 @@ void Dispatcher::begin(const rpc::Message& message, const Source& source) {
   if (message.kind == Kind::batch) return start_batch(message.batch, source);
   if (message.kind == Kind::invalid) return refuse_improper(message);
   if (was_cancelled(message, source.number)) return refuse_and_note(message.id, rpc::request_cancelled());
-  if (is_request && source.batch != nullptr && source.batch->gathered.size() >= most_batch_answers_) {
+  if (is_request && source.batch != nullptr && source.batch->answer_bytes() >= most_batch_answers_) {
     return refuse_and_note(message.id, rpc::invalid_request("batch-too-large"));
   }
   invoke(message);
@@ -98,11 +99,11 @@ void Dispatcher::refuse_improper(const rpc::Message& message) {
   if (!tells_faults_ || looks_like_request) refuse_and_note(message.id, *message.refusal);
 }
 
-void Dispatcher::act(const rpc::Message& urgent) {
+void Dispatcher::act(const rpc::Message& urgent, const Source& source) {
   if (urgent.kind == rpc::Message::Kind::response) {
     events_.on_response(urgent);
   } else {
-    cancel(urgent);
+    cancel(urgent, source.batch == nullptr ? arrived_ : source.number);
   }
 }
 
@@ -115,9 +116,10 @@ void Dispatcher::put_off(const rpc::Message& message, std::string_view text, con
   if (fault != nullptr) return put_off({.text = {}, .id = std::string(message.id), .refusal = *fault, .number = 0});
   put_off({.text = std::string(text), .id = {}, .refusal = {}, .number = 0});
   if (message.kind == rpc::Message::Kind::batch) {
-    rpc::for_each_element(message.batch, [this](std::string_view element) {
-      Batch none;
-      look_at(element, {.look = Look::early, .batch = &none});
+    Batch none;
+    --arrived_;
+    rpc::for_each_element(message.batch, [&](std::string_view element) {
+      look_at(element, {.look = Look::early, .number = ++arrived_, .batch = &none});
       return true;
     });
   } else if (message.kind != rpc::Message::Kind::invalid && events_.on_waiting) {
@@ -133,9 +135,10 @@ void Dispatcher::put_off(Waiting waiting) {
 
 void Dispatcher::go_on() {
   while (can_go_on()) {
+    if (conversation_.is_asked_to_stop()) forget_waiting();
     if (batch_) {
       continue_batch();
-    } else {
+    } else if (!waiting_.empty()) {
       begin_first_waiting();
     }
   }
@@ -160,22 +163,24 @@ void Dispatcher::forget_waiting() {
 void Dispatcher::start_batch(std::string_view text, const Source& source) {
   batch_ = std::make_shared<Batch>();
   batch_->text = text;
-  batch_->number = source.look == Look::arrival ? ++arrived_ : source.number;
+  batch_->number = source.look == Look::arrival ? arrived_ + 1 : source.number;
   batch_->urgent_done = source.look == Look::turn;  // they acted while it waited
   const std::string_view copy = batch_->text;
   rpc::for_each_element(copy, [&](std::string_view element) {
     batch_->members.emplace_back(element.data() - copy.data(), element.size());
     return true;
   });
+  if (source.look == Look::arrival) arrived_ += batch_->members.size();
   continue_batch();
 }
 
 void Dispatcher::continue_batch() {
   const std::shared_ptr<Batch> batch = batch_;  // a handler may close the connection, and with it forget the batch
   while (batch_ && !holding_ && batch->next < batch->members.size()) {
-    const std::string_view text = batch->member(batch->next++);
-    look_at(text, {.look = Look::turn, .number = batch->number, .batch = batch.get()});
+    const std::size_t index = batch->next++;
+    look_at(batch->member(index), {.look = Look::turn, .number = batch->number_of(index), .batch = batch.get()});
     if (holding_) act_on_urgent(*batch);
+    if (conversation_.is_asked_to_stop()) forget_waiting();
   }
   if (!batch_ || holding_ || !batch->answers.empty()) return;
   batch_.reset();
@@ -187,7 +192,7 @@ void Dispatcher::continue_batch() {
 void Dispatcher::act_on_urgent(Batch& batch) {
   if (batch.urgent_done) return;
   for (std::size_t i = batch.next; i < batch.members.size(); ++i) {
-    look_at(batch.member(i), {.look = Look::early, .batch = &batch});
+    look_at(batch.member(i), {.look = Look::early, .number = batch.number_of(i), .batch = &batch});
   }
   batch.urgent_done = true;
 }
@@ -238,7 +243,7 @@ void Dispatcher::call_late_handler(const Method& method, const Request& request)
   open->entry = open_.emplace(open->id, open);
   if (method.pipelined) {
     open->queue = &answers();
-    open->place = &open->queue->reserve();
+    open->place = &open->queue->reserve(open->size());
   } else {
     holding_ = open;
   }
@@ -299,12 +304,12 @@ void Dispatcher::close(const RequestPointer& closed, const rpc::Pieces& answer) 
 }
 
 // A request that has not begun is refused when its turn comes, so that finding it costs nothing now.
-void Dispatcher::cancel(const rpc::Message& message) {
+void Dispatcher::cancel(const rpc::Message& message, std::uint64_t number) {
   const std::string_view id = member(message.params, "id");
   if (id.empty()) return;
   if (const auto found = open_.find(id); found != open_.end()) return cancel_open(found->second);
   if (!has_work()) return;
-  const bool is_new = cancelled_.insert_or_assign(std::string(id), arrived_).second;
+  const bool is_new = cancelled_.insert_or_assign(std::string(id), number).second;
   if (!is_new) return;
   constexpr std::size_t node_bytes = 96;
   cancelled_bytes_ += id.size() + node_bytes;

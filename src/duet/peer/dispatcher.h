@@ -33,6 +33,7 @@ struct OpenRequest {
   ById::iterator entry = {};
   bool was_abandoned = false;
   std::function<void()> on_abandoned;
+  std::size_t size() const { return sizeof(OpenRequest) + id.size() + method.size(); }
 };
 
 /// Takes the messages of one conversation in the order they came, has them handled one after another, and gives out the
@@ -83,6 +84,8 @@ class Dispatcher {
   /// go_on() would do something.
   bool can_go_on() const { return has_work() && !must_wait() && may_answer(); }
   std::size_t waiting_bytes() const { return waiting_bytes_ + answers_.size() + (batch_ ? batch_->size() : 0); }
+  /// Of the request whose answer all others wait for. They are no reason to read less: its cancel has to be read.
+  std::size_t held_bytes() const { return holding_ ? holding_->size() : 0; }
 
  private:
   friend class AnyReply;
@@ -93,7 +96,7 @@ class Dispatcher {
     std::string text;  // none if it is refused already
     std::string id;    // of one that is
     std::optional<rpc::Error> refusal;
-    std::uint64_t number;  // tells what came before a cancel from what came after it
+    std::uint64_t number;  // tells what came before a cancel from what came after it; a batch has one for each member
     std::size_t size() const;
   };
 
@@ -101,15 +104,17 @@ class Dispatcher {
   struct Batch final : AnswerSink {
     void add(const rpc::Pieces& answer) override;
     std::string text;
-    std::uint64_t number = 0;
+    std::uint64_t number = 0;                                  // of its first member
     std::vector<std::pair<std::size_t, std::size_t>> members;  // offset and size
     std::size_t next = 0;
     bool urgent_done = false;  // its responses and cancels have acted
     std::string gathered;
     AnswerQueue answers{*this};
     std::string_view member(std::size_t index) const;
+    std::uint64_t number_of(std::size_t index) const { return number + index; }
+    std::size_t answer_bytes() const { return gathered.size() + answers.size(); }
     bool only_owes_answers() const { return next == members.size() && !answers.empty(); }
-    std::size_t size() const { return text.size() + gathered.size() + answers.size(); }
+    std::size_t size() const { return text.size() + answer_bytes(); }
   };
 
   // Why a text is looked at.
@@ -125,14 +130,14 @@ class Dispatcher {
     Batch* batch = nullptr;  // that it is a member of
   };
 
-  bool may_answer() const { return output_.size() < most_output_; }
+  bool may_answer() const { return output_.size() + answers_.size() < most_output_; }
   bool must_wait() const { return holding_ || (batch_ && batch_->only_owes_answers()); }
   bool is_free() const { return !has_work() && may_answer(); }
 
   bool look_at(std::string_view text, const Source& source);
   void begin(const rpc::Message& message, const Source& source);
   void refuse_improper(const rpc::Message& message);
-  void act(const rpc::Message& urgent);
+  void act(const rpc::Message& urgent, const Source& source);
   void put_off(const rpc::Message& message, std::string_view text, const rpc::Error* fault);
   void put_off(Waiting waiting);
   void begin_first_waiting();
@@ -146,7 +151,7 @@ class Dispatcher {
   void call_late_handler(const Method& method, const Request& request);
   void fail(const Request& request, const rpc::Error& error, bool is_logged);
 
-  void cancel(const rpc::Message& message);
+  void cancel(const rpc::Message& message, std::uint64_t number);
   void cancel_open(const RequestPointer& request);
   bool was_cancelled(const rpc::Message& message, std::uint64_t number) const;
   void forget_cancels();
@@ -170,7 +175,7 @@ class Dispatcher {
   bool tells_faults_;
   Output& output_;
   std::size_t most_output_;
-  std::size_t most_batch_answers_;
+  const std::size_t most_batch_answers_;
   Events events_;
 
   OpenRequest::ById open_;
@@ -181,9 +186,9 @@ class Dispatcher {
   bool dropped_in_handler_ = false;
   std::shared_ptr<Batch> batch_;
   std::deque<Waiting> waiting_;
-  std::uint64_t arrived_ = 0;  // how many messages had to wait, batches that run included
+  std::uint64_t arrived_ = 0;  // how many messages had to wait, and members of batches
   std::map<std::string, std::uint64_t, std::less<>>
-      cancelled_;  // id -> arrived_ at that time; only while something waits
+      cancelled_;  // id -> the number of the last message it concerns; only while something waits
   std::size_t cancelled_bytes_ = 0;
   std::size_t waiting_bytes_ = 0;  // of waiting_ and cancelled_
 };

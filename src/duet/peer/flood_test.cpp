@@ -94,7 +94,7 @@ class Flood : public testing::TestWithParam<std::tuple<Carrier, Framing>> {
     return done();
   }
 
-  static int settled(const Side& side) {
+  static int ended(const Side& side) {
     int sum = 0;
     for (const auto& [cause, count] : side.outcomes) sum += count;
     return sum;
@@ -123,7 +123,7 @@ TEST_P(Flood, OfCallsIsAnsweredAndWhatIsTooMuchIsRefusedAsSuch) {
     for (Side& side : sides) ask(side);
   }
   EXPECT_LT(allocated_bytes() - before, 16 * bound);  // calls that were refused still wait for their outcome
-  ASSERT_TRUE(turn_until([&] { return settled(sides[0]) == count && settled(sides[1]) == count; }));
+  ASSERT_TRUE(turn_until([&] { return ended(sides[0]) == count && ended(sides[1]) == count; }));
   for (Side& side : sides) {
     EXPECT_EQ(side.outcomes[Outcome::Cause::answered] + side.outcomes[Outcome::Cause::overloaded], count);
     EXPECT_GT(side.outcomes[Outcome::Cause::answered], 500);
@@ -139,7 +139,7 @@ TEST_P(Flood, ThatGoesOnAsFastAsItCanMakesProgress) {
     for (Side& side : sides) {
       for (int i = 0; i < 50 && side.asked < count; ++i) ask(side);
     }
-    return settled(sides[0]) == count && settled(sides[1]) == count;
+    return ended(sides[0]) == count && ended(sides[1]) == count;
   };
   ASSERT_TRUE(turn_until(keep_asking));
   for (Side& side : sides) {
@@ -170,13 +170,13 @@ TEST_P(Flood, OfCallsWithLargeAnswersEndsForEveryCallWithItsCause) {
   for (int i = 0; i < count; ++i) {
     for (Side& side : sides) ask(side, "long");
   }
-  const auto all_settled = [&] { return settled(sides[0]) == count && settled(sides[1]) == count; };
-  for (int i = 0; i < 100'000 && !all_settled(); ++i) {
+  const auto all_ended = [&] { return ended(sides[0]) == count && ended(sides[1]) == count; };
+  for (int i = 0; i < 100'000 && !all_ended(); ++i) {
     loop.turn(loop.now());
     for (const Side& side : sides) most = std::max(most, side.connection->load());
   }
   clock.advance(30s);
-  ASSERT_TRUE(turn_until(all_settled));
+  ASSERT_TRUE(turn_until(all_ended));
   EXPECT_LT(most, 2 * bound);
 }
 

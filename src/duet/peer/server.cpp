@@ -143,14 +143,16 @@ void Server::update_load(Client& client) {
 
 // Nobody can pause for these: only their senders could finish them, and they may never do.
 void Server::refuse_largest_partial_messages() {
-  const auto partial = [](const Clients::value_type& each) {
-    return each.second.connection->conversation().partial_bytes();
-  };
-  while (total_load_ > limits_.max_waiting) {
-    const auto largest = std::ranges::max_element(clients_, {}, partial);
-    if (partial(*largest) == 0) return;
-    largest->second.connection->conversation().refuse_partial_message();
-    update_load(largest->second);
+  std::vector<Client*> largest_first;
+  for (auto& [id, client] : clients_) {
+    if (client.connection->conversation().partial_bytes() > 0) largest_first.push_back(&client);
+  }
+  std::ranges::stable_sort(largest_first, std::greater(),
+                           [](const Client* client) { return client->connection->conversation().partial_bytes(); });
+  for (Client* const client : largest_first) {
+    if (total_load_ <= limits_.max_waiting) return;
+    client->connection->conversation().refuse_partial_message();
+    update_load(*client);
   }
 }
 

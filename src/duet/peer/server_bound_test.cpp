@@ -171,6 +171,26 @@ TEST(ServerBound, CountsMessagesThatHaveOnlyComeInPart) {
   EXPECT_LE(refused, 15U);
 }
 
+TEST(ServerBound, BytesThatAreHeldButAreNoMessageHoldNobodyUp) {
+  ServerLimits limits;
+  limits.max_waiting = 1000;
+  ServerSetting s(limits, Protocol::lsp_server());
+  s.server.start(s.path);
+  const auto framed = [](const std::string& body) {
+    return "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+  };
+  const auto noisy = s.connect();
+  noisy->send("junk\r\n");
+  const auto greedy = s.connect();
+  greedy->read(false);
+  for (int i = 0; i < 10; ++i) greedy->send(framed(request("1", "long")));
+  s.turn(50);
+  const auto honest = s.connect();
+  honest->send(framed(request("2", "echo")));
+  s.turn(50);
+  EXPECT_EQ(honest->take(Framing::content_length), Strings{result("2", "null")});
+}
+
 TEST(ServerBound, ForgetsWhatConnectionsHeldThatAreGone) {
   Crowd s;
   s.server.register_method("vanish", [](const Request& asked) {

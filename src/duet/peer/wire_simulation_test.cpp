@@ -200,11 +200,12 @@ class WireRun {
 
   void deliver(Side& to, const std::string& bytes) {
     const std::span<char> room = to.talk->room();
+    const base::TimePoint now = to.talk->is_timed() || random_.one_in(2) ? now_ : base::TimePoint();
     if (room.size() >= bytes.size() && random_.one_in(2)) {
       std::ranges::copy(bytes, room.begin());
-      to.talk->receive_in_room(bytes.size(), now_);
+      to.talk->receive_in_room(bytes.size(), now);
     } else {
-      to.talk->receive(bytes, now_);
+      to.talk->receive(bytes, now);
     }
   }
 
@@ -265,6 +266,9 @@ class WireRun {
     // One message more may come in and one answer more may go out, and small ones cost more than their bytes.
     const std::size_t most = 3 * bound + 4 * largest_message;
     if (side.talk->load() > most) fail("too much is held: " + std::to_string(side.talk->load()));
+    const bool wants_nothing = side.talk->wants_input() && side.talk->output().empty() && !side.talk->deadline() &&
+                               side.talk->load() == 0 && !side.talk->is_over();
+    if (side.talk->is_idle() && !wants_nothing) fail("it says that it is idle, and is not");
   }
 
   void fail(std::string what) {

@@ -1,4 +1,4 @@
-#include "bridge/settling.h"
+#include "bridge/examining.h"
 
 #include <memory>
 #include <utility>
@@ -13,13 +13,13 @@ struct Wait {
 
 }  // namespace
 
-bool is_settled(LanguageServer& server, const Document& document) {
+bool is_examined(LanguageServer& server, const Document& document) {
   const Capabilities& capabilities = server.capabilities();
-  return document.is_settled || capabilities.pulls_diagnostics || !capabilities.takes_documents ||
+  return document.is_examined || capabilities.pulls_diagnostics || !capabilities.takes_documents ||
          !server.diagnostics().may_publish();
 }
 
-void when_settled(transport::Loop& loop, Inquiry& inquiry, const std::string& path, Inquiry::Step step) {
+void when_examined(transport::Loop& loop, Inquiry& inquiry, const std::string& path, Inquiry::Step step) {
   const auto wait = std::make_shared<Wait>();
   const auto self = inquiry.shared_from_this();
   const auto end_wait = [server = &inquiry.server(), wait] {
@@ -32,8 +32,8 @@ void when_settled(transport::Loop& loop, Inquiry& inquiry, const std::string& pa
     self->run(step);
   };
   inquiry.at_end = end_wait;
-  wait->timer = loop.after(time_to_settle, [self, path, go_on] {
-    self->server().documents().note_settled(path);
+  wait->timer = loop.after(time_to_examine, [self, path, go_on] {
+    self->server().documents().note_examined(path);
     self->server().diagnostics().note_silence();
     go_on();
   });
