@@ -7,6 +7,7 @@
 
 #include "duet/rpc/error.h"
 #include "duet/rpc/json_text.h"
+#include "duet/rpc/utf8.h"
 #include "duet/rpc/value.h"
 
 namespace duet::app {
@@ -142,7 +143,7 @@ EventHub::Filter EventHub::filter_of(const Subscribe& wanted) {
   for (std::string kind : wanted.kinds.value_or(std::vector<std::string>())) {
     if (kind.starts_with(prefix)) kind.erase(0, prefix.size());
     if (std::ranges::find(kinds, kind) == kinds.end()) {
-      throw rpc::invalid_params("kinds", "names of events", kind.substr(0, 64),
+      throw rpc::invalid_params("kinds", "names of events", rpc::first_characters(kind, 64),
                                 std::vector<std::string_view>(kinds.begin(), kinds.end()));
     }
     filter.kinds.insert(std::move(kind));

@@ -92,7 +92,13 @@ base::Duration duration_of(std::string_view name, double seconds) {
   return std::chrono::duration_cast<base::Duration>(std::chrono::duration<double>(seconds));
 }
 
+void refuse_scalar(const rpc::Json& params) {
+  const std::string_view type = rpc::json_type(params.text());
+  if (type != "object" && type != "array") throw rpc::invalid_params("params", "object or array", type);
+}
+
 bridge::RawRequest raw_request(const Notification& sent, base::Duration patience) {
+  if (sent.params) refuse_scalar(*sent.params);
   return {.server = sent.server,
           .method = sent.method,
           .params = sent.params ? std::string(sent.params->text()) : std::string(),
@@ -176,6 +182,7 @@ void add_notify(Methods& methods, Bridge& bridge) {
 void add_start(Methods& methods, Bridge& bridge) {
   const auto handler = [&bridge](const Start& start, Reply<LspStarted> reply) {
     std::optional<std::string> root = start.root;
+    if (root && root->find('\0') != std::string::npos) throw rpc::invalid_params("root", "a path", "string");
     if (root) root = (std::filesystem::path(bridge.project()) / *root).lexically_normal();
     ask(bridge, std::move(reply), [&](auto done) { return bridge.start(start.server, root, std::move(done)); });
   };

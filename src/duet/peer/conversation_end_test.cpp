@@ -238,6 +238,13 @@ TEST(CancelInABatch, ConcernsOnlyWhatStandsBeforeIt) {
   }
 }
 
+TEST(Cancel, TheIdsNameMayBeSpeltWithEscapes) {
+  Talk t;
+  t.receive(request("1", "late"));
+  t.receive(R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"\u0069d":1}})");
+  EXPECT_TRUE(t.replies[0].abandoned());
+}
+
 TEST(CancelInABrokenFrame, IsRefusedAndNotObeyed) {
   Talk t(Protocol::lsp_server());
   const auto framed = [](std::string_view body, std::string_view type) {

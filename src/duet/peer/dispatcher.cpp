@@ -17,8 +17,8 @@ base::JsonText id_field(std::string_view id) { return base::JsonText{id}; }
 std::string_view member(std::string_view object, std::string_view name) {
   std::string_view found;
   if (object.starts_with('{')) {
-    rpc::for_each_member(object, [&](std::string_view raw_name, std::string_view value) {
-      if (raw_name == name) found = value;
+    rpc::for_each_member(object, [&](std::string_view each, std::string_view value) {
+      if (each == name) found = value;
       return true;
     });
   }

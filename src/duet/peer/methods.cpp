@@ -15,7 +15,10 @@ namespace {
 
 boost::json::object open_rpc_param(const rpc::Param& param) {
   boost::json::object schema = param.schema();
-  if (!param.otherwise.empty()) schema["default"] = rpc::parse_value(param.otherwise);
+  if (!param.otherwise.empty()) {
+    schema = rpc::SchemaMaker::or_null(std::move(schema));
+    schema["default"] = rpc::parse_value(param.otherwise);
+  }
   boost::json::object out{{"name", param.name}, {"required", param.required}, {"schema", std::move(schema)}};
   if (!param.summary.empty()) out["description"] = param.summary;
   return out;

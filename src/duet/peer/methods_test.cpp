@@ -238,7 +238,8 @@ TEST(Methods, TheOpenRpcDocumentHasTheParamsAsTheyAreChecked) {
             R"([{"name":"level","required":true,"schema":{"type":"string","enum":["debug","info"]},)"
             R"("description":"The least that is logged"}])");
   const boost::json::value& params = document.at("methods").at(1).at("params");
-  EXPECT_EQ(boost::json::serialize(params.at(1).at("schema")), R"({"type":"integer","default":20})");
+  EXPECT_EQ(boost::json::serialize(params.at(1).at("schema")),
+            R"({"type":["integer","null"],"minimum":-9223372036854775808,"maximum":9223372036854775807,"default":20})");
   EXPECT_EQ(boost::json::serialize(params.at(2).at("schema")), "{}");
 }
 
@@ -253,7 +254,8 @@ TEST(Methods, TheOpenRpcDocumentHasTheShapesOfResults) {
   };
   EXPECT_EQ(result(1),
             R"({"type":"array","items":{"type":"object",)"
-            R"("properties":{"state":{"type":"string"},"limit":{"type":"integer"}},"required":["state","limit"]}})");
+            R"("properties":{"state":{"type":"string"},"limit":{"type":"integer",)"
+            R"("minimum":-9223372036854775808,"maximum":9223372036854775807}},"required":["state","limit"]}})");
   EXPECT_EQ(result(2), "{}");
   EXPECT_EQ(result(3), R"({"type":"null"})");
 }

@@ -170,15 +170,15 @@ template <typename Callable>
 concept HandlerWithNames =
     HandlerWithResult<Callable> && boost::mp11::mp_all_of<typename HandlerType<Callable>::Params, IsReadable>::value;
 
-/// Calls a handler with its params, and with the request if it wants that.
+/// What a handler is called with: its params, the request if it wants that, and more. What it returns may point into
+/// it.
 template <typename Params, typename Callable, typename... More>
-decltype(auto) call_handler(Callable& callable, const Method& method, const Request& request, More&&... more) {
+auto arguments_of(const Method& method, const Request& request, More&&... more) {
   if constexpr (HandlerType<Callable>::wants_request) {
-    return std::apply(callable, std::tuple_cat(Params::read(method, request), std::tuple<const Request&>(request),
-                                               std::forward_as_tuple(std::forward<More>(more)...)));
+    return std::tuple_cat(Params::read(method, request), std::tuple<const Request&>(request),
+                          std::forward_as_tuple(std::forward<More>(more)...));
   } else {
-    return std::apply(
-        callable, std::tuple_cat(Params::read(method, request), std::forward_as_tuple(std::forward<More>(more)...)));
+    return std::tuple_cat(Params::read(method, request), std::forward_as_tuple(std::forward<More>(more)...));
   }
 }
 
@@ -187,14 +187,14 @@ template <typename Params, typename Callable>
 rpc::Json result_of(Callable& callable, const Method& method, const Request& request) {
   using Result = HandlerResult<Callable>;
   if constexpr (std::is_void_v<Result>) {
-    call_handler<Params>(callable, method, request);
+    std::apply(callable, arguments_of<Params, Callable>(method, request));
     return rpc::Json::view("null");
   } else if constexpr (rpc::JsonType<Result>) {
-    rpc::Json result = call_handler<Params>(callable, method, request);
+    rpc::Json result = std::apply(callable, arguments_of<Params, Callable>(method, request));
     if (result.empty()) result = rpc::Json::view("null");
     return result;
   } else {
-    return rpc::Json(call_handler<Params>(callable, method, request));
+    return rpc::Json(std::apply(callable, arguments_of<Params, Callable>(method, request)));
   }
 }
 
@@ -216,11 +216,11 @@ Method make_method(std::string name, std::string summary, std::initializer_list<
   method.summary = std::move(summary);
   method.params = Params::describe(names);
   method.returns = rpc::type_of<Result>();
-  method.result_schema = &rpc::schema_of<Result>;
+  method.result_schema = &rpc::schema_of<Result, rpc::SchemaMaker::Of::written>;
   if constexpr (HandlerType<Callable>::answers_later) {
     method.late_handler = [callable = std::move(callable)](const Method& self, const Request& request,
                                                            AnyReply reply) mutable {
-      call_handler<Params>(callable, self, request, Reply<Result>(std::move(reply)));
+      std::apply(callable, arguments_of<Params, Callable>(self, request, Reply<Result>(std::move(reply))));
     };
   } else {
     method.handler = [callable = std::move(callable)](const Method& self, const Request& request) mutable {

@@ -138,6 +138,15 @@ TEST(TypedMethod, AnswersWithWhateverHasJson) {
   EXPECT_EQ(s.ask("spelt"), result("1", R"({"id":"y"})"));
 }
 
+TEST(TypedMethod, MayAnswerWithAPartOfItsParams) {
+  Setting s;
+  s.methods.add("all", "", {"text"}, [](const std::string& text) -> const std::string& { return text; });
+  s.methods.add("start", "", {"text"}, [](const std::string& text) { return std::string_view(text).substr(0, 40); });
+  const std::string forty(40, 'x');
+  EXPECT_EQ(s.ask("all", "[\"" + forty + "\"]"), result("1", '"' + forty + '"'));
+  EXPECT_EQ(s.ask("start", "[\"" + forty + "yy\"]"), result("1", '"' + forty + '"'));
+}
+
 TEST(TypedMethod, AnswersLater) {
   Setting s;
   std::vector<Reply<Submitted>> kept;

@@ -37,27 +37,33 @@ class DUET_API Json {
   Json(Json&& other) noexcept
       : owned_(std::move(other.owned_)),
         text_(other.owns_ ? std::string_view(owned_) : other.text_),
-        owns_(other.owns_) {}
+        owns_(other.owns_) {
+    other.text_ = {};
+  }
   Json& operator=(const Json& other) { return *this = Json(other); }
   Json& operator=(Json&& other) noexcept {
     owned_ = std::move(other.owned_);
     text_ = other.owns_ ? std::string_view(owned_) : other.text_;
     owns_ = other.owns_;
+    other.text_ = {};
     return *this;
   }
   ~Json() = default;
 
   /// Throws std::invalid_argument if it is not JSON. Blanks around it go.
   static Json parse(std::string text);
-  /// Valid JSON text, or none; only builds with assertions check it.
+  /// Valid JSON text, or none; only builds with assertions check it. Blanks around it go.
   static Json trusted(std::string text) {
     assert(text.empty() || is_valid_json(text));
+    const std::string_view inside = without_blanks(text);
+    if (inside.size() != text.size()) return Json(std::string(inside), true);
     return Json(std::move(text), true);
   }
-  /// The same for a text that outlives this object.
+  /// The same for a text that outlives this object. A handler's params do not outlive what it returns: copy a view of
+  /// them.
   static Json view(std::string_view text) {
     assert(text.empty() || is_valid_json(text));
-    return Json(text, false);
+    return Json(without_blanks(text), false);
   }
 
   std::string_view text() const { return text_; }
@@ -69,6 +75,13 @@ class DUET_API Json {
   Value as() const;
 
  private:
+  static bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+  static std::string_view without_blanks(std::string_view text) {
+    while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+    while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+    return text;
+  }
+
   Json(std::string text, bool owns) : owned_(std::move(text)), text_(owned_), owns_(owns) {}
   Json(std::string_view text, bool owns) : text_(text), owns_(owns) {}
 

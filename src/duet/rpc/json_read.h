@@ -1,12 +1,15 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include <boost/json/value_to.hpp>
@@ -15,6 +18,7 @@
 #include "duet/api.h"
 #include "duet/rpc/initialisers.h"
 #include "duet/rpc/json.h"
+#include "duet/rpc/json_scan.h"
 #include "duet/rpc/json_text.h"
 #include "duet/rpc/types.h"
 #include "duet/rpc/value.h"
@@ -43,100 +47,89 @@ bool read_word(std::string_view text, Enum& out) {
 }
 
 /// A whole number that fits; 5.0 is five.
-template <IntegerType Integer, typename Whole>
-bool read_whole(std::optional<Whole> whole, Integer& out) {
+template <IntegerType Integer>
+bool read_integer(std::string_view text, Integer& out) {
+  using Widest = std::conditional_t<std::is_signed_v<Integer>, std::int64_t, std::uint64_t>;
+  const std::optional<Widest> whole = decode_whole<Widest>(text);
   if (!whole || !std::in_range<Integer>(*whole)) return false;
   out = static_cast<Integer>(*whole);
   return true;
 }
 
 template <typename T>
-bool read_json(const boost::json::value& value, T& out);
+bool read_json(std::string_view text, T& out);
 
 template <ListType List>
-bool read_list(const boost::json::value& value, List& out) {
-  const boost::json::array* const array = value.if_array();
-  if (array == nullptr) return false;
+bool read_list(std::string_view array, List& out) {
   List list;
-  for (const boost::json::value& each : *array) {
+  bool fits = true;
+  for_each_element(array, [&](std::string_view each) {
     typename List::value_type element{};
-    if (!read_json(each, element)) return false;
-    list.insert(list.end(), std::move(element));
-  }
+    fits = read_json(each, element);
+    if (fits) list.insert(list.end(), std::move(element));
+    return fits;
+  });
   out = std::move(list);
-  return true;
+  return fits;
 }
 
+/// Of a doubled name the last one counts.
 template <MapType Map>
-bool read_map(const boost::json::value& value, Map& out) {
-  const boost::json::object* const object = value.if_object();
-  if (object == nullptr) return false;
+bool read_map(std::string_view object, Map& out) {
   Map map;
-  for (const auto& [name, each] : *object) {
-    if (!read_json(each, map[std::string(name)])) return false;
-  }
+  bool fits = true;
+  for_each_member(object, [&](std::string_view name, std::string_view each) {
+    typename Map::mapped_type value{};
+    fits = read_json(each, value);
+    if (fits) map.insert_or_assign(std::string(name), std::move(value));
+    return fits;
+  });
   out = std::move(map);
-  return true;
+  return fits;
 }
 
+/// Unknown names are ignored; of a doubled one the last counts.
 template <StructType Struct>
-bool read_struct(const boost::json::value& value, Struct& out) {
+bool read_struct(std::string_view object, Struct& out) {
   static_assert(PlainStruct<Struct>, "A struct that is read has no constructors: give its members initialisers.");
-  const boost::json::object* const object = value.if_object();
-  bool fits = object != nullptr;
+  std::array<std::string_view, member_count<Struct>> values;
+  for_each_member(object, [&](std::string_view name, std::string_view value) {
+    std::size_t at = 0;
+    boost::mp11::mp_for_each<MembersOf<Struct>>([&](auto member) {
+      if (name == member.name) values[at] = value;
+      ++at;
+    });
+    return true;
+  });
+  bool fits = true;
   std::size_t at = 0;
   boost::mp11::mp_for_each<MembersOf<Struct>>([&](auto member) {
+    const std::string_view value = values[at];
     const bool may_be_absent = absent_members<Struct>()[at++];
-    const boost::json::value* const found = fits ? object->if_contains(member.name) : nullptr;
-    if (found == nullptr || (found->is_null() && may_be_absent)) {
+    if (value.empty() || (value == "null" && may_be_absent)) {
       fits = fits && may_be_absent;
     } else {
-      fits = read_json(*found, out.*member.pointer);
+      fits = fits && read_json(value, out.*member.pointer);
     }
   });
   return fits;
 }
 
-template <IntegerType Integer>
-bool read_integer(const boost::json::value& value, Integer& out) {
-  boost::json::error_code error;
-  const auto whole = value.to_number<Integer>(error);
-  if (!error.failed()) out = whole;
-  return !error.failed();
-}
-
-/// Reads what is inside something else. False: it does not fit, and `out` is not to be used.
+/// Numbers beyond all doubles do not fit.
 template <typename T>
-bool read_json(const boost::json::value& value, T& out) {
-  static_assert(Readable<T>, "This type cannot be read from JSON: describe it, or use std::string for a text.");
-  if constexpr (JsonType<T>) {
-    out = Json::trusted(to_text(value));
-  } else if constexpr (OptionalType<T>) {
-    if (!value.is_null()) return read_json(value, out.emplace());
-    out.reset();
-  } else if constexpr (ListType<T>) {
-    return read_list(value, out);
-  } else if constexpr (StructType<T>) {
-    return read_struct(value, out);
-  } else if constexpr (MapType<T>) {
-    return read_map(value, out);
-  } else if constexpr (EnumType<T>) {
-    return value.is_string() && read_word(value.get_string(), out);
-  } else if constexpr (IntegerType<T>) {
-    return value.is_number() && read_integer(value, out);
-  } else if constexpr (NumberType<T>) {
-    out = value.is_number() ? value.to_number<T>() : T{};
-    return value.is_number() && std::isfinite(out);
-  } else {
-    auto read = boost::json::try_value_to<T>(value);
-    if (read.has_error()) return false;
-    out = std::move(*read);
+bool read_tree(std::string_view text, T& out) {
+  const boost::json::value tree = parse_value(text);
+  if constexpr (!TreeType<T>) {
+    if (!has_finite_numbers(tree)) return false;
   }
+  auto read = boost::json::try_value_to<T>(tree);
+  if (read.has_error()) return false;
+  out = std::move(*read);
   return true;
 }
 
-/// Reads JSON text that is known to be valid, as it stands in a request: texts and numbers without a tree. False: it
-/// does not fit, and `out` is not to be used.
+/// Reads JSON text that is known to be valid, as it stands in a request. A tree is built only for types that Boost.JSON
+/// has to convert. False: it does not fit, and `out` is not to be used.
 template <typename T>
 bool read_json(std::string_view text, T& out) {
   static_assert(Readable<T>, "This type cannot be read from JSON: describe it, or use std::string for a text.");
@@ -155,14 +148,18 @@ bool read_json(std::string_view text, T& out) {
   } else if constexpr (EnumType<T>) {
     return type == "string" && read_word(decode_string(text), out);
   } else if constexpr (IntegerType<T>) {
-    if (type != "number") return false;
-    if (read_whole(decode_integer(text), out)) return true;
-    return std::same_as<T, std::uint64_t> && read_integer(parse_value(text), out);
+    return type == "number" && read_integer(text, out);
   } else if constexpr (NumberType<T>) {
     out = type == "number" ? static_cast<T>(decode_number(text)) : T{};
     return type == "number" && std::isfinite(out);
+  } else if constexpr (ListType<T>) {
+    return type == "array" && read_list(text, out);
+  } else if constexpr (StructType<T>) {
+    return type == "object" && read_struct(text, out);
+  } else if constexpr (MapType<T>) {
+    return type == "object" && read_map(text, out);
   } else {
-    return read_json(parse_value(text), out);
+    return read_tree(text, out);
   }
   return true;
 }

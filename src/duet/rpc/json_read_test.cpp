@@ -1,5 +1,6 @@
 #include "duet/rpc/json_read.h"
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -38,7 +39,7 @@ std::optional<T> read(std::string_view text) {
   return read_json(text, value) ? std::optional(value) : std::nullopt;
 }
 
-// Inside a list everything is read from a tree.
+// What is inside a list is read as what is not.
 template <typename T>
 std::optional<T> read_inside(std::string_view text) {
   const auto list = read<std::vector<T>>("[" + std::string(text) + "]");
@@ -63,6 +64,13 @@ TEST(JsonRead, WholeNumbersFitOrAreRefused) {
   expect_both<std::uint64_t>("18446744073709551615", std::numeric_limits<std::uint64_t>::max());
   expect_both<std::uint64_t>("18446744073709551616", std::nullopt);
   expect_both<std::uint64_t>("-1", std::nullopt);
+  expect_both<std::int64_t>("9007199254740993.0", 9007199254740993);
+  expect_both<std::uint64_t>("9223372036854775809.0", 9223372036854775809U);
+  expect_both<std::uint64_t>("18446744073709551615e0", std::numeric_limits<std::uint64_t>::max());
+  expect_both<std::uint64_t>("18446744073709551616.0", std::nullopt);
+  expect_both<std::uint64_t>("-0", 0U);
+  expect_both<std::uint64_t>("-0.0", 0U);
+  expect_both<unsigned long long>("18446744073709551615", std::numeric_limits<unsigned long long>::max());
   for (const char* text : {"\"5\"", "true", "null", "[]", "{}"}) expect_both<int>(text, std::nullopt);
 }
 
@@ -123,9 +131,22 @@ TEST(JsonRead, JsonAndTreesTakeEverything) {
   EXPECT_FALSE(read<boost::json::array>("{}"));
 }
 
+TEST(JsonRead, JsonInsideSomethingElseIsNotRespelt) {
+  for (const char* text : {"1e400", "12345678901234567890123", "\"\\ud800\"", "[ 1 ]"}) {
+    EXPECT_EQ(read<std::vector<Json>>("[" + std::string(text) + "]")->front().text(), text);
+  }
+}
+
+TEST(JsonRead, TheLastOfADoubledNameCountsHoweverItIsSpelt) {
+  EXPECT_EQ(read<Point>(R"({"x":1,"\u0078":2})")->x, 2);
+  EXPECT_EQ((read<std::map<std::string, int>>(R"({"a":1,"\u0061":2})")), (std::map<std::string, int>{{"a", 2}}));
+}
+
 TEST(JsonRead, WhatBoostJsonKnowsIsReadByIt) {
   EXPECT_EQ((read<std::tuple<int, std::string>>(R"([1,"x"])")), std::tuple(1, "x"));
   EXPECT_EQ((read<std::tuple<int, std::string>>("[1]")), std::nullopt);
+  EXPECT_EQ((read<std::array<double, 2>>("[1.5,2]")), (std::array{1.5, 2.0}));
+  EXPECT_EQ((read<std::array<double, 2>>("[1e400,0]")), std::nullopt);
 }
 
 TEST(JsonRead, WhatIsExpectedIsSaidInWords) {

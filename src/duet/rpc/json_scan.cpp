@@ -343,7 +343,10 @@ void for_each_element(std::string_view array, const std::function<bool(std::stri
 }
 
 void for_each_member(std::string_view object, const std::function<bool(std::string_view, std::string_view)>& visit) {
-  Scanner(object).parts(visit);
+  Scanner(object).parts([&](std::string_view raw_name, std::string_view value) {
+    if (raw_name.find('\\') == std::string_view::npos) return visit(raw_name, value);
+    return visit(decode_string_inside(raw_name), value);
+  });
 }
 
 }  // namespace duet::rpc

@@ -50,9 +50,10 @@ DUET_API Envelope scan_envelope(std::string_view text);
 /// True when `text` is one valid JSON value with nothing but white space around it.
 DUET_API bool is_valid_json(std::string_view text);
 
-/// Walks what is known to be a valid array or object. The callback returns false to stop early.
+/// Walks what is known to be a valid array or object. The callback returns false to stop early. Names are decoded, and
+/// may not be kept.
 DUET_API void for_each_element(std::string_view array, const std::function<bool(std::string_view value)>& visit);
 DUET_API void for_each_member(std::string_view object,
-                              const std::function<bool(std::string_view raw_name, std::string_view value)>& visit);
+                              const std::function<bool(std::string_view name, std::string_view value)>& visit);
 
 }  // namespace duet::rpc

@@ -59,6 +59,23 @@ TEST(Json, OfTrustedTextIsTakenAsItIs) {
   EXPECT_EQ(Json::view(kept).text().data(), kept.data());
 }
 
+TEST(Json, OfTrustedTextHasNoBlanksAroundIt) {
+  EXPECT_EQ(Json::trusted(" 5\n").as<int>(), 5);
+  EXPECT_EQ(Json::view("\t[1]\r\n").text(), "[1]");
+  EXPECT_EQ(Json::view(" {}").as<boost::json::object>().size(), 0U);
+}
+
+TEST(Json, ThatWasMovedAwayIsNone) {
+  for (const std::string& text : {std::string("xyz"), std::string(100, 'x')}) {
+    Json from(text);
+    Json to = std::move(from);
+    EXPECT_TRUE(from.empty());  // NOLINT(bugprone-use-after-move): meant
+    from = std::move(to);
+    EXPECT_TRUE(to.empty());  // NOLINT(bugprone-use-after-move): meant
+    EXPECT_EQ(from.text(), '"' + text + '"');
+  }
+}
+
 TEST(Json, MayBeNoneAtAll) {
   EXPECT_TRUE(Json().empty());
   EXPECT_TRUE(Json().value().is_null());

@@ -85,21 +85,21 @@ std::int64_t decode_exponent(std::string_view exponent) {
   return std::clamp(value, -beyond, beyond);
 }
 
-// A number with a point or an exponent, by its digits: a double would round 9007199254740993.0.
-std::optional<std::int64_t> decode_scaled_integer(std::string_view number) {
+// The digits of a whole number with a point or an exponent: a double would round 9007199254740993.0.
+std::optional<std::string> unscaled_digits(std::string_view number) {
   const std::size_t mark = std::min(number.find_first_of("eE"), number.size());
   const std::size_t point = std::min(number.find('.'), mark);
   const std::string_view fraction = point < mark ? number.substr(point + 1, mark - point - 1) : std::string_view();
   std::string digits(number.substr(0, point));
   digits += fraction;
-  if (digits.find_first_not_of("-0") == std::string::npos) return 0;
+  if (digits.find_first_not_of("-0") == std::string::npos) return "0";
   const std::size_t kept = digits.find_last_not_of('0') + 1;
   const auto moved = static_cast<std::int64_t>(fraction.size()) - static_cast<std::int64_t>(digits.size() - kept);
   const std::int64_t zeros = decode_exponent(number.substr(mark)) - moved;
-  if (zeros < 0 || zeros > std::numeric_limits<std::int64_t>::digits10) return std::nullopt;
+  if (zeros < 0 || zeros > std::numeric_limits<std::uint64_t>::digits10) return std::nullopt;
   digits.resize(kept);
   digits.append(static_cast<std::size_t>(zeros), '0');
-  return decode_integer(digits);
+  return digits;
 }
 
 // What a number is that no double holds: infinite, or zero. The power of ten of its first significant digit decides.
@@ -192,13 +192,19 @@ double decode_number(std::string_view number) {
   return result.ec == std::errc::result_out_of_range ? beyond_doubles(number) : value;
 }
 
-std::optional<std::int64_t> decode_integer(std::string_view number) {
-  std::int64_t whole = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), whole);
-  if (end != number.data() + number.size()) return decode_scaled_integer(number);
-  if (error != std::errc{}) return std::nullopt;
-  return whole;
+template <typename Whole>
+std::optional<Whole> decode_whole(std::string_view number) {
+  if (number == "-0") return 0;
+  Whole whole = 0;
+  const char* const all = number.data() + number.size();
+  const auto [end, error] = std::from_chars(number.data(), all, whole);
+  if (end == all) return error == std::errc{} ? std::optional(whole) : std::nullopt;
+  if (number.find_first_of(".eE") == std::string_view::npos) return std::nullopt;
+  const std::optional<std::string> digits = unscaled_digits(number);
+  return digits ? decode_whole<Whole>(*digits) : std::nullopt;
 }
+template std::optional<std::int64_t> decode_whole(std::string_view number);
+template std::optional<std::uint64_t> decode_whole(std::string_view number);
 
 void append_string(std::string& out, std::string_view text) {
   out += '"';

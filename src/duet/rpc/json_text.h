@@ -30,7 +30,10 @@ DUET_API std::string decode_string(std::string_view token);
 DUET_API std::string_view json_type(std::string_view value);
 
 /// The number if it is a whole one that fits (`5`, `5.0` and `5e0` are all five).
-DUET_API std::optional<std::int64_t> decode_integer(std::string_view number);
+template <typename Whole>  // std::int64_t or std::uint64_t
+DUET_API std::optional<Whole> decode_whole(std::string_view number);
+extern template std::optional<std::int64_t> decode_whole(std::string_view number);
+extern template std::optional<std::uint64_t> decode_whole(std::string_view number);
 /// The nearest double; infinite when the number is beyond all doubles. No locale matters.
 DUET_API double decode_number(std::string_view number);
 

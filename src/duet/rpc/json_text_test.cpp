@@ -89,38 +89,38 @@ TEST(JsonText, NamesTheTypeOfAValue) {
 TEST(JsonText, AWholeNumberIsAnIntegerHoweverItIsSpelt) {
   for (const char* five :
        {"5", "5.0", "5e0", "5E+0", "0.5e1", "0.05E2", "50e-1", "500.00e-2", "5.000000000000000000000000"}) {
-    EXPECT_EQ(decode_integer(five), 5) << five;
+    EXPECT_EQ(decode_whole<std::int64_t>(five), 5) << five;
   }
   for (const char* zero : {"0", "-0", "0.0", "-0.0e5", "0e99999999999999999999", "0e-99999999999999999999"}) {
-    EXPECT_EQ(decode_integer(zero), 0) << zero;
+    EXPECT_EQ(decode_whole<std::int64_t>(zero), 0) << zero;
   }
-  EXPECT_EQ(decode_integer("-12.50e2"), -1250);
-  EXPECT_EQ(decode_integer("1e18"), 1'000'000'000'000'000'000);
-  EXPECT_EQ(decode_integer("10000000000000000000e-10"), 1'000'000'000);
+  EXPECT_EQ(decode_whole<std::int64_t>("-12.50e2"), -1250);
+  EXPECT_EQ(decode_whole<std::int64_t>("1e18"), 1'000'000'000'000'000'000);
+  EXPECT_EQ(decode_whole<std::int64_t>("10000000000000000000e-10"), 1'000'000'000);
 }
 
 TEST(JsonText, AnIntegerIsExactUpToItsLimits) {
-  EXPECT_EQ(decode_integer("9007199254740993"), 9'007'199'254'740'993);
-  EXPECT_EQ(decode_integer("9007199254740993.0"), 9'007'199'254'740'993);
-  EXPECT_EQ(decode_integer("9223372036854775807"), std::numeric_limits<std::int64_t>::max());
-  EXPECT_EQ(decode_integer("-9223372036854775808"), std::numeric_limits<std::int64_t>::min());
-  EXPECT_EQ(decode_integer("-9.223372036854775808e18"), std::numeric_limits<std::int64_t>::min());
+  EXPECT_EQ(decode_whole<std::int64_t>("9007199254740993"), 9'007'199'254'740'993);
+  EXPECT_EQ(decode_whole<std::int64_t>("9007199254740993.0"), 9'007'199'254'740'993);
+  EXPECT_EQ(decode_whole<std::int64_t>("9223372036854775807"), std::numeric_limits<std::int64_t>::max());
+  EXPECT_EQ(decode_whole<std::int64_t>("-9223372036854775808"), std::numeric_limits<std::int64_t>::min());
+  EXPECT_EQ(decode_whole<std::int64_t>("-9.223372036854775808e18"), std::numeric_limits<std::int64_t>::min());
 }
 
 TEST(JsonText, AFractionOrANumberThatDoesNotFitIsNoInteger) {
   for (const char* text : {"0.5", "-1.5", "1e-1", "15e-1", "5.00000000000000000000000001", "0.99999999999999999999999",
                            "9223372036854775808", "-9223372036854775809", "9.223372036854775808e18", "1e19", "1e400",
                            "-1e400", "1e99999999999999999999", "1e-99999999999999999999", "99999999999999999999.5"}) {
-    EXPECT_FALSE(decode_integer(text)) << text;
+    EXPECT_FALSE(decode_whole<std::int64_t>(text)) << text;
   }
 }
 
 RC_GTEST_PROP(JsonText, AnIntegerSpeltWithAnyPowerOfTenIsTheSame, (std::int64_t whole)) {
   const std::string digits = std::to_string(whole);
   const auto shift = *rc::gen::inRange<std::size_t>(0, 30);
-  RC_ASSERT(decode_integer(digits + std::string(shift, '0') + "e-" + std::to_string(shift)) == whole);
-  RC_ASSERT(decode_integer(digits + "." + std::string(shift + 1, '0')) == whole);
-  RC_ASSERT(!decode_integer(digits + "." + std::string(shift, '0') + "1"));
+  RC_ASSERT(decode_whole<std::int64_t>(digits + std::string(shift, '0') + "e-" + std::to_string(shift)) == whole);
+  RC_ASSERT(decode_whole<std::int64_t>(digits + "." + std::string(shift + 1, '0')) == whole);
+  RC_ASSERT(!decode_whole<std::int64_t>(digits + "." + std::string(shift, '0') + "1"));
 }
 
 TEST(JsonText, ANumberIsTheNearestDouble) {

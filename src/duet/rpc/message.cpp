@@ -230,7 +230,7 @@ Error decode_error(std::string_view object) {
   bool is_proper = object.starts_with('{');
   const auto take = [&](std::string_view name, std::string_view value) {
     if (name == "code" && !code && json_type(value) == "number") {
-      const std::optional<std::int64_t> whole = decode_integer(value);
+      const std::optional<std::int64_t> whole = decode_whole<std::int64_t>(value);
       if (whole && std::in_range<int>(*whole)) code = static_cast<int>(*whole);
       is_proper = is_proper && code;
     } else if (name == "message" && !message && value.starts_with('"')) {

@@ -27,10 +27,7 @@ void slice_by_position(std::string_view raw, std::span<std::string_view> slices)
 }
 
 void slice_by_name(std::span<const Param> list, std::string_view raw, std::span<std::string_view> slices) {
-  for_each_member(raw, [&](std::string_view raw_name, std::string_view value) {
-    const bool spelt_plainly = raw_name.find('\\') == std::string_view::npos;
-    const std::string decoded = spelt_plainly ? std::string() : decode_string_inside(raw_name);
-    const std::string_view name = spelt_plainly ? raw_name : decoded;
+  for_each_member(raw, [&](std::string_view name, std::string_view value) {
     const auto found = std::ranges::find(list, name, &Param::name);
     if (found != list.end()) slices[static_cast<std::size_t>(found - list.begin())] = value;
     return true;
@@ -54,6 +51,7 @@ Error wrong_param(const Param& param, std::string_view slice, std::string_view e
   if (!is_of(param.type, received)) {
     return invalid_params(param.name, name_of(param.type), received, accepted_json(param));
   }
+  if (received != name_of(Type::text)) return invalid_params(param.name, expected, received, accepted_json(param));
   if (param.accepted.empty()) return invalid_params(param.name, expected, received);
   const std::string word = decode_string(slice);
   return invalid_params(param.name, expected, first_characters(word, shown_characters), accepted_json(param));

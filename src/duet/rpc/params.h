@@ -50,9 +50,11 @@ Param describe_param(std::string name) {
   param.name = std::move(name);
   param.type = type_of<T>();
   param.required = !OptionalType<T>;
-  param.schema = &schema_of<T>;
-  if constexpr (OptionalType<T>) {
-    param.accepted = describe_param<typename T::value_type>({}).accepted;
+  param.schema = &schema_of<T, SchemaMaker::Of::read>;
+  if constexpr (OptionalType<T> || ListType<T>) {
+    if constexpr (Readable<typename T::value_type>) {
+      param.accepted = describe_param<typename T::value_type>({}).accepted;
+    }
   } else if constexpr (EnumType<T>) {
     for (const auto& each : EnumWords<T>::list) param.accepted.emplace_back(each.word);
   }

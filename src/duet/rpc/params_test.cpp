@@ -138,6 +138,18 @@ TEST(Params, WithSomethingWrongInsideAreNamed) {
   EXPECT_EQ(verdict<Everything>(R"({"o":{"k":"3"}})"), wrong("o", "object of integers", "object"));
 }
 
+TEST(Params, ThatAreAListOfWordsNameTheWords) {
+  const std::vector<Param> list = {describe_param<std::vector<Level>>("levels")};
+  std::tuple<std::vector<Level>> values;
+  try {
+    read_params(list, R"([["info","loud"]])", values);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.data(),
+              R"({"param":"levels","expected":"array of strings","received":"array","accepted":["debug","info"]})");
+  }
+}
+
 TEST(Params, AMethodDoesNotKnowAreIgnored) {
   EXPECT_EQ(verdict<SetLevel>(R"({"other":{"level":1},"level":"info","more":[]})"), "accepted");
   EXPECT_EQ(verdict<SetLevel>(R"(["info",1,{}])"), "accepted");

@@ -16,8 +16,17 @@
 namespace duet::rpc {
 
 /// Makes the JSON Schema of C++ types. Inside a struct that contains itself, through a list say, it is just an object.
+///
+/// What is read and what is written differ: a member with an initialiser may be absent or null when it is read, and is
+/// always written.
 class DUET_API SchemaMaker {
  public:
+  enum class Of : bool { read, written };
+  explicit SchemaMaker(Of of) : is_read_(of == Of::read) {}
+
+  /// The same, or null.
+  static boost::json::object or_null(boost::json::object schema);
+
   template <typename T>
   boost::json::object make() {
     if constexpr (is_json_of<T>) {
@@ -50,14 +59,11 @@ class DUET_API SchemaMaker {
     return {{"type", name_of(type)}};
   }
 
-  static boost::json::object or_null(boost::json::object schema);
-
-  // The range of std::int64_t goes without saying.
   template <IntegerType T>
   static boost::json::object make_integer() {
     boost::json::object schema = plain(Type::integer);
-    if constexpr (!std::same_as<T, std::int64_t>) schema["minimum"] = std::numeric_limits<T>::min();
-    if constexpr (sizeof(T) < sizeof(std::int64_t)) schema["maximum"] = std::numeric_limits<T>::max();
+    schema["minimum"] = std::numeric_limits<T>::min();
+    schema["maximum"] = std::numeric_limits<T>::max();
     return schema;
   }
 
@@ -70,8 +76,11 @@ class DUET_API SchemaMaker {
     std::size_t at = 0;
     boost::mp11::mp_for_each<MembersOf<T>>([&](auto member) {
       using Member = std::remove_cvref_t<decltype(std::declval<T&>().*member.pointer)>;
-      properties[member.name] = make<Member>();
-      if (!absent_members<T>()[at++]) required.emplace_back(member.name);
+      const bool is_optional = OptionalType<Member>;
+      const bool may_be_absent = is_read_ ? absent_members<T>()[at++] : is_optional;
+      const bool may_be_null = may_be_absent && !is_optional;  // an optional says so itself
+      properties[member.name] = may_be_null ? or_null(make<Member>()) : make<Member>();
+      if (!may_be_absent) required.emplace_back(member.name);
     });
     open_.pop_back();
     boost::json::object schema{{"type", "object"}, {"properties", std::move(properties)}};
@@ -79,12 +88,13 @@ class DUET_API SchemaMaker {
     return schema;
   }
 
+  bool is_read_;
   std::vector<const char*> open_;  // the structs that are being described
 };
 
-template <typename T>
+template <typename T, SchemaMaker::Of of>
 boost::json::object schema_of() {
-  return SchemaMaker().make<T>();
+  return SchemaMaker(of).make<T>();
 }
 
 }  // namespace duet::rpc

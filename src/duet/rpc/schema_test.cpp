@@ -35,25 +35,26 @@ BOOST_DESCRIBE_STRUCT(Node, (), (name, children))
 struct Nothing {};
 BOOST_DESCRIBE_STRUCT(Nothing, (), ())
 
-template <typename T>
+template <typename T, SchemaMaker::Of of = SchemaMaker::Of::read>
 std::string schema() {
-  return boost::json::serialize(schema_of<T>());
+  return boost::json::serialize(schema_of<T, of>());
 }
 
 TEST(Schema, OfPlainTypesIsTheirJsonType) {
   EXPECT_EQ(schema<std::string>(), R"({"type":"string"})");
   EXPECT_EQ(schema<bool>(), R"({"type":"boolean"})");
   EXPECT_EQ(schema<double>(), R"({"type":"number"})");
-  EXPECT_EQ(schema<std::int64_t>(), R"({"type":"integer"})");
   EXPECT_EQ(schema<void>(), R"({"type":"null"})");
   EXPECT_EQ(schema<Json>(), "{}");
   EXPECT_EQ(schema<boost::json::value>(), "{}");
   EXPECT_EQ(schema<boost::json::object>(), R"({"type":"object"})");
 }
 
-TEST(Schema, OfASmallerIntegerHasItsRange) {
+TEST(Schema, OfAnIntegerHasItsRange) {
   EXPECT_EQ(schema<std::int8_t>(), R"({"type":"integer","minimum":-128,"maximum":127})");
-  EXPECT_EQ(schema<std::uint64_t>(), R"({"type":"integer","minimum":0})");
+  EXPECT_EQ(schema<std::int64_t>(),
+            R"({"type":"integer","minimum":-9223372036854775808,"maximum":9223372036854775807})");
+  EXPECT_EQ(schema<std::uint64_t>(), R"({"type":"integer","minimum":0,"maximum":18446744073709551615})");
 }
 
 TEST(Schema, OfAnEnumListsItsWords) {
@@ -67,10 +68,16 @@ TEST(Schema, OfListsAndMapsSaysWhatIsInside) {
 }
 
 TEST(Schema, OfAStructSaysWhatIsRequired) {
-  EXPECT_EQ(schema<Point>(), R"({"type":"object","properties":{"x":{"type":"number"},"y":{"type":"number"},)"
+  EXPECT_EQ(schema<Point>(), R"({"type":"object","properties":{"x":{"type":"number"},"y":{"type":["number","null"]},)"
                              R"("name":{"type":["string","null"]}},"required":["x"]})");
   EXPECT_EQ(schema<JsonOf<Point>>(), schema<Point>());
   EXPECT_EQ(schema<Nothing>(), R"({"type":"object","properties":{}})");
+}
+
+TEST(Schema, OfAStructThatIsWrittenHasAllItsMembersButTheOptionalOnes) {
+  EXPECT_EQ((schema<Point, SchemaMaker::Of::written>()),
+            R"({"type":"object","properties":{"x":{"type":"number"},"y":{"type":"number"},)"
+            R"("name":{"type":["string","null"]}},"required":["x","y"]})");
 }
 
 TEST(Schema, OfAStructInsideItselfIsJustAnObject) {

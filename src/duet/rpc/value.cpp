@@ -1,6 +1,8 @@
 #include "duet/rpc/value.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <stdexcept>
 
@@ -109,6 +111,15 @@ class TreeBuilder {
 }  // namespace
 
 boost::json::value parse_value(std::string_view text) { return TreeBuilder(text).value(); }
+
+bool has_finite_numbers(const boost::json::value& tree) {
+  if (const double* const number = tree.if_double()) return std::isfinite(*number);
+  if (const boost::json::array* const array = tree.if_array()) return std::ranges::all_of(*array, has_finite_numbers);
+  if (const boost::json::object* const object = tree.if_object()) {
+    return std::ranges::all_of(*object, [](const auto& member) { return has_finite_numbers(member.value()); });
+  }
+  return true;
+}
 
 void append_value(std::string& out, const boost::json::value& value) {
   switch (value.kind()) {

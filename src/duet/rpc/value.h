@@ -15,6 +15,9 @@ namespace duet::rpc {
 /// doubles an infinite one. Nesting is limited to what a message may have; deeper throws std::length_error.
 DUET_API boost::json::value parse_value(std::string_view text);
 
+/// False: a number in it was beyond all doubles.
+DUET_API bool has_finite_numbers(const boost::json::value& tree);
+
 /// A tree as JSON text on one line, always valid: bytes that are not UTF-8 become U+FFFD, numbers
 /// that JSON cannot write become null.
 DUET_API void append_value(std::string& out, const boost::json::value& value);
