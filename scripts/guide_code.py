@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Fails on C++ in the library's guide that is not compiled and run: each block must stand, line by line, in a file that
-scripts/check_library builds. Only the indentation of the whole block may differ.
+scripts/check_library builds. Only the indentation of the whole block may differ. Fails, too, on an example that is longer
+than the guide says, or that includes more of the library than <duet/duet.h>.
 
 usage: guide_code.py GUIDE
 """
@@ -15,6 +16,7 @@ from project_files import ROOT  # noqa: E402
 
 PAGE = "docs/library.md"
 SOURCES = ["examples/*.cpp", "tests/library/guide/*.cpp"]
+MOST_LINES = 50  # of an example
 BLOCK = re.compile(r"^```(?:cpp|c\+\+|cc|C\+\+)\n(.*?)^```$", re.M | re.S)
 
 
@@ -40,6 +42,12 @@ def faults(guide=ROOT / PAGE):
     for line, is_compiled in blocks_of(guide):
         if not is_compiled:
             yield line, f"this code is not compiled: it is in none of {', '.join(SOURCES)}"
+    for example in sorted((ROOT / "examples").glob("*.cpp")):
+        lines = example.read_text(encoding="utf-8").splitlines()
+        if len(lines) > MOST_LINES:
+            yield 0, f"{example.name} has {len(lines)} lines"
+        if [line for line in lines if line.startswith("#include <duet/")] != ["#include <duet/duet.h>"]:
+            yield 0, f"{example.name} includes something else than <duet/duet.h>"
 
 
 def main():
