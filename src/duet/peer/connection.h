@@ -21,7 +21,7 @@ struct ConnectionEvents {
   std::function<void(Ending)> on_closed;  ///< the last call; destroy the connection in a later turn, not in here
   std::function<void()> on_load_changed;
   std::function<void()> on_unwritable;   ///< a client's: the peer reads no more; what it sends is still read
-  ConversationEvents conversation = {};  ///< but for on_wake, which is the connection's
+  ConversationEvents conversation = {};  ///< but for on_wake and hand_over, which are the connection's
 };
 
 /// Joins a conversation to a channel and a loop: reads what the conversation wants, writes what it gives, and wakes it

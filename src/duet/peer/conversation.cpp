@@ -64,7 +64,8 @@ Conversation::Conversation(const Protocol& protocol, const Methods& methods, Con
                                const bool may_be_answer = message.id_is_known && message.method.empty();
                                lose("malformed-envelope", may_be_answer ? message.id : "");
                              },
-                         .on_notification = events_.on_notification});
+                         .on_notification = events_.on_notification,
+                         .hand_over = std::move(events_.hand_over)});
 }
 
 Conversation::~Conversation() {

@@ -15,6 +15,7 @@
 #include "duet/api.h"
 #include "duet/base/clock.h"
 #include "duet/base/log.h"
+#include "duet/base/unique_function.h"
 #include "duet/peer/methods.h"
 #include "duet/peer/outcome.h"
 #include "duet/peer/protocol.h"
@@ -53,6 +54,9 @@ struct LostMessage {
 struct ConversationEvents {
   /// Something is to be written or done although nobody called receive(), end_of_input() or tick().
   std::function<void()> on_wake;
+  /// Called on any thread: does the work later on the thread of the conversation, or drops it when that is impossible.
+  /// It may be called after the conversation has gone. Without it a Reply is for the conversation's thread only.
+  std::function<void(base::UniqueFunction<void()>)> hand_over;
   std::function<void()> on_input_ended;
   std::function<void(std::string_view method)> on_waiting;  ///< a request waits for an earlier one's answer
   std::function<void(std::string_view method, std::string_view params)> on_notification;  ///< of an unknown method
