@@ -18,6 +18,7 @@
 #include "duet/rpc/value.h"
 #include "duet/transport/fd_channel.h"
 #include "duet/transport/temporary_folder_test.h"
+#include "duet/transport/unix_socket.h"
 
 namespace duet::app {
 namespace {

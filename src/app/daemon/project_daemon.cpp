@@ -20,6 +20,7 @@
 #include "app/project/failure.h"
 #include "duet/base/utc_text.h"
 #include "duet/rpc/value.h"
+#include "duet/transport/unix_acceptor.h"
 #include "duet/version.h"
 #include "process/launch.h"
 #include "task/refusal.h"
@@ -158,9 +159,9 @@ void ProjectDaemon::open() {
   base::Fd listener = around_.manager.take_listener();
   const bool activated = static_cast<bool>(listener);
   if (activated) {
-    server_.start(std::move(listener));
+    server_.listen(transport::inherited_acceptor(loop_, log_, std::move(listener)));
   } else {
-    listen();
+    listen([this] { server_.start(around_.address.path); });
   }
   tasks_.begin();
   begin_automation();
@@ -182,9 +183,9 @@ void ProjectDaemon::begin_automation() {
   automation_.begin(running);
 }
 
-void ProjectDaemon::listen() {
+void ProjectDaemon::listen(const std::function<void()>& attempt) {
   try {
-    server_.start(around_.address.path);
+    attempt();
   } catch (const std::system_error& error) {
     throw Failure(
         "cannot listen at " + around_.address.shown + ": " + why_not_to_listen(around_.address.path, error.code()),
@@ -233,7 +234,7 @@ bool ProjectDaemon::look_at_files() {
   }
   if (server_.is_reachable()) return true;
   try {
-    listen();
+    listen([this] { server_.restore(); });
   } catch (const Failure& failure) {
     log_.warn("the socket file was removed and cannot be put back", {{"reason", failure.what()}});
     problems_.set("ipc", failure.what());

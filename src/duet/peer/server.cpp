@@ -1,7 +1,5 @@
 #include "duet/peer/server.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -9,7 +7,7 @@
 #include "duet/framing/block_pool.h"
 #include "duet/peer/output.h"
 #include "duet/rpc/json_text.h"
-#include "duet/transport/fd_channel.h"
+#include "duet/transport/unix_acceptor.h"
 
 namespace duet::peer {
 namespace {
@@ -27,7 +25,6 @@ Server::Server(transport::Loop& loop, base::Log& log, Methods& methods, ServerLi
       limits_(limits),
       protocol_(protocol),
       encoder_(protocol.make_encoder()),
-      user_(geteuid()),
       methods_(methods),
       pool_(std::make_shared<framing::BlockPool>()) {}
 
@@ -37,18 +34,12 @@ void Server::register_methods(const std::map<std::string, Handler>& handlers) {
   for (const auto& [name, handler] : handlers) methods_.add(name, handler);
 }
 
-void Server::start(const std::string& path) {
-  if (acceptor_) acceptor_->accept_all();  // who had come before the file went
-  transport::UnixListener listener = transport::listen_replacing_stale(path);
-  file_ = std::move(listener.file);
-  start(std::move(listener.socket));
+void Server::listen(std::unique_ptr<transport::Acceptor> acceptor) {
+  acceptor->open(*this);
+  acceptors_.push_back(std::move(acceptor));
 }
 
-void Server::start(base::Fd listener) {
-  acceptor_ = std::make_unique<transport::Acceptor>(loop_, std::move(listener),
-                                                    [this](base::Fd socket) { accept(std::move(socket)); });
-  acceptor_->has_room = [this] { return clients_.size() < limits_.max_clients || make_room(); };
-}
+void Server::start(const std::string& path) { listen(transport::unix_acceptor(loop_, log_, path)); }
 
 // Who leaves does so at the end of this turn, and the next one is accepted then.
 bool Server::make_room() {
@@ -84,15 +75,6 @@ void Server::set_full(bool full) {
   if (std::exchange(full_, full) != full && on_full) on_full(full);
 }
 
-void Server::accept(base::Fd socket) {
-  const transport::PeerIdentity identity = transport::identity_of(socket.get());
-  if (identity.uid != user_ && identity.uid != 0) {
-    log_.warn("Connection of another user refused", {{"uid", identity.uid}, {"pid", identity.pid}});
-    return;
-  }
-  admit(std::make_unique<transport::FdChannel>(loop_, std::move(socket)), identity);
-}
-
 void Server::admit(std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity) {
   const std::uint64_t id = ++last_id_;
   ConnectionEvents events;
@@ -122,7 +104,7 @@ void Server::forget(std::uint64_t id) {
   clients_.erase(found);
   if (on_forgotten) on_forgotten(id);
   share_what_is_left();
-  if (acceptor_) acceptor_->resume();
+  for (const auto& acceptor : acceptors_) acceptor->resume();
   if (clients_.size() + limits_.visitors <= limits_.max_clients) set_full(false);
   if (clients_.empty() && on_empty) on_empty();
 }
@@ -183,11 +165,20 @@ std::size_t Server::broadcast(std::string_view method, std::string_view params) 
 }
 
 void Server::stop() {
-  file_.remove();
-  acceptor_.reset();
+  for (const auto& acceptor : acceptors_) acceptor->close();
+  loop_.defer([closed = std::move(acceptors_)] {});  // one of them may have called us
+  acceptors_.clear();
   for (auto& [id, client] : clients_) client.connection->stop();
 }
 
-bool Server::is_reachable() const { return file_.path().empty() || file_.is_in_place(); }
+bool Server::is_reachable() const {
+  return std::ranges::all_of(acceptors_, [](const auto& acceptor) { return acceptor->is_reachable(); });
+}
+
+void Server::restore() {
+  for (const auto& acceptor : acceptors_) {
+    if (!acceptor->is_reachable()) acceptor->restore();
+  }
+}
 
 }  // namespace duet::peer

@@ -10,6 +10,7 @@
 #include "duet/peer/server.h"
 #include "duet/transport/fd_channel.h"
 #include "duet/transport/temporary_folder_test.h"
+#include "duet/transport/unix_socket.h"
 
 namespace duet::peer {
 
