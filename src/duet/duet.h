@@ -35,6 +35,7 @@ using peer::Protocol;
 using peer::Reply;
 using peer::Request;
 using peer::Server;
+using peer::ServerEvents;
 using rpc::Error;
 using rpc::Json;
 using rpc::JsonOf;

@@ -33,22 +33,16 @@ bool EventHub::Filter::wants_output(std::string_view task_id) const {
 }
 
 EventHub::EventHub(transport::Loop& loop, peer::Server& server, task::Journal& journal, Limits limits)
-    : loop_(loop), server_(server), journal_(journal), limits_(limits) {
-  server_.on_opened = [this](peer::Connection& connection) {
-    subscribers_.emplace(connection.peer().connection,
-                         Subscriber{.connection = &connection, .from = journal_.next(), .cursor = journal_.next()});
-  };
-  server_.on_forgotten = [this](std::uint64_t number) { subscribers_.erase(number); };
-  server_.on_load_changed = [this](peer::Connection& connection) {
-    const auto found = subscribers_.find(connection.peer().connection);
-    if (found != subscribers_.end()) pump(found->second);
-  };
+    : loop_(loop), server_(server), journal_(journal), limits_(limits) {}
+
+void EventHub::client_opened(peer::Connection& connection) {
+  subscribers_.emplace(connection.peer().connection,
+                       Subscriber{.connection = &connection, .from = journal_.next(), .cursor = journal_.next()});
 }
 
-EventHub::~EventHub() {
-  server_.on_opened = nullptr;
-  server_.on_forgotten = nullptr;
-  server_.on_load_changed = nullptr;
+void EventHub::client_load_changed(const peer::Connection& connection) {
+  const auto found = subscribers_.find(connection.peer().connection);
+  if (found != subscribers_.end()) pump(found->second);
 }
 
 void EventHub::take_news() {

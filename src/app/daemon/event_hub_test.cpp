@@ -116,7 +116,11 @@ struct Setting {
   transport::Loop loop{clock};
   base::LogTape tape;
   std::vector<peer::Reply<>> replies;
-  peer::Server server{loop, tape.log()};
+  peer::Server server{loop,
+                      tape.log(),
+                      {.on_opened = [this](peer::Connection& client) { hub.client_opened(client); },
+                       .on_load_changed = [this](peer::Connection& client) { hub.client_load_changed(client); },
+                       .on_forgotten = [this](std::uint64_t client) { hub.client_forgotten(client); }}};
   task::Store store;
   task::Journal journal;
   EventHub hub;

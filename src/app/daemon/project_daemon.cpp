@@ -80,7 +80,7 @@ ProjectDaemon::ProjectDaemon(Surroundings around, Settings settings)
       started_at_(loop_.clock().utc()),
       started_(loop_.now()),
       watch_(loop_, log_, [this](std::string problem) { problems_.set("loop", std::move(problem)); }),
-      server_(loop_, log_, {.max_clients = around_.descriptors.clients}),
+      server_(loop_, log_, server_events(), {.max_clients = around_.descriptors.clients}),
       executable_(base::check_call(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "/proc/self/exe")),
       tasks_(loop_, log_,
              {.project = around_.project,
@@ -99,19 +99,27 @@ ProjectDaemon::ProjectDaemon(Surroundings around, Settings settings)
                .client_version = kVersion,
                .environment = process::current_environment()},
               around_.project.root, settings_.servers) {
-  if (around_.trace) {
-    server_.wrap_channel = [this](std::unique_ptr<transport::Channel> channel, const peer::Peer& peer) {
-      return traced(std::move(channel), log_, peer.connection);
-    };
-  }
-  server_.on_forgotten = [this, tell_hub = std::move(server_.on_forgotten)](std::uint64_t client) {
-    tell_hub(client);
-    bridge_.client_gone(client);
-  };
-  server_.on_full = [this](bool full) { take_full(full); };
   end_.set_work([this](const StopRequest& request, std::function<void()> done) { end_work(request, std::move(done)); });
   add_methods();
   read_journal();
+}
+
+peer::ServerEvents ProjectDaemon::server_events() {
+  peer::ServerEvents events{.on_empty = [this] { end_.clients_gone(); },
+                            .on_full = [this](bool full) { take_full(full); },
+                            .on_opened = [this](peer::Connection& client) { hub_.client_opened(client); },
+                            .on_load_changed = [this](peer::Connection& client) { hub_.client_load_changed(client); },
+                            .on_forgotten =
+                                [this](std::uint64_t client) {
+                                  hub_.client_forgotten(client);
+                                  bridge_.client_gone(client);
+                                }};
+  if (around_.trace) {
+    events.wrap_channel = [this](std::unique_ptr<transport::Channel> channel, const peer::Peer& peer) {
+      return traced(std::move(channel), log_, peer.connection);
+    };
+  }
+  return events;
 }
 
 TaskRoom::Events ProjectDaemon::task_events() {

@@ -83,6 +83,7 @@ class ProjectDaemon {
     automation::Engine::Plan plan;
   };
 
+  peer::ServerEvents server_events();
   TaskRoom::Events task_events();
   void begin_automation();
   void add_methods();

@@ -16,12 +16,15 @@ constexpr int too_many_clients = -32003;
 
 }  // namespace
 
-Server::Server(transport::Loop& loop, base::Log& log, ServerLimits limits, const Protocol& protocol)
-    : Server(loop, log, own_methods_, limits, protocol) {}
+Server::Server(transport::Loop& loop, base::Log& log, ServerEvents events, ServerLimits limits,
+               const Protocol& protocol)
+    : Server(loop, log, own_methods_, std::move(events), limits, protocol) {}
 
-Server::Server(transport::Loop& loop, base::Log& log, Methods& methods, ServerLimits limits, const Protocol& protocol)
+Server::Server(transport::Loop& loop, base::Log& log, Methods& methods, ServerEvents events, ServerLimits limits,
+               const Protocol& protocol)
     : loop_(loop),
       log_(log),
+      events_(std::move(events)),
       limits_(limits),
       protocol_(protocol),
       encoder_(protocol.make_encoder()),
@@ -72,7 +75,7 @@ void Server::send_away(Client& client) {
 }
 
 void Server::set_full(bool full) {
-  if (std::exchange(full_, full) != full && on_full) on_full(full);
+  if (std::exchange(full_, full) != full && events_.on_full) events_.on_full(full);
 }
 
 void Server::admit(std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity) {
@@ -84,13 +87,13 @@ void Server::admit(std::unique_ptr<transport::Channel> channel, const transport:
   };
   events.on_load_changed = [this, id] { weigh(id); };
   const Peer peer{.connection = id, .pid = identity.pid, .uid = identity.uid};
-  if (wrap_channel) channel = wrap_channel(std::move(channel), peer);
+  if (events_.wrap_channel) channel = events_.wrap_channel(std::move(channel), peer);
   auto connection = std::make_unique<Connection>(loop_, std::move(channel), protocol_, methods_, log_,
                                                  std::move(events), peer, pool_);
   Connection& opened = *connection;
   clients_.emplace(id, Client{.connection = std::move(connection), .since = loop_.now()});
   if (share_ != no_share) opened.conversation().limit_waiting(share_);
-  if (on_opened) on_opened(opened);
+  if (events_.on_opened) events_.on_opened(opened);
   opened.open();
 }
 
@@ -102,11 +105,11 @@ void Server::forget(std::uint64_t id) {
   const auto found = clients_.find(id);
   total_load_ -= found->second.load;
   clients_.erase(found);
-  if (on_forgotten) on_forgotten(id);
+  if (events_.on_forgotten) events_.on_forgotten(id);
   share_what_is_left();
   for (const auto& acceptor : acceptors_) acceptor->resume();
   if (clients_.size() + limits_.visitors <= limits_.max_clients) set_full(false);
-  if (clients_.empty() && on_empty) on_empty();
+  if (clients_.empty() && events_.on_empty) events_.on_empty();
 }
 
 void Server::weigh(std::uint64_t id) {
@@ -114,7 +117,7 @@ void Server::weigh(std::uint64_t id) {
   update_load(client);
   if (total_load_ > limits_.max_waiting) refuse_largest_partial_messages();
   share_what_is_left();
-  if (on_load_changed) on_load_changed(*client.connection);
+  if (events_.on_load_changed) events_.on_load_changed(*client.connection);
 }
 
 void Server::update_load(Client& client) {
@@ -159,7 +162,7 @@ std::size_t Server::broadcast(std::string_view method, std::string_view params) 
   for (auto& [id, client] : clients_) {
     if (client.connection->is_closed() || client.connection->send(message, most_unread)) continue;
     ++missed;
-    if (on_missed) on_missed(*client.connection);
+    if (events_.on_missed) events_.on_missed(*client.connection);
   }
   return missed;
 }

@@ -35,16 +35,29 @@ struct ServerLimits {
   base::Duration long_visit = std::chrono::seconds(2);
 };
 
+/// What the owner of a server wants to hear, and to have done. All optional.
+struct ServerEvents {
+  std::function<void()> on_empty = {};                    ///< the last client has gone
+  std::function<void(bool)> on_full = {};                 ///< somebody found no place; all who are there have one again
+  std::function<void(Connection&)> on_missed = {};        ///< this one missed a broadcast
+  std::function<void(Connection&)> on_opened = {};        ///< before anything is read
+  std::function<void(Connection&)> on_load_changed = {};  ///< more or less waits to be written or handled
+  std::function<void(std::uint64_t)> on_forgotten = {};   ///< the connection of this number is no more
+  /// Puts something between a connection and its channel.
+  std::function<std::unique_ptr<transport::Channel>(std::unique_ptr<transport::Channel>, const Peer&)> wrap_channel =
+      {};
+};
+
 /// A JSON-RPC server for any number of clients, a message a line unless another protocol is given.
 ///
 /// Its clients come from acceptors, any number of them, and whoever these let in is served. For the loop's thread only;
 /// methods may be added at any time.
 class DUET_API Server final : private transport::Acceptor::Listener {
  public:
-  Server(transport::Loop& loop, base::Log& log, ServerLimits limits = {},
+  Server(transport::Loop& loop, base::Log& log, ServerEvents events = {}, ServerLimits limits = {},
          const Protocol& protocol = Protocol::json_lines());
   /// With a table that it does not own, and that must outlive it.
-  Server(transport::Loop& loop, base::Log& log, Methods& methods, ServerLimits limits = {},
+  Server(transport::Loop& loop, base::Log& log, Methods& methods, ServerEvents events = {}, ServerLimits limits = {},
          const Protocol& protocol = Protocol::json_lines());
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -73,15 +86,6 @@ class DUET_API Server final : private transport::Acceptor::Listener {
   /// Takes such addresses again; clients stay. Throws std::system_error.
   void restore();
 
-  std::function<void()> on_empty;                    ///< the last client has gone
-  std::function<void(bool)> on_full;                 ///< somebody found no place; all who are there have one again
-  std::function<void(Connection&)> on_missed;        ///< this one missed a broadcast
-  std::function<void(Connection&)> on_opened;        ///< before anything is read
-  std::function<void(Connection&)> on_load_changed;  ///< more or less waits to be written or handled
-  std::function<void(std::uint64_t)> on_forgotten;   ///< the connection of this number is no more
-  /// Puts something between a connection and its socket.
-  std::function<std::unique_ptr<transport::Channel>(std::unique_ptr<transport::Channel>, const Peer&)> wrap_channel;
-
  private:
   static constexpr std::size_t no_share = std::numeric_limits<std::size_t>::max();
 
@@ -107,6 +111,7 @@ class DUET_API Server final : private transport::Acceptor::Listener {
 
   transport::Loop& loop_;
   base::Log& log_;
+  ServerEvents events_;
   ServerLimits limits_;
   Protocol protocol_;
   std::unique_ptr<framing::Encoder> encoder_;

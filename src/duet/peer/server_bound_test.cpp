@@ -29,7 +29,7 @@ TEST(Broadcast, AClientThatDoesNotReadMissesEventsAndNeverItsReplies) {
   const auto slow = s.connect();
   const auto quick = s.connect();
   int missed = 0;
-  s.server.on_missed = [&](Connection& connection) {
+  s.events.on_missed = [&](Connection& connection) {
     ++missed;
     EXPECT_EQ(connection.peer().connection, 1U);
   };
@@ -148,7 +148,7 @@ TEST(ServerBound, CountsMessagesThatHaveOnlyComeInPart) {
   const std::string start = R"({"jsonrpc":"2.0","id":1,"method":"echo","params":[")" + std::string(300'000, 'x');
   std::vector<std::unique_ptr<FarEnd>> clients;
   std::set<Conversation*> conversations;
-  s.server.on_opened = [&](Connection& connection) { conversations.insert(&connection.conversation()); };
+  s.events.on_opened = [&](Connection& connection) { conversations.insert(&connection.conversation()); };
   for (int i = 0; i < 20; ++i) {
     clients.push_back(s.connect());
     clients.back()->send(start);

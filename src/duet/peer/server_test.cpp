@@ -80,6 +80,22 @@ TEST(Server, TakesClientsOverAnyChannel) {
   EXPECT_EQ(s.server.client_count(), 1U);
 }
 
+TEST(Server, PutsBetweenConnectionAndChannelWhatItsOwnerSays) {
+  base::VirtualClock clock;
+  transport::Loop loop(clock);
+  base::LogTape tape;
+  std::vector<std::uint64_t> wrapped;
+  ServerEvents events;
+  events.wrap_channel = [&](std::unique_ptr<transport::Channel> channel, const Peer& peer) {
+    wrapped.push_back(peer.uid);
+    return channel;
+  };
+  Server server(loop, tape.log(), events);
+  auto [near, far] = transport::memory_pair(loop);
+  server.admit(std::move(near), {.pid = 5, .uid = 6});
+  EXPECT_EQ(wrapped, std::vector<std::uint64_t>{6});
+}
+
 TEST(Server, TakesMethodsAtAnyTimeButNoNameTwice) {
   ServerSetting s;
   s.server.start(s.path);
@@ -108,7 +124,7 @@ TEST(Server, ClientsMayDieAtAnyTime) {
   ServerSetting s;
   s.server.start(s.path);
   int empty = 0;
-  s.server.on_empty = [&] { ++empty; };
+  s.events.on_empty = [&] { ++empty; };
   for (int i = 0; i < 20; ++i) {
     const auto client = s.connect();
     client->read(false);
@@ -282,7 +298,7 @@ TEST(Server, StopLetsWhatRunsFinishAndTakesNobodyNew) {
   ServerSetting s;
   s.server.start(s.path);
   int empty = 0;
-  s.server.on_empty = [&] { ++empty; };
+  s.events.on_empty = [&] { ++empty; };
   const auto client = s.connect();
   const auto idle = s.connect();
   EXPECT_EQ(s.ask(*client, request("1", "late") + '\n' + request("2", "echo")), Strings{});
