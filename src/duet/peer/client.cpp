@@ -30,23 +30,31 @@ CallFailed::CallFailed(Outcome::Cause cause, std::optional<rpc::Error> error)
       cause_(cause),
       error_(std::move(error)) {}
 
-Client::Client() : log_(nullptr, base::Level::error) {}
+Client::Client(const Protocol& protocol)
+    : own_loop_(std::make_unique<transport::Loop>()),
+      loop_(*own_loop_),
+      protocol_(protocol),
+      log_(nullptr, base::Level::error) {}
 
-Client::~Client() = default;
+Client::Client(transport::Loop& loop, const Protocol& protocol)
+    : loop_(loop), protocol_(protocol), log_(nullptr, base::Level::error) {}
+
+Client::~Client() { disconnect(); }
 
 void Client::connect(const std::string& path, std::chrono::milliseconds patience) {
+  connect(std::make_unique<transport::FdChannel>(loop_, transport::connect_unix(path, patience)));
+}
+
+void Client::connect(std::unique_ptr<transport::Channel> channel) {
   ConnectionEvents events;
   events.conversation.on_notification = [this](std::string_view method, std::string_view params) {
     if (on_any_) on_any_(method, params);
   };
   disconnect();
   // Not destroyed here: a callback that connects anew may have been called by it.
-  loop_.defer([former = std::shared_ptr<Connection>(std::move(connection_))] {});
-  std::unique_ptr<transport::Channel> channel =
-      std::make_unique<transport::FdChannel>(loop_, transport::connect_unix(path, patience));
-  if (wrap_channel) channel = wrap_channel(std::move(channel));
-  connection_ = std::make_unique<Connection>(loop_, std::move(channel), Protocol::json_lines_client(), methods_, log_,
-                                             std::move(events));
+  if (connection_) former_.push_back(std::move(connection_));
+  forgetting_ = loop_.deferred([this] { std::exchange(former_, {}); });
+  connection_ = std::make_unique<Connection>(loop_, std::move(channel), protocol_, methods_, log_, std::move(events));
   connection_->open();
 }
 

@@ -17,6 +17,7 @@
 
 #include "duet/peer/connection_fixture_test.h"
 #include "duet/peer/server.h"
+#include "duet/transport/memory.h"
 #include "duet/transport/temporary_folder_test.h"
 
 namespace duet::peer {
@@ -253,6 +254,84 @@ TEST(Client, WithoutAServerConnectThrowsAndCallsFail) {
   EXPECT_FALSE(client.notify("echo"));
   EXPECT_FALSE(client.wait_for([] { return false; }, 1h));
   client.disconnect();
+}
+
+/// A server and a client on one loop, over memory.
+struct OneLoop {
+  explicit OneLoop(const Protocol& served = Protocol::json_lines(),
+                   const Protocol& spoken = Protocol::json_lines_client())
+      : server(loop, tape.log(), {}, {}, served), client(loop, spoken) {
+    server.methods().add("add", "Adds", {"a", "b"}, [](int a, int b) { return a + b; });
+    server.methods().add("never", [this](Reply<> reply) { replies.push_back(std::move(reply)); });
+    connect();
+  }
+  void connect() {
+    auto [near, far] = transport::memory_pair(loop);
+    server.admit(std::move(near), {});
+    client.connect(std::move(far));
+  }
+
+  transport::Loop loop;
+  base::LogTape tape;
+  std::vector<Reply<>> replies;
+  Server server;
+  Client client;
+};
+
+TEST(Client, RunsOnALoopOfYoursOverAnyChannel) {
+  OneLoop s;
+  EXPECT_EQ(&s.client.loop(), &s.loop);
+  EXPECT_EQ(s.client.call<int>("add", 2, 3), 5);
+  int sum = 0;
+  s.client.call_later("add", "[3,4]", [&](const Outcome& outcome) { sum = std::stoi(outcome.result); });
+  while (sum == 0) s.loop.turn();
+  EXPECT_EQ(sum, 7);
+}
+
+TEST(Client, SpeaksAnyProtocol) {
+  OneLoop s(Protocol::lsp_server(), Protocol::lsp_client());
+  EXPECT_EQ(s.client.call<int>("add", 2, 3), 5);
+}
+
+TEST(Client, WaitsForNothingInsideATurnOfYourLoop) {
+  OneLoop s;
+  bool refused = false;
+  s.loop.defer([&] {
+    try {
+      s.client.call<int>("add", 2, 3);
+    } catch (const std::logic_error&) {
+      refused = true;
+    }
+  });
+  s.loop.turn();
+  EXPECT_TRUE(refused);
+}
+
+TEST(Client, MayGoBeforeYourLoop) {
+  transport::Loop loop;
+  auto [near, far] = transport::memory_pair(loop);
+  auto [other_near, other_far] = transport::memory_pair(loop);
+  std::vector<Cause> causes;
+  {
+    Client client(loop);
+    const auto keep = [&](const Outcome& outcome) {
+      causes.push_back(outcome.cause);
+      if (causes.size() == 2) client.call_later("more", "", [&](const Outcome& last) { causes.push_back(last.cause); });
+    };
+    client.connect(std::move(near));
+    client.call_later("ask", "", keep);
+    client.connect(std::move(other_near));
+    client.call_later("ask", "", keep);
+  }
+  EXPECT_EQ(causes, std::vector(3, Cause::disconnected));
+  loop.turn(loop.now());
+}
+
+TEST(Client, KeepsItsConnectionWhenAnotherCannotBeMade) {
+  const transport::TemporaryFolder folder;
+  OneLoop s;
+  EXPECT_THROW(s.client.connect(folder.file("socket")), std::system_error);
+  EXPECT_EQ(s.client.call<int>("add", 2, 3), 5);
 }
 
 TEST(ThreadsClient, DisconnectsAndConnectsAgain) {
