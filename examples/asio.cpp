@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
   peer::Server server(loop, log);
   server.methods().add("add", "Adds two numbers", {"a", "b"}, [](double a, double b) { return a + b; });
   server.methods().add("shout", "Tells everybody", [&](const rpc::Json& params) {
-    server.broadcast("shouted", params.text());
+    server.broadcast("shouted", params);
     return server.client_count();
   });
   server.start(argv[1]);

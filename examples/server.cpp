@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
   server.methods().add("add", "Adds two numbers", {"a", "b"}, [](double a, double b) { return a + b; });
   // One Json takes all of them as they come. Everybody who is connected hears what one of them shouts.
   server.methods().add("shout", "Tells everybody", [&](const rpc::Json& params) {
-    server.broadcast("shouted", params.text());
+    server.broadcast("shouted", params);
     return server.client_count();
   });
   server.start(argv[1]);

@@ -141,7 +141,7 @@ peer::Outcome DaemonClient::ask(std::string_view method, std::string_view params
                   " bytes of parameters are too much; a message may have 10 MiB");
   }
   connect();
-  return client_.call_raw(method, params, patience);
+  return client_.call_raw(method, rpc::Json::view(params), patience);
 }
 
 std::string DaemonClient::call_raw(std::string_view method, std::string_view params) {

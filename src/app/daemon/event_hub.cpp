@@ -50,7 +50,7 @@ void EventHub::take_news() {
 }
 
 void EventHub::tell_unkept(std::string_view kind, std::string_view params) {
-  const std::string message = message_of(kind, params);
+  const std::string message = message_of(kind, rpc::Json::view(params));
   for (auto& [number, subscriber] : subscribers_) {
     if (subscriber.lost || subscriber.connection->is_closed()) continue;
     if (subscriber.filter.wants({.kind = std::string(kind)}))
@@ -64,8 +64,7 @@ bool EventHub::wants_output(std::string_view task_id) const {
 }
 
 void EventHub::emit_output(std::string_view task_id, std::uint64_t offset, std::string_view text) {
-  const std::string message =
-      message_of(output_kind, rpc::to_text(value{{"taskId", task_id}, {"offset", offset}, {"data", text}}));
+  const std::string message = message_of(output_kind, value{{"taskId", task_id}, {"offset", offset}, {"data", text}});
   for (auto& [number, subscriber] : subscribers_) {
     if (subscriber.lost || subscriber.awaits_answer || subscriber.connection->is_closed()) continue;
     if (!subscriber.filter.wants_output(task_id)) continue;
@@ -73,7 +72,7 @@ void EventHub::emit_output(std::string_view task_id, std::uint64_t offset, std::
   }
 }
 
-std::string EventHub::message_of(std::string_view kind, std::string_view params) {
+std::string EventHub::message_of(std::string_view kind, const rpc::Json& params) {
   return server_.framed("event." + std::string(kind), params);
 }
 
@@ -94,7 +93,7 @@ void EventHub::pump(Subscriber& subscriber) {
 
 // Most want the event that another one has just been given.
 bool EventHub::give(peer::Connection& connection, const task::Event& event) {
-  if (given_last_ != event.seq) message_ = message_of(event.kind, event.params);
+  if (given_last_ != event.seq) message_ = message_of(event.kind, rpc::Json::view(event.params));
   given_last_ = event.seq;
   return connection.send(message_, limits_.unread_bytes);
 }
@@ -110,7 +109,7 @@ void EventHub::remember_given(Subscriber& subscriber) const {
 
 void EventHub::overflow(Subscriber& subscriber) {
   subscriber.lost = true;
-  subscriber.connection->send(message_of("overflow", R"({"seq":)" + std::to_string(subscriber.cursor) + '}'), no_bound);
+  subscriber.connection->send(message_of("overflow", {{"seq", subscriber.cursor}}), no_bound);
 }
 
 void EventHub::add_subscribe_method(peer::Methods& methods, std::function<void()> on_subscribed) {

@@ -98,7 +98,7 @@ class EventHub {
   Subscription subscribe(const Subscribe& wanted, const peer::Request& request);
   void begin_replay(std::uint64_t number, bool is_answered);
   static Filter filter_of(const Subscribe& wanted);
-  std::string message_of(std::string_view kind, std::string_view params);
+  std::string message_of(std::string_view kind, const rpc::Json& params);
   bool give(peer::Connection& connection, const task::Event& event);
   void pump(Subscriber& subscriber);
   void remember_given(Subscriber& subscriber) const;

@@ -58,8 +58,9 @@ class DUET_API Client {
   void disconnect();
   bool is_connected() const { return connection_ && !connection_->is_closed(); }
 
-  /// Throws CallFailed; std::length_error for a result nested too deeply for a tree.
-  boost::json::value call(std::string_view method, const boost::json::value& params = nullptr,
+  /// For params see Conversation::call(). Throws CallFailed; std::length_error for a result nested too deeply for a
+  /// tree.
+  boost::json::value call(std::string_view method, const rpc::Json& params = {},
                           base::Duration patience = default_patience);
   /// The same with C++ values: `call<double>("add", 2, 3)`, by position, or one described struct, by name. Throws also
   /// std::invalid_argument for a result of another shape.
@@ -68,12 +69,17 @@ class DUET_API Client {
     const rpc::Json result = rpc::Json::trusted(call_or_throw(method, params_of(values...), default_patience));
     if constexpr (!std::is_void_v<Result>) return result.as<Result>();
   }
-  /// The same with JSON text both ways, without a throw.
-  Outcome call_raw(std::string_view method, std::string_view params, base::Duration patience = default_patience);
+  /// The same with the result as JSON text, without a throw.
+  Outcome call_raw(std::string_view method, const rpc::Json& params, base::Duration patience = default_patience);
+  template <rpc::TextType Text>
+  Outcome call_raw(std::string_view method, const Text& params, base::Duration patience = default_patience) = delete;
   /// Many at once: the callbacks run inside wait_for().
-  void call_later(std::string_view method, std::string_view params, CallCallback callback,
+  void call_later(std::string_view method, const rpc::Json& params, CallCallback callback,
                   base::Duration patience = default_patience);
-  bool notify(std::string_view method, const boost::json::value& params = nullptr);
+  template <rpc::TextType Text>
+  void call_later(std::string_view method, const Text& params, CallCallback callback,
+                  base::Duration patience = default_patience) = delete;
+  bool notify(std::string_view method, const rpc::Json& params = {});
 
   /// Listens to a notification; before or after connect().
   void on(std::string method, std::function<void(const rpc::Json& params)> handler);
@@ -87,17 +93,19 @@ class DUET_API Client {
 
  private:
   template <typename... Values>
-  static std::string params_of(const Values&... values) {
-    if constexpr (sizeof...(Values) == 0) return {};
-    if constexpr (sizeof...(Values) == 1 && (rpc::StructType<Values> && ...)) {
-      return std::string(rpc::Json(values...).text());
+  static rpc::Json params_of(const Values&... values) {
+    if constexpr (sizeof...(Values) == 0) {
+      return {};
+    } else if constexpr (sizeof...(Values) == 1 && (rpc::StructType<Values> && ...)) {
+      return rpc::Json(values...);
     } else {
       std::string list;
-      ((list.append(list.empty() ? "[" : ",").append(rpc::Json(values).text())), ...);
-      return list + ']';
+      rpc::GroupWriter group(list, '[');
+      (rpc::append_json(group.next(), values), ...);
+      return rpc::Json::trusted(list += ']');
     }
   }
-  std::string call_or_throw(std::string_view method, std::string_view params, base::Duration patience);
+  std::string call_or_throw(std::string_view method, const rpc::Json& params, base::Duration patience);
 
   std::unique_ptr<transport::Loop> own_loop_;
   transport::Loop& loop_;

@@ -43,10 +43,14 @@ class DUET_API Connection final : private transport::Channel::Listener {
   const Conversation& conversation() const { return conversation_; }
 
   /// See Conversation.
-  CallId call(std::string_view method, std::string_view params, base::Duration patience, CallCallback callback) {
+  CallId call(std::string_view method, const rpc::Json& params, base::Duration patience, CallCallback callback) {
     return conversation_.call(method, params, patience, std::move(callback));
   }
-  bool notify(std::string_view method, std::string_view params) { return conversation_.notify(method, params); }
+  template <rpc::TextType Text>
+  CallId call(std::string_view method, const Text& params, base::Duration patience, CallCallback callback) = delete;
+  bool notify(std::string_view method, const rpc::Json& params) { return conversation_.notify(method, params); }
+  template <rpc::TextType Text>
+  bool notify(std::string_view method, const Text& params) = delete;
   bool send(std::string_view message, std::size_t most_waiting) { return conversation_.send(message, most_waiting); }
   void stop() { conversation_.stop(); }
   void ask_to_stop() { conversation_.ask_to_stop(); }

@@ -151,11 +151,11 @@ void Server::share_what_is_left() {
   for (auto& [id, client] : clients_) client.connection->conversation().limit_waiting(share);
 }
 
-std::string Server::framed(std::string_view method, std::string_view params) {
-  return peer::framed(*encoder_, rpc::encode_notification(rpc::quoted(method), params));
+std::string Server::framed(std::string_view method, const rpc::Json& params) {
+  return framed_notification(*encoder_, method, params);
 }
 
-std::size_t Server::broadcast(std::string_view method, std::string_view params) {
+std::size_t Server::broadcast(std::string_view method, const rpc::Json& params) {
   const std::string message = framed(method, params);
   const std::size_t most_unread = std::min(limits_.max_unread_broadcast, share_);
   std::size_t missed = 0;

@@ -69,17 +69,21 @@ class DUET_API Server final : private transport::Acceptor::Listener {
 
   /// Serves those who come this way, too. Throws std::system_error.
   void listen(std::unique_ptr<transport::Acceptor> acceptor);
-  /// The same for clients of this user at a Unix socket: see transport::unix_acceptor().
+  /// The same for clients of this user at a Unix socket: see transport::unix_acceptor(). Throws std::system_error.
   void start(const std::string& path);
   /// A client that came another way than through an acceptor, over a channel that is not open yet.
   void admit(std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity) override;
   /// Accepts no more, lets handlers that run finish, closes.
   void stop();
 
-  /// A notification as it goes over the socket, for Connection::send().
-  std::string framed(std::string_view method, std::string_view params);
+  /// A notification as it goes over the wire, for Connection::send(). For params see Conversation::call().
+  std::string framed(std::string_view method, const rpc::Json& params);
+  template <rpc::TextType Text>
+  std::string framed(std::string_view method, const Text& params) = delete;
   /// A notification to everyone; returns how many clients missed it because they do not read.
-  std::size_t broadcast(std::string_view method, std::string_view params);
+  std::size_t broadcast(std::string_view method, const rpc::Json& params);
+  template <rpc::TextType Text>
+  std::size_t broadcast(std::string_view method, const Text& params) = delete;
   std::size_t client_count() const { return clients_.size(); }
   /// False: the address of an acceptor was taken away, as when somebody removes the file of a socket.
   bool is_reachable() const;
