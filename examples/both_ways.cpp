@@ -14,16 +14,15 @@ using namespace std::chrono_literals;
 // Asks back whoever orders, and answers when that is answered. Meanwhile the shop serves others.
 void take_order(const std::string& item, int count, const Request& request, Reply<std::string> reply) {
   const Json offer{{"item", item}, {"price", 3 * count}};
-  request.conversation.call("agree", offer.text(), 30s, [reply = shared(std::move(reply))](const Outcome& outcome) {
+  request.conversation.call("agree", offer, 30s, [reply = shared(std::move(reply))](const Outcome& outcome) {
     if (outcome.result.empty()) return reply->fail(Error(-32000, "The customer does not answer"));
     reply->ok(outcome.result == "true" ? "sold" : "too dear");
   });
 }
 
 void sell(Loop& loop, Log& log, const std::string& path, bool lsp) {
-  Server shop(loop, log, {}, lsp ? Protocol::lsp_server() : Protocol::json_lines());
+  Server shop(loop, log, {.on_empty = [&] { loop.stop(); }}, {}, lsp ? Protocol::lsp_server() : Protocol::json_lines());
   shop.methods().add("order", "Sells, if the price suits", {"item", "count"}, take_order);
-  shop.on_empty = [&] { loop.stop(); };
   shop.start(path);
   loop.run();
 }
@@ -34,7 +33,7 @@ void buy(Loop& loop, Log& log, const std::string& path, bool lsp) {
   Connection shop(loop, std::make_unique<transport::FdChannel>(loop, transport::connect_unix(path)),
                   lsp ? Protocol::lsp_client() : Protocol::json_lines_client(), methods, log);
   shop.open();
-  shop.call("order", Json{{"item", "tea"}, {"count", 3}}.text(), 30s, [&](const Outcome& outcome) {
+  shop.call("order", {{"item", "tea"}, {"count", 3}}, 30s, [&](const Outcome& outcome) {
     std::cout << (outcome.result.empty() ? name_of(outcome.cause) : outcome.result) << '\n';
     loop.stop();
   });

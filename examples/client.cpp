@@ -18,8 +18,8 @@ int main(int argc, char** argv) {
     // Many at once: all are sent before the first answer comes.
     double sum = 0;
     int answers = 0;
-    for (const char* pair : {"[1,2]", "[3,4]", "[5,6]"}) {
-      client.call_later("add", pair, [&](const duet::Outcome& outcome) {
+    for (int number : {1, 3, 5}) {
+      client.call_later("add", {number, number + 1}, [&](const duet::Outcome& outcome) {
         sum += duet::Json::parse(outcome.result).as<double>();
         ++answers;
       });

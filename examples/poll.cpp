@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
     std::array<char, 256> text;
     const ssize_t count = read(STDIN_FILENO, text.data(), text.size());
     if (count <= 0) break;
-    server.broadcast("said", duet::Json{{"text", std::string_view(text.data(), count)}}.text());
+    server.broadcast("said", {{"text", std::string_view(text.data(), count)}});
   }
   server.stop();
 }

@@ -11,8 +11,9 @@ namespace {
 
 using transport::Moved;
 
-ConversationEvents with_wake(ConversationEvents events, std::function<void()> wake) {
+ConversationEvents joined_to(const transport::Loop& loop, ConversationEvents events, std::function<void()> wake) {
   events.on_wake = std::move(wake);
+  events.hand_over = [remote = loop.remote()](transport::Task task) { remote.post(std::move(task)); };
   return events;
 }
 
@@ -38,8 +39,8 @@ Connection::Connection(transport::Loop& loop, std::unique_ptr<transport::Channel
       channel_(std::move(channel)),
       pool_(pool ? std::move(pool) : std::make_shared<framing::BlockPool>()),
       events_(std::move(events)),
-      conversation_(protocol, methods, with_wake(std::move(events_.conversation), [this] { advance_later(); }), log,
-                    peer, pool_) {}
+      conversation_(protocol, methods, joined_to(loop, std::move(events_.conversation), [this] { advance_later(); }),
+                    log, peer, pool_) {}
 
 Connection::~Connection() {
   events_ = {};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -8,10 +9,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "duet/base/log.h"
+#include "duet/base/unique_function.h"
 #include "duet/peer/answer_queue.h"
 #include "duet/peer/methods.h"
 #include "duet/peer/output.h"
@@ -21,12 +24,27 @@
 
 namespace duet::peer {
 
-/// A request whose handler has begun and answers later. Its Reply and the Dispatcher share it.
+/// Has work done on the thread of a conversation; for any thread. It drops the work when that is impossible.
+using HandOver = std::function<void(base::UniqueFunction<void()>)>;
+
+/// A request whose handler has begun and answers later. Its Reply and the Dispatcher share it. What does not change
+/// once it is open, and whether it is open, may be looked at on any thread.
 struct OpenRequest {
   using ById = std::multimap<std::string_view, std::shared_ptr<OpenRequest>>;
 
-  Dispatcher* dispatcher = nullptr;  // none: answered or abandoned
-  std::string id;                    // empty: a notification
+  bool is_open() const { return dispatcher.load(std::memory_order_acquire) != nullptr; }
+  /// The caller is not on the conversation's thread, and there is a way to it.
+  bool is_elsewhere() const { return hand_over && thread != std::this_thread::get_id(); }
+  /// For the conversation's thread. After the answer nobody calls it any more.
+  void listen(std::function<void()> callback) {
+    if (was_abandoned) return callback();
+    if (is_open()) on_abandoned = std::move(callback);
+  }
+
+  std::atomic<Dispatcher*> dispatcher = nullptr;  // none: answered or abandoned
+  std::thread::id thread;
+  std::shared_ptr<const HandOver> hand_over;
+  std::string id;  // empty: a notification
   std::string method;
   AnswerQueue* queue = nullptr;  // none: later requests wait for this answer
   AnswerQueue::Place* place = nullptr;
@@ -51,6 +69,7 @@ class Dispatcher {
     std::function<void(const rpc::Message&)> on_improper;
     /// Gets notifications that no method takes; without it they are a warning.
     std::function<void(std::string_view method, std::string_view params)> on_notification;
+    HandOver hand_over;  ///< none: a Reply is for the conversation's thread only
   };
 
   Dispatcher(Conversation& conversation, const Methods& methods, base::Log& log, const Protocol& protocol,
@@ -172,6 +191,7 @@ class Dispatcher {
   std::size_t most_output_;
   std::size_t most_batch_answers_;
   Events events_;
+  std::shared_ptr<const HandOver> hand_over_;  // it outlives the conversation if a Reply does
 
   OpenRequest::ById open_;
   RequestPointer holding_;  // whom later requests wait for; one of open_

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "duet/rpc/json_text.h"
+
 namespace duet::peer {
 namespace {
 
@@ -31,6 +33,10 @@ std::string framed(framing::Encoder& encoder, const rpc::Pieces& pieces) {
   std::string message(most_bytes(pieces), '\0');
   message.resize(write_frame(encoder, pieces, message.data()));
   return message;
+}
+
+std::string framed_notification(framing::Encoder& encoder, std::string_view method, const rpc::Json& params) {
+  return framed(encoder, rpc::encode_notification(rpc::quoted(method), text_of_params(params)));
 }
 
 char* Output::make_room(std::size_t more) {

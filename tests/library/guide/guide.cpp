@@ -152,7 +152,7 @@ void calling_back(const std::string& path) {
   duet::Log log(nullptr);
   duet::Server server(loop, log);
   server.methods().add("shout", "Tells everybody", [&server](const duet::Json& params) {
-    server.broadcast("shouted", params.text());
+    server.broadcast("shouted", params);
     return server.client_count();
   });
   server.start(path);
@@ -183,7 +183,7 @@ void testing() {
     client.open();
 
     std::optional<duet::Outcome> sum;
-    client.call("add", "[2,3]", std::chrono::seconds(5), [&sum](duet::Outcome outcome) { sum = std::move(outcome); });
+    client.call("add", {2, 3}, std::chrono::seconds(5), [&sum](duet::Outcome outcome) { sum = std::move(outcome); });
     while (!sum) loop.turn();
     expect(sum->result == "5", "2 and 3 are 5");
   }
@@ -217,7 +217,7 @@ void conversation() {
   }
   if (talk.deadline()) wake_me_at(*talk.deadline());  // a time in the past means now
   talk.tick(now);                                     // then
-  const duet::CallId call = talk.call("window/showDocument", R"({"uri":"file:///a.txt"})", std::chrono::seconds(5),
+  const duet::CallId call = talk.call("window/showDocument", {{"uri", "file:///a.txt"}}, std::chrono::seconds(5),
                                       [](const duet::Outcome& /*outcome*/) { /* exactly one comes */ });
   talk.cancel(call);  // nobody wants the answer any more
   talk.end_of_input(now);
