@@ -26,7 +26,7 @@ namespace {
 using namespace duet;
 using boost::asio::local::stream_protocol;
 using boost::system::error_code;
-using transport::Moved;
+using transport::IoResult;
 
 class AsioChannel final : public transport::Channel {
  public:
@@ -44,17 +44,17 @@ class AsioChannel final : public transport::Channel {
     if (writing) start_waiting_for_room();
   }
 
-  Moved read(std::span<char> into) override {
+  IoResult read(std::span<char> into) override {
     if (waits_) return transport::moved_by_read(recv(socket_.native_handle(), into.data(), into.size(), MSG_DONTWAIT));
-    if (ended_) return {Moved::State::ended};
+    if (ended_) return {IoResult::State::ended};
     const std::size_t count = std::min(into.size(), held_);
     std::memcpy(into.data(), buffer_.data() + buffer_begin_, count);
     buffer_begin_ += count;
     held_ -= count;
-    return {Moved::State::some, count};
+    return {IoResult::State::some, count};
   }
 
-  Moved write(std::string_view bytes) override {
+  IoResult write(std::string_view bytes) override {
     constexpr int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
     return transport::moved_by_write(send(socket_.native_handle(), bytes.data(), bytes.size(), flags));
   }

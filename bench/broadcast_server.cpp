@@ -20,7 +20,8 @@ int main(int argc, char** argv) {
   server.register_method("task.submit", [&server, seq = 0](const peer::Request&) mutable {
     const std::string number = std::to_string(++seq);
     const std::string task = R"({"taskId":"task-)" + number + R"(","state":"queued")";
-    server.broadcast("event.taskQueued", task + R"(,"agent":"shell","attempts":0,"seq":)" + number + '}');
+    server.broadcast("event.taskQueued",
+                     rpc::Json::trusted(task + R"(,"agent":"shell","attempts":0,"seq":)" + number + '}'));
     return rpc::Json::trusted(task + '}');
   });
   server.start(argv[1]);

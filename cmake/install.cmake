@@ -1,4 +1,5 @@
-# cmake --install: the library with its public headers, find_package(duet) and pkg-config files; the program if it is built.
+# cmake --install: the library with its public headers, find_package(duet) and pkg-config files, its guide and its examples;
+# the program if it is built.
 
 include(CMakePackageConfigHelpers)
 
@@ -26,6 +27,15 @@ if(NOT BUILD_SHARED_LIBS)
 endif()
 configure_file(packaging/duet.pc.in duet.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/duet.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# The guide and the examples. Installed, they stand side by side, which the guide's links have to follow.
+set(duet_doc_dir ${CMAKE_INSTALL_DATADIR}/doc/duet)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS docs/library.md)
+file(READ docs/library.md duet_guide)
+string(REPLACE "](../examples/" "](examples/" duet_guide "${duet_guide}")
+file(WRITE ${PROJECT_BINARY_DIR}/library.md "${duet_guide}")
+install(FILES ${PROJECT_BINARY_DIR}/library.md DESTINATION ${duet_doc_dir})
+install(DIRECTORY examples/ DESTINATION ${duet_doc_dir}/examples USE_SOURCE_PERMISSIONS)
 
 if(TARGET duet-rpc)
   install(TARGETS duet-rpc)

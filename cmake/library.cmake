@@ -47,6 +47,7 @@ set(duet_public_headers
     duet/rpc/types.h
     duet/rpc/utf8.h
     duet/rpc/value.h
+    duet/transport/acceptor.h
     duet/transport/channel.h
     duet/transport/fd_channel.h
     duet/transport/loop.h
@@ -55,6 +56,7 @@ set(duet_public_headers
     duet/transport/sentinel.h
     duet/transport/socket_file.h
     duet/transport/stdio.h
+    duet/transport/unix_acceptor.h
     duet/transport/unix_socket.h)
 
 configure_file(src/duet/version.h.in generated/duet/version.h @ONLY)

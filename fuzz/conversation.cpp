@@ -71,7 +71,7 @@ class Run {
         if (talk_->cancel(calls_)) note("withdrawn", "");
         return;
       case 'n':
-        talk_->notify("n", "[1]");
+        talk_->notify("n", rpc::Json::view("[1]"));
         return;
       case 'a':
       case 'd':

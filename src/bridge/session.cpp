@@ -158,8 +158,8 @@ std::uint64_t Session::call(std::string_view method, std::string_view params, ba
 
 std::uint64_t Session::ask(std::string_view method, std::string_view params, base::Duration patience,
                            Callback callback) {
-  const peer::CallId id =
-      connection_->call(method, params, patience, [this](peer::Outcome outcome) { take_outcome(std::move(outcome)); });
+  const peer::CallId id = connection_->call(method, rpc::Json::view(params), patience,
+                                            [this](peer::Outcome outcome) { take_outcome(std::move(outcome)); });
   questions_.emplace(id, Question{.callback = std::move(callback),
                                   .mark = mark_of(method, params),
                                   .asked_at = loop_.now(),
@@ -168,7 +168,7 @@ std::uint64_t Session::ask(std::string_view method, std::string_view params, bas
 }
 
 void Session::notify(std::string_view method, std::string_view params) {
-  if (!connection_->notify(method, params) && !connection_->is_closed()) {
+  if (!connection_->notify(method, rpc::Json::view(params)) && !connection_->is_closed()) {
     kill(Cause::crashed, "does not read its stdin");
   }
 }

@@ -17,6 +17,8 @@
 #include "duet/transport/memory.h"
 #include "duet/transport/sentinel.h"
 #include "duet/transport/stdio.h"
+#include "duet/transport/unix_acceptor.h"
+#include "duet/transport/unix_socket.h"
 
 /// The names that most programs need, in one place.
 namespace duet {
@@ -35,6 +37,7 @@ using peer::Protocol;
 using peer::Reply;
 using peer::Request;
 using peer::Server;
+using peer::ServerEvents;
 using rpc::Error;
 using rpc::Json;
 using rpc::JsonOf;

@@ -11,19 +11,17 @@ namespace duet {
 void serve(const std::string& path, Methods& methods) {
   Log log(base::stderr_sink(false), base::Level::info);
   Loop loop;
-  Server server(loop, log, methods);
   bool stops = false;
-  const auto end_if_empty = [&] {
-    if (stops && server.client_count() == 0) loop.stop();
+  Server server(loop, log, methods, {.on_empty = [&] {
+                  if (stops) loop.stop();
+                }});
+  const auto stop = [&] {
+    stops = true;
+    server.stop();
+    if (server.client_count() == 0) loop.stop();
   };
-  server.on_empty = end_if_empty;
   const transport::Sentinel sentinel(loop, {.signals = {SIGINT, SIGTERM},
-                                            .on_signal =
-                                                [&](int) {
-                                                  stops = true;
-                                                  server.stop();
-                                                  end_if_empty();
-                                                },
+                                            .on_signal = [&](int) { stop(); },
                                             .patience = std::chrono::seconds(2),
                                             .on_overdue = [] { std::_Exit(0); }});
   server.start(path);

@@ -86,9 +86,9 @@ TEST(Glob, TakesNoLongerForPatternsThatInviteToTryEverything) {
 
 // What a glob means, by trying everything: pieces of a pattern against all ways to cut the path.
 using Piece = std::string;
-using Pieces = std::vector<Piece>;
+using EncodedMessage = std::vector<Piece>;
 
-bool tried(const Pieces& pieces, std::size_t at, std::string_view path) {
+bool tried(const EncodedMessage& pieces, std::size_t at, std::string_view path) {
   if (at == pieces.size()) return path.empty();
   const Piece& piece = pieces[at];
   if (piece == "*" || piece == "**") {
@@ -123,12 +123,12 @@ bool tried(const Pieces& pieces, std::size_t at, std::string_view path) {
   return fits && tried(pieces, at + 1, path.substr(1));
 }
 
-Pieces any_pieces() {
+EncodedMessage any_pieces() {
   using rc::gen::element;
-  Pieces pieces;
-  for (const auto& name : *rc::gen::resize(
-           4, rc::gen::container<std::vector<Pieces>>(rc::gen::resize(
-                  5, rc::gen::container<Pieces>(element<Piece>("a", "b", "c", "*", "?", "[ab]", "[!a]", "{a,bc}")))))) {
+  EncodedMessage pieces;
+  for (const auto& name : *rc::gen::resize(4, rc::gen::container<std::vector<EncodedMessage>>(rc::gen::resize(
+                                                  5, rc::gen::container<EncodedMessage>(element<Piece>(
+                                                         "a", "b", "c", "*", "?", "[ab]", "[!a]", "{a,bc}")))))) {
     if (*rc::gen::inRange(0, 3) == 0) pieces.push_back("**/");
     for (const Piece& piece : name) {
       if (piece != "*" || pieces.empty() || pieces.back() != "*") pieces.push_back(piece);
@@ -144,7 +144,7 @@ Pieces any_pieces() {
 }
 
 RC_GTEST_PROP(Glob, AgreesWithTryingEverything, ()) {
-  const Pieces pieces = any_pieces();
+  const EncodedMessage pieces = any_pieces();
   std::string text;
   for (const Piece& piece : pieces) text += piece;
   for (int i = 0; i < 20; ++i) {

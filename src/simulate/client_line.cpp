@@ -6,7 +6,7 @@
 
 namespace duet::simulate {
 
-using transport::Moved;
+using transport::IoResult;
 
 ClientLine::ClientLine(transport::Loop& loop, Population& population, const Process& daemon,
                        std::shared_ptr<ClientWire> wire)
@@ -27,21 +27,21 @@ void ClientLine::want(bool reading, bool writing) {
   look_soon();
 }
 
-Moved ClientLine::read(std::span<char> into) {
-  if (wire_->to_daemon.empty()) return {wire_->client_gone ? Moved::State::ended : Moved::State::blocked};
+IoResult ClientLine::read(std::span<char> into) {
+  if (wire_->to_daemon.empty()) return {wire_->client_gone ? IoResult::State::ended : IoResult::State::blocked};
   const std::size_t count = wire_->to_daemon.copy(into.data(), into.size());
   wire_->to_daemon.erase(0, count);
-  return {Moved::State::some, count};
+  return {IoResult::State::some, count};
 }
 
-Moved ClientLine::write(std::string_view bytes) {
-  if (wire_->client_gone) return {Moved::State::broken, 0, EPIPE};
+IoResult ClientLine::write(std::string_view bytes) {
+  if (wire_->client_gone) return {IoResult::State::broken, 0, EPIPE};
   const std::size_t count =
       std::min(bytes.size(), wire_->capacity - std::min(wire_->capacity, wire_->to_client.size()));
-  if (count == 0 || daemon_.dead) return {Moved::State::blocked};
+  if (count == 0 || daemon_.dead) return {IoResult::State::blocked};
   wire_->to_client.append(bytes.substr(0, count));
   if (wire_->wake_client) wire_->wake_client();
-  return {Moved::State::some, count};
+  return {IoResult::State::some, count};
 }
 
 void ClientLine::close() {

@@ -37,8 +37,8 @@ class ClientLine final : public transport::Channel {
 
   void open(Listener& listener) override;
   void want(bool reading, bool writing) override;
-  transport::Moved read(std::span<char> into) override;
-  transport::Moved write(std::string_view bytes) override;
+  transport::IoResult read(std::span<char> into) override;
+  transport::IoResult write(std::string_view bytes) override;
   void close() override;
 
  private:

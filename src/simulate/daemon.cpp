@@ -18,7 +18,8 @@ Daemon::Daemon(Population& population, Process& process, task::TaskSettings sett
     : population_(population),
       process_(process),
       loop_(population.machine().clock()),
-      root_(population.machine().open_root()) {
+      root_(population.machine().open_root()),
+      server_(loop_, log_, server_events()) {
   mkdirat(root_.get(), "tasks", 0700);
   tasks_.reset(base::check_call(openat(root_.get(), "tasks", O_RDONLY | O_DIRECTORY | O_CLOEXEC), "tasks"));
   store_ = std::make_unique<task::Store>(
@@ -46,6 +47,12 @@ Daemon::Daemon(Population& population, Process& process, task::TaskSettings sett
   keepers_->end_strays();
   begin_automation(rules);
   add_methods();
+}
+
+peer::ServerEvents Daemon::server_events() {
+  return {.on_opened = [this](peer::Connection& client) { hub_->client_opened(client); },
+          .on_load_changed = [this](peer::Connection& client) { hub_->client_load_changed(client); },
+          .on_forgotten = [this](std::uint64_t client) { hub_->client_forgotten(client); }};
 }
 
 // Whoever hears of it all hears first what an earlier daemon did not live to tell.

@@ -61,6 +61,7 @@ class Daemon {
   void configure(const std::vector<automation::Rule>& rules);
 
  private:
+  peer::ServerEvents server_events();
   void open_journal(const Limits& limits, const Ears& ears);
   void hear(const Ears& ears, const task::Event& event);
   void add_methods();
@@ -72,7 +73,7 @@ class Daemon {
   base::Log log_{nullptr};
   base::Fd root_;
   base::Fd tasks_;
-  peer::Server server_{loop_, log_};
+  peer::Server server_;
   std::unique_ptr<task::Store> store_;
   std::unique_ptr<task::Journal> journal_;
   std::unique_ptr<app::EventHub> hub_;

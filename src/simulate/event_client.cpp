@@ -190,7 +190,8 @@ void EventClient::take_event(const std::string& line, const json::object& params
   const task::Event* const event = model_.event(seq);
   if (event == nullptr) return fail("is told of event " + std::to_string(seq) + ", which never happened");
   trace_.note(name_ + " hears of event " + std::to_string(seq));
-  if (line != peer::framed_notification(peer::Protocol::json_lines(), "event." + event->kind, event->params))
+  if (line !=
+      peer::framed_notification(peer::Protocol::json_lines(), "event." + event->kind, rpc::Json::view(event->params)))
     fail("hears another story: " + line);
   if (!filter_.wants(*event)) fail("gets event " + std::to_string(seq) + ", which it does not want");
   if (seq < position_) fail("gets event " + std::to_string(seq) + " out of order");

@@ -20,8 +20,7 @@ class EventClientTest : public testing::Test {
     model.told({.seq = seq, .kind = "notice", .params = R"({"seq":)" + std::to_string(seq) + '}'}, std::nullopt);
   }
   void tell(const std::string& kind, std::uint64_t seq) {
-    wire->to_client += peer::framed_notification(peer::Protocol::json_lines(), "event." + kind,
-                                                 R"({"seq":)" + std::to_string(seq) + '}');
+    wire->to_client += peer::framed_notification(peer::Protocol::json_lines(), "event." + kind, {{"seq", seq}});
     client.read(wire->to_client.size());
   }
   std::string wrong() const { return model.violation().value_or(""); }

@@ -2,8 +2,6 @@
 // program hides its own symbols. It reads as its user would write it; scripts/check_library builds and runs it.
 
 #include <chrono>
-#include <cstdlib>
-#include <iostream>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -13,15 +11,11 @@
 #include <duet/peer/server.h>
 #include <duet/transport/loop.h>
 
+#include "expect.h"
+
 using namespace duet;
 
 namespace {
-
-void expect(bool holds, const char* what) {
-  if (holds) return;
-  std::cerr << "not so: " << what << '\n';
-  std::exit(1);
-}
 
 // From us into the library (rpc::Error), from there to us (CallFailed).
 void errors_of_handlers(const std::string& path) {

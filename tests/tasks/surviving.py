@@ -55,7 +55,7 @@ class SurvivingTestCase(TaskTestCase):
         return record
 
 
-class Moved(SurvivingTestCase):
+class IoResult(SurvivingTestCase):
     def test_a_task_runs_where_its_project_is_now(self):
         root, moved = self.project.root, os.path.join(self.project.place.name, "moved")
         self.assertEqual(self.wait(self.submit("pwd"))["result"], os.path.realpath(root) + "\n")

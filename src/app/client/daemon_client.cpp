@@ -16,6 +16,8 @@
 #include "duet/base/log_sink.h"
 #include "duet/framing/frame.h"
 #include "duet/rpc/value.h"
+#include "duet/transport/fd_channel.h"
+#include "duet/transport/unix_socket.h"
 #include "duet/version.h"
 
 namespace duet::app {
@@ -44,11 +46,6 @@ DaemonClient::DaemonClient(const CommandLine& line, std::chrono::milliseconds pa
       program_(line.program),
       socket_(line.text("socket")),
       trace_log_(trace_sink(line)) {
-  if (trace_log_.enabled(base::Level::trace)) {
-    client_.wrap_channel = [this](std::unique_ptr<transport::Channel> channel) {
-      return traced(std::move(channel), trace_log_, 0);
-    };
-  }
   if (socket_ && !line.text("project")) return;
   project_ = find_project(line.text("project"));
   folder_ = StateFolder::find(*project_);
@@ -94,11 +91,18 @@ void DaemonClient::check_owner() const {
   throw Failure("the daemon " + where() + " is that of another user, and answers that user only");
 }
 
+std::unique_ptr<transport::Channel> DaemonClient::open_channel() {
+  auto channel =
+      std::make_unique<transport::FdChannel>(client_.loop(), transport::connect_unix(socket_path(), patience()));
+  if (!trace_log_.enabled(base::Level::trace)) return channel;
+  return traced(std::move(channel), trace_log_, 0);
+}
+
 void DaemonClient::connect_patiently() {
   const auto deadline = std::chrono::steady_clock::now() + std::min(patience(), until_it_listens);
   for (;;) {
     try {
-      return client_.connect(socket_path(), patience());
+      return client_.connect(open_channel());
     } catch (const std::system_error& error) {
       const bool runs = folder_ && is_nobody_there(error.code().value()) && DaemonLock::is_held(*folder_);
       if (!runs) throw;
@@ -137,7 +141,7 @@ peer::Outcome DaemonClient::ask(std::string_view method, std::string_view params
                   " bytes of parameters are too much; a message may have 10 MiB");
   }
   connect();
-  return client_.call_raw(method, params, patience);
+  return client_.call_raw(method, rpc::Json::view(params), patience);
 }
 
 std::string DaemonClient::call_raw(std::string_view method, std::string_view params) {

@@ -64,6 +64,7 @@ class DaemonClient {
   std::string where() const;
   std::string place() const;
   void check_owner() const;
+  std::unique_ptr<transport::Channel> open_channel();
   void connect_patiently();
   Failure not_reachable() const;
   void say_if_version_differs() const;

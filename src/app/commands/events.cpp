@@ -50,7 +50,7 @@ int run_events(const CommandLine& line) {
           if (!note.empty()) daemon.tell_user(note);
         });
       };
-      daemon.client().call_later("events.subscribe", rpc::to_text(subscriptions[i]), on_subscribed, daemon.patience());
+      daemon.client().call_later("events.subscribe", subscriptions[i], on_subscribed, daemon.patience());
     }
     daemon.client().wait_for([&] { return fault || printer.has_fallen_behind(); }, calls.time_left());
     if (fault) std::rethrow_exception(fault);

@@ -57,12 +57,15 @@ void DaemonEnd::close_door() {
     server_.stop();
     return loop_.stop();
   }
-  server_.on_empty = [this] { loop_.stop(); };
   timer_ = loop_.after(limits_.last_answers, [this] {
     log_.warn("a client did not read its last answers");
     loop_.stop();
   });
   server_.stop();
+}
+
+void DaemonEnd::clients_gone() {
+  if (door_closed_) loop_.stop();
 }
 
 }  // namespace duet::app

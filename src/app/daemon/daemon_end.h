@@ -46,6 +46,8 @@ class DaemonEnd {
   /// `reason` goes to the log, and to clients as the reason of `event.daemonStopping`.
   void begin(std::string_view reason, const StopRequest& request);
   bool has_begun() const { return begun_; }
+  /// The last client of the server has gone; whoever builds both sees to it that this is called.
+  void clients_gone();
   /// What to go on as; none if it is the end.
   const std::shared_ptr<const base::Fd>& successor() const { return successor_; }
 

@@ -19,6 +19,7 @@ using peer::Strings;
 struct DaemonEndTest : testing::Test {
   DaemonEndTest() {
     s.server.start(s.path);
+    s.events.on_empty = [this] { end.clients_gone(); };
     end.set_work([this](StopRequest request, std::function<void()> done) {
       happened.push_back(request.force ? "end work now" : request.leave_tasks ? "leave work" : "end work");
       work_done = std::move(done);

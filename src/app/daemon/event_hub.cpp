@@ -34,22 +34,16 @@ bool EventHub::Filter::wants_output(std::string_view task_id) const {
 }
 
 EventHub::EventHub(transport::Loop& loop, peer::Server& server, task::Journal& journal, Limits limits)
-    : loop_(loop), server_(server), journal_(journal), limits_(limits) {
-  server_.on_opened = [this](peer::Connection& connection) {
-    subscribers_.emplace(connection.peer().connection,
-                         Subscriber{.connection = &connection, .from = journal_.next(), .cursor = journal_.next()});
-  };
-  server_.on_forgotten = [this](std::uint64_t number) { subscribers_.erase(number); };
-  server_.on_load_changed = [this](peer::Connection& connection) {
-    const auto found = subscribers_.find(connection.peer().connection);
-    if (found != subscribers_.end()) pump(found->second);
-  };
+    : loop_(loop), server_(server), journal_(journal), limits_(limits) {}
+
+void EventHub::client_opened(peer::Connection& connection) {
+  subscribers_.emplace(connection.peer().connection,
+                       Subscriber{.connection = &connection, .from = journal_.next(), .cursor = journal_.next()});
 }
 
-EventHub::~EventHub() {
-  server_.on_opened = nullptr;
-  server_.on_forgotten = nullptr;
-  server_.on_load_changed = nullptr;
+void EventHub::client_load_changed(const peer::Connection& connection) {
+  const auto found = subscribers_.find(connection.peer().connection);
+  if (found != subscribers_.end()) pump(found->second);
 }
 
 void EventHub::take_news() {
@@ -57,7 +51,7 @@ void EventHub::take_news() {
 }
 
 void EventHub::tell_unkept(std::string_view kind, std::string_view params) {
-  const std::string message = message_of(kind, params);
+  const std::string message = message_of(kind, rpc::Json::view(params));
   for (auto& [number, subscriber] : subscribers_) {
     if (subscriber.lost || subscriber.connection->is_closed()) continue;
     if (subscriber.filter.wants({.kind = std::string(kind)}))
@@ -71,8 +65,7 @@ bool EventHub::wants_output(std::string_view task_id) const {
 }
 
 void EventHub::emit_output(std::string_view task_id, std::uint64_t offset, std::string_view text) {
-  const std::string message =
-      message_of(output_kind, rpc::to_text(value{{"taskId", task_id}, {"offset", offset}, {"data", text}}));
+  const std::string message = message_of(output_kind, value{{"taskId", task_id}, {"offset", offset}, {"data", text}});
   for (auto& [number, subscriber] : subscribers_) {
     if (subscriber.lost || subscriber.awaits_answer || subscriber.connection->is_closed()) continue;
     if (!subscriber.filter.wants_output(task_id)) continue;
@@ -80,7 +73,7 @@ void EventHub::emit_output(std::string_view task_id, std::uint64_t offset, std::
   }
 }
 
-std::string EventHub::message_of(std::string_view kind, std::string_view params) {
+std::string EventHub::message_of(std::string_view kind, const rpc::Json& params) {
   return server_.framed("event." + std::string(kind), params);
 }
 
@@ -101,7 +94,7 @@ void EventHub::pump(Subscriber& subscriber) {
 
 // Most want the event that another one has just been given.
 bool EventHub::give(peer::Connection& connection, const task::Event& event) {
-  if (given_last_ != event.seq) message_ = message_of(event.kind, event.params);
+  if (given_last_ != event.seq) message_ = message_of(event.kind, rpc::Json::view(event.params));
   given_last_ = event.seq;
   return connection.send(message_, limits_.unread_bytes);
 }
@@ -117,7 +110,7 @@ void EventHub::remember_given(Subscriber& subscriber) const {
 
 void EventHub::overflow(Subscriber& subscriber) {
   subscriber.lost = true;
-  subscriber.connection->send(message_of("overflow", R"({"seq":)" + std::to_string(subscriber.cursor) + '}'), no_bound);
+  subscriber.connection->send(message_of("overflow", {{"seq", subscriber.cursor}}), no_bound);
 }
 
 void EventHub::add_subscribe_method(peer::Methods& methods, std::function<void()> on_subscribed) {

@@ -56,7 +56,12 @@ class EventHub {
   EventHub(transport::Loop& loop, peer::Server& server, task::Journal& journal, Limits limits);
   EventHub(const EventHub&) = delete;
   EventHub& operator=(const EventHub&) = delete;
-  ~EventHub();
+  ~EventHub() = default;
+
+  /// What happens to the server's clients; whoever builds both sees to it that these are called.
+  void client_opened(peer::Connection& connection);
+  void client_load_changed(const peer::Connection& connection);
+  void client_forgotten(std::uint64_t number) { subscribers_.erase(number); }
 
   /// The journal has got an event.
   void take_news();
@@ -93,7 +98,7 @@ class EventHub {
   Subscription subscribe(const Subscribe& wanted, const peer::Request& request);
   void begin_replay(std::uint64_t number, bool is_answered);
   static Filter filter_of(const Subscribe& wanted);
-  std::string message_of(std::string_view kind, std::string_view params);
+  std::string message_of(std::string_view kind, const rpc::Json& params);
   bool give(peer::Connection& connection, const task::Event& event);
   void pump(Subscriber& subscriber);
   void remember_given(Subscriber& subscriber) const;

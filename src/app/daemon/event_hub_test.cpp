@@ -18,6 +18,7 @@
 #include "duet/rpc/value.h"
 #include "duet/transport/fd_channel.h"
 #include "duet/transport/temporary_folder_test.h"
+#include "duet/transport/unix_socket.h"
 
 namespace duet::app {
 namespace {
@@ -115,7 +116,11 @@ struct Setting {
   transport::Loop loop{clock};
   base::LogTape tape;
   std::vector<peer::Reply<>> replies;
-  peer::Server server{loop, tape.log()};
+  peer::Server server{loop,
+                      tape.log(),
+                      {.on_opened = [this](peer::Connection& client) { hub.client_opened(client); },
+                       .on_load_changed = [this](peer::Connection& client) { hub.client_load_changed(client); },
+                       .on_forgotten = [this](std::uint64_t client) { hub.client_forgotten(client); }}};
   task::Store store;
   task::Journal journal;
   EventHub hub;

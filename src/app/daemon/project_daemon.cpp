@@ -20,6 +20,7 @@
 #include "app/project/failure.h"
 #include "duet/base/utc_text.h"
 #include "duet/rpc/value.h"
+#include "duet/transport/unix_acceptor.h"
 #include "duet/version.h"
 #include "process/launch.h"
 #include "task/refusal.h"
@@ -79,7 +80,7 @@ ProjectDaemon::ProjectDaemon(Context context, Settings settings)
       started_at_(loop_.clock().utc()),
       started_(loop_.now()),
       watch_(loop_, log_, [this](std::string problem) { problems_.set("loop", std::move(problem)); }),
-      server_(loop_, log_, {.max_clients = context_.descriptors.clients}),
+      server_(loop_, log_, server_events(), {.max_clients = context_.descriptors.clients}),
       executable_(base::check_call(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "/proc/self/exe")),
       tasks_(loop_, log_,
              {.project = context_.project,
@@ -98,19 +99,27 @@ ProjectDaemon::ProjectDaemon(Context context, Settings settings)
                .client_version = kVersion,
                .environment = process::current_environment()},
               context_.project.root, settings_.servers) {
-  if (context_.trace) {
-    server_.wrap_channel = [this](std::unique_ptr<transport::Channel> channel, const peer::Peer& peer) {
-      return traced(std::move(channel), log_, peer.connection);
-    };
-  }
-  server_.on_forgotten = [this, tell_hub = std::move(server_.on_forgotten)](std::uint64_t client) {
-    tell_hub(client);
-    bridge_.client_gone(client);
-  };
-  server_.on_full = [this](bool full) { take_full(full); };
   end_.set_work([this](const StopRequest& request, std::function<void()> done) { end_work(request, std::move(done)); });
   add_methods();
   read_journal();
+}
+
+peer::ServerEvents ProjectDaemon::server_events() {
+  peer::ServerEvents events{.on_empty = [this] { end_.clients_gone(); },
+                            .on_full = [this](bool full) { take_full(full); },
+                            .on_opened = [this](peer::Connection& client) { hub_.client_opened(client); },
+                            .on_load_changed = [this](peer::Connection& client) { hub_.client_load_changed(client); },
+                            .on_forgotten =
+                                [this](std::uint64_t client) {
+                                  hub_.client_forgotten(client);
+                                  bridge_.client_gone(client);
+                                }};
+  if (context_.trace) {
+    events.wrap_channel = [this](std::unique_ptr<transport::Channel> channel, const peer::Peer& peer) {
+      return traced(std::move(channel), log_, peer.connection);
+    };
+  }
+  return events;
 }
 
 TaskRoom::Events ProjectDaemon::task_events() {
@@ -158,9 +167,9 @@ void ProjectDaemon::open() {
   base::Fd listener = context_.manager.take_listener();
   const bool activated = static_cast<bool>(listener);
   if (activated) {
-    server_.start(std::move(listener));
+    server_.listen(transport::inherited_acceptor(loop_, log_, std::move(listener)));
   } else {
-    listen();
+    listen([this] { server_.start(context_.address.path); });
   }
   tasks_.begin();
   begin_automation();
@@ -182,9 +191,9 @@ void ProjectDaemon::begin_automation() {
   automation_.begin(running);
 }
 
-void ProjectDaemon::listen() {
+void ProjectDaemon::listen(const std::function<void()>& attempt) {
   try {
-    server_.start(context_.address.path);
+    attempt();
   } catch (const std::system_error& error) {
     throw Failure(
         "cannot listen at " + context_.address.shown + ": " + why_not_to_listen(context_.address.path, error.code()),
@@ -233,7 +242,7 @@ bool ProjectDaemon::look_at_files() {
   }
   if (server_.is_reachable()) return true;
   try {
-    listen();
+    listen([this] { server_.restore(); });
   } catch (const Failure& failure) {
     log_.warn("the socket file was removed and cannot be put back", {{"reason", failure.what()}});
     problems_.set("ipc", failure.what());

@@ -83,10 +83,11 @@ class ProjectDaemon {
     automation::Engine::Plan plan;
   };
 
+  peer::ServerEvents server_events();
   TaskRoom::Events task_events();
   void begin_automation();
   void add_methods();
-  void listen();
+  void listen(const std::function<void()>& attempt);
   void tell_watchdog();
   bool look_at_files();
   void take_stop(const StopRequest& request);

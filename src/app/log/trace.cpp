@@ -52,14 +52,14 @@ class TracedChannel final : public transport::Channel {
   void want(bool reading, bool writing) override { channel_->want(reading, writing); }
   void close() override { channel_->close(); }
 
-  transport::Moved read(std::span<char> into) override {
-    const transport::Moved moved = channel_->read(into);
-    if (moved.state == transport::Moved::State::some) follow(in_, {into.data(), moved.count});
+  transport::IoResult read(std::span<char> into) override {
+    const transport::IoResult moved = channel_->read(into);
+    if (moved.state == transport::IoResult::State::some) follow(in_, {into.data(), moved.count});
     return moved;
   }
-  transport::Moved write(std::string_view bytes) override {
-    const transport::Moved moved = channel_->write(bytes);
-    if (moved.state == transport::Moved::State::some) follow(out_, bytes.substr(0, moved.count));
+  transport::IoResult write(std::string_view bytes) override {
+    const transport::IoResult moved = channel_->write(bytes);
+    if (moved.state == transport::IoResult::State::some) follow(out_, bytes.substr(0, moved.count));
     return moved;
   }
 

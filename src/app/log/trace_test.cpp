@@ -91,7 +91,7 @@ struct Setting {
     while (!text.empty()) {
       text.remove_prefix(pair.second->write(text).count);
       std::array<char, 4096> room;
-      while (channel->read(room).state == transport::Moved::State::some) {
+      while (channel->read(room).state == transport::IoResult::State::some) {
       }
     }
   }

@@ -35,7 +35,8 @@ struct AutomationMethods : testing::Test {
 
   Outcome call(std::string_view method, std::string_view params = {}) {
     std::optional<Outcome> result;
-    client->call(method, params, std::chrono::seconds(10), [&](Outcome outcome) { result = std::move(outcome); });
+    client->call(method, rpc::Json::view(params), std::chrono::seconds(10),
+                 [&](Outcome outcome) { result = std::move(outcome); });
     for (int i = 0; i < 100 && !result; ++i) setting.turn();
     EXPECT_TRUE(result) << method;
     return result.value_or(Outcome{});

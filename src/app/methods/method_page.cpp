@@ -33,7 +33,7 @@ class Rehearsal {
 
   std::string answer(std::string_view method, std::string_view params) {
     std::string result;
-    client_.call(method, params, std::chrono::seconds(5),
+    client_.call(method, rpc::Json::view(params), std::chrono::seconds(5),
                  [&](const peer::Outcome& outcome) { result = outcome.result; });
     while (result.empty()) loop_.turn();
     return result;

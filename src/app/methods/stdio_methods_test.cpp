@@ -35,7 +35,8 @@ class StdioMethods : public testing::Test {
 
   Outcome call(std::string_view method, std::string_view params = {}) {
     std::optional<Outcome> result;
-    client_->call(method, params, std::chrono::seconds(10), [&](Outcome outcome) { result = std::move(outcome); });
+    client_->call(method, rpc::Json::view(params), std::chrono::seconds(10),
+                  [&](Outcome outcome) { result = std::move(outcome); });
     while (!result) loop_.turn();
     return *result;
   }

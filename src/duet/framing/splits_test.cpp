@@ -125,7 +125,7 @@ TEST(Splits, RandomPortionsOfMixturesGiveTheSame) {
   }
 }
 
-// Pieces of headers and bodies in any order: mostly nonsense, on which the rules have an opinion too.
+// EncodedMessage of headers and bodies in any order: mostly nonsense, on which the rules have an opinion too.
 TEST(Splits, AnyMixtureOfPiecesIsReadByTheRulesHoweverItArrives) {
   const std::vector<std::string> pieces = {"Content-Length: ",
                                            "content-length:",

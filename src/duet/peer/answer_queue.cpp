@@ -17,7 +17,7 @@ void AnswerQueue::fill(Place& place, std::string answer) {
   release_known();
 }
 
-void AnswerQueue::keep(const rpc::Pieces& answer) {
+void AnswerQueue::keep(const rpc::EncodedMessage& answer) {
   std::string text;
   answer.append_to(text);
   fill(reserve(), std::move(text));

@@ -11,7 +11,7 @@ namespace duet::peer {
 /// Where answers go.
 class AnswerSink {
  public:
-  virtual void add(const rpc::Pieces& answer) = 0;
+  virtual void add(const rpc::EncodedMessage& answer) = 0;
 
  protected:
   ~AnswerSink() = default;
@@ -39,11 +39,11 @@ class AnswerQueue {
   Place& reserve(std::size_t held = 0);
   void fill(Place& place, std::string answer);
   /// Behind all that has a place.
-  void add(const rpc::Pieces& answer) { places_.empty() ? sink_.add(answer) : keep(answer); }
+  void add(const rpc::EncodedMessage& answer) { places_.empty() ? sink_.add(answer) : keep(answer); }
   void clear();
 
  private:
-  void keep(const rpc::Pieces& answer);
+  void keep(const rpc::EncodedMessage& answer);
   void release_known();
 
   AnswerSink& sink_;

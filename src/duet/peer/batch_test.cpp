@@ -86,7 +86,7 @@ TEST(Batch, WithResponsesSettlesOurCalls) {
   c.open();
   Strings came;
   for (int i = 0; i < 2; ++i) {
-    c.connection->call("ask", "", 30s, [&](const Outcome& outcome) { came.push_back(outcome.result); });
+    c.connection->call("ask", {}, 30s, [&](const Outcome& outcome) { came.push_back(outcome.result); });
   }
   c.turn();
   c.heard();
@@ -100,7 +100,7 @@ TEST(Batch, ResponsesInOneThatWaitsActAtOnce) {
   c.open();
   c.say({request("1", "late")});
   std::string came;
-  c.connection->call("ask", "", 30s, [&](const Outcome& outcome) { came = outcome.result; });
+  c.connection->call("ask", {}, 30s, [&](const Outcome& outcome) { came = outcome.result; });
   c.turn();
   c.heard();
   EXPECT_EQ(c.say({"[" + request("2", "echo") + "," + result("1", "11") + "]"}), Strings{});

@@ -12,10 +12,6 @@
 namespace duet::peer {
 namespace {
 
-std::string params_text(const boost::json::value& params) {
-  return params.is_null() ? std::string() : rpc::to_text(params);
-}
-
 // What was refused stands in the data: which param, what was expected.
 std::string whole_text(const rpc::Error& error) {
   constexpr std::size_t shown_characters = 300;
@@ -30,23 +26,31 @@ CallFailed::CallFailed(Outcome::Cause cause, std::optional<rpc::Error> error)
       cause_(cause),
       error_(std::move(error)) {}
 
-Client::Client() : log_(nullptr, base::Level::error) {}
+Client::Client(const Protocol& protocol)
+    : own_loop_(std::make_unique<transport::Loop>()),
+      loop_(*own_loop_),
+      protocol_(protocol),
+      log_(nullptr, base::Level::error) {}
 
-Client::~Client() = default;
+Client::Client(transport::Loop& loop, const Protocol& protocol)
+    : loop_(loop), protocol_(protocol), log_(nullptr, base::Level::error) {}
+
+Client::~Client() { disconnect(); }
 
 void Client::connect(const std::string& path, std::chrono::milliseconds patience) {
+  connect(std::make_unique<transport::FdChannel>(loop_, transport::connect_unix(path, patience)));
+}
+
+void Client::connect(std::unique_ptr<transport::Channel> channel) {
   ConnectionEvents events;
   events.conversation.on_notification = [this](std::string_view method, std::string_view params) {
     if (on_any_) on_any_(method, params);
   };
   disconnect();
   // Not destroyed here: a callback that connects anew may have been called by it.
-  loop_.defer([former = std::shared_ptr<Connection>(std::move(connection_))] {});
-  std::unique_ptr<transport::Channel> channel =
-      std::make_unique<transport::FdChannel>(loop_, transport::connect_unix(path, patience));
-  if (wrap_channel) channel = wrap_channel(std::move(channel));
-  connection_ = std::make_unique<Connection>(loop_, std::move(channel), Protocol::json_lines_client(), methods_, log_,
-                                             std::move(events));
+  if (connection_) former_.push_back(std::move(connection_));
+  forgetting_ = loop_.deferred([this] { std::exchange(former_, {}); });
+  connection_ = std::make_unique<Connection>(loop_, std::move(channel), protocol_, methods_, log_, std::move(events));
   connection_->open();
 }
 
@@ -54,7 +58,7 @@ void Client::disconnect() {
   if (connection_) connection_->close();
 }
 
-Outcome Client::call_raw(std::string_view method, std::string_view params, base::Duration patience) {
+Outcome Client::call_raw(std::string_view method, const rpc::Json& params, base::Duration patience) {
   if (loop_.is_turning()) throw std::logic_error("a call that waits inside a handler; use call_later()");
   const auto outcome = std::make_shared<std::optional<Outcome>>();  // it may come after something was thrown
   call_later(
@@ -63,17 +67,17 @@ Outcome Client::call_raw(std::string_view method, std::string_view params, base:
   return std::move(**outcome);
 }
 
-boost::json::value Client::call(std::string_view method, const boost::json::value& params, base::Duration patience) {
-  return rpc::parse_value(call_or_throw(method, params_text(params), patience));
+boost::json::value Client::call(std::string_view method, const rpc::Json& params, base::Duration patience) {
+  return rpc::parse_value(call_or_throw(method, params, patience));
 }
 
-std::string Client::call_or_throw(std::string_view method, std::string_view params, base::Duration patience) {
+std::string Client::call_or_throw(std::string_view method, const rpc::Json& params, base::Duration patience) {
   Outcome outcome = call_raw(method, params, patience);
   if (outcome.cause != Outcome::Cause::answered) throw CallFailed(outcome.cause, outcome.error);
   return std::move(outcome.result);
 }
 
-void Client::call_later(std::string_view method, std::string_view params, CallCallback callback,
+void Client::call_later(std::string_view method, const rpc::Json& params, CallCallback callback,
                         base::Duration patience) {
   if (!connection_) {
     loop_.defer([callback = std::move(callback)] { callback({.cause = Outcome::Cause::disconnected}); });
@@ -82,8 +86,8 @@ void Client::call_later(std::string_view method, std::string_view params, CallCa
   connection_->call(method, params, patience, std::move(callback));
 }
 
-bool Client::notify(std::string_view method, const boost::json::value& params) {
-  return connection_ && connection_->notify(method, params_text(params));
+bool Client::notify(std::string_view method, const rpc::Json& params) {
+  return connection_ && connection_->notify(method, params);
 }
 
 void Client::on(std::string method, std::function<void(const rpc::Json& params)> handler) {

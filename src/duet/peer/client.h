@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include <boost/json/value.hpp>
 
@@ -34,25 +35,32 @@ class DUET_API CallFailed : public std::runtime_error {
   std::optional<rpc::Error> error_;
 };
 
-/// A client of a Server, for programs that ask and wait: it runs a loop of its own inside its calls.
-/// Notifications are handed to on()'s handlers while it waits. Handlers and callbacks must not wait themselves (call()
-/// throws std::logic_error there; call_later() is fine), and what they throw is lost. For one thread.
+/// A client of a Server, for programs that ask and wait: its loop turns inside its calls.
+///
+/// The loop is its own or yours, which turns at other times, too. Notifications are handed to on()'s handlers while it
+/// turns. Handlers and callbacks must not wait themselves (call() throws std::logic_error there, as it does in whatever
+/// else your loop calls; call_later() is fine), and what they throw is lost. For one thread.
 class DUET_API Client {
  public:
   static constexpr std::chrono::seconds default_patience{30};
 
-  Client();
+  explicit Client(const Protocol& protocol = Protocol::json_lines_client());
+  /// On a loop that must outlive it.
+  explicit Client(transport::Loop& loop, const Protocol& protocol = Protocol::json_lines_client());
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
   ~Client();
 
-  /// Throws std::system_error.
+  /// To a Unix socket. Throws std::system_error.
   void connect(const std::string& path, std::chrono::milliseconds patience = default_patience);
+  /// Over a channel of this loop that is not open yet.
+  void connect(std::unique_ptr<transport::Channel> channel);
   void disconnect();
   bool is_connected() const { return connection_ && !connection_->is_closed(); }
 
-  /// Throws CallFailed; std::length_error for a result nested too deeply for a tree.
-  boost::json::value call(std::string_view method, const boost::json::value& params = nullptr,
+  /// For params see Conversation::call(). Throws CallFailed; std::length_error for a result nested too deeply for a
+  /// tree.
+  boost::json::value call(std::string_view method, const rpc::Json& params = {},
                           base::Duration patience = default_patience);
   /// The same with C++ values: `call<double>("add", 2, 3)`, by position, or one described struct, by name. Throws also
   /// std::invalid_argument for a result of another shape.
@@ -61,12 +69,17 @@ class DUET_API Client {
     const rpc::Json result = rpc::Json::trusted(call_or_throw(method, params_of(values...), default_patience));
     if constexpr (!std::is_void_v<Result>) return result.as<Result>();
   }
-  /// The same with JSON text both ways, without a throw.
-  Outcome call_raw(std::string_view method, std::string_view params, base::Duration patience = default_patience);
+  /// The same with the result as JSON text, without a throw.
+  Outcome call_raw(std::string_view method, const rpc::Json& params, base::Duration patience = default_patience);
+  template <rpc::TextType Text>
+  Outcome call_raw(std::string_view method, const Text& params, base::Duration patience = default_patience) = delete;
   /// Many at once: the callbacks run inside wait_for().
-  void call_later(std::string_view method, std::string_view params, CallCallback callback,
+  void call_later(std::string_view method, const rpc::Json& params, CallCallback callback,
                   base::Duration patience = default_patience);
-  bool notify(std::string_view method, const boost::json::value& params = nullptr);
+  template <rpc::TextType Text>
+  void call_later(std::string_view method, const Text& params, CallCallback callback,
+                  base::Duration patience = default_patience) = delete;
+  bool notify(std::string_view method, const rpc::Json& params = {});
 
   /// Listens to a notification; before or after connect().
   void on(std::string method, std::function<void(const rpc::Json& params)> handler);
@@ -76,30 +89,33 @@ class DUET_API Client {
   /// Handles what comes until `done` says so; false when the time is over or the connection gone.
   bool wait_for(const std::function<bool()>& done, base::Duration patience);
 
-  /// Puts something between this client and the socket; before connect().
-  std::function<std::unique_ptr<transport::Channel>(std::unique_ptr<transport::Channel>)> wrap_channel;
-
   transport::Loop& loop() { return loop_; }
 
  private:
   template <typename... Values>
-  static std::string params_of(const Values&... values) {
-    if constexpr (sizeof...(Values) == 0) return {};
-    if constexpr (sizeof...(Values) == 1 && (rpc::StructType<Values> && ...)) {
-      return std::string(rpc::Json(values...).text());
+  static rpc::Json params_of(const Values&... values) {
+    if constexpr (sizeof...(Values) == 0) {
+      return {};
+    } else if constexpr (sizeof...(Values) == 1 && (rpc::StructType<Values> && ...)) {
+      return rpc::Json(values...);
     } else {
       std::string list;
-      ((list.append(list.empty() ? "[" : ",").append(rpc::Json(values).text())), ...);
-      return list + ']';
+      rpc::GroupWriter group(list, '[');
+      (rpc::append_json(group.next(), values), ...);
+      return rpc::Json::trusted(list += ']');
     }
   }
-  std::string call_or_throw(std::string_view method, std::string_view params, base::Duration patience);
+  std::string call_or_throw(std::string_view method, const rpc::Json& params, base::Duration patience);
 
-  transport::Loop loop_;
+  std::unique_ptr<transport::Loop> own_loop_;
+  transport::Loop& loop_;
+  Protocol protocol_;
   base::Log log_;
   Methods methods_;
   std::function<void(std::string_view, std::string_view)> on_any_;
+  std::vector<std::unique_ptr<Connection>> former_;  // until the end of the turn
   std::unique_ptr<Connection> connection_;
+  transport::Loop::Deferred forgetting_;
 };
 
 }  // namespace duet::peer

@@ -17,6 +17,7 @@
 
 #include "duet/peer/connection_fixture_test.h"
 #include "duet/peer/server.h"
+#include "duet/transport/memory.h"
 #include "duet/transport/temporary_folder_test.h"
 
 namespace duet::peer {
@@ -62,8 +63,8 @@ class ServedThread {
       throw rpc::Error(-32001, "No", {{"why", "because"}});
     });
     server_->register_method("announce", [this](const Request& asked) -> rpc::Json {
-      server_->broadcast("event.first", asked.params.text());
-      server_->broadcast("event.second", "");
+      server_->broadcast("event.first", asked.params);
+      server_->broadcast("event.second", {});
       return true;
     });
     server_->register_method("die", [this](const Request&) -> rpc::Json {
@@ -107,7 +108,7 @@ TEST(ThreadsClient, CallsAndGetsTheResult) {
   EXPECT_TRUE(s.client.is_connected());
   EXPECT_EQ(s.client.call("echo", {{"a", {1, 2}}}), boost::json::value({{"a", {1, 2}}}));
   EXPECT_EQ(s.client.call("echo"), boost::json::value(nullptr));
-  const Outcome raw = s.client.call_raw("echo", R"({ "as" : "it is" })");
+  const Outcome raw = s.client.call_raw("echo", rpc::Json::view(R"({ "as" : "it is" })"));
   EXPECT_EQ(raw.cause, Cause::answered);
   EXPECT_EQ(raw.result, R"({ "as" : "it is" })");
 }
@@ -148,7 +149,7 @@ TEST(ThreadsClient, ACallMayWaitWithoutEnd) {
   EXPECT_EQ(s.client.call("echo", boost::json::array{1}, base::Duration::max()), boost::json::array{1});
   bool came = false;
   s.client.call_later(
-      "echo", "", [&](const Outcome&) { came = true; }, base::Duration::max());
+      "echo", {}, [&](const Outcome&) { came = true; }, base::Duration::max());
   EXPECT_TRUE(s.client.wait_for([&] { return came; }, base::Duration::max()));
 }
 
@@ -176,7 +177,7 @@ TEST(ThreadsClient, TenThousandCallsMayBePendingAtOnce) {
   constexpr int count = 10'000;
   std::vector<std::string> results;
   for (int i = 0; i < count; ++i) {
-    s.client.call_later("echo", "[" + std::to_string(i) + "]", [&](const Outcome& outcome) {
+    s.client.call_later("echo", std::vector{i}, [&](const Outcome& outcome) {
       EXPECT_EQ(outcome.cause, Cause::answered);
       results.push_back(outcome.result);
     });
@@ -188,7 +189,7 @@ TEST(ThreadsClient, TenThousandCallsMayBePendingAtOnce) {
 TEST(ThreadsClient, ReadsAnswersLargerThanAServerWouldRead) {
   Setting s;
   constexpr std::size_t size = 20U * 1024 * 1024;
-  const Outcome outcome = s.client.call_raw("long", R"({"size":)" + std::to_string(size) + "}");
+  const Outcome outcome = s.client.call_raw("long", {{"size", size}});
   EXPECT_EQ(outcome.cause, Cause::answered);
   EXPECT_EQ(outcome.result.size(), size + 2);
 }
@@ -196,14 +197,14 @@ TEST(ThreadsClient, ReadsAnswersLargerThanAServerWouldRead) {
 TEST(ThreadsClient, AResultTooDeepForATreeIsStillThereAsText) {
   Setting s;
   EXPECT_THROW(s.client.call("deep"), std::length_error);
-  EXPECT_EQ(s.client.call_raw("deep", "").result.size(), 1200U);
+  EXPECT_EQ(s.client.call_raw("deep", {}).result.size(), 1200U);
 }
 
 TEST(ThreadsClient, PendingCallsFailAtOnceWhenTheServerGoes) {
   Setting s;
   std::vector<Cause> causes;
   const auto keep = [&](const Outcome& outcome) { causes.push_back(outcome.cause); };
-  for (int i = 0; i < 3; ++i) s.client.call_later("never", "", keep, 1h);
+  for (int i = 0; i < 3; ++i) s.client.call_later("never", {}, keep, 1h);
   s.served.post([](Server& server) { server.stop(); });
   s.client.wait_for([&] { return causes.size() == 3; }, 100ms);  // what runs may finish, so it goes on
   s.served.end();
@@ -255,10 +256,89 @@ TEST(Client, WithoutAServerConnectThrowsAndCallsFail) {
   client.disconnect();
 }
 
+/// A server and a client on one loop, over memory.
+struct OneLoop {
+  explicit OneLoop(const Protocol& served = Protocol::json_lines(),
+                   const Protocol& spoken = Protocol::json_lines_client())
+      : server(loop, tape.log(), {}, {}, served), client(loop, spoken) {
+    server.methods().add("add", "Adds", {"a", "b"}, [](int a, int b) { return a + b; });
+    server.methods().add("never", [this](Reply<> reply) { replies.push_back(std::move(reply)); });
+    connect();
+  }
+  void connect() {
+    auto [near, far] = transport::memory_pair(loop);
+    server.admit(std::move(near), {});
+    client.connect(std::move(far));
+  }
+
+  transport::Loop loop;
+  base::LogTape tape;
+  std::vector<Reply<>> replies;
+  Server server;
+  Client client;
+};
+
+TEST(Client, RunsOnALoopOfYoursOverAnyChannel) {
+  OneLoop s;
+  EXPECT_EQ(&s.client.loop(), &s.loop);
+  EXPECT_EQ(s.client.call<int>("add", 2, 3), 5);
+  int sum = 0;
+  s.client.call_later("add", rpc::Json::view("[3,4]"),
+                      [&](const Outcome& outcome) { sum = std::stoi(outcome.result); });
+  while (sum == 0) s.loop.turn();
+  EXPECT_EQ(sum, 7);
+}
+
+TEST(Client, SpeaksAnyProtocol) {
+  OneLoop s(Protocol::lsp_server(), Protocol::lsp_client());
+  EXPECT_EQ(s.client.call<int>("add", 2, 3), 5);
+}
+
+TEST(Client, WaitsForNothingInsideATurnOfYourLoop) {
+  OneLoop s;
+  bool refused = false;
+  s.loop.defer([&] {
+    try {
+      s.client.call<int>("add", 2, 3);
+    } catch (const std::logic_error&) {
+      refused = true;
+    }
+  });
+  s.loop.turn();
+  EXPECT_TRUE(refused);
+}
+
+TEST(Client, MayGoBeforeYourLoop) {
+  transport::Loop loop;
+  auto [near, far] = transport::memory_pair(loop);
+  auto [other_near, other_far] = transport::memory_pair(loop);
+  std::vector<Cause> causes;
+  {
+    Client client(loop);
+    const auto keep = [&](const Outcome& outcome) {
+      causes.push_back(outcome.cause);
+      if (causes.size() == 2) client.call_later("more", {}, [&](const Outcome& last) { causes.push_back(last.cause); });
+    };
+    client.connect(std::move(near));
+    client.call_later("ask", {}, keep);
+    client.connect(std::move(other_near));
+    client.call_later("ask", {}, keep);
+  }
+  EXPECT_EQ(causes, std::vector(3, Cause::disconnected));
+  loop.turn(loop.now());
+}
+
+TEST(Client, KeepsItsConnectionWhenAnotherCannotBeMade) {
+  const transport::TemporaryFolder folder;
+  OneLoop s;
+  EXPECT_THROW(s.client.connect(folder.file("socket")), std::system_error);
+  EXPECT_EQ(s.client.call<int>("add", 2, 3), 5);
+}
+
 TEST(ThreadsClient, DisconnectsAndConnectsAgain) {
   Setting s;
   int failed = 0;
-  s.client.call_later("never", "", [&](const Outcome& outcome) { failed += outcome.cause == Cause::disconnected; });
+  s.client.call_later("never", {}, [&](const Outcome& outcome) { failed += outcome.cause == Cause::disconnected; });
   s.client.disconnect();
   EXPECT_EQ(failed, 1);
   EXPECT_FALSE(s.client.is_connected());
@@ -271,7 +351,7 @@ TEST(ThreadsClient, DisconnectsAndConnectsAgain) {
 TEST(ThreadsClient, MayConnectAgainInsideTheCallThatTellsItOfTheEnd) {
   Setting s;
   bool again = false;
-  s.client.call_later("never", "", [&](const Outcome&) {
+  s.client.call_later("never", {}, [&](const Outcome&) {
     s.client.connect(s.served.path());
     again = true;
   });
@@ -300,7 +380,7 @@ TEST(ThreadsClient, AHandlerMayAskWithoutWaiting) {
   Setting s;
   std::string came;
   s.client.on("event.first", [&](const rpc::Json&) {
-    s.client.call_later("echo", "[3]", [&](const Outcome& outcome) { came = outcome.result; });
+    s.client.call_later("echo", rpc::Json::view("[3]"), [&](const Outcome& outcome) { came = outcome.result; });
   });
   s.client.call("announce", boost::json::array{7});
   EXPECT_TRUE(s.client.wait_for([&] { return came == "[3]"; }, patience));

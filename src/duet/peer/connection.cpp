@@ -9,10 +9,11 @@
 namespace duet::peer {
 namespace {
 
-using transport::Moved;
+using transport::IoResult;
 
-ConversationEvents with_wake(ConversationEvents events, std::function<void()> wake) {
+ConversationEvents joined_to(const transport::Loop& loop, ConversationEvents events, std::function<void()> wake) {
   events.on_wake = std::move(wake);
+  events.hand_over = [remote = loop.remote()](transport::Task task) { remote.post(std::move(task)); };
   return events;
 }
 
@@ -38,8 +39,8 @@ Connection::Connection(transport::Loop& loop, std::unique_ptr<transport::Channel
       channel_(std::move(channel)),
       pool_(pool ? std::move(pool) : std::make_shared<framing::BlockPool>()),
       events_(std::move(events)),
-      conversation_(protocol, methods, with_wake(std::move(events_.conversation), [this] { advance_later(); }), log,
-                    peer, pool_) {}
+      conversation_(protocol, methods, joined_to(loop, std::move(events_.conversation), [this] { advance_later(); }),
+                    log, peer, pool_) {}
 
 Connection::~Connection() {
   events_ = {};
@@ -62,19 +63,19 @@ bool Connection::read() {
   const bool in_room = !room.empty();
   if (!in_room)
     room = std::span(loop_.scratch()).first(std::min(loop_.scratch().size(), conversation_.protocol().read_at_once));
-  const Moved moved = channel_->read(room);
+  const IoResult moved = channel_->read(room);
   switch (moved.state) {
-    case Moved::State::blocked:
+    case IoResult::State::blocked:
       return false;
-    case Moved::State::broken:
+    case IoResult::State::broken:
       failure_ = moved.error;
       close(Ending::unreadable);
       return false;
-    case Moved::State::ended:
+    case IoResult::State::ended:
       input_ended_ = true;
       conversation_.end_of_input(loop_.now());
       return true;
-    case Moved::State::some:
+    case IoResult::State::some:
       break;
   }
   const base::TimePoint now = conversation_.is_timed() ? loop_.now() : base::TimePoint();
@@ -118,10 +119,10 @@ void Connection::write_output() {
   if (is_closed()) return;
   while (conversation_.unwritten_bytes() > 0) {
     const std::string_view bytes = conversation_.output();
-    const Moved moved =
-        output_broken_ ? Moved{Moved::State::some, bytes.size()} : channel_->write(bytes);  // nobody reads it
-    if (moved.state == Moved::State::broken) return write_failed(moved.error);
-    if (moved.state != Moved::State::some) return;
+    const IoResult moved =
+        output_broken_ ? IoResult{IoResult::State::some, bytes.size()} : channel_->write(bytes);  // nobody reads it
+    if (moved.state == IoResult::State::broken) return write_failed(moved.error);
+    if (moved.state != IoResult::State::some) return;
     conversation_.written(moved.count);
   }
 }

@@ -18,10 +18,10 @@ enum class Ending : std::uint8_t { input_ended, stopped, peer_gone, unreadable }
 
 /// What the owner of a connection wants to hear. All optional.
 struct ConnectionEvents {
-  std::function<void(Ending)> on_closed;  ///< the last call; destroy the connection in a later turn, not in here
-  std::function<void()> on_load_changed;
-  std::function<void()> on_unwritable;   ///< a client's: the peer reads no more; what it sends is still read
-  ConversationEvents conversation = {};  ///< but for on_wake, which is the connection's
+  std::function<void(Ending)> on_closed = {};  ///< the last call; destroy the connection in a later turn, not in here
+  std::function<void()> on_load_changed = {};
+  std::function<void()> on_unwritable = {};  ///< a client's: the peer reads no more; what it sends is still read
+  ConversationEvents conversation = {};      ///< but for on_wake and hand_over, which are the connection's
 };
 
 /// Joins a conversation to a channel and a loop: reads what the conversation wants, writes what it gives, and wakes it
@@ -43,10 +43,14 @@ class DUET_API Connection final : private transport::Channel::Listener {
   const Conversation& conversation() const { return conversation_; }
 
   /// See Conversation.
-  CallId call(std::string_view method, std::string_view params, base::Duration patience, CallCallback callback) {
+  CallId call(std::string_view method, const rpc::Json& params, base::Duration patience, CallCallback callback) {
     return conversation_.call(method, params, patience, std::move(callback));
   }
-  bool notify(std::string_view method, std::string_view params) { return conversation_.notify(method, params); }
+  template <rpc::TextType Text>
+  CallId call(std::string_view method, const Text& params, base::Duration patience, CallCallback callback) = delete;
+  bool notify(std::string_view method, const rpc::Json& params) { return conversation_.notify(method, params); }
+  template <rpc::TextType Text>
+  bool notify(std::string_view method, const Text& params) = delete;
   bool send(std::string_view message, std::size_t most_waiting) { return conversation_.send(message, most_waiting); }
   void stop() { conversation_.stop(); }
   void ask_to_stop() { conversation_.ask_to_stop(); }

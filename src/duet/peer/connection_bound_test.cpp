@@ -90,11 +90,11 @@ TEST(ConnectionBound, HoldsForCancelsToo) {
 TEST(ConnectionBound, OwnMessagesAreRefusedWhenTooMuchWaits) {
   SlowReader s;
   std::size_t sent = 0;
-  while (s.connection->notify("tell", quoted_text(1000)) && sent < 1000) ++sent;
+  while (s.connection->notify("tell", rpc::Json::trusted(quoted_text(1000))) && sent < 1000) ++sent;
   EXPECT_GT(sent, 10U);
   EXPECT_LT(s.connection->load(), SlowReader::bound);
   std::vector<Outcome::Cause> causes;
-  s.connection->call("ask", "", 30s, [&](const Outcome& outcome) { causes.push_back(outcome.cause); });
+  s.connection->call("ask", {}, 30s, [&](const Outcome& outcome) { causes.push_back(outcome.cause); });
   EXPECT_TRUE(causes.empty());
   s.turn();
   EXPECT_EQ(causes, std::vector{Outcome::Cause::overloaded});
@@ -102,7 +102,7 @@ TEST(ConnectionBound, OwnMessagesAreRefusedWhenTooMuchWaits) {
   ASSERT_TRUE(s.turn_until([&] { return s.connection->load() == 0; }));
   s.turn();
   EXPECT_EQ(s.heard().size(), sent);
-  EXPECT_TRUE(s.connection->notify("tell", ""));
+  EXPECT_TRUE(s.connection->notify("tell", {}));
 }
 
 TEST(ConnectionBound, LargeMessagesLeaveNoMemoryBehind) {

@@ -96,7 +96,7 @@ TEST(ConnectionClose, EndsEverythingAtOnce) {
   c.open();
   c.say({request("1", "late"), request("2", "echo")});
   std::vector<Outcome> outcomes;
-  c.connection->call("ask", "", 30s, [&](Outcome outcome) { outcomes.push_back(std::move(outcome)); });
+  c.connection->call("ask", {}, 30s, [&](Outcome outcome) { outcomes.push_back(std::move(outcome)); });
   c.connection->close();
   c.connection->close();
   EXPECT_EQ(c.endings, Endings{Ending::stopped});
@@ -104,7 +104,7 @@ TEST(ConnectionClose, EndsEverythingAtOnce) {
   EXPECT_EQ(outcomes[0].cause, Outcome::Cause::disconnected);
   EXPECT_TRUE(c.replies.front().abandoned());
   EXPECT_EQ(c.connection->load(), 0U);
-  EXPECT_FALSE(c.connection->notify("tell", ""));
+  EXPECT_FALSE(c.connection->notify("tell", {}));
   c.turn();
   EXPECT_TRUE(c.far->ended());
 }
@@ -167,8 +167,10 @@ class BrokenChannel final : public transport::Channel {
  public:
   void open(Listener& listener) override { listener_ = &listener; }
   void want(bool, bool) override {}
-  transport::Moved read(std::span<char>) override { return {transport::Moved::State::broken, 0, EIO}; }
-  transport::Moved write(std::string_view bytes) override { return {transport::Moved::State::some, bytes.size()}; }
+  transport::IoResult read(std::span<char>) override { return {transport::IoResult::State::broken, 0, EIO}; }
+  transport::IoResult write(std::string_view bytes) override {
+    return {transport::IoResult::State::some, bytes.size()};
+  }
   void close() override { listener_ = nullptr; }
   void become_readable() { listener_->on_readable(); }
 
@@ -195,7 +197,7 @@ TEST(ConnectionClose, ADestroyedConnectionTellsItsCallersAndNobodyElse) {
   c.open();
   std::vector<Outcome::Cause> causes;
   const auto keep = [&](const Outcome& outcome) { causes.push_back(outcome.cause); };
-  c.connection->call("ask", "", 30s, keep);
+  c.connection->call("ask", {}, 30s, keep);
   c.turn();
   c.connection.reset();
   EXPECT_EQ(causes, std::vector{Outcome::Cause::disconnected});
@@ -209,11 +211,11 @@ TEST(ConnectionClose, ACallOfAClosedConnectionGetsItsOutcomeThoughTheConnectionG
   c.connection->close();
   std::vector<Outcome::Cause> causes;
   const auto keep = [&](const Outcome& outcome) { causes.push_back(outcome.cause); };
-  c.connection->call("ask", "", 30s, keep);
+  c.connection->call("ask", {}, 30s, keep);
   EXPECT_TRUE(causes.empty());
   c.turn();
   EXPECT_EQ(causes, std::vector{Outcome::Cause::disconnected});
-  c.connection->call("ask", "", 30s, keep);
+  c.connection->call("ask", {}, 30s, keep);
   c.connection.reset();
   c.turn();
   EXPECT_EQ(causes.size(), 2U);
@@ -225,9 +227,9 @@ TEST(ConnectionClose, ACallerThatTriesAgainWhenItsCallFailsDoesNotGoRoundForEver
   TestConnection c;
   c.open();
   again = [&](const Outcome&) {
-    if (++tries < 1000) c.connection->call("ask", "", 30s, again);
+    if (++tries < 1000) c.connection->call("ask", {}, 30s, again);
   };
-  c.connection->call("ask", "", 30s, again);
+  c.connection->call("ask", {}, 30s, again);
   c.connection->close();
   EXPECT_EQ(tries, 1);
   c.turn(5);

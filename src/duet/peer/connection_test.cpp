@@ -77,9 +77,9 @@ TEST_P(EitherFraming, CallsAndTheirAnswersGoBothWays) {
   c.open();
   std::vector<Outcome> outcomes;
   const auto keep = [&](Outcome outcome) { outcomes.push_back(std::move(outcome)); };
-  c.connection->call("ask", "[1]", 30s, keep);
-  c.connection->call("ask \"quoted\"", "", 30s, keep);
-  EXPECT_TRUE(c.connection->notify("tell", "{}"));
+  c.connection->call("ask", rpc::Json::view("[1]"), 30s, keep);
+  c.connection->call("ask \"quoted\"", {}, 30s, keep);
+  EXPECT_TRUE(c.connection->notify("tell", rpc::Json::view("{}")));
   EXPECT_TRUE(outcomes.empty());
   c.turn();
   EXPECT_EQ(c.heard(),
@@ -150,7 +150,7 @@ TEST(ConnectionCalls, WhatACallbackThrowsHurtsNobody) {
   TestConnection c;
   c.open();
   for (int i = 0; i < 2; ++i) {
-    c.connection->call("ask", "", 30s, [](const Outcome&) { throw std::runtime_error("oops"); });
+    c.connection->call("ask", {}, 30s, [](const Outcome&) { throw std::runtime_error("oops"); });
   }
   c.turn();
   c.heard();

@@ -79,7 +79,8 @@ Conversation::Conversation(const Protocol& protocol, const Methods& methods, Con
                                const bool may_be_answer = message.id_is_known && message.method.empty();
                                lose("malformed-envelope", may_be_answer ? message.id : "");
                              },
-                         .on_notification = events_.on_notification});
+                         .on_notification = events_.on_notification,
+                         .hand_over = std::move(events_.hand_over)});
 }
 
 Conversation::~Conversation() {
@@ -305,12 +306,12 @@ void Conversation::time_out_calls(base::TimePoint now) {
   }
 }
 
-CallId Conversation::call(std::string_view method, std::string_view params, base::Duration patience,
+CallId Conversation::call(std::string_view method, const rpc::Json& params, base::Duration patience,
                           CallCallback callback) {
   const bool may_be_sent = phase_ == Phase::open && output_->size() + calls_->bytes() < most_of_our_own();
   const CallId call = calls_->add(patience, std::move(callback));
   if (may_be_sent) {
-    output_->add_call(call, rpc::encode_request(std::to_string(call), rpc::quoted(method), params));
+    output_->add_call(call, rpc::encode_request(std::to_string(call), rpc::quoted(method), text_of_params(params)));
   } else {
     unsent_calls_.push_back(call);
   }
@@ -327,11 +328,11 @@ bool Conversation::cancel(CallId call) {
 }
 
 void Conversation::notify_of_cancel(CallId call) {
-  notify("$/cancelRequest", R"({"id":)" + std::to_string(call) + '}');
+  notify("$/cancelRequest", rpc::Json::trusted(R"({"id":)" + std::to_string(call) + '}'));
 }
 
-bool Conversation::notify(std::string_view method, std::string_view params) {
-  return send(framed(*encoder_, rpc::encode_notification(rpc::quoted(method), params)), most_of_our_own());
+bool Conversation::notify(std::string_view method, const rpc::Json& params) {
+  return send(framed_notification(*encoder_, method, params), most_of_our_own());
 }
 
 bool Conversation::send(std::string_view message, std::size_t most_waiting) {
@@ -429,8 +430,8 @@ void Conversation::drop_overdue_message(base::TimePoint now) {
   timed_message_.reset();
 }
 
-std::string framed_notification(const Protocol& protocol, std::string_view method, std::string_view params) {
-  return framed(*protocol.make_encoder(), rpc::encode_notification(rpc::quoted(method), params));
+std::string framed_notification(const Protocol& protocol, std::string_view method, const rpc::Json& params) {
+  return framed_notification(*protocol.make_encoder(), method, params);
 }
 
 }  // namespace duet::peer

@@ -15,16 +15,18 @@
 #include "duet/api.h"
 #include "duet/base/clock.h"
 #include "duet/base/log.h"
+#include "duet/base/unique_function.h"
 #include "duet/peer/methods.h"
 #include "duet/peer/outcome.h"
 #include "duet/peer/protocol.h"
+#include "duet/rpc/json.h"
 
 namespace duet::framing {
 struct Frame;
 enum class Fault : std::uint8_t;
 }  // namespace duet::framing
 namespace duet::rpc {
-class Pieces;
+class EncodedMessage;
 struct Message;
 }  // namespace duet::rpc
 
@@ -52,13 +54,16 @@ struct LostMessage {
 /// What the owner of a conversation wants to hear. All optional.
 struct ConversationEvents {
   /// Something is to be written or done although nobody called receive(), end_of_input() or tick().
-  std::function<void()> on_wake;
-  std::function<void()> on_input_ended;
-  std::function<void(std::string_view method)> on_waiting;  ///< a request waits for an earlier one's answer
-  std::function<void(std::string_view method, std::string_view params)> on_notification;  ///< of an unknown method
-  std::function<void(const LostMessage&)> on_lost;
-  std::function<void(CallId)> on_late_answer;  ///< to a call that was cancelled or has timed out
-  std::function<void()> on_noise;              ///< once: a MiB came, and not one message
+  std::function<void()> on_wake = {};
+  /// Called on any thread: does the work later on the thread of the conversation, or drops it when that is impossible.
+  /// It may be called after the conversation has gone. Without it a Reply is for the conversation's thread only.
+  std::function<void(base::UniqueFunction<void()>)> hand_over = {};
+  std::function<void()> on_input_ended = {};
+  std::function<void(std::string_view method)> on_waiting = {};  ///< a request waits for an earlier one's answer
+  std::function<void(std::string_view method, std::string_view params)> on_notification = {};  ///< of an unknown method
+  std::function<void(const LostMessage&)> on_lost = {};
+  std::function<void(CallId)> on_late_answer = {};  ///< to a call that was cancelled or has timed out
+  std::function<void()> on_noise = {};              ///< once: a MiB came, and not one message
 };
 
 /// One conversation, both ways, without I/O: bytes and time in; bytes, calls of handlers and the next deadline out.
@@ -105,14 +110,19 @@ class DUET_API Conversation {
   bool is_idle() const;
 
   /// Asks the peer. The callback gets exactly one outcome, never before call() has returned. The patience runs from the
-  /// next time that is told.
-  CallId call(std::string_view method, std::string_view params, base::Duration patience, CallCallback callback);
+  /// next time that is told. Params are an object or a list, or Json() for none: any C++ value of that shape. Text that
+  /// is JSON already is a Json: see Json::parse() and Json::trusted().
+  CallId call(std::string_view method, const rpc::Json& params, base::Duration patience, CallCallback callback);
+  template <rpc::TextType Text>
+  CallId call(std::string_view method, const Text& params, base::Duration patience, CallCallback callback) = delete;
   /// Nobody wants the answer any more: its callback is never called. A call that waits to be written is never sent, for
   /// one that was sent the peer is told by `$/cancelRequest`. True: the peer has seen nothing of it.
   bool cancel(CallId call);
   /// False: so much waits to be written already that the notification was dropped.
-  bool notify(std::string_view method, std::string_view params);
-  /// The same for a message that framed() made, with a bound of its own.
+  bool notify(std::string_view method, const rpc::Json& params);
+  template <rpc::TextType Text>
+  bool notify(std::string_view method, const Text& params) = delete;
+  /// The same for a message that framed_notification() made, with a bound of its own.
   bool send(std::string_view message, std::size_t most_waiting);
 
   /// Reads no more; what runs may finish; requests that have not begun are dropped, and calls of our own, whose answers
@@ -202,7 +212,9 @@ class DUET_API Conversation {
   bool heard_lately_ = false;                 // since the last tick
 };
 
-/// A message as it goes over the wire, for one that goes to many; `params` is JSON text, or empty.
-DUET_API std::string framed_notification(const Protocol& protocol, std::string_view method, std::string_view params);
+/// A message as it goes over the wire, for one that goes to many: see Conversation::send().
+DUET_API std::string framed_notification(const Protocol& protocol, std::string_view method, const rpc::Json& params);
+template <rpc::TextType Text>
+std::string framed_notification(const Protocol& protocol, std::string_view method, const Text& params) = delete;
 
 }  // namespace duet::peer

@@ -85,7 +85,7 @@ TEST(ConversationBound, OneThatHoldsALargeIdStillReadsItsCancel) {
 TEST(ConversationBound, ACallOnAnIdleConversationIsSentHoweverLittleMayWait) {
   Talk t;
   t.talk->limit_waiting(1);
-  t.talk->call("ask", {}, 1h, [](const Outcome&) {});
+  t.talk->call("ask", rpc::Json(), 1h, [](const Outcome&) {});
   EXPECT_NE(t.output(), "");
 }
 
@@ -99,12 +99,12 @@ TEST_P(EndedConversation, ACallWhoseAnswerCannotComeAnyMoreEnds) {
   Talk t;
   std::vector<Outcome> outcomes;
   t.receive(request("1", "late"));
-  t.talk->call("sent", {}, base::Duration::max(), [&](const Outcome& came) {
+  t.talk->call("sent", rpc::Json(), base::Duration::max(), [&](const Outcome& came) {
     outcomes.push_back(came);
     t.replies[0].ok("no answer");
   });
   t.output();
-  t.talk->call("unsent", {}, base::Duration::max(), [&](const Outcome& came) { outcomes.push_back(came); });
+  t.talk->call("unsent", rpc::Json(), base::Duration::max(), [&](const Outcome& came) { outcomes.push_back(came); });
   end(t);
   EXPECT_TRUE(outcomes.empty());
   t.talk->resume();
@@ -119,11 +119,11 @@ TEST_P(EndedConversation, ACallWhoseAnswerCannotComeAnyMoreEnds) {
 TEST_P(EndedConversation, WhatIsAskedThenWasNeverSent) {
   Talk t;
   end(t);
-  const CallId call = t.talk->call("ask", {}, 1h, [](const Outcome&) { ADD_FAILURE(); });
+  const CallId call = t.talk->call("ask", rpc::Json(), 1h, [](const Outcome&) { ADD_FAILURE(); });
   EXPECT_TRUE(t.talk->cancel(call));
   EXPECT_EQ(t.output(), "");
   bool told = false;
-  t.talk->call("ask", {}, 0s, [&](const Outcome& came) {
+  t.talk->call("ask", rpc::Json(), 0s, [&](const Outcome& came) {
     EXPECT_EQ(came.cause, Outcome::Cause::disconnected);
     EXPECT_FALSE(came.was_sent);
     told = true;
@@ -138,9 +138,9 @@ TEST(ConversationEnd, ACallThatWasRefusedForWantOfRoomWasNotSent) {
   Talk t(protocol);
   std::vector<bool> sent;
   const auto note = [&](const Outcome& came) { sent.push_back(came.was_sent); };
-  t.talk->call("first", {}, 1h, note);
+  t.talk->call("first", rpc::Json(), 1h, note);
   t.output();
-  t.talk->call("second", {}, 1h, note);
+  t.talk->call("second", rpc::Json(), 1h, note);
   t.talk->close();
   EXPECT_EQ(sent, (std::vector{true, false}));
 }
@@ -150,8 +150,8 @@ TEST(ConversationEnd, OneThatTimesOutMayCancelTheNext) {
   protocol.cancels_late_calls = true;
   Talk t(protocol);
   CallId second = 0;
-  t.talk->call("first", {}, 1s, [&](const Outcome&) { t.talk->cancel(second); });
-  second = t.talk->call("second", {}, 1s, [](const Outcome&) { ADD_FAILURE(); });
+  t.talk->call("first", rpc::Json(), 1s, [&](const Outcome&) { t.talk->cancel(second); });
+  second = t.talk->call("second", rpc::Json(), 1s, [](const Outcome&) { ADD_FAILURE(); });
   t.output();
   t.talk->tick(start);
   t.talk->tick(start + 2s);

@@ -16,6 +16,26 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// Whether these may be params of a call.
+template <typename Params>
+concept MayBeParams = requires(Conversation& talk, const Params& params) {
+  talk.notify("m", params);
+  talk.call("m", params, 1s, CallCallback());
+};
+
+TEST(ConversationParams, AreValuesAndNeverRawText) {
+  static_assert(MayBeParams<rpc::Json> && MayBeParams<boost::json::object> && MayBeParams<std::vector<int>>);
+  static_assert(!MayBeParams<std::string> && !MayBeParams<std::string_view> && !MayBeParams<char[3]>);
+  const Methods none;
+  Conversation talk(Protocol::json_lines_client(), none);
+  talk.notify("m", std::vector{1, 2});
+  talk.notify("m", {{"a", "\"\n"}});
+  talk.notify("m", nullptr);
+  talk.notify("m", {});
+  EXPECT_EQ(talk.output(), notification("m", "[1,2]") + '\n' + notification("m", R"({"a":"\"\n"})") + '\n' +
+                               notification("m") + '\n' + notification("m") + '\n');
+}
+
 TEST(Conversation, AnswersWithoutALoop) {
   Talk t;
   t.receive(request("1", "echo", "[1]"));
@@ -126,7 +146,8 @@ struct ClientTalk : Talk {
   ClientTalk& operator=(const ClientTalk&) = delete;
   ~ClientTalk() { talk.reset(); }  // its calls end here, and tell
   CallId call(base::Duration patience = 10s) {
-    return talk->call("ask", "[1]", patience, [this](Outcome outcome) { outcomes.push_back(std::move(outcome)); });
+    return talk->call("ask", rpc::Json::view("[1]"), patience,
+                      [this](Outcome outcome) { outcomes.push_back(std::move(outcome)); });
   }
   std::vector<Outcome> outcomes;
 };
@@ -237,7 +258,7 @@ class ToldFaults : public testing::TestWithParam<bool> {
     protocol.max_message = max_message;
     Conversation talk(protocol, none, events);
     for (int i = 0; i < 8; ++i) {
-      talk.call("ask", "[]", 1h, [&heard](const Outcome& outcome) {
+      talk.call("ask", rpc::Json::view("[]"), 1h, [&heard](const Outcome& outcome) {
         if (outcome.cause == Outcome::Cause::disconnected) return;
         heard.push_back(std::to_string(outcome.call) + ' ' + std::string(name_of(outcome.cause)) + outcome.result);
       });

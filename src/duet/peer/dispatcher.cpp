@@ -38,7 +38,7 @@ std::size_t Dispatcher::Waiting::size() const {
   return sizeof(Waiting) + text.size() + id.size() + refused;
 }
 
-void Dispatcher::Batch::add(const rpc::Pieces& answer) {
+void Dispatcher::Batch::add(const rpc::EncodedMessage& answer) {
   if (!gathered.empty()) gathered += ',';
   answer.append_to(gathered);
 }
@@ -58,6 +58,7 @@ Dispatcher::Dispatcher(Conversation& conversation, const Methods& methods, base:
       most_output_(protocol.max_waiting),
       most_batch_answers_(protocol.max_waiting),
       events_(std::move(events)),
+      hand_over_(events_.hand_over ? std::make_shared<const HandOver>(std::move(events_.hand_over)) : nullptr),
       answers_(output) {}
 
 Dispatcher::~Dispatcher() { abandon(); }
@@ -237,7 +238,9 @@ void Dispatcher::call(const Method* method, const Request& request) {
 
 void Dispatcher::call_late_handler(const Method& method, const Request& request) {
   const auto open = std::make_shared<OpenRequest>();
-  open->dispatcher = this;
+  open->dispatcher.store(this, std::memory_order_relaxed);
+  open->thread = std::this_thread::get_id();
+  open->hand_over = hand_over_;
   open->id = request.id;
   open->method = request.method;
   open->entry = open_.emplace(open->id, open);
@@ -250,7 +253,7 @@ void Dispatcher::call_late_handler(const Method& method, const Request& request)
   in_late_handler_ = open;
   dropped_in_handler_ = false;
   method.late_handler(method, request, AnyReply(open));
-  if (dropped_in_handler_ && open->dispatcher != nullptr) refuse_dropped(open);
+  if (dropped_in_handler_ && open->is_open()) refuse_dropped(open);
 }
 
 // A handler that throws lets go of its Reply too, but what it throws is the better answer.
@@ -269,7 +272,7 @@ void Dispatcher::refuse_dropped(const RequestPointer& request) {
 
 // What a handler throws. One that had a Reply may have used it before.
 void Dispatcher::fail(const Request& request, const rpc::Error& error, bool is_logged) {
-  if (in_late_handler_ && in_late_handler_->dispatcher != nullptr) return finish(in_late_handler_, error, is_logged);
+  if (in_late_handler_ && in_late_handler_->is_open()) return finish(in_late_handler_, error, is_logged);
   if (!is_logged) note_refusal(error, request.method, request.id);
   if (!request.id.empty() && !in_late_handler_) refuse(request.id, error);
 }
@@ -284,11 +287,11 @@ void Dispatcher::finish(const RequestPointer& request, const rpc::Error& error, 
   close(request, rpc::encode_error(request->id, text));
 }
 
-void Dispatcher::close(const RequestPointer& closed, const rpc::Pieces& answer) {
+void Dispatcher::close(const RequestPointer& closed, const rpc::EncodedMessage& answer) {
   // It may be the one that is forgotten here.
   const RequestPointer request = closed;  // NOLINT(performance-unnecessary-copy-initialization)
   const std::function<void()> not_needed = std::move(request->on_abandoned);  // it may hold the Reply, and so itself
-  request->dispatcher = nullptr;
+  request->dispatcher.store(nullptr, std::memory_order_release);
   open_.erase(request->entry);
   if (request == holding_) holding_.reset();
   if (!has_work()) forget_cancels();
@@ -344,7 +347,7 @@ void Dispatcher::abandon() {
   holding_.reset();
   const OpenRequest::ById open = std::exchange(open_, {});
   for (const auto& [id, request] : open) {
-    request->dispatcher = nullptr;
+    request->dispatcher.store(nullptr, std::memory_order_release);
     request->was_abandoned = true;
   }
   for (const auto& [id, request] : open) tell_abandoned(std::exchange(request->on_abandoned, {}), request->method);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -8,10 +9,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "duet/base/log.h"
+#include "duet/base/unique_function.h"
 #include "duet/peer/answer_queue.h"
 #include "duet/peer/methods.h"
 #include "duet/peer/output.h"
@@ -21,18 +24,33 @@
 
 namespace duet::peer {
 
-/// A request whose handler has begun and answers later. Its Reply and the Dispatcher share it.
+/// Has work done on the thread of a conversation; for any thread. It drops the work when that is impossible.
+using HandOver = std::function<void(base::UniqueFunction<void()>)>;
+
+/// A request whose handler has begun and answers later. Its Reply and the Dispatcher share it. What does not change
+/// once it is open, and whether it is open, may be looked at on any thread.
 struct OpenRequest {
   using ById = std::multimap<std::string_view, std::shared_ptr<OpenRequest>>;
 
-  Dispatcher* dispatcher = nullptr;  // none: answered or abandoned
-  std::string id;                    // empty: a notification
+  bool is_open() const { return dispatcher.load(std::memory_order_acquire) != nullptr; }
+  /// The caller is not on the conversation's thread, and there is a way to it.
+  bool is_elsewhere() const { return hand_over && thread != std::this_thread::get_id(); }
+  /// For the conversation's thread. After the answer nobody calls it any more.
+  void listen(std::function<void()> callback) {
+    if (was_abandoned) return callback();
+    if (is_open()) on_abandoned = std::move(callback);
+  }
+
+  std::atomic<Dispatcher*> dispatcher = nullptr;  // none: answered or abandoned
+  std::thread::id thread;
+  std::shared_ptr<const HandOver> hand_over;
+  std::string id;  // empty: a notification
   std::string method;
   AnswerQueue* queue = nullptr;  // none: later requests wait for this answer
   AnswerQueue::Place* place = nullptr;
   ById::iterator entry = {};
   bool was_abandoned = false;
-  std::function<void()> on_abandoned;
+  std::function<void()> on_abandoned = {};
   std::size_t size() const { return sizeof(OpenRequest) + id.size() + method.size(); }
 };
 
@@ -45,13 +63,14 @@ struct OpenRequest {
 class Dispatcher {
  public:
   struct Events {
-    std::function<void(std::string_view method)> on_waiting;  ///< a request was put off
-    std::function<void()> on_answered;                        ///< later than its handler returned: there is more to do
-    std::function<void(const rpc::Message&)> on_response;
+    std::function<void(std::string_view method)> on_waiting = {};  ///< a request was put off
+    std::function<void()> on_answered = {};  ///< later than its handler returned: there is more to do
+    std::function<void(const rpc::Message&)> on_response = {};
     /// Of a protocol that tells faults: JSON, but neither a request, nor a notification, nor a response.
-    std::function<void(const rpc::Message&)> on_improper;
+    std::function<void(const rpc::Message&)> on_improper = {};
     /// Gets notifications that no method takes; without it they are a warning.
-    std::function<void(std::string_view method, std::string_view params)> on_notification;
+    std::function<void(std::string_view method, std::string_view params)> on_notification = {};
+    HandOver hand_over;  ///< none: a Reply is for the conversation's thread only
   };
 
   Dispatcher(Conversation& conversation, const Methods& methods, base::Log& log, const Protocol& protocol,
@@ -102,7 +121,7 @@ class Dispatcher {
 
   // A batch that has begun. It gathers the answers of its members.
   struct Batch final : AnswerSink {
-    void add(const rpc::Pieces& answer) override;
+    void add(const rpc::EncodedMessage& answer) override;
     std::string text;
     std::uint64_t number = 0;                                  // of its first member
     std::vector<std::pair<std::size_t, std::size_t>> members;  // offset and size
@@ -159,7 +178,7 @@ class Dispatcher {
 
   void finish(const RequestPointer& request, const rpc::Json& answer);
   void finish(const RequestPointer& request, const rpc::Error& error, bool is_logged = false);
-  void close(const RequestPointer& request, const rpc::Pieces& answer);
+  void close(const RequestPointer& request, const rpc::EncodedMessage& answer);
   void reply_dropped(const RequestPointer& request);
   void refuse_dropped(const RequestPointer& request);
 
@@ -177,6 +196,7 @@ class Dispatcher {
   std::size_t most_output_;
   const std::size_t most_batch_answers_;
   Events events_;
+  std::shared_ptr<const HandOver> hand_over_;  // it outlives the conversation if a Reply does
 
   OpenRequest::ById open_;
   RequestPointer holding_;  // whom later requests wait for; one of open_

@@ -157,7 +157,7 @@ TEST(Dispatcher, AResponseActsAtOnceWhileAnAnswerIsAwaited) {
   c.open();
   c.say({request("1", "late"), request("2", "echo")});
   std::string came;
-  c.connection->call("ask", "", 30s, [&](const Outcome& outcome) { came = outcome.result; });
+  c.connection->call("ask", {}, 30s, [&](const Outcome& outcome) { came = outcome.result; });
   c.turn();
   EXPECT_EQ(c.heard(), Strings{request("1", "ask")});
   c.say({result("1", "\"yes\"")});

@@ -58,9 +58,9 @@ class FarEnd final : private transport::Channel::Listener {
  private:
   void on_readable() override {
     std::array<char, 65536> room;
-    const transport::Moved moved = channel_->read(room);
-    if (moved.state == transport::Moved::State::some) text_.append(room.data(), moved.count);
-    ended_ = moved.state == transport::Moved::State::ended || moved.state == transport::Moved::State::broken;
+    const transport::IoResult moved = channel_->read(room);
+    if (moved.state == transport::IoResult::State::some) text_.append(room.data(), moved.count);
+    ended_ = moved.state == transport::IoResult::State::ended || moved.state == transport::IoResult::State::broken;
     if (ended_) read(false);
   }
   void on_writable() override { write(); }
@@ -68,8 +68,8 @@ class FarEnd final : private transport::Channel::Listener {
 
   void write() {
     while (!closed_ && !unsent_.empty()) {
-      const transport::Moved moved = channel_->write(unsent_);
-      if (moved.state != transport::Moved::State::some) break;
+      const transport::IoResult moved = channel_->write(unsent_);
+      if (moved.state != transport::IoResult::State::some) break;
       unsent_.erase(0, moved.count);
     }
     tell_wants();

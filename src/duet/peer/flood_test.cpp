@@ -82,7 +82,8 @@ class Flood : public testing::TestWithParam<std::tuple<Carrier, Framing>> {
 
   void ask(Side& side, std::string_view method = "echo") {
     ++side.asked;
-    side.connection->call(method, params, 30s, [&side](const Outcome& outcome) { ++side.outcomes[outcome.cause]; });
+    side.connection->call(method, rpc::Json::view(params), 30s,
+                          [&side](const Outcome& outcome) { ++side.outcomes[outcome.cause]; });
   }
 
   template <typename Done>
@@ -153,7 +154,7 @@ TEST_P(Flood, OfNotificationsArrivesAndWhatIsTooMuchIsToldToTheSender) {
   std::array<int, 2> sent{};
   for (int i = 0; i < 10'000; ++i) {
     for (std::size_t side : {0U, 1U}) {
-      if (sides[side].connection->notify("tell", params)) ++sent[side];
+      if (sides[side].connection->notify("tell", rpc::Json::view(params))) ++sent[side];
     }
   }
   EXPECT_LT(sent[0], 10'000);

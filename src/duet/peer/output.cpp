@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "duet/rpc/json_text.h"
+
 namespace duet::peer {
 namespace {
 
@@ -12,10 +14,10 @@ constexpr std::size_t kept_bytes = 1024;  // an idle connection's buffer
 constexpr std::size_t most_usual = 64 * 1024;
 constexpr std::size_t beyond_recall = 64 * 1024;  // more is not made ready while calls can still be withdrawn
 
-std::size_t most_bytes(const rpc::Pieces& pieces) { return pieces.size() + framing::Encoder::most_bytes; }
+std::size_t most_bytes(const rpc::EncodedMessage& pieces) { return pieces.size() + framing::Encoder::most_bytes; }
 
 // Returns how many bytes that were.
-std::size_t write_frame(framing::Encoder& encoder, const rpc::Pieces& pieces, char* begin) {
+std::size_t write_frame(framing::Encoder& encoder, const rpc::EncodedMessage& pieces, char* begin) {
   const std::size_t body_size = pieces.size();
   char* const body = begin + encoder.begin(begin, body_size);
   pieces.copy_to(body);
@@ -27,10 +29,14 @@ std::size_t write_frame(framing::Encoder& encoder, const rpc::Pieces& pieces, ch
 
 }  // namespace
 
-std::string framed(framing::Encoder& encoder, const rpc::Pieces& pieces) {
+std::string framed(framing::Encoder& encoder, const rpc::EncodedMessage& pieces) {
   std::string message(most_bytes(pieces), '\0');
   message.resize(write_frame(encoder, pieces, message.data()));
   return message;
+}
+
+std::string framed_notification(framing::Encoder& encoder, std::string_view method, const rpc::Json& params) {
+  return framed(encoder, rpc::encode_notification(rpc::quoted(method), text_of_params(params)));
 }
 
 char* Output::make_room(std::size_t more) {
@@ -42,7 +48,7 @@ char* Output::make_room(std::size_t more) {
   return last_.block.data + last_.size;
 }
 
-void Output::add(const rpc::Pieces& pieces) {
+void Output::add(const rpc::EncodedMessage& pieces) {
   if (!waiting_.empty()) return add_framed(framed(encoder_, pieces));
   char* const begin = make_room(most_bytes(pieces));
   added(write_frame(encoder_, pieces, begin));
@@ -52,7 +58,7 @@ void Output::add_framed(std::string_view message) {
   waiting_.empty() ? append(message) : wait(0, std::string(message));
 }
 
-void Output::add_call(CallId id, const rpc::Pieces& pieces) { wait(id, framed(encoder_, pieces)); }
+void Output::add_call(CallId id, const rpc::EncodedMessage& pieces) { wait(id, framed(encoder_, pieces)); }
 
 void Output::wait(CallId call, std::string message) {
   waiting_bytes_ += message.size();

@@ -9,12 +9,20 @@
 #include "duet/framing/frame.h"
 #include "duet/peer/answer_queue.h"
 #include "duet/peer/outcome.h"
+#include "duet/rpc/json.h"
 #include "duet/rpc/message.h"
 
 namespace duet::peer {
 
 /// A message as it goes over the wire, for one that goes to many.
-std::string framed(framing::Encoder& encoder, const rpc::Pieces& pieces);
+std::string framed(framing::Encoder& encoder, const rpc::EncodedMessage& pieces);
+
+/// Params as they go out: none if they are null, which JSON-RPC does not know.
+inline std::string_view text_of_params(const rpc::Json& params) {
+  return params.text() == "null" ? std::string_view() : params.text();
+}
+
+std::string framed_notification(framing::Encoder& encoder, std::string_view method, const rpc::Json& params);
 
 /// Messages on their way out, framed, in the order they were added. Grows in portions, so that much waiting output is
 /// neither copied nor held twice; owns almost no memory when everything is written.
@@ -25,11 +33,11 @@ class Output final : public AnswerSink {
   Output& operator=(const Output&) = delete;
   ~Output() { clear(); }
 
-  void add(const rpc::Pieces& pieces) override;
+  void add(const rpc::EncodedMessage& pieces) override;
   /// What framed() made.
   void add_framed(std::string_view message);
   /// A call of ours, which can be withdrawn until front() has shown it.
-  void add_call(CallId id, const rpc::Pieces& pieces);
+  void add_call(CallId id, const rpc::EncodedMessage& pieces);
   /// True: it was not written, and never will be.
   bool withdraw(CallId id);
   bool is_waiting(CallId id) const;

@@ -17,7 +17,11 @@ struct OpenRequest;
 
 /// The right to answer one request, once. Movable, so that it can be kept until the answer is known;
 /// let go of without an answer, the request is refused as an internal error. After the caller has
-/// cancelled or gone an answer does nothing. For the loop's thread only.
+/// cancelled or gone an answer does nothing.
+///
+/// A Reply may be used and destroyed on any thread, by one at a time: what it does on another thread than the loop's is
+/// posted to the loop, and dropped when the loop is gone. Of a Conversation without a Connection, see
+/// ConversationEvents::hand_over.
 class DUET_API AnyReply {
  public:
   AnyReply(AnyReply&&) noexcept = default;
@@ -30,16 +34,19 @@ class DUET_API AnyReply {
 
   /// Nobody waits for the answer any more.
   bool abandoned() const;
-  /// Called once when the caller cancels or goes away before the answer; at once if that has happened already.
+  /// Called once when the caller cancels or goes away before the answer; at once if that has happened already. Always
+  /// on the conversation's thread, and never when its loop is gone.
   void on_abandoned(std::function<void()> callback);
 
  protected:
-  void answer(const rpc::Json& result);
+  void answer(rpc::Json&& result);
 
  private:
   friend class Dispatcher;
   explicit AnyReply(std::shared_ptr<OpenRequest> request) : request_(std::move(request)) {}
   void let_go();
+  template <typename Action>
+  void hand_over(Action action);
 
   std::shared_ptr<OpenRequest> request_;
 };
@@ -54,7 +61,7 @@ class Reply : public AnyReply {
   /// The same, spelt already.
   template <std::same_as<rpc::JsonOf<Result>> Text>
   void ok(const Text& result) {
-    answer(result);
+    answer(rpc::Json::view(result.text()));
   }
 };
 
@@ -63,7 +70,8 @@ class Reply<rpc::Json> : public AnyReply {
  public:
   explicit Reply(AnyReply&& reply) : AnyReply(std::move(reply)) {}
 
-  void ok(const rpc::Json& result) { answer(result); }
+  void ok(const rpc::Json& result) { answer(rpc::Json::view(result.text())); }
+  void ok(rpc::Json&& result) { answer(std::move(result)); }
 };
 
 template <>
@@ -71,7 +79,7 @@ class Reply<void> : public AnyReply {
  public:
   explicit Reply(AnyReply&& reply) : AnyReply(std::move(reply)) {}
 
-  void ok() { answer(nullptr); }
+  void ok() { answer(rpc::Json::view("null")); }
 };
 
 /// A reply for a callback that must be copyable, as std::function demands.

@@ -1,7 +1,5 @@
 #include "duet/peer/server.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -9,7 +7,7 @@
 #include "duet/framing/block_pool.h"
 #include "duet/peer/output.h"
 #include "duet/rpc/json_text.h"
-#include "duet/transport/fd_channel.h"
+#include "duet/transport/unix_acceptor.h"
 
 namespace duet::peer {
 namespace {
@@ -18,16 +16,18 @@ constexpr int too_many_clients = -32003;
 
 }  // namespace
 
-Server::Server(transport::Loop& loop, base::Log& log, ServerLimits limits, const Protocol& protocol)
-    : Server(loop, log, own_methods_, limits, protocol) {}
+Server::Server(transport::Loop& loop, base::Log& log, ServerEvents events, ServerLimits limits,
+               const Protocol& protocol)
+    : Server(loop, log, own_methods_, std::move(events), limits, protocol) {}
 
-Server::Server(transport::Loop& loop, base::Log& log, Methods& methods, ServerLimits limits, const Protocol& protocol)
+Server::Server(transport::Loop& loop, base::Log& log, Methods& methods, ServerEvents events, ServerLimits limits,
+               const Protocol& protocol)
     : loop_(loop),
       log_(log),
+      events_(std::move(events)),
       limits_(limits),
       protocol_(protocol),
       encoder_(protocol.make_encoder()),
-      user_(geteuid()),
       methods_(methods),
       pool_(std::make_shared<framing::BlockPool>()) {}
 
@@ -37,18 +37,12 @@ void Server::register_methods(const std::map<std::string, Handler>& handlers) {
   for (const auto& [name, handler] : handlers) methods_.add(name, handler);
 }
 
-void Server::start(const std::string& path) {
-  if (acceptor_) acceptor_->accept_all();  // who had come before the file went
-  transport::UnixListener listener = transport::listen_replacing_stale(path);
-  file_ = std::move(listener.file);
-  start(std::move(listener.socket));
+void Server::listen(std::unique_ptr<transport::Acceptor> acceptor) {
+  acceptor->open(*this);
+  acceptors_.push_back(std::move(acceptor));
 }
 
-void Server::start(base::Fd listener) {
-  acceptor_ = std::make_unique<transport::Acceptor>(loop_, std::move(listener),
-                                                    [this](base::Fd socket) { accept(std::move(socket)); });
-  acceptor_->has_room = [this] { return clients_.size() < limits_.max_clients || make_room(); };
-}
+void Server::start(const std::string& path) { listen(transport::unix_acceptor(loop_, log_, path)); }
 
 // Who leaves does so at the end of this turn, and the next one is accepted then.
 bool Server::make_room() {
@@ -81,16 +75,7 @@ void Server::send_away(Client& client) {
 }
 
 void Server::set_full(bool full) {
-  if (std::exchange(full_, full) != full && on_full) on_full(full);
-}
-
-void Server::accept(base::Fd socket) {
-  const transport::PeerIdentity identity = transport::identity_of(socket.get());
-  if (identity.uid != user_ && identity.uid != 0) {
-    log_.warn("Connection of another user refused", {{"uid", identity.uid}, {"pid", identity.pid}});
-    return;
-  }
-  admit(std::make_unique<transport::FdChannel>(loop_, std::move(socket)), identity);
+  if (std::exchange(full_, full) != full && events_.on_full) events_.on_full(full);
 }
 
 void Server::admit(std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity) {
@@ -102,13 +87,13 @@ void Server::admit(std::unique_ptr<transport::Channel> channel, const transport:
   };
   events.on_load_changed = [this, id] { weigh(id); };
   const Peer peer{.connection = id, .pid = identity.pid, .uid = identity.uid};
-  if (wrap_channel) channel = wrap_channel(std::move(channel), peer);
+  if (events_.wrap_channel) channel = events_.wrap_channel(std::move(channel), peer);
   auto connection = std::make_unique<Connection>(loop_, std::move(channel), protocol_, methods_, log_,
                                                  std::move(events), peer, pool_);
   Connection& opened = *connection;
   clients_.emplace(id, Client{.connection = std::move(connection), .since = loop_.now()});
   if (share_ != no_share) opened.conversation().limit_waiting(share_);
-  if (on_opened) on_opened(opened);
+  if (events_.on_opened) events_.on_opened(opened);
   opened.open();
 }
 
@@ -120,11 +105,11 @@ void Server::forget(std::uint64_t id) {
   const auto found = clients_.find(id);
   total_load_ -= found->second.load;
   clients_.erase(found);
-  if (on_forgotten) on_forgotten(id);
+  if (events_.on_forgotten) events_.on_forgotten(id);
   share_what_is_left();
-  if (acceptor_) acceptor_->resume();
+  for (const auto& acceptor : acceptors_) acceptor->resume();
   if (clients_.size() + limits_.visitors <= limits_.max_clients) set_full(false);
-  if (clients_.empty() && on_empty) on_empty();
+  if (clients_.empty() && events_.on_empty) events_.on_empty();
 }
 
 void Server::weigh(std::uint64_t id) {
@@ -132,7 +117,7 @@ void Server::weigh(std::uint64_t id) {
   update_load(client);
   if (total_load_ > limits_.max_waiting) refuse_largest_partial_messages();
   share_what_is_left();
-  if (on_load_changed) on_load_changed(*client.connection);
+  if (events_.on_load_changed) events_.on_load_changed(*client.connection);
 }
 
 void Server::update_load(Client& client) {
@@ -168,28 +153,37 @@ void Server::share_what_is_left() {
   for (auto& [id, client] : clients_) client.connection->conversation().limit_waiting(share);
 }
 
-std::string Server::framed(std::string_view method, std::string_view params) {
-  return peer::framed(*encoder_, rpc::encode_notification(rpc::quoted(method), params));
+std::string Server::framed(std::string_view method, const rpc::Json& params) {
+  return framed_notification(*encoder_, method, params);
 }
 
-std::size_t Server::broadcast(std::string_view method, std::string_view params) {
+std::size_t Server::broadcast(std::string_view method, const rpc::Json& params) {
   const std::string message = framed(method, params);
   const std::size_t most_unread = std::min(limits_.max_unread_broadcast, share_);
   std::size_t missed = 0;
   for (auto& [id, client] : clients_) {
     if (client.connection->is_closed() || client.connection->send(message, most_unread)) continue;
     ++missed;
-    if (on_missed) on_missed(*client.connection);
+    if (events_.on_missed) events_.on_missed(*client.connection);
   }
   return missed;
 }
 
 void Server::stop() {
-  file_.remove();
-  acceptor_.reset();
+  for (const auto& acceptor : acceptors_) acceptor->close();
+  loop_.defer([closed = std::move(acceptors_)] {});  // one of them may have called us
+  acceptors_.clear();
   for (auto& [id, client] : clients_) client.connection->stop();
 }
 
-bool Server::is_reachable() const { return file_.path().empty() || file_.is_in_place(); }
+bool Server::is_reachable() const {
+  return std::ranges::all_of(acceptors_, [](const auto& acceptor) { return acceptor->is_reachable(); });
+}
+
+void Server::restore() {
+  for (const auto& acceptor : acceptors_) {
+    if (!acceptor->is_reachable()) acceptor->restore();
+  }
+}
 
 }  // namespace duet::peer

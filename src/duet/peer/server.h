@@ -14,9 +14,8 @@
 #include "duet/base/log.h"
 #include "duet/peer/connection.h"
 #include "duet/peer/methods.h"
+#include "duet/transport/acceptor.h"
 #include "duet/transport/loop.h"
-#include "duet/transport/socket_file.h"
-#include "duet/transport/unix_socket.h"
 
 namespace duet::peer {
 
@@ -36,14 +35,29 @@ struct ServerLimits {
   base::Duration long_visit = std::chrono::seconds(2);
 };
 
-/// A JSON-RPC server on a Unix socket for any number of clients of the same user (and root), a message a line unless
-/// another protocol is given. For the loop's thread only; methods may be added at any time.
-class DUET_API Server {
+/// What the owner of a server wants to hear, and to have done. All optional.
+struct ServerEvents {
+  std::function<void()> on_empty = {};                    ///< the last client has gone
+  std::function<void(bool)> on_full = {};                 ///< somebody found no place; all who are there have one again
+  std::function<void(Connection&)> on_missed = {};        ///< this one missed a broadcast
+  std::function<void(Connection&)> on_opened = {};        ///< before anything is read
+  std::function<void(Connection&)> on_load_changed = {};  ///< more or less waits to be written or handled
+  std::function<void(std::uint64_t)> on_forgotten = {};   ///< the connection of this number is no more
+  /// Puts something between a connection and its channel.
+  std::function<std::unique_ptr<transport::Channel>(std::unique_ptr<transport::Channel>, const Peer&)> wrap_channel =
+      {};
+};
+
+/// A JSON-RPC server for any number of clients, a message a line unless another protocol is given.
+///
+/// Its clients come from acceptors, any number of them, and whoever these let in is served. For the loop's thread only;
+/// methods may be added at any time.
+class DUET_API Server final : private transport::Acceptor::Listener {
  public:
-  Server(transport::Loop& loop, base::Log& log, ServerLimits limits = {},
+  Server(transport::Loop& loop, base::Log& log, ServerEvents events = {}, ServerLimits limits = {},
          const Protocol& protocol = Protocol::json_lines());
   /// With a table that it does not own, and that must outlive it.
-  Server(transport::Loop& loop, base::Log& log, Methods& methods, ServerLimits limits = {},
+  Server(transport::Loop& loop, base::Log& log, Methods& methods, ServerEvents events = {}, ServerLimits limits = {},
          const Protocol& protocol = Protocol::json_lines());
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -53,33 +67,28 @@ class DUET_API Server {
   void register_method(std::string name, Handler handler) { methods_.add(std::move(name), std::move(handler)); }
   void register_methods(const std::map<std::string, Handler>& handlers);
 
-  /// Listens at `path`, mode 0600. A socket nobody listens on any more is replaced; one that answers
-  /// throws std::system_error with EADDRINUSE, and so does anything that is not a socket. Once more when the file was
-  /// removed: clients stay.
+  /// Serves those who come this way, too. Throws std::system_error.
+  void listen(std::unique_ptr<transport::Acceptor> acceptor);
+  /// The same for clients of this user at a Unix socket: see transport::unix_acceptor(). Throws std::system_error.
   void start(const std::string& path);
-  /// Takes a socket that listens already.
-  void start(base::Fd listener);
-  /// A client that came another way than through the socket, over a channel that is not open yet.
-  void admit(std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity);
-  /// Accepts no more, lets handlers that run finish, closes; the socket file goes if it is still ours.
+  /// A client that came another way than through an acceptor, over a channel that is not open yet.
+  void admit(std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity) override;
+  /// Accepts no more, lets handlers that run finish, closes.
   void stop();
 
-  /// A notification as it goes over the socket, for Connection::send().
-  std::string framed(std::string_view method, std::string_view params);
+  /// A notification as it goes over the wire, for Connection::send(). For params see Conversation::call().
+  std::string framed(std::string_view method, const rpc::Json& params);
+  template <rpc::TextType Text>
+  std::string framed(std::string_view method, const Text& params) = delete;
   /// A notification to everyone; returns how many clients missed it because they do not read.
-  std::size_t broadcast(std::string_view method, std::string_view params);
+  std::size_t broadcast(std::string_view method, const rpc::Json& params);
+  template <rpc::TextType Text>
+  std::size_t broadcast(std::string_view method, const Text& params) = delete;
   std::size_t client_count() const { return clients_.size(); }
-  /// The socket file is still the one that start() made, or there was none to make.
+  /// False: the address of an acceptor was taken away, as when somebody removes the file of a socket.
   bool is_reachable() const;
-
-  std::function<void()> on_empty;                    ///< the last client has gone
-  std::function<void(bool)> on_full;                 ///< somebody found no place; all who are there have one again
-  std::function<void(Connection&)> on_missed;        ///< this one missed a broadcast
-  std::function<void(Connection&)> on_opened;        ///< before anything is read
-  std::function<void(Connection&)> on_load_changed;  ///< more or less waits to be written or handled
-  std::function<void(std::uint64_t)> on_forgotten;   ///< the connection of this number is no more
-  /// Puts something between a connection and its socket.
-  std::function<std::unique_ptr<transport::Channel>(std::unique_ptr<transport::Channel>, const Peer&)> wrap_channel;
+  /// Takes such addresses again; clients stay. Throws std::system_error.
+  void restore();
 
  private:
   static constexpr std::size_t no_share = std::numeric_limits<std::size_t>::max();
@@ -92,7 +101,7 @@ class DUET_API Server {
   };
   using Clients = std::map<std::uint64_t, Client>;
 
-  void accept(base::Fd socket);
+  bool has_room() override { return clients_.size() < limits_.max_clients || make_room(); }
   bool make_room();
   Client* visitor_to_leave();
   void send_away(Client& client);
@@ -106,16 +115,15 @@ class DUET_API Server {
 
   transport::Loop& loop_;
   base::Log& log_;
+  ServerEvents events_;
   ServerLimits limits_;
   Protocol protocol_;
   std::unique_ptr<framing::Encoder> encoder_;
-  std::uint64_t user_;
   Methods own_methods_;
   Methods& methods_;
   std::shared_ptr<framing::BlockPool> pool_;
-  std::unique_ptr<transport::Acceptor> acceptor_;
-  transport::SocketFile file_;  // behind the acceptor: it goes before the socket is closed
-  Clients clients_;             // those who came first stand first
+  std::vector<std::unique_ptr<transport::Acceptor>> acceptors_;
+  Clients clients_;  // those who came first stand first
   bool full_ = false;
   std::uint64_t last_id_ = 0;
   std::size_t total_load_ = 0;

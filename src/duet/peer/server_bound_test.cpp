@@ -15,7 +15,7 @@ TEST(Broadcast, ReachesEveryClient) {
   s.server.start(s.path);
   const auto first = s.connect();
   const auto second = s.connect();
-  EXPECT_EQ(s.server.broadcast("event.tick", R"({"seq":1})"), 0U);
+  EXPECT_EQ(s.server.broadcast("event.tick", rpc::Json::view(R"({"seq":1})")), 0U);
   s.turn();
   EXPECT_EQ(first->take(Framing::lines), Strings{notification("event.tick", R"({"seq":1})")});
   EXPECT_EQ(second->take(Framing::lines), Strings{notification("event.tick", R"({"seq":1})")});
@@ -29,7 +29,7 @@ TEST(Broadcast, AClientThatDoesNotReadMissesEventsAndNeverItsReplies) {
   const auto slow = s.connect();
   const auto quick = s.connect();
   int missed = 0;
-  s.server.on_missed = [&](Connection& connection) {
+  s.events.on_missed = [&](Connection& connection) {
     ++missed;
     EXPECT_EQ(connection.peer().connection, 1U);
   };
@@ -39,7 +39,7 @@ TEST(Broadcast, AClientThatDoesNotReadMissesEventsAndNeverItsReplies) {
   constexpr int events = 3000;
   std::size_t missed_sum = 0;
   for (int i = 0; i < events; ++i) {
-    missed_sum += s.server.broadcast("event.tick", quoted_text(1000));
+    missed_sum += s.server.broadcast("event.tick", rpc::Json::trusted(quoted_text(1000)));
     s.turn(1);
   }
   slow->send(request("3", "long") + '\n');
@@ -104,7 +104,7 @@ TEST(ServerBound, CountsBroadcastsToo) {
   Crowd s;
   for (int i = 0; i < 30; ++i) s.add_greedy(1);
   for (int i = 0; i < 5000; ++i) {
-    s.server.broadcast("event.tick", quoted_text(1000));
+    s.server.broadcast("event.tick", rpc::Json::trusted(quoted_text(1000)));
     s.turn(1);
   }
   std::size_t sum = 0;
@@ -148,7 +148,7 @@ TEST(ServerBound, CountsMessagesThatHaveOnlyComeInPart) {
   const std::string start = R"({"jsonrpc":"2.0","id":1,"method":"echo","params":[")" + std::string(300'000, 'x');
   std::vector<std::unique_ptr<FarEnd>> clients;
   std::set<Conversation*> conversations;
-  s.server.on_opened = [&](Connection& connection) { conversations.insert(&connection.conversation()); };
+  s.events.on_opened = [&](Connection& connection) { conversations.insert(&connection.conversation()); };
   for (int i = 0; i < 20; ++i) {
     clients.push_back(s.connect());
     clients.back()->send(start);

@@ -10,13 +10,14 @@
 #include "duet/peer/server.h"
 #include "duet/transport/fd_channel.h"
 #include "duet/transport/temporary_folder_test.h"
+#include "duet/transport/unix_socket.h"
 
 namespace duet::peer {
 
 /// A server on a clock that stands still, and the far ends of its clients.
 struct ServerSetting {
   explicit ServerSetting(ServerLimits limits = {}, const Protocol& protocol = Protocol::json_lines())
-      : server(loop, tape.log(), limits, protocol) {
+      : server(loop, tape.log(), told_to(events), limits, protocol) {
     server.register_method("echo", [](const Request& asked) {
       return asked.params.text().empty() ? rpc::Json(nullptr) : rpc::Json::view(asked.params.text());
     });
@@ -53,6 +54,19 @@ struct ServerSetting {
     return far.take(Framing::lines);
   }
 
+  /// So that a test can listen when the server is made already. The server must not outlive them.
+  static ServerEvents told_to(const ServerEvents& events) {
+    const auto tell = [](const auto& event, auto&&... what) {
+      if (event) event(what...);
+    };
+    return {.on_empty = [&events, tell] { tell(events.on_empty); },
+            .on_full = [&events, tell](bool full) { tell(events.on_full, full); },
+            .on_missed = [&events, tell](Connection& connection) { tell(events.on_missed, connection); },
+            .on_opened = [&events, tell](Connection& connection) { tell(events.on_opened, connection); },
+            .on_load_changed = [&events, tell](Connection& connection) { tell(events.on_load_changed, connection); },
+            .on_forgotten = [&events, tell](std::uint64_t number) { tell(events.on_forgotten, number); }};
+  }
+
   transport::TemporaryFolder folder;
   std::string path = folder.file("socket");
   base::VirtualClock clock;
@@ -60,6 +74,7 @@ struct ServerSetting {
   base::LogTape tape;
   std::vector<Reply<>> replies;
   std::set<Conversation*> asking;  // for `long`
+  ServerEvents events;
   Server server;
 };
 

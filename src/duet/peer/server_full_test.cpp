@@ -17,7 +17,7 @@ constexpr const char* full =
 /// A server with five places, two of them for visitors.
 struct FullServer : testing::Test {
   FullServer() {
-    s.server.on_full = [this](bool is) { told.push_back(is ? "full" : "room"); };
+    s.events.on_full = [this](bool is) { told.push_back(is ? "full" : "room"); };
     s.server.start(s.path);
   }
   void come(std::size_t count) {

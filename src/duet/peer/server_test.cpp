@@ -21,6 +21,7 @@
 #include "duet/base/few_descriptors_test.h"
 #include "duet/peer/server_fixture_test.h"
 #include "duet/transport/memory.h"
+#include "duet/transport/unix_acceptor.h"
 
 namespace duet::peer {
 namespace {
@@ -79,6 +80,22 @@ TEST(Server, TakesClientsOverAnyChannel) {
   EXPECT_EQ(s.server.client_count(), 1U);
 }
 
+TEST(Server, PutsBetweenConnectionAndChannelWhatItsOwnerSays) {
+  base::VirtualClock clock;
+  transport::Loop loop(clock);
+  base::LogTape tape;
+  std::vector<std::uint64_t> wrapped;
+  ServerEvents events;
+  events.wrap_channel = [&](std::unique_ptr<transport::Channel> channel, const Peer& peer) {
+    wrapped.push_back(peer.uid);
+    return channel;
+  };
+  Server server(loop, tape.log(), events);
+  auto [near, far] = transport::memory_pair(loop);
+  server.admit(std::move(near), {.pid = 5, .uid = 6});
+  EXPECT_EQ(wrapped, std::vector<std::uint64_t>{6});
+}
+
 TEST(Server, TakesMethodsAtAnyTimeButNoNameTwice) {
   ServerSetting s;
   s.server.start(s.path);
@@ -107,7 +124,7 @@ TEST(Server, ClientsMayDieAtAnyTime) {
   ServerSetting s;
   s.server.start(s.path);
   int empty = 0;
-  s.server.on_empty = [&] { ++empty; };
+  s.events.on_empty = [&] { ++empty; };
   for (int i = 0; i < 20; ++i) {
     const auto client = s.connect();
     client->read(false);
@@ -132,10 +149,66 @@ TEST(Server, StartsAtAPathOfAThousandBytes) {
 
 TEST(Server, TakesASocketThatListensAlready) {
   ServerSetting s;
-  s.server.start(transport::listen_unix(s.path));
+  s.server.listen(transport::inherited_acceptor(s.loop, s.tape.log(), transport::listen_unix(s.path)));
   EXPECT_EQ(s.ask(*s.connect(), request("1", "echo")), Strings{result("1", "null")});
   s.server.stop();
   EXPECT_TRUE(fs::exists(s.path));  // it is not ours
+}
+
+TEST(Server, ListensAtSeveralPlacesAtOnce) {
+  ServerSetting s;
+  s.server.start(s.path);
+  s.server.start(s.path + "2");
+  const std::string first = std::exchange(s.path, s.path + "2");
+  EXPECT_EQ(s.ask(*s.connect(), request("1", "echo")), Strings{result("1", "null")});
+  fs::remove(s.path);
+  EXPECT_FALSE(s.server.is_reachable());
+  s.server.restore();
+  EXPECT_EQ(s.ask(*s.connect(), request("2", "echo")), Strings{result("2", "null")});
+  s.path = first;
+  EXPECT_EQ(s.ask(*s.connect(), request("3", "echo")), Strings{result("3", "null")});
+  s.server.stop();
+  EXPECT_FALSE(fs::exists(first));
+  EXPECT_FALSE(fs::exists(first + "2"));
+}
+
+/// Lets in whoever the test says.
+struct TestAcceptor final : transport::Acceptor {
+  struct State {
+    Listener* listener = nullptr;
+    int resumed = 0;
+  };
+  explicit TestAcceptor(std::shared_ptr<State> shared) : state(std::move(shared)) {}
+  void open(Listener& listener) override { state->listener = &listener; }
+  void resume() override { ++state->resumed; }
+  bool is_reachable() const override { return true; }
+  void restore() override {}
+  void close() override { state->listener = nullptr; }
+  std::shared_ptr<State> state;
+};
+
+TEST(Server, ServesWhomeverAnAcceptorLetsIn) {
+  ServerSetting s({.max_clients = 1, .visitors = 0});
+  const auto state = std::make_shared<TestAcceptor::State>();
+  s.server.listen(std::make_unique<TestAcceptor>(state));
+  ASSERT_NE(state->listener, nullptr);
+  EXPECT_TRUE(state->listener->has_room());
+  auto [near, far] = transport::memory_pair(s.loop);
+  state->listener->admit(std::move(near), {.pid = 5, .uid = 6});
+  {
+    FarEnd client(std::move(far));
+    EXPECT_EQ(s.ask(client, request("1", "whoami")), Strings{result("1", R"({"connection":1,"pid":5,"uid":6})")});
+    EXPECT_FALSE(state->listener->has_room());
+    EXPECT_EQ(state->resumed, 0);
+  }
+  s.turn();
+  EXPECT_EQ(state->resumed, 1);
+  EXPECT_TRUE(state->listener->has_room());
+  s.server.stop();
+  EXPECT_EQ(state->listener, nullptr);
+  EXPECT_EQ(state.use_count(), 2) << "an acceptor may have called stop()";
+  s.turn();
+  EXPECT_EQ(state.use_count(), 1);
 }
 
 TEST(Server, ReplacesASocketNobodyListensOn) {
@@ -202,7 +275,7 @@ TEST(Server, RemovesOnlyItsOwnSocket) {
   s.server.stop();
 }
 
-TEST(Server, StartsAgainWhereItsSocketIsGone) {
+TEST(Server, RestoresItsSocketWhereTheFileIsGone) {
   ServerSetting s;
   s.server.start(s.path);
   const auto before = s.connect();
@@ -210,7 +283,7 @@ TEST(Server, StartsAgainWhereItsSocketIsGone) {
   EXPECT_TRUE(s.server.is_reachable());
   fs::remove(s.path);
   EXPECT_FALSE(s.server.is_reachable());
-  s.server.start(s.path);
+  s.server.restore();
   EXPECT_TRUE(s.server.is_reachable());
   EXPECT_EQ(s.ask(*before, request("1", "echo")), Strings{result("1", "null")});
   EXPECT_EQ(s.ask(*s.connect(), request("2", "echo")), Strings{result("2", "null")});
@@ -225,7 +298,7 @@ TEST(Server, StopLetsWhatRunsFinishAndTakesNobodyNew) {
   ServerSetting s;
   s.server.start(s.path);
   int empty = 0;
-  s.server.on_empty = [&] { ++empty; };
+  s.events.on_empty = [&] { ++empty; };
   const auto client = s.connect();
   const auto idle = s.connect();
   EXPECT_EQ(s.ask(*client, request("1", "late") + '\n' + request("2", "echo")), Strings{});

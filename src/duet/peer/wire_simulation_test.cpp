@@ -132,9 +132,9 @@ class WireRun {
     const base::Duration patience = random_.one_in(4) ? 1ms * random_.below(2000) : 1h;
     const char* const method = methods[random_.below(methods.size())];
     const bool echoes = method == std::string_view("echo");
-    const CallId id = side.talk->call(method, params, patience, [this, &side, echoes](const Outcome& outcome) {
-      take_outcome(side, outcome, echoes);
-    });
+    const CallId id =
+        side.talk->call(method, rpc::Json::view(params), patience,
+                        [this, &side, echoes](const Outcome& outcome) { take_outcome(side, outcome, echoes); });
     side.asked[id].params = params;
   }
 
@@ -157,7 +157,7 @@ class WireRun {
     side.talk->cancel(found->first);
   }
 
-  void notify(Side& side) { side.talk->notify(random_.one_in(3) ? "missing" : "echo", "[1]"); }
+  void notify(Side& side) { side.talk->notify(random_.one_in(3) ? "missing" : "echo", rpc::Json::view("[1]")); }
 
   void answer(Side& side) {
     if (side.replies.empty()) return;

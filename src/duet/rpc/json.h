@@ -68,6 +68,8 @@ class DUET_API Json {
 
   std::string_view text() const { return text_; }
   bool empty() const { return text_.empty(); }
+  /// The same with a text of its own, to be kept longer than what this may be a view of.
+  Json owned() && { return owns_ ? std::move(*this) : Json(*this); }
   /// As a tree; null if it is empty.
   boost::json::value value() const { return empty() ? boost::json::value() : parse_value(text_); }
   /// As a C++ value. Throws std::invalid_argument if it does not fit. Defined in duet/rpc/json_read.h.

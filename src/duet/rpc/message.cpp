@@ -159,13 +159,13 @@ constexpr std::size_t params_frame(std::string_view params) { return params.empt
 
 }  // namespace
 
-void Pieces::append_to(std::string& out) const {
+void EncodedMessage::append_to(std::string& out) const {
   const std::size_t before = out.size();
   out.resize(before + size_);
   copy_to(out.data() + before);
 }
 
-void Pieces::copy_to(char* at) const {
+void EncodedMessage::copy_to(char* at) const {
   switch (kind_) {
     case Kind::result:
       at = put(put(put(at, with_id), id_), result_follows);
@@ -191,28 +191,29 @@ void Pieces::copy_to(char* at) const {
   *at = kind_ == Kind::batch ? ']' : '}';
 }
 
-Pieces encode_result(std::string_view id, std::string_view result) {
-  return {Pieces::Kind::result, length_of(with_id) + length_of(result_follows) + 1, id, {}, result};
+EncodedMessage encode_result(std::string_view id, std::string_view result) {
+  return {EncodedMessage::Kind::result, length_of(with_id) + length_of(result_follows) + 1, id, {}, result};
 }
 
-Pieces encode_error(std::string_view id, std::string_view error) {
-  return {Pieces::Kind::error, length_of(with_id) + length_of(error_follows) + 1, id, {}, error};
+EncodedMessage encode_error(std::string_view id, std::string_view error) {
+  return {EncodedMessage::Kind::error, length_of(with_id) + length_of(error_follows) + 1, id, {}, error};
 }
 
-Pieces encode_request(std::string_view id, std::string_view quoted_method, std::string_view params) {
+EncodedMessage encode_request(std::string_view id, std::string_view quoted_method, std::string_view params) {
   const std::size_t frame = length_of(with_id) + length_of(method_follows) + params_frame(params) + 1;
-  return {Pieces::Kind::request, frame, id, quoted_method, params};
+  return {EncodedMessage::Kind::request, frame, id, quoted_method, params};
 }
 
-Pieces encode_notification(std::string_view quoted_method, std::string_view params) {
-  return {Pieces::Kind::notification, length_of(without_id) + params_frame(params) + 1, {}, quoted_method, params};
+EncodedMessage encode_notification(std::string_view quoted_method, std::string_view params) {
+  return {
+      EncodedMessage::Kind::notification, length_of(without_id) + params_frame(params) + 1, {}, quoted_method, params};
 }
 
-Pieces encode_batch(std::string_view answers) { return {Pieces::Kind::batch, 2, {}, {}, answers}; }
+EncodedMessage encode_batch(std::string_view answers) { return {EncodedMessage::Kind::batch, 2, {}, {}, answers}; }
 
-Pieces encoded(std::string_view message) {
+EncodedMessage encoded(std::string_view message) {
   if (message.starts_with('[')) return encode_batch(message.substr(1, message.size() - 2));
-  return {Pieces::Kind::whole, 1, {}, {}, message.substr(0, message.size() - 1)};
+  return {EncodedMessage::Kind::whole, 1, {}, {}, message.substr(0, message.size() - 1)};
 }
 
 std::string encode(const Error& error) {

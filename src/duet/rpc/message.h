@@ -43,7 +43,7 @@ Message decode(std::string_view text, Batches batches);
 
 /// An outgoing message, not yet copied together, so that its length is known before a byte is written.
 /// Points at its parts.
-class Pieces {
+class EncodedMessage {
  public:
   std::size_t size() const { return size_; }
   void append_to(std::string& out) const;
@@ -52,15 +52,15 @@ class Pieces {
   std::size_t payload_size() const { return payload_.size(); }
 
  private:
-  friend Pieces encode_result(std::string_view id, std::string_view result);
-  friend Pieces encode_error(std::string_view id, std::string_view error);
-  friend Pieces encode_request(std::string_view id, std::string_view quoted_method, std::string_view params);
-  friend Pieces encode_notification(std::string_view quoted_method, std::string_view params);
-  friend Pieces encode_batch(std::string_view answers);
-  friend Pieces encoded(std::string_view message);
+  friend EncodedMessage encode_result(std::string_view id, std::string_view result);
+  friend EncodedMessage encode_error(std::string_view id, std::string_view error);
+  friend EncodedMessage encode_request(std::string_view id, std::string_view quoted_method, std::string_view params);
+  friend EncodedMessage encode_notification(std::string_view quoted_method, std::string_view params);
+  friend EncodedMessage encode_batch(std::string_view answers);
+  friend EncodedMessage encoded(std::string_view message);
 
   enum class Kind : std::uint8_t { result, error, request, notification, batch, whole };
-  Pieces(Kind kind, std::size_t frame, std::string_view id, std::string_view method, std::string_view payload)
+  EncodedMessage(Kind kind, std::size_t frame, std::string_view id, std::string_view method, std::string_view payload)
       : kind_(kind),
         size_(frame + id.size() + method.size() + payload.size()),
         id_(id),
@@ -74,19 +74,19 @@ class Pieces {
   std::string_view payload_;
 };
 
-Pieces encode_result(std::string_view id, std::string_view result);
+EncodedMessage encode_result(std::string_view id, std::string_view result);
 /// `error` is the text of encode(Error), or a raw error object that is passed on.
-Pieces encode_error(std::string_view id, std::string_view error);
+EncodedMessage encode_error(std::string_view id, std::string_view error);
 std::string encode(const Error& error);
 /// The error of a response, whatever it is. encode() gives it back byte for byte, unless it is not a whole `code`, a
 /// `message`, perhaps `data`, and nothing else.
 Error decode_error(std::string_view object);
 /// `quoted_method` is a JSON string; `params` may be empty.
-Pieces encode_request(std::string_view id, std::string_view quoted_method, std::string_view params);
-Pieces encode_notification(std::string_view quoted_method, std::string_view params);
+EncodedMessage encode_request(std::string_view id, std::string_view quoted_method, std::string_view params);
+EncodedMessage encode_notification(std::string_view quoted_method, std::string_view params);
 /// `answers`: encoded responses with commas between them.
-Pieces encode_batch(std::string_view answers);
+EncodedMessage encode_batch(std::string_view answers);
 /// What append_to() made of another one, for a message that was kept.
-Pieces encoded(std::string_view message);
+EncodedMessage encoded(std::string_view message);
 
 }  // namespace duet::rpc

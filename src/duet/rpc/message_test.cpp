@@ -14,7 +14,7 @@ using Kind = Message::Kind;
 
 std::string nested(std::size_t levels) { return std::string(levels, '[') + std::string(levels, ']'); }
 
-std::string text_of(const Pieces& pieces) {
+std::string text_of(const EncodedMessage& pieces) {
   std::string out;
   pieces.append_to(out);
   EXPECT_EQ(out.size(), pieces.size());
@@ -288,7 +288,7 @@ TEST(MessageText, IsTheSameForPartsOfEveryLength) {
 }
 
 TEST(MessageText, IsCopiedToItsPlaceAndNotAByteFurther) {
-  const Pieces pieces = encode_error("17", "{}");
+  const EncodedMessage pieces = encode_error("17", "{}");
   std::string out(pieces.size() + 1, '#');
   pieces.copy_to(out.data());
   EXPECT_EQ(out, R"({"jsonrpc":"2.0","id":17,"error":{}}#)");

@@ -10,7 +10,7 @@
 namespace duet::transport {
 
 /// What a read or a write came to.
-struct Moved {
+struct IoResult {
   enum class State : std::uint8_t { some, blocked, ended, broken };
   State state = State::blocked;
   std::size_t count = 0;
@@ -37,8 +37,8 @@ class DUET_API Channel {
   virtual ~Channel() = default;
   virtual void open(Listener& listener) = 0;
   virtual void want(bool reading, bool writing) = 0;
-  virtual Moved read(std::span<char> into) = 0;
-  virtual Moved write(std::string_view bytes) = 0;
+  virtual IoResult read(std::span<char> into) = 0;
+  virtual IoResult write(std::string_view bytes) = 0;
   virtual void close() = 0;
 };
 

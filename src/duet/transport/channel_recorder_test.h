@@ -14,12 +14,12 @@ class ChannelRecorder final : public Channel::Listener {
 
   void on_readable() override {
     std::array<char, 4096> room;
-    const Moved moved = channel_.read(room);
-    if (moved.state == Moved::State::some) text.append(room.data(), moved.count);
-    if (moved.state == Moved::State::blocked) ++empty_reads;
-    if (moved.state == Moved::State::broken) error = moved.error;
-    if (moved.state == Moved::State::some || moved.state == Moved::State::blocked) return;
-    ended = moved.state == Moved::State::ended;
+    const IoResult moved = channel_.read(room);
+    if (moved.state == IoResult::State::some) text.append(room.data(), moved.count);
+    if (moved.state == IoResult::State::blocked) ++empty_reads;
+    if (moved.state == IoResult::State::broken) error = moved.error;
+    if (moved.state == IoResult::State::some || moved.state == IoResult::State::blocked) return;
+    ended = moved.state == IoResult::State::ended;
     channel_.want(false, false);
   }
   void on_writable() override {
@@ -47,8 +47,8 @@ inline std::size_t fill(Channel& channel) {
   const std::string bytes(1024, 'x');
   std::size_t count = 0;
   for (;;) {
-    const Moved moved = channel.write(bytes);
-    if (moved.state != Moved::State::some) return count;
+    const IoResult moved = channel.write(bytes);
+    if (moved.state != IoResult::State::some) return count;
     count += moved.count;
   }
 }

@@ -73,13 +73,13 @@ void FdChannel::on_ready(Side& side, std::uint32_t events) {
   }
 }
 
-Moved FdChannel::read(std::span<char> into) {
+IoResult FdChannel::read(std::span<char> into) {
   const ssize_t count = is_socket() ? recv(input_.get(), into.data(), into.size(), MSG_DONTWAIT)
                                     : ::read(input_.get(), into.data(), into.size());
   return moved_by_read(count);
 }
 
-Moved FdChannel::write(std::string_view bytes) {
+IoResult FdChannel::write(std::string_view bytes) {
   const ssize_t count = is_socket() ? send(input_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL)
                                     : writer_.write(output_.get(), bytes);
   return moved_by_write(count);

@@ -19,8 +19,8 @@ class DUET_API FdChannel final : public Channel {
 
   void open(Listener& listener) override;
   void want(bool reading, bool writing) override;
-  Moved read(std::span<char> into) override;
-  Moved write(std::string_view bytes) override;
+  IoResult read(std::span<char> into) override;
+  IoResult write(std::string_view bytes) override;
   void close() override;
 
   int input() const { return input_.get(); }

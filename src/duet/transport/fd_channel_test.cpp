@@ -124,7 +124,7 @@ TYPED_TEST(FdChannelOver, AClosedChannelIsNotCalledAndDoesNothing) {
   s.channel->want(true, true);
   s.turn();
   EXPECT_EQ(s.end->text, "");
-  EXPECT_EQ(s.channel->write("x").state, Moved::State::broken);
+  EXPECT_EQ(s.channel->write("x").state, IoResult::State::broken);
 }
 
 TEST(FdChannel, ASocketThatIsFullSaysWhenItCanTakeMore) {
@@ -155,7 +155,7 @@ TEST(FdChannel, APipeThatIsFullSaysWhenItCanTakeMore) {
 TEST(FdChannel, AGonePeerIsAFailedWriteAndNoSignal) {
   OverSocket s;
   s.far.reset();
-  EXPECT_EQ(s.channel->write("x").state, Moved::State::broken);
+  EXPECT_EQ(s.channel->write("x").state, IoResult::State::broken);
   EXPECT_EQ(s.channel->write("x").error, EPIPE);
 }
 
@@ -163,7 +163,7 @@ TEST(FdChannel, APipeNobodyReadsIsAFailedWriteAndNoSignal) {
   const auto before = signal(SIGPIPE, SIG_DFL);
   OverPipes s;
   s.far_input.reset();
-  EXPECT_EQ(s.channel->write("x").state, Moved::State::broken);
+  EXPECT_EQ(s.channel->write("x").state, IoResult::State::broken);
   EXPECT_EQ(s.channel->write("x").error, EPIPE);
   signal(SIGPIPE, before);
 }

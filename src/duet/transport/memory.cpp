@@ -33,21 +33,21 @@ class MemoryChannel final : public Channel, public std::enable_shared_from_this<
     look_later();
   }
 
-  Moved read(std::span<char> into) override {
-    if (in_->bytes.empty()) return {in_->writer_gone ? Moved::State::ended : Moved::State::blocked};
+  IoResult read(std::span<char> into) override {
+    if (in_->bytes.empty()) return {in_->writer_gone ? IoResult::State::ended : IoResult::State::blocked};
     const std::size_t count = in_->bytes.copy(into.data(), into.size());
     in_->bytes.erase(0, count);
     tell_other();
-    return {Moved::State::some, count};
+    return {IoResult::State::some, count};
   }
 
-  Moved write(std::string_view bytes) override {
-    if (out_->reader_gone) return {Moved::State::broken, 0, EPIPE};
+  IoResult write(std::string_view bytes) override {
+    if (out_->reader_gone) return {IoResult::State::broken, 0, EPIPE};
     const std::size_t count = std::min(bytes.size(), out_->capacity - out_->bytes.size());
-    if (count == 0) return {Moved::State::blocked};
+    if (count == 0) return {IoResult::State::blocked};
     out_->bytes.append(bytes.substr(0, count));
     tell_other();
-    return {Moved::State::some, count};
+    return {IoResult::State::some, count};
   }
 
   void close() override {
@@ -103,8 +103,8 @@ class Handle final : public Channel {
   ~Handle() override { channel_->close(); }
   void open(Listener& listener) override { channel_->open(listener); }
   void want(bool reading, bool writing) override { channel_->want(reading, writing); }
-  Moved read(std::span<char> into) override { return channel_->read(into); }
-  Moved write(std::string_view bytes) override { return channel_->write(bytes); }
+  IoResult read(std::span<char> into) override { return channel_->read(into); }
+  IoResult write(std::string_view bytes) override { return channel_->write(bytes); }
   void close() override { channel_->close(); }
 
  private:

@@ -43,7 +43,7 @@ TEST(MemoryPair, TakesNoMoreThanItsCapacity) {
   Setting s;
   s.right->want(false, false);
   EXPECT_EQ(s.left->write(std::string(300, 'x')).count, 100U);
-  EXPECT_EQ(s.left->write("y").state, Moved::State::blocked);
+  EXPECT_EQ(s.left->write("y").state, IoResult::State::blocked);
   ChannelRecorder left_end(*s.left);
   s.left->want(true, true);
   s.turn();
@@ -68,7 +68,7 @@ TEST(MemoryPair, TheEndIsReadAfterTheLastByte) {
   s.turn();
   EXPECT_EQ(s.right_end->text, "last words");
   EXPECT_TRUE(s.right_end->ended);
-  EXPECT_EQ(s.right->write("x").state, Moved::State::broken);
+  EXPECT_EQ(s.right->write("x").state, IoResult::State::broken);
   EXPECT_EQ(s.right->write("x").error, EPIPE);
 }
 
@@ -88,7 +88,7 @@ TEST(MemoryPair, AClosedEndIsNotCalledAnyMore) {
   s.right->close();
   s.turn();
   EXPECT_EQ(s.right_end->text, "");
-  EXPECT_EQ(s.left->write("x").state, Moved::State::broken);
+  EXPECT_EQ(s.left->write("x").state, IoResult::State::broken);
 }
 
 TEST(MemoryPair, MayBeLetGoOfWhileACallIsPlanned) {

@@ -70,18 +70,18 @@ void StdioChannel::stop_waiting_for_output() {
 }
 
 // A terminal that was closed on its other side says EIO, once, to whoever is reading then, and is none from then on.
-Moved StdioChannel::read(std::span<char> into) {
-  const Moved moved = moved_by_read(loop_.read_front(into));
-  const bool closed = is_terminal_ && moved.state == Moved::State::broken && moved.error == EIO;
-  return closed ? Moved{Moved::State::ended} : moved;
+IoResult StdioChannel::read(std::span<char> into) {
+  const IoResult moved = moved_by_read(loop_.read_front(into));
+  const bool closed = is_terminal_ && moved.state == IoResult::State::broken && moved.error == EIO;
+  return closed ? IoResult{IoResult::State::ended} : moved;
 }
 
-Moved StdioChannel::write(std::string_view bytes) {
+IoResult StdioChannel::write(std::string_view bytes) {
   switch (kind_) {
     case Output::socket:
       return moved_by_write(send(output_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
     case Output::shared_description:
-      if (!can_take_some(output_.get())) return {Moved::State::blocked};
+      if (!can_take_some(output_.get())) return {IoResult::State::blocked};
       return moved_by_write(writer_.write(output_.get(), bytes.substr(0, PIPE_BUF)));
     case Output::never_blocks:
     case Output::own_description:

@@ -189,8 +189,8 @@ TEST(Stdio, AStdoutNobodyReadsFailsAndRaisesNoSignal) {
   base::Pipe out = base::make_pipe();
   out.read_end.reset();
   Setting s(in.read_end, out.write_end);
-  const Moved moved = s.channel->write("x");
-  EXPECT_EQ(moved.state, Moved::State::broken);
+  const IoResult moved = s.channel->write("x");
+  EXPECT_EQ(moved.state, IoResult::State::broken);
   EXPECT_EQ(moved.error, EPIPE);
   signal(SIGPIPE, before);
 }

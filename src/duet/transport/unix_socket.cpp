@@ -17,8 +17,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr auto retry_after = milliseconds(100);
-
 // An address for `path`; the folder's handle must live as long as the address is used.
 struct Address {
   sockaddr_un socket{};
@@ -91,44 +89,5 @@ base::Fd listen_unix(const std::string& path, int backlog) {
   }
   return fd;
 }
-
-Acceptor::Acceptor(Loop& loop, base::Fd listener, OnAccept on_accept)
-    : loop_(loop), listener_(std::move(listener)), on_accept_(std::move(on_accept)) {
-  base::set_nonblocking(listener_.get(), true);
-  watch_ = loop_.watch(listener_.get(), EPOLLIN, *this);
-}
-
-// One a turn: trying for a second would cost the usual single client a system call.
-void Acceptor::on_ready(std::uint32_t) {
-  if (has_room && !has_room()) return pause();
-  if (accept_one()) return;
-  if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) pause();
-}
-
-void Acceptor::accept_all() {
-  while (accept_one()) {
-  }
-}
-
-bool Acceptor::accept_one() {
-  base::Fd client(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!client) return false;
-  on_accept_(std::move(client));
-  return true;
-}
-
-// The watch stays, for nothing: a new one might be refused.
-void Acceptor::pause() {
-  watch_.change(0);
-  retry_ = loop_.after(retry_after, [this] { go_on(); });
-}
-
-void Acceptor::resume() {
-  if (!retry_) return;
-  retry_.cancel();
-  go_on();
-}
-
-void Acceptor::go_on() { watch_.change(EPOLLIN); }
 
 }  // namespace duet::transport

@@ -18,7 +18,6 @@
 
 #include <gtest/gtest.h>
 
-#include "duet/base/few_descriptors_test.h"
 #include "duet/transport/await_test.h"
 #include "duet/transport/temporary_folder_test.h"
 
@@ -189,92 +188,6 @@ TEST(ThreadsUnixSocket, AConnectThatASignalInterruptsGoesOn) {
   EXPECT_EQ(error_of([&] { connect_unix(folder.file("socket"), test_patience); }), 0);
   accepting.join();
   sigaction(SIGUSR2, &before, nullptr);
-}
-
-struct AcceptorSetting {
-  AcceptorSetting() { see_everything_once(); }
-  // Without descriptors a sanitizer cannot look at objects of a kind that is new to it.
-  void see_everything_once() {
-    const base::Fd client = connect_unix(folder.file("socket"));
-    turn();
-    loop.after(1s, [] {}).cancel();
-    accepted.clear();
-  }
-  void turn() { loop.turn(loop.now()); }
-
-  TemporaryFolder folder;
-  base::VirtualClock clock;
-  Loop loop{clock};
-  std::vector<base::Fd> accepted;
-  std::optional<base::FewDescriptors> limit;
-  Acceptor acceptor{loop, listen_unix(folder.file("socket")),
-                    [this](base::Fd client) { accepted.push_back(std::move(client)); }};
-};
-
-TEST(Acceptor, HandsOnEveryConnection) {
-  AcceptorSetting s;
-  std::vector<base::Fd> clients;
-  for (int i = 0; i < 5; ++i) clients.push_back(connect_unix(s.folder.file("socket")));
-  for (int i = 0; i < 6; ++i) s.turn();
-  EXPECT_EQ(s.accepted.size(), 5U);
-  for (const base::Fd& fd : s.accepted) EXPECT_NE(fcntl(fd.get(), F_GETFD) & FD_CLOEXEC, 0);
-}
-
-TEST(Acceptor, WithoutDescriptorsItPausesAndTriesAgain) {
-  AcceptorSetting s;
-  const base::Fd client = connect_unix(s.folder.file("socket"));
-  s.limit.emplace();
-  s.turn();
-  EXPECT_EQ(s.accepted.size(), 0U);
-  s.clock.advance(100ms);
-  s.turn();  // watches again
-  s.turn();  // and fails again
-  EXPECT_EQ(s.accepted.size(), 0U);
-  s.limit.reset();
-  s.turn();
-  EXPECT_EQ(s.accepted.size(), 0U);  // it is paused, so it does not spin
-  s.clock.advance(100ms);
-  s.turn();
-  s.turn();
-  EXPECT_EQ(s.accepted.size(), 1U);
-}
-
-TEST(Acceptor, GoesOnAtOnceWhenADescriptorBecameFree) {
-  AcceptorSetting s;
-  const base::Fd client = connect_unix(s.folder.file("socket"));
-  s.limit.emplace();
-  s.turn();
-  s.limit.reset();
-  s.acceptor.resume();
-  s.acceptor.resume();
-  s.turn();
-  EXPECT_EQ(s.accepted.size(), 1U);
-  s.clock.advance(1s);
-  s.turn();
-  EXPECT_EQ(s.accepted.size(), 1U);
-}
-
-TEST(Acceptor, MayGoWhileItIsPaused) {
-  AcceptorSetting s;
-  {
-    const base::Fd listener = listen_unix(s.folder.file("other"));
-    const Acceptor acceptor(s.loop, base::duplicate(listener.get()), [](const base::Fd&) { ADD_FAILURE(); });
-    const base::Fd client = connect_unix(s.folder.file("other"));
-    s.limit.emplace();
-    s.turn();
-    s.limit.reset();
-  }
-  s.clock.advance(1s);
-  s.turn();
-  s.turn();
-}
-
-TEST(Acceptor, AConnectionThatIsGoneBeforeItWasAcceptedIsWeather) {
-  AcceptorSetting s;
-  connect_unix(s.folder.file("socket"));
-  const base::Fd client = connect_unix(s.folder.file("socket"));
-  for (int i = 0; i < 3; ++i) s.turn();
-  EXPECT_EQ(s.accepted.size(), 2U);
 }
 
 }  // namespace
