@@ -71,7 +71,7 @@ class Run {
         if (talk_->cancel(calls_)) note("withdrawn", "");
         return;
       case 'n':
-        talk_->notify("n", rpc::Json::view("[1]"));
+        talk_->notify("n", Json::view("[1]"));
         return;
       case 'a':
       case 'd':
@@ -110,7 +110,7 @@ class Run {
  private:
   void call() {
     ++calls_;
-    talk_->call("ask", "[1]", 10s, [this](const Outcome& outcome) {
+    talk_->call("ask", Json::view("[1]"), 10s, [this](const Outcome& outcome) {
       ++outcomes_;
       note(name_of(outcome.cause), std::to_string(outcome.call) + outcome.result + (outcome.was_sent ? "" : " unsent"));
     });
