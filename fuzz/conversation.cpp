@@ -91,7 +91,7 @@ class Run {
         talk_->stop();
         return;
       default:
-        return talk_->refuse_partial_message();
+        talk_->refuse_partial_message();
     }
   }
 

@@ -156,8 +156,10 @@ void check_parts(std::string_view text, Envelope::Shape shape) {
     duet::rpc::for_each_element(text, [&](std::string_view value) { return part("", value); });
     joined = "[" + joined + "]";
   } else {
+    // A name is decoded, so that only one without escapes stands there as it is told.
     duet::rpc::for_each_member(text, [&](std::string_view name, std::string_view value) {
-      return part('"' + std::string(name) + "\":", value);
+      const std::string raw = '"' + std::string(name) + '"';
+      return part(text.find('\\') == std::string_view::npos ? raw + ':' : ":", value);
     });
     joined = "{" + joined + "}";
   }

@@ -18,9 +18,13 @@ constexpr int too_many_clients = -32003;
 
 Server::Server(transport::Loop& loop, base::Log& log, ServerEvents events, ServerLimits limits,
                const Protocol& protocol)
-    : Server(loop, log, own_methods_, std::move(events), limits, protocol) {}
+    : Server(loop, log, nullptr, std::move(events), limits, protocol) {}
 
 Server::Server(transport::Loop& loop, base::Log& log, Methods& methods, ServerEvents events, ServerLimits limits,
+               const Protocol& protocol)
+    : Server(loop, log, &methods, std::move(events), limits, protocol) {}
+
+Server::Server(transport::Loop& loop, base::Log& log, Methods* methods, ServerEvents events, ServerLimits limits,
                const Protocol& protocol)
     : loop_(loop),
       log_(log),
@@ -28,7 +32,7 @@ Server::Server(transport::Loop& loop, base::Log& log, Methods& methods, ServerEv
       limits_(limits),
       protocol_(protocol),
       encoder_(protocol.make_encoder()),
-      methods_(methods),
+      methods_(methods == nullptr ? own_methods_ : *methods),
       pool_(std::make_shared<framing::BlockPool>()) {}
 
 Server::~Server() = default;

@@ -91,6 +91,9 @@ class DUET_API Server final : private transport::Acceptor::Listener {
   void restore();
 
  private:
+  Server(transport::Loop& loop, base::Log& log, Methods* methods, ServerEvents events, ServerLimits limits,
+         const Protocol& protocol);
+
   static constexpr std::size_t no_share = std::numeric_limits<std::size_t>::max();
 
   struct Client {
