@@ -356,5 +356,35 @@ TEST_F(SessionTest, RefusesCallsBeyondItsBound) {
   EXPECT_EQ(cause_of(ask("fake/echo", '"' + std::string(2000, 'x') + '"')), "overloaded");
 }
 
+TEST_F(SessionTest, StopsAlthoughTheGuardStandsStill) {
+  start_ready({"--ignore", "TERM", "--grandchild"});
+  kill(session->guard_pid(), SIGSTOP);
+  session->stop();
+  ASSERT_TRUE(turn_until([this] { return gone; }));
+  EXPECT_TRUE(all_are_gone());
+}
+
+TEST_F(SessionTest, StopsAlthoughTheGuardIsHeldAgainAndAgain) {
+  settings.patience.exit = milliseconds(100);
+  start_ready({"--ignore", "exit", "--ignore", "TERM"});
+  const pid_t guard = session->guard_pid();
+  session->stop();
+  transport::Loop::Timer again;
+  const std::function<void()> hold = [&] {
+    if (!gone) kill(guard, SIGSTOP);
+    again = loop.after(milliseconds(1), hold);
+  };
+  hold();
+  ASSERT_TRUE(turn_until([this] { return gone; }));
+  EXPECT_TRUE(turn_until([this] { return all_are_gone(); }, seconds(2)));
+}
+
+TEST_F(SessionTest, LeavesNothingBehindWhenDestroyedWithAGuardThatStandsStill) {
+  start_ready({"--ignore", "TERM", "--grandchild"});
+  kill(session->guard_pid(), SIGSTOP);
+  session.reset();
+  EXPECT_TRUE(turn_until([this] { return all_are_gone(); }, seconds(2)));
+}
+
 }  // namespace
 }  // namespace duet::bridge
