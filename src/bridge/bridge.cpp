@@ -36,6 +36,7 @@ const QuestionEntry& entry_of(Question question) {
 }
 
 const Document& look(LanguageServer& server, const std::string& path) {
+  server.check_load();
   const Document* document = server.documents().look(path);
   if (document == nullptr) throw rpc::invalid_params("file", "a file that can be read", "string");
   return *document;

@@ -323,6 +323,20 @@ TEST_F(BridgeTest, ComesBackAfterACrashWithItsDocuments) {
   EXPECT_NE(reopened, messages.end());
 }
 
+TEST_F(BridgeTest, ComesBackWithMoreTextThanCallsMayHaveWaiting) {
+  settings.most_waiting = 100'000;
+  make();
+  for (const char* name : {"1.txt", "2.txt", "3.txt", "4.txt", "5.txt", "6.txt", "7.txt"}) {
+    hover(write(name, "one\n" + std::string(60'000, 'x')), 1, 1);
+  }
+  kill(static_cast<pid_t>(bridge->list().at(0).at("pid").as_int64()), SIGKILL);
+  ASSERT_TRUE(turn_until([this] { return state() == "restarting"; }));
+  const Outcome out = outcome();
+  bridge->ask(Question::hover, {folder.file("1.txt"), 1, 1}, into(out));
+  EXPECT_EQ(value_of(await(out)).at("contents"), "8|one|0");
+  EXPECT_EQ(state(), "ready");
+}
+
 TEST_F(BridgeTest, RefusesARequestThatWasThereInThreeCrashes) {
   make();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(cause_of(request("fake/crash", "{}")), "crashed");
@@ -338,6 +352,17 @@ TEST_F(BridgeTest, RefusesAtOnceWhileAFailedStartIsFresh) {
   const base::TimePoint before = loop.now();
   EXPECT_EQ(cause_of(request("fake/echo", "[1]")), "exited-before-initialize");
   EXPECT_LT(loop.now() - before, milliseconds(100));
+  EXPECT_EQ(sent_methods().size(), 1U);
+}
+
+TEST_F(BridgeTest, RefusesAfterAFailedStartWhileItsProcessesStillEnd) {
+  make({"--crash-at", "initialize", "--grandchild"});
+  EXPECT_EQ(cause_of(request("fake/echo", "[1]")), "exited-before-initialize");
+  ASSERT_EQ(state(), "stopping");
+  EXPECT_EQ(cause_of(request("fake/echo", "[1]")), "exited-before-initialize");
+  EXPECT_EQ(state(), "stopping");
+  ASSERT_TRUE(turn_until([this] { return state() != "stopping"; }));
+  EXPECT_EQ(state(), "stopped");
   EXPECT_EQ(sent_methods().size(), 1U);
 }
 
