@@ -1,4 +1,5 @@
 #include <malloc.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -89,6 +90,7 @@ int main(int argc, char** argv) {
   const std::string_view program = app::called_name(argc > 0 ? argv[0] : nullptr);
   try {
     const base::StandardDescriptors descriptors = base::ensure_standard_descriptors();
+    signal(SIGCHLD, SIG_DFL);               // a parent that ignores it hands that on, and no child could be waited for
     prctl(PR_SET_NAME, "duet-rpc");         // what runs through a descriptor is otherwise named by its number
     mallopt(M_MMAP_THRESHOLD, 128 * 1024);  // large messages go back to the system at once
     if (argc == 2 && argv[1] == task::nursery_argument) return task::run_nursery();

@@ -18,6 +18,8 @@
 namespace duet::bridge {
 namespace {
 
+constexpr int content_modified = -32801;  // as LSP has it
+
 struct QuestionEntry {
   std::string_view method;
   std::string_view more_params;  // behind textDocument and position
@@ -36,6 +38,7 @@ const QuestionEntry& entry_of(Question question) {
 }
 
 const Document& look(LanguageServer& server, const std::string& path) {
+  server.check_load();
   const Document* document = server.documents().look(path);
   if (document == nullptr) throw rpc::invalid_params("file", "a file that can be read", "string");
   return *document;
@@ -81,17 +84,34 @@ boost::json::object shape(Question question, const boost::json::value& result, c
   return {};
 }
 
-void send_question(Inquiry& inquiry, Question question, const FilePlace& where, const Document& document,
-                   base::Duration patience) {
-  const Encoding encoding = inquiry.server().capabilities().encoding;
-  inquiry.call(entry_of(question).method, params_of(question, document, where, encoding), patience,
-               [question, path = where.path, encoding](Inquiry& asked, const CallResult& result) {
-                 if (result.error) throw rpc::Error(*result.error);
-                 PlaceFinder places(asked.server().documents(), encoding);
-                 boost::json::object out = shape(question, rpc::parse_value(result.text), path, places);
-                 out["server"] = asked.server().name();
-                 asked.answer({.text = rpc::to_text(out)});
-               });
+// A question about a place, with what is needed to ask it again.
+struct PlaceQuestion {
+  Question question;
+  FilePlace where;
+  base::TimePoint deadline;
+  int asked = 0;
+};
+
+// Places in an answer are those of the texts that it was asked about. If one of them is another by now, nobody can tell
+// which places are meant, so it is asked again.
+void send_question(transport::Loop& loop, Inquiry& inquiry, PlaceQuestion what, const Document& document) {
+  constexpr int most_asked = 5;
+  LanguageServer& server = inquiry.server();
+  if (what.asked++ == most_asked) throw rpc::Error(content_modified, "The text changes all the time");
+  const Encoding encoding = server.capabilities().encoding;
+  const std::string params = params_of(what.question, document, what.where, encoding);
+  inquiry.call(
+      entry_of(what.question).method, params, what.deadline - loop.now(),
+      [&loop, what, encoding, newest = server.documents().newest_version()](Inquiry& asked, const CallResult& result) {
+        if (result.error) throw rpc::Error(*result.error);
+        PlaceFinder places(asked.server().documents(), encoding, newest);
+        boost::json::object out = shape(what.question, rpc::parse_value(result.text), what.where.path, places);
+        if (places.has_met_newer_text()) {
+          return send_question(loop, asked, what, look(asked.server(), what.where.path));
+        }
+        out["server"] = asked.server().name();
+        asked.answer({.text = rpc::to_text(out)});
+      });
 }
 
 Failure no_server(std::string message) { return {.cause = Cause::no_server, .message = std::move(message)}; }
@@ -120,20 +140,48 @@ Bridge::Bridge(transport::Loop& loop, base::Log& log, ServerSettings servers, st
 // Whoever still waits is answered; that also lets go of the servers.
 Bridge::~Bridge() {
   for (const auto& [key, server] : servers_) server->stop();
+  for (const Server& server : leaving_) server->stop();
 }
 
 void Bridge::set_definitions(std::vector<Definition> settings) {
   definitions_ = with_well_known(std::move(settings));
   file_choice_ = FileChoice(definitions_);
   roots_.clear();
-  for (auto at = servers_.begin(); at != servers_.end();) {
-    const Server server = at->second;
-    if (std::ranges::find(definitions_, server->definition()) != definitions_.end()) {
-      ++at;
-      continue;
+  std::vector<Server> replaced;
+  std::erase_if(servers_, [&](const auto& entry) {
+    const bool stays = std::ranges::find(definitions_, entry.second->definition()) != definitions_.end();
+    if (!stays) replaced.push_back(entry.second);
+    return !stays;
+  });
+  for (const Server& server : replaced) {
+    Documents::Map said = server->documents().take_clients();
+    let_go(server);
+    hand_over(server->name(), std::move(said));
+  }
+}
+
+// It is kept until it has ended, and a little longer: whoever tells of the end is part of it.
+void Bridge::let_go(const Server& server) {
+  leaving_.push_back(server);
+  server->stop([this, alive = std::weak_ptr(alive_), ended = server.get()] {
+    if (alive.expired()) return;
+    const auto at = std::ranges::find(leaving_, ended, &Server::get);
+    loop_.defer([kept = *at] {});
+    leaving_.erase(at);
+  });
+}
+
+void Bridge::hand_over(const std::string& name, Documents::Map documents) {
+  const auto same = std::ranges::find(definitions_, name, &Definition::name);
+  for (auto& [path, document] : documents) {
+    try {
+      const Server server = same != definitions_.end() ? server_at(*same, root_of(*same, path)) : server_for_file(path);
+      if (!server->documents().adopt(path, std::move(document))) {
+        log_.warn("Too much is open to keep a document", {{"file", path_text(path)}});
+      }
+    } catch (const rpc::Error& error) {
+      log_.warn("Nobody takes a document over", {{"file", path_text(path)}, {"what", error.message()}});
     }
-    at = servers_.erase(at);
-    server->stop([this, server] { loop_.defer([server] {}); });
   }
 }
 
@@ -149,7 +197,9 @@ Bridge::Server Bridge::server_at(const Definition& definition, const std::string
   const Key key{definition.name, root};
   if (const auto known = servers_.find(key); known != servers_.end()) return known->second;
   if (servers_.size() >= most_servers) {
-    std::erase_if(servers_, [](const auto& entry) { return entry.second->state() == LanguageServer::State::stopped; });
+    std::erase_if(servers_, [](const auto& entry) {
+      return entry.second->state() == LanguageServer::State::stopped && !entry.second->documents().has_clients();
+    });
   }
   if (servers_.size() >= most_servers) {
     throw to_error({.cause = Cause::overloaded, .message = "Too many language servers run: stop one"});
@@ -230,14 +280,15 @@ Bridge::Asked Bridge::ask(Question question, const FilePlace& where, Done done) 
   const Patience& patience = settings_.patience;
   return begin(server_for_file(where.path), patience.ready, std::move(done), [this, question, where](Inquiry& inquiry) {
     const Document& document = look(inquiry.server(), where.path);
-    const base::Duration wait = settings_.patience.call;
+    const auto send = [this, question, where](Inquiry& examined, const Document& about) {
+      send_question(loop_, examined, {question, where, loop_.now() + settings_.patience.call}, about);
+    };
     if (is_examined(inquiry.server(), document)) {
       if (!document.is_examined) inquiry.server().documents().note_examined(where.path);  // also if it publishes later
-      return send_question(inquiry, question, where, document, wait);
+      return send(inquiry, document);
     }
-    when_examined(loop_, inquiry, where.path, [question, where, wait](Inquiry& examined) {
-      send_question(examined, question, where, look(examined.server(), where.path), wait);
-    });
+    when_examined(loop_, inquiry, where.path,
+                  [send, where](Inquiry& examined) { send(examined, look(examined.server(), where.path)); });
   });
 }
 
@@ -298,9 +349,11 @@ void Bridge::stop(const std::string& name, const std::function<void(std::size_t)
 
 void Bridge::stop_all(std::function<void()> then) {
   stopping_ = true;
-  const auto left = std::make_shared<std::size_t>(servers_.size());
-  if (servers_.empty()) return loop_.defer(std::move(then));
-  for (const auto& [key, server] : servers_) {
+  std::vector<Server> all = leaving_;
+  for (const auto& [key, server] : servers_) all.push_back(server);
+  if (all.empty()) return loop_.defer(std::move(then));
+  const auto left = std::make_shared<std::size_t>(all.size());
+  for (const Server& server : all) {
     server->stop([left, then] {
       if (--*left == 0) then();
     });
@@ -314,12 +367,14 @@ void Bridge::client_gone(std::uint64_t client) {
 boost::json::array Bridge::list() const {
   boost::json::array out;
   for (const auto& [key, server] : servers_) out.push_back(server->describe());
+  for (const Server& server : leaving_) out.push_back(server->describe());
   return out;
 }
 
 std::size_t Bridge::running() const {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      servers_, [](const auto& entry) { return entry.second->state() != LanguageServer::State::stopped; }));
+  return leaving_.size() + static_cast<std::size_t>(std::ranges::count_if(servers_, [](const auto& entry) {
+           return entry.second->state() != LanguageServer::State::stopped;
+         }));
 }
 
 }  // namespace duet::bridge

@@ -44,9 +44,10 @@ class Inquiry;
 
 /// All language servers of a project: chooses one by file name, starts it where it belongs, and asks it.
 ///
-/// Questions are answered from the loop, exactly once, with JSON text or an error; one that is cancelled is not. What
-/// is wrong with a question itself is thrown as rpc::Error. Clients are told apart by numbers that the caller gives.
-/// For the loop's thread only.
+/// Questions are answered exactly once, with JSON text or an error; one that is cancelled is not. The answer comes from
+/// the loop, or inside the very call that asks if it is known at once, such as why a server has just failed to start.
+/// What is wrong with a question itself is thrown as rpc::Error. Clients are told apart by numbers that the caller
+/// gives. For the loop's thread only.
 class Bridge {
  public:
   using Done = std::function<void(CallResult)>;
@@ -61,7 +62,8 @@ class Bridge {
 
   const std::string& project() const { return project_; }
 
-  /// New settings: servers that were started by others are stopped, and come back by the new ones when needed.
+  /// New settings: servers that were started by others are stopped, and come back by the new ones when needed, with
+  /// what clients have said about documents.
   void set_definitions(std::vector<Definition> settings);
 
   using Asked = std::shared_ptr<Inquiry>;
@@ -81,7 +83,7 @@ class Bridge {
   /// What a client said about documents goes with it.
   void client_gone(std::uint64_t client);
 
-  /// LanguageServer::describe() of each.
+  /// LanguageServer::describe() of each, those that the settings do not name any more last.
   boost::json::array list() const;
   std::size_t running() const;
 
@@ -100,6 +102,8 @@ class Bridge {
   Server named_server(const std::string& name, const std::optional<std::string>& path);
   Server only_server();
   const Definition& definition_named(const std::string& name) const;
+  void let_go(const Server& server);
+  void hand_over(const std::string& name, Documents::Map documents);
   /// Has `then` called when the server is ready, unless the inquiry is cancelled or fails before.
   Asked begin(Server server, base::Duration patience, Done done, std::function<void(Inquiry&)> then);
 
@@ -110,8 +114,10 @@ class Bridge {
   std::vector<Definition> definitions_;
   FileChoice file_choice_;
   std::map<Key, Server> servers_;
-  std::map<Key, Root> roots_;  // by the name of the definition and the file's folder
+  std::vector<Server> leaving_;  // which the settings do not name any more, and which still end
+  std::map<Key, Root> roots_;    // by the name of the definition and the file's folder
   bool stopping_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace duet::bridge

@@ -323,6 +323,20 @@ TEST_F(BridgeTest, ComesBackAfterACrashWithItsDocuments) {
   EXPECT_NE(reopened, messages.end());
 }
 
+TEST_F(BridgeTest, ComesBackWithMoreTextThanCallsMayHaveWaiting) {
+  settings.most_waiting = 100'000;
+  make();
+  for (const char* name : {"1.txt", "2.txt", "3.txt", "4.txt", "5.txt", "6.txt", "7.txt"}) {
+    hover(write(name, "one\n" + std::string(60'000, 'x')), 1, 1);
+  }
+  kill(static_cast<pid_t>(bridge->list().at(0).at("pid").as_int64()), SIGKILL);
+  ASSERT_TRUE(turn_until([this] { return state() == "restarting"; }));
+  const Outcome out = outcome();
+  bridge->ask(Question::hover, {folder.file("1.txt"), 1, 1}, into(out));
+  EXPECT_EQ(value_of(await(out)).at("contents"), "8|one|0");
+  EXPECT_EQ(state(), "ready");
+}
+
 TEST_F(BridgeTest, RefusesARequestThatWasThereInThreeCrashes) {
   make();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(cause_of(request("fake/crash", "{}")), "crashed");
@@ -338,6 +352,17 @@ TEST_F(BridgeTest, RefusesAtOnceWhileAFailedStartIsFresh) {
   const base::TimePoint before = loop.now();
   EXPECT_EQ(cause_of(request("fake/echo", "[1]")), "exited-before-initialize");
   EXPECT_LT(loop.now() - before, milliseconds(100));
+  EXPECT_EQ(sent_methods().size(), 1U);
+}
+
+TEST_F(BridgeTest, RefusesAfterAFailedStartWhileItsProcessesStillEnd) {
+  make({"--crash-at", "initialize", "--grandchild"});
+  EXPECT_EQ(cause_of(request("fake/echo", "[1]")), "exited-before-initialize");
+  ASSERT_EQ(state(), "stopping");
+  EXPECT_EQ(cause_of(request("fake/echo", "[1]")), "exited-before-initialize");
+  EXPECT_EQ(state(), "stopping");
+  ASSERT_TRUE(turn_until([this] { return state() != "stopping"; }));
+  EXPECT_EQ(state(), "stopped");
   EXPECT_EQ(sent_methods().size(), 1U);
 }
 
@@ -478,9 +503,98 @@ TEST_F(BridgeTest, TakesNewSettings) {
   make({"--name", "old"});
   EXPECT_EQ(request("fake/echo", "[1]").text, "[1]");
   bridge->set_definitions({fake({"--name", "new"})});
-  EXPECT_TRUE(bridge->list().empty());
+  EXPECT_EQ(state(), "stopping");
   EXPECT_EQ(request("fake/echo", "[2]").text, "[2]");
   EXPECT_EQ(bridge->list().at(0).at("serverName"), "new");
+}
+
+TEST_F(BridgeTest, KeepsWhatAClientSaidWhenSettingsChange) {
+  make({"--name", "old"});
+  const std::string path = write("a.txt", "disk");
+  notify(5, "textDocument/didOpen", R"({"textDocument":{"uri":")" + uri("a.txt") + R"(","text":"mine"}})");
+  bridge->set_definitions({fake({"--name", "new"})});
+  EXPECT_EQ(hover(path, 1, 1), "2|mine|0");
+  bridge->client_gone(5);
+  EXPECT_EQ(hover(path, 1, 1), "3|disk|0");
+}
+
+TEST_F(BridgeTest, KeepsAServerThatHoldsWhatAClientSaid) {
+  Definition definition = fake();
+  definition.idle = milliseconds(100);
+  make_of({definition, {.name = "none", .command = {"no-such-program-at-all"}}});
+  const std::string path = write("a.txt", "disk");
+  notify(5, "textDocument/didOpen", R"({"textDocument":{"uri":")" + uri("a.txt") + R"(","text":"mine"}})");
+  ASSERT_TRUE(turn_until([this] { return state() == "stopped"; }));
+  for (std::size_t i = 0; i < Bridge::most_servers; ++i) {
+    const std::string root = folder.file("root" + std::to_string(i));
+    std::filesystem::create_directory(root);
+    const Outcome out = outcome();
+    bridge->start("none", root, into(out));
+    EXPECT_EQ(cause_of(await(out)), "not-found");
+  }
+  EXPECT_EQ(hover(path, 1, 1), "2|mine|0");
+}
+
+TEST_F(BridgeTest, WaitsForServersThatNewSettingsHaveRemoved) {
+  settings.patience.shutdown = milliseconds(200);
+  make({"--ignore", "shutdown", "--ignore", "TERM"});
+  request("fake/echo", "[1]");
+  bridge->set_definitions({});
+  ASSERT_EQ(bridge->list().size(), 1U);
+  EXPECT_EQ(state(), "stopping");
+  EXPECT_EQ(bridge->running(), 1U);
+  bool stopped = false;
+  bridge->stop_all([&] { stopped = true; });
+  ASSERT_TRUE(turn_until([&] { return stopped; }));
+  EXPECT_TRUE(all_are_gone());
+  EXPECT_TRUE(turn_until([this] { return bridge->list().empty(); }));
+}
+
+TEST_F(BridgeTest, MayGoWhileServersThatNewSettingsHaveRemovedStillEnd) {
+  settings.patience.shutdown = milliseconds(200);
+  make({"--ignore", "shutdown", "--ignore", "TERM"});
+  request("fake/echo", "[1]");
+  bridge->set_definitions({});
+  bridge.reset();
+  EXPECT_TRUE(turn_until([this] { return all_are_gone(); }));
+}
+
+TEST_F(BridgeTest, ReadsAnAnswerInTheTextThatWasAskedAbout) {
+  const std::string server = write("late.py", R"(
+import sys
+sys.path.insert(0, ")" DUET_SOURCE_DIR R"(/tests/fakes")
+import language_server
+class Late(language_server.Server):
+    """Its first definition is held back until the next change of a text."""
+    late = None
+    def take_question(self, request, params):
+        if request["method"] == "textDocument/definition" and self.late is None:
+            self.late = self.range_of(self.documents[params["textDocument"]["uri"]][1], "TARGET")
+            self.asked = request
+        else:
+            super().take_question(request, params)
+    def take_notification(self, message):
+        super().take_notification(message)
+        if self.late and message["method"] == "textDocument/didChange":
+            self.answer(self.asked, {"uri": self.asked["params"]["textDocument"]["uri"], "range": self.late})
+            self.late = False
+Late(language_server.parse_arguments()).run()
+)");
+  Definition definition = fake();
+  definition.command[1] = server;
+  make_of({definition});
+  const std::string path = write("a.txt", "one\nTARGET\n");
+  EXPECT_EQ(hover(path, 1, 1), "1|one|0");
+  const Outcome out = outcome();
+  bridge->ask(Question::definition, {path, 1, 1}, into(out));
+  const auto is_asked = [this] { return sent_methods().back() == "textDocument/definition"; };
+  for (int looks = 0; looks < 1000 && !is_asked(); ++looks) loop.turn(loop.now() + milliseconds(10));
+  ASSERT_TRUE(is_asked());
+  write("a.txt", "one\ntwo\nthree TARGET\n");
+  EXPECT_EQ(hover(path, 1, 1), "2|one|0");
+  const object found = value_of(await(out));
+  EXPECT_EQ(found.at("places").at(0).at("line"), 3);
+  EXPECT_EQ(found.at("places").at(0).at("column"), 7);
 }
 
 TEST_F(BridgeTest, AnswersEverybodyWhenItIsDestroyed) {

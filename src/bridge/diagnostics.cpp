@@ -10,6 +10,21 @@
 #include "duet/rpc/value.h"
 
 namespace duet::bridge {
+namespace {
+
+// Those at the front that have room together.
+boost::json::array first_of(const boost::json::array& items, std::size_t room) {
+  boost::json::array kept;
+  for (const boost::json::value& item : items) {
+    const std::size_t size = rpc::to_text(item).size();
+    if (size > room) break;
+    room -= size;
+    kept.push_back(item);
+  }
+  return kept;
+}
+
+}  // namespace
 
 void Diagnostics::take(std::string_view params, base::TimePoint now) {
   if (!params.starts_with('{')) return;
@@ -27,7 +42,8 @@ void Diagnostics::take(std::string_view params, base::TimePoint now) {
   Published& published = published_[*path];
   const boost::json::value* version = object.if_contains("version");
   published.version = version != nullptr && version->is_int64() ? std::optional(version->get_int64()) : std::nullopt;
-  published.items = items->get_array();
+  const bool has_room = params.size() <= most_bytes;
+  published.items = has_room ? items->get_array() : first_of(items->get_array(), most_bytes);
   published.at = now;
   published.sent_version = document->version;
   has_published_ = true;

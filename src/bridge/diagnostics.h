@@ -17,10 +17,12 @@ namespace duet::bridge {
 
 /// What a server has published about its open documents (`textDocument/publishDiagnostics`).
 ///
-/// Only the latest of each document is kept, and only while the document is open. Who waits for news of a document
-/// listens. For the loop's thread only.
+/// Only the latest of each document is kept, the first 4 MiB of them, and only while the document is open. Who waits
+/// for news of a document listens. For the loop's thread only.
 class Diagnostics {
  public:
+  static constexpr std::size_t most_bytes = 4U << 20U;  ///< as text, of one document
+
   struct Published {
     std::optional<std::int64_t> version;  ///< none: the server did not say which text they are for
     boost::json::array items;             ///< as LSP has them

@@ -49,6 +49,7 @@ class DiagnosticsQuestion : public std::enable_shared_from_this<DiagnosticsQuest
 
   // The text may change at any time, so every look begins with it.
   void look() {
+    server().check_load();
     const Document* document = server().documents().look(path_);
     if (document == nullptr) throw rpc::invalid_params("file", "a readable file", "string");
     if (document->version != version_) {

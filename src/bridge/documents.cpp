@@ -1,6 +1,7 @@
 #include "bridge/documents.h"
 
 #include <algorithm>
+#include <climits>
 #include <utility>
 
 #include "bridge/choice.h"
@@ -16,24 +17,29 @@ std::string identifier(const Document& document) { return R"({"textDocument":{"u
 
 void Documents::open_all(const Capabilities& capabilities) {
   capabilities_ = capabilities;
-  alive_ = true;
   known_.clear();
+  known_bytes_ = 0;
   knows_all_ = false;
+  read_all();
+  alive_ = true;
+  for (auto& [path, document] : documents_) send_open(path, document);
+}
+
+// While nothing is sent. Files may have grown.
+void Documents::read_all() {
   for (auto at = documents_.begin(); at != documents_.end();) {
-    Document& document = at->second;
-    std::optional<SourceFile> file;
-    if (!document.owner) {
-      file = read_source_file(at->first);
-      if (!file) {
-        at = documents_.erase(at);
-        continue;
-      }
-      document.text = Text(std::move(file->bytes));
-      document.stamp = file->stamp;
+    const auto here = at++;
+    Document& document = here->second;
+    if (document.owner) continue;
+    std::optional<SourceFile> file = read_source_file(here->first);
+    if (!file) {
+      documents_.erase(here);
+      continue;
     }
-    send_open(at->first, document);
-    ++at;
+    document.text = Text(std::move(file->bytes));
+    document.stamp = file->stamp;
   }
+  close_least_used();
 }
 
 void Documents::forget_disk() {
@@ -129,8 +135,11 @@ void Documents::note_examined(const std::string& path) {
 
 void Documents::note_known(const std::string& path) {
   constexpr std::size_t most_known = 100'000;
-  if (known_.size() < most_known) {
+  constexpr std::size_t most_known_bytes = 16U << 20U;
+  if (path.size() >= PATH_MAX || known_.contains(path)) return;  // no file has such a path
+  if (known_.size() < most_known && known_bytes_ + path.size() <= most_known_bytes) {
     known_.insert(path);
+    known_bytes_ += path.size();
   } else {
     knows_all_ = true;
   }
@@ -169,14 +178,21 @@ void Documents::close(Map::iterator document) {
   documents_.erase(document);
 }
 
+// Until few enough are left, in number and in bytes. The one that was used last stays in any case.
 void Documents::close_least_used() {
-  const auto from_disk = [](const Map::value_type& entry) { return !entry.second.owner; };
-  if (static_cast<std::size_t>(std::ranges::count_if(documents_, from_disk)) <= most_from_disk) return;
-  auto oldest = documents_.end();
-  for (auto at = documents_.begin(); at != documents_.end(); ++at) {
-    if (from_disk(*at) && (oldest == documents_.end() || at->second.used < oldest->second.used)) oldest = at;
+  for (;;) {
+    std::size_t count = 0;
+    std::size_t bytes = 0;
+    auto oldest = documents_.end();
+    for (auto at = documents_.begin(); at != documents_.end(); ++at) {
+      if (at->second.owner) continue;
+      ++count;
+      bytes += at->second.text.str().size();
+      if (oldest == documents_.end() || at->second.used < oldest->second.used) oldest = at;
+    }
+    if (count <= 1 || (count <= most_from_disk && bytes <= most_bytes_)) return;
+    close(oldest);
   }
-  close(oldest);
 }
 
 bool Documents::has_room(std::size_t more) const {
@@ -222,6 +238,23 @@ bool Documents::client_changes(std::uint64_t client, const std::string& path, co
 void Documents::client_closes(const std::string& path) {
   const auto found = documents_.find(path);
   if (found != documents_.end() && found->second.owner) close(found);
+}
+
+bool Documents::has_clients() const {
+  return std::ranges::any_of(documents_, [](const Map::value_type& entry) { return entry.second.owner.has_value(); });
+}
+
+Documents::Map Documents::take_clients() {
+  Map taken;
+  for (auto at = documents_.begin(); at != documents_.end();) {
+    const auto here = at++;
+    if (here->second.owner) taken.insert(documents_.extract(here));
+  }
+  return taken;
+}
+
+bool Documents::adopt(const std::string& path, Document document) {
+  return client_opens(*document.owner, path, std::move(document.language), document.text.str());
 }
 
 void Documents::client_gone(std::uint64_t client) {

@@ -38,10 +38,12 @@ struct Document {
 class Documents {
  public:
   static constexpr std::size_t most_from_disk = 64;
+  static constexpr std::size_t most_bytes_from_disk = 256U << 20U;
   static constexpr std::size_t most_from_clients = 256U << 20U;  ///< bytes
   using Notify = std::function<void(std::string_view method, const std::string& params)>;
 
-  explicit Documents(Notify notify) : notify_(std::move(notify)) {}
+  explicit Documents(Notify notify, std::size_t most_bytes = most_bytes_from_disk)
+      : notify_(std::move(notify)), most_bytes_(most_bytes) {}
 
   /// A new life of the server begins: every document is opened, with its text as it is now.
   void open_all(const Capabilities& capabilities);
@@ -61,6 +63,8 @@ class Documents {
   /// The text that was looked at last is still the present one.
   bool is_current(const std::string& path) const;
   std::size_t size() const { return documents_.size(); }
+  /// No document has a larger version; those that are opened or changed from now on do.
+  std::int64_t newest_version() const { return last_version_; }
   void note_examined(const std::string& path);
   /// The server has seen some text of this path already, though nobody has opened it.
   void note_known(const std::string& path);
@@ -76,9 +80,14 @@ class Documents {
   void client_closes(const std::string& path);
   void client_gone(std::uint64_t client);
 
- private:
-  using Map = std::map<std::string, Document, std::less<>>;
+  using Map = std::map<std::string, Document, std::less<>>;  ///< by path
+  bool has_clients() const;
+  /// What clients have said, for a server that takes the place of this one, which knows nothing of it any more.
+  Map take_clients();
+  /// False: clients have too much open.
+  bool adopt(const std::string& path, Document document);
 
+ private:
   bool has_room(std::size_t more) const;
 
   Document& make(const std::string& path);
@@ -88,14 +97,17 @@ class Documents {
   void send_text(const Document& document);
   void send_change(const Document& document);
   void close(Map::iterator document);
+  void read_all();
   void close_least_used();
 
   Notify notify_;
+  std::size_t most_bytes_;
   Capabilities capabilities_;
   bool alive_ = false;
   Map documents_;
   std::set<std::string, std::less<>> known_;  // paths that this life of the server has seen a text of
-  bool knows_all_ = false;                    // too many to be remembered: it may have seen any
+  std::size_t known_bytes_ = 0;
+  bool knows_all_ = false;  // too many to be remembered: it may have seen any
   std::int64_t last_version_ = 0;
   std::uint64_t uses_ = 0;
 };

@@ -118,6 +118,22 @@ TEST_F(DocumentsTest, KeepsOnlySoManyFromDiskOpen) {
   EXPECT_EQ(news(), (Lines{"didOpen last.c 66 \"\"", "didClose second.c"}));
 }
 
+TEST_F(DocumentsTest, KeepsOnlySoManyBytesFromDiskOpen) {
+  std::vector<std::string> said;
+  Documents few([&](std::string_view method, const std::string&) { said.emplace_back(method); }, 100);
+  few.open_all({});
+  for (const char* name : {"1.c", "2.c", "3.c"}) few.look(write(name, std::string(40, 'x')));
+  EXPECT_EQ(few.size(), 2U);
+  EXPECT_EQ(few.find(folder.file("1.c")), nullptr);
+  EXPECT_EQ(said.back(), "textDocument/didClose");
+  write("2.c", std::string(90, 'x'));
+  few.server_ended();
+  few.open_all({});
+  EXPECT_EQ(few.size(), 1U);
+  EXPECT_NE(few.look(write("large.c", std::string(200, 'x'))), nullptr);
+  EXPECT_EQ(few.size(), 1U);
+}
+
 TEST_F(DocumentsTest, OpensAllAgainInANewLifeWithTheTextsOfThatTime) {
   open_all();
   documents.look(write("a.c", "one"));
@@ -168,6 +184,15 @@ TEST_F(DocumentsTest, ForgetsWhatIsOnDiskOnly) {
   EXPECT_EQ(documents.size(), 1U);
   documents.client_gone(1);
   EXPECT_EQ(documents.size(), 0U);
+}
+
+TEST_F(DocumentsTest, RemembersOnlySoManyBytesOfPathsThatAServerNamed) {
+  open_all();
+  documents.note_known('/' + std::string(1 << 20, 'x'));
+  EXPECT_TRUE(documents.look(write("a.c", ""))->is_first_text);
+  const std::string start = '/' + std::string(4000, 'x');
+  for (int i = 0; i < 5000; ++i) documents.note_known(start + std::to_string(i));
+  EXPECT_FALSE(documents.look(write("b.c", ""))->is_first_text) << "it may have seen any";
 }
 
 }  // namespace

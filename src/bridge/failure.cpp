@@ -62,7 +62,7 @@ boost::json::object describe(const Failure& failure) {
   if (!failure.server.empty()) out["server"] = failure.server;
   if (failure.status && failure.status->signal != 0) {
     out["signal"] = process::signal_name(failure.status->signal);
-  } else if (failure.status) {
+  } else if (failure.status && failure.status->is_known) {
     out["code"] = failure.status->code;
   }
   if (!failure.error_output.empty()) out["stderr"] = end_of(failure.error_output);

@@ -65,7 +65,8 @@ void LanguageServer::use(Use use) {
         .cause = Cause::overloaded, .message = name() + ": too many wait for it to start", .server = name()};
     return use(&why);
   }
-  if (state_ == State::stopped && failure_ && loop_.now() < next_start_) return use(&*failure_);
+  const bool is_down = state_ == State::stopped || state_ == State::stopping;
+  if (is_down && failure_ && loop_.now() < next_start_) return use(&*failure_);
   users_.push_back(std::move(use));
   if (state_ == State::stopped) start();
 }
@@ -80,6 +81,7 @@ void LanguageServer::start() {
         Session::Events{.ready = [this] { session_ready(); },
                         .notification = [this](std::string_view method,
                                                std::string_view params) { take_notification(method, params); },
+                        .read = [this] { become_ready(); },
                         .down = [this](const Failure& why) { session_down(why); },
                         .gone = [this] { session_gone(); }});
   } catch (const process::LaunchError& error) {
@@ -95,12 +97,19 @@ void LanguageServer::start_failed(Failure why) {
   });
 }
 
+// It is shown its documents before anything else. There may be so many that it needs a while to read them.
 void LanguageServer::session_ready() {
+  documents_.open_all(session_->capabilities());
+  become_ready();
+}
+
+void LanguageServer::become_ready() {
+  const bool may_be_asked = session_->is_ready() && session_->waiting_bytes() <= settings_.most_waiting / 2;
+  if (state_ != State::starting || !may_be_asked) return;
   state_ = State::ready;
   ready_since_ = last_use_ = loop_.now();
   failure_.reset();
   log_.info("Language server ready", {{"server", name()}, {"pid", session_->pid()}});
-  documents_.open_all(session_->capabilities());
   watch_idleness();
   watch_memory();
   serve_users(nullptr);
@@ -149,7 +158,10 @@ void LanguageServer::restart_if_due() {
 void LanguageServer::serve_users(const Failure* failure) {
   // Those that come meanwhile are for the next time, unless it is ready.
   const std::optional<Failure> kept = failure != nullptr ? std::optional(*failure) : std::nullopt;
-  for (const Use& use : std::exchange(users_, {})) use(kept ? &*kept : nullptr);
+  for (Use& use : std::exchange(users_, {})) {
+    const bool is_too_late = failure == nullptr && state_ != State::ready;  // one before it had it stopped
+    is_too_late ? this->use(std::move(use)) : use(kept ? &*kept : nullptr);
+  }
 }
 
 std::uint64_t LanguageServer::call(std::string_view method, std::string_view params, base::Duration patience,
@@ -157,11 +169,14 @@ std::uint64_t LanguageServer::call(std::string_view method, std::string_view par
   last_use_ = loop_.now();
   const RequestMark mark = mark_of(method, params);
   if (crashes_.refuses(mark)) {
-    const Failure why{.cause = Cause::refused,
-                      .message = name() + ": crashed three times with this request, so it is not sent again",
-                      .server = name()};
-    loop_.defer([callback = std::move(callback), error = to_error(why)] { callback({.error = error}); });
-    return 0;
+    return refuse({.cause = Cause::refused,
+                   .message = name() + ": crashed three times with this request, so it is not sent again",
+                   .server = name()},
+                  std::move(callback));
+  }
+  if (state_ != State::ready) {
+    return refuse({.cause = Cause::stopped, .message = name() + ": does not run any more", .server = name()},
+                  std::move(callback));
   }
   const std::uint64_t id =
       session_->call(method, params, patience, [this, mark, callback = std::move(callback)](CallResult result) {
@@ -169,6 +184,11 @@ std::uint64_t LanguageServer::call(std::string_view method, std::string_view par
         callback(std::move(result));
       });
   return life_ << life_shift | id;
+}
+
+std::uint64_t LanguageServer::refuse(const Failure& why, Session::Callback callback) {
+  loop_.defer([callback = std::move(callback), error = to_error(why)] { callback({.error = error}); });
+  return 0;
 }
 
 void LanguageServer::cancel(std::uint64_t call) {
@@ -182,7 +202,7 @@ void LanguageServer::notify(std::string_view method, std::string_view params) {
 }
 
 void LanguageServer::check_load() const {
-  if (session_->waiting_bytes() < settings_.most_waiting) return;
+  if (!session_ || session_->waiting_bytes() < settings_.most_waiting) return;
   throw to_error({.cause = Cause::overloaded, .message = name() + ": does not take what it is sent", .server = name()});
 }
 

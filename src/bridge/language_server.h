@@ -52,12 +52,14 @@ class LanguageServer {
 
   void use(Use use);
 
-  /// Only while it is ready, as the four below. A request that was there in three crashes in a row is refused.
+  /// While it is ready, as the three below; else it fails. A request that was there in three crashes in a row is
+  /// refused.
   std::uint64_t call(std::string_view method, std::string_view params, base::Duration patience,
                      Session::Callback callback);
   void cancel(std::uint64_t call);
   void notify(std::string_view method, std::string_view params);
-  /// Throws rpc::Error if so much waits to be written already that nothing should be added.
+  /// Throws rpc::Error if so much waits to be written already that nothing should be added. For who is about to send
+  /// a text, which has no other bound.
   void check_load() const;
 
   /// `then` is called when no process is left. Users that come meanwhile start it again.
@@ -70,10 +72,12 @@ class LanguageServer {
   void start();
   void start_failed(Failure why);
   void session_ready();
+  void become_ready();
   void session_down(const Failure& why);
   void session_gone();
   void restart_if_due();
   void serve_users(const Failure* failure);
+  std::uint64_t refuse(const Failure& why, Session::Callback callback);
   void take_notification(std::string_view method, std::string_view params);
   void watch_idleness();
   void watch_memory();

@@ -6,12 +6,15 @@
 
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <utility>
 
 namespace duet::bridge {
 namespace {
 
-constexpr int most_wait_ms = 2000;  // for a guard that has been told to kill
+constexpr int most_wait_ms = 2000;               // for a guard that has been told to kill
+constexpr std::chrono::seconds time_to_end{3};   // for one that has been told to end: it gives the server 2
+constexpr std::chrono::seconds time_to_kill{1};  // for one that was helped on
 
 struct SocketPair {
   base::Fd ours;
@@ -56,9 +59,33 @@ ServerProcess::ServerProcess(transport::Loop& loop, const GuardProgram& guard, p
 ServerProcess::~ServerProcess() {
   stop_hearing();
   if (!child_->is_running()) return;
-  kill();
+  help_guard();
   pollfd ended{child_->pidfd(), POLLIN, 0};
-  poll(&ended, 1, most_wait_ms);
+  if (poll(&ended, 1, most_wait_ms) == 0) process::kill_descendants(guard_pid());  // and the guard goes with the child
+}
+
+void ServerProcess::end() {
+  order("end");
+  expect_end();
+}
+
+void ServerProcess::expect_end() {
+  if (end_timer_) return;
+  end_timer_ = loop_.after(time_to_end, [this] {
+    help_guard();
+    end_timer_ = loop_.after(time_to_kill, [this] { do_without_guard(); });
+  });
+}
+
+// It may have been stopped, by the server for one.
+void ServerProcess::help_guard() {
+  order("kill");
+  child_->signal_group(SIGCONT);
+}
+
+void ServerProcess::do_without_guard() {
+  process::kill_descendants(guard_pid());
+  child_->signal_group(SIGKILL);
 }
 
 void ServerProcess::order(std::string_view word) {
@@ -86,10 +113,12 @@ void ServerProcess::take(std::string_view packet) {
   } else if (what == "failed") {
     const auto cause = static_cast<process::LaunchError::Cause>(take_number(packet));
     phase_ = Phase::ended;
+    expect_end();
     events_.not_started(cause, packet);
   } else if (what == "ended") {
     const int code = take_number(packet);
     phase_ = Phase::ended;
+    expect_end();
     events_.ended({.code = code, .signal = take_number(packet)});
   }
 }
@@ -97,6 +126,7 @@ void ServerProcess::take(std::string_view packet) {
 void ServerProcess::guard_has_ended() {
   hear();
   stop_hearing();
+  end_timer_.cancel();
   const Phase phase = std::exchange(phase_, Phase::ended);
   if (phase == Phase::running) {
     // The guard was killed, and the server with whatever it started may live on: what is in its group goes.

@@ -25,7 +25,8 @@ struct GuardProgram {
 /// A language server's process under its guard (guard.h). It knows nothing of the protocol.
 ///
 /// After construction there is one of started and not_started; after started, ended; and at the end of all, gone: no
-/// process of the tree is left. All are told from the loop. Destruction before that kills the tree and waits for it.
+/// process of the tree is left. All are told from the loop. Destruction before that kills the tree and waits for it. A
+/// guard that does not do its work (the server may have stopped it) is helped on after 3 s, and done without after 4.
 /// For the loop's thread only.
 class ServerProcess {
  public:
@@ -48,8 +49,7 @@ class ServerProcess {
   pid_t guard_pid() const { return child_->pid(); }  ///< the root of the tree
 
   /// TERM to the whole tree, KILL to what is left after 2 s.
-  void end() { order("end"); }
-  void kill() { order("kill"); }
+  void end();
 
  private:
   struct Control final : transport::Loop::Watcher {
@@ -59,6 +59,9 @@ class ServerProcess {
   };
 
   void order(std::string_view word);
+  void expect_end();
+  void help_guard();
+  void do_without_guard();
   void hear();
   void take(std::string_view packet);
   void guard_has_ended();
@@ -70,6 +73,7 @@ class ServerProcess {
   bool hearing_ = false;
   Control watcher_{*this};
   transport::Loop::Watch watch_;
+  transport::Loop::Timer end_timer_;
   std::unique_ptr<process::PipedChild> child_;
   enum class Phase : std::uint8_t { starting, running, ended };
   Phase phase_ = Phase::starting;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 #include <utility>
 
 #include "duet/rpc/json_scan.h"
@@ -26,6 +27,7 @@ Cause cause_of(process::LaunchError::Cause cause) {
 }
 
 std::string in_words(process::ExitStatus status) {
+  if (!status.is_known) return "ended";
   return status.signal != 0 ? "was ended by " + process::signal_name(status.signal)
                             : "ended with code " + std::to_string(status.code);
 }
@@ -39,11 +41,12 @@ process::Launch launch_of(const Definition& definition, const std::string& root,
   return {.arguments = definition.command, .environment = std::move(environment), .directory = root};
 }
 
-// Calls are bounded by the session itself; notifications have as much again.
+// Calls are bounded by the session itself. Its owner may have all documents waiting next to them, and even then what
+// the server writes is read.
 peer::Protocol protocol_of(const Definition& definition, const ServerSettings& settings) {
   peer::Protocol protocol = peer::Protocol::lsp_client();
   protocol.max_message = definition.max_body;
-  protocol.max_waiting = 4 * settings.most_waiting;
+  protocol.max_waiting = 10 * settings.most_waiting;
   return protocol;
 }
 
@@ -86,11 +89,15 @@ peer::ConnectionEvents Session::connection_events() {
   peer::ConnectionEvents events;
   events.on_closed = [this](peer::Ending) { streams_closed(); };
   events.on_unwritable = [this] { streams_closed(); };
+  events.on_load_changed = [this] { note_load(); };
   events.conversation.on_notification = [this](std::string_view method, std::string_view params) {
     if (phase_ == Phase::ready || phase_ == Phase::starting) events_.notification(method, params);
   };
   events.conversation.on_lost = [this](const peer::LostMessage& lost) { note_lost(lost); };
-  events.conversation.on_late_answer = [this](peer::CallId call) { questions_.erase(call); };
+  events.conversation.on_late_answer = [this](peer::CallId call) {
+    questions_.erase(call);
+    watch_silence();
+  };
   events.conversation.on_noise = [this] { kill(Cause::protocol_noise, "writes text, but no message of the protocol"); };
   return events;
 }
@@ -146,13 +153,14 @@ void Session::note_lost(const peer::LostMessage& lost) {
 
 std::uint64_t Session::call(std::string_view method, std::string_view params, base::Duration patience,
                             Callback callback) {
-  if (waiting_bytes() + params.size() <= settings_.most_waiting) {
+  const bool is_too_much = waiting_bytes() + params.size() > settings_.most_waiting;
+  if (!failure_ && !is_too_much) {
+    const std::uint64_t id = ask(method, params, patience, std::move(callback));
     watch_silence();
-    return ask(method, params, patience, std::move(callback));
+    return id;
   }
-  loop_.defer([callback = std::move(callback), why = failure(Cause::overloaded, "too much waits for it already")] {
-    callback({.error = to_error(why)});
-  });
+  const Failure why = failure_ ? *failure_ : failure(Cause::overloaded, "too much waits for it already");
+  loop_.defer([callback = std::move(callback), why] { callback({.error = to_error(why)}); });
   return 0;
 }
 
@@ -160,17 +168,18 @@ std::uint64_t Session::ask(std::string_view method, std::string_view params, bas
                            Callback callback) {
   const peer::CallId id = connection_->call(method, rpc::Json::view(params), patience,
                                             [this](peer::Outcome outcome) { take_outcome(std::move(outcome)); });
-  questions_.emplace(id, Question{.callback = std::move(callback),
-                                  .mark = mark_of(method, params),
-                                  .asked_at = loop_.now(),
-                                  .losses_before = lost_messages_});
+  questions_.emplace(
+      id, Question{.callback = std::move(callback), .mark = mark_of(method, params), .losses_before = lost_messages_});
+  unread_ = waiting_bytes();
   return id;
 }
 
 void Session::notify(std::string_view method, std::string_view params) {
-  if (!connection_->notify(method, rpc::Json::view(params)) && !connection_->is_closed()) {
-    kill(Cause::crashed, "does not read its stdin");
-  }
+  constexpr std::size_t no_bound = std::numeric_limits<std::size_t>::max();
+  connection_->send(peer::framed_notification(connection_->conversation().protocol(), method, rpc::Json::view(params)),
+                    no_bound);
+  unread_ = waiting_bytes();
+  watch_silence();
 }
 
 void Session::cancel(std::uint64_t id) {
@@ -182,6 +191,7 @@ void Session::cancel(std::uint64_t id) {
   } else {
     forget_oldest_abandoned();
   }
+  watch_silence();
 }
 
 void Session::take_outcome(peer::Outcome outcome) {
@@ -193,8 +203,10 @@ void Session::take_outcome(peer::Outcome outcome) {
     case peer::Outcome::Cause::disconnected:
       return;  // why it went down is told when that is known
     case peer::Outcome::Cause::timed_out:
+      outcome.error = to_error(timeout_failure(question));
+      if (!outcome.was_sent) break;  // the server owes no answer to what it has not seen
       question.timed_out = true;
-      return tell(std::exchange(question.callback, {}), {.error = to_error(timeout_failure(question))});
+      return tell_timeout(question, *outcome.error);
     case peer::Outcome::Cause::unreadable:
       if (phase_ == Phase::starting)
         return kill(Cause::protocol_noise, "its answer to initialize is no proper message");
@@ -209,7 +221,14 @@ void Session::take_outcome(peer::Outcome outcome) {
   }
   const Callback callback = std::move(question.callback);
   questions_.erase(found);
+  watch_silence();
   tell(callback, {.text = std::move(outcome.result), .error = std::move(outcome.error)});
+}
+
+void Session::tell_timeout(Question& question, const rpc::Error& error) {
+  const Callback callback = std::exchange(question.callback, {});
+  forget_oldest_abandoned();
+  tell(callback, {.error = error});
 }
 
 Failure Session::timeout_failure(const Question& question) const {
@@ -238,29 +257,53 @@ std::size_t Session::pending() const {
       std::ranges::count_if(questions_, [](const Questions::value_type& each) { return bool(each.second.callback); }));
 }
 
-void Session::watch_silence() {
-  if (!silence_timer_) silence_timer_ = loop_.after(settings_.patience.silence, [this] { look_for_silence(); });
+// A server may well leave a cancelled call unanswered; one that timed out it still owes.
+bool Session::is_owed_answer() const {
+  return std::ranges::any_of(
+      questions_, [](const Questions::value_type& each) { return each.second.callback || each.second.timed_out; });
 }
 
-// A server may well leave a cancelled call unanswered; one that timed out it still owes.
+void Session::note_load() {
+  const std::size_t before = std::exchange(unread_, waiting_bytes());
+  watch_silence();
+  if (unread_ >= before) return;
+  read_at_ = loop_.now();
+  if (phase_ == Phase::ready) events_.read();
+}
+
+void Session::watch_silence() {
+  if (phase_ != Phase::ready) return;
+  const base::TimePoint now = loop_.now();
+  const base::TimePoint heard_at = connection_->conversation().heard_at();
+  answering_.note_work(is_owed_answer(), now, heard_at);
+  reading_.note_work(waiting_bytes() > 0, now, std::max(heard_at, read_at_));
+  const bool has_work = answering_.is_running() || reading_.is_running();
+  if (has_work && !silence_timer_) silence_timer_ = loop_.after(silence_left(), [this] { look_for_silence(); });
+}
+
+// Until it is over, as things are. What a server says is a sign of life also while it does not read.
+base::Duration Session::silence_left() const {
+  const base::TimePoint now = loop_.now();
+  const base::TimePoint heard_at = connection_->conversation().heard_at();
+  base::Duration longest = base::Duration::zero();
+  if (answering_.is_running()) longest = answering_.silence(now, heard_at);
+  if (reading_.is_running()) longest = std::max(longest, reading_.silence(now, std::max(heard_at, read_at_)));
+  return settings_.patience.silence - longest;
+}
+
 void Session::look_for_silence() {
   silence_timer_.reset();
-  const auto owed = std::ranges::find_if(
-      questions_, [](const Questions::value_type& each) { return each.second.callback || each.second.timed_out; });
-  if (owed == questions_.end()) return;
-  const base::TimePoint heard_at = connection_->conversation().heard_at();
-  const base::TimePoint end = std::max(owed->second.asked_at, heard_at) + settings_.patience.silence;
-  if (loop_.now() < end) {
-    silence_timer_ = loop_.at(end, [this] { look_for_silence(); });
-    return;
-  }
-  kill(Cause::crashed, "wrote nothing for " + seconds_text(settings_.patience.silence) + " with calls unanswered");
+  if (!answering_.is_running() && !reading_.is_running()) return;
+  if (silence_left() > base::Duration::zero()) return watch_silence();
+  const std::string silent = "wrote nothing for " + seconds_text(settings_.patience.silence);
+  kill(Cause::crashed, silent + (reading_.is_running() ? " and does not read its stdin" : " with calls unanswered"));
 }
 
 void Session::stop() {
   if (phase_ == Phase::starting) kill(Cause::stopped, "was stopped");
   if (phase_ != Phase::ready) return;
   phase_ = Phase::stopping;
+  silence_timer_.reset();
   fail_calls(failure(Cause::stopped, "was stopped"));
   ask("shutdown", {}, base::Duration::max(), [this](const CallResult&) {
     notify("exit", {});
@@ -288,6 +331,7 @@ Failure Session::failure(Cause cause, std::string message) const {
 void Session::go_down(const Failure& why) {
   if (phase_ == Phase::down) return;
   phase_ = Phase::down;
+  failure_ = why;
   clear_timer();
   silence_timer_.reset();
   connection_->close();  // from here on every question says whether the server has seen it

@@ -14,6 +14,7 @@
 #include "bridge/failure.h"
 #include "bridge/handshake.h"
 #include "bridge/server_process.h"
+#include "bridge/silence_clock.h"
 #include "duet/base/log.h"
 #include "duet/peer/connection.h"
 #include "duet/rpc/error.h"
@@ -26,7 +27,8 @@ struct Patience {
   base::Duration initialize = std::chrono::seconds(30);
   base::Duration ready = std::chrono::seconds(40);  ///< for a start, after a crash too
   base::Duration call = std::chrono::seconds(30);
-  base::Duration silence = std::chrono::seconds(60);  ///< with unanswered calls and not a byte from the server
+  base::Duration silence = std::chrono::seconds(60);  ///< with unanswered calls and not a byte from the server, or with
+                                                      ///< something to read and not a byte taken either
   base::Duration shutdown = std::chrono::seconds(5);  ///< for the answer to `shutdown`
   base::Duration exit = std::chrono::seconds(2);      ///< from `exit` to TERM
   base::Duration closing = std::chrono::seconds(1);   ///< from the end of its streams to the end of the process
@@ -64,6 +66,7 @@ class Session {
   struct Events {
     std::function<void()> ready;  ///< the handshake is done
     std::function<void(std::string_view method, std::string_view params)> notification;
+    std::function<void()> read = [] {};  ///< the server has taken some of what waits to be written
     std::function<void(const Failure&)>
         down;                    ///< once, unless stop() was called: it serves no more; its calls fail next
     std::function<void()> gone;  ///< last: no process is left
@@ -87,6 +90,7 @@ class Session {
   std::uint64_t call(std::string_view method, std::string_view params, base::Duration patience, Callback callback);
   /// A call that still waits is never sent; for one that was sent the server is told. The callback is forgotten.
   void cancel(std::uint64_t call);
+  /// However much waits already: who has much to say looks at waiting_bytes() first.
   void notify(std::string_view method, std::string_view params);
   std::size_t pending() const;
   std::size_t waiting_bytes() const { return connection_->conversation().unwritten_bytes(); }
@@ -104,7 +108,6 @@ class Session {
   struct Question {
     Callback callback;  // none: nobody waits any more
     RequestMark mark = 0;
-    base::TimePoint asked_at;
     std::uint64_t losses_before = 0;
     bool timed_out = false;
     bool was_sent = true;
@@ -121,10 +124,14 @@ class Session {
 
   std::uint64_t ask(std::string_view method, std::string_view params, base::Duration patience, Callback callback);
   void take_outcome(peer::Outcome outcome);
+  void tell_timeout(Question& question, const rpc::Error& error);
   Failure timeout_failure(const Question& question) const;
   void tell(const Callback& callback, CallResult result);
   void forget_oldest_abandoned();
+  bool is_owed_answer() const;
+  void note_load();
   void watch_silence();
+  base::Duration silence_left() const;
   void look_for_silence();
 
   Failure failure(Cause cause, std::string message) const;
@@ -154,7 +161,12 @@ class Session {
   std::uint64_t lost_messages_ = 0;
   std::string noise_;          // how the latest bytes begin that were no message
   bool broke_frames_ = false;  // it speaks in frames, and not properly
+  SilenceClock answering_;
+  SilenceClock reading_;
+  std::size_t unread_ = 0;   // of what was sent, when that was looked at last
+  base::TimePoint read_at_;  // when it had become less
   std::optional<transport::Loop::Timer> silence_timer_;
+  std::optional<Failure> failure_;  // why it is down
   std::vector<RequestMark> in_flight_;
   std::unique_ptr<peer::Connection> connection_;  // the last: when it goes, it tells the questions
 };

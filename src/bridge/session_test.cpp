@@ -356,5 +356,118 @@ TEST_F(SessionTest, RefusesCallsBeyondItsBound) {
   EXPECT_EQ(cause_of(ask("fake/echo", '"' + std::string(2000, 'x') + '"')), "overloaded");
 }
 
+TEST_F(SessionTest, FailsACallThatIsMadeWhenItIsDown) {
+  start_ready();
+  session->kill(Cause::crashed, "had enough");
+  const CallResult result = ask("fake/echo", "[1]");
+  EXPECT_EQ(cause_of(result), "crashed");
+  EXPECT_EQ(session->pending(), 0U);
+}
+
+TEST_F(SessionTest, TakesMoreOfItsOwnerThanCallsMayHaveWaiting) {
+  settings.most_waiting = 100'000;
+  start_ready();
+  const std::string text = R"({"text":")" + std::string(90'000, 'x') + "\"}";
+  for (int i = 0; i < 10; ++i) session->notify("fake/notice", text);
+  EXPECT_TRUE(turn_until([this] { return session->waiting_bytes() == 0; }));
+  EXPECT_EQ(ask("fake/echo", "[1]").text, "[1]");
+  EXPECT_FALSE(failure);
+}
+
+TEST_F(SessionTest, GivesUpOnAServerThatDoesNotRead) {
+  settings.patience.silence = milliseconds(300);
+  start_ready();
+  kill(session->pid(), SIGSTOP);
+  session->notify("fake/notice", R"({"text":")" + std::string(1'000'000, 'x') + "\"}");
+  ASSERT_TRUE(turn_until([this] { return failure.has_value(); }, seconds(5)));
+  EXPECT_NE(failure->message.find("does not read its stdin"), std::string::npos) << failure->message;
+  EXPECT_TRUE(turn_until([this] { return gone; }));
+}
+
+TEST_F(SessionTest, WaitsForAServerThatReadsSlowly) {
+  settings.patience.silence = milliseconds(600);
+  start_ready();
+  const pid_t pid = session->pid();
+  kill(pid, SIGSTOP);
+  session->notify("fake/notice", R"({"text":")" + std::string(3'000'000, 'x') + "\"}");
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_FALSE(turn_until([this] { return failure.has_value(); }, milliseconds(300)));
+    const std::size_t before = session->waiting_bytes();
+    kill(pid, SIGCONT);
+    EXPECT_TRUE(turn_until([&] { return session->waiting_bytes() < before; })) << before;
+    kill(pid, SIGSTOP);
+    if (session->waiting_bytes() == 0) session->notify("fake/notice", '"' + std::string(3'000'000, 'x') + '"');
+  }
+  kill(pid, SIGCONT);
+  EXPECT_FALSE(failure);
+  EXPECT_EQ(ask("fake/echo", "[1]").text, "[1]");
+}
+
+TEST_F(SessionTest, GivesUpOnAHungServerWhoseCallsAreAllCancelled) {
+  settings.patience.silence = milliseconds(500);
+  start_ready();
+  kill(session->pid(), SIGSTOP);
+  for (int i = 0; i < 30 && !failure; ++i) {
+    std::optional<CallResult> result;
+    const std::uint64_t id = call("fake/never", {}, result);
+    if (!turn_until([this] { return failure.has_value(); }, milliseconds(100))) session->cancel(id);
+    turn_until([this] { return failure.has_value(); }, milliseconds(20));
+  }
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->cause, Cause::crashed);
+}
+
+TEST_F(SessionTest, OwesNoAnswerToACallThatItWasNeverSent) {
+  settings.patience.silence = milliseconds(800);
+  start_ready();
+  kill(session->pid(), SIGSTOP);
+  session->notify("fake/notice", R"({"text":")" + std::string(1'000'000, 'x') + "\"}");
+  EXPECT_EQ(cause_of(ask("fake/echo", "[1]", milliseconds(100))), "timeout");
+  kill(session->pid(), SIGCONT);
+  EXPECT_FALSE(turn_until([this] { return failure.has_value(); }, milliseconds(1500)));
+}
+
+TEST_F(SessionTest, RemembersOnlySoManyCallsThatNobodyAnswered) {
+  start_ready();
+  std::size_t timed_out = 0;
+  constexpr std::size_t asked = 1100;
+  for (std::size_t i = 0; i < asked; ++i) {
+    session->call("fake/never", std::to_string(i), milliseconds(300), [&](const CallResult&) { ++timed_out; });
+  }
+  ASSERT_TRUE(turn_until([&] { return timed_out == asked; }));
+  session->kill(Cause::crashed, "to see");
+  EXPECT_LE(session->in_flight_at_end().size(), 1001U);
+}
+
+TEST_F(SessionTest, StopsAlthoughTheGuardStandsStill) {
+  start_ready({"--ignore", "TERM", "--grandchild"});
+  kill(session->guard_pid(), SIGSTOP);
+  session->stop();
+  ASSERT_TRUE(turn_until([this] { return gone; }));
+  EXPECT_TRUE(all_are_gone());
+}
+
+TEST_F(SessionTest, StopsAlthoughTheGuardIsHeldAgainAndAgain) {
+  settings.patience.exit = milliseconds(100);
+  start_ready({"--ignore", "exit", "--ignore", "TERM"});
+  const pid_t guard = session->guard_pid();
+  session->stop();
+  transport::Loop::Timer again;
+  const std::function<void()> hold = [&] {
+    if (!gone) kill(guard, SIGSTOP);
+    again = loop.after(milliseconds(1), hold);
+  };
+  hold();
+  ASSERT_TRUE(turn_until([this] { return gone; }));
+  EXPECT_TRUE(turn_until([this] { return all_are_gone(); }, seconds(2)));
+}
+
+TEST_F(SessionTest, LeavesNothingBehindWhenDestroyedWithAGuardThatStandsStill) {
+  start_ready({"--ignore", "TERM", "--grandchild"});
+  kill(session->guard_pid(), SIGSTOP);
+  session.reset();
+  EXPECT_TRUE(turn_until([this] { return all_are_gone(); }, seconds(2)));
+}
+
 }  // namespace
 }  // namespace duet::bridge

@@ -103,11 +103,16 @@ object shape_completion_item(const value& item) {
 std::string path_text(const std::string& path) { return rpc::is_utf8(path) ? path : uri_of(path); }
 
 const Text* PlaceFinder::text_of(const std::string& path) {
-  if (const Document* document = documents_.find(path)) return &document->text;
+  if (const Document* document = documents_.find(path)) {
+    has_met_newer_text_ = has_met_newer_text_ || document->version > newest_;
+    return &document->text;
+  }
   const auto known = read_.find(path);
   if (known != read_.end()) return &known->second;
-  std::optional<SourceFile> file = read_source_file(path);
-  return file ? &read_.emplace(path, Text(std::move(file->bytes))).first->second : nullptr;
+  std::optional<SourceFile> file = read_source_file(path, std::min(max_source_file, left_));
+  if (!file) return nullptr;
+  left_ -= file->bytes.size();
+  return &read_.emplace(path, Text(std::move(file->bytes))).first->second;
 }
 
 void PlaceFinder::add(object& out, const std::string& path, const value* range) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -13,23 +15,33 @@
 namespace duet::bridge {
 
 /// Turns a server's ranges into places as people count, by the texts they are in: those of open documents, else what is
-/// on disk. For one answer; a file is read once.
+/// on disk. For one answer; a file is read once, and all of them have a bound in bytes.
 class PlaceFinder {
  public:
-  PlaceFinder(const Documents& documents, Encoding encoding) : documents_(documents), encoding_(encoding) {}
+  static constexpr std::size_t most_read = 128U << 20U;
+
+  /// `newest`: Documents::newest_version() when the server was asked; what it says is about texts of that time.
+  PlaceFinder(const Documents& documents, Encoding encoding,
+              std::int64_t newest = std::numeric_limits<std::int64_t>::max())
+      : documents_(documents), encoding_(encoding), newest_(newest) {}
 
   /// Adds `{line, column, endLine, endColumn}` of a range in the file, and `text`, its first line. Without the file's
   /// text columns are those of the server, counted from 1.
   void add(boost::json::object& out, const std::string& path, const boost::json::value* range);
   /// The same for an address; `file` too, or `uri` where that is no file here.
   void add_with_file(boost::json::object& out, std::string_view uri, const boost::json::value* range);
+  /// There was a place in a document that has changed since, so it may be wrong.
+  bool has_met_newer_text() const { return has_met_newer_text_; }
 
  private:
   const Text* text_of(const std::string& path);
 
   const Documents& documents_;
   Encoding encoding_;
+  std::int64_t newest_;
+  bool has_met_newer_text_ = false;
   std::map<std::string, Text> read_;
+  std::size_t left_ = most_read;
 };
 
 /// How many places or items an answer has at most; `more` tells how many were left out.

@@ -1,5 +1,6 @@
 #include "bridge/shapes.h"
 
+#include <filesystem>
 #include <fstream>
 
 #include <gtest/gtest.h>
@@ -111,6 +112,21 @@ TEST_F(ShapesTest, ShowsDiagnostics) {
   EXPECT_EQ(shaped.at(0).at("endColumn"), 7);
   EXPECT_EQ(shaped.at(1).at("severity"), "error");
   EXPECT_FALSE(shaped.at(1).as_object().contains("code"));
+}
+
+TEST_F(ShapesTest, ReadsOnlySoMuchForOneAnswer) {
+  std::string result;
+  constexpr std::size_t size = 30U << 20U;
+  for (int i = 0; i < 6; ++i) {
+    const std::string large = folder.file(std::to_string(i));
+    std::ofstream(large).put('x');
+    std::filesystem::resize_file(large, size);
+    result += (result.empty() ? "[" : ",") + (R"({"uri":")" + uri_of(large)) + R"(","range":)" + range() + "}";
+  }
+  const value shaped = shape_places(parse(result + "]"), places).at("places");
+  EXPECT_TRUE(shaped.at(0).as_object().contains("text"));
+  EXPECT_FALSE(shaped.at(5).as_object().contains("text"));
+  EXPECT_EQ(shaped.at(5).at("line"), 2);
 }
 
 }  // namespace

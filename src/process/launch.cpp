@@ -241,7 +241,7 @@ ExitStatus reap(const Child& child) {
   do {
     pid = waitpid(child.pid, &status, 0);
   } while (pid < 0 && errno == EINTR);
-  base::check_call(pid, "waitpid");
+  if (pid < 0) return {.is_known = false};  // SIGCHLD is ignored, and the kernel has reaped it
   if (WIFSIGNALED(status)) return {.code = 0, .signal = WTERMSIG(status)};
   return {.code = WEXITSTATUS(status), .signal = 0};
 }

@@ -57,6 +57,7 @@ struct Child {
 struct ExitStatus {
   int code = 0;
   int signal = 0;
+  bool is_known = true;  ///< false: somebody else has taken the status
 };
 
 /// Starts a program with nothing of ours but what `launch` names: no descriptors, default signals, none blocked.
@@ -69,7 +70,8 @@ pid_t spawn(const Launch& launch);
 /// Where `program` is found, or an empty string. Without a slash `path` (as in PATH) is searched.
 std::string find_program(const std::string& program, std::string_view path);
 
-/// Takes the status of a child that has ended; waits for one that has not.
+/// Takes the status of a child that has ended; waits for one that has not. It is not known if somebody else has taken
+/// it, such as the kernel where SIGCHLD is ignored.
 ExitStatus reap(const Child& child);
 
 /// `SIGKILL` for 9; `SIG64` where there is no name.

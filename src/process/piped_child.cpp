@@ -40,8 +40,8 @@ void PipedChild::signal_group(int signal) {
 
 void PipedChild::reap() {
   end_watch_.cancel();
-  const ExitStatus status = process::reap(process_);
   running_ = false;
+  const ExitStatus status = process::reap(process_);
   const OnEnded tell = std::move(on_ended_);  // it may destroy this
   tell(status);
 }

@@ -89,5 +89,18 @@ TEST_F(PipedChildTest, OneThatTheLoopCannotWatchIsEndedAndReaped) {
   EXPECT_EQ(errno, ECHILD);
 }
 
+TEST_F(PipedChildTest, TellsTheEndThoughItsStatusIsNobodys) {
+  const auto before = signal(SIGCHLD, SIG_IGN);  // the kernel reaps
+  {
+    const auto child = start("read line; exit 3");
+    child->take_channel().reset();
+    ASSERT_TRUE(turn_until([&] { return status.has_value(); }));
+    EXPECT_FALSE(status->is_known);
+    EXPECT_FALSE(child->is_running());
+    start("sleep 600").reset();
+  }
+  signal(SIGCHLD, before);
+}
+
 }  // namespace
 }  // namespace duet::process

@@ -168,6 +168,18 @@ void kill_group(const ProcessEntry& leader) {
   if (!now || now->start_ticks == leader.start_ticks) kill(-leader.pid, SIGKILL);
 }
 
+// Twice, for those that were forked while the first look lasted.
+void kill_descendants(pid_t root) {
+  const auto top = read_process(root);
+  if (!top) return;
+  for (int look = 0; look < 2; ++look) {
+    for (const ProcessEntry& entry : descendants(root)) {
+      if (entry.session != top->session) kill(-entry.group, SIGKILL);
+      signal_process(hold_process(entry), SIGKILL);
+    }
+  }
+}
+
 // A process that ended of the signal cannot fork any more: what it forked until then is found by looking again. Only
 // once again, since there may be no end to processes that are born.
 void signal_descendants(int signal, const Spared& spared) {

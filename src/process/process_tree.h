@@ -48,6 +48,10 @@ void signal_process(const base::Fd& held, int signal);
 /// Kills the process group that `leader` made, also when that one has ended; nobody if its number is another's by now.
 void kill_group(const ProcessEntry& leader);
 
+/// Kills what descends from `root`, a child of ours that is not reaped, but not itself. What other sessions have in
+/// the same process groups goes too. One that is forked meanwhile in a session of its own may be missed.
+void kill_descendants(pid_t root);
+
 /// Sends a signal to all descendants of this process, from the top down. SIGKILL goes to their process groups as well,
 /// which catches those that fork meanwhile. A stopped process is continued. Who is missed because it was born in
 /// another session just now has become our child once its parent is dead: until waitpid says ECHILD, kill again.

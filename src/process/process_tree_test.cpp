@@ -136,5 +136,14 @@ TEST_F(ProcessTreeTest, ThisBootHasAnId) {
   EXPECT_EQ(boot_id(), boot_id());
 }
 
+TEST_F(ProcessTreeTest, KillsWhatIsBelowAChildAndNotTheChild) {
+  const auto entry = read_process(grandchild_);
+  ASSERT_TRUE(entry);
+  const base::Fd held = hold_process(*entry);
+  kill_descendants(child_.pid);
+  EXPECT_TRUE(has_ended(held));
+  EXPECT_EQ(signal_that_ended_child(), 0) << "the shell has nothing to wait for any more";
+}
+
 }  // namespace
 }  // namespace duet::process

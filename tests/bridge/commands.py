@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 import sys
 import time
 
@@ -29,6 +30,11 @@ class Check(BridgeTestCase):
         self.assertRegex(result.out, r"(?m)^positions +utf-32$")
         self.assertRegex(result.out, r"(?m)^offers +hover, definition$")
         self.assert_gone(self.pids("check"), 0)
+
+    def test_started_by_one_that_ignores_its_children(self):
+        result = self.project.run("lsp", "check", "--timeout", "20s", "--", sys.executable, FAKE,
+                                  preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        self.assertEqual(result.code, 0, result)
 
     def test_json(self):
         result = self.project.run("lsp", "check", "--json", "--", sys.executable, FAKE)

@@ -252,8 +252,10 @@ int Loop::timeout_until(std::optional<base::TimePoint> deadline) const {
     deadline = deadline ? std::min(*deadline, first) : first;
   }
   if (!deadline) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - now()).count();
-  return static_cast<int>(std::clamp<std::int64_t>(left, 0, std::numeric_limits<int>::max()));
+  const base::TimePoint now = this->now();
+  if (*deadline <= now) return 0;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - now).count();
+  return static_cast<int>(std::min<std::int64_t>(left, std::numeric_limits<int>::max()));
 }
 
 void Loop::wait_with_front(int timeout_ms) {

@@ -198,6 +198,15 @@ TEST(Loop, AWaitWithoutEndIsNoTimerInThePast) {
   EXPECT_EQ(ran, 10);
 }
 
+TEST(Loop, ADeadlineLongAgoIsNow) {
+  Loop loop;
+  loop.turn(base::TimePoint::min());
+  bool ran = false;
+  const Loop::Timer timer = loop.at(base::TimePoint::min(), [&] { ran = true; });
+  loop.turn();
+  EXPECT_TRUE(ran);
+}
+
 TEST(Loop, DeferredTasksRunAtTheEndOfTheTurn) {
   Setting s;
   Names ran;

@@ -46,6 +46,16 @@ bool never_hangs_up(int fd) {
 
 }  // namespace
 
+Sentinel::SignalsBefore::SignalsBefore() {
+  pthread_sigmask(SIG_BLOCK, nullptr, &mask_);
+  sigaction(SIGURG, nullptr, &urgent_);
+}
+
+Sentinel::SignalsBefore::~SignalsBefore() {
+  sigaction(SIGURG, &urgent_, nullptr);
+  pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
+}
+
 Sentinel::Sentinel(Loop& loop, Duties duties)
     : loop_(loop),
       duties_(std::move(duties)),
@@ -127,7 +137,9 @@ void Sentinel::take_signal() {
   const int signal = static_cast<int>(info.ssi_signo);
   end_expected_ = true;
   if (duties_.note_signal) duties_.note_signal(signal);
-  loop_.post([this, signal] { duties_.on_signal(signal); });
+  loop_.post([this, alive = std::weak_ptr(alive_), signal] {
+    if (!alive.expired()) duties_.on_signal(signal);
+  });
 }
 
 // A signal that comes just before the read begins is lost, so one is sent again and again.

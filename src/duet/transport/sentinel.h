@@ -1,7 +1,10 @@
 #pragma once
 
+#include <signal.h>
+
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -17,7 +20,8 @@ namespace duet::transport {
 /// the loop's blocking read when another descriptor is ready, and says so when the loop has not
 /// ended in time.
 ///
-/// Make it before any other thread: it blocks the signals for those that follow. It uses SIGURG.
+/// Make it before any other thread: it blocks the signals for those that follow. It uses SIGURG. What it does to the
+/// signals of its thread ends with it; end it in that thread.
 class DUET_API Sentinel {
  public:
   struct Duties {
@@ -42,6 +46,19 @@ class DUET_API Sentinel {
   void expect_progress();
 
  private:
+  /// How the calling thread has its signals, and what SIGURG does. Both are put back at the end.
+  class SignalsBefore {
+   public:
+    SignalsBefore();
+    SignalsBefore(const SignalsBefore&) = delete;
+    SignalsBefore& operator=(const SignalsBefore&) = delete;
+    ~SignalsBefore();
+
+   private:
+    sigset_t mask_{};
+    struct sigaction urgent_ {};
+  };
+
   void run();
   void wake();
   void take_signal();
@@ -50,8 +67,10 @@ class DUET_API Sentinel {
   int timeout_ms() const;
   bool loop_is_handling() const;
 
+  const SignalsBefore before_;
   Loop& loop_;
   Duties duties_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for the loop's thread
   pthread_t loop_thread_;
   base::Fd signals_;
   base::Fd wake_;

@@ -368,5 +368,47 @@ TEST(ThreadsSentinel, ALoopThatHasLostItsSentinelAsksBeforeItReads) {
   EXPECT_EQ(s.text, "hello");
 }
 
+void note_urgency(int) {}
+
+TEST(Sentinel, LeavesTheSignalsAsItFoundThem) {
+  sigset_t urgent;
+  sigemptyset(&urgent);
+  sigaddset(&urgent, SIGURG);
+  sigset_t original;
+  pthread_sigmask(SIG_BLOCK, &urgent, &original);
+  struct sigaction old {};
+  struct sigaction ours {};
+  ours.sa_handler = note_urgency;
+  sigaction(SIGURG, &ours, &old);
+  Loop loop;
+  std::make_unique<Sentinel>(
+      loop, Sentinel::Duties{.signals = {SIGUSR1}, .on_signal = [](int) {}, .patience = 1s, .on_overdue = [] {}})
+      .reset();
+  sigset_t after;
+  struct sigaction found {};
+  pthread_sigmask(SIG_SETMASK, &original, &after);
+  sigaction(SIGURG, &old, &found);
+  EXPECT_FALSE(sigismember(&after, SIGUSR1));
+  EXPECT_TRUE(sigismember(&after, SIGURG));
+  EXPECT_EQ(found.sa_handler, note_urgency);
+}
+
+TEST(Sentinel, TellsOfNoSignalWhenItIsGone) {
+  Loop loop;
+  std::atomic<bool> noted = false;
+  bool told = false;
+  {
+    const Sentinel sentinel(loop, {.signals = {SIGUSR1},
+                                   .on_signal = [&](int) { told = true; },
+                                   .note_signal = [&](int) { noted = true; },
+                                   .patience = 100s,
+                                   .on_overdue = [] {}});
+    kill(getpid(), SIGUSR1);
+    EXPECT_TRUE(await([&] { return noted.load(); }));
+  }
+  loop.turn(loop.now());
+  EXPECT_FALSE(told);
+}
+
 }  // namespace
 }  // namespace duet::transport
