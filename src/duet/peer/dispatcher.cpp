@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "duet/base/activity.h"
+#include "duet/peer/conversation.h"
 #include "duet/rpc/json_scan.h"
 #include "duet/rpc/json_text.h"
 
