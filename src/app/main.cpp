@@ -67,9 +67,21 @@ constexpr std::pair<std::string_view, int (*)(const CommandLine&)> command_funct
     {"lsp stop", run_lsp_stop},
 };
 
+// `rpc` has a Sentinel that takes these. One that comes when that is gone, while the program ends, changes nothing any
+// more: editors send SIGTERM right behind `exit`.
+void hold_back_ends() {
+  sigset_t ends;
+  sigemptyset(&ends);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ends, signal);
+  sigprocmask(SIG_BLOCK, &ends, nullptr);
+}
+
 int run(const CommandLine& line, const base::StandardDescriptors& descriptors) {
   const bool runs = line.command != nullptr && !line.help && !line.version;
-  if (runs && line.path() == "rpc") return run_rpc(line, descriptors);
+  if (runs && line.path() == "rpc") {
+    hold_back_ends();
+    return run_rpc(line, descriptors);
+  }
   if (runs && line.path() == "daemon start") return run_daemon_start(line);
   if (descriptors.was_closed(STDOUT_FILENO)) throw std::runtime_error("stdout is closed");
   if (line.version) return run_version();
