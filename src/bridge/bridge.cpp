@@ -163,15 +163,14 @@ void Bridge::set_definitions(std::vector<Definition> settings) {
 // It is kept until it has ended, and a little longer: whoever tells of the end is part of it.
 void Bridge::let_go(const Server& server) {
   leaving_.push_back(server);
-  server->stop([this, alive = std::weak_ptr(alive_), ended = server.get()] {
-    if (alive.expired()) return;
+  server->stop(lifetime_.bind([this, ended = server.get()] {
     const auto at = std::ranges::find(leaving_, ended, &Server::get);
     loop_.defer([kept = *at] {});
     leaving_.erase(at);
-  });
+  }));
 }
 
-void Bridge::hand_over(const std::string& name, Documents::Map documents) {
+void Bridge::hand_over(const std::string& name, Documents::Map&& documents) {
   const auto same = std::ranges::find(definitions_, name, &Definition::name);
   for (auto& [path, document] : documents) {
     try {

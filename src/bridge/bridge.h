@@ -16,6 +16,7 @@
 #include "bridge/definition.h"
 #include "bridge/language_server.h"
 #include "bridge/session.h"
+#include "duet/base/lifetime.h"
 #include "duet/base/log.h"
 #include "duet/transport/loop.h"
 
@@ -103,7 +104,7 @@ class Bridge {
   Server only_server();
   const Definition& definition_named(const std::string& name) const;
   void let_go(const Server& server);
-  void hand_over(const std::string& name, Documents::Map documents);
+  void hand_over(const std::string& name, Documents::Map&& documents);
   /// Has `then` called when the server is ready, unless the inquiry is cancelled or fails before.
   Asked begin(Server server, base::Duration patience, Done done, std::function<void(Inquiry&)> then);
 
@@ -117,7 +118,7 @@ class Bridge {
   std::vector<Server> leaving_;  // which the settings do not name any more, and which still end
   std::map<Key, Root> roots_;    // by the name of the definition and the file's folder
   bool stopping_ = false;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  base::Lifetime lifetime_;
 };
 
 }  // namespace duet::bridge

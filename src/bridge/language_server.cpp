@@ -92,9 +92,9 @@ void LanguageServer::start() {
 }
 
 void LanguageServer::start_failed(Failure why) {
-  loop_.defer([this, alive = std::weak_ptr(alive_), life = life_, why = std::move(why)] {
-    if (!alive.expired() && life == life_) session_down(why);
-  });
+  loop_.defer(lifetime_.bind([this, life = life_, why = std::move(why)] {
+    if (life == life_) session_down(why);
+  }));
 }
 
 // It is shown its documents before anything else. There may be so many that it needs a while to read them.

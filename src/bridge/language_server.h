@@ -15,6 +15,7 @@
 #include "bridge/diagnostics.h"
 #include "bridge/documents.h"
 #include "bridge/session.h"
+#include "duet/base/lifetime.h"
 #include "duet/base/log.h"
 #include "duet/transport/loop.h"
 
@@ -106,7 +107,7 @@ class LanguageServer {
 
   Documents documents_;
   Diagnostics diagnostics_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  base::Lifetime lifetime_;
 };
 
 std::string_view name_of(LanguageServer::State state);
