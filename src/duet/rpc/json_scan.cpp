@@ -1,5 +1,7 @@
 #include "duet/rpc/json_scan.h"
 
+#include <bit>
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
@@ -148,12 +150,28 @@ class Scanner {
     return end_ - at >= static_cast<std::ptrdiff_t>(size - 1) && same(at, text) ? at + size - 1 : nullptr;
   }
 
+  // Eight bytes at once while there are as many: the first that is no digit ends it.
   At digits(At at) const {
-    const At end = end_;
-    if (at == end || !is_digit(*at)) return nullptr;
-    do ++at;
-    while (at != end && is_digit(*at));
-    return at;
+    const At begin = at;
+    if constexpr (std::endian::native == std::endian::little) {
+      for (; end_ - at >= 8; at += 8) {
+        const std::uint64_t others = no_digits(at);
+        if (others == 0) continue;
+        at += std::countr_zero(others) / 8;
+        return at == begin ? nullptr : at;
+      }
+    }
+    while (at != end_ && is_digit(*at)) ++at;
+    return at == begin ? nullptr : at;
+  }
+
+  // Bits are set in the lowest byte that is no digit; what they are above it does not matter.
+  static std::uint64_t no_digits(At at) {
+    constexpr std::uint64_t high = 0xF0F0F0F0F0F0F0F0;
+    constexpr std::uint64_t digit = 0x3030303030303030;
+    std::uint64_t eight = 0;
+    std::memcpy(&eight, at, sizeof eight);
+    return ((eight & high) ^ digit) | (((eight + 0x0606060606060606) & high) ^ digit);
   }
 
   At number(At at) const {

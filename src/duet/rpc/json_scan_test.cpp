@@ -241,6 +241,18 @@ TEST(JsonScan, WalksTheMembersOfAnObjectWithTheirNamesDecoded) {
   EXPECT_EQ(found[2], (std::pair<std::string, std::string>("", R"("}")")));
 }
 
+TEST(JsonScan, ANumberEndsAtTheFirstByteThatIsNoDigitWhereverThatIs) {
+  for (std::size_t length = 1; length <= 18; ++length) {
+    for (int byte = 0; byte < 256; ++byte) {
+      const char c = static_cast<char>(byte);
+      const std::string text = '[' + std::string(length, '7') + c + "123456789]";
+      const bool is_valid = (c >= '0' && c <= '9') || c == ',' || c == '.' || c == 'e' || c == 'E';
+      EXPECT_EQ(is_valid_json(text), is_valid) << text;
+      EXPECT_TRUE(is_valid_json(std::string(length, '7')));
+    }
+  }
+}
+
 TEST(JsonScan, StopsWalkingWhenTheVisitorHasEnough) {
   int seen = 0;
   for_each_element("[1,2,3]", [&](std::string_view) { return ++seen < 2; });
