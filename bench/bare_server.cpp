@@ -1,6 +1,7 @@
 // The least that can be built on the toolkit: `ping` answers {}, `echo` answers its params.
 // bare_server stdio        LSP framing on stdin and stdout
 // bare_server unix PATH    a message a line on a Unix socket
+// bare_server websocket PATH    the frames of a WebSocket, without a handshake
 
 #include <malloc.h>
 #include <signal.h>
@@ -48,10 +49,10 @@ int serve_stdio(base::Log& log) {
   return 0;
 }
 
-int serve_unix(base::Log& log, const char* path) {
+int serve_unix(base::Log& log, const char* path, const peer::Protocol& protocol) {
   transport::Loop loop;
   const transport::Sentinel sentinel(loop, duties(loop, -1));
-  peer::Server server(loop, log);
+  peer::Server server(loop, log, {}, {}, protocol);
   add_methods(server.methods());
   server.start(path);
   loop.run();
@@ -66,6 +67,7 @@ int main(int argc, char** argv) {
   base::Log log(base::stderr_sink(false));
   const std::string_view door = argc > 1 ? argv[1] : "";
   if (door == "stdio") return serve_stdio(log);
-  if (door == "unix" && argc > 2) return serve_unix(log, argv[2]);
+  if (door == "unix" && argc > 2) return serve_unix(log, argv[2], peer::Protocol::json_lines());
+  if (door == "websocket" && argc > 2) return serve_unix(log, argv[2], peer::Protocol::websocket());
   return 2;
 }

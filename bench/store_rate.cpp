@@ -69,7 +69,7 @@ class Submitter {
     store_.write({.apply =
                       [task = std::move(task), body = task::to_body(submission)](task::StoreWriter& writer) {
                         writer.insert(task, {}, "", body);
-                        task::tell_queued(writer, task.id, task.agent);
+                        task::tell_queued(writer, task);
                       },
                   .done =
                       [this](bool kept) {

@@ -52,5 +52,6 @@ if(TARGET duet-rpc)
     configure_file(\"${PROJECT_SOURCE_DIR}/packaging/systemd/duet-rpc@.service.in\"
                    \"${PROJECT_BINARY_DIR}/duet-rpc@.service\" @ONLY)")
   install(FILES ${PROJECT_BINARY_DIR}/duet-rpc@.service packaging/systemd/duet-rpc@.socket
+                packaging/systemd/duet-rpc-http@.socket
           DESTINATION ${CMAKE_INSTALL_DATADIR}/systemd/user)
 endif()

@@ -16,7 +16,6 @@ set(duet_public_headers
     duet/base/activity.h
     duet/base/clock.h
     duet/base/fd.h
-    duet/base/lifetime.h
     duet/base/log.h
     duet/base/log_line.h
     duet/base/log_sink.h
@@ -25,6 +24,7 @@ set(duet_public_headers
     duet/base/unique_function.h
     duet/base/utc_text.h
     duet/duet.h
+    duet/peer/announcement.h
     duet/peer/client.h
     duet/peer/connection.h
     duet/peer/conversation.h
@@ -54,8 +54,9 @@ set(duet_public_headers
     duet/transport/mailbox.h
     duet/transport/memory.h
     duet/transport/sentinel.h
-    duet/transport/socket_file.h
     duet/transport/stdio.h
+    duet/transport/tcp_acceptor.h
+    duet/transport/tcp_address.h
     duet/transport/unix_acceptor.h
     duet/transport/unix_socket.h)
 

@@ -11,6 +11,9 @@ find_package(SQLite3 REQUIRED)
 find_library(DUET_SQLITE_STATIC libsqlite3.a)
 find_library(DUET_RE2 NAMES libre2.a re2 REQUIRED)
 find_library(DUET_CMARK NAMES libcmark.a cmark REQUIRED)
+find_library(DUET_NETTLE NAMES libnettle.a nettle REQUIRED)
+find_library(DUET_CURSES NAMES libncursesw.a ncursesw REQUIRED)
+find_library(DUET_TERMINFO NAMES libtinfo.a tinfo REQUIRED)
 add_library(duet_rooms STATIC ${room_sources})
 target_link_libraries(
   duet_rooms PUBLIC duet_internal $<IF:$<BOOL:${DUET_SQLITE_STATIC}>,${DUET_SQLITE_STATIC},SQLite::SQLite3> ${DUET_RE2}
@@ -18,7 +21,9 @@ target_link_libraries(
 duet_precompile(duet_rooms)
 duet_compile_together(duet_rooms)
 add_library(duet_program OBJECT ${program_sources})
-target_link_libraries(duet_program PUBLIC duet_rooms ${DUET_CMARK})
+target_link_libraries(duet_program PUBLIC duet_rooms ${DUET_CMARK} ${DUET_NETTLE} ${DUET_CURSES} ${DUET_TERMINFO} ${CMAKE_DL_LIBS})
+# The macros of curses.h are for one file only.
+set_source_files_properties(src/app/top/screen.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 target_compile_definitions(duet_program PUBLIC $<$<BOOL:${DUET_TEST_METHODS}>:DUET_TEST_METHODS>)
 duet_precompile(duet_program)
 duet_compile_together(duet_program)

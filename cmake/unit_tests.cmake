@@ -1,5 +1,6 @@
-# One program with every src/**/*_test.cpp, or those in DUET_TEST_FOLDERS; without the program those of the toolkit. Each test case is a ctest case with the label
-# `unit`.
+# One program with every src/**/*_test.cpp; without the program those of the toolkit. With DUET_TEST_FOLDERS those there, which
+# may be tests of the toolkit and of the rooms only: the rest is not built then. Each test case is a ctest case with the label
+# `unit`; with a sanitizer each eighth of them is one.
 
 find_package(GTest REQUIRED)
 find_package(rapidcheck REQUIRED)
@@ -10,12 +11,15 @@ if(NOT DUET_PROGRAM)
   list(FILTER unit_test_sources INCLUDE REGEX "/src/duet/")
 endif()
 if(DUET_TEST_FOLDERS)
-  list(FILTER unit_test_sources INCLUDE REGEX "/src/(${DUET_TEST_FOLDERS})/")
+  list(FILTER unit_test_sources INCLUDE REGEX "/src/(${DUET_TEST_FOLDERS})")
 endif()
 if(unit_test_sources)
   add_executable(unit_tests ${unit_test_sources})
-  target_link_libraries(unit_tests PRIVATE duet_internal $<TARGET_NAME_IF_EXISTS:duet_program> rapidcheck GTest::gtest
-                                           GTest::gtest_main)
+  set(tested $<TARGET_NAME_IF_EXISTS:duet_program>)
+  if(DUET_TEST_FOLDERS)
+    set(tested $<TARGET_NAME_IF_EXISTS:duet_rooms>)
+  endif()
+  target_link_libraries(unit_tests PRIVATE duet_internal ${tested} rapidcheck GTest::gtest GTest::gtest_main)
   if(unit_test_sources MATCHES "/src/simulate/")
     target_link_libraries(unit_tests PRIVATE duet_simulate)
   endif()
@@ -28,13 +32,26 @@ if(unit_test_sources)
   endif()
   duet_precompile(unit_tests <gtest/gtest.h>)
   target_compile_definitions(unit_tests PRIVATE DUET_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  if(TARGET duet-rpc)
+  if(TARGET duet-rpc AND NOT DUET_TEST_FOLDERS)
     target_compile_definitions(unit_tests PRIVATE DUET_RPC_PROGRAM="$<TARGET_FILE:duet-rpc>")
     add_dependencies(unit_tests duet-rpc)
   endif()
-  gtest_discover_tests(
-    unit_tests
-    DISCOVERY_MODE PRE_TEST
-    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
-    PROPERTIES LABELS unit)
+  if(DUET_SANITIZE)
+    # A sanitized program takes longer to start than most cases take.
+    foreach(shard RANGE 7)
+      add_test(
+        NAME unit.shard_${shard}
+        COMMAND unit_tests --gtest_brief=1
+        WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+      set_tests_properties(
+        unit.shard_${shard} PROPERTIES LABELS unit COST 1000 TIMEOUT 600 ENVIRONMENT
+                                       "GTEST_TOTAL_SHARDS=8;GTEST_SHARD_INDEX=${shard}")
+    endforeach()
+  else()
+    gtest_discover_tests(
+      unit_tests
+      DISCOVERY_MODE PRE_TEST
+      WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+      PROPERTIES LABELS unit)
+  endif()
 endif()

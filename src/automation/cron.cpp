@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace duet::automation {
@@ -44,6 +45,19 @@ constexpr std::array<Field, 5> fields{{{"minute", 0, 59},
                                        {"day of week", 0, sunday, weekday_names}}};
 
 using Fault = std::invalid_argument;
+using Place = std::shared_ptr<const TimeZone>;
+
+struct Nickname {
+  std::string_view name;
+  std::string_view fields;
+};
+constexpr std::array<Nickname, 7> nicknames{{{"@hourly", "0 * * * *"},
+                                             {"@daily", "0 0 * * *"},
+                                             {"@midnight", "0 0 * * *"},
+                                             {"@weekly", "0 0 * * 0"},
+                                             {"@monthly", "0 0 1 * *"},
+                                             {"@yearly", "0 0 1 1 *"},
+                                             {"@annually", "0 0 1 1 *"}}};
 
 Fault fault_in(const Field& field, const std::string& what) {
   return Fault("the " + std::string(field.name) + " " + what);
@@ -132,29 +146,32 @@ bool date_exists(std::uint64_t days_of_month, std::uint64_t months) {
   return false;
 }
 
-seconds offset_at(sys_seconds at) {
+seconds offset_at(const Place& zone, sys_seconds at) {
+  if (zone) return zone->offset_at(at);
   const time_t when = at.time_since_epoch().count();
   tm local{};
   return localtime_r(&when, &local) == nullptr ? seconds(0) : seconds(local.tm_gmtoff);
 }
 
-local_seconds local_at(sys_seconds at) { return local_seconds(at.time_since_epoch() + offset_at(at)); }
+local_seconds local_at(const Place& zone, sys_seconds at) {
+  return local_seconds(at.time_since_epoch() + offset_at(zone, at));
+}
 sys_seconds utc_with(local_seconds local, seconds offset) { return sys_seconds(local.time_since_epoch() - offset); }
 
 // The first instant after `from` at which the clocks are changed, if that is before `limit`, else `limit`.
-sys_seconds next_change(sys_seconds from, sys_seconds limit) {
+sys_seconds next_change(const Place& zone, sys_seconds from, sys_seconds limit) {
   constexpr hours stride{6};  // no zone changes its clocks twice in so short a time
-  const seconds offset = offset_at(from);
+  const seconds offset = offset_at(zone, from);
   sys_seconds before = from;
   while (before < limit) {
     sys_seconds after = std::min(before + stride, limit);
-    if (offset_at(after) == offset) {
+    if (offset_at(zone, after) == offset) {
       before = after;
       continue;
     }
     while (after - before > seconds(1)) {
       const sys_seconds middle = before + (after - before) / 2;
-      (offset_at(middle) == offset ? before : after) = middle;
+      (offset_at(zone, middle) == offset ? before : after) = middle;
     }
     return after;
   }
@@ -162,11 +179,11 @@ sys_seconds next_change(sys_seconds from, sys_seconds limit) {
 }
 
 // The first instant at which the local clock reads `time` or later.
-sys_seconds first_reached(local_seconds time) {
+sys_seconds first_reached(const Place& zone, local_seconds time) {
   sys_seconds at = utc_with(time, days(1));  // east of every zone
-  while (local_at(at) < time) {
-    const sys_seconds expected = utc_with(time, offset_at(at));
-    at = next_change(at, expected);
+  while (local_at(zone, at) < time) {
+    const sys_seconds expected = utc_with(time, offset_at(zone, at));
+    at = next_change(zone, at, expected);
   }
   return at;
 }
@@ -197,10 +214,10 @@ local_seconds Cron::next_match(local_seconds from) const {
 
 // The times of day that are named: each once.
 sys_seconds Cron::next_reached(sys_seconds after) const {
-  local_seconds from = std::chrono::floor<minutes>(local_at(after));
+  local_seconds from = std::chrono::floor<minutes>(local_at(zone_, after));
   for (;;) {
     const local_seconds match = next_match(from);
-    const sys_seconds at = first_reached(match);
+    const sys_seconds at = first_reached(zone_, match);
     if (at > after) return at;
     from = match + minutes(1);
   }
@@ -210,8 +227,9 @@ sys_seconds Cron::next_reached(sys_seconds after) const {
 sys_seconds Cron::next_shown(sys_seconds after) const {
   sys_seconds from = after + seconds(1);
   for (;;) {
-    const sys_seconds at = utc_with(next_match(std::chrono::ceil<minutes>(local_at(from))), offset_at(from));
-    const sys_seconds change = next_change(from, at + seconds(1));
+    const sys_seconds at =
+        utc_with(next_match(std::chrono::ceil<minutes>(local_at(zone_, from))), offset_at(zone_, from));
+    const sys_seconds change = next_change(zone_, from, at + seconds(1));
     if (at < change) return at;
     from = change;
   }
@@ -222,13 +240,25 @@ base::UtcTime Cron::next(base::UtcTime after) const {
   return every_hour_ ? next_shown(second) : next_reached(second);
 }
 
-std::variant<Cron, std::string> parse_cron(std::string_view text) {
+bool is_reboot(std::string_view text) {
   const std::vector<std::string_view> parts = words(text);
+  return parts.size() == 1 && parts[0] == "@reboot";
+}
+
+std::variant<Cron, std::string> parse_cron(std::string_view text, std::shared_ptr<const TimeZone> zone) {
+  std::vector<std::string_view> parts = words(text);
+  const auto* const nickname =
+      parts.size() == 1 ? std::ranges::find(nicknames, parts[0], &Nickname::name) : nicknames.end();
+  if (nickname != nicknames.end()) parts = words(nickname->fields);
+  if (parts.size() == 1 && parts[0].starts_with('@')) {
+    return "there is no " + quote(parts[0]) + ", but @hourly, @daily, @weekly, @monthly, @yearly and @reboot";
+  }
   if (parts.size() != fields.size()) {
     return "a schedule has five fields (minute, hour, day of month, month, day of week), not " +
            std::to_string(parts.size());
   }
   Cron cron;
+  cron.zone_ = std::move(zone);
   try {
     cron.minutes_ = parse_field(fields[0], parts[0]);
     cron.hours_ = parse_field(fields[1], parts[1]);

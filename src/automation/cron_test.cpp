@@ -92,7 +92,7 @@ TEST(Cron, SaysWhatIsWrong) {
   EXPECT_EQ(fault("0 0 31 4,6,9,11 *"), "the day and the month never come together");
   EXPECT_EQ(fault("0 0 30 2 mon"), "accepted") << "it comes on Mondays";
   for (const char* text :
-       {"", "@daily", "* * * * * *", "a * * * *", "-1 * * * *", "1- * * * *", "1,,2 * * * *", "*/ * * * *",
+       {"", "@never", "* * * * * *", "a * * * *", "-1 * * * *", "1- * * * *", "1,,2 * * * *", "*/ * * * *",
         "+1 * * * *", "99999999999 * * * *", "* * 0 * *", "* * * 13 *", "*5 * * * *"}) {
     EXPECT_NE(fault(text), "accepted") << text;
   }

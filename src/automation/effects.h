@@ -4,30 +4,41 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "duet/base/clock.h"
-#include "task/task.h"
 
 namespace duet::automation {
 
-/// A task that a rule has started, as the cause of what follows.
+/// What a rule has started, as the cause of what follows.
 struct Cause {
-  task::TaskId task = 0;
+  std::string name = {};  ///< of a task, `task-7`, or of the firing that has run a program, `firing-9`
   unsigned depth = 0;
 };
 
-/// When the tasks of one rule ran, to tell which changes of files are their doing: those that are seen while one runs,
-/// and a little after.
+/// When the tasks and programs of rules ran, to tell which changes of files are their doing: those that are seen while
+/// one runs, and a little after.
 class Effects {
  public:
+  /// One that had ended runs once more.
   void started(const Cause& cause, base::TimePoint at) {
-    if (find(cause.task) == runs_.end()) runs_.push_back({cause, at});
+    const auto known = find(cause.name);
+    if (known == runs_.end()) {
+      runs_.push_back({cause, at});
+    } else if (known->end) {
+      *known = {cause, at};
+    }
   }
 
-  void ended(task::TaskId task, base::TimePoint at) {
+  void ended(std::string_view name, base::TimePoint at) {
     std::erase_if(runs_, [&](const Run& run) { return run.end && at - *run.end > longest_memory; });
-    if (const auto run = find(task); run != runs_.end()) run->end = at;
+    if (const auto run = find(name); run != runs_.end() && !run->end) run->end = at;
+  }
+
+  bool knows(std::string_view name) const {
+    return std::ranges::find(runs_, name, [](const Run& run) { return std::string_view(run.cause.name); }) !=
+           runs_.end();
   }
 
   /// The deepest of those that may have caused what was seen then.
@@ -46,8 +57,8 @@ class Effects {
     base::TimePoint start;
     std::optional<base::TimePoint> end = {};
   };
-  std::vector<Run>::iterator find(task::TaskId task) {
-    return std::find_if(runs_.begin(), runs_.end(), [task](const Run& run) { return run.cause.task == task; });
+  std::vector<Run>::iterator find(std::string_view name) {
+    return std::find_if(runs_.begin(), runs_.end(), [name](const Run& run) { return run.cause.name == name; });
   }
 
   static constexpr base::Duration longest_memory = std::chrono::minutes(1);  // longer than changes take to settle

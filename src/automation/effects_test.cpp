@@ -16,29 +16,39 @@ unsigned depth_at(const Effects& effects, base::Duration seen) {
 
 TEST(Effects, ATaskCausesWhatIsSeenWhileItRunsAndALittleAfter) {
   Effects effects;
-  effects.started({1, 3}, start + 1s);
+  effects.started({"task-1", 3}, start + 1s);
   EXPECT_EQ(depth_at(effects, 999ms), 0U);
   EXPECT_EQ(depth_at(effects, 1h), 3U);
-  effects.ended(1, start + 2s);
+  effects.ended("task-1", start + 2s);
   EXPECT_EQ(depth_at(effects, 2s + 200ms), 3U);
   EXPECT_EQ(depth_at(effects, 2s + 201ms), 0U);
 }
 
 TEST(Effects, OfSeveralTasksTheDeepestCounts) {
   Effects effects;
-  effects.started({1, 2}, start);
-  effects.started({2, 4}, start);
-  effects.started({3, 1}, start);
+  effects.started({"task-1", 2}, start);
+  effects.started({"task-2", 4}, start);
+  effects.started({"task-3", 1}, start);
   EXPECT_EQ(depth_at(effects, 1s), 4U);
-  effects.ended(2, start + 2s);
+  effects.ended("task-2", start + 2s);
   EXPECT_EQ(depth_at(effects, 3s), 2U);
 }
 
 TEST(Effects, AStartThatIsToldAgainChangesNothing) {
   Effects effects;
-  effects.started({1, 2}, start);
-  effects.started({1, 2}, start + 1h);
+  effects.started({"task-1", 2}, start);
+  effects.started({"task-1", 2}, start + 1h);
   EXPECT_EQ(depth_at(effects, 1s), 2U);
+}
+
+TEST(Effects, ATaskThatRunsOnceMoreCausesWhatIsSeenThen) {
+  Effects effects;
+  effects.started({"task-1", 2}, start);
+  effects.ended("task-1", start + 1s);
+  EXPECT_EQ(depth_at(effects, 10s), 0U);
+  effects.started({"task-1", 2}, start + 20s);
+  EXPECT_EQ(depth_at(effects, 10s), 0U);
+  EXPECT_EQ(depth_at(effects, 21s), 2U);
 }
 
 }  // namespace

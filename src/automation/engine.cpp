@@ -33,8 +33,18 @@ Event event_of(const task::Event& told) {
   return {.source = "task", .type = std::move(type), .payload = std::move(payload)};
 }
 
+std::string_view name_of(Action::Type type) {
+  return type == Action::Type::agent ? "agent" : type == Action::Type::notify ? "notify" : "run";
+}
+
 bool is_end(std::string_view kind) {
   return kind == "taskCompleted" || kind == "taskFailed" || kind == "taskCancelled";
+}
+
+// Not as a new one: it waits for its next attempt, or was restarted in place.
+bool is_queued_again(const task::Event& event) {
+  if (event.kind != "taskQueued") return false;
+  return !rpc::parse_value(event.params).as_object().contains("createdAt");
 }
 
 }  // namespace
@@ -47,6 +57,7 @@ Engine::Engine(transport::Loop& loop, base::Log& log, int root, task::Store& sto
       store_(store),
       supervisor_(supervisor),
       limits_(limits),
+      programs_(loop, root),
       alarm_(loop, [this] { look_at_schedules(false); }) {
   load();
 }
@@ -76,7 +87,11 @@ tl::expected<Engine::Plan, std::string> Engine::prepare(const std::vector<Rule>&
 }
 
 void Engine::configure(Plan plan) {
+  const bool some_are_new =
+      std::ranges::any_of(plan.rules, [this](const auto& active) { return rules_.find(active->rule.id) == nullptr; });
   rules_.replace(std::move(plan.rules), loop_.clock().utc(), newest_event());
+  max_chain_ = plan.watch.max_chain;
+  if (some_are_new) find_live_tasks();
   for (const std::string& fault : rules_.faults()) log_.error(fault);
   if (!position_) position_ = newest_event();
   Note note = note_of({});
@@ -84,10 +99,12 @@ void Engine::configure(Plan plan) {
     saved.empty() ? note.forget(name::of_rule(id)) : note.remember(name::of_rule(id), saved);
   }
   write(std::move(note), Kind::patient_fact);
+  for (const Firing& dropped : rules_.take_dropped()) hold(dropped, dropped.reason);
   choose_agents_of_old_work();
   look_at_schedules(!std::exchange(configured_, true));
   watch_files(plan.watch);
   try_approved();
+  release_all();
 }
 
 // What the journal holds by now. While the store cannot be read, what was taken will do.
@@ -113,30 +130,41 @@ void Engine::watch_files(const WatchSettings& settings) {
     return std::any_of(matches.begin(), matches.end(), [&](const RuleMatch& match) { return match.wants_file(path); });
   };
   if (watch_) return watch_->change(settings, wanted);
-  const auto changed = [this](const std::vector<FileChange>& changes) { take_changes(changes); };
+  const auto changed = [this](const FileChange& change) { take_change(change); };
+  const auto settled = [this] { take_bursts(); };
   const auto problem = [this](const std::string& text) { log_.warn(text); };
-  watch_ =
-      std::make_unique<FileWatch>(loop_, root_, settings, FileWatch::Actions{wanted, changed, problem}, limits_.watch);
+  watch_ = std::make_unique<FileWatch>(loop_, root_, settings, FileWatch::Actions{wanted, changed, settled, problem},
+                                       limits_.watch);
 }
 
-void Engine::take_changes(const std::vector<FileChange>& changes) {
-  if (closed_) return;
-  std::vector<Event> events;
-  events.reserve(changes.size());
-  for (const FileChange& change : changes) events.push_back(event_of(change));
+std::optional<Cause> Engine::cause_of(base::TimePoint seen) const {
+  return effects_.cause_of(seen, limits_.watch.quiet);
+}
+
+void Engine::take_change(const FileChange& change) {
+  const Event event = event_of(change);
   for (const auto& active : rules_.all()) {
-    if (!works(*active)) continue;
-    std::optional<Event> first;  // stands for all of them
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < events.size(); ++i) {
-      if (!active->match.accepts(events[i])) continue;
-      if (count++ == 0) first = events[i];
-      const std::optional<Cause> cause = active->effects.cause_of(changes[i].seen, limits_.watch.quiet);
-      if (!cause || cause->depth <= first->depth) continue;
-      first->depth = cause->depth;
-      first->cause = task::to_text(cause->task);
+    if (!works(*active) || !active->match.accepts(event)) continue;
+    Burst& burst = active->burst;
+    if (burst.count++ == 0) {
+      burst.first = event;
+      burst.first->payload["paths"].emplace_array();
     }
-    if (first) consider(*active, *first, count);
+    burst.path_bytes += change.path.size() + 1;
+    if (burst.count <= most_paths && burst.path_bytes <= most_path_bytes) {
+      burst.first->payload["paths"].get_array().emplace_back(change.path);
+    }
+    const std::optional<Cause> cause = cause_of(change.seen);
+    if (!cause || cause->depth <= burst.first->depth) continue;
+    burst.first->depth = cause->depth;
+    burst.first->cause = cause->name;
+  }
+}
+
+void Engine::take_bursts() {
+  for (const auto& active : rules_.all()) {
+    const Burst burst = std::exchange(active->burst, {});
+    if (burst.first && !closed_ && works(*active)) consider(*active, *burst.first, burst.count);
   }
 }
 
@@ -163,12 +191,12 @@ void Engine::take_due(ActiveRule& active, const Schedule::Passed& passed, bool a
   const bool once = active.rule.missed == Missed::once;
   const bool in_time = !after_start && loop_.clock().utc() - passed.last <= limits_.lateness;
   const std::size_t missed = once ? 0 : passed.count - (in_time ? 1 : 0);
+  const Event event{.source = "schedule", .type = "schedule.due", .payload = {{"time", base::utc_text(passed.last)}}};
   if (missed > 0) {
-    hold(new_firing(active, missed),
+    hold(new_firing(active, event, missed),
          after_start ? "missed: the daemon was not running" : "missed: the machine was asleep, or its clock was set");
   }
   if (missed == passed.count) return;
-  const Event event{.source = "schedule", .type = "schedule.due", .payload = {{"time", base::utc_text(passed.last)}}};
   if (active.match.accepts(event)) consider(active, event, once ? passed.count : 1);
 }
 
@@ -186,6 +214,7 @@ void Engine::set_alarm() {
 void Engine::begin(const std::vector<task::Task>& running) {
   for (const task::Task& task : running) note_start(task);
   catch_up();
+  release_all();
   if (!closed_) offer({.source = "daemon", .type = "daemon.started"}, newest_event() + 1);
 }
 
@@ -220,8 +249,10 @@ void Engine::catch_up_later(base::Duration wait) {
 
 // False: it cannot be looked at now.
 bool Engine::take_in_order(const task::Event& event) {
-  const bool concerns_rules = event.kind == "taskStarted" || is_end(event.kind);
-  if (!concerns_rules || rules_.all().empty()) {
+  const bool queued_again = is_queued_again(event);
+  const bool concerns_rules = queued_again || event.kind == "taskStarted" || is_end(event.kind);
+  const bool concerns_nobody = rules_.all().empty() && !effects_.knows(task::to_text(event.task));
+  if (!concerns_rules || concerns_nobody) {
     position_ = event.seq;
     return true;
   }
@@ -231,7 +262,7 @@ bool Engine::take_in_order(const task::Event& event) {
   if (is_end(event.kind)) {
     take_end(event, *task);
   } else if (*task) {
-    note_start(**task);
+    queued_again ? note_wait(**task) : note_start(**task);
   }
   try_approved();  // there may be room for it now
   return true;
@@ -239,12 +270,20 @@ bool Engine::take_in_order(const task::Event& event) {
 
 void Engine::note_start(const task::Task& task) {
   const std::optional<Origin> origin = origin_of(task);
-  ActiveRule* const active = origin ? rules_.find(origin->rule_id) : nullptr;
-  if (active == nullptr) return;
+  if (!origin) return;
   // A quick task has changed files before we hear that it runs.
   const base::UtcTime utc = loop_.clock().utc();
   const base::UtcTime started = std::min(task.progress.started_at.value_or(utc), utc);
-  active->effects.started({task.id, origin->depth}, loop_.now() - (utc - started));
+  effects_.started({task::to_text(task.id), origin->depth}, loop_.now() - (utc - started));
+}
+
+// It waits for its next attempt, or was restarted in place: it does not run, and has not ended.
+void Engine::note_wait(const task::Task& task) {
+  const std::optional<Origin> origin = origin_of(task);
+  if (!origin) return;
+  if (watch_) watch_->drain();
+  effects_.ended(task::to_text(task.id), loop_.now());
+  if (ActiveRule* const active = rules_.find(origin->rule_id)) active->live.insert(task.id);
 }
 
 // `task`: none if it is not kept any more.
@@ -255,14 +294,17 @@ void Engine::take_end(const task::Event& told, const std::optional<task::Task>& 
     event.cause = task::to_text(task->id);
     if (watch_) watch_->drain();  // what was changed until now may be its doing, however late we come to read it
     note_start(*task);
-    if (ActiveRule* active = rules_.find(origin->rule_id)) active->effects.ended(task->id, loop_.now());
+    effects_.ended(event.cause, loop_.now());
   }
+  for (const auto& active : rules_.all()) active->live.erase(told.task);
   offer(event, told.seq);
+  release_all();
 }
 
 void Engine::close() {
   if (std::exchange(closed_, true)) return;
   alarm_.unset();
+  programs_.close();
   if (will_save_all_) return save_all();
   if (position_) write(note_of({}), Kind::patient_fact);
 }
@@ -325,7 +367,9 @@ Note Engine::note_of(std::string_view rule_id) {
 
 Note Engine::note_of_all_rules() {
   Note note = note_of({});
-  for (const auto& active : rules_.all()) note.remember(name::of_rule(active->rule.id), Rulebook::saved(*active));
+  for (const auto& [id, saved] : rules_.saved()) {
+    if (!saved.empty()) note.remember(name::of_rule(id), saved);
+  }
   return note;
 }
 
@@ -343,7 +387,7 @@ json::object Engine::shown_rule(const ActiveRule& active) const {
   const Rule& rule = active.rule;
   json::object shown{{"id", rule.id},
                      {"enabled", active.enabled()},
-                     {"action", rule.action.type == Action::Type::agent ? "agent" : "notify"},
+                     {"action", name_of(rule.action.type)},
                      {"requiresApproval", rule.requires_approval}};
   const auto show = [&](std::string_view name, const std::string& text) {
     if (!text.empty()) shown[name] = text;
@@ -352,15 +396,20 @@ json::object Engine::shown_rule(const ActiveRule& active) const {
   show("type", rule.trigger.type);
   show("pattern", rule.trigger.pattern);
   show("cron", rule.trigger.cron);
+  show("timezone", rule.timezone);
   show("agent", rule.action.agent);
   if (active.schedule && works(active)) show("nextAt", base::utc_text(active.schedule->next()));
   if (const std::optional<base::UtcTime> at = firings_.last_fired(rule.id)) show("lastFiredAt", base::utc_text(*at));
+  if (active.pending) show("waiting", id_of(active.pending->firing));
   return shown;
 }
 
 std::vector<std::string> Engine::problems() const {
   std::vector<std::string> problems = faults_;
   problems.insert(problems.end(), rules_.faults().begin(), rules_.faults().end());
+  for (const auto& active : rules_.all()) {
+    if (!active->chain.empty()) problems.push_back(active->chain);
+  }
   if (watch_ && !watch_->problem().empty()) problems.push_back(watch_->problem());
   return problems;
 }

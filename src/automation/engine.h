@@ -4,20 +4,24 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <boost/json/object.hpp>
 #include <tl/expected.hpp>
 
 #include "automation/alarm.h"
+#include "automation/effects.h"
 #include "automation/event.h"
 #include "automation/file_watch.h"
 #include "automation/firings.h"
 #include "automation/note.h"
+#include "automation/programs.h"
 #include "automation/rule.h"
 #include "automation/rulebook.h"
 #include "automation/schedule.h"
@@ -33,7 +37,6 @@
 namespace duet::automation {
 
 struct EngineLimits {
-  unsigned depth = 5;                 ///< of tasks of rules that lead to each other
   std::chrono::seconds lateness{60};  ///< with which a scheduled time still counts
   std::chrono::seconds retry{30};     ///< after approved work was refused
   WatchLimits watch = {};
@@ -43,12 +46,14 @@ struct EngineLimits {
 ///
 /// An event of a task sets off a rule once, whatever happens to the daemon: how far the journal was read, the firing,
 /// what the rule may do next and the task are one transaction. It cannot run away. A rule is held back by its cooldown,
-/// by ten firings a minute, and by the number of tasks that led to its event one through the other; every firing that
-/// is held back is listed with its reason. All of it is kept across restarts. Throws nothing but from its constructor.
-/// For the loop's thread; the store and the supervisor outlive it.
+/// by ten firings a minute, and by the number of tasks and programs that led to its event one through the other; every
+/// firing that is held back is listed with its reason. All of it is kept across restarts. Throws nothing but from its
+/// constructor. For the loop's thread; the store and the supervisor outlive it.
 class Engine {
  public:
   using Done = std::function<void(const std::optional<rpc::Error>& error)>;
+  /// `{id, taskId?}` of a firing, or why there is none.
+  using Fired = std::function<void(const tl::expected<boost::json::object, rpc::Error>&)>;
   /// Settings that can be used.
   struct Plan {
     Rulebook::Rules rules;
@@ -82,6 +87,24 @@ class Engine {
   /// does, and while the rule is off. What the queue has no room for then is done when it has.
   void approve(std::string_view firing_id, const Done& done);
 
+  /// Takes a firing back that waits for approval; answers when that is on disk.
+  void deny(std::string_view firing_id, const Done& done);
+
+  /// An event that is only thought of.
+  struct Question {
+    std::optional<std::string> path = {};
+    std::optional<task::TaskId> task = {};
+    std::optional<base::UtcTime> time = {};
+  };
+  /// The result of `automation.test`: whether the rule would fire, what says no, and what it would do. Nothing is done.
+  /// Throws rpc::Error: no such rule, or a question that its events do not answer.
+  boost::json::object test(std::string_view rule_id, const Question& question);
+  /// The rule fires now, whatever holds it back but its switch and its approval. Answers with the firing when it is on
+  /// disk, as far as it is done at once.
+  void fire_now(std::string_view rule_id, const Question& question, const Fired& fired);
+  /// The result of `automation.history`. Throws rpc::Error: no such rule.
+  boost::json::object history(std::string_view rule_id) const;
+
   bool enabled() const { return enabled_; }
   std::size_t rule_count() const { return rules_.all().size(); }
   /// The result of `automation.status`.
@@ -103,7 +126,9 @@ class Engine {
 
   // Sources.
   void watch_files(const WatchSettings& settings);
-  void take_changes(const std::vector<FileChange>& changes);
+  std::optional<Cause> cause_of(base::TimePoint seen) const;
+  void take_change(const FileChange& change);
+  void take_bursts();
   void look_at_schedules(bool after_start);
   void take_due(ActiveRule& active, const Schedule::Passed& passed, bool after_start);
   void set_alarm();
@@ -112,6 +137,7 @@ class Engine {
   void catch_up();
   void catch_up_later(base::Duration wait);
   void note_start(const task::Task& task);
+  void note_wait(const task::Task& task);
 
   // Firings.
   void offer(const Event& event, std::uint64_t seq);
@@ -119,13 +145,53 @@ class Engine {
   void fire(const ActiveRule& active, const Event& event, Firing firing);
   void run(const Firing& firing, const Work& work, Kind kind, const Ran& ran);
   void refuse(Firing firing, std::string reason);
-  void hold(Firing firing, std::string reason);
-  Firing new_firing(const ActiveRule& active, std::size_t count);
+  /// What is told of it in the same transaction.
+  struct Told {
+    std::string kind;
+    boost::json::object params;
+  };
+  void hold(Firing firing, std::string reason) { hold(std::move(firing), std::move(reason), Told{}); }
+  void hold(Firing firing, std::string reason, Told told);
+  void hold_for_approval(Firing firing, Work work);
+  Firing new_firing(const ActiveRule& active, const Event& event, std::size_t count);
+  void stop_chain(ActiveRule& active, const Event& event, std::size_t count);
+  std::string chain_limit() const;
+  /// One of a chain, and what came before it.
+  struct Link {
+    boost::json::object shown;
+    std::string before;
+  };
+  std::optional<Link> link_of(const std::string& cause);
+  boost::json::array links_to(const std::string& last);
+  void run_program(const Firing& firing, const Program& program);
+
+  // Firings that wait until the rule may: engine_pending.cpp.
+  static bool waits_for_tasks(const ActiveRule& active);
+  static bool asks_although_busy(const ActiveRule& active);
+  void find_live_tasks();
+  void wait(ActiveRule& active, const Event& event, Firing firing, std::string reason);
+  void join(ActiveRule& active, const Event& event, std::size_t count);
+  void forget_pending(ActiveRule& active);
+  void forget_pending_of_absent();
+  void cancel_tasks_of(const ActiveRule& active);
+  void release(ActiveRule& active);
+  void release_all();
+  void set_release_timer();
+  static constexpr const char* switched_off = "off: the rule was switched off while this waited";
+  static constexpr const char* busy = "busy: a task of the rule has not ended";
+  static constexpr const char* busy_until_then = "busy: a task of the rule has not ended; it happens then";
+
+  // Questions: engine_questions.cpp.
+  Event event_for(const ActiveRule& active, const Question& question);
+  std::optional<std::string> why_no_file(const ActiveRule& active, const Event& event) const;
+  std::string hindrance_of(const ActiveRule& active, const Event& event) const;
+  void answer_hand(std::uint64_t number);
+  void has_submitted(const std::string& rule_id, std::optional<task::TaskId> task);
   void has_fired(std::uint64_t number, task::TaskId task);
 
   // Approvals.
   std::optional<rpc::Error> why_not_now(const Firing& firing) const;
-  void keep_approved(std::uint64_t number, const rpc::Error& refusal, const Done& done);
+  void keep_approved(std::uint64_t number, const std::string& why_later, const Done& done);
   void try_approved();
   void try_approved(std::uint64_t number);
   void choose_agents_of_old_work();
@@ -154,15 +220,20 @@ class Engine {
   bool closed_ = false;
   Rulebook rules_;
   Firings firings_;
+  Effects effects_;
+  Programs programs_;
+  unsigned max_chain_ = default_max_chain;
   std::optional<std::uint64_t> position_;  // in the journal; none before the first rules came
   bool is_behind_ = true;                  // the journal is read from the store
   bool will_save_all_ = false;             // when the store can be written
   bool owes_switch_ = false;               // the engine's own, likewise
+  std::map<std::uint64_t, Fired> hands_;   // of firings by hand whose fate is not on disk yet
   Alarm alarm_;
   std::unique_ptr<FileWatch> watch_;
   std::vector<std::string> faults_;  // of what was kept
   transport::Loop::Timer catching_up_;
   transport::Loop::Timer retrying_;
+  transport::Loop::Timer releasing_;
   base::Lifetime lifetime_;  // answers may come when the engine has gone
 };
 

@@ -50,15 +50,66 @@ void Engine::offer(const Event& event, std::uint64_t seq) {
 }
 
 void Engine::consider(ActiveRule& active, const Event& event, std::size_t count) {
-  Firing firing = new_firing(active, count);
-  if (event.depth >= limits_.depth) {
-    return hold(std::move(firing), "depth limit: " + std::to_string(limits_.depth) +
-                                       " tasks of rules have led to each other, the last one " + event.cause);
-  }
+  if (event.depth >= max_chain_) return stop_chain(active, event, count);
+  if (active.pending) return join(active, event, count);
+  Firing firing = new_firing(active, event, count);
+  const bool is_busy = waits_for_tasks(active) && !asks_although_busy(active);
+  if (is_busy && active.rule.when_busy == WhenBusy::skip) return hold(std::move(firing), busy);
+  if (is_busy && active.rule.when_busy == WhenBusy::queue)
+    return wait(active, event, std::move(firing), busy_until_then);
   const std::string_view refusal = active.pace.refusal(firing.at, active.rule.cooldown);
+  if (refusal == Pace::cooling && active.rule.trailing) {
+    return wait(active, event, std::move(firing), std::string(refusal) + ": it happens at its end");
+  }
   if (!refusal.empty()) return hold(std::move(firing), std::string(refusal));
+  if (is_busy) {  // Only now: a task is not ended for what may not happen.
+    wait(active, event, std::move(firing), busy_until_then);
+    return cancel_tasks_of(active);
+  }
   active.pace.fired(firing.at);
+  if (event.depth == 0) active.chain.clear();
   fire(active, event, std::move(firing));
+}
+
+// Rules that wake each other: the last one rests, until something else sets it off.
+void Engine::stop_chain(ActiveRule& active, const Event& event, std::size_t count) {
+  Firing firing = new_firing(active, event, count);
+  firing.links = links_to(event.cause);
+  std::string shown;
+  for (const json::value& link : firing.links) {
+    const json::value* const task = link.as_object().if_contains("taskId");
+    shown += plain_text(link.at("ruleId")) + " (" + plain_text(task == nullptr ? link.at("id") : *task) + "), ";
+  }
+  active.chain = "rule " + active.rule.id + " was stopped, since " + std::to_string(max_chain_) +
+                 " tasks or programs of rules have led to each other: " + shown + "and " + active.rule.id + " again";
+  json::object params{{"ruleId", active.rule.id}, {"id", id_of(firing)}, {"links", firing.links}};
+  log_.warn(active.chain);
+  hold(std::move(firing), chain_limit() + ", the last one " + event.cause, {"chainStopped", std::move(params)});
+}
+
+std::string Engine::chain_limit() const {
+  return "chain limit: " + std::to_string(max_chain_) + " tasks or programs of rules have led to each other";
+}
+
+// A task of a rule, or a firing that has run a program; none if it is not there any more.
+std::optional<Engine::Link> Engine::link_of(const std::string& cause) {
+  if (const Firing* const firing = firings_.find(std::string_view(cause))) {
+    return Link{{{"ruleId", firing->rule_id}, {"id", cause}}, firing->by};
+  }
+  const std::optional<task::TaskId> id = task::parse_task_id(cause);
+  if (!id) return std::nullopt;
+  const auto task = store_.read([&](task::StoreReader& reader) { return reader.find(*id); });
+  const std::optional<Origin> origin = task && *task ? origin_of(**task) : std::nullopt;
+  if (!origin) return std::nullopt;
+  return Link{{{"ruleId", origin->rule_id}, {"taskId", cause}}, origin->cause};
+}
+
+// What led to it, the first one first, as far as it is still there.
+json::array Engine::links_to(const std::string& last) {
+  json::array links;
+  std::optional<Link> link = link_of(last);
+  for (; link && links.size() < max_chain_; link = link_of(link->before)) links.insert(links.begin(), link->shown);
+  return links;
 }
 
 void Engine::fire(const ActiveRule& active, const Event& event, Firing firing) {
@@ -72,16 +123,20 @@ void Engine::fire(const ActiveRule& active, const Event& event, Firing firing) {
     if (!agent) return refuse(std::move(firing), reason_of(agent.error()));
     work.submission->agent = std::move(*agent);
   }
-  if (active.rule.requires_approval) {
-    if (!store_.has_room()) return refuse(std::move(firing), reason_of(no_room()));
-    firing.awaiting = std::move(work);
-    return hold(std::move(firing), waits_for_approval);
-  }
+  if (active.rule.requires_approval) return hold_for_approval(std::move(firing), std::move(work));
   firing.kept = false;
   firings_.put(firing);
   run(firing, work, Kind::fact, [this, firing](const tl::expected<task::TaskId, Refused>& result) {
     result ? has_fired(firing.number, *result) : refuse(firing, reason_of(result.error().error));
   });
+}
+
+void Engine::hold_for_approval(Firing firing, Work work) {
+  if (!store_.has_room()) return refuse(std::move(firing), reason_of(no_room()));
+  json::object params{
+      {"ruleId", firing.rule_id}, {"id", id_of(firing)}, {"cause", firing.cause}, {"would", shown_work(work)}};
+  firing.awaiting = std::move(work);
+  hold(std::move(firing), waits_for_approval, {"approvalNeeded", std::move(params)});
 }
 
 // The work, the firing as it is when that is taken, and what tells of it are one transaction.
@@ -90,33 +145,61 @@ void Engine::run(const Firing& firing, const Work& work, Kind kind, const Ran& r
   const std::string id = id_of(firing);
   Note note = note_of(firing.rule_id);
   note.keep(fired(firing));
-  if (!work.submission) note.tell("notice", {{"ruleId", firing.rule_id}, {"id", id}, {"message", work.notice}});
+  const bool is_notice = !work.submission && !work.program;
+  if (is_notice) note.tell("notice", {{"ruleId", firing.rule_id}, {"id", id}, {"message", work.notice}});
   note.tell("automationFired", {{"ruleId", firing.rule_id}, {"id", id}, {"count", firing.count}});
   if (!work.submission) {
-    return write(std::move(note), kind, [this, ran](bool kept) {
+    return write(std::move(note), kind, [this, ran, firing, program = work.program](bool kept) {
+      if (kept && program && !closed_) run_program(firing, *program);
       kept ? ran(task::TaskId{0}) : ran(tl::unexpected(Refused{store_.refusal(), false}));
     });
   }
+  if (ActiveRule* active = rules_.find(firing.rule_id)) ++active->submitting;
   const auto returned = std::make_shared<bool>(false);
   const Note::Along along = note.along();
   supervisor_.submit(
       *work.submission,
-      lifetime_.bind([this, ran, returned, along](const tl::expected<task::Accepted, rpc::Error>& result) {
-        has_gone_along(along, result.has_value());
-        result ? ran(result->id) : ran(tl::unexpected(Refused{result.error(), !*returned}));
-      }),
+      lifetime_.bind(
+          [this, ran, returned, along, rule = firing.rule_id](const tl::expected<task::Accepted, rpc::Error>& result) {
+            has_gone_along(along, result.has_value());
+            has_submitted(rule, result ? std::optional(result->id) : std::nullopt);
+            result ? ran(result->id) : ran(tl::unexpected(Refused{result.error(), !*returned}));
+            release_all();  // What waits need not wait for it any more, or has it end.
+          }),
       {.write = [note = std::move(note)](task::StoreWriter& writer, task::TaskId task) { note.write(writer, task); },
        .kind = kind});
   *returned = true;
 }
 
+void Engine::has_submitted(const std::string& rule_id, std::optional<task::TaskId> task) {
+  ActiveRule* const active = rules_.find(rule_id);
+  if (active == nullptr) return;
+  if (active->submitting > 0) --active->submitting;
+  if (task) active->live.insert(*task);
+}
+
+// At most once: a daemon that is killed after the firing is on disk has not started it, or has not heard of its end.
+void Engine::run_program(const Firing& firing, const Program& program) {
+  const auto started = [this, cause = Cause{id_of(firing), program.depth}] { effects_.started(cause, loop_.now()); };
+  programs_.run(program, started, [this, rule = firing.rule_id, id = id_of(firing)](const std::string& failure) {
+    if (watch_) watch_->drain();  // what was changed until now may be its doing
+    effects_.ended(id, loop_.now());
+    if (failure.empty()) return;
+    log_.warn("the program of a rule failed", {{"rule", rule}, {"firing", id}, {"reason", failure}});
+    Note note;
+    note.tell("runFailed", {{"ruleId", rule}, {"id", id}, {"message", failure}});
+    write(std::move(note), Kind::fact);
+  });
+}
+
 void Engine::has_fired(std::uint64_t number, task::TaskId task) {
-  Firing* const firing = firings_.find(number);
-  if (firing == nullptr) return;  // others have pushed it out
-  *firing = fired(std::move(*firing));
-  firing->kept = true;
-  if (task != 0) firing->task_id = task::to_text(task);
-  log_.info("rule fired", {{"rule", firing->rule_id}, {"firing", id_of(*firing)}, {"task", firing->task_id}});
+  if (Firing* const firing = firings_.find(number)) {  // else others have pushed it out
+    *firing = fired(std::move(*firing));
+    firing->kept = true;
+    if (task != 0) firing->task_id = task::to_text(task);
+    log_.info("rule fired", {{"rule", firing->rule_id}, {"firing", id_of(*firing)}, {"task", firing->task_id}});
+  }
+  answer_hand(number);
 }
 
 // It did not fire, so that it may as soon as it can.
@@ -126,24 +209,35 @@ void Engine::refuse(Firing firing, std::string reason) {
 }
 
 // While the store cannot be written the list is all there is, for what is held back may be very much.
-void Engine::hold(Firing firing, std::string reason) {
+void Engine::hold(Firing firing, std::string reason, Told told) {
   log_.info("rule held back", {{"rule", firing.rule_id}, {"firing", id_of(firing)}, {"reason", reason}});
   firing.reason = std::move(reason);
   firing.kept = true;
   Firing listed = firing;
-  listed.kept = false;
-  listed.unsaved = !firing.awaiting && store_is_in_trouble();
+  const Firing* const known = firings_.find(firing.number);  // one that waits, and now for more
+  listed.kept = known != nullptr && known->kept;
+  listed.unsaved = !firing.awaiting && told.kind.empty() && store_is_in_trouble();
   firings_.put(listed);
-  if (listed.unsaved) return save_all_later();
+  if (listed.unsaved) {
+    answer_hand(firing.number);
+    return save_all_later();
+  }
   Note note = note_of(firing.rule_id);
   note.keep(firing);
+  if (!told.kind.empty()) note.tell(told.kind, std::move(told.params));
   write(std::move(note), Kind::fact, [this, number = firing.number](bool) {
     if (Firing* held = firings_.find(number)) held->kept = true;
+    answer_hand(number);
   });
 }
 
-Firing Engine::new_firing(const ActiveRule& active, std::size_t count) {
-  return {.number = firings_.next_number(), .rule_id = active.rule.id, .at = loop_.clock().utc(), .count = count};
+Firing Engine::new_firing(const ActiveRule& active, const Event& event, std::size_t count) {
+  return {.number = firings_.next_number(),
+          .rule_id = active.rule.id,
+          .at = loop_.clock().utc(),
+          .count = count,
+          .cause = automation::cause_of(event),
+          .by = event.cause};
 }
 
 std::optional<rpc::Error> Engine::why_not_now(const Firing& firing) const {
@@ -163,11 +257,18 @@ void Engine::approve(std::string_view firing_id, const Done& done) {
     return done(unknown("id", "a firing that waits for approval", firing_id, firings_.awaiting()));
   }
   if (const std::optional<rpc::Error> refusal = why_not_now(*waiting)) return done(refusal);
+  const ActiveRule& active = *rules_.find(waiting->rule_id);
+  const bool is_busy = waits_for_tasks(active);
+  if (is_busy && active.rule.when_busy == WhenBusy::skip) {
+    return done(task::unavailable(
+        "automation", "a task of rule " + active.rule.id + " has not ended: approve again when it has, or deny"));
+  }
   waiting->deciding = true;  // nobody approves it twice meanwhile
+  if (is_busy) return keep_approved(waiting->number, busy_until_then, done);
   const Work work = *waiting->awaiting;
   run(*waiting, work, Kind::request,
       [this, done, number = waiting->number](const tl::expected<task::TaskId, Refused>& result) {
-        if (!result && result.error().at_once) return keep_approved(number, result.error().error, done);
+        if (!result && result.error().at_once) return keep_approved(number, reason_of(result.error().error), done);
         if (result) {
           has_fired(number, *result);
         } else if (Firing* firing = firings_.find(number)) {
@@ -177,12 +278,35 @@ void Engine::approve(std::string_view firing_id, const Done& done) {
       });
 }
 
+void Engine::deny(std::string_view firing_id, const Done& done) {
+  Firing* const waiting = firings_.find(firing_id);
+  if (waiting == nullptr || !waiting->awaits_approval()) {
+    return done(unknown("id", "a firing that waits for approval", firing_id, firings_.awaiting()));
+  }
+  if (closed_) return done(task::is_stopping());
+  waiting->deciding = true;
+  Firing denied = *waiting;
+  denied.reason = "denied";
+  denied.awaiting.reset();
+  denied.deciding = false;
+  Note note = note_of(denied.rule_id);
+  note.keep(denied);
+  note.tell("approvalDenied", {{"ruleId", denied.rule_id}, {"id", id_of(denied)}});
+  write(std::move(note), Kind::request, [this, done, denied](bool kept) {
+    if (Firing* const firing = firings_.find(denied.number)) {
+      firing->deciding = false;
+      if (kept) *firing = denied;
+    }
+    done(kept ? std::nullopt : std::optional(store_.refusal()));
+  });
+}
+
 // It is approved, though it cannot be done now.
-void Engine::keep_approved(std::uint64_t number, const rpc::Error& refusal, const Done& done) {
+void Engine::keep_approved(std::uint64_t number, const std::string& why_later, const Done& done) {
   Firing approved = *firings_.find(number);
   approved.approved = true;
   approved.deciding = false;
-  approved.reason = "approved: " + reason_of(refusal);
+  approved.reason = "approved: " + why_later;
   Note note = note_of(approved.rule_id);
   note.keep(approved);
   write(std::move(note), Kind::request, [this, done, approved](bool kept) {
@@ -211,6 +335,11 @@ void Engine::try_approved() {
 void Engine::try_approved(std::uint64_t number) {
   Firing& firing = *firings_.find(number);
   if (why_not_now(firing)) return;
+  const ActiveRule& active = *rules_.find(firing.rule_id);
+  if (waits_for_tasks(active)) {
+    if (active.rule.when_busy == WhenBusy::restart) cancel_tasks_of(active);
+    return;
+  }
   firing.deciding = true;
   const Work work = *firing.awaiting;
   run(firing, work, Kind::fact, [this, number](const tl::expected<task::TaskId, Refused>& result) {
@@ -243,11 +372,13 @@ void Engine::choose_agents_of_old_work() {
 
 void Engine::enable(const std::optional<std::string>& rule_id, bool enabled, const Done& done) {
   // What happened while it was off may still be read from the journal.
-  const auto begins = [enabled, newest = newest_event()](ActiveRule& active, bool was_on) {
+  const auto begins = [this, enabled, newest = newest_event()](ActiveRule& active, bool was_on) {
     if (enabled && !was_on) active.since = newest;
+    if (!enabled) forget_pending(active);
   };
   if (!rule_id) {
     for (const auto& active : rules_.all()) begins(*active, enabled_);
+    if (!enabled) forget_pending_of_absent();
     enabled_ = enabled;
     faults_.clear();
   } else if (ActiveRule* active = rules_.find(*rule_id)) {

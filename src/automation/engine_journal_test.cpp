@@ -71,6 +71,7 @@ TEST_F(EngineJournal, AFullDiskDelaysAFiringAndLosesNothing) {
 TEST_F(EngineJournal, WhatIsHeldBackWhileTheDiskIsFullIsListedOnceWheneverTheDaemonIsKilled) {
   Rule slow = on_end("slow");
   slow.cooldown = 1h;
+  slow.trailing = false;
   s.configure({slow});
   s.engine->close();
   std::size_t events = 0;
@@ -103,6 +104,7 @@ TEST_F(EngineJournal, WhatIsHeldBackWhileTheDiskIsFullIsListedOnceWheneverTheDae
 TEST_F(EngineJournal, WhatWasHeldBackIsHeldBackOnce) {
   Rule slow = on_end("slow");
   slow.cooldown = 1h;
+  slow.trailing = false;
   s.configure({slow});
   for (task::TaskId id = 1; id <= 2; ++id) {
     s.supervisor->submit({.prompt = "x", .agent = "shell"}, [](const auto& /*accepted*/) {});
@@ -251,6 +253,7 @@ TEST_F(EngineJournal, OldWorkWithoutAnAgentGoesToTheShellOnlyIfItStandsInTheSett
 TEST_F(EngineJournal, TheListIsBoundedInTheStoreToo) {
   Rule slow = on_end("slow");
   slow.cooldown = 1h;
+  slow.trailing = false;
   s.configure({slow});
   for (task::TaskId id = 1; id <= 111; ++id) {
     s.submit();
@@ -275,6 +278,7 @@ TEST_F(EngineJournal, TheListIsBoundedInTheStoreTooWhenTheQueueTakesNothing) {
 TEST_F(EngineJournal, TheListIsBoundedInTheStoreTooWhenTheDiskRefusesASwitch) {
   Rule slow = on_end("slow");
   slow.cooldown = 1h;
+  slow.trailing = false;
   s.configure({slow});
   for (task::TaskId id = 1; id <= 100; ++id) {
     s.submit();

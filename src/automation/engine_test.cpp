@@ -31,7 +31,7 @@ TEST(Engine, AChangedFileBecomesATask) {
   EXPECT_EQ(s.told, Names{R"(automationFired {"ruleId":"fix","id":"firing-1","count":1,"taskId":"task-1"})"});
   EXPECT_EQ(rpc::to_text(s.newest()),
             R"({"id":"firing-1","ruleId":"fix","at":"2026-06-01T12:00:00.200Z","outcome":"fired","count":1,)"
-            R"("taskId":"task-1"})");
+            R"("taskId":"task-1","cause":"file.create a.cpp"})");
   s.save_file("a.h");
   EXPECT_EQ(s.submitted().size(), 1U);
 }
@@ -77,6 +77,7 @@ TEST(Engine, ACooldownHoldsBack) {
   EngineSetting s;
   Rule rule = on_save("slow");
   rule.cooldown = 30s;
+  rule.trailing = false;
   s.configure({rule});
   s.save_file("a");
   s.save_file("a");
@@ -116,13 +117,13 @@ TEST(Engine, ARuleThatTriggersItselfSettles) {
     s.run_task(id, "a");
     s.wait_for_store();
   }
-  EXPECT_EQ(s.submitted().size(), 5U);
-  EXPECT_EQ(s.recent()[0], "loop held depth limit");
+  EXPECT_EQ(s.submitted().size(), 8U);
+  EXPECT_EQ(s.recent()[0], "loop held chain limit");
   EXPECT_EQ(s.submitted()[4].metadata.at("automation").at("depth").to_number<int>(), 5);
   EXPECT_EQ(s.submitted()[4].metadata.at("automation").at("cause").as_string(), "task-4");
   s.advance(1min);
   s.save_file("a");
-  EXPECT_EQ(s.submitted().size(), 6U) << "somebody else's change starts anew";
+  EXPECT_EQ(s.submitted().size(), 9U) << "somebody else's change starts anew";
 }
 
 TEST(Engine, AQuickTaskCausesWhatItDidBeforeWeHeardOfItsStart) {
@@ -162,8 +163,8 @@ TEST(Engine, RulesThatLeadToEachOtherThroughTasksSettle) {
   s.configure({{.id = "again", .trigger = {.type = "task.completed"}, .action = {.prompt = "again"}}});
   s.submit();
   for (task::TaskId id = 1; id <= s.submitted().size() && id < 20; ++id) s.run_task(id);
-  EXPECT_EQ(s.submitted().size(), 6U) << "the first one is nobody's rule's";
-  EXPECT_EQ(s.recent()[0], "again held depth limit");
+  EXPECT_EQ(s.submitted().size(), 9U) << "the first one is nobody's rule's";
+  EXPECT_EQ(s.recent()[0], "again held chain limit");
 }
 
 TEST(Engine, ATaskThatRunsAcrossARestartIsStillACause) {
@@ -192,12 +193,15 @@ TEST(Engine, WhatIsRefusedCountsForNeitherTheCooldownNorTheRate) {
   EngineSetting s;
   Rule slow = on_save("slow");
   slow.cooldown = 1h;
+  slow.trailing = false;
   Rule typo = on_save("typo");
   typo.action.prompt = "{{payload.paht}}";
   typo.cooldown = 1h;
+  typo.trailing = false;
   Rule nobody = on_save("nobody");
   nobody.action.agent.clear();
   nobody.cooldown = 1h;
+  nobody.trailing = false;
   s.tasks.default_agent.clear();
   s.supervisor->change_settings(s.tasks);
   s.configure({slow, typo, nobody});
@@ -241,6 +245,7 @@ TEST(Engine, WhatIsHeldBackWhileTheDiskIsFullTakesNoMoreAndMoreMemory) {
   EngineSetting s;
   Rule slow = on_save(std::string(100'000, 'r'));  // so that a thousand of its firings are more than may wait
   slow.cooldown = 24h;
+  slow.trailing = false;
   s.configure({slow});
   s.save_file("a");
   s.write_fault = SQLITE_FULL;

@@ -17,5 +17,16 @@ TEST(Event, IsToldToATaskByItsEnvironment) {
                                                          {"DUET_PATH", "a\n$(b) \xFF"}}));
 }
 
+TEST(Event, AFileThatIsSavedAgainPushesNoOtherOut) {
+  const auto saved = [](int files) {
+    boost::json::array paths;
+    for (int i = 0; i < files; ++i) paths.emplace_back(std::string(60, 'x') + std::to_string(i));
+    return Event{.source = "watch", .type = "file.modify", .payload = {{"paths", std::move(paths)}}};
+  };
+  Event event = saved(400);
+  add_paths(event, saved(401));
+  EXPECT_EQ(event.payload.at("paths").as_array().size(), 401U);
+}
+
 }  // namespace
 }  // namespace duet::automation

@@ -42,14 +42,10 @@ class Project {
   void watch(const WatchSettings& settings = {}) {
     watch_ = std::make_unique<FileWatch>(
         loop_, root_.get(), settings,
-        FileWatch::Actions{wanted_,
-                           [this](const std::vector<FileChange>& changes) {
-                             ++tellings;
-                             for (const FileChange& change : changes) {
-                               told.push_back(std::string(name_of(change.type)) + " " + change.path);
-                             }
-                           },
-                           [this](const std::string& text) { problems.push_back(text); }},
+        FileWatch::Actions{
+            wanted_,
+            [this](const FileChange& change) { told.push_back(std::string(name_of(change.type)) + " " + change.path); },
+            [this] { ++tellings; }, [this](const std::string& text) { problems.push_back(text); }},
         limits);
   }
   void change(const WatchSettings& settings, bool (*wanted)(std::string_view)) { watch_->change(settings, wanted); }
@@ -64,6 +60,10 @@ class Project {
   void turn() { loop_.turn(loop_.now()); }
   void advance(base::Duration step) {
     turn();
+    clock_.advance(step);
+    turn();
+  }
+  void advance_before_turn(base::Duration step) {
     clock_.advance(step);
     turn();
   }
@@ -169,6 +169,26 @@ TEST_F(FileWatchTest, AFileThatNeverComesToRestIsToldAfterAWhile) {
   EXPECT_EQ(project.told_changes(), Names{"file.modify log"});
 }
 
+TEST_F(FileWatchTest, AFileThatIsWrittenAllTheTimeIsToldAfterAWhile) {
+  project.watch();
+  for (int i = 0; i < 110; ++i) {
+    project.write("log", std::to_string(i));
+    project.advance_before_turn(100ms);  // so that there is always something to read
+  }
+  EXPECT_EQ(project.told, Names{"file.create log"});
+}
+
+TEST(FileWatch, AGitignoreThatNeverComesToRestCountsAfterAWhile) {
+  const transport::TemporaryFolder folder;
+  Project project(folder.path(), [](std::string_view path) { return path == "a.o"; });
+  project.watch();
+  for (int i = 0; i < 110; ++i) {
+    project.write(".gitignore", "*.o\n");
+    project.advance(100ms);
+  }
+  EXPECT_EQ(project.file_watch().why_not("a.o"), "it is ignored by .gitignore:1");
+}
+
 TEST_F(FileWatchTest, ABurstOfFiveThousandFilesIsToldAtOnce) {
   project.make_folder("src");
   project.watch();
@@ -209,6 +229,22 @@ TEST_F(FileWatchTest, AnOverflowOfTheQueueLosesNothing) {
   project.write("src/new/later");
   EXPECT_EQ(project.told_changes(), (Names{"file.create src/deep/later", "file.create src/new/later"}))
       << "still watched";
+}
+
+TEST_F(FileWatchTest, WhatGitNoLongerIgnoresIsNothingNewAlsoInAnOverflow) {
+  project.make_folder("let-in");
+  project.make_folder("left-out");
+  project.write(".gitignore", "/let-in/\n");
+  project.write("let-in/old");
+  project.write("left-out/old");
+  project.watch();
+  project.write("left-out/old", "changed");
+  project.write(".gitignore", "/left-out/\n");
+  for (int i = 0; i < 40'000; ++i) project.write(i % 2 == 0 ? "x" : "y", "");
+  EXPECT_EQ(project.told_changes(), (Names{"file.modify .gitignore", "file.create x", "file.create y"}));
+  project.write("let-in/old", "changed");
+  project.write("left-out/old", "changed again");
+  EXPECT_EQ(project.told_changes(), Names{"file.modify let-in/old"});
 }
 
 TEST_F(FileWatchTest, FollowsFoldersAndMissesNoFileInThem) {
@@ -339,12 +375,92 @@ TEST_F(FileWatchTest, NamesMayBeAnyBytes) {
   EXPECT_EQ(project.told_changes(), Names{"file.create \xFF\n \"x\""});
 }
 
+// ---- what git ignores ----
+
+TEST_F(FileWatchTest, WhatGitIgnoresIsNeitherToldNorWatched) {
+  project.make_folder("src/deep");
+  project.make_folder("node_modules/x");
+  project.write(".gitignore", "*.o\nnode_modules/\n/out\n!keep.o\n");
+  project.write("src/.gitignore", "deep/gen*\n!*.o\n");
+  project.watch();
+  for (const char* name : {"a.o", "keep.o", "out", "node_modules/x/f", "src/a.o", "src/out", "src/deep/gen.c"}) {
+    project.write(name);
+  }
+  EXPECT_EQ(project.told_changes(), (Names{"file.create keep.o", "file.create src/a.o", "file.create src/out"}));
+  EXPECT_EQ(project.file_watch().why_not("a.o"), "it is ignored by .gitignore:1");
+  EXPECT_EQ(project.file_watch().why_not("node_modules/x/f"), "node_modules is ignored by .gitignore:2");
+  EXPECT_EQ(project.file_watch().why_not("src/deep/gen.c"), "it is ignored by src/.gitignore:1");
+  EXPECT_EQ(project.file_watch().why_not("src/a.o"), std::nullopt);
+}
+
+TEST_F(FileWatchTest, AChangedGitignoreTakesEffect) {
+  project.make_folder("build");
+  project.write("build/old");
+  project.write(".gitignore", "build/\n");
+  project.watch();
+  project.write("build/old", "changed");
+  EXPECT_EQ(project.told_changes(), Names{});
+  project.write(".gitignore", "*.log\n");
+  EXPECT_EQ(project.told_changes(), Names{"file.modify .gitignore"}) << "what is let in is nothing new";
+  project.write("build/old", "again");
+  project.write("a.log");
+  EXPECT_EQ(project.told_changes(), Names{"file.modify build/old"});
+  project.write(".gitignore", "build/\n");
+  project.told_changes();
+  project.write("build/old", "once more");
+  project.write("a.log", "is let in");
+  EXPECT_EQ(project.told_changes(), Names{"file.modify a.log"});
+  project.remove(".gitignore");
+  EXPECT_EQ(project.told_changes(), Names{"file.delete .gitignore"});
+  project.write("build/new");
+  EXPECT_EQ(project.told_changes(), Names{"file.create build/new"});
+}
+
+TEST_F(FileWatchTest, AFolderThatComesWithItsGitignoreHasWhatItLetsIn) {
+  project.watch();
+  project.make_folder("x");
+  project.write("x/a.tmp");
+  project.write("x/b");
+  project.write("x/.gitignore", "*.tmp");
+  EXPECT_EQ(project.told_changes(), (Names{"file.create x/.gitignore", "file.create x/b"}));
+}
+
+TEST_F(FileWatchTest, TheExcludesOfTheRepositoryCount) {
+  project.make_folder(".git/info");
+  project.write(".git/info/exclude", "*.secret\n");
+  project.watch();
+  project.write("a.secret");
+  project.write("a");
+  EXPECT_EQ(project.told_changes(), Names{"file.create a"});
+}
+
+TEST_F(FileWatchTest, GitIsNotAskedIfTheSettingsSaySo) {
+  project.write(".gitignore", "*.o\n");
+  project.watch({.gitignore = false});
+  project.write("a.o");
+  EXPECT_EQ(project.told_changes(), Names{"file.create a.o"});
+  project.change({}, [](std::string_view) { return true; });
+  project.told_changes();
+  project.write("a.o", "changed");
+  EXPECT_EQ(project.told_changes(), Names{});
+}
+
+TEST_F(FileWatchTest, APathOfTheSettingsIsWatchedThoughGitIgnoresIt) {
+  project.make_folder("gen/dist");
+  project.write(".gitignore", "/gen\n*.map\n");
+  project.watch({.paths = {"gen/dist"}});
+  project.write("gen/dist/a.js");
+  project.write("gen/dist/a.map");
+  project.write("gen/b.js");
+  EXPECT_EQ(project.told_changes(), Names{"file.create gen/dist/a.js"});
+}
+
 // ---- large trees, and other settings ----
 
 TEST_F(FileWatchTest, ALargeTreeIsReadInPortionsAndThatIsSaidMeanwhile) {
   for (int i = 0; i < 300; ++i) project.write("file" + std::to_string(i));
   project.make_folder("a/b/c");
-  project.limits.entries_a_turn = 50;
+  project.limits.entries_a_slice = 50;
   project.watch();
   EXPECT_EQ(project.file_watch().problem(),
             "the project is still being read: changes in folders that are to come are not noticed");
@@ -361,7 +477,7 @@ TEST_F(FileWatchTest, WhatChangesWhileTheTreeIsReadAnewIsTold) {
     project.make_folder("folder" + std::to_string(i));
     project.write("folder" + std::to_string(i) + "/old");
   }
-  project.limits.entries_a_turn = 5;
+  project.limits.entries_a_slice = 5;
   project.watch();
   project.turns_of_reading();
   project.write("folder3/before");

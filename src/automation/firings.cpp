@@ -38,6 +38,9 @@ Firing read_firing(const json::object& saved) {
   firing.at = base::UtcTime(std::chrono::milliseconds(saved.at("at").to_number<std::int64_t>()));
   firing.count = saved.at("count").to_number<std::size_t>();
   firing.approved = saved.contains("approved");
+  if (const json::value* cause = saved.if_contains("cause")) firing.cause = cause->as_string();
+  if (const json::value* by = saved.if_contains("by")) firing.by = by->as_string();
+  if (const json::value* links = saved.if_contains("links")) firing.links = links->as_array();
   if (const json::value* work = saved.if_contains("awaiting")) firing.awaiting = load_work(work->as_object());
   return firing;
 }
@@ -55,6 +58,9 @@ std::string save_firing(const Firing& firing) {
                      {"taskId", firing.task_id}};
   if (firing.awaiting) saved["awaiting"] = save_work(*firing.awaiting);
   if (firing.approved) saved["approved"] = true;
+  if (!firing.cause.empty()) saved["cause"] = firing.cause;
+  if (!firing.by.empty()) saved["by"] = firing.by;
+  if (!firing.links.empty()) saved["links"] = firing.links;
   return rpc::to_text(saved);
 }
 
@@ -140,9 +146,11 @@ Firing* Firings::find(std::string_view id) {
 }
 
 std::optional<base::UtcTime> Firings::last_fired(std::string_view rule_id) const {
-  const auto found = std::find_if(firings_.begin(), firings_.end(),
-                                  [rule_id](const Firing& f) { return f.rule_id == rule_id && !f.held(); });
-  return found == firings_.end() ? std::nullopt : std::optional(found->at);
+  std::optional<base::UtcTime> last;  // one that waited has happened later than its number tells
+  for (const Firing& firing : firings_) {
+    if (firing.rule_id == rule_id && !firing.held() && (!last || firing.at > *last)) last = firing.at;
+  }
+  return last;
 }
 
 json::array Firings::awaiting() const {
@@ -153,10 +161,10 @@ json::array Firings::awaiting() const {
   return ids;
 }
 
-json::array Firings::shown() const {
+json::array Firings::shown(std::string_view rule_id) const {
   json::array list;
   for (const Firing& firing : firings_) {
-    if (!firing.kept) continue;
+    if (!firing.kept || (!rule_id.empty() && firing.rule_id != rule_id)) continue;
     json::object entry{{"id", id_of(firing)},
                        {"ruleId", firing.rule_id},
                        {"at", base::utc_text(firing.at)},
@@ -164,6 +172,9 @@ json::array Firings::shown() const {
                        {"count", firing.count}};
     if (firing.held()) entry["reason"] = firing.reason;
     if (!firing.task_id.empty()) entry["taskId"] = firing.task_id;
+    if (!firing.cause.empty()) entry["cause"] = firing.cause;
+    if (firing.awaiting) entry["would"] = shown_work(*firing.awaiting);
+    if (!firing.links.empty()) entry["links"] = firing.links;
     list.push_back(std::move(entry));
   }
   return list;

@@ -25,6 +25,9 @@ struct Firing {
   std::size_t count = 1;    ///< events that are in it
   std::string reason = {};  ///< why it was held back; empty: it has fired
   std::string task_id = {};
+  std::string cause = {};             ///< what set it off: `file.modify src/a.c`
+  std::string by = {};                ///< the task or firing whose doing that was, as far as it is known
+  boost::json::array links = {};      ///< of the chain in which it was stopped: `{ruleId, taskId}`, the first one first
   std::optional<Work> awaiting = {};  ///< approval, or room when it was approved
   bool approved = false;
   bool deciding = false;  ///< something is on its way to the disk; not kept itself
@@ -77,8 +80,8 @@ class Firings {
   std::optional<base::UtcTime> last_fired(std::string_view rule_id) const;
   /// The ids of those that wait for approval.
   boost::json::array awaiting() const;
-  /// `[{id, ruleId, at, outcome, reason?, count, taskId?}]`
-  boost::json::array shown() const;
+  /// `[{id, ruleId, at, outcome, reason?, count, cause?, taskId?, would?, links?}]`, of all or of one rule.
+  boost::json::array shown(std::string_view rule_id = {}) const;
 
  private:
   void drop_too_many();

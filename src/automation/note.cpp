@@ -11,7 +11,7 @@ std::size_t Note::bytes() const {
   for (const std::string& name : along_.dropped) sum += each + name.size();
   for (const std::vector<Firing>* firings : {&held_, &firings_}) {
     for (const Firing& firing : *firings) {
-      sum += sizeof firing + firing.rule_id.size() + firing.reason.size();
+      sum += sizeof firing + firing.rule_id.size() + firing.reason.size() + firing.cause.size();
       if (firing.awaiting) sum += rpc::to_text(save_work(*firing.awaiting)).size();
     }
   }

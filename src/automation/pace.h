@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
+#include <optional>
 #include <string_view>
 
 #include "duet/base/clock.h"
@@ -15,13 +16,19 @@ namespace duet::automation {
 class Pace {
  public:
   static constexpr std::size_t firings_a_minute = 10;
+  static constexpr std::string_view cooling = "cooldown";
 
   /// Why it may not now; empty if it may.
   std::string_view refusal(base::UtcTime now, std::chrono::milliseconds cooldown) const {
     if (firings_.empty()) return {};
-    if (is_within(cooldown, firings_.back(), now)) return "cooldown";
+    if (is_within(cooldown, firings_.back(), now)) return cooling;
     const bool full = firings_.size() == firings_a_minute;
     return full && is_within(std::chrono::minutes(1), firings_.front(), now) ? "rate limit: 10 firings a minute" : "";
+  }
+
+  /// When the cooldown of the last firing is over; none if it never fired.
+  std::optional<base::UtcTime> cool_at(std::chrono::milliseconds cooldown) const {
+    return firings_.empty() ? std::nullopt : std::optional(firings_.back() + cooldown);
   }
 
   void fired(base::UtcTime at) {

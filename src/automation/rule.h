@@ -27,16 +27,26 @@ struct Condition {
 };
 
 struct Action {
-  enum class Type : std::uint8_t { agent, notify };
+  enum class Type : std::uint8_t { agent, notify, run };
   Type type = Type::agent;
   std::string agent = {};    ///< empty: the default one
   std::string prompt = {};   ///< with `{{payload.path}}`
   std::string message = {};  ///< of a notice, likewise
   std::optional<std::int64_t> priority = {};
+  std::vector<std::string> command = {};      ///< of a program, with the event on its stdin
+  std::chrono::milliseconds timeout{30'000};  ///< for it
 };
 
 /// What becomes of times of a schedule that passed while nobody was there.
 enum class Missed : std::uint8_t { skip, once };
+
+/// What becomes of a firing while a task of the rule has not ended.
+enum class WhenBusy : std::uint8_t {
+  each,    ///< it has a task of its own, beside the others: for events that each tell of something else
+  queue,   ///< it waits, with all that come meanwhile, and happens once
+  skip,    ///< it is held back
+  restart  ///< as queue, and the task is cancelled
+};
 
 /// One rule of the settings.
 struct Rule {
@@ -46,14 +56,22 @@ struct Rule {
   Action action;
   std::chrono::milliseconds cooldown{0};
   Missed missed = Missed::skip;
+  WhenBusy when_busy = WhenBusy::each;
+  bool trailing = true;       ///< what a cooldown holds back happens at its end, once
+  std::string timezone = {};  ///< of the schedule; empty: local time
   bool requires_approval = false;
   bool enabled = true;
 };
+
+/// How many tasks of rules may lead to each other, unless the settings say so.
+inline constexpr unsigned default_max_chain = 8;
 
 /// `[watch]` of the settings.
 struct WatchSettings {
   std::vector<std::string> paths = {};  ///< within the project; none: all of it
   std::vector<std::string> ignore = {};
+  bool gitignore = true;  ///< what git ignores is left out, too
+  unsigned max_chain = default_max_chain;
 };
 
 }  // namespace duet::automation

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <compare>
+#include <cstddef>
+#include <memory>
 #include <utility>
 #include <variant>
 
@@ -16,6 +18,12 @@ std::string put(std::optional<Value>& into, std::variant<Value, std::string> par
   if (auto* fault = std::get_if<std::string>(&parsed)) return std::move(*fault);
   into = std::get<Value>(std::move(parsed));
   return {};
+}
+
+std::string_view name_of(Operator op) {
+  constexpr std::string_view names[] = {"eq", "neq", "contains", "matches", "gt",
+                                        "lt", "gte", "lte",      "exists",  "not_exists"};
+  return names[static_cast<std::size_t>(op)];
 }
 
 std::partial_ordering compare(const json::value& left, const json::value& right) {
@@ -45,7 +53,9 @@ std::string RuleMatch::read(const Rule& rule) {
   std::string fault;
   if (!rule.trigger.pattern.empty()) fault = put(pattern_, pattern::parse_glob(rule.trigger.pattern));
   if (fault.empty() && !rule.trigger.cron.empty()) {
-    fault = put(schedule_, parse_cron(rule.trigger.cron));
+    std::shared_ptr<const TimeZone> zone = rule.timezone.empty() ? nullptr : TimeZone::find(rule.timezone);
+    if (!zone && !rule.timezone.empty()) return "there is no time zone " + rule.timezone;
+    fault = put(schedule_, parse_cron(rule.trigger.cron, std::move(zone)));
     source_ = "schedule";
   }
   for (const Condition& condition : rule.conditions) {
@@ -57,13 +67,33 @@ std::string RuleMatch::read(const Rule& rule) {
 }
 
 bool RuleMatch::accepts(const Event& event) const {
+  return trigger_holds(event) &&
+         std::all_of(checks_.begin(), checks_.end(), [&](const Check& check) { return check.holds(event); });
+}
+
+bool RuleMatch::trigger_holds(const Event& event) const {
   if (!source_.empty() && source_ != event.source) return false;
   if (!type_.empty() && type_ != event.type) return false;
+  if (!pattern_) return true;
+  const json::value* path = event.payload.if_contains("path");
+  return path != nullptr && pattern_->matches(path->as_string());
+}
+
+std::vector<RuleMatch::Verdict> RuleMatch::explain(const Event& event) const {
+  std::vector<Verdict> verdicts;
+  if (!source_.empty()) verdicts.push_back({"trigger.source " + source_, source_ == event.source});
+  if (!type_.empty()) verdicts.push_back({"trigger.type " + type_, type_ == event.type});
   if (pattern_) {
     const json::value* path = event.payload.if_contains("path");
-    if (path == nullptr || !pattern_->matches(path->as_string())) return false;
+    verdicts.push_back({"trigger.pattern " + pattern_text_,
+                        path != nullptr && path->is_string() && pattern_->matches(path->as_string())});
   }
-  return std::all_of(checks_.begin(), checks_.end(), [&](const Check& check) { return check.holds(event); });
+  for (const Check& check : checks_) {
+    const Condition& condition = check.condition;
+    const std::string value = condition.value.is_null() ? "" : " " + plain_text(condition.value);
+    verdicts.push_back({condition.field + " " + std::string(name_of(condition.op)) + value, check.holds(event)});
+  }
+  return verdicts;
 }
 
 bool RuleMatch::watches_files() const {

@@ -26,6 +26,12 @@ class RuleMatch {
   static tl::expected<RuleMatch, std::string> of(const Rule& rule);
 
   bool accepts(const Event& event) const;
+  /// What the trigger and the conditions ask for, each with whether it holds.
+  struct Verdict {
+    std::string asks;
+    bool holds;
+  };
+  std::vector<Verdict> explain(const Event& event) const;
   bool watches_files() const;
   /// Whether a change of this file could be accepted.
   bool wants_file(std::string_view path) const { return watches_files() && (!pattern_ || pattern_->matches(path)); }
@@ -37,11 +43,14 @@ class RuleMatch {
     std::optional<pattern::Regex> regex = {};
     bool holds(const Event& event) const;
   };
-  explicit RuleMatch(const Trigger& trigger) : source_(trigger.source), type_(trigger.type) {}
+  explicit RuleMatch(const Trigger& trigger)
+      : source_(trigger.source), type_(trigger.type), pattern_text_(trigger.pattern) {}
+  bool trigger_holds(const Event& event) const;
   std::string read(const Rule& rule);
 
   std::string source_;
   std::string type_;
+  std::string pattern_text_;
   std::optional<pattern::Glob> pattern_;
   std::optional<Cron> schedule_;
   std::vector<Check> checks_;

@@ -57,15 +57,23 @@ TEST_F(RulebookTest, AnotherScheduleBeginsNow) {
   EXPECT_EQ(book.find("a")->schedule->seen(), noon + 3h);
 }
 
-TEST_F(RulebookTest, OfARuleThatIsGoneTheSwitchIsRemembered) {
-  replace({rule("a", "0 * * * *")}, noon);
+TEST_F(RulebookTest, ARuleThatWasAwayMissesNothing) {
+  replace({rule("a", "0 * * * *")}, noon, 10);
   book.find("a")->switched = false;
-  replace({}, noon);
-  replace({rule("b")}, noon);
+  book.find("a")->pace.fired(noon);
+  replace({}, noon, 10);
+  replace({rule("b")}, noon, 10);
   Rulebook next = reborn();
-  replace(next, {rule("a", "0 * * * *")}, noon + 3h);
-  EXPECT_FALSE(next.find("a")->enabled());
-  EXPECT_EQ(next.find("a")->schedule->seen(), noon + 3h) << "and nothing else";
+  for (Rulebook* each : {&book, &next}) {
+    replace(*each, {rule("a", "0 * * * *")}, noon + 3h, 20);
+    const ActiveRule& a = *each->find("a");
+    EXPECT_FALSE(a.enabled());
+    EXPECT_EQ(a.pace.firings().size(), 1U);
+    EXPECT_EQ(a.schedule->seen(), noon + 3h) << "of what happened meanwhile";
+    EXPECT_EQ(a.since, 20U);
+  }
+  replace({rule("a", "0 * * * *")}, noon + 9h, 30);
+  EXPECT_EQ(book.find("a")->since, 20U) << "it is there now";
 }
 
 TEST_F(RulebookTest, ARuleBeginsWithWhatComesAfterItInTheJournal) {
@@ -91,16 +99,20 @@ TEST_F(RulebookTest, ARuleThatAsksForSomethingElseBeginsAnewInTheJournal) {
     for (const bool there_and_back : {false, true}) {
       Rulebook first;
       replace(first, {there_and_back ? after : before}, noon, 10);
+      first.find("a")->burst.count = 1;
       replace(first, {there_and_back ? before : after}, noon, 20);
       EXPECT_EQ(first.find("a")->since, 20U);
+      EXPECT_EQ(first.find("a")->burst.count, 0U) << "files that had not come to rest";
     }
   }
   Rule otherwise_done = before;
   otherwise_done.action.prompt = "other";
   otherwise_done.cooldown = 1s;
   replace({before}, noon, 10);
+  book.find("a")->burst.count = 1;
   replace({otherwise_done}, noon, 20);
   EXPECT_EQ(book.find("a")->since, 10U);
+  EXPECT_EQ(book.find("a")->burst.count, 1U);
   book.find("a")->switched = true;
   replace({off}, noon, 30);
   EXPECT_EQ(book.find("a")->since, 10U) << "a client has it on all the time";
@@ -116,10 +128,19 @@ TEST_F(RulebookTest, AClockThatIsWrongIsRemembered) {
   EXPECT_EQ(next.find("a")->schedule->advance(noon + 6h).count, 1U);
 }
 
-TEST_F(RulebookTest, OfARuleThatIsGoneAndWasNotSwitchedNothingIsKept) {
-  replace({rule("a")}, noon);
-  replace({}, noon);
-  EXPECT_EQ(book.saved(), (std::map<std::string, std::string>{{"a", ""}}));
+TEST_F(RulebookTest, OfARuleThatIsAwayForAWeekNothingButTheSwitchIsKept) {
+  replace({rule("a"), rule("b")}, noon);
+  book.find("b")->switched = false;
+  for (const char* id : {"a", "b"}) book.find(id)->pace.fired(noon);
+  replace({rule("c")}, noon + 1h);
+  replace({rule("c")}, noon + 1h + Rulebook::longest_absence);
+  Rulebook next = reborn();
+  replace(next, {rule("a")}, noon + 160h);
+  EXPECT_EQ(next.find("a")->pace.firings().size(), 1U);
+  replace({rule("a")}, noon + 2h + Rulebook::longest_absence);
+  EXPECT_EQ(book.find("a")->pace.firings().size(), 0U);
+  replace({}, noon + 2h + Rulebook::longest_absence);
+  EXPECT_EQ(book.saved().at("b"), R"({"enabled":false})");
 }
 
 TEST_F(RulebookTest, WhatCannotBeReadBeginsAnewAndIsNamed) {

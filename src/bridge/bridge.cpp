@@ -253,8 +253,10 @@ Bridge::Server Bridge::server_for(const RawRequest& request, const std::optional
   return path ? server_for_file(*path) : only_server();
 }
 
-Bridge::Asked Bridge::begin(Server server, base::Duration patience, Done done, std::function<void(Inquiry&)> then) {
+Bridge::Asked Bridge::begin(Server server, const std::string& folders, base::Duration patience, Done done,
+                            std::function<void(Inquiry&)> then) {
   if (stopping_) throw to_error({.cause = Cause::stopped, .message = "The daemon is stopping"});
+  server->offer_folders(folders);
   auto inquiry = std::make_shared<Inquiry>(loop_, std::move(server), log_, std::move(done));
   inquiry->when_ready(patience, [then = std::move(then)](Inquiry& ready) {
     ready.server().check_load();
@@ -265,10 +267,11 @@ Bridge::Asked Bridge::begin(Server server, base::Duration patience, Done done, s
 
 void Bridge::cancel(const Asked& asked) { asked->cancel(); }
 
-Bridge::Asked Bridge::start(const std::string& name, const std::optional<std::string>& root, Done done) {
+Bridge::Asked Bridge::start(const std::string& name, const std::optional<std::string>& root, Done done,
+                            const std::string& folders) {
   const Definition& definition = definition_named(name);
   Server server = root ? server_at(definition, *root) : named_server(name, std::nullopt);
-  return begin(std::move(server), settings_.patience.ready, std::move(done), [](Inquiry& inquiry) {
+  return begin(std::move(server), folders, settings_.patience.ready, std::move(done), [](Inquiry& inquiry) {
     boost::json::object out = inquiry.server().describe();
     out["capabilities"] = inquiry.server().capabilities().all;
     inquiry.answer({.text = rpc::to_text(out)});
@@ -276,8 +279,7 @@ Bridge::Asked Bridge::start(const std::string& name, const std::optional<std::st
 }
 
 Bridge::Asked Bridge::ask(Question question, const FilePlace& where, Done done) {
-  const Patience& patience = settings_.patience;
-  return begin(server_for_file(where.path), patience.ready, std::move(done), [this, question, where](Inquiry& inquiry) {
+  const auto step = [this, question, where](Inquiry& inquiry) {
     const Document& document = look(inquiry.server(), where.path);
     const auto send = [this, question, where](Inquiry& examined, const Document& about) {
       send_question(loop_, examined, {question, where, loop_.now() + settings_.patience.call}, about);
@@ -288,12 +290,13 @@ Bridge::Asked Bridge::ask(Question question, const FilePlace& where, Done done) 
     }
     when_examined(loop_, inquiry, where.path,
                   [send, where](Inquiry& examined) { send(examined, look(examined.server(), where.path)); });
-  });
+  };
+  return begin(server_for_file(where.path), where.folders, settings_.patience.ready, std::move(done), step);
 }
 
-Bridge::Asked Bridge::ask_diagnostics(const std::string& path, base::Duration wait, Done done) {
-  return begin(server_for_file(path), settings_.patience.ready, std::move(done),
-               [this, path, wait](Inquiry& inquiry) { ask_for_diagnostics(loop_, inquiry, path, wait); });
+Bridge::Asked Bridge::ask_diagnostics(const FilePlace& where, base::Duration wait, Done done) {
+  return begin(server_for_file(where.path), where.folders, settings_.patience.ready, std::move(done),
+               [this, path = where.path, wait](Inquiry& inquiry) { ask_for_diagnostics(loop_, inquiry, path, wait); });
 }
 
 Bridge::Asked Bridge::request(RawRequest request, Done done) {
@@ -301,6 +304,7 @@ Bridge::Asked Bridge::request(RawRequest request, Done done) {
   const std::optional<std::string> path = document_in(request.params);
   Server server = server_for(request, path);
   const base::Duration patience = request.patience;
+  const std::string folders = request.folders;
   const base::TimePoint begun = loop_.now();
   const auto send = [this, request = std::move(request), path, begun](Inquiry& inquiry) {
     Documents& documents = inquiry.server().documents();
@@ -309,13 +313,14 @@ Bridge::Asked Bridge::request(RawRequest request, Done done) {
     inquiry.call(request.method, request.params, request.patience - (loop_.now() - begun),
                  [](Inquiry& asked, CallResult result) { asked.answer(std::move(result)); });
   };
-  return begin(std::move(server), patience, std::move(done), send);
+  return begin(std::move(server), folders, patience, std::move(done), send);
 }
 
 Bridge::Asked Bridge::notify(std::uint64_t client, RawRequest notification, Done done) {
   refuse_reserved(notification.method);
   const std::optional<std::string> path = document_in(notification.params);
   Server server = server_for(notification, path);
+  const std::string folders = notification.folders;
   const auto send = [client, notification = std::move(notification), path](Inquiry& inquiry) {
     LanguageServer& target = inquiry.server();
     const bool is_about_text =
@@ -323,7 +328,7 @@ Bridge::Asked Bridge::notify(std::uint64_t client, RawRequest notification, Done
     if (!is_about_text) target.notify(notification.method, notification.params);
     inquiry.answer({.text = R"({"sent":true})"});
   };
-  return begin(std::move(server), settings_.patience.ready, std::move(done), send);
+  return begin(std::move(server), folders, settings_.patience.ready, std::move(done), send);
 }
 
 void Bridge::stop(const std::string& name, const std::function<void(std::size_t)>& then) {

@@ -30,6 +30,7 @@ struct FilePlace {
   std::string path = {};  ///< absolute
   std::optional<std::size_t> line = {};
   std::optional<std::size_t> column = {};
+  std::string folders = {};  ///< of the asker's PATH: see LanguageServer::offer_folders()
 };
 
 /// A request that goes to a server as it is.
@@ -38,6 +39,7 @@ struct RawRequest {
   std::string method = {};
   std::string params = {};  ///< JSON text; may be empty
   base::Duration patience = {};
+  std::string folders = {};  ///< as in FilePlace
 };
 
 /// Something asked of a server and not answered yet.
@@ -68,9 +70,10 @@ class Bridge {
   void set_definitions(std::vector<Definition> settings);
 
   using Asked = std::shared_ptr<Inquiry>;
-  Asked start(const std::string& server, const std::optional<std::string>& root, Done done);
+  Asked start(const std::string& server, const std::optional<std::string>& root, Done done,
+              const std::string& folders = {});
   Asked ask(Question question, const FilePlace& where, Done done);
-  Asked ask_diagnostics(const std::string& path, base::Duration wait, Done done);
+  Asked ask_diagnostics(const FilePlace& where, base::Duration wait, Done done);
   Asked request(RawRequest request, Done done);
   Asked notify(std::uint64_t client, RawRequest notification, Done done);
   /// Nobody wants the answer any more.
@@ -106,7 +109,8 @@ class Bridge {
   void let_go(const Server& server);
   void hand_over(const std::string& name, Documents::Map&& documents);
   /// Has `then` called when the server is ready, unless the inquiry is cancelled or fails before.
-  Asked begin(Server server, base::Duration patience, Done done, std::function<void(Inquiry&)> then);
+  Asked begin(Server server, const std::string& folders, base::Duration patience, Done done,
+              std::function<void(Inquiry&)> then);
 
   transport::Loop& loop_;
   base::Log& log_;

@@ -61,7 +61,7 @@ class BridgeTest : public FakeServerTest {
   }
   object diagnostics(const std::string& path, base::Duration wait = seconds(10)) {
     const Outcome out = outcome();
-    bridge->ask_diagnostics(path, wait, into(out));
+    bridge->ask_diagnostics({.path = path}, wait, into(out));
     return value_of(await(out));
   }
   CallResult request(const std::string& method, const std::string& params, std::optional<std::string> server = "fake") {
@@ -394,9 +394,12 @@ TEST_F(BridgeTest, SaysSoWhenItIsNotSure) {
   const std::string path = write("a.txt", "BAD\n");
   EXPECT_EQ(diagnostics(path).at("fresh"), true);
   write("a.txt", "good\n");
-  const object found = diagnostics(path);
+  const object found = diagnostics(path, milliseconds(1200));
   EXPECT_EQ(found.at("fresh"), false);
   EXPECT_EQ(found.at("reason"), "unversioned");
+  const object later = diagnostics(path);
+  EXPECT_EQ(later.at("fresh"), true);  // it has been silent since then
+  EXPECT_TRUE(later.at("diagnostics").as_array().empty());
 }
 
 TEST_F(BridgeTest, SaysSoWhenNothingCame) {
@@ -419,7 +422,7 @@ TEST_F(BridgeTest, PullsDiagnosticsWhereTheyAreOffered) {
 TEST_F(BridgeTest, FailsAWaitForDiagnosticsWhenTheServerDies) {
   make({"--never-publish"});
   const Outcome out = outcome();
-  bridge->ask_diagnostics(write("a.txt", "BAD\n"), seconds(30), into(out));
+  bridge->ask_diagnostics({.path = write("a.txt", "BAD\n")}, seconds(30), into(out));
   request("fake/crash", "{}");
   EXPECT_EQ(cause_of(await(out)), "crashed");
 }
@@ -603,7 +606,7 @@ TEST_F(BridgeTest, AnswersEverybodyWhenItIsDestroyed) {
   const Outcome waiting = outcome();
   request("fake/echo", "[1]");
   bridge->request({.server = "fake", .method = "fake/hold", .params = "[3]", .patience = seconds(30)}, into(held));
-  bridge->ask_diagnostics(write("a.txt", "x"), seconds(100), into(waiting));
+  bridge->ask_diagnostics({.path = write("a.txt", "x")}, seconds(100), into(waiting));
   bridge.reset();
   EXPECT_EQ(cause_of(held->value_or(CallResult())), "stopped");
   EXPECT_EQ(cause_of(waiting->value_or(CallResult())), "stopped");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -37,6 +38,9 @@ class Diagnostics {
   /// False: the server was found to publish nothing about documents it is shown.
   bool may_publish() const { return has_published_ || !has_kept_silent_; }
   void note_silence() { has_kept_silent_ = true; }
+  /// How long the server was silent about a text before it said something, at most. Somebody was waiting for that.
+  void note_pause(base::Duration pause) { longest_pause_ = std::max(longest_pause_, pause); }
+  base::Duration longest_pause() const { return longest_pause_; }
 
   /// The server is down: nothing is known any more, and who listens is told.
   void server_down(const Failure& why);
@@ -65,10 +69,12 @@ class Diagnostics {
   std::uint64_t last_listener_ = 0;
   bool has_published_ = false;
   bool has_kept_silent_ = false;
+  base::Duration longest_pause_{};
 };
 
 /// They are surely for the text that the document has now. Without a version that is so only for the first text that
-/// the server ever knew: later ones may still be for an earlier one.
+/// the server ever knew: later ones may still be for an earlier one, as long as the server has not been silent for a
+/// while (diagnostics_question.h).
 bool is_for_text_of(const Diagnostics::Published& published, const Document& document);
 
 }  // namespace duet::bridge

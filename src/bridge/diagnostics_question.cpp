@@ -20,8 +20,11 @@ using std::chrono::milliseconds;
 // what the syntax shows, and what the types show whenever it knows.
 constexpr milliseconds quiet_with_version{200};
 constexpr milliseconds quiet_without{1000};
+// After a change, what comes without a version may still be about the text before: servers that look at the old text
+// first, or gather changes for half a second as pylsp does, publish again within this time.
+constexpr milliseconds quiet_after_change{2000};
 constexpr milliseconds before_next_pull{200};
-constexpr int content_modified = -32801;
+constexpr int changed_meanwhile = -32801;
 constexpr int server_cancelled = -32802;
 
 class DiagnosticsQuestion : public std::enable_shared_from_this<DiagnosticsQuestion> {
@@ -37,7 +40,7 @@ class DiagnosticsQuestion : public std::enable_shared_from_this<DiagnosticsQuest
   void begin() {
     inquiry_->at_end = [self = shared_from_this()] { self->clean_up(); };
     listener_ = server().diagnostics().listen(
-        path_, {.published = [this, self = shared_from_this()] { inquiry_->run([this](Inquiry&) { look(); }); },
+        path_, {.published = [this, self = shared_from_this()] { inquiry_->run([this](Inquiry&) { take_news(); }); },
                 .down = [inquiry = inquiry_](const Failure& why) { inquiry->fail(why); }});
     look();
   }
@@ -47,6 +50,19 @@ class DiagnosticsQuestion : public std::enable_shared_from_this<DiagnosticsQuest
   base::Duration left() const { return begun_ + wait_ - loop_.now(); }
   bool time_is_up() const { return left() <= base::Duration::zero(); }
 
+  void take_news() {
+    server().diagnostics().note_pause(loop_.now() - heard_);
+    heard_ = loop_.now();
+    look();
+  }
+
+  // How long the server has to be silent until what it has published is all that it has to say.
+  base::Duration quiet_time(const Diagnostics::Published& published, bool sure) {
+    if (published.version) return quiet_with_version;
+    if (sure) return quiet_without;
+    return std::max<base::Duration>(quiet_after_change, 2 * server().diagnostics().longest_pause());
+  }
+
   // The text may change at any time, so every look begins with it.
   void look() {
     server().check_load();
@@ -54,6 +70,7 @@ class DiagnosticsQuestion : public std::enable_shared_from_this<DiagnosticsQuest
     if (document == nullptr) throw rpc::invalid_params("file", "a readable file", "string");
     if (document->version != version_) {
       version_ = document->version;
+      heard_ = loop_.now();
       pulled_.reset();
     }
     if (pulls_) return look_with_pull();
@@ -63,9 +80,9 @@ class DiagnosticsQuestion : public std::enable_shared_from_this<DiagnosticsQuest
         published != nullptr && !published->version && published->sent_version == document->version && !sure;
     const base::TimePoint end = begun_ + wait_;
     if (!sure && !likely) return time_is_up() ? answer(false, "pending") : look_at(end);
-    const base::TimePoint quiet = published->at + (published->version ? quiet_with_version : quiet_without);
+    const base::TimePoint quiet = published->at + quiet_time(*published, sure);
     if (loop_.now() < quiet && !time_is_up()) return look_at(std::min(quiet, end));
-    answer(sure, "unversioned");
+    answer(sure || loop_.now() >= quiet, "unversioned");
   }
 
   void look_with_pull() {
@@ -88,7 +105,7 @@ class DiagnosticsQuestion : public std::enable_shared_from_this<DiagnosticsQuest
         pulls_ = false;
         return look();
       }
-      if (code != content_modified && code != server_cancelled && !time_is_up()) throw *result.error;
+      if (code != changed_meanwhile && code != server_cancelled && !time_is_up()) throw *result.error;
       return time_is_up() ? answer(false, "pending") : look_at(loop_.now() + before_next_pull);
     }
     const boost::json::value tree = rpc::parse_value(result.text);
@@ -141,6 +158,7 @@ class DiagnosticsQuestion : public std::enable_shared_from_this<DiagnosticsQuest
   bool pulls_;
   bool pulling_ = false;
   std::int64_t version_ = 0;
+  base::TimePoint heard_;  // when the server was sent the text, or published something since
   std::optional<boost::json::array> pulled_;
   std::optional<transport::Loop::Timer> timer_;
   std::uint64_t listener_ = 0;

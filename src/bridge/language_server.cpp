@@ -7,6 +7,7 @@
 #include <boost/json/array.hpp>
 
 #include "duet/rpc/json_text.h"
+#include "process/launch.h"
 #include "process/process_tree.h"
 
 namespace duet::bridge {
@@ -71,13 +72,34 @@ void LanguageServer::use(Use use) {
   if (state_ == State::stopped) start();
 }
 
+void LanguageServer::offer_folders(const std::string& folders) {
+  if (state_ == State::stopped && !folders.empty()) offered_folders_ = folders;
+}
+
+// Nothing: the PATH of the settings has the program, or nobody has.
+std::optional<std::string> LanguageServer::further_path() {
+  const std::string& program = definition_.command.front();
+  const auto usual = settings_.environment.find("PATH");
+  const std::string path = usual == settings_.environment.end() ? std::string() : usual->second;
+  const bool is_settled = program.find('/') != program.npos || definition_.env.contains("PATH");
+  if (is_settled || !process::find_program(program, path).empty()) return std::nullopt;
+  const std::string offered =
+      offered_folders_.empty() || path.empty() ? offered_folders_ : offered_folders_ + ':' + path;
+  for (const std::string& candidate : {kept_path_, offered}) {
+    if (!candidate.empty() && !process::find_program(program, candidate).empty()) return kept_path_ = candidate;
+  }
+  return std::nullopt;
+}
+
 void LanguageServer::start() {
   clear(restart_timer_);
   state_ = State::starting;
   ++life_;
+  Definition started = definition_;
+  if (std::optional<std::string> path = further_path()) started.env["PATH"] = std::move(*path);
   try {
     session_ = std::make_unique<Session>(
-        loop_, log_, definition_, root_, settings_,
+        loop_, log_, started, root_, settings_,
         Session::Events{.ready = [this] { session_ready(); },
                         .notification = [this](std::string_view method,
                                                std::string_view params) { take_notification(method, params); },

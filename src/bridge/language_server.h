@@ -51,6 +51,10 @@ class LanguageServer {
   Documents& documents() { return documents_; }
   Diagnostics& diagnostics() { return diagnostics_; }
 
+  /// Where the program is looked for at the next start if it is not on the PATH of the settings: absolute folders,
+  /// with colons between them. One that is found there is started with them in its PATH, in front, and so it is at
+  /// every later start. Nothing changes for one that runs, or whose definition has a PATH of its own.
+  void offer_folders(const std::string& folders);
   void use(Use use);
 
   /// While it is ready, as the three below; else it fails. A request that was there in three crashes in a row is
@@ -71,6 +75,7 @@ class LanguageServer {
 
  private:
   void start();
+  std::optional<std::string> further_path();
   void start_failed(Failure why);
   void session_ready();
   void become_ready();
@@ -90,6 +95,9 @@ class LanguageServer {
   Definition definition_;
   std::string root_;
   const ServerSettings& settings_;
+
+  std::string offered_folders_;
+  std::string kept_path_;  // where the program was found
 
   State state_ = State::stopped;
   std::unique_ptr<Session> session_;

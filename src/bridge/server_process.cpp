@@ -12,9 +12,9 @@
 namespace duet::bridge {
 namespace {
 
-constexpr int most_wait_ms = 2000;               // for a guard that has been told to kill
-constexpr std::chrono::seconds time_to_end{3};   // for one that has been told to end: it gives the server 2
-constexpr std::chrono::seconds time_to_kill{1};  // for one that was helped on
+constexpr int most_wait_ms = 2000;                         // for a guard that has been told to kill
+constexpr std::chrono::seconds time_for_server_to_end{3};  // for one that has been told to end: it gives the server 2
+constexpr std::chrono::seconds time_to_kill{1};            // for one that was helped on
 
 struct SocketPair {
   base::Fd ours;
@@ -71,7 +71,7 @@ void ServerProcess::end() {
 
 void ServerProcess::expect_end() {
   if (end_timer_) return;
-  end_timer_ = loop_.after(time_to_end, [this] {
+  end_timer_ = loop_.after(time_for_server_to_end, [this] {
     help_guard();
     end_timer_ = loop_.after(time_to_kill, [this] { do_without_guard(); });
   });

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "duet/peer/announcement.h"
 #include "duet/rpc/json_scan.h"
 #include "duet/rpc/json_text.h"
 
@@ -176,8 +177,8 @@ std::uint64_t Session::ask(std::string_view method, std::string_view params, bas
 
 void Session::notify(std::string_view method, std::string_view params) {
   constexpr std::size_t no_bound = std::numeric_limits<std::size_t>::max();
-  connection_->send(peer::framed_notification(connection_->conversation().protocol(), method, rpc::Json::view(params)),
-                    no_bound);
+  peer::Announcement message(method, rpc::Json::view(params));
+  connection_->send(message, no_bound);
   unread_ = waiting_bytes();
   watch_silence();
 }

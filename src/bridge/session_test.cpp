@@ -396,11 +396,13 @@ TEST_F(SessionTest, WaitsForAServerThatReadsSlowly) {
     kill(pid, SIGCONT);
     EXPECT_TRUE(turn_until([&] { return session->waiting_bytes() < before; })) << before;
     kill(pid, SIGSTOP);
-    if (session->waiting_bytes() == 0) session->notify("fake/notice", '"' + std::string(3'000'000, 'x') + '"');
+    if (session->waiting_bytes() == 0)
+      session->notify("fake/notice", R"({"text":")" + std::string(3'000'000, 'x') + "\"}");
   }
   kill(pid, SIGCONT);
   EXPECT_FALSE(failure);
-  EXPECT_EQ(ask("fake/echo", "[1]").text, "[1]");
+  const CallResult echoed = ask("fake/echo", "[1]");
+  EXPECT_EQ(echoed.text, "[1]") << (echoed.error ? echoed.error->message() + " " + echoed.error->data() : "");
 }
 
 TEST_F(SessionTest, GivesUpOnAHungServerWhoseCallsAreAllCancelled) {

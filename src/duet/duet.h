@@ -4,6 +4,7 @@
 
 #include "duet/api.h"
 #include "duet/base/log_sink.h"
+#include "duet/peer/announcement.h"
 #include "duet/peer/client.h"
 #include "duet/peer/connection.h"
 #include "duet/peer/conversation.h"
@@ -24,6 +25,7 @@
 namespace duet {
 
 using base::Log;
+using peer::Announcement;
 using peer::CallFailed;
 using peer::CallId;
 using peer::Client;

@@ -1,8 +1,10 @@
 #include "pattern/regex.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include <re2/re2.h>
 
@@ -40,14 +42,60 @@ bool matches(const RE2& compiled, std::string_view text, RE2::Anchor anchor) {
   return compiled.Match(text, 0, text.size(), anchor, nullptr, 0);
 }
 
+bool begins_group_name(std::string_view rest) {
+  constexpr std::string_view mark = "(?<";
+  if (!rest.starts_with(mark) || rest.size() == mark.size()) return false;
+  const char first = rest[mark.size()];
+  return first == '_' || (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z');
+}
+
+// RE2 of Debian 12 knows the older spelling only.
+std::string with_older_group_names(std::string_view text) {
+  std::string out;
+  bool in_class = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '\\' && at + 1 < text.size()) {
+      out.append(text.substr(at++, 2));
+    } else if (!in_class && begins_group_name(text.substr(at))) {
+      out += "(?P<";
+      at += 2;
+    } else {
+      if (c == '[' || c == ']') in_class = c == '[';
+      out += c;
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 bool Regex::found_in(std::string_view text) const { return matches(*compiled_, text, RE2::UNANCHORED); }
 bool Regex::matches_all_of(std::string_view text) const { return matches(*compiled_, text, RE2::ANCHOR_BOTH); }
 
+std::optional<Regex::Match> Regex::last_match(std::string_view text, const std::string& group) const {
+  constexpr int most_matches = 1000;
+  const auto& names = compiled_->NamedCapturingGroups();
+  const auto named = names.find(group);
+  const int index = named == names.end() ? 0 : named->second;
+  std::vector<re2::StringPiece> taken(static_cast<std::size_t>(index) + 1);
+  std::optional<Match> last;
+  std::size_t from = 0;
+  for (int i = 0; i < most_matches && from <= text.size(); ++i) {
+    if (!compiled_->Match(text, from, text.size(), RE2::UNANCHORED, taken.data(), index + 1)) break;
+    const re2::StringPiece& all = taken.front();
+    last = Match{.all = {all.data(), all.size()}};
+    const re2::StringPiece& part = taken.back();
+    if (index > 0 && part.data() != nullptr) last->group = std::string_view(part.data(), part.size());
+    from = static_cast<std::size_t>(all.data() - text.data()) + std::max<std::size_t>(all.size(), 1);
+    while (from < text.size() && (static_cast<unsigned char>(text[from]) & 0xC0U) == 0x80U) ++from;
+  }
+  return last;
+}
+
 std::variant<Regex, std::string> parse_regex(std::string_view text) {
   if (text.size() > longest) return too_large;
-  auto compiled = std::make_shared<const RE2>(text, options());
+  auto compiled = std::make_shared<const RE2>(with_older_group_names(text), options());
   if (!compiled->ok()) return fault_of(*compiled);
   return Regex(std::move(compiled));
 }

@@ -51,6 +51,45 @@ class FileActions {
   posix_spawn_file_actions_t actions_;
 };
 
+// Why a forked child has become no program.
+struct ForkFault {
+  int error = 0;
+  bool is_of_cgroup = false;
+};
+
+[[noreturn]] void end_child(int report, const ForkFault& fault) {
+  [[maybe_unused]] const ssize_t told = write(report, &fault, sizeof fault);
+  _exit(127);
+}
+
+// The same at once, in a forked child. The descriptor that it reports by stays open.
+class ActionsNow {
+ public:
+  explicit ActionsNow(int report) : report_(report) {}
+
+  void enter(int folder) const { check(fchdir(folder)); }
+  void close(int fd) const { ::close(fd); }
+  void close_from(int fd) const {
+    for (; fd < report_; ++fd) ::close(fd);
+    closefrom(report_ + 1);
+  }
+  void put(int fd, int number) const { check(dup2(fd, number)); }
+  void put_null(int number) const {
+    const int null = open("/dev/null", O_RDWR);
+    check(null);
+    if (null == number) return;
+    put(null, number);
+    ::close(null);
+  }
+
+ private:
+  void check(int result) const {
+    if (result < 0) end_child(report_, {.error = errno});
+  }
+
+  int report_;
+};
+
 class Attributes {
  public:
   explicit Attributes(bool new_session) {
@@ -83,12 +122,18 @@ class Placement {
 
   int end() const { return end_; }
 
-  void add_to(FileActions& actions) {
+  // When all are known, and before they are put anywhere.
+  void settle() {
+    for (auto& wanted : wanted_) wanted.first = out_of_the_way(wanted.first);
+  }
+
+  template <typename Actions>
+  void add_to(Actions& actions) const {
     for (int number = 0; number < end_; ++number) {
       const auto found =
           std::find_if(wanted_.begin(), wanted_.end(), [&](auto& each) { return each.second == number; });
       if (found != wanted_.end()) {
-        actions.put(out_of_the_way(found->first), number);
+        actions.put(found->first, number);
       } else if (number < first_further) {
         actions.put_null(number);
       } else {
@@ -172,6 +217,78 @@ std::string path_of(const Launch& launch, int folder) {
   refuse(missing ? Cause::not_found : Cause::exec_failed, error, launch.arguments.at(0));
 }
 
+// What is executed, and where.
+struct Program {
+  const Launch& launch;
+  int folder = AT_FDCWD;
+  std::string path = {};
+  std::vector<std::string> arguments = launch.arguments;
+  std::vector<std::string> environment = assignments_of(launch.environment);
+};
+
+pid_t spawn_here(Program& program, const Placement& placement) {
+  FileActions actions;
+  if (program.folder != AT_FDCWD) actions.enter(program.folder);
+  placement.add_to(actions);
+  const Attributes attributes(program.launch.new_session);
+  pid_t pid = 0;
+  const int error = [&] {
+    const OriginalDescriptorLimit limit;
+    return posix_spawn(&pid, program.path.c_str(), actions.get(), attributes.get(),
+                       pointers_to(program.arguments).data(), pointers_to(program.environment).data());
+  }();
+  if (error != 0) refuse_exec(program.launch, program.folder, program.path, error);
+  return pid;
+}
+
+// No signal is pending in a child. What is caught becomes default with the program.
+void take_default_signals() {
+  for (int each = 1; each < NSIG; ++each) signal(each, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+[[noreturn]] void become(Program& program, const Placement& placement, int report) {
+  const Launch& launch = program.launch;
+  if (write(launch.cgroup, "0", 1) != 1) end_child(report, {.error = errno, .is_of_cgroup = true});
+  take_default_signals();
+  if (launch.new_session) {
+    setsid();
+  } else {
+    setpgid(0, 0);
+  }
+  const ActionsNow actions(report);
+  if (program.folder != AT_FDCWD) actions.enter(program.folder);
+  placement.add_to(actions);
+  const OriginalDescriptorLimit limit;
+  execve(program.path.c_str(), pointers_to(program.arguments).data(), pointers_to(program.environment).data());
+  end_child(report, {.error = errno});
+}
+
+// posix_spawn() cannot do that. Were this process in the cgroup while it starts the program, whatever uses up the
+// memory there before it has left would end it, too.
+pid_t fork_into_cgroup(Program& program, const Placement& placement) {
+  std::array<int, 2> pipe{-1, -1};
+  if (pipe2(pipe.data(), O_CLOEXEC) != 0) refuse(Cause::exec_failed, errno, "a pipe");
+  const base::Fd answer(pipe[0]);
+  base::Fd report(pipe[1]);
+  report.reset(fcntl(report.get(), F_DUPFD_CLOEXEC, placement.end()));
+  if (!report) refuse(Cause::exec_failed, errno, "a descriptor for the program");
+  const pid_t pid = fork();
+  if (pid < 0) refuse(Cause::exec_failed, errno, "fork");
+  if (pid == 0) become(program, placement, report.get());
+  report.reset();
+  ForkFault fault;
+  ssize_t count = 0;
+  do count = read(answer.get(), &fault, sizeof fault);
+  while (count < 0 && errno == EINTR);
+  if (count != sizeof fault) return pid;  // the program runs, or was killed before: its status says so
+  waitpid(pid, nullptr, 0);
+  if (fault.is_of_cgroup) refuse(Cause::exec_failed, fault.error, "the cgroup for the limits cannot be entered");
+  refuse_exec(program.launch, program.folder, program.path, fault.error);
+}
+
 base::Fd open_pidfd(pid_t pid) {
   base::Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (pidfd) return pidfd;
@@ -200,35 +317,21 @@ Child launch(const Launch& launch) {
 
 pid_t spawn(const Launch& launch) {
   const std::optional<base::Fd> folder = open_directory(launch);
-  const int from = folder ? folder->get() : AT_FDCWD;
   Placement placement;
+  Program program{.launch = launch, .folder = folder ? folder->get() : AT_FDCWD};
   for (int number = 0; number < first_further; ++number) {
     const int source = launch.standard.at(static_cast<std::size_t>(number));
     if (source >= 0) placement.want(source, number);
   }
   for (const auto& [source, number] : launch.further) placement.want(source, number);
-  std::string path;
   if (launch.executable < 0) {
-    path = path_of(launch, from);
+    program.path = path_of(launch, program.folder);
   } else {
-    path = "/proc/self/fd/" + std::to_string(placement.end());
+    program.path = "/proc/self/fd/" + std::to_string(placement.end());
     placement.want(launch.executable, placement.end());
   }
-  FileActions actions;
-  if (folder) actions.enter(from);
-  placement.add_to(actions);
-
-  std::vector<std::string> arguments = launch.arguments;
-  std::vector<std::string> environment = assignments_of(launch.environment);
-  const Attributes attributes(launch.new_session);
-  pid_t pid = 0;
-  const int error = [&] {
-    const OriginalDescriptorLimit limit;
-    return posix_spawn(&pid, path.c_str(), actions.get(), attributes.get(), pointers_to(arguments).data(),
-                       pointers_to(environment).data());
-  }();
-  if (error != 0) refuse_exec(launch, from, path, error);
-  return pid;
+  placement.settle();
+  return launch.cgroup < 0 ? spawn_here(program, placement) : fork_into_cgroup(program, placement);
 }
 
 std::string find_program(const std::string& program, std::string_view path) {

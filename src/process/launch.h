@@ -31,6 +31,7 @@ struct Launch {
   std::vector<std::pair<int, int>> further = {};  ///< descriptors of ours and their numbers there, from 3 up
   int executable = -1;      ///< an opened program to run instead of looking for the first argument
   bool new_session = true;  ///< else only a process group of its own
+  int cgroup = -1;  ///< `cgroup.procs` of the one it begins in, opened; the process that starts it stays outside
 };
 
 /// A program that could not be started.

@@ -25,13 +25,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class ProcessTest : public testing::Test {
+base::Fd cgroup_of_test;
+
+/// Each is started in two ways: as it is, and in a cgroup, for which a plain file stands.
+class ProcessTest : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     std::string name = testing::TempDir() + "duet-XXXXXX";
     folder_ = mkdtemp(name.data());
+    if (GetParam()) cgroup_of_test.reset(open(entrance().c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override {
+    fs::remove_all(folder_);
+    cgroup_of_test.reset();
+  }
+
+  fs::path entrance() const { return folder_ / "cgroup.procs"; }
 
   fs::path make_script(const fs::path& path, const std::string& text, fs::perms mode = fs::perms::owner_all) {
     fs::create_directories(path.parent_path());
@@ -56,10 +65,15 @@ struct Ran {
   ExitStatus status;
 };
 
+Child start(Launch what) {
+  what.cgroup = cgroup_of_test.get();
+  return launch(what);
+}
+
 Ran run(Launch what) {
   base::Pipe pipe = base::make_pipe();
   what.standard[1] = pipe.write_end.get();
-  const Child child = launch(what);
+  const Child child = start(what);
   pipe.write_end.reset();
   std::string output = read_all(pipe.read_end.get());
   return {std::move(output), reap(child)};
@@ -69,27 +83,29 @@ Launch shell(const std::string& script) {
   return {.arguments = {"/bin/sh", "-c", script}, .environment = current_environment()};
 }
 
+int run_as_it_is(const Launch& what) { return reap(launch(what)).code; }
+
 LaunchError::Cause cause_of(const Launch& what) {
   try {
-    reap(launch(what));
+    reap(start(what));
   } catch (const LaunchError& error) {
     return error.cause();
   }
   throw std::logic_error("it was started");
 }
 
-TEST_F(ProcessTest, AProgramTellsItsCodeOrItsSignal) {
+TEST_P(ProcessTest, AProgramTellsItsCodeOrItsSignal) {
   EXPECT_EQ(run(shell("exit 7")).status.code, 7);
   const ExitStatus killed = run(shell("kill -KILL $$")).status;
   EXPECT_EQ(killed.signal, SIGKILL);
   EXPECT_EQ(killed.code, 0);
 }
 
-TEST_F(ProcessTest, TheDescriptorIsReadableOnceItHasEnded) {
+TEST_P(ProcessTest, TheDescriptorIsReadableOnceItHasEnded) {
   base::Pipe pipe = base::make_pipe();
   Launch what = shell("read line");
   what.standard[0] = pipe.read_end.get();
-  const Child child = launch(what);
+  const Child child = start(what);
   pollfd ready{.fd = child.pidfd.get(), .events = POLLIN, .revents = 0};
   EXPECT_EQ(poll(&ready, 1, 0), 0);
   pipe.write_end.reset();
@@ -98,7 +114,7 @@ TEST_F(ProcessTest, TheDescriptorIsReadableOnceItHasEnded) {
 }
 
 // A program that runs must not be called one that was never started, for want of a descriptor.
-TEST_F(ProcessTest, WithoutADescriptorForItAProgramCanStillBeStarted) {
+TEST_P(ProcessTest, WithoutADescriptorForItAProgramCanStillBeStarted) {
   if (base::under_sanitizer) GTEST_SKIP() << "the sanitizer needs descriptors itself to look at an object's type";
   rlimit before{};
   getrlimit(RLIMIT_NOFILE, &before);
@@ -114,13 +130,13 @@ TEST_F(ProcessTest, WithoutADescriptorForItAProgramCanStillBeStarted) {
   EXPECT_EQ(reap({.pid = pid, .pidfd = {}}).code, 3);
 }
 
-TEST_F(ProcessTest, ArgumentsArriveAsTheyAre) {
+TEST_P(ProcessTest, ArgumentsArriveAsTheyAre) {
   const std::string hard = "a \"b\" $(c) `d`\n'e' \\ \xff";
   Launch what{.arguments = {"printf", "%s|", hard, ""}, .environment = current_environment()};
   EXPECT_EQ(run(what).output, hard + "||");
 }
 
-TEST_F(ProcessTest, OnlyTheGivenEnvironmentIsSeen) {
+TEST_P(ProcessTest, OnlyTheGivenEnvironmentIsSeen) {
   setenv("DUET_PROCESS_TEST", "leaked", 1);
   Launch what{.arguments = {"/usr/bin/env"}, .environment = {{"ONE", "1"}, {"EMPTY", ""}}};
   const std::string output = run(what).output;
@@ -128,7 +144,7 @@ TEST_F(ProcessTest, OnlyTheGivenEnvironmentIsSeen) {
   EXPECT_EQ(output, "EMPTY=\nONE=1\n");
 }
 
-TEST_F(ProcessTest, TheProgramIsLookedUpInThePathOfItsEnvironment) {
+TEST_P(ProcessTest, TheProgramIsLookedUpInThePathOfItsEnvironment) {
   make_script(folder_ / "bin/greet", "#!/bin/sh\necho from the path\n");
   make_script(folder_ / "first/greet", "not a program", fs::perms::owner_read);
   fs::create_directories(folder_ / "second/greet");
@@ -142,7 +158,7 @@ TEST_F(ProcessTest, TheProgramIsLookedUpInThePathOfItsEnvironment) {
   EXPECT_EQ(find_program((folder_ / "first/greet").string(), path), "");
 }
 
-TEST_F(ProcessTest, RelativeNamesAreMeantFromWhereTheProgramStarts) {
+TEST_P(ProcessTest, RelativeNamesAreMeantFromWhereTheProgramStarts) {
   make_script(folder_ / "tools/greet", "#!/bin/sh\necho relative\n");
   const std::string folder = folder_.string();
   EXPECT_EQ(run({.arguments = {"tools/greet"}, .directory = folder}).output, "relative\n");
@@ -152,7 +168,7 @@ TEST_F(ProcessTest, RelativeNamesAreMeantFromWhereTheProgramStarts) {
             "relative\n");
 }
 
-TEST_F(ProcessTest, ALongDirectoryWorks) {
+TEST_P(ProcessTest, ALongDirectoryWorks) {
   std::string folder = folder_.string();
   while (folder.size() < 3000) folder += "/" + std::string(100, 'd');
   fs::create_directories(folder);
@@ -161,7 +177,7 @@ TEST_F(ProcessTest, ALongDirectoryWorks) {
   EXPECT_EQ(run(what).output, fs::canonical(folder).string() + "\n");
 }
 
-TEST_F(ProcessTest, SaysWhyItCannotStart) {
+TEST_P(ProcessTest, SaysWhyItCannotStart) {
   using Cause = LaunchError::Cause;
   const fs::path plain = make_script(folder_ / "plain", "text", fs::perms::owner_read);
   const fs::path orphan = make_script(folder_ / "orphan", "#!/no/such/interpreter\n");
@@ -174,7 +190,7 @@ TEST_F(ProcessTest, SaysWhyItCannotStart) {
   EXPECT_EQ(cause_of({.arguments = {"/bin/true"}, .directory = plain.string()}), Cause::directory_missing);
 }
 
-TEST_F(ProcessTest, NothingOfOursIsInherited) {
+TEST_P(ProcessTest, NothingOfOursIsInherited) {
   const base::Fd leak(open("/dev/null", O_RDONLY));  // not close-on-exec
   ASSERT_GE(leak.get(), 3);
   struct sigaction before {};
@@ -193,7 +209,7 @@ TEST_F(ProcessTest, NothingOfOursIsInherited) {
   EXPECT_EQ(ran.output, "0\n1\n2\n/dev/null\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
 }
 
-TEST_F(ProcessTest, FurtherDescriptorsGetTheirNumbersWhereverTheyAre) {
+TEST_P(ProcessTest, FurtherDescriptorsGetTheirNumbersWhereverTheyAre) {
   base::Pipe first = base::make_pipe();
   base::Pipe second = base::make_pipe();
   // Each stands where the other is to go, one number between them is not given out.
@@ -215,17 +231,17 @@ TEST_F(ProcessTest, FurtherDescriptorsGetTheirNumbersWhereverTheyAre) {
   EXPECT_EQ(read_all(second.read_end.get()), first_is_low ? "at low\n" : "at high\n");
 }
 
-TEST_F(ProcessTest, StandardStreamsMayBeCrossed) {
+TEST_P(ProcessTest, StandardStreamsMayBeCrossed) {
   base::Pipe pipe = base::make_pipe();
   Launch what = shell("echo out; echo err >&2");
   what.standard = {-1, -1, pipe.write_end.get()};
-  const Child child = launch(what);
+  const Child child = start(what);
   pipe.write_end.reset();
   EXPECT_EQ(read_all(pipe.read_end.get()), "err\n");
   reap(child);
 }
 
-TEST_F(ProcessTest, ItHasASessionOrAGroupOfItsOwn) {
+TEST_P(ProcessTest, ItHasASessionOrAGroupOfItsOwn) {
   const std::string script = "cut -d' ' -f1,5,6 /proc/$$/stat; echo $$";
   Launch what = shell(script);
   const auto numbers = [](const std::string& text) {
@@ -245,7 +261,7 @@ TEST_F(ProcessTest, ItHasASessionOrAGroupOfItsOwn) {
   EXPECT_EQ(group[2], getsid(0));
 }
 
-TEST_F(ProcessTest, AnOpenedProgramRunsAfterItsFileIsGone) {
+TEST_P(ProcessTest, AnOpenedProgramRunsAfterItsFileIsGone) {
   const fs::path copy = folder_ / "copy";
   fs::copy_file("/bin/echo", copy);
   const base::Fd opened(open(copy.c_str(), O_RDONLY | O_CLOEXEC));
@@ -253,7 +269,32 @@ TEST_F(ProcessTest, AnOpenedProgramRunsAfterItsFileIsGone) {
   EXPECT_EQ(run({.arguments = {"any name", "still", "here"}, .executable = opened.get()}).output, "still here\n");
 }
 
-TEST_F(ProcessTest, SignalsHaveNames) {
+INSTANTIATE_TEST_SUITE_P(Anywhere, ProcessTest, testing::Values(false));
+INSTANTIATE_TEST_SUITE_P(InACgroup, ProcessTest, testing::Values(true));
+
+TEST(Process, BeginsInTheCgroup) {
+  base::Pipe entrance = base::make_pipe();
+  Launch what = shell("exit 3");
+  what.cgroup = entrance.write_end.get();
+  EXPECT_EQ(run_as_it_is(what), 3);
+  entrance.write_end.reset();
+  EXPECT_EQ(read_all(entrance.read_end.get()), "0") << "whoever writes that enters";
+}
+
+TEST(Process, IsNotStartedOutsideOfTheCgroup) {
+  const base::Fd closed(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  Launch what = shell("exit 3");
+  what.cgroup = closed.get();
+  try {
+    run_as_it_is(what);
+    FAIL();
+  } catch (const LaunchError& error) {
+    EXPECT_EQ(error.error(), EBADF);
+    EXPECT_NE(std::string(error.what()).find("cgroup"), std::string::npos);
+  }
+}
+
+TEST(Process, SignalsHaveNames) {
   EXPECT_EQ(signal_name(SIGKILL), "SIGKILL");
   EXPECT_EQ(signal_name(SIGTERM), "SIGTERM");
   EXPECT_EQ(signal_name(64), "SIG64");

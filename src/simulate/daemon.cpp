@@ -37,8 +37,10 @@ Daemon::Daemon(Population& population, Process& process, task::TaskSettings sett
                     .seed = static_cast<std::uint32_t>(population.machine().chance().next())},
       task::OutputFollower::Audience{
           .wants = [this](task::TaskId id) { return hub_->wants_output(task::to_text(id)); },
-          .tell = [this](task::TaskId id, std::uint64_t offset,
-                         std::string_view text) { hub_->emit_output(task::to_text(id), offset, text); }});
+          .tell =
+              [this](task::TaskId id, std::uint64_t offset, task::Stream stream, std::string_view text) {
+                hub_->emit_output(task::to_text(id), offset, text, task::name_of(stream));
+              }});
   world_ = std::make_unique<SimulatedWorld>(loop_, population, process, tasks_.get());
   keepers_ =
       std::make_unique<task::Keepers>(loop_, log_, *world_, task::KeeperSettings{}, supervisor_->keeper_events());
@@ -58,7 +60,7 @@ peer::ServerEvents Daemon::server_events() {
 // Whoever hears of it all hears first what an earlier daemon did not live to tell.
 void Daemon::open_journal(const Limits& limits, const Ears& ears) {
   journal_ = std::make_unique<task::Journal>(*store_, limits.journal);
-  hub_ = std::make_unique<app::EventHub>(loop_, server_, *journal_, limits.events);
+  hub_ = std::make_unique<app::EventHub>(loop_, *journal_, limits.events);
   const std::uint64_t known = ears.opened(*journal_);
   std::vector<task::Event> untold;
   const auto read = store_->read([&](task::StoreReader& reader) {
@@ -118,10 +120,11 @@ std::uint64_t Daemon::count_events() {
   return count;
 }
 
-std::vector<task::OutputPiece> Daemon::outputs_of(const task::Task& task) {
-  std::vector<task::OutputPiece> outputs;
+std::vector<RunOutput> Daemon::outputs_of(const task::Task& task) {
+  std::vector<RunOutput> outputs;
   for (task::RunId run{task.id, 1}; run.attempt <= task.progress.attempts; ++run.attempt) {
-    outputs.push_back(task::read_output(tasks_.get(), run, 0, task::max_output));
+    outputs.push_back({.both = task::read_output(tasks_.get(), run, 0, task::max_output),
+                       .err = task::read_stream(tasks_.get(), run, task::Stream::err, 0, task::max_output)});
   }
   return outputs;
 }

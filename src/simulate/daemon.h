@@ -14,6 +14,7 @@
 #include "duet/peer/server.h"
 #include "duet/transport/loop.h"
 #include "simulate/client_line.h"
+#include "simulate/output_truth.h"
 #include "simulate/population.h"
 #include "simulate/simulated_world.h"
 #include "task/journal.h"
@@ -55,7 +56,7 @@ class Daemon {
   /// In the store, which may have more than the journal.
   std::uint64_t count_events();
   /// Of each of its attempts.
-  std::vector<task::OutputPiece> outputs_of(const task::Task& task);
+  std::vector<RunOutput> outputs_of(const task::Task& task);
   /// A client that listens to events.
   void admit(const std::shared_ptr<ClientWire>& wire);
   void configure(const std::vector<automation::Rule>& rules);

@@ -6,6 +6,7 @@
 #include <boost/json/object.hpp>
 
 #include "duet/rpc/value.h"
+#include "task/time_text.h"
 
 namespace duet::simulate {
 
@@ -40,7 +41,7 @@ base::Duration least_pause(std::uint32_t failures) {
 bool is_as_asked(const task::Task& task, task::Submission submission) {
   std::ranges::sort(submission.after);
   submission.after.erase(std::unique(submission.after.begin(), submission.after.end()), submission.after.end());
-  return task.priority == submission.priority &&
+  return task.priority == submission.priority.value_or(0) &&
          rpc::to_text(task.metadata) == rpc::to_text(task::shown_metadata(submission));
 }
 
@@ -48,7 +49,8 @@ bool is_as_asked(const task::Task& task, task::Submission submission) {
 
 void Model::submitted(const task::Submission& submission) {
   depended_on_.insert(submission.after.begin(), submission.after.end());
-  const auto [place, is_new] = asked_.try_emplace(submission.prompt, Asked{.submission = submission});
+  const auto [place, is_new] =
+      asked_.try_emplace(submission.prompt, Asked{.submission = submission, .asked_at = clock_.now()});
   Asked& asked = place->second;
   if (is_new) {
     asked.found_no_room = count_queued() >= capacity_;
@@ -57,6 +59,7 @@ void Model::submitted(const task::Submission& submission) {
   asked.found_no_room = false;  // a key that is known needs none
   if (asked.fate == Asked::Fate::open) asked.is_in_doubt = true;
   if (asked.fate == Asked::Fate::refused) asked.fate = Asked::Fate::open;
+  asked.may_be_another = asked.fate == Asked::Fate::accepted && may_be_gone(*asked.id);
 }
 
 std::size_t Model::count_queued() const {
@@ -67,8 +70,9 @@ std::size_t Model::count_queued() const {
 // Also what is on its way to the store, or may be.
 std::size_t Model::most_queued() const {
   std::size_t most = 0;
-  for (const auto& [id, known] : tasks_) most += known.told && task::has_ended(*known.told) ? 0 : 1;
-  for (const auto& [prompt, asked] : asked_) most += asked.fate == Asked::Fate::open ? 1 : 0;
+  for (const auto& [id, known] : tasks_)
+    most += known.told && task::has_ended(*known.told) && !known.restart_asked ? 0 : 1;
+  for (const auto& [prompt, asked] : asked_) most += asked.fate == Asked::Fate::open || asked.may_be_another ? 1 : 0;
   for (const auto& [rule, events] : due_) most += events;
   return most - std::min(most, fired_.size());
 }
@@ -83,13 +87,16 @@ void Model::accepted(const task::Submission& submission, TaskId id) {
   known.submission = submission;
   Asked& asked = asked_.at(submission.prompt);
   asked.fate = Asked::Fate::accepted;
+  asked.may_be_another = false;
+  known.asked_at = asked.asked_at;
+  control_.takes(id, submission, asked.asked_at);
   take_id(asked, id);
   if (asked.found_no_room) fail(name(id) + " was accepted, though the queue was full");
 }
 
 void Model::refused(const task::Submission& submission, int code) {
   Asked& asked = asked_.at(submission.prompt);
-  const std::size_t itself = asked.fate == Asked::Fate::open ? 1 : 0;
+  const std::size_t itself = asked.fate == Asked::Fate::open || asked.may_be_another ? 1 : 0;
   if (code == queue_is_full && most_queued() < capacity_ + itself) {
     fail("`" + submission.prompt + "` was refused for a full queue, which has room");
   }
@@ -99,6 +106,7 @@ void Model::refused(const task::Submission& submission, int code) {
   if (code != no_such_task && code != queue_is_full && code != unavailable) {
     fail("`" + submission.prompt + "` was refused with " + std::to_string(code));
   }
+  asked.may_be_another = false;
   if (asked.fate == Asked::Fate::open && !asked.is_in_doubt) {
     asked.fate = Asked::Fate::refused;
     asked.refused_at = clock_.now();
@@ -157,6 +165,7 @@ void Model::told_unknown(TaskId id, int code) {
 }
 
 void Model::output_read(TaskId id, const task::OutputPiece& piece, bool done) {
+  if (removed_.contains(id)) return;  // it was on its way to a client who reads slowly
   const Known& known = tasks_[id];
   const std::uint32_t attempts = known.runs.empty() ? 0 : known.runs.rbegin()->first;
   if (const auto wrong = output_.check(id, attempts, piece, done)) fail(name(id) + ": " + *wrong);
@@ -196,6 +205,7 @@ void Model::take_new(TaskId id, Known& known, const task::Task& task) {
   }
   if (const boost::json::value* origin = task.metadata.if_contains("automation")) {
     known.submission = {.prompt = task.prompt, .priority = task.priority};
+    known.asked_at = clock_.now();
     return take_new_of_rule(id, task.prompt, origin->as_object());
   }
   const auto found = asked_.find(task.prompt);
@@ -203,6 +213,7 @@ void Model::take_new(TaskId id, Known& known, const task::Task& task) {
   Asked& asked = found->second;
   if (asked.fate == Asked::Fate::refused) fail(name(id) + " was refused, and is queued");
   known.submission = asked.submission;
+  known.asked_at = asked.asked_at;
   if (!is_as_asked(task, asked.submission)) fail(name(id) + " is not what was asked for");
   take_id(asked, id);
 }
@@ -222,6 +233,7 @@ void Model::take_new_of_rule(TaskId id, const std::string& prompt, const boost::
 void Model::take_id(Asked& asked, TaskId id) {
   const std::optional<TaskId> earlier = std::exchange(asked.id, id);
   if (!earlier || *earlier == id) return;
+  if (removed_.contains(*earlier)) return;
   const std::optional<State>& state = tasks_[*earlier].told;
   const bool may_be_erased = state && task::has_ended(*state) && !asked.submission.key.empty() && id > *earlier;
   if (!may_be_erased) fail(name(id) + " and " + name(*earlier) + " come from the same submit");
@@ -247,24 +259,34 @@ void Model::told(const task::Event& event, const std::optional<task::Task>& task
   history_.push_back(event);
   if (!troubled_) syncs_failed_at_.reset();  // it was committed
   const std::optional<State> state = state_of(event.kind);
-  if (!state) return;
+  if (!state) return told_of_queue(event);
   if (*state == State::completed) ++due_[echo_rule];
   if (*state == State::failed) ++due_[asking_rule];
   Known& known = tasks_[event.task];
   if (!known.told && task) {
     take_new(event.task, known, *task);
     if (!known.submission) return;
-    if (!known.ordered && !known.cancel_asked) {
-      queue_.queued(event.task, known.submission->priority, known.submission->after);
+    control_.takes(event.task, *known.submission, known.asked_at);
+    const bool has_delay = known.submission->delay || known.submission->not_before;
+    if (!known.ordered && !known.cancel_asked && !has_delay) {
+      queue_.queued(event.task, known.submission->priority.value_or(0), known.submission->after, group_of(known),
+                    agent_of(known));
     }
   }
   if (*state == State::completed) queue_.completed(event.task);
   if (*state != State::queued) queue_.left(event.task);
   const boost::json::object params = rpc::parse_value(event.params).as_object();
   known.attempts = params.at("attempts").to_number<std::uint32_t>();
+  const bool is_again = known.told && task::has_ended(*known.told) && *state == State::queued && known.restart_asked;
+  if (is_again) queued_again(event.task, known);
+  const std::uint32_t spared = known.spared;
+  if (const auto* count = params.if_contains("attemptsNotCounted")) known.spared = count->to_number<std::uint32_t>();
+  if (is_again && known.spared != known.attempts) fail(name(event.task) + " is queued again without all its retries");
+  if (!is_again && known.submission) check_spared(event.task, known, spared);
   check_step(event.task, known, *state);
+  if (*state == State::completed) known.has_once_succeeded = true;
   if (*state == State::running) known.runs[known.attempts].told_started = true;
-  if (*state == State::queued && known.told && known.submission) check_retry(event.task, known);
+  if (*state == State::queued && known.told && known.submission && !is_again) check_retry(event.task, known);
   if (task::has_ended(*state) && known.submission) check_end(event.task, known, End::of(*state, params));
   known.told = *state;
   if (!task::has_ended(*state)) return;
@@ -273,8 +295,83 @@ void Model::told(const task::Event& event, const std::optional<task::Task>& task
   known.newest_then = tasks_.rbegin()->first;
 }
 
+// What concerns no task's state.
+void Model::told_of_queue(const task::Event& event) {
+  const boost::json::object params = rpc::parse_value(event.params).as_object();
+  if (event.kind == "agentHeld") {
+    const auto until = task::parse_time(params.at("until").as_string());
+    if (until) control_.agent_held(std::string(params.at("agent").as_string()), *until);
+  }
+  if (event.kind == "agentReleased") control_.agent_released(std::string(params.at("agent").as_string()));
+  if (event.kind != "tasksRemoved") return;
+  for (const boost::json::value& text : params.at("taskIds").as_array()) {
+    const TaskId id = task::parse_task_id(text.as_string()).value();
+    const Known& known = tasks_[id];
+    if (!known.told || !task::has_ended(*known.told)) fail(name(id) + " was removed, but has not ended");
+    if (params.at("by") == "retention") continue;  // which of them stay is looked at when they are compared
+    removed_[id] = known.has_once_succeeded;
+    ++taken_out_;
+    tasks_.erase(id);
+  }
+}
+
+// In place: what was asked and promised of its earlier life counts no more.
+void Model::queued_again(TaskId id, Known& known) {
+  known.restarted = known.attempts;
+  known.was_restarted = true;
+  ++taken_out_;
+  known.restart_asked = false;
+  known.cancelled.reset();
+  known.told_to_end.reset();
+  known.refused_as.clear();
+  known.told = State::queued;
+  control_.queued_again(id);
+  queue_.queued_again(id);
+  queue_.left(id);
+}
+
+std::string Model::agent_of(const Known& known) {
+  return known.submission && known.submission->agent ? *known.submission->agent : usual_agent;
+}
+
+std::string Model::group_of(const Known& known) {
+  return known.submission && !known.submission->group.empty() ? known.submission->group : task::default_group;
+}
+
+const std::vector<TaskId>& Model::after_of(const Known& known) {
+  return known.edited_after ? *known.edited_after : known.submission->after;
+}
+
+void Model::editing_after(TaskId id, const std::vector<TaskId>& after) {
+  const auto found = tasks_.find(id);
+  if (found == tasks_.end()) return;
+  ++found->second.open_edits;
+  depended_on_.insert(after.begin(), after.end());
+}
+
+void Model::edited_after(TaskId id, const std::optional<std::vector<TaskId>>& after) {
+  const auto found = tasks_.find(id);
+  if (found == tasks_.end()) return;
+  --found->second.open_edits;
+  if (after) found->second.edited_after = after;
+}
+
+// A group without a bound that could start a task has its turn before another one has two.
+void Model::check_turns(TaskId id) {
+  const std::optional<std::string> group = control_.group_of(id);
+  if (!group) return control_.forget_turns();
+  std::set<std::string> others = queue_.ready_groups({usual_agent});
+  std::erase_if(others, [this](const std::string& name) {
+    return name == narrow_group || !control_.is_certainly_open(ControlTruth::group(name));
+  });
+  const auto passed_over = control_.passed_over(*group, others);
+  if (passed_over) fail(name(id) + " starts, but it is the turn of group " + *passed_over);
+}
+
 // A daemon that was killed may have had no time to tell of the end that is on disk.
 bool Model::has_succeeded(TaskId id) {
+  if (const auto removed = removed_.find(id); removed != removed_.end()) return removed->second;
+  if (tasks_[id].has_once_succeeded) return true;
   const Known& known = tasks_[id];
   const Run* const run = last_run(known);
   const bool is_witnessed = known.submission && run != nullptr && run->is_witnessed();
@@ -282,8 +379,8 @@ bool Model::has_succeeded(TaskId id) {
 }
 
 void Model::check_dependencies(const Tree& tree, const Known& known) {
-  if (!known.submission) return;
-  for (const TaskId dependency : known.submission->after) {
+  if (!known.submission || known.open_edits > 0) return;
+  for (const TaskId dependency : after_of(known)) {
     if (!has_succeeded(dependency)) {
       fail(name(tree.run.task) + " runs, but " + name(dependency) + ", which it comes after, has not succeeded");
     }
@@ -298,23 +395,31 @@ void Model::ordered(task::RunId run) {
   Known& known = tasks_[run.task];
   known.ordered = run.attempt;
   queue_.left(run.task);
-  if (!known.submission || was_troubled_lately()) return;
-  if (const auto other = queue_.passed_over(run.task, known.submission->priority)) {
-    fail(name(run.task) + " starts before " + name(*other) + ", whose turn it is");
+  if (!known.submission) return control_.forget_turns();  // it is not told of yet, so its group is not known
+  const bool jumped = wall_jumped_at_.has_value();
+  if (const auto why = control_.why_not(run.task, agent_of(known), jumped)) {
+    fail(name(run.task) + " starts, but " + *why);
   }
+  if (was_troubled_lately()) return control_.forget_turns();
+  check_turns(run.task);
+  const std::optional<std::string> group = control_.group_of(run.task);
+  if (!group) return;
+  const auto other = queue_.passed_over(run.task, known.submission->priority.value_or(0), *group, agent_of(known));
+  if (other && !is_edited(run.task)) fail(name(run.task) + " starts before " + name(*other) + ", whose turn it is");
 }
 
 void Model::check_attempt(const Tree& tree, const Known& known) {
   const TaskId id = tree.run.task;
-  if (known.submission && tree.run.attempt > known.submission->retries + 1) {
+  if (known.submission && tree.run.attempt > known.submission->retries.value_or(0) + 1 + known.spared) {
     fail(name(id) + " has more attempts than retries allow");
   }
   for (const auto& [attempt, earlier] : known.runs) {
-    if (attempt >= tree.run.attempt || !earlier.is_witnessed()) continue;
+    if (attempt >= tree.run.attempt || attempt <= known.restarted || !earlier.is_witnessed()) continue;
+    if (has_met_limit(known, &earlier) || attempt <= known.spared) continue;
     if (earlier.has_succeeded() && !(known.submission && known.submission->time_limit)) {
       fail(name(id) + " runs again, but attempt " + std::to_string(attempt) + " had succeeded");
     }
-    if (!jumped_since(earlier.ended_at) && tree.ordered < earlier.ended_at + least_pause(attempt)) {
+    if (!jumped_since(earlier.ended_at) && tree.ordered < earlier.ended_at + least_pause(attempt - known.spared)) {
       fail(name(id) + " is tried again too soon after attempt " + std::to_string(attempt));
     }
   }
@@ -322,13 +427,17 @@ void Model::check_attempt(const Tree& tree, const Known& known) {
 
 void Model::check_slots(const Tree& tree, const std::vector<std::shared_ptr<Tree>>& living) {
   std::size_t trees = 0;
+  std::size_t in_narrow_group = 0;
   for (const auto& other : living) {
     if (!other->alive()) continue;
     ++trees;
+    const TaskId id = other->run.task;
+    if (!is_edited(id) && control_.group_of(id) == narrow_group) ++in_narrow_group;
     if (other->run.task == tree.run.task && !(other->run == tree.run)) {
       fail("two attempts of " + name(tree.run.task) + " run at once");
     }
   }
+  if (in_narrow_group > 1) fail(std::to_string(in_narrow_group) + " tasks of a group run at once, 1 is allowed");
   if (trees > most_running()) {
     fail(std::to_string(trees) + " tasks run at once, " + std::to_string(most_running()) + " are allowed");
   }
@@ -419,6 +528,7 @@ void Model::power_cut() {
 void Model::set_trouble(bool troubled, bool syncs_fail) {
   if (syncs_fail && !syncs_failed_at_) syncs_failed_at_ = clock_.now();
   if (troubled_ && !troubled) trouble_ended_ = clock_.now();
+  control_.forget_turns();  // a start that was tried in vain was its group's turn, too
   troubled_ = troubled;
 }
 
@@ -459,6 +569,14 @@ std::vector<TaskId> Model::open_tasks() const {
   std::vector<TaskId> ids;
   for (const auto& [id, known] : tasks_) {
     if (known.acknowledged && !(known.told && task::has_ended(*known.told))) ids.push_back(id);
+  }
+  return ids;
+}
+
+std::vector<TaskId> Model::ended_tasks() const {
+  std::vector<TaskId> ids;
+  for (const auto& [id, known] : tasks_) {
+    if (known.told && task::has_ended(*known.told)) ids.push_back(id);
   }
   return ids;
 }

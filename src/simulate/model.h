@@ -12,6 +12,7 @@
 
 #include "duet/base/clock.h"
 #include "duet/rpc/error.h"
+#include "simulate/control_truth.h"
 #include "simulate/output_truth.h"
 #include "simulate/population.h"
 #include "simulate/queue_truth.h"
@@ -27,6 +28,15 @@ namespace duet::simulate {
 inline constexpr char echo_rule[] = "echo";
 inline constexpr char asking_rule[] = "ask";
 
+/// The agents of every simulation. The second one has a limit of its own, and is held when a task of it ends with this
+/// code.
+inline constexpr char usual_agent[] = "play";
+inline constexpr char limited_agent[] = "limited";
+inline constexpr int usage_limit_code = 3;
+/// The groups, beside `default`: one with room for one task, and one with room for all.
+inline constexpr char narrow_group[] = "narrow";
+inline constexpr char wide_group[] = "wide";
+
 /// What must hold, known apart from the daemon: what it was asked and answered, what it told, and what processes really
 /// did. It is told everything, and keeps the first thing that was not as promised.
 ///
@@ -34,7 +44,7 @@ inline constexpr char asking_rule[] = "ask";
 /// this only if the daemon lived to tell it.
 class Model {
  public:
-  explicit Model(const base::Clock& clock) : clock_(clock) {}
+  explicit Model(const base::Clock& clock) : clock_(clock), control_(clock) {}
 
   const std::optional<std::string>& violation() const { return violation_; }
   void fail(std::string what) {
@@ -56,6 +66,25 @@ class Model {
   void approving(const std::string& firing);
   void approved(const std::string& firing);
   void approval_refused(const std::string& firing);
+
+  // What is done with queued and ended tasks.
+  ControlTruth& control() { return control_; }
+  /// Somebody asks for something of a queued task that may keep it from its turn.
+  void touches(task::TaskId id) { queue_.left(id); }
+  void editing(task::TaskId id) {
+    touches(id);
+    edited_.insert(id);
+    control_.editing(id);
+  }
+  /// It is to come after these tasks; and what was answered, none if it was refused and stays as it is.
+  void editing_after(task::TaskId id, const std::vector<task::TaskId>& after);
+  void edited_after(task::TaskId id, const std::optional<std::vector<task::TaskId>>& after);
+  void restarting(task::TaskId id) {
+    tasks_[id].restart_asked = true;
+    control_.queued_again(id);  // it may start before that is told
+  }
+  void daemon_started() { control_.forget_turns(); }
+  std::vector<task::TaskId> ended_tasks() const;
 
   // What the journal tells.
   void told(const task::Event& event, const std::optional<task::Task>& task);
@@ -102,12 +131,12 @@ class Model {
   /// All have ended, and the daemon has looked whether there are too many.
   void check_kept(std::size_t tasks);
   /// A task that has ended, and is still in the store, with the outputs of its attempts.
-  void compare_ended(const task::Task& task, const std::vector<task::OutputPiece>& outputs);
+  void compare_ended(const task::Task& task, const std::vector<RunOutput>& outputs);
 
   std::vector<task::TaskId> open_tasks() const;
   std::vector<task::TaskId> all_tasks() const;
   std::size_t count() const { return tasks_.size(); }
-  bool is_known(task::TaskId id) const { return tasks_.contains(id); }
+  bool is_known(task::TaskId id) const { return tasks_.contains(id) || removed_.contains(id); }
 
  private:
   static constexpr std::chrono::seconds grace{5};  // from TERM to KILL
@@ -151,6 +180,14 @@ class Model {
     std::set<std::uint32_t> stopped;  // attempts that were there when the daemon was stopped
     std::optional<task::State> told;
     std::uint32_t attempts = 0;
+    std::uint32_t spared = 0;     // of those, how many do not count
+    bool restart_asked = false;   // in place
+    std::uint32_t restarted = 0;  // attempts that it had when it was queued again
+    bool was_restarted = false;   // so that it may have been failed at any time before
+    bool has_once_succeeded = false;
+    base::TimePoint asked_at = {};
+    std::optional<std::vector<task::TaskId>> edited_after;  // what it comes after since somebody has edited that
+    int open_edits = 0;                                     // of that, which nobody has answered
     std::map<std::uint32_t, Run> runs;
   };
 
@@ -161,8 +198,10 @@ class Model {
     Fate fate = Fate::open;
     base::TimePoint refused_at = {};
     std::optional<task::TaskId> id = {};  // that it was told to have, by an answer or an event
-    bool found_no_room = false;           // as many tasks as may be were queued already
-    bool is_in_doubt = false;             // it was asked again before it was answered
+    base::TimePoint asked_at = {};
+    bool found_no_room = false;   // as many tasks as may be were queued already
+    bool is_in_doubt = false;     // it was asked again before it was answered
+    bool may_be_another = false;  // it was asked again, with its key, when its task may have been erased
   };
 
   std::string name(task::TaskId id) const { return task::to_text(id); }
@@ -170,6 +209,15 @@ class Model {
   void take_new(task::TaskId id, Known& known, const task::Task& task);
   void take_new_of_rule(task::TaskId id, const std::string& prompt, const boost::json::object& origin);
   void take_id(Asked& asked, task::TaskId id);
+  void told_of_queue(const task::Event& event);
+  void queued_again(task::TaskId id, Known& known);
+  void check_spared(task::TaskId id, const Known& known, std::uint32_t before);
+  static bool has_met_limit(const Known& known, const Run* run);
+  bool is_edited(task::TaskId id) const { return edited_.contains(id); }
+  static std::string agent_of(const Known& known);
+  static std::string group_of(const Known& known);
+  static const std::vector<task::TaskId>& after_of(const Known& known);
+  void check_turns(task::TaskId id);
   void check_step(task::TaskId id, const Known& known, task::State to);
   void check_retry(task::TaskId id, const Known& known);
   void check_end(task::TaskId id, const Known& known, const End& told);
@@ -178,6 +226,7 @@ class Model {
   void check_unknown_end(task::TaskId id, const Known& known, const End& told);
   void check_seen_end(task::TaskId id, const Known& known, const End& told);
   void check_time_limit(task::TaskId id, const Known& known);
+  void check_usage(const task::Task& task, const Known& known);
   static const Run* last_run(const Known& known);
   static End expected_end(const Known& known, const Run& run, const End& told);
   bool has_succeeded(task::TaskId id);
@@ -201,6 +250,10 @@ class Model {
   std::map<task::TaskId, Known> tasks_;
   OutputTruth output_;
   QueueTruth queue_;
+  ControlTruth control_;
+  std::map<task::TaskId, bool> removed_;      // and whether they had succeeded
+  std::size_t taken_out_ = 0;                 // of the ended ones: removed, or queued again
+  std::set<task::TaskId> edited_;             // their priority may be another one
   std::map<std::string, Asked> asked_;        // by prompt
   std::map<std::string, int> fired_;          // by prompt: tasks of rules
   std::map<std::string, std::uint64_t> due_;  // by rule: events that were told

@@ -50,10 +50,26 @@ void Model::check_step(TaskId id, const Known& known, State to) {
   }
 }
 
+bool Model::has_met_limit(const Known& known, const Run* run) {
+  return agent_of(known) == limited_agent && run != nullptr && run->status && WIFEXITED(*run->status) &&
+         WEXITSTATUS(*run->status) == usage_limit_code;
+}
+
+// An attempt counts unless it has met a usage limit.
+void Model::check_spared(TaskId id, const Known& known, std::uint32_t before) {
+  if (known.spared == before) return;
+  const Run* const run = last_run(known);
+  if (known.spared != before + 1) return fail(name(id) + " has attempts that do not count, and why is not known");
+  if (run != nullptr && run->is_witnessed() && !has_met_limit(known, run)) {
+    fail(name(id) + " has an attempt that does not count, but it met no usage limit");
+  }
+}
+
 // A task is queued again only after an attempt that failed, and while it has attempts left.
 void Model::check_retry(TaskId id, const Known& known) {
   const Run* const run = last_run(known);
-  if (known.attempts > known.submission->retries) fail(name(id) + " is queued again, but has no attempts left");
+  if (known.attempts > known.submission->retries.value_or(0) + known.spared)
+    fail(name(id) + " is queued again, but has no attempts left");
   if (run == nullptr || !run->is_witnessed()) return;
   if (expected_end(known, *run, End{.reason = "timeout"}).state == State::completed) {
     fail(name(id) + " is queued again, but its last attempt succeeded");
@@ -68,10 +84,11 @@ void Model::check_end(TaskId id, const Known& known, const End& told) {
   if (told.state == State::cancelled) return check_cancelled(id, known, told);
   if (known.cancelled) fail("a cancel of " + name(id) + " was acknowledged, but it ended as " + text(told.state));
   if (told.reason == "dependency") return check_failed_dependency(id, known, told);
-  const bool has_tries = told.state == State::failed && known.attempts <= known.submission->retries;
+  const bool has_tries =
+      told.state == State::failed && known.attempts <= known.submission->retries.value_or(0) + known.spared;
   if (has_tries && !known.stopped.contains(known.attempts)) {
     fail(name(id) + " failed after " + std::to_string(known.attempts) + " of " +
-         std::to_string(known.submission->retries + 1) + " attempts");
+         std::to_string(known.submission->retries.value_or(0) + 1) + " attempts");
   }
   if (told.reason == "spawn" || told.reason == "lost") return check_unknown_end(id, known, told);
   check_seen_end(id, known, told);
@@ -90,12 +107,16 @@ void Model::check_cancelled(TaskId id, const Known& known, const End& told) {
 }
 
 void Model::check_failed_dependency(TaskId id, const Known& known, const End& told) {
-  const bool has_failed = std::ranges::any_of(known.submission->after, [&](TaskId dependency) {
-    const std::optional<State>& state = tasks_[dependency].told;
-    return state == State::failed || state == State::cancelled;
+  const bool has_failed = std::ranges::any_of(after_of(known), [&](TaskId dependency) {
+    if (removed_.contains(dependency)) return true;
+    const Known& other = tasks_[dependency];
+    return other.was_restarted || other.told == State::failed || other.told == State::cancelled;
   });
-  if (!has_failed) fail(name(id) + " failed with dependency, but no task that it comes after did");
-  if (known.attempts > 0 || told.exit_code || !told.signal.empty()) {
+  const bool is_edited = known.edited_after || known.open_edits > 0;
+  if (!has_failed && known.open_edits == 0)
+    fail(name(id) + " failed with dependency, but no task that it comes after did");
+  const bool has_begun = known.attempts > known.restarted && !is_edited;  // one that is tried again may be edited
+  if (has_begun || told.exit_code || !told.signal.empty()) {
     fail(name(id) + " failed with dependency, but is said to have run: " + told.text());
   }
 }
@@ -123,6 +144,9 @@ void Model::check_seen_end(TaskId id, const Known& known, const End& told) {
     return;
   }
   const End expected = expected_end(known, *run, told);
+  if (has_met_limit(known, run) && expected.reason == "exit" && !by_stop) {
+    return fail(name(id) + " has met a usage limit, and is not queued again");
+  }
   if (by_stop && (told.has_same_status(expected) || !run->is_witnessed())) return;
   if (told != expected) {
     fail(name(id) + " is said to have ended as " + told.text() + ", but ended as " + expected.text());

@@ -78,7 +78,7 @@ void Model::check_erased(const std::set<TaskId>& kept) {
     if (!kept.contains(id) && (last_erased == nullptr || known.ended_seq > last_erased->ended_seq))
       last_erased = &known;
   }
-  if (left < std::min(ended, fewest_kept_)) {
+  if (left + taken_out_ < std::min(ended, fewest_kept_)) {
     fail("only " + std::to_string(left) + " of " + std::to_string(ended) + " ended tasks are kept");
   }
   if (last_erased == nullptr) return;
@@ -86,7 +86,7 @@ void Model::check_erased(const std::set<TaskId>& kept) {
     const Known& known = tasks_[id];
     if (!known.told || !task::has_ended(*known.told) || depended_on_.contains(id)) continue;
     const bool was_newest = id >= last_erased->newest_then;
-    const bool was_busy = !known.runs.empty() && last_erased->ended_at < known.ended_at + std::chrono::minutes(1);
+    const bool was_busy = known.ordered && last_erased->ended_at < known.ended_at + std::chrono::minutes(1);
     const bool was_hard_to_end = std::ranges::any_of(
         known.runs, [](const auto& run) { return run.second.suspended || run.second.keeper_killed; });
     const bool came_back = !known.runs.empty() && last_cut_ && *last_cut_ >= known.ended_at;
@@ -101,7 +101,7 @@ void Model::check_kept(std::size_t tasks) {
   if (tasks > kept_ + 1) fail(std::to_string(tasks) + " ended tasks are kept, not " + std::to_string(kept_));
 }
 
-void Model::compare_ended(const task::Task& task, const std::vector<task::OutputPiece>& outputs) {
+void Model::compare_ended(const task::Task& task, const std::vector<RunOutput>& outputs) {
   const Known& known = tasks_[task.id];
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const task::RunId run{task.id, static_cast<std::uint32_t>(i + 1)};
@@ -109,13 +109,37 @@ void Model::compare_ended(const task::Task& task, const std::vector<task::Output
       fail(name(task.id) + ", attempt " + std::to_string(run.attempt) + ": " + *wrong);
     }
   }
+  check_usage(task, known);
   // What a keeper could not write down goes with it.
   const auto last = known.runs.find(known.attempts);
   if (task.progress.state != State::completed || last == known.runs.end() || !last->second.is_witnessed()) return;
-  std::string_view end = output_.written({task.id, known.attempts});
+  const std::string to_stdout = output_.written({task.id, known.attempts}, task::Stream::out);
+  std::string_view end = to_stdout;
   constexpr std::size_t result_bytes = std::size_t{64} << 10U;
   end.remove_prefix(end.size() - std::min(end.size(), result_bytes));
   if (task.result != end) fail("the result of " + name(task.id) + " is not what it wrote");
+}
+
+// All attempts together, where a keeper saw the end of each. One that could not be started has used nothing.
+void Model::check_usage(const task::Task& task, const Known& known) {
+  std::optional<task::Usage> expected;
+  for (std::uint32_t attempt = 1; attempt <= known.attempts && known.prompt; ++attempt) {
+    const Play play = play_of(*known.prompt, attempt);
+    const auto run = known.runs.find(attempt);
+    if (run == known.runs.end() && !play.can_start) continue;
+    if (run == known.runs.end() || !run->second.is_witnessed()) return;
+    if (!expected) expected.emplace();
+    expected->cpu += play.used.cpu;
+    expected->max_memory = std::max(expected->max_memory, play.used.max_memory);
+    expected->output_bytes += output_.written({task.id, attempt}).size();
+  }
+  if (task.usage == expected) return;
+  const auto text = [](const std::optional<task::Usage>& usage) {
+    return usage ? std::to_string(usage->cpu.count()) + " us, " + std::to_string(usage->max_memory) + " and " +
+                       std::to_string(usage->output_bytes) + " bytes"
+                 : "nothing";
+  };
+  fail(name(task.id) + " is said to have used " + text(task.usage) + ", but used " + text(expected));
 }
 
 }  // namespace duet::simulate

@@ -5,9 +5,10 @@ namespace duet::simulate {
 using task::OutputPiece;
 using task::RunId;
 
-void OutputTruth::took(RunId run, std::string_view bytes, bool troubled) {
+void OutputTruth::took(RunId run, std::string_view bytes, bool troubled, task::Stream stream) {
   Written& written = runs_[run];
   written.bytes += bytes;
+  written.streams.resize(written.bytes.size(), stream);
   written.troubled = written.troubled || troubled;
 }
 
@@ -22,7 +23,14 @@ const OutputTruth::Written& OutputTruth::find(RunId run) const {
   return found == runs_.end() ? nothing : found->second;
 }
 
-std::string_view OutputTruth::written(RunId run) const { return find(run).bytes; }
+std::string OutputTruth::written(RunId run, task::Stream stream) const {
+  const Written& written = find(run);
+  std::string bytes;
+  for (std::size_t i = 0; i < written.bytes.size(); ++i) {
+    if (written.streams[i] == stream) bytes += written.bytes[i];
+  }
+  return bytes;
+}
 
 bool OutputTruth::is_exact(task::TaskId id) const {
   for (auto run = runs_.lower_bound({id, 0}); run != runs_.end() && run->first.task == id; ++run) {
@@ -64,10 +72,12 @@ std::optional<std::string> OutputTruth::check(task::TaskId id, std::uint32_t att
   return compare(truth, piece, done, exact);
 }
 
-std::optional<std::string> OutputTruth::check_run(RunId run, const OutputPiece& piece) const {
+std::optional<std::string> OutputTruth::check_run(RunId run, const RunOutput& output) const {
   const Written& written = find(run);
   if (!written.is_known()) return std::nullopt;
-  return compare(written.bytes, piece, true, written.is_exact());
+  const bool is_marked = !written.is_exact() || output.err.bytes == this->written(run, task::Stream::err);
+  if (!is_marked) return "other output is said to come from stderr than does";
+  return compare(written.bytes, output.both, true, written.is_exact());
 }
 
 std::optional<std::string> OutputTruth::compare(std::string_view truth, const OutputPiece& piece, bool whole,

@@ -48,16 +48,16 @@ TEST_F(OutputTruthTest, AGapIsForWhatTheDiskMayHaveRefused) {
 
 TEST_F(OutputTruthTest, APowerCutTakesOnlyWhatNobodyWasToldOf) {
   truth.power_cut(first, true);
-  EXPECT_TRUE(truth.check_run(first, whole("")).has_value());
+  EXPECT_TRUE(truth.check_run(first, {whole(""), {}}).has_value());
   truth.power_cut(second, false);
-  EXPECT_FALSE(truth.check_run(second, whole("")).has_value());
+  EXPECT_FALSE(truth.check_run(second, {whole(""), {}}).has_value());
 }
 
 TEST_F(OutputTruthTest, WhatCouldNotBeSyncedMayGoWithThePower) {
   truth.sync_failed(first);
-  EXPECT_TRUE(truth.check_run(first, whole("")).has_value());
+  EXPECT_TRUE(truth.check_run(first, {whole(""), {}}).has_value());
   truth.power_cut(first, true);
-  EXPECT_FALSE(truth.check_run(first, whole("")).has_value());
+  EXPECT_FALSE(truth.check_run(first, {whole(""), {}}).has_value());
 }
 
 }  // namespace

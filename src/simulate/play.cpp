@@ -60,11 +60,14 @@ Play play_of(std::string_view prompt, std::uint32_t attempt) {
   }
   for (std::uint64_t i = chance.below(4); i > 0; --i) {
     const milliseconds at(chance.below(static_cast<std::uint64_t>(usual_life.count()) + 1));
-    std::string line = "line " + std::to_string(chance.below(1'000'000));
+    const std::uint64_t which = chance.below(1'000'000);
+    const task::Stream stream = which % 3 == 0 ? task::Stream::err : task::Stream::out;
+    std::string line = "line " + std::to_string(which);
     if (chance.one_in(50)) line.append(chance.one_in(8) ? chance.below(80'000) : chance.below(5'000), '.');
-    play.output.push_back({at, line + '\n'});
+    play.output.push_back({at, line + '\n', stream});
   }
   std::ranges::stable_sort(play.output, {}, &Play::Line::at);
+  play.used = {std::chrono::microseconds(chance.below(100'000'000)), chance.below(std::uint64_t{1} << 34U)};
   return play;
 }
 

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "process/tree_usage.h"
+#include "task/output_marks.h"
 #include "task/run.h"
 
 namespace duet::simulate {
@@ -19,6 +21,7 @@ struct Play {
   struct Line {
     std::chrono::milliseconds at{0};
     std::string text = {};
+    task::Stream stream = task::Stream::out;
   };
 
   bool can_start = true;
@@ -26,6 +29,7 @@ struct Play {
   int code = 0;                   ///< with which the main process ends if nobody ends it
   std::vector<Part> others = {};  ///< that it starts, and does not wait for
   std::vector<Line> output = {};  ///< of the main process, in order
+  process::Usage used = {};       ///< until the main process ends, whenever that is
 
   std::string whole_output() const;
 };

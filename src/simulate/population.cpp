@@ -185,13 +185,13 @@ void SimulatedKeeper::start() {
   const task::Started started{.pid = tree_->members[0].pid, .at = population_.machine().clock().utc()};
   core_->started(started);
   for (const Play::Line& line : tree_->play.output) {
-    population_.agenda().after(line.at, lifetime_.bind([this, tree = tree_, text = line.text] {
+    population_.agenda().after(line.at, lifetime_.bind([this, tree = tree_, text = line.text, stream = line.stream] {
       if (!tree->members[0].alive) return;
-      when_awake([this, tree, text] {
+      when_awake([this, tree, text, stream] {
         if (tree != tree_) return;
         population_.trace().note(name_of(tree->run) + " writes " + std::to_string(text.size()) + " bytes");
-        population_.witness().wrote(tree->run, text);
-        core_->took_output(text, true);
+        population_.witness().wrote(tree->run, text, stream);
+        core_->took_output(text, stream == task::Stream::out);
       });
     }));
   }
@@ -200,7 +200,7 @@ void SimulatedKeeper::start() {
 void SimulatedKeeper::member_ended(std::size_t member, int status) {
   when_awake([this, member, status] {
     if (!core_ || !tree_) return;
-    if (member == 0) core_->main_ended(status);
+    if (member == 0) core_->main_ended(status, tree_->play.used);
     core_->reaped(!tree_->alive());
   });
 }
@@ -300,7 +300,7 @@ int SimulatedKeeper::write_started(const task::Started& started) {
 int SimulatedKeeper::write_outcome(const task::Outcome& outcome) { return record_.write_outcome(outcome) ? 0 : errno; }
 int SimulatedKeeper::write_gone() { return record_.write_gone() ? 0 : errno; }
 int SimulatedKeeper::sync_record() { return record_.sync(tasks_.get()) ? 0 : errno; }
-void SimulatedKeeper::append_output(std::string_view bytes) { output_->append(bytes); }
+void SimulatedKeeper::append_output(std::string_view bytes, task::Stream stream) { output_->append(bytes, stream); }
 int SimulatedKeeper::sync_output() {
   const int error = output_->sync();
   if (error != 0) population_.witness().output_unsynced(order_->assignment.run);

@@ -108,7 +108,7 @@ class SimulatedKeeper final : task::KeeperHands {
   int sync_record() override;
   int note_output() override { return output_->note(); }
   int sync_output() override;
-  void append_output(std::string_view bytes) override;
+  void append_output(std::string_view bytes, task::Stream stream) override;
   std::uint64_t output_total() const override;
   void signal_tree(int signal) override;
   bool send(const task::Message& message) override;
@@ -137,10 +137,10 @@ struct Witness {
   std::function<void(const Tree&)> began;
   std::function<void(const Tree&, int status, bool kept)> main_ended;  ///< `kept`: its keeper saw it
   std::function<void(const Tree&)> gone;
-  std::function<void(task::RunId)> ordered;                        ///< the daemon is about to have it started
-  std::function<void(task::RunId, std::string_view bytes)> wrote;  ///< and its keeper took it
-  std::function<void(task::RunId, bool at_work)> keeper_died;      ///< `at_work`: while it did something
-  std::function<void(task::RunId)> output_unsynced;                ///< its keeper could not sync it
+  std::function<void(task::RunId)> ordered;  ///< the daemon is about to have it started
+  std::function<void(task::RunId, std::string_view bytes, task::Stream)> wrote;  ///< and its keeper took it
+  std::function<void(task::RunId, bool at_work)> keeper_died;                    ///< `at_work`: while it did something
+  std::function<void(task::RunId)> output_unsynced;                              ///< its keeper could not sync it
 };
 
 /// All processes of the machine but the daemon: keepers and what they run. They outlive daemons, not power cuts.

@@ -6,6 +6,7 @@
 #include <exception>
 #include <utility>
 
+#include "duet/base/utc_text.h"
 #include "duet/rpc/value.h"
 #include "task/run_record.h"
 #include "task/store_folder.h"
@@ -40,8 +41,8 @@ Simulation::Simulation(SimulationOptions options)
            .main_ended = [this](const Tree& tree, int status, bool kept) { model_.main_ended(tree, status, kept); },
            .gone = [](const Tree&) {},
            .ordered = [this](task::RunId run) { model_.ordered(run); },
-           .wrote = [this](task::RunId run,
-                           std::string_view bytes) { model_.output().took(run, bytes, machine_.trouble.any()); },
+           .wrote = [this](task::RunId run, std::string_view bytes,
+                           task::Stream stream) { model_.output().took(run, bytes, machine_.trouble.any(), stream); },
            .keeper_died = [this](task::RunId run, bool at_work) { model_.keeper_killed(run, at_work); },
            .output_unsynced = [this](task::RunId run) { model_.output().sync_failed(run); }}) {
   if (options_.disk) {
@@ -58,8 +59,7 @@ Simulation::Simulation(SimulationOptions options)
   habits_.disk_fails = chance_.one_in(2);
   habits_.keepers_die = chance_.one_in(2);
   habits_.wall_jumps = chance_.one_in(4);
-  settings_.agents["play"] = {.command = {"play"}, .prompt_on_stdin = true};
-  settings_.default_agent = "play";
+  set_habits_of_queue();
   settings_.max_running = chance_.between(1, 4);
   settings_.queue_capacity = chance_.one_in(3) ? chance_.between(1, 8) : 1000;
   settings_.keep_tasks = chance_.one_in(2) ? chance_.between(1, 10) : 1000;
@@ -91,8 +91,7 @@ void Simulation::note(const std::string& what) {
   trace_.note(std::to_string(since_start(machine_.clock().now())) + " ms: " + what);
 }
 
-template <typename Work>
-void Simulation::as_daemon(Work work) {
+void Simulation::as_daemon(const std::function<void()>& work) {
   const Machine::As as(machine_, *process_);
   try {
     work();
@@ -181,6 +180,7 @@ void Simulation::start() {
     death_ = habits_.power_cuts && chance_.one_in(2) ? Death::power_cut : Death::kill;
   }
   died_unsynced_ = false;
+  model_.daemon_started();
   const Machine::As as(machine_, *process_);
   try {
     daemon_ = std::make_unique<Daemon>(
@@ -297,7 +297,7 @@ task::TaskId Simulation::some_task() {
 }
 
 void Simulation::request() {
-  switch (chance_.below(14)) {
+  switch (chance_.below(17)) {
     case 0:
     case 1:
       return cancel();
@@ -314,6 +314,10 @@ void Simulation::request() {
     case 6:
     case 7:
       return audience_->act(*daemon_);
+    case 8:
+    case 9:
+    case 10:
+      return act_on_queue();
     default:
       submit();
   }
@@ -330,6 +334,12 @@ void Simulation::submit() {
   if (chance_.one_in(4) && model_.count() > 0) {
     for (std::uint64_t i = chance_.between(1, 2); i > 0; --i) submission.after.push_back(some_task());
   }
+  if (chance_.one_in(2)) submission.group = chance_.one_in(2) ? wide_group : narrow_group;
+  if (chance_.one_in(5)) submission.agent = limited_agent;
+  if (chance_.one_in(10)) submission.delay = milliseconds(chance_.below(60'000));
+  if (!submission.delay && chance_.one_in(20)) {
+    submission.not_before = machine_.clock().utc() + milliseconds(chance_.below(60'000));
+  }
   if (chance_.one_in(8)) {
     submission.key = "key " + submission.prompt;
     keyed_.push_back(submission);
@@ -345,9 +355,13 @@ void Simulation::submit_again() {
 void Simulation::send(const task::Submission& submission) {
   const std::uint64_t number = ++requests_;
   model_.submitted(submission);
-  std::string asked = "submit " + submission.prompt + ", priority " + std::to_string(submission.priority) +
-                      ", retries " + std::to_string(submission.retries);
+  std::string asked = "submit " + submission.prompt + ", priority " + std::to_string(submission.priority.value_or(0)) +
+                      ", retries " + std::to_string(submission.retries.value_or(0));
   for (const task::TaskId id : submission.after) asked += ", after " + task::to_text(id);
+  if (!submission.group.empty()) asked += ", group " + submission.group;
+  if (submission.agent) asked += ", agent " + *submission.agent;
+  if (submission.delay) asked += ", delay " + std::to_string(submission.delay->count());
+  if (submission.not_before) asked += ", not before " + base::utc_text(*submission.not_before);
   note(asked);
   expect_answer(number, "submit of " + submission.prompt);
   as_daemon([&] {
@@ -576,6 +590,7 @@ void Simulation::finish() {
   habits_ = {.requests = 0, .faults = 0};
   audience_->read_all();
   if (process_) process_->dies_after.reset();
+  open_all();
   const base::TimePoint until = machine_.clock().now() + time_to_rest;
   while (!model_.violation() && machine_.clock().now() < until && !has_come_to_rest()) live_on();
   let_pass(minutes(10));
@@ -652,7 +667,9 @@ void Simulation::check_files() {
   as_daemon([&] {
     for (const auto& [name, node] : tasks->names) {
       std::string_view record = name;
-      if (record.ends_with(".out")) record.remove_suffix(4);
+      for (const std::string_view suffix : {".out", ".marks"}) {
+        if (record.ends_with(suffix)) record.remove_suffix(suffix.size());
+      }
       const auto run = task::run_of_record(record);
       if (run) {
         const auto known = daemon_->store().read([&](task::StoreReader& reader) { return reader.standing(run->task); });

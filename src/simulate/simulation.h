@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -88,6 +89,17 @@ class Simulation {
   void take_waited(task::TaskId id, base::TimePoint time_is_up, const tl::expected<task::Task, rpc::Error>& answer);
   void read_output();
   void approve();
+  void set_habits_of_queue();
+  void act_on_queue();
+  void pause();
+  void set_paused(const std::optional<std::string>& group, bool paused);
+  void hold(task::TaskId id, bool held);
+  void edit();
+  void send_edit(task::TaskId id, const task::Supervisor::Edit& edit);
+  void restart();
+  void remove();
+  void release_agent();
+  void open_all();
   void change_settings();
 
   void cause_fault();
@@ -102,8 +114,7 @@ class Simulation {
   void check_rules();
   void check_ended();
 
-  template <typename Work>
-  void as_daemon(Work work);
+  void as_daemon(const std::function<void()>& work);
   void expect_answer(std::uint64_t request, const std::string& what, bool may_be_dropped = false);
   void take_answer(std::uint64_t request);
   void judge(const std::string& what, const rpc::Error& error);

@@ -13,13 +13,28 @@ namespace {
 
 constexpr std::string_view placeholder = "{prompt}";
 constexpr std::size_t argument_limit = 128 * 1024;  // of the kernel for one argument, with the NUL at its end
-constexpr char built_in_default[] = "claude";
+constexpr std::string_view built_in_default = "claude";
 
+// A prompt is never an option of theirs: it comes on stdin, or behind `--`.
 std::map<std::string, Agent, std::less<>> with_built_in(const TaskSettings& settings) {
   std::map<std::string, Agent, std::less<>> agents = settings.agents;
-  agents.try_emplace(built_in_default, Agent{.command = {"claude", "-p", "{prompt}"}});
-  agents.try_emplace("shell", Agent{.command = {"/bin/sh", "-c", "{prompt}"}});
+  // The settings may say something about one of them, and leave its command as it is.
+  const auto add = [&agents](std::string_view name, std::vector<std::string> command, bool prompt_on_stdin) {
+    Agent& agent = agents[std::string(name)];
+    if (!agent.command.empty()) return;
+    agent.command = std::move(command);
+    agent.prompt_on_stdin = prompt_on_stdin;
+  };
+  add(built_in_default, {"claude", "-p"}, true);
+  add("shell", {"/bin/sh", "-c", "--", "{prompt}"}, false);
+  if (settings.had_trust) {
+    std::erase_if(agents, [&](const auto& agent) { return settings.untrusted_agents.contains(agent.first); });
+  }
   return agents;
+}
+
+std::string default_that_counts_no_more(const TaskSettings& settings) {
+  return settings.had_trust ? settings.untrusted_default : "";
 }
 
 std::string filled_in(std::string_view argument, std::string_view prompt) {
@@ -60,15 +75,21 @@ std::optional<rpc::Error> check_prompt(const Agent& agent, std::string_view prom
 
 }  // namespace
 
-Agents::Agents(const TaskSettings& settings, process::Environment environment, std::function<std::string()> project)
+Agents::Agents(const TaskSettings& settings, process::Environment environment, std::function<std::string()> project,
+               ProvideFor provide_for)
     : agents_(with_built_in(settings)),
+      untrusted_(settings.untrusted_agents),
       default_(settings.default_agent),
+      untrusted_default_(default_that_counts_no_more(settings)),
       environment_(std::move(environment)),
-      project_(std::move(project)) {}
+      project_(std::move(project)),
+      provide_for_(std::move(provide_for)) {}
 
 void Agents::change_settings(const TaskSettings& settings) {
   agents_ = with_built_in(settings);
+  untrusted_ = settings.untrusted_agents;
   default_ = settings.default_agent;
+  untrusted_default_ = default_that_counts_no_more(settings);
 }
 
 tl::expected<std::string, rpc::Error> Agents::choose(const Submission& submission) const {
@@ -80,23 +101,45 @@ tl::expected<std::string, rpc::Error> Agents::choose(const Submission& submissio
   return name;
 }
 
-rpc::Error Agents::unknown(const std::string& name) const {
+const Agent* Agents::find(std::string_view name) const {
+  const auto found = agents_.find(name);
+  return found == agents_.end() ? nullptr : &found->second;
+}
+
+void Agents::add_defaults(Submission& submission, std::string_view agent) const {
+  static const Agent without_words;
+  const Agent* const found = find(agent);
+  const Agent& defaults = found != nullptr ? *found : without_words;
+  if (!submission.priority) submission.priority = defaults.priority.value_or(0);
+  if (!submission.retries) submission.retries = defaults.retries.value_or(0);
+  if (submission.group.empty()) submission.group = defaults.group.empty() ? default_group : defaults.group;
+}
+
+rpc::Error Agents::unknown(const std::string& name, std::string_view param) const {
+  if (untrusted_.contains(name)) return untrusted_agent(name);
   boost::json::array names;
   for (const auto& [known_name, agent] : agents_) names.emplace_back(known_name);
   constexpr std::size_t shown_characters = 64;
-  return rpc::invalid_params("agent", "the name of an agent", rpc::first_characters(name, shown_characters), names);
+  return rpc::invalid_params(param, "the name of an agent", rpc::first_characters(name, shown_characters), names);
 }
 
 tl::expected<std::string, rpc::Error> Agents::wanted_agent(const Submission& submission) const {
   if (submission.agent) return *submission.agent;
+  const std::string_view counting = default_.empty() ? built_in_default : std::string_view(default_);
+  if (!untrusted_default_.empty() && untrusted_default_ != counting) {
+    return tl::unexpected(untrusted_default_agent(untrusted_default_));
+  }
+  if (untrusted_.contains(counting) && !agents_.contains(counting)) return tl::unexpected(untrusted_agent(counting));
   if (!default_.empty()) {
     if (agents_.contains(default_)) return default_;
     return tl::unexpected(
         no_agent("default_agent names an agent that the settings do not have", "agents." + default_ + ".command"));
   }
   const Agent& agent = agents_.find(built_in_default)->second;
-  if (is_on_path(agent, submission.env)) return built_in_default;
-  return tl::unexpected(no_agent("no agent is configured, and `claude` is not on the PATH", "default_agent"));
+  if (is_on_path(agent, submission.env)) return std::string(built_in_default);
+  const std::string cure =
+      untrusted_.empty() ? "" : "; the project's settings are not trusted: 'duet-rpc trust' shows them";
+  return tl::unexpected(no_agent("no agent is configured, and `claude` is not on the PATH" + cure, "default_agent"));
 }
 
 bool Agents::is_on_path(const Agent& agent, const process::Environment& added) const {
@@ -104,8 +147,20 @@ bool Agents::is_on_path(const Agent& agent, const process::Environment& added) c
     const auto path = environment.find("PATH");
     return path == environment.end() ? std::string() : path->second;
   };
-  const std::string path = added.contains("PATH") ? path_in(added) : path_in(environment_);
+  const std::string own = agent.env.contains("PATH") ? path_in(agent.env) : path_in(environment_);
+  const std::string path = added.contains("PATH") ? path_in(added) : own;
   return !process::find_program(agent.command.front(), path).empty();
+}
+
+tl::expected<void, std::string> Agents::provide_for(const process::Limits& limits) const {
+  if (!limits.any()) return {};
+  if (provide_for_) return provide_for_(limits);
+  return tl::unexpected(std::string("there is nothing to keep them with"));
+}
+
+process::Limits Agents::limits_of(const std::string& agent, const Submission& submission) const {
+  const auto found = agents_.find(agent);
+  return found == agents_.end() ? submission.limits : process::both(found->second.limits, submission.limits);
 }
 
 std::optional<Assignment> Agents::assignment(RunId run, const std::string& agent, Submission submission) const {
@@ -113,10 +168,12 @@ std::optional<Assignment> Agents::assignment(RunId run, const std::string& agent
   if (found == agents_.end()) return std::nullopt;
   const Agent& chosen = found->second;
   Assignment assignment{.run = run, .arguments = chosen.command, .environment = environment_};
+  for (const auto& [name, value] : chosen.env) assignment.environment[name] = value;
   for (auto& [name, value] : submission.env) assignment.environment[name] = std::move(value);
   const bool relative = !submission.cwd.starts_with('/');
   assignment.directory = relative ? project_() + (submission.cwd.empty() ? "" : "/" + submission.cwd) : submission.cwd;
-  assignment.time_limit = submission.time_limit;
+  assignment.time_limit = submission.time_limit ? submission.time_limit : chosen.time_limit;
+  assignment.limits = process::both(chosen.limits, submission.limits);
   if (chosen.prompt_on_stdin) {
     assignment.input = std::move(submission.prompt);
   } else {

@@ -70,13 +70,46 @@ TEST_F(AgentsTest, AnUnknownAgentIsRefusedWithThoseThereAre) {
       R"({"param":"agent","expected":"the name of an agent","received":"clod","accepted":["claude","mine","shell"]})");
 }
 
+TEST_F(AgentsTest, AnAgentOfSettingsThatAreNotTrustedIsRefusedWithTheCure) {
+  settings.untrusted_agents = {"theirs", "claude"};
+  EXPECT_EQ(chosen({.prompt = "p", .agent = "theirs"}), "-32003");
+  EXPECT_EQ(data, R"({"subsystem":"agents","agent":"theirs","reason":"untrusted"})");
+  EXPECT_EQ(chosen({.prompt = "p", .agent = "claude"}), "claude") << "the built-in one";
+  EXPECT_EQ(arguments("claude", "p"), (Strings{"claude", "-p"}));
+}
+
+TEST_F(AgentsTest, NoOtherAgentTakesThePlaceOfOneThatIsNotTrustedAnyMore) {
+  settings.had_trust = true;
+  environment["PATH"] = folder_with_claude();
+  settings.untrusted_agents = {"claude", "mine"};
+  settings.agents["mine"] = {.command = {"mine"}};  // of the user
+  EXPECT_EQ(chosen({.prompt = "p", .agent = "claude"}), "-32003");
+  EXPECT_EQ(data, R"({"subsystem":"agents","agent":"claude","reason":"untrusted"})");
+  EXPECT_EQ(chosen({.prompt = "p", .agent = "mine"}), "-32003");
+  EXPECT_FALSE(agents().assignment({1, 1}, "claude", {.prompt = "p"})) << "one that was accepted before waits";
+  EXPECT_EQ(chosen({.prompt = "p"}), "-32003") << "the default";
+  EXPECT_EQ(chosen({.prompt = "p", .agent = "shell"}), "shell");
+}
+
+TEST_F(AgentsTest, NoOtherAgentIsTheDefaultInsteadOfOneThatIsNotTrustedAnyMore) {
+  settings.had_trust = true;
+  environment["PATH"] = folder_with_claude();
+  settings.untrusted_default = "shell";
+  EXPECT_EQ(chosen({.prompt = "p"}), "-32003");
+  EXPECT_EQ(data, R"({"subsystem":"agents","agent":"shell","reason":"untrusted"})");
+  EXPECT_EQ(chosen({.prompt = "p", .agent = "shell"}), "shell");
+  settings.default_agent = "shell";
+  EXPECT_EQ(chosen({.prompt = "p"}), "shell") << "the user's own settings say the same";
+}
+
 TEST_F(AgentsTest, ThePromptTakesThePlaceOfItsNameInEachArgument) {
   settings.agents["mine"] = {.command = {"run", "--text={prompt}", "{prompt}{prompt}", "{other}", "{prompt"}};
   EXPECT_EQ(arguments("mine", "a {prompt} $(b) \"c\"\n"),
             (Strings{"run", "--text=a {prompt} $(b) \"c\"\n", "a {prompt} $(b) \"c\"\na {prompt} $(b) \"c\"\n",
                      "{other}", "{prompt"}));
-  EXPECT_EQ(arguments("claude", "p"), (Strings{"claude", "-p", "p"}));
-  EXPECT_EQ(arguments("shell", "p"), (Strings{"/bin/sh", "-c", "p"}));
+  EXPECT_EQ(arguments("claude", "p"), (Strings{"claude", "-p"}));
+  EXPECT_EQ(agents().assignment({1, 1}, "claude", {.prompt = "--version"})->input, "--version");
+  EXPECT_EQ(arguments("shell", "p"), (Strings{"/bin/sh", "-c", "--", "p"}));
 }
 
 TEST_F(AgentsTest, TheSettingsMayChangeTheBuiltInOnes) {

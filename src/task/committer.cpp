@@ -11,10 +11,11 @@ namespace duet::task {
 namespace {
 
 constexpr std::chrono::seconds retry_after{1};
-constexpr std::chrono::milliseconds quiet{50};  // without changes: time to tidy up
-constexpr int much_log = 1000;                  // pages: worth moving when nobody waits
-constexpr int too_much_log = 2000;              // pages: moved even so
-constexpr int memory_of_times = 4;              // a commit counts for one part of so many in the usual time
+constexpr std::chrono::milliseconds lock_patience{2000};  // with another program, on the thread that commits
+constexpr std::chrono::milliseconds quiet{50};            // without changes: time to tidy up
+constexpr int much_log = 1000;                            // pages: worth moving when nobody waits
+constexpr int too_much_log = 2000;                        // pages: moved even so
+constexpr int memory_of_times = 4;                        // a commit counts for one part of so many in the usual time
 constexpr int file_was_lost = SQLITE_READONLY_DBMOVED;
 
 bool is_sync_failure(int code) { return code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC; }
@@ -42,6 +43,7 @@ Committer::Committer(transport::Loop& loop, Database database, std::function<boo
       options_(options),
       database_(std::move(database)),
       writer_(database_) {
+  database_.set_patience(lock_patience);
   sqlite3_wal_hook(
       database_.handle(),
       [](void* pages, sqlite3*, const char*, int count) {
@@ -83,9 +85,10 @@ void Committer::look() {
   if (log_pages_ >= too_much_log) return start([this] { return tidy(); }, false);
   if (is_time) {
     const bool is_small = usual_time_ < options_.quick_commit && waiting_bytes_ <= options_.few_bytes;
-    const bool is_quick = std::exchange(is_urgent_, false) && is_small && health_.problem.empty();
+    const bool may_be_quick = std::exchange(is_urgent_, false) && is_small && health_.problem.empty();
     // Functions can be copied; changes need not be.
     const auto changes = std::make_shared<Changes>(std::exchange(queue_, {}));
+    const bool is_quick = may_be_quick && begin_at_once();
     return start([this, changes] { return commit(std::move(*changes)); }, is_quick);
   }
   if (!queue_.empty()) return look_at(last_commit_ + options_.patience);
@@ -93,6 +96,17 @@ void Committer::look() {
   if (log_pages_ < much_log) return;
   if (now >= last_commit_ + base::Duration(quiet)) return start([this] { return tidy(); }, false);
   look_at(last_commit_ + base::Duration(quiet));
+}
+
+// False: another program has the lock, or something else is wrong; the loop is not to wait for that.
+bool Committer::begin_at_once() {
+  try {
+    database_.set_patience(std::chrono::milliseconds(0));
+    database_.run("BEGIN IMMEDIATE");
+  } catch (const SqliteError&) {  // NOLINT(bugprone-empty-catch): who waits for it meets it again
+  }
+  database_.set_patience(lock_patience);
+  return database_.in_transaction();
 }
 
 void Committer::start(std::function<Batch()> work, bool is_quick) {
@@ -178,7 +192,7 @@ void Committer::write(const Changes& changes) {
     write_marker();  // to see whether it works again: the changes may be such that write nothing
   }
   if (!changes.empty()) {
-    wait_for([this] { database_.run("BEGIN IMMEDIATE"); });
+    if (!database_.in_transaction()) wait_for([this] { database_.run("BEGIN IMMEDIATE"); });
     for (const Change& change : changes) change.apply(writer_);
     wait_for([this] { database_.run("COMMIT"); });
   }
@@ -201,6 +215,7 @@ void Committer::take_failure(int code, const std::string& text) {
   trouble_ = {problem_of(code, text), code == file_was_lost};
   if (trouble_.lost) return;
   uncertain_ |= (code & 0xFF) == SQLITE_IOERR;
+  if ((code & 0xFF) == SQLITE_BUSY) return;  // a lock is met at the beginning, before anything is written
   try {
     // The refused changes may stand in the log, whole, behind its last valid frame, and whoever opens it next would
     // take them for committed. This goes over them.

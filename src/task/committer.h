@@ -33,8 +33,8 @@ struct Change {
 /// one transaction and one sync. Patient facts alone make no commit within 4 ms of the last.
 ///
 /// While the disk is quick it commits a few changes on the loop's thread at the end of a turn, which saves two changes
-/// of threads. Many changes, those that nobody waits for, and all of them while commits fail or usually wait longer
-/// than half a millisecond are left to a thread of its own.
+/// of threads. Many changes, those that nobody waits for, and all of them while commits fail, usually wait longer
+/// than half a millisecond or find the store locked by another program are left to a thread of its own.
 ///
 /// A commit that fails refuses its requests and keeps its facts for the next try, which comes with the next change or
 /// after a second. After a failed sync nobody knows what is on disk; then nothing more is committed until all that the
@@ -93,6 +93,7 @@ class Committer {
   void look_soon();
   void look();
   void look_at(base::TimePoint time);
+  bool begin_at_once();
   void start(std::function<Batch()> work, bool is_quick);
   bool has_thread();
   void finish(const Batch& batch);

@@ -81,7 +81,22 @@ std::string pack(const Report& report) {
   out.put(std::string_view(outcome.problem).substr(0, max_problem_bytes));
   out.put(outcome.result);
   out.put(report.gone);
+  out.put(outcome.usage.has_value());
+  const Usage usage = outcome.usage.value_or(Usage{});
+  out.put(static_cast<std::uint64_t>(usage.cpu.count()));
+  out.put(usage.max_memory);
+  out.put(usage.output_bytes);
+  out.put(outcome.out_of_memory);
   return out.take();
+}
+
+void unpack_usage(Unpacker& in, Outcome& outcome) {
+  const bool is_known = in.number() != 0;
+  Usage usage{.cpu = std::chrono::microseconds(in.number())};
+  usage.max_memory = in.number();
+  usage.output_bytes = in.number();
+  outcome.out_of_memory = in.number() != 0;
+  if (is_known) outcome.usage = usage;
 }
 
 std::optional<Report> unpack_report(std::string_view bytes) {
@@ -98,8 +113,9 @@ std::optional<Report> unpack_report(std::string_view bytes) {
   outcome.ended_at = to_time(in.number());
   outcome.problem = in.text();
   outcome.result = in.text();
-  if (has_outcome) report.outcome = std::move(outcome);
   report.gone = in.number() != 0;
+  if (!in.is_complete()) unpack_usage(in, outcome);  // else it is a keeper of version 0.1
+  if (has_outcome) report.outcome = std::move(outcome);
   if (!in.is_complete()) return std::nullopt;
   return report;
 }

@@ -53,6 +53,7 @@ TEST_F(ContactTest, AReportCarriesAllThatAKeeperKnows) {
                                     .signal = 9,
                                     .timed_out = true,
                                     .ended_at = at + std::chrono::seconds(1),
+                                    .usage = Usage{std::chrono::microseconds(5), 6, 7},
                                     .problem = std::string(5'000, 'p'),
                                     .result = std::string(64 * 1024, '\xff')};
   ASSERT_TRUE(send_message(near.get(), message));
@@ -68,6 +69,7 @@ TEST_F(ContactTest, AReportCarriesAllThatAKeeperKnows) {
   EXPECT_TRUE(report.outcome->timed_out);
   EXPECT_EQ(report.outcome->started->at, at);
   EXPECT_EQ(report.outcome->ended_at, at + std::chrono::seconds(1));
+  EXPECT_EQ(report.outcome->usage, (Usage{std::chrono::microseconds(5), 6, 7}));
   EXPECT_EQ(report.outcome->problem, std::string(1'024, 'p'));
   EXPECT_EQ(report.outcome->result, message.report->outcome->result);
 }

@@ -1,9 +1,13 @@
 #include "task/intake.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
+#include <boost/json/object.hpp>
+
 #include "duet/base/all_calls.h"
+#include "duet/rpc/value.h"
 #include "task/refusal.h"
 #include "task/transition.h"
 
@@ -22,6 +26,48 @@ std::optional<rpc::Error> check_text(const Submission& submission) {
   return std::nullopt;
 }
 
+// What a client gave, each limit by itself.
+boost::json::object params_of(std::string_view body) {
+  boost::json::object params = rpc::parse_value(body).as_object();
+  const boost::json::value* const limits = params.if_contains("limits");
+  if (limits == nullptr) return params;
+  const boost::json::object each = limits->as_object();
+  params.erase("limits");
+  for (const auto& [name, value] : each) params.insert_or_assign(name, value);
+  return params;
+}
+
+// Version 0.1 wrote a priority of 0 that nobody had given, and left out retries of 0 that somebody had.
+void allow_for_older(boost::json::object& known, boost::json::object& asked) {
+  const auto is_zero = [](const boost::json::object& params, const char* name) {
+    const boost::json::value* const found = params.if_contains(name);
+    return found != nullptr && *found == 0;
+  };
+  const bool may_be_older = known.contains("priority");  // it always wrote one
+  if (!asked.contains("priority") && is_zero(known, "priority")) known.erase("priority");
+  if (may_be_older && !known.contains("retries") && is_zero(asked, "retries")) asked.erase("retries");
+}
+
+// The names of what one has and the other has not, or has otherwise; none: it is the same submission. What a client
+// calls otherwise has its name.
+std::vector<std::string> differences(std::string_view known, std::string_view asked) {
+  if (known == asked) return {};
+  boost::json::object before = params_of(known);
+  boost::json::object now = params_of(asked);
+  allow_for_older(before, now);
+  std::set<std::string> names;
+  const auto compare = [&names](const boost::json::object& one, const boost::json::object& other) {
+    for (const auto& [name, value] : one) {
+      const boost::json::value* const found = other.if_contains(name);
+      if (found != nullptr && *found == value) continue;
+      names.insert(name == "timeLimit" ? "timeoutSeconds" : name == "delay" ? "delaySeconds" : std::string(name));
+    }
+  };
+  compare(before, now);
+  compare(now, before);
+  return {names.begin(), names.end()};
+}
+
 void sort_and_deduplicate(std::vector<TaskId>& ids) {
   std::ranges::sort(ids);
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
@@ -29,8 +75,14 @@ void sort_and_deduplicate(std::vector<TaskId>& ids) {
 
 }  // namespace
 
-Intake::Intake(const base::Clock& clock, Store& store, const Agents& agents, TaskId last_id, Taken taken)
-    : clock_(clock), store_(store), agents_(agents), taken_(std::move(taken)), last_id_(last_id) {}
+Intake::Intake(const base::Clock& clock, Store& store, const Agents& agents, TaskId last_id, CheckGroup check_group,
+               Taken taken)
+    : clock_(clock),
+      store_(store),
+      agents_(agents),
+      check_group_(std::move(check_group)),
+      taken_(std::move(taken)),
+      last_id_(last_id) {}
 
 void Intake::submit(Submission submission, Capacity room, Submitted submitted, Companion companion) {
   const auto refuse = [&](const rpc::Error& error) { submitted(tl::unexpected(error)); };
@@ -42,8 +94,15 @@ void Intake::submit(Submission submission, Capacity room, Submitted submitted, C
 
   tl::expected<std::string, rpc::Error> agent = agents_.choose(submission);
   if (!agent) return refuse(agent.error());
-  if (room.queued + arriving_ >= room.capacity) return refuse(queue_full(room.capacity));
-  Arrival arrival{.task = {.priority = submission.priority, .retries = submission.retries, .agent = std::move(*agent)}};
+  agents_.add_defaults(submission, *agent);
+  if (const Refusal refusal = check_group_(submission.group)) return refuse(*refusal);
+  const auto provided = agents_.provide_for(agents_.limits_of(*agent, submission));
+  if (!provided) return refuse(limits_not_kept(provided.error()));
+  if (is_full(room)) return refuse(queue_full(room.capacity));
+  Arrival arrival{.task = {.priority = *submission.priority,
+                           .retries = *submission.retries,
+                           .agent = std::move(*agent),
+                           .group = submission.group}};
   if (const Refusal refusal = look_at_dependencies(submission.after, arrival)) return refuse(*refusal);
   if (!store_.has_room()) return refuse(unavailable("store", "more waits to be written than it can take"));
   arrival.id = ++last_id_;
@@ -61,19 +120,25 @@ void Intake::write(Submission submission, std::string body, Arrival arrival, Sub
   Task task{.id = arrival.id,
             .prompt = {},
             .agent = arrival.task.agent,
-            .priority = submission.priority,
+            .group = arrival.task.group,
+            .priority = arrival.task.priority,
             .created_at = clock_.utc(),
+            .labels = std::move(submission.labels),
             .metadata = shown_metadata(submission)};
+  task.not_before = submission.delay ? task.created_at + *submission.delay : submission.not_before;
+  arrival.delay = submission.delay;
+  arrival.not_before = task.not_before;
   task.prompt = std::move(submission.prompt);
-  ActiveTask active{.id = task.id, .retries = submission.retries, .after = std::move(submission.after)};
-  if (!submission.key.empty()) arriving_keys_.try_emplace(submission.key, Arriving{body, {}});
+  ActiveTask active{
+      .id = task.id, .retries = arrival.task.retries, .after = std::move(submission.after), .delay = submission.delay};
+  if (!submission.key.empty()) arriving_keys_.try_emplace(submission.key, Arriving{task.id, body, {}});
   ++arriving_;
   for (const TaskId id : arrival.after) ++needed_[id];
   Change change{.kind = companion.kind, .bytes = 512 + 2 * body.size()};
   change.apply = [task = std::move(task), active = std::move(active), key = submission.key, body = std::move(body),
                   failed = arrival.failed, also = std::move(companion.write)](StoreWriter& writer) {
     writer.insert(task, active, key, body);
-    tell_queued(writer, task.id, task.agent);
+    tell_queued(writer, task);
     if (also) also(writer, task.id);
     if (!failed) return;
     Progress end{.state = State::failed, .completed_at = task.created_at, .error = dependency_failure(*failed)};
@@ -106,21 +171,24 @@ void Intake::arrived(const Arrival& arrival, const Submitted& submitted, const s
 tl::expected<bool, rpc::Error> Intake::answer_by_key(const Submission& submission, const std::string& body,
                                                      const Submitted& submitted) {
   if (submission.key.empty()) return false;
-  const auto another_body = [] {
-    return tl::unexpected(rpc::invalid_params("key", "a key that was not used for another submission", "string"));
+  // True, or the refusal of another submission.
+  const auto compare = [&body](TaskId id, const std::string& known) -> tl::expected<bool, rpc::Error> {
+    const std::vector<std::string> differing = differences(known, body);
+    if (!differing.empty()) return tl::unexpected(key_is_taken(id, differing));
+    return true;
   };
   const auto arriving = arriving_keys_.find(submission.key);
   if (arriving != arriving_keys_.end()) {
-    if (arriving->second.body != body) return another_body();
-    arriving->second.others.push_back(submitted);
-    return true;
+    tl::expected<bool, rpc::Error> is_same = compare(arriving->second.id, arriving->second.body);
+    if (is_same) arriving->second.others.push_back(submitted);
+    return is_same;
   }
   const auto known = store_.read([&](StoreReader& tasks) { return tasks.find_key(submission.key); });
   if (!known) return tl::unexpected(known.error());
   if (!*known) return false;
-  if ((*known)->body != body) return another_body();
-  submitted(Accepted{(*known)->id, (*known)->state});
-  return true;
+  tl::expected<bool, rpc::Error> is_same = compare((*known)->id, (*known)->body);
+  if (is_same) submitted(Accepted{(*known)->id, (*known)->state});
+  return is_same;
 }
 
 // It is decided here, since one that has ended may be gone when the task is on disk.
@@ -130,9 +198,9 @@ Intake::Refusal Intake::look_at_dependencies(const std::vector<TaskId>& after, A
     if (!standing) return standing.error();
     if (!*standing) return unknown_task(to_text(id));
     const State state = (*standing)->state;
-    if (!has_ended(state)) {
-      arrival.after.push_back(id);
-    } else if (state != State::completed && !arrival.failed) {
+    if (!has_ended(state) || state == State::completed) {
+      arrival.after.push_back(id);  // one that has completed may be queued again when the task is on disk
+    } else if (!arrival.failed) {
       arrival.failed = id;
     }
   }

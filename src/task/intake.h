@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -35,7 +36,9 @@ struct Companion {
 struct Arrival {
   TaskId id = 0;
   QueuedTask task = {};
-  std::vector<TaskId> after = {};     ///< had not ended when the task was taken
+  std::optional<std::chrono::milliseconds> delay = {};
+  std::optional<base::UtcTime> not_before = {};  ///< with that delay, or as it was asked for
+  std::vector<TaskId> after = {};                ///< had not failed when the task was taken
   std::optional<TaskId> failed = {};  ///< of those it comes after: it had ended without success, and so has this one
 };
 
@@ -51,21 +54,27 @@ class Intake {
     std::size_t queued = 0;
     std::size_t capacity = 0;
   };
+  /// Whether tasks may be in a group of this name; else why not.
+  using CheckGroup = std::function<std::optional<rpc::Error>(const std::string& group)>;
 
   static constexpr std::size_t most_dependencies = 1000;
 
   /// `last_id`: of the newest task in the store.
-  Intake(const base::Clock& clock, Store& store, const Agents& agents, TaskId last_id, Taken taken);
+  Intake(const base::Clock& clock, Store& store, const Agents& agents, TaskId last_id, CheckGroup check_group,
+         Taken taken);
 
   /// Answers at once if it refuses, else when the task is on disk.
   void submit(Submission submission, Capacity room, Submitted submitted, Companion companion);
 
   /// A task that is on its way to the disk comes after this one, which is needed until then.
   bool is_needed(TaskId id) const { return needed_.contains(id); }
+  /// Whether one more task would be too many.
+  bool is_full(Capacity room) const { return room.queued + arriving_ >= room.capacity; }
 
  private:
   // A submission with a key on its way to the disk, and those who sent the same one meanwhile.
   struct Arriving {
+    TaskId id;
     std::string body;
     std::vector<Submitted> others;
   };
@@ -81,6 +90,7 @@ class Intake {
   const base::Clock& clock_;
   Store& store_;
   const Agents& agents_;
+  CheckGroup check_group_;
   Taken taken_;
   TaskId last_id_;
   std::size_t arriving_ = 0;

@@ -17,14 +17,19 @@ KeeperEvents no_events() {
           .terminated = [](RunId) {},
           .ended = [](RunId, const Outcome&) {},
           .gone = [](RunId) {},
-          .never_began = [](RunId) {}};
+          .never_began = [](RunId, const std::string&) {}};
 }
 
 }  // namespace
 
 Keepers::Keepers(transport::Loop& loop, base::Log& log, KeeperWorld& world, KeeperSettings settings,
                  KeeperEvents events)
-    : loop_(loop), log_(log), world_(world), settings_(settings), events_(std::move(events)), silence_(no_events()) {}
+    : loop_(loop),
+      log_(log),
+      world_(world),
+      settings_(std::move(settings)),
+      events_(std::move(events)),
+      silence_(no_events()) {}
 
 Keepers::~Keepers() = default;
 
@@ -32,7 +37,8 @@ void Keepers::start(const Assignment& assignment) {
   const RunId run = assignment.run;
   if (find(run) == nullptr) return add(run, events_).start(assignment);
   log_.warn("A run waits until a stray of its number is gone", {{"task", run.task}, {"attempt", run.attempt}});
-  loop_.defer(lifetime_.bind([this, run] { events_.never_began(run); }));
+  loop_.defer(lifetime_.bind(
+      [this, run] { events_.never_began(run, "what is left of another run of its number is being ended"); }));
 }
 
 void Keepers::adopt(RunId run) { add(run, events_).adopt(); }

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "duet/base/lifetime.h"
@@ -30,12 +31,14 @@ struct KeeperEvents {
   std::function<void(RunId)> terminated;                   ///< what cancel() asked for: TERM is sent, or it has ended
   std::function<void(RunId, const Outcome&)> ended;        ///< its main process; acknowledge() is to follow
   std::function<void(RunId)> gone;                         ///< no process of it is left: its slot is free
-  std::function<void(RunId)> never_began;                  ///< and never will: it may be started again
+  /// And never will: it may be started again. `why`: what prevented it, and may pass; empty if that is not known.
+  std::function<void(RunId, const std::string& why)> never_began;
 };
 
 struct KeeperSettings {
   mode_t umask = 022;                     ///< of the tasks
   std::chrono::milliseconds grace{5000};  ///< between TERM and KILL
+  std::string cgroups = {};               ///< the folder for those of runs with limits
 };
 
 /// Runs tasks so that they survive this process: each under a keeper of its own, a process that owns the task's pipes

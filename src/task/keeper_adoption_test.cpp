@@ -57,6 +57,21 @@ TEST_F(KeeperAdoptionTest, ARunningTaskIsAdoptedWithItsPid) {
   EXPECT_EQ(output_of(first), "before\nafter\n");
 }
 
+// It may be of another version than the daemon, and not understand its orders.
+TEST_F(KeeperAdoptionTest, AnAdoptedKeeperIsGivenNoOtherRun) {
+  begin(std::string("echo $PPID; ") + wait_for_go);
+  restart_daemon();
+  keepers().adopt(first);
+  go();
+  ASSERT_TRUE(finish(first));
+  const std::string keeper = story(first).outcome->result;
+  const Story next = run(shell("echo $PPID", 2));
+  ASSERT_TRUE(next.outcome);
+  EXPECT_NE(next.outcome->result, keeper);
+  EXPECT_EQ(run(shell("echo $PPID", 3)).outcome->result, next.outcome->result)
+      << "which is ours, and kept for a second";
+}
+
 TEST_F(KeeperAdoptionTest, AnAdoptedRunCanBeFollowedAndCancelled) {
   begin("trap 'echo bye; exit 4' TERM; echo before; touch ready; while :; do sleep 0.01; done");
   restart_daemon();

@@ -54,7 +54,7 @@ void KeeperCore::not_started(int error, const std::string& problem) {
 }
 
 void KeeperCore::took_output(std::string_view bytes, bool is_stdout) {
-  hands_.append_output(bytes);
+  hands_.append_output(bytes, is_stdout ? Stream::out : Stream::err);
   if (is_stdout && !has_ended()) {
     result_ += bytes;
     if (result_.size() > 2 * result_bytes) cut_to_end(result_, result_bytes);
@@ -62,15 +62,17 @@ void KeeperCore::took_output(std::string_view bytes, bool is_stdout) {
   tell_output();
 }
 
-void KeeperCore::main_ended(int status) {
+void KeeperCore::main_ended(int status, const process::Usage& used, bool out_of_memory) {
   Outcome outcome{.timed_out = timed_out_, .started = known_.started, .ended_at = clock_.utc()};
   if (WIFSIGNALED(status)) {
     outcome.kind = Outcome::Kind::signalled;
     outcome.signal = WTERMSIG(status);
+    outcome.out_of_memory = out_of_memory && outcome.signal == SIGKILL;
   } else {
     outcome.kind = Outcome::Kind::exited;
     outcome.code = WEXITSTATUS(status);
   }
+  outcome.usage = Usage{.cpu = used.cpu, .max_memory = used.max_memory, .output_bytes = hands_.output_total()};
   cut_to_end(result_, result_bytes);
   outcome.result = std::move(result_);
   finish(std::move(outcome));
@@ -171,7 +173,8 @@ void KeeperCore::tree_gone() {
   if (!has_contact_) make_durable();
 }
 
-// In the order in which it is read. The first failure ends it.
+// In the order in which it is read. The first failure ends it, but that the run is gone needs no room on the disk, as a
+// result does: without it nobody may remove the output.
 int KeeperCore::write_missing() {
   const auto put = [](bool is_known, bool& is_written, auto write) {
     const int error = is_known && !is_written ? write() : 0;
@@ -180,7 +183,8 @@ int KeeperCore::write_missing() {
   };
   int error = put(known_.started.has_value(), written_.started, [&] { return hands_.write_started(*known_.started); });
   if (error == 0) error = put(has_ended(), written_.outcome, [&] { return hands_.write_outcome(*known_.outcome); });
-  if (error == 0) error = put(known_.gone, written_.gone, [&] { return hands_.write_gone(); });
+  const int gone_error = put(known_.gone, written_.gone, [&] { return hands_.write_gone(); });
+  if (error == 0) error = gone_error;
   return error == 0 ? hands_.note_output() : error;
 }
 

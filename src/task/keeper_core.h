@@ -7,8 +7,10 @@
 #include <string_view>
 
 #include "duet/base/clock.h"
+#include "process/tree_usage.h"
 #include "task/contact.h"
 #include "task/order.h"
+#include "task/output_marks.h"
 #include "task/run.h"
 
 namespace duet::task {
@@ -26,7 +28,7 @@ class KeeperHands {
   virtual int sync_record() = 0;
 
   /// Puts output away; what there is no room for is counted as dropped.
-  virtual void append_output(std::string_view bytes) = 0;
+  virtual void append_output(std::string_view bytes, Stream stream) = 0;
   /// Writes down which output was dropped, as far as that could not be done yet.
   virtual int note_output() = 0;
   /// What was appended, onto the disk; nothing happens if that has been done.
@@ -67,8 +69,10 @@ class KeeperCore {
 
   /// What the task has written, in order. `is_stdout`: it counts for the result.
   void took_output(std::string_view bytes, bool is_stdout);
-  /// Its main process was reaped, with what waitpid says. What was in the pipes has been taken. reaped() is to follow.
-  void main_ended(int status);
+  /// Its main process was reaped, with what waitpid says; `used` is what the tree has used so far, `out_of_memory` that
+  /// processes were killed since it needed more than it may have. What was in the pipes has been taken. reaped() is to
+  /// follow.
+  void main_ended(int status, const process::Usage& used, bool out_of_memory = false);
   /// Processes of the run have ended and were reaped. `none_left`: the whole tree is gone, and all output was taken.
   void reaped(bool none_left);
 

@@ -16,6 +16,7 @@ using Kind = Message::Kind;
 
 constexpr RunId run{7, 2};
 constexpr int exit_code_3 = 3 << 8;  // as waitpid tells it
+constexpr process::Usage used{std::chrono::microseconds(1'500'000), std::uint64_t{1} << 20U};
 
 // A record and a daemon in memory; each can refuse.
 class FakeHands final : public KeeperHands {
@@ -23,13 +24,14 @@ class FakeHands final : public KeeperHands {
   int write_began(RunId, const std::string&) override { return note("began"); }
   int write_started(const Started&) override { return note("started"); }
   int write_outcome(const Outcome& outcome) override {
+    if (!outcome.result.empty() && result_error != 0) return result_error;
     const int error = note("outcome");
     if (error == 0) result = outcome.result;
     return error;
   }
   int write_gone() override { return note("gone"); }
   int sync_record() override { return sync_error != 0 ? sync_error : note("sync"); }
-  void append_output(std::string_view bytes) override { total += bytes.size(); }
+  void append_output(std::string_view bytes, Stream /*stream*/) override { total += bytes.size(); }
   int note_output() override { return 0; }
   int sync_output() override {
     if (total > 0) done.emplace_back("sync output");
@@ -48,6 +50,7 @@ class FakeHands final : public KeeperHands {
   }
 
   int write_error = 0;
+  int result_error = 0;
   int sync_error = 0;
   std::vector<std::string> done;
   std::string result;
@@ -69,7 +72,7 @@ class KeeperCoreTest : public testing::Test {
   }
   void end(bool none_left = true) {
     core_.took_output("bye", true);
-    core_.main_ended(exit_code_3);
+    core_.main_ended(exit_code_3, used);
     core_.reaped(none_left);
     core_.time_passed();
   }
@@ -156,6 +159,16 @@ TEST_F(KeeperCoreTest, AnOutcomeIsWrittenWhenItCanBe) {
   EXPECT_TRUE(core_.is_finished());
 }
 
+TEST_F(KeeperCoreTest, ThatItIsGoneIsWrittenThoughThereIsNoRoomForTheResult) {
+  begin();
+  hands_.result_error = ENOSPC;
+  end();
+  EXPECT_EQ(hands_.done.back(), "gone");
+  EXPECT_EQ(hands_.sent.back().report->outcome->result, "bye");
+  hear(Kind::acknowledged);
+  EXPECT_TRUE(core_.is_finished());
+}
+
 TEST_F(KeeperCoreTest, TheDaemonHearsWhenWhatItWasSentIsWritten) {
   begin();
   hands_.write_error = ENOSPC;
@@ -230,11 +243,18 @@ TEST_F(KeeperCoreTest, ATimeLimitMarksTheOutcome) {
   clock_.advance(milliseconds(100));
   core.time_passed();
   EXPECT_EQ(hands_.signals, std::vector<int>{SIGTERM});
-  core.main_ended(SIGTERM);
+  core.main_ended(SIGTERM, used);
   core.reaped(true);
   core.heard({.kind = Kind::ask, .attempt = run.attempt, .task = run.task});
   EXPECT_TRUE(hands_.sent.back().report->outcome->timed_out);
   EXPECT_EQ(hands_.sent.back().report->outcome->signal, SIGTERM);
+}
+
+TEST_F(KeeperCoreTest, TheOutcomeSaysWhatWasUsed) {
+  begin();
+  end();
+  core_.heard({.kind = Kind::ask, .attempt = run.attempt, .task = run.task});
+  EXPECT_EQ(hands_.sent.back().report->outcome->usage, (Usage{used.cpu, used.max_memory, 3}));
 }
 
 TEST_F(KeeperCoreTest, FollowIsAnsweredOnceWhenThereIsMore) {

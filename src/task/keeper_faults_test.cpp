@@ -86,6 +86,9 @@ TEST_F(KeeperFaultsTest, WithoutRoomForTheResultItIsTold) {
   ASSERT_TRUE(finish(first));
   EXPECT_EQ(story(first).outcome->code, 3);
   EXPECT_TRUE(story(first).outcome->result.ends_with("\n100\n"));
+  keepers().remove_output(first);
+  const auto names = files();
+  EXPECT_TRUE(std::all_of(names.begin(), names.end(), is_contact_name)) << "what is removed takes no room";
 }
 
 // The daemon has not heard of the start yet when the outcome stands in the record without its result.

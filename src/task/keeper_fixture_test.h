@@ -37,6 +37,7 @@ struct Story {
   int terminated = 0;
   bool gone = false;
   bool never_began = false;
+  std::string why;  // it never began
 
   bool is_over() const { return gone || never_began; }
 };
@@ -85,9 +86,10 @@ class KeeperTest : public testing::Test {
                   stories_[run].gone = true;
                 },
             .never_began =
-                [this](RunId run) {
+                [this](RunId run, const std::string& why) {
                   EXPECT_FALSE(stories_[run].outcome);
                   stories_[run].never_began = true;
+                  stories_[run].why = why;
                 }};
   }
 

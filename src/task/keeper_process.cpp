@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -25,6 +26,8 @@ namespace duet::task {
 namespace {
 
 constexpr std::size_t buffer_bytes = 64 * 1024;
+constexpr std::chrono::milliseconds first_look{250};
+constexpr std::chrono::milliseconds longest_look_pause{4000};
 
 base::Fd watch_children() {
   sigset_t signals;
@@ -54,7 +57,9 @@ KeeperProcess::KeeperProcess(Place& place, ReceivedOrder order)
       place_(place),
       record_(std::move(order.record)),
       output_(place.tasks, order_.assignment.run, record_),
-      core_(order_, *this, base::system_clock(), static_cast<bool>(place.contact)) {}
+      core_(order_, *this, base::system_clock(), static_cast<bool>(place.contact)),
+      usage_([this](const process::ProcessEntry& process) { return is_spared(process); }),
+      look_pause_(first_look) {}
 
 bool KeeperProcess::run() {
   if (!core_.begin()) return false;
@@ -67,6 +72,7 @@ bool KeeperProcess::run() {
   }
   while (!core_.is_finished()) {
     wait();
+    look_at_usage();
     core_.time_passed();
   }
   return core_.leave() && !has_outsiders_;
@@ -85,6 +91,10 @@ void KeeperProcess::start() {
   launch.directory = std::move(assignment.directory);
   launch.standard = {input_.get(), out.write_end.get(), err.write_end.get()};
   Started started{.pid = 0, .at = base::system_clock().utc()};
+  if (assignment.limits.any()) cgroup_.emplace(order_.cgroup, assignment.limits);
+  const base::Fd entrance = cgroup_ ? cgroup_->entrance() : base::Fd();
+  launch.cgroup = entrance.get();
+  process::forget_peak_memory();
   {
     const UmaskScope scope(order_.umask);
     started.pid = main_ = process::spawn(launch);
@@ -94,12 +104,14 @@ void KeeperProcess::start() {
   for (const base::Pipe* pipe : {&out, &err}) base::set_nonblocking(pipe->read_end.get(), true);
   streams_.push_back({.pipe = std::move(out), .is_stdout = true});
   streams_.push_back({.pipe = std::move(err), .is_stdout = false});
+  next_look_ = base::system_clock().now() + look_pause_;
   core_.started(started);
 }
 
 int KeeperProcess::write_began(RunId run, const std::string& mark) {
   static const std::string boot = process::boot_id();
-  return record_.write_began(run, {.mark = mark, .boot = boot, .keeper = getpid()}) ? 0 : errno;
+  return record_.write_began(run, {.mark = mark, .boot = boot, .keeper = getpid(), .cgroup = order_.cgroup}) ? 0
+                                                                                                             : errno;
 }
 
 int KeeperProcess::write_started(const Started& started) {
@@ -112,8 +124,17 @@ int KeeperProcess::write_gone() { return record_.write_gone() ? 0 : errno; }
 
 int KeeperProcess::sync_record() { return record_.sync(place_.tasks) ? 0 : errno; }
 
+// A tree that forks faster than it can be looked at ends with its cgroup, unless somebody else is in there.
 void KeeperProcess::signal_tree(int signal) {
+  if (signal == SIGKILL && cgroup_ && !has_others(*cgroup_)) cgroup_->kill_all();
   process::signal_descendants(signal, [this](const process::ProcessEntry& process) { return is_spared(process); });
+}
+
+bool KeeperProcess::has_others(const process::Cgroup& cgroup) const {
+  return std::ranges::any_of(cgroup.processes(), [this](pid_t pid) {
+    const auto entry = process::read_process(pid);
+    return entry && is_spared(*entry);
+  });
 }
 
 // Whatever it may say in its environment, the main process is the task.
@@ -128,26 +149,26 @@ bool KeeperProcess::send(const Message& message) {
 }
 
 int KeeperProcess::timeout() const {
-  const auto deadline = core_.deadline();
-  if (!deadline) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - base::system_clock().now()).count();
+  const base::TimePoint deadline = std::min(core_.deadline().value_or(base::TimePoint::max()), next_look_);
+  if (deadline == base::TimePoint::max()) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - base::system_clock().now()).count();
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000));
 }
 
 void KeeperProcess::wait() {
   std::vector<pollfd> ready{
       {place_.children.get(), POLLIN, 0}, {place_.listener.get(), POLLIN, 0}, {place_.contact.get(), POLLIN, 0}};
-  for (const Stream& stream : streams_) ready.push_back({stream.pipe.read_end.get(), POLLIN, 0});
+  for (const Reading& stream : streams_) ready.push_back({stream.pipe.read_end.get(), POLLIN, 0});
   if (poll(ready.data(), ready.size(), timeout()) <= 0) return;
   for (std::size_t i = 0; i < streams_.size(); ++i) {
-    if (ready[i + 3].revents != 0) read_stream(streams_[i], buffer_bytes);
+    if (ready[i + 3].revents != 0) read_pipe(streams_[i], buffer_bytes);
   }
   if (ready[2].revents != 0) hear_contact();
   if (ready[1].revents != 0) take_contact();
   if (ready[0].revents != 0) reap();
 }
 
-void KeeperProcess::read_stream(const Stream& stream, std::size_t limit) {
+void KeeperProcess::read_pipe(const Reading& stream, std::size_t limit) {
   const ssize_t count = read(stream.pipe.read_end.get(), place_.buffer.data(), std::min(limit, place_.buffer.size()));
   if (count <= 0) return;
   core_.took_output({place_.buffer.data(), static_cast<std::size_t>(count)}, stream.is_stdout);
@@ -155,12 +176,12 @@ void KeeperProcess::read_stream(const Stream& stream, std::size_t limit) {
 
 // Reads what is in the pipes now, not what somebody may go on writing.
 void KeeperProcess::drain() {
-  for (const Stream& stream : streams_) {
+  for (const Reading& stream : streams_) {
     int waiting = 0;
     if (ioctl(stream.pipe.read_end.get(), FIONREAD, &waiting) != 0) continue;
     for (std::size_t left = static_cast<std::size_t>(waiting); left > 0;) {
       const std::size_t part = std::min(left, place_.buffer.size());
-      read_stream(stream, part);
+      read_pipe(stream, part);
       left -= part;
     }
   }
@@ -189,19 +210,46 @@ void KeeperProcess::reap() {
   std::array<signalfd_siginfo, 8> signals;
   while (read(place_.children.get(), signals.data(), sizeof signals) > 0) {
   }
-  int status = 0;
-  pid_t pid = 0;
-  while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-    if (pid != main_ || core_.has_ended()) continue;
-    drain();
-    core_.main_ended(status);
-  }
-  const bool none_left = core_.has_ended() && (pid < 0 || only_outsiders_left());
+  std::optional<int> main_status;
+  const bool some_live = reap_children(main_status);
+  if (main_status) take_end(*main_status, some_live);
+  const bool none_left = core_.has_ended() && (!some_live || only_outsiders_left());
   if (none_left) {
     drain();
     streams_.clear();
   }
   core_.reaped(none_left);
+}
+
+void KeeperProcess::take_end(int status, bool some_live) {
+  drain();
+  next_look_ = base::TimePoint::max();
+  process::Usage usage = usage_.so_far(some_live);
+  const auto counts = cgroup_ ? cgroup_->counts() : process::Cgroup::Counts{};
+  if (counts.cpu) usage.cpu = *counts.cpu;
+  if (counts.max_memory) usage.max_memory = *counts.max_memory;
+  core_.main_ended(status, usage, counts.killed_for_memory > 0);
+}
+
+// Whether children are left.
+bool KeeperProcess::reap_children(std::optional<int>& main_status) {
+  int status = 0;
+  rusage used{};
+  pid_t pid = 0;
+  while ((pid = wait4(-1, &status, WNOHANG, &used)) > 0) {
+    if (core_.has_ended()) continue;
+    usage_.reaped(pid, used);
+    if (pid == main_) main_status = status;
+  }
+  return pid == 0;
+}
+
+void KeeperProcess::look_at_usage() {
+  const base::TimePoint now = base::system_clock().now();
+  if (now < next_look_) return;
+  usage_.look();
+  look_pause_ = std::min(2 * look_pause_, longest_look_pause);
+  next_look_ = now + look_pause_;
 }
 
 // One look may miss a process that is forked meanwhile; but only where there are outsiders does it matter.

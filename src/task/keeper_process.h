@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -7,8 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "duet/base/clock.h"
 #include "duet/base/fd.h"
+#include "process/cgroup.h"
 #include "process/process_tree.h"
+#include "process/tree_usage.h"
 #include "task/keeper_core.h"
 #include "task/order.h"
 #include "task/output_file.h"
@@ -42,7 +46,7 @@ class KeeperProcess final : KeeperHands {
  private:
   // Its write end is held as well: a pipe without writers would wake the keeper for nothing, since what counts is the
   // end of the processes.
-  struct Stream {
+  struct Reading {
     base::Pipe pipe;
     bool is_stdout = false;
   };
@@ -52,7 +56,7 @@ class KeeperProcess final : KeeperHands {
   int write_outcome(const Outcome& outcome) override;
   int write_gone() override;
   int sync_record() override;
-  void append_output(std::string_view bytes) override { output_.append(bytes); }
+  void append_output(std::string_view bytes, Stream stream) override { output_.append(bytes, stream); }
   int note_output() override { return output_.note(); }
   int sync_output() override { return output_.sync(); }
   std::uint64_t output_total() const override { return output_.total(); }
@@ -61,13 +65,17 @@ class KeeperProcess final : KeeperHands {
 
   void start();
   bool is_spared(const process::ProcessEntry& process) const;
+  bool has_others(const process::Cgroup& cgroup) const;
   int timeout() const;
   void wait();
-  void read_stream(const Stream& stream, std::size_t limit);
+  void read_pipe(const Reading& stream, std::size_t limit);
   void drain();
   void hear_contact();
   void take_contact();
   void reap();
+  bool reap_children(std::optional<int>& main_status);
+  void look_at_usage();
+  void take_end(int status, bool some_live);
   bool only_outsiders_left();
 
   Order order_;
@@ -77,9 +85,13 @@ class KeeperProcess final : KeeperHands {
   OutputFile output_;
   KeeperCore core_;
   pid_t main_ = 0;
-  std::uint64_t main_ticks_ = 0;  // when that started
-  bool has_outsiders_ = false;    // they stay when the tree is gone
-  std::vector<Stream> streams_;
+  std::uint64_t main_ticks_ = 0;           // when that started
+  bool has_outsiders_ = false;             // they stay when the tree is gone
+  std::optional<process::Cgroup> cgroup_;  // of the tree, if that has limits
+  process::TreeUsage usage_;
+  base::TimePoint next_look_ = base::TimePoint::max();  // at what the tree uses
+  std::chrono::milliseconds look_pause_;
+  std::vector<Reading> streams_;
 };
 
 /// What becomes of an order that no keeper can be forked for: the daemon is told, with the errno, that it cannot begin.

@@ -146,6 +146,16 @@ TEST_F(KeeperTreeTest, ADaemonThatATaskStartsIsNoPartOfIt) {
   }
 }
 
+TEST_F(KeeperTreeTest, WhatADaemonThatATaskStartsUsesIsNotTheTasks) {
+  const Story told =
+      run(shell("env DUET_RPC_READY_FD=3 setsid sh -c "
+                "'i=0; while [ $i -lt 250000 ]; do i=$((i+1)); done; touch done; exec sleep 1000' & "
+                "while [ ! -e done ]; do sleep 0.1; done"));
+  EXPECT_LT(told.outcome->usage->cpu, milliseconds(100));
+  for (const pid_t pid : living()) kill(pid, SIGKILL);
+  EXPECT_TRUE(turn_until([&] { return living().empty(); }));
+}
+
 TEST_F(KeeperTreeTest, AKeeperIgnoresWhatWouldEndIt) {
   keepers().start(shell("while [ ! -e go ]; do sleep 0.01; done; exit 5"));
   ASSERT_TRUE(turn_until([&] { return story(first).started.has_value(); }));

@@ -119,7 +119,7 @@ class KeeperWorld {
   /// nothing is left.
   virtual std::unique_ptr<Pursuit> end_leftovers(const Fingerprint& fingerprint, std::chrono::milliseconds grace,
                                                  std::function<void()> done) = 0;
-  /// Continues the keeper of that run if somebody has suspended it.
+  /// Continues the keeper of that run if somebody has suspended it, or whoever has still to fork it.
   virtual void wake_keeper(const Fingerprint& fingerprint) = 0;
   /// 32 hexadecimal digits that nobody else has.
   virtual std::string random_mark() = 0;

@@ -47,8 +47,7 @@ void KeptRun::cannot_start(const Hindrance& hindrance) {
 
 void KeptRun::not_now(const std::string& problem) {
   keepers_.log_.warn("A run cannot be started now", {{"task", run_.task}, {"reason", problem}});
-  report_terminated();
-  end(events_.never_began);
+  end_before_it_began(problem);
 }
 
 tl::expected<void, Hindrance> KeptRun::give_order(const Assignment& assignment) {
@@ -57,9 +56,9 @@ tl::expected<void, Hindrance> KeptRun::give_order(const Assignment& assignment) 
   if (!line) return tl::unexpected(line.error());
   auto made = make_record((*line)->contact());
   if (!made) return made;
-  auto given = (*line)->give(
-      {.assignment = assignment, .mark = world_.random_mark(), .umask = settings.umask, .grace = settings.grace},
-      *record_);
+  Order order{.assignment = assignment, .mark = world_.random_mark(), .umask = settings.umask, .grace = settings.grace};
+  if (assignment.limits.any()) order.cgroup = settings.cgroups + '/' + record_name(run_) + '-' + order.mark;
+  auto given = (*line)->give(order, *record_);
   if (given) {
     connect(std::move(*line));
   } else if (given.error().error == EPIPE) {  // that keeper was killed
@@ -252,10 +251,7 @@ void KeptRun::keeper_is_dead() {
 
 void KeptRun::never_began() {
   world_.remove_record(run_);
-  if (!is_new_) {
-    report_terminated();
-    return end(events_.never_began);
-  }
+  if (!is_new_) return end_before_it_began();
   const int before = std::min(keepers_.vain_starts_[run_]++, 10);
   const milliseconds pause = before == 0 ? milliseconds(0) : vain_pause * (1 << (before - 1));
   keepers_.log_.warn("No keeper took up a run", {{"task", run_.task}, {"attempt", run_.attempt}});
@@ -267,8 +263,7 @@ void KeptRun::wait_in_vain(milliseconds pause) {
   if (over_) return;
   set_timer(pause, [this] {
     if (cancelled_) keepers_.vain_starts_.erase(run_);
-    report_terminated();
-    end(events_.never_began);
+    end_before_it_began("its keeper was killed before it took it up");
   });
 }
 
@@ -277,6 +272,11 @@ void KeptRun::fail(const std::string& problem) {
     report_ended({.kind = Outcome::Kind::not_started, .ended_at = keepers_.loop_.clock().utc(), .problem = problem});
     end(events_.gone);
   });
+}
+
+void KeptRun::end_before_it_began(std::string why) {
+  report_terminated();
+  end([event = events_.never_began, why = std::move(why)](RunId run) { event(run, why); });
 }
 
 // Not at once: we are called by something that goes with us.

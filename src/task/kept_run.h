@@ -61,6 +61,7 @@ class KeptRun final : KeeperLine::Listener {
   void wait_in_vain(std::chrono::milliseconds pause);
   void fail(const std::string& problem);
   void end(std::function<void(RunId)> event);
+  void end_before_it_began(std::string why = {});
 
   Keepers& keepers_;
   KeeperWorld& world_;

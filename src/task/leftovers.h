@@ -17,13 +17,13 @@
 namespace duet::task {
 
 /// The processes of a run whose keeper is dead, as far as they can be told: those with its mark in their environment,
-/// the main process, all that are in one session with one of them, and all their descendants. A process that cleared
-/// its environment, left its session and lost its parents cannot be found.
+/// the main process, all that are in the run's cgroup or in one session with one of them, and all their descendants.
+/// Without a cgroup a process that cleared its environment, left its session and lost its parents cannot be found.
 std::vector<process::ProcessEntry> find_leftovers(const Fingerprint& fingerprint);
 
-/// Ends them: TERM, and after `grace` KILL, until none is found any more. Then `done` is called, from the loop. While
-/// there are no descriptors to look for them it waits. Dropped before that, it leaves them as they are. For the loop's
-/// thread only.
+/// Ends them, and removes the cgroup: TERM, and after `grace` KILL, until none is found any more and the cgroup, if
+/// there is one, is empty. Then `done` is called, from the loop. While there are no descriptors to look for them it
+/// waits. Dropped before that, it leaves them as they are. For the loop's thread only.
 class Leftovers final : transport::Loop::Watcher {
  public:
   Leftovers(transport::Loop& loop, Fingerprint fingerprint, std::chrono::milliseconds grace,
@@ -41,6 +41,7 @@ class Leftovers final : transport::Loop::Watcher {
   void look();
   enum class Found : std::uint8_t { nothing, some, unknown };
   Found hold_more();
+  bool clear_cgroup() const;
   void kill_after(std::chrono::milliseconds time);
 
   transport::Loop& loop_;

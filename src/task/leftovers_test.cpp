@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -121,6 +122,35 @@ TEST_F(LeftoversTest, WithoutDescriptorsItWaitsUntilItCanLook) {
   }
   ASSERT_TRUE(turn_until([&] { return done; }));
   EXPECT_TRUE(has_ended(children_[0]));
+}
+
+// A plain folder stands for a cgroup whose processes are others at each look.
+TEST_F(LeftoversTest, WhoIsInTheCgroupAndCannotBeFoundIsWaitedForAndKilledWithIt) {
+  fingerprint_.cgroup = folder_.file("cgroup");
+  const std::string processes = fingerprint_.cgroup + "/cgroup.procs";
+  const std::string killed = fingerprint_.cgroup + "/cgroup.kill";
+  std::filesystem::create_directory(fingerprint_.cgroup);
+  std::ofstream(processes) << "2147483647\n";
+  std::ofstream(killed) << "";
+  bool done = false;
+  const Leftovers leftovers(loop_, fingerprint_, milliseconds(50), [&] { done = true; });
+  ASSERT_TRUE(turn_until([&] { return done || std::filesystem::file_size(killed) > 0; }));
+  EXPECT_FALSE(done);
+  std::filesystem::remove(processes);
+  EXPECT_TRUE(turn_until([&] { return done; }));
+}
+
+TEST_F(LeftoversTest, ADaemonThatIsInTheCgroupIsNotKilledWithIt) {
+  start("exec env DUET_RPC_READY_FD=3 sh -c 'touch $READY; exec sleep 1000'", "another");
+  fingerprint_.cgroup = folder_.file("cgroup");
+  const std::string killed = fingerprint_.cgroup + "/cgroup.kill";
+  std::filesystem::create_directory(fingerprint_.cgroup);
+  std::ofstream(fingerprint_.cgroup + "/cgroup.procs") << children_[0].pid << '\n';
+  std::ofstream(killed) << "";
+  bool done = false;
+  const Leftovers leftovers(loop_, fingerprint_, milliseconds(0), [&] { done = true; });
+  EXPECT_TRUE(turn_until([&] { return done; }));
+  EXPECT_EQ(std::filesystem::file_size(killed), 0U);
 }
 
 TEST_F(LeftoversTest, DroppedItLeavesThemAsTheyAre) {

@@ -17,6 +17,7 @@
 #include <system_error>
 #include <utility>
 
+#include "process/process_tree.h"
 #include "task/contact.h"
 #include "task/keeper_process.h"
 #include "task/outsider.h"
@@ -110,6 +111,7 @@ KeeperLink Nursery::take() {
     unlinkat(tasks_, spare.link.name.c_str(), 0);
   }
   if (!process_) launch();
+  wake();
   KeeperLink link{.name = new_contact_name()};
   base::Fd listener = listen_in(tasks_, link.name);
   link.socket = connect_in(tasks_, link.name);
@@ -126,6 +128,10 @@ KeeperLink Nursery::take() {
 void Nursery::put_back(KeeperLink link, std::optional<RunId> acknowledged) {
   spares_.push_back({std::move(link), acknowledged, loop_.now()});
   if (!timer_) timer_ = loop_.after(spare_time, [this] { let_go_of_old(); });
+}
+
+void Nursery::wake() const {
+  if (process_) process::signal_process(process_->pidfd, SIGCONT);  // which one that runs does not notice
 }
 
 bool Nursery::tell_acknowledged(const Spare& spare) {

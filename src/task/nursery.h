@@ -38,6 +38,8 @@ class Nursery final : transport::Loop::Watcher {
   /// `acknowledged` is a run whose keeper has still to hear that the store has its outcome: with its next order is
   /// early enough, and wakes it once.
   void put_back(KeeperLink link, std::optional<RunId> acknowledged = {});
+  /// Continues the process if somebody has suspended it; take() does so, too.
+  void wake() const;
 
  private:
   struct Spare {

@@ -10,6 +10,8 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <fstream>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -92,6 +94,29 @@ TEST_F(NurseryTest, AKeeperThatCannotBeForkedIsAnsweredFor) {
   const std::vector<std::string> lines = tape.lines();
   ASSERT_FALSE(lines.empty());
   EXPECT_NE(lines.front().find("no keeper can be forked"), std::string::npos) << lines.front();
+}
+
+TEST_F(NurseryTest, OneThatIsSuspendedIsWokenByAStartAndByACancel) {
+  const auto suspend_nursery = [] {
+    for (const process::ProcessEntry& entry : process::descendants(getpid())) {
+      std::string name;
+      std::getline(std::ifstream("/proc/" + std::to_string(entry.pid) + "/comm"), name);
+      if (name == "duet-nursery") return kill(entry.pid, SIGSTOP) == 0;
+    }
+    return false;
+  };
+  const pid_t keeper = std::stoi(run(shell("echo $PPID")).outcome->result);
+  kill(keeper, SIGKILL);  // or it would be used again
+  ASSERT_TRUE(turn_until([&] { return !is_alive(keeper); }));
+  ASSERT_TRUE(suspend_nursery());
+  EXPECT_EQ(run(shell("exit 3", 2)).outcome->code, 3);
+  keepers().start(shell("sleep 1000", 3));
+  keepers().start(shell("sleep 1000", 4));
+  ASSERT_TRUE(suspend_nursery());
+  keepers().cancel({3, 1});
+  keepers().cancel({4, 1});
+  EXPECT_TRUE(finish({3, 1}));
+  EXPECT_TRUE(finish({4, 1}));
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ class OldEventsTest : public testing::Test {
     box.store.reset();
     StoreVfs vfs;
     const Database database(box.file("tasks.db"), SQLITE_OPEN_READWRITE, vfs.name());
+    make_version_3(database);
     database.run(
         "INSERT INTO request SELECT id, body FROM task WHERE body IS NOT NULL; ALTER TABLE task DROP COLUMN body;"
         "DROP TABLE event; DELETE FROM remembered; DROP INDEX task_by_end; ALTER TABLE task DROP COLUMN end_seq;"

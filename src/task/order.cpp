@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -18,7 +20,34 @@
 namespace duet::task {
 namespace {
 
-constexpr std::uint64_t version = 1;
+constexpr std::uint64_t version = 2;
+
+template <typename Number>
+void put_optional(Packer& out, const std::optional<Number>& number) {
+  out.put(number.has_value());
+  out.put(std::bit_cast<std::uint64_t>(number.value_or(Number{})));
+}
+
+template <typename Number>
+std::optional<Number> take_optional(Unpacker& in) {
+  const bool is_there = in.number() != 0;
+  const auto number = std::bit_cast<Number>(in.number());
+  return is_there ? std::optional(number) : std::nullopt;
+}
+
+void put_limits(Packer& out, const process::Limits& limits) {
+  put_optional(out, limits.memory);
+  put_optional(out, limits.processes);
+  put_optional(out, limits.cpu);
+}
+
+process::Limits take_limits(Unpacker& in) {
+  process::Limits limits;
+  limits.memory = take_optional<std::uint64_t>(in);
+  limits.processes = take_optional<std::uint64_t>(in);
+  limits.cpu = take_optional<double>(in);
+  return limits;
+}
 
 // A file without a name. Read-only, so that a task cannot change what it is given.
 base::Fd memory_file(std::string_view bytes) {
@@ -119,6 +148,8 @@ std::string encode(const Order& order) {
   out.put(order.mark);
   out.put(order.umask);
   out.put(static_cast<std::uint64_t>(order.grace.count()));
+  put_limits(out, assignment.limits);
+  out.put(order.cgroup);
   return out.take();
 }
 
@@ -141,6 +172,8 @@ std::optional<Order> decode_order(std::string_view bytes) {
   order.mark = in.text();
   order.umask = static_cast<mode_t>(in.number());
   order.grace = std::chrono::milliseconds(in.number());
+  assignment.limits = take_limits(in);
+  order.cgroup = in.text();
   if (!in.is_complete() || assignment.arguments.empty()) return std::nullopt;
   return order;
 }

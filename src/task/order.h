@@ -20,6 +20,7 @@ struct Order {
   std::string mark = {};  ///< see Fingerprint
   mode_t umask = 022;
   std::chrono::milliseconds grace{5000};  ///< between TERM and KILL
+  std::string cgroup = {};                ///< the folder of the one to make for the limits, if there are any
 };
 
 /// Sends it to a keeper, with its record. Throws std::system_error if it cannot be put into a packet; false, with

@@ -29,6 +29,8 @@ class OrderTest : public testing::Test {
     order_.assignment.time_limit = std::chrono::milliseconds(1234);
     order_.mark = "mark";
     order_.umask = 027;
+    order_.assignment.limits = {.memory = 5, .cpu = 1.5};
+    order_.cgroup = "/cgroup/task";
   }
 
   ReceivedOrder pass_on() {
@@ -57,6 +59,8 @@ class OrderTest : public testing::Test {
 
 TEST_F(OrderTest, ArrivesAsItWasSent) {
   const ReceivedOrder received = pass_on();
+  EXPECT_EQ(received.order.assignment.limits, order_.assignment.limits);
+  EXPECT_EQ(received.order.cgroup, order_.cgroup);
   const Assignment& assignment = received.order.assignment;
   EXPECT_EQ(assignment.run, order_.assignment.run);
   EXPECT_EQ(assignment.arguments, order_.assignment.arguments);

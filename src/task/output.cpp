@@ -16,6 +16,7 @@ namespace duet::task {
 namespace {
 
 constexpr int max_tries = 100;
+constexpr int most_stretches = 1024;  // that are looked at for one answer
 
 base::Fd open_output(int tasks, RunId run) {
   base::Fd file(openat(tasks, output_name(run).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
@@ -126,6 +127,13 @@ bool trim(OutputPiece& piece, const Layout& now) {
   return trim(piece, now);
 }
 
+// What is read of bytes that nobody wants: where they end, or the gap that they go on behind.
+OutputPiece skipped(const std::vector<OutputRange>& gaps, OutputRange range) {
+  const auto gap = std::ranges::find_if(gaps, [&](const OutputRange& each) { return each.to > range.from; });
+  if (gap == gaps.end() || gap->from >= range.to) return {.offset = range.to, .next = range.to};
+  return {.offset = gap->to, .next = gap->to, .dropped = *gap};
+}
+
 }  // namespace
 
 OutputPiece read_output(int tasks, RunId run, std::uint64_t offset, std::size_t limit) {
@@ -142,13 +150,75 @@ OutputPiece read_output(int tasks, RunId run, std::uint64_t offset, std::size_t 
   return read_piece(Layout(before, file.get()), file.get(), offset, 0);
 }
 
+std::uint64_t OutputPiece::place_of(std::size_t byte) const {
+  if (byte >= bytes.size()) return next;
+  std::uint64_t left = byte;
+  for (const OutputRange& part : parts) {
+    if (left < part.to - part.from) return part.from + left;
+    left -= part.to - part.from;
+  }
+  return offset + byte;
+}
+
+OutputPiece read_stream(int tasks, RunId run, Stream stream, std::uint64_t offset, std::size_t limit) {
+  OutputPiece all = read_output(tasks, run, offset, 0);  // what there is now is marked by now
+  all.dropped.reset();
+  const std::vector<OutputRange> gaps = dropped_output(tasks, run);
+  const MarkedStreams streams(tasks, run);
+  std::uint64_t at = std::min(offset, all.total);
+  for (int looks = 0; looks < most_stretches && at < all.total && all.bytes.size() < limit; ++looks) {
+    const MarkedStreams::Stretch stretch = streams.at(at);
+    const std::uint64_t end = std::min(stretch.to, all.total);
+    const bool is_wanted = stretch.stream == stream || stretch.stream == Stream::mixed;
+    OutputPiece piece = is_wanted
+                            ? read_output(tasks, run, at, std::min<std::uint64_t>(limit - all.bytes.size(), end - at))
+                            : skipped(gaps, {at, end});
+    if (piece.dropped && (all.dropped || !all.bytes.empty())) break;  // which the next read tells
+    if (piece.dropped) all.dropped = piece.dropped;
+    const bool is_moved = piece.offset != at;  // what follows the gap may come from the other one
+    at = is_moved ? piece.offset : piece.next;
+    if (is_moved) continue;
+    if (piece.bytes.empty()) break;
+    all.parts.push_back({piece.offset, piece.next});
+    all.bytes += piece.bytes;
+  }
+  all.next = at;
+  all.offset = all.parts.empty() ? at : all.parts.front().from;
+  return all;
+}
+
+std::string end_of_output(int tasks, RunId run, std::size_t size) {
+  const std::uint64_t total = read_output(tasks, run, 0, 0).total;
+  std::string end;
+  for (std::uint64_t at = total - std::min<std::uint64_t>(total, size); at < total;) {
+    const OutputPiece piece = read_output(tasks, run, at, static_cast<std::size_t>(total - at));
+    if (piece.next <= at) break;
+    if (piece.dropped && !end.empty()) end += '\n';
+    end += piece.bytes;
+    at = piece.next;
+  }
+  return end;
+}
+
 std::vector<OutputRange> dropped_output(int tasks, RunId run) {
   const RunRecord record = open_record(tasks, run);
   return Layout(record ? record.read_extent() : std::nullopt, -1).gaps();
 }
 
+std::uint64_t output_size(int tasks, RunId run) {
+  std::uint64_t size = 0;
+  for (const std::string& name : {output_name(run), marks_name(run)}) {
+    struct stat status {};
+    if (fstatat(tasks, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
+      size += static_cast<std::uint64_t>(status.st_size);
+    }
+  }
+  return size;
+}
+
 // The output is what is looked for later, should somebody be killed between the two.
 void remove_output(int tasks, RunId run) {
+  unlinkat(tasks, marks_name(run).c_str(), 0);
   unlinkat(tasks, record_name(run).c_str(), 0);
   unlinkat(tasks, output_name(run).c_str(), 0);
 }

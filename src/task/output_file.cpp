@@ -24,26 +24,27 @@ std::size_t write_at(int fd, std::string_view bytes, std::uint64_t place) {
 }  // namespace
 
 OutputFile::OutputFile(int tasks, RunId run, const RunRecord& record, std::uint64_t limit)
-    : tasks_(tasks), run_(run), record_(record), extent_{.capacity = limit} {}
+    : tasks_(tasks), run_(run), record_(record), extent_{.capacity = limit}, marks_(tasks, run) {}
 
 // In parts that lie in the file in at most two pieces, and of which none overwrites another.
-void OutputFile::append(std::string_view bytes) {
+void OutputFile::append(std::string_view bytes, Stream stream) {
+  const bool is_marked = bytes.empty() || marks_.mark(extent_.total, stream) == 0;
   while (!bytes.empty()) {
     const std::uint64_t in_order = extent_.capacity - std::min(extent_.total, extent_.capacity);
     const std::string_view part = bytes.substr(0, in_order > 0 ? in_order : extent_.ring());
-    append_part(part);
+    append_part(part, is_marked);
     bytes.remove_prefix(part.size());
   }
 }
 
-void OutputFile::append_part(std::string_view bytes) {
+void OutputFile::append_part(std::string_view bytes, bool is_marked) {
   const std::uint64_t from = extent_.total;
   const std::uint64_t to = from + bytes.size();
   if (to > extent_.capacity) {
     extent_.drop({extent_.head(), to - extent_.ring()});
     is_noted_ = false;
   }
-  const std::size_t written = note() == 0 ? write_part(bytes) : 0;
+  const std::size_t written = is_marked && note() == 0 ? write_part(bytes) : 0;
   extent_.drop({from + written, to});
   extent_.total = to;
   is_noted_ = extent_.gaps.empty();
@@ -77,6 +78,7 @@ int OutputFile::note() {
 int OutputFile::sync() {
   if (is_synced_) return 0;
   if (file_ && fdatasync(file_.get()) != 0) return errno;
+  if (const int error = marks_.sync(); error != 0) return error;
   if (!extent_.gaps.empty() && fdatasync(record_.get()) != 0) return errno;
   if (file_ && !is_named_ && fsync(tasks_) != 0) return errno;
   is_named_ = is_synced_ = true;

@@ -15,8 +15,8 @@ constexpr std::size_t piece_bytes = 64 * 1024;
 
 }  // namespace
 
-OutputFollower::OutputFollower(transport::Loop& loop, base::Log& log, int tasks, Audience audience)
-    : loop_(loop), log_(log), tasks_(tasks), audience_(std::move(audience)) {}
+OutputFollower::OutputFollower(transport::Loop& loop, base::Log& log, int tasks, Gone gone_output, Audience audience)
+    : loop_(loop), log_(log), tasks_(tasks), gone_output_(std::move(gone_output)), audience_(std::move(audience)) {}
 
 void OutputFollower::add(Runner& runner, RunId run, bool is_new) {
   Followed& followed = runs_[run];
@@ -38,8 +38,10 @@ void OutputFollower::follow(RunId run, Followed& followed, bool from_start) {
 }
 
 bool OutputFollower::place(RunId run, Followed& followed) {
-  followed.before = 0;
-  for (RunId earlier{run.task, 1}; earlier.attempt < run.attempt; ++earlier.attempt) {
+  const auto gone = gone_before(run, followed);
+  if (!gone) return false;
+  followed.before = gone->bytes;
+  for (RunId earlier{run.task, gone->attempts + 1}; earlier.attempt < run.attempt; ++earlier.attempt) {
     const auto piece = read(earlier, 0, 0, followed);
     if (!piece) return false;
     followed.before += piece->total;
@@ -50,6 +52,13 @@ bool OutputFollower::place(RunId run, Followed& followed) {
   followed.placed = true;
   followed.runner->follow(run, followed.told);
   return true;
+}
+
+std::optional<GoneOutput> OutputFollower::gone_before(RunId run, Followed& followed) const {
+  if (run.attempt == 1) return GoneOutput{};
+  const auto gone = gone_output_(run.task);
+  if (!gone) followed.unreadable = true;
+  return gone;
 }
 
 void OutputFollower::began(TaskId id) {
@@ -76,6 +85,12 @@ void OutputFollower::gone(RunId run) {
   } else {
     forget(run);
   }
+}
+
+bool OutputFollower::is_telling(TaskId id) const {
+  const auto first = runs_.lower_bound({id, 0});
+  const auto behind = runs_.lower_bound({id + 1, 0});
+  return std::any_of(first, behind, [](const auto& run) { return run.second.following; });
 }
 
 // Until all that the attempt before has written is told.
@@ -107,6 +122,7 @@ void OutputFollower::tell_some(RunId run) {
   const auto read_now = is_placed ? read(run, followed.told, piece_bytes, followed) : std::nullopt;
   if (!read_now) return try_again(run, followed);
   const OutputPiece& piece = *read_now;
+  const Stream stream = followed.stream;
   const bool is_rest = followed.gone && piece.next >= piece.total;
   // A gap may cut a character: then nothing of it comes later.
   const std::size_t whole = rpc::whole_characters(piece.bytes).size();
@@ -127,8 +143,8 @@ void OutputFollower::tell_some(RunId run) {
   }
 
   if (!wanted) return;
-  if (size > 0) audience_.tell(run.task, at, std::string_view(piece.bytes).substr(0, size));
-  if (is_rest) audience_.tell(run.task, at + size, {});
+  if (size > 0) audience_.tell(run.task, at, stream, std::string_view(piece.bytes).substr(0, size));
+  if (is_rest) audience_.tell(run.task, at + size, Stream::mixed, {});
 }
 
 // The keeper is not asked for more meanwhile.
@@ -144,10 +160,22 @@ void OutputFollower::try_again(RunId run, Followed& followed) {
   });
 }
 
+// What comes from another one is read next.
+Stream OutputFollower::cut_to_stream(RunId run, OutputPiece& piece) const {
+  if (piece.bytes.empty()) return Stream::out;
+  const MarkedStreams::Stretch stretch = MarkedStreams(tasks_, run).at(piece.offset);
+  if (piece.next > stretch.to) {
+    piece.next = stretch.to;
+    piece.bytes.resize(static_cast<std::size_t>(stretch.to - piece.offset));
+  }
+  return stretch.stream;
+}
+
 std::optional<OutputPiece> OutputFollower::read(RunId run, std::uint64_t offset, std::size_t limit,
                                                 Followed& followed) {
   try {
     OutputPiece piece = read_output(tasks_, run, offset, limit);
+    followed.stream = cut_to_stream(run, piece);
     followed.unreadable = false;
     return piece;
   } catch (const std::system_error& error) {

@@ -16,18 +16,21 @@
 namespace duet::task {
 
 /// Tells new output of running tasks as it comes, if somebody wants that of a task: as text that ends with a whole
-/// character, in pieces of at most 64 KiB, one a turn. What is written before somebody wants it is not told. After the
-/// last piece comes an empty one. What cannot be read now is tried again each second, as long as somebody wants it. For
-/// the loop's thread only.
+/// character, in pieces of one stream and at most 64 KiB, one a turn. What is written before somebody wants it is not
+/// told. After the last piece comes an empty one. What cannot be read now is tried again each second, as long as
+/// somebody wants it. For the loop's thread only.
 class OutputFollower {
  public:
   struct Audience {
     std::function<bool(TaskId)> wants;
-    std::function<void(TaskId, std::uint64_t offset, std::string_view text)> tell;
+    std::function<void(TaskId, std::uint64_t offset, Stream stream, std::string_view text)> tell;
   };
 
+  /// What was let go of a task's output before its present attempt; none if that cannot be read now.
+  using Gone = std::function<std::optional<GoneOutput>(TaskId)>;
+
   /// `tasks` is the folder with the output files.
-  OutputFollower(transport::Loop& loop, base::Log& log, int tasks, Audience audience);
+  OutputFollower(transport::Loop& loop, base::Log& log, int tasks, Gone gone_output, Audience audience);
   OutputFollower(const OutputFollower&) = delete;
   OutputFollower& operator=(const OutputFollower&) = delete;
 
@@ -37,6 +40,8 @@ class OutputFollower {
   void began(TaskId id);
   /// Somebody may want what nobody wanted before.
   void audience_changed();
+  /// Not all that it has written is told yet: its output must not go.
+  bool is_telling(TaskId id) const;
   /// There is more, as Runner::follow() was asked to say.
   void more(RunId run);
   /// No more output will come.
@@ -51,26 +56,30 @@ class OutputFollower {
     std::uint64_t told = 0;    // of this one
     bool following = false;
     bool from_start = false;
-    bool placed = false;      // `before` and `told` are known
-    bool unreadable = false;  // which was logged
-    bool began = false;       // and all know it
-    bool has_more = false;    // than was told
+    bool placed = false;          // `before` and `told` are known
+    bool unreadable = false;      // which was logged
+    Stream stream = Stream::out;  // of what was read last
+    bool began = false;           // and all know it
+    bool has_more = false;        // than was told
     bool gone = false;
     transport::Loop::Timer retry = {};  // while it is unreadable
   };
 
   void follow(RunId run, Followed& followed, bool from_start);
   bool place(RunId run, Followed& followed);
+  std::optional<GoneOutput> gone_before(RunId run, Followed& followed) const;
   void tell_some(RunId run);
   void tell_some_later(RunId run);
   bool must_wait(RunId run) const;
   void forget(RunId run);
   std::optional<OutputPiece> read(RunId run, std::uint64_t offset, std::size_t limit, Followed& followed);
+  Stream cut_to_stream(RunId run, OutputPiece& piece) const;
   void try_again(RunId run, Followed& followed);
 
   transport::Loop& loop_;
   base::Log& log_;
   int tasks_;
+  Gone gone_output_;
   Audience audience_;
   std::map<RunId, Followed> runs_;
   base::Lifetime lifetime_;

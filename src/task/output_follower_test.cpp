@@ -59,14 +59,16 @@ class OutputFollowerTest : public testing::Test, public Runner {
   RunId run{7, 1};
   std::string hidden;
   bool wanted = true;
+  std::optional<GoneOutput> gone_output = GoneOutput{};
   std::vector<std::uint64_t> asked;
   Told told;
-  OutputFollower follower{
-      loop,
-      tape.log(),
-      tasks.get(),
-      {.wants = [this](TaskId) { return wanted; },
-       .tell = [this](TaskId, std::uint64_t offset, std::string_view text) { told.emplace_back(offset, text); }}};
+  OutputFollower follower{loop,
+                          tape.log(),
+                          tasks.get(),
+                          [this](TaskId) { return gone_output; },
+                          {.wants = [this](TaskId) { return wanted; },
+                           .tell = [this](TaskId, std::uint64_t offset, Stream,
+                                          std::string_view text) { told.emplace_back(offset, text); }}};
 };
 
 TEST_F(OutputFollowerTest, TellsWhatIsNewAndThenAsksForMore) {
@@ -133,6 +135,20 @@ TEST_F(OutputFollowerTest, OffsetsGoOnInTheNextAttempt) {
   write("second");
   follower.more(run);
   EXPECT_EQ(take(), (Told{{5, "second"}}));
+}
+
+TEST_F(OutputFollowerTest, OffsetsGoOnBehindOutputThatWasLetGo) {
+  run.attempt = 2;
+  write("second");
+  run.attempt = 3;
+  gone_output.reset();  // it cannot be read now
+  follower.add(*this, run, true);
+  follower.began(run.task);
+  write("third");
+  follower.more(run);
+  EXPECT_EQ(take(), (Told{}));
+  gone_output = {.attempts = 1, .bytes = 100};
+  EXPECT_EQ(take_until_told(std::chrono::seconds(20)), (Told{{106, "third"}}));
 }
 
 TEST_F(OutputFollowerTest, OutputComesAfterTheNewsThatTheTaskRuns) {

@@ -326,6 +326,21 @@ TEST_F(OutputTest, WhatTheRecordTellsOfAndTheFileHasNotIsDropped) {
   EXPECT_EQ(check(tasks_.get(), 3000, 700), 3000U);
 }
 
+TEST_F(OutputTest, TheEndIsReadAcrossGaps) {
+  OutputFile file(tasks_.get(), run, record_);
+  file.append("one");
+  {
+    const FullDisk full(3);
+    file.append("two");
+  }
+  file.append("three");
+  EXPECT_EQ(end_of_output(tasks_.get(), run, everything), "one\nthree");
+  EXPECT_EQ(end_of_output(tasks_.get(), run, 9), "e\nthree");
+  EXPECT_EQ(end_of_output(tasks_.get(), run, 7), "three");
+  EXPECT_EQ(end_of_output(tasks_.get(), run, 4), "hree");
+  EXPECT_EQ(end_of_output(tasks_.get(), {2, 1}, everything), "");
+}
+
 TEST_F(OutputTest, AnOutputWhoseRecordCannotBeOpenedIsNotReadWithoutIt) {
   const RunId other{2, 1};
   std::filesystem::create_symlink("nowhere", folder_.file(record_name(other)));

@@ -15,8 +15,9 @@ namespace duet::task {
 /// - a nursery, and the keepers that it forks. Each of them is in charge of its own tasks.
 ///
 /// They and their descendants are no part of the task: a keeper does not signal them, does not wait for them, and ends
-/// with the run, so that they get another parent. DUET_TASK_ID and DUET_TASK_MARK must not be in their environment, or
-/// they would be taken for leftovers of the task when its keeper is killed.
+/// with the run, so that they get another parent. Such a daemon leaves the cgroup of a task with limits. DUET_TASK_ID
+/// and DUET_TASK_MARK must not be in their environment, or they would be taken for leftovers of the task when its
+/// keeper is killed.
 inline constexpr std::string_view daemon_assignment = "DUET_RPC_READY_FD=3";
 inline constexpr std::string_view nursery_variable = "DUET_RPC_NURSERY";
 

@@ -1,5 +1,6 @@
 #include "task/refusal.h"
 
+#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
 #include "duet/rpc/json_text.h"
@@ -21,8 +22,36 @@ rpc::Error unknown_task(std::string_view id) {
   return refusal(-32000, "Task not found", {{"taskId", rpc::first_characters(id, shown_characters)}});
 }
 
-rpc::Error not_cancellable(TaskId id, State state) {
-  return refusal(-32001, "Task not cancellable", {{"taskId", to_text(id)}, {"state", name_of(state)}});
+rpc::Error not_cancellable(TaskId id, State state) { return wrong_state(id, state, "Task not cancellable", "ended"); }
+
+rpc::Error wrong_state(TaskId id, State state, std::string_view message, std::string_view reason) {
+  return refusal(-32001, std::string(message),
+                 {{"taskId", to_text(id)}, {"state", name_of(state)}, {"reason", reason}});
+}
+
+rpc::Error key_is_taken(TaskId id, const std::vector<std::string>& differences) {
+  boost::json::array names;
+  for (const std::string& name : differences) names.emplace_back(name);
+  return refusal(rpc::code::invalid_params, "Invalid params",
+                 {{"param", "key"},
+                  {"expected", "a key that was not used for another submission"},
+                  {"received", "string"},
+                  {"taskId", to_text(id)},
+                  {"differs", std::move(names)}});
+}
+
+rpc::Error dependency_cycle(TaskId id, TaskId dependency) {
+  return refusal(rpc::code::invalid_params, "Invalid params",
+                 {{"param", "after"},
+                  {"expected", "tasks that do not come after " + to_text(id)},
+                  {"received", to_text(dependency)},
+                  {"reason", "cycle"}});
+}
+
+rpc::Error unknown_group(std::string_view name, const std::vector<std::string>& known) {
+  boost::json::array names;
+  for (const std::string& group : known) names.emplace_back(group);
+  return rpc::invalid_params("group", "the name of a group", rpc::first_characters(name, shown_characters), names);
 }
 
 rpc::Error queue_full(std::size_t capacity) { return refusal(-32002, "Queue full", {{"capacity", capacity}}); }
@@ -31,10 +60,31 @@ rpc::Error unavailable(std::string_view subsystem, std::string_view why) {
   return refusal(-32003, unavailable_text(why), {{"subsystem", subsystem}});
 }
 
+rpc::Error limits_not_kept(std::string_view why) {
+  return refusal(-32003, unavailable_text("limits cannot be kept: " + std::string(why)),
+                 {{"subsystem", "limits"}, {"reason", "limits-not-kept"}});
+}
+
 rpc::Error is_stopping() { return unavailable("supervisor", "the daemon is stopping"); }
 
 rpc::Error no_agent(std::string_view why, std::string_view set) {
   return refusal(-32003, unavailable_text(why), {{"subsystem", "agents"}, {"set", set}});
+}
+
+static rpc::Error not_trusted(std::string_view agent, const std::string& why) {
+  return refusal(-32003, unavailable_text(why + ": 'duet-rpc trust' shows them and asks"),
+                 {{"subsystem", "agents"}, {"agent", agent}, {"reason", "untrusted"}});
+}
+
+rpc::Error untrusted_agent(std::string_view name) {
+  const std::string agent(rpc::first_characters(name, shown_characters));
+  return not_trusted(agent, "the agent '" + agent + "' is one of the project's settings, and they are not trusted");
+}
+
+rpc::Error untrusted_default_agent(std::string_view name) {
+  const std::string agent(rpc::first_characters(name, shown_characters));
+  return not_trusted(agent, "the default agent is '" + agent +
+                                "' by the project's settings, and they are not trusted; name an agent, or trust them");
 }
 
 }  // namespace duet::task

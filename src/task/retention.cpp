@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <system_error>
+
+#include "duet/rpc/object_text.h"
+#include "task/output.h"
 
 namespace duet::task {
 namespace {
@@ -14,12 +18,24 @@ constexpr std::size_t most_days = 36'500;
 
 }  // namespace
 
-Retention::Retention(transport::Loop& loop, base::Log& log, Store& store, StateCounts& counts, Limits limits,
-                     std::function<bool(TaskId)> is_busy, std::function<void(RunId)> remove_output)
+void erase_tasks(StoreWriter& writer, const std::vector<EndedTask>& tasks, std::string_view by) {
+  std::string names;
+  for (const EndedTask& task : tasks) {
+    writer.erase(task.id);
+    names += (names.empty() ? "[\"" : ",\"") + to_text(task.id) + '"';
+  }
+  rpc::ObjectText params;
+  params.add_json("taskIds", names + "]").add("by", by);
+  writer.tell("tasksRemoved", 0, std::move(params));
+}
+
+Retention::Retention(transport::Loop& loop, base::Log& log, Store& store, StateCounts& counts, int outputs,
+                     Limits limits, std::function<bool(TaskId)> is_busy, std::function<void(RunId)> remove_output)
     : loop_(loop),
       log_(log),
       store_(store),
       counts_(counts),
+      outputs_(outputs),
       limits_(limits),
       is_busy_(std::move(is_busy)),
       remove_output_(std::move(remove_output)) {}
@@ -34,7 +50,13 @@ void Retention::look() {
   if (!timer_) wait_an_hour();
   const tl::expected<std::vector<EndedTask>, rpc::Error> old = find_old();
   if (!old) return log_.warn("old tasks cannot be looked for", {{"reason", old.error().what()}});
-  if (!old->empty()) remove(*old);
+  if (!old->empty()) return remove(*old);
+  if (output_bytes_ > limits_.output_bytes) let_go_of_output();
+}
+
+void Retention::output_added(RunId run) {
+  output_bytes_ += output_size(outputs_, run);
+  if (output_bytes_ > limits_.output_bytes) look();
 }
 
 // A clock on the wall that jumps makes nothing old: in the last hour it must have gone as the other one.
@@ -69,17 +91,79 @@ tl::expected<std::vector<EndedTask>, rpc::Error> Retention::find_old() const {
 
 void Retention::remove(const std::vector<EndedTask>& old) {
   removing_ = true;
+  for (const EndedTask& task : old) leaving_.insert(task.id);
   Change change{.bytes = 512 + old.size() * sizeof(TaskId)};
-  change.apply = [old](StoreWriter& writer) {
-    for (const EndedTask& task : old) writer.erase(task.id);
-  };
+  change.apply = [old](StoreWriter& writer) { erase_tasks(writer, old, "retention"); };
   change.done = [this, old](bool kept) {
     removing_ = false;
+    leaving_.clear();
     if (!kept) return;
     for (const EndedTask& task : old) {
       --counts_.at(static_cast<std::size_t>(task.state));
-      for (RunId run{task.id, 1}; run.attempt <= task.attempts; ++run.attempt) remove_output_(run);
+      remove_outputs(task);
     }
+    look();
+  };
+  store_.write(std::move(change));
+}
+
+// What cannot be removed now still takes its room.
+void Retention::remove_outputs(const EndedTask& task) {
+  for (RunId run{task.id, 1}; run.attempt <= task.attempts; ++run.attempt) {
+    const std::uint64_t before = output_size(outputs_, run);
+    remove_output_(run);
+    output_bytes_ -= std::min(output_bytes_, before - std::min(before, output_size(outputs_, run)));
+  }
+}
+
+tl::expected<std::vector<EndedTask>, rpc::Error> Retention::find_output() const {
+  return store_.read([&](StoreReader& tasks) {
+    std::vector<EndedTask> first;
+    std::uint64_t room = 0;
+    const std::uint64_t wanted = output_bytes_ - limits_.output_bytes;
+    tasks.first_with_output([&](const EndedTask& task) {
+      if (is_busy_(task.id)) return true;
+      first.push_back(task);
+      for (RunId run{task.id, 1}; run.attempt <= task.attempts; ++run.attempt) room += output_size(outputs_, run);
+      return room < wanted && first.size() < step;
+    });
+    return first;
+  });
+}
+
+// One that cannot be opened must not keep all others; what its file takes is near enough.
+std::uint64_t Retention::written_by(RunId run) const {
+  try {
+    return read_output(outputs_, run, 0, 0).total;
+  } catch (const std::system_error&) {
+    return output_size(outputs_, run);
+  }
+}
+
+GoneOutput Retention::output_of(const EndedTask& task) const {
+  GoneOutput gone{.attempts = task.attempts};
+  for (RunId run{task.id, task.output_gone + 1}; run.attempt <= task.attempts; ++run.attempt) {
+    gone.bytes += written_by(run);
+  }
+  return gone;
+}
+
+// The records first: a file that is gone and is not said to be would look like a task that wrote nothing.
+void Retention::let_go_of_output() {
+  const auto first = find_output();
+  if (!first) return log_.warn("outputs cannot be looked for", {{"reason", first.error().what()}});
+  if (first->empty()) return;
+  std::vector<GoneOutput> gone;
+  for (const EndedTask& task : *first) gone.push_back(output_of(task));
+  removing_ = true;
+  Change change{.bytes = 512 + first->size() * sizeof(EndedTask)};
+  change.apply = [tasks = *first, gone](StoreWriter& writer) {
+    for (std::size_t i = 0; i < tasks.size(); ++i) writer.let_go_of_output(tasks[i].id, gone[i]);
+  };
+  change.done = [this, tasks = *first](bool kept) {
+    removing_ = false;
+    if (!kept) return;
+    for (const EndedTask& task : tasks) remove_outputs(task);
     look();
   };
   store_.write(std::move(change));

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <vector>
 
 #include "duet/base/log.h"
@@ -12,39 +15,59 @@
 
 namespace duet::task {
 
+/// Erases ended tasks, and tells so.
+void erase_tasks(StoreWriter& writer, const std::vector<EndedTask>& tasks, std::string_view by);
+
 /// Lets go of tasks that ended long ago, a few at a time: the oldest ones beyond `keep_tasks` and, once the daemon has
 /// run for an hour, those older than `keep_days`. Their outputs go with them. The newest task stays whatever the
-/// settings say: the next id is counted on from it. For the loop's thread only.
+/// settings say: the next id is counted on from it. If the outputs of all tasks take more room together than they may,
+/// those of the tasks that ended first go, and the records say so. For the loop's thread only.
 class Retention {
  public:
   struct Limits {
     std::size_t days = 30;
     std::size_t tasks = 10'000;
+    std::uint64_t output_bytes = std::uint64_t{2} << 30U;
   };
 
-  /// `is_busy` tells of a task whether anything of it still runs.
-  Retention(transport::Loop& loop, base::Log& log, Store& store, StateCounts& counts, Limits limits,
+  /// `is_busy` tells of a task whether anything of it still runs. `outputs` is the folder with the output files.
+  Retention(transport::Loop& loop, base::Log& log, Store& store, StateCounts& counts, int outputs, Limits limits,
             std::function<bool(TaskId)> is_busy, std::function<void(RunId)> remove_output);
   Retention(const Retention&) = delete;
   Retention& operator=(const Retention&) = delete;
 
   void set_limits(Limits limits);
+  /// A run that is over has left its output. Each once.
+  void output_added(RunId run);
+  /// Of a task that has gone.
+  void remove_outputs(const EndedTask& task);
+  /// What the outputs of all runs that are over take.
+  std::uint64_t output_bytes() const { return output_bytes_; }
   /// Looks whether there is too much: when something has ended, and by itself every hour after the first time.
   void look();
+  /// It is about to go.
+  bool is_removing(TaskId id) const { return leaving_.contains(id); }
 
  private:
   void wait_an_hour();
   tl::expected<std::vector<EndedTask>, rpc::Error> find_old() const;
   void remove(const std::vector<EndedTask>& old);
+  tl::expected<std::vector<EndedTask>, rpc::Error> find_output() const;
+  void let_go_of_output();
+  std::uint64_t written_by(RunId run) const;
+  GoneOutput output_of(const EndedTask& task) const;
 
   transport::Loop& loop_;
   base::Log& log_;
   Store& store_;
   StateCounts& counts_;
+  int outputs_;
   Limits limits_;
   std::function<bool(TaskId)> is_busy_;
   std::function<void(RunId)> remove_output_;
+  std::uint64_t output_bytes_ = 0;
   bool removing_ = false;
+  std::set<TaskId> leaving_;
   base::UtcTime oldest_kept_ = base::UtcTime::min();
   transport::Loop::Timer timer_;
 };

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "duet/base/clock.h"
+#include "process/cgroup.h"
 #include "process/launch.h"
 
 namespace duet::task {
@@ -31,12 +32,22 @@ struct Assignment {
   std::string directory = {};
   std::optional<std::string> input = {};  ///< what it reads on stdin, of any size; else /dev/null
   std::optional<std::chrono::milliseconds> time_limit = {};
+  process::Limits limits = {};  ///< only where KeeperSettings have a place for cgroups
 };
 
 /// The main process of a run.
 struct Started {
   pid_t pid = 0;
   base::UtcTime at = {};
+};
+
+/// What a run used, until its main process ended: what is left of its tree then does not count any more.
+struct Usage {
+  std::chrono::microseconds cpu{0};
+  std::uint64_t max_memory = 0;    ///< bytes; see process::TreeUsage for what it means
+  std::uint64_t output_bytes = 0;  ///< that it wrote, kept or not
+
+  bool operator==(const Usage&) const = default;
 };
 
 /// How a run ended, that is: its main process.
@@ -52,8 +63,10 @@ struct Outcome {
   int code = 0;
   int signal = 0;
   bool timed_out = false;               ///< the time limit had passed, and it had been told to end
+  bool out_of_memory = false;           ///< the kernel killed it, since it needed more than its limit
   std::optional<Started> started = {};  ///< not if it never did, or if its keeper was killed at that moment
   base::UtcTime ended_at = {};          ///< of a lost run: when that was found
+  std::optional<Usage> usage = {};      ///< not if its keeper was killed, or is of version 0.1
   std::string problem = {};             ///< for people, without paths
   std::string result = {};              ///< the last 64 KiB of stdout, raw
 };

@@ -28,7 +28,9 @@ constexpr off_t began_place = 0;
 constexpr off_t started_place = 512;
 constexpr off_t extent_places[] = {1024, 1536};
 constexpr off_t outcome_place = 2048;
+constexpr off_t usage_place = 2560;
 constexpr off_t gone_place = 3072;
+constexpr off_t cgroup_place = 3136;
 constexpr off_t contact_place = 3584;
 constexpr off_t result_place = record_bytes;
 
@@ -75,8 +77,21 @@ struct OutcomeBlock {
   char problem[400];
 };
 
+// Since version 0.2, written before the outcome.
+struct UsageBlock {
+  std::uint64_t out_of_memory;
+  std::uint64_t cpu_microseconds;
+  std::uint64_t max_memory;
+  std::uint64_t output_bytes;
+};
+
 struct GoneBlock {
   std::uint64_t gone;
+};
+
+// Of runs with limits. A longer path is left out: it is of use only if the keeper is killed.
+struct CgroupBlock {
+  char folder[432];
 };
 
 struct ContactBlock {
@@ -184,6 +199,16 @@ Outcome outcome_of(const OutcomeBlock& block) {
   return outcome;
 }
 
+UsageBlock block_of(const Usage& usage, bool out_of_memory) {
+  return {out_of_memory ? 1U : 0U, static_cast<std::uint64_t>(usage.cpu.count()), usage.max_memory, usage.output_bytes};
+}
+
+Usage usage_of(const UsageBlock& block) {
+  return {.cpu = std::chrono::microseconds(block.cpu_microseconds),
+          .max_memory = block.max_memory,
+          .output_bytes = block.output_bytes};
+}
+
 template <typename Number>
 bool take_number(std::string_view& text, Number& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -271,6 +296,10 @@ bool RunRecord::write_began(RunId run, const Fingerprint& fingerprint) const {
   block.keeper = static_cast<std::uint32_t>(fingerprint.keeper);
   put_text(block.mark, fingerprint.mark);
   put_text(block.boot, fingerprint.boot);
+  CgroupBlock cgroup{};
+  const bool has_cgroup = !fingerprint.cgroup.empty() && fingerprint.cgroup.size() <= sizeof cgroup.folder;
+  put_text(cgroup.folder, fingerprint.cgroup);
+  if (has_cgroup && !write_block(get(), cgroup_place, cgroup)) return false;
   return write_block(get(), began_place, block);
 }
 
@@ -279,6 +308,7 @@ bool RunRecord::write_started(const Started& started, std::uint64_t ticks) const
 }
 
 bool RunRecord::write_outcome(const Outcome& outcome) const {
+  if (outcome.usage && !write_block(get(), usage_place, block_of(*outcome.usage, outcome.out_of_memory))) return false;
   OutcomeBlock block{};
   block.kind = static_cast<std::uint8_t>(outcome.kind);
   block.timed_out = outcome.timed_out ? 1 : 0;
@@ -322,6 +352,9 @@ tl::expected<RunRecord::State, int> RunRecord::try_read() const {
   state.fingerprint.mark = text_of(began->mark);
   state.fingerprint.boot = text_of(began->boot);
   state.fingerprint.keeper = static_cast<pid_t>(began->keeper);
+  if (const auto cgroup = block_at<CgroupBlock>(page, cgroup_place)) {
+    state.fingerprint.cgroup = text_of(cgroup->folder);
+  }
   if (const auto started = block_at<StartedBlock>(page, started_place)) {
     state.fingerprint.main = static_cast<pid_t>(started->pid);
     state.fingerprint.main_ticks = started->ticks;
@@ -330,6 +363,10 @@ tl::expected<RunRecord::State, int> RunRecord::try_read() const {
   if (const auto outcome = block_at<OutcomeBlock>(page, outcome_place)) {
     state.outcome = outcome_of(*outcome);
     state.outcome->started = state.started;
+    if (const auto usage = block_at<UsageBlock>(page, usage_place)) {
+      state.outcome->usage = usage_of(*usage);
+      state.outcome->out_of_memory = usage->out_of_memory != 0;
+    }
   }
   state.gone = block_at<GoneBlock>(page, gone_place).has_value();
   return state;
@@ -391,9 +428,10 @@ std::vector<RunId> recorded_outputs(int tasks) {
       const RunRecord::State state = RunRecord::open_to_read(tasks, *run).read();
       if (state.has_extent && (state.gone || !state.began)) runs.push_back(*run);  // a power cut may tear off its head
     }
-    if (!name.ends_with(".out")) continue;
-    name.remove_suffix(4);
-    if (const auto run = run_of_record(name)) runs.push_back(*run);
+    for (const std::string_view suffix : {".out", ".marks"}) {
+      if (!name.ends_with(suffix)) continue;
+      if (const auto run = run_of_record(name.substr(0, name.size() - suffix.size()))) runs.push_back(*run);
+    }
   }
   return runs;
 }

@@ -34,6 +34,7 @@ struct Fingerprint {
   pid_t main = 0;                ///< 0: not known
   std::uint64_t main_ticks = 0;  ///< when that started, as /proc counts it
   pid_t keeper = 0;              ///< 0: not known, as with keepers of version 0.1
+  std::string cgroup = {};       ///< its folder, if the run has one of its own
 };
 
 /// Bytes `from` up to, but without, `to` of a run's output.

@@ -50,14 +50,17 @@ TEST_F(RunRecordTest, WhatIsWrittenIsRead) {
   EXPECT_FALSE(record.read().began);
   EXPECT_EQ(record.read().contact, "keeper-1.sock");
   const base::UtcTime start{std::chrono::seconds(1'700'000'000)};
-  ASSERT_TRUE(record.write_began(run, {.mark = std::string(32, 'a'), .boot = std::string(36, 'b'), .keeper = 12}));
+  ASSERT_TRUE(record.write_began(
+      run, {.mark = std::string(32, 'a'), .boot = std::string(36, 'b'), .keeper = 12, .cgroup = "/cgroup/x"}));
   ASSERT_TRUE(record.write_started({.pid = 4711, .at = start}, 99));
   EXPECT_FALSE(record.read().outcome);
   const std::string result("bytes\0\xff", 7);
   ASSERT_TRUE(record.write_outcome({.kind = Outcome::Kind::signalled,
                                     .signal = 9,
                                     .timed_out = true,
+                                    .out_of_memory = true,
                                     .ended_at = start + milliseconds(1500),
+                                    .usage = Usage{std::chrono::microseconds(1'234'567), 1 << 30, 77},
                                     .problem = std::string(1000, 'p'),
                                     .result = result}));
   EXPECT_FALSE(record.read().gone);
@@ -68,12 +71,15 @@ TEST_F(RunRecordTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(state.fingerprint.boot, std::string(36, 'b'));
   EXPECT_EQ(state.fingerprint.main, 4711);
   EXPECT_EQ(state.fingerprint.keeper, 12);
+  EXPECT_EQ(state.fingerprint.cgroup, "/cgroup/x");
   EXPECT_EQ(state.fingerprint.main_ticks, 99U);
   EXPECT_EQ(state.started->at, start);
   EXPECT_EQ(state.outcome->kind, Outcome::Kind::signalled);
   EXPECT_EQ(state.outcome->signal, 9);
   EXPECT_TRUE(state.outcome->timed_out);
   EXPECT_EQ(state.outcome->ended_at, start + milliseconds(1500));
+  EXPECT_EQ(state.outcome->usage, (Usage{std::chrono::microseconds(1'234'567), 1 << 30, 77}));
+  EXPECT_TRUE(state.outcome->out_of_memory);
   EXPECT_EQ(state.outcome->problem, std::string(400, 'p'));
   EXPECT_EQ(record.read_result(), result);
 }

@@ -93,6 +93,10 @@ std::string Database::text(std::string_view sql) const {
   return statement.step() ? std::string(statement.text(0)) : std::string();
 }
 
+void Database::set_patience(std::chrono::milliseconds time) const {
+  check(handle_.get(), sqlite3_busy_timeout(handle_.get(), static_cast<int>(time.count())));
+}
+
 void Database::set_option(int option, int value) const {
   check(handle_.get(), sqlite3_db_config(handle_.get(), option, value, nullptr));
 }

@@ -2,6 +2,7 @@
 
 #include <sqlite3.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -80,6 +81,8 @@ class Database {
   std::int64_t number(std::string_view sql) const;
   std::string text(std::string_view sql) const;
   void set_option(int option, int value) const;
+  /// How long it waits for the lock of another connection.
+  void set_patience(std::chrono::milliseconds time) const;
   bool in_transaction() const { return sqlite3_get_autocommit(handle_.get()) == 0; }
 
  private:

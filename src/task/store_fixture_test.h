@@ -25,10 +25,20 @@ inline base::Fd open_folder(const std::string& path) {
 
 /// A new task, without its event.
 inline Change insertion(const Task& task, const Submission& submission, std::function<void(bool kept)> done) {
-  const ActiveTask active{.id = task.id, .retries = submission.retries, .after = submission.after};
+  const ActiveTask active{.id = task.id, .retries = submission.retries.value_or(0), .after = submission.after};
   return {.apply = [=, body = to_body(submission)](
                        StoreWriter& writer) { writer.insert(task, active, submission.key, body); },
           .done = std::move(done)};
+}
+
+/// Takes what version 4 added away again.
+inline void make_version_3(const Database& database) {
+  database.run("DROP INDEX task_by_group; DROP INDEX task_with_after; DROP INDEX task_by_output;");
+  for (const char* column : {"in_group", "held", "not_before", "delay", "labels", "spared", "key_body", "cpu_us",
+                             "max_memory", "output_bytes", "output_kept", "output_gone", "output_gone_bytes"}) {
+    database.run((std::string("ALTER TABLE task DROP COLUMN ") + column).c_str());
+  }
+  database.run("PRAGMA user_version=3");
 }
 
 /// A store in a folder of its own, which can be closed, opened again, and made to fail.
@@ -59,7 +69,7 @@ class StoreBox {
 
   /// Adds a task; `answer` is set when it is on disk or refused.
   void add(TaskId id, const Submission& submission, std::optional<bool>& answer) {
-    Task task{.id = id, .prompt = submission.prompt, .agent = "shell", .priority = submission.priority};
+    Task task{.id = id, .prompt = submission.prompt, .agent = "shell", .priority = submission.priority.value_or(0)};
     task.created_at = loop.clock().utc();
     task.metadata = shown_metadata(submission);
     store->write(insertion(task, submission, [&answer](bool kept) { answer = kept; }));

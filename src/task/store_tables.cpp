@@ -3,6 +3,7 @@
 #include <limits>
 #include <stdexcept>
 #include <utility>
+#include <variant>
 
 #include <boost/json/object.hpp>
 
@@ -62,6 +63,25 @@ CREATE INDEX task_by_end ON task(end_seq, completed_at) WHERE end_seq IS NOT NUL
 )",
     R"(
 ALTER TABLE task ADD COLUMN body TEXT;  -- NULL: it is long, and in the table of requests
+)",
+    R"(
+ALTER TABLE task ADD COLUMN in_group TEXT NOT NULL DEFAULT 'default';
+ALTER TABLE task ADD COLUMN held INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE task ADD COLUMN not_before INTEGER;
+ALTER TABLE task ADD COLUMN delay INTEGER;    -- milliseconds, if not_before comes from that
+ALTER TABLE task ADD COLUMN labels TEXT;      -- a JSON object
+ALTER TABLE task ADD COLUMN spared INTEGER NOT NULL DEFAULT 0;  -- attempts that do not count against retries
+ALTER TABLE task ADD COLUMN key_body TEXT;    -- what the key stands for, if the task was edited since
+CREATE INDEX task_by_group ON task(in_group, id) WHERE in_group<>'default';
+CREATE INDEX task_with_after ON task(state, id) WHERE after IS NOT NULL;
+ALTER TABLE task ADD COLUMN cpu_us INTEGER;         -- of all attempts, as far as it is known
+ALTER TABLE task ADD COLUMN max_memory INTEGER;     -- bytes, of the attempt that had most
+ALTER TABLE task ADD COLUMN output_bytes INTEGER;   -- of all attempts
+ALTER TABLE task ADD COLUMN output_kept INTEGER NOT NULL DEFAULT 1;  -- 0: all of its output was let go
+ALTER TABLE task ADD COLUMN output_gone INTEGER NOT NULL DEFAULT 0;  -- of so many attempts, from the first on
+ALTER TABLE task ADD COLUMN output_gone_bytes INTEGER NOT NULL DEFAULT 0;  -- which was so much
+UPDATE task SET after=NULL WHERE attempts>0;  -- from now on it has only what a task is not past
+CREATE INDEX task_by_output ON task(end_seq, completed_at) WHERE end_seq IS NOT NULL AND output_kept=1;
 )"};
 
 constexpr std::size_t version_with_events = 2;
@@ -69,7 +89,15 @@ constexpr std::size_t longest_body_in_row = 1024;  // of a task
 
 constexpr std::string_view task_columns =
     "SELECT task.id, state, attempts, cancelling, retry_at, started_at, completed_at, pid, exit_code, signal,"
-    " error_reason, error_message, priority, agent, prompt, prompt_cut, metadata, created_at,";
+    " error_reason, error_message, priority, agent, prompt, prompt_cut, metadata, created_at, in_group, held,"
+    " not_before,"
+    " labels, spared, cpu_us, max_memory, output_bytes, output_gone_bytes,";
+
+constexpr std::string_view active_columns =
+    "SELECT id, state, attempts, cancelling, retry_at, started_at, completed_at, pid, exit_code, signal, error_reason,"
+    " error_message, priority, retries, after, agent, in_group, held, not_before, delay, spared FROM task WHERE";
+
+constexpr std::string_view last_id_name = "queue/last-id";
 
 std::string select(std::string_view columns, std::string_view rest) { return std::string(columns) + std::string(rest); }
 
@@ -105,6 +133,14 @@ Progress progress_of(const Statement& row) {
   return progress;
 }
 
+// Of three columns of a row from this one on.
+std::optional<Usage> usage_of(const Statement& row, int at) {
+  if (row.is_null(at)) return std::nullopt;
+  return Usage{.cpu = std::chrono::microseconds(row.number(at)),
+               .max_memory = static_cast<std::uint64_t>(row.number(at + 1)),
+               .output_bytes = static_cast<std::uint64_t>(row.number(at + 2))};
+}
+
 Task task_of(const Statement& row) {
   Task task{.id = static_cast<TaskId>(row.number(0)), .progress = progress_of(row)};
   task.priority = row.number(12);
@@ -113,7 +149,14 @@ Task task_of(const Statement& row) {
   if (!rpc::is_valid_json(row.text(16))) throw SqliteError(SQLITE_CORRUPT, "the record of a task is damaged");
   task.metadata = rpc::parse_value(row.text(16)).as_object();
   task.created_at = from_millis(row.number(17));
-  if (!row.is_null(18)) task.result = row.text(18);
+  task.group = row.text(18);
+  task.held = row.number(19) != 0 && !has_ended(task.progress.state);  // some ended ones were stored as held
+  task.not_before = time_at(row, 20);
+  if (!row.is_null(21)) task.labels = labels_of(rpc::parse_value(row.text(21)).as_object());
+  task.progress.spared = static_cast<std::uint32_t>(row.number(22));
+  task.usage = usage_of(row, 23);
+  task.output_gone = row.number(26) > 0;
+  if (!row.is_null(27)) task.result = row.text(27);
   return task;
 }
 
@@ -143,6 +186,90 @@ std::vector<TaskId> split(std::string_view text) {
   return ids;
 }
 
+ActiveTask active_of(const Statement& row) {
+  ActiveTask task{.id = static_cast<TaskId>(row.number(0)),
+                  .priority = row.number(12),
+                  .retries = static_cast<std::uint32_t>(row.number(13)),
+                  .after = split(row.text(14)),
+                  .agent = std::string(row.text(15)),
+                  .group = std::string(row.text(16)),
+                  .held = row.number(17) != 0,
+                  .not_before = time_at(row, 18),
+                  .progress = progress_of(row)};
+  if (!row.is_null(19)) task.delay = std::chrono::milliseconds(row.number(19));
+  task.progress.spared = static_cast<std::uint32_t>(row.number(20));
+  return task;
+}
+
+/// A list's SQL, with what is bound to it. It outlives the statement's steps.
+class ListText {
+ public:
+  explicit ListText(const ListQuery& query) : query_(query) {
+    const bool rises = query.sort == ListQuery::Sort::oldest;
+    if (query.sort == ListQuery::Sort::ended) condition("end_seq IS NOT NULL");
+    if (query.state) where("state=?", static_cast<std::int64_t>(*query.state));
+    if (query.from) where(rises ? "task.id>?" : "task.id<?", number_of(*query.from));
+    if (query.since) where("created_at>=?", to_millis(*query.since));
+    // What a partial index has is said as the index says it.
+    if (query.group)
+      where(*query.group == default_group ? "in_group=?" : "in_group<>'default' AND in_group=?", *query.group);
+    if (query.agent) where("agent=?", *query.agent);
+    for (const auto& [name, value] : query.labels) {
+      where("EXISTS(SELECT 1 FROM json_each(labels) WHERE key=?", name);
+      sql_ += " AND value=?)";
+      values_.emplace_back(value);
+    }
+  }
+
+  std::string sql() const {
+    return std::string(task_columns) + " substr(bytes, -" + std::to_string(StoreReader::most_listed) +
+           ") FROM task LEFT JOIN result USING(id)" + sql_ + " ORDER BY " + std::string(order()) + " LIMIT " +
+           std::to_string(query_.limit);
+  }
+
+  void bind(Statement& statement) const {
+    int at = 0;
+    for (const auto& value : values_) {
+      ++at;
+      std::visit([&](const auto& bound) { statement.bind(at, bound); }, value);
+    }
+  }
+
+ private:
+  std::string_view order() const {
+    switch (query_.sort) {
+      case ListQuery::Sort::oldest:
+        return "task.id";
+      case ListQuery::Sort::priority:
+        return "priority DESC, task.id";
+      case ListQuery::Sort::ended:
+        return "end_seq DESC, completed_at DESC";
+      default:
+        return "task.id DESC";
+    }
+  }
+  void condition(std::string_view text) {
+    sql_ += sql_.empty() ? " WHERE " : " AND ";
+    sql_ += text;
+  }
+  void where(std::string_view text, std::variant<std::int64_t, std::string> value) {
+    condition(text);
+    values_.push_back(std::move(value));
+  }
+
+  const ListQuery& query_;
+  std::string sql_;
+  std::vector<std::variant<std::int64_t, std::string>> values_;
+};
+
+std::optional<std::string> labels_text(const Labels& labels) {
+  return labels.empty() ? std::nullopt : std::optional(rpc::to_text(to_json(labels)));
+}
+
+std::optional<std::int64_t> count_of(const std::optional<std::chrono::milliseconds>& time) {
+  return time ? std::optional<std::int64_t>(time->count()) : std::nullopt;
+}
+
 }  // namespace
 
 void migrate(const Database& database, const std::function<void()>& take_over) {
@@ -157,12 +284,28 @@ void migrate(const Database& database, const std::function<void()>& take_over) {
 StoreWriter::StoreWriter(const Database& database)
     : insert_(
           database.prepare("INSERT INTO task(id, state, priority, agent, prompt, prompt_cut, metadata, key, retries,"
-                           " after, created_at, body, attempts, cancelling) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,0,0)")),
+                           " after, created_at, body, in_group, not_before, delay, labels, attempts, cancelling)"
+                           " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0)")),
       insert_request_(database.prepare("INSERT INTO request(id, body) VALUES(?,?)")),
       update_(database.prepare("UPDATE task SET state=?, attempts=?, cancelling=?, retry_at=?, started_at=?,"
                                " completed_at=?, pid=?, exit_code=?, signal=?, error_reason=?, error_message=?,"
-                               " end_seq=? WHERE id=?")),
+                               " end_seq=?, spared=?, output_kept=max(output_kept, ?1=1),"
+                               " held=CASE WHEN ?1>=2 THEN 0 ELSE held END,"  // nobody keeps an ended one from starting
+                               " after=CASE WHEN ?2>attempts THEN NULL ELSE after END WHERE id=?")),
       set_result_(database.prepare("INSERT OR REPLACE INTO result(id, bytes) VALUES(?,?)")),
+      set_held_(database.prepare("UPDATE task SET held=? WHERE id=?")),
+      forget_delay_(database.prepare("UPDATE task SET not_before=NULL, delay=NULL WHERE id=?")),
+      edit_(database.prepare(
+          "UPDATE task SET key_body=CASE WHEN key IS NULL THEN NULL ELSE coalesce(key_body, body,"
+          " (SELECT request.body FROM request WHERE request.id=task.id)) END, priority=?, prompt=?, prompt_cut=?,"
+          " metadata=?, after=?, in_group=?, not_before=?, delay=?, labels=?, body=? WHERE id=?")),
+      replace_request_(database.prepare("INSERT OR REPLACE INTO request(id, body) VALUES(?,?)")),
+      add_usage_(database.prepare("UPDATE task SET cpu_us=coalesce(cpu_us, 0)+?2,"
+                                  " max_memory=max(coalesce(max_memory, 0), ?3),"
+                                  " output_bytes=coalesce(output_bytes, 0)+?4, output_kept=1 WHERE id=?1"
+                                  " RETURNING cpu_us, max_memory, output_bytes")),
+      let_go_(database.prepare("UPDATE task SET output_kept=0, output_gone=?2, output_gone_bytes=output_gone_bytes+?3"
+                               " WHERE id=?1")),
       erase_{database.prepare("DELETE FROM task WHERE id=?"), database.prepare("DELETE FROM request WHERE id=?"),
              database.prepare("DELETE FROM result WHERE id=?")},
       remember_(database.prepare("INSERT OR REPLACE INTO remembered(name, value) VALUES(?,?)")),
@@ -179,7 +322,10 @@ void StoreWriter::insert(const Task& task, const ActiveTask& active, std::string
   const std::string after = joined(active.after);
   insert_.bind(7, metadata).bind(8, or_null(key)).bind(9, std::int64_t{active.retries}).bind(10, or_null(after));
   const bool is_short = body.size() <= longest_body_in_row;
-  insert_.bind(11, to_millis(task.created_at)).bind(12, or_null(is_short ? body : std::string_view())).run();
+  insert_.bind(11, to_millis(task.created_at)).bind(12, or_null(is_short ? body : std::string_view()));
+  const std::optional<std::string> labels = labels_text(task.labels);
+  insert_.bind(13, task.group).bind(14, to_millis(task.not_before)).bind(15, count_of(active.delay));
+  insert_.bind(16, labels).run();
   if (!is_short) insert_request_.bind(1, number_of(task.id)).bind(2, body).run();
 }
 
@@ -193,11 +339,57 @@ void StoreWriter::update(TaskId id, const Progress& progress) {
   update_.bind(11, error ? std::optional(std::string_view(error->message)) : std::nullopt);
   // Its event comes next.
   update_.bind(12, has_ended(progress.state) ? std::optional(static_cast<std::int64_t>(last_seq_ + 1)) : std::nullopt);
-  update_.bind(13, number_of(id)).run();
+  update_.bind(13, std::int64_t{progress.spared}).bind(14, number_of(id)).run();
+}
+
+void StoreWriter::erase_result(TaskId id) { erase_.at(2).bind(1, number_of(id)).run(); }
+
+void StoreWriter::set_held(TaskId id, bool held) { set_held_.bind(1, std::int64_t{held}).bind(2, number_of(id)).run(); }
+
+void StoreWriter::forget_delay(TaskId id) { forget_delay_.bind(1, number_of(id)).run(); }
+
+void StoreWriter::edit(const Edited& edited) {
+  const Task& task = edited.task;
+  const std::string_view beginning = rpc::first_bytes(task.prompt, StoreReader::most_listed);
+  const std::string metadata = rpc::to_text(task.metadata);
+  const std::string after = joined(edited.active.after);
+  const std::optional<std::string> labels = labels_text(task.labels);
+  const bool is_short = edited.body.size() <= longest_body_in_row;
+  edit_.bind(1, task.priority).bind(2, beginning).bind(3, std::int64_t{beginning.size() < task.prompt.size()});
+  edit_.bind(4, metadata).bind(5, or_null(after)).bind(6, task.group).bind(7, to_millis(task.not_before));
+  edit_.bind(8, count_of(edited.active.delay)).bind(9, labels);
+  edit_.bind(10, or_null(is_short ? std::string_view(edited.body) : std::string_view())).bind(11, number_of(task.id));
+  edit_.run();
+  if (is_short) {
+    erase_.at(1).bind(1, number_of(task.id)).run();
+  } else {
+    replace_request_.bind(1, number_of(task.id)).bind(2, edited.body).run();
+  }
+}
+
+void StoreWriter::keep_last_id(TaskId id) {
+  const std::string number = std::to_string(id);
+  remember(last_id_name, number);
 }
 
 void StoreWriter::set_result(TaskId id, std::string_view result) {
   set_result_.bind(1, number_of(id)).bind_bytes(2, result).run();
+}
+
+Usage StoreWriter::add_usage(TaskId id, const Usage& usage) {
+  const Reading reading(add_usage_);
+  add_usage_.bind(1, number_of(id)).bind(2, std::int64_t{usage.cpu.count()});
+  add_usage_.bind(3, static_cast<std::int64_t>(usage.max_memory));
+  add_usage_.bind(4, static_cast<std::int64_t>(usage.output_bytes));
+  if (!add_usage_.step()) return usage;
+  const Usage all = usage_of(add_usage_, 0).value_or(usage);
+  add_usage_.step();  // to its end
+  return all;
+}
+
+void StoreWriter::let_go_of_output(TaskId id, const GoneOutput& gone) {
+  let_go_.bind(1, number_of(id)).bind(2, std::int64_t{gone.attempts});
+  let_go_.bind(3, static_cast<std::int64_t>(gone.bytes)).run();
 }
 
 void StoreWriter::erase(TaskId id) {
@@ -229,9 +421,10 @@ void StoreWriter::take_back_told() {
 }
 
 StoreReader::StoreReader(const Database& database)
-    : find_(database.prepare(select(task_columns, " bytes FROM task LEFT JOIN result USING(id) WHERE task.id=?"))),
-      standing_(database.prepare("SELECT state, attempts FROM task WHERE id=?")),
-      find_key_(database.prepare("SELECT task.id, state, coalesce(task.body, request.body)"
+    : database_(database),
+      find_(database.prepare(select(task_columns, " bytes FROM task LEFT JOIN result USING(id) WHERE task.id=?"))),
+      standing_(database.prepare("SELECT state, attempts, output_gone, output_gone_bytes FROM task WHERE id=?")),
+      find_key_(database.prepare("SELECT task.id, state, coalesce(key_body, task.body, request.body)"
                                  " FROM task LEFT JOIN request USING(id) WHERE key=?")),
       body_(database.prepare("SELECT coalesce(task.body, request.body)"
                              " FROM task LEFT JOIN request USING(id) WHERE task.id=?")),
@@ -241,13 +434,16 @@ StoreReader::StoreReader(const Database& database)
       list_by_state_(database.prepare(select(task_columns,
                                              " substr(bytes, -?3) FROM task LEFT JOIN result USING(id)"
                                              " WHERE task.id<?1 AND state=?4 ORDER BY task.id DESC LIMIT ?2"))),
-      active_(database.prepare("SELECT id, state, attempts, cancelling, retry_at, started_at, completed_at, pid,"
-                               " exit_code, signal, error_reason, error_message, priority, retries, after, agent"
-                               " FROM task WHERE state IN (0, 1) ORDER BY id")),
+      active_(database.prepare(select(active_columns, " state IN (0, 1) ORDER BY id"))),
+      find_active_(database.prepare(select(active_columns, " state IN (0, 1) AND id=?"))),
       counts_(database.prepare("SELECT state, count(*) FROM task GROUP BY state")),
-      newest_(database.prepare("SELECT max(id) FROM task")),
-      first_ended_(database.prepare("SELECT id, state, attempts, completed_at FROM task WHERE end_seq IS NOT NULL"
-                                    " ORDER BY end_seq, completed_at")),
+      newest_(database.prepare("SELECT max((SELECT coalesce(max(id), 0) FROM task), coalesce((SELECT CAST(value AS"
+                               " INTEGER) FROM remembered WHERE name='queue/last-id'), 0))")),
+      first_ended_(database.prepare("SELECT id, state, attempts, completed_at, output_gone FROM task"
+                                    " WHERE end_seq IS NOT NULL ORDER BY end_seq, completed_at")),
+      first_with_output_(database.prepare("SELECT id, state, attempts, completed_at, output_gone FROM task"
+                                          " WHERE end_seq IS NOT NULL AND output_kept=1"
+                                          " ORDER BY end_seq, completed_at")),
       recall_(database.prepare("SELECT value FROM remembered WHERE name=?")),
       each_remembered_(database.prepare("SELECT name, value FROM remembered WHERE name>=? ORDER BY name")),
       events_after_(database.prepare("SELECT seq, kind, task, params FROM event WHERE seq>? ORDER BY seq LIMIT ?")),
@@ -265,7 +461,10 @@ std::optional<Task> StoreReader::find(TaskId id) {
 std::optional<StoreReader::Standing> StoreReader::standing(TaskId id) {
   const Reading reading(standing_);
   if (!standing_.bind(1, number_of(id)).step()) return std::nullopt;
-  return Standing{static_cast<State>(standing_.number(0)), static_cast<std::uint32_t>(standing_.number(1))};
+  return Standing{.state = static_cast<State>(standing_.number(0)),
+                  .attempts = static_cast<std::uint32_t>(standing_.number(1)),
+                  .gone = {.attempts = static_cast<std::uint32_t>(standing_.number(2)),
+                           .bytes = static_cast<std::uint64_t>(standing_.number(3))}};
 }
 
 std::optional<StoreReader::Keyed> StoreReader::find_key(std::string_view key) {
@@ -291,16 +490,46 @@ void StoreReader::list(std::optional<State> state, TaskId before, std::size_t li
   }
 }
 
+void StoreReader::list(const ListQuery& query, const std::function<bool(const Task&)>& each) {
+  ListText text(query);
+  Statement statement = database_.prepare(text.sql());
+  text.bind(statement);
+  while (statement.step() && each(task_of(statement))) {
+  }
+}
+
 void StoreReader::each_active(const std::function<void(ActiveTask)>& each) {
   const Reading reading(active_);
-  while (active_.step()) {
-    each({.id = static_cast<TaskId>(active_.number(0)),
-          .priority = active_.number(12),
-          .retries = static_cast<std::uint32_t>(active_.number(13)),
-          .after = split(active_.text(14)),
-          .agent = std::string(active_.text(15)),
-          .progress = progress_of(active_)});
+  while (active_.step()) each(active_of(active_));
+}
+
+std::optional<ActiveTask> StoreReader::find_active(TaskId id) {
+  const Reading reading(find_active_);
+  return find_active_.bind(1, number_of(id)).step() ? std::optional(active_of(find_active_)) : std::nullopt;
+}
+
+std::map<TaskId, TaskId> StoreReader::needed() {
+  Statement statement = database_.prepare("SELECT id, after FROM task WHERE state=0 AND after IS NOT NULL ORDER BY id");
+  std::map<TaskId, TaskId> needed;
+  while (statement.step()) {
+    for (const TaskId id : split(statement.text(1))) needed.try_emplace(id, static_cast<TaskId>(statement.number(0)));
   }
+  return needed;
+}
+
+std::vector<TaskId> StoreReader::after(TaskId id) {
+  Statement statement = database_.prepare("SELECT after FROM task WHERE id=? AND after IS NOT NULL");
+  return statement.bind(1, number_of(id)).step() ? split(statement.text(0)) : std::vector<TaskId>();
+}
+
+std::vector<TaskId> StoreReader::dependents(TaskId id) {
+  Statement statement = database_.prepare("SELECT id, after FROM task WHERE state=0 AND after IS NOT NULL ORDER BY id");
+  std::vector<TaskId> dependents;
+  while (statement.step()) {
+    const std::vector<TaskId> after = split(statement.text(1));
+    if (std::ranges::find(after, id) != after.end()) dependents.push_back(static_cast<TaskId>(statement.number(0)));
+  }
+  return dependents;
 }
 
 StateCounts StoreReader::counts() {
@@ -316,13 +545,31 @@ TaskId StoreReader::newest() {
   return static_cast<TaskId>(newest_.number(0));
 }
 
-void StoreReader::first_ended(const std::function<bool(const EndedTask&)>& each) {
-  const Reading reading(first_ended_);
-  while (first_ended_.step()) {
-    const EndedTask task{.id = static_cast<TaskId>(first_ended_.number(0)),
-                         .state = static_cast<State>(first_ended_.number(1)),
-                         .attempts = static_cast<std::uint32_t>(first_ended_.number(2)),
-                         .at = from_millis(first_ended_.number(3))};
+std::vector<TaskId> StoreReader::ended(std::optional<State> state, std::optional<base::UtcTime> before) {
+  Statement statement = database_.prepare(
+      "SELECT id FROM task WHERE end_seq IS NOT NULL AND (?1 IS NULL OR state=?1) AND (?2 IS NULL OR completed_at<?2)"
+      " ORDER BY id");
+  statement.bind(1, state ? std::optional(static_cast<std::int64_t>(*state)) : std::nullopt);
+  statement.bind(2, to_millis(before));
+  std::vector<TaskId> ids;
+  while (statement.step()) ids.push_back(static_cast<TaskId>(statement.number(0)));
+  return ids;
+}
+
+void StoreReader::first_ended(const std::function<bool(const EndedTask&)>& each) { read_ended(first_ended_, each); }
+
+void StoreReader::first_with_output(const std::function<bool(const EndedTask&)>& each) {
+  read_ended(first_with_output_, each);
+}
+
+void StoreReader::read_ended(Statement& statement, const std::function<bool(const EndedTask&)>& each) {
+  const Reading reading(statement);
+  while (statement.step()) {
+    const EndedTask task{.id = static_cast<TaskId>(statement.number(0)),
+                         .state = static_cast<State>(statement.number(1)),
+                         .attempts = static_cast<std::uint32_t>(statement.number(2)),
+                         .at = from_millis(statement.number(3)),
+                         .output_gone = static_cast<std::uint32_t>(statement.number(4))};
     if (!each(task)) return;
   }
 }

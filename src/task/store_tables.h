@@ -1,8 +1,10 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,7 +19,7 @@ namespace duet::task {
 /// How many tasks there are in each state.
 using StateCounts = std::array<std::int64_t, 5>;
 
-inline constexpr std::size_t store_version = 3;  // its `user_version`
+inline constexpr std::size_t store_version = 4;  // its `user_version`
 /// Makes the tables of a new store, or those of an older version into today's; leaves a newer one as it is.
 /// `take_over` is called inside the transaction that makes the table of events in a store that had none. Throws
 /// SqliteError.
@@ -38,7 +40,32 @@ struct ActiveTask {
   std::uint32_t retries = 0;
   std::vector<TaskId> after = {};
   std::string agent = {};
+  std::string group = default_group;
+  bool held = false;
+  std::optional<base::UtcTime> not_before = {};
+  std::optional<std::chrono::milliseconds> delay = {};  ///< that made it `not_before`, if it was one
   Progress progress = {};
+};
+
+/// What of a queued task can be changed, all of it.
+struct Edited {
+  Task task = {};          ///< with what has changed: prompt, priority, group, not_before, labels, metadata
+  ActiveTask active = {};  ///< with `after` and `delay`
+  std::string body = {};   ///< to_body() of what is asked for now
+};
+
+/// Which tasks are listed, and in which order.
+struct ListQuery {
+  enum class Sort : std::uint8_t { newest, oldest, priority, ended };  // ended: the last one to end first
+
+  std::optional<State> state = {};
+  std::size_t limit = 20;
+  std::optional<TaskId> from = {};  ///< goes on behind this one; by age only
+  std::optional<std::string> group = {};
+  std::optional<std::string> agent = {};
+  std::optional<base::UtcTime> since = {};  ///< created then or later
+  Labels labels = {};                       ///< has all of them
+  Sort sort = Sort::newest;
 };
 
 /// A task that has ended, with what is needed to remove it.
@@ -46,7 +73,8 @@ struct EndedTask {
   TaskId id = 0;
   State state = State::completed;
   std::uint32_t attempts = 0;
-  base::UtcTime at = {};  ///< its end, by the clock on the wall
+  base::UtcTime at = {};          ///< its end, by the clock on the wall
+  std::uint32_t output_gone = 0;  ///< of so many attempts, from the first on, the output was let go
 };
 
 /// Changes tasks, and tells of it in the same transaction. For whoever commits.
@@ -59,7 +87,18 @@ class StoreWriter {
   /// The event of an end is told next.
   void update(TaskId id, const Progress& progress);
   void set_result(TaskId id, std::string_view result);
+  void erase_result(TaskId id);
+  void set_held(TaskId id, bool held);
+  void forget_delay(TaskId id);
+  /// The key goes on to stand for what was asked for at first.
+  void edit(const Edited& edited);
+  /// What one more attempt has used. Returns what all have.
+  Usage add_usage(TaskId id, const Usage& usage);
+  /// All of its output goes: `gone` has the number of all attempts, and how much they wrote that was still there.
+  void let_go_of_output(TaskId id, const GoneOutput& gone);
   void erase(TaskId id);
+  /// Ids go on behind this one, also if its task is erased.
+  void keep_last_id(TaskId id);
 
   /// A value under a name, for whoever needs to know something after a restart.
   void remember(std::string_view name, std::string_view value);
@@ -79,6 +118,12 @@ class StoreWriter {
   Statement insert_request_;
   Statement update_;
   Statement set_result_;
+  Statement set_held_;
+  Statement forget_delay_;
+  Statement edit_;
+  Statement replace_request_;
+  Statement add_usage_;
+  Statement let_go_;
   std::array<Statement, 3> erase_;
   Statement remember_;
   Statement forget_;
@@ -100,6 +145,7 @@ class StoreReader {
   struct Standing {
     State state;
     std::uint32_t attempts;
+    GoneOutput gone;
   };
   std::optional<Standing> standing(TaskId id);
   struct Keyed {
@@ -113,11 +159,27 @@ class StoreReader {
 
   /// The newest ones of those before `before`, newest first; prompts and results are cut. `each` may end it.
   void list(std::optional<State> state, TaskId before, std::size_t limit, const std::function<bool(const Task&)>& each);
+  /// The same for whatever else is asked for. What is neither by state nor by group looks at all tasks.
+  void list(const ListQuery& query, const std::function<bool(const Task&)>& each);
+  /// What scheduling needs of one that has not ended.
+  std::optional<ActiveTask> find_active(TaskId id);
   void each_active(const std::function<void(ActiveTask)>& each);
   StateCounts counts();
+  /// The last id that was given, whatever has become of its task.
   TaskId newest();
+  /// The tasks that queued ones come after, each with the first that does.
+  std::map<TaskId, TaskId> needed();
+  /// Those that it comes after and is not past: it has not begun since.
+  std::vector<TaskId> after(TaskId id);
+  /// The queued ones that come after this one.
+  std::vector<TaskId> dependents(TaskId id);
+  /// Those that have ended, before a time on the wall if one is given.
+  std::vector<TaskId> ended(std::optional<State> state, std::optional<base::UtcTime> before);
   /// Those that ended first come first, whatever the clock on the wall was set to. `each` may end it.
   void first_ended(const std::function<bool(const EndedTask&)>& each);
+
+  /// The same for those whose output has not been let go.
+  void first_with_output(const std::function<bool(const EndedTask&)>& each);
 
   std::optional<std::string> recall(std::string_view name);
   /// In the order of their names.
@@ -130,6 +192,9 @@ class StoreReader {
   void newest_events(const std::function<bool(Event)>& each);
 
  private:
+  static void read_ended(Statement& statement, const std::function<bool(const EndedTask&)>& each);
+
+  const Database& database_;
   Statement find_;
   Statement standing_;
   Statement find_key_;
@@ -137,9 +202,11 @@ class StoreReader {
   Statement list_;
   Statement list_by_state_;
   Statement active_;
+  Statement find_active_;
   Statement counts_;
   Statement newest_;
   Statement first_ended_;
+  Statement first_with_output_;
   Statement recall_;
   Statement each_remembered_;
   Statement events_after_;

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "task/store_fixture_test.h"
+#include "task/store_vfs.h"
 
 namespace duet::task {
 namespace {
@@ -81,6 +82,45 @@ TEST(Store, KeepsATaskWithAllThatBelongsToIt) {
   EXPECT_FALSE(box.find(8));
 }
 
+TEST(Store, AnEndedTaskThatWasStoredAsHeldIsNotShownAsSuch) {
+  StoreBox box;
+  box.open();
+  ASSERT_TRUE(box.add(1));
+  const auto is_held_after_a_hold = [&box] {
+    bool done = false;
+    box.store->write(
+        {.apply = [](StoreWriter& writer) { writer.set_held(1, true); }, .done = [&](bool) { done = true; }});
+    return box.turn_until([&] { return done; }) && box.find(1)->held;
+  };
+  EXPECT_TRUE(is_held_after_a_hold());
+  ASSERT_TRUE(box.update(1, {.state = State::cancelled}));
+  EXPECT_FALSE(is_held_after_a_hold());
+}
+
+TEST(Store, WhatAttemptsHaveUsedIsAddedUp) {
+  using std::chrono::microseconds;
+  StoreBox box;
+  box.open();
+  ASSERT_TRUE(box.add(7));
+  EXPECT_EQ(box.find(7)->usage, std::nullopt);
+  const auto end = [&](State state, const Usage& usage) {
+    bool done = false;
+    Progress to{.state = state, .attempts = 1};
+    if (state == State::queued) to.retry_at = base::UtcTime(1ms);
+    box.store->write({.apply = write_of({.id = 7, .to = to, .usage = usage}), .done = [&](bool) { done = true; }});
+    ASSERT_TRUE(box.turn_until([&] { return done; }));
+  };
+  std::vector<Event> told;
+  box.store->publish_to([&](std::vector<Event> events) { told.insert(told.end(), events.begin(), events.end()); });
+  end(State::queued, {microseconds(1'500'000), 1000, 10});
+  end(State::completed, {microseconds(1'000), 900, 7});
+  EXPECT_EQ(box.find(7)->usage, (Usage{microseconds(1'501'000), 1000, 17}));
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_EQ(told[0].params.find("cpuSeconds"), std::string::npos);
+  EXPECT_NE(told[1].params.find(R"("cpuSeconds":1.501,"maxMemory":1000,"outputBytes":17)"), std::string::npos)
+      << told[1].params;
+}
+
 TEST(Store, WorksInAFolderWhosePathHasAThousandBytes) {
   const transport::TemporaryFolder root;
   const std::string path = fs::path(root.file_of_length(1000, "x")).parent_path();
@@ -103,6 +143,30 @@ TEST(Store, ListsTheNewestFirstFromAnyPlaceAndByState) {
   EXPECT_EQ(listed(*box.store, State::failed, 100, 10), (std::vector<TaskId>{}));
 }
 
+TEST(Store, ListsByEndWhateverTheIdsAre) {
+  StoreBox box;
+  box.open();
+  for (TaskId id = 1; id <= 5; ++id) ASSERT_TRUE(box.add(id));
+  const auto end = [&](TaskId id, State state) {
+    Progress progress{.state = state};
+    progress.completed_at = base::UtcTime(1'700'000'000'000ms);  // the same for all: the order is not that of a clock
+    return box.update(id, progress);
+  };
+  ASSERT_TRUE(end(4, State::completed) && end(2, State::failed) && end(5, State::completed) &&
+              end(1, State::cancelled));
+  const auto by_end = [&](std::optional<State> state, std::size_t limit) {
+    std::vector<TaskId> ids;
+    const ListQuery query{.state = state, .limit = limit, .sort = ListQuery::Sort::ended};
+    box.store->read(
+        [&](StoreReader& tasks) { tasks.list(query, [&](const Task& task) { return ids.push_back(task.id), true; }); });
+    return ids;
+  };
+  EXPECT_EQ(by_end({}, 3), (std::vector<TaskId>{1, 5, 2}));
+  EXPECT_EQ(by_end(State::completed, 3), (std::vector<TaskId>{5, 4}));
+  ASSERT_TRUE(box.update(1, {.state = State::queued}));
+  EXPECT_EQ(by_end({}, 1), std::vector<TaskId>{5});
+}
+
 TEST(Store, ListsTheBeginningOfAPromptAndNeverHalfACharacter) {
   StoreBox box;
   box.open();
@@ -113,6 +177,29 @@ TEST(Store, ListsTheBeginningOfAPromptAndNeverHalfACharacter) {
       return true;
     });
   });
+}
+
+TEST(Store, OfVersion3IsTakenOver) {
+  StoreBox box;
+  box.open();
+  Submission submission = StoreBox::asked("x");
+  submission.key = "k";
+  ASSERT_TRUE(box.add(7, submission));
+  box.store.reset();
+  {
+    StoreVfs vfs;
+    make_version_3(Database(box.file("tasks.db"), SQLITE_OPEN_READWRITE, vfs.name()));
+  }
+  box.open();
+  const std::optional<Task> task = box.find(7);
+  ASSERT_TRUE(task);
+  EXPECT_EQ(task->group, default_group);
+  EXPECT_FALSE(task->held);
+  EXPECT_FALSE(task->not_before);
+  EXPECT_TRUE(task->labels.empty());
+  const auto keyed = box.store->read([](StoreReader& tasks) { return tasks.find_key("k"); }).value();
+  EXPECT_EQ(keyed->body, to_body(submission));
+  EXPECT_TRUE(box.add(8));
 }
 
 TEST(Store, ChangesOfOneTurnCostOneSync) {
@@ -403,6 +490,24 @@ TEST(Store, AnotherProgramsLockIsNamed) {
   EXPECT_EQ(box.store->health().problem, "another program has locked the store");
   other.run("ROLLBACK");
   EXPECT_TRUE(box.add(3));
+}
+
+TEST(Store, AnotherProgramsLockHoldsUpOnlyTheThread) {
+  StoreBox box;
+  box.options.quick_commit = 10s;
+  box.open();
+  EXPECT_EQ(committing_thread(box, 1), std::this_thread::get_id());
+  StoreVfs vfs;
+  const Database other(box.file("tasks.db"), SQLITE_OPEN_READWRITE, vfs.name());
+  other.run("BEGIN IMMEDIATE");
+  std::optional<bool> answer;
+  box.add(2, StoreBox::asked("x"), answer);
+  for (int i = 0; i < 5; ++i) box.loop.turn(box.loop.now());
+  EXPECT_FALSE(answer) << "the thread may still get the lock";
+  other.run("ROLLBACK");
+  ASSERT_TRUE(box.turn_until([&] { return answer.has_value(); }));
+  EXPECT_EQ(answer, true);
+  EXPECT_TRUE(box.healths.empty());
 }
 
 TEST(Store, RemembersValuesByName) {

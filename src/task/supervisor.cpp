@@ -14,9 +14,11 @@ namespace duet::task {
 namespace {
 
 constexpr base::Duration second = std::chrono::seconds(1);
+constexpr base::Duration limits_pause = std::chrono::seconds(10);
 
 Failure failure_of(const Outcome& outcome) {
   if (outcome.timed_out) return {Reason::timeout, "its time limit was over"};
+  if (outcome.out_of_memory) return {Reason::memory, "it needed more memory than its limit"};
   switch (outcome.kind) {
     case Outcome::Kind::exited:
       return {Reason::exit, "exited with code " + std::to_string(outcome.code)};
@@ -28,6 +30,10 @@ Failure failure_of(const Outcome& outcome) {
       break;
   }
   return {Reason::lost, outcome.problem.empty() ? "its keeper was killed; nobody knows how it ended" : outcome.problem};
+}
+
+Retention::Limits kept_by(const TaskSettings& settings) {
+  return {.days = settings.keep_days, .tasks = settings.keep_tasks, .output_bytes = settings.keep_output};
 }
 
 // What is known of an attempt that is over, whatever becomes of the task.
@@ -52,19 +58,33 @@ Supervisor::Supervisor(transport::Loop& loop, base::Log& log, Store& store, Task
       store_(store),
       settings_(std::move(settings)),
       tasks_(context.tasks),
-      agents_(settings_, std::move(context.environment), std::move(context.project)),
+      agents_(settings_, std::move(context.environment), std::move(context.project), std::move(context.provide_for)),
       counts_(store.read([](StoreReader& tasks) { return tasks.counts(); }).value()),
       waiters_(loop, store),
-      follower_(loop, log, tasks_, std::move(output)),
+      follower_(
+          loop, log, tasks_, [this](TaskId id) { return gone_output(id); }, std::move(output)),
       retention_(
-          loop, log, store, counts_, {settings_.keep_days, settings_.keep_tasks},
+          loop, log, store, counts_, tasks_, kept_by(settings_),
           [this](TaskId id) {
-            return latest_run(id) != runs_.end() || queue_.has_dependents(id) || intake_.is_needed(id);
+            return latest_run(id) != runs_.end() || is_needed_somewhere(id) || restarting_.contains(id) ||
+                   leaving_.contains(id);
           },
           [this](RunId run) { runner_->remove_output(run); }),
-      intake_(loop.clock(), store, agents_, store.read([](StoreReader& tasks) { return tasks.newest(); }).value(),
-              [this](const Arrival& arrival) { take_arrival(arrival); }),
-      chance_(context.seed) {}
+      intake_(
+          loop.clock(), store, agents_, store.read([](StoreReader& tasks) { return tasks.newest(); }).value(),
+          [this](const std::string& group) { return check_group(group); },
+          [this](const Arrival& arrival) { take_arrival(arrival); }),
+      chance_(context.seed),
+      wakes_(loop,
+             [this](TaskId id, Block block) {
+               queue_.unblock(id, block);
+               schedule();
+               if (queue_.contains(id)) shortages_.not_tried(id);
+             }),
+      gate_(loop, store, settings_, [this] { schedule(); }),
+      shortages_(loop.clock()) {
+  make_usage_limits();
+}
 
 Supervisor::~Supervisor() = default;
 
@@ -74,7 +94,7 @@ KeeperEvents Supervisor::keeper_events() {
           .terminated = [this](RunId id) { on_terminated(id); },
           .ended = [this](RunId id, const Outcome& outcome) { on_ended(id, outcome); },
           .gone = [this](RunId id) { on_gone(id); },
-          .never_began = [this](RunId id) { on_never_began(id); }};
+          .never_began = [this](RunId id, const std::string& why) { on_never_began(id, why); }};
 }
 
 void Supervisor::begin(Runner& runner, const std::vector<RunId>& recorded) {
@@ -84,6 +104,7 @@ void Supervisor::begin(Runner& runner, const std::vector<RunId>& recorded) {
   const auto read = store_.read(
       [&](StoreReader& tasks) { tasks.each_active([&](ActiveTask task) { active.push_back(std::move(task)); }); });
   if (!read) throw rpc::Error(read.error());
+  gate_.load();
   std::vector<ActiveTask> queued;
   for (ActiveTask& task : active) {
     if (!adopt(task, known)) queued.push_back(std::move(task));
@@ -95,11 +116,24 @@ void Supervisor::begin(Runner& runner, const std::vector<RunId>& recorded) {
   retention_.look();
 }
 
-// A daemon that was killed between erasing a task and removing its files has left them.
+std::optional<GoneOutput> Supervisor::gone_output(TaskId id) const {
+  const auto standing = store_.read([id](StoreReader& tasks) { return tasks.standing(id); });
+  if (!standing) return std::nullopt;
+  return *standing ? (*standing)->gone : GoneOutput{};
+}
+
+// A daemon that was killed between erasing a task, or letting go of its output, and removing the files has left them.
 void Supervisor::remove_unknown_outputs() {
-  for (const RunId run : runner_->outputs()) {
+  const std::vector<RunId> found = runner_->outputs();
+  for (const RunId run : std::set<RunId>(found.begin(), found.end())) {
     const auto known = store_.read([run](StoreReader& tasks) { return tasks.standing(run.task); });
-    if (known && !*known) runner_->remove_output(run);
+    if (!known) continue;
+    const bool is_gone = !*known || run.attempt <= (*known)->gone.attempts;
+    if (is_gone) {
+      runner_->remove_output(run);
+    } else if (!runs_.contains(run)) {
+      retention_.output_added(run);
+    }
   }
 }
 
@@ -110,7 +144,8 @@ bool Supervisor::adopt(ActiveTask& task, const std::set<RunId>& recorded) {
   if (!running && !recorded.contains(id)) return false;
   Run& run = runs_[id];
   run.adopted = true;
-  run.task = {task.priority, task.retries, id.attempt - 1, std::move(task.agent)};
+  run.task = {task.priority,        task.retries,          id.attempt - 1,
+              task.progress.spared, std::move(task.agent), std::move(task.group)};
   run.progress = std::move(task.progress);
   run.decided = run.progress.cancelling;
   runner_->adopt(id);
@@ -127,6 +162,8 @@ void Supervisor::linger(RunId id) {
   run.concluded = true;
   run.on_disk = true;
   run.progress = task->progress;
+  run.task.agent = task->agent;
+  run.task.group = task->group;
   runner_->adopt(id);
   runner_->cancel(id);  // its keeper may have been suspended
   const bool is_known = has_ended(task->progress.state) || id.attempt <= task->progress.attempts;
@@ -135,23 +172,26 @@ void Supervisor::linger(RunId id) {
 
 void Supervisor::load(const ActiveTask& task) {
   const Progress& progress = task.progress;
-  queue_.add(task.id, {task.priority, task.retries, progress.attempts, task.agent});
+  queue_.add(task.id, {task.priority, task.retries, progress.attempts, progress.spared, task.agent, task.group});
   for (auto run = runs_.lower_bound({task.id, 0}); run != runs_.end() && run->first.task == task.id; ++run) {
-    queue_.block(task.id);
+    queue_.block(task.id, Block::leftovers);
     run->second.blocks_next = true;
+    run->second.progress = progress;  // of a task that is restarted in place it was the end
+  }
+  if (progress.cancelling) {  // That is certain: whoever asked for it was told.
+    queue_.block(task.id, Block::cancel);
+    cancelling_.try_emplace(task.id);
   }
   wait_for_dependencies(task.id, task.after);
   if (!queue_.contains(task.id)) return;
+  if (task.held) queue_.block(task.id, Block::held);
+  delay(task.id, task.delay, task.not_before);
   if (progress.retry_at) {
     // The clock on the wall may have been set since.
-    const base::Duration most = retry_delay(progress.attempts, 1);
+    const base::Duration most = retry_delay(std::max(progress.attempts - progress.spared, 1U), 1);
     pause(task.id, std::min<base::Duration>(*progress.retry_at - loop_.clock().utc(), most));
   }
-  if (!progress.cancelling) return;
-  // That is certain: whoever asked for it was told.
-  queue_.block(task.id);
-  cancelling_.try_emplace(task.id);
-  queued_cancel_decided(task.id, true);
+  if (progress.cancelling) queued_cancel_decided(task.id, true);
 }
 
 void Supervisor::record(Transition transition, Change::Kind kind, std::function<void(bool kept)> done) {
@@ -185,7 +225,7 @@ void Supervisor::take(const Event& event) {
 void Supervisor::submit(Submission submission, Intake::Submitted submitted, Companion companion) {
   if (stopping_) return submitted(tl::unexpected(is_stopping()));
   if (store_.health().lost) return submitted(tl::unexpected(store_.refusal()));
-  const Intake::Capacity room{static_cast<std::size_t>(counts_[0]), settings_.queue_capacity};
+  const Intake::Capacity room{static_cast<std::size_t>(counts_[0]) + restarting_.size(), settings_.queue_capacity};
   intake_.submit(std::move(submission), room, std::move(submitted), std::move(companion));
 }
 
@@ -193,6 +233,7 @@ void Supervisor::take_arrival(const Arrival& arrival) {
   ++counts_.at(static_cast<std::size_t>(arrival.failed ? State::failed : State::queued));
   if (arrival.failed) return retention_.look();
   queue_.add(arrival.id, arrival.task);
+  delay(arrival.id, arrival.delay, arrival.not_before);
   wait_for_dependencies(arrival.id, arrival.after);
   schedule();
 }
@@ -201,11 +242,13 @@ void Supervisor::wait_for_dependencies(TaskId id, const std::vector<TaskId>& dep
   for (auto at = dependencies.begin(); at != dependencies.end(); ++at) {
     const auto standing = store_.read([=](StoreReader& tasks) { return tasks.standing(*at); });
     if (!standing) {  // tried again, and held until then
-      queue_.block(id);
+      queue_.block(id, Block::reading);
       auto again = lifetime_.bind([this, id, rest = std::vector(at, dependencies.end())] {
-        if (!queue_.contains(id)) return;
+        if (!queue_.is_blocked(id, Block::reading)) return;
+        queue_.block(id, Block::after);  // so that it does not start in between
+        queue_.unblock(id, Block::reading);
         wait_for_dependencies(id, rest);
-        queue_.unblock(id);
+        queue_.unblock(id, Block::after);
         schedule();
       });
       return loop_.after(second, std::move(again)).detach();
@@ -218,12 +261,29 @@ void Supervisor::wait_for_dependencies(TaskId id, const std::vector<TaskId>& dep
 }
 
 void Supervisor::pause(TaskId id, base::Duration time) {
-  queue_.block(id);
-  auto go_on = lifetime_.bind([this, id] {
-    queue_.unblock(id);
-    schedule();
-  });
-  loop_.after(std::max(time, base::Duration::zero()), std::move(go_on)).detach();
+  queue_.block(id, Block::pause);
+  wakes_.set(id, Block::pause, time);
+}
+
+// A delay is counted by the clock that does not jump; only over a restart by the one on the wall, and then it is not
+// longer than it was to be.
+void Supervisor::delay(TaskId id, std::optional<std::chrono::milliseconds> time,
+                       std::optional<base::UtcTime> not_before) {
+  const base::UtcTime now = loop_.clock().utc();
+  if (!not_before || *not_before <= now) return;
+  queue_.block(id, Block::delay);
+  if (time) {
+    wakes_.set(id, Block::delay, std::min<base::Duration>(*not_before - now, *time));
+  } else {
+    wakes_.set_wall(id, Block::delay, *not_before);
+  }
+}
+
+void Supervisor::leave_queue(TaskId id) {
+  queue_.remove(id);
+  wakes_.forget(id, Block::pause);
+  wakes_.forget(id, Block::delay);
+  shortages_.forget(id);
 }
 
 // And all that comes after it, in one commit: there may be thousands.
@@ -231,22 +291,27 @@ void Supervisor::fail_queued(TaskId id, Failure failure) {
   std::deque<std::pair<TaskId, Failure>> failing{{id, std::move(failure)}};
   for (; !failing.empty(); failing.pop_front()) {
     auto& [next, why] = failing.front();
-    const QueuedTask* const found = queue_.find(next);
-    if (found == nullptr) continue;  // it comes after two of them
+    const std::optional<QueuedTask> task = queue_.find(next);
+    if (!task) continue;  // it comes after two of them
+    if (queue_.is_blocked(next, Block::edit)) {
+      failing_.insert_or_assign(next, std::move(why));  // the edit may say that it comes after others
+      continue;
+    }
     const auto cancelling = cancelling_.find(next);
     if (cancelling != cancelling_.end()) {
       cancelling->second.otherwise = std::move(why);
       continue;
     }
-    const QueuedTask task = *found;
-    queue_.remove(next);
-    Progress to{.state = State::failed, .attempts = task.attempts, .completed_at = loop_.clock().utc()};
+    leave_queue(next);
+    Progress to{.state = State::failed, .attempts = task->attempts, .spared = task->spared};
+    to.completed_at = loop_.clock().utc();
     to.error = std::move(why);
-    note({.id = next, .agent = task.agent, .to = std::move(to)}, [this, failed = next] {
+    note({.id = next, .agent = task->agent, .to = std::move(to)}, [this, failed = next] {
       end_dependents(failed, false);  // those that came while this was on its way to the disk
       retention_.look();
     });
     for (const TaskId dependent : queue_.take_dependents(next)) {
+      queue_.unblock(dependent, Block::after);
       failing.emplace_back(dependent, dependency_failure(next));
     }
   }
@@ -254,19 +319,18 @@ void Supervisor::fail_queued(TaskId id, Failure failure) {
 
 void Supervisor::end_dependents(TaskId id, bool succeeded) {
   for (const TaskId dependent : queue_.take_dependents(id)) {
-    if (succeeded) {
-      queue_.unblock(dependent);
-    } else {
-      fail_queued(dependent, dependency_failure(id));
-    }
+    queue_.unblock(dependent, Block::after);
+    if (!succeeded) fail_queued(dependent, dependency_failure(id));
   }
 }
 
 void Supervisor::schedule() {
   // Nothing is started while its end could not be written down.
-  if (runner_ == nullptr || stopping_ || !store_.is_healthy()) return;
-  while (slots_in_use() < settings_.max_running) {
-    const auto next = queue_.take_next();
+  if (runner_ == nullptr || stopping_ || !store_.is_healthy() || gate_.is_paused()) return;
+  const TaskQueue::Doors doors{.group = [this](const std::string& group) { return may_start_in_group(group); },
+                               .agent = [this](const std::string& agent) { return may_start_for_agent(agent); }};
+  while (queue_.size() > 0 && slots_in_use() < settings_.max_running) {
+    const auto next = queue_.take_next(doors);
     if (!next) return;
     start(next->first, next->second);
   }
@@ -285,9 +349,17 @@ void Supervisor::start(TaskId id, const QueuedTask& task) {
     queue_.add(id, task);
     return fail_queued(id, {Reason::spawn, assignment.error()});
   }
+  // It was accepted by a daemon that could: it waits for one that can.
+  const auto provided = agents_.provide_for(assignment->limits);
+  shortages_.set_limits(id, provided ? std::string() : provided.error());
+  if (!provided) {
+    queue_.add(id, task);
+    return pause(id, limits_pause);
+  }
   Run& begun = runs_[run];
   begun.task = task;
   begun.progress.attempts = task.attempts;
+  begun.progress.spared = task.spared;
   runner_->start(*assignment);
   follower_.add(*runner_, run, true);
 }
@@ -322,6 +394,7 @@ void Supervisor::on_started(RunId id, const Started& started) {
     if (run.progress.state == State::running) follower_.began(id.task);
   }
   if (run.adopted && run.progress.cancelling && !run.deciding) runner_->cancel(id);
+  if (!run.adopted) shortages_.one_has_started();
   if (run.progress.state == State::running && run.progress.pid == started.pid) return;
   const State from = run.progress.state;
   run.progress.state = State::running;
@@ -348,23 +421,25 @@ void Supervisor::on_gone(RunId id) {
   run.gone = true;
   if (run.outcome && run.outcome->kind == Outcome::Kind::not_started) follower_.never_began(id);
   follower_.gone(id);
-  if (!run.concluded) conclude_cancelled(id, run);  // else it was concluded when its main process ended
-  if (run.blocks_next) queue_.unblock(id.task);     // if it is to be tried again
+  if (!run.concluded) conclude_cancelled(id, run);                 // else it was concluded when its main process ended
+  if (run.blocks_next) queue_.unblock(id.task, Block::leftovers);  // if it is to be tried again
   forget_if_over(id);
+  retention_.output_added(id);
   tree_of_cancelled_is_gone(id.task);
   schedule();
   check_stopped();
 }
 
-void Supervisor::on_never_began(RunId id) {
+void Supervisor::on_never_began(RunId id, const std::string& why) {
   const auto found = runs_.find(id);
   if (found == runs_.end()) return;
   Run& run = found->second;
+  if (!why.empty() && !run.adopted) shortages_.met_by(id.task, why);
   run.gone = true;
   run.never_began = true;
   follower_.never_began(id);
   if (run.on_disk) {
-    if (run.blocks_next) queue_.unblock(id.task);
+    if (run.blocks_next) queue_.unblock(id.task, Block::leftovers);
     forget_if_over(id);
     tree_of_cancelled_is_gone(id.task);
   } else if (run.progress.state == State::running) {  // it did begin, and all that told of it is gone
@@ -384,29 +459,48 @@ void Supervisor::on_never_began(RunId id) {
 // A run that never began: its task is queued again, unless somebody has cancelled it.
 void Supervisor::put_back(RunId id, Run& run) {
   if (run.progress.cancelling) return conclude_cancelled(id, run);
-  queue_.add(id.task, run.task);
-  if (!run.adopted) pause(id.task, second);
+  const bool adopted = run.adopted;
   runs_.erase(id);
+  load_again(id.task);  // it may be held since: a removed record is back after a power cut
+  if (!adopted) pause(id.task, second);
+  schedule();
+}
+
+// As it is on disk; if that cannot be read now, it is tried again.
+void Supervisor::load_again(TaskId id, const std::vector<TaskId>& needed) {
+  const auto task = store_.read([id](StoreReader& tasks) { return tasks.find_active(id); });
+  if (!task) {
+    auto again = lifetime_.bind([this, id, needed] {
+      load_again(id, needed);
+      schedule();
+    });
+    return loop_.after(second, std::move(again)).detach();
+  }
+  if (*task) load(**task);
+  need_no_more(needed);
 }
 
 void Supervisor::conclude(RunId id, Run& run) {
   const Outcome& outcome = *run.outcome;
   Progress to = after(run.progress, outcome);
   to.attempts = id.attempt;
+  const std::optional<base::UtcTime> held_until = usage_limit_of(id, run);
   const bool succeeded = outcome.kind == Outcome::Kind::exited && outcome.code == 0 && !outcome.timed_out;
   if (run.ended_by_stop) {
     to.state = State::failed;
     to.error = {Reason::signal, "ended when the daemon was stopped"};
+  } else if (held_until) {
+    to = {.attempts = id.attempt, .spared = to.spared + 1};
   } else if (succeeded) {
     to.state = State::completed;
-  } else if (id.attempt <= run.task.retries) {
-    run.pause = retry_delay(id.attempt, std::uniform_real_distribution(0.0, 1.0)(chance_));
-    to = {.attempts = id.attempt, .retry_at = loop_.clock().utc() + run.pause};
+  } else if (id.attempt - to.spared <= run.task.retries) {
+    run.pause = retry_delay(id.attempt - to.spared, std::uniform_real_distribution(0.0, 1.0)(chance_));
+    to = {.attempts = id.attempt, .spared = to.spared, .retry_at = loop_.clock().utc() + run.pause};
   } else {
     to.state = State::failed;
     to.error = failure_of(outcome);
   }
-  write_end(id, run, std::move(to));
+  write_end(id, run, std::move(to), run.ended_by_stop ? std::nullopt : held_until);
 }
 
 void Supervisor::conclude_cancelled(RunId id, Run& run) {
@@ -417,12 +511,20 @@ void Supervisor::conclude_cancelled(RunId id, Run& run) {
   write_end(id, run, std::move(to));
 }
 
-void Supervisor::write_end(RunId id, Run& run, Progress to) {
+void Supervisor::write_end(RunId id, Run& run, Progress to, std::optional<base::UtcTime> held_until) {
   const State from = run.progress.state;
   run.concluded = true;
   run.progress = to;
+  run.task.spared = to.spared;
   Transition end{.id = id.task, .agent = run.task.agent, .from = from, .to = std::move(to)};
+  if (held_until) {
+    QueueGate::Hold hold{.until = *held_until, .since = loop_.clock().utc(), .task = id.task};
+    hold.text = to_text(id.task) + " has met a usage limit: " + failure_of(*run.outcome).message;
+    end.is_news = true;
+    end.also = gate_.hold(run.task.agent, std::move(hold));
+  }
   if (has_ended(end.to.state) && run.outcome && run.outcome->started) end.result = std::move(run.outcome->result);
+  if (run.outcome) end.usage = run.outcome->usage;
   note(std::move(end), [this, id] { end_is_on_disk(id); });
 }
 
@@ -431,10 +533,12 @@ void Supervisor::end_is_on_disk(RunId id) {
   run.on_disk = true;
   if (!run.never_began) runner_->acknowledge(id);
   if (run.progress.state == State::queued) {
-    queue_.add(id.task, {run.task.priority, run.task.retries, id.attempt, run.task.agent});
-    pause(id.task, run.pause);
+    QueuedTask again = run.task;
+    again.attempts = id.attempt;
+    queue_.add(id.task, again);
+    if (run.pause > base::Duration::zero()) pause(id.task, run.pause);
     run.blocks_next = !run.gone;
-    if (run.blocks_next) queue_.block(id.task);
+    if (run.blocks_next) queue_.block(id.task, Block::leftovers);
     for (Cancelled& cancelled : std::exchange(run.cancels, {})) cancel_queued(id.task, std::move(cancelled));
   }
   const State state = run.progress.state;
@@ -442,9 +546,10 @@ void Supervisor::end_is_on_disk(RunId id) {
   tl::expected<void, rpc::Error> answer;
   if (state != State::cancelled) answer = tl::unexpected(not_cancellable(id.task, state));
   base::AllCalls calls;
+  forget_if_over(id);
+  if (has_ended(state)) shortages_.forget(id.task);
   if (has_ended(state)) calls.make([&] { end_dependents(id.task, state == State::completed); });
   if (has_ended(state)) calls.make([&] { retention_.look(); });
-  forget_if_over(id);
   calls.make([&] { schedule(); });
   calls.make([&] { base::call_all(cancels, answer); });
   calls.check();
@@ -472,7 +577,8 @@ std::optional<EndWaiters::Ticket> Supervisor::wait(TaskId id, std::optional<base
   return std::nullopt;
 }
 
-tl::expected<Supervisor::Output, rpc::Error> Supervisor::output(TaskId id, std::uint64_t offset, std::size_t limit) {
+tl::expected<Supervisor::Output, rpc::Error> Supervisor::output(TaskId id, std::uint64_t offset, std::size_t limit,
+                                                                std::optional<Stream> stream) {
   const auto standing = store_.read([id](StoreReader& tasks) { return tasks.standing(id); });
   if (!standing) return tl::unexpected(standing.error());
   if (!*standing) return tl::unexpected(unknown_task(to_text(id)));
@@ -480,7 +586,7 @@ tl::expected<Supervisor::Output, rpc::Error> Supervisor::output(TaskId id, std::
   const std::uint32_t attempts = run == runs_.end() ? (*standing)->attempts : run->first.attempt;
   const bool over = has_ended((*standing)->state) && (run == runs_.end() || run->second.gone);
   try {
-    Output output{.piece = read_task_output(tasks_, id, attempts, offset, limit)};
+    Output output{.piece = read_task_output(tasks_, id, attempts, offset, limit, stream, (*standing)->gone)};
     output.done = over && output.piece.next >= output.piece.total;
     return output;
   } catch (const std::system_error& error) {
@@ -490,9 +596,11 @@ tl::expected<Supervisor::Output, rpc::Error> Supervisor::output(TaskId id, std::
 }
 
 void Supervisor::change_settings(TaskSettings settings) {
+  gate_.change_settings(settings);
   settings_ = std::move(settings);
   agents_.change_settings(settings_);
-  retention_.set_limits({settings_.keep_days, settings_.keep_tasks});
+  make_usage_limits();
+  retention_.set_limits(kept_by(settings_));
   schedule();
 }
 

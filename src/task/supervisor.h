@@ -18,15 +18,20 @@
 #include "duet/transport/loop.h"
 #include "task/agents.h"
 #include "task/end_waiters.h"
+#include "task/explanation.h"
 #include "task/intake.h"
 #include "task/keeper.h"
 #include "task/output_follower.h"
+#include "task/queue_gate.h"
 #include "task/retention.h"
 #include "task/runner.h"
+#include "task/shortages.h"
 #include "task/store.h"
 #include "task/task.h"
 #include "task/task_queue.h"
 #include "task/transition.h"
+#include "task/usage_limit.h"
+#include "task/wake_times.h"
 
 namespace duet::task {
 
@@ -36,14 +41,16 @@ struct Context {
   std::function<std::string()> project = {};  ///< where they run unless they say otherwise; it may be moved
   process::Environment environment = {};      ///< they all get
   std::uint32_t seed = 0;                     ///< of the chance in pauses before retries
+  Agents::ProvideFor provide_for = {};        ///< limits; without it none can be kept
 };
 
 /// Takes tasks, queues them, has them run and sees to their end.
 ///
 /// Whatever it accepts is on disk before it says so. It tells of nothing by itself: each change is written with its
-/// event, and the journal tells. At most `max_running` tasks run at once, by priority and then by age; a slot is free
-/// when no process of its task is left. It does not start processes: that is the Runner's. What it cannot do it says by
-/// value; only its construction and begin() throw. For the loop's thread only; the store and the runner outlive it.
+/// event, and the journal tells. At most `max_running` tasks run at once, and no more of a group or an agent than those
+/// may have; TaskQueue has the order. A slot is free when no process of its task is left. It does not start processes:
+/// that is the Runner's. What it cannot do it says by value; only its construction and begin() throw. For the loop's
+/// thread only; the store and the runner outlive it.
 class Supervisor {
  public:
   using Cancelled = std::function<void(const tl::expected<void, rpc::Error>&)>;
@@ -71,11 +78,69 @@ class Supervisor {
   tl::expected<std::string, rpc::Error> choose_agent(const Submission& submission) const {
     return agents_.choose(submission);
   }
+  /// Sees to it that such limits can be kept; or says why not.
+  tl::expected<void, std::string> provide_for(const process::Limits& limits) const {
+    return agents_.provide_for(limits);
+  }
   /// Answers when the decision is on disk and, if it runs, it was told to end; or that there is no such task, or that
   /// it has ended.
   void cancel(TaskId id, Cancelled cancelled);
+  /// Keeps a queued task from starting, or lets it go. Answers, when that is on disk, whether it changed anything; or
+  /// that there is no such task, or that it is not queued.
+  void set_held(TaskId id, bool held, const QueueGate::Changed& changed);
+  /// What of a queued task is to be changed; none: it stays.
+  struct Edit {
+    std::optional<std::string> prompt = {};
+    std::optional<std::int64_t> priority = {};
+    std::optional<std::string> group = {};
+    std::optional<std::chrono::milliseconds> delay = {};  ///< from now on; 0 takes away what there is
+    std::optional<base::UtcTime> not_before = {};
+    std::optional<std::vector<TaskId>> after = {};
+    std::optional<Labels> labels = {};
+  };
+  using FoundTask = std::function<void(const tl::expected<Task, rpc::Error>&)>;
+  /// Answers with the task when that is on disk.
+  void edit(TaskId id, Edit edit, const FoundTask& edited);
+  /// A new task with the same parameters, without its key and its delay.
+  void restart(TaskId id, Intake::Submitted submitted, std::string by = {});
+  /// Queues an ended task again. Its attempts go on counting; those it had do not count against its retries.
+  void restart_in_place(TaskId id, Intake::Submitted submitted);
+
+  /// Ended tasks that went, and those that stay, with why.
+  struct Removal {
+    struct Kept {
+      TaskId id = 0;
+      std::string reason = {};  ///< `unknown`, `not-ended`, `needed` or `busy`
+      std::string text = {};
+      std::optional<TaskId> by = {};  ///< who needs it
+    };
+    std::vector<TaskId> removed = {};
+    std::vector<Kept> kept = {};
+  };
+  using Removed = std::function<void(const tl::expected<Removal, rpc::Error>&)>;
+  void remove(std::vector<TaskId> ids, Removed removed);
+  /// Of all that have ended, in a state or so long ago if that is given.
+  void clean(std::optional<State> state, std::optional<std::chrono::milliseconds> older, Removed removed);
+
+  /// Pauses and holds.
+  QueueGate& gate() { return gate_; }
+  const QueueGate& gate() const { return gate_; }
+  const TaskQueue& queue() const { return queue_; }
+  const Agents& agents() const { return agents_; }
+  std::size_t running_in_group(std::string_view group) const;
+  std::size_t running_for_agent(std::string_view agent) const;
+  bool is_stopping_now() const { return stopping_; }
+  /// Those of the settings, and those that queued tasks are in.
+  std::vector<std::string> groups() const;
+  /// None if tasks may be in this group.
+  std::optional<rpc::Error> check_group(const std::string& group) const;
+  /// Why it does not run, or that there is no such task.
+  tl::expected<Explanation, rpc::Error> explain(TaskId id);
+
   /// What the journal tells.
   void take(const Event& event);
+
+  const Shortages& shortages() const { return shortages_; }
 
   /// As it is on disk.
   tl::expected<Task, rpc::Error> find(TaskId id) { return find_task(store_, id); }
@@ -90,7 +155,8 @@ class Supervisor {
     bool done = false;  ///< no more will come after it
   };
   /// Or that there is no such task, or that its output cannot be read.
-  tl::expected<Output, rpc::Error> output(TaskId id, std::uint64_t offset, std::size_t limit);
+  tl::expected<Output, rpc::Error> output(TaskId id, std::uint64_t offset, std::size_t limit,
+                                          std::optional<Stream> stream = {});
   void output_audience_changed() { follower_.audience_changed(); }
 
   const StateCounts& counts() const { return counts_; }
@@ -101,11 +167,12 @@ class Supervisor {
 
   /// Takes no new work from now on: a stop is to follow.
   void close() { stopping_ = true; }
-  /// Takes no new work. Running tasks may go on for 15 s, or not at all if forced, and are ended then. Calls when all
+  /// Takes no new work. Running tasks may go on for `patience` (none: for ever), or not at all if forced, and are ended
+  /// then. Calls when all
   /// are gone and what became of them is on disk, if it can be written; or when `end_patience` is over, and leaves what
   /// cannot be ended to the next daemon. Queued ones stay queued. May be called again. Who waits for the end of one
   /// that has not ended by then is refused.
-  void stop(bool force, std::function<void()> stopped);
+  void stop(bool force, std::function<void()> stopped, std::optional<base::Duration> patience = stop_patience);
   /// The same, but running tasks go on, for the next daemon.
   void leave(std::function<void()> left);
 
@@ -142,13 +209,22 @@ class Supervisor {
   bool adopt(ActiveTask& task, const std::set<RunId>& recorded);
   void linger(RunId id);
   void load(const ActiveTask& task);
+  void load_again(TaskId id, const std::vector<TaskId>& needed = {});
   void remove_unknown_outputs();
+  std::optional<GoneOutput> gone_output(TaskId id) const;
   void wait_for_dependencies(TaskId id, const std::vector<TaskId>& dependencies);
   void pause(TaskId id, base::Duration time);
+  void delay(TaskId id, std::optional<std::chrono::milliseconds> time, std::optional<base::UtcTime> not_before);
+  void leave_queue(TaskId id);
   void fail_queued(TaskId id, Failure failure);
   void end_dependents(TaskId id, bool succeeded);
 
   void schedule();
+  bool may_start_in_group(const std::string& group) const;
+  bool may_start_for_agent(const std::string& agent) const;
+  std::optional<base::UtcTime> usage_limit_of(RunId id, const Run& run) const;
+  std::string end_of_output(RunId id, const Outcome& outcome) const;
+  void make_usage_limits();
   void start(TaskId id, const QueuedTask& task);
   tl::expected<Assignment, std::string> assignment_of(RunId run, const std::string& agent,
                                                       const std::string& body) const;
@@ -159,7 +235,35 @@ class Supervisor {
   void on_terminated(RunId id);
   void on_ended(RunId id, const Outcome& outcome);
   void on_gone(RunId id);
-  void on_never_began(RunId id);
+  void on_never_began(RunId id, const std::string& why);
+
+  /// Calls `act` if the task is queued, now or when what is on its way to the disk is there; else `refuse`.
+  void when_queued(TaskId id, const std::function<void()>& act, const std::function<void(const rpc::Error&)>& refuse);
+  bool is_in_queue(TaskId id) const { return queue_.contains(id) && !cancelling_.contains(id); }
+  rpc::Error not_queued(TaskId id);
+  void write_held(TaskId id, bool held, QueueGate::Changed changed);
+  tl::expected<void, rpc::Error> check_edit(TaskId id, const Edit& edit, const std::string& agent);
+  std::optional<rpc::Error> check_dependencies(TaskId id, const std::vector<TaskId>& after);
+  tl::expected<Edited, rpc::Error> edited_task(TaskId id, const Edit& edit);
+  void write_edit(TaskId id, const Edit& edit, FoundTask edited);
+  void fail_after_edit(TaskId id, bool comes_after_others);
+  void edit_is_on_disk(const Edited& edited, const Edit& edit, const std::vector<TaskId>& no_longer_after);
+  void need(const std::vector<TaskId>& ids) { needed_.insert(ids.begin(), ids.end()); }
+  void need_no_more(const std::vector<TaskId>& ids);
+  std::optional<TaskId> missing_dependency(const std::vector<TaskId>& after);
+  void requeue(const Task& task, const std::vector<TaskId>& after, Intake::Submitted submitted);
+  void wait_again_for(TaskId id);
+  std::optional<Removal::Kept> why_kept(TaskId id, const std::map<TaskId, TaskId>& needed);
+  std::vector<EndedTask> take_removable(std::vector<TaskId>& ids, const std::map<TaskId, TaskId>& needed,
+                                        Removal& removal);
+  void remove_some(std::vector<TaskId> ids, Removal removal, Removed removed);
+  bool is_needed_somewhere(TaskId id) const;
+  void explain_blocks(TaskId id, const ActiveTask& task, std::vector<WaitReason>& reasons);
+  void explain_pause(TaskId id, std::vector<WaitReason>& reasons) const;
+  void explain_dependencies(TaskId id, const ActiveTask& task, std::vector<WaitReason>& reasons);
+  void explain_doors(const ActiveTask& task, std::vector<WaitReason>& reasons) const;
+  void explain_agent(const ActiveTask& task, std::vector<WaitReason>& reasons) const;
+  void explain_turn(TaskId id, std::vector<WaitReason>& reasons) const;
 
   bool cancel_known(TaskId id, const Cancelled& cancelled);
   void refuse_cancel(TaskId id, const Cancelled& cancelled);
@@ -167,11 +271,12 @@ class Supervisor {
   void write_queued_cancel(TaskId id, Change::Kind kind);
   void tree_of_cancelled_is_gone(TaskId id);
   void queued_cancel_decided(TaskId id, bool kept);
+  void cancel_is_refused(TaskId id);
   void cancel_running(RunId id, Run& run, Cancelled cancelled);
   void cancel_decided(RunId id, bool kept);
   void conclude(RunId id, Run& run);
   void conclude_cancelled(RunId id, Run& run);
-  void write_end(RunId id, Run& run, Progress to);
+  void write_end(RunId id, Run& run, Progress to, std::optional<base::UtcTime> held_until = {});
   void end_is_on_disk(RunId id);
   void put_back(RunId id, Run& run);
   static void answer_cancels(Run& run, const tl::expected<void, rpc::Error>& answer);
@@ -195,12 +300,24 @@ class Supervisor {
   std::mt19937 chance_;
 
   TaskQueue queue_;
+  WakeTimes wakes_;
+  QueueGate gate_;
+  std::map<std::string, UsageLimit, std::less<>> usage_limits_;  // of agents
   std::map<TaskId, QueuedCancel> cancelling_;
+  std::set<TaskId> holding_;           // a hold or release of it is on its way to the disk
+  std::size_t editing_ = 0;            // edits on their way to the disk
+  std::map<TaskId, Failure> failing_;  // when its edit is on disk, unless that says that it comes after others
+  std::multiset<TaskId> needed_;       // by an edit or a restart that is on its way to the disk
+  std::set<TaskId> restarting_;        // queued again, on its way to the disk
+  std::set<TaskId> leaving_;           // removed, on its way to the disk
   Runs runs_;
+  Shortages shortages_;
 
   bool stopping_ = false;
   bool left_ = false;  // nobody will be answered any more
   std::function<void()> stopped_;
+  bool ending_ = false;  // running tasks were told to end, for a stop
+  std::optional<base::TimePoint> stop_deadline_;
   transport::Loop::Timer stop_timer_;
   base::Lifetime lifetime_;
 };

@@ -45,7 +45,7 @@ void Supervisor::cancel_queued(TaskId id, Cancelled cancelled) {
   if (place->second.decided) return cancelled({});
   place->second.waiting.push_back(std::move(cancelled));
   if (!is_first) return;
-  queue_.block(id);
+  queue_.block(id, Block::cancel);
   // Of a task that waits for its next attempt, processes of the last one may be left.
   const auto run = latest_run(id);
   if (run == runs_.end() || run->second.gone) return write_queued_cancel(id, Change::Kind::request);
@@ -67,10 +67,16 @@ void Supervisor::queued_cancel_decided(TaskId id, bool kept) {
     if (const auto run = latest_run(id); run != runs_.end() && !run->second.gone) runner_->cancel(run->first);
     tree_of_cancelled_is_gone(id);
   } else {
-    cancelling_.erase(id);
-    queue_.unblock(id);
+    cancel_is_refused(id);
   }
   base::call_all(waiting, answer);
+}
+
+// The task goes on, unless one that it comes after has failed meanwhile.
+void Supervisor::cancel_is_refused(TaskId id) {
+  const QueuedCancel cancel = std::move(cancelling_.extract(id).mapped());
+  if (cancel.otherwise) return fail_queued(id, *cancel.otherwise);
+  queue_.unblock(id, Block::cancel);
 }
 
 void Supervisor::tree_of_cancelled_is_gone(TaskId id) {
@@ -83,24 +89,22 @@ void Supervisor::tree_of_cancelled_is_gone(TaskId id) {
 }
 
 void Supervisor::write_queued_cancel(TaskId id, Change::Kind kind) {
-  const QueuedTask& task = *queue_.find(id);
-  Progress to{.state = State::cancelled, .attempts = task.attempts, .completed_at = loop_.clock().utc()};
+  const QueuedTask task = queue_.find(id).value();
+  Progress to{.state = State::cancelled, .attempts = task.attempts, .spared = task.spared};
+  to.completed_at = loop_.clock().utc();
   record({.id = id, .agent = task.agent, .to = std::move(to)}, kind, [this, id](bool kept) {
-    const QueuedCancel cancel = std::move(cancelling_.extract(id).mapped());
+    const std::vector<Cancelled> waiting = std::exchange(cancelling_.at(id).waiting, {});
     tl::expected<void, rpc::Error> answer;
     if (kept) {
-      queue_.remove(id);
+      cancelling_.erase(id);
+      leave_queue(id);
       end_dependents(id, false);
       retention_.look();
     } else {
       answer = tl::unexpected(store_.refusal());
-      if (cancel.otherwise) {
-        fail_queued(id, *cancel.otherwise);
-      } else {
-        queue_.unblock(id);
-      }
+      cancel_is_refused(id);
     }
-    base::call_all(cancel.waiting, answer);
+    base::call_all(waiting, answer);
   });
 }
 
@@ -152,18 +156,23 @@ void Supervisor::answer_cancels(Run& run, const tl::expected<void, rpc::Error>& 
   base::call_all(std::exchange(run.cancels, {}), answer);
 }
 
-void Supervisor::stop(bool force, std::function<void()> stopped) {
+void Supervisor::stop(bool force, std::function<void()> stopped, std::optional<base::Duration> patience) {
   stopping_ = true;
   stopped_ = std::move(stopped);
   if (force) {
     end_running();
-  } else if (!stop_timer_) {
-    stop_timer_ = loop_.after(stop_patience, [this] { end_running(); });
+  } else if (patience && !ending_) {
+    const base::TimePoint deadline = loop_.now() + *patience;
+    if (!stop_deadline_ || deadline < *stop_deadline_) {
+      stop_deadline_ = deadline;
+      stop_timer_ = loop_.after(*patience, [this] { end_running(); });
+    }
   }
   check_stopped();
 }
 
 void Supervisor::end_running() {
+  ending_ = true;
   stop_timer_ = loop_.after(end_patience, [this] {
     for (const auto& [id, run] : runs_) {
       if (!run.gone) log_.error("a task cannot be ended, and is left", {{"task", to_text(id.task)}});

@@ -175,7 +175,7 @@ TEST_F(SupervisorTest, ACancelOfATaskThatIsBeingStartedIsCarriedOut) {
 TEST_F(SupervisorTest, ACancelledRunThatNeverBeganIsCancelled) {
   submit();
   const auto answer = cancel(1);
-  tell.never_began({1, 1});
+  tell.never_began({1, 1}, {});
   wait_for_store();
   EXPECT_EQ(*answer, 1);
   EXPECT_EQ(state(1), State::cancelled);
@@ -223,7 +223,7 @@ TEST_F(SupervisorTest, ADecidedCancelSurvivesTheDaemon) {
   EXPECT_EQ(runner.cancelled, (std::vector<RunId>{{1, 1}}));
   run_ends({1, 1}, {.kind = Outcome::Kind::signalled, .signal = 15});
   EXPECT_EQ(state(1), State::cancelled);
-  tell.never_began({2, 1});
+  tell.never_began({2, 1}, {});
   wait_for_store();
   EXPECT_EQ(state(2), State::cancelled);
 }
@@ -270,7 +270,7 @@ TEST_F(SupervisorTest, ATaskThatEndedWithoutADaemonHasItsTrueEnd) {
 TEST_F(SupervisorTest, AnAdoptedRunThatNeverBeganIsStartedAtOnce) {
   submit();
   begin({{1, 1}});
-  tell.never_began({1, 1});
+  tell.never_began({1, 1}, {});
   EXPECT_EQ(started(), (Strings{"1.1"}));
 }
 
@@ -278,7 +278,7 @@ TEST_F(SupervisorTest, ARunningTaskWithoutATraceIsLost) {
   submit();
   run_started({1, 1});
   begin();
-  tell.never_began({1, 1});
+  tell.never_began({1, 1}, {});
   wait_for_store();
   EXPECT_EQ(state(1), State::failed);
   EXPECT_EQ(reason(1), Reason::lost);
@@ -354,7 +354,7 @@ TEST_F(SupervisorTest, ADecidedCancelHoldsThoughAllThatToldOfTheRunIsGone) {
   run_started({1, 1});
   cancel(1);
   begin();  // after a power cut: the record of the run is gone
-  tell.never_began({1, 1});
+  tell.never_began({1, 1}, {});
   wait_for_store();
   EXPECT_EQ(state(1), State::cancelled);
   advance(10min);
@@ -525,7 +525,7 @@ TEST_F(SupervisorTest, ARefusedCancelOfARunThatNeverBeganIsNotTold) {
   write_fault = SQLITE_FULL;
   const auto answer = std::make_shared<int>(0);
   supervisor->cancel(1, [answer](const auto& cancelled) { *answer = cancelled ? 1 : cancelled.error().code(); });
-  tell.never_began({1, 2});
+  tell.never_began({1, 2}, {});
   wait_for_store();
   EXPECT_EQ(*answer, -32003);
   write_fault = SQLITE_OK;

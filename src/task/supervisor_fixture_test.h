@@ -75,11 +75,13 @@ class SupervisorTest : public testing::Test {
     journal.emplace(*store);
     supervisor.emplace(
         loop, log, *store, settings,
-        Context{
-            .tasks = tasks.get(), .project = [] { return std::string("/project"); }, .environment = {{"PATH", "/bin"}}},
-        OutputFollower::Audience{
-            .wants = [this](TaskId) { return output_wanted; },
-            .tell = [this](TaskId, std::uint64_t offset, std::string_view text) { told.emplace_back(offset, text); }});
+        Context{.tasks = tasks.get(),
+                .project = [] { return std::string("/project"); },
+                .environment = {{"PATH", "/bin"}},
+                .provide_for = provide_for},
+        OutputFollower::Audience{.wants = [this](TaskId) { return output_wanted; },
+                                 .tell = [this](TaskId, std::uint64_t offset, Stream,
+                                                std::string_view text) { told.emplace_back(offset, text); }});
     journal->add_reader([this](const Event& event) {
       last_event = rpc::parse_value(event.params).as_object();
       events.push_back(event.kind + ' ' + to_text(event.task));
@@ -172,6 +174,7 @@ class SupervisorTest : public testing::Test {
   transport::Loop loop{clock};
   base::Log log{nullptr};
   TaskSettings settings;
+  Agents::ProvideFor provide_for;
   base::Fd directory;
   base::Fd tasks;
   std::atomic<int> write_fault = SQLITE_OK;

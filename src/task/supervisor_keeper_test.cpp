@@ -17,7 +17,7 @@ class SupervisedKeepersTest : public KeeperTest {
     store_.emplace(loop_, std::make_unique<StoreFolder>(directory_.get()), [](const Store::Health&) {});
     supervisor_.emplace(loop_, log_, *store_, TaskSettings{}, Context{.tasks = tasks_.get()},
                         OutputFollower::Audience{.wants = [](TaskId) { return false; },
-                                                 .tell = [](TaskId, std::uint64_t, std::string_view) {}});
+                                                 .tell = [](TaskId, std::uint64_t, Stream, std::string_view) {}});
     world_ = std::make_unique<SystemKeeperWorld>(loop_, tasks_.get(), executable_.get());
     keepers_ = std::make_unique<Keepers>(loop_, log_, *world_, settings_, supervisor_->keeper_events());
     supervisor_->begin(*keepers_, recorded_runs(tasks_.get()));

@@ -1,5 +1,10 @@
 #include "task/supervisor.h"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "task/run_record.h"
 #include "task/supervisor_fixture_test.h"
 
 namespace duet::task {
@@ -11,7 +16,7 @@ TEST_F(SupervisorTest, ATaskGoesFromTheQueueToItsEnd) {
   EXPECT_EQ(submit("echo hello"), 1);
   ASSERT_EQ(runner.started.size(), 1U);
   EXPECT_EQ(runner.started[0].run, (RunId{1, 1}));
-  EXPECT_EQ(runner.started[0].arguments, (Strings{"/bin/sh", "-c", "echo hello"}));
+  EXPECT_EQ(runner.started[0].arguments, (Strings{"/bin/sh", "-c", "--", "echo hello"}));
   EXPECT_EQ(runner.started[0].directory, "/project");
   EXPECT_EQ(state(1), State::queued);
   run_started({1, 1});
@@ -119,6 +124,38 @@ TEST_F(SupervisorTest, TheSameKeyIsTheSameTask) {
   begin();
   EXPECT_EQ(submit(first), 1);
   EXPECT_EQ(submit({.prompt = "x", .key = "another"}), 2);
+}
+
+TEST_F(SupervisorTest, AKeyThatIsRefusedNamesParametersAsTheyAreGiven) {
+  provide_for = [](const process::Limits&) -> tl::expected<void, std::string> { return {}; };
+  begin();
+  EXPECT_EQ(submit({.prompt = "x", .key = "k", .limits = {.memory = 1 << 30, .cpu = 1}}), 1);
+  EXPECT_EQ(submit({.prompt = "x", .key = "k", .limits = {.memory = 1 << 29, .processes = 9, .cpu = 1}}), -32602);
+  EXPECT_NE(last_error.find(R"("differs":["memory","processes"])"), last_error.npos) << last_error;
+  EXPECT_EQ(submit({.prompt = "x", .key = "k", .time_limit = 1s, .delay = 1s}), -32602);
+  EXPECT_NE(last_error.find(R"("differs":["cpu","delaySeconds","memory","timeoutSeconds"])"), last_error.npos)
+      << last_error;
+}
+
+TEST_F(SupervisorTest, APriorityThatIsGivenIsAnotherParameterThanNone) {
+  settings.agents["cat"].priority = 5;
+  supervisor->change_settings(settings);
+  EXPECT_EQ(submit({.prompt = "x", .agent = "cat", .key = "k"}), 1);
+  EXPECT_EQ(task(1).priority, 5);
+  EXPECT_EQ(submit({.prompt = "x", .agent = "cat", .priority = 0, .key = "k"}), -32602);
+  EXPECT_NE(last_error.find(R"("differs":["priority"])"), last_error.npos) << last_error;
+}
+
+TEST_F(SupervisorTest, AKeyOfVersion01StandsForTheSameParameters) {
+  store->write({.apply = [](StoreWriter& writer) {
+    const Task task{.id = 1, .prompt = "x", .agent = "shell"};
+    writer.insert(task, {.id = 1}, "k", R"({"prompt":"x","priority":0,"key":"k"})");
+  }});
+  wait_for_store();
+  EXPECT_EQ(submit({.prompt = "x", .key = "k"}), 1);
+  EXPECT_EQ(submit({.prompt = "x", .priority = 0, .key = "k", .retries = 0}), 1);
+  EXPECT_EQ(submit({.prompt = "x", .priority = 1, .key = "k"}), -32602);
+  EXPECT_EQ(submit({.prompt = "x", .key = "k", .retries = 1}), -32602);
 }
 
 TEST_F(SupervisorTest, TheSameKeyIsTheSameTaskWhileItIsOnItsWay) {
@@ -309,10 +346,19 @@ TEST_F(SupervisorTest, WhatWaitsForTheStoreStartsWhenItWorksAgain) {
 
 TEST_F(SupervisorTest, ARunThatNeverBeganIsTriedAgain) {
   submit();
-  tell.never_began({1, 1});
+  tell.never_began({1, 1}, {});
   EXPECT_EQ(started().size(), 1U);
   advance(1s);
   EXPECT_EQ(started(), (Strings{"1.1", "1.1"}));
+}
+
+TEST_F(SupervisorTest, ATaskThatNeededMoreMemoryThanItsLimitSaysSo) {
+  submit();
+  tell.started({1, 1}, {.pid = 7, .at = loop.clock().utc()});
+  Outcome outcome{.kind = Outcome::Kind::signalled, .signal = SIGKILL, .out_of_memory = true};
+  tell.ended({1, 1}, outcome);
+  wait_for_store();
+  EXPECT_EQ(reason(1), Reason::memory);
 }
 
 TEST_F(SupervisorTest, WhatNeedsNoArgumentGoesToStdin) {
@@ -326,15 +372,19 @@ TEST_F(SupervisorTest, WhatNeedsNoArgumentGoesToStdin) {
   EXPECT_EQ(assignment.time_limit, 5s);
 }
 
-TEST_F(SupervisorTest, AnAgentThatWasTakenOutOfTheSettingsFailsItsTasks) {
+TEST_F(SupervisorTest, TasksOfAnAgentThatWasTakenOutOfTheSettingsWaitForIt) {
   settings.max_running = 0;
   supervisor->change_settings(settings);
   submit({.prompt = "x", .agent = "cat"});
-  settings.agents.clear();
+  const auto agents = std::exchange(settings.agents, {});
   settings.max_running = 1;
   supervisor->change_settings(settings);
   wait_for_store();
-  EXPECT_EQ(reason(1), Reason::spawn);
+  EXPECT_EQ(started(), Strings());
+  EXPECT_EQ(supervisor->explain(1)->reasons.at(0).why, Why::no_agent);
+  settings.agents = agents;
+  supervisor->change_settings(settings);
+  EXPECT_EQ(started(), Strings{"1.1"});
 }
 
 TEST_F(SupervisorTest, OldTasksGoAndTheNewestStays) {
@@ -355,6 +405,107 @@ TEST_F(SupervisorTest, OldTasksGoAndTheNewestStays) {
   EXPECT_TRUE(supervisor->find(5));
   begin();
   EXPECT_EQ(submit(), 6);
+}
+
+class SupervisorOutputTest : public SupervisorTest {
+ protected:
+  /// A task that has run once and written so much.
+  void write_and_end(TaskId id, std::size_t bytes) {
+    submit();
+    run_started({id, 1});
+    put({id, 1}, bytes);
+    run_ends({id, 1}, {.kind = Outcome::Kind::exited, .usage = Usage{.output_bytes = bytes}});
+    wait_for_store();
+  }
+  void put(RunId run, std::size_t bytes) const {
+    const base::Fd file(openat(tasks.get(), output_name(run).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    ASSERT_EQ(ftruncate(file.get(), static_cast<off_t>(bytes)), 0);
+  }
+  bool has_output(TaskId id) const { return faccessat(tasks.get(), output_name({id, 1}).c_str(), F_OK, 0) == 0; }
+};
+
+TEST_F(SupervisorOutputTest, TheOutputOfThoseThatEndedFirstGoesAndTheirRecordsSaySo) {
+  settings.keep_output = 1000;
+  begin();
+  write_and_end(1, 400);
+  write_and_end(2, 0);
+  write_and_end(3, 600);
+  EXPECT_TRUE(has_output(1) && has_output(3)) << "as much as may be";
+  write_and_end(4, 1);
+  EXPECT_FALSE(has_output(1));
+  EXPECT_TRUE(has_output(3) && has_output(4));
+  EXPECT_TRUE(task(1).output_gone);
+  EXPECT_FALSE(task(2).output_gone);
+  EXPECT_FALSE(task(3).output_gone);
+  const auto gone = supervisor->output(1, 100, 50);
+  ASSERT_TRUE(gone);
+  EXPECT_EQ(gone->piece.bytes, "");
+  EXPECT_EQ(gone->piece.offset, 400U);
+  EXPECT_EQ(gone->piece.next, 400U);
+  EXPECT_EQ(gone->piece.dropped->to, 400U);
+  EXPECT_TRUE(gone->done);
+}
+
+TEST_F(SupervisorOutputTest, ARestartInPlaceGoesOnBehindWhatWasLetGo) {
+  settings.keep_output = 10;
+  begin();
+  write_and_end(1, 400);
+  ASSERT_TRUE(task(1).output_gone);
+  output_wanted = true;
+  supervisor->restart_in_place(1, [](const auto& restarted) { EXPECT_TRUE(restarted); });
+  wait_for_store();
+  put({1, 2}, 5);
+  run_started({1, 2});
+  run_ends({1, 2}, {.kind = Outcome::Kind::exited});
+  wait_for_store();
+  ASSERT_FALSE(told.empty());
+  EXPECT_EQ(told.front().first, 400U);
+  EXPECT_EQ(supervisor->output(1, 400, 50)->piece.next, 405U);
+}
+
+TEST_F(SupervisorOutputTest, ATaskThatWasRemovedTakesNoRoom) {
+  settings.keep_output = 1000;
+  begin();
+  write_and_end(1, 400);
+  supervisor->remove({1}, [](const auto& removal) { EXPECT_TRUE(removal); });
+  wait_for_store();
+  EXPECT_FALSE(has_output(1));
+  write_and_end(2, 700);
+  write_and_end(3, 200);
+  EXPECT_TRUE(has_output(2) && has_output(3));
+}
+
+TEST_F(SupervisorOutputTest, RunningTasksKeepTheirs) {
+  settings.keep_output = 10;
+  begin();
+  submit();
+  run_started({1, 1});
+  put({1, 1}, 5000);
+  write_and_end(2, 5);
+  EXPECT_TRUE(has_output(1) && has_output(2));
+  run_ends({1, 1}, {.kind = Outcome::Kind::exited, .usage = Usage{.output_bytes = 5000}});
+  EXPECT_FALSE(has_output(1)) << "more than may be by itself";
+  EXPECT_FALSE(has_output(2)) << "it ended before";
+}
+
+TEST_F(SupervisorOutputTest, TheNextDaemonKnowsHowMuchThereIsAndEndsWhatWasBegun) {
+  settings.keep_output = 1000;
+  begin();
+  write_and_end(1, 400);
+  write_and_end(2, 600);
+  begin();
+  EXPECT_TRUE(has_output(1));
+  write_and_end(3, 1);
+  EXPECT_FALSE(has_output(1));
+  put({1, 1}, 400);  // as if it had been killed before it removed the file
+  begin();
+  EXPECT_FALSE(has_output(1));
+  EXPECT_TRUE(has_output(2) && has_output(3));
+  settings.keep_output = 0;
+  supervisor->change_settings(settings);
+  wait_for_store();
+  EXPECT_FALSE(has_output(2) || has_output(3));
+  EXPECT_TRUE(supervisor->find(2) && supervisor->find(3));
 }
 
 TEST_F(SupervisorTest, OutputIsToldToThoseWhoWantIt) {

@@ -44,7 +44,9 @@ class FileRecord final : public KeptRecord {
 
 class SocketLine final : public KeeperLine, transport::Loop::Watcher {
  public:
-  SocketLine(transport::Loop& loop, KeeperLink link) : loop_(loop), link_(std::move(link)) {}
+  /// `is_ours`: our nursery has forked the keeper.
+  SocketLine(transport::Loop& loop, KeeperLink link, bool is_ours)
+      : loop_(loop), link_(std::move(link)), is_ours_(is_ours) {}
   SocketLine(const SocketLine&) = delete;
   SocketLine& operator=(const SocketLine&) = delete;
   ~SocketLine() override = default;
@@ -54,6 +56,7 @@ class SocketLine final : public KeeperLine, transport::Loop::Watcher {
     return std::move(link_);
   }
 
+  bool is_ours() const { return is_ours_; }
   const std::string& contact() const override { return link_.name; }
   bool listen(Listener* listener) override {
     try {
@@ -97,6 +100,7 @@ class SocketLine final : public KeeperLine, transport::Loop::Watcher {
 
   transport::Loop& loop_;
   KeeperLink link_;
+  bool is_ours_;
   Listener* listener_ = nullptr;
   transport::Loop::Watch watch_;
   base::Lifetime lifetime_;
@@ -118,17 +122,22 @@ SystemKeeperWorld::SystemKeeperWorld(transport::Loop& loop, int tasks, int execu
     : loop_(loop), tasks_(tasks), nursery_(loop, tasks, executable) {}
 
 KeeperWorld::Got<KeeperLine> SystemKeeperWorld::take_keeper() {
-  return attempt([&]() -> std::unique_ptr<KeeperLine> { return std::make_unique<SocketLine>(loop_, nursery_.take()); });
+  return attempt(
+      [&]() -> std::unique_ptr<KeeperLine> { return std::make_unique<SocketLine>(loop_, nursery_.take(), true); });
 }
 
+// One that an earlier daemon has forked may be of another version, and not understand our next order.
 void SystemKeeperWorld::put_back(std::unique_ptr<KeeperLine> line, std::optional<RunId> acknowledged) {
-  nursery_.put_back(static_cast<SocketLine&>(*line).take_link(), acknowledged);
+  auto& socket = static_cast<SocketLine&>(*line);
+  if (socket.is_ours()) return nursery_.put_back(socket.take_link(), acknowledged);
+  if (!acknowledged) return;
+  line->tell({.kind = Message::Kind::acknowledged, .attempt = acknowledged->attempt, .task = acknowledged->task});
 }
 
 std::unique_ptr<KeeperLine> SystemKeeperWorld::meet(const std::string& contact) {
   base::Fd socket = connect_in(tasks_, contact);
   if (!socket) return nullptr;
-  return std::make_unique<SocketLine>(loop_, KeeperLink{std::move(socket), contact});
+  return std::make_unique<SocketLine>(loop_, KeeperLink{std::move(socket), contact}, false);
 }
 
 void SystemKeeperWorld::remove_contact(const std::string& contact) { unlinkat(tasks_, contact.c_str(), 0); }
@@ -167,7 +176,9 @@ std::unique_ptr<Pursuit> SystemKeeperWorld::end_leftovers(const Fingerprint& fin
   return std::make_unique<LeftoversPursuit>(loop_, fingerprint, grace, std::move(done));
 }
 
+// One that is not known may be still to be forked.
 void SystemKeeperWorld::wake_keeper(const Fingerprint& fingerprint) {
+  if (fingerprint.keeper == 0) nursery_.wake();
   static const std::string boot = process::boot_id();
   if (fingerprint.boot != boot) return;
   pid_t pid = fingerprint.keeper;

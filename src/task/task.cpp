@@ -11,6 +11,7 @@
 #include "duet/rpc/object_text.h"
 #include "duet/rpc/utf8.h"
 #include "duet/rpc/value.h"
+#include "task/text_or_bytes.h"
 
 namespace duet::task {
 namespace {
@@ -45,22 +46,28 @@ json::array ids_of(const std::vector<TaskId>& ids) {
   return out;
 }
 
-// JSON has no bytes; a file's name, as a rule passes it on, may be any.
-json::value text_or_bytes(const std::string& value) {
-  if (rpc::is_utf8(value)) return json::value(value);
-  json::array bytes;
-  for (const char c : value) bytes.emplace_back(static_cast<unsigned char>(c));
-  return bytes;
+std::optional<std::int64_t> number_at(const json::object& body, std::string_view name) {
+  const json::value* const found = body.if_contains(name);
+  return found != nullptr ? std::optional(found->to_number<std::int64_t>()) : std::nullopt;
 }
 
-std::string from_text_or_bytes(const json::value& saved) {
-  if (const json::string* text = saved.if_string()) return std::string(*text);
-  std::string bytes;
-  for (const json::value& byte : saved.as_array()) bytes += static_cast<char>(byte.to_number<unsigned char>());
-  return bytes;
+double seconds(std::chrono::microseconds time) { return std::chrono::duration<double>(time).count(); }
+
+json::object to_json(const process::Limits& limits) {
+  json::object out;
+  if (limits.memory) out["memory"] = *limits.memory;
+  if (limits.processes) out["processes"] = *limits.processes;
+  if (limits.cpu) out["cpu"] = *limits.cpu;
+  return out;
 }
 
-double seconds(std::chrono::milliseconds time) { return std::chrono::duration<double>(time).count(); }
+process::Limits limits_of(const json::object& saved) {
+  process::Limits limits;
+  if (const json::value* memory = saved.if_contains("memory")) limits.memory = memory->to_number<std::uint64_t>();
+  if (const json::value* most = saved.if_contains("processes")) limits.processes = most->to_number<std::uint64_t>();
+  if (const json::value* cores = saved.if_contains("cpu")) limits.cpu = cores->to_number<double>();
+  return limits;
+}
 
 }  // namespace
 
@@ -82,7 +89,8 @@ std::string_view name_of(Reason reason) { return rpc::word_of(reason); }
 
 std::string to_body(const Submission& submission) {
   rpc::ObjectText body;
-  body.add("prompt", submission.prompt).add("priority", submission.priority);
+  body.add("prompt", submission.prompt);
+  if (submission.priority) body.add("priority", *submission.priority);
   if (submission.agent) body.add("agent", *submission.agent);
   if (!submission.key.empty()) body.add("key", submission.key);
   if (!submission.cwd.empty()) body.add("cwd", submission.cwd);
@@ -92,8 +100,13 @@ std::string to_body(const Submission& submission) {
     body.add_json("env", rpc::to_text(env));
   }
   if (submission.time_limit) body.add("timeLimit", submission.time_limit->count());
-  if (submission.retries > 0) body.add("retries", submission.retries);
+  if (submission.retries) body.add("retries", *submission.retries);
   if (!submission.after.empty()) body.add_json("after", rpc::to_text(ids_of(submission.after)));
+  if (!submission.group.empty()) body.add("group", submission.group);
+  if (submission.delay) body.add("delay", submission.delay->count());
+  if (submission.not_before) body.add("notBefore", base::milliseconds_of(*submission.not_before));
+  if (!submission.labels.empty()) body.add_json("labels", rpc::to_text(to_json(submission.labels)));
+  if (submission.limits.any()) body.add_json("limits", rpc::to_text(to_json(submission.limits)));
   if (!submission.metadata.empty()) body.add_json("metadata", rpc::to_text(submission.metadata));
   return body.take();
 }
@@ -109,24 +122,41 @@ Submission from_body(std::string_view text) {
     return found != nullptr ? std::string(found->as_string()) : std::string();
   };
   Submission submission{.prompt = string_at("prompt"), .key = string_at("key"), .cwd = string_at("cwd")};
-  submission.priority = body.at("priority").to_number<std::int64_t>();
+  submission.priority = number_at(body, "priority");
   if (body.contains("agent")) submission.agent = string_at("agent");
   if (const json::value* env = body.if_contains("env")) {
     for (const auto& [name, value] : env->as_object()) {
       submission.env[std::string(name)] = from_text_or_bytes(value);
     }
   }
-  if (const json::value* limit = body.if_contains("timeLimit")) {
-    submission.time_limit = std::chrono::milliseconds(limit->to_number<std::int64_t>());
-  }
+  if (const auto limit = number_at(body, "timeLimit")) submission.time_limit = std::chrono::milliseconds(*limit);
   if (const json::value* retries = body.if_contains("retries")) {
     submission.retries = retries->to_number<std::uint32_t>();
   }
   if (const json::value* after = body.if_contains("after")) {
     for (const json::value& id : after->as_array()) submission.after.push_back(parse_task_id(id.as_string()).value());
   }
+  submission.group = string_at("group");
+  if (const auto delay = number_at(body, "delay")) submission.delay = std::chrono::milliseconds(*delay);
+  if (const auto time = number_at(body, "notBefore")) {
+    submission.not_before = base::UtcTime(std::chrono::milliseconds(*time));
+  }
+  if (const json::value* labels = body.if_contains("labels")) submission.labels = labels_of(labels->as_object());
+  if (const json::value* limits = body.if_contains("limits")) submission.limits = limits_of(limits->as_object());
   if (const json::value* metadata = body.if_contains("metadata")) submission.metadata = metadata->as_object();
   return submission;
+}
+
+json::object to_json(const Labels& labels) {
+  json::object out;
+  for (const auto& [name, value] : labels) out[name] = value;
+  return out;
+}
+
+Labels labels_of(const json::object& saved) {
+  Labels labels;
+  for (const auto& [name, value] : saved) labels[std::string(name)] = std::string(value.as_string());
+  return labels;
 }
 
 json::object shown_metadata(const Submission& submission) {
@@ -134,8 +164,10 @@ json::object shown_metadata(const Submission& submission) {
   if (!submission.key.empty()) metadata["key"] = submission.key;
   if (!submission.cwd.empty()) metadata["cwd"] = submission.cwd;
   if (submission.time_limit) metadata["timeoutSeconds"] = seconds(*submission.time_limit);
-  if (submission.retries > 0) metadata["retries"] = submission.retries;
+  if (submission.retries.value_or(0) > 0) metadata["retries"] = *submission.retries;
   if (!submission.after.empty()) metadata["after"] = ids_of(submission.after);
+  for (const auto& [name, value] : to_json(submission.limits)) metadata[name] = value;
+  if (!submission.by.empty()) metadata["by"] = submission.by;
   return metadata;
 }
 
@@ -144,9 +176,13 @@ json::object record_of(const Task& task) {
   return {{"id", to_text(task.id)},
           {"prompt", task.prompt},
           {"agent", task.agent},
+          {"group", task.group},
           {"priority", task.priority},
           {"state", name_of(progress.state)},
+          {"held", task.held},
           {"createdAt", base::utc_text(task.created_at)},
+          {"notBefore", or_null(task.not_before)},
+          {"retryAt", progress.state == State::queued ? or_null(progress.retry_at) : nullptr},
           {"startedAt", or_null(progress.started_at)},
           {"completedAt", or_null(progress.completed_at)},
           {"pid", or_null(progress.pid)},
@@ -155,6 +191,12 @@ json::object record_of(const Task& task) {
           {"result", result_of(task)},
           {"error", error_of(progress.error)},
           {"attempts", progress.attempts},
+          {"cpuSeconds", task.usage ? json::value(seconds(task.usage->cpu)) : nullptr},
+          {"maxMemory", task.usage ? json::value(task.usage->max_memory) : nullptr},
+          {"outputBytes", task.usage ? json::value(task.usage->output_bytes) : nullptr},
+          {"outputDropped", task.output_gone},
+          {"attemptsNotCounted", progress.spared},
+          {"labels", to_json(task.labels)},
           {"metadata", task.metadata}};
 }
 

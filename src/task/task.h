@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +14,7 @@
 
 #include "duet/base/clock.h"
 #include "process/launch.h"
+#include "task/run.h"
 
 namespace duet::task {
 
@@ -29,8 +32,8 @@ std::string_view name_of(State state);
 inline bool has_ended(State state) { return state >= State::completed; }
 
 /// Why a task failed.
-enum class Reason : std::uint8_t { exit, signal, timeout, spawn, lost, dependency };
-BOOST_DESCRIBE_ENUM(Reason, exit, signal, timeout, spawn, lost, dependency)
+enum class Reason : std::uint8_t { exit, signal, timeout, spawn, lost, dependency, memory };
+BOOST_DESCRIBE_ENUM(Reason, exit, signal, timeout, spawn, lost, dependency, memory)
 
 std::string_view name_of(Reason reason);
 
@@ -42,30 +45,49 @@ struct Failure {
 /// Of a task that was to come after this one, which did not succeed.
 Failure dependency_failure(TaskId id);
 
+/// The group of a task that names none, nor does its agent. It is always there.
+inline constexpr char default_group[] = "default";
+
+/// What people tell their tasks apart by.
+using Labels = std::map<std::string, std::string, std::less<>>;
+
 /// What a client asks for.
 struct Submission {
   std::string prompt;
-  std::optional<std::string> agent = {};  ///< none: the default one
-  std::int64_t priority = 0;              ///< higher runs first
-  std::string key = {};                   ///< empty: none
-  std::string cwd = {};                   ///< empty: the project
-  process::Environment env = {};          ///< added to the daemon's; its values are shown to nobody
+  std::optional<std::string> agent = {};      ///< none: the default one
+  std::optional<std::int64_t> priority = {};  ///< higher runs first; none: as its agent's settings say, or 0
+  std::string key = {};                       ///< empty: none
+  std::string cwd = {};                       ///< empty: the project
+  process::Environment env = {};              ///< added to the daemon's; its values are shown to nobody
   std::optional<std::chrono::milliseconds> time_limit = {};
-  std::uint32_t retries = 0;          ///< attempts after the first
-  std::vector<TaskId> after = {};     ///< tasks that must have succeeded before
-  boost::json::object metadata = {};  ///< who asked, and the like; shown in the record
+  std::optional<std::uint32_t> retries = {};  ///< attempts after the first; none: as its agent's settings say, or 0
+  std::vector<TaskId> after = {};             ///< tasks that must have succeeded before
+  std::string group = {};                     ///< empty: that of its agent, or `default`
+  std::optional<std::chrono::milliseconds> delay = {};  ///< it does not start before that much time has passed
+  std::optional<base::UtcTime> not_before = {};         ///< nor before the clock on the wall says this
+  Labels labels = {};
+  process::Limits limits = {};        ///< of each attempt
+  boost::json::object metadata = {};  ///< why it was asked for, and the like; shown in the record
+  std::string by = {};                ///< who asked, for the record; no part of the body: another may ask for the same
 };
 
-/// All of it as JSON text, the same for the same submission.
+/// All of it but who asked as JSON text, the same for the same submission.
 std::string to_body(const Submission& submission);
 /// Of text that to_body() made. Throws std::exception for any other.
 Submission from_body(std::string_view body);
+
+/// Output that was let go to make room: that of the first so many attempts, and how much it was.
+struct GoneOutput {
+  std::uint32_t attempts = 0;
+  std::uint64_t bytes = 0;
+};
 
 /// What changes in a task's life.
 struct Progress {
   State state = State::queued;
   bool cancelling = false;     ///< somebody has decided to end it
   std::uint32_t attempts = 0;  ///< that have begun
+  std::uint32_t spared = 0;    ///< of those, how many do not count against its retries
   std::optional<base::UtcTime> retry_at = {};
   std::optional<base::UtcTime> started_at = {};  ///< of the last attempt
   std::optional<base::UtcTime> completed_at = {};
@@ -80,12 +102,22 @@ struct Task {
   TaskId id = 0;
   std::string prompt = {};
   std::string agent = {};
+  std::string group = default_group;
   std::int64_t priority = 0;
+  bool held = false;  ///< somebody keeps it from starting
   base::UtcTime created_at = {};
+  std::optional<base::UtcTime> not_before = {};
   Progress progress = {};
+  Labels labels = {};
   std::optional<std::string> result = {};  ///< raw bytes
+  bool output_gone = false;                ///< of some attempts, to make room
+  std::optional<Usage> usage = {};         ///< of all attempts that have ended; of memory: the most that one had
   boost::json::object metadata = {};
 };
+
+boost::json::object to_json(const Labels& labels);
+/// Of what to_json() made. Throws std::exception for anything else.
+Labels labels_of(const boost::json::object& saved);
 
 /// What a task's record says beside its own members: of the submission, what is worth showing and no secret.
 boost::json::object shown_metadata(const Submission& submission);

@@ -37,6 +37,21 @@ TEST_F(TaskOutputTest, AttemptsFollowEachOther) {
   EXPECT_EQ(read(3, 99).offset, all.size());
 }
 
+TEST_F(TaskOutputTest, WhatWasLetGoIsToldByItselfOfOneStream) {
+  write(2, "second");
+  const RunRecord record = RunRecord::create(tasks.get(), {7, 2}, "nobody");
+  Extent extent{.capacity = 1000, .total = 6};
+  extent.drop({4, 5});
+  ASSERT_TRUE(record.write_extent(extent, 1));
+  const auto read_err = [&](std::uint64_t offset) {
+    return read_task_output(tasks.get(), 7, 2, offset, 100, Stream::err, {.attempts = 1, .bytes = 50});
+  };
+  const OutputPiece first = read_err(10);
+  EXPECT_EQ(first.dropped, (OutputRange{0, 50}));
+  EXPECT_EQ(first.next, 50U);
+  EXPECT_EQ(read_err(first.next).dropped, (OutputRange{54, 55}));
+}
+
 TEST_F(TaskOutputTest, ATaskThatHasNotBegunHasNone) {
   EXPECT_EQ(read(0, 0).total, 0U);
   EXPECT_EQ(read(0, 5).bytes, "");

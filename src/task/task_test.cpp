@@ -22,9 +22,11 @@ TEST(TaskId, HasOneSpelling) {
 TEST(TaskRecord, SaysNullWhereNothingIsKnown) {
   const Task task{.id = 3, .prompt = "p", .agent = "shell", .created_at = base::UtcTime(1'700'000'000'009ms)};
   EXPECT_EQ(rpc::to_text(record_of(task)),
-            R"({"id":"task-3","prompt":"p","agent":"shell","priority":0,"state":"queued",)"
-            R"("createdAt":"2023-11-14T22:13:20.009Z","startedAt":null,"completedAt":null,"pid":null,"exitCode":null,)"
-            R"("signal":null,"result":null,"error":null,"attempts":0,"metadata":{}})");
+            R"({"id":"task-3","prompt":"p","agent":"shell","group":"default","priority":0,"state":"queued",)"
+            R"("held":false,"createdAt":"2023-11-14T22:13:20.009Z","notBefore":null,"retryAt":null,"startedAt":null,)"
+            R"("completedAt":null,"pid":null,"exitCode":null,"signal":null,"result":null,"error":null,"attempts":0,)"
+            R"("cpuSeconds":null,"maxMemory":null,"outputBytes":null,"outputDropped":false,)"
+            R"("attemptsNotCounted":0,"labels":{},"metadata":{}})");
 }
 
 TEST(TaskRecord, TellsHowItEnded) {
@@ -44,6 +46,14 @@ TEST(TaskRecord, TellsHowItEnded) {
   EXPECT_EQ(rpc::to_text(record.at("error")), R"({"reason":"exit","message":"exited with code 7"})");
 }
 
+TEST(TaskRecord, TellsWhenTheNextAttemptComesWhileItWaitsForIt) {
+  Task task{.id = 3};
+  task.progress = {.attempts = 1, .retry_at = base::UtcTime(5s)};
+  EXPECT_EQ(record_of(task).at("retryAt"), "1970-01-01T00:00:05.000Z");
+  task.progress.state = State::cancelled;
+  EXPECT_TRUE(record_of(task).at("retryAt").is_null());
+}
+
 TEST(TaskRecord, AResultBeginsWithAWholeCharacter) {
   Task task{.id = 1};
   task.result = "\xA4\xB8rest";
@@ -58,8 +68,13 @@ TEST(Submission, ComesBackFromItsBodyWhole) {
   submission.env = {{"A", "1"}, {"PATH", "/bin:/usr/bin"}};
   submission.time_limit = 1500ms;
   submission.retries = 4;
+  submission.group = "batch";
+  submission.delay = 1500ms;
+  submission.not_before = base::UtcTime(1'800'000'000'001ms);
+  submission.labels = {{"kind", "x"}};
   submission.after = {1, 22};
   submission.metadata = {{"rule", "r"}, {"depth", 2}};
+  submission.by = "unix";
   const Submission back = from_body(to_body(submission));
   EXPECT_EQ(back.prompt, submission.prompt);
   EXPECT_EQ(back.agent, submission.agent);
@@ -69,10 +84,15 @@ TEST(Submission, ComesBackFromItsBodyWhole) {
   EXPECT_EQ(back.env, submission.env);
   EXPECT_EQ(back.time_limit, 1500ms);
   EXPECT_EQ(back.retries, 4U);
+  EXPECT_EQ(back.group, "batch");
+  EXPECT_EQ(back.delay, submission.delay);
+  EXPECT_EQ(back.not_before, submission.not_before);
+  EXPECT_EQ(back.labels, submission.labels);
   EXPECT_EQ(back.after, submission.after);
   EXPECT_EQ(back.metadata, submission.metadata);
   EXPECT_EQ(to_body(back), to_body(submission));
   EXPECT_EQ(from_body(to_body({.prompt = "p"})).agent, std::nullopt);
+  EXPECT_EQ(from_body(to_body({.prompt = "p"})).priority, std::nullopt);
 }
 
 TEST(Submission, ItsEnvironmentMayHoldAnyBytes) {

@@ -1,10 +1,12 @@
 #include "task/transition.h"
 
 #include <array>
+#include <chrono>
 #include <utility>
 
 #include "duet/base/utc_text.h"
 #include "duet/rpc/object_text.h"
+#include "duet/rpc/value.h"
 
 namespace duet::task {
 namespace {
@@ -19,6 +21,7 @@ rpc::ObjectText event_params(TaskId id, const std::string& agent, const Progress
   rpc::ObjectText params;
   params.add("taskId", to_text(id)).add("state", name_of(progress.state)).add("agent", agent);
   params.add("attempts", progress.attempts);
+  if (progress.spared > 0) params.add("attemptsNotCounted", progress.spared);
   if (progress.retry_at) params.add("retryAt", base::utc_text(*progress.retry_at));
   if (progress.state == State::queued) return params;
   if (progress.started_at) params.add("startedAt", base::utc_text(*progress.started_at));
@@ -35,15 +38,26 @@ rpc::ObjectText event_params(TaskId id, const std::string& agent, const Progress
   return params;
 }
 
+void add_usage(rpc::ObjectText& params, const Usage& usage) {
+  params.add_json("cpuSeconds", rpc::to_text(std::chrono::duration<double>(usage.cpu).count()));
+  params.add("maxMemory", usage.max_memory).add("outputBytes", usage.output_bytes);
+}
+
 }  // namespace
 
 std::function<void(StoreWriter&)> write_of(Transition transition) {
   return [transition = std::move(transition)](StoreWriter& writer) {
     const Progress& to = transition.to;
+    if (transition.also) transition.also(writer);
     writer.update(transition.id, to);
     if (transition.result) writer.set_result(transition.id, *transition.result);
-    if (to.state == transition.from && (to.cancelling || !to.retry_at)) return;
-    writer.tell(event_kind(to.state), transition.id, event_params(transition.id, transition.agent, to));
+    std::optional<Usage> used;
+    if (transition.usage) used = writer.add_usage(transition.id, *transition.usage);
+    const bool is_news = transition.is_news || to.state != transition.from || (to.retry_at && !to.cancelling);
+    if (!is_news) return;
+    rpc::ObjectText params = event_params(transition.id, transition.agent, to);
+    if (used && has_ended(to.state)) add_usage(params, *used);
+    writer.tell(event_kind(to.state), transition.id, std::move(params));
   };
 }
 
@@ -54,8 +68,21 @@ bool tells_end(const Event& event) {
          event.kind == event_kind(State::cancelled);
 }
 
-void tell_queued(StoreWriter& writer, TaskId id, const std::string& agent) {
-  writer.tell(event_kind(State::queued), id, event_params(id, agent, {}));
+void tell_change(StoreWriter& writer, std::string_view kind, TaskId id, const QueuedTask& task,
+                 const std::vector<std::string>& changed) {
+  rpc::ObjectText params = event_params(id, task.agent, {.attempts = task.attempts});
+  if (!changed.empty()) {
+    std::string names;
+    for (const std::string& name : changed) names += (names.empty() ? "[" : ",") + rpc::quoted(name);
+    params.add_json("changed", names + "]");
+  }
+  writer.tell(kind, id, std::move(params));
+}
+
+void tell_queued(StoreWriter& writer, const Task& task) {
+  rpc::ObjectText params = event_params(task.id, task.agent, {});
+  params.add("createdAt", base::utc_text(task.created_at));
+  writer.tell(event_kind(State::queued), task.id, std::move(params));
 }
 
 }  // namespace duet::task

@@ -129,6 +129,50 @@ class Commands(BridgeTestCase):
         lines = self.project.run("lsp", "diagnostics", "--json", "a.fake", "b.fake").out.splitlines()
         self.assertEqual([json.loads(line)["fresh"] for line in lines], [True, True])
 
+    def test_diagnostics_that_fail(self):
+        self.write("b.fake", "good\n")
+        self.start()
+        for words, code in ((["a.fake", "b.fake"], 0), (["--fail-on", "error", "b.fake", "a.fake"], 5),
+                            (["--fail-on", "warning", "a.fake"], 5), (["--fail-on", "warning", "b.fake"], 0),
+                            (["--json", "--fail-on", "error", "a.fake"], 5)):
+            with self.subTest(words):
+                result = self.project.run("lsp", "diagnostics", *words)
+                self.assertEqual((result.code, result.err), (code, ""), result)
+        self.assertIn("error", self.project.run("lsp", "diagnostics", "--fail-on", "hint", "a.fake").err)
+
+    def test_warnings_fail_only_if_they_are_to(self):
+        report = {"items": [{"range": {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 1}},
+                             "severity": 2, "message": "so so"}]}
+        self.set_servers(fake=["--pull", "--answer", "diagnostic=" + json.dumps(report)])
+        self.start()
+        self.assertEqual(self.project.run("lsp", "diagnostics", "--fail-on", "error", "a.fake").code, 0)
+        self.assertEqual(self.project.run("lsp", "diagnostics", "--fail-on", "warning", "a.fake").code, 5)
+
+    def test_a_server_on_the_path_of_whoever_asks(self):
+        """The daemon's PATH does not have it, and neither does that of the next one who asks."""
+        folder = self.path("tools")
+        os.makedirs(folder)
+        program = os.path.join(folder, "only-here")
+        with open(program, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\nexec '{sys.executable}' '{FAKE}' \"$@\"\n")
+        os.chmod(program, 0o755)
+        self.write(".duet-rpc.toml", '[lsp.fake]\ncommand = ["only-here"]\nfiles = ["*.fake"]\nroots = []\n')
+        self.start()
+        plain = {"PATH": os.environ["PATH"]}
+        self.assert_refused(self.project.run("lsp", "hover", "a.fake:1:1", env=plain), 1, "not-found")
+        relative = {"PATH": "tools:" + os.environ["PATH"]}
+        self.assert_refused(self.project.run("lsp", "hover", "a.fake:1:1", env=relative), 1, "not-found")
+        ours = {"PATH": folder + ":" + os.environ["PATH"]}
+        self.assertEqual(self.project.run("lsp", "hover", "a.fake:1:1", env=ours).code, 0)
+        self.assertEqual(self.project.run("lsp", "hover", "a.fake:1:1", env=plain).code, 0)
+        self.assertEqual(self.project.run("lsp", "stop", "fake").code, 0)
+        self.assertEqual(self.project.run("lsp", "symbols", "a.fake", env=plain).code, 0)  # it is remembered
+
+    def test_a_path_that_is_none(self):
+        self.start()
+        answer = self.answer("lsp.hover", file="a.fake", path="/x\0y")
+        self.assertEqual((answer["error"]["code"], answer["error"]["data"]["param"]), (-32602, "path"))
+
     def test_diagnostics_that_are_not_sure(self):
         self.set_servers(fake=["--never-publish"])
         self.start()

@@ -67,7 +67,7 @@ class BadWords(SettingsTestCase):
                 ("default_agent = 'nobody'", 1, "nobody.*claude"),
                 ("[[rules]]\nid = 'r'\ntrigger = { source = 'mail' }\naction = { type = 'notify' }", 3, "watch, schedule"),
                 ("[[rules]]\nid = 'r'\ntrigger = { cron = '61 * * * *' }\naction = { type = 'notify' }", 3, "61"),
-                ("[[rules]]\nid = 'r'\ntrigger = { source = 'watch' }\naction = { type = 'webhook' }", 4, "agent or notify"),
+                ("[[rules]]\nid = 'r'\ntrigger = { source = 'watch' }\naction = { type = 'webhook' }", 4, "agent, notify or run"),
                 ("[[rules]]\nid = 'r'\ntrigger = { source = 'watch' }\n"
                  "action = { type = 'agent', agent = 'shell', prompt = 'cat {{payload.path}}' }", 4, r"\$DUET_PATH"),
                 ("[lsp.own]\nfiles = ['*.own']", 1, "lsp.own.command"),

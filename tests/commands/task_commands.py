@@ -111,10 +111,14 @@ class Submitting(TaskTestCase):
 
     def test_without_a_daemon_the_code_is_3(self):
         self.assertEqual(self.project.run("daemon", "stop").code, 0)
-        for words in (["task", "submit", "x"], ["task", "list"], ["task", "wait", "task-1"], ["task", "output", "task-1", "-f"],
-                      ["automation", "status"], ["chat", "send", "x"]):
+        for words in (["task", "submit", "x"], ["task", "list"], ["task", "output", "task-1"], ["automation", "status"],
+                      ["chat", "send", "x"]):
             with self.subTest(words):
                 self.assert_refused(self.project.run(*words), 3, "no daemon is running", "daemon start")
+        for words in (["task", "wait", "task-1"], ["task", "output", "1", "-f"], ["task", "submit", "-f", "x"],
+                      ["chat", "send", "x", "--follow"]):
+            with self.subTest(words):
+                self.assert_refused(self.project.run(*words), 123, "no daemon is running", "daemon start")
 
 
 class Ending(TaskTestCase):
@@ -179,16 +183,18 @@ class Ending(TaskTestCase):
         self.assertEqual((result.code, result.out), (1, f"{running} cancelled\n"), result)
         self.assertEqual(result.err.count("\n"), 2, result)
 
-    def test_time_that_is_over_is_4(self):
+    def test_time_that_is_over_is_124(self):
         id = self.submit("sleep 60")
         for words in (["wait", id], ["output", "-f", id]):
             with self.subTest(words):
-                self.assert_refused(self.project.run("task", *words, "--timeout", "200ms"), 4, f"{id} has not ended")
+                self.assert_refused(self.project.run("task", *words, "--timeout", "200ms"), 124, f"{id} has not ended")
         self.project.run("task", "cancel", id)
 
     def test_an_unknown_id_is_told_before_waiting(self):
         id = self.submit("sleep 60")
-        self.assert_refused(self.project.run("task", "wait", id, "task-99"), 1, "task-99")
+        self.assert_refused(self.project.run("task", "wait", id, "task-99"), 123, "task-99")
+        self.assertEqual(self.project.run("task", "wait").code, 123)
+        self.assertEqual(self.project.run("task", "submit", "--agent", "nobody", "-f", "x").code, 123)
         self.project.run("task", "cancel", id)
 
 
@@ -365,6 +371,7 @@ class FakeDaemon:
         self.scripts = [list(script) for script in scripts]
         self.offsets = []
         self.subscriptions = 0
+        self.runs = False  # what task.get says
         self.server = socket.socket(socket.AF_UNIX)
         self.server.bind(self.path)
         self.server.listen()
@@ -405,6 +412,8 @@ class FakeDaemon:
         elif message["method"] == "events.subscribe":
             self.subscriptions += 1
             send(id=message["id"], result={"epoch": "e", "next": 1})
+        elif message["method"] == "task.get" and self.runs:
+            send(id=message["id"], result={"id": "task-1", "state": "running"})
         else:
             send(id=message["id"], result={"id": "task-1", "state": "failed", "exitCode": 6, "signal": None,
                                            "error": {"reason": "exit", "message": "exited with code 6"}})
@@ -509,7 +518,7 @@ class Following(suite.TestCase):
 
     def test_what_a_daemon_told_before_it_stopped_is_the_rest(self):
         failed = ("event.taskFailed", {"state": "failed", "exitCode": 5, "error": {"reason": "exit", "message": "m"}})
-        for data, end, out, code in (("bye\n", 7, "up\nbye\n", 5), ("\ufffd", 6, "up\n", 3), ("bye\n", 9, "up\n", 3)):
+        for data, end, out, code in (("bye\n", 7, "up\nbye\n", 5), ("\ufffd", 6, "up\n", 123), ("bye\n", 9, "up\n", 123)):
             with self.subTest(data=data, end=end):
                 told = [("event.taskOutput", {"offset": 3, "data": data}), failed,
                         ("event.taskOutput", {"offset": end, "data": ""})]
@@ -525,22 +534,24 @@ class Following(suite.TestCase):
             daemon.thread_end = threading.Thread(target=lambda: (daemon.thread.join(), daemon.server.close()), daemon=True)
             daemon.thread_end.start()
             result = self.follow(daemon, "-f", "--timeout", "1")
-            self.assertEqual((result.out, result.code), ("a", 3), result)
+            self.assertEqual((result.out, result.code), ("a", 123), result)
 
     def test_a_wait_goes_on_with_the_next_daemon(self):
         with RestartingDaemon(["task.get"], ["task.get", "task.wait"], []) as daemon:
+            daemon.runs = True
             result = self.run_task("wait", daemon)
             self.assertEqual((result.out, result.code), ("task-1 failed: exited with code 6\n", 6), result)
 
     def test_a_daemon_that_is_stopping_is_not_asked_again_and_again(self):
         with StoppingDaemon(seconds=1) as daemon:
+            daemon.runs = True
             result = self.run_task("wait", daemon)
             self.assertEqual((result.out, result.code), ("task-1 failed: exited with code 6\n", 6), result)
             self.assertEqual(daemon.asked, 1)
 
-    def test_no_answer_in_time_is_4(self):
+    def test_no_answer_in_time_is_124(self):
         with FakeDaemon([(piece(0, b"a"), []), (piece(1, b""), [])]) as daemon:
-            self.assertEqual(self.follow(daemon, "-f", "--timeout", "500ms").code, 4)
+            self.assertEqual(self.follow(daemon, "-f", "--timeout", "500ms").code, 124)
 
 
 if __name__ == "__main__":

@@ -22,10 +22,18 @@ import time
 PATIENCE = 60  # seconds; callgrind is fifty times slower than the processor
 
 
+def websocket_length(size, mask_bit):
+    """In its shortest form."""
+    if size < 126:
+        return bytes([mask_bit | size])
+    return bytes([mask_bit | 126]) + size.to_bytes(2, "big") if size < 65536 else bytes([mask_bit | 127]) + size.to_bytes(8, "big")
+
+
 class Server:
     """A running server, and one conversation with it.
 
-    `command` has @ where the socket's path goes; without one the server is on stdin and stdout, with LSP framing.
+    `command` has @ where the socket's path goes; without one the server is on stdin and stdout, with LSP framing. With
+    the word `websocket` in it there are a WebSocket's frames on the socket, without a handshake.
     `wrapper` is put before it.
     """
 
@@ -33,6 +41,7 @@ class Server:
         self._scratch = tempfile.TemporaryDirectory(prefix="duet-counted-")
         self.path = os.path.join(self._scratch.name, "s")
         self.on_socket = "@" in command
+        self.is_websocket = "websocket" in command
         words = [*wrapper, *(self.path if word == "@" else word for word in command)]
         pipe = subprocess.DEVNULL if self.on_socket else subprocess.PIPE
         self.process = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, bufsize=0,
@@ -89,7 +98,19 @@ class Server:
         return os.read(self.process.stdout.fileno(), most)
 
     def framed(self, body):
+        """As the server sends it."""
+        if self.is_websocket:
+            return b"\x81" + websocket_length(len(body), 0) + body
         return body + b"\n" if self.on_socket else b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+
+    def asked(self, body):
+        """As it is sent to the server."""
+        if not self.is_websocket:
+            return self.framed(body)
+        mask = b"\x37\xfa\x21\x3d"
+        key = (mask * (len(body) // 4 + 1))[:len(body)]
+        masked = (int.from_bytes(body, "big") ^ int.from_bytes(key, "big")).to_bytes(len(body), "big")
+        return b"\x81" + websocket_length(len(body), 0x80) + mask + masked
 
     def expect(self, data):
         """Reads exactly this."""
@@ -102,7 +123,7 @@ class Server:
 
     def ask(self, method, result, times=1, window=1, pause=0):
         """Requests, `window` of them at once, and their answers."""
-        request = self.framed(b'{"jsonrpc":"2.0","id":123456789,"method":"%s"}' % method)
+        request = self.asked(b'{"jsonrpc":"2.0","id":123456789,"method":"%s"}' % method)
         answer = self.framed(b'{"jsonrpc":"2.0","id":123456789,"result":%s}' % result)
         for _ in range(times // window):
             self.send(request * window)
@@ -112,7 +133,7 @@ class Server:
     def echo(self, size, piece=None):
         """One large message there and back; `piece`: the server has read so much before more is sent."""
         params = b'{"pad":"%s"}' % (b"x" * size)
-        message = self.framed(b'{"jsonrpc":"2.0","id":1,"method":"echo","params":%s}' % params)
+        message = self.asked(b'{"jsonrpc":"2.0","id":1,"method":"echo","params":%s}' % params)
         if not piece and not self.on_socket:
             fcntl.fcntl(self._descriptor(), fcntl.F_SETPIPE_SZ, 1024 * 1024)
         for begin in range(0, len(message), piece or len(message)):

@@ -12,7 +12,8 @@ import counting
 BARE_SERVER = counting.take_option("bare-server")
 SIZE = 9_000_000
 PIECE = 64 * 1024
-DOORS = {"socket": [BARE_SERVER, "unix", "@"], "stdio": [BARE_SERVER, "stdio"]}
+DOORS = {"socket": [BARE_SERVER, "unix", "@"], "websocket": [BARE_SERVER, "websocket", "@"],
+         "stdio": [BARE_SERVER, "stdio"]}
 
 
 class LargeMessage(unittest.TestCase):

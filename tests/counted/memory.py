@@ -14,6 +14,7 @@ BARE_SERVER = counting.take_option("bare-server")
 PROGRAM = counting.take_option("program")
 
 SOCKET = ([BARE_SERVER, "unix", "@"], b"ping", b"{}")
+WEBSOCKET = ([BARE_SERVER, "websocket", "@"], b"ping", b"{}")
 STDIO = ([BARE_SERVER, "stdio"], b"ping", b"{}")
 VERSION = subprocess.check_output([PROGRAM, "--version"]).strip()
 DAEMON = ([PROGRAM, "rpc"], b"version", b'{"version":"%s"}' % VERSION)
@@ -33,16 +34,21 @@ class Memory(unittest.TestCase):
                 server.ask(method, result)
                 self.assert_at_most(f"{command[1]}, idle", server.resident_kib(), most)
 
-    def test_an_idle_connection_costs_at_most_8_kb(self):
+    def test_an_idle_connection_costs_at_most_8_kb_and_a_websocket_4(self):
+        for door, most in ((SOCKET, 8), (WEBSOCKET, 4)):
+            with self.subTest(door[0][1]):
+                self.check_connection(door, most)
+
+    def check_connection(self, door, most):
         connections = 256
-        command, method, result = SOCKET
+        command, method, result = door
         with counting.Server(command) as server:
             server.ask(method, result)
             alone = server.resident_kib()
             for _ in range(connections):
                 server.connect()
                 server.ask(method, result)
-            self.assert_at_most("each connection", (server.resident_kib() - alone) / connections, 8)
+            self.assert_at_most(f"{command[1]}, each connection", (server.resident_kib() - alone) / connections, most)
 
     def test_a_million_requests_leave_nothing_behind(self):
         for command, method, result in (SOCKET, STDIO, DAEMON):
@@ -53,7 +59,7 @@ class Memory(unittest.TestCase):
                 self.assert_at_most(f"{command[1]}, growth", server.resident_kib() - before, SLACK_KIB)
 
     def test_a_large_message_takes_little_more_than_twice_its_size_and_gives_it_back(self):
-        for command, method, result in (SOCKET, STDIO):
+        for command, method, result in (SOCKET, WEBSOCKET, STDIO):
             with self.subTest(command[-1]), counting.Server(command) as server:
                 server.ask(method, result)
                 idle = server.resident_kib()

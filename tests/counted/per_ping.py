@@ -13,6 +13,7 @@ BARE_SERVER = counting.take_option("bare-server")
 PROGRAM = counting.take_option("program")
 
 SOCKET = ([BARE_SERVER, "unix", "@"], b"ping", b"{}")
+WEBSOCKET = ([BARE_SERVER, "websocket", "@"], b"ping", b"{}")
 STDIO = ([BARE_SERVER, "stdio"], b"ping", b"{}")
 VERSION = subprocess.check_output([PROGRAM, "--version"]).strip()
 DAEMON = ([PROGRAM, "rpc"], b"version", b'{"version":"%s"}' % VERSION)
@@ -38,6 +39,14 @@ class PerPing(unittest.TestCase):
 
     def test_a_ping_on_the_socket_is_at_most_3000_instructions(self):
         self.assert_cost(counting.instructions, SOCKET, 3000)
+
+    def test_a_ping_on_a_websocket_is_at_most_350_instructions_more(self):
+        lines = counting.per_request(counting.instructions, *SOCKET)
+        self.assert_cost(counting.instructions, WEBSOCKET, lines + 350)
+
+    @unittest.skipUnless(counting.can_trace(), "strace may not trace here")
+    def test_a_ping_on_a_websocket_is_three_system_calls(self):
+        self.assert_cost(counting.system_calls, WEBSOCKET, 3.01)
 
     def test_a_ping_on_stdio_is_at_most_3000_instructions(self):
         self.assert_cost(counting.instructions, STDIO, 3000)

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import suite  # noqa: E402
 from daemon import PATIENCE, eventually  # noqa: E402
-from project import ProjectTestCase  # noqa: E402
+from project import NOBODY, ProjectTestCase  # noqa: E402
 
 DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs")
 
@@ -43,8 +44,7 @@ class WithoutADaemon(ProjectTestCase):
         self.assertEqual(self.project.run("daemon", "start", program=aiwg).code, 0)
         self.project.pids.add(self.project.pid())
         self.assertIn("running", self.project.run("daemon", "status", program=aiwg).out)
-        with open(os.path.join(self.project.root, ".duet-rpc.toml"), "w", encoding="utf-8") as file:
-            file.write('default_agent = "echo"\n[agents.echo]\ncommand = ["echo", "{prompt}"]\n')
+        self.project.write_user_settings('default_agent = "echo"\n[agents.echo]\ncommand = ["echo", "{prompt}"]\n')
         os.kill(self.project.pid(), signal.SIGHUP)
         submitted = eventually(lambda: self.submit(aiwg), what="the settings are read again")
         self.assertIn("task-", submitted.out)
@@ -57,6 +57,20 @@ class WithoutADaemon(ProjectTestCase):
 
     def test_logs_without_a_log(self):
         self.assert_refused(self.project.run("daemon", "logs"), 1, "there is no log", "daemon start")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to become somebody else")
+    def test_who_listens_counts_and_not_whose_file_it_is(self):
+        path = os.path.join(self.project.place.name, "s")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(path)
+            os.seteuid(NOBODY - 1)
+            listener.listen()
+            os.seteuid(0)
+            os.chown(path, NOBODY, NOBODY)
+            result = self.project.run_as_nobody("call", "ping", "--socket", path, "--timeout", "5s", cwd="/")
+            self.assert_refused(result, 1, "is that of another user, and answers that user only")
+            with listener.accept()[0] as connection:
+                self.assertEqual(connection.recv(100), b"", "nothing was asked")
 
     def test_a_socket_where_nobody_listens(self):
         path = os.path.join(self.project.place.name, "s")
@@ -309,6 +323,7 @@ class Calls(ProjectTestCase):
             return False
 
     def test_logs_as_json(self):
+        eventually(lambda: "listening socket" in self.project.log(), what="the last line of the start is written")
         lines = self.project.run("daemon", "logs").out.splitlines()
         objects = [json.loads(line) for line in self.project.run("daemon", "logs", "--json").out.splitlines()]
         self.assertEqual([each["time"] for each in objects], [line.split()[0] for line in lines])
@@ -369,7 +384,7 @@ class Pages(ProjectTestCase):
 
     def rows(self):
         found = {}
-        for page in ("socket", "tasks", "automation", "lsp"):
+        for page in ("socket", "tasks", "automation", "lsp", "doors"):
             with open(os.path.join(DOCS, page + ".md"), encoding="utf-8") as text:
                 for line in text:
                     cells = re.split(r"(?<!\\)\|", line)

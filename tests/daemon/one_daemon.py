@@ -65,8 +65,7 @@ class FromATask(ProjectTestCase):
         self.write_settings('default_agent = "shell"\n')
 
     def write_settings(self, text):
-        with open(os.path.join(self.project.root, ".duet-rpc.toml"), "w", encoding="utf-8") as file:
-            file.write(text)
+        self.project.write_user_settings(text)
 
     def restart(self, **options):
         """As a task asks for it."""
@@ -100,7 +99,7 @@ class FromATask(ProjectTestCase):
         pid = self.project.start()
         self.write_settings("max_runing = 3\n")
         for env in ({"DUET_TASK_ID": "task-1"}, {}):
-            self.assert_refused(self.project.run("daemon", "restart", env=env), 1, r"\.duet-rpc\.toml:1:1: .*max_runing")
+            self.assert_refused(self.project.run("daemon", "restart", env=env), 1, r"config\.toml:1:1: .*max_runing")
         self.assertEqual(self.project.pid(), pid)
         self.assertEqual(self.project.run("task", "submit", "--follow", "echo up").out, "up\n")
 
@@ -111,11 +110,11 @@ class FromATask(ProjectTestCase):
             self.write_settings("max_runing = 3\n")
             self.project.wait_gone(pid)
             restart.kill()
-        self.assertRegex(self.project.log(), r"(?m)^\S+ error the daemon has ended reason=.*\.duet-rpc\.toml:1:1: .*max_runing")
+        self.assertRegex(self.project.log(), r"(?m)^\S+ error the daemon has ended reason=.*config\.toml:1:1: .*max_runing")
 
     def test_a_program_that_cannot_be_executed_leaves_the_daemon_as_it_was(self):
         pid = self.project.start()
-        copy = os.path.join(self.project.root, "copy")
+        copy = os.path.join(self.project.root, "duet-rpc")
         shutil.copy(suite.program(), copy)
         stdin, its_end = os.pipe()
         asking = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -136,6 +135,12 @@ class FromATask(ProjectTestCase):
         eventually(lambda: self.project.log().count("listening") == 2, what="it is back")
         self.assertEqual(self.project.pid(), pid)
         self.assertRegex(self.project.log(), "error cannot go on as the program of .* reason=.Permission denied")
+
+    def test_a_restart_that_a_script_asks_for_does_not_make_a_daemon_of_its_interpreter(self):
+        pid = self.project.start()
+        self.assertEqual(self.project.call("daemon.stop", params={"restart": True})["result"], {"stopping": True})
+        eventually(lambda: self.project.log().count("listening") == 2, what="it is back")
+        self.assertEqual(self.project.pid(), pid)
 
     def test_a_project_that_was_moved_is_restarted_where_it_is(self):
         pid = self.project.start()
@@ -427,7 +432,9 @@ class Lifecycle(ProjectTestCase):
         os.truncate(log, 10_000_000)
         time.sleep(0.3)
         self.project.kill(pid, signal.SIGHUP)
-        eventually(lambda: os.path.exists(log + ".1") and "read again" in read(log), what="it is rotated")
+        # In between there is none of that name.
+        eventually(lambda: os.path.exists(log + ".1") and os.path.exists(log) and "read again" in read(log),
+                   what="it is rotated")
         self.assertEqual(self.project.run("daemon", "stop", cwd=moved).code, 0)
         self.assertEqual(os.listdir(self.project.state), [])
 

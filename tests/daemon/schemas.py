@@ -112,6 +112,9 @@ class OfTheDaemon(Schemas, BridgeTestCase):
         self.ask_about_tasks()
         self.ask_about_rules()
         self.ask_about_servers()
+        self.ask_about_tokens()
+        self.result("http.open")
+        self.result("daemon.status")
         self.result("daemon.stop", force=True)
         self.assertEqual(self.called, set(self.schemas))
 
@@ -131,6 +134,28 @@ class OfTheDaemon(Schemas, BridgeTestCase):
         self.result("task.stats")
         self.result("task.output", taskId=fine)
         self.result("task.output", taskId=fine, encoding="base64")
+        self.ask_about_the_queue(fine, wrong)
+
+    def ask_about_the_queue(self, fine, wrong):
+        self.result("queue.pause")
+        self.result("queue.pause", group="default")
+        first = self.result("task.submit", prompt="true", labels={"a": "b"}, delaySeconds=60)["taskId"]
+        second = self.result("task.submit", prompt="true", after=[first])["taskId"]
+        for task in (first, second, fine, wrong):
+            self.result("task.explain", taskId=task)
+        self.result("task.hold", taskId=first)
+        self.result("task.release", taskId=first)
+        self.result("task.edit", taskId=first, priority=3, delaySeconds=0)
+        self.result("task.restart", taskId=fine)
+        self.result("task.restart", taskId=wrong, inPlace=True)
+        self.result("task.list", sort="priority", group="default", labels={"a": "b"})
+        self.result("task.remove", taskIds=[fine, first, wrong])
+        self.result("task.clean", state="completed")
+        self.result("queue.status")
+        self.result("agent.list")
+        self.result("agent.release", name="shell")
+        self.result("queue.resume", group="default")
+        self.result("queue.resume")
 
     def ask_about_rules(self):
         self.write("a.plain", "")
@@ -139,10 +164,25 @@ class OfTheDaemon(Schemas, BridgeTestCase):
                             what="two firings")
         held = next(firing["id"] for firing in recent if firing["outcome"] == "held")
         self.result("automation.approve", id=held)
+        self.result("daemon.reload")
+        self.result("automation.test", ruleId="careful", path="a.careful")
+        self.result("automation.test", ruleId="daily", time="2026-06-01T03:00:00")
+        self.result("automation.fire", ruleId="plain", path="b.plain")
+        self.result("automation.deny", id=self.result("automation.fire", ruleId="careful")["id"])
+        self.result("automation.history", ruleId="careful")
         self.result("automation.disable")
         self.result("automation.enable")
         self.result("automation.enable", ruleId="daily")
         self.result("automation.status")
+
+    def ask_about_tokens(self):
+        self.result("session.info")
+        self.result("login.create")
+        self.result("token.create", name="a")
+        self.result("token.create", name="b", expiresSeconds=0)
+        self.result("token.list")
+        self.result("token.revoke", name="a")
+        self.result("token.revoke")
 
     def ask_about_servers(self):
         self.result("lsp.list")

@@ -142,6 +142,7 @@ class Project:
         os.makedirs(self.home)
         os.makedirs(os.path.join(self.root, ".git"))
         self.pids = set()
+        self.needs_no_trust = True  # its settings file is that of the test, named by DUET_RPC_CONFIG
 
     def __enter__(self):
         return self
@@ -166,9 +167,21 @@ class Project:
 
     def environment(self, extra=None):
         kept = {name: value for name, value in os.environ.items() if name not in HIDDEN}
-        kept.update(HOME=self.home, XDG_CONFIG_HOME=os.path.join(self.home, ".config"))
+        kept.update(HOME=self.home, XDG_CONFIG_HOME=os.path.join(self.home, ".config"),
+                    XDG_STATE_HOME=os.path.join(self.home, ".local", "state"))
+        own = os.path.join(self.root, ".duet-rpc.toml")
+        if self.needs_no_trust and os.path.lexists(own):
+            kept["DUET_RPC_CONFIG"] = own
         kept.update(extra or {})
         return {name: value for name, value in kept.items() if value is not None}
+
+    def write_user_settings(self, text):
+        """The user's own file, which counts wherever the project is and whenever it is written."""
+        path = os.path.join(self.home, ".config", "duet-rpc", "config.toml")
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(path, 0o600)
 
     def popen(self, *words, env=None, cwd=None, program=None, **options):
         options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}

@@ -221,7 +221,7 @@ class Transcript:
         project = os.path.join(self.folder, "project")
         os.makedirs(project, exist_ok=True)
         argv = [self.program, "daemon", "start", "--foreground", "--project", project, *shlex.split(arguments)]
-        env = {"HOME": self.folder, "XDG_CONFIG_HOME": self.folder, **self.environment}
+        env = {"HOME": self.folder, "XDG_CONFIG_HOME": self.folder, "XDG_STATE_HOME": self.folder, **self.environment}
         self.server = SocketServer([*argv, "--socket"], env=env)
         self.daemon, self.peer = self.server.daemon, self.server.connect()
         self.environment = {}

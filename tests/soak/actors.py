@@ -154,8 +154,8 @@ class Follower(Actor):
         self.id, self.job = id, job
 
     def run(self):
-        out, code = b"", 3
-        while not out and code == 3:  # there was no daemon to begin with
+        out, code = b"", 123
+        while not out and code == 123:  # there was no daemon to begin with
             with self.project.popen("task", "output", "-f", self.id) as process:
                 try:
                     out, err = process.communicate(timeout=PATIENCE)

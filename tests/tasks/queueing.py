@@ -12,8 +12,9 @@ import suite  # noqa: E402
 from daemon import eventually  # noqa: E402
 from task_project import TaskTestCase  # noqa: E402
 
-RECORD = ["id", "prompt", "agent", "priority", "state", "createdAt", "startedAt", "completedAt", "pid", "exitCode",
-          "signal", "result", "error", "attempts", "metadata"]
+RECORD = ["id", "prompt", "agent", "group", "priority", "state", "held", "createdAt", "notBefore", "retryAt", "startedAt",
+          "completedAt", "pid", "exitCode", "signal", "result", "error", "attempts", "cpuSeconds", "maxMemory",
+          "outputBytes", "outputDropped", "attemptsNotCounted", "labels", "metadata"]
 
 
 class Records(TaskTestCase):
@@ -234,17 +235,34 @@ stdin = "prompt"
         error = self.error("task.submit", prompt="true", agent="nobody")
         self.assertEqual((error["code"], error["data"]["accepted"]), (-32602, ["argv", "claude", "deaf", "shell", "stdin"]))
 
+    def test_a_message_may_name_its_agent_and_place(self):
+        id = self.call("chat.send", message='pwd; echo "$A"', agent="shell", cwd="/", env={"A": "b"})["result"]["taskId"]
+        record = self.wait(id)
+        self.assertEqual((record["result"], record["priority"], record["metadata"]), ("/\nb\n", 5, {"source": "chat", "cwd": "/", "by": "unix"}))
+
     def test_claude_is_the_default_where_it_is_found(self):
         folder = self.path("bin")
         os.mkdir(folder)
         with open(os.path.join(folder, "claude"), "w", encoding="ascii") as file:
-            file.write('#!/bin/sh\nprintf "%s|" "$@"\n')
+            file.write('#!/bin/sh\nprintf "%s|" "$@"; cat\n')
         os.chmod(file.name, 0o700)
         id = self.call("chat.send", message="hello")
         self.assertEqual(id["error"]["code"], -32003)
         path = folder + ":" + os.environ["PATH"]
         record = self.wait(self.submit("do it", env={"PATH": path}))
-        self.assertEqual((record["agent"], record["result"]), ("claude", "-p|do it|"))
+        self.assertEqual((record["agent"], record["result"]), ("claude", "-p|do it"))
+
+    def test_a_prompt_is_never_an_option(self):
+        folder = self.path("bin")
+        os.mkdir(folder)
+        with open(os.path.join(folder, "claude"), "w", encoding="ascii") as file:
+            file.write('#!/bin/sh\nprintf "%s|" "$@"; cat\n')
+        os.chmod(file.name, 0o700)
+        path = folder + ":" + os.environ["PATH"]
+        record = self.wait(self.submit("--dangerous", agent="claude", env={"PATH": path}))
+        self.assertEqual((record["exitCode"], record["result"]), (0, "-p|--dangerous"))
+        record = self.wait(self.submit("-x", agent="shell"))
+        self.assertEqual(record["exitCode"], 127, record)
 
 
 if __name__ == "__main__":

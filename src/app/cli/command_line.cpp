@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cassert>
 #include <cctype>
+#include <initializer_list>
 #include <utility>
 
 #include "app/cli/option_value.h"
+#include "app/words/bytes.h"
 #include "app/words/duration.h"
 #include "app/words/near_miss.h"
 #include "app/words/number.h"
+#include "app/words/task_name.h"
 
 namespace duet::app {
 namespace {
@@ -62,8 +65,9 @@ class Parser {
     while (next_ < words_.size() && !error_) read(words_[next_++]);
     if (!error_ && !line_.help && !line_.version) check_whole();
     if (!error_) return std::move(line_);
-    error_->no_color = asks_for_no_color();
+    error_->no_color = is_among_words({"-n", "--no-color"});
     error_->program = line_.program;
+    error_->ends_with_task = would_end_with_task();
     return std::move(*error_);
   }
 
@@ -94,7 +98,8 @@ class Parser {
 
   void read_argument(std::string_view word) {
     const std::span<const ArgumentEntry> entries = line_.command->arguments;
-    const bool into_last = !entries.empty() && entries.back().count == ArgumentEntry::Count::many;
+    const bool into_last = !entries.empty() && (entries.back().count == ArgumentEntry::Count::many ||
+                                                entries.back().count == ArgumentEntry::Count::any);
     const std::size_t index = line_.arguments.size();
     if (index >= entries.size() && !into_last) return fail("unexpected argument " + in_quotes(word));
     const ArgumentEntry& entry = entries[std::min(index, entries.size() - 1)];
@@ -103,7 +108,7 @@ class Parser {
       return fail("bad " + std::string(entry.name) + " " + in_quotes(word) + ": it is one of " + one_of(choices),
                   std::string(near_miss(word, {choices.begin(), choices.end()})));
     }
-    line_.arguments.emplace_back(word);
+    line_.arguments.push_back(is_task(entry.kind) ? task_name(word) : std::string(word));
   }
 
   void read_long_option(std::string_view word) {
@@ -140,7 +145,7 @@ class Parser {
 
   // An option whose value, if it takes one, is the next word.
   void take(const OptionEntry& option, std::string_view shown) {
-    if (option.value.empty()) return accept(option, {});
+    if (option.value.empty() || !option.usual.empty()) return accept(option, std::string(option.usual));
     const bool has_next = next_ < words_.size() && !looks_like_option(words_[next_]);
     if (!has_next) return fail("option " + in_quotes(shown) + " needs a value");
     give(option, shown, words_[next_++]);
@@ -164,21 +169,23 @@ class Parser {
 
   void check_whole() {
     const CommandEntry* const command = line_.command;
-    if (command == nullptr || (!command->group && !command->client)) refuse_client_options();
+    if (command == nullptr || !command->group) refuse_client_options();
     if (error_ || command == nullptr) return;
     if (command->group) return fail("COMMAND is missing: " + one_of(names_below(command)));
     if (line_.arguments.size() >= command->arguments.size()) return;
     const ArgumentEntry& missing = command->arguments[line_.arguments.size()];
-    if (missing.count == ArgumentEntry::Count::optional) return;
+    if (missing.count == ArgumentEntry::Count::optional || missing.count == ArgumentEntry::Count::any) return;
     const std::string choices = missing.choices.empty() ? "" : ": " + one_of(missing.choices);
     fail(std::string(missing.name) + " is missing" + choices);
   }
 
-  // They are taken before the command is known.
+  // They are taken before the command is known, which may have only some of them, or none.
   void refuse_client_options() {
+    const bool has_some = line_.command != nullptr && line_.command->client;
+    const auto allowed = has_some ? client_options(line_.command) : std::span<const OptionEntry>();
     for (const CommandLine::Given& given : line_.options) {
       const auto same = [&](const OptionEntry& option) { return &option == given.option; };
-      if (std::ranges::none_of(client_options(), same)) continue;
+      if (std::ranges::none_of(client_options(), same) || std::ranges::any_of(allowed, same)) continue;
       const char* const where = line_.command == nullptr ? " needs a command" : " does not go with this command";
       return fail("option " + in_quotes(long_name(*given.option)) + where);
     }
@@ -190,9 +197,30 @@ class Parser {
     return names;
   }
 
+  // A fault may stand before the command, and before --follow.
+  bool would_end_with_task() const {
+    const CommandEntry* command = line_.command;
+    for (std::size_t i = next_; i < words_.size() && (command == nullptr || command->group); ++i) {
+      const std::string above = command == nullptr ? "" : std::string(command->path) + " ";
+      const CommandEntry* const below = find_command(above + words_[i]);
+      if (below != nullptr) command = below;
+    }
+    if (command == nullptr || !command->ends_with_task) return false;
+    return find_option(command, "follow") == nullptr || asks_to_follow();
+  }
+
+  // `--follow`, `-f`, or that letter among others.
+  bool asks_to_follow() const {
+    const auto behind_options = std::ranges::find(words_, std::string_view("--"));
+    return std::any_of(words_.begin(), behind_options, [](std::string_view word) {
+      const bool letters = word.starts_with('-') && !word.starts_with("--");
+      return word == "--follow" || (letters && word.find('f') != std::string_view::npos);
+    });
+  }
+
   // Also what was not read any more counts.
-  bool asks_for_no_color() const {
-    return std::ranges::any_of(words_, [](std::string_view word) { return word == "-n" || word == "--no-color"; });
+  bool is_among_words(std::initializer_list<std::string_view> wanted) const {
+    return std::ranges::any_of(words_, [&](std::string_view word) { return std::ranges::count(wanted, word) > 0; });
   }
 
   std::span<const char* const> words_;
@@ -229,9 +257,24 @@ std::optional<std::int64_t> CommandLine::number(std::string_view name) const {
   return given == nullptr ? std::nullopt : parse_number(given->value);
 }
 
+std::optional<double> CommandLine::decimal(std::string_view name) const {
+  const Given* const given = last(name);
+  return given == nullptr ? std::nullopt : parse_decimal(given->value);
+}
+
+std::optional<std::uint64_t> CommandLine::bytes(std::string_view name) const {
+  const Given* const given = last(name);
+  return given == nullptr ? std::nullopt : parse_bytes(given->value);
+}
+
 std::optional<std::chrono::milliseconds> CommandLine::duration(std::string_view name) const {
   const Given* const given = last(name);
   return given == nullptr ? std::nullopt : parse_duration(given->value);
+}
+
+bool CommandLine::ends_with_task() const {
+  if (command == nullptr || !command->ends_with_task) return false;
+  return find_option(command, "follow") == nullptr || flag("follow");
 }
 
 std::variant<CommandLine, UsageError> parse_command_line(std::span<const char* const> arguments,

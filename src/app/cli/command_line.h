@@ -38,7 +38,11 @@ struct CommandLine {
   std::optional<std::string> text(std::string_view name) const;
   std::vector<std::string> texts(std::string_view name) const;
   std::optional<std::int64_t> number(std::string_view name) const;
+  std::optional<double> decimal(std::string_view name) const;
+  std::optional<std::uint64_t> bytes(std::string_view name) const;
   std::optional<std::chrono::milliseconds> duration(std::string_view name) const;
+  /// Whether it exits with the code of a task, so that its own codes have to be others.
+  bool ends_with_task() const;
 
  private:
   const Given* last(std::string_view name) const;
@@ -51,6 +55,7 @@ struct UsageError {
   const CommandEntry* command = nullptr;  // whose usage to show; none: the program's
   bool no_color = false;
   std::string_view program = program_name;
+  bool ends_with_task = false;  // as the command line would
 };
 
 /// Reads the arguments, without the program's name, by the entries of the command table. Never throws on bad usage.

@@ -44,6 +44,8 @@ Arguments pointers(const std::vector<std::string>& words) {
 }
 
 std::string good_value(const OptionEntry& option) {
+  if (option.kind == ValueKind::pair) return "k=v";
+  if (option.kind == ValueKind::bytes) return "1G";
   return option.choices.empty() ? "1" : std::string(option.choices[0]);
 }
 
@@ -82,7 +84,7 @@ TEST(CommandLine, KnowsEveryOptionOfTheTable) {
       for (const OptionEntry& option : list) {
         std::vector<std::string> words = calling(command);
         words.push_back("--" + std::string(option.name));
-        if (!option.value.empty()) words.push_back(good_value(option));
+        if (!option.value.empty() && option.usual.empty()) words.push_back(good_value(option));
         const CommandLine line = read(pointers(words));
         EXPECT_EQ(line.command, &command);
         EXPECT_TRUE(line.flag(option.name)) << command.path << " --" << option.name;
@@ -142,16 +144,17 @@ TEST(CommandLine, TellsWhatIsWrong) {
             "option '--read-timeout' goes after the command it belongs to");
   EXPECT_EQ(refused({"daemon", "frobnicate"}).message, "unknown command 'daemon frobnicate'");
   EXPECT_EQ(refused({"daemon start"}).message, "unknown command 'daemon start'") << "in one word";
-  EXPECT_EQ(refused({"daemon"}).message, "COMMAND is missing: start, stop, restart, status or logs");
+  EXPECT_EQ(refused({"daemon"}).message, "COMMAND is missing: start, stop, restart, status, reload or logs");
   EXPECT_EQ(refused({"daemon", "status", "now"}).message, "unexpected argument 'now'");
   EXPECT_EQ(refused({"call"}).message, "METHOD is missing");
   EXPECT_EQ(refused({"--json", "rpc"}).message, "option '--json' does not go with this command");
+  EXPECT_EQ(refused({"--start", "daemon", "stop"}).message, "option '--start' does not go with this command");
   EXPECT_EQ(refused({"rpc", "--json"}).message, "unknown option '--json'");
   EXPECT_EQ(refused({"--json"}).message, "option '--json' needs a command");
   EXPECT_EQ(refused({"daemon", "status", "--project="}).message, "the value of option '--project' is empty");
-  EXPECT_EQ(
-      refused({"daemon", "status", "--timeout", "soon"}).message,
-      "bad value 'soon' of option '--timeout': it is 500ms, 10s, 5m, 1h or a number of seconds, above 0, up to a year");
+  EXPECT_EQ(refused({"daemon", "status", "--timeout", "soon"}).message,
+            "bad value 'soon' of option '--timeout': it is 500ms, 10s, 5m, 1h, 2d or a number of seconds, above 0, up "
+            "to a year");
   EXPECT_EQ(refused({"daemon", "logs", "-n", "many"}).message,
             "bad value 'many' of option '--lines': it is a whole number, at least 0");
   EXPECT_EQ(refused({"daemon", "logs", "-n-1"}).message,
@@ -279,6 +282,39 @@ RC_GTEST_PROP(CommandLine, AnyWordsGiveAnAnswer, ()) {
   if (const auto* error = std::get_if<UsageError>(&parsed)) {
     RC_ASSERT(!error->message.empty());
   }
+}
+
+TEST(CommandLine, ATaskMayBeItsNumber) {
+  EXPECT_EQ(read({"task", "get", "3"}).arguments, std::vector<std::string>{"task-3"});
+  EXPECT_EQ(read({"task", "wait", "task-3", "4"}).arguments, (std::vector<std::string>{"task-3", "task-4"}));
+  EXPECT_EQ(read({"task", "submit", "3", "--after", "7"}).texts("after"), std::vector<std::string>{"task-7"});
+  EXPECT_EQ(read({"task", "submit", "3"}).arguments, std::vector<std::string>{"3"}) << "a prompt is no task";
+  EXPECT_EQ(read({"automation", "approve", "3"}).arguments, std::vector<std::string>{"3"});
+}
+
+TEST(CommandLine, APairHasANameAndAValue) {
+  EXPECT_EQ(read({"task", "submit", "x", "--env", "A=", "--env", "B=c=d"}).texts("env"),
+            (std::vector<std::string>{"A=", "B=c=d"}));
+  for (const char* word : {"A", "=b", ""}) {
+    EXPECT_NE(refused({"task", "submit", "x", "--env", word}).message.find("NAME=VALUE"), std::string::npos) << word;
+  }
+}
+
+TEST(CommandLine, KnowsWhetherItEndsWithATasksCode) {
+  EXPECT_TRUE(read({"task", "wait", "1"}).ends_with_task());
+  EXPECT_TRUE(read({"task", "output", "1", "-f"}).ends_with_task());
+  EXPECT_FALSE(read({"task", "output", "1"}).ends_with_task());
+  EXPECT_FALSE(read({"daemon", "logs", "-f"}).ends_with_task());
+  EXPECT_TRUE(refused({"task", "wait"}).ends_with_task);
+  EXPECT_TRUE(refused({"task", "submit", "--nonsense", "-f", "x"}).ends_with_task);
+  EXPECT_FALSE(refused({"task", "submit", "--nonsense", "x"}).ends_with_task);
+  EXPECT_TRUE(refused({"--nonsense", "task", "wait", "1"}).ends_with_task) << "the fault comes before the command";
+  EXPECT_TRUE(refused({"--project", "p", "--timeout", "soon", "task", "wait", "1"}).ends_with_task);
+  EXPECT_TRUE(refused({"task", "--nonsense", "value", "wait", "1"}).ends_with_task);
+  EXPECT_TRUE(refused({"--nonsense", "task", "submit", "-nf", "x"}).ends_with_task);
+  EXPECT_FALSE(refused({"--nonsense", "task", "submit", "x", "--", "-f"}).ends_with_task) << "it is the prompt's";
+  EXPECT_FALSE(refused({"--nonsense", "task", "list"}).ends_with_task);
+  EXPECT_FALSE(refused({"nonsense", "wait"}).ends_with_task);
 }
 
 }  // namespace

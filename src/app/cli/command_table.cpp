@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/cli/task_commands.h"
 #include "duet/base/log_line.h"
 
 namespace duet::app {
@@ -11,8 +12,8 @@ using Text = std::string_view;
 using Count = ArgumentEntry::Count;
 
 constexpr Text shells[] = {"bash", "zsh", "fish"};
+constexpr Text asked_kinds[] = {"task", "live-task", "ended-task", "agent", "group", "rule", "token"};
 constexpr Text pages[] = {"manual", "methods"};
-constexpr Text states[] = {"queued", "running", "completed", "failed", "cancelled"};
 
 constexpr OptionEntry everywhere[] = {
     {.letter = 'h', .name = "help", .summary = "Show help, of the command if one is given"},
@@ -41,6 +42,7 @@ constexpr OptionEntry of_clients[] = {
      .kind = ValueKind::duration,
      .least = 1},
     {.name = "trace", .summary = "Show every message, in and out, on stderr"},
+    {.name = "start", .summary = "Start the daemon first if none is running"},  // the last: see client_options()
 };
 
 // ---- the program itself
@@ -54,6 +56,8 @@ constexpr OptionEntry rpc_options[] = {
 };
 
 constexpr ArgumentEntry shell_argument[] = {{.name = "SHELL", .choices = shells}};
+constexpr ArgumentEntry candidates_arguments[] = {{.name = "KIND", .choices = asked_kinds},
+                                                  {.name = "WORD", .count = Count::any}};
 constexpr ArgumentEntry page_argument[] = {{.name = "PAGE", .choices = pages}};
 
 constexpr CommandEntry program_commands[] = {
@@ -76,6 +80,14 @@ constexpr CommandEntry program_commands[] = {
          "these scripts where the shells look for them.\n"
          "To try it in bash: source <(duet-rpc completion bash)",
      .arguments = shell_argument},
+    {.path = "candidates",
+     .summary = "Print what a shell may offer",
+     .details =
+         "Prints what the daemon knows of a kind, for the completion scripts: a name a line, and behind a tabulator "
+         "what it is. The words are those of the command line so far, with the program's name; --project and "
+         "--socket among them count. Without a daemon nothing is printed.",
+     .arguments = candidates_arguments,
+     .listed = false},
     {.path = "print",
      .summary = "Print generated documentation",
      .details = "Prints a page that is made from the program's own tables: the manual page, or docs/methods.md.",
@@ -86,10 +98,19 @@ constexpr CommandEntry program_commands[] = {
 // ---- the project's daemon
 
 constexpr OptionEntry start_options[] = {
+    {.name = "if-needed", .summary = "One that is running already is fine, too"},
+    {.name = "http",
+     .value = "ADDR:PORT",
+     .summary = "Open the HTTP door there, or at any port of 127.0.0.1, whatever the settings say",
+     .usual = "127.0.0.1:0"},
     {.name = "foreground", .summary = "Stay in the foreground and log to stderr, or to the file of DUET_RPC_LOG"},
 };
 constexpr OptionEntry stop_options[] = {
     {.name = "force", .summary = "End running tasks now instead of giving them 15 seconds"},
+    {.name = "leave-tasks", .summary = "Leave running tasks running, for the next daemon"},
+    {.name = "drain",
+     .summary = "Start nothing new, and give running tasks all the time they need, or that of --timeout"},
+    {.name = "if-running", .summary = "That none is running is fine, too"},
 };
 constexpr OptionEntry logs_options[] = {
     {.letter = 'n',
@@ -112,6 +133,17 @@ constexpr OptionEntry events_options[] = {
      .repeatable = true},
 };
 
+constexpr Text framings[] = {"lsp", "lines"};
+constexpr OptionEntry connect_options[] = {
+    {.name = "framing",
+     .value = "FRAMING",
+     .summary = "lsp, a Content-Length header before each message, which is the default; or lines, a message a line",
+     .choices = framings},
+    {.name = "events",
+     .value = "KIND,...",
+     .summary = "Only these kinds of events, such as taskFailed,taskCompleted; all adds the output of tasks"},
+};
+
 constexpr ArgumentEntry call_arguments[] = {{.name = "METHOD"}, {.name = "PARAMS", .count = Count::optional}};
 
 constexpr CommandEntry daemon_commands[] = {
@@ -123,29 +155,42 @@ constexpr CommandEntry daemon_commands[] = {
     {.path = "daemon start",
      .summary = "Start the daemon",
      .details = "Starts the project's daemon and returns when it answers. If one is running already, that is an error "
-                "which names its process.",
+                "which names its process, unless --if-needed is given.",
      .options = start_options,
-     .client = true},
+     .client = true,
+     .starts = StartsDaemon::never},
     {.path = "daemon stop",
      .summary = "Stop the daemon",
      .details =
          "Stops the project's daemon. No new work is accepted, running tasks get 15 seconds to finish before they "
-         "are ended, and queued tasks stay queued for the next start.",
+         "are ended, and queued tasks stay queued for the next start. On a terminal it says every second what it "
+         "waits for.",
      .options = stop_options,
-     .client = true},
+     .client = true,
+     .starts = StartsDaemon::never},
     {.path = "daemon restart",
      .summary = "Stop the daemon and start it again",
      .details = "Stops the project's daemon and starts it again, or starts it if there is none. Running tasks go on.",
-     .client = true},
+     .client = true,
+     .starts = StartsDaemon::never},
     {.path = "daemon status",
      .summary = "Show how the daemon is",
      .details = "Shows whether the project's daemon is well, what it is doing, and what is wrong.",
-     .client = true},
+     .client = true,
+     .starts = StartsDaemon::if_asked},
+    {.path = "daemon reload",
+     .summary = "Read the settings again",
+     .details =
+         "Has the daemon read its settings files again, and says what changed. It does so by itself when they are "
+         "saved; files with a fault are refused here and there, and the settings from before stay.",
+     .client = true,
+     .starts = StartsDaemon::if_asked},
     {.path = "daemon logs",
      .summary = "Show the daemon's log",
      .details = "Shows the end of the log of the project's daemon, running or not; with --json an object a line.",
      .options = logs_options,
-     .client = true},
+     .client = true,
+     .starts = StartsDaemon::never},
     {.path = "call",
      .summary = "Call any method of the daemon",
      .details =
@@ -155,105 +200,48 @@ constexpr CommandEntry daemon_commands[] = {
      .client = true},
     {.path = "events",
      .summary = "Print what happens in the daemon",
-     .details = "Prints what happens in the daemon, one JSON-RPC notification a line, until ^C.",
+     .details = "Prints what happens in the daemon until ^C: on a terminal a line for people, else or with --json one "
+                "JSON-RPC notification a line.",
      .options = events_options,
      .client = true},
-};
-
-// ---- tasks
-
-constexpr OptionEntry agent_option{
-    .name = "agent", .value = "A", .summary = "Which agent does it; else the default one"};
-constexpr OptionEntry follow_option{
-    .letter = 'f', .name = "follow", .summary = "Print the output as it comes, until the task ends"};
-
-constexpr OptionEntry submit_options[] = {
-    agent_option,
-    {.name = "priority", .value = "N", .summary = "Higher runs first; 0 if not given", .kind = ValueKind::number},
-    {.name = "key", .value = "K", .summary = "Submitting the same key again gives the same task"},
-    {.name = "time-limit",
-     .value = "TIME",
-     .summary = "End the task when it has run so long: 90s, 5m, 1h; a bare number is seconds",
-     .kind = ValueKind::duration,
-     .least = 1},
-    {.name = "after", .value = "ID", .summary = "Wait for that task to succeed; may be repeated", .repeatable = true},
-    follow_option,
-};
-constexpr OptionEntry list_options[] = {
-    {.name = "state",
-     .value = "S",
-     .summary = "Only queued, running, completed, failed or cancelled ones",
-     .choices = states},
-    {.name = "limit",
-     .value = "N",
-     .summary = "At most so many; 20 if not given",
-     .kind = ValueKind::number,
-     .least = 1,
-     .most = 10'000},
-};
-constexpr OptionEntry output_options[] = {follow_option};
-
-constexpr ArgumentEntry prompt_argument[] = {{.name = "PROMPT", .count = Count::many}};
-constexpr ArgumentEntry id_argument[] = {{.name = "ID"}};
-constexpr ArgumentEntry ids_argument[] = {{.name = "ID", .count = Count::many}};
-
-constexpr CommandEntry task_commands[] = {
-    {.path = "task",
-     .summary = "Submit, watch and cancel tasks",
-     .details = "Tasks are kept by the daemon. Once accepted they survive its end and its start; a running one goes on "
-                "meanwhile.",
-     .group = true},
-    {.path = "task submit",
-     .summary = "Hand a task to an agent",
+    {.path = "top",
+     .summary = "Watch the tasks on the whole screen",
      .details =
-         "Hands a task to an agent and prints its id. The words of PROMPT are joined by blanks; after -- they may "
-         "begin with a hyphen, and a single - reads them from stdin. The task works in the current folder, with the "
-         "current PATH.\n"
-         "With --follow the output is printed as it comes, and the exit code is the task's own.",
-     .arguments = prompt_argument,
-     .options = submit_options,
+         "Shows on the whole terminal what runs, with the last line of its output, what waits and for what, what has "
+         "ended, how many end in a minute, and what is wrong; it goes along with what happens. The arrows choose a "
+         "task, enter follows its output, c cancels it after a question, p pauses the queue or lets it go on, ? tells "
+         "all keys, q quits. Tasks and daemon go on without it.\n"
+         "It needs a terminal that can move its cursor. When the daemon goes away it waits for the next one.",
      .client = true},
-    {.path = "task list",
-     .summary = "Show the newest tasks",
-     .details = "Shows the newest tasks.",
-     .options = list_options,
-     .client = true},
-    {.path = "task get",
-     .summary = "Show one task",
-     .details = "Shows everything that is known about a task.",
-     .arguments = id_argument,
-     .client = true},
-    {.path = "task cancel",
-     .summary = "End tasks",
-     .details = "Ends tasks, waiting or running, with every process they have started. Says of each whether it is "
-                "cancelled, or "
-                "cancelling because it still runs.",
-     .arguments = ids_argument,
-     .client = true},
-    {.path = "task stats", .summary = "Count the tasks", .details = "Counts the tasks in each state.", .client = true},
-    {.path = "task wait",
-     .summary = "Wait until tasks have ended",
-     .details = "Waits until the tasks have ended and exits with their exit code: 128 and the signal's number for one "
-                "that was killed, 130 for one that was cancelled; of several, the first that is not 0.",
-     .arguments = ids_argument,
-     .client = true},
-    {.path = "task output",
-     .summary = "Print what a task has written",
+    {.path = "connect",
+     .summary = "Join stdin and stdout to the daemon",
      .details =
-         "Prints what a task has written, byte for byte. Where more than 64 MiB came, the middle is missing and a "
-         "line says how much. With --follow it goes on until the task ends, and exits with the task's exit code.",
-     .arguments = id_argument,
-     .options = output_options,
+         "Brings what comes on stdin to the project's daemon, and what that writes to stdout, so that an editor or a "
+         "program reaches tasks, events and language servers through the JSON-RPC client it has. Every method of the "
+         "daemon can be called, in batches, too.\n"
+         "When stdin ends, every answer is still written, and the exit code is 0. When the daemon goes, also for a "
+         "restart, so does this, with exit code 3: what the connection stood for (events, open documents) has gone, "
+         "too, and is set up again by whoever connects again.",
+     .options = connect_options,
      .client = true},
 };
 
-// ---- automation and chat
+// ---- automation
 
-constexpr ArgumentEntry rule_argument[] = {{.name = "RULE", .count = Count::optional}};
-constexpr ArgumentEntry message_argument[] = {{.name = "MESSAGE", .count = Count::many}};
-constexpr OptionEntry chat_options[] = {
-    {.name = "priority", .value = "N", .summary = "Higher runs first; 5 if not given", .kind = ValueKind::number},
+constexpr ArgumentEntry rule_argument[] = {{.name = "RULE", .kind = ValueKind::rule, .count = Count::optional}};
+constexpr ArgumentEntry firing_argument[] = {{.name = "ID"}};
+
+constexpr ArgumentEntry one_rule_argument[] = {{.name = "RULE", .kind = ValueKind::rule}};
+constexpr OptionEntry path_option = {
+    .name = "path",
+    .value = "FILE",
+    .summary = "The file that would have changed, from here, or outside of the project from its root"};
+constexpr OptionEntry test_options[] = {
+    path_option,
+    {.name = "task", .value = "ID", .summary = "The task that would have ended as it is", .kind = ValueKind::task},
+    {.name = "time", .value = "TIME", .summary = "The time of a schedule: 2026-06-01T12:00, with a Z in UTC"},
 };
+constexpr OptionEntry fire_options[] = {path_option};
 
 constexpr CommandEntry automation_commands[] = {
     {.path = "automation",
@@ -278,28 +266,42 @@ constexpr CommandEntry automation_commands[] = {
     {.path = "automation approve",
      .summary = "Let a firing go ahead that waits for it",
      .details = "Lets a firing go ahead that waits for approval. automation status shows its ID.",
-     .arguments = id_argument,
+     .arguments = firing_argument,
      .client = true},
-};
-
-constexpr CommandEntry chat_commands[] = {
-    {.path = "chat",
-     .summary = "Send a message to the default agent",
-     .details = "Messages to the default agent.",
-     .group = true},
-    {.path = "chat send",
-     .summary = "Send a message as a task",
-     .details =
-         "Submits a message to the default agent as a task and prints the task's id. The words are joined by blanks; "
-         "after -- they may begin with a hyphen, and a single - reads them from stdin.",
-     .arguments = message_argument,
-     .options = chat_options,
+    {.path = "automation deny",
+     .summary = "Take a firing back that waits for approval",
+     .details = "Takes a firing back that waits for approval. automation status shows its ID, and what it would do.",
+     .arguments = firing_argument,
+     .client = true},
+    {.path = "automation test",
+     .summary = "Show whether a rule would fire, and what it would do",
+     .details = "Shows whether a rule would fire for a file, a task or a time, which condition says no, and what it "
+                "would do. Nothing is done. Exits with 1 if it would not fire.",
+     .arguments = one_rule_argument,
+     .options = test_options,
+     .client = true},
+    {.path = "automation fire",
+     .summary = "Have a rule fire now",
+     .details = "Has a rule fire now, whatever its trigger, conditions, cooldown and rate say. Exits with 1 if it was "
+                "held back.",
+     .arguments = one_rule_argument,
+     .options = fire_options,
+     .client = true},
+    {.path = "automation history",
+     .summary = "Show the last firings of a rule",
+     .details = "Shows the last firings of a rule, with what set them off and their tasks.",
+     .arguments = one_rule_argument,
      .client = true},
 };
 
 // ---- language servers
 
-constexpr OptionEntry wait_options[] = {
+constexpr Text severities[] = {"error", "warning"};
+constexpr OptionEntry diagnostics_options[] = {
+    {.name = "fail-on",
+     .value = "SEVERITY",
+     .summary = "Exit with 5 if there is an error; with warning, if there is an error or a warning",
+     .choices = severities},
     {.name = "wait",
      .value = "TIME",
      .summary = "How long the server may take to look at the present text: 500ms, 10s, 1m; 10s if not given",
@@ -327,7 +329,8 @@ constexpr CommandEntry lsp_commands[] = {
      .details = "Starts a language server, without the daemon, and shows its name, its version, what it can do and how "
                 "long that took; or says why it failed. Put -- before a command that has options.",
      .arguments = server_command,
-     .client = true},
+     .client = true,
+     .starts = StartsDaemon::never},
     {.path = "lsp hover",
      .summary = "Show what is known about a place",
      .details = "Shows what the language server says about a place.",
@@ -355,11 +358,12 @@ constexpr CommandEntry lsp_commands[] = {
      .client = true},
     {.path = "lsp diagnostics",
      .summary = "Show errors and warnings in files",
-     .details = "Shows errors and warnings in the present text of files. Findings are no failure: the exit code is 0. "
-                "Those that "
-                "did not come in time are not known yet, and the exit code is 4.",
+     .details =
+         "Shows errors and warnings in the present text of files. Findings are no failure, unless --fail-on says "
+         "so: the exit code is 0. Those that did not come in time are not known yet, and the exit code is 4; "
+         "what --fail-on is about comes first.",
      .arguments = files_argument,
-     .options = wait_options,
+     .options = diagnostics_options,
      .client = true},
     {.path = "lsp request",
      .summary = "Send any request to a language server",
@@ -379,6 +383,73 @@ constexpr CommandEntry lsp_commands[] = {
      .client = true},
 };
 
+// ---- tokens
+
+constexpr Text token_roles[] = {"observe", "operate", "own"};
+constexpr OptionEntry new_token_options[] = {
+    {.name = "role",
+     .value = "R",
+     .summary = "observe sees everything, prompts and output included; operate also steers tasks and rules; own, which "
+                "is the default, may do everything but make tokens",
+     .choices = token_roles},
+    {.name = "expires",
+     .value = "TIME",
+     .summary = "How long it is good: 12h, 30d, up to a year, or never; 90d if not given"},
+};
+constexpr OptionEntry revoke_options[] = {
+    {.name = "all", .summary = "End all of them, those of browsers included, and login codes that wait"},
+};
+constexpr ArgumentEntry new_token_argument[] = {{.name = "NAME"}};
+constexpr ArgumentEntry tokens_argument[] = {{.name = "NAME", .kind = ValueKind::token, .count = Count::any}};
+
+constexpr CommandEntry token_commands[] = {
+    {.path = "token",
+     .summary = "Let programs in through the HTTP door",
+     .details = "A token lets its holder in through the daemon's HTTP door, with a role that says what he may do. The "
+                "daemon keeps no more of it than a checksum.",
+     .group = true},
+    {.path = "token new",
+     .summary = "Make a token",
+     .details = "Makes a token and prints it, this once. NAME, of letters, digits, '.', '_' and '-', is what logs, "
+                "tasks and token revoke call it. It outlives restarts of the daemon. Whoever has one with the role own "
+                "can run any program as you. A task cannot make tokens.",
+     .arguments = new_token_argument,
+     .options = new_token_options,
+     .client = true},
+    {.path = "token list",
+     .summary = "Show the tokens",
+     .details = "Shows the tokens, those of browsers included, with what they may do, when they were used last and "
+                "when they end.",
+     .client = true},
+    {.path = "token revoke",
+     .summary = "End tokens",
+     .details = "Ends tokens, and the connections of their holders.",
+     .arguments = tokens_argument,
+     .options = revoke_options,
+     .client = true},
+};
+
+// ---- trust
+
+constexpr OptionEntry trust_options[] = {
+    {.name = "yes", .summary = "Do not ask"},
+    {.name = "list", .summary = "Show which settings files are trusted"},
+    {.name = "revoke", .summary = "Trust the project's settings file no longer"},
+};
+
+constexpr CommandEntry trust_commands[] = {
+    {.path = "trust",
+     .summary = "Let the project's settings file start programs",
+     .details =
+         "Shows what .duet-rpc.toml in the project would have the daemon run and use: agents, rules, language servers, "
+         "their environment. Then it asks whether you trust that. Until you do, and after every change of the file, "
+         "only its limits and ignore lists count. What you trusted before is compared with what is there now.\n"
+         "Your own settings need no trust. A task cannot trust anything.",
+     .options = trust_options,
+     .client = true,
+     .starts = StartsDaemon::never},
+};
+
 // ---- doctor
 
 constexpr OptionEntry doctor_options[] = {
@@ -393,7 +464,8 @@ constexpr CommandEntry doctor_commands[] = {
          "starting and what dead daemons left behind, and says what is wrong. The exit code is 1 if something is. "
          "It gives a daemon 2.5s to answer.",
      .options = doctor_options,
-     .client = true},
+     .client = true,
+     .starts = StartsDaemon::never},
 };
 
 template <std::size_t... Sizes>
@@ -405,8 +477,10 @@ consteval auto joined(const CommandEntry (&... lists)[Sizes]) {
 }
 
 // A command is there when it works: a list that is not named here does not exist for anybody.
-constexpr auto all_commands = joined(daemon_commands, task_commands, automation_commands, chat_commands, lsp_commands,
-                                     doctor_commands, program_commands);
+constexpr auto all_commands =
+    joined(daemon_commands, entries::task_commands, entries::task_change_commands, entries::queue_commands,
+           entries::agent_commands, automation_commands, entries::chat_commands, lsp_commands, token_commands,
+           trust_commands, doctor_commands, program_commands);
 
 constexpr TermEntry variables[] = {
     {"AIWG_IPC_DEBUG", "If 1, every message between a command and the daemon is shown on stderr, as with --trace"},
@@ -422,13 +496,25 @@ constexpr TermEntry codes[] = {
     {"1", "Bad usage, a failed start, or stdin or stdout broke; for the other commands, it was refused or has failed"},
     {"3", "No daemon is running"},
     {"4", "The daemon, or a language server asked for diagnostics, did not answer in time"},
-    {"other", "Of task wait, and of task submit and task output with --follow: that of the task, which may be any"},
+    {"5", "Of lsp diagnostics --fail-on: there are such findings"},
+    {"75", "Of daemon start: it lacks memory or room on the disk; worth another try"},
+    {"123", "Of a command that ends with a task's code, task wait and --follow: it has failed itself, for any cause"},
+    {"124", "Of such a command: the time that --timeout gave is over"},
+    {"other", "Of such a command: that of the task, which may be any"},
 };
 
 }  // namespace
 
+std::string_view asked_kind(ValueKind kind) {
+  if (kind < ValueKind::task) return {};
+  return asked_kinds[static_cast<std::size_t>(kind) - static_cast<std::size_t>(ValueKind::task)];
+}
+
 std::span<const OptionEntry> global_options() { return everywhere; }
-std::span<const OptionEntry> client_options() { return of_clients; }
+std::span<const OptionEntry> client_options(const CommandEntry* command) {
+  const bool never_starts = command != nullptr && command->starts == StartsDaemon::never;
+  return std::span(of_clients).first(std::size(of_clients) - (never_starts ? 1 : 0));
+}
 std::span<const CommandEntry> commands() { return all_commands; }
 std::span<const TermEntry> environment() { return variables; }
 std::span<const TermEntry> exit_codes() { return codes; }
@@ -453,7 +539,7 @@ std::array<std::span<const OptionEntry>, 3> option_lists(const CommandEntry* com
   const bool undecided = command == nullptr || command->group;
   std::array<std::span<const OptionEntry>, 3> out{{{}, {}, everywhere}};
   if (!undecided) out[0] = command->options;
-  if (undecided || command->client) out[1] = of_clients;
+  if (undecided || command->client) out[1] = client_options(command);
   return out;
 }
 

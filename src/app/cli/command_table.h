@@ -11,8 +11,32 @@
 
 namespace duet::app {
 
-/// What a value must look like; it also tells a shell what to offer.
-enum class ValueKind : std::uint8_t { text, number, duration, file, folder };
+/// What a value must look like; it also tells a shell what to offer. A task may be written as `3` for `task-3`; those
+/// of the last seven are known to the daemon. A pair is `NAME=VALUE`.
+enum class ValueKind : std::uint8_t {
+  text,
+  number,
+  decimal,
+  bytes,
+  duration,
+  pair,
+  file,
+  folder,
+  task,
+  live_task,
+  ended_task,
+  agent,
+  group,
+  rule,
+  token
+};
+
+inline bool is_task(ValueKind kind) {
+  return kind == ValueKind::task || kind == ValueKind::live_task || kind == ValueKind::ended_task;
+}
+
+/// What `candidates` is asked for to get values of a kind; empty if the daemon does not know them.
+std::string_view asked_kind(ValueKind kind);
 
 /// One option as people see it.
 struct OptionEntry {
@@ -24,16 +48,29 @@ struct OptionEntry {
   ValueKind kind = ValueKind::text;
   std::int64_t least = std::numeric_limits<std::int64_t>::min();  // of a number; of a duration in milliseconds
   std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  bool repeatable = false;  // else the last one counts
+  bool repeatable = false;      // else the last one counts
+  std::string_view usual = {};  // the value of one that is given without; else it needs one. Another stands behind `=`
 };
 
 /// What a command takes besides options.
 struct ArgumentEntry {
-  enum class Count : std::uint8_t { one, optional, many };  // many: one or more, and nothing after them
+  enum class Count : std::uint8_t {
+    one,
+    optional,
+    many,
+    any
+  };  // many: one or more; any: also none; nothing after them
   std::string_view name;
   std::span<const std::string_view> choices = {};
   ValueKind kind = ValueKind::text;
   Count count = Count::one;
+};
+
+/// Whether a command starts the daemon when none runs.
+enum class StartsDaemon : std::uint8_t {
+  if_wanted,  ///< with --start, or if the user's settings say so
+  if_asked,   ///< with --start only
+  never,
 };
 
 struct CommandEntry {
@@ -42,9 +79,11 @@ struct CommandEntry {
   std::string_view details;  // paragraphs, a line each
   std::span<const ArgumentEntry> arguments = {};
   std::span<const OptionEntry> options = {};
-  bool group = false;   // stands for the commands whose paths begin with its own
-  bool client = false;  // talks to the daemon, and takes the client options
+  bool group = false;           // stands for the commands whose paths begin with its own
+  bool client = false;          // talks to the daemon, and takes the client options
+  bool ends_with_task = false;  // its exit code is a task's; if it has --follow, then with that only
   bool listed = true;
+  StartsDaemon starts = StartsDaemon::if_wanted;  // of a client
 
   std::string_view name() const { return path.substr(path.rfind(' ') + 1); }  // the last word
 };
@@ -62,7 +101,8 @@ inline constexpr std::string_view program_summary =
     "JSON-RPC 2.0 for editors on stdin and stdout, and a daemon for each project.";
 
 std::span<const OptionEntry> global_options();
-std::span<const OptionEntry> client_options();
+/// Of every command that asks the daemon. One that never starts it has no --start.
+std::span<const OptionEntry> client_options(const CommandEntry* command = nullptr);
 std::span<const CommandEntry> commands();
 std::span<const TermEntry> environment();
 std::span<const TermEntry> exit_codes();

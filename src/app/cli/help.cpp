@@ -69,6 +69,7 @@ std::vector<Row> rows_below(const CommandEntry* group) {
 std::string argument_label(const ArgumentEntry& argument) {
   const std::string name(argument.name);
   if (argument.count == ArgumentEntry::Count::optional) return " [" + name + "]";
+  if (argument.count == ArgumentEntry::Count::any) return " [" + name + "...]";
   return " " + name + (argument.count == ArgumentEntry::Count::many ? "..." : "");
 }
 
@@ -79,7 +80,8 @@ std::string called_as(std::string_view program, const CommandEntry* command) {
 std::string program_help(const TextStyle& style) {
   std::string out = std::string(program_summary) + "\n" + section("Commands:", rows_below(nullptr), style);
   out += section("Options, before or after the command:", rows_of(global_options(), nullptr), style);
-  return out + section("Environment:", rows_of(environment()), style);
+  out += section("Environment:", rows_of(environment()), style);
+  return out + section("Files:", rows_of(known_files()), style);
 }
 
 // The table speaks of duet-rpc.
@@ -99,12 +101,22 @@ std::string command_help(const CommandEntry& command, const TextStyle& style, st
   if (command.group) out += section("Commands:", rows_below(&command), style);
   out += section("Options:", rows_of(command.options, &command), style);
   if (command.client) {
-    out += section("Options of every command that asks the daemon:", rows_of(client_options(), &command), style);
+    out +=
+        section("Options of every command that asks the daemon:", rows_of(client_options(&command), &command), style);
   }
   return out + section("Global options:", rows_of(global_options(), &command), style);
 }
 
 }  // namespace
+
+std::span<const TermEntry> known_files() {
+  static constexpr TermEntry files[] = {
+      {".aiwg/daemon", "In the project's folder: the daemon's socket, its log, the tasks and their output"},
+      {".duet-rpc.toml", "In the project's folder: its settings (agents, rules), see duet-rpc-settings(5)"},
+      {"~/.config/duet-rpc/config.toml", "Your own settings; with XDG_CONFIG_HOME set, duet-rpc/config.toml there"},
+  };
+  return files;
+}
 
 std::vector<std::string_view> paragraphs(std::string_view details) {
   std::vector<std::string_view> out;
@@ -128,7 +140,11 @@ std::string option_label(const OptionEntry& option, const CommandEntry* command)
       option.letter != '\0' && (command == nullptr || find_option(command, option.letter) == &option);
   std::string out = has_letter ? std::string("-") + option.letter + ", " : "    ";
   out += "--" + std::string(option.name);
-  if (!option.value.empty()) out += " " + std::string(option.value);
+  if (!option.usual.empty()) {
+    out += "[=" + std::string(option.value) + "]";
+  } else if (!option.value.empty()) {
+    out += " " + std::string(option.value);
+  }
   return out;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,9 @@ std::string help_text(const CommandEntry* command, const TextStyle& style, std::
 
 /// What is wrong, what was probably meant, and the usage.
 std::string usage_error_text(const UsageError& error, const TextStyle& style);
+
+/// The files that a user has to do with.
+std::span<const TermEntry> known_files();
 
 std::vector<std::string_view> paragraphs(std::string_view details);
 

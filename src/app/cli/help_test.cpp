@@ -49,6 +49,11 @@ TEST(Help, TellsOfTheEnvironmentOnce) {
   }
 }
 
+TEST(Help, TellsWhereTheSettingsAre) {
+  EXPECT_NE(help_text(nullptr, plain).find("\nFiles:\n"), std::string::npos);
+  EXPECT_NE(help_text(nullptr, plain).find("  .duet-rpc.toml "), std::string::npos);
+}
+
 TEST(Help, ShowsALetterOnlyWhereItMeansThat) {
   const std::string text = help_text(find_command("daemon logs"), plain);
   EXPECT_NE(text.find("  -n, --lines N"), std::string::npos);

@@ -14,8 +14,8 @@ struct BadValue {
   std::string suggestion = {};
 };
 
-/// The value of an option if it is as the option's entry wants it, a choice spelt as in the entry; else what is wrong
-/// with it, in one line that says what would be right.
+/// The value of an option if it is as the option's entry wants it and UTF-8, which only names of files and folders need
+/// not be, a choice spelt as in the entry; else what is wrong with it, in one line that says what would be right.
 std::variant<std::string, BadValue> checked_value(const OptionEntry& option, std::string_view word);
 
 }  // namespace duet::app

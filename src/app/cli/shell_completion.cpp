@@ -75,8 +75,9 @@ Texts bash_options(std::span<const OptionEntry> options) {
   return out;
 }
 
-// What is offered for a value: `words='debug info'`, or files, or nothing.
+// What is offered for a value: `words='debug info'`, or files, or what the daemon knows, or nothing.
 std::string bash_offer(std::span<const std::string_view> choices, ValueKind kind) {
+  if (const std::string_view asked = asked_kind(kind); !asked.empty()) return "asked=" + std::string(asked) + " ";
   if (!choices.empty()) return "words=" + quoted(joined(texts(choices))) + " ";
   if (kind == ValueKind::file) return "files=-f ";
   if (kind == ValueKind::folder) return "files=-d ";
@@ -101,7 +102,7 @@ Texts bash_valued(std::span<const OptionEntry> options, std::string_view path, s
 }
 
 constexpr std::string_view bash_pattern = R"(@FUNCTION@() {
-  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} path='' words='' files='' i
+  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} path='' words='' files='' asked='' name i
   # Bash cuts --option=value into three words.
   if [[ $word == '=' ]]; then
     word=''
@@ -128,7 +129,16 @@ constexpr std::string_view bash_pattern = R"(@FUNCTION@() {
       fi
       ;;
   esac
-  if [[ -n $files ]]; then
+  if [[ -n $asked ]]; then
+    # Names may have any characters. None of them is for the shell: compgen -W would execute them.
+    COMPREPLY=()
+    while IFS= read -r name; do
+      if [[ $name == "$word"* ]]; then
+        printf -v name %q "$name"
+        COMPREPLY+=("$name")
+      fi
+    done < <("${COMP_WORDS[0]/#\~/$HOME}" candidates "$asked" -- "${COMP_WORDS[@]}" 2>/dev/null | cut -f1)
+  elif [[ -n $files ]]; then
     compopt -o filenames 2>/dev/null
     mapfile -t COMPREPLY < <(compgen "$files" -- "$word")
   else
@@ -140,7 +150,7 @@ complete -F @FUNCTION@ @PROGRAM@
 
 std::string bash_options_case(const CommandEntry& command) {
   Texts words;
-  if (command.client || command.group) words = bash_options(client_options());
+  if (command.client || command.group) words = bash_options(client_options(&command));
   std::ranges::copy(bash_options(command.options), std::back_inserter(words));
   if (words.empty()) return {};
   return bash_case(5, quoted(command.path), "words+=" + quoted(" " + joined(words)) + " ");
@@ -187,6 +197,7 @@ std::string zsh_action(std::span<const std::string_view> choices, ValueKind kind
   if (!choices.empty()) return "(" + joined(texts(choices)) + ")";
   if (kind == ValueKind::file) return "_files";
   if (kind == ValueKind::folder) return "_files -/";
+  if (const std::string_view asked = asked_kind(kind); !asked.empty()) return " @FUNCTION@_ask " + std::string(asked);
   return " ";
 }
 
@@ -207,8 +218,15 @@ std::string zsh_options(std::span<const OptionEntry> options) {
 }
 
 // `chain` is the command's path; the name `path` belongs to zsh.
-constexpr std::string_view zsh_pattern = R"(_@PROGRAM@() {
+constexpr std::string_view zsh_pattern = R"(@FUNCTION@_ask() {
+  local -a found
+  found=("${(@f)$("${typed[1]/#\~/$HOME}" candidates $1 -- "${(@)typed}" 2>/dev/null)}")
+  found=(${(@)${(@)found//:/\\:}/$'\t'/:})
+  _describe "$1" found
+}
+_@PROGRAM@() {
   local curcontext=$curcontext state line chain
+  local -a typed=("${(@)words}")
   local -a global client commands
   global=(
 @GLOBAL@  )
@@ -245,7 +263,7 @@ fi
 )";
 
 std::string zsh_argument(const ArgumentEntry& argument, std::size_t place) {
-  const bool many = argument.count == ArgumentEntry::Count::many;
+  const bool many = argument.count == ArgumentEntry::Count::many || argument.count == ArgumentEntry::Count::any;
   const std::string where =
       many ? "*" : std::to_string(place) + (argument.count == ArgumentEntry::Count::optional ? ":" : "");
   const std::string name = escaped(argument.name, "[]:");
@@ -260,7 +278,7 @@ std::string zsh_specs(const CommandEntry& command) {
     if (option.letter == '\0' || find_option(&command, option.letter) == &option) continue;
     out = " ${global:#*-" + std::string(1, option.letter) + R"(\[*})";
   }
-  if (command.client) out += " $client";
+  if (command.client) out += find_option(&command, "start") != nullptr ? " $client" : " ${client:#--start*}";
   for (const OptionEntry& option : command.options) out += " " + zsh_option(option);
   for (std::size_t i = 0; i < command.arguments.size(); ++i) out += " " + zsh_argument(command.arguments[i], i + 1);
   return out;
@@ -302,43 +320,44 @@ std::string fish_offer(std::span<const std::string_view> choices, ValueKind kind
   if (!choices.empty()) return " -a " + fish_quoted(joined(texts(choices)));
   if (kind == ValueKind::file) return " -F";
   if (kind == ValueKind::folder) return " -a '(__fish_complete_directories)'";
+  if (const std::string_view asked = asked_kind(kind); !asked.empty()) {
+    return " -a '(@PROGRAM@ candidates " + std::string(asked) + " -- (commandline -opc) 2>/dev/null)'";
+  }
   return "";
 }
 
-std::string fish_options(std::span<const OptionEntry> options, std::string_view condition) {
+// True for who stands at one of these commands; `""` is at none yet.
+std::string fish_at(const Texts& paths) {
+  std::string out = "@FUNCTION@_at";
+  for (const std::string& path : paths) out.append(" \"").append(path).append("\"");
+  return out;
+}
+
+std::string fish_option(const OptionEntry& option, std::string_view condition) {
+  std::string out = "complete -c @PROGRAM@";
+  if (!condition.empty()) out.append(" -n '").append(condition).append("'");
+  if (option.letter != '\0') out.append(" -s ") += option.letter;
+  out.append(" -l ").append(option.name);
+  if (!option.value.empty()) out += option.kind == ValueKind::file ? " -r" : " -x";
+  return out + fish_offer(option.choices, option.kind) + " -d " + fish_quoted(option.summary) + "\n";
+}
+
+// An option of clients goes with every command but those that do not know it.
+std::string fish_client_options() {
   std::string out;
-  for (const OptionEntry& option : options) {
-    out.append("complete -c @PROGRAM@").append(condition);
-    if (option.letter != '\0') out.append(" -s ") += option.letter;
-    out.append(" -l ").append(option.name);
-    if (!option.value.empty()) out += option.kind == ValueKind::file ? " -r" : " -x";
-    out += fish_offer(option.choices, option.kind) + " -d " + fish_quoted(option.summary) + "\n";
+  for (const OptionEntry& option : client_options()) {
+    Texts others;
+    for (const CommandEntry* command : listed_commands()) {
+      if (find_option(command, option.name) != &option) others.emplace_back(command->path);
+    }
+    out += fish_option(option, "not " + fish_at(others));
   }
   return out;
 }
 
-std::string fish_seen(std::string_view names) { return "__fish_seen_subcommand_from " + std::string(names); }
-
-std::string fish_seen_group() {
-  Texts groups;
-  for (const CommandEntry* command : listed_commands()) {
-    if (command->group) groups.emplace_back(command->path);
-  }
-  return fish_seen(joined(groups));
-}
-
-// True where this command is meant: all words of its path are there, and no group if it is in none.
-std::string fish_inside(const CommandEntry& command) {
-  const std::size_t blank = command.path.find(' ');
-  if (blank == std::string_view::npos) return fish_seen(command.path) + "; and not " + fish_seen_group();
-  return fish_seen(command.path.substr(0, blank)) + "; and " + fish_seen(command.path.substr(blank + 1));
-}
-
 // What is offered below a group, or below the program, while no command has been named there.
 std::string fish_names_below(const CommandEntry* group) {
-  const std::string where = group == nullptr
-                                ? "__fish_use_subcommand"
-                                : fish_seen(group->path) + "; and not " + fish_seen(joined(names_below(group)));
+  const std::string where = fish_at({group == nullptr ? std::string() : std::string(group->path)});
   std::string out;
   for (const CommandEntry* command : commands_below(group)) {
     out += "complete -c @PROGRAM@ -n '" + where + "' -a " + std::string(command->name()) + " -d " +
@@ -347,22 +366,47 @@ std::string fish_names_below(const CommandEntry* group) {
   return out;
 }
 
-std::string fish_script() {
-  Texts others;  // commands that are no clients
+// Behind a whole command only its own words come, whatever they look like.
+constexpr std::string_view fish_pattern = R"(function @FUNCTION@_at
+  set -l chain ''
+  set -l before ''
+  for word in (commandline -opc)[2..-1]
+    contains -- "$chain" @LEAVES@; and break
+    if not string match -q -- '-*' "$word"; and not contains -- "$before" @VALUED@
+      set chain (string trim "$chain $word")
+    end
+    set before "$word"
+  end
+  contains -- "$chain" $argv
+end
+complete -c @PROGRAM@ -f
+)";
+
+std::string fish_function() {
+  Texts leaves;
+  Texts valued;
   for (const CommandEntry* command : listed_commands()) {
-    if (!command->client && !command->group) others.emplace_back(command->path);
+    if (!command->group) leaves.push_back(quoted(command->path));
   }
-  std::string out =
-      heading("fish") + "complete -c @PROGRAM@ -f\n" + fish_options(global_options(), "") +
-      fish_options(client_options(), " -n 'not " + fish_seen(joined(others)) + "; or " + fish_seen_group() + "'") +
-      fish_names_below(nullptr);
+  for (const std::span<const OptionEntry> list : option_lists(nullptr)) {
+    for (const OptionEntry& option : list) {
+      if (!option.value.empty()) valued.push_back("--" + std::string(option.name));
+    }
+  }
+  return filled(fish_pattern, {{"@LEAVES@", joined(leaves)}, {"@VALUED@", joined(valued)}});
+}
+
+std::string fish_script() {
+  std::string out = heading("fish") + fish_function();
+  for (const OptionEntry& option : global_options()) out += fish_option(option, "");
+  out += fish_client_options() + fish_names_below(nullptr);
   for (const CommandEntry* command : listed_commands()) {
-    const std::string inside = " -n '" + fish_inside(*command) + "'";
+    const std::string inside = fish_at({std::string(command->path)});
     if (command->group) out += fish_names_below(command);
-    out += fish_options(command->options, inside);
+    for (const OptionEntry& option : command->options) out += fish_option(option, inside);
     if (command->arguments.empty()) continue;
     const std::string offer = fish_offer(command->arguments.front().choices, command->arguments.front().kind);
-    if (!offer.empty()) out.append("complete -c @PROGRAM@").append(inside).append(offer).append("\n");
+    if (!offer.empty()) out.append("complete -c @PROGRAM@ -n '").append(inside).append("'").append(offer).append("\n");
   }
   return out;
 }

@@ -12,6 +12,7 @@
 #include "app/project/failure.h"
 #include "app/project/project.h"
 #include "app/project/state_folder.h"
+#include "duet/base/fd.h"
 #include "duet/base/log.h"
 #include "duet/peer/client.h"
 
@@ -33,7 +34,16 @@ class DaemonClient {
   /// Throws Failure, with exit_code::no_daemon if none is running. One that does not listen yet, or whose socket was
   /// removed, is given a moment.
   void connect();
+  /// One attempt without waiting and without a word to the user: for who shows by himself that there is no daemon.
+  bool try_connect();
   bool is_connected() const { return client_.is_connected(); }
+  /// A daemon runs, or somebody listens in its place who starts one. One that starts or ends is waited for a moment.
+  bool is_there();
+
+  /// For whoever carries messages himself: a connection as connect() makes it, and a channel over one, on the loop of
+  /// client(), that shows every message if that is wanted.
+  base::Fd open_socket();
+  std::unique_ptr<transport::Channel> channel_over(base::Fd socket);
 
   /// The result as JSON text. `params` is JSON text, or empty for none. Throws Failure.
   std::string call_raw(std::string_view method, std::string_view params = {});
@@ -45,6 +55,9 @@ class DaemonClient {
 
   /// What a failed call means for the user.
   static Failure failure_of(std::string_view method, const peer::Outcome& outcome);
+
+  /// Before it connects: the command shows what is wrong with the settings by itself.
+  void leave_settings_to_me() { tells_settings_ = false; }
 
   /// A line on stderr.
   void tell_user(const std::string& note) const;
@@ -63,11 +76,14 @@ class DaemonClient {
   std::string socket_path() const;
   std::string where() const;
   std::string place() const;
-  void check_owner() const;
-  std::unique_ptr<transport::Channel> open_channel();
-  void connect_patiently();
+  void refuse_link() const;
+  void check_owner(const base::Fd& socket) const;
+  bool file_is_of_another() const;
+  Failure of_another_user() const;
+  base::Fd connect_patiently() const;
   Failure not_reachable() const;
   void say_if_version_differs() const;
+  void say_if_settings_are_faulty() const;
 
   std::optional<std::chrono::milliseconds> given_patience_;
   std::chrono::milliseconds default_patience_;
@@ -75,6 +91,7 @@ class DaemonClient {
   std::optional<std::string> socket_;
   std::optional<Project> project_;
   std::optional<StateFolder> folder_;
+  bool tells_settings_ = true;
   base::Log trace_log_;
   peer::Client client_;
 };

@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "duet/rpc/json_text.h"
-#include "duet/rpc/message.h"
+#include "app/project/failure.h"
 #include "duet/rpc/value.h"
 
 namespace duet::app {
 namespace {
 
 using boost::json::object;
+
+constexpr std::size_t most_early = std::size_t{64} << 20U;
 
 std::optional<std::uint64_t> seq_of(std::string_view params) {
   const boost::json::value parsed = rpc::parse_value(params);
@@ -32,6 +33,7 @@ void EventPrinter::begin_again() {
 
 std::vector<object> EventPrinter::begin_subscription() {
   subscribed_ = behind_ = false;
+  early_bytes_ = 0;
   std::vector<object> all;
   if (!kinds_.empty()) {
     boost::json::array kinds = kinds_;
@@ -75,7 +77,7 @@ std::string EventPrinter::note_of(const object& answer, std::uint64_t newest) {
 void EventPrinter::take(std::string_view method, std::string_view params) {
   Notification event{std::string(method), std::string(params), seq_of(params)};
   if (method == "event.daemonStopping") stopped_ = is_final(event);
-  if (!subscribed_) return early_.push_back(std::move(event));
+  if (!subscribed_) return keep_early(std::move(event));
   if (method == "event.overflow") {
     print(event);
     since_ = static_cast<std::int64_t>(event.seq.value());
@@ -101,6 +103,13 @@ bool EventPrinter::is_final(const Notification& event) const {
   return event.seq >= live_from_ && !rpc::parse_value(event.params).as_object().contains("restarting");
 }
 
+// A daemon sends so much only if it does not answer.
+void EventPrinter::keep_early(Notification event) {
+  early_bytes_ += event.params.size();
+  if (early_bytes_ > most_early) throw Failure("the daemon sends events, but does not answer events.subscribe");
+  early_.push_back(std::move(event));
+}
+
 // Those of the early ones whose turn it is.
 void EventPrinter::print_early() {
   for (; !early_.empty() && early_.front().seq <= next_; early_.pop_front()) {
@@ -118,10 +127,7 @@ void EventPrinter::print_if_wanted(const Notification& event) const {
 }
 
 void EventPrinter::print(const Notification& event) const {
-  std::string text;
-  const std::string method = rpc::quoted(event.method);
-  rpc::encode_notification(method, event.params).append_to(text);
-  print_(text + '\n');
+  print_(event.method, event.params, !event.seq || *event.seq >= live_from_);
 }
 
 }  // namespace duet::app

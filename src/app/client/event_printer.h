@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -20,7 +21,8 @@ namespace duet::app {
 /// wanted kinds are picked here. It knows no connection: it is told what came, and says what to ask for.
 class EventPrinter {
  public:
-  using Print = std::function<void(std::string_view line)>;
+  /// `live`: it has just happened, and is not replayed.
+  using Print = std::function<void(std::string_view method, std::string_view params, bool live)>;
 
   /// `since`: the number to begin with, else with what is new. `kinds`: the wanted ones, else all.
   EventPrinter(std::optional<std::int64_t> since, const std::vector<std::string>& kinds, Print print);
@@ -49,6 +51,7 @@ class EventPrinter {
   std::string begin_epoch();
   std::string note_of(const boost::json::object& answer, std::uint64_t newest);
   bool is_final(const Notification& event) const;
+  void keep_early(Notification event);
   void print_early();
   void print_if_wanted(const Notification& event) const;
   void print(const Notification& event) const;
@@ -63,6 +66,7 @@ class EventPrinter {
   std::uint64_t live_from_ = 0;
   std::uint64_t next_ = 0;
   std::deque<Notification> early_;
+  std::size_t early_bytes_ = 0;  // since the subscription was asked for
 };
 
 }  // namespace duet::app

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "app/project/failure.h"
 #include "duet/rpc/value.h"
 
 namespace duet::app {
@@ -11,9 +12,10 @@ namespace {
 class EventPrinterTest : public ::testing::Test {
  protected:
   EventPrinter printer(std::optional<std::int64_t> since, const std::vector<std::string>& kinds = {}) {
-    return {since, kinds, [this](std::string_view line) {
-              const boost::json::value message = rpc::parse_value(line);
-              printed_ += (printed_.empty() ? "" : " ") + rpc::to_text(message.at_pointer("/params/seq"));
+    return {since, kinds, [this](std::string_view /*method*/, std::string_view params, bool live) {
+              const boost::json::value told = rpc::parse_value(params);
+              printed_ += (printed_.empty() ? "" : " ") + rpc::to_text(told.at("seq"));
+              live_ += live ? 1 : 0;
             }};
   }
   static void give(EventPrinter& to, int seq, std::string_view kind = "taskQueued") {
@@ -24,6 +26,7 @@ class EventPrinterTest : public ::testing::Test {
   }
 
   std::string printed_;
+  int live_ = 0;
 };
 
 TEST_F(EventPrinterTest, WhatIsReplayedComesBeforeWhatCameEarly) {
@@ -34,6 +37,7 @@ TEST_F(EventPrinterTest, WhatIsReplayedComesBeforeWhatCameEarly) {
   for (const int seq : {3, 4}) give(events, seq);
   give(events, 6);
   EXPECT_EQ(printed_, "3 4 5 6");
+  EXPECT_EQ(live_, 1);
 }
 
 TEST_F(EventPrinterTest, ANumberThatIsStillToComeIsNotCalledForgotten) {
@@ -43,6 +47,13 @@ TEST_F(EventPrinterTest, ANumberThatIsStillToComeIsNotCalledForgotten) {
             "event 99999 has not happened yet; the next one is 7");
   give(events, 7);
   EXPECT_EQ(printed_, "7");
+}
+
+TEST_F(EventPrinterTest, ADaemonThatTellsButDoesNotAnswerIsGivenUp) {
+  EventPrinter events = printer(1);
+  events.begin_subscription();
+  const std::string large = R"({"seq":1,"text":")" + std::string(std::size_t{8} << 20U, 'x') + "\"}";
+  EXPECT_THROW(for (int i = 0; i < 8; ++i) events.take("event.notice", large), Failure);
 }
 
 TEST_F(EventPrinterTest, ThoseThatAreForgottenAreNamed) {

@@ -18,6 +18,7 @@ using boost::json::object;
 using boost::json::value;
 
 constexpr std::size_t longest_data = 300;  // characters
+constexpr int unknown_task_code = -32000;
 
 std::string text_of(const value& value) {
   return value.is_string() ? std::string(value.get_string()) : rpc::to_text(value);
@@ -53,6 +54,34 @@ std::optional<std::string> unknown_agent(const object& data) {
   return "there is no agent '" + text_of(*received) + "': it must be " + one_of(agents);
 }
 
+std::string all_of(const std::vector<std::string_view>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    text.append(i == 0 ? "" : i + 1 == names.size() ? " and " : ", ").append(names[i]);
+  }
+  return text;
+}
+
+// `{"param":"key","taskId":"task-3","differs":["cwd"]}`
+std::optional<std::string> used_key(const object& data) {
+  const std::vector<std::string_view> differs = names_in(data, "differs");
+  const value* const param = data.if_contains("param");
+  const value* const task = data.if_contains("taskId");
+  if (task == nullptr || param == nullptr || *param != "key") return std::nullopt;
+  std::string text = "the key belongs to " + text_of(*task) + " already";
+  if (!differs.empty()) text += ", where " + all_of(differs) + (differs.size() == 1 ? " is" : " are") + " different";
+  return text;
+}
+
+// `{"method":"task.submit","needs":"own","role":"observe"}`
+std::optional<std::string> small_role(const object& data) {
+  const value* const needs = data.if_contains("needs");
+  const value* const role = data.if_contains("role");
+  if (needs == nullptr || role == nullptr) return std::nullopt;
+  if (*needs == "unix") return "it is for the daemon's own machine, at its Unix socket";
+  return "needs " + text_of(*needs) + ", this certificate has " + text_of(*role);
+}
+
 std::string cut(const std::string& text) {
   const std::string_view shown = rpc::first_characters(text, longest_data);
   return std::string(shown) + (shown.size() < text.size() ? "..." : "");
@@ -62,8 +91,10 @@ std::string explained(const std::string& data) {
   if (data.empty()) return {};
   const value parsed = rpc::parse_value(data);
   if (!parsed.is_object()) return cut(rpc::to_text(parsed));
-  const std::optional<std::string> agent = unknown_agent(parsed.get_object());
-  return agent ? *agent : cut(members_of(parsed.get_object()));
+  if (const std::optional<std::string> agent = unknown_agent(parsed.get_object())) return *agent;
+  if (const std::optional<std::string> key = used_key(parsed.get_object())) return *key;
+  if (const std::optional<std::string> role = small_role(parsed.get_object())) return cut(*role);
+  return cut(members_of(parsed.get_object()));
 }
 
 }  // namespace
@@ -73,6 +104,10 @@ std::string refusal_text(std::string_view method, const rpc::Error& error) {
   if (const std::string details = explained(error.data()); !details.empty()) text += ": " + details;
   if (error.code() == rpc::code::method_not_found) text += "; listMethods tells what there is";
   return text;
+}
+
+bool is_unknown_task(const peer::Outcome& outcome) {
+  return outcome.error && outcome.error->code() == unknown_task_code;
 }
 
 }  // namespace duet::app

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <boost/json/object.hpp>
 
@@ -12,51 +13,74 @@
 
 namespace duet::app {
 
-/// Reads the output of one task, byte for byte, and can stay with it until it ends.
+/// Which output is wanted.
+struct OutputPart {
+  std::string stream = {};  ///< `stdout` or `stderr`; empty: both
+  std::uint64_t from = 0;   ///< the first byte
+};
+
+/// Reads the output of tasks, byte for byte, and can stay with them until they end.
 ///
 /// Events say that there is something to read, offsets say where to go on; so nothing is asked for in vain, and a
 /// restart of the daemon costs a pause. `print` gets the bytes, and where the middle was dropped a line that says how
 /// much.
 class TaskFollower {
  public:
-  using Print = std::function<void(std::string_view)>;
+  using Print = std::function<void(const std::string& id, std::string_view bytes)>;
 
-  TaskFollower(DaemonClient& daemon, std::string id, Print print);
+  TaskFollower(DaemonClient& daemon, const std::vector<std::string>& ids, Print print, OutputPart part = {});
 
-  /// What there is now.
+  /// What there is now, of one task after the other.
   void print_output();
-  /// All that comes until no more will. Returns the task's record, or what was told of its end by a daemon that then
-  /// stopped. Throws Failure when the time of --timeout is over.
-  boost::json::object follow();
+  /// All that comes until no more will. Returns the tasks' records, or what was told of their ends by a daemon that
+  /// then stopped. Throws Failure when the time of --timeout is over.
+  std::vector<boost::json::object> follow();
 
  private:
+  struct Followed {
+    std::string id;
+    std::uint64_t offset = 0;
+    char last_byte = '\n';
+    bool news = true;
+    bool done = false;
+    bool given_up = false;
+    std::optional<boost::json::object> record = {};   // as it was when all of the output had been read
+    std::optional<boost::json::object> end = {};      // what the daemon told of it
+    std::optional<std::uint64_t> output_end = {};     // if the daemon told that there will be no more
+    std::optional<base::TimePoint> last_moment = {};  // when the rest of the output is no longer waited for
+    std::string heard = {};                           // of its output, in events
+    std::uint64_t heard_from = 0;
+
+    bool has_everything() const { return record || (end && (done || (output_end && offset >= *output_end))); }
+    bool is_over() const { return done || given_up; }
+    void begin_again();
+  };
+
+  Followed* find(const std::string& id);
+  void expect_news_of_all();
   void take(std::string_view event, std::string_view params);
-  void take_output(const boost::json::object& piece);
-  void print_what_was_heard();
-  bool has_everything() const;
+  void take_of(Followed& task, std::string_view event, const boost::json::object& told);
+  static void take_output(Followed& task, const boost::json::object& piece);
+  void print_what_was_heard(Followed& task);
   bool subscribe();
   bool stay();
-  bool drain();
-  void print_piece(const boost::json::object& piece);
+  bool drain_those_with_news();
+  bool drain(Followed& task);
+  bool read_records();
+  bool read_record(Followed& task);
+  void print_piece(Followed& task, const boost::json::object& piece);
   bool wait_for_news();
+  base::Duration patience_for_news();
 
   SteadyCalls calls_;
-  std::string id_;
+  std::vector<Followed> tasks_;
   Print print_;
-  std::uint64_t offset_ = 0;
-  char last_byte_ = '\n';
-  bool done_ = false;
-  bool news_ = false;
+  std::string stream_;
   bool overflowed_ = false;
-  std::optional<boost::json::object> end_;      // what the daemon told of it
-  std::optional<std::uint64_t> output_end_;     // if the daemon told that there will be no more
-  std::optional<base::TimePoint> last_moment_;  // when the rest of the output is no longer waited for
-  bool given_up_ = false;
-  std::string heard_;  // of its output, in events
-  std::uint64_t heard_from_ = 0;
 };
 
-/// Waits until a task has ended, through restarts of the daemon. Returns its record as JSON text. Throws Failure.
-std::string await_end(DaemonClient& daemon, const std::string& id);
+/// Waits until a task has ended, through restarts of the daemon. Returns its record as JSON text, or nothing if the
+/// daemon does not know it. Throws Failure.
+std::optional<std::string> await_end(SteadyCalls& calls, const std::string& id);
 
 }  // namespace duet::app

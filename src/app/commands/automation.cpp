@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <filesystem>
 #include <string>
 
 #include <boost/json/array.hpp>
@@ -7,8 +8,12 @@
 
 #include "app/client/daemon_client.h"
 #include "app/commands/commands.h"
+#include "app/project/failure.h"
+#include "app/project/project.h"
+#include "app/view/display_text.h"
 #include "app/view/table.h"
 #include "app/view/task_view.h"
+#include "duet/rpc/json_text.h"
 #include "duet/rpc/value.h"
 
 namespace duet::app {
@@ -16,6 +21,20 @@ namespace {
 
 using boost::json::array;
 using boost::json::object;
+
+// A file of the command line, from the project's root: it is meant from where its user stands, if that is in the
+// project.
+std::string path_in_project(const CommandLine& line, const std::string& path) {
+  namespace fs = std::filesystem;
+  if (line.text("socket") && !line.text("project")) return path;  // of a project that only its daemon knows
+  const fs::path root = find_project(line.text("project")).root;
+  const fs::path here = working_directory();
+  const fs::path from_root = here.lexically_relative(root);
+  const bool is_outside = from_root.empty() || *from_root.begin() == "..";
+  const fs::path file = ((is_outside ? root : here) / path).lexically_normal().lexically_relative(root);
+  if (file.empty() || *file.begin() == "..") throw Failure(one_line(path) + " is not in the project " + root.string());
+  return file.string();
+}
 
 const array& list_in(const object& fields, std::string_view name) {
   static const array none;
@@ -50,7 +69,7 @@ Table rule_table(const array& rules, base::UtcTime now) {
 }
 
 Table firing_table(const array& firings, base::UtcTime now) {
-  Table table({"ID", "WHEN", "RULE", "OUTCOME", "COUNT", "TASK", "REASON"});
+  Table table({"ID", "WHEN", "RULE", "OUTCOME", "COUNT", "TASK", "CAUSE", "REASON"});
   for (const boost::json::value& entry : firings) {
     const object& firing = entry.as_object();
     const std::string outcome = member_text(firing, "outcome");
@@ -60,9 +79,74 @@ Table firing_table(const array& firings, base::UtcTime now) {
                {outcome, outcome == "fired" ? Table::Paint::good : Table::Paint::none},
                {member_text(firing, "count")},
                {member_text(firing, "taskId")},
+               {one_line(member_text(firing, "cause"))},
                {member_text(firing, "reason")}});
   }
   return table;
+}
+
+// In quotes where it would not be seen as one word.
+std::string command_word(std::string_view word) {
+  const bool plain = !word.empty() && word.find_first_of(" \t\n\r\"\\") == std::string_view::npos;
+  return one_line(plain ? std::string(word) : rpc::quoted(word));
+}
+
+// Line ends stay, since they decide what a shell does; further lines stand further in.
+std::string prompt_text(std::string_view prompt) {
+  std::string out;
+  for (const char c : harmless_lines(prompt)) out += c == '\n' ? std::string("\n      ") : std::string(1, c);
+  return out;
+}
+
+std::string work_text(const object& would) {
+  const std::string action = member_text(would, "action");
+  if (action == "notify") return "tell: " + one_line(member_text(would, "message"));
+  if (action == "agent") {
+    return "ask " + one_line(member_text(would, "agent")) + ": " + prompt_text(member_text(would, "prompt"));
+  }
+  std::string out = "run";
+  for (const boost::json::value& word : list_in(would, "command")) {
+    if (word.is_string()) out += " " + command_word(word.get_string());
+  }
+  return out;
+}
+
+// What waits for somebody to decide, with what it would do and why.
+std::string approvals_in(const array& firings) {
+  std::string out;
+  for (const boost::json::value& entry : firings) {
+    const object& firing = entry.as_object();
+    const boost::json::value* const would = firing.if_contains("would");
+    if (would == nullptr || !would->is_object() || member_text(firing, "reason") != "approval") continue;
+    const std::string id = member_text(firing, "id");
+    out.append("\n").append(id).append(" waits for approval (").append(one_line(member_text(firing, "ruleId")));
+    out.append(", ");
+    out.append(one_line(member_text(firing, "cause"))).append(")\n  it would ").append(work_text(would->get_object()));
+    out.append("\n  duet-rpc automation approve ").append(id).append(", or duet-rpc automation deny ").append(id);
+    out += '\n';
+  }
+  return out;
+}
+
+std::string test_page(const object& result, const TextStyle& style) {
+  const bool fires = member_text(result, "fires") == "true";
+  std::string out =
+      "rule " + one_line(member_text(result, "ruleId")) + (fires ? " would fire" : " would not fire") + "\n";
+  for (const boost::json::value& entry : list_in(result, "conditions")) {
+    const object& condition = entry.as_object();
+    const bool holds = member_text(condition, "holds") == "true";
+    out += "  " + (holds ? std::string("yes") : style.fault("no ")) + "  " + one_line(member_text(condition, "asks")) +
+           "\n";
+  }
+  const std::string hindrance = member_text(result, "hindrance");
+  if (!hindrance.empty()) out += "  " + style.fault("no ") + "  " + one_line(hindrance) + "\n";
+  if (const boost::json::value* would = result.if_contains("would"); would != nullptr && would->is_object()) {
+    const bool asks = member_text(result, "requiresApproval") == "true";
+    out +=
+        std::string("it would ") + (asks ? "wait for approval, and then " : "") + work_text(would->get_object()) + "\n";
+  }
+  const std::string next = member_text(result, "nextAt");
+  return next.empty() ? out : out + "its next time is " + next + "\n";
 }
 
 std::string page_of(const object& status, const TextStyle& style) {
@@ -75,11 +159,11 @@ std::string page_of(const object& status, const TextStyle& style) {
                     (rules.size() == 1 ? " rule\n" : " rules\n");
   for (const boost::json::value& problem : list_in(status, "problems")) {
     out += style.fault("problem:") + " " +
-           (problem.is_string() ? std::string(problem.get_string()) : rpc::to_text(problem)) + '\n';
+           one_line(problem.is_string() ? std::string(problem.get_string()) : rpc::to_text(problem)) + '\n';
   }
   if (!rules.empty()) out += '\n' + rule_table(rules, now).text(style, width);
   if (!recent.empty()) out += '\n' + firing_table(recent, now).text(style, width);
-  return out;
+  return out + approvals_in(recent);
 }
 
 int switch_automation(const CommandLine& line, const char* method, const char* state) {
@@ -110,6 +194,54 @@ int run_automation_approve(const CommandLine& line) {
   const std::string result =
       daemon.call_raw("automation.approve", rpc::to_text(object{{"id", line.arguments.front()}}));
   return print_text(line.flag("json") ? result + '\n' : line.arguments.front() + " approved\n");
+}
+
+int run_automation_deny(const CommandLine& line) {
+  DaemonClient daemon(line);
+  const std::string result = daemon.call_raw("automation.deny", rpc::to_text(object{{"id", line.arguments.front()}}));
+  return print_text(line.flag("json") ? result + '\n' : line.arguments.front() + " denied\n");
+}
+
+int run_automation_test(const CommandLine& line) {
+  object params{{"ruleId", line.arguments.front()}};
+  if (const auto path = line.text("path")) params["path"] = path_in_project(line, *path);
+  if (const auto task = line.text("task")) params["taskId"] = *task;
+  if (const auto time = line.text("time")) params["time"] = *time;
+  DaemonClient daemon(line);
+  const std::string text = daemon.call_raw("automation.test", rpc::to_text(params));
+  const boost::json::value result = rpc::parse_value(text);
+  const TextStyle style(colour_wanted(STDOUT_FILENO, line.no_color));
+  const int printed = print_text(line.flag("json") ? text + '\n' : test_page(result.as_object(), style));
+  return printed != 0 || member_text(result.as_object(), "fires") == "true" ? printed : 1;
+}
+
+int run_automation_fire(const CommandLine& line) {
+  object params{{"ruleId", line.arguments.front()}};
+  if (const auto path = line.text("path")) params["path"] = path_in_project(line, *path);
+  DaemonClient daemon(line);
+  const std::string text = daemon.call_raw("automation.fire", rpc::to_text(params));
+  const boost::json::value parsed = rpc::parse_value(text);
+  const object& result = parsed.as_object();
+  const bool fired = member_text(result, "outcome") == "fired";
+  const std::string task = member_text(result, "taskId");
+  const std::string id = member_text(result, "id");
+  const std::string reason = member_text(result, "reason");
+  std::string what = fired ? " fired" + (task.empty() ? "" : ": " + task) : " was held back: " + one_line(reason);
+  if (reason == "approval") what = " waits for '" + std::string(line.program) + " automation approve " + id + "'";
+  const int printed = print_text(line.flag("json") ? text + '\n' : id + what + '\n');
+  return printed != 0 || fired ? printed : 1;
+}
+
+int run_automation_history(const CommandLine& line) {
+  DaemonClient daemon(line);
+  const std::string text =
+      daemon.call_raw("automation.history", rpc::to_text(object{{"ruleId", line.arguments.front()}}));
+  if (line.flag("json")) return print_text(text + '\n');
+  const boost::json::value result = rpc::parse_value(text);
+  const array& firings = list_in(result.as_object(), "firings");
+  if (firings.empty()) return print_text("rule " + line.arguments.front() + " has not fired\n");
+  const TextStyle style(colour_wanted(STDOUT_FILENO, line.no_color));
+  return print_text(firing_table(firings, base::system_clock().utc()).text(style, terminal_width(STDOUT_FILENO)));
 }
 
 }  // namespace duet::app

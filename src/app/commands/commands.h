@@ -1,22 +1,39 @@
 #pragma once
 
+#include <string>
+#include <string_view>
+
 #include "app/cli/command_line.h"
 #include "duet/base/fd.h"
 
 namespace duet::app {
 
+class DaemonClient;
+
 /// What each command does. They return the exit code; a start that fails throws.
+/// Starts the project's daemon first if that is wanted, by --start or the user's settings, and none runs.
+void start_if_wanted(const CommandLine& line);
+/// Tells the user what of the project does not count for want of trust, with the cure.
+void tell_untrusted(DaemonClient& daemon);
 int run_rpc(const CommandLine& line, const base::StandardDescriptors& descriptors);
 int run_version();
 int run_completion(const CommandLine& line);
+int run_candidates(const CommandLine& line);
 int run_print(const CommandLine& line);
 int run_daemon_start(const CommandLine& line);
 int run_daemon_stop(const CommandLine& line);
 int run_daemon_restart(const CommandLine& line);
 int run_daemon_status(const CommandLine& line);
+int run_daemon_reload(const CommandLine& line);
 int run_daemon_logs(const CommandLine& line);
 int run_call(const CommandLine& line);
 int run_events(const CommandLine& line);
+int run_connect(const CommandLine& line);
+int run_token_new(const CommandLine& line);
+int run_token_list(const CommandLine& line);
+int run_token_revoke(const CommandLine& line);
+int run_trust(const CommandLine& line);
+int run_top(const CommandLine& line);
 int run_doctor(const CommandLine& line);
 int run_task_submit(const CommandLine& line);
 int run_task_list(const CommandLine& line);
@@ -25,10 +42,26 @@ int run_task_cancel(const CommandLine& line);
 int run_task_stats(const CommandLine& line);
 int run_task_wait(const CommandLine& line);
 int run_task_output(const CommandLine& line);
+int run_task_hold(const CommandLine& line);
+int run_task_release(const CommandLine& line);
+int run_task_restart(const CommandLine& line);
+int run_task_edit(const CommandLine& line);
+int run_task_remove(const CommandLine& line);
+int run_task_clean(const CommandLine& line);
+int run_task_explain(const CommandLine& line);
+int run_queue_pause(const CommandLine& line);
+int run_queue_resume(const CommandLine& line);
+int run_queue_status(const CommandLine& line);
+int run_agent_list(const CommandLine& line);
+int run_agent_release(const CommandLine& line);
 int run_automation_status(const CommandLine& line);
 int run_automation_enable(const CommandLine& line);
 int run_automation_disable(const CommandLine& line);
 int run_automation_approve(const CommandLine& line);
+int run_automation_deny(const CommandLine& line);
+int run_automation_test(const CommandLine& line);
+int run_automation_fire(const CommandLine& line);
+int run_automation_history(const CommandLine& line);
 int run_chat_send(const CommandLine& line);
 int run_lsp_check(const CommandLine& line);
 int run_lsp_hover(const CommandLine& line);

@@ -1,18 +1,17 @@
-#include <poll.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <boost/json/value_from.hpp>
 
 #include "app/client/daemon_client.h"
+#include "app/client/daemon_stop.h"
 #include "app/commands/commands.h"
 #include "app/daemon/serve.h"
 #include "app/project/failure.h"
@@ -29,34 +28,42 @@ int tell(const CommandLine& line, const object& result, const std::string& text)
   return print_text((line.flag("json") ? rpc::to_text(result) : text) + '\n');
 }
 
-// The daemon's own word, since the other end of the socket may be a service manager's.
-pid_t pid_of(DaemonClient& daemon) { return daemon.call("daemon.status").at("pid").to_number<pid_t>(); }
+pid_t start_daemon(const CommandLine& line) {
+  const pid_t pid = start_detached(line);
+  DaemonClient daemon(line);
+  tell_untrusted(daemon);
+  return pid;
+}
 
-void wait_for_end(pid_t pid, const base::Fd& process, std::chrono::milliseconds patience) {
-  pollfd wanted{.fd = process.get(), .events = POLLIN, .revents = 0};
-  int count = 0;
-  do {
-    count = poll(&wanted, 1, static_cast<int>(patience.count()));
-  } while (count < 0 && errno == EINTR);
-  if (count == 0) {
-    throw Failure("the daemon, pid " + std::to_string(pid) + ", is still stopping; --force ends its tasks at once",
-                  exit_code::no_answer);
+// Of the one that is there already.
+std::optional<pid_t> running_pid(const CommandLine& line) {
+  try {
+    return DaemonClient(line).call("daemon.status").at("pid").to_number<pid_t>();
+  } catch (const Failure& failure) {
+    if (failure.code() != exit_code::no_daemon) throw;
+    return std::nullopt;
   }
 }
 
-// Returns the pid it had. Running tasks get 15 seconds and are ended then, which takes up to 5 more.
-pid_t stop_daemon(DaemonClient& daemon, const object& params) {
-  const pid_t pid = pid_of(daemon);
-  const base::Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  daemon.call("daemon.stop", params);
-  if (process) wait_for_end(pid, process, daemon.patience());
-  return pid;
+int tell_running(const CommandLine& line, pid_t pid) {
+  return tell(line, {{"started", false}, {"pid", pid}}, "already running, pid " + std::to_string(pid));
 }
 
-pid_t start_daemon(const CommandLine& line) {
-  const pid_t pid = start_detached(line);
-  DaemonClient(line).call_raw("ping");
-  return pid;
+object stop_params(const CommandLine& line) {
+  object params{{"force", line.flag("force")}, {"leaveTasks", line.flag("leave-tasks")}};
+  if (!line.flag("drain")) return params;
+  params["drain"] = true;
+  if (const auto limit = line.duration("timeout")) {
+    params["timeoutSeconds"] = std::chrono::duration<double>(*limit).count();
+  }
+  return params;
+}
+
+// Tasks that a drain did not wait for have to be ended, which takes some seconds more.
+base::Duration stop_patience(const CommandLine& line, const DaemonClient& daemon) {
+  constexpr std::chrono::seconds until_ended{15};
+  if (!line.flag("drain")) return daemon.patience();
+  return line.duration("timeout") ? daemon.patience() + until_ended : base::Duration::max();
 }
 
 // Another daemon than `before`, which was asked to go on anew in its process; none as long as it has not.
@@ -91,15 +98,53 @@ bool stays_in_its_process(const value& status) {
 
 int run_daemon_start(const CommandLine& line) {
   base::Fd ready = take_ready_pipe();
+  const bool may_run = line.flag("if-needed");
+  if (const std::optional<pid_t> pid = may_run ? running_pid(line) : std::nullopt) return tell_running(line, *pid);
   if (line.flag("foreground")) return serve_project(line, std::move(ready));
-  const pid_t pid = start_daemon(line);
-  return tell(line, {{"started", true}, {"pid", pid}}, "started, pid " + std::to_string(pid));
+  try {
+    const pid_t pid = start_daemon(line);
+    return tell(line, {{"started", true}, {"pid", pid}}, "started, pid " + std::to_string(pid));
+  } catch (const Failure&) {
+    const std::optional<pid_t> pid = may_run ? running_pid(line) : std::nullopt;
+    if (!pid) throw;
+    return tell_running(line, *pid);  // another command was quicker
+  }
+}
+
+int run_daemon_reload(const CommandLine& line) {
+  DaemonClient daemon(line);
+  daemon.leave_settings_to_me();
+  const std::string result = daemon.call_raw("daemon.reload");
+  if (line.flag("json")) return print_text(result + '\n');
+  const value read = rpc::parse_value(result);
+  std::string text;
+  for (const std::string_view how : {"added", "removed", "changed"}) {
+    for (const value& name : read.at(how).as_array()) {
+      text += std::string(how) + std::string(9 - how.size(), ' ') + std::string(name.as_string()) + '\n';
+    }
+  }
+  if (const value* const note = read.as_object().if_contains("note")) daemon.tell_user(std::string(note->as_string()));
+  return print_text(text.empty() ? "nothing has changed\n" : text);
 }
 
 int run_daemon_stop(const CommandLine& line) {
+  const bool leaves = line.flag("leave-tasks");
+  if (line.flag("force") + leaves + line.flag("drain") > 1) {
+    throw Failure("--force ends running tasks, --leave-tasks leaves them, --drain waits for them: give one");
+  }
   DaemonClient daemon(line);
-  const pid_t pid = stop_daemon(daemon, {{"force", line.flag("force")}});
-  return tell(line, {{"stopped", true}, {"pid", pid}}, "stopped, pid " + std::to_string(pid));
+  try {
+    daemon.connect();
+    const std::vector<std::string> left = leaves ? running_tasks(daemon) : std::vector<std::string>();
+    const pid_t pid = stop_daemon(daemon, stop_params(line), stop_patience(line, daemon));
+    object result{{"stopped", true}, {"pid", pid}};
+    if (leaves) result["left"] = boost::json::value_from(left);
+    const std::string who = left.empty() ? "" : "; " + in_words(left) + (left.size() == 1 ? " goes on" : " go on");
+    return tell(line, result, "stopped, pid " + std::to_string(pid) + who);
+  } catch (const Failure& failure) {
+    if (failure.code() != exit_code::no_daemon || !line.flag("if-running")) throw;
+  }
+  return tell(line, {{"stopped", false}}, "no daemon is running");
 }
 
 int run_daemon_restart(const CommandLine& line) {
@@ -107,12 +152,13 @@ int run_daemon_restart(const CommandLine& line) {
   std::optional<pid_t> pid;
   try {
     DaemonClient daemon(line);
+    daemon.leave_settings_to_me();  // faulty ones are refused below
     const value status = daemon.call("daemon.status");
     if (stays_in_its_process(status)) {
       pid = restart_in_place(daemon, status, line);
     } else {
-      check_settings(line);  // before the one that works is gone
-      stop_daemon(daemon, {{"leaveTasks", true}});
+      check_next_start(line);  // before the one that works is gone
+      stop_daemon(daemon, {{"leaveTasks", true}, {"restarting", true}}, daemon.patience());
     }
   } catch (const Failure& failure) {
     if (failure.code() != exit_code::no_daemon) throw;

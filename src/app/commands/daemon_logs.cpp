@@ -15,7 +15,10 @@
 #include "app/client/reader_watch.h"
 #include "app/commands/commands.h"
 #include "app/project/failure.h"
+#include "app/project/running_daemon.h"
 #include "app/project/state_folder.h"
+#include "app/project/state_owner.h"
+#include "app/settings/settings.h"
 #include "app/view/log_view.h"
 
 namespace duet::app {
@@ -128,10 +131,11 @@ void follow(const StateFolder& folder, LogReader& log, std::chrono::milliseconds
 
 int run_daemon_logs(const CommandLine& line) {
   const Project project = find_project(line.text("project"));
-  const std::optional<StateFolder> folder = StateFolder::find(project);
+  const std::optional<StateFolder> folder = find_state(project, state_place(settings_places()));
   const Failure none("there is no log of a daemon in " + project.root + "; '" + std::string(line.program) +
                      " daemon start' starts one");
   if (!folder) throw none;
+  if (const auto why = why_not_our_state(project, *folder); why && !DaemonLock::is_held(*folder)) throw Failure(*why);
   LogReader log(*folder, line.flag("json"));
   if (!log.is_there()) throw none;
   log.skip_to_last(line.number("lines").value_or(default_lines));

@@ -10,6 +10,8 @@
 #include "app/commands/commands.h"
 #include "app/project/failure.h"
 #include "app/project/last_end.h"
+#include "app/project/state_owner.h"
+#include "app/view/display_text.h"
 #include "app/view/text_style.h"
 #include "app/words/duration.h"
 #include "duet/rpc/value.h"
@@ -29,7 +31,7 @@ const object& section(const object& fields, std::string_view name) {
 std::string shown(const object& fields, std::string_view name) {
   const value* const found = fields.if_contains(name);
   if (found == nullptr) return "?";
-  return found->is_string() ? std::string(found->as_string()) : rpc::to_text(*found);
+  return one_line(found->is_string() ? std::string(found->as_string()) : rpc::to_text(*found));
 }
 
 std::string uptime(const object& status) {
@@ -49,6 +51,7 @@ std::string page(const object& status, const TextStyle& style) {
   row("up", uptime(status) + ", since " + shown(status, "started_at"));
   row("health", shown(status, "health"));
   row("clients", shown(section(subsystems, "ipc"), "clients"));
+  if (const object& http = section(subsystems, "http"); !http.empty()) row("http", shown(http, "url"));
   if (const object& supervisor = section(subsystems, "supervisor"); !supervisor.empty()) {
     row("tasks", shown(supervisor, "running") + " running, " + shown(supervisor, "queued") + " queued, at most " +
                      shown(supervisor, "maxRunning") + " at once");
@@ -76,6 +79,7 @@ std::string ask(DaemonClient& daemon) {
     return daemon.call_raw("daemon.status");
   } catch (const Failure& failure) {
     if (failure.code() != exit_code::no_daemon || !daemon.folder()) throw;
+    if (why_not_our_state(daemon.project(), *daemon.folder())) throw;  // they would be the words of somebody else
     const std::optional<LastEnd> last = read_last_end(*daemon.folder());
     if (!last) throw;
     throw Failure(std::string(failure.what()) + "; " + to_text(*last) + ", 'duet-rpc daemon logs' may tell more",
@@ -87,6 +91,7 @@ std::string ask(DaemonClient& daemon) {
 
 int run_daemon_status(const CommandLine& line) {
   DaemonClient daemon(line);
+  daemon.leave_settings_to_me();  // they are among the problems
   const std::string result = ask(daemon);
   if (line.flag("json")) return print_text(result + '\n');
   const value status = rpc::parse_value(result);

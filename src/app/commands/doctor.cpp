@@ -16,6 +16,7 @@
 #include "app/project/failure.h"
 #include "app/project/last_end.h"
 #include "app/project/running_daemon.h"
+#include "app/project/state_owner.h"
 #include "app/view/table.h"
 #include "app/view/text_style.h"
 #include "duet/rpc/value.h"
@@ -41,6 +42,7 @@ std::vector<Finding> ask_daemon(DaemonClient& daemon) {
     findings.push_back({"last daemon", Verdict::note, "was not stopped: " + rpc::to_text(*last)});
   }
   for (const boost::json::value& problem : status.at("problems").as_array()) {
+    if (problem.at("subsystem") == "trust") continue;  // a note of our own
     findings.push_back({std::string(problem.at("subsystem").as_string()), Verdict::wrong,
                         std::string(problem.at("message").as_string())});
   }
@@ -54,10 +56,14 @@ std::vector<Finding> check_folder(const Project& project, const StateFolder& fol
              "a process holds the daemon's lock, but nobody answers at the socket: end that process, or wait"}};
   }
   std::vector<Finding> findings{{"daemon", Verdict::note, "not running; 'duet-rpc daemon start' starts it"}};
+  add(findings, check_place(project, state_place(settings_places())));
+  if (const auto why = why_not_our_state(project, folder)) {
+    findings.push_back({"store", Verdict::wrong, *why});
+    return findings;  // what is in it is not for us to look at
+  }
   if (const std::optional<LastEnd> last = read_last_end(folder)) {
     findings.push_back({"last daemon", Verdict::note, to_text(*last) + "; 'duet-rpc daemon logs' may tell more"});
   }
-  add(findings, check_place(project));
   findings.push_back(check_store(folder));
   add(findings, check_leftovers(folder, fix));
   return findings;
@@ -83,7 +89,7 @@ std::vector<Finding> look_at_daemon(const CommandLine& line, const Project& proj
   }
   if (daemon.folder()) return check_folder(project, *daemon.folder(), line.flag("fix"));
   std::vector<Finding> findings{{"daemon", Verdict::note, "never started here; 'duet-rpc daemon start' starts it"}};
-  add(findings, check_place(project));
+  add(findings, check_place(project, state_place(settings_places())));
   return findings;
 }
 
@@ -94,7 +100,7 @@ std::vector<Finding> check_daemon(const CommandLine& line, const Project& projec
   } catch (const Failure& failure) {
     findings.push_back({"daemon", Verdict::wrong, failure.what()});
   }
-  add(findings, check_place(project));
+  add(findings, check_place(project, state_place(settings_places())));
   return findings;
 }
 
@@ -127,6 +133,7 @@ int run_doctor(const CommandLine& line) {
   const auto settings = read_settings(project, settings_places());
   findings.push_back(check_settings(settings));
   if (const auto* read = std::get_if<Settings>(&settings)) {
+    if (!read->note.empty()) findings.push_back({"trust", Verdict::note, read->note});
     add(findings, check_agents(read->tasks, process::current_environment()));
     add(findings, check_servers(read->servers, process::current_environment()));
   }

@@ -1,5 +1,8 @@
+#include <unistd.h>
+
 #include <cstddef>
 #include <exception>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,14 +16,44 @@
 #include "app/client/steady_calls.h"
 #include "app/commands/commands.h"
 #include "app/project/failure.h"
+#include "app/view/event_view.h"
+#include "app/view/text_style.h"
+#include "duet/rpc/json_text.h"
+#include "duet/rpc/message.h"
 #include "duet/rpc/value.h"
 
 namespace duet::app {
 
+namespace {
+
+void print_as_json(std::string_view method, std::string_view params) {
+  std::string text;
+  const std::string name = rpc::quoted(method);
+  rpc::encode_notification(name, params).append_to(text);
+  print_text(text + '\n');
+}
+
+void print_for_people(std::string_view method, std::string_view params, bool live, const TextStyle& style) {
+  const base::UtcTime now = base::system_clock().utc();
+  const std::optional<base::UtcTime> happened = live ? std::optional(now) : std::nullopt;
+  const boost::json::value parsed = rpc::parse_value(params);
+  const boost::json::object none;
+  print_text(event_line(method, parsed.is_object() ? parsed.get_object() : none, style, happened, now) + '\n');
+}
+
+EventPrinter::Print printing_of(const CommandLine& line) {
+  const bool for_people = isatty(STDOUT_FILENO) == 1 && !line.flag("json");
+  if (!for_people) return [](auto method, auto params, bool /*live*/) { print_as_json(method, params); };
+  const TextStyle style(colour_wanted(STDOUT_FILENO, line.no_color));
+  return [style](auto method, auto params, bool live) { print_for_people(method, params, live, style); };
+}
+
+}  // namespace
+
 int run_events(const CommandLine& line) {
   DaemonClient daemon(line);
   SteadyCalls calls(daemon);
-  EventPrinter printer(line.number("since"), line.texts("kind"), print_text);
+  EventPrinter printer(line.number("since"), line.texts("kind"), printing_of(line));
   const ReaderWatch reader(daemon.client().loop());
   std::exception_ptr fault;
   const auto guarded = [&fault](const auto& action) {

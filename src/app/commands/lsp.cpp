@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <optional>
 #include <string>
 
 #include <boost/json/object.hpp>
@@ -56,7 +58,21 @@ std::string named(const std::string& file) {
   return *name;
 }
 
+// A server that the daemon's PATH does not have may be on ours: version managers change it from shell to shell.
+void add_path(object& params) {
+  if (const char* const path = std::getenv("PATH")) params["path"] = path;
+}
+
 TextStyle style_of(const CommandLine& line) { return TextStyle(colour_wanted(STDOUT_FILENO, line.no_color)); }
+
+// Of that severity, or worse.
+bool has_findings(const object& result, std::string_view severity) {
+  const auto counts = [severity](const boost::json::value& finding) {
+    const std::string_view found = finding.at("severity").as_string();
+    return found == "error" || found == severity;
+  };
+  return std::ranges::any_of(result.at("diagnostics").as_array(), counts);
+}
 
 // Asks about FILE[:LINE[:COL]] and shows the answer as `view` has it.
 template <typename View>
@@ -65,6 +81,7 @@ int ask_about_place(const CommandLine& line, std::string_view method, View view)
   object params{{"file", named(place.file)}};
   if (place.line) params["line"] = *place.line;
   if (place.column) params["column"] = *place.column;
+  add_path(params);
   DaemonClient daemon(line);
   const std::string result = ask(daemon, line, method, rpc::to_text(params), line.arguments.front());
   if (line.flag("json")) return print_text(result + '\n');
@@ -87,19 +104,23 @@ int run_lsp_symbols(const CommandLine& line) {
 
 int run_lsp_diagnostics(const CommandLine& line) {
   const milliseconds wait = line.duration("wait").value_or(default_wait);
+  const std::optional<std::string> fail_on = line.text("fail-on");
   DaemonClient daemon(line);
   int code = 0;
+  bool has_failed = false;
   for (const std::string& file : line.arguments) {
-    const object params{{"file", named(file)}, {"waitSeconds", std::chrono::duration<double>(wait).count()}};
+    object params{{"file", named(file)}, {"waitSeconds", std::chrono::duration<double>(wait).count()}};
+    add_path(params);
     const std::string text = ask(daemon, line, "lsp.diagnostics", rpc::to_text(params), file, wait + default_patience);
     const object result = rpc::parse_value(text).as_object();
     if (!are_known(result)) code = exit_code::no_answer;
+    has_failed = has_failed || (fail_on && has_findings(result, *fail_on));
     print_text(line.flag("json") ? text + '\n' : diagnostics_view(result, style_of(line)));
     if (line.flag("json") || !are_known(result) || result.at("fresh").as_bool()) continue;
     print_aside(std::string(line.program) + ": " + file + ": this may be about an earlier text, " +
                 "since the server does not say which one it looked at\n");
   }
-  return code;
+  return has_failed ? exit_code::findings : code;
 }
 
 int run_lsp_request(const CommandLine& line) {
@@ -109,6 +130,7 @@ int run_lsp_request(const CommandLine& line) {
     if (!given.empty()) params += R"(,"params":)" + given;
   }
   if (const std::optional<std::string> server = line.text("server")) params += R"(,"server":)" + rpc::quoted(*server);
+  if (const char* const path = std::getenv("PATH")) params += R"(,"path":)" + rpc::quoted(path);
   // Whose patience is set ends first, whatever the daemon would do by itself.
   if (const std::optional<milliseconds> timeout = line.duration("timeout")) {
     const std::chrono::duration<double> longer = std::min(*timeout + std::chrono::seconds(5), most_timeout);

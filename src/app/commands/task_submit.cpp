@@ -1,16 +1,22 @@
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
+#include <filesystem>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
 #include "app/client/daemon_client.h"
-#include "app/client/reader_watch.h"
 #include "app/client/task_end.h"
 #include "app/client/task_follower.h"
 #include "app/commands/commands.h"
+#include "app/commands/queue_params.h"
+#include "app/commands/record_printer.h"
 #include "app/view/task_view.h"
 #include "app/words/blank.h"
 #include "duet/rpc/utf8.h"
@@ -21,22 +27,69 @@ namespace {
 
 using boost::json::object;
 
-std::string place_to_run() {
-  std::string path = working_directory("change to another one, since the task would run there");
-  if (!rpc::is_utf8(path))
-    throw Failure("the name of the working directory is not UTF-8, and the task would run there");
-  return path;
+std::string checked_folder(std::string path) {
+  if (rpc::is_utf8(path)) return path;
+  throw Failure("the name of the folder is not UTF-8, and the task would run there: give another one with --cwd");
 }
 
-object submission(const CommandLine& line) {
-  object params{{"prompt", joined_words(line)}, {"cwd", place_to_run()}};
-  if (const char* path = std::getenv("PATH"); path != nullptr && rpc::is_utf8(path)) params["env"] = {{"PATH", path}};
+std::string given_folder(const std::string& given) {
+  struct stat status {};
+  if (stat(given.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) throw Failure("--cwd: " + given + " is no folder");
+  std::error_code error;
+  const std::string plain = std::filesystem::canonical(given, error).string();
+  if (!error) return checked_folder(plain);
+  return checked_folder(given.starts_with('/') ? given : working_directory() + '/' + given);  // a very long one
+}
+
+bool is_inside(const std::string& path, const std::string& folder) {
+  return path == folder || folder == "/" || path.starts_with(folder + '/');
+}
+
+// --cwd, else the current folder if it is in the project; none: the project's own. Where the project is known by its
+// socket only, nobody can say what is inside.
+std::optional<std::string> place_to_run(const CommandLine& line, const DaemonClient& daemon) {
+  if (const auto given = line.text("cwd")) return given_folder(*given);
+  const bool is_known = !line.text("socket") || line.text("project");
+  std::string here = working_directory("change to another one, or say with --cwd where the task is to run");
+  if (is_known && !is_inside(here, daemon.project().root)) return std::nullopt;
+  return checked_folder(std::move(here));
+}
+
+object environment_of(const CommandLine& line) {
+  object env;
+  if (const char* path = std::getenv("PATH"); path != nullptr && rpc::is_utf8(path)) env["PATH"] = path;
+  if (find_option(line.command, "env") == nullptr) return env;
+  for (const std::string& pair : line.texts("env")) {
+    const std::size_t equals = pair.find('=');
+    env[pair.substr(0, equals)] = pair.substr(equals + 1);
+  }
+  return env;
+}
+
+// What task.submit and chat.send have in common.
+object common_params(const CommandLine& line, const DaemonClient& daemon) {
+  object params;
+  if (const auto folder = place_to_run(line, daemon)) params["cwd"] = *folder;
+  if (object env = environment_of(line); !env.empty()) params["env"] = std::move(env);
   if (const auto agent = line.text("agent")) params["agent"] = *agent;
   if (const auto priority = line.number("priority")) params["priority"] = *priority;
+  return params;
+}
+
+object submission(const CommandLine& line, const DaemonClient& daemon) {
+  object params = common_params(line, daemon);
+  params["prompt"] = joined_words(line);
   if (const auto key = line.text("key")) params["key"] = *key;
   if (const auto limit = line.duration("time-limit")) {
     params["timeoutSeconds"] = std::chrono::duration<double>(*limit).count();
   }
+  if (const auto retries = line.number("retries")) params["retries"] = *retries;
+  if (const auto group = line.text("group")) params["group"] = *group;
+  add_start_time(params, line);
+  if (object labels = labels_given(line); !labels.empty()) params["labels"] = std::move(labels);
+  if (const auto memory = line.bytes("memory")) params["memory"] = *memory;
+  if (const auto processes = line.number("processes")) params["processes"] = *processes;
+  if (const auto cpu = line.decimal("cpu")) params["cpu"] = *cpu;
   boost::json::array after;
   for (const std::string& id : line.texts("after")) after.emplace_back(id);
   if (!after.empty()) params["after"] = std::move(after);
@@ -57,29 +110,30 @@ std::string joined_words(const CommandLine& line) {
   return out;
 }
 
-int run_task_submit(const CommandLine& line) {
-  const object params = submission(line);
-  DaemonClient daemon(line);
-  const std::string result = daemon.call_raw("task.submit", rpc::to_text(params));
+int answer_with(DaemonClient& daemon, const CommandLine& line, const std::string& result, std::uint64_t from) {
+  const RecordPrinter printer(line);
   const std::string id = member_text(rpc::parse_value(result).as_object(), "taskId");
-  if (!line.flag("follow")) return print_text((line.flag("json") ? result : id) + '\n');
-  if (line.flag("json")) {
-    const std::string record = await_end(daemon, id);
-    print_text(record + '\n');
-    return exit_code_of(rpc::parse_value(record).as_object());
+  if (line.flag("follow")) {
+    return printer.is_for_people() ? follow_new(daemon, line, id, from) : wait_for(daemon, line, {id});
   }
-  print_aside(id + '\n');
-  const ReaderWatch reader(daemon.client().loop());
-  return end_with(TaskFollower(daemon, id, print_text).follow(), line);
+  if (printer.is_for_people()) return print_text(id + '\n');
+  const bool needs_record = printer.has_format();
+  printer.print(needs_record ? daemon.call_raw("task.get", rpc::to_text(object{{"taskId", id}})) : result);
+  return 0;
+}
+
+int run_task_submit(const CommandLine& line) {
+  const RecordPrinter checked(line);  // before anything is submitted
+  DaemonClient daemon(line);
+  return answer_with(daemon, line, daemon.call_raw("task.submit", rpc::to_text(submission(line, daemon))));
 }
 
 int run_chat_send(const CommandLine& line) {
-  object params{{"message", joined_words(line)}};
-  if (const auto priority = line.number("priority")) params["priority"] = *priority;
+  const RecordPrinter checked(line);
   DaemonClient daemon(line);
-  const std::string result = daemon.call_raw("chat.send", rpc::to_text(params));
-  const std::string id = member_text(rpc::parse_value(result).as_object(), "taskId");
-  return print_text((line.flag("json") ? result : id) + '\n');
+  object params = common_params(line, daemon);
+  params["message"] = joined_words(line);
+  return answer_with(daemon, line, daemon.call_raw("chat.send", rpc::to_text(params)));
 }
 
 }  // namespace duet::app

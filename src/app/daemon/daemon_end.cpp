@@ -15,21 +15,27 @@ void DaemonEnd::begin(std::string_view reason, const StopRequest& request) {
   if (first) {
     successor_ = request.successor;
     leaves_tasks_ = request.leave_tasks;
+    drains_ = request.drain;
+    restarts_ = request.restarting || request.successor;
     log_.info("stopping", {{"reason", reason}});
     manager_.tell(successor_ ? "RELOADING=1" : "STOPPING=1");
   } else if (!request.successor) {
     take_successor_back(reason);
   }
-  const bool is_quicker = request.force && !forced_;
+  // A drain ends when somebody has less patience.
+  const bool has_less_patience = drains_ && (!request.drain || request.patience);
+  const bool is_quicker = (request.force && !forced_) || has_less_patience;
   const bool ends_more = leaves_tasks_ && !request.leave_tasks;
   if (!first && !is_quicker && !ends_more) return;
   forced_ = forced_ || request.force;
+  drains_ = drains_ && request.drain;
   leaves_tasks_ = request.leave_tasks;
   // Not here: the answer to whoever asked comes first.
   loop_.defer([this, request, first, why = std::string(reason)] {
     if (first) {
       boost::json::object params{{"reason", why}};
-      if (request.leave_tasks) params["restarting"] = true;
+      if (request.restarting) params["restarting"] = true;
+      if (request.drain) params["draining"] = true;
       tell_("daemonStopping", std::move(params));
     }
     end_work(request);
@@ -40,32 +46,31 @@ void DaemonEnd::begin(std::string_view reason, const StopRequest& request) {
 void DaemonEnd::take_successor_back(std::string_view reason) {
   if (!successor_) return;
   successor_.reset();
+  restarts_ = false;
   log_.info("stopping for good", {{"reason", reason}});
   manager_.tell("STOPPING=1");
 }
 
 void DaemonEnd::end_work(const StopRequest& request) {
-  if (!end_work_) return close_door();
+  if (!end_work_) return close_doors();
   end_work_(request, [this, time = ++times_work_was_ended_] {
-    if (time == times_work_was_ended_) close_door();
+    if (time == times_work_was_ended_) close_doors();
   });
 }
 
-void DaemonEnd::close_door() {
-  if (std::exchange(door_closed_, true)) return;
-  if (server_.client_count() == 0) {
-    server_.stop();
-    return loop_.stop();
-  }
+void DaemonEnd::close_doors() {
+  if (std::exchange(doors_closed_, true)) return;
+  server_.stop();
+  if (doors_.stop) doors_.stop(restarts_);
+  if (!has_clients()) return loop_.stop();
   timer_ = loop_.after(limits_.last_answers, [this] {
     log_.warn("a client did not read its last answers");
     loop_.stop();
   });
-  server_.stop();
 }
 
 void DaemonEnd::clients_gone() {
-  if (door_closed_) loop_.stop();
+  if (doors_closed_ && !has_clients()) loop_.stop();
 }
 
 }  // namespace duet::app

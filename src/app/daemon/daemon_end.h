@@ -19,8 +19,9 @@
 namespace duet::app {
 
 /// How the project's daemon ends: no new work, what runs is given its time, every answer is written, then the loop
-/// stops. Asked again it only gets quicker, and ends more: `force` counts at any time, tasks that were to be left are
-/// ended after all, and a program to go on as is taken back. For the loop's thread.
+/// stops. Asked again it only gets quicker, and ends more: `force` counts at any time, a drain ends when a plain stop
+/// comes, tasks that were to be left are ended after all, and a program to go on as is taken back. For the loop's
+/// thread.
 class DaemonEnd {
  public:
   struct Limits {
@@ -40,13 +41,20 @@ class DaemonEnd {
   DaemonEnd(const DaemonEnd&) = delete;
   DaemonEnd& operator=(const DaemonEnd&) = delete;
 
+  /// Further doors: how many connections they have, and that they are to take nobody any more.
+  struct Doors {
+    std::function<std::size_t()> count;
+    std::function<void(bool restarting)> stop;
+  };
+  void set_doors(Doors doors) { doors_ = std::move(doors); }
+
   /// Without it there is nothing to end.
   void set_work(EndWork end_work) { end_work_ = std::move(end_work); }
 
   /// `reason` goes to the log, and to clients as the reason of `event.daemonStopping`.
   void begin(std::string_view reason, const StopRequest& request);
   bool has_begun() const { return begun_; }
-  /// The last client of the server has gone; whoever builds both sees to it that this is called.
+  /// The last client of the server, or of another door, has gone; whoever builds them sees to it that this is called.
   void clients_gone();
   /// What to go on as; none if it is the end.
   const std::shared_ptr<const base::Fd>& successor() const { return successor_; }
@@ -54,7 +62,8 @@ class DaemonEnd {
  private:
   void take_successor_back(std::string_view reason);
   void end_work(const StopRequest& request);
-  void close_door();
+  void close_doors();
+  bool has_clients() const { return server_.client_count() > 0 || (doors_.count && doors_.count() > 0); }
 
   transport::Loop& loop_;
   base::Log& log_;
@@ -63,12 +72,15 @@ class DaemonEnd {
   const ServiceManager& manager_;
   Limits limits_;
   EndWork end_work_;
+  Doors doors_;
   bool begun_ = false;
   bool forced_ = false;
   bool leaves_tasks_ = false;
+  bool drains_ = false;
   int times_work_was_ended_ = 0;
   std::shared_ptr<const base::Fd> successor_;
-  bool door_closed_ = false;
+  bool restarts_ = false;
+  bool doors_closed_ = false;
   transport::Loop::Timer timer_;
 };
 

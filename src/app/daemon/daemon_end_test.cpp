@@ -53,8 +53,13 @@ TEST_F(DaemonEndTest, NothingHappensBeforeWhoeverAskedIsAnswered) {
 }
 
 TEST_F(DaemonEndTest, ARestartSaysSo) {
-  begin({.leave_tasks = true});
+  begin({.leave_tasks = true, .restarting = true});
   EXPECT_EQ(happened, (Strings{R"(daemonStopping {"reason":"a reason","restarting":true})", "leave work"}));
+}
+
+TEST_F(DaemonEndTest, AStopThatLeavesTheTasksIsStillAStop) {
+  begin({.leave_tasks = true});
+  EXPECT_EQ(happened, (Strings{R"(daemonStopping {"reason":"a reason"})", "leave work"}));
 }
 
 TEST_F(DaemonEndTest, ASecondStopChangesNothingUnlessItIsQuicker) {

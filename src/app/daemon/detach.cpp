@@ -13,7 +13,9 @@
 #include "app/daemon/serve.h"
 #include "app/log/trace.h"
 #include "app/project/failure.h"
+#include "app/project/running_daemon.h"
 #include "app/project/state_folder.h"
+#include "app/settings/settings.h"
 #include "duet/base/log_line.h"
 #include "process/descriptor_limit.h"
 #include "process/launch.h"
@@ -32,6 +34,8 @@ std::vector<std::string> arguments_of(const CommandLine& line, const Project& pr
   std::vector<std::string> words{"duet-rpc", "daemon", "start", "--foreground", "--project", project.root};
   if (const auto socket = line.text("socket")) words.insert(words.end(), {"--socket", absolute(*socket)});
   if (line.log_level) words.insert(words.end(), {"--log-level", std::string(base::level_name(*line.log_level))});
+  const bool may_have_http = find_option(line.command, "http") != nullptr;
+  if (const auto http = may_have_http ? line.text("http") : std::nullopt) words.push_back("--http=" + *http);
   if (line.flag("trace")) words.emplace_back("--trace");
   return words;
 }
@@ -93,7 +97,9 @@ std::string read_until_closed(int pipe, std::chrono::milliseconds patience) {
 
 pid_t start_detached(const CommandLine& line) {
   const Project project = find_project(line.text("project"));
-  const StateFolder folder = StateFolder::make(project);
+  const StatePlace place = state_place(settings_places());
+  refuse_second_daemon(project, place);
+  const StateFolder folder = StateFolder::make(project, place);
   const base::Fd log = open_log(folder);
   const base::Fd program(base::check_call(open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "/proc/self/exe"));
   base::Pipe pipe = base::make_pipe();

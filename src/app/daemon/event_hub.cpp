@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "app/doors/roles.h"
 #include "duet/rpc/error.h"
 #include "duet/rpc/json_text.h"
 #include "duet/rpc/utf8.h"
@@ -18,9 +19,11 @@ using boost::json::value;
 constexpr std::size_t no_bound = std::numeric_limits<std::size_t>::max();
 constexpr std::string_view output_kind = "taskOutput";
 
-constexpr std::array<std::string_view, 9> kinds = {"taskQueued",     "taskStarted",   "taskCompleted",
-                                                   "taskFailed",     "taskCancelled", "automationFired",
-                                                   "daemonStopping", "notice",        output_kind};
+constexpr std::array<std::string_view, 22> kinds = {
+    "taskQueued",     "taskStarted",     "taskCompleted",  "taskFailed",  "taskCancelled",   "taskHeld",
+    "taskReleased",   "taskEdited",      "tasksRemoved",   "queuePaused", "queueResumed",    "agentHeld",
+    "agentReleased",  "automationFired", "daemonStopping", "notice",      "settingsChanged", "approvalNeeded",
+    "approvalDenied", "chainStopped",    "runFailed",      output_kind};
 
 }  // namespace
 
@@ -30,11 +33,12 @@ bool EventHub::Filter::wants(const task::Event& event) const {
 }
 
 bool EventHub::Filter::wants_output(std::string_view task_id) const {
+  if (outputs.contains(task_id)) return true;
   return subscribed && (kinds.empty() || kinds.contains(output_kind)) && (tasks.empty() || tasks.contains(task_id));
 }
 
-EventHub::EventHub(transport::Loop& loop, peer::Server& server, task::Journal& journal, Limits limits)
-    : loop_(loop), server_(server), journal_(journal), limits_(limits) {}
+EventHub::EventHub(transport::Loop& loop, task::Journal& journal, Limits limits)
+    : loop_(loop), journal_(journal), limits_(limits) {}
 
 void EventHub::client_opened(peer::Connection& connection) {
   subscribers_.emplace(connection.peer().connection,
@@ -51,11 +55,10 @@ void EventHub::take_news() {
 }
 
 void EventHub::tell_unkept(std::string_view kind, std::string_view params) {
-  const std::string message = message_of(kind, rpc::Json::view(params));
+  peer::Announcement message = message_of(kind, rpc::Json::view(params));
   for (auto& [number, subscriber] : subscribers_) {
-    if (subscriber.lost || subscriber.connection->is_closed()) continue;
-    if (subscriber.filter.wants({.kind = std::string(kind)}))
-      subscriber.connection->send(message, limits_.unread_bytes);
+    if (subscriber.is_open() && subscriber.filter.wants({.kind = std::string(kind)}))
+      send(subscriber, {.kind = kind, .params = params}, message, limits_.unread_bytes);
   }
 }
 
@@ -64,39 +67,46 @@ bool EventHub::wants_output(std::string_view task_id) const {
       subscribers_, [&](const auto& entry) { return !entry.second.lost && entry.second.filter.wants_output(task_id); });
 }
 
-void EventHub::emit_output(std::string_view task_id, std::uint64_t offset, std::string_view text) {
-  const std::string message = message_of(output_kind, value{{"taskId", task_id}, {"offset", offset}, {"data", text}});
+void EventHub::emit_output(std::string_view task_id, std::uint64_t offset, std::string_view text,
+                           std::string_view stream) {
+  boost::json::object params{{"taskId", task_id}, {"offset", offset}, {"data", text}};
+  if (!stream.empty()) params["stream"] = stream;
+  const std::string told = rpc::to_text(params);
+  peer::Announcement message = message_of(output_kind, rpc::Json::view(told));
   for (auto& [number, subscriber] : subscribers_) {
-    if (subscriber.lost || subscriber.awaits_answer || subscriber.connection->is_closed()) continue;
-    if (!subscriber.filter.wants_output(task_id)) continue;
-    if (!subscriber.connection->send(message, limits_.unread_output_bytes)) overflow(subscriber);
+    if (!subscriber.is_open() || subscriber.is_early() || !subscriber.filter.wants_output(task_id)) continue;
+    if (!send(subscriber, {.kind = output_kind, .params = told}, message, limits_.unread_output_bytes))
+      overflow(subscriber);
   }
 }
 
-std::string EventHub::message_of(std::string_view kind, const rpc::Json& params) {
-  return server_.framed("event." + std::string(kind), params);
+peer::Announcement EventHub::message_of(std::string_view kind, const rpc::Json& params) {
+  return {"event." + std::string(kind), params};
 }
 
 // Gives a client what it has not had yet, as much as it reads.
 void EventHub::pump(Subscriber& subscriber) {
-  peer::Connection& connection = *subscriber.connection;
-  if (subscriber.lost || connection.is_closed() ||
-      (subscriber.awaits_answer && connection.conversation().owes_answer()))
-    return;
-  subscriber.awaits_answer = false;
+  if (!subscriber.is_open() || subscriber.is_early()) return;
   if (subscriber.cursor < journal_.oldest()) return overflow(subscriber);
   for (; subscriber.cursor < journal_.next(); ++subscriber.cursor) {
     const task::Event& event = journal_.at(subscriber.cursor);
     if (!subscriber.filter.wants(event) || subscriber.given.contains(event.seq)) continue;
-    if (!give(connection, event)) return;
+    if (!give(subscriber, event)) return;
   }
 }
 
 // Most want the event that another one has just been given.
-bool EventHub::give(peer::Connection& connection, const task::Event& event) {
+bool EventHub::give(Subscriber& subscriber, const task::Event& event) {
   if (given_last_ != event.seq) message_ = message_of(event.kind, rpc::Json::view(event.params));
   given_last_ = event.seq;
-  return connection.send(message_, limits_.unread_bytes);
+  const StreamedEvent told{.epoch = journal_.epoch(), .seq = event.seq, .kind = event.kind, .params = event.params};
+  return send(subscriber, told, *message_, limits_.unread_bytes);
+}
+
+// False: it has too much to read.
+bool EventHub::send(Subscriber& subscriber, const StreamedEvent& event, peer::Announcement& message, std::size_t most) {
+  return subscriber.stream != nullptr ? subscriber.stream->give(event, most)
+                                      : subscriber.connection->send(message, most);
 }
 
 // What cannot be replayed any more need not be remembered.
@@ -110,28 +120,64 @@ void EventHub::remember_given(Subscriber& subscriber) const {
 
 void EventHub::overflow(Subscriber& subscriber) {
   subscriber.lost = true;
-  subscriber.connection->send(message_of("overflow", {{"seq", subscriber.cursor}}), no_bound);
+  const std::string params = rpc::to_text(boost::json::object{{"seq", subscriber.cursor}});
+  peer::Announcement told = message_of("overflow", rpc::Json::view(params));
+  if (subscriber.stream != nullptr) return subscriber.stream->give_last({.kind = "overflow", .params = params});
+  subscriber.connection->send(told, no_bound);
+}
+
+// What it asks for may be gone, or be of another store; then it is told what there is.
+bool EventHub::open_stream(std::uint64_t number, EventStream& stream, const StreamWish& wish) {
+  for (const std::string& kind : wish.kinds) {
+    if (std::ranges::find(kinds, kind) == kinds.end()) return false;
+  }
+  Subscriber subscriber{.stream = &stream};
+  subscriber.filter = {.kinds = wish.kinds,
+                       .tasks = wish.tasks,
+                       .outputs = wish.outputs,
+                       .subscribed = wish.kinds.contains(output_kind)};
+  const bool is_other_epoch = !wish.epoch.empty() && wish.epoch != journal_.epoch();
+  const std::uint64_t first = std::max<std::uint64_t>(wish.since.value_or(journal_.next()), 1);
+  if (is_other_epoch || first < journal_.oldest() || first > journal_.next()) {
+    const std::string params = rpc::to_text(
+        boost::json::object{{"epoch", journal_.epoch()}, {"oldest", journal_.oldest()}, {"next", journal_.next()}});
+    stream.give({.kind = "missed", .params = params}, no_bound);
+  }
+  subscriber.cursor = is_other_epoch ? journal_.oldest() : std::clamp(first, journal_.oldest(), journal_.next());
+  subscriber.from = subscriber.cursor;
+  const auto place = subscribers_.emplace(number, std::move(subscriber)).first;
+  pump(place->second);
+  if (on_subscribed_) on_subscribed_();
+  return true;
+}
+
+void EventHub::go_on(std::uint64_t number) {
+  const auto found = subscribers_.find(number);
+  if (found != subscribers_.end()) pump(found->second);
 }
 
 void EventHub::add_subscribe_method(peer::Methods& methods, std::function<void()> on_subscribed) {
-  const auto handler = [this, on_subscribed = std::move(on_subscribed)](
-                           const Subscribe& wanted, const peer::Request& request, peer::Reply<Subscription> reply) {
-    const bool answers_at_once = request.conversation.answers_at_once();
-    reply.ok(subscribe(wanted, request));
-    begin_replay(request.conversation.peer().connection, answers_at_once);
-    on_subscribed();
+  on_subscribed_ = std::move(on_subscribed);
+  const auto handler = [this](const Subscribe& wanted, const peer::Request& request, peer::Reply<Subscription> reply) {
+    const Subscription answer = subscribe(wanted, request);
+    reply.ok(answer);
+    begin_replay(request);
+    on_subscribed_();
   };
   methods
       .add("events.subscribe",
            "Chooses which events this connection gets, output of tasks included, and replays earlier ones", handler)
+      .needs(role::observe)
       .describe(&Subscribe::since, "The first event to replay")
       .describe(&Subscribe::kinds, "Names of events, such as taskFailed; all if not given")
-      .describe(&Subscribe::taskIds, "Only what concerns these tasks");
+      .describe(&Subscribe::taskIds, "Only what concerns these tasks")
+      .describe(&Subscribe::outputOf, "Output of these tasks comes along, whatever the kinds and taskIds");
 }
 
 EventHub::Filter EventHub::filter_of(const Subscribe& wanted) {
-  Filter filter{.kinds = {}, .tasks = {}, .subscribed = true};
+  Filter filter{.kinds = {}, .tasks = {}, .outputs = {}, .subscribed = true};
   if (wanted.taskIds) filter.tasks.insert(wanted.taskIds->begin(), wanted.taskIds->end());
+  if (wanted.outputOf) filter.outputs.insert(wanted.outputOf->begin(), wanted.outputOf->end());
   constexpr std::string_view prefix = "event.";
   for (std::string kind : wanted.kinds.value_or(std::vector<std::string>())) {
     if (kind.starts_with(prefix)) kind.erase(0, prefix.size());
@@ -149,7 +195,7 @@ Subscription EventHub::subscribe(const Subscribe& wanted, const peer::Request& r
   const std::optional<std::int64_t> since = wanted.since;
   if (since && *since < 0) throw rpc::invalid_params("since", "integer from 0 up", "number");
   const auto found = subscribers_.find(request.conversation.peer().connection);
-  if (found == subscribers_.end()) throw rpc::internal_error();
+  if (found == subscribers_.end()) throw rpc::method_not_found();  // who asks by HTTP hears nothing
   Subscriber& subscriber = found->second;
 
   remember_given(subscriber);
@@ -166,18 +212,17 @@ Subscription EventHub::subscribe(const Subscribe& wanted, const peer::Request& r
   subscriber.filter = std::move(filter);
   subscriber.from = subscriber.cursor;
   subscriber.lost = false;
-  subscriber.awaits_answer = true;
+  subscriber.answers_before = std::numeric_limits<std::uint64_t>::max();  // until the answer has its turn
   return answer;
 }
 
 // At once if the answer is out: by the next event the oldest one may be forgotten.
-void EventHub::begin_replay(std::uint64_t number, bool is_answered) {
+void EventHub::begin_replay(const peer::Request& request) {
+  const std::uint64_t number = request.conversation.peer().connection;
   const auto found = subscribers_.find(number);
   if (found == subscribers_.end()) return;
-  if (is_answered) {
-    found->second.awaits_answer = false;
-    return pump(found->second);
-  }
+  found->second.answers_before = request.conversation.answers_promised(request);
+  if (!found->second.is_early()) return pump(found->second);
   loop_.defer(lifetime_.bind([this, number] {
     const auto still = subscribers_.find(number);
     if (still != subscribers_.end()) pump(still->second);

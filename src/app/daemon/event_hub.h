@@ -13,10 +13,12 @@
 
 #include <boost/describe/class.hpp>
 
+#include "app/doors/event_stream.h"
 #include "duet/base/lifetime.h"
+#include "duet/peer/announcement.h"
 #include "duet/peer/connection.h"
 #include "duet/peer/methods.h"
-#include "duet/peer/server.h"
+#include "duet/transport/loop.h"
 #include "task/journal.h"
 
 namespace duet::app {
@@ -26,8 +28,9 @@ struct Subscribe {
   std::optional<std::int64_t> since;
   std::optional<std::vector<std::string>> kinds;
   std::optional<std::vector<std::string>> taskIds;
+  std::optional<std::vector<std::string>> outputOf;
 };
-BOOST_DESCRIBE_STRUCT(Subscribe, (), (since, kinds, taskIds))
+BOOST_DESCRIBE_STRUCT(Subscribe, (), (since, kinds, taskIds, outputOf))
 
 /// And its result.
 struct Subscription {
@@ -43,7 +46,7 @@ BOOST_DESCRIBE_STRUCT(Subscription, (), (epoch, next, missed, oldest))
 /// Each client has a place in the history and is given as much of it as it reads: what waits for it is bounded, and one
 /// that falls behind the history's oldest event is told so (`event.overflow`) and gets nothing more until it subscribes
 /// again. Nobody gets an event twice. For the loop's thread only; it must outlive the server's clients.
-class EventHub {
+class EventHub final : public EventSource {
  public:
   struct Limits {
     std::size_t unread_bytes = 256U * 1024;  ///< of a client, beyond which its events wait in the history
@@ -51,17 +54,23 @@ class EventHub {
     std::size_t unread_output_bytes = 1024U * 1024;
   };
 
-  EventHub(transport::Loop& loop, peer::Server& server, task::Journal& journal)
-      : EventHub(loop, server, journal, Limits()) {}
-  EventHub(transport::Loop& loop, peer::Server& server, task::Journal& journal, Limits limits);
+  EventHub(transport::Loop& loop, task::Journal& journal) : EventHub(loop, journal, Limits()) {}
+  EventHub(transport::Loop& loop, task::Journal& journal, Limits limits);
   EventHub(const EventHub&) = delete;
   EventHub& operator=(const EventHub&) = delete;
-  ~EventHub() = default;
+  virtual ~EventHub() = default;
 
   /// What happens to the server's clients; whoever builds both sees to it that these are called.
   void client_opened(peer::Connection& connection);
   void client_load_changed(const peer::Connection& connection);
   void client_forgotten(std::uint64_t number) { subscribers_.erase(number); }
+
+  bool open_stream(std::uint64_t number, EventStream& stream, const StreamWish& wish) override;
+  void go_on(std::uint64_t number) override;
+  void close_stream(std::uint64_t number) override { subscribers_.erase(number); }
+
+  /// It is a client of ours, or a stream.
+  bool knows(std::uint64_t number) const { return subscribers_.contains(number); }
 
   /// The journal has got an event.
   void take_news();
@@ -70,7 +79,7 @@ class EventHub {
 
   /// Output of a task goes to those who asked for it and is not kept.
   bool wants_output(std::string_view task_id) const;
-  void emit_output(std::string_view task_id, std::uint64_t offset, std::string_view text);
+  void emit_output(std::string_view task_id, std::uint64_t offset, std::string_view text, std::string_view stream = {});
 
   /// Adds `events.subscribe`; `on_subscribed` is called whenever somebody may want output that nobody wanted before.
   void add_subscribe_method(peer::Methods& methods, std::function<void()> on_subscribed);
@@ -80,37 +89,45 @@ class EventHub {
   struct Filter {
     std::set<std::string, std::less<>> kinds;
     std::set<std::string, std::less<>> tasks;
-    bool subscribed = false;  // it has asked; until then there is no output of tasks
+    std::set<std::string, std::less<>> outputs = {};  // of these tasks in any case
+    bool subscribed = false;                          // it has asked; until then there is no output of tasks
     bool wants(const task::Event& event) const;
     bool wants_output(std::string_view task_id) const;
     bool operator==(const Filter&) const = default;
   };
   struct Subscriber {
-    peer::Connection* connection;
+    peer::Connection* connection = nullptr;  // or
+    EventStream* stream = nullptr;
     Filter filter = {};
     std::uint64_t from = 0;              // where this filter began
     std::uint64_t cursor = 0;            // the next event it is to get
     bool lost = false;                   // it has fallen behind
-    bool awaits_answer = false;          // the subscription's: the replay comes after it
+    std::uint64_t answers_before = 0;    // that have to go out first: the last of them is the subscription's
     std::set<std::uint64_t> given = {};  // under earlier filters, as far as the journal goes back
+
+    bool is_open() const { return !lost && (connection == nullptr || !connection->is_closed()); }
+    bool is_early() const {
+      return connection != nullptr && connection->conversation().answers_given() < answers_before;
+    }
   };
 
   Subscription subscribe(const Subscribe& wanted, const peer::Request& request);
-  void begin_replay(std::uint64_t number, bool is_answered);
+  void begin_replay(const peer::Request& request);
   static Filter filter_of(const Subscribe& wanted);
-  std::string message_of(std::string_view kind, const rpc::Json& params);
-  bool give(peer::Connection& connection, const task::Event& event);
+  static peer::Announcement message_of(std::string_view kind, const rpc::Json& params);
+  bool give(Subscriber& subscriber, const task::Event& event);
+  bool send(Subscriber& subscriber, const StreamedEvent& event, peer::Announcement& message, std::size_t most);
   void pump(Subscriber& subscriber);
   void remember_given(Subscriber& subscriber) const;
   void overflow(Subscriber& subscriber);
 
   transport::Loop& loop_;
-  peer::Server& server_;
   task::Journal& journal_;
   Limits limits_;
   std::unordered_map<std::uint64_t, Subscriber> subscribers_;
+  std::function<void()> on_subscribed_;
   std::uint64_t given_last_ = 0;
-  std::string message_;  // of that one, framed
+  std::optional<peer::Announcement> message_;  // of that one
   base::Lifetime lifetime_;
 };
 

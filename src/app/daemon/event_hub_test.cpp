@@ -15,6 +15,7 @@
 
 #include "duet/base/log_tape_test.h"
 #include "duet/peer/far_end_test.h"
+#include "duet/peer/server.h"
 #include "duet/rpc/value.h"
 #include "duet/transport/fd_channel.h"
 #include "duet/transport/temporary_folder_test.h"
@@ -83,7 +84,7 @@ struct Setting {
   explicit Setting(EventHub::Limits limits = {}, task::Journal::Limits kept = {})
       : store(loop, std::make_unique<task::StoreFolder>(descriptor.get())),
         journal(store, kept),
-        hub(loop, server, journal, limits) {
+        hub(loop, journal, limits) {
     journal.add_reader([this](const task::Event&) { hub.take_news(); });
     hub.add_subscribe_method(server.methods(), [] {});
     server.register_method("ping", [](const peer::Request&) { return rpc::Json(nullptr); });
@@ -329,6 +330,49 @@ TEST(EventHub, ReplaysAfterTheAnswerThoughThatWaitsForAnEarlierOne) {
   EXPECT_EQ(client->take(), (Strings{"reply", "answer", "1", "2", "3", "4"}));
 }
 
+TEST(EventHub, ReplaysAfterTheAnswerThoughLaterOnesAreOwed) {
+  Setting s;
+  s.emit(3);
+  const auto client = s.connect();
+  const std::string durable = R"({"jsonrpc":"2.0","id":1,"method":"durable"})"
+                              "\n";
+  client->far().send(durable);
+  client->subscribe(R"({"since":1})");
+  client->far().send(durable);
+  s.turn();
+  s.replies.at(0).ok(nullptr);
+  s.turn();
+  EXPECT_EQ(client->take(), (Strings{"reply", "answer", "1", "2", "3"}));
+  s.hub.emit_output("task-1", 0, "text");
+  s.turn();
+  EXPECT_EQ(client->take(), Strings{"output 0"});
+}
+
+TEST(EventHub, ReplaysAfterTheAnswerOfABatch) {
+  Setting s;
+  s.emit(2);
+  const auto client = s.connect();
+  client->far().send(R"([{"jsonrpc":"2.0","id":1,"method":"durable"},)"
+                     R"({"jsonrpc":"2.0","id":2,"method":"events.subscribe","params":{"since":2}}])"
+                     "\n");
+  s.turn();
+  EXPECT_TRUE(client->far().text().empty());
+  s.replies.at(0).ok(nullptr);
+  s.turn();
+  EXPECT_EQ(client->far().text().find("[{"), 0U);
+  EXPECT_NE(client->far().text().find(R"("seq":2)"), std::string::npos);
+}
+
+TEST(EventHub, ReplaysAtOnceIfTheBatchHasNoAnswer) {
+  Setting s;
+  s.emit(2);
+  const auto client = s.connect();
+  client->far().send(R"([{"jsonrpc":"2.0","method":"events.subscribe","params":{"since":1}}])"
+                     "\n");
+  s.turn();
+  EXPECT_EQ(client->take(), (Strings{"1", "2"}));
+}
+
 TEST(EventHub, ReplaysAtOnceThoughALaterRequestWaits) {
   Setting s;
   s.emit(3);
@@ -487,6 +531,63 @@ TEST(EventHub, ASubscriberThatComesAndGoesJoinsTenThousandEventsUp) {
   s.turn(1000);
   take();
   EXPECT_EQ(missing, s.journal.next());
+}
+
+// ---- streams ----
+
+/// Takes so much, and remembers it.
+struct Reader final : EventStream {
+  bool give(const StreamedEvent& event, std::size_t most_waiting) override {
+    if (waiting >= std::min(most_waiting, room)) return false;
+    ++waiting;
+    words.push_back(std::string(event.kind) + (event.seq == 0 ? "" : " " + std::to_string(event.seq)));
+    return true;
+  }
+  void give_last(const StreamedEvent& event) override { words.push_back("last " + std::string(event.kind)); }
+
+  std::size_t room = 1'000;
+  std::size_t waiting = 0;
+  Strings words;
+};
+
+TEST(EventStreams, GetWhatTheyWantAndGoOnWhenTheyHaveRead) {
+  Setting s;
+  s.emit(3);
+  Reader reader;
+  reader.room = 2;
+  ASSERT_TRUE(s.hub.open_stream(77, reader, {.since = 2}));
+  s.emit(2, "taskFailed");
+  EXPECT_EQ(reader.words, (Strings{"taskQueued 2", "taskQueued 3"}));
+  reader.waiting = 0;
+  s.hub.go_on(77);
+  EXPECT_EQ(reader.words.back(), "taskFailed 5");
+  s.hub.close_stream(77);
+  s.emit(1);
+  EXPECT_EQ(reader.words.size(), 4U);
+}
+
+TEST(EventStreams, AreToldWhatIsMissing) {
+  Setting s;
+  s.emit(3);
+  Reader other;
+  ASSERT_TRUE(s.hub.open_stream(77, other, {.since = 3, .epoch = "another"}));
+  EXPECT_EQ(other.words, (Strings{"missed", "taskQueued 1", "taskQueued 2", "taskQueued 3"}));
+  Reader early;
+  ASSERT_TRUE(s.hub.open_stream(78, early, {.since = 9}));
+  EXPECT_EQ(early.words, Strings{"missed"});
+  EXPECT_FALSE(s.hub.open_stream(79, early, {.kinds = {"nothing"}}));
+}
+
+TEST(EventStreams, ThatFallBehindAreToldSoOnceAndHarmNobody) {
+  Setting s;
+  Reader stuck;
+  stuck.room = 0;
+  Reader good;
+  ASSERT_TRUE(s.hub.open_stream(77, stuck, {.outputs = {"task-1"}}));
+  ASSERT_TRUE(s.hub.open_stream(78, good, {.outputs = {"task-1"}}));
+  for (int i = 0; i < 3; ++i) s.hub.emit_output("task-1", 0, "words");
+  EXPECT_EQ(stuck.words, Strings{"last overflow"});
+  EXPECT_EQ(good.words, (Strings{"taskOutput", "taskOutput", "taskOutput"}));
 }
 
 }  // namespace

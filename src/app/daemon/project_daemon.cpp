@@ -5,19 +5,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <system_error>
 #include <utility>
 #include <variant>
 
+#include "app/daemon/task_log.h"
+#include "app/doors/roles.h"
 #include "app/log/trace.h"
 #include "app/methods/automation_methods.h"
 #include "app/methods/daemon_methods.h"
+#include "app/methods/door_methods.h"
 #include "app/methods/lsp_methods.h"
 #include "app/methods/task_methods.h"
 #include "app/methods/test_methods.h"
 #include "app/project/failure.h"
+#include "app/project/state_owner.h"
 #include "duet/base/utc_text.h"
 #include "duet/rpc/value.h"
 #include "duet/transport/unix_acceptor.h"
@@ -89,7 +94,7 @@ ProjectDaemon::ProjectDaemon(Context context, Settings settings)
               .executable = executable_.get(),
               .umask_of_tasks = context_.umask_of_tasks},
              task_settings(), task_events()),
-      hub_(loop_, server_, tasks_.journal()),
+      hub_(loop_, tasks_.journal()),
       end_(
           loop_, log_, server_, [this](std::string_view kind, const object& params) { tell(kind, params); },
           context_.manager),
@@ -98,40 +103,67 @@ ProjectDaemon::ProjectDaemon(Context context, Settings settings)
               {.guard = {.executable = executable_.get()},
                .client_version = kVersion,
                .environment = process::current_environment()},
-              context_.project.root, settings_.servers) {
+              context_.project.root, settings_.servers),
+      http_(http_context()) {
   end_.set_work([this](const StopRequest& request, std::function<void()> done) { end_work(request, std::move(done)); });
+  end_.set_doors({.count = [this] { return http_.connection_count(); },
+                  .stop = [this](bool restarting) { http_.stop(restarting); }});
+  look_at_limits();
   add_methods();
   read_journal();
+  note_trust();
 }
 
 peer::ServerEvents ProjectDaemon::server_events() {
   peer::ServerEvents events{.on_empty = [this] { end_.clients_gone(); },
                             .on_full = [this](bool full) { take_full(full); },
-                            .on_opened = [this](peer::Connection& client) { hub_.client_opened(client); },
+                            .on_opened =
+                                [this](peer::Connection& client) {
+                                  http_.client_opened(client);
+                                  hub_.client_opened(client);
+                                },
                             .on_load_changed = [this](peer::Connection& client) { hub_.client_load_changed(client); },
                             .on_forgotten =
                                 [this](std::uint64_t client) {
+                                  http_.client_forgotten(client);
                                   hub_.client_forgotten(client);
                                   bridge_.client_gone(client);
                                 }};
   if (context_.trace) {
     events.wrap_channel = [this](std::unique_ptr<transport::Channel> channel, const peer::Peer& peer) {
-      return traced(std::move(channel), log_, peer.connection);
+      // Of a WebSocket there are frames here, and no lines.
+      return peer.admission ? std::move(channel) : traced(std::move(channel), log_, peer.connection);
     };
   }
   return events;
 }
 
+HttpService::Context ProjectDaemon::http_context() {
+  return {.loop = loop_,
+          .log = log_,
+          .server = server_,
+          .events = hub_,
+          .folder = context_.folder,
+          .most_connections = std::max<std::size_t>(context_.descriptors.clients / 2, 1),
+          .set_problem = [this](const std::string& subsystem,
+                                std::string problem) { problems_.set(subsystem, std::move(problem)); },
+          .end_caller = [this](std::uint64_t number) { bridge_.client_gone(number); },
+          .on_empty = [this] { end_.clients_gone(); }};
+}
+
 TaskRoom::Events ProjectDaemon::task_events() {
   return {.output = {.wants = [this](task::TaskId id) { return hub_.wants_output(task::to_text(id)); },
-                     .tell = [this](task::TaskId id, std::uint64_t offset,
-                                    std::string_view text) { hub_.emit_output(task::to_text(id), offset, text); }},
+                     .tell =
+                         [this](task::TaskId id, std::uint64_t offset, task::Stream stream, std::string_view text) {
+                           hub_.emit_output(task::to_text(id), offset, text, task::name_of(stream));
+                         }},
           .store = [this](const task::Store::Health& health) { take_store_health(health); }};
 }
 
-// In this order: clients, those who wait, the rules.
+// In this order: the log, clients, those who wait, the rules.
 void ProjectDaemon::read_journal() {
   task::Journal& journal = tasks_.journal();
+  journal.add_reader([this](const task::Event& event) { log_task_event(log_, event); });
   journal.add_reader([this](const task::Event&) { hub_.take_news(); });
   journal.add_reader([this](const task::Event& event) { tasks_.supervisor().take(event); });
   journal.add_reader([this](const task::Event& event) { automation_.take(event); });
@@ -151,31 +183,50 @@ void ProjectDaemon::tell(std::string_view kind, const object& params) {
 
 void ProjectDaemon::add_methods() {
   peer::Methods& methods = server_.methods();
-  add_daemon_methods(
-      methods, loop_.clock(),
-      {.status = [this] { return status(); }, .stop = [this](const StopRequest& request) { take_stop(request); }});
+  add_daemon_methods(methods, loop_.clock(),
+                     {.status = [this] { return status(); },
+                      .reload = [this] { return reload_or_refuse(); },
+                      .stop = [this](const StopRequest& request) { take_stop(request); }});
   hub_.add_subscribe_method(methods, [this] { tasks_.supervisor().output_audience_changed(); });
   add_task_methods(methods, tasks_.supervisor(), tasks_.store());
   add_automation_methods(methods, automation_);
   add_lsp_methods(methods, bridge_);
+  add_door_methods(methods, loop_.clock(),
+                   {.tokens = http_.tokens(),
+                    .codes = http_.codes(),
+                    .project = context_.project.root,
+                    .http_url = [this] { return http_.url(); },
+                    .open_http = [this] { return HttpOpened{http_.open_on_demand()}; }});
+  methods.set_guard([this, guard = door_guard(log_)](const peer::Method& method, const peer::Peer& peer) {
+    const bool hears_no_events = method.name == "events.subscribe" && !hub_.knows(peer.connection);  // by POST /rpc
+    return hears_no_events ? rpc::method_not_found() : guard(method, peer);
+  });
 #ifdef DUET_TEST_METHODS
   add_test_methods(methods, loop_);
 #endif
 }
 
 void ProjectDaemon::open() {
-  base::Fd listener = context_.manager.take_listener();
-  const bool activated = static_cast<bool>(listener);
+  ServiceManager::Listeners passed = context_.manager.take_listeners();
+  const bool activated = static_cast<bool>(passed.unix);
   if (activated) {
-    server_.listen(transport::inherited_acceptor(loop_, log_, std::move(listener)));
+    server_.listen(transport::inherited_acceptor(loop_, log_, std::move(passed.unix)));
   } else {
     listen([this] { server_.start(context_.address.path); });
+  }
+  if (passed.http) {
+    http_.start(std::move(passed.http), settings_.http);
+  } else {
+    http_.start(settings_.http, context_.http);
   }
   tasks_.begin();
   begin_automation();
   guard_.emplace(loop_, log_, context_.project, context_.folder, [this] { return look_at_files(); });
   if (context_.address.elsewhere && !activated) guard_->watch_socket(context_.address.path);
   problems_.set("watch", guard_->problem());
+  context_.folder.remove(settings_fault_name);  // of a daemon before
+  settings_watch_.emplace(loop_, log_, settings_files(), [this] { take_saved_settings(); });
+  take_saved_settings();  // what was saved since they were read
   tell_watchdog();
   log_.info("listening", {{"socket", context_.address.shown}});
 }
@@ -211,11 +262,14 @@ void ProjectDaemon::tell_watchdog() {
 
 void ProjectDaemon::run() noexcept { loop_.run(); }
 
-// What would start with settings that are wrong would not start.
+// One that could not start again goes on.
 void ProjectDaemon::take_stop(const StopRequest& request) {
   if (request.successor && !end_.has_begun()) {
+    const std::string refused = "the daemon would not start again: ";
     const auto read = read_settings_and_plan();
-    if (!read) throw task::unavailable("settings", "the daemon would not start again: " + read.error());
+    if (!read) throw task::unavailable("settings", refused + read.error());
+    const auto why = why_not_our_state(context_.project, context_.folder);
+    if (why) throw task::unavailable("store", refused + *why);
   }
   stop("asked by a client", request);
 }
@@ -278,6 +332,17 @@ task::TaskSettings ProjectDaemon::task_settings() {
   return settings;
 }
 
+// Tasks of an agent whose limits cannot be kept are refused.
+void ProjectDaemon::look_at_limits() {
+  std::string problem;
+  for (const auto& [name, agent] : settings_.tasks.agents) {
+    const auto provided = tasks_.supervisor().provide_for(agent.limits);
+    if (!provided && problem.empty())
+      problem = "agents." + name + " has limits that cannot be kept: " + provided.error();
+  }
+  problems_.set("limits", std::move(problem));
+}
+
 void ProjectDaemon::take_full(bool full) {
   if (!full) {
     log_.info("there is room for clients again");
@@ -301,39 +366,15 @@ void ProjectDaemon::end_work(const StopRequest& request, std::function<void()> d
 }
 
 void ProjectDaemon::take_signal(int signal) {
-  if (signal == SIGHUP) return reload();
+  if (signal == SIGHUP) return void(reload());
   stop(signal == SIGTERM ? "SIGTERM" : "SIGINT", {});
-}
-
-// Or what is wrong with them.
-tl::expected<ProjectDaemon::SettingsAndPlan, std::string> ProjectDaemon::read_settings_and_plan() const {
-  auto read = read_settings(context_.project, context_.places);
-  if (const auto* error = std::get_if<SettingsError>(&read)) return tl::unexpected(error->text);
-  auto& settings = std::get<Settings>(read);
-  auto plan = automation::Engine::prepare(settings.rules, settings.watch);
-  if (!plan) return tl::unexpected(std::string(plan.error()));
-  return SettingsAndPlan{std::move(settings), std::move(*plan)};
-}
-
-void ProjectDaemon::reload() {
-  auto next = read_settings_and_plan();
-  if (!next) {
-    log_.error("the settings were not changed", {{"reason", next.error()}});
-    return problems_.set("settings", next.error());
-  }
-  // All of them are good: from here on nothing fails.
-  settings_ = std::move(next->settings);
-  tasks_.supervisor().change_settings(task_settings());
-  automation_.configure(std::move(next->plan));
-  bridge_.set_definitions(settings_.servers);
-  problems_.set("settings", {});
-  log_.info("the settings were read again");
 }
 
 DaemonStatus ProjectDaemon::status() const {
   std::string automation;
   for (const std::string& problem : automation_.problems()) automation += (automation.empty() ? "" : "; ") + problem;
   problems_.set("automation", automation);
+  problems_.set("starts", tasks_.supervisor().shortages().text());
   DaemonStatus status{
       .pid = getpid(),
       .version = kVersion,
@@ -357,7 +398,11 @@ Subsystems ProjectDaemon::subsystems() const {
     return supervisor.counts().at(static_cast<std::size_t>(state));
   };
   return {.loop = {watch_.longest_turn().count()},
-          .ipc = {server_.client_count()},
+          .ipc = {.clients = server_.client_count(),
+                  .byDoor = {.unix = server_.client_count() - http_.websocket_count(),
+                             .http = http_.connection_count(),
+                             .tls = 0}},
+          .http = http_.url() ? std::optional(HttpStatus{*http_.url()}) : std::optional<HttpStatus>(),
           .supervisor = {.running = count(task::State::running),
                          .queued = count(task::State::queued),
                          .maxRunning = supervisor.settings().max_running},

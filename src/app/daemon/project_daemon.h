@@ -12,9 +12,10 @@
 #include "app/daemon/event_hub.h"
 #include "app/daemon/loop_watch.h"
 #include "app/daemon/service_manager.h"
-#include "app/daemon/signals.h"
+#include "app/daemon/settings_watch.h"
 #include "app/daemon/socket_guard.h"
 #include "app/daemon/task_room.h"
+#include "app/doors/http_service.h"
 #include "app/project/last_end.h"
 #include "app/project/project.h"
 #include "app/project/state_folder.h"
@@ -24,6 +25,7 @@
 #include "duet/base/log.h"
 #include "duet/peer/server.h"
 #include "duet/transport/loop.h"
+#include "process/signals.h"
 
 namespace duet::app {
 
@@ -58,6 +60,7 @@ class ProjectDaemon {
     base::Log& log;
     SettingsPlaces places;
     DaemonAddress address;
+    std::optional<transport::TcpAddress> http = {};  ///< by the command line, over the settings
     mode_t umask_of_tasks = 022;
     bool trace = false;
     DescriptorBudget descriptors = {};
@@ -84,6 +87,7 @@ class ProjectDaemon {
   };
 
   peer::ServerEvents server_events();
+  HttpService::Context http_context();
   TaskRoom::Events task_events();
   void begin_automation();
   void add_methods();
@@ -97,19 +101,27 @@ class ProjectDaemon {
   void take_store_health(const task::Store::Health& health);
   void take_signal(int signal);
   tl::expected<SettingsAndPlan, std::string> read_settings_and_plan() const;
-  void reload();
+  tl::expected<Reloaded, std::string> reload();
+  Reloaded reload_or_refuse();
+  void take_saved_settings();
+  void tell_change(const SettingsChange& change);
+  void set_settings_fault(const std::string& fault);
+  void note_trust();
+  std::vector<std::string> settings_files() const;
   void end_work(const StopRequest& request, std::function<void()> done);
   task::TaskSettings task_settings();
   void take_full(bool full);
+  void look_at_limits();
   DaemonStatus status() const;
   Subsystems subsystems() const;
 
   Context context_;
   Settings settings_;
+  std::string settings_fault_;  // of those that were not taken over
   base::Log& log_;
   transport::Loop loop_;
   transport::Loop::Timer watchdog_;
-  Signals signals_;  // before anything that may start a thread
+  process::Signals signals_;  // before anything that may start a thread
   base::UtcTime started_at_;
   base::TimePoint started_;
   mutable Problems problems_;
@@ -121,7 +133,9 @@ class ProjectDaemon {
   DaemonEnd end_;
   automation::Engine automation_;
   bridge::Bridge bridge_;
+  HttpService http_;  // behind what its connections ask
   std::optional<SocketGuard> guard_;
+  std::optional<SettingsWatch> settings_watch_;
 };
 
 }  // namespace duet::app

@@ -26,6 +26,7 @@
 #include "app/project/last_end.h"
 #include "app/project/running_daemon.h"
 #include "app/project/state_folder.h"
+#include "app/project/state_owner.h"
 #include "app/settings/settings.h"
 #include "app/view/text_style.h"
 #include "automation/engine.h"
@@ -33,6 +34,7 @@
 #include "duet/base/log.h"
 #include "duet/base/log_line.h"
 #include "duet/version.h"
+#include "process/cgroup.h"
 #include "process/descriptor_limit.h"
 
 namespace duet::app {
@@ -114,7 +116,7 @@ void complain(std::string_view message, const std::string& reason) {
 
 DaemonAddress address_of(const CommandLine& line, const StateFolder& folder) {
   if (const std::optional<std::string> given = line.text("socket")) return {*given, *given, true};
-  return {folder.path_of(socket_name), std::string(state_path) + '/' + socket_name};
+  return {folder.path_of(socket_name), folder.shown() + '/' + socket_name};
 }
 
 Settings settings_or_fail(const Project& project, const SettingsPlaces& places) {
@@ -123,14 +125,28 @@ Settings settings_or_fail(const Project& project, const SettingsPlaces& places) 
   return std::move(std::get<Settings>(read));
 }
 
+// What the command line says goes over the settings for this daemon.
+std::optional<transport::TcpAddress> http_address(const CommandLine& line) {
+  const std::optional<std::string> given = line.text("http");
+  if (!given) return std::nullopt;
+  const auto address = transport::TcpAddress::parse(*given);
+  if (!address) throw Failure("--http '" + *given + "' is not an address and a port, such as 127.0.0.1:8123");
+  const std::string why = why_not_http(*address);
+  if (!why.empty()) throw Failure("--http must be " + why);
+  return address;
+}
+
 int serve(const CommandLine& line, Starter& starter, mode_t mask) {
+  if (starter.is_waiting()) process::leave_cgroup_of_tree();  // as is said in task/outsider.h
   const DescriptorBudget descriptors = DescriptorBudget::of(process::raise_descriptor_limit());
   ServiceManager manager;
   const Project project = find_project(line.text("project"));
   const SettingsPlaces places = settings_places();
   Settings settings = settings_or_fail(project, places);
-  const StateFolder folder = StateFolder::make(project);
+  refuse_second_daemon(project, settings.daemon.state);
+  const StateFolder folder = StateFolder::make(project, settings.daemon.state);
   const DaemonLock lock = take_lock_or_fail(folder);
+  if (const auto why = why_not_our_state(project, folder)) throw Failure(*why);
   const std::optional<LastEnd> last_end = read_last_end(folder);
   std::optional<PidFile> pid_file(std::in_place, folder);
   folder.write_small(version_name, std::string(kVersion) + '\n');
@@ -152,6 +168,7 @@ int serve(const CommandLine& line, Starter& starter, mode_t mask) {
                           .log = log,
                           .places = places,
                           .address = address_of(line, folder),
+                          .http = http_address(line),
                           .umask_of_tasks = mask,
                           .trace = trace,
                           .descriptors = descriptors,
@@ -230,10 +247,14 @@ int serve_project(const CommandLine& line, base::Fd ready) {
   }
 }
 
-void check_settings(const CommandLine& line) {
-  const Settings settings = settings_or_fail(find_project(line.text("project")), settings_places());
+void check_next_start(const CommandLine& line) {
+  const Project project = find_project(line.text("project"));
+  const Settings settings = settings_or_fail(project, settings_places());
   const auto plan = automation::Engine::prepare(settings.rules, settings.watch);
   if (!plan) throw Failure(plan.error());
+  const auto folder = StateFolder::find(project, settings.daemon.state);
+  const auto why = folder ? why_not_our_state(project, *folder) : std::nullopt;
+  if (why) throw Failure(*why);
 }
 
 }  // namespace duet::app

@@ -37,9 +37,26 @@ int option_of(int fd, int option) {
   return getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 ? value : -1;
 }
 
-bool is_listening_unix_socket(int fd) {
-  return option_of(fd, SO_DOMAIN) == AF_UNIX && option_of(fd, SO_TYPE) == SOCK_STREAM &&
-         option_of(fd, SO_ACCEPTCONN) == 1;
+bool is_listening_stream(int fd) { return option_of(fd, SO_TYPE) == SOCK_STREAM && option_of(fd, SO_ACCEPTCONN) == 1; }
+bool is_unix(int fd) { return option_of(fd, SO_DOMAIN) == AF_UNIX; }
+bool is_tcp(int fd) { return option_of(fd, SO_DOMAIN) == AF_INET || option_of(fd, SO_DOMAIN) == AF_INET6; }
+
+// LISTEN_FDNAMES has them with colons between; who passes none, or too few, leaves the rest without.
+std::vector<std::string> names_of(int count, const std::string& text) {
+  std::vector<std::string> names;
+  std::size_t at = 0;
+  for (int i = 0; i < count; ++i) {
+    const std::size_t end = std::min(text.find(':', at), text.size());
+    names.push_back(text.substr(std::min(at, text.size()), end - std::min(at, text.size())));
+    at = std::min(end + 1, text.size());
+  }
+  return names;
+}
+
+Failure refused_socket(int fd, const std::string& name) {
+  return Failure("socket " + std::to_string(fd) + " of LISTEN_FDS" + (name.empty() ? "" : " (" + name + ")") +
+                 " is refused: pass one Unix stream socket that listens (ListenStream= with a path), and one of TCP "
+                 "for HTTP with FileDescriptorName=http");
 }
 
 }  // namespace
@@ -47,11 +64,11 @@ bool is_listening_unix_socket(int fd) {
 ServiceManager::ServiceManager() {
   const std::string pid = take_variable("LISTEN_PID");
   const std::string count = take_variable("LISTEN_FDS");
-  take_variable("LISTEN_FDNAMES");
+  const std::string names = take_variable("LISTEN_FDNAMES");
   address_ = take_variable("NOTIFY_SOCKET");
   const std::string self = std::to_string(getpid());
-  if (pid == self) listeners_ = number_in<int>(count);
-  has_listener_ = listeners_ > 0;
+  constexpr int most_passed = 64;
+  if (pid == self) names_ = names_of(std::clamp(number_in<int>(count), 0, most_passed), names);
   const std::string every = take_variable("WATCHDOG_USEC");
   const std::string watched = take_variable("WATCHDOG_PID");
   const auto limit = number_in<std::int64_t>(every);
@@ -60,23 +77,33 @@ ServiceManager::ServiceManager() {
   if (limit > 1 && (watched.empty() || watched == self)) watchdog_ = std::chrono::microseconds(limit / 2);
 }
 
-base::Fd ServiceManager::take_listener() {
-  if (std::exchange(listeners_, 0) <= 0) return {};
-  base::Fd listener(first_passed);
-  if (!is_listening_unix_socket(listener.get())) {
-    throw Failure("the socket passed by LISTEN_FDS is no listening Unix stream socket: use ListenStream= with a path");
+ServiceManager::Listeners ServiceManager::take_listeners() {
+  Listeners listeners;
+  if (std::exchange(taken_, true)) return listeners;
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    const int fd = first_passed + static_cast<int>(i);
+    base::Fd& into = is_unix(fd) ? listeners.unix : listeners.http;
+    const bool is_known = is_unix(fd) || (is_tcp(fd) && names_[i] == "http");
+    if (!is_listening_stream(fd) || !is_known || into) throw refused_socket(fd, names_[i]);
+    into.reset(fd);
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
   }
-  fcntl(listener.get(), F_SETFD, FD_CLOEXEC);
-  passed_ = base::duplicate(listener.get());
-  return listener;
+  for (std::size_t i = 0; i < names_.size(); ++i)
+    passed_.push_back(base::duplicate(first_passed + static_cast<int>(i)));
+  return listeners;
 }
 
 void ServiceManager::hand_on() const {
   if (!address_.empty()) setenv("NOTIFY_SOCKET", address_.c_str(), 1);
   if (watchdog_) setenv("WATCHDOG_USEC", std::to_string(watchdog_->count() * 2).c_str(), 1);
-  if (!passed_) return;
-  base::check_call(dup2(passed_.get(), first_passed), "dup2");
-  setenv("LISTEN_FDS", "1", 1);
+  if (passed_.empty()) return;
+  std::string names;
+  for (std::size_t i = 0; i < passed_.size(); ++i) {
+    base::check_call(dup2(passed_[i].get(), first_passed + static_cast<int>(i)), "dup2");
+    names += (i == 0 ? "" : ":") + names_[i];
+  }
+  setenv("LISTEN_FDS", std::to_string(passed_.size()).c_str(), 1);
+  setenv("LISTEN_FDNAMES", names.c_str(), 1);
   setenv("LISTEN_PID", std::to_string(getpid()).c_str(), 1);
 }
 

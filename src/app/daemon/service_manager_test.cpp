@@ -87,7 +87,7 @@ TEST_F(ServiceManagerTest, WithoutAManagerNothingHappens) {
   ServiceManager manager;
   manager.tell("READY=1");
   EXPECT_FALSE(manager.watchdog());
-  EXPECT_FALSE(manager.take_listener());
+  EXPECT_FALSE(manager.take_listeners().unix);
   EXPECT_EQ(told(), "nothing");
 }
 
@@ -103,7 +103,7 @@ TEST_F(ServiceManagerTest, IsHandedOnToAProgramThatThisProcessGoesOnAs) {
 TEST_F(ServiceManagerTest, SocketsForAnotherProcessAreNotTaken) {
   setenv("LISTEN_PID", "1", 1);
   setenv("LISTEN_FDS", "1", 1);
-  EXPECT_FALSE(ServiceManager().take_listener());
+  EXPECT_FALSE(ServiceManager().take_listeners().unix);
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ SocketGuard::SocketGuard(transport::Loop& loop, base::Log& log, const Project& p
       look_(std::move(look)),
       limits_(limits),
       notices_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)),
-      project_(base::duplicate(project.directory.get())) {
+      project_(base::duplicate(project.directory.get())),
+      elsewhere_(!folder.elsewhere().empty()) {
   if (notices_ && watch_folders(project, folder)) {
     watch_ = loop_.watch(notices_.get(), EPOLLIN, *this);
     if (is_linked()) look_after(limits_.poll);
@@ -42,10 +43,14 @@ SocketGuard::SocketGuard(transport::Loop& loop, base::Log& log, const Project& p
 }
 
 // At each look: it may have become a link meanwhile.
-bool SocketGuard::is_linked() const { return is_link(project_.get(), ".aiwg") || is_link(project_.get(), state_path); }
+bool SocketGuard::is_linked() const {
+  return !elsewhere_ && (is_link(project_.get(), ".aiwg") || is_link(project_.get(), state_path));
+}
 
 bool SocketGuard::watch_folders(const Project& project, const StateFolder& folder) {
-  const std::string above = "/proc/self/fd/" + std::to_string(project.directory.get()) + "/.aiwg";
+  const std::string& elsewhere = folder.elsewhere();
+  const std::string above = elsewhere_ ? elsewhere.substr(0, elsewhere.rfind('/'))
+                                       : "/proc/self/fd/" + std::to_string(project.directory.get()) + "/.aiwg";
   return inotify_add_watch(notices_.get(), folder.path_of(".").c_str(), of_folder | of_content) >= 0 &&
          inotify_add_watch(notices_.get(), above.c_str(), of_folder) >= 0;
 }

@@ -57,6 +57,7 @@ class SocketGuard final : private transport::Loop::Watcher {
   base::Fd notices_;
   transport::Loop::Watch watch_;  // of the notices
   base::Fd project_;
+  bool elsewhere_;          // the state folder is not in the project
   int socket_folder_ = -1;  // the watch on a folder that is not ours alone
   std::string socket_path_;
   std::string problem_;

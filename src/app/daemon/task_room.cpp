@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <utility>
 
@@ -24,7 +25,7 @@ base::Fd open_tasks(const StateFolder& folder) {
   if (is_there) tasks.reset(openat(folder.descriptor(), name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (tasks) return tasks;
   const int error = errno;
-  throw Failure("cannot open " + std::string(state_path) + "/tasks: " + std::strerror(error) +
+  throw Failure("cannot open " + folder.shown() + "/tasks: " + std::strerror(error) +
                     (base::is_disk_full(error) ? ": make room on its disk" : ""),
                 code_of_refused_start(error));
 }
@@ -38,9 +39,9 @@ std::unique_ptr<task::Store> open_store(transport::Loop& loop, const TaskRoom::C
         task::StoreFolder::Options{.folder_holds = std::move(folder_holds), .lays_out_log = true});
     return std::make_unique<task::Store>(loop, std::move(place), std::move(tell));
   } catch (const task::StoreError& error) {
-    const std::string text = std::string(state_path) + "/tasks.db: " + error.what() + ". Nothing was changed; ";
+    const std::string text = context.folder.shown() + "/tasks.db: " + error.what() + ". Nothing was changed; ";
     if (error.is_for_want_of_room()) throw Failure(text + "make room on its disk", exit_code::try_again);
-    throw Failure(text + "to begin anew, move " + state_path + " away");
+    throw Failure(text + "to begin anew, move " + context.folder.shown() + " away");
   }
 }
 
@@ -51,17 +52,25 @@ TaskRoom::TaskRoom(transport::Loop& loop, base::Log& log, const Context& context
     : loop_(loop),
       log_(log),
       tasks_(open_tasks(context.folder)),
+      cgroups_(process::CgroupHome::find()),
       store_(open_store(loop, context, std::move(events.store))),
       journal_(std::make_unique<task::Journal>(*store_)) {
-  const task::Context for_supervisor{.tasks = tasks_.get(),
-                                     .project = [&project = context.project] { return present_path(project); },
-                                     .environment = process::current_environment(),
-                                     .seed = std::random_device()()};
+  const task::Context for_supervisor{
+      .tasks = tasks_.get(),
+      .project = [&project = context.project] { return present_path(project); },
+      .environment = process::current_environment(),
+      .seed = std::random_device()(),
+      .provide_for =
+          [this](const process::Limits& limits) {
+            return cgroups_.and_then([&](auto& home) { return home.provide_for(limits); });
+          }};
   supervisor_ = std::make_unique<task::Supervisor>(loop_, log_, *store_, std::move(settings), for_supervisor,
                                                    std::move(events.output));
   keeper_world_ = std::make_unique<task::SystemKeeperWorld>(loop_, tasks_.get(), context.executable);
   keepers_ = std::make_unique<task::Keepers>(
-      loop_, log_, *keeper_world_, task::KeeperSettings{.umask = context.umask_of_tasks}, supervisor_->keeper_events());
+      loop_, log_, *keeper_world_,
+      task::KeeperSettings{.umask = context.umask_of_tasks, .cgroups = cgroups_ ? cgroups_->folder() : ""},
+      supervisor_->keeper_events());
 }
 
 void TaskRoom::begin() {
@@ -71,7 +80,9 @@ void TaskRoom::begin() {
 
 void TaskRoom::end(const StopRequest& request, std::function<void()> done) {
   if (request.leave_tasks) return supervisor_->leave(std::move(done));
-  supervisor_->stop(request.force, std::move(done));
+  std::optional<base::Duration> patience = request.patience;
+  if (!patience && !request.drain) patience = task::Supervisor::stop_patience;
+  supervisor_->stop(request.force, std::move(done), patience);
 }
 
 }  // namespace duet::app

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <boost/json/object.hpp>
+#include <tl/expected.hpp>
 
 #include "app/methods/daemon_methods.h"
 #include "app/project/project.h"
@@ -14,6 +15,7 @@
 #include "duet/base/fd.h"
 #include "duet/base/log.h"
 #include "duet/transport/loop.h"
+#include "process/cgroup.h"
 #include "task/journal.h"
 #include "task/keeper.h"
 #include "task/store.h"
@@ -56,6 +58,7 @@ class TaskRoom {
   transport::Loop& loop_;
   base::Log& log_;
   base::Fd tasks_;
+  tl::expected<process::CgroupHome, std::string> cgroups_;  // before anything is started
   std::unique_ptr<task::Store> store_;
   std::unique_ptr<task::Journal> journal_;
   std::unique_ptr<task::Supervisor> supervisor_;

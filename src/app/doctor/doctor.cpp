@@ -12,6 +12,7 @@
 #include <utility>
 #include <variant>
 
+#include "app/project/user_state.h"
 #include "duet/transport/unix_socket.h"
 #include "task/store.h"
 #include "task/store_files.h"
@@ -135,6 +136,15 @@ std::vector<Finding> findings_of(const std::vector<std::optional<Finding>>& look
   return findings;
 }
 
+// The nearest folder that is there must take the next one.
+std::vector<Finding> check_place_of_user() {
+  std::string path = user_state_path();
+  if (path.empty()) return {wrong_place("there is no place for the user's state: set HOME or XDG_STATE_HOME")};
+  while (access(path.c_str(), F_OK) != 0 && path.size() > 1) path.resize(std::max<std::size_t>(path.rfind('/'), 1));
+  const base::Fd folder(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  return findings_of({check_writable(folder.get(), path)});
+}
+
 }  // namespace
 
 std::string_view name_of(Verdict verdict) {
@@ -183,7 +193,8 @@ std::vector<Finding> check_servers(const std::vector<bridge::Definition>& server
   return findings;
 }
 
-std::vector<Finding> check_place(const Project& project) {
+std::vector<Finding> check_place(const Project& project, StatePlace place) {
+  if (place == StatePlace::user) return check_place_of_user();
   const int root = project.directory.get();
   Place above = look_into(root, ".aiwg", ".aiwg", 0);
   if (above.wrong) return {*above.wrong};
@@ -225,7 +236,7 @@ std::vector<Finding> check_leftovers(const StateFolder& folder, bool fix) {
   for (const std::string& name : names) {
     if (fix) folder.remove(name);
     findings.push_back({"leftovers", fix ? Verdict::fixed : Verdict::wrong,
-                        std::string(state_path) + '/' + name + " of a daemon that is dead" +
+                        folder.shown() + '/' + name + " of a daemon that is dead" +
                             (fix ? " was removed" : ": --fix or the next start removes it")});
   }
   if (findings.empty()) findings.push_back({"leftovers", Verdict::good, "none"});

@@ -38,7 +38,7 @@ std::vector<Finding> check_servers(const std::vector<bridge::Definition>& server
                                    const process::Environment& environment);
 /// What keeps a daemon from starting here: folders it may not write to or that are somebody else's, and things in the
 /// place of its files. Nothing is made to find out.
-std::vector<Finding> check_place(const Project& project);
+std::vector<Finding> check_place(const Project& project, StatePlace place = StatePlace::project);
 /// The store of a daemon that does not run. Nothing is changed.
 Finding check_store(const StateFolder& folder);
 /// What a daemon left behind that was killed; with `fix` it is cleared away. For whoever holds the lock.

@@ -43,6 +43,29 @@ void hide_secrets(value& message) {
   }
 }
 
+/// What stands before a secret that lets somebody in, and how many characters such a one has. Others have codes, too:
+/// of these only those that have just as many are hidden.
+struct Mark {
+  std::string_view before;
+  std::size_t least;
+  std::size_t most;
+};
+constexpr std::array<Mark, 3> marks{
+    {{"duet_", 43, std::string::npos}, {"login=", 22, std::string::npos}, {R"("code":")", 22, 22}}};
+
+// Tokens and login codes, wherever they stand.
+std::string without_keys(std::string text) {
+  constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  for (const Mark& mark : marks) {
+    for (std::size_t at = text.find(mark.before); at != text.npos; at = text.find(mark.before, at)) {
+      at += mark.before.size();
+      const std::size_t end = std::min(text.find_first_not_of(letters, at), text.size());
+      if (end - at >= mark.least && end - at <= mark.most) text.replace(at, end - at, "...");
+    }
+  }
+  return text;
+}
+
 class TracedChannel final : public transport::Channel {
  public:
   TracedChannel(std::unique_ptr<transport::Channel> channel, base::Log& log, std::uint64_t number)
@@ -50,6 +73,7 @@ class TracedChannel final : public transport::Channel {
 
   void open(Listener& listener) override { channel_->open(listener); }
   void want(bool reading, bool writing) override { channel_->want(reading, writing); }
+  void end_output() override { channel_->end_output(); }
   void close() override { channel_->close(); }
 
   transport::IoResult read(std::span<char> into) override {
@@ -112,11 +136,11 @@ std::string without_secrets(std::string_view message) {
       decoded.kind != rpc::Message::Kind::response &&
       (message.find("env") != std::string_view::npos || message.find("task.submit") != std::string_view::npos ||
        message.find("\\u") != std::string_view::npos);
-  if (!may_hold_secrets) return std::string(message);
+  if (!may_hold_secrets) return without_keys(std::string(message));
   try {
     value tree = rpc::parse_value(message);
     hide_secrets(tree);
-    return rpc::to_text(tree);
+    return without_keys(rpc::to_text(tree));
   } catch (const std::length_error&) {
     return {};
   }

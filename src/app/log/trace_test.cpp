@@ -57,6 +57,19 @@ TEST(WithoutSecrets, HidesThemHoweverTheyAreWritten) {
   }
 }
 
+TEST(WithoutSecrets, HidesTokensAndLoginCodes) {
+  const std::string token = "duet_" + std::string(20, 'a') + "-_0" + std::string(20, 'Z');
+  const std::string code = "0123456789-_abcdefghij";
+  EXPECT_EQ(without_secrets(R"({"id":1,"result":{"token":")" + token + R"(","name":"a"}})"),
+            R"({"id":1,"result":{"token":"duet_...","name":"a"}})");
+  EXPECT_EQ(without_secrets(R"({"id":1,"result":{"code":")" + code + R"(","url":"http://x/#login=)" + code + "\"}}"),
+            R"({"id":1,"result":{"code":"...","url":"http://x/#login=..."}})");
+  EXPECT_EQ(without_secrets(submit(R"({"prompt":"a )" + token + R"( b","env":{"A":"x"}})")),
+            submit(R"({"prompt":"a duet_... b","env":{"A":"..."}})"));
+  EXPECT_EQ(without_secrets(R"({"id":1,"error":{"code":-32601,"message":"duet_rpc login=short"}})"),
+            R"({"id":1,"error":{"code":-32601,"message":"duet_rpc login=short"}})");
+}
+
 TEST(WithoutSecrets, ShowsNothingOfWhatIsNoJson) {
   EXPECT_EQ(without_secrets(R"({"env":{"TOKEN":"secret")"), "");
   EXPECT_EQ(without_secrets("secret"), "");

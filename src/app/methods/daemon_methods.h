@@ -21,6 +21,9 @@ namespace duet::app {
 struct StopRequest {
   bool force = false;                              ///< running tasks are not given time to finish
   bool leave_tasks = false;                        ///< they go on, for the next daemon
+  bool restarting = false;                         ///< which is started at once; clients are told so
+  bool drain = false;                              ///< they have all the time they need
+  std::optional<base::Duration> patience = {};     ///< with running tasks; none: 15 s, or for ever if it drains
   std::shared_ptr<const base::Fd> successor = {};  ///< a program, opened, that this process goes on as
 };
 
@@ -32,15 +35,33 @@ struct Problem {
 };
 BOOST_DESCRIBE_STRUCT(Problem, (), (subsystem, message))
 
+/// A member that is there in any case, and null where there is nothing to say.
+template <typename T>
+using OrNull = std::optional<std::optional<T>>;
+
 struct LoopStatus {
   std::int64_t longest_turn_ms;
 };
 BOOST_DESCRIBE_STRUCT(LoopStatus, (), (longest_turn_ms))
 
+/// Connections.
+struct DoorCounts {
+  std::size_t unix;
+  std::size_t http;
+  std::size_t tls;
+};
+BOOST_DESCRIBE_STRUCT(DoorCounts, (), (unix, http, tls))
+
 struct IpcStatus {
   std::size_t clients;
+  DoorCounts byDoor;
 };
-BOOST_DESCRIBE_STRUCT(IpcStatus, (), (clients))
+BOOST_DESCRIBE_STRUCT(IpcStatus, (), (clients, byDoor))
+
+struct HttpStatus {
+  std::string url;
+};
+BOOST_DESCRIBE_STRUCT(HttpStatus, (), (url))
 
 struct SupervisorStatus {
   std::int64_t running;
@@ -68,12 +89,13 @@ BOOST_DESCRIBE_STRUCT(LspStatus, (), (running))
 struct Subsystems {
   LoopStatus loop;
   IpcStatus ipc;
+  OrNull<HttpStatus> http;
   SupervisorStatus supervisor;
   StoreStatus store;
   AutomationCounts automation;
   LspStatus lsp;
 };
-BOOST_DESCRIBE_STRUCT(Subsystems, (), (loop, ipc, supervisor, store, automation, lsp))
+BOOST_DESCRIBE_STRUCT(Subsystems, (), (loop, ipc, http, supervisor, store, automation, lsp))
 
 /// How the daemon before this one ended, if nobody stopped it.
 struct FormerEnd {
@@ -97,13 +119,23 @@ struct DaemonStatus {
 BOOST_DESCRIBE_STRUCT(DaemonStatus, (),
                       (pid, version, started_at, uptime_seconds, health, problems, subsystems, managed, last_end))
 
+/// What `daemon.reload` answers: single values by name, the rest by kind and name (`agents.claude`).
+struct Reloaded {
+  std::vector<std::string> added;
+  std::vector<std::string> removed;
+  std::vector<std::string> changed;
+  std::optional<std::string> note = {};  ///< what of the project's file does not count, and the cure
+};
+BOOST_DESCRIBE_STRUCT(Reloaded, (), (added, removed, changed, note))
+
 /// What the methods need from the daemon.
 struct DaemonActions {
   std::function<DaemonStatus()> status;
+  std::function<Reloaded()> reload;       ///< throws rpc::Error if the settings are faulty
   std::function<void(StopRequest)> stop;  ///< begins once the answer is on its way; throws rpc::Error if it refuses
 };
 
-/// `ping`, `daemon.status`, `daemon.stop`, and the methods that describe all methods.
+/// `ping`, `daemon.status`, `daemon.reload`, `daemon.stop`, and the methods that describe all methods.
 void add_daemon_methods(peer::Methods& methods, const base::Clock& clock, const DaemonActions& actions);
 
 }  // namespace duet::app

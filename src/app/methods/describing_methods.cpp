@@ -6,6 +6,7 @@
 
 #include <boost/describe/class.hpp>
 
+#include "app/doors/roles.h"
 #include "app/words/program_name.h"
 #include "duet/rpc/json.h"
 #include "duet/version.h"
@@ -31,14 +32,21 @@ auto made_once(Make make) {
 }  // namespace
 
 void add_describing_methods(peer::Methods& methods, bool list_discovery) {
-  methods.add("listMethods", "Lists the methods, with a description of each",
-              made_once<std::vector<peer::MethodSummary>>([&methods] { return methods.list(); }));
-  methods.add("describeMethods", "Lists the methods, with what each takes and returns",
-              made_once<std::vector<peer::MethodSignature>>([&methods] { return methods.describe(); }));
-  methods.add("version", "Tells the server's version", made_once<Version>([] { return Version{kVersion}; }));
+  methods
+      .add("listMethods", "Lists the methods, with a description of each",
+           made_once<std::vector<peer::MethodSummary>>([&methods] { return methods.list(); }))
+      .needs(role::observe);
+  methods
+      .add("describeMethods", "Lists the methods, with what each takes and returns",
+           made_once<std::vector<peer::MethodSignature>>([&methods] { return methods.describe(); }))
+      .needs(role::observe);
+  methods.add("version", "Tells the server's version", made_once<Version>([] { return Version{kVersion}; }))
+      .needs(role::observe);
   peer::AddedMethod discover =
-      methods.add("rpc.discover", "Describes the methods as an OpenRPC document",
-                  made_once<boost::json::object>([&methods] { return methods.open_rpc(program_name, kVersion); }));
+      methods
+          .add("rpc.discover", "Describes the methods as an OpenRPC document",
+               made_once<boost::json::object>([&methods] { return methods.open_rpc(program_name, kVersion); }))
+          .needs(role::observe);
   if (!list_discovery) discover.unlisted();
 }
 

@@ -1,5 +1,6 @@
 #include "app/methods/lsp_methods.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <optional>
@@ -8,6 +9,7 @@
 
 #include <boost/describe/class.hpp>
 
+#include "app/doors/roles.h"
 #include "app/methods/lsp_results.h"
 #include "bridge/file_uri.h"
 #include "duet/peer/connection.h"
@@ -32,13 +34,20 @@ BOOST_DESCRIBE_STRUCT(File, (), (file))
 struct PlaceInFile : File {
   std::optional<std::int64_t> line;
   std::optional<std::int64_t> column;
+  std::optional<std::string> path;
 };
-BOOST_DESCRIBE_STRUCT(PlaceInFile, (File), (line, column))
+BOOST_DESCRIBE_STRUCT(PlaceInFile, (File), (line, column, path))
+
+struct SymbolsOf : File {
+  std::optional<std::string> path;
+};
+BOOST_DESCRIBE_STRUCT(SymbolsOf, (File), (path))
 
 struct DiagnosticsOf : File {
   double waitSeconds = 10;
+  std::optional<std::string> path;
 };
-BOOST_DESCRIBE_STRUCT(DiagnosticsOf, (File), (waitSeconds))
+BOOST_DESCRIBE_STRUCT(DiagnosticsOf, (File), (waitSeconds, path))
 
 struct Notification {
   std::string method;
@@ -47,16 +56,26 @@ struct Notification {
 };
 BOOST_DESCRIBE_STRUCT(Notification, (), (method, params, server))
 
+struct ServerNotification : Notification {
+  std::optional<std::string> path;
+};
+BOOST_DESCRIBE_STRUCT(ServerNotification, (Notification), (path))
+
 struct ServerRequest : Notification {
   double timeoutSeconds = 30;
+  std::optional<std::string> path;
 };
-BOOST_DESCRIBE_STRUCT(ServerRequest, (Notification), (timeoutSeconds))
+BOOST_DESCRIBE_STRUCT(ServerRequest, (Notification), (timeoutSeconds, path))
 
 struct Start {
   std::string server;
   std::optional<std::string> root;
+  std::optional<std::string> path;
 };
-BOOST_DESCRIBE_STRUCT(Start, (), (server, root))
+BOOST_DESCRIBE_STRUCT(Start, (), (server, root, path))
+
+constexpr const char* path_summary =
+    "Absolute folders, with colons between them, where a server that is not on the daemon's PATH is looked for";
 
 // Asks with what is called when there is an answer, and takes the question back when nobody wants it any more.
 template <typename Result, typename Ask>
@@ -92,17 +111,36 @@ base::Duration duration_of(std::string_view name, double seconds) {
   return std::chrono::duration_cast<base::Duration>(std::chrono::duration<double>(seconds));
 }
 
+// What is relative would mean another folder here than where the caller is.
+std::string folders_in(const std::optional<std::string>& path) {
+  constexpr std::size_t longest_path = std::size_t{64} * 1024;
+  std::string folders;
+  if (!path) return folders;
+  if (path->size() > longest_path || path->find('\0') != path->npos) {
+    throw rpc::invalid_params("path", "absolute folders with colons between them, up to 64 KiB", "string");
+  }
+  for (std::size_t begin = 0; begin < path->size();) {
+    const std::size_t end = std::min(path->find(':', begin), path->size());
+    const std::string_view folder = std::string_view(*path).substr(begin, end - begin);
+    if (folder.starts_with('/')) folders.append(folders.empty() ? "" : ":").append(folder);
+    begin = end + 1;
+  }
+  return folders;
+}
+
 void refuse_scalar(const rpc::Json& params) {
   const std::string_view type = rpc::json_type(params.text());
   if (type != "object" && type != "array") throw rpc::invalid_params("params", "object or array", type);
 }
 
-bridge::RawRequest raw_request(const Notification& sent, base::Duration patience) {
+bridge::RawRequest raw_request(const Notification& sent, const std::optional<std::string>& path,
+                               base::Duration patience) {
   if (sent.params) refuse_scalar(*sent.params);
   return {.server = sent.server,
           .method = sent.method,
           .params = sent.params ? std::string(sent.params->text()) : std::string(),
-          .patience = patience};
+          .patience = patience,
+          .folders = folders_in(path)};
 }
 
 void describe_file(AddedMethod method) {
@@ -118,13 +156,17 @@ AddedMethod& describe_notification(AddedMethod& method) {
 template <typename Result>
 void add_question(Methods& methods, Bridge& bridge, Question question, std::string name, std::string summary) {
   const auto handler = [&bridge, question](const PlaceInFile& place, Reply<Result> reply) {
-    const bridge::FilePlace where{
-        .path = path_of(place.file, bridge), .line = position_of(place.line), .column = position_of(place.column)};
+    const bridge::FilePlace where{.path = path_of(place.file, bridge),
+                                  .line = position_of(place.line),
+                                  .column = position_of(place.column),
+                                  .folders = folders_in(place.path)};
     ask(bridge, std::move(reply), [&](auto done) { return bridge.ask(question, where, std::move(done)); });
   };
   describe_file(methods.add(std::move(name), std::move(summary), handler)
+                    .read_only()
                     .describe(&PlaceInFile::line, "From 1, which is the default")
-                    .describe(&PlaceInFile::column, "From 1, in characters; without it the first that is no blank"));
+                    .describe(&PlaceInFile::column, "From 1, in characters; without it the first that is no blank")
+                    .describe(&PlaceInFile::path, path_summary));
 }
 
 void add_questions(Methods& methods, Bridge& bridge) {
@@ -135,48 +177,56 @@ void add_questions(Methods& methods, Bridge& bridge) {
                           "Where the thing at a place is used");
   add_question<LspCompletion>(methods, bridge, Question::completion, "lsp.completion",
                               "What could be written at a place");
-  describe_file(
-      methods.add("lsp.symbols", "What a file declares", [&bridge](const File& file, Reply<LspSymbols> reply) {
-        const bridge::FilePlace where{.path = path_of(file.file, bridge)};
-        ask(bridge, std::move(reply), [&](auto done) { return bridge.ask(Question::symbols, where, std::move(done)); });
-      }));
+  describe_file(methods
+                    .add("lsp.symbols", "What a file declares",
+                         [&bridge](const SymbolsOf& of, Reply<LspSymbols> reply) {
+                           const bridge::FilePlace where{.path = path_of(of.file, bridge),
+                                                         .folders = folders_in(of.path)};
+                           ask(bridge, std::move(reply),
+                               [&](auto done) { return bridge.ask(Question::symbols, where, std::move(done)); });
+                         })
+                    .read_only()
+                    .describe(&SymbolsOf::path, path_summary));
 }
 
 void add_diagnostics(Methods& methods, Bridge& bridge) {
   const auto handler = [&bridge](const DiagnosticsOf& of, Reply<LspDiagnostics> reply) {
-    const std::string path = path_of(of.file, bridge);
+    const bridge::FilePlace where{.path = path_of(of.file, bridge), .folders = folders_in(of.path)};
     const base::Duration wait = duration_of("waitSeconds", of.waitSeconds);
-    ask(bridge, std::move(reply), [&](auto done) { return bridge.ask_diagnostics(path, wait, std::move(done)); });
+    ask(bridge, std::move(reply), [&](auto done) { return bridge.ask_diagnostics(where, wait, std::move(done)); });
   };
   describe_file(methods
                     .add("lsp.diagnostics",
                          "Errors and warnings of a file's present text; fresh is false if that is not sure", handler)
+                    .read_only()
                     .describe(&DiagnosticsOf::waitSeconds,
-                              "How long the server may take to look at the present text; 10 if not given"));
+                              "How long the server may take to look at the present text; 10 if not given")
+                    .describe(&DiagnosticsOf::path, path_summary));
 }
 
 void add_request(Methods& methods, Bridge& bridge) {
   const auto handler = [&bridge](const ServerRequest& sent, Reply<> reply) {
-    bridge::RawRequest request = raw_request(sent, duration_of("timeoutSeconds", sent.timeoutSeconds));
+    bridge::RawRequest request = raw_request(sent, sent.path, duration_of("timeoutSeconds", sent.timeoutSeconds));
     ask(bridge, std::move(reply), [&](auto done) { return bridge.request(std::move(request), std::move(done)); });
   };
   AddedMethod request = methods.add(
       "lsp.request", "Sends a request to a language server, and its result back, as they are spelt", handler);
-  describe_notification(request).describe(&ServerRequest::timeoutSeconds,
-                                          "After that the request is cancelled; 30 if not given");
+  describe_notification(request)
+      .describe(&ServerRequest::timeoutSeconds, "After that the request is cancelled; 30 if not given")
+      .describe(&ServerRequest::path, path_summary);
 }
 
 void add_notify(Methods& methods, Bridge& bridge) {
-  const auto handler = [&bridge](const Notification& sent, const Request& request, Reply<LspSent> reply) {
+  const auto handler = [&bridge](const ServerNotification& sent, const Request& request, Reply<LspSent> reply) {
     const std::uint64_t client = request.conversation.peer().connection;
     ask(bridge, std::move(reply),
-        [&](auto done) { return bridge.notify(client, raw_request(sent, {}), std::move(done)); });
+        [&](auto done) { return bridge.notify(client, raw_request(sent, sent.path, {}), std::move(done)); });
   };
   AddedMethod notify = methods.add("lsp.notify",
                                    "Sends a notification to a language server. What it says about a document's text "
                                    "holds until the document is closed or the caller goes away",
                                    handler);
-  describe_notification(notify);
+  describe_notification(notify).describe(&ServerNotification::path, path_summary);
 }
 
 void add_start(Methods& methods, Bridge& bridge) {
@@ -184,11 +234,14 @@ void add_start(Methods& methods, Bridge& bridge) {
     std::optional<std::string> root = start.root;
     if (root && root->find('\0') != std::string::npos) throw rpc::invalid_params("root", "a path", "string");
     if (root) root = (std::filesystem::path(bridge.project()) / *root).lexically_normal();
-    ask(bridge, std::move(reply), [&](auto done) { return bridge.start(start.server, root, std::move(done)); });
+    const std::string folders = folders_in(start.path);
+    ask(bridge, std::move(reply),
+        [&](auto done) { return bridge.start(start.server, root, std::move(done), folders); });
   };
   methods.add("lsp.start", "Starts a language server before it is needed; answers when it is ready", handler)
       .describe(&Start::server, "A name as in the settings")
-      .describe(&Start::root, "The folder it is started in; the project's root if not given");
+      .describe(&Start::root, "The folder it is started in; the project's root if not given")
+      .describe(&Start::path, path_summary);
 }
 
 void add_stop(Methods& methods, Bridge& bridge) {
@@ -204,9 +257,12 @@ void add_stop(Methods& methods, Bridge& bridge) {
 
 void add_lsp_methods(Methods& methods, Bridge& bridge) {
   add_start(methods, bridge);
-  methods.add("lsp.list", "Tells the language servers that have been used and how they are", [&bridge] {
-    return rpc::JsonOf<LspServers>(boost::json::object{{"servers", bridge.list()}});
-  });
+  methods
+      .add("lsp.list", "Tells the language servers that have been used and how they are",
+           [&bridge] {
+             return rpc::JsonOf<LspServers>(boost::json::object{{"servers", bridge.list()}});
+           })
+      .needs(role::observe);
   add_stop(methods, bridge);
   add_request(methods, bridge);
   add_notify(methods, bridge);

@@ -1,17 +1,21 @@
 #include "app/methods/task_methods.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <boost/describe/class.hpp>
 
+#include "app/doors/roles.h"
+#include "app/methods/ordered_methods.h"
+#include "app/methods/queue_methods.h"
 #include "app/methods/task_params.h"
 #include "app/methods/task_results.h"
 #include "app/words/base64.h"
@@ -19,12 +23,12 @@
 #include "duet/rpc/error.h"
 #include "duet/rpc/utf8.h"
 #include "duet/rpc/value.h"
+#include "task/store_tables.h"
 #include "task/task_output.h"
 
 namespace duet::app {
 namespace {
 
-using peer::AddedMethod;
 using peer::Methods;
 using peer::Reply;
 using peer::Request;
@@ -37,27 +41,12 @@ constexpr std::size_t most_output = std::size_t{4} << 20;
 constexpr std::size_t longest_character = 4;
 constexpr std::int64_t chat_priority = 5;
 
-// What the methods of one daemon share.
-struct Context {
-  task::Supervisor& supervisor;
-  task::Store& store;
-  // How many submits of each connection are on their way to the disk. They hold up no later request, so that they can
-  // share a commit; but a request that asks for what was submitted before it has to find it.
-  std::unordered_map<std::uint64_t, std::size_t> submitting = {};
-};
-using SharedContext = std::shared_ptr<Context>;
-template <typename Result>
-using SharedReply = std::shared_ptr<Reply<Result>>;
+using Sort = task::ListQuery::Sort;
+
+using SharedContext = SharedTaskContext;
+using Context = TaskContext;
 
 using MaybeAccepted = tl::expected<task::Accepted, rpc::Error>;
-
-struct Nothing {};
-BOOST_DESCRIBE_STRUCT(Nothing, (), ())
-
-struct TaskName {
-  std::string taskId;
-};
-BOOST_DESCRIBE_STRUCT(TaskName, (), (taskId))
 
 struct Wait : TaskName {
   std::optional<double> timeoutSeconds;
@@ -68,55 +57,53 @@ struct ReadOutput : TaskName {
   std::int64_t offset = 0;
   std::int64_t limit = usual_output;
   Encoding encoding = Encoding::utf_8;
+  Streams stream = Streams::both;
 };
-BOOST_DESCRIBE_STRUCT(ReadOutput, (TaskName), (offset, limit, encoding))
+BOOST_DESCRIBE_STRUCT(ReadOutput, (TaskName), (offset, limit, encoding, stream))
 
 struct List {
   std::optional<task::State> state;
   std::int64_t limit = 20;
   std::optional<std::string> before;
+  std::optional<std::string> group;
+  std::optional<std::string> agent;
+  std::optional<std::map<std::string, std::string, std::less<>>> labels;
+  std::optional<std::string> since;
+  Sort sort = Sort::newest;
 };
-BOOST_DESCRIBE_STRUCT(List, (), (state, limit, before))
+BOOST_DESCRIBE_STRUCT(List, (), (state, limit, before, group, agent, labels, since, sort))
+
+bool is_plain(const List& wanted) {
+  return !wanted.group && !wanted.agent && !wanted.labels && !wanted.since && wanted.sort == Sort::newest;
+}
+
+task::ListQuery query_of(const List& wanted) {
+  task::ListQuery query{.state = wanted.state, .group = wanted.group, .agent = wanted.agent, .sort = wanted.sort};
+  query.limit = count_of("limit", wanted.limit, 1, most_listed);
+  if (wanted.before) query.from = task_id_of(*wanted.before);
+  if (wanted.since) query.since = time_of("since", *wanted.since);
+  if (wanted.labels) query.labels = *wanted.labels;
+  if (wanted.before && wanted.sort != Sort::newest && wanted.sort != Sort::oldest) {
+    throw rpc::invalid_params("before", "nothing, in a list that is not by age", "string");
+  }
+  return query;
+}
 
 struct Chat {
   std::string message;
   std::int64_t priority = chat_priority;
+  std::optional<std::string> agent;
+  std::optional<std::string> cwd;
+  std::optional<std::map<std::string, std::string, std::less<>>> env;
 };
-BOOST_DESCRIBE_STRUCT(Chat, (), (message, priority))
-
-template <typename Params, typename Result>
-using Act = void (*)(Context& context, const Params& params, const SharedReply<Result>& reply);
-
-template <typename Params, typename Result>
-void act_or_refuse(Act<Params, Result> act, Context& context, const Params& params, const SharedReply<Result>& reply) {
-  try {
-    act(context, params, reply);
-  } catch (const rpc::Error& error) {
-    reply->fail(error);
-  }
-}
-
-// Adds a method that is handled after the submits that came before it.
-template <typename Params, typename Result>
-AddedMethod add_in_order(Methods& methods, const SharedContext& context, std::string name, std::string summary,
-                         Act<Params, Result> act) {
-  const auto handler = [context, act](Params params, const Request& request, Reply<Result> reply) {
-    const SharedReply<Result> kept = shared(std::move(reply));
-    if (!context->submitting.contains(request.conversation.peer().connection)) {
-      return act_or_refuse(act, *context, params, kept);
-    }
-    context->store.after_changes(
-        [context, act, params = std::move(params), kept] { act_or_refuse(act, *context, params, kept); });
-  };
-  return methods.add(std::move(name), std::move(summary), handler);
-}
-
-constexpr const char* task_id_summary = "The id of a task, as in task-7";
+BOOST_DESCRIBE_STRUCT(Chat, (), (message, priority, agent, cwd, env))
 
 // Submits a task for a client; `answer` is called when it is on disk, or with why not.
 void submit_for(const SharedContext& context, const Request& request, task::Submission submission,
                 task::Intake::Submitted answer) {
-  const std::uint64_t client = request.conversation.peer().connection;
+  const peer::Peer& peer = request.conversation.peer();
+  const std::uint64_t client = peer.connection;
+  submission.by = asked_by(peer);
   ++context->submitting[client];
   const auto is_over = [context, client] {
     const auto found = context->submitting.find(client);
@@ -143,19 +130,30 @@ void add_submit(Methods& methods, const SharedContext& context) {
       .pipelined()
       .describe(&Submit::prompt, "What the agent is to do")
       .describe(&Submit::agent, "Who does it; else the default agent")
-      .describe(&Submit::priority, "Higher runs first; 0 unless given")
+      .describe(&Submit::priority, "Higher runs first, within its group; else as its agent's settings say, or 0")
       .describe(&Submit::key, "The same key again is the same task, if all else is the same, too")
       .describe(&Submit::cwd, "Where it runs; else in the project's folder")
       .describe(&Submit::env, "Added to the environment of the daemon; its values are not shown")
       .describe(&Submit::timeoutSeconds, "It is ended when it has run so long")
-      .describe(&Submit::retries, "How often it is tried again after a failure")
-      .describe(&Submit::after, "Ids of tasks that have to succeed before");
+      .describe(&Submit::retries,
+                "How often it is tried again after a failure; else as its agent's settings say, or never")
+      .describe(&Submit::after, "Ids of tasks that have to succeed before")
+      .describe(&Submit::group, "The group it runs in; else that of its agent, or default")
+      .describe(&Submit::delaySeconds, "It does not start before that much time has passed")
+      .describe(&Submit::notBefore, "It does not start before this time, of ISO 8601 with its zone")
+      .describe(&Submit::labels, "Names and values that people tell their tasks apart by")
+      .describe(&Submit::memory, "Bytes that all its processes may have together, from 4 MiB on")
+      .describe(&Submit::processes, "How many processes and threads it may have at once")
+      .describe(&Submit::cpu, "How many cores' worth of time it may use, as in 1.5");
 }
 
 void add_send_chat(Methods& methods, const SharedContext& context) {
   const auto handler = [context](Chat chat, const Request& request, Reply<ChatSent> reply) {
-    task::Submission submission{.prompt = prompt_of("message", std::move(chat.message))};
+    task::Submission submission{.prompt = prompt_of("message", std::move(chat.message)),
+                                .agent = std::move(chat.agent)};
     submission.priority = chat.priority;
+    if (chat.cwd) submission.cwd = std::move(*chat.cwd);
+    if (chat.env) submission.env = std::move(*chat.env);
     submission.metadata["source"] = "chat";
     submit_for(context, request, std::move(submission),
                [kept = shared(std::move(reply))](const MaybeAccepted& accepted) {
@@ -163,10 +161,13 @@ void add_send_chat(Methods& methods, const SharedContext& context) {
                  kept->ok({task::to_text(accepted->id)});
                });
   };
-  methods.add("chat.send", "Queues a message as a task for the default agent", handler)
+  methods.add("chat.send", "Queues a message as a task, for the default agent unless another is named", handler)
       .pipelined()
       .describe(&Chat::message, "What the agent is told")
-      .describe(&Chat::priority, "Higher runs first; 5 unless given");
+      .describe(&Chat::priority, "Higher runs first; 5 unless given")
+      .describe(&Chat::agent, "Who is told; else the default agent")
+      .describe(&Chat::cwd, "Where it runs; else in the project's folder")
+      .describe(&Chat::env, "Added to the environment of the daemon; its values are not shown");
 }
 
 void cancel(Context& context, const TaskName& task, const SharedReply<Cancelled>& reply) {
@@ -180,12 +181,15 @@ void list(Context& context, const List& wanted, const SharedReply<std::vector<Ta
   const task::TaskId before = wanted.before ? task_id_of(*wanted.before) : behind_all;
   const std::size_t limit = count_of("limit", wanted.limit, 1, most_listed);
   std::string list = "[";
+  const auto add = [&list](const task::Task& task) {
+    if (list.size() > 1) list += ',';
+    rpc::append_value(list, task::record_of(task));
+    return list.size() < most_list_bytes;
+  };
+  const task::ListQuery query = query_of(wanted);
   const auto read = context.store.read([&](task::StoreReader& tasks) {
-    tasks.list(wanted.state, before, limit, [&list](const task::Task& task) {
-      if (list.size() > 1) list += ',';
-      rpc::append_value(list, task::record_of(task));
-      return list.size() < most_list_bytes;
-    });
+    if (is_plain(wanted)) return tasks.list(wanted.state, before, limit, add);
+    tasks.list(query, add);
   });
   if (!read) return reply->fail(read.error());
   reply->ok(JsonOf<std::vector<TaskRecord>>::trusted(list += ']'));
@@ -231,18 +235,24 @@ std::size_t shown_bytes(const task::Supervisor::Output& output, std::size_t limi
   return is_over ? most.size() : 0;
 }
 
+std::optional<task::Stream> stream_of(Streams streams) {
+  if (streams == Streams::both) return std::nullopt;
+  return streams == Streams::out ? task::Stream::out : task::Stream::err;
+}
+
 void output(Context& context, const ReadOutput& wanted, const SharedReply<TaskOutput>& reply) {
   const task::TaskId id = task_id_of(wanted.taskId);
   const bool exact = wanted.encoding == Encoding::base64;
   const std::uint64_t offset = count_of("offset", wanted.offset, 0, std::numeric_limits<std::int64_t>::max());
   const std::size_t limit = count_of("limit", wanted.limit, 1, most_output);
   const std::size_t most = exact ? limit : std::max(limit, longest_character);
-  tl::expected<task::Supervisor::Output, rpc::Error> output = context.supervisor.output(id, offset, most);
+  tl::expected<task::Supervisor::Output, rpc::Error> output =
+      context.supervisor.output(id, offset, most, stream_of(wanted.stream));
   if (!output) return reply->fail(output.error());
   task::OutputPiece& piece = output->piece;
   const std::size_t shown = exact ? piece.bytes.size() : shown_bytes(*output, limit);
   TaskOutput result{
-      .offset = piece.offset, .next = piece.offset + shown, .done = output->done && shown == piece.bytes.size()};
+      .offset = piece.offset, .next = piece.place_of(shown), .done = output->done && shown == piece.bytes.size()};
   if (piece.dropped) result.dropped = piece.dropped->to - piece.dropped->from;
   piece.bytes.resize(shown);
   result.data = exact ? to_base64(piece.bytes) : std::move(piece.bytes);
@@ -254,21 +264,34 @@ void add_questions(Methods& methods, const SharedContext& context) {
                "Lists tasks, the newest first. Prompts and results are cut to 1 KiB; a page that would have more than "
                "16 MiB is shorter than asked for",
                list)
+      .needs(role::observe)
       .describe(&List::state, "Only tasks in this state")
       .describe(&List::limit, "How many, up to 10000; 20 unless given")
-      .describe(&List::before, "Only tasks older than this one");
+      .describe(&List::before, "Only tasks older than this one; newer ones where the oldest come first")
+      .describe(&List::group, "Only tasks of this group")
+      .describe(&List::agent, "Only tasks of this agent")
+      .describe(&List::labels, "Only tasks that have all these labels")
+      .describe(&List::since, "Only tasks created then or later, a time of ISO 8601 with its zone")
+      .describe(
+          &List::sort,
+          "newest first unless given; oldest first; priority: by priority, then by age; or ended: only those that "
+          "have, the last one first");
   add_in_order(methods, context, "task.get", "Tells all about a task", get)
+      .needs(role::observe)
       .describe(&TaskName::taskId, task_id_summary);
-  add_in_order(methods, context, "task.stats", "Counts the tasks in each state", stats);
+  add_in_order(methods, context, "task.stats", "Counts the tasks in each state", stats).needs(role::observe);
   add_in_order(methods, context, "task.wait",
                "Tells all about a task when it has ended, or as it is when the time is up", wait)
+      .needs(role::observe)
       .describe(&TaskName::taskId, task_id_summary)
       .describe(&Wait::timeoutSeconds, "How long at most; else for ever");
   add_in_order(methods, context, "task.output", "Reads what a task has written to stdout and stderr, by offset", output)
+      .needs(role::observe)
       .describe(&TaskName::taskId, task_id_summary)
       .describe(&ReadOutput::offset, "Where to begin; 0 unless given")
       .describe(&ReadOutput::limit, "How many bytes at most: 1 MiB unless given, never over 4 MiB")
-      .describe(&ReadOutput::encoding, "base64 is exact; else bytes that are no UTF-8 are replaced");
+      .describe(&ReadOutput::encoding, "base64 is exact; else bytes that are no UTF-8 are replaced")
+      .describe(&ReadOutput::stream, "Only what came from this one; offsets count both all the same");
 }
 
 }  // namespace
@@ -279,9 +302,11 @@ void add_task_methods(Methods& methods, task::Supervisor& supervisor, task::Stor
   add_in_order(methods, context, "task.cancel",
                "Ends a task, queued or running. Answered once that is certain; a running one takes some seconds",
                cancel)
+      .needs(role::operate)
       .describe(&TaskName::taskId, task_id_summary);
   add_questions(methods, context);
   add_send_chat(methods, context);
+  add_queue_methods(methods, context);
 }
 
 }  // namespace duet::app

@@ -19,11 +19,26 @@ class TaskMethodsTest : public task::SupervisorTest {
   void SetUp() override {
     task::SupervisorTest::SetUp();
     add_task_methods(methods_, *supervisor, *store);
+    connect({});
+  }
+  void connect(const peer::Peer& peer) {
+    connection_.reset();
     auto [near, far] = transport::memory_pair(loop);
     far_.emplace(std::move(far));
-    connection_ =
-        std::make_unique<peer::Connection>(loop, std::move(near), peer::Protocol::json_lines(), methods_, log);
+    connection_ = std::make_unique<peer::Connection>(loop, std::move(near), peer::Protocol::json_lines(), methods_, log,
+                                                     peer::ConnectionEvents{}, peer);
     connection_->open();
+  }
+  /// As if through a network door.
+  void connect_as(std::string name) {
+    peer::Peer peer{.connection = 7};
+    peer.admission = std::make_shared<const peer::Admission>(
+        peer::Admission{.door = "http", .name = std::move(name), .role = "own"});
+    connect(peer);
+  }
+  std::string asked_by(const char* task) {
+    return std::string(
+        ask("task.get", R"({"taskId":")" + std::string(task) + "\"}").at("metadata").at("by").as_string());
   }
   void TearDown() override { connection_.reset(); }
 
@@ -81,8 +96,32 @@ TEST_F(TaskMethodsTest, EveryWishOfASubmissionIsTaken) {
   EXPECT_EQ(assignment.directory, "/project/sub");
   const value record = ask("task.get", R"({"taskId":"task-2"})");
   EXPECT_EQ(rpc::to_text(record.at("metadata")),
-            R"({"key":"k","cwd":"sub","timeoutSeconds":1.5,"retries":2,"after":["task-1"]})");
+            R"({"key":"k","cwd":"sub","timeoutSeconds":1.5,"retries":2,"after":["task-1"],"by":"unix"})");
   EXPECT_EQ(rpc::to_text(record).find("secret"), std::string::npos);
+}
+
+TEST_F(TaskMethodsTest, ATaskSaysWhoAskedForIt) {
+  ask("task.submit", R"({"prompt":"one","delaySeconds":60})");
+  EXPECT_EQ(asked_by("task-1"), "unix");
+  connect_as("ci");
+  ask("task.submit", R"({"prompt":"two"})");
+  ask("chat.send", R"({"message":"three"})");
+  EXPECT_EQ(asked_by("task-2"), "http:ci");
+  EXPECT_EQ(asked_by("task-3"), "http:ci");
+  ask("task.edit", R"({"taskId":"task-1","priority":3})");
+  EXPECT_EQ(asked_by("task-1"), "unix") << "who changes it is another question";
+  EXPECT_EQ(rpc::to_text(ask("task.restart", R"({"taskId":"task-1"})").at("taskId")), R"("task-4")");
+  EXPECT_EQ(asked_by("task-4"), "http:ci");
+  connect({});
+  ask("task.restart", R"({"taskId":"task-2"})");
+  EXPECT_EQ(asked_by("task-5"), "unix");
+}
+
+TEST_F(TaskMethodsTest, AKeyMeansTheSameTaskWhoeverAsks) {
+  ask("task.submit", R"({"prompt":"one","key":"k"})");
+  connect_as("ci");
+  EXPECT_EQ(rpc::to_text(ask("task.submit", R"({"prompt":"one","key":"k"})").at("taskId")), R"("task-1")");
+  EXPECT_EQ(asked_by("task-1"), "unix");
 }
 
 TEST_F(TaskMethodsTest, WhatCannotBeMeantIsRefused) {
@@ -160,7 +199,31 @@ TEST_F(TaskMethodsTest, CancelIsAnsweredWhenItIsCertain) {
   tell.terminated({1, 1});
   EXPECT_EQ(rpc::to_text(answer()), R"({"jsonrpc":"2.0","id":1,"result":{"cancelled":true}})");
   run_ends({1, 1}, {.kind = task::Outcome::Kind::signalled, .signal = 15});
-  EXPECT_EQ(refusal("task.cancel", R"({"taskId":"task-1"})"), R"(-32001 {"taskId":"task-1","state":"cancelled"})");
+  EXPECT_EQ(refusal("task.cancel", R"({"taskId":"task-1"})"),
+            R"(-32001 {"taskId":"task-1","state":"cancelled","reason":"ended"})");
+}
+
+TEST_F(TaskMethodsTest, AGroupThatTheSettingsDoNotHaveAnyMoreIsPausedWhileItHasTasks) {
+  settings.max_running = 0;
+  settings.groups["night"] = {};
+  supervisor->change_settings(settings);
+  submit({.prompt = "true", .group = "night"});
+  settings.groups.clear();
+  supervisor->change_settings(settings);
+  EXPECT_EQ(rpc::to_text(ask("queue.pause", R"({"group":"night"})")),
+            R"({"paused":true,"changed":true,"pausedGroups":["night"]})");
+  settings.max_running = 2;
+  supervisor->change_settings(settings);
+  wait_for_store();
+  EXPECT_TRUE(started().empty());
+  EXPECT_EQ(ask("queue.resume", R"({"group":"night"})").at("changed"), true);
+  EXPECT_EQ(started(), Strings{"1.1"});
+  EXPECT_EQ(ask("queue.pause", R"({"group":"night"})").at("changed"), true) << "what runs is in it, too";
+  EXPECT_EQ(ask("queue.resume", R"({"group":"night"})").at("changed"), true);
+  run_exits({1, 1}, 0);
+  EXPECT_EQ(refusal("queue.pause", R"({"group":"night"})"),
+            R"(-32602 {"param":"group","expected":"the name of a group","received":"night","accepted":["default"]})");
+  EXPECT_EQ(ask("queue.pause", R"({"group":""})").at("code"), -32602);
 }
 
 TEST_F(TaskMethodsTest, ListsAndCounts) {

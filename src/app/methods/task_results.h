@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -40,9 +42,13 @@ struct TaskRecord {
   std::string id;
   std::string prompt;
   std::string agent;
+  std::string group;
   std::int64_t priority;
   task::State state;
+  bool held;
   std::string createdAt;
+  std::optional<std::string> notBefore;
+  std::optional<std::string> retryAt;
   std::optional<std::string> startedAt;
   std::optional<std::string> completedAt;
   std::optional<std::int64_t> pid;
@@ -51,11 +57,18 @@ struct TaskRecord {
   std::optional<std::string> result;
   std::optional<TaskError> error;
   std::uint32_t attempts;
+  std::optional<double> cpuSeconds;
+  std::optional<std::uint64_t> maxMemory;
+  std::optional<std::uint64_t> outputBytes;
+  bool outputDropped;
+  std::uint32_t attemptsNotCounted;
+  std::map<std::string, std::string, std::less<>> labels;
   boost::json::object metadata;
 };
 BOOST_DESCRIBE_STRUCT(TaskRecord, (),
-                      (id, prompt, agent, priority, state, createdAt, startedAt, completedAt, pid, exitCode, signal,
-                       result, error, attempts, metadata))
+                      (id, prompt, agent, group, priority, state, held, createdAt, notBefore, retryAt, startedAt,
+                       completedAt, pid, exitCode, signal, result, error, attempts, cpuSeconds, maxMemory, outputBytes,
+                       outputDropped, attemptsNotCounted, labels, metadata))
 
 struct TaskCounts {
   std::int64_t total;

@@ -12,6 +12,10 @@ namespace exit_code {
 inline constexpr int failed = 1;
 inline constexpr int no_daemon = 3;
 inline constexpr int no_answer = 4;
+inline constexpr int findings = 5;  // of `lsp diagnostics --fail-on`
+// Of commands that exit with a task's code.
+inline constexpr int follower_failed = 123;
+inline constexpr int follower_timed_out = 124;
 inline constexpr int try_again = 75;  // of a daemon that comes up short of something; as in sysexits.h
 }  // namespace exit_code
 

@@ -49,6 +49,10 @@ std::vector<pid_t> lock_holders(ino_t inode) {
   return holders;
 }
 
+StatePlace other_place(StatePlace place) {
+  return place == StatePlace::project ? StatePlace::user : StatePlace::project;
+}
+
 }  // namespace
 
 std::optional<pid_t> lock_holder(const StateFolder& folder) {
@@ -58,6 +62,30 @@ std::optional<pid_t> lock_holder(const StateFolder& folder) {
   if (holders.empty()) return std::nullopt;
   const std::optional<pid_t> written = written_pid(folder);
   return written && std::ranges::count(holders, *written) > 0 ? written : holders.front();
+}
+
+// A folder there that we may not look into is somebody else's, and none of ours.
+static std::optional<StateFolder> find_in_other_place(const Project& project, StatePlace place) {
+  try {
+    return StateFolder::find(project, other_place(place));
+  } catch (const Failure&) {
+    return std::nullopt;
+  }
+}
+
+std::optional<StateFolder> find_state(const Project& project, StatePlace place) {
+  std::optional<StateFolder> wanted = StateFolder::find(project, place);
+  std::optional<StateFolder> other = find_in_other_place(project, place);
+  if (!other || (wanted && DaemonLock::is_held(*wanted))) return wanted;
+  return DaemonLock::is_held(*other) ? std::move(other) : std::move(wanted);
+}
+
+void refuse_second_daemon(const Project& project, StatePlace place) {
+  const std::optional<StateFolder> other = find_in_other_place(project, place);
+  if (!other || !DaemonLock::is_held(*other)) return;
+  const std::optional<pid_t> pid = lock_holder(*other);
+  throw Failure("already running, pid " + (pid ? std::to_string(*pid) : "not known") + ", with its state in " +
+                other->shown() + ": stop it before [daemon] state is changed");
 }
 
 DaemonLock take_lock_or_fail(const StateFolder& folder) {

@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "app/project/failure.h"
+#include "app/project/user_state.h"
 
 namespace duet::app {
 namespace {
@@ -68,6 +69,11 @@ void make_private(const Project& project, int folder) {
   if ((status.st_mode & 07777U) != private_folder) base::check_call(fchmod(folder, private_folder), "fchmod");
 }
 
+std::string path_of_project(const Project& project) {
+  std::string present = present_path(project);
+  return present.empty() ? project.root : present;
+}
+
 // The lock of the program that this process was before, if it has left one.
 base::Fd handed_lock(const StateFolder& folder) {
   const char* const value = std::getenv(lock_variable);
@@ -84,7 +90,8 @@ base::Fd handed_lock(const StateFolder& folder) {
 
 }  // namespace
 
-std::optional<StateFolder> StateFolder::find(const Project& project) {
+std::optional<StateFolder> StateFolder::find(const Project& project, StatePlace place) {
+  if (place == StatePlace::user) return find_of_user(project);
   base::Fd folder(openat(project.directory.get(), state_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (folder) return StateFolder(std::move(folder), project.root);
   if (errno != EACCES && errno != EPERM) return std::nullopt;
@@ -92,7 +99,25 @@ std::optional<StateFolder> StateFolder::find(const Project& project) {
                 "): the daemon of another user answers that user only");
 }
 
-StateFolder StateFolder::make(const Project& project) {
+std::optional<StateFolder> StateFolder::find_of_user(const Project& project) {
+  if (user_state_path().empty()) return std::nullopt;
+  std::string path = user_state_of(path_of_project(project));
+  base::Fd folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (folder) return StateFolder(std::move(folder), project.root, std::move(path));
+  if (errno == ENOENT) return std::nullopt;
+  throw Failure("cannot open " + path + " (" + reason() + "): it belongs to another user, or is no folder");
+}
+
+StateFolder StateFolder::make_of_user(const Project& project) {
+  std::string path = user_state_of(path_of_project(project));
+  base::Fd folder = make_user_folder(path);
+  StateFolder state(std::move(folder), project.root, std::move(path));
+  if (state.read_small("project").empty()) state.write_small("project", path_of_project(project) + '\n');
+  return state;
+}
+
+StateFolder StateFolder::make(const Project& project, StatePlace place) {
+  if (place == StatePlace::user) return make_of_user(project);
   const base::Fd above = make_folder(project, project.directory.get(), ".aiwg", ".aiwg", shared_folder, 0);
   // A link could lead to a folder with a purpose of its own, whose mode we would change.
   base::Fd folder = make_folder(project, above.get(), "daemon", state_path, private_folder, O_NOFOLLOW);
@@ -119,13 +144,13 @@ void StateFolder::write_small(const std::string& name, std::string_view text) co
       openat(descriptor(), temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, private_file));
   const bool written = file && base::write_all(file.get(), text);
   if (written && renameat(descriptor(), temporary.c_str(), descriptor(), name.c_str()) == 0) return;
-  const Failure failure = not_usable(root_, "write to", state_path, errno);
+  const Failure failure = not_usable(root_, "write to", shown().c_str(), errno);
   remove(temporary);
   throw failure;
 }
 
 Failure StateFolder::unusable(const std::string& name, int error) const {
-  return not_usable(root_, "open", (std::string(state_path) + '/' + name).c_str(), error);
+  return not_usable(root_, "open", (shown() + '/' + name).c_str(), error);
 }
 
 void StateFolder::remove(const std::string& name) const { unlinkat(descriptor(), name.c_str(), 0); }
@@ -136,7 +161,7 @@ std::optional<DaemonLock> DaemonLock::take(const StateFolder& folder) {
     file.reset(openat(folder.descriptor(), lock_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, private_file));
   }
   if (!file) throw folder.unusable(lock_name, errno);
-  if (flock(file.get(), LOCK_EX | LOCK_NB) == 0) return DaemonLock(std::move(file));
+  if (flock(file.get(), LOCK_EX | LOCK_NB) == 0) return DaemonLock(std::move(file), folder.elsewhere());
   if (errno == EWOULDBLOCK) return std::nullopt;
   throw Failure("the file system of the project has no locks (" + reason() +
                 "): keep the project on another one, since a daemon needs them to be the only one");
@@ -153,7 +178,8 @@ bool DaemonLock::is_held(const StateFolder& folder) {
 }
 
 bool DaemonLock::is_in_place(const Project& project) const {
-  const std::string path = std::string(state_path) + '/' + lock_name;
+  const std::string path =
+      (elsewhere_.empty() ? state_path : elsewhere_) + '/' + lock_name;  // absolute, or in the project
   struct stat held {};
   struct stat found {};
   return fstat(file_.get(), &held) == 0 && fstatat(project.directory.get(), path.c_str(), &found, 0) == 0 &&

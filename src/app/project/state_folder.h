@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -11,17 +12,28 @@
 
 namespace duet::app {
 
-/// `.aiwg/daemon` of a project, where the daemon keeps everything: mode 0700, ours, with files of mode 0600.
+/// Where a daemon's state is kept.
+enum class StatePlace : std::uint8_t {
+  project,  ///< `.aiwg/daemon` in the project
+  user,     ///< below the user's state folder, by the project's path
+};
+
+/// `.aiwg/daemon` of a project, or its place below the user's state folder, where the daemon keeps everything: mode
+/// 0700, ours, with files of mode 0600.
 ///
 /// All access goes through its descriptor, so the project's path may be of any length and the project may be moved.
 class StateFolder {
  public:
   /// For clients: only if it is there. Throws Failure if it is not ours to look into.
-  static std::optional<StateFolder> find(const Project& project);
+  static std::optional<StateFolder> find(const Project& project, StatePlace place = StatePlace::project);
   /// For the daemon: made if it is not there. Throws Failure.
-  static StateFolder make(const Project& project);
+  static StateFolder make(const Project& project, StatePlace place = StatePlace::project);
 
   int descriptor() const { return folder_.get(); }
+  /// Its path if it is not in the project; empty if it is.
+  const std::string& elsewhere() const { return elsewhere_; }
+  /// For people.
+  std::string shown() const { return elsewhere_.empty() ? ".aiwg/daemon" : elsewhere_; }
   /// A path for calls that know no descriptors: good as long as this object lives, in this process.
   std::string path_of(const std::string& name) const;
   /// The content of a small file; empty if there is none.
@@ -33,10 +45,14 @@ class StateFolder {
   Failure unusable(const std::string& name, int error) const;
 
  private:
-  StateFolder(base::Fd folder, std::string root) : folder_(std::move(folder)), root_(std::move(root)) {}
+  static std::optional<StateFolder> find_of_user(const Project& project);
+  static StateFolder make_of_user(const Project& project);
+  StateFolder(base::Fd folder, std::string root, std::string elsewhere = {})
+      : folder_(std::move(folder)), root_(std::move(root)), elsewhere_(std::move(elsewhere)) {}
 
   base::Fd folder_;
   std::string root_;  // of the project, for messages
+  std::string elsewhere_;
 };
 
 /// The lock that makes a daemon the only one of its project, for as long as the process lives. The file is never
@@ -54,9 +70,10 @@ class DaemonLock {
   bool is_in_place(const Project& project) const;
 
  private:
-  explicit DaemonLock(base::Fd file) : file_(std::move(file)) {}
+  DaemonLock(base::Fd file, std::string elsewhere) : file_(std::move(file)), elsewhere_(std::move(elsewhere)) {}
 
   base::Fd file_;
+  std::string elsewhere_;  // the state folder, if that is not in the project
 };
 
 /// The process in `daemon.pid`, if that is a number.
@@ -68,6 +85,7 @@ inline constexpr const char* pid_name = "daemon.pid";
 inline constexpr const char* log_name = "daemon.log";
 inline constexpr const char* version_name = "daemon.version";
 inline constexpr const char* last_words_name = "daemon.last";
+inline constexpr const char* settings_fault_name = "daemon.settings";  // why settings were not taken over; else none
 inline constexpr const char* state_path = ".aiwg/daemon";
 
 }  // namespace duet::app

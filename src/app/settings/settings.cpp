@@ -1,37 +1,43 @@
 #include "app/settings/settings.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
-#include <system_error>
 #include <utility>
 
-#include "app/settings/settings_file.h"
+#include "app/settings/harmless.h"
+#include "app/settings/settings_hold.h"
 #include "app/settings/settings_rules.h"
 #include "app/settings/settings_section.h"
 #include "app/words/number.h"
 #include "bridge/choice.h"
 #include "pattern/glob.h"
+#include "task/shell_agent.h"
+#include "task/task.h"
 
 namespace duet::app {
 namespace {
 
 using Text = std::string_view;
 
-constexpr Text project_file = ".duet-rpc.toml";
-
-constexpr Text top_names[] = {"default_agent", "max_running", "queue_capacity", "keep_days", "keep_tasks",
-                              "agents",        "watch",       "rules",          "lsp"};
-constexpr Text agent_names[] = {"command", "stdin"};
+constexpr Text top_names[] = {
+    "default_agent", "max_running", "queue_capacity", "keep_days", "keep_tasks", "keep_output", "agents",
+    "groups",        "watch",       "rules",          "lsp",       "daemon",     "http"};
+constexpr Text agent_names[] = {"command", "stdin",    "shell", "max_running", "env",       "time_limit", "retries",
+                                "group",   "priority", "hold",  "memory",      "processes", "cpu"};
+constexpr Text group_names[] = {"max_running", "paused"};
+constexpr Text built_in_agents[] = {"claude", "shell"};
 constexpr Text stdin_choices[] = {"prompt"};
-constexpr Text watch_names[] = {"paths", "ignore"};
+constexpr Text daemon_names[] = {"state", "autostart"};
+constexpr Text state_choices[] = {"project", "user"};
+constexpr Text watch_names[] = {"paths", "ignore", "gitignore", "max_chain"};
 constexpr Text server_names[] = {"command", "files", "roots", "env", "max_memory", "max_body", "idle"};
+
+const std::string usual_agent = "claude";  // the default agent without a default_agent
 
 constexpr std::size_t longest_name = 64;
 
@@ -69,12 +75,13 @@ class SettingsReader {
  public:
   void add(const SettingsText& source) {
     file_ = source.file;
+    of_project_ = source.of_project;
     faults_ = {};
     auto parsed = parse_toml(source.text);
     if (const auto* fault = std::get_if<SettingFault>(&parsed)) {
       faults_.add(fault->place, fault->text);
     } else {
-      read_top(std::get<Setting>(parsed));
+      read_file(std::get<Setting>(parsed), source.trusted);
     }
     out_.files.push_back(source.file);
     if (!error_ && faults_.first()) fail(file_, faults_.first()->place, faults_.first()->text);
@@ -82,7 +89,9 @@ class SettingsReader {
 
   std::variant<Settings, SettingsError> finish() {
     if (!error_) check_agents();
+    if (!error_) check_groups();
     if (error_) return std::move(*error_);
+    std::ranges::sort(out_.servers, {}, &bridge::Definition::name);  // the first that fits a file gets it
     return std::move(out_);
   }
 
@@ -94,11 +103,40 @@ class SettingsReader {
     SettingPlace prompt_place;
   };
 
+  struct GroupOrigin {
+    std::string file;
+    SettingPlace place;
+  };
+
   using Places = std::map<std::string, std::size_t>;  // where in a list a name stands
 
   void fail(const std::string& file, SettingPlace place, const std::string& text) {
     const std::string where = ":" + std::to_string(place.line) + ":" + std::to_string(place.column) + ": ";
     error_ = SettingsError{file + where + text};
+  }
+
+  void read_file(Setting& top, bool trusted) {
+    const SettingsWords all = words_of(top);
+    if (!trusted) {
+      note_untrusted_agents(top);
+      remove_harmful(top);
+    }
+    const SettingsWords counting = trusted ? all : words_of(top);
+    std::ranges::set_difference(all, counting, std::inserter(out_.withheld, out_.withheld.end()));
+    put_over(out_.words, counting);
+    read_top(top);
+  }
+
+  // A task that names one of them is told so.
+  void note_untrusted_agents(const Setting& top) {
+    const auto* const table = top.as<Setting::Table>();
+    const auto chosen = std::ranges::find(*table, "default_agent", &NamedSetting::name);
+    const auto* const name = chosen == table->end() ? nullptr : chosen->setting.as<std::string>();
+    if (name != nullptr) out_.tasks.untrusted_default = *name;
+    const auto agents = std::ranges::find(*table, "agents", &NamedSetting::name);
+    const auto* const names = agents == table->end() ? nullptr : agents->setting.as<Setting::Table>();
+    if (names == nullptr) return;
+    for (const NamedSetting& entry : *names) out_.tasks.untrusted_agents.insert(entry.name);
   }
 
   void read_top(const Setting& top) {
@@ -116,7 +154,11 @@ class SettingsReader {
     count("queue_capacity", 10'000'000, tasks.queue_capacity);
     count("keep_days", 36'500, tasks.keep_days);
     count("keep_tasks", 10'000'000, tasks.keep_tasks);
+    tasks.keep_output = section.bytes("keep_output", 0).value_or(tasks.keep_output);
+    if (const Setting* daemon = section.find("daemon")) read_daemon(*daemon);
+    if (const Setting* http = section.find("http")) read_http(faults_, *http, out_.http);
     for_each_named(section, "agents", [this](const NamedSetting& entry) { read_agent(entry); });
+    for_each_named(section, "groups", [this](const NamedSetting& entry) { read_group(entry); });
     if (const Setting* watch = section.find("watch")) read_watch(*watch);
     if (const Setting* rules = section.find("rules")) read_rules(section, *rules);
     for_each_named(section, "lsp", [this](const NamedSetting& entry) { read_server(entry); });
@@ -141,8 +183,63 @@ class SettingsReader {
   void read_agent(const NamedSetting& entry) {
     check_name(faults_, entry.place, "agent", entry.name);
     const SettingsSection section(faults_, entry.setting, "agents." + shown(Text(entry.name)) + ".", agent_names);
-    section.require("command");
-    out_.tasks.agents[entry.name] = {read_command(section), section.choice("stdin", stdin_choices).has_value()};
+    if (std::ranges::find(built_in_agents, entry.name) == std::end(built_in_agents)) section.require("command");
+    task::Agent agent{.command = read_command(section),
+                      .prompt_on_stdin = section.choice("stdin", stdin_choices).has_value(),
+                      .shell = section.flag("shell").value_or(false)};
+    agent.max_running = read_max_running(section);
+    if (const Setting* env = section.find("env")) read_environment(section, *env, agent.env);
+    agent.time_limit = section.duration("time_limit");
+    if (agent.time_limit && agent.time_limit->count() == 0) {
+      section.refuse(*section.find("time_limit"), "time_limit", "longer than nothing");
+    }
+    if (const auto retries = section.number("retries", 0, 1'000'000)) {
+      agent.retries = static_cast<std::uint32_t>(*retries);
+    }
+    agent.priority =
+        section.number("priority", std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max());
+    if (auto group = section.text("group")) {
+      agent.group = std::move(*group);
+      group_origins_[entry.name] = {file_, section.find("group")->place};
+    } else {
+      group_origins_.erase(entry.name);
+    }
+    if (const Setting* hold = section.find("hold"))
+      agent.hold = read_usage_hold(faults_, *hold, "agents." + shown(Text(entry.name)) + ".hold.");
+    agent.limits = read_limits(section);
+    out_.tasks.agents[entry.name] = std::move(agent);
+  }
+
+  static std::optional<std::size_t> read_max_running(const SettingsSection& section) {
+    const auto number = section.number("max_running", 1, 1'000);
+    return number ? std::optional(static_cast<std::size_t>(*number)) : std::nullopt;
+  }
+
+  void read_group(const NamedSetting& entry) {
+    check_name(faults_, entry.place, "group", entry.name);
+    const SettingsSection section(faults_, entry.setting, "groups." + shown(Text(entry.name)) + ".", group_names);
+    out_.tasks.groups[entry.name] = {read_max_running(section), section.flag("paused").value_or(false)};
+  }
+
+  void read_daemon(const Setting& setting) {
+    if (of_project_) {
+      return faults_.add(setting.place, "[daemon] is for your own settings: move it to config.toml");
+    }
+    const SettingsSection section(faults_, setting, "daemon.", daemon_names);
+    if (const auto state = section.choice("state", state_choices)) {
+      out_.daemon.state = *state == "user" ? StatePlace::user : StatePlace::project;
+    }
+    out_.daemon.autostart = section.flag("autostart").value_or(out_.daemon.autostart);
+  }
+
+  static process::Limits read_limits(const SettingsSection& section) {
+    process::Limits limits;
+    limits.memory = section.bytes("memory", process::Limits::least_memory);
+    if (const auto most = section.number("processes", 1, 4'000'000)) {
+      limits.processes = static_cast<std::uint64_t>(*most);
+    }
+    limits.cpu = section.decimal("cpu", process::Limits::least_cpu, 10'000);
+    return limits;
   }
 
   void read_watch(const Setting& setting) {
@@ -154,6 +251,11 @@ class SettingsReader {
     if (auto ignore = section.texts("ignore")) {
       refuse_each(section, "ignore", *ignore, ignore_fault);
       out_.watch.ignore = std::move(*ignore);
+    }
+    if (const auto gitignore = section.flag("gitignore")) out_.watch.gitignore = *gitignore;
+    constexpr std::int64_t longest_chain = 1'000;
+    if (const auto chain = section.number("max_chain", 1, longest_chain)) {
+      out_.watch.max_chain = static_cast<unsigned>(*chain);
     }
   }
 
@@ -199,14 +301,15 @@ class SettingsReader {
       section.refuse(*files, "files", "globs of the files that it is asked about, [\"*.x\"]");
     }
     server.roots = section.texts("roots").value_or(std::vector<std::string>());
-    if (const Setting* env = section.find("env")) read_environment(section, *env, server);
+    if (const Setting* env = section.find("env")) read_environment(section, *env, server.env);
     server.max_memory = section.bytes("max_memory", 0).value_or(server.max_memory);
     server.max_body = section.bytes("max_body", 1024).value_or(server.max_body);
     server.idle = section.duration("idle").value_or(server.idle);
     put(out_.servers, server_places_, entry.name, std::move(server));
   }
 
-  void read_environment(const SettingsSection& section, const Setting& setting, bridge::Definition& server) {
+  template <typename Variables>
+  static void read_environment(const SettingsSection& section, const Setting& setting, Variables& env) {
     const auto* const table = setting.as<Setting::Table>();
     if (table == nullptr) return section.refuse(setting, "env", "a table of texts");
     for (const NamedSetting& variable : *table) {
@@ -215,7 +318,7 @@ class SettingsReader {
                         variable.name.find_first_of(std::string("=\0", 2)) == std::string::npos;
       if (!good)
         return section.refuse(variable.setting, "env." + shown(Text(variable.name)), "a text, named without '='");
-      server.env[variable.name] = *value;
+      env[variable.name] = *value;
     }
   }
 
@@ -253,6 +356,18 @@ class SettingsReader {
     }
   }
 
+  // A group may be said in another file than the agent.
+  void check_groups() {
+    for (const auto& [name, origin] : group_origins_) {
+      const std::string& group = out_.tasks.agents[name].group;
+      if (error_ || group == task::default_group || out_.tasks.groups.contains(group)) continue;
+      std::vector<Text> known{task::default_group};
+      for (const auto& [other, settings] : out_.tasks.groups) known.emplace_back(other);
+      fail(origin.file, origin.place,
+           "agents." + shown(Text(name)) + ".group is '" + shown(Text(group)) + "': it must be " + one_of(known));
+    }
+  }
+
   void check_agent(const automation::Rule& rule) {
     const RuleOrigin& origin = rule_origins_[rule.id];
     const std::string& named = rule.action.agent;
@@ -260,72 +375,42 @@ class SettingsReader {
       return fail(origin.file, origin.agent_place,
                   "action.agent is '" + shown(Text(named)) + "': it must be " + agents_to_choose_from());
     }
-    const bool by_shell = (named.empty() ? out_.tasks.default_agent : named) == "shell";
-    if (!by_shell || rule.action.prompt.find("{{") == std::string::npos) return;
+    const std::string& default_agent = out_.tasks.default_agent.empty() ? usual_agent : out_.tasks.default_agent;
+    const std::string& agent = named.empty() ? default_agent : named;
+    if (!hands_prompt_on(agent) || rule.action.prompt.find("{{") == std::string::npos) return;
     fail(origin.file, origin.prompt_place,
-         "action.prompt has a template, and the agent 'shell' would take what comes in for commands: write $DUET_PATH "
-         "and the like instead of {{payload.path}}");
+         "action.prompt has a template, and the agent '" + shown(Text(agent)) +
+             "' would take what comes in for commands: write $DUET_PATH and the like instead of {{payload.path}}");
+  }
+
+  // To a shell, whatever it is called.
+  bool hands_prompt_on(Text name) const {
+    const auto agent = out_.tasks.agents.find(name);
+    return name == "shell" || (agent != out_.tasks.agents.end() && task::hands_prompt_to_shell(agent->second));
   }
 
   std::string file_;
+  bool of_project_ = false;
   SettingFaults faults_;
   std::optional<SettingsError> error_;
   Settings out_;
   std::string default_agent_file_;
   SettingPlace default_agent_place_;
   std::map<std::string, RuleOrigin> rule_origins_;
+  std::map<std::string, GroupOrigin> group_origins_;  // by agent
   Places rule_places_;
   Places server_places_;
 };
 
-std::string value_of(const char* variable) {
-  const char* const value = std::getenv(variable);
-  return value == nullptr ? "" : value;
-}
-
-// Adds the file to the texts if it is there.
-std::optional<SettingsError> add_file(std::vector<SettingsText>& texts, int folder, const std::string& name,
-                                      const std::string& shown_name) {
-  auto read = read_settings_file(folder, name);
-  if (const auto* refused = std::get_if<RefusedFile>(&read)) {
-    return SettingsError{shown_name + ": this settings file is not used: " + refused->why};
-  }
-  if (auto& text = std::get<std::optional<std::string>>(read)) texts.push_back({shown_name, std::move(*text)});
-  return std::nullopt;
-}
-
 }  // namespace
 
-SettingsPlaces settings_places() {
-  SettingsPlaces places;
-  const std::string only = value_of("DUET_RPC_CONFIG");
-  std::error_code gone;  // the working directory; then the name stays as it is
-  if (!only.empty()) places.only = std::filesystem::absolute(only, gone);
-  if (gone) places.only = only;
-  const std::string config = value_of("XDG_CONFIG_HOME");
-  const std::string home = value_of("HOME");
-  if (config.starts_with('/')) {  // the specification has relative ones ignored
-    places.user = config + "/duet-rpc/config.toml";
-  } else if (home.starts_with('/')) {
-    places.user = home + "/.config/duet-rpc/config.toml";
+std::vector<std::string> known_settings() {
+  std::vector<std::string> names;
+  for (const Text name : top_names) {
+    if (name != "watch") names.emplace_back(name);
   }
-  return places;
-}
-
-std::variant<Settings, SettingsError> read_settings(const Project& project, const SettingsPlaces& places) {
-  std::vector<SettingsText> texts;
-  std::optional<SettingsError> error;
-  if (!places.only.empty()) {
-    error = add_file(texts, AT_FDCWD, places.only, places.only);
-    if (!error && texts.empty())
-      return SettingsError{places.only + ": there is no such file, but DUET_RPC_CONFIG names it"};
-  } else {
-    if (!places.user.empty()) error = add_file(texts, AT_FDCWD, places.user, places.user);
-    const std::string own_name = (project.root == "/" ? "" : project.root) + "/" + std::string(project_file);
-    if (!error) error = add_file(texts, project.directory.get(), std::string(project_file), own_name);
-  }
-  if (error) return std::move(*error);
-  return parse_settings(texts);
+  for (const Text name : watch_names) names.push_back("watch." + std::string(name));
+  return names;
 }
 
 std::variant<Settings, SettingsError> parse_settings(std::span<const SettingsText> texts) {

@@ -7,7 +7,9 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
+#include "app/project/user_state.h"
 #include "duet/base/fd.h"
 
 namespace duet::app {
@@ -15,20 +17,15 @@ namespace {
 
 using Read = std::variant<std::optional<std::string>, RefusedFile>;
 
-constexpr std::size_t largest_file = std::size_t{1} << 20U;
-
 std::optional<RefusedFile> refusal(const struct stat& status) {
   if (!S_ISREG(status.st_mode)) return RefusedFile{"it is not a plain file"};
-  if (status.st_uid != geteuid()) return RefusedFile{"it belongs to another user: take it over with chown"};
-  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return RefusedFile{"others may write to it: take that away with chmod go-w"};
-  }
+  if (auto why = why_not_ours(status.st_uid, status.st_mode)) return RefusedFile{std::move(*why)};
   return std::nullopt;
 }
 
-Read all_of(int file) {
+Read all_of(int file, std::size_t most_mebibytes) {
   std::string text;
-  while (text.size() <= largest_file) {
+  while (text.size() <= most_mebibytes << 20U) {
     const std::size_t begun = text.size();
     text.resize(begun + 64 * std::size_t{1024});
     const ssize_t count = read(file, text.data() + begun, text.size() - begun);
@@ -36,12 +33,13 @@ Read all_of(int file) {
     text.resize(begun + (count > 0 ? static_cast<std::size_t>(count) : 0));
     if (count == 0) return text;
   }
-  return RefusedFile{"it is larger than a megabyte"};
+  const std::string most = most_mebibytes == 1 ? "a megabyte" : std::to_string(most_mebibytes) + " megabytes";
+  return RefusedFile{"it is larger than " + most};
 }
 
 }  // namespace
 
-Read read_settings_file(int folder, const std::string& name) {
+Read read_settings_file(int folder, const std::string& name, std::size_t most_mebibytes) {
   // Without O_NONBLOCK a FIFO would hold us up.
   const base::Fd file(openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!file && (errno == ENOENT || errno == ENOTDIR)) return std::nullopt;
@@ -49,7 +47,7 @@ Read read_settings_file(int folder, const std::string& name) {
   struct stat status {};
   if (fstat(file.get(), &status) != 0) return RefusedFile{std::strerror(errno)};
   if (auto refused = refusal(status)) return *refused;
-  return all_of(file.get());
+  return all_of(file.get(), most_mebibytes);
 }
 
 }  // namespace duet::app

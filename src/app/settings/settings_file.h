@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <variant>
@@ -12,8 +13,9 @@ struct RefusedFile {
 };
 
 /// The text of a settings file below `folder` (or AT_FDCWD); nothing if there is none. A file that belongs to somebody
-/// else, that others may write, that is not a plain file or is larger than a megabyte is refused: agents are started
+/// else, that others may write, that is not a plain file or is larger than so many MiB is refused: agents are started
 /// by what stands in it.
-std::variant<std::optional<std::string>, RefusedFile> read_settings_file(int folder, const std::string& name);
+std::variant<std::optional<std::string>, RefusedFile> read_settings_file(int folder, const std::string& name,
+                                                                         std::size_t most_mebibytes = 1);
 
 }  // namespace duet::app

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <iterator>
 #include <limits>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "automation/cron.h"
 #include "automation/event.h"
 #include "automation/template.h"
+#include "automation/time_zone.h"
 #include "pattern/glob.h"
 #include "pattern/regex.h"
 
@@ -20,13 +22,15 @@ using Text = std::string_view;
 using automation::Action;
 using automation::Operator;
 
-constexpr Text rule_names[] = {"id",       "trigger", "conditions",        "action",
-                               "cooldown", "missed",  "requires_approval", "enabled"};
+constexpr Text rule_names[] = {"id",       "trigger",           "conditions", "action",
+                               "cooldown", "trailing",          "when_busy",  "timezone",
+                               "missed",   "requires_approval", "enabled"};
+constexpr Text busy_choices[] = {"queue", "skip", "restart"};
 constexpr Text missed_choices[] = {"skip", "once"};
 constexpr Text trigger_names[] = {"source", "type", "pattern", "cron"};
 constexpr Text condition_names[] = {"field", "operator", "value"};
-constexpr Text action_names[] = {"type", "agent", "prompt", "message", "priority"};
-constexpr Text action_types[] = {"agent", "notify"};
+constexpr Text action_names[] = {"type", "agent", "prompt", "message", "priority", "command", "timeout"};
+constexpr Text action_types[] = {"agent", "notify", "run"};
 constexpr Text sources[] = {"watch", "schedule", "task", "daemon"};
 
 /// What an event may be called, and who tells of it.
@@ -100,11 +104,15 @@ class TriggerReader {
     out_.cron = section_.text("cron").value_or("");
     const bool alone = (out_.source.empty() || out_.source == "schedule") && out_.type.empty();
     if (!alone) return section_.refuse(setting, "cron", "left out: it is for source 'schedule'");
+    if (automation::is_reboot(out_.cron)) {
+      out_ = {.source = "daemon", .type = "daemon.started"};
+      return;
+    }
     out_.source = "schedule";
     const auto cron = automation::parse_cron(out_.cron);
     if (const auto* wrong = std::get_if<std::string>(&cron); wrong != nullptr && !out_.cron.empty()) {
       section_.refuse(setting, "cron",
-                      "minute, hour, day, month and day of week, as in '*/5 * * * *' (" + *wrong + ")");
+                      "@daily, or minute, hour, day, month and day of week, as in '*/5 * * * *' (" + *wrong + ")");
     }
   }
 
@@ -158,13 +166,13 @@ bool is_unknown(const std::string& field, const std::vector<std::string>& fields
   return !fields.empty() && std::ranges::find(fields, field) == fields.end();
 }
 
-automation::Condition read_condition(SettingFaults& faults, const Setting& setting,
-                                     const std::vector<std::string>& fields) {
+automation::Condition read_condition(SettingFaults& faults, const Setting& setting, std::vector<std::string> fields) {
   const SettingsSection section(faults, setting, "conditions.", condition_names);
   automation::Condition out;
   section.require("field");
   section.require("operator");
   out.field = section.text("field").value_or("");
+  std::erase(fields, "payload.paths");  // a condition is for one file
   if (!out.field.empty() && is_unknown(out.field, fields)) {
     section.refuse(*section.find("field"), "field", choice_of(fields) + ", which the rule's events have");
   }
@@ -180,16 +188,40 @@ automation::Condition read_condition(SettingFaults& faults, const Setting& setti
   return out;
 }
 
-// What only the other type of action can use.
-void refuse_misplaced(const SettingsSection& section, Action::Type type) {
-  constexpr std::array<Text, 3> of_agents{"agent", "prompt", "priority"};
-  constexpr std::array<Text, 1> of_notices{"message"};
-  const bool by_agent = type == Action::Type::agent;
-  for (const Text name : by_agent ? std::span<const Text>(of_notices) : std::span<const Text>(of_agents)) {
-    const Setting* const misplaced = section.find(name);
-    if (misplaced == nullptr) continue;
-    section.refuse(*misplaced, name, std::string("left out for type '") + (by_agent ? "agent'" : "notify'"));
+// What only another type of action can use.
+void refuse_misplaced(const SettingsSection& section, const std::string& type) {
+  struct Member {
+    Text name;
+    Text type;
+  };
+  constexpr std::array<Member, 6> members{{{"agent", "agent"},
+                                           {"prompt", "agent"},
+                                           {"priority", "agent"},
+                                           {"message", "notify"},
+                                           {"command", "run"},
+                                           {"timeout", "run"}}};
+  for (const Member& member : members) {
+    const Setting* const misplaced = section.find(member.name);
+    if (misplaced == nullptr || member.type == type) continue;
+    section.refuse(*misplaced, member.name, "left out for type '" + type + "'");
   }
+}
+
+// A program and its arguments, as they are: what came in stands on its stdin.
+void read_program(const SettingsSection& section, Action& out) {
+  constexpr std::chrono::hours longest{1};
+  section.require("command");
+  out.command = section.texts("command").value_or(std::vector<std::string>());
+  const Setting* const command = section.find("command");
+  if (out.command.empty() && command != nullptr && command->as<Setting::List>() != nullptr) {
+    section.refuse(*command, "command", "a program and its arguments");
+  }
+  const std::optional<std::chrono::milliseconds> timeout = section.duration("timeout");
+  if (!timeout) return;
+  if (timeout->count() == 0 || *timeout > longest) {
+    return section.refuse(*section.find("timeout"), "timeout", "more than nothing, and an hour at most");
+  }
+  out.timeout = *timeout;
 }
 
 // A placeholder that no event could fill.
@@ -209,9 +241,10 @@ Action read_action(SettingFaults& faults, const Setting& setting, const std::vec
   section.require("type");
   const std::optional<std::string> type = section.choice("type", action_types);
   if (!type) return out;
-  out.type = *type == "agent" ? Action::Type::agent : Action::Type::notify;
+  out.type = *type == "agent" ? Action::Type::agent : *type == "run" ? Action::Type::run : Action::Type::notify;
   if (out.type == Action::Type::agent) section.require("prompt");
-  refuse_misplaced(section, out.type);
+  refuse_misplaced(section, *type);
+  if (out.type == Action::Type::run) read_program(section, out);
   for (const Text name : {"prompt", "message"}) check_template(section, name, fields);
   out.agent = section.text("agent").value_or("");
   out.prompt = section.text("prompt").value_or("");
@@ -228,6 +261,32 @@ void read_missed(const SettingsSection& section, automation::Rule& rule) {
     return section.refuse(*section.find("missed"), "missed", "left out: it is for source 'schedule'");
   }
   rule.missed = *missed == "once" ? automation::Missed::once : automation::Missed::skip;
+}
+
+// Each event of a task tells of another task, so that each has a firing of its own, unless it is asked for otherwise.
+void read_when_busy(const SettingsSection& section, automation::Rule& rule) {
+  using automation::WhenBusy;
+  const std::optional<std::string> choice = section.choice("when_busy", busy_choices);
+  if (choice && rule.action.type != Action::Type::agent) {
+    return section.refuse(*section.find("when_busy"), "when_busy",
+                          "left out: only an action of type 'agent' has tasks");
+  }
+  const bool tells_of_tasks = rule.trigger.source == "task" || rule.trigger.source.empty();
+  rule.when_busy = !choice              ? (tells_of_tasks ? WhenBusy::each : WhenBusy::queue)
+                   : *choice == "queue" ? WhenBusy::queue
+                   : *choice == "skip"  ? WhenBusy::skip
+                                        : WhenBusy::restart;
+}
+
+void read_timezone(const SettingsSection& section, automation::Rule& rule) {
+  const std::optional<std::string> name = section.text("timezone");
+  if (!name) return;
+  const Setting& setting = *section.find("timezone");
+  if (rule.trigger.cron.empty()) return section.refuse(setting, "timezone", "left out: it is for a cron");
+  if (!automation::TimeZone::find(*name)) {
+    return section.refuse(setting, "timezone", "the name of a time zone of this system, such as 'Europe/Berlin'");
+  }
+  rule.timezone = *name;
 }
 
 void read_conditions(SettingFaults& faults, const SettingsSection& section, automation::Rule& rule,
@@ -263,6 +322,9 @@ ReadRule read_rule(SettingFaults& faults, const Setting& setting) {
   }
   read_conditions(faults, section, rule, fields);
   read_missed(section, rule);
+  read_when_busy(section, rule);
+  read_timezone(section, rule);
+  rule.trailing = section.flag("trailing").value_or(true);
   rule.cooldown = section.duration("cooldown").value_or(std::chrono::milliseconds(0));
   rule.requires_approval = section.flag("requires_approval").value_or(false);
   rule.enabled = section.flag("enabled").value_or(true);

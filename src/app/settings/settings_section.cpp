@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "app/words/bytes.h"
 #include "app/words/duration.h"
 #include "app/words/near_miss.h"
 #include "app/words/number.h"
@@ -16,21 +17,6 @@ namespace duet::app {
 namespace {
 
 constexpr std::size_t longest_shown = 60;
-
-// In powers of 1024; nullopt: not a size.
-std::optional<std::uint64_t> parse_bytes(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc()) return std::nullopt;
-  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
-  unsigned shift = 0;
-  if (unit == "K" || unit == "KiB") shift = 10;
-  if (unit == "M" || unit == "MiB") shift = 20;
-  if (unit == "G" || unit == "GiB") shift = 30;
-  const bool known = unit.empty() || shift > 0;
-  if (!known || number > (std::numeric_limits<std::uint64_t>::max() >> shift)) return std::nullopt;
-  return number << shift;
-}
 
 std::string number_text(double number) {
   char out[64];
@@ -145,6 +131,17 @@ std::optional<std::int64_t> SettingsSection::number(std::string_view name, std::
   const auto* const number = found->as<std::int64_t>();
   if (number != nullptr && *number >= least && *number <= most) return *number;
   refuse(*found, name, "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+  return std::nullopt;
+}
+
+std::optional<double> SettingsSection::decimal(std::string_view name, double least, double most) const {
+  const Setting* const found = find(name);
+  if (found == nullptr) return std::nullopt;
+  std::optional<double> number;
+  if (const auto* whole = found->as<std::int64_t>()) number = static_cast<double>(*whole);
+  if (const auto* fraction = found->as<double>()) number = *fraction;
+  if (number && *number >= least && *number <= most) return number;
+  refuse(*found, name, "a number from " + number_text(least) + " to " + number_text(most));
   return std::nullopt;
 }
 

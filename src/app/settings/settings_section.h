@@ -44,6 +44,8 @@ class SettingsSection {
   std::optional<std::vector<std::string>> texts(std::string_view name) const;
   std::optional<bool> flag(std::string_view name) const;
   std::optional<std::int64_t> number(std::string_view name, std::int64_t least, std::int64_t most) const;
+  /// A number, whole or not.
+  std::optional<double> decimal(std::string_view name, double least, double most) const;
   /// A duration: a text as people write it, or a number of seconds.
   std::optional<std::chrono::milliseconds> duration(std::string_view name) const;
   /// Bytes: a whole number, or a text such as `512M` or `2G`, in powers of 1024.

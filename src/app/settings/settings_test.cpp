@@ -46,6 +46,7 @@ max_running = 5
 queue_capacity = 200
 keep_days = 7
 keep_tasks = 50
+keep_output = "3M"
 [agents.mine]
 command = ["agent", "--ask", "{prompt}"]
 [agents.piped]
@@ -103,11 +104,30 @@ TEST(Settings, EveryNameIsRead) {
   EXPECT_EQ(settings.tasks.queue_capacity, 200U);
   EXPECT_EQ(settings.tasks.keep_days, 7U);
   EXPECT_EQ(settings.tasks.keep_tasks, 50U);
+  EXPECT_EQ(settings.tasks.keep_output, 3U << 20U);
   EXPECT_EQ(settings.tasks.agents.at("mine").command, (Texts{"agent", "--ask", "{prompt}"}));
   EXPECT_FALSE(settings.tasks.agents.at("mine").prompt_on_stdin);
   EXPECT_TRUE(settings.tasks.agents.at("piped").prompt_on_stdin);
   EXPECT_EQ(settings.watch.paths, (Texts{"src", "include"}));
   EXPECT_EQ(settings.watch.ignore, (Texts{"*.o", "build/", "gen/**"}));
+}
+
+TEST(Settings, TheDaemonsOwnAreForTheUsersFiles) {
+  EXPECT_EQ(read({"[daemon]\nstate = 'user'"}).daemon.state, StatePlace::user);
+  EXPECT_EQ(read({""}).daemon.state, StatePlace::project);
+  const std::vector<SettingsText> texts{{"file", "\n[daemon]\nstate = 'user'", true}};
+  const auto parsed = parse_settings(texts);
+  EXPECT_EQ(std::get<SettingsError>(parsed).text,
+            "file:2:1: [daemon] is for your own settings: move it to config.toml");
+}
+
+TEST(Settings, AnAgentMayHaveLimits) {
+  const Settings settings =
+      read({"[agents.x]\ncommand = ['x']\nmemory = '2G'\nprocesses = 50\ncpu = 1.5\n"
+            "[agents.y]\ncommand = ['y']\ncpu = 2\n"});
+  EXPECT_EQ(settings.tasks.agents.at("x").limits,
+            (process::Limits{.memory = std::uint64_t{2} << 30U, .processes = 50, .cpu = 1.5}));
+  EXPECT_EQ(settings.tasks.agents.at("y").limits, (process::Limits{.cpu = 2.0}));
 }
 
 TEST(Settings, EveryNameOfARuleIsRead) {
@@ -138,6 +158,19 @@ TEST(Settings, EveryNameOfARuleIsRead) {
 
 TEST(Settings, ARuleHasTheSourceThatItsTypeOrPatternMeans) {
   EXPECT_EQ(read({rule("{ type = 'task.failed' }")}).rules[0].trigger.source, "task");
+  const automation::Rule reboot = read({rule("{ cron = '@reboot' }")}).rules[0];
+  EXPECT_EQ(reboot.trigger.source + " " + reboot.trigger.type, "daemon daemon.started");
+  EXPECT_EQ(reboot.when_busy, automation::WhenBusy::queue);
+  EXPECT_EQ(read({rule("{ type = 'task.failed' }")}).rules[0].when_busy, automation::WhenBusy::each);
+  EXPECT_EQ(read({rule("{ type = 'task.failed' }", "when_busy = 'skip'")}).rules[0].when_busy,
+            automation::WhenBusy::skip);
+  const automation::Rule run = read({rule("{ cron = '@daily' }", "timezone = 'Asia/Tokyo'\ntrailing = false",
+                                          "{ type = 'run', command = ['curl', 'x'], timeout = '5s' }")})
+                                   .rules[0];
+  EXPECT_EQ(run.timezone, "Asia/Tokyo");
+  EXPECT_FALSE(run.trailing);
+  EXPECT_EQ(run.action.command, (Texts{"curl", "x"}));
+  EXPECT_EQ(run.action.timeout, std::chrono::seconds(5));
   EXPECT_EQ(read({rule("{ pattern = '*.c' }")}).rules[0].trigger.source, "watch");
   EXPECT_EQ(read({rule("{ source = 'watch' }", "", "{ type = 'notify', message = '{{not a field}} {{type}}' }")})
                 .rules[0]
@@ -155,7 +188,7 @@ TEST(Settings, AScheduleSaysWhatBecomesOfTimesThatWereMissed) {
 TEST(Settings, EveryNameOfALanguageServerIsRead) {
   const Settings settings = read({everything});
   ASSERT_EQ(settings.servers.size(), 2U);
-  EXPECT_EQ(settings.servers[0].name, "clangd") << "in the order of the file";
+  EXPECT_EQ(settings.servers[0].name, "clangd");
   const bridge::Definition& own = settings.servers[1];
   EXPECT_EQ(own.command, Texts{"own-server"});
   EXPECT_EQ(own.files, Texts{"*.own"});
@@ -166,6 +199,15 @@ TEST(Settings, EveryNameOfALanguageServerIsRead) {
   EXPECT_EQ(own.max_body, 1048576U);
   EXPECT_EQ(own.idle, 90s);
   EXPECT_TRUE(read({"[lsp.clangd]\nidle = \"5m\""}).servers[0].command.empty()) << "a well-known one needs no command";
+}
+
+TEST(Settings, LanguageServersAreInTheOrderOfTheirNames) {
+  const auto server = [](const std::string& name) { return "[lsp." + name + "]\ncommand = ['x']\nfiles = ['*.x']\n"; };
+  const Settings settings = read({server("zz") + server("mm"), server("aa")});
+  ASSERT_EQ(settings.servers.size(), 3U);
+  EXPECT_EQ(settings.servers[0].name, "aa") << "whatever the order of the files, and in them";
+  EXPECT_EQ(settings.servers[1].name, "mm");
+  EXPECT_EQ(settings.servers[2].name, "zz");
 }
 
 TEST(Settings, TheProjectsFileGoesOverTheUsers) {
@@ -202,6 +244,28 @@ files = ["*.better"]
   EXPECT_TRUE(settings.servers[1].roots.empty()) << "replaced as a whole";
 }
 
+TEST(Settings, SayHowTasksOfAnAgentAndOfAGroupRun) {
+  const Settings settings =
+      read({"[groups.night]\nmax_running = 2\npaused = true\n[groups.empty]\n"
+            "[agents.claude]\nmax_running = 1\ngroup = 'night'\npriority = -3\nretries = 2\n"
+            "time_limit = '1h'\nenv = { A = 'b' }\n"
+            "hold = { exit_codes = [75], output = 'limit (?<until>\\d+)', for = '20m' }\n"});
+  const task::Agent& agent = settings.tasks.agents.at("claude");
+  EXPECT_TRUE(agent.command.empty()) << "as it is built in";
+  EXPECT_EQ(agent.max_running, 1U);
+  EXPECT_EQ(agent.group, "night");
+  EXPECT_EQ(agent.priority, -3);
+  EXPECT_EQ(agent.retries, 2U);
+  EXPECT_EQ(agent.time_limit, std::chrono::hours(1));
+  EXPECT_EQ(agent.env.at("A"), "b");
+  ASSERT_TRUE(agent.hold);
+  EXPECT_EQ(agent.hold->exit_codes, std::vector<int>{75});
+  EXPECT_EQ(agent.hold->length, std::chrono::minutes(20));
+  EXPECT_EQ(settings.tasks.groups.at("night").max_running, 2U);
+  EXPECT_TRUE(settings.tasks.groups.at("night").paused);
+  EXPECT_EQ(settings.tasks.groups.at("empty").max_running, std::nullopt);
+}
+
 struct Wrong {
   std::string text;
   std::string place;  // LINE:COLUMN
@@ -227,8 +291,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"max_running = 1\nmax_running = 2", "2:15", "this is not TOML: "},
         Wrong{"\xC3\xA9 = 1", "1:1", "this is not TOML: "},
         Wrong{"max_running = 1\n\nmax_runing = 2", "3:1",
-              "unknown name 'max_runing' (did you mean 'max_running'?): it must be default_agent, max_running, "
-              "queue_capacity, keep_days, keep_tasks, agents, watch, rules or lsp"},
+              "unknown name 'max_runing' (did you mean 'max_running'?): it must be default_agent, max_running, "},
         Wrong{"\"a\\nb\" = 1", "1:1", "unknown name 'a?b': it must be default_agent"},
         Wrong{"max_running = 0", "1:15", "max_running is 0: it must be a whole number from 1 to 1000"},
         Wrong{"max_running = '3'", "1:15", "max_running is '3': it must be a whole number"},
@@ -240,7 +303,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"default_agent = \"a\\u0000b\"", "1:17", "default_agent is 'a?b': it must be a text"},
         Wrong{"default_agent = 'gpt'", "1:17", "default_agent is 'gpt': it must be claude or shell"},
         Wrong{"agents = 3", "1:10", "agents is 3: it must be a table with a table for each name"},
-        Wrong{"watch = ['src']", "1:9", "watch is a list: it must be a table with paths or ignore"},
+        Wrong{"watch = ['src']", "1:9",
+              "watch is a list: it must be a table with paths, ignore, gitignore or max_chain"},
         Wrong{"[watch]\npaths = 'src'", "2:9", "watch.paths is 'src': it must be a list of texts"},
         Wrong{"[watch]\nignore = ['a', 3]", "2:16", "watch.ignore[1] is 3: it must be a text"},
         Wrong{"[watch]\nignore = ['a', '[']", "2:16", "watch.ignore[1] is '[': it must be a glob such as '*.o' ("},
@@ -256,15 +320,38 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Agents, BadSettings,
     testing::Values(
-        Wrong{"[agents]\nx = 'claude'", "2:5", "agents.x is 'claude': it must be a table with command or stdin"},
+        Wrong{"[agents]\nx = 'claude'", "2:5",
+              "agents.x is 'claude': it must be a table with command, stdin, shell, max_running, "},
         Wrong{"[agents.x]", "1:1", "agents.x.command is missing"},
+        Wrong{"[agents.x]\ncommand = ['x']\nmemory = '1M'", "3:10", "agents.x.memory is '1M': it must be"},
+        Wrong{"[agents.x]\ncommand = ['x']\nprocesses = 0", "3:13", "agents.x.processes is 0: it must be"},
+        Wrong{"[agents.x]\ncommand = ['x']\ncpu = 'all'", "3:7",
+              "agents.x.cpu is 'all': it must be a number from 0.01"},
         Wrong{"[agents.x]\ncommand = 'claude'", "2:11", "agents.x.command is 'claude': it must be a list of texts"},
+        Wrong{"[agents.claude]\nmax_running = 0", "2:15", "agents.claude.max_running is 0: it must be a whole number"},
+        Wrong{"[agents.shell]\ngroup = 'g'", "2:9", "agents.shell.group is 'g': it must be default"},
+        Wrong{"[agents.shell]\nhold = { for = '1m' }", "2:8", "agents.shell.hold.exit_codes is missing"},
+        Wrong{"[agents.shell]\nhold = { exit_codes = [256] }", "2:23",
+              "agents.shell.hold.exit_codes is a list: it must be a list of exit codes"},
+        Wrong{"[agents.shell]\nhold = { output = '(' }", "2:19",
+              "agents.shell.hold.output is '(': it must be a regular expression of RE2 ("},
+        Wrong{"[agents.shell]\ntime_limit = 0", "2:14", "agents.shell.time_limit is 0: it must be longer"},
+        Wrong{"[groups.g]\nmax_runing = 1", "2:1", "unknown name 'groups.g.max_runing' (did you mean"},
+        Wrong{"[groups.g]\npaused = 1", "2:10", "groups.g.paused is 1: it must be true or false"},
         Wrong{"[agents.x]\ncommand = []", "2:11", "agents.x.command is a list: it must be a program and its arguments"},
         Wrong{"[agents.x]\ncommand = ['']", "2:12", "agents.x.command[0] is ''"},
         Wrong{"[agents.x]\nstdin = 'yes'\ncommand = ['a', '{prompt}']", "2:9",
               "agents.x.stdin is 'yes': it must be prompt"},
         Wrong{"[agents.'']\ncommand = ['a', '{prompt}']", "1:9", "agent '': a name has 1 to 64 bytes"},
-        Wrong{"[agents.x]\ncommand = ['a', '{prompt}']\nshell = true", "3:1", "unknown name 'agents.x.shell'"}));
+        Wrong{"[agents.x]\ncommand = ['a', '{prompt}']\nshell = 'yes'", "3:9",
+              "agents.x.shell is 'yes': it must be true"},
+        Wrong{"[agents.x]\ncommand = ['a', '{prompt}']\nsheli = true", "3:1", "unknown name 'agents.x.sheli'"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Daemon, BadSettings,
+    testing::Values(Wrong{"daemon = 1", "1:10", "daemon is 1: it must be a table with state or autostart"},
+                    Wrong{"[daemon]\nstate = 'here'", "2:9", "daemon.state is 'here': it must be project or user"},
+                    Wrong{"[daemon]\nautostart = 1", "2:13", "daemon.autostart is 1: it must be true or false"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Rules, BadSettings,
@@ -283,7 +370,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{rule("{ source = 'schedule', type = 'x', cron = '* * * * *' }"), "3:41",
               "trigger.type is 'x': it must be"},
         Wrong{rule("{ source = 'schedule' }"), "3:11", "trigger.cron is missing"},
-        Wrong{rule("{ cron = '61 * * * *' }"), "3:20", "trigger.cron is '61 * * * *': it must be minute, hour, day"},
+        Wrong{rule("{ cron = '61 * * * *' }"), "3:20",
+              "trigger.cron is '61 * * * *': it must be @daily, or minute, hour"},
         Wrong{rule("{ source = 'watch', cron = '1 * * * *' }"), "3:38", "trigger.cron is '1 * * * *': it must be left"},
         Wrong{rule("{ source = 'task', pattern = '*' }"), "3:40", "trigger.pattern is '*': it must be left out: only"},
         Wrong{rule("{ pattern = 'a[' }"), "3:23", "trigger.pattern is 'a[': it must be a glob such as"},
@@ -295,7 +383,7 @@ INSTANTIATE_TEST_SUITE_P(
               "unknown name 'rules.requires_aproval' (did you mean 'requires_approval'?)"},
         Wrong{rule(watch_rule) + rule(watch_rule), "6:6", "rule 'r' is there twice"},
         Wrong{rule(watch_rule, "", "{ type = 'webhook', url = 'x' }"), "4:19",
-              "action.type is 'webhook': it must be agent or notify"},
+              "action.type is 'webhook': it must be agent, notify or run"},
         Wrong{rule(watch_rule, "", "{ prompt = 'x' }"), "4:10", "action.type is missing"},
         Wrong{rule(watch_rule, "", "{ type = 'agent' }"), "4:10", "action.prompt is missing"},
         Wrong{rule(watch_rule, "", "{ type = 'notify', prompt = 'x' }"), "4:38",
@@ -306,15 +394,38 @@ INSTANTIATE_TEST_SUITE_P(
               "action.prompt has a template, and the agent 'shell' would take what comes in for commands"},
         Wrong{rule(watch_rule, "", "{ type = 'agent', prompt = 'x {{ payload.file }}' }"), "4:37",
               "action.prompt is 'x {{ payload.file }}': it must be without {{payload.file}}: the rule's events have "
-              "source, type or payload.path"},
+              "source, type, payload.path or payload.paths"},
         Wrong{
             rule("{ source = 'daemon' }", "", "{ type = 'notify', message = '{{payload.time}}' }"), "4:39",
             "action.message is '{{payload.time}}': it must be without {{payload.time}}: the rule's events have source"},
         Wrong{rule("{ pattern = '*.c' }", "", "{ type = 'notify', message = '{{path}}' }"), "4:39",
               "action.message is '{{path}}': it must be without {{path}}"},
+        Wrong{rule(watch_rule, "", "{ type = 'run' }"), "4:10", "action.command is missing"},
+        Wrong{rule(watch_rule, "", "{ type = 'run', command = [] }"), "4:36", "action.command is a list: it must be a"},
+        Wrong{rule(watch_rule, "", "{ type = 'run', command = ['x'], timeout = '2h' }"), "4:53",
+              "action.timeout is '2h': it must be more than nothing, and an hour at most"},
+        Wrong{rule(watch_rule, "when_busy = 'wait'"), "5:13",
+              "rules.when_busy is 'wait': it must be queue, skip or restart"},
+        Wrong{rule(watch_rule, "when_busy = 'skip'", "{ type = 'notify' }"), "5:13",
+              "rules.when_busy is 'skip': it must be left out"},
+        Wrong{rule(watch_rule, "timezone = 'UTC'"), "5:12", "rules.timezone is 'UTC': it must be left out"},
+        Wrong{rule("{ cron = '@daily' }", "timezone = 'Europe/Berlln'"), "5:12",
+              "rules.timezone is 'Europe/Berlln': it must be the name of a time zone"},
+        Wrong{rule("{ cron = '@fortnightly' }"), "3:20", "trigger.cron is '@fortnightly': it must be @daily"},
+        Wrong{rule(watch_rule, "conditions = [ { field = 'payload.paths', operator = 'exists' } ]"), "5:26",
+              "conditions.field is 'payload.paths': it must be source, type or payload.path"},
         Wrong{rule(watch_rule, "missed = 'once'"), "5:10", "rules.missed is 'once': it must be left out: it is for"},
         Wrong{rule("{ cron = '1 * * * *' }", "missed = 'all'"), "5:10",
               "rules.missed is 'all': it must be skip or once"},
+        Wrong{"[agents.x]\ncommand = ['bash', '-lc', '{prompt}']\n" +
+                  rule(watch_rule, "", "{ type = 'agent', agent = 'x', prompt = '{{payload.path}}' }"),
+              "6:50", "action.prompt has a template, and the agent 'x' would take what comes in for commands"},
+        Wrong{"[agents.x]\ncommand = ['x', '{prompt}']\nshell = true\n" +
+                  rule(watch_rule, "", "{ type = 'agent', agent = 'x', prompt = '{{payload.path}}' }"),
+              "7:50", "action.prompt has a template, and the agent 'x' would take what comes in for commands"},
+        Wrong{"[agents.claude]\ncommand = ['sh', '-c', '{prompt}']\n" +
+                  rule(watch_rule, "", "{ type = 'agent', prompt = '{{payload.path}}' }"),
+              "6:37", "action.prompt has a template, and the agent 'claude' would take what comes in for commands"},
         Wrong{"default_agent = 'shell'\n" + rule(watch_rule, "", "{ type = 'agent', prompt = '{{payload.path}}' }"),
               "5:37", "action.prompt has a template"}));
 
@@ -376,7 +487,7 @@ TEST(Settings, DepthIsBounded) {
   std::string names = "a";
   for (int i = 0; i < 100'000; ++i) names += ".a";
   EXPECT_EQ(refused({"\n" + names + " = 1"}), "file1:2:2002: this line has more than 1000 dots");
-  EXPECT_TRUE(refused({"[" + names.substr(0, 1'999) + "]"}).starts_with("file1:1:2: unknown name 'a'"));
+  EXPECT_TRUE(refused({"[" + names.substr(0, 999) + "]"}).starts_with("file1:1:2: unknown name 'a'"));
   EXPECT_TRUE(refused({"a = " + std::string(100'000, '[')}).find("this is not TOML") != std::string::npos);
 }
 
@@ -426,7 +537,9 @@ class SettingsFiles : public testing::Test {
   }
   std::string error(const SettingsPlaces& places = {}) const {
     const auto read = settings(places);
-    return std::holds_alternative<SettingsError>(read) ? std::get<SettingsError>(read).text : "accepted";
+    if (const auto* error = std::get_if<SettingsError>(&read)) return error->text;
+    const std::string& note = std::get<Settings>(read).note;  // what is wrong with the project's file
+    return note.empty() ? "accepted" : note;
   }
 
   fs::path top_;

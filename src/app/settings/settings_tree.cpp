@@ -1,8 +1,11 @@
 #include "app/settings/settings_tree.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "app/settings/toml_text.h"
 
@@ -51,13 +54,57 @@ Setting converted(const toml::node& node) {
   return out;
 }
 
+/// Looks for names that are too long, each with those of the tables it stands in: a long one of a table, once in the
+/// file, is part of every name below it. The id of a table in a list is a part of names, too (settings_words.h).
+class NameBounds {
+ public:
+  std::optional<SettingFault> fault_in(const Setting& top) {
+    look(top, top.place, 0);
+    return std::move(fault_);
+  }
+
+ private:
+  static constexpr std::size_t longest = 1024;
+  static constexpr std::size_t most_together = std::size_t{4} << 20U;
+
+  void look(const Setting& setting, SettingPlace place, std::size_t name) {
+    together_ += name;
+    if (name > longest) fail(place, "a name has more than 1024 bytes, with those of the tables it stands in");
+    if (together_ > most_together)
+      fail(place, "all names up to here have more than 4 MiB, each with those of its tables");
+    if (fault_) return;
+    if (const auto* table = setting.as<Setting::Table>()) {
+      for (const NamedSetting& entry : *table) look(entry.setting, entry.place, name + 1 + entry.name.size());
+    } else if (const auto* list = setting.as<Setting::List>()) {
+      for (const Setting& entry : *list) {
+        if (const auto* of_list = entry.as<Setting::Table>()) look(entry, entry.place, name + 1 + size_of_id(*of_list));
+      }
+    }
+  }
+
+  void fail(SettingPlace place, std::string text) {
+    if (!fault_) fault_ = SettingFault{place, std::move(text)};
+  }
+
+  static std::size_t size_of_id(const Setting::Table& table) {
+    const auto id = std::ranges::find(table, "id", &NamedSetting::name);
+    const auto* const text = id == table.end() ? nullptr : id->setting.as<std::string>();
+    return text == nullptr ? 0 : text->size();
+  }
+
+  std::size_t together_ = 0;
+  std::optional<SettingFault> fault_;
+};
+
 }  // namespace
 
 std::variant<Setting, SettingFault> parse_toml(std::string_view text) {
   const auto cautious = cautious_toml(text);
   if (const auto* fault = std::get_if<SettingFault>(&cautious)) return *fault;
   try {
-    return converted(toml::parse(std::get<std::string>(cautious)));
+    Setting top = converted(toml::parse(std::get<std::string>(cautious)));
+    if (auto fault = NameBounds().fault_in(top)) return *std::move(fault);
+    return top;
   } catch (const toml::parse_error& error) {
     std::string description(error.description());
     std::ranges::replace_if(

@@ -46,7 +46,8 @@ struct SettingFault {
   std::string text;
 };
 
-/// Reads TOML 1.0. This is the only place that knows the library.
+/// Reads TOML 1.0. This is the only place that knows the library. Names have a bound, each alone and all together, with
+/// those of the tables they stand in: what is made of a text is not much larger than the text.
 std::variant<Setting, SettingFault> parse_toml(std::string_view text);
 
 }  // namespace duet::app

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "app/words/unseen.h"
 #include "duet/rpc/utf8.h"
 
 namespace duet::app {
@@ -100,11 +101,19 @@ std::string one_line(std::string_view text) {
     const std::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
     const char32_t value = decoded(character);
     const bool blank = character == "\n" || character == "\r" || character == "\t";
-    const bool control = value < 0x20 || (value >= 0x7F && value < 0xA0);
+    const bool control = value < 0x20 || (value >= 0x7F && value < 0xA0) || turns_text(value);
     out += blank ? " " : length == 0 || control ? replacement : character;
     text.remove_prefix(character.size());
   }
   return out;
+}
+
+std::string harmless_lines(std::string_view text) {
+  std::string out;
+  for (std::size_t end = 0; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1)) {
+    out += one_line(text.substr(0, end)) + '\n';
+  }
+  return out + one_line(text);
 }
 
 std::size_t display_width(std::string_view text) {

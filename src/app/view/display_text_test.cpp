@@ -34,6 +34,9 @@ TEST(DisplayText, IsHarmlessOnOneLine) {
   EXPECT_EQ(one_line("\x1b[31mred"), "\xEF\xBF\xBD[31mred");
   EXPECT_EQ(one_line("\x7f|\xC2\x9B|\xFF|\xE2\x82"), "\xEF\xBF\xBD|\xEF\xBF\xBD|\xEF\xBF\xBD|\xEF\xBF\xBD\xEF\xBF\xBD");
   EXPECT_EQ(one_line("żółć 日本"), "żółć 日本");
+  EXPECT_EQ(one_line("a\u202Eb\u2066c\u200Ed\u061Ce\u2029f"), "a\uFFFDb\uFFFDc\uFFFDd\uFFFDe\uFFFDf");
+  EXPECT_EQ(one_line("👩\u200D💻"), "👩\u200D💻") << "a joiner is a part of what is seen";
+  EXPECT_EQ(harmless_lines("a\x1b\n\u202Eb\n"), "a\uFFFD\n\uFFFDb\n");
 }
 
 RC_GTEST_PROP(DisplayText, AnyBytesBecomeUtf8ThatFits, (const std::string& bytes)) {

@@ -53,8 +53,9 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
-std::string place_text(const object& place, const TextStyle& style) {
-  const std::string file = text_of(place, "file");
+// `of`: the file of a place that names none.
+std::string place_text(const object& place, const TextStyle& style, std::string_view of = {}) {
+  const std::string file = place.contains("file") ? text_of(place, "file") : std::string(of);
   const std::string name = file.empty() ? text_of(place, "uri") : file_for_people(file);
   return style.name(one_line(name)) + ':' + text_of(place, "line") + ':' + text_of(place, "column");
 }
@@ -78,9 +79,8 @@ void add_symbols(std::string& out, const array& symbols, std::string_view file, 
                  const TextStyle& style) {
   for (const value& entry : symbols) {
     if (!entry.is_object()) continue;
-    object symbol = entry.get_object();
-    if (!symbol.contains("file")) symbol["file"] = file;
-    out += place_text(symbol, style) + ": " + std::string(2 * depth, ' ') +
+    const object& symbol = entry.get_object();
+    out += place_text(symbol, style, file) + ": " + std::string(2 * depth, ' ') +
            style.faint(one_line(text_of(symbol, "kind"))) + ' ' + one_line(text_of(symbol, "name"));
     if (const std::string detail = text_of(symbol, "detail"); !detail.empty())
       out += "  " + style.faint(one_line(detail));
@@ -150,13 +150,13 @@ std::string diagnostics_view(const object& result, const TextStyle& style) {
   std::string out;
   for (const value& entry : list_of(result, "diagnostics")) {
     if (!entry.is_object()) continue;
-    object finding = entry.get_object();
-    finding["file"] = file;
+    const object& finding = entry.get_object();
     const std::string severity = text_of(finding, "severity");
     std::string origin = text_of(finding, "source");
     if (const std::string code = text_of(finding, "code"); !code.empty()) origin += (origin.empty() ? "" : " ") + code;
-    out += place_text(finding, style) + ": " + (severity == "error" ? style.fault(severity) : style.heading(severity)) +
-           ": " + one_line(text_of(finding, "message"));
+    out += place_text(finding, style, file) + ": " +
+           (severity == "error" ? style.fault(severity) : style.heading(severity)) + ": " +
+           one_line(text_of(finding, "message"));
     out += origin.empty() ? "\n" : "  " + style.faint('[' + one_line(origin) + ']') + '\n';
     out += marked_line(finding, style);
   }

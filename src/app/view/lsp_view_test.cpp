@@ -1,5 +1,7 @@
 #include "app/view/lsp_view.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "duet/rpc/value.h"
@@ -84,6 +86,13 @@ TEST(LspViewTest, SurvivesAnswersOfAnyShape) {
     EXPECT_NO_THROW(symbols_view(result, "/x", plain));
     EXPECT_NO_THROW(diagnostics_view(result, plain));
   }
+}
+
+TEST(LspViewTest, SymbolsMayBeNested) {
+  std::string text = R"({"name":"x","kind":"k","line":1,"column":1})";
+  for (int i = 0; i < 20; ++i) text = R"({"name":"x","kind":"k","line":1,"column":1,"children":[)" + text + "]}";
+  const std::string shown = symbols_view(parse(R"({"symbols":[)" + text + "]}"), "/f", plain);
+  EXPECT_EQ(std::ranges::count(shown, '\n'), 21);
 }
 
 }  // namespace

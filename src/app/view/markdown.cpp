@@ -16,6 +16,7 @@ namespace duet::app {
 namespace {
 
 constexpr std::size_t most_bytes = std::size_t{256} << 10U;
+constexpr std::size_t widest_indent = 64;  // what is nested deeper stands no further in
 
 // What stands for `_` and `\_` while the text is parsed: letters like any other, of those that mean nothing.
 constexpr std::string_view underscore = "\xEE\x81\x9F";
@@ -112,8 +113,7 @@ class MarkdownWriter {
       case CMARK_NODE_BLOCK_QUOTE:
         separate();
         fresh_ = true;
-        prefixes_.emplace_back("> ");
-        return;
+        return deepen("> ", "> ");
       case CMARK_NODE_CODE_BLOCK:
         return put_code(literal_text(cmark_node_get_literal(node)));
       case CMARK_NODE_HTML_BLOCK:
@@ -147,12 +147,10 @@ class MarkdownWriter {
         after_paragraph_ = false;
         return;
       case CMARK_NODE_ITEM:
-        if (!marker_.empty()) put_line("");  // it is empty
-        prefixes_.pop_back();
-        return;
+        if (first_ != indent_) put_line("");  // it is empty
+        return rise();
       case CMARK_NODE_BLOCK_QUOTE:
-        prefixes_.pop_back();
-        return;
+        return rise();
       case CMARK_NODE_HEADING:
         return put_line(style_.heading(one_line(std::exchange(line_, {}))));
       case CMARK_NODE_PARAGRAPH:
@@ -190,9 +188,23 @@ class MarkdownWriter {
   void enter_item() {
     List& list = lists_.back();
     if (!list.tight) separate();
-    marker_ = list.number ? std::to_string((*list.number)++) + ". " : "- ";
-    prefixes_.emplace_back(marker_.size(), ' ');
+    const std::string marker = list.number ? std::to_string((*list.number)++) + ". " : "- ";
+    deepen(marker, std::string(marker.size(), ' '));
     fresh_ = true;
+  }
+
+  // What stands before the first line of a block, and before the others. Both are of one length.
+  void deepen(std::string_view first, std::string_view others) {
+    outer_.push_back(indent_.size());
+    if (indent_.size() >= widest_indent) return;
+    first_ += first;
+    indent_ += others;
+  }
+
+  void rise() {
+    first_.resize(outer_.back());
+    indent_.resize(outer_.back());
+    outer_.pop_back();
   }
 
   // A blank line before a block, unless it is the first one here.
@@ -232,12 +244,7 @@ class MarkdownWriter {
   }
 
   void put_line(const std::string& harmless) {
-    std::string line;
-    for (std::size_t i = 0; i < prefixes_.size(); ++i) {
-      const bool is_marked = !marker_.empty() && i + 1 == prefixes_.size();
-      line += is_marked ? std::exchange(marker_, {}) : prefixes_[i];
-    }
-    line += harmless;
+    std::string line = std::exchange(first_, indent_) + harmless;
     while (line.ends_with(' ')) line.pop_back();
     if (line.empty() && (out_.empty() || out_.ends_with("\n\n"))) return;
     out_ += line + '\n';
@@ -246,12 +253,13 @@ class MarkdownWriter {
 
   const TextStyle& style_;
   std::string out_;
-  std::string line_;   // that is being written
-  std::string words_;  // of a link
-  std::vector<std::string> prefixes_;
+  std::string line_;                // that is being written
+  std::string words_;               // of a link
+  std::string first_;               // what stands before the next line: the marks of items are there once
+  std::string indent_;              // what stands before those behind it
+  std::vector<std::size_t> outer_;  // how long that was around each block
   std::vector<List> lists_;
-  std::string marker_;  // of an item whose first line is still to come
-  bool fresh_ = true;   // nothing stands above that a blank line would have to part from
+  bool fresh_ = true;  // nothing stands above that a blank line would have to part from
   bool after_paragraph_ = false;
 };
 

@@ -59,6 +59,19 @@ TEST(Markdown, HeadingsAreMarkedByTheirStyleOnly) {
   EXPECT_EQ(plain_markdown("# Title\n\ntext", TextStyle(true)), "\x1b[1mTitle\x1b[0m\n\ntext\n");
 }
 
+TEST(Markdown, MarksStandInTheOrderTheyAreNested) {
+  EXPECT_EQ(shown("- > a\n  > b"), "- > a\n  > b\n");
+  EXPECT_EQ(shown("> - a\n>   b"), "> - a\n>   b\n");
+  EXPECT_EQ(shown("- - a\n  - b"), "- - a\n  - b\n");
+}
+
+TEST(Markdown, WhatIsNestedDeepIsNotLongerForThat) {
+  std::string text = std::string(2000, '>') + "a\n";
+  for (int i = 0; i < 1000; ++i) text += "a\n";
+  EXPECT_LT(shown(text).size(), 40 * text.size());
+  EXPECT_TRUE(shown(text + "\nafter").ends_with("\n\nafter\n"));
+}
+
 TEST(Markdown, ATerminalIsSafeFromAnyText) {
   for (const char* text : {"a\x1b[31mb", "```\n\x1b[0m\n```", "# \x1b[0m", "|\x1b[0m|\n|-|\n|\x1b|", "- \x1b[0m",
                            "<\x1b[0m>", "\x1b[31m", "&#27;[31m", "[a](http://\x1b[0m)"}) {

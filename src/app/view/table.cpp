@@ -91,7 +91,7 @@ std::optional<base::UtcTime> parse_time(std::string_view text) {
     return static_cast<unsigned>(*parse_number(text.substr(at, length)));
   };
   const year_month_day date{year(static_cast<int>(number(0, 4))), month(number(5, 2)), day(number(8, 2))};
-  if (!date.ok()) return std::nullopt;
+  if (!date.ok() || date.year() < year(1970) || date.year() > year(2199)) return std::nullopt;  // it would overflow
   return sys_days(date) + hours(number(11, 2)) + minutes(number(14, 2)) + seconds(number(17, 2)) +
          milliseconds(number(20, 3));
 }

@@ -1,11 +1,14 @@
 #include "app/view/task_view.h"
 
+#include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "app/view/display_text.h"
+#include "app/words/bytes.h"
 #include "app/words/duration.h"
 #include "duet/rpc/value.h"
 #include "process/launch.h"
@@ -66,6 +69,17 @@ std::string listed(const object& metadata, std::string_view name) {
   return out;
 }
 
+// `k=v, x=y`
+std::string pairs_in(const object& record, std::string_view name) {
+  const value* const found = record.if_contains(name);
+  std::string out;
+  if (found == nullptr || !found->is_object()) return out;
+  for (const auto& member : found->get_object()) {
+    out += (out.empty() ? "" : ", ") + std::string(member.key()) + "=" + member_text(found->get_object(), member.key());
+  }
+  return out;
+}
+
 std::string time_limit_in(const object& metadata) {
   const value* const found = metadata.if_contains("timeoutSeconds");
   if (found == nullptr || !found->is_number()) return {};
@@ -91,6 +105,21 @@ class Rows {
   const TextStyle& style_;
   std::string out_;
 };
+
+// What it has used; empty if that is not known.
+std::string usage_of(const object& record) {
+  const value* const cpu = record.if_contains("cpuSeconds");
+  if (cpu == nullptr || !cpu->is_number()) return {};
+  const auto bytes = [&](std::string_view name) {
+    const value* const found = record.if_contains(name);
+    return readable_bytes(found != nullptr && found->is_number() ? found->to_number<std::uint64_t>() : 0);
+  };
+  const value* const dropped = record.if_contains("outputDropped");
+  const std::chrono::duration<double> time(cpu->to_number<double>());
+  return readable_duration(std::chrono::round<std::chrono::milliseconds>(time)) + " of CPU time, " +
+         bytes("maxMemory") + " of memory, " + bytes("outputBytes") + " of output" +
+         (dropped != nullptr && dropped->is_bool() && dropped->get_bool() ? ", which was let go" : "");
+}
 
 }  // namespace
 
@@ -144,6 +173,11 @@ std::string task_page(const object& record, const TextStyle& style, base::UtcTim
   rows.add("id", member_text(record, "id"));
   rows.add("state", outcome_of(record));
   rows.add("agent", member_text(record, "agent"));
+  rows.add("group", member_text(record, "group"));
+  rows.add("labels", pairs_in(record, "labels"));
+  rows.add("held", member_text(record, "held") == "true" ? "until it is released" : "");
+  rows.add("not before", time("notBefore"));
+  rows.add("next try", time("retryAt"));
   rows.add("priority", member_text(record, "priority"));
   rows.add("key", member_text(metadata, "key"));
   rows.add("folder", member_text(metadata, "cwd"));
@@ -151,6 +185,7 @@ std::string task_page(const object& record, const TextStyle& style, base::UtcTim
   rows.add("retries", member_text(metadata, "retries"));
   rows.add("time limit", time_limit_in(metadata));
   rows.add("came from", member_text(metadata, "source"));
+  if (const std::string by = member_text(metadata, "by"); by != "unix") rows.add("asked by", by);
   rows.add("created", time("createdAt"));
   rows.add("started", time("startedAt"));
   rows.add("ended", time("completedAt"));
@@ -159,6 +194,7 @@ std::string task_page(const object& record, const TextStyle& style, base::UtcTim
   rows.add("exit code", member_text(record, "exitCode"));
   rows.add("signal", member_text(record, "signal"));
   rows.add("attempts", member_text(record, "attempts"));
+  rows.add("used", usage_of(record));
   rows.add_text("prompt", member_text(record, "prompt"), 20);
   rows.add_text("result", member_text(record, "result"), 10);
   return rows.take();
@@ -173,6 +209,7 @@ Table::Cell state_cell(const object& record) {
   if (state == "completed") return {state, Table::Paint::good};
   if (state == "failed") return {state, Table::Paint::fault};
   if (state == "running") return {state, Table::Paint::name};
+  if (state == "queued" && member_text(record, "held") == "true") return {"held", Table::Paint::faint};
   return {state};
 }
 

@@ -37,6 +37,25 @@ TEST(TaskView, APageShowsWhatTheSubmitSaid) {
             "retries     2\ntime limit  1m 30s\nprompt\n  do\n  it\uFFFD[31m\n");
 }
 
+TEST(TaskView, APageShowsWhoAskedOverTheNetwork) {
+  const auto page = [](const char* by) {
+    object task = record("queued");
+    task["metadata"] = {{"by", by}};
+    return task_page(task, TextStyle(false), {});
+  };
+  EXPECT_NE(page("http:ci").find("http:ci"), std::string::npos);
+  EXPECT_EQ(page("unix").find("unix"), std::string::npos);
+}
+
+TEST(TaskView, APageShowsWhatWasUsed) {
+  object task = record("completed", 0);
+  task["cpuSeconds"] = 61.5;
+  task["maxMemory"] = 210 << 20;
+  task["outputBytes"] = 17;
+  const std::string page = task_page(task, TextStyle(false), {});
+  EXPECT_NE(page.find("used        1m 1s of CPU time, 210 MiB of memory, 17 B of output\n"), std::string::npos) << page;
+}
+
 TEST(TaskView, OfALongPromptTheEndIsShown) {
   object task = record("queued");
   std::string prompt;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -18,6 +20,12 @@ class TextStyle {
   std::string good(std::string_view text) const { return painted("32", text); }
   std::string faint(std::string_view text) const { return painted("2", text); }
   std::string fault(std::string_view text) const { return painted("1;31", text); }
+  std::string warning(std::string_view text) const { return painted("33", text); }
+  /// One of six colours, for things that are to be told apart.
+  std::string nth(std::size_t index, std::string_view text) const {
+    constexpr std::string_view codes[] = {"36", "33", "32", "35", "34", "31"};
+    return painted(codes[index % std::size(codes)], text);
+  }
 
  private:
   std::string painted(std::string_view code, std::string_view text) const {

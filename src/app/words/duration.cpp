@@ -15,7 +15,7 @@ struct Unit {
   double length;  // in milliseconds
 };
 
-constexpr Unit units[] = {{"ms", 1}, {"", 1e3}, {"s", 1e3}, {"m", 60e3}, {"h", 3600e3}};
+constexpr Unit units[] = {{"ms", 1}, {"", 1e3}, {"s", 1e3}, {"m", 60e3}, {"h", 3600e3}, {"d", 86400e3}};
 
 std::string two_units(std::chrono::seconds total, std::int64_t length, std::string_view name, std::int64_t rest_length,
                       std::string_view rest_name) {

@@ -7,9 +7,9 @@
 
 namespace duet::app {
 
-/// Durations as people write them, in flags and settings alike: `500ms`, `10s`, `5m`, `1h`; a bare number is seconds.
-/// Fractions are fine; what is smaller than a millisecond counts as one.
-inline constexpr std::string_view duration_forms = "500ms, 10s, 5m, 1h or a number of seconds";
+/// Durations as people write them, in flags and settings alike: `500ms`, `10s`, `5m`, `1h`, `2d`; a bare number is
+/// seconds. Fractions are fine; what is smaller than a millisecond counts as one.
+inline constexpr std::string_view duration_forms = "500ms, 10s, 5m, 1h, 2d or a number of seconds";
 inline constexpr std::chrono::milliseconds longest_duration = std::chrono::hours(365 * 24);
 
 /// Nullopt: not a duration, a negative one, or one above the longest.

@@ -26,7 +26,7 @@ TEST(Duration, NeverRoundsSomethingToNothing) {
 }
 
 TEST(Duration, NothingElseIsTaken) {
-  for (const char* text : {"",      "s",    "ms",  "-1",  "-0",   "+1", "1 s",   " 1s",    "1s ",   "1S", "1d",
+  for (const char* text : {"",      "s",    "ms",  "-1",  "-0",   "+1", "1 s",   " 1s",    "1s ",   "1S", "1w",
                            "1h30m", "1,5s", "nan", "inf", "0x10", "1e", "8761h", "1e300h", "1e999", "1\n"}) {
     EXPECT_EQ(parse_duration(text), std::nullopt) << text;
   }

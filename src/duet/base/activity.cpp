@@ -23,7 +23,7 @@ class Writer {
 };
 
 // `4duet` and the like; empty: something else comes here.
-std::string_view take_identifier(std::string_view& mangled) {
+std::string_view next_identifier(std::string_view& mangled) {
   std::size_t digits = 0;
   std::size_t length = 0;
   for (; digits < mangled.size() && mangled[digits] >= '0' && mangled[digits] <= '9' && length < mangled.size();
@@ -41,7 +41,7 @@ void put_names(Writer& out, const char* name) {
   if (rest.starts_with("St")) out.put("std::");
   rest.remove_prefix(std::min(rest.find_first_not_of("ZNKSt"), rest.size()));
   bool first = true;
-  for (std::string_view word = take_identifier(rest); !word.empty(); word = take_identifier(rest)) {
+  for (std::string_view word = next_identifier(rest); !word.empty(); word = next_identifier(rest)) {
     if (word.starts_with("_GLOBAL_") || (first && word == "duet")) continue;
     if (!first) out.put("::");
     out.put(word);

@@ -41,7 +41,7 @@ std::size_t sequence_length(unsigned char first) {
 
 bool must_be_hidden(char32_t c) {
   return c < 0x20 || (c >= 0x7F && c <= 0x9F) ||  // C0, DEL, C1
-         c == 0x200E || c == 0x200F || (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
+         c == 0x61C || c == 0x200E || c == 0x200F || (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
 }
 
 Piece code_point(std::string_view text) {

@@ -29,7 +29,7 @@ class BlockedPipeSignal {
     if (!was_blocked_) pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
 
-  void take_raised() const {
+  void discard_raised() const {
     if (was_pending_) return;
     const timespec at_once{};
     while (sigtimedwait(&signal_, nullptr, &at_once) < 0 && errno == EINTR) continue;
@@ -57,7 +57,7 @@ ssize_t QuietWriter::write(int fd, std::string_view bytes) const {
   const BlockedPipeSignal blocked;
   const ssize_t count = ::write(fd, bytes.data(), bytes.size());
   if (count < 0 && errno == EPIPE) {
-    blocked.take_raised();
+    blocked.discard_raised();
     errno = EPIPE;
   }
   return count;

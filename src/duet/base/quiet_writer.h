@@ -8,11 +8,12 @@
 
 namespace duet::base {
 
-/// Writes without ever raising SIGPIPE: a reader that is gone is EPIPE and nothing else, whatever the process does with
-/// the signal.
+/// Writes without raising SIGPIPE: a reader that is gone is EPIPE and nothing else, whether the process ignores the
+/// signal, handles it or leaves it alone.
 ///
-/// Whether the process ignores the signal is asked once, when this is made; then a write is one system call. Otherwise
-/// the signal is blocked for the calling thread during each write, which costs two more.
+/// Whether the process ignores the signal is asked once, when this is made; then a write is one system call, and the
+/// process must go on ignoring it. Otherwise the signal is blocked for the calling thread during each write, which
+/// costs two more, and the process may do with it what it likes.
 class DUET_API QuietWriter {
  public:
   QuietWriter();

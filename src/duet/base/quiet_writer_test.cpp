@@ -76,6 +76,18 @@ TEST(QuietWriter, AReaderThatIsGoneIsAnErrorAndNoSignal) {
   }
 }
 
+TEST(QuietWriter, MadeWhileTheSignalIsNotIgnoredItIsQuietWhateverBecomesOfThat) {
+  const Fd pipe = broken_pipe();
+  const PipeSignal signal(SIG_DFL);
+  const QuietWriter writer;
+  for (void (*action)(int) : {SIG_IGN, SIG_ERR, SIG_DFL}) {
+    const PipeSignal changed(action);
+    EXPECT_EQ(writer.write(pipe.get(), "text"), -1);
+    EXPECT_EQ(errno, EPIPE);
+    EXPECT_EQ(raised, 0);
+  }
+}
+
 TEST(QuietWriter, WritesLikeAnyOther) {
   const PipeSignal signal(SIG_ERR);
   const Pipe pipe = make_pipe();

@@ -32,11 +32,11 @@ class UniqueFunction<Result(Arguments...)> {
     actions_ = &Held::actions;
   }
 
-  UniqueFunction(UniqueFunction&& other) noexcept { take(other); }
+  UniqueFunction(UniqueFunction&& other) noexcept { move_from(other); }
   UniqueFunction& operator=(UniqueFunction&& other) noexcept {
     if (this == &other) return *this;
     reset();
-    take(other);
+    move_from(other);
     return *this;
   }
   ~UniqueFunction() { reset(); }
@@ -119,7 +119,7 @@ class UniqueFunction<Result(Arguments...)> {
                                      inside&& std::is_trivially_destructible_v<Callable> ? nullptr : &destroy, type};
   };
 
-  void take(UniqueFunction& other) noexcept {
+  void move_from(UniqueFunction& other) noexcept {
     actions_ = std::exchange(other.actions_, nullptr);
     if (actions_ != nullptr && actions_->move != nullptr) return actions_->move(other.storage_, storage_);
     storage_ = other.storage_;

@@ -20,12 +20,14 @@ class ContentLengthDecoder final : public Decoder {
   ContentLengthDecoder(std::size_t max_length, BlockPool& pool) : max_length_(max_length), in_(pool) {}
 
   void feed(std::string_view bytes) override { in_.feed(bytes); }
+  void feed_in_place(std::span<char> bytes) override { in_.feed({bytes.data(), bytes.size()}); }
   std::span<char> room() override { return in_.room(); }
   void commit(std::size_t count) override { in_.commit(count); }
   std::optional<Frame> next() override;
   std::optional<Fault> reject() override;
   std::optional<Fault> finish() override;
   Extent fault_extent() const override { return fault_extent_; }
+  bool is_empty() const override { return in_.empty() && state_ != State::body; }
   bool inside_frame() const override;
   std::uint64_t frames_begun() const override { return frames_; }
   std::size_t held() const override { return in_.view().size(); }

@@ -16,6 +16,12 @@ std::string_view reason_of(Fault fault) {
       return "unsupported-content-type";
     case Fault::bad_charset:
       return "bad-charset";
+    case Fault::protocol_error:
+      return "protocol-error";
+    case Fault::binary_message:
+      return "binary-message";
+    case Fault::not_utf8:
+      return "not-utf8";
   }
   return "malformed-header";
 }

@@ -17,17 +17,27 @@ enum class Fault : std::uint8_t {
   header_too_large,
   unsupported_content_type,
   bad_charset,
+  protocol_error,  ///< these three end a WebSocket
+  binary_message,
+  not_utf8,
 };
 
 /// The word that stands for a fault in `error.data.reason`.
 std::string_view reason_of(Fault fault);
 
 /// One message's bytes, or what went wrong instead. After a wrong content type there may be a body too:
-/// its id is wanted for the answer.
+/// its id is wanted for the answer. With neither it is no message: see Decoder::control().
 struct Frame {
   std::optional<std::string_view> body;
-  std::optional<Fault> fault;  ///< always there if the body is not
-  bool is_guess = false;       ///< found behind a fault that may be its own: if it is no JSON, that has been told
+  std::optional<Fault> fault;
+  bool is_guess = false;  ///< found behind a fault that may be its own: if it is no JSON, that has been told
+};
+
+/// What a framing has beside messages.
+struct Control {
+  enum class Kind : std::uint8_t { ping, close };
+  Kind kind = Kind::ping;
+  std::string_view payload = {};  ///< of a Close: nothing, or its code in two bytes and a reason
 };
 
 /// How much of a frame there was, for the log.
@@ -46,6 +56,8 @@ class Decoder {
   virtual ~Decoder() = default;
 
   virtual void feed(std::string_view bytes) = 0;  ///< borrowed until next() returns nullopt
+  /// The same for bytes that may be changed.
+  virtual void feed_in_place(std::span<char> bytes) { feed({bytes.data(), bytes.size()}); }
   /// Where to read into directly while part of a frame is held; empty when nothing is held.
   virtual std::span<char> room() = 0;
   virtual void commit(std::size_t count) = 0;
@@ -54,9 +66,11 @@ class Decoder {
   /// The body next() gave last is not JSON; says which fault that is (nullopt: the JSON itself).
   /// Only for a frame that had a body.
   virtual std::optional<Fault> reject() = 0;
-  virtual std::optional<Fault> finish() = 0;  ///< the stream has ended
-  virtual Extent fault_extent() const = 0;    ///< of the frame without a body whose fault was told last
+  virtual std::optional<Fault> finish() = 0;      ///< the stream has ended
+  virtual Extent fault_extent() const = 0;        ///< of the frame without a body whose fault was told last
+  virtual Control control() const { return {}; }  ///< what next() gave last, if that was no message
 
+  virtual bool is_empty() const = 0;               ///< no frame has begun, and nothing is kept
   virtual bool inside_frame() const = 0;           ///< a frame has begun and is not complete
   virtual std::uint64_t frames_begun() const = 0;  ///< tells one partial frame from another
   virtual std::size_t held() const = 0;            ///< bytes kept

@@ -61,7 +61,7 @@ std::string unquoted(std::string_view value) {
 }
 
 // Cuts the text up to the next `;` that is not inside quotes.
-std::string_view take_parameter(std::string_view& rest) {
+std::string_view next_parameter(std::string_view& rest) {
   std::size_t at = 0;
   while (at < rest.size() && rest[at] != ';') {
     at = rest[at] == '"' ? std::min(end_of_quoted(rest, at), rest.size()) : at + 1;
@@ -72,9 +72,9 @@ std::string_view take_parameter(std::string_view& rest) {
 }
 
 std::optional<Fault> content_type_fault(std::string_view value) {
-  if (!equals(take_parameter(value), "application/vscode-jsonrpc")) return Fault::unsupported_content_type;
+  if (!equals(next_parameter(value), "application/vscode-jsonrpc")) return Fault::unsupported_content_type;
   while (!value.empty()) {
-    const std::string_view parameter = take_parameter(value);
+    const std::string_view parameter = next_parameter(value);
     const std::size_t equal_sign = parameter.find('=');
     if (equal_sign == std::string_view::npos || !equals(trimmed(parameter.substr(0, equal_sign)), "charset")) continue;
     const std::string charset = unquoted(trimmed(parameter.substr(equal_sign + 1)));

@@ -32,6 +32,13 @@ void InputBuffer::append(std::string_view bytes) {
   end_ += bytes.size();
 }
 
+void InputBuffer::cut(std::size_t at, std::size_t count) {
+  char* const hole = block_.data + begin_ + at;
+  std::memmove(hole, hole + count, end_ - begin_ - at - count);
+  end_ -= count;
+  drop_owned(0);
+}
+
 void InputBuffer::drop_owned(std::size_t count) {
   begin_ += count;
   if (begin_ == end_ && block_.data != nullptr) release();

@@ -38,6 +38,8 @@ class InputBuffer {
     }
   }
   void keep();  ///< owns what was borrowed
+  /// Takes bytes out of the middle of what is owned.
+  void cut(std::size_t at, std::size_t count);
 
   std::span<char> room();  ///< behind what is owned; empty when nothing is
   void commit(std::size_t count) { end_ += count; }

@@ -13,12 +13,14 @@ class LineDecoder final : public Decoder {
   LineDecoder(std::size_t max_line, BlockPool& pool) : max_line_(max_line), in_(pool) {}
 
   void feed(std::string_view bytes) override { in_.feed(bytes); }
+  void feed_in_place(std::span<char> bytes) override { in_.feed({bytes.data(), bytes.size()}); }
   std::span<char> room() override { return in_.room(); }
   void commit(std::size_t count) override { in_.commit(count); }
   std::optional<Frame> next() override;
   std::optional<Fault> reject() override { return std::nullopt; }
   std::optional<Fault> finish() override { return std::nullopt; }
   Extent fault_extent() const override { return {.bytes = oversize_bytes_, .announced = {}}; }
+  bool is_empty() const override { return in_.empty(); }
   bool inside_frame() const override { return in_.view().size() > used_; }
   std::uint64_t frames_begun() const override { return lines_; }
   std::size_t held() const override { return in_.view().size(); }

@@ -21,8 +21,17 @@ inline bool is_json(std::string_view text) {
   return !error;
 }
 
+inline std::string to_text(const Control& control) {
+  const std::string_view payload = control.payload;
+  if (control.kind == Control::Kind::ping) return "<ping " + std::string(payload) + '>';
+  if (payload.size() < 2) return "<close>";
+  const auto byte = [payload](std::size_t at) { return static_cast<unsigned char>(payload[at]); };
+  return "<close " + std::to_string(byte(0) * 256 + byte(1)) + ' ' + std::string(payload.substr(2)) + '>';
+}
+
 /// Drives a decoder as a connection does and writes down what came out: a message's text, or `!` and
-/// the reason of a fault (and, after a wrong content type, the body, which is wanted for its id).
+/// the reason of a fault (and, after a wrong content type, the body, which is wanted for its id), or `<ping …>`,
+/// `<close CODE …>`.
 class StreamDriver {
  public:
   explicit StreamDriver(Decoder& decoder, std::function<bool(std::string_view)> accepts = is_json)
@@ -33,6 +42,14 @@ class StreamDriver {
     const std::unique_ptr<char[]> portion(new char[bytes.size()]);
     std::copy(bytes.begin(), bytes.end(), portion.get());
     decoder_.feed({portion.get(), bytes.size()});
+    drain();
+  }
+
+  /// The same with bytes that may be changed.
+  void feed_in_place(std::string_view bytes) {
+    const std::unique_ptr<char[]> portion(new char[bytes.size()]);
+    std::copy(bytes.begin(), bytes.end(), portion.get());
+    decoder_.feed_in_place({portion.get(), bytes.size()});
     drain();
   }
 
@@ -68,6 +85,7 @@ class StreamDriver {
   }
 
   void take(const Frame& frame) {
+    if (!frame.body && !frame.fault) return events_.push_back(to_text(decoder_.control()));
     if (!frame.body) return note(*frame.fault);
     if (accepts_(*frame.body)) {
       if (frame.fault) return note(*frame.fault, *frame.body);

@@ -33,6 +33,7 @@ void AnswerQueue::release_known() {
     const std::string answer = std::move(places_.front().answer);
     size_ -= places_.front().size + answer.size();
     places_.pop_front();
+    ++given_;
     if (!answer.empty()) sink_.add(rpc::encoded(answer));
   }
 }

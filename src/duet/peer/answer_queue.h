@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <list>
 #include <string>
 
@@ -32,6 +33,9 @@ class AnswerQueue {
   explicit AnswerQueue(AnswerSink& sink) : sink_(sink) {}
 
   bool empty() const { return places_.empty(); }
+  /// How many answers have left, and how many will have when all that have a place now are known.
+  std::uint64_t given() const { return given_; }
+  std::uint64_t promised() const { return given_ + places_.size(); }
   /// Bytes that are held.
   std::size_t size() const { return size_; }
 
@@ -39,7 +43,11 @@ class AnswerQueue {
   Place& reserve(std::size_t held = 0);
   void fill(Place& place, std::string answer);
   /// Behind all that has a place.
-  void add(const rpc::EncodedMessage& answer) { places_.empty() ? sink_.add(answer) : keep(answer); }
+  void add(const rpc::EncodedMessage& answer) {
+    if (!places_.empty()) return keep(answer);
+    ++given_;
+    sink_.add(answer);
+  }
   void clear();
 
  private:
@@ -49,6 +57,7 @@ class AnswerQueue {
   AnswerSink& sink_;
   std::list<Place> places_;
   std::size_t size_ = 0;
+  std::uint64_t given_ = 0;
 };
 
 }  // namespace duet::peer

@@ -47,7 +47,7 @@ CallId Calls::add(base::Duration patience, CallCallback callback) {
   return id;
 }
 
-bool Calls::take_response(const rpc::Message& response) {
+bool Calls::handle_response(const rpc::Message& response) {
   const CallId id = read_call_id(response.id);
   if (id == 0 || id > last_id_) return false;
   // Some servers send both members and leave the other one null.

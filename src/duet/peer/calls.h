@@ -26,7 +26,7 @@ class Calls {
   /// Returns the id to send. The patience runs from the next time that start_clocks() is told.
   CallId add(base::Duration patience, CallCallback callback);
   /// False: it answers no call of ours. One that came too late is dropped.
-  bool take_response(const rpc::Message& response);
+  bool handle_response(const rpc::Message& response);
   void end(CallId id, Outcome outcome);
   void end_all(Outcome::Cause cause, const std::function<bool(CallId)>& was_sent);
   /// Its callback is never called. False: there is no such call.

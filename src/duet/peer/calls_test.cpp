@@ -35,7 +35,7 @@ struct Setting {
   bool answer(const std::string& text) {
     const rpc::Message message = rpc::decode(text, rpc::Batches::allowed);
     EXPECT_EQ(message.kind, rpc::Message::Kind::response);
-    return calls.take_response(message);
+    return calls.handle_response(message);
   }
   void advance(base::Duration step) {
     clock.advance(step);

@@ -80,7 +80,8 @@ std::string Client::call_or_throw(std::string_view method, const rpc::Json& para
 void Client::call_later(std::string_view method, const rpc::Json& params, CallCallback callback,
                         base::Duration patience) {
   if (!connection_) {
-    loop_.defer([callback = std::move(callback)] { callback({.cause = Outcome::Cause::disconnected}); });
+    loop_.defer(
+        [callback = std::move(callback)] { callback({.cause = Outcome::Cause::disconnected, .was_sent = false}); });
     return;
   }
   connection_->call(method, params, patience, std::move(callback));

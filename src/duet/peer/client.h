@@ -58,8 +58,8 @@ class DUET_API Client {
   void disconnect();
   bool is_connected() const { return connection_ && !connection_->is_closed(); }
 
-  /// For params see Conversation::call(). Throws CallFailed; std::length_error for a result nested too deeply for a
-  /// tree.
+  /// For params see Conversation::call(). Throws CallFailed; std::length_error for a result nested deeper than
+  /// rpc::max_depth, which call_raw() has all the same.
   boost::json::value call(std::string_view method, const rpc::Json& params = {},
                           base::Duration patience = default_patience);
   /// The same with C++ values: `call<double>("add", 2, 3)`, by position, or one described struct, by name. Throws also

@@ -194,9 +194,11 @@ TEST(ThreadsClient, ReadsAnswersLargerThanAServerWouldRead) {
   EXPECT_EQ(outcome.result.size(), size + 2);
 }
 
-TEST(ThreadsClient, AResultTooDeepForATreeIsStillThereAsText) {
+TEST(ThreadsClient, AResultTooDeepToBeReadIsStillThereAsText) {
   Setting s;
   EXPECT_THROW(s.client.call("deep"), std::length_error);
+  EXPECT_THROW(s.client.call<std::vector<rpc::Json>>("deep"), std::length_error);
+  EXPECT_EQ(s.client.call<rpc::Json>("deep").text().size(), 1200U);
   EXPECT_EQ(s.client.call_raw("deep", {}).result.size(), 1200U);
 }
 
@@ -251,6 +253,7 @@ TEST(Client, WithoutAServerConnectThrowsAndCallsFail) {
   EXPECT_THROW(client.connect(folder.file("socket")), std::system_error);
   EXPECT_FALSE(client.is_connected());
   EXPECT_EQ(cause_of([&] { client.call("echo"); }), Cause::disconnected);
+  EXPECT_FALSE(client.call_raw("echo", {}).was_sent);
   EXPECT_FALSE(client.notify("echo"));
   EXPECT_FALSE(client.wait_for([] { return false; }, 1h));
   client.disconnect();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include "duet/framing/block_pool.h"
 
@@ -33,7 +34,7 @@ void trim_when_idle(transport::Loop& loop, const std::shared_ptr<framing::BlockP
 }  // namespace
 
 Connection::Connection(transport::Loop& loop, std::unique_ptr<transport::Channel> channel, const Protocol& protocol,
-                       const Methods& methods, base::Log& log, ConnectionEvents events, Peer peer,
+                       const Methods& methods, base::Log& log, ConnectionEvents events, const Peer& peer,
                        std::shared_ptr<framing::BlockPool> pool)
     : loop_(loop),
       channel_(std::move(channel)),
@@ -47,10 +48,15 @@ Connection::~Connection() {
   close();
 }
 
-void Connection::open() { channel_->open(*this); }
+void Connection::open(std::string_view first_bytes) {
+  channel_->open(*this);
+  if (!first_bytes.empty()) conversation_.receive(first_bytes, loop_.now());
+  told_idle_ = conversation_.protocol().framing != Protocol::Framing::websocket;  // whose silence is timed from now on
+  if (!first_bytes.empty() || !told_idle_) advance();
+}
 
 void Connection::on_readable() {
-  if (read()) advance();
+  if (read(loop_.scratch())) advance();
 }
 
 void Connection::on_writable() { advance(); }
@@ -58,11 +64,10 @@ void Connection::on_writable() { advance(); }
 void Connection::on_hangup() { close(Ending::peer_gone); }
 
 // False: nothing was there, or it is closed.
-bool Connection::read() {
+bool Connection::read(std::span<char> scratch) {
   std::span<char> room = conversation_.room();
   const bool in_room = !room.empty();
-  if (!in_room)
-    room = std::span(loop_.scratch()).first(std::min(loop_.scratch().size(), conversation_.protocol().read_at_once));
+  if (!in_room) room = scratch.first(std::min(scratch.size(), conversation_.protocol().read_at_once));
   const IoResult moved = channel_->read(room);
   switch (moved.state) {
     case IoResult::State::blocked:
@@ -74,6 +79,7 @@ bool Connection::read() {
     case IoResult::State::ended:
       input_ended_ = true;
       conversation_.end_of_input(loop_.now());
+      if (conversation_.protocol().framing == Protocol::Framing::websocket) close(Ending::peer_gone);
       return true;
     case IoResult::State::some:
       break;
@@ -82,14 +88,15 @@ bool Connection::read() {
   if (in_room) {
     conversation_.receive_in_room(moved.count, now);
   } else {
-    conversation_.receive({room.data(), moved.count}, now);
+    conversation_.receive_in_place(room.first(moved.count), now);
   }
   return true;
 }
 
 void Connection::drain() {
-  constexpr int most_reads = 2048;  // others that hold the pipe may go on writing
-  for (int reads = 0; reads < most_reads && !is_closed() && !input_ended_ && read(); ++reads) {
+  constexpr int most_reads = 2048;                  // others that hold the pipe may go on writing
+  std::vector<char> apart(loop_.scratch().size());  // what another connection has read may be in the loop's own
+  for (int reads = 0; reads < most_reads && !is_closed() && !input_ended_ && read(apart); ++reads) {
   }
   advance();
 }
@@ -99,15 +106,15 @@ void Connection::drain() {
 void Connection::advance() {
   write_output();
   if (told_idle_ && !woken_ && conversation_.is_idle() && !pool_->keeps_any()) return;
-  if (conversation_.has_more_to_do()) resume();
-  while (conversation_.can_handle_more()) resume();
-  if (is_closed()) return close();  // a handler may have closed the conversation
+  if (conversation_.has_more_to_do()) resume();  // a portion: what is left has a deadline, which is now
+  if (is_closed()) return close();               // a handler may have closed the conversation
   if (conversation_.is_over()) return close(conversation_.is_stopping() ? Ending::stopped : Ending::input_ended);
   update_wants();
   update_timer();
   trim_when_idle(loop_, pool_);
   tell_load();
-  told_idle_ = reading_ && !writing_ && !timer_ && told_load_ == 0;
+  // What an idle conversation waits for is the end of a silence, and to be told of it too early does no harm.
+  told_idle_ = reading_ && !writing_ && (!timer_ || conversation_.is_idle()) && told_load_ == 0;
 }
 
 void Connection::resume() {
@@ -164,6 +171,7 @@ void Connection::update_timer() {
   timer_at_ = *deadline;
   timer_ = loop_.at(*deadline, [this] {
     conversation_.tick(loop_.now());
+    told_idle_ = false;  // the next timer has to be set
     advance();
   });
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "duet/api.h"
@@ -32,13 +33,14 @@ struct ConnectionEvents {
 class DUET_API Connection final : private transport::Channel::Listener {
  public:
   Connection(transport::Loop& loop, std::unique_ptr<transport::Channel> channel, const Protocol& protocol,
-             const Methods& methods, base::Log& log, ConnectionEvents events = {}, Peer peer = {},
+             const Methods& methods, base::Log& log, ConnectionEvents events = {}, const Peer& peer = {},
              std::shared_ptr<framing::BlockPool> pool = nullptr);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection();
 
-  void open();
+  /// With what was read from the channel already, if anything was.
+  void open(std::string_view first_bytes = {});
   Conversation& conversation() { return conversation_; }
   const Conversation& conversation() const { return conversation_; }
 
@@ -51,13 +53,15 @@ class DUET_API Connection final : private transport::Channel::Listener {
   bool notify(std::string_view method, const rpc::Json& params) { return conversation_.notify(method, params); }
   template <rpc::TextType Text>
   bool notify(std::string_view method, const Text& params) = delete;
-  bool send(std::string_view message, std::size_t most_waiting) { return conversation_.send(message, most_waiting); }
+  bool send(Announcement& message, std::size_t most_waiting) { return conversation_.send(message, most_waiting); }
   void stop() { conversation_.stop(); }
+  void close_with(std::uint16_t code, std::string_view reason) { conversation_.close_with(code, reason); }
   void ask_to_stop() { conversation_.ask_to_stop(); }
   const Peer& peer() const { return conversation_.peer(); }
   std::size_t load() const { return conversation_.load(); }
 
-  /// Reads what is there now, e.g. because the process at the other end has ended.
+  /// Reads what is there now, e.g. because the process at the other end has ended. A handler may ask for it, but not
+  /// one of this connection, nor what this connection calls back otherwise: they are in the middle of a read.
   void drain();
   /// At once, whatever waits.
   void close(Ending ending = Ending::stopped);
@@ -70,7 +74,7 @@ class DUET_API Connection final : private transport::Channel::Listener {
   void on_writable() override;
   void on_hangup() override;
 
-  bool read();
+  bool read(std::span<char> scratch);
   void advance();
   void resume();
   void write_output();

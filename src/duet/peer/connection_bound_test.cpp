@@ -155,5 +155,16 @@ TEST(ConnectionBound, LimitedToNothingItReadsNothing) {
   EXPECT_EQ(c.heard(), Strings{result("1", "null")});
 }
 
+TEST(ConnectionBound, ToReadNothingAtOnceIsToReadAByte) {
+  Protocol protocol = Protocol::json_lines();
+  protocol.read_at_once = 0;
+  TestConnection c(protocol);
+  c.open();
+  c.send(request("1", "echo"));
+  c.turn(100);
+  EXPECT_EQ(c.heard(), Strings{result("1", "null")});
+  EXPECT_EQ(c.endings, Endings{});
+}
+
 }  // namespace
 }  // namespace duet::peer

@@ -14,6 +14,7 @@
 #include "duet/base/clock.h"
 #include "duet/base/log_tape_test.h"
 #include "duet/framing/block_pool.h"
+#include "duet/framing/websocket_frames_test.h"
 #include "duet/peer/connection.h"
 #include "duet/peer/far_end_test.h"
 #include "duet/peer/methods.h"
@@ -27,6 +28,7 @@ using Strings = std::vector<std::string>;
 using Endings = std::vector<Ending>;
 
 inline Protocol server_protocol(Framing framing) {
+  if (framing == Framing::websocket) return Protocol::websocket();
   return framing == Framing::lines ? Protocol::json_lines() : Protocol::lsp_server();
 }
 
@@ -77,14 +79,14 @@ class TestConnection {
   TestConnection(const TestConnection&) = delete;
   TestConnection& operator=(const TestConnection&) = delete;
 
-  /// Opens the connection; before that a test may change `events` and `methods`.
+  /// Opens the connection; before that a test may change `events`, `methods` and `peer`.
   TestConnection& open() {
     if (!events.on_closed) {
       events.on_closed = [this](Ending ending) { endings.push_back(ending); };
     }
     events.conversation.on_input_ended = [this] { ++input_ends; };
     connection = std::make_unique<Connection>(loop, std::move(near_channel_), protocol_, methods, tape.log(), events,
-                                              Peer{}, pool);
+                                              peer, pool);
     connection->open();
     return *this;
   }
@@ -113,6 +115,7 @@ class TestConnection {
     return heard();
   }
   void send(std::string_view message) {
+    if (protocol_.framing == Framing::websocket) return far->send(framing::text_frame(std::string(message)));
     far->send(protocol_.framing == Framing::content_length ? framed(message) : std::string(message) + '\n');
   }
   Strings heard() { return far->take(protocol_.framing); }
@@ -130,6 +133,7 @@ class TestConnection {
   Methods methods;
   std::shared_ptr<framing::BlockPool> pool = std::make_shared<framing::BlockPool>();
   ConnectionEvents events;
+  Peer peer;
   std::optional<FarEnd> far;
   std::deque<Reply<>> replies;
   Strings begun;  // ids of `late` requests, as their handler was called

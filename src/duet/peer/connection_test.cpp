@@ -160,5 +160,33 @@ TEST(ConnectionCalls, WhatACallbackThrowsHurtsNobody) {
   EXPECT_EQ(c.tape.lines(), (Strings{R"(error Callback failed what="oops")", R"(error Callback failed what="oops")"}));
 }
 
+TEST(Connection, DrainedByAHandlerOfAnotherLeavesWhatThatHasReadAlone) {
+  TestConnection c;
+  Methods methods;
+  Strings told;
+  methods.add("tell", [&](const Request& asked) -> rpc::Json {
+    told.emplace_back(asked.params.text());
+    return nullptr;
+  });
+  auto [near_channel, far_channel] = transport::memory_pair(c.loop, 65536);
+  Connection other(c.loop, std::move(near_channel), Protocol::json_lines(), methods, c.tape.log());
+  FarEnd far(std::move(far_channel));
+  std::size_t told_in_handler = 0;
+  c.methods.add("drain_other", [&](const Request&) -> rpc::Json {
+    other.drain();
+    told_in_handler = told.size();
+    return nullptr;
+  });
+  c.open();
+  other.open();
+  c.far->send(request("1", "drain_other") + '\n' + request("2", "echo", "[2]") + '\n' + request("3", "echo", "[3]") +
+              '\n');
+  for (int i = 0; i < 20; ++i) far.send(notification("tell", "[1]") + '\n');
+  c.turn();
+  EXPECT_EQ(told_in_handler, 20U);
+  EXPECT_EQ(told, Strings(20, "[1]"));
+  EXPECT_EQ(c.heard(), (Strings{result("1", "null"), result("2", "[2]"), result("3", "[3]")}));
+}
+
 }  // namespace
 }  // namespace duet::peer

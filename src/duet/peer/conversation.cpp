@@ -9,10 +9,12 @@
 #include "duet/base/log_sink.h"
 #include "duet/framing/block_pool.h"
 #include "duet/framing/frame.h"
+#include "duet/peer/announcement.h"
 #include "duet/peer/calls.h"
 #include "duet/peer/dispatcher.h"
 #include "duet/peer/lost_text.h"
 #include "duet/peer/output.h"
+#include "duet/peer/websocket_link.h"
 #include "duet/rpc/json_text.h"
 
 namespace duet::peer {
@@ -32,6 +34,14 @@ rpc::Error error_of(Fault fault) {
   return unparsable ? rpc::parse_error(framing::reason_of(fault)) : rpc::invalid_request(framing::reason_of(fault));
 }
 
+// Of a fault that ends a WebSocket.
+std::optional<std::uint16_t> close_code_of(Fault fault) {
+  if (fault == Fault::protocol_error) return 1002;
+  if (fault == Fault::binary_message) return 1003;
+  if (fault == Fault::not_utf8) return 1007;
+  return std::nullopt;
+}
+
 // What the owner throws must not leave a message half handled.
 template <typename... Args>
 void tell(base::Log& log, const std::function<void(Args...)>& callback, std::type_identity_t<Args>... args) {
@@ -48,6 +58,7 @@ void tell(base::Log& log, const std::function<void(Args...)>& callback, std::typ
 // A bound of nothing would let nothing happen.
 Protocol with_usable_bounds(Protocol protocol) {
   protocol.max_waiting = std::max<std::size_t>(protocol.max_waiting, 1);
+  protocol.read_at_once = std::max<std::size_t>(protocol.read_at_once, 1);
   return protocol;
 }
 
@@ -68,12 +79,14 @@ Conversation::Conversation(const Protocol& protocol, const Methods& methods, Con
       output_(std::make_unique<Output>(*encoder_, *pool_)),
       calls_(std::make_unique<Calls>(log)),
       most_waiting_(protocol_.max_waiting) {
-  if (protocol_.faults == Protocol::Faults::told) lost_text_ = std::make_unique<LostText>();
+  const bool is_websocket = protocol_.framing == Protocol::Framing::websocket;
+  if (is_websocket) link_ = std::make_unique<WebSocketLink>(protocol_, *output_);
+  if (protocol_.faults == Protocol::Faults::told && !is_websocket) lost_text_ = std::make_unique<LostText>();
   dispatcher_ = std::make_unique<Dispatcher>(
       *this, methods, log, protocol_, *output_,
       Dispatcher::Events{.on_waiting = [this](std::string_view method) { tell(log_, events_.on_waiting, method); },
                          .on_answered = [this] { wake(); },
-                         .on_response = [this](const rpc::Message& message) { take_response(message); },
+                         .on_response = [this](const rpc::Message& message) { handle_response(message); },
                          .on_improper =
                              [this](const rpc::Message& message) {
                                const bool may_be_answer = message.id_is_known && message.method.empty();
@@ -85,6 +98,7 @@ Conversation::Conversation(const Protocol& protocol, const Methods& methods, Con
 
 Conversation::~Conversation() {
   events_ = {};
+  is_going_ = true;
   close();
   resume();  // failures of calls made after it was closed
 }
@@ -93,7 +107,14 @@ void Conversation::receive(std::string_view bytes, base::TimePoint now) {
   if (is_closed()) return;
   if (lost_text_) lost_text_->begin_chunk(bytes);
   decoder_->feed(bytes);
-  take_frames(now);
+  handle_frames(now);
+}
+
+void Conversation::receive_in_place(std::span<char> bytes, base::TimePoint now) {
+  if (is_closed()) return;
+  if (lost_text_) lost_text_->begin_chunk({bytes.data(), bytes.size()});
+  decoder_->feed_in_place(bytes);
+  handle_frames(now);
 }
 
 // Where faults are told, the bytes must outlive their way through the decoder.
@@ -102,21 +123,28 @@ std::span<char> Conversation::room() { return lost_text_ ? std::span<char>() : d
 void Conversation::receive_in_room(std::size_t count, base::TimePoint now) {
   if (is_closed()) return;
   decoder_->commit(count);
-  take_frames(now);
+  handle_frames(now, count > protocol_.read_at_once);
 }
 
-void Conversation::take_frames(base::TimePoint now) {
+// Much can come only behind a partial message, which is not copied once it is whole; what follows it waits, to be
+// handled in portions.
+void Conversation::handle_frames(base::TimePoint now, bool is_much) {
   heard_lately_ = true;
   if (!calls_->empty()) calls_->start_clocks(now);
   while (const std::optional<framing::Frame> frame = decoder_->next()) {
     if (is_asked_to_stop() && phase_ == Phase::open) stop();
     if (lost_text_) {
-      take_and_tell(*frame);
+      handle_and_tell(*frame);
     } else if (phase_ == Phase::open) {
-      take(*frame);
+      handle(*frame);
+    } else if (link_ && !frame->body && !frame->fault) {
+      handle_control();
     }
     if (phase_ == Phase::closed) return output_->clear();  // what a handler answered that closed it
+    if (is_much) dispatcher_->limit_output(0);
   }
+  if (is_much) dispatcher_->limit_output(most_waiting_);
+  if (link_) end_link_read(now);
   if (lost_text_) {
     heard_at_ = now;
     lost_text_->end_chunk();
@@ -126,11 +154,20 @@ void Conversation::take_frames(base::TimePoint now) {
   if (protocol_.frame_timeout && now != base::TimePoint()) watch_partial_message(now);
 }
 
-void Conversation::take_and_tell(const framing::Frame& frame) {
+void Conversation::handle_and_tell(const framing::Frame& frame) {
   lost_text_->begin_message(decoder_->held() - looked_at(frame));
-  tell_of_oversize();
-  if (phase_ == Phase::open) take(frame);
+  end_skipped_message();
+  const bool is_skipped = !frame.body && frame.fault == Fault::oversize;
+  if (phase_ == Phase::open) handle(frame);
   if (!oversize_is_untold_) lost_text_->end_message();
+  follows_skipped_ = is_skipped;
+}
+
+// Where the message behind it begins is not known, so that nothing can be said of its text.
+void Conversation::end_skipped_message() {
+  if (!std::exchange(follows_skipped_, false)) return;
+  tell_of_oversize();
+  lost_text_->end_message();
 }
 
 // How many of the bytes that the decoder holds belong to this frame. A broken header is kept, since another may begin
@@ -141,26 +178,27 @@ std::size_t Conversation::looked_at(const framing::Frame& frame) const {
   return is_kept ? std::min<std::size_t>(decoder_->fault_extent().bytes, decoder_->held()) : 0;
 }
 
-void Conversation::take(const framing::Frame& frame) {
-  if (!frame.body) return take_fault(*frame.fault);
+void Conversation::handle(const framing::Frame& frame) {
+  if (!frame.body) return frame.fault ? handle_fault(*frame.fault) : handle_control();
   const bool is_refused = frame.fault && !lost_text_;
-  const bool is_json = is_refused ? refuse(frame) : dispatcher_->take(*frame.body);
+  const bool is_json = is_refused ? refuse(frame) : dispatcher_->handle(*frame.body);
   messages_ += is_json ? 1 : 0;
-  if (!is_json) take_unreadable(frame);
+  if (!is_json) handle_unreadable(frame);
 }
 
 bool Conversation::refuse(const framing::Frame& frame) {
   const rpc::Error error = error_of(*frame.fault);
-  const bool is_json = dispatcher_->take(*frame.body, &error);
+  const bool is_json = dispatcher_->handle(*frame.body, &error);
   if (is_json) log_.warn(error.message(), {{"reason", framing::reason_of(*frame.fault)}});
   return is_json;
 }
 
 // Its length may have been wrong, too.
-void Conversation::take_unreadable(const framing::Frame& frame) {
+void Conversation::handle_unreadable(const framing::Frame& frame) {
   const std::size_t bytes = frame.body->size();
   const std::optional<Fault> wrong_length = decoder_->reject();
   if (frame.is_guess) return;
+  if (link_ && wrong_length) return handle_fault(*wrong_length);
   const std::optional<Fault> fault = frame.fault ? frame.fault : wrong_length;
   const std::string_view reason = fault ? framing::reason_of(*fault) : "invalid-json";
   if (lost_text_) return lose(reason, {});
@@ -169,9 +207,13 @@ void Conversation::take_unreadable(const framing::Frame& frame) {
   dispatcher_->refuse_unreadable(error);
 }
 
-void Conversation::take_fault(Fault fault) {
+void Conversation::handle_fault(Fault fault) {
   const std::string_view reason = framing::reason_of(fault);
-  oversize_is_untold_ = lost_text_ && fault == Fault::oversize;
+  if (const std::optional<std::uint16_t> code = close_code_of(fault)) {
+    log_.warn("WebSocket failed", {{"reason", reason}});
+    return close_with(*code, {});
+  }
+  oversize_is_untold_ = lost_text_ && fault == Fault::oversize && !lost_text_->start().empty();
   if (oversize_is_untold_) return;
   if (lost_text_) return lose(reason, {});
   const rpc::Error error = error_of(fault);
@@ -184,10 +226,10 @@ void Conversation::take_fault(Fault fault) {
   dispatcher_->refuse_unreadable(error);
 }
 
-void Conversation::take_response(const rpc::Message& message) {
+void Conversation::handle_response(const rpc::Message& message) {
   const CallId call = read_call_id(message.id);
   const bool is_late = !calls_->contains(call);
-  if (!calls_->take_response(message)) {
+  if (!calls_->handle_response(message)) {
     log_.warn("Stray response", {{"id", base::JsonText{message.id_is_known ? message.id : ""}}});
   } else if (is_late) {
     tell(log_, events_.on_late_answer, call);
@@ -204,6 +246,10 @@ void Conversation::tell_of_oversize() {
 // Tells of it, and fails the call that it answered, as far as that is certain: its id can be seen, or only one call
 // waits for an answer.
 void Conversation::lose(std::string_view reason, std::string_view id) {
+  if (!lost_text_) {  // of a WebSocket no text is kept
+    tell(log_, events_.on_lost, LostMessage{.reason = reason, .text = {}, .is_printed = false});
+    return id.empty() ? void() : lose_answer(id);
+  }
   const std::string text = lost_text_->known();
   const std::string start = lost_text_->start();
   const bool is_printed = reason == framing::reason_of(Fault::malformed_header);
@@ -223,24 +269,31 @@ void Conversation::tell_of_noise() {
 }
 
 void Conversation::end_of_input(base::TimePoint now) {
+  if (link_) return close();
   if (phase_ != Phase::open) return;
   calls_->start_clocks(now);
-  tell_of_oversize();
-  if (const std::optional<Fault> fault = decoder_->finish()) take_fault(*fault);
+  end_skipped_message();
+  if (const std::optional<Fault> fault = decoder_->finish()) handle_fault(*fault);
   decoder_->drop_partial();
   if (phase_ != Phase::open) return;  // somebody who was told of the fault has closed it
   phase_ = Phase::ending;
   tell(log_, events_.on_input_ended);
 }
 
-bool Conversation::wants_input() const { return phase_ == Phase::open && waiting_bytes() < most_waiting_; }
+bool Conversation::wants_input() const {
+  if (phase_ == Phase::closing) return !link_->peer_has_closed();
+  return phase_ == Phase::open && waiting_bytes() < most_waiting_;
+}
 
 std::string_view Conversation::output() { return output_->empty() ? std::string_view() : output_->front(); }
 
-void Conversation::written(std::size_t count) { output_->written(count); }
+void Conversation::written(std::size_t count) {
+  output_->written(count);
+  if (link_) link_->written(count);
+}
 
 bool Conversation::has_more_to_do() const {
-  return !unsent_calls_.empty() || (phase_ != Phase::open && !calls_->empty()) || can_handle_more();
+  return !unsent_calls_.empty() || (phase_ != Phase::open && (!calls_->empty() || close_is_due())) || can_handle_more();
 }
 
 bool Conversation::can_handle_more() const { return phase_ != Phase::closed && dispatcher_->can_go_on(); }
@@ -249,6 +302,7 @@ void Conversation::resume() {
   end_failed_calls();
   if (is_asked_to_stop() && phase_ == Phase::open) stop();
   if (phase_ != Phase::closed) dispatcher_->go_on();
+  if (close_is_due()) send_close();
   if (phase_ == Phase::closed) output_->clear();  // what a handler answered that closed it
 }
 
@@ -266,13 +320,15 @@ void Conversation::end_failed_calls() {
 }
 
 // True: the peer has seen nothing of it, and never will.
-bool Conversation::withdraw(CallId call) { return std::erase(unsent_calls_, call) > 0 || output_->withdraw(call); }
+bool Conversation::withdraw(CallId call) { return unsent_calls_.erase(call) > 0 || output_->withdraw(call); }
 
-bool Conversation::is_timed() const { return timed_message_ || lost_text_ || !calls_->empty(); }
+bool Conversation::is_timed() const {
+  return timed_message_ || lost_text_ || !calls_->empty() || (link_ && link_->is_quiet());
+}
 
 bool Conversation::is_idle() const {
   return phase_ == Phase::open && output_->empty() && dispatcher_->is_idle() && calls_->empty() &&
-         unsent_calls_.empty() && decoder_->held() == 0 && !decoder_->inside_frame();
+         unsent_calls_.empty() && decoder_->is_empty();
 }
 
 std::optional<base::TimePoint> Conversation::deadline() const {
@@ -283,6 +339,7 @@ std::optional<base::TimePoint> Conversation::deadline() const {
     if (clock_runs != wants_input()) return base::TimePoint();  // it has to be started or stopped
     if (clock_runs) next = std::min(next.value_or(base::TimePoint::max()), message_deadline());
   }
+  if (link_ && phase_ != Phase::closed) next = std::min(next.value_or(base::TimePoint::max()), link_->deadline());
   return next;
 }
 
@@ -293,6 +350,10 @@ void Conversation::tick(base::TimePoint now) {
   if (protocol_.frame_timeout && phase_ == Phase::open) {
     watch_partial_message(now);
     drop_overdue_message(now);
+  }
+  if (link_ && phase_ != Phase::closed && !link_->tick(now, wants_input())) {
+    log_.info(phase_ == Phase::closing ? "Close without an answer" : "Silent client dropped");
+    close();
   }
   resume();
 }
@@ -308,12 +369,13 @@ void Conversation::time_out_calls(base::TimePoint now) {
 
 CallId Conversation::call(std::string_view method, const rpc::Json& params, base::Duration patience,
                           CallCallback callback) {
+  if (is_going_) return 0;
   const bool may_be_sent = phase_ == Phase::open && output_->size() + calls_->bytes() < most_of_our_own();
   const CallId call = calls_->add(patience, std::move(callback));
   if (may_be_sent) {
     output_->add_call(call, rpc::encode_request(std::to_string(call), rpc::quoted(method), text_of_params(params)));
   } else {
-    unsent_calls_.push_back(call);
+    unsent_calls_.insert(call);
   }
   wake();
   return call;
@@ -335,32 +397,15 @@ bool Conversation::notify(std::string_view method, const rpc::Json& params) {
   return send(framed_notification(*encoder_, method, params), most_of_our_own());
 }
 
+bool Conversation::send(Announcement& message, std::size_t most_waiting) {
+  return send(message.framed(*encoder_, protocol_.framing), most_waiting);
+}
+
 bool Conversation::send(std::string_view message, std::size_t most_waiting) {
-  if (phase_ == Phase::closed || output_->size() >= most_waiting) return false;
+  if (phase_ >= Phase::closing || output_->size() >= most_waiting) return false;
   output_->add_framed(message);
   wake();
   return true;
-}
-
-void Conversation::stop() {
-  if (phase_ == Phase::closed) return;
-  phase_ = Phase::stopping;
-  dispatcher_->forget_waiting();
-  wake();
-}
-
-bool Conversation::is_over() const {
-  const bool nothing_waits = !dispatcher_->owes_answer() && !dispatcher_->has_work() && output_->empty();
-  return nothing_waits && (phase_ == Phase::stopping || phase_ == Phase::ending);
-}
-
-void Conversation::close() {
-  if (phase_ == Phase::closed) return;
-  phase_ = Phase::closed;
-  dispatcher_->abandon();
-  end_failed_calls();
-  output_->clear();
-  wake();
 }
 
 void Conversation::limit_waiting(std::size_t most) {
@@ -371,7 +416,7 @@ void Conversation::limit_waiting(std::size_t most) {
 
 bool Conversation::refuse_partial_message() {
   if (phase_ != Phase::open || !decoder_->inside_frame()) return false;
-  decoder_->drop_partial();
+  drop_partial_message();
   const rpc::Error error = rpc::invalid_request("overload");
   log_.warn(error.message(), {{"reason", "overload"}});
   dispatcher_->refuse_unreadable(error);
@@ -380,7 +425,10 @@ bool Conversation::refuse_partial_message() {
 }
 
 bool Conversation::owes_answer() const { return dispatcher_->owes_answer(); }
-bool Conversation::answers_at_once() const { return dispatcher_->answers_at_once(); }
+std::uint64_t Conversation::answers_given() const { return dispatcher_->answers_given(); }
+std::uint64_t Conversation::answers_promised(const Request& request) const {
+  return dispatcher_->answers_promised(request.id.empty());
+}
 std::size_t Conversation::load() const {
   return is_closed() ? 0 : waiting_bytes() + dispatcher_->held_bytes() + calls_->bytes() + partial_bytes();
 }
@@ -426,8 +474,13 @@ void Conversation::drop_overdue_message(base::TimePoint now) {
   if (std::exchange(heard_lately_, false)) return;
   const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(now - began_at_).count();
   log_.warn("Partial frame dropped", {{"bytes", decoder_->held()}, {"waited_ms", waited}});
-  decoder_->drop_partial();
+  drop_partial_message();
   timed_message_.reset();
+}
+
+void Conversation::drop_partial_message() {
+  decoder_->drop_partial();
+  follows_skipped_ = lost_text_ != nullptr;
 }
 
 std::string framed_notification(const Protocol& protocol, std::string_view method, const rpc::Json& params) {

@@ -6,11 +6,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "duet/api.h"
 #include "duet/base/clock.h"
@@ -32,16 +32,27 @@ struct Message;
 
 namespace duet::peer {
 
+class Announcement;
 class Calls;
 class Dispatcher;
 class LostText;
 class Output;
+class WebSocketLink;
+
+/// As what somebody was let in who had to show who he is.
+struct Admission {
+  std::string door;  ///< where he came in
+  std::string name;
+  std::string role;                           ///< what he may call: see Methods::set_guard()
+  std::optional<base::UtcTime> expires = {};  ///< none: never
+};
 
 /// Who is at the other end, as far as the transport can tell.
 struct Peer {
   std::uint64_t connection = 0;
   std::int64_t pid = 0;
   std::uint64_t uid = 0;
+  std::shared_ptr<const Admission> admission = {};  ///< none: he needed none, and may call everything
 };
 
 /// Bytes that were no proper message, where the protocol has faults told.
@@ -81,12 +92,15 @@ class DUET_API Conversation {
   Conversation& operator=(const Conversation&) = delete;
   ~Conversation();
 
-  /// Bytes that came, in any portions.
+  /// Bytes that came, in any portions. What is not handled in here has a deadline(), or waits for an answer.
   void receive(std::string_view bytes, base::TimePoint now);
+  /// The same for bytes that may be changed, which saves a copy where a framing has to.
+  void receive_in_place(std::span<char> bytes, base::TimePoint now);
   /// Where to read into while part of a message is held, which saves a copy; often empty: receive() takes them then.
   std::span<char> room();
   /// So many bytes were put there.
   void receive_in_room(std::size_t count, base::TimePoint now);
+  /// Of a WebSocket it is a disconnect: see close().
   void end_of_input(base::TimePoint now);
   /// False: reading pauses, because too much waits or because it is ending.
   bool wants_input() const;
@@ -98,7 +112,8 @@ class DUET_API Conversation {
   /// When tick() has something to do; a time in the past means now.
   std::optional<base::TimePoint> deadline() const;
   void tick(base::TimePoint now);
-  /// Does what can be done without knowing the time: requests that waited, failures of calls.
+  /// Does what can be done without knowing the time: requests that waited, failures of calls. Of requests it handles a
+  /// portion, as large as what is read at once; has_more_to_do() tells whether others are left.
   void resume();
   /// resume() would do something.
   bool has_more_to_do() const;
@@ -110,8 +125,9 @@ class DUET_API Conversation {
   bool is_idle() const;
 
   /// Asks the peer. The callback gets exactly one outcome, never before call() has returned. The patience runs from the
-  /// next time that is told. Params are an object or a list, or Json() for none: any C++ value of that shape. Text that
-  /// is JSON already is a Json: see Json::parse() and Json::trusted().
+  /// next time that is told. While the conversation is being destroyed, and calls back for the last time, nothing can
+  /// be asked any more: 0 is returned, and no outcome comes. Params are an object or a list, or Json() for none: any
+  /// C++ value of that shape. Text that is JSON already is a Json: see Json::parse() and Json::trusted().
   CallId call(std::string_view method, const rpc::Json& params, base::Duration patience, CallCallback callback);
   template <rpc::TextType Text>
   CallId call(std::string_view method, const Text& params, base::Duration patience, CallCallback callback) = delete;
@@ -122,12 +138,15 @@ class DUET_API Conversation {
   bool notify(std::string_view method, const rpc::Json& params);
   template <rpc::TextType Text>
   bool notify(std::string_view method, const Text& params) = delete;
-  /// The same for a message that framed_notification() made, with a bound of its own.
-  bool send(std::string_view message, std::size_t most_waiting);
+  /// The same for one that goes to many, with a bound of its own.
+  bool send(Announcement& message, std::size_t most_waiting);
 
   /// Reads no more; what runs may finish; requests that have not begun are dropped, and calls of our own, whose answers
-  /// cannot come any more, end. Then it is over.
+  /// cannot come any more, end. Then it is over; of a WebSocket when the peer has answered our Close, 1001.
   void stop();
+  /// The same at once, with what is written so far and for a WebSocket a Close that says why: whoever still owes an
+  /// answer is told that nobody wants it.
+  void close_with(std::uint16_t code, std::string_view reason);
   /// Any thread, also while a handler runs: nothing new is begun. Whoever asks sees to it that stop() follows.
   void ask_to_stop() { stop_asked_.store(true, std::memory_order_relaxed); }
   bool is_asked_to_stop() const { return stop_asked_.load(std::memory_order_relaxed); }
@@ -137,6 +156,8 @@ class DUET_API Conversation {
   void close();
   bool is_closed() const { return phase_ == Phase::closed; }
   bool is_stopping() const { return phase_ == Phase::stopping; }
+  /// Nothing can be sent any more: it is closed, or our Close was the last.
+  bool is_closing() const { return phase_ >= Phase::closing; }
 
   /// From now on so much may wait here, if that is less than the protocol's bound.
   void limit_waiting(std::size_t most);
@@ -144,8 +165,11 @@ class DUET_API Conversation {
   bool refuse_partial_message();
 
   bool owes_answer() const;
-  /// For a handler: what it returns goes out at once, not behind answers that are not known yet.
-  bool answers_at_once() const;
+  /// How many answers have gone out.
+  std::uint64_t answers_given() const;
+  /// For a handler that has just answered its request: how many will have when that answer has. It may wait for others
+  /// that are not known yet, or for the rest of its batch.
+  std::uint64_t answers_promised(const Request& request) const;
   /// Bytes held for this peer.
   std::size_t load() const;
   std::size_t partial_bytes() const;
@@ -158,18 +182,25 @@ class DUET_API Conversation {
   const Protocol& protocol() const { return protocol_; }
 
  private:
-  enum class Phase : std::uint8_t { open, ending, stopping, closed };
+  enum class Phase : std::uint8_t { open, ending, stopping, closing, closed };  // closing: our Close is the last frame
 
-  void take_frames(base::TimePoint now);
+  void handle_frames(base::TimePoint now, bool is_much = false);
   std::size_t looked_at(const framing::Frame& frame) const;
-  void take(const framing::Frame& frame);
-  void take_and_tell(const framing::Frame& frame);
+  void handle(const framing::Frame& frame);
+  void handle_and_tell(const framing::Frame& frame);
   bool refuse(const framing::Frame& frame);
-  void take_fault(framing::Fault fault);
-  void take_unreadable(const framing::Frame& frame);
-  void take_response(const rpc::Message& message);
+  void handle_fault(framing::Fault fault);
+  void handle_control();
+  void end_link_read(base::TimePoint now);
+  void end_at_once(std::string close_payload);
+  bool close_is_due() const;
+  void send_close();
+  bool send(std::string_view message, std::size_t most_waiting);
+  void handle_unreadable(const framing::Frame& frame);
+  void handle_response(const rpc::Message& message);
   void lose(std::string_view reason, std::string_view id);
   void lose_answer(std::string_view id);
+  void end_skipped_message();
   void tell_of_oversize();
   void tell_of_noise();
   std::size_t waiting_bytes() const;
@@ -183,6 +214,7 @@ class DUET_API Conversation {
   void watch_partial_message(base::TimePoint now);
   base::TimePoint message_deadline() const;
   void drop_overdue_message(base::TimePoint now);
+  void drop_partial_message();
 
   Protocol protocol_;
   std::shared_ptr<framing::BlockPool> pool_;
@@ -195,15 +227,18 @@ class DUET_API Conversation {
   std::unique_ptr<Calls> calls_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<LostText> lost_text_;  // only where faults are told
+  std::unique_ptr<WebSocketLink> link_;  // only of a WebSocket
 
   Phase phase_ = Phase::open;
   std::atomic<bool> stop_asked_ = false;
+  bool is_going_ = false;  // its destructor runs
   std::size_t most_waiting_;
-  std::vector<CallId> unsent_calls_;  // they are not to be sent; their callbacks are still to be called
+  std::set<CallId> unsent_calls_;  // they are not to be sent; their callbacks are still to be called
   base::TimePoint heard_at_;
   std::uint64_t messages_ = 0;
   bool told_of_noise_ = false;
   bool oversize_is_untold_ = false;
+  bool follows_skipped_ = false;  // the next message stands behind one that is skipped
 
   // The partial message that is being timed.
   std::optional<std::uint64_t> timed_message_;
@@ -212,7 +247,7 @@ class DUET_API Conversation {
   bool heard_lately_ = false;                 // since the last tick
 };
 
-/// A message as it goes over the wire, for one that goes to many: see Conversation::send().
+/// A message as it goes over the wire.
 DUET_API std::string framed_notification(const Protocol& protocol, std::string_view method, const rpc::Json& params);
 template <rpc::TextType Text>
 std::string framed_notification(const Protocol& protocol, std::string_view method, const Text& params) = delete;

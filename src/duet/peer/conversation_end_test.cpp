@@ -1,4 +1,6 @@
 #include <chrono>
+#include <ctime>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -64,7 +66,7 @@ TEST(ConversationBound, ABatchCountsTheAnswersThatWaitForAnEarlierOne) {
   t.talk->resume();
   const std::string answer = t.output();
   EXPECT_EQ(ids_of(answer), "1 2 3 4 5 6 7 ");
-  EXPECT_NE(answer.find("batch-too-large"), std::string::npos);
+  EXPECT_NE(answer.find("answers-too-large"), std::string::npos);
   EXPECT_LT(answer.size(), 6000U);
 }
 
@@ -151,6 +153,24 @@ TEST(ConversationEnd, ACallThatWasRefusedForWantOfRoomWasNotSent) {
   EXPECT_EQ(sent, (std::vector{true, false}));
 }
 
+// Counted in processor time: what is quadratic would take hundreds of times as long.
+TEST(ConversationEnd, ManyCallsEndInAboutTheTimeThatTheyWereMadeIn) {
+  Talk t;
+  constexpr int count = 100'000;
+  int ended = 0;
+  const std::clock_t began = std::clock();
+  for (int i = 0; i < count; ++i) {
+    t.talk->call("ask", rpc::Json(), 1h, [&](const Outcome&) { ++ended; });
+    if (i == count / 4) t.output();
+    if (i == count / 2) t.talk->stop();  // the rest is never sent
+  }
+  const std::clock_t made = std::clock();
+  t.talk->resume();
+  const std::clock_t done = std::clock();
+  EXPECT_EQ(ended, count);
+  EXPECT_LT(done - made, 20 * (made - began + CLOCKS_PER_SEC / 1000));
+}
+
 TEST(ConversationEnd, OneThatTimesOutMayCancelTheNext) {
   Protocol protocol = Protocol::json_lines();
   protocol.cancels_late_calls = true;
@@ -165,6 +185,23 @@ TEST(ConversationEnd, OneThatTimesOutMayCancelTheNext) {
     return std::string(R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":)") + id + "}}\n";
   };
   EXPECT_EQ(t.output(), told("1") + told("2"));
+}
+
+TEST(ConversationEnd, NothingIsAskedAnyMoreWhileItIsDestroyed) {
+  Talk t;
+  Conversation* const talk = &*t.talk;
+  int outcomes = 0;
+  std::vector<CallId> calls;
+  std::function<void(const Outcome&)> ask_again = [&](const Outcome&) {
+    ++outcomes;
+    calls.push_back(talk->call("again", rpc::Json(), 1h, ask_again));
+  };
+  t.talk->call("first", rpc::Json(), 1h, ask_again);
+  t.talk->close();  // the first call has ended, and the second has begun
+  EXPECT_EQ(outcomes, 1);
+  t.talk.reset();
+  EXPECT_EQ(outcomes, 2);
+  EXPECT_EQ(calls, (std::vector<CallId>{2, 0}));
 }
 
 TEST(ConversationEnd, NothingIsReadOnceItIsClosed) {

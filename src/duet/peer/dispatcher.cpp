@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "duet/base/activity.h"
+#include "duet/framing/frame.h"
 #include "duet/peer/conversation.h"
 #include "duet/rpc/json_scan.h"
 #include "duet/rpc/json_text.h"
@@ -12,6 +13,7 @@ namespace duet::peer {
 namespace {
 
 constexpr std::string_view cancel_method = "$/cancelRequest";
+constexpr std::size_t most_at_once = 64 * 1024;  // also where a protocol knows no others: the loop has more to do
 
 base::JsonText id_field(std::string_view id) { return base::JsonText{id}; }
 
@@ -57,14 +59,15 @@ Dispatcher::Dispatcher(Conversation& conversation, const Methods& methods, base:
       tells_faults_(protocol.faults == Protocol::Faults::told),
       output_(output),
       most_output_(protocol.max_waiting),
-      most_batch_answers_(protocol.max_waiting),
+      most_batch_answers_(std::min(protocol.max_waiting, framing::max_answer / 2)),  // with its last, a client reads it
+      portion_(std::min(protocol.read_at_once, most_at_once)),
       events_(std::move(events)),
       hand_over_(events_.hand_over ? std::make_shared<const HandOver>(std::move(events_.hand_over)) : nullptr),
       answers_(output) {}
 
 Dispatcher::~Dispatcher() { abandon(); }
 
-bool Dispatcher::take(std::string_view text, const rpc::Error* fault) { return look_at(text, {.fault = fault}); }
+bool Dispatcher::handle(std::string_view text, const rpc::Error* fault) { return look_at(text, {.fault = fault}); }
 
 bool Dispatcher::look_at(std::string_view text, const Source& source) {
   const rpc::Message message = rpc::decode(text, source.batch == nullptr ? batches_ : rpc::Batches::inside_another);
@@ -89,7 +92,7 @@ void Dispatcher::begin(const rpc::Message& message, const Source& source) {
   if (message.kind == Kind::invalid) return refuse_improper(message);
   if (was_cancelled(message, source.number)) return refuse_and_note(message.id, rpc::request_cancelled());
   if (is_request && source.batch != nullptr && source.batch->answer_bytes() >= most_batch_answers_) {
-    return refuse_and_note(message.id, rpc::invalid_request("batch-too-large"));
+    return refuse_and_note(message.id, rpc::invalid_request("answers-too-large"));
   }
   invoke(message);
 }
@@ -136,7 +139,8 @@ void Dispatcher::put_off(Waiting waiting) {
 }
 
 void Dispatcher::go_on() {
-  while (can_go_on()) {
+  portion_left_ = portion_;
+  while (portion_left_ > 0 && can_go_on()) {
     if (conversation_.is_asked_to_stop()) forget_waiting();
     if (batch_) {
       continue_batch();
@@ -151,6 +155,7 @@ void Dispatcher::begin_first_waiting() {
   const Waiting waiting = std::move(waiting_.front());
   waiting_.pop_front();
   waiting_bytes_ -= waiting.size();
+  spend(1 + waiting.text.size() + waiting.id.size());
   if (waiting.refusal) return refuse(waiting.id, *waiting.refusal);
   look_at(waiting.text, {.look = Look::turn, .number = waiting.number});
 }
@@ -172,25 +177,29 @@ void Dispatcher::start_batch(std::string_view text, const Source& source) {
     batch_->members.emplace_back(element.data() - copy.data(), element.size());
     return true;
   });
-  if (source.look == Look::arrival) arrived_ += batch_->members.size();
+  if (source.look == Look::arrival) {
+    arrived_ += batch_->members.size();
+    portion_left_ = portion_;
+  }
   continue_batch();
 }
 
 void Dispatcher::continue_batch() {
   const std::shared_ptr<Batch> batch = batch_;  // a handler may close the connection, and with it forget the batch
-  while (batch_ && !holding_ && batch->next < batch->members.size()) {
+  while (batch_ && !holding_ && portion_left_ > 0 && !batch->has_begun_all()) {
     const std::size_t index = batch->next++;
+    spend(1 + batch->members[index].second);
     look_at(batch->member(index), {.look = Look::turn, .number = batch->number_of(index), .batch = batch.get()});
-    if (holding_) act_on_urgent(*batch);
+    if (holding_ || portion_left_ == 0) act_on_urgent(*batch);
     if (conversation_.is_asked_to_stop()) forget_waiting();
   }
-  if (!batch_ || holding_ || !batch->answers.empty()) return;
+  if (!batch_ || holding_ || !batch->has_begun_all() || !batch->answers.empty()) return;
   batch_.reset();
   if (!has_work()) forget_cancels();
   if (!batch->gathered.empty()) answers().add(rpc::encode_batch(batch->gathered));
 }
 
-// The batch has to wait for one of its members; what is urgent behind that one does not.
+// The batch has to wait, for one of its members or for others; what is urgent in the rest of it does not.
 void Dispatcher::act_on_urgent(Batch& batch) {
   if (batch.urgent_done) return;
   for (std::size_t i = batch.next; i < batch.members.size(); ++i) {
@@ -229,8 +238,14 @@ void Dispatcher::invoke(const rpc::Message& message) {
   in_late_handler_.reset();
 }
 
+void Dispatcher::refuse_if_not_permitted(const Method& method) {
+  const std::optional<rpc::Error> refusal = methods_.table().refusal(method, conversation_.peer());
+  if (refusal) throw rpc::Error(*refusal);
+}
+
 void Dispatcher::call(const Method* method, const Request& request) {
   if (method == nullptr) return events_.on_notification(request.method, request.params.text());
+  if (conversation_.peer().admission) refuse_if_not_permitted(*method);
   base::activity.method = method->name;
   if (!method->handler) return call_late_handler(*method, request);
   const rpc::Json result = method->handler(*method, request);
@@ -380,8 +395,11 @@ void Dispatcher::refuse_and_note(std::string_view id, const rpc::Error& error) {
 // Nobody is told of a notification's failure, so the log has to.
 void Dispatcher::note_refusal(const rpc::Error& error, std::string_view method, std::string_view id) {
   const bool grave = id.empty() || error.code() == rpc::code::internal_error;
+  // Which param was wrong, and not what it was: that may be a secret.
+  const bool names_param = error.code() == rpc::code::invalid_params && !error.data().empty();
+  const std::string_view param = names_param ? member(error.data(), "param") : std::string_view();
   log_.write(grave ? base::Level::error : base::Level::warn, error.message(),
-             {{"method", method}, {"id", id_field(id)}});
+             {{"method", method}, {"param", base::JsonText{param}}, {"id", id_field(id)}});
 }
 
 }  // namespace duet::peer

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -58,7 +59,8 @@ struct OpenRequest {
 /// answers in that order.
 ///
 /// While a handler owes its answer, or while as many bytes of answers as are allowed are not written yet, later
-/// messages wait; responses and cancels never do. Of pipelined methods only the answer waits for its turn. This is the
+/// messages wait; responses and cancels never do. Of pipelined methods only the answer waits for its turn. What has
+/// waited, and the members of a batch, are handled in portions, so that others get their turn between them. This is the
 /// one place that decodes messages, calls handlers and catches what they throw.
 class Dispatcher {
  public:
@@ -81,10 +83,10 @@ class Dispatcher {
 
   /// A text that has just come. False: it is not JSON, and nothing was done. With a fault of its frame it is refused
   /// for that, whatever it asks.
-  bool take(std::string_view text, const rpc::Error* fault = nullptr);
+  bool handle(std::string_view text, const rpc::Error* fault = nullptr);
   /// Answers what cannot be read, in its turn.
   void refuse_unreadable(const rpc::Error& error);
-  /// Handles what waits, as far as it may.
+  /// Handles a portion of what waits, as far as it may; can_go_on() tells whether there is more.
   void go_on();
   /// Handles no more while so much is not written yet.
   void limit_output(std::size_t most) { most_output_ = most; }
@@ -95,8 +97,12 @@ class Dispatcher {
 
   /// A request that has begun is not answered yet.
   bool owes_answer() const { return !open_.empty(); }
-  /// What the handler that runs now returns goes out at once, not behind other answers.
-  bool answers_at_once() const { return answers_.empty() && !batch_; }
+  /// How many answers have gone out, and how many will have when what was answered so far has. A batch has one answer,
+  /// unless it has none: `is_notification` tells of what the handler that runs now answers.
+  std::uint64_t answers_given() const { return answers_.given(); }
+  std::uint64_t answers_promised(bool is_notification) const {
+    return answers_.promised() + (batch_ && !is_notification ? 1 : 0);
+  }
   bool has_work() const { return holding_ || batch_ || !waiting_.empty(); }
   /// Nothing waits here, and nobody owes an answer.
   bool is_idle() const { return open_.empty() && answers_.empty() && !has_work(); }
@@ -132,7 +138,8 @@ class Dispatcher {
     std::string_view member(std::size_t index) const;
     std::uint64_t number_of(std::size_t index) const { return number + index; }
     std::size_t answer_bytes() const { return gathered.size() + answers.size(); }
-    bool only_owes_answers() const { return next == members.size() && !answers.empty(); }
+    bool has_begun_all() const { return next == members.size(); }
+    bool only_owes_answers() const { return has_begun_all() && !answers.empty(); }
     std::size_t size() const { return text.size() + answer_bytes(); }
   };
 
@@ -150,6 +157,7 @@ class Dispatcher {
   };
 
   bool may_answer() const { return output_.size() + answers_.size() < most_output_; }
+  void spend(std::size_t bytes) { portion_left_ -= std::min(bytes, portion_left_); }
   bool must_wait() const { return holding_ || (batch_ && batch_->only_owes_answers()); }
   bool is_free() const { return !has_work() && may_answer(); }
 
@@ -166,6 +174,7 @@ class Dispatcher {
   void act_on_urgent(Batch& batch);
 
   void invoke(const rpc::Message& message);
+  void refuse_if_not_permitted(const Method& method);
   void call(const Method* method, const Request& request);
   void call_late_handler(const Method& method, const Request& request);
   void fail(const Request& request, const rpc::Error& error, bool is_logged);
@@ -195,6 +204,8 @@ class Dispatcher {
   Output& output_;
   std::size_t most_output_;
   const std::size_t most_batch_answers_;
+  const std::size_t portion_;     // bytes of messages that are handled at once
+  std::size_t portion_left_ = 0;  // of the one that is being handled
   Events events_;
   std::shared_ptr<const HandOver> hand_over_;  // it outlives the conversation if a Reply does
 

@@ -18,6 +18,41 @@ inline std::string framed(std::string_view body) {
   return "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string(body);
 }
 
+/// Cuts the frames of a WebSocket's server, from `at` on, as far as they are whole: a message's text, `<ping …>`,
+/// `<pong …>`, `<close CODE …>`, or `<wrong>`.
+inline std::vector<std::string> take_server_frames(std::string_view bytes, std::size_t& at) {
+  std::vector<std::string> found;
+  const auto byte = [&](std::size_t where) { return static_cast<unsigned char>(bytes[where]); };
+  while (bytes.size() - at >= 2) {
+    std::size_t size = byte(at + 1);
+    const std::size_t more = size == 126 ? 2 : size == 127 ? 8 : 0;
+    if (bytes.size() - at < 2 + more) break;
+    if (more > 0) size = 0;
+    for (std::size_t i = 0; i < more; ++i) size = size * 256 + byte(at + 2 + i);
+    if (bytes.size() - at - 2 - more < size) break;
+    const std::string payload(bytes.substr(at + 2 + more, size));
+    const auto code = [&] { return std::to_string((payload[0] & 0xFF) * 256 + (payload[1] & 0xFF)); };
+    switch (byte(at)) {
+      case 0x81:
+        found.push_back(payload);
+        break;
+      case 0x88:
+        found.push_back(payload.empty() ? "<close>" : "<close " + code() + ' ' + payload.substr(2) + '>');
+        break;
+      case 0x89:
+        found.push_back("<ping " + payload + '>');
+        break;
+      case 0x8A:
+        found.push_back("<pong " + payload + '>');
+        break;
+      default:
+        found.emplace_back("<wrong>");
+    }
+    at += 2 + more + size;
+  }
+  return found;
+}
+
 /// The other end of a connection under test. It knows bytes only: sends what it is given as the channel takes it, and
 /// keeps what comes.
 class FarEnd final : private transport::Channel::Listener {
@@ -44,6 +79,7 @@ class FarEnd final : private transport::Channel::Listener {
 
   /// The bodies of the whole messages that came since the last call.
   std::vector<std::string> take(Framing framing) {
+    if (framing == Framing::websocket) return take_server_frames(text_, taken_);
     std::vector<std::string> found;
     for (std::size_t size = 0; (size = body_size(framing)) != std::string::npos;) {
       const std::size_t begin = framing == Framing::content_length ? text_.find("\r\n\r\n", taken_) + 4 : taken_;

@@ -1,4 +1,5 @@
-// Two peers that flood each other through narrow pipes, neither reading first.
+// Two peers that flood each other through narrow pipes, neither reading first; and one peer that floods a loop that has
+// others to serve.
 
 #include <fcntl.h>
 
@@ -179,6 +180,79 @@ TEST_P(Flood, OfCallsWithLargeAnswersEndsForEveryCallWithItsCause) {
   clock.advance(30s);
   ASSERT_TRUE(turn_until(all_ended));
   EXPECT_LT(most, 2 * bound);
+}
+
+/// Counts how many requests are handled in one turn of the loop.
+class FloodOfALoop : public testing::TestWithParam<Framing> {
+ protected:
+  static constexpr std::size_t count = 20'000;
+  static constexpr std::size_t wide = 1U << 23U;
+
+  FloodOfALoop() {
+    c.methods.add("count", [this](const Request&) -> rpc::Json {
+      ++handled;
+      return nullptr;
+    });
+    c.open();
+  }
+
+  std::string flood(std::size_t requests = count) const {
+    std::string text;
+    const std::string message = request("7", "count");
+    for (std::size_t i = 0; i < requests; ++i) {
+      text += GetParam() == Framing::lines ? message + '\n' : framed(message);
+    }
+    return text;
+  }
+
+  // What is read, what had to wait, and what waits still when the turn's timers run: a portion each, and one to spare.
+  static std::size_t most_in_a_turn() {
+    const std::size_t portion = GetParam() == Framing::lines ? 16 * 1024 : 64 * 1024;
+    return 4 * portion / request("7", "count").size();
+  }
+
+  /// Returns the most that were handled in one turn.
+  std::size_t turn_until_handled(std::size_t all) {
+    std::size_t most = 0;
+    for (int i = 0; i < 100'000 && handled < all; ++i) {
+      const std::size_t before = handled;
+      c.turn(1);
+      most = std::max(most, handled - before);
+    }
+    EXPECT_EQ(handled, all);
+    return most;
+  }
+
+  std::size_t handled = 0;
+  TestConnection c{server_protocol(GetParam()), wide};
+};
+
+INSTANTIATE_TEST_SUITE_P(Framings, FloodOfALoop, testing::Values(Framing::content_length, Framing::lines),
+                         framing_name);
+
+TEST_P(FloodOfALoop, ThatHadToWaitForALateAnswerLeavesOthersTheirTurn) {
+  c.send(request("1", "late"));
+  c.far->send(flood());
+  ASSERT_TRUE(c.turn_until([&] { return c.far->sent_all() && c.connection->conversation().partial_bytes() == 0; }));
+  c.turn(1000);
+  EXPECT_EQ(handled, 0U);
+  c.answer_late("1");
+  EXPECT_LE(turn_until_handled(count), most_in_a_turn());
+  ASSERT_TRUE(c.turn_until([&] { return c.connection->load() == 0; }));
+  c.turn();
+  EXPECT_EQ(c.heard().size(), count + 1);
+}
+
+TEST_P(FloodOfALoop, BehindALargeMessageLeavesOthersTheirTurn) {
+  if (GetParam() != Framing::lines) return;  // on stdio there are no others
+  const std::string large = request("1", "echo", quoted_text(600'000)) + '\n';
+  c.far->send(large.substr(0, 500'000));
+  ASSERT_TRUE(c.turn_until([&] { return c.connection->conversation().partial_bytes() == 500'000; }));
+  c.far->send(large.substr(500'000) + flood() + "{");  // the last one stays partial
+  EXPECT_LE(turn_until_handled(count), most_in_a_turn());
+  ASSERT_TRUE(c.turn_until([&] { return c.connection->load() == 1; }));
+  c.turn();
+  EXPECT_EQ(c.heard().size(), count + 1);
 }
 
 }  // namespace

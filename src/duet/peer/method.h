@@ -30,8 +30,10 @@ struct Method {
   std::vector<rpc::Param> params = {};
   rpc::Type returns = rpc::Type::any;
   boost::json::object (*result_schema)() = nullptr;
-  bool listed = true;      ///< in the descriptions
-  bool pipelined = false;  ///< later requests are handled while the answer to this one is awaited
+  bool listed = true;         ///< in the descriptions
+  bool pipelined = false;     ///< later requests are handled while the answer to this one is awaited
+  std::string needs = "own";  ///< the least role that may call it, for a guard to compare
+  bool read_only = false;     ///< it changes nothing
 
   /// One of the two: answers at once, or now or later through the reply. Both throw rpc::Error to refuse.
   std::function<rpc::Json(const Method&, const Request&)> handler = {};

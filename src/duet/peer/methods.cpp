@@ -90,6 +90,16 @@ AddedMethod& AddedMethod::pipelined() {
   return *this;
 }
 
+AddedMethod& AddedMethod::needs(std::string_view role) {
+  method_.needs = role;
+  return *this;
+}
+
+AddedMethod& AddedMethod::read_only() {
+  method_.read_only = true;
+  return *this;
+}
+
 AddedMethod Methods::insert(Method method) {
   if (!can_be_given_by_position(method.params)) throw std::invalid_argument("params out of order: " + method.name);
   std::string name = method.name;
@@ -134,7 +144,10 @@ std::vector<MethodSignature> Methods::describe() const {
 boost::json::object Methods::open_rpc(std::string_view title, std::string_view version) const {
   boost::json::array methods;
   for (const Method* method : order_) {
-    if (method->listed) methods.push_back(open_rpc_method(*method));
+    if (!method->listed) continue;
+    boost::json::object entry = open_rpc_method(*method);
+    if (guard_) entry["x-needs"] = method->needs;
+    methods.push_back(std::move(entry));
   }
   return {{"openrpc", "1.2.6"}, {"info", {{"title", title}, {"version", version}}}, {"methods", std::move(methods)}};
 }

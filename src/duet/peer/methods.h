@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -15,9 +16,15 @@
 #include "duet/api.h"
 #include "duet/peer/method.h"
 #include "duet/peer/typed_method.h"
+#include "duet/rpc/error.h"
 #include "duet/rpc/params.h"
 
 namespace duet::peer {
+
+struct Peer;
+
+/// Why a peer may not call a method; none if it may.
+using Guard = std::function<std::optional<rpc::Error>(const Method&, const Peer&)>;
 
 /// A handler that reads the params from the request, unchecked.
 using Handler = std::function<rpc::Json(const Request&)>;
@@ -38,6 +45,11 @@ class DUET_API AddedMethod {
   /// While its answer is awaited, from the disk say, later requests of the same connection are handled; their answers
   /// come after it. Throws std::invalid_argument if the method answers at once.
   AddedMethod& pipelined();
+  /// The least role that may call it: see Methods::set_guard(). Without this it is `own`, so that one of which nobody
+  /// has thought is closed.
+  AddedMethod& needs(std::string_view role);
+  /// It changes nothing, for a guard that keeps book of what was changed.
+  AddedMethod& read_only();
 
  private:
   Method& method_;
@@ -102,6 +114,14 @@ class DUET_API Methods {
 
   const Method* find(std::string_view name) const;
 
+  /// Is asked before the params of a call are read, if the peer has an Admission; also for each member of a batch, and
+  /// for notifications. One without an Admission may call everything, and so may all as long as there is no guard.
+  /// From here on open_rpc() tells what each method needs, as `x-needs`.
+  void set_guard(Guard guard) { guard_ = std::move(guard); }
+  std::optional<rpc::Error> refusal(const Method& method, const Peer& peer) const {
+    return guard_ ? guard_(method, peer) : std::nullopt;
+  }
+
   std::vector<MethodSummary> list() const;
   std::vector<MethodSignature> describe() const;
   /// An OpenRPC 1.x document, with a JSON Schema for each parameter and each result.
@@ -127,6 +147,7 @@ class DUET_API Methods {
 
   std::unordered_map<std::string, Method, NameHash, std::equal_to<>> methods_;
   std::vector<const Method*> order_;  // as they were added
+  Guard guard_;
 };
 
 /// Finds methods for one caller, which tends to ask for the same one again.
@@ -135,6 +156,7 @@ class MethodFinder {
   explicit MethodFinder(const Methods& methods) : methods_(methods) {}
 
   const Method* find(std::string_view name);
+  const Methods& table() const { return methods_; }
 
  private:
   const Methods& methods_;

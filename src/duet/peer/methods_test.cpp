@@ -260,6 +260,19 @@ TEST(Methods, TheOpenRpcDocumentHasTheShapesOfResults) {
   EXPECT_EQ(result(3), R"({"type":"null"})");
 }
 
+TEST(Methods, WithAGuardTheOpenRpcDocumentTellsWhatEachNeeds) {
+  Methods methods;
+  methods.add("look", nothing).needs("observe").read_only();
+  methods.add("forgotten", nothing);
+  EXPECT_FALSE(methods.open_rpc("t", "1").at("methods").at(0).as_object().contains("x-needs"));
+  methods.set_guard([](const Method&, const Peer&) { return std::nullopt; });
+  const boost::json::value document = methods.open_rpc("t", "1");
+  EXPECT_EQ(document.at("methods").at(0).at("x-needs"), "observe");
+  EXPECT_EQ(document.at("methods").at(1).at("x-needs"), "own");
+  EXPECT_TRUE(methods.find("look")->read_only);
+  EXPECT_FALSE(methods.find("forgotten")->read_only);
+}
+
 /// A conversation with a method whose params are described.
 struct ParamsSetting : TestConnection {
   ParamsSetting() {

@@ -55,27 +55,27 @@ void Output::add(const rpc::EncodedMessage& pieces) {
 }
 
 void Output::add_framed(std::string_view message) {
-  waiting_.empty() ? append(message) : wait(0, std::string(message));
+  if (waiting_.empty()) return append(message);
+  const WaitingKey& last = waiting_.rbegin()->first;
+  wait({last.first, last.second + 1}, std::string(message));
 }
 
-void Output::add_call(CallId id, const rpc::EncodedMessage& pieces) { wait(id, framed(encoder_, pieces)); }
+void Output::add_call(CallId id, const rpc::EncodedMessage& pieces) { wait({id, 0}, framed(encoder_, pieces)); }
 
-void Output::wait(CallId call, std::string message) {
+void Output::wait(WaitingKey key, std::string message) {
   waiting_bytes_ += message.size();
   size_ += message.size();
-  waiting_.push_back({.call = call, .message = std::move(message)});
+  waiting_.emplace_hint(waiting_.end(), key, std::move(message));
 }
 
 bool Output::withdraw(CallId id) {
-  const auto found = std::ranges::find(waiting_, id, &Waiting::call);
-  if (id == 0 || found == waiting_.end()) return false;
-  waiting_bytes_ -= found->message.size();
-  size_ -= found->message.size();
+  const auto found = waiting_.find({id, 0});
+  if (found == waiting_.end()) return false;
+  waiting_bytes_ -= found->second.size();
+  size_ -= found->second.size();
   waiting_.erase(found);
   return true;
 }
-
-bool Output::is_waiting(CallId id) const { return std::ranges::find(waiting_, id, &Waiting::call) != waiting_.end(); }
 
 void Output::append(std::string_view message) {
   std::memcpy(make_room(message.size()), message.data(), message.size());
@@ -103,8 +103,8 @@ void Output::written(std::size_t count) {
 
 void Output::add_waiting() {
   while (!waiting_.empty() && size_ - waiting_bytes_ < beyond_recall) {
-    const std::string message = std::move(waiting_.front().message);
-    waiting_.pop_front();
+    const std::string message = std::move(waiting_.begin()->second);
+    waiting_.erase(waiting_.begin());
     waiting_bytes_ -= message.size();
     size_ -= message.size();
     append(message);

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <list>
+#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "duet/framing/block_pool.h"
 #include "duet/framing/frame.h"
@@ -36,11 +39,11 @@ class Output final : public AnswerSink {
   void add(const rpc::EncodedMessage& pieces) override;
   /// What framed() made.
   void add_framed(std::string_view message);
-  /// A call of ours, which can be withdrawn until front() has shown it.
+  /// A call of ours, which can be withdrawn until front() has shown it. Its id is larger than those before.
   void add_call(CallId id, const rpc::EncodedMessage& pieces);
   /// True: it was not written, and never will be.
   bool withdraw(CallId id);
-  bool is_waiting(CallId id) const;
+  bool is_waiting(CallId id) const { return waiting_.contains({id, 0}); }
 
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
@@ -56,15 +59,12 @@ class Output final : public AnswerSink {
     framing::Block block;
     std::size_t size = 0;
   };
-  // A call that can still be withdrawn, or a message behind one.
-  struct Waiting {
-    CallId call = 0;
-    std::string message;
-  };
+  // Of a call that can still be withdrawn: its id and 0. Of a message behind one: its id and a count.
+  using WaitingKey = std::pair<CallId, std::uint64_t>;
 
   char* make_room(std::size_t more);
   void append(std::string_view message);
-  void wait(CallId call, std::string message);
+  void wait(WaitingKey key, std::string message);
   void added(std::size_t bytes);
   void add_waiting();
   void drop_front_portion();
@@ -73,8 +73,8 @@ class Output final : public AnswerSink {
   framing::BlockPool& pool_;
   std::list<Portion> portions_;  // full ones, before last_; unlike a deque, it owns nothing while it is empty
   Portion last_;
-  std::list<Waiting> waiting_;  // behind last_
-  std::size_t sent_ = 0;        // of the first portion
+  std::map<WaitingKey, std::string> waiting_;  // behind last_, in the order they were added
+  std::size_t sent_ = 0;                       // of the first portion
   std::size_t size_ = 0;
   std::size_t waiting_bytes_ = 0;
   std::size_t usual_ = 0;  // what last_ held when it was written last

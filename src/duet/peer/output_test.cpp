@@ -1,6 +1,7 @@
 #include "duet/peer/output.h"
 
 #include <algorithm>
+#include <ctime>
 #include <string>
 #include <string_view>
 
@@ -145,6 +146,27 @@ TEST(Output, WhatFollowsACallStaysBehindIt) {
     EXPECT_EQ(s.sink.text, s.expected);
     EXPECT_FALSE(s.output.withdraw(7));
   }
+}
+
+// Counted in processor time: what is quadratic would take hundreds of times as long.
+TEST(Output, WithdrawingManyCallsTakesAboutAsLongAsAddingThem) {
+  Setting s;
+  constexpr CallId count = 40'000;
+  s.add(1, 100'000);
+  s.output.front();
+  const std::clock_t began = std::clock();
+  for (CallId id = count + 1; id <= 2 * count; ++id) {
+    s.output.add_call(id, rpc::encode_request("7", "\"call\"", "[1]"));
+    s.add(2, 1);
+  }
+  const std::clock_t added = std::clock();
+  CallId withdrawn = 0;
+  for (CallId id = 1; id <= 2 * count; ++id) withdrawn += s.output.withdraw(id) ? 1 : 0;
+  const std::clock_t done = std::clock();
+  EXPECT_EQ(withdrawn, count);
+  EXPECT_LT(done - added, 20 * (added - began + CLOCKS_PER_SEC / 1000));
+  s.sink.write_all(s.output);
+  EXPECT_EQ(s.sink.text, s.expected);
 }
 
 TEST(Output, ForgetsEverythingWhenItIsCleared) {

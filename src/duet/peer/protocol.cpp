@@ -4,6 +4,8 @@
 
 #include "duet/framing/content_length.h"
 #include "duet/framing/lines.h"
+#include "duet/framing/websocket.h"
+#include "duet/framing/whole.h"
 
 namespace duet::peer {
 namespace {
@@ -34,13 +36,20 @@ Protocol Protocol::json_lines_client() {
   return {.faults = Faults::told, .max_message = framing::max_answer, .read_at_once = alone};
 }
 
+Protocol Protocol::one_message() { return {.framing = Framing::whole}; }
+Protocol Protocol::websocket() { return {.framing = Framing::websocket}; }
+
 std::unique_ptr<framing::Decoder> Protocol::make_decoder(framing::BlockPool& pool) const {
+  if (framing == Framing::whole) return std::make_unique<framing::WholeDecoder>(max_message);
   if (framing == Framing::lines) return std::make_unique<framing::LineDecoder>(max_message, pool);
+  if (framing == Framing::websocket) return std::make_unique<framing::WebSocketDecoder>(max_message, pool);
   return std::make_unique<framing::ContentLengthDecoder>(max_message, pool);
 }
 
 std::unique_ptr<framing::Encoder> Protocol::make_encoder() const {
+  if (framing == Framing::whole) return std::make_unique<framing::WholeEncoder>();
   if (framing == Framing::lines) return std::make_unique<framing::LineEncoder>();
+  if (framing == Framing::websocket) return std::make_unique<framing::WebSocketEncoder>();
   return std::make_unique<framing::ContentLengthEncoder>();
 }
 

@@ -22,6 +22,8 @@ struct DUET_API Protocol {
   enum class Framing : std::uint8_t {
     content_length,  ///< the header of LSP before each message
     lines,           ///< a message a line
+    whole,           ///< what is received at once is a message
+    websocket,       ///< a text message of a WebSocket, behind its handshake; the server's side
   };
   /// What becomes of bytes that are no proper message.
   enum class Faults : std::uint8_t {
@@ -43,7 +45,14 @@ struct DUET_API Protocol {
   std::size_t max_waiting = 64U * 1024 * 1024;
 
   /// How much is read before others get their turn: a flood of small messages keeps them waiting for some milliseconds.
+  /// Of messages that had to wait, and of a batch, so much is handled at once, too, and never more than 64 KiB.
   std::size_t read_at_once = 16U * 1024;
+
+  /// Of a WebSocket: so long nothing may come before we send a Ping, and before it is given up; and so long our Close
+  /// may stay without an answer.
+  base::Duration ping_after = std::chrono::seconds(30);
+  base::Duration drop_after = std::chrono::seconds(60);
+  base::Duration close_patience = std::chrono::seconds(2);
 
   /// A server for an editor: no batches, and a partial frame times out.
   static Protocol lsp_server();
@@ -53,6 +62,11 @@ struct DUET_API Protocol {
   static Protocol json_lines();
   /// A client of such a server.
   static Protocol json_lines_client();
+  /// A server that gets one message, or one batch, and has the answer taken out of it: the body of an HTTP request.
+  static Protocol one_message();
+  /// A server whose client is at the other end of a WebSocket. Pings and Closes are answered, the end of the input is a
+  /// disconnect, and text that is not UTF-8 ends it, as all does that RFC 6455 forbids.
+  static Protocol websocket();
 
   std::unique_ptr<framing::Decoder> make_decoder(framing::BlockPool& pool) const;
   std::unique_ptr<framing::Encoder> make_encoder() const;

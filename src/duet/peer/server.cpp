@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "duet/framing/block_pool.h"
-#include "duet/peer/output.h"
-#include "duet/rpc/json_text.h"
+#include "duet/peer/announcement.h"
+#include "duet/rpc/message.h"
 #include "duet/transport/unix_acceptor.h"
 
 namespace duet::peer {
@@ -31,7 +31,6 @@ Server::Server(transport::Loop& loop, base::Log& log, Methods* methods, ServerEv
       events_(std::move(events)),
       limits_(limits),
       protocol_(protocol),
-      encoder_(protocol.make_encoder()),
       methods_(methods == nullptr ? own_methods_ : *methods),
       pool_(std::make_shared<framing::BlockPool>()) {}
 
@@ -59,10 +58,12 @@ Server::Client* Server::visitor_to_leave() {
   const base::TimePoint now = loop_.now();
   Client* idle = nullptr;
   Client* owed = nullptr;
-  auto each = clients_.rbegin();
-  for (std::size_t left = limits_.visitors; left > 0 && each != clients_.rend(); --left, ++each) {
+  std::size_t left = limits_.visitors;
+  for (auto each = clients_.rbegin(); left > 0 && each != clients_.rend(); ++each) {
     Client& client = each->second;
-    if (client.leaving) return nullptr;  // one is on its way
+    if (client.leaving) return nullptr;                 // one is on its way
+    if (client.connection->peer().admission) continue;  // whoever admitted it sees to how many there are
+    --left;
     const base::Duration stayed = now - client.since;
     if (stayed >= limits_.visit && !client.connection->conversation().owes_answer() && client.load == 0) idle = &client;
     if (stayed >= limits_.long_visit) owed = &client;
@@ -73,7 +74,8 @@ Server::Client* Server::visitor_to_leave() {
 void Server::send_away(Client& client) {
   const std::string error =
       rpc::encode(rpc::Error(too_many_clients, "Too many clients", {{"limit", limits_.max_clients}}));
-  client.connection->send(peer::framed(*encoder_, rpc::encode_error("null", error)), no_share);
+  Announcement refusal(rpc::encode_error("null", error));
+  client.connection->send(refusal, no_share);
   // Behind the writing, as much of it as the client takes.
   client.leaving = loop_.deferred([&client] { client.connection->close(); });
 }
@@ -83,6 +85,12 @@ void Server::set_full(bool full) {
 }
 
 void Server::admit(std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity) {
+  admit(std::move(channel), identity, protocol_);
+}
+
+std::uint64_t Server::admit(std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity,
+                            const Protocol& protocol, std::string_view first_bytes,
+                            std::shared_ptr<const Admission> admission) {
   const std::uint64_t id = ++last_id_;
   ConnectionEvents events;
   events.on_closed = [this, id](Ending) {
@@ -90,15 +98,16 @@ void Server::admit(std::unique_ptr<transport::Channel> channel, const transport:
     if (!forgetting_) forgetting_ = loop_.deferred([this] { forget_closed(); });
   };
   events.on_load_changed = [this, id] { weigh(id); };
-  const Peer peer{.connection = id, .pid = identity.pid, .uid = identity.uid};
+  const Peer peer{.connection = id, .pid = identity.pid, .uid = identity.uid, .admission = std::move(admission)};
   if (events_.wrap_channel) channel = events_.wrap_channel(std::move(channel), peer);
-  auto connection = std::make_unique<Connection>(loop_, std::move(channel), protocol_, methods_, log_,
-                                                 std::move(events), peer, pool_);
+  auto connection =
+      std::make_unique<Connection>(loop_, std::move(channel), protocol, methods_, log_, std::move(events), peer, pool_);
   Connection& opened = *connection;
   clients_.emplace(id, Client{.connection = std::move(connection), .since = loop_.now()});
   if (share_ != no_share) opened.conversation().limit_waiting(share_);
   if (events_.on_opened) events_.on_opened(opened);
-  opened.open();
+  opened.open(first_bytes);
+  return id;
 }
 
 void Server::forget_closed() {
@@ -157,16 +166,12 @@ void Server::share_what_is_left() {
   for (auto& [id, client] : clients_) client.connection->conversation().limit_waiting(share);
 }
 
-std::string Server::framed(std::string_view method, const rpc::Json& params) {
-  return framed_notification(*encoder_, method, params);
-}
-
 std::size_t Server::broadcast(std::string_view method, const rpc::Json& params) {
-  const std::string message = framed(method, params);
+  Announcement message(method, params);
   const std::size_t most_unread = std::min(limits_.max_unread_broadcast, share_);
   std::size_t missed = 0;
   for (auto& [id, client] : clients_) {
-    if (client.connection->is_closed() || client.connection->send(message, most_unread)) continue;
+    if (client.connection->conversation().is_closing() || client.connection->send(message, most_unread)) continue;
     ++missed;
     if (events_.on_missed) events_.on_missed(*client.connection);
   }

@@ -26,9 +26,9 @@ struct ServerLimits {
   std::size_t max_waiting = 256U * 1024 * 1024;
   /// A connection with more than this still to be written, or its share if that is less, misses broadcasts.
   std::size_t max_unread_broadcast = 4U * 1024 * 1024;
-  /// With so many the server is full. The last few of these places are for those who come and go: whoever has been on
-  /// one for `visit` and is owed no answer makes way for the next, and so does one that is, after `long_visit`. It is
-  /// told so (an error without an id). Whoever finds no place waits to be accepted.
+  /// With so many the server is full. Of those who came through acceptors, the last few of these places are for those
+  /// who come and go: whoever has been on one for `visit` and is owed no answer makes way for the next, and so does one
+  /// that is, after `long_visit`. It is told so (an error without an id). Whoever finds no place waits to be accepted.
   std::size_t max_clients = std::numeric_limits<std::size_t>::max();
   std::size_t visitors = 4;
   base::Duration visit = std::chrono::milliseconds(50);
@@ -73,13 +73,16 @@ class DUET_API Server final : private transport::Acceptor::Listener {
   void start(const std::string& path);
   /// A client that came another way than through an acceptor, over a channel that is not open yet.
   void admit(std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity) override;
+  /// The same for one that speaks another protocol, e.g. since it asked for a WebSocket by HTTP; with what was read
+  /// already of that, and as what it was let in. Returns its number.
+  std::uint64_t admit(std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity,
+                      const Protocol& protocol, std::string_view first_bytes = {},
+                      std::shared_ptr<const Admission> admission = {});
+  /// A number that no client has or will have, for a conversation beside this server.
+  std::uint64_t new_number() { return ++last_id_; }
   /// Accepts no more, lets handlers that run finish, closes.
   void stop();
 
-  /// A notification as it goes over the wire, for Connection::send(). For params see Conversation::call().
-  std::string framed(std::string_view method, const rpc::Json& params);
-  template <rpc::TextType Text>
-  std::string framed(std::string_view method, const Text& params) = delete;
   /// A notification to everyone; returns how many clients missed it because they do not read.
   std::size_t broadcast(std::string_view method, const rpc::Json& params);
   template <rpc::TextType Text>
@@ -121,7 +124,6 @@ class DUET_API Server final : private transport::Acceptor::Listener {
   ServerEvents events_;
   ServerLimits limits_;
   Protocol protocol_;
-  std::unique_ptr<framing::Encoder> encoder_;
   Methods own_methods_;
   Methods& methods_;
   std::shared_ptr<framing::BlockPool> pool_;

@@ -18,6 +18,9 @@
 
 #include <gtest/gtest.h>
 
+#include "duet/base/sanitizer_test.h"
+#include "duet/framing/websocket_frames_test.h"
+#include "duet/peer/connection_fixture_test.h"
 #include "duet/peer/conversation.h"
 
 namespace duet::peer {
@@ -42,9 +45,10 @@ class WireRun {
  public:
   static constexpr std::size_t bound = 20'000;
   static constexpr std::size_t largest_message = 4'000;
+  static constexpr std::size_t smallest_request = 45;
 
-  WireRun(std::uint64_t seed, Protocol::Framing framing) : random_(seed), wire_(Wire(seed % 3)) {
-    for (Side& side : sides_) start(side, framing);
+  WireRun(std::uint64_t seed, Protocol::Framing framing) : random_(seed), wire_(Wire(seed % 3)), framing_(framing) {
+    for (Side& side : sides_) start(side);
   }
 
   /// Empty: every promise was kept.
@@ -71,12 +75,14 @@ class WireRun {
     std::deque<Reply<>> replies;
     std::map<CallId, Asked> asked;
     CallId last_answered = 0;
-    std::string wire;  // what this side has written and the other has not read
+    std::string wire;      // what this side has written and the other has not read
+    std::string unmasked;  // of a WebSocket: part of a frame
+    std::size_t most_at_once = 0;
     bool input_ended = false;
     std::unique_ptr<Conversation> talk;
   };
 
-  void start(Side& side, Protocol::Framing framing) {
+  void start(Side& side) {
     side.methods.add("echo", [this](const rpc::Json& params) {
       ++messages_;
       return params;
@@ -94,13 +100,14 @@ class WireRun {
     };
     side.methods.add("late", answer_later);
     side.methods.add("pipelined", answer_later).pipelined();
-    const bool is_lines = framing == Protocol::Framing::lines;
-    Protocol protocol = is_lines ? Protocol::json_lines() : Protocol::lsp_server();
+    Protocol protocol = server_protocol(framing_);
     if (wire_ == Wire::damaged)
       protocol.faults = Protocol::Faults::told;  // two that answer faults would go on for ever
     protocol.max_waiting = bound;
     protocol.max_message = largest_message;
     protocol.cancels_late_calls = random_.one_in(2);
+    if (random_.one_in(2)) protocol.read_at_once = random_.below(1000);
+    side.most_at_once = 1 + std::min<std::size_t>(protocol.read_at_once, 65536) / smallest_request;
     side.talk = std::make_unique<Conversation>(protocol, side.methods);
   }
 
@@ -174,7 +181,9 @@ class WireRun {
 
   void tick(Side& side) {
     for (int i = 0; side.talk->deadline().value_or(base::TimePoint::max()) <= now_; ++i) {
+      const std::uint64_t before = messages_;
       side.talk->tick(now_);
+      if (messages_ - before > side.most_at_once) fail("too much was handled at once");
       if (i > 1000) return fail("its deadline never passes");
     }
     check(side);
@@ -186,9 +195,10 @@ class WireRun {
     const std::string_view out = from.talk->output();
     if (!out.empty() && from.wire.size() < 5000) {
       const std::size_t count = 1 + random_.below(std::min<std::size_t>(out.size(), 5000));
-      from.wire += damaged(std::string(out.substr(0, count)));
+      from.wire += damaged(on_the_wire(from, std::string(out.substr(0, count))));
       from.talk->written(count);
     }
+    if (to.talk->is_closing() && !to.talk->wants_input()) from.wire.clear();  // nobody reads it any more
     if (!from.wire.empty() && to.talk->wants_input()) {
       const std::size_t count = random_.one_in(4) ? 1 : 1 + random_.below(from.wire.size());
       deliver(to, from.wire.substr(0, count));
@@ -198,19 +208,49 @@ class WireRun {
     tick(from);
   }
 
-  void deliver(Side& to, const std::string& bytes) {
+  // Both are servers; between two WebSockets' the wire does what a client does, and masks.
+  std::string on_the_wire(Side& from, std::string bytes) {
+    if (framing_ != Protocol::Framing::websocket) return bytes;
+    from.unmasked += bytes;
+    std::string masked;
+    for (;;) {
+      std::size_t size = 0;
+      const std::size_t header = header_size(from.unmasked, size);
+      if (header == 0 || from.unmasked.size() < header + size) return masked;
+      framing::ClientFrame frame{.opcode = static_cast<std::uint8_t>(from.unmasked[0] & 15),
+                                 .payload = from.unmasked.substr(header, size)};
+      for (std::uint8_t& each : frame.mask) each = static_cast<std::uint8_t>(random_.below(256));
+      masked += frame.bytes();
+      from.unmasked.erase(0, header + size);
+    }
+  }
+
+  // 0: it is not there yet.
+  static std::size_t header_size(const std::string& frame, std::size_t& payload) {
+    if (frame.size() < 2) return 0;
+    payload = static_cast<std::uint8_t>(frame[1]);
+    if (payload < 126) return 2;
+    if (frame.size() < 4) return 0;
+    payload = static_cast<std::uint8_t>(frame[2]) * 256U + static_cast<std::uint8_t>(frame[3]);
+    return 4;
+  }
+
+  void deliver(Side& to, std::string bytes) {
     const std::span<char> room = to.talk->room();
     const base::TimePoint now = to.talk->is_timed() || random_.one_in(2) ? now_ : base::TimePoint();
     if (room.size() >= bytes.size() && random_.one_in(2)) {
       std::ranges::copy(bytes, room.begin());
       to.talk->receive_in_room(bytes.size(), now);
+    } else if (random_.one_in(2)) {
+      to.talk->receive_in_place(bytes, now);
     } else {
       to.talk->receive(bytes, now);
     }
   }
 
   std::string damaged(std::string bytes) {
-    if (wire_ != Wire::damaged || !random_.one_in(6)) return bytes;
+    if (wire_ != Wire::damaged || bytes.empty() || !random_.one_in(framing_ == Framing::websocket ? 60 : 6))
+      return bytes;
     const std::size_t at = random_.below(bytes.size());
     switch (random_.below(3)) {
       case 0:
@@ -266,7 +306,8 @@ class WireRun {
     // One message more may come in and one answer more may go out, and small ones cost more than their bytes.
     const std::size_t most = 3 * bound + 4 * largest_message;
     if (side.talk->load() > most) fail("too much is held: " + std::to_string(side.talk->load()));
-    const bool wants_nothing = side.talk->wants_input() && side.talk->output().empty() && !side.talk->deadline() &&
+    const bool is_timed = framing_ != Framing::websocket && side.talk->deadline();
+    const bool wants_nothing = side.talk->wants_input() && side.talk->output().empty() && !is_timed &&
                                side.talk->load() == 0 && !side.talk->is_over();
     if (side.talk->is_idle() && !wants_nothing) fail("it says that it is idle, and is not");
   }
@@ -277,6 +318,7 @@ class WireRun {
 
   Random random_;
   Wire wire_;
+  Protocol::Framing framing_;
   base::TimePoint now_{1h};
   std::string fault_;
   std::uint64_t steps_ = 0;
@@ -286,14 +328,15 @@ class WireRun {
 
 std::pair<std::uint64_t, std::uint64_t> seeds() {
   std::uint64_t from = 1;
-  std::uint64_t count = 1500;
+  std::uint64_t count = base::under_sanitizer ? 500 : 1500;
   if (const char* given = std::getenv("DUET_WIRE_SEEDS")) std::sscanf(given, "%lu:%lu", &from, &count);
   return {from, count};
 }
 
 class WireSimulation : public testing::TestWithParam<Protocol::Framing> {};
 INSTANTIATE_TEST_SUITE_P(Framings, WireSimulation,
-                         testing::Values(Protocol::Framing::content_length, Protocol::Framing::lines));
+                         testing::Values(Protocol::Framing::content_length, Protocol::Framing::lines,
+                                         Protocol::Framing::websocket));
 
 TEST_P(WireSimulation, EveryCallHasOneOutcomeInOrderWithinTheBoundWhateverTheWireDoes) {
   const auto [from, count] = seeds();

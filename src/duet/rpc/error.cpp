@@ -43,4 +43,10 @@ Error internal_error() { return {code::internal_error, "Internal error"}; }
 
 Error request_cancelled() { return {code::request_cancelled, "Request cancelled"}; }
 
+Error not_permitted(std::string_view method, std::string_view needs, std::string_view role) {
+  ObjectText data;
+  data.add("method", method).add("needs", needs).add("role", role);
+  return {code::not_permitted, "Not permitted", Json::trusted(data.take())};
+}
+
 }  // namespace duet::rpc

@@ -16,6 +16,7 @@ inline constexpr int method_not_found = -32601;
 inline constexpr int invalid_params = -32602;
 inline constexpr int internal_error = -32603;
 inline constexpr int request_cancelled = -32800;
+inline constexpr int not_permitted = -32005;
 }  // namespace code
 
 /// What goes into a response's `error`. Handlers throw one to refuse a request; anything else they
@@ -51,5 +52,7 @@ DUET_API Error invalid_params(std::string_view param, std::string_view expected,
                               const Json& accepted = {});
 DUET_API Error internal_error();
 DUET_API Error request_cancelled();
+/// Of a guard: see peer::Methods::set_guard().
+DUET_API Error not_permitted(std::string_view method, std::string_view needs, std::string_view role);
 
 }  // namespace duet::rpc

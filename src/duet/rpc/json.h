@@ -34,10 +34,9 @@ class DUET_API Json {
   }
   Json(std::initializer_list<boost::json::value_ref> values) : Json(boost::json::value(values)) {}
   Json(const Json& other) : Json(std::string(other.text_), true) {}
-  Json(Json&& other) noexcept
-      : owned_(std::move(other.owned_)),
-        text_(other.owns_ ? std::string_view(owned_) : other.text_),
-        owns_(other.owns_) {
+  // A view is moved often, so that its empty string is left alone.
+  Json(Json&& other) noexcept : text_(other.text_), owns_(other.owns_) {
+    if (owns_) text_ = owned_ = std::move(other.owned_);
     other.text_ = {};
   }
   Json& operator=(const Json& other) { return *this = Json(other); }
@@ -70,14 +69,16 @@ class DUET_API Json {
   bool empty() const { return text_.empty(); }
   /// The same with a text of its own, to be kept longer than what this may be a view of.
   Json owned() && { return owns_ ? std::move(*this) : Json(*this); }
-  /// As a tree; null if it is empty.
+  /// As a tree; null if it is empty. Throws std::length_error if it is nested deeper than max_depth.
   boost::json::value value() const { return empty() ? boost::json::value() : parse_value(text_); }
-  /// As a C++ value. Throws std::invalid_argument if it does not fit. Defined in duet/rpc/json_read.h.
+  /// As a C++ value. Throws std::invalid_argument if it does not fit, std::length_error if it is nested deeper than
+  /// max_depth. Defined in duet/rpc/json_read.h.
   template <typename Value>
   Value as() const;
 
  private:
-  static bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+  // No other control character can stand at an end of valid JSON text.
+  static bool is_blank(char c) { return static_cast<unsigned char>(c) <= ' '; }
   static std::string_view without_blanks(std::string_view text) {
     while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
     while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);

@@ -128,8 +128,8 @@ bool read_tree(std::string_view text, T& out) {
   return true;
 }
 
-/// Reads JSON text that is known to be valid, as it stands in a request. A tree is built only for types that Boost.JSON
-/// has to convert. False: it does not fit, and `out` is not to be used.
+/// Reads JSON text that is known to be valid and no deeper than a message may be, as it stands in a request. A tree is
+/// built only for types that Boost.JSON has to convert. False: it does not fit, and `out` is not to be used.
 template <typename T>
 bool read_json(std::string_view text, T& out) {
   static_assert(Readable<T>, "This type cannot be read from JSON: describe it, or use std::string for a text.");
@@ -164,6 +164,8 @@ bool read_json(std::string_view text, T& out) {
   return true;
 }
 
+inline bool is_group(std::string_view text) { return text.front() == '{' || text.front() == '['; }
+
 DUET_API std::string integer_range(std::int64_t least, std::uint64_t most);
 
 /// What is expected where the JSON type fits and the content does not: `array of strings`.
@@ -193,10 +195,14 @@ std::string expected_of() {
   }
 }
 
+// A struct that contains itself is read by recursion, so that the depth of its text has to be known before.
 template <typename Value>
 Value Json::as() const {
   Value value{};
   const std::string_view text = empty() ? "null" : text_;
+  if constexpr (!JsonType<Value>) {
+    if (is_group(text) && scan_envelope(text).too_deep) throw std::length_error("JSON nested too deeply");
+  }
   if (!read_json(text, value)) {
     throw std::invalid_argument("expected " + expected_of<Value>() + ", received " + std::string(json_type(text)));
   }

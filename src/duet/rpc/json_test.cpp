@@ -24,6 +24,12 @@ struct Point {
 };
 BOOST_DESCRIBE_STRUCT(Point, (), (x, y))
 
+struct Node {
+  std::string name;
+  std::vector<Node> children;
+};
+BOOST_DESCRIBE_STRUCT(Node, (), (name, children))
+
 std::string text_of(const Json& json) { return std::string(json.text()); }
 
 TEST(Json, IsMadeFromWhateverAValueIsMadeFrom) {
@@ -118,6 +124,21 @@ TEST(Json, IsReadAsAValueThatFits) {
   EXPECT_THROW(Json("x").as<int>(), std::invalid_argument);
   EXPECT_THROW(Json(300).as<std::int8_t>(), std::invalid_argument);
   EXPECT_THROW(Json().as<int>(), std::invalid_argument);
+}
+
+TEST(Json, TooDeepToBeReadIsTextStill) {
+  const auto nodes = [](std::size_t count) {
+    std::string text = R"({"name":"leaf","children":[]})";
+    for (std::size_t i = 1; i < count; ++i) text.insert(0, R"({"name":"","children":[)").append("]}");
+    return text;
+  };
+  const auto tree = Json::parse(nodes(max_depth / 2)).as<Node>();
+  EXPECT_EQ(tree.children.front().children.front().name, "");
+  EXPECT_THROW(Json::parse(nodes(max_depth / 2 + 1)).as<Node>(), std::length_error);
+  const std::string lists = std::string(100'000, '[') + std::string(100'000, ']');
+  EXPECT_THROW(Json::parse(R"({"name":"","children":)" + lists + "}").as<Node>(), std::length_error);
+  EXPECT_THROW(Json::parse(lists).as<boost::json::value>(), std::length_error);
+  EXPECT_EQ(Json::parse(lists).as<Json>().text(), lists);
 }
 
 TEST(Json, OfAShapeIsTextThatPromisesIt) {

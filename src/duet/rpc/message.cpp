@@ -22,7 +22,7 @@ std::optional<Error> array_refusal(std::string_view text, Batches batches) {
   return std::nullopt;
 }
 
-void take_no_object(Message& message, const Envelope& envelope, std::string_view text, Batches batches) {
+void read_no_object(Message& message, const Envelope& envelope, std::string_view text, Batches batches) {
   if (envelope.shape == Envelope::Shape::invalid) {
     message.is_json = false;
     message.refusal = parse_error("invalid-json");
@@ -81,7 +81,7 @@ Message decode(std::string_view text, Batches batches) {
   Message message;
   const Envelope envelope = scan_envelope(text);
   if (envelope.shape != Envelope::Shape::object) {
-    take_no_object(message, envelope, text, batches);
+    read_no_object(message, envelope, text, batches);
     return message;
   }
   const std::string_view token = envelope.text(Envelope::method);

@@ -3,16 +3,22 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <optional>
 
 #include "duet/api.h"
 #include "duet/transport/channel.h"
+#include "duet/transport/tcp_address.h"
 
 namespace duet::transport {
 
+/// Nobody's number: chown(2) and the like take it for none.
+inline constexpr uid_t unknown_user = static_cast<uid_t>(-1);
+
 /// Who is at the other end of a channel, as far as the transport can tell.
 struct PeerIdentity {
-  pid_t pid = 0;
-  uid_t uid = 0;
+  pid_t pid = 0;  ///< 0: not known
+  uid_t uid = unknown_user;
+  std::optional<TcpAddress> address = {};  ///< of a client that came over TCP
 };
 
 /// The seam between a server and where its clients come from: a Unix socket, or whatever else gives channels.
@@ -40,7 +46,8 @@ class DUET_API Acceptor {
   virtual void resume() = 0;
   /// False: new clients do not find the way any more, because its address was taken away.
   virtual bool is_reachable() const = 0;
-  /// Takes its address again. Who waited at the former one is accepted first. Throws std::system_error.
+  /// Takes its address again. Who waited at the former one is accepted first, as there is room. Throws
+  /// std::system_error.
   virtual void restore() = 0;
   /// Accepts no more, and gives up its address; the listener is not called after that.
   virtual void close() = 0;

@@ -39,6 +39,8 @@ class DUET_API Channel {
   virtual void want(bool reading, bool writing) = 0;
   virtual IoResult read(std::span<char> into) = 0;
   virtual IoResult write(std::string_view bytes) = 0;
+  /// Nothing more is written: where the transport can tell, the peer sees the end, and may still be read.
+  virtual void end_output() {}
   virtual void close() = 0;
 };
 

@@ -85,6 +85,15 @@ IoResult FdChannel::write(std::string_view bytes) {
   return moved_by_write(count);
 }
 
+void FdChannel::end_output() {
+  if (is_socket()) {
+    shutdown(input_.get(), SHUT_WR);
+  } else {
+    writing_.watch.cancel();
+    output_.reset();
+  }
+}
+
 void FdChannel::close() {
   reading_.watch.cancel();
   writing_.watch.cancel();

@@ -10,7 +10,8 @@ namespace duet::transport {
 
 /// A channel over a connected socket, or over a pair of descriptors such as pipes. Sockets are read
 /// and written without their file description being touched; other descriptors are set non-blocking,
-/// so they must be ours alone. No write raises SIGPIPE. What the loop cannot watch (ENOSPC) has hung up.
+/// so they must be ours alone. No write raises SIGPIPE; to a pipe: see base::QuietWriter. What the loop cannot watch
+/// (ENOSPC) has hung up.
 class DUET_API FdChannel final : public Channel {
  public:
   FdChannel(Loop& loop, base::Fd socket);
@@ -21,6 +22,7 @@ class DUET_API FdChannel final : public Channel {
   void want(bool reading, bool writing) override;
   IoResult read(std::span<char> into) override;
   IoResult write(std::string_view bytes) override;
+  void end_output() override;
   void close() override;
 
   int input() const { return input_.get(); }

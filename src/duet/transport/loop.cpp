@@ -36,11 +36,11 @@ struct Loop::TurnGuard {
 Loop::Timer& Loop::Timer::operator=(Timer&& other) noexcept {
   if (this == &other) return *this;
   const Timer old(std::move(*this));  // goes last: the end of its task may be the end of this value
-  take(other);
+  move_from(other);
   return *this;
 }
 
-void Loop::Timer::take(Timer& other) noexcept {
+void Loop::Timer::move_from(Timer& other) noexcept {
   loop_ = std::exchange(other.loop_, nullptr);
   place_ = other.place_;
   if (loop_ != nullptr) place_->second.owner = this;
@@ -57,11 +57,11 @@ void Loop::Timer::detach() noexcept {
 Loop::Deferred& Loop::Deferred::operator=(Deferred&& other) noexcept {
   if (this == &other) return *this;
   const Deferred old(std::move(*this));
-  take(other);
+  move_from(other);
   return *this;
 }
 
-void Loop::Deferred::take(Deferred& other) noexcept {
+void Loop::Deferred::move_from(Deferred& other) noexcept {
   place_ = std::exchange(other.place_, nullptr);
   if (place_ != nullptr) place_->owner = this;
 }
@@ -95,10 +95,13 @@ Loop::Loop(base::Clock& clock)
 Loop::~Loop() {
   workers_.reset();
   mailbox_->close();
-  while (!deferred_.empty()) take_deferred();
-  while (!timers_.empty()) {
-    const auto first = timers_.extract(timers_.begin());
-    if (Timer* const owner = first.mapped().owner) owner->loop_ = nullptr;
+  while (!deferred_.empty() || !timers_.empty()) {
+    if (!deferred_.empty()) {
+      next_deferred();
+    } else {
+      const auto first = timers_.extract(timers_.begin());
+      if (Timer* const owner = first.mapped().owner) owner->loop_ = nullptr;
+    }
   }
 }
 
@@ -157,7 +160,7 @@ void Loop::start_elsewhere(Task work) {
 }
 
 int Loop::descriptor() {
-  if (front_ >= 0) throw std::logic_error("a loop with a front must wait by itself");
+  if (blocking_input_ >= 0) throw std::logic_error("a loop with a blocking input must wait by itself");
   if (!alarm_) {
     base::Fd alarm(base::check_call(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd_create"));
     control(EPOLL_CTL_ADD, alarm.get(), EPOLLIN, nullptr);
@@ -198,8 +201,8 @@ void Loop::turn(std::optional<base::TimePoint> deadline) {
   if (turning_) throw std::logic_error("a turn of the loop inside another one");
   const TurnGuard guard(*this);
   const int timeout_ms = timeout_until(deadline);
-  if ((front_ >= 0 && front_wanted_) || back_ >= 0) {
-    wait_with_front(timeout_ms);
+  if ((blocking_input_ >= 0 && input_wanted_) || blocked_output_ >= 0) {
+    wait_with_blocking_input(timeout_ms);
   } else {
     dispatch(timeout_ms);
   }
@@ -258,10 +261,10 @@ int Loop::timeout_until(std::optional<base::TimePoint> deadline) const {
   return static_cast<int>(std::min<std::int64_t>(left, std::numeric_limits<int>::max()));
 }
 
-void Loop::wait_with_front(int timeout_ms) {
-  if (timeout_ms < 0 && back_ < 0 && front_blocks_ && guarded_.load(std::memory_order_relaxed)) {
+void Loop::wait_with_blocking_input(int timeout_ms) {
+  if (timeout_ms < 0 && blocked_output_ < 0 && input_blocks_ && guarded_.load(std::memory_order_relaxed)) {
     count_turn();
-    if (!attention_.load()) call(*front_watcher_, EPOLLIN);
+    if (!attention_.load()) call(*input_watcher_, EPOLLIN);
     if (attention_.load()) {
       dispatch(0);
       attention_.store(false);
@@ -269,25 +272,25 @@ void Loop::wait_with_front(int timeout_ms) {
     return;
   }
   std::array<pollfd, 3> ready{
-      {{front_wanted_ ? front_ : -1, POLLIN, 0}, {back_, POLLOUT, 0}, {epoll_.get(), POLLIN, 0}}};
+      {{input_wanted_ ? blocking_input_ : -1, POLLIN, 0}, {blocked_output_, POLLOUT, 0}, {epoll_.get(), POLLIN, 0}}};
   waiting_.store(true, std::memory_order_relaxed);
   const int count = poll(ready.data(), ready.size(), timeout_ms);
   waiting_.store(false, std::memory_order_relaxed);
   count_turn();
   if (count <= 0) return;
   if (ready[2].revents != 0) dispatch(0);
-  attention_.store(false);  // also when nothing is ready any more, or the front would never be read again
-  if (ready[1].revents != 0 && back_watcher_ != nullptr) call(*back_watcher_, EPOLLOUT);
-  if (ready[0].revents != 0 && front_watcher_ != nullptr && front_wanted_) call(*front_watcher_, EPOLLIN);
+  attention_.store(false);  // also when nothing is ready any more, or the blocking input would never be read again
+  if (ready[1].revents != 0 && output_watcher_ != nullptr) call(*output_watcher_, EPOLLOUT);
+  if (ready[0].revents != 0 && input_watcher_ != nullptr && input_wanted_) call(*input_watcher_, EPOLLIN);
 }
 
-ssize_t Loop::read_front(std::span<char> into) {
+ssize_t Loop::read_blocking_input(std::span<char> into) {
   in_blocking_read_.store(true);  // before attention_ is looked at: one of the two threads sees the other
   ssize_t count = -1;
   errno = EINTR;
-  if (!attention_.load()) count = read(front_, into.data(), into.size());
+  if (!attention_.load()) count = read(blocking_input_, into.data(), into.size());
   in_blocking_read_.store(false, std::memory_order_release);
-  if (count < 0 && errno == EAGAIN) front_blocks_ = false;
+  if (count < 0 && errno == EAGAIN) input_blocks_ = false;
   return count;
 }
 
@@ -305,7 +308,7 @@ void Loop::dispatch(int timeout_ms) {
     const epoll_event event = *current_++;
     if (event.events == 0) continue;
     if (event.data.ptr == nullptr) {
-      take_posted();
+      collect_posted();
       if (alarm_) silence_alarm();
     } else {
       call(*static_cast<Watcher*>(event.data.ptr), event.events);
@@ -326,13 +329,13 @@ void Loop::run_timers() {
 
 void Loop::run_deferred() {
   for (std::size_t left = deferred_.size(); left > 0; --left) {
-    Task task = take_deferred();
+    Task task = next_deferred();
     if (task) call(task);
   }
 }
 
 // The first one; empty if it was cancelled.
-Loop::Task Loop::take_deferred() {
+Loop::Task Loop::next_deferred() {
   DeferredTask& first = deferred_.front();
   if (first.owner != nullptr) first.owner->place_ = nullptr;
   Task task = std::move(first.task);
@@ -340,7 +343,7 @@ Loop::Task Loop::take_deferred() {
   return task;
 }
 
-void Loop::take_posted() {
+void Loop::collect_posted() {
   mailbox_->take(posted_);
   for (Task& task : posted_) deferred_.emplace_back(std::move(task));
   posted_.clear();
@@ -351,27 +354,27 @@ void Loop::silence_alarm() {
   if (read(alarm_.get(), &count, sizeof count) > 0) alarm_time_.reset();
 }
 
-void Loop::set_front(int fd, Watcher& watcher) {
-  if (alarm_) throw std::logic_error("a loop that is waited for elsewhere has no front");
-  front_ = fd;
-  front_watcher_ = &watcher;
-  front_wanted_ = true;
+void Loop::set_blocking_input(int fd, Watcher& watcher) {
+  if (alarm_) throw std::logic_error("a loop that is waited for elsewhere has no blocking input");
+  blocking_input_ = fd;
+  input_watcher_ = &watcher;
+  input_wanted_ = true;
 }
 
-void Loop::want_back(int fd, Watcher& watcher) {
-  back_ = fd;
-  back_watcher_ = &watcher;
+void Loop::want_blocked_output(int fd, Watcher& watcher) {
+  blocked_output_ = fd;
+  output_watcher_ = &watcher;
 }
 
-void Loop::clear_back() {
-  back_ = -1;
-  back_watcher_ = nullptr;
+void Loop::clear_blocked_output() {
+  blocked_output_ = -1;
+  output_watcher_ = nullptr;
 }
 
-void Loop::clear_front() {
-  front_ = -1;
-  front_watcher_ = nullptr;
-  front_wanted_ = false;
+void Loop::clear_blocking_input() {
+  blocking_input_ = -1;
+  input_watcher_ = nullptr;
+  input_wanted_ = false;
 }
 
 }  // namespace duet::transport

@@ -34,9 +34,9 @@ class Workers;
 ///
 /// Another event loop can drive it: wait until descriptor() is readable, then call turn(0s).
 ///
-/// One descriptor may be the *front*: while no timer runs, its watcher is called without asking whether it is ready,
-/// and reads through read_front(), which blocks; a Sentinel interrupts that read when another descriptor needs
-/// attention. It saves a system call a message on stdio, and works where epoll does not (files).
+/// One descriptor may be the *blocking input*: while no timer runs, its watcher is called without asking whether it is
+/// ready, and reads through read_blocking_input(), which blocks; a Sentinel interrupts that read when another
+/// descriptor needs attention. It saves a system call a message on stdio, and works where epoll does not (files).
 class DUET_API Loop {
  public:
   class Timer;
@@ -82,7 +82,7 @@ class DUET_API Loop {
   class [[nodiscard]] Timer {
    public:
     Timer() = default;
-    Timer(Timer&& other) noexcept { take(other); }
+    Timer(Timer&& other) noexcept { move_from(other); }
     Timer& operator=(Timer&& other) noexcept;
     ~Timer() { cancel(); }
 
@@ -94,7 +94,7 @@ class DUET_API Loop {
 
    private:
     friend class Loop;
-    void take(Timer& other) noexcept;
+    void move_from(Timer& other) noexcept;
 
     Loop* loop_ = nullptr;
     Timers::iterator place_;
@@ -104,7 +104,7 @@ class DUET_API Loop {
   class [[nodiscard]] Deferred {
    public:
     Deferred() = default;
-    Deferred(Deferred&& other) noexcept { take(other); }
+    Deferred(Deferred&& other) noexcept { move_from(other); }
     Deferred& operator=(Deferred&& other) noexcept;
     ~Deferred() { cancel(); }
 
@@ -114,7 +114,7 @@ class DUET_API Loop {
 
    private:
     friend class Loop;
-    void take(Deferred& other) noexcept;
+    void move_from(Deferred& other) noexcept;
 
     DeferredTask* place_ = nullptr;
   };
@@ -195,7 +195,7 @@ class DUET_API Loop {
   template <typename Work, typename Then>
   void run_elsewhere(Work work, Then then);
 
-  /// Not together with a front, whose watcher waits by itself.
+  /// Not together with a blocking input, whose watcher waits by itself.
   void set_overseer(Overseer* overseer) { overseer_ = overseer; }
 
   void run();
@@ -209,20 +209,20 @@ class DUET_API Loop {
   bool is_turning() const { return turning_; }
 
   /// Becomes readable, for poll() and the like, when a turn has something to do. Timers and deferred tasks count from
-  /// the first call on. Not together with a front, which the loop must wait for itself: std::logic_error.
+  /// the first call on. Not together with a blocking input, which the loop must wait for itself: std::logic_error.
   int descriptor();
 
   /// Bytes that are read are put here first: one place for all connections of this thread.
   std::vector<char>& scratch() { return scratch_; }
 
-  void set_front(int fd, Watcher& watcher);
-  void want_front(bool reading) { front_wanted_ = reading; }
-  void clear_front();
-  /// What the front's owner writes to, while that is full: waited for together with the front.
-  void want_back(int fd, Watcher& watcher);
-  void clear_back();
-  /// read(2) of the front; EINTR when something else needs attention.
-  ssize_t read_front(std::span<char> into);
+  void set_blocking_input(int fd, Watcher& watcher);
+  void want_blocking_input(bool reading) { input_wanted_ = reading; }
+  void clear_blocking_input();
+  /// What the owner of the blocking input writes to, while that is full: waited for together with it.
+  void want_blocked_output(int fd, Watcher& watcher);
+  void clear_blocked_output();
+  /// read(2) of the blocking input; EINTR when something else needs attention.
+  ssize_t read_blocking_input(std::span<char> into);
 
  private:
   friend class Sentinel;
@@ -242,14 +242,14 @@ class DUET_API Loop {
   void begin_measuring();
   void end_measuring();
 
-  void wait_with_front(int timeout_ms);
+  void wait_with_blocking_input(int timeout_ms);
   void count_turn() { turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
   void dispatch(int timeout_ms);
   int timeout_until(std::optional<base::TimePoint> deadline) const;
   void run_timers();
   void run_deferred();
-  Task take_deferred();
-  void take_posted();
+  Task next_deferred();
+  void collect_posted();
 
   base::Clock& clock_;
   base::Fd epoll_;
@@ -274,11 +274,11 @@ class DUET_API Loop {
   epoll_event* current_ = nullptr;  // the events of this turn that are still to be dispatched
   epoll_event* current_end_ = nullptr;
 
-  int front_ = -1;
-  Watcher* front_watcher_ = nullptr;
-  int back_ = -1;
-  Watcher* back_watcher_ = nullptr;
-  bool front_blocks_ = true;  // false once a read has shown that somebody set it non-blocking
+  int blocking_input_ = -1;
+  Watcher* input_watcher_ = nullptr;
+  int blocked_output_ = -1;
+  Watcher* output_watcher_ = nullptr;
+  bool input_blocks_ = true;  // false once a read has shown that somebody set it non-blocking
 
   std::atomic<bool> stopping_ = false;
 
@@ -286,8 +286,8 @@ class DUET_API Loop {
   std::atomic<bool> guarded_ = false;           // a Sentinel is there to interrupt a blocking read
   std::atomic<bool> attention_ = false;         // the Sentinel saw a ready descriptor
   std::atomic<bool> waiting_ = false;           // in epoll_wait or poll
-  std::atomic<bool> in_blocking_read_ = false;  // in read_front
-  std::atomic<bool> front_wanted_ = false;
+  std::atomic<bool> in_blocking_read_ = false;  // in read_blocking_input
+  std::atomic<bool> input_wanted_ = false;
   std::atomic<std::uint64_t> turns_ = 0;
 };
 

@@ -117,9 +117,9 @@ TEST_F(EmbeddedLoop, HasNoFront) {
   struct : Loop::Watcher {
     void on_ready(std::uint32_t) override {}
   } watcher;
-  EXPECT_THROW(loop.set_front(STDIN_FILENO, watcher), std::logic_error);
+  EXPECT_THROW(loop.set_blocking_input(STDIN_FILENO, watcher), std::logic_error);
   Loop other;
-  other.set_front(STDIN_FILENO, watcher);
+  other.set_blocking_input(STDIN_FILENO, watcher);
   EXPECT_THROW(other.descriptor(), std::logic_error);
 }
 

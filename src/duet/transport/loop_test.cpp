@@ -172,6 +172,21 @@ TEST(Loop, OwnersMayOutliveTheLoopAndTasksMayNot) {
   EXPECT_FALSE(deferred);
 }
 
+TEST(Loop, OwnersMayOutliveTheLoopAlsoOfTasksThatItsEndHasMade) {
+  Loop::Timer timer;
+  Loop::Deferred deferred;
+  {
+    Setting s;
+    const auto make_timer = [&](int*) { timer = s.loop.after(1s, [] {}); };
+    const auto make_deferred = [&, make_timer](int*) {  // a copy, since the end of the loop comes later
+      deferred = s.loop.deferred([made = std::shared_ptr<int>(nullptr, make_timer)] {});
+    };
+    s.loop.after(2s, [made = std::shared_ptr<int>(nullptr, make_deferred)] {}).detach();
+  }
+  EXPECT_FALSE(timer);
+  EXPECT_FALSE(deferred);
+}
+
 TEST(Loop, ATimerThatATimerMakesForNowRunsInTheNextTurn) {
   Setting s;
   int ran = 0;
@@ -531,23 +546,23 @@ TEST(Loop, ScratchIsForWhoeverReads) {
   EXPECT_GE(s.loop.scratch().size(), 64U * 1024);
 }
 
-/// A front that reads into `text`, and a loop without a Sentinel, which therefore asks before it reads.
-struct FrontSetting : Setting {
-  explicit FrontSetting(int fd) { loop.set_front(fd, front); }
-  Called front{[this](std::uint32_t) {
+/// A blocking input that is read into `text`, and a loop without a Sentinel, which therefore asks before it reads.
+struct InputSetting : Setting {
+  explicit InputSetting(int fd) { loop.set_blocking_input(fd, input); }
+  Called input{[this](std::uint32_t) {
     std::array<char, 16> room;
-    const ssize_t count = loop.read_front(room);
+    const ssize_t count = loop.read_blocking_input(room);
     if (count > 0) text.append(room.data(), static_cast<std::size_t>(count));
-    if (count == 0) loop.want_front(false);
+    if (count == 0) loop.want_blocking_input(false);
   }};
   std::string text;
 };
 
 TEST(LoopFront, IsReadWhenItIsReady) {
   const base::Pipe pipe = base::make_pipe();
-  FrontSetting s(pipe.read_end.get());
+  InputSetting s(pipe.read_end.get());
   s.turn();
-  EXPECT_EQ(s.front.calls, 0);
+  EXPECT_EQ(s.input.calls, 0);
   EXPECT_EQ(write(pipe.write_end.get(), "abc", 3), 3);
   s.loop.turn();
   EXPECT_EQ(s.text, "abc");
@@ -555,14 +570,14 @@ TEST(LoopFront, IsReadWhenItIsReady) {
 
 TEST(LoopFront, IsLeftAloneWhileItIsNotWanted) {
   const base::Pipe pipe = readable_pipe();
-  FrontSetting s(pipe.read_end.get());
-  s.loop.want_front(false);
+  InputSetting s(pipe.read_end.get());
+  s.loop.want_blocking_input(false);
   s.turn();
-  EXPECT_EQ(s.front.calls, 0);
-  s.loop.want_front(true);
+  EXPECT_EQ(s.input.calls, 0);
+  s.loop.want_blocking_input(true);
   s.turn();
   EXPECT_EQ(s.text, "x");
-  s.loop.clear_front();
+  s.loop.clear_blocking_input();
   EXPECT_EQ(write(pipe.write_end.get(), "y", 1), 1);
   s.turn();
   EXPECT_EQ(s.text, "x");
@@ -572,15 +587,15 @@ TEST(LoopFront, MayBeAFile) {
   const TemporaryFolder folder;
   const base::Fd file(open(folder.file("session").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   EXPECT_EQ(pwrite(file.get(), "twenty bytes of text", 20, 0), 20);
-  FrontSetting s(file.get());
+  InputSetting s(file.get());
   for (int i = 0; i < 5; ++i) s.turn();
   EXPECT_EQ(s.text, "twenty bytes of text");
-  EXPECT_EQ(s.front.calls, 3);  // the end is told once
+  EXPECT_EQ(s.input.calls, 3);  // the end is told once
 }
 
 TEST(LoopFront, OthersAndTimersAreServedBesideIt) {
   const base::Pipe pipe = base::make_pipe();
-  FrontSetting s(pipe.read_end.get());
+  InputSetting s(pipe.read_end.get());
   const base::Pipe other = readable_pipe();
   Called called(nothing);
   const Loop::Watch watch = s.loop.watch(other.read_end.get(), EPOLLIN, called);
@@ -589,30 +604,30 @@ TEST(LoopFront, OthersAndTimersAreServedBesideIt) {
   s.turn();
   EXPECT_EQ(called.calls, 1);
   EXPECT_EQ(timers, 1);
-  EXPECT_EQ(s.front.calls, 0);
+  EXPECT_EQ(s.input.calls, 0);
 }
 
 TEST(LoopFront, IsNotReadInATurnInWhichAnotherOneClearsIt) {
   const base::Pipe pipe = readable_pipe();
-  FrontSetting s(pipe.read_end.get());
+  InputSetting s(pipe.read_end.get());
   const base::Pipe other = readable_pipe();
-  Called called([&](std::uint32_t) { s.loop.clear_front(); });
+  Called called([&](std::uint32_t) { s.loop.clear_blocking_input(); });
   const Loop::Watch watch = s.loop.watch(other.read_end.get(), EPOLLIN, called);
   s.turn();
-  EXPECT_EQ(s.front.calls, 0);
+  EXPECT_EQ(s.input.calls, 0);
 }
 
 TEST(LoopFront, TheBackIsWaitedForTogetherWithIt) {
   const base::Pipe pipe = base::make_pipe();
-  FrontSetting s(pipe.read_end.get());
+  InputSetting s(pipe.read_end.get());
   const base::Pipe out = base::make_pipe(O_NONBLOCK);
   const std::string page(4096, 'x');
   while (write(out.write_end.get(), page.data(), page.size()) > 0) continue;
   Called back([&](std::uint32_t events) {
     EXPECT_EQ(events, EPOLLOUT);
-    s.loop.clear_back();
+    s.loop.clear_blocked_output();
   });
-  s.loop.want_back(out.write_end.get(), back);
+  s.loop.want_blocked_output(out.write_end.get(), back);
   s.turn();
   EXPECT_EQ(back.calls, 0);
   std::array<char, 4096> room;

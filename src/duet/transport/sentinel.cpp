@@ -102,7 +102,7 @@ void Sentinel::wake() {
 void Sentinel::run() {
   while (!done_) {
     const int input = input_gone_ ? -1 : duties_.input;
-    const int others = duties_.input >= 0 ? loop_.epoll_.get() : -1;  // without a front the loop waits for them itself
+    const int others = duties_.input >= 0 ? loop_.epoll_.get() : -1;  // without it the loop waits for them itself
     std::array<pollfd, 4> ready{
         {{wake_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}, {others, POLLIN, 0}, {input, POLLRDHUP, 0}}};
     poll(ready.data(), ready.size(), timeout_ms());
@@ -110,7 +110,7 @@ void Sentinel::run() {
       std::uint64_t count = 0;
       [[maybe_unused]] const ssize_t got = read(wake_.get(), &count, sizeof count);
     }
-    if (ready[1].revents != 0) take_signal();
+    if (ready[1].revents != 0) handle_signal();
     if (ready[3].revents != 0 || progress_expected_) input_gone_ = hung_up_ = true;
     if (end_expected_ && !deadline_) deadline_ = loop_.now() + duties_.patience;
     if (input_gone_ && !deadline_) look_whether_stuck();
@@ -131,7 +131,7 @@ int Sentinel::timeout_ms() const {
   return input_gone_ ? static_cast<int>(look_every.count()) : -1;
 }
 
-void Sentinel::take_signal() {
+void Sentinel::handle_signal() {
   signalfd_siginfo info{};
   if (read(signals_.get(), &info, sizeof info) != sizeof info) return;
   const int signal = static_cast<int>(info.ssi_signo);
@@ -158,7 +158,7 @@ void Sentinel::look_whether_stuck() {
   const std::uint64_t turn = loop_.turns_;
   const base::TimePoint now = loop_.now();
   // A loop that waits while it does not want its input has too much to write, and nobody reads it.
-  const bool held_up = loop_is_handling() || (hung_up_ && !loop_.front_wanted_);
+  const bool held_up = loop_is_handling() || (hung_up_ && !loop_.input_wanted_);
   if (turn != turn_seen_ || !held_up) {
     turn_seen_ = turn;
     turn_seen_at_ = now;

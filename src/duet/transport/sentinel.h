@@ -31,8 +31,8 @@ class DUET_API Sentinel {
         {};                            ///< the same on the sentinel's thread, at once: a handler may block the loop
     base::Duration patience;           ///< from expect_end() or a signal
     std::function<void()> on_overdue;  ///< on the sentinel's thread, when patience is over
-    int input = -1;  ///< the loop's front, if any; patience runs too when its other end is gone and a turn does not
-                     ///< end, or nothing moves while the front is not wanted
+    int input = -1;  ///< the loop's blocking input, if any; patience runs too when its other end is gone and a turn
+                     ///< does not end, or nothing moves while that is not wanted
   };
 
   Sentinel(Loop& loop, Duties duties);
@@ -61,7 +61,7 @@ class DUET_API Sentinel {
 
   void run();
   void wake();
-  void take_signal();
+  void handle_signal();
   void knock();
   void look_whether_stuck();
   int timeout_ms() const;

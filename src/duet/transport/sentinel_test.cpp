@@ -46,13 +46,13 @@ class WatchedClock final : public base::Clock {
   mutable std::atomic<int> looks_ = 0;
 };
 
-/// A loop with a front that may block, a sentinel, and a thread that plays the world outside.
+/// A loop with a blocking input, a sentinel, and a thread that plays the world outside.
 class Setting {
  public:
-  explicit Setting(int front = -1, bool with_front = true) : input_(front >= 0 ? front : pipe.read_end.get()) {
+  explicit Setting(int input = -1, bool has_input = true) : input_(input >= 0 ? input : pipe.read_end.get()) {
     pthread_sigmask(SIG_BLOCK, nullptr, &mask_before_);
-    if (with_front) loop.set_front(input_, watcher_);
-    start(with_front ? input_ : -1);
+    if (has_input) loop.set_blocking_input(input_, watcher_);
+    start(has_input ? input_ : -1);
   }
   Setting(const Setting&) = delete;
   Setting& operator=(const Setting&) = delete;
@@ -129,7 +129,7 @@ class Setting {
   }
   void read() {
     std::array<char, 64> room;
-    const ssize_t count = loop.read_front(room);
+    const ssize_t count = loop.read_blocking_input(room);
     if (count > 0) text.append(room.data(), static_cast<std::size_t>(count));
     if (count == 0) loop.stop();
   }
@@ -317,7 +317,7 @@ TEST(ThreadsSentinel, AHandlerThatBlocksWithAFileAsInputIsOverdue) {
 
 TEST(ThreadsSentinel, ALoopThatWaitsForAnOutputNobodyReadsIsOverdueOnceTheInputHasHungUp) {
   Setting s;
-  s.loop.want_front(false);
+  s.loop.want_blocking_input(false);
   s.when_asleep([&] {
     s.pipe.write_end.reset();
     EXPECT_TRUE(s.await_overdue(100ms));
@@ -329,7 +329,7 @@ TEST(ThreadsSentinel, ALoopThatWaitsForAnOutputNobodyReadsIsOverdueOnceTheInputH
 
 TEST(ThreadsSentinel, ALoopOfWhichProgressIsExpectedIsOverdueWhenNothingMoves) {
   Setting s;
-  s.loop.want_front(false);
+  s.loop.want_blocking_input(false);
   s.when_asleep([&] {
     s.sentinel->expect_progress();
     EXPECT_TRUE(s.await_overdue(100ms));
@@ -341,7 +341,7 @@ TEST(ThreadsSentinel, ALoopOfWhichProgressIsExpectedIsOverdueWhenNothingMoves) {
 
 TEST(ThreadsSentinel, ALoopThatMovesIsNotOverdueHoweverLongItTakes) {
   Setting s;
-  s.loop.want_front(false);
+  s.loop.want_blocking_input(false);
   s.pipe.write_end.reset();
   std::function<void()> move = [&] {
     if (!s.release) s.loop.defer(move);

@@ -52,7 +52,8 @@ bool somebody_listens(const std::string& path) {
     connect_unix(path, milliseconds(1));  // a server that has no time to accept listens all the same
     return true;
   } catch (const std::system_error& error) {
-    return error.code().value() != ECONNREFUSED;
+    const int code = error.code().value();
+    return code != ECONNREFUSED && code != ENOENT;  // the latter: its server has just removed it
   }
 }
 

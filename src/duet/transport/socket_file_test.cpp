@@ -134,6 +134,34 @@ TEST(ThreadsSocketFile, OfManyThreadsThatTryAtOnceOneListens) {
   }
 }
 
+// A server that stops removes its file without the folder's lock.
+TEST(ThreadsSocketFile, OneThatIsRemovedAtThatMomentIsInNobodysWay) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("socket");
+  constexpr int rounds = 3000;
+  std::atomic<int> begun = 0;
+  std::atomic<int> removed = 0;
+  std::thread stopping([&] {
+    for (int round = 1; round <= rounds; ++round) {
+      while (begun < round) std::this_thread::yield();
+      const auto when = std::chrono::steady_clock::now() + round % 100 * 400ns;
+      while (std::chrono::steady_clock::now() < when) continue;
+      unlink(path.c_str());
+      removed = round;
+    }
+  });
+  int refused = 0;
+  for (int round = 1; round <= rounds; ++round) {
+    leave_stale_socket(path);
+    std::optional<UnixListener> listener;
+    begun = round;
+    if (attempt(path, listener) == EADDRINUSE) ++refused;  // else it may be its own file that was removed
+    while (removed < round) std::this_thread::yield();
+  }
+  stopping.join();
+  EXPECT_EQ(refused, 0);
+}
+
 /// A process that tries to listen and then waits until `stay` is closed. Exits with the errno.
 pid_t start_starter(const std::string& path, const base::Pipe& told, const base::Pipe& stay) {
   const pid_t pid = fork();

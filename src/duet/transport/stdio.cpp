@@ -49,15 +49,15 @@ void StdioChannel::choose_output() {
 
 void StdioChannel::open(Listener& listener) {
   listener_ = &listener;
-  loop_.set_front(input_.get(), *this);
+  loop_.set_blocking_input(input_.get(), *this);
 }
 
 void StdioChannel::want(bool reading, bool writing) {
   if (listener_ == nullptr) return;
-  loop_.want_front(reading);
+  loop_.want_blocking_input(reading);
   if (writing == writing_) return;
   if (writing) {
-    loop_.want_back(output_.get(), writable_);
+    loop_.want_blocked_output(output_.get(), writable_);
     writing_ = true;
   } else {
     stop_waiting_for_output();
@@ -65,13 +65,13 @@ void StdioChannel::want(bool reading, bool writing) {
 }
 
 void StdioChannel::stop_waiting_for_output() {
-  if (writing_) loop_.clear_back();
+  if (writing_) loop_.clear_blocked_output();
   writing_ = false;
 }
 
 // A terminal that was closed on its other side says EIO, once, to whoever is reading then, and is none from then on.
 IoResult StdioChannel::read(std::span<char> into) {
-  const IoResult moved = moved_by_read(loop_.read_front(into));
+  const IoResult moved = moved_by_read(loop_.read_blocking_input(into));
   const bool closed = is_terminal_ && moved.state == IoResult::State::broken && moved.error == EIO;
   return closed ? IoResult{IoResult::State::ended} : moved;
 }
@@ -91,7 +91,7 @@ IoResult StdioChannel::write(std::string_view bytes) {
 }
 
 void StdioChannel::close() {
-  if (listener_ != nullptr) loop_.clear_front();
+  if (listener_ != nullptr) loop_.clear_blocking_input();
   stop_waiting_for_output();
   listener_ = nullptr;
   input_.reset();

@@ -9,9 +9,10 @@
 namespace duet::transport {
 
 /// A channel over a process's own stdin and stdout, whatever they are: pipes, sockets, a terminal,
-/// files. The input is the loop's front. No flag of a descriptor that other processes share is
+/// files. The input is the loop's blocking input. No flag of a descriptor that other processes share is
 /// changed; output that could block is written through a description of our own where the system
-/// lets us have one, else in portions that cannot block. No write raises SIGPIPE.
+/// lets us have one, else in portions that cannot block. No write raises SIGPIPE: see
+/// base::QuietWriter.
 class DUET_API StdioChannel final : public Channel, private Loop::Watcher {
  public:
   StdioChannel(Loop& loop, base::Fd input, base::Fd output);

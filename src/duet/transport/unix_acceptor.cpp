@@ -1,12 +1,14 @@
 #include "duet/transport/unix_acceptor.h"
 
-#include <sys/socket.h>
+#include <poll.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
+#include <deque>
+#include <system_error>
 #include <utility>
 
+#include "duet/transport/accepting.h"
 #include "duet/transport/fd_channel.h"
 #include "duet/transport/socket_file.h"
 #include "duet/transport/unix_socket.h"
@@ -16,102 +18,91 @@ namespace {
 
 constexpr auto retry_after = std::chrono::milliseconds(100);
 
-class UnixAcceptor final : public Acceptor, private Loop::Watcher {
+bool somebody_waits_at(const UnixListener& socket) {
+  pollfd waiting{socket.socket.get(), POLLIN, 0};
+  return poll(&waiting, 1, 0) > 0;
+}
+
+class UnixAcceptor final : public Acceptor, private Accepting {
  public:
   UnixAcceptor(Loop& loop, base::Log& log, UnixListener socket)
-      : loop_(loop), log_(log), user_(geteuid()), path_(socket.file.path()) {
-    use(std::move(socket));
+      : Accepting(loop), log_(log), user_(geteuid()), path_(socket.file.path()) {
+    add(std::move(socket));
   }
   UnixAcceptor(const UnixAcceptor&) = delete;
   UnixAcceptor& operator=(const UnixAcceptor&) = delete;
   ~UnixAcceptor() override { close(); }
 
-  void open(Listener& listener) override {
-    watch_ = loop_.watch(socket_.socket.get(), EPOLLIN, *this);
-    listener_ = &listener;
-  }
-  void resume() override;
-  bool is_reachable() const override { return socket_.file.path().empty() || socket_.file.is_in_place(); }
+  void open(Listener& listener) override { begin(sockets_.front().socket.get(), listener); }
+  void resume() override { go_on_now(); }
+  bool is_reachable() const override;
   void restore() override;
   void close() override;
 
  private:
-  void on_ready(std::uint32_t events) override;
-  bool accept_one();
-  void hand_on(base::Fd client);
-  void pause();
-  void go_on() { watch_.change(EPOLLIN); }
-  void use(UnixListener socket);
+  void take(base::Fd client) override;
+  void admit(base::Fd client);
+  void add(UnixListener socket);
+  void leave_former();
 
-  Loop& loop_;
   base::Log& log_;
   uid_t user_;
   std::string path_;  // none: inherited
-  UnixListener socket_;
-  Listener* listener_ = nullptr;
-  Loop::Watch watch_;
-  Loop::Timer retry_;  // while it pauses
+  // Clients are accepted at the first, new ones come to the last. The others are former ones at which clients wait.
+  std::deque<UnixListener> sockets_;
+  Loop::Timer leaving_;  // while the next one cannot be watched
 };
 
-void UnixAcceptor::use(UnixListener socket) {
+void UnixAcceptor::add(UnixListener socket) {
   base::set_nonblocking(socket.socket.get(), true);
-  socket_ = std::move(socket);
+  sockets_.push_back(std::move(socket));
 }
 
-// One a turn: trying for a second would cost the usual single client a system call.
-void UnixAcceptor::on_ready(std::uint32_t) {
-  if (!listener_->has_room()) return pause();
-  if (accept_one()) return;
-  if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) pause();
+bool UnixAcceptor::is_reachable() const {
+  if (sockets_.empty()) return true;  // it is closed
+  const SocketFile& file = sockets_.back().file;
+  return file.path().empty() || file.is_in_place();
 }
 
-bool UnixAcceptor::accept_one() {
-  base::Fd client(accept4(socket_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!client) return false;
-  hand_on(std::move(client));
-  return true;
+void UnixAcceptor::take(base::Fd client) {
+  admit(std::move(client));
+  leave_former();
 }
 
-void UnixAcceptor::hand_on(base::Fd client) {
+void UnixAcceptor::admit(base::Fd client) {
   const PeerIdentity identity = identity_of(client.get());
   if (identity.uid != user_ && identity.uid != 0) {
     return log_.warn("Connection of another user refused", {{"uid", identity.uid}, {"pid", identity.pid}});
   }
-  listener_->admit(std::make_unique<FdChannel>(loop_, std::move(client)), identity);
-}
-
-// The watch stays, for nothing: a new one might be refused.
-void UnixAcceptor::pause() {
-  if (listener_ == nullptr) return;  // it was closed when it asked for room
-  watch_.change(0);
-  retry_ = loop_.after(retry_after, [this] { go_on(); });
-}
-
-void UnixAcceptor::resume() {
-  if (!retry_) return;
-  retry_.cancel();
-  go_on();
+  listener()->admit(std::make_unique<FdChannel>(loop(), std::move(client)), identity);
 }
 
 void UnixAcceptor::restore() {
-  if (path_.empty() || listener_ == nullptr) return;
+  if (path_.empty() || listener() == nullptr) return;
   UnixListener again = listen_replacing_stale(path_);
-  while (accept_one()) {
+  if (sockets_.size() > 1 && !somebody_waits_at(sockets_.back())) sockets_.pop_back();
+  add(std::move(again));
+  while (sockets_.size() > 1 && listener()->has_room() && accept_one()) {
   }
-  Listener* const listener = listener_;
-  if (listener == nullptr) return;  // one of them had it closed
-  close();
-  use(std::move(again));
-  open(*listener);
+  leave_former();
 }
 
-// The file goes before the socket is closed: while it listens, nobody else replaces its file.
+// Nobody can come to a former socket any more: once nobody waits there, the next one's turn has come.
+void UnixAcceptor::leave_former() {
+  try {
+    while (sockets_.size() > 1 && !somebody_waits_at(sockets_.front())) {
+      begin(sockets_[1].socket.get(), *listener());
+      sockets_.pop_front();
+    }
+  } catch (const std::system_error&) {  // it cannot be watched
+    leaving_ = loop().after(retry_after, [this] { leave_former(); });
+  }
+}
+
 void UnixAcceptor::close() {
-  retry_.cancel();
-  watch_.cancel();
-  listener_ = nullptr;
-  socket_.file.remove();
-  socket_.socket.reset();
+  end();
+  leaving_.cancel();
+  sockets_.clear();  // each file before its socket: while that listens, nobody else replaces the file
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "duet/transport/unix_acceptor.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -18,6 +19,7 @@
 
 #include "duet/base/few_descriptors_test.h"
 #include "duet/base/log_tape_test.h"
+#include "duet/transport/refused_watches_test.h"
 #include "duet/transport/temporary_folder_test.h"
 #include "duet/transport/unix_socket.h"
 
@@ -190,6 +192,64 @@ TEST(Acceptor, RestoresItsFileAndForgetsNobodyWhoHadCome) {
   const base::Fd after = s.connect();
   s.turn();
   EXPECT_EQ(s.accepted(), 2U);
+}
+
+bool was_let_go(const base::Fd& client) {
+  char byte = 0;
+  return recv(client.get(), &byte, 1, MSG_DONTWAIT) == 0;
+}
+
+TEST(Acceptor, RestoringItsFileLetsNobodyInForWhomThereIsNoRoomAndLosesNobody) {
+  AcceptorSetting s;
+  s.host.room = 1;
+  std::vector<base::Fd> clients;
+  for (int i = 0; i < 3; ++i) clients.push_back(s.connect());
+  for (int i = 0; i < 2; ++i) {  // the second time while clients still wait at the first socket
+    fs::remove(s.path);
+    s.acceptor->restore();
+    EXPECT_TRUE(s.acceptor->is_reachable());
+    EXPECT_EQ(s.accepted(), 1U);
+    clients.push_back(s.connect());
+  }
+  for (const base::Fd& client : clients) {
+    s.turn(5);
+    EXPECT_EQ(s.accepted(), 1U);
+    EXPECT_FALSE(was_let_go(client));
+    s.host.channels.clear();
+    EXPECT_TRUE(was_let_go(client)) << "they come in as they came";
+    s.acceptor->resume();
+  }
+  fs::remove(s.path);
+  EXPECT_FALSE(s.acceptor->is_reachable());
+}
+
+TEST(Acceptor, RestoringItsFileMayEndIt) {
+  AcceptorSetting s;
+  const base::Fd client = s.connect();
+  fs::remove(s.path);
+  s.host.when_asked = [&] { s.acceptor->close(); };
+  s.acceptor->restore();
+  EXPECT_EQ(s.accepted(), 0U);
+  EXPECT_FALSE(fs::exists(s.path));
+  s.clock.advance(1s);
+  s.turn(2);
+}
+
+TEST(ThreadsAcceptor, OneWhoseNewSocketCannotBeWatchedServesOnAtTheFormer) {
+  on_own_thread([] {
+    AcceptorSetting s;
+    s.host.room = 0;
+    const base::Fd client = s.connect();
+    fs::remove(s.path);
+    if (!refuse_watches()) GTEST_SKIP() << "without seccomp";
+    s.acceptor->restore();
+    s.host.room = 1;
+    s.turn(2);
+    EXPECT_EQ(s.accepted(), 1U);
+    s.clock.advance(1s);  // it is tried again
+    s.turn(2);
+    EXPECT_TRUE(s.acceptor->is_reachable());
+  });
 }
 
 TEST(Acceptor, ServesOnAtItsFormerSocketWhenThePathIsTaken) {

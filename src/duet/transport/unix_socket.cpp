@@ -62,7 +62,7 @@ PeerIdentity identity_of(int socket) {
   ucred credentials{};
   socklen_t size = sizeof credentials;
   base::check_call(getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size), "SO_PEERCRED");
-  return {credentials.pid, credentials.uid};
+  return {.pid = credentials.pid, .uid = credentials.uid};
 }
 
 base::Fd connect_unix(const std::string& path, milliseconds patience) {

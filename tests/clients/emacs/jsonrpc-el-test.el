@@ -177,5 +177,72 @@ COMMAND is the one to run it with."
     (should (equal (plist-get failure :message) "Server died"))
     (should-not (jsonrpc-running-p daemon))))
 
+;; What docs/editors.md shows is what is run here, with the project's daemon behind it.
+
+(defvar duet-docs (expand-file-name "../../../docs/editors.md" (file-name-directory (or load-file-name buffer-file-name))))
+
+(with-temp-buffer
+  (insert-file-contents duet-docs)
+  (re-search-forward "^```elisp\n")
+  (let ((begin (point)))
+    (re-search-forward "^```$")
+    (eval-region begin (match-beginning 0))))
+
+(defmacro duet-with-project (connection &rest body)
+  "Run BODY with CONNECTION bound to the daemon of a project of its own."
+  (declare (indent 1))
+  `(let* ((folder (make-temp-file "duet-emacs-" t))
+          (exec-path (cons (file-name-directory duet-program) exec-path))
+          (process-environment (append (list (concat "HOME=" folder) "XDG_CONFIG_HOME") process-environment)))
+     (write-region "default_agent = \"test\"\n[agents.test]\ncommand = [\"sh\", \"-c\", \"cat\"]\nstdin = \"prompt\"\n"
+                   nil (expand-file-name "config.toml" (duet-config-folder folder)))
+     (make-directory (expand-file-name "project/.git" folder) t)
+     (let ((,connection (duet-connect (expand-file-name "project" folder))))
+       (unwind-protect (progn ,@body)
+         (when (jsonrpc-running-p ,connection) (jsonrpc-shutdown ,connection))
+         (let ((default-directory (file-name-as-directory (expand-file-name "project" folder))))
+           (call-process duet-program nil nil nil "daemon" "stop" "--force" "--if-running"))
+         (delete-directory folder t)))))
+
+(defun duet-config-folder (home)
+  (let ((folder (expand-file-name ".config/duet-rpc" home)))
+    (make-directory folder t)
+    folder))
+
+(ert-deftest duet-connect-runs-a-task ()
+  (duet-with-project daemon
+    (should (plist-get (duet-call daemon :ping) :pong))
+    (let* ((task (duet-submit daemon "Grüße 😀"))
+           (record (duet-call daemon :task.wait (list :taskId task))))
+      (should (equal task "task-1"))
+      (should (equal (plist-get record :state) "completed"))
+      (should (equal (plist-get record :result) "Grüße 😀")))
+    (should (equal (car (duet-error daemon :nonsense)) -32601))))
+
+(ert-deftest duet-connect-tells-of-events ()
+  (duet-with-project daemon
+    (let (told)
+      (cl-letf (((symbol-function 'duet-take-event)
+                 (lambda (_connection event params) (push (list event (plist-get params :taskId)) told))))
+        (setf (slot-value daemon '-notification-dispatcher) #'duet-take-event)
+        (let ((task (duet-submit daemon "x")))
+          (duet-wait (lambda () (member (list 'event.taskCompleted task) told))))))))
+
+(ert-deftest duet-connect-nine-megabytes ()
+  (duet-with-project daemon
+    (should (plist-get (duet-call daemon :ping (list :text (make-string 9000000 ?x))) :pong))
+    (should (plist-get (duet-call daemon :ping) :pong))))
+
+(ert-deftest duet-connect-ends-with-the-daemon ()
+  "A request that is open when the daemon goes fails at once."
+  (duet-with-project daemon
+    (let ((task (duet-submit daemon "x")) failure)
+      (duet-call daemon :task.wait (list :taskId task))
+      (jsonrpc-async-request daemon :task.wait (list :taskId "task-2" :timeoutSeconds 50)
+                             :error-fn (lambda (problem) (setq failure problem)))
+      (duet-call daemon :daemon.stop)
+      (duet-wait (lambda () (not (jsonrpc-running-p daemon))))
+      (should failure))))
+
 (provide 'jsonrpc-el-test)
 ;;; jsonrpc-el-test.el ends here

@@ -162,3 +162,67 @@ test('the death of the daemon is noticed', limit, async () => {
   assert.deepStrictEqual(await daemon.exited, [null, 'SIGKILL']);
   daemon.connection.dispose();
 });
+
+// What docs/editors.md shows is what is run here, with the project's daemon behind it.
+
+const fs = require('node:fs');
+const os = require('node:os');
+const path = require('node:path');
+const { spawnSync } = require('node:child_process');
+
+const page = fs.readFileSync(path.join(__dirname, '../../../docs/editors.md'), 'utf8');
+const code = /^```js\n([^]*?)^```$/m.exec(page)[1];
+const { connectToDaemon, runTask } =
+  new Function('require', `${code}\nreturn { connectToDaemon, runTask };`)(require);
+
+/** Runs BODY with the daemon of a project of its own. */
+function withProject(body) {
+  return async () => {
+    const home = fs.mkdtempSync(path.join(os.tmpdir(), 'duet-node-'));
+    const folder = path.join(home, 'project');
+    fs.mkdirSync(path.join(folder, '.git'), { recursive: true });
+    fs.mkdirSync(path.join(home, '.config/duet-rpc'), { recursive: true });
+    fs.writeFileSync(path.join(home, '.config/duet-rpc/config.toml'),
+      'default_agent = "test"\n[agents.test]\ncommand = ["sh", "-c", "cat"]\nstdin = "prompt"\n');
+    const before = { ...process.env };
+    process.env.HOME = home;
+    delete process.env.XDG_CONFIG_HOME;
+    process.env.PATH = `${path.dirname(program)}:${process.env.PATH}`;
+    const { child, connection } = connectToDaemon(folder);
+    const exited = once(child, 'exit');
+    try {
+      await body(connection, { child, exited, folder });
+    } finally {
+      connection.dispose();
+      child.kill('SIGKILL');
+      spawnSync(program, ['daemon', 'stop', '--force', '--if-running'], { cwd: folder });
+      process.env = before;
+      fs.rmSync(home, { recursive: true });
+    }
+  };
+}
+
+test('connect: a task and its event', limit, withProject(async (connection, { child, exited }) => {
+  const ended = new Promise((resolve) => { connection.onNotification('event.taskCompleted', resolve); });
+  const record = await runTask(connection, 'Grüße 世界 😀');
+  assert.strictEqual(record.state, 'completed');
+  assert.strictEqual(record.result, 'Grüße 世界 😀');
+  assert.strictEqual((await ended).taskId, record.id);
+  child.stdin.end();
+  assert.deepStrictEqual(await exited, [0, null]);
+}));
+
+test('connect: many requests, and nine megabytes', limit, withProject(async (connection) => {
+  const calls = [];
+  for (let number = 0; number < 500; number += 1) calls.push(connection.sendRequest('describeMethods'));
+  assert.strictEqual((await Promise.all(calls)).length, 500);
+  assert.ok((await connection.sendRequest('ping', { text: 'é'.repeat(4_500_000) })).pong);
+  assert.strictEqual((await refusal(connection.sendRequest('frobnicate'))).code, rpc.ErrorCodes.MethodNotFound);
+}));
+
+test('connect: the end of the daemon closes the connection', limit, withProject(async (connection, { exited }) => {
+  const closed = new Promise((resolve) => { connection.onClose(resolve); });
+  await connection.sendRequest('daemon.stop');
+  assert.deepStrictEqual(await exited, [3, null]);
+  await closed;
+}));

@@ -1,6 +1,7 @@
 // The code that docs/library.md quotes, and what it says that code does. scripts/check_library builds and runs it, and
 // scripts/guide_code.py sees to it that the page has no other code.
 
+#include <array>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -117,6 +118,8 @@ void work_elsewhere() {
                            reply.ok(text.get());  // get() throws what the work threw
                          } catch (const duet::Error& error) {
                            reply.fail(error);
+                         } catch (const std::exception&) {  // else it would leave the loop
+                           reply.fail(duet::Error(-32603, "Internal error"));
                          }
                        });
   });
@@ -195,6 +198,25 @@ void testing() {
   }
 }
 
+void websockets() {
+  duet::Loop loop;
+  duet::Log log(nullptr);
+  std::vector<duet::Connection*> listeners;
+  duet::Server server(loop, log,
+                      {.on_opened = [&listeners](duet::Connection& client) { listeners.push_back(&client); }});
+  auto [channel, client] = duet::transport::memory_pair(loop);
+  const std::string read_too_much("\x89\x81\x00\x00\x00\x00?", 7);  // a Ping
+  server.admit(std::move(channel), {}, duet::Protocol::websocket(), read_too_much);
+
+  duet::Announcement news("news", {{"text", "hello"}});
+  for (duet::Connection* listener : listeners) listener->send(news, 1'000'000);  // false: so much waits for it already
+  loop.turn(0s);
+  std::array<char, 1000> room;
+  const duet::transport::IoResult moved = client->read(room);
+  expect_text({room.data(), moved.count},
+              "\x8A\x01?\x81\x3B{\"jsonrpc\":\"2.0\",\"method\":\"news\",\"params\":{\"text\":\"hello\"}}");
+}
+
 // Somebody else's way to move bytes, for the next function.
 std::string sent;
 std::size_t write_some(std::string_view bytes) {
@@ -261,6 +283,7 @@ int main(int argc, char** argv) {
   other_threads();
   calling_back(argv[1]);
   testing();
+  websockets();
   conversation();
   timers();
 }

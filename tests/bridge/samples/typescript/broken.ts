@@ -1,1 +1,1 @@
-export const text = "你好 😀"; export const wrong: number = text + nowhere;
+export const text = "你好 😀"; export const wrong: string = text + nowhere;

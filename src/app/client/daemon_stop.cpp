@@ -1,0 +1,136 @@
+#include "app/client/daemon_stop.h"
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <system_error>
+
+#include <boost/json/array.hpp>
+
+#include "app/project/failure.h"
+#include "app/words/duration.h"
+#include "duet/base/fd.h"
+#include "duet/rpc/value.h"
+
+namespace duet::app {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using boost::json::object;
+using boost::json::value;
+
+constexpr std::chrono::seconds between_words{1};
+constexpr std::chrono::milliseconds moment{900};
+
+// One line of a terminal that is written anew each time; elsewhere a line that is written once.
+class WaitingLine {
+ public:
+  explicit WaitingLine(const DaemonClient& daemon) : daemon_(daemon), is_terminal_(isatty(STDERR_FILENO) == 1) {}
+  WaitingLine(const WaitingLine&) = delete;
+  WaitingLine& operator=(const WaitingLine&) = delete;
+  ~WaitingLine() {
+    if (is_terminal_ && was_shown_) write_aside("\r\x1b[K");
+  }
+
+  void show(const std::string& text, std::chrono::seconds since) {
+    if (is_terminal_) {
+      write_aside("\r\x1b[K" + text + ", " + readable_duration(since) + " so far");
+    } else if (!was_shown_) {
+      daemon_.tell_user(text);
+    }
+    was_shown_ = true;
+  }
+
+ private:
+  static void write_aside(const std::string& text) {
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+  }
+
+  const DaemonClient& daemon_;
+  bool is_terminal_;
+  bool was_shown_ = false;
+};
+
+// Nothing: the daemon does not answer, or any more.
+std::optional<value> ask_now(DaemonClient& daemon, std::string_view method, std::string_view params) {
+  if (!daemon.is_connected()) return std::nullopt;
+  const peer::Outcome outcome = daemon.ask(method, params, moment);
+  if (outcome.cause != peer::Outcome::Cause::answered) return std::nullopt;
+  return rpc::parse_value(outcome.result);
+}
+
+std::string what_it_waits_for(DaemonClient& daemon) {
+  if (const std::string tasks = in_words(running_tasks(daemon)); !tasks.empty()) return "for " + tasks;
+  const std::optional<value> servers = ask_now(daemon, "lsp.list", {});
+  const bool has_servers = servers && !servers->at("servers").as_array().empty();
+  return has_servers ? "for its language servers" : "for its last answers";
+}
+
+// The daemon's own word, since the other end of the socket may be a service manager's.
+pid_t pid_of(DaemonClient& daemon) { return daemon.call("daemon.status").at("pid").to_number<pid_t>(); }
+
+bool has_ended(const base::Fd& process, std::chrono::milliseconds patience) {
+  pollfd wanted{.fd = process.get(), .events = POLLIN, .revents = 0};
+  const int count = poll(&wanted, 1, static_cast<int>(patience.count()));
+  return count > 0;
+}
+
+void wait_for_end(DaemonClient& daemon, const base::Fd& process, base::Duration patience) {
+  WaitingLine line(daemon);
+  const Clock::time_point begun = Clock::now();
+  for (;;) {
+    const base::Duration waited = Clock::now() - begun;
+    const base::Duration left = std::clamp<base::Duration>(patience - waited, base::Duration::zero(), between_words);
+    if (has_ended(process, std::chrono::ceil<std::chrono::milliseconds>(left))) return;
+    const base::Duration now = Clock::now() - begun;
+    if (now >= patience) return;
+    if (now >= between_words) {
+      line.show("waiting " + what_it_waits_for(daemon), std::chrono::floor<std::chrono::seconds>(now));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> running_tasks(DaemonClient& daemon) {
+  std::vector<std::string> ids;
+  const std::optional<value> tasks = ask_now(daemon, "task.list", R"({"state":"running","limit":1000})");
+  if (!tasks || !tasks->is_array()) return ids;
+  for (const value& task : tasks->get_array()) ids.emplace_back(task.at("id").as_string());
+  std::ranges::reverse(ids);  // the newest came first
+  return ids;
+}
+
+std::string in_words(const std::vector<std::string>& ids) {
+  constexpr std::size_t most_named = 4;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(ids.size(), most_named); ++i) {
+    const bool is_last = i + 1 == ids.size();
+    out += (i == 0 ? "" : is_last ? " and " : ", ") + ids[i];
+  }
+  if (ids.size() > most_named) out += " and " + std::to_string(ids.size() - most_named) + " more";
+  return out;
+}
+
+pid_t stop_daemon(DaemonClient& daemon, const object& params, base::Duration patience) {
+  const pid_t pid = pid_of(daemon);
+  const base::Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!process && errno != ESRCH) {
+    throw Failure("cannot wait for the daemon, pid " + std::to_string(pid) +
+                  ", so it was not asked to stop: " + std::generic_category().message(errno));
+  }
+  daemon.call("daemon.stop", params);
+  if (!process) return pid;
+  wait_for_end(daemon, process, patience);
+  if (has_ended(process, std::chrono::milliseconds(0))) return pid;
+  throw Failure("the daemon, pid " + std::to_string(pid) + ", is still stopping; --force ends its tasks at once",
+                exit_code::no_answer);
+}
+
+}  // namespace duet::app

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+namespace duet::app {
+
+/// While it lives, ^C ends the program as it would without it, but says something on stderr before.
+///
+/// One at a time: signals have no other place. A program that was started with SIGINT ignored goes on ignoring it.
+class InterruptNote {
+ public:
+  /// `note` is a line without its end; nothing is said if it is empty.
+  explicit InterruptNote(const std::string& note);
+  InterruptNote(const InterruptNote&) = delete;
+  InterruptNote& operator=(const InterruptNote&) = delete;
+  ~InterruptNote();
+
+ private:
+  bool installed_ = false;
+};
+
+}  // namespace duet::app

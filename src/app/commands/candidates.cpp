@@ -1,0 +1,103 @@
+#include <chrono>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+
+#include "app/client/daemon_client.h"
+#include "app/commands/commands.h"
+#include "app/view/display_text.h"
+#include "app/view/task_view.h"
+#include "duet/rpc/value.h"
+
+namespace duet::app {
+namespace {
+
+using boost::json::array;
+using boost::json::object;
+
+// Whoever has pressed the tabulator waits.
+constexpr std::chrono::milliseconds patience_of_a_shell(400);
+constexpr int most_offered = 100;
+constexpr std::size_t most_described = 50;  // columns
+
+// The value of an option among the words of a command line that is still being written.
+std::optional<std::string> value_among(const std::vector<std::string>& words, std::string_view option) {
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (words[i].starts_with(std::string(option) + "=")) return words[i].substr(option.size() + 1);
+    if (words[i] != option) continue;
+    const std::size_t value = i + 1 < words.size() && words[i + 1] == "=" ? i + 2 : i + 1;  // bash cuts there
+    return value + 1 < words.size() ? std::optional(words[value]) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// As if a command had been called with the --project and the --socket that were given so far.
+CommandLine asking_line(const CommandLine& line) {
+  CommandLine asking;
+  asking.command = find_command("task list");
+  for (const std::string_view name : {"project", "socket"}) {
+    if (auto value = value_among(line.arguments, "--" + std::string(name))) {
+      asking.options.push_back({find_option(asking.command, name), std::move(*value)});
+    }
+  }
+  return asking;
+}
+
+// A candidate, and behind a tabulator what it is.
+std::string candidate(const std::string& name, const std::string& what) {
+  return one_line(name) + '\t' + cut_to_width(one_line(what), most_described) + '\n';
+}
+
+std::string tasks_among(DaemonClient& daemon, const object& params, bool (*wanted)(const object&)) {
+  std::string out;
+  const boost::json::value list = daemon.call("task.list", params);
+  for (const boost::json::value& entry : list.as_array()) {
+    const object& record = entry.as_object();
+    if (!wanted(record)) continue;
+    out += candidate(member_text(record, "id"), member_text(record, "state") + ", " + member_text(record, "prompt"));
+  }
+  return out;
+}
+
+bool is_any(const object& /*record*/) { return true; }
+
+std::string offered_members(const boost::json::value& list, std::string_view name, std::string_view what) {
+  std::string out;
+  for (const boost::json::value& entry : list.as_array()) {
+    out += candidate(member_text(entry.as_object(), name), member_text(entry.as_object(), what));
+  }
+  return out;
+}
+
+std::string candidates_of(DaemonClient& daemon, const std::string& kind) {
+  const object newest{{"limit", most_offered}};
+  if (kind == "task") return tasks_among(daemon, newest, is_any);
+  if (kind == "ended-task") return tasks_among(daemon, newest, has_ended);
+  if (kind == "live-task") {
+    return tasks_among(daemon, {{"state", "running"}, {"limit", most_offered}}, is_any) +
+           tasks_among(daemon, {{"state", "queued"}, {"limit", most_offered}}, is_any);
+  }
+  if (kind == "agent") return offered_members(daemon.call("agent.list"), "name", "program");
+  if (kind == "group") return offered_members(daemon.call("queue.status").at("groups"), "name", "");
+  if (kind == "token") return offered_members(daemon.call("token.list"), "name", "role");
+  return offered_members(daemon.call("automation.status").at("rules"), "id", "type");
+}
+
+}  // namespace
+
+// For shells: whatever goes wrong, nothing is offered and nothing is said.
+int run_candidates(const CommandLine& line) {
+  try {
+    DaemonClient daemon(asking_line(line), patience_of_a_shell);
+    return print_text(candidates_of(daemon, line.arguments.front()));
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
+
+}  // namespace duet::app

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "duet/base/log.h"
+#include "task/store.h"
+
+namespace duet::app {
+
+/// Tells the log, at level info, what became of a task: accepted, started, ended and how. A reader of the journal. Of
+/// what a task was asked to do, and of what it wrote, nothing is logged.
+void log_task_event(base::Log& log, const task::Event& event);
+
+}  // namespace duet::app

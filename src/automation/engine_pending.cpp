@@ -1,0 +1,115 @@
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "automation/engine.h"
+
+namespace duet::automation {
+
+bool Engine::waits_for_tasks(const ActiveRule& active) {
+  return active.rule.when_busy != WhenBusy::each && active.rule.action.type == Action::Type::agent && active.busy();
+}
+
+// Only an approval ends its task.
+bool Engine::asks_although_busy(const ActiveRule& active) {
+  return active.rule.when_busy == WhenBusy::restart && active.rule.requires_approval;
+}
+
+// Of rules that were not there just now. Each task says whose it is; the list of firings may have let go of it.
+void Engine::find_live_tasks() {
+  const auto note_live = [this](const task::Task& task) {
+    const std::optional<Origin> origin = origin_of(task);
+    ActiveRule* const active = origin ? rules_.find(origin->rule_id) : nullptr;
+    if (active != nullptr) active->live.insert(task.id);
+    return true;
+  };
+  const auto read = store_.read([&note_live](task::StoreReader& reader) {
+    for (const task::State state : {task::State::queued, task::State::running}) {
+      reader.list(state, INT64_MAX, INT64_MAX, note_live);
+    }
+  });
+  if (!read) log_.warn("the tasks of rules cannot be read", {{"reason", read.error().message()}});
+}
+
+void Engine::wait(ActiveRule& active, const Event& event, Firing firing, std::string reason) {
+  firing.reason = reason;
+  active.pending = Pending{event, firing};
+  hold(std::move(firing), std::move(reason));
+  set_release_timer();
+}
+
+// One waits already. Files add up; of anything else the newest counts.
+void Engine::join(ActiveRule& active, const Event& event, std::size_t count) {
+  Pending& pending = *active.pending;
+  pending.firing.count += count;
+  if (event.source == "watch" && pending.event.source == "watch") {
+    add_paths(pending.event, event);
+  } else {
+    pending.event.type = event.type;
+    pending.event.payload = event.payload;
+    pending.firing.cause = automation::cause_of(event);
+  }
+  if (event.depth > pending.event.depth) {
+    pending.event.depth = event.depth;
+    pending.event.cause = pending.firing.by = event.cause;
+  }
+  hold(pending.firing, pending.firing.reason);
+}
+
+// Nothing that happened before a rule is on sets it off.
+void Engine::forget_pending(ActiveRule& active) {
+  if (!active.pending) return;
+  Firing firing = std::exchange(active.pending, std::nullopt)->firing;
+  hold(std::move(firing), switched_off);
+}
+
+// Of rules that may come back.
+void Engine::forget_pending_of_absent() {
+  rules_.drop_absent(switched_off);
+  for (const Firing& dropped : rules_.take_dropped()) hold(dropped, dropped.reason);
+}
+
+void Engine::cancel_tasks_of(const ActiveRule& active) {
+  for (const task::TaskId id : active.live) {
+    supervisor_.cancel(id, [](const tl::expected<void, rpc::Error>&) {});  // it may have ended by itself
+  }
+}
+
+void Engine::release(ActiveRule& active) {
+  if (!active.pending || closed_ || !works(active)) return;
+  const base::UtcTime now = loop_.clock().utc();
+  const std::string_view refusal = active.pace.refusal(now, active.rule.cooldown);
+  if (refusal == Pace::cooling && active.rule.trailing) return;
+  if (waits_for_tasks(active) && !asks_although_busy(active)) {
+    if (active.rule.when_busy == WhenBusy::restart && refusal.empty()) cancel_tasks_of(active);
+    return;
+  }
+  Pending pending = *std::exchange(active.pending, std::nullopt);
+  if (!refusal.empty()) return hold(std::move(pending.firing), std::string(refusal));
+  pending.firing.at = now;
+  pending.firing.reason.clear();
+  active.pace.fired(now);
+  if (pending.event.depth == 0) active.chain.clear();
+  fire(active, pending.event, std::move(pending.firing));
+}
+
+void Engine::release_all() {
+  for (const auto& active : rules_.all()) release(*active);
+  set_release_timer();
+}
+
+// For the first cooldown that ends; the end of a task is told.
+void Engine::set_release_timer() {
+  const base::UtcTime now = loop_.clock().utc();
+  std::optional<base::UtcTime> first;
+  for (const auto& active : rules_.all()) {
+    if (!active->pending || (waits_for_tasks(*active) && active->rule.when_busy != WhenBusy::restart)) continue;
+    const std::optional<base::UtcTime> at = active->pace.cool_at(active->rule.cooldown);
+    if (at && *at > now && (!first || *at < *first)) first = at;
+  }
+  if (!first || closed_) return releasing_.cancel();
+  releasing_ = loop_.after(*first - now, [this] { release_all(); });
+}
+
+}  // namespace duet::automation
