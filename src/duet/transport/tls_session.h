@@ -38,6 +38,8 @@ class TlsSession {
   void end_of_input();
   /// Goes as far as what was received allows.
   void shake_hands();
+  /// A step of the handshake had something to say.
+  bool has_answered() const { return has_answered_; }
   /// The handshake is done: from here on bytes can be read and written.
   bool is_open() const { return open_; }
 
