@@ -18,10 +18,10 @@ namespace load {
 
 /// Where a server listens, and what is said there before the first request.
 struct Place {
-  std::string unix_path;
-  int tcp_port = 0;      ///< of 127.0.0.1
-  std::string identity;  ///< a PEM file with key, certificate and CA: TLS
-  std::string opening;   ///< a request for a WebSocket, if one is asked for
+  std::string unix_path = {};
+  int tcp_port = 0;           ///< of 127.0.0.1
+  std::string identity = {};  ///< a PEM file with key, certificate and CA: TLS
+  std::string opening = {};   ///< a request for a WebSocket, if one is asked for
 
   bool is_socket() const { return !unix_path.empty() || tcp_port != 0; }
   std::string text() const { return unix_path.empty() ? "port " + std::to_string(tcp_port) : unix_path; }
