@@ -83,7 +83,7 @@ void TlsChannel::step() {
   }
   try {
     loop_.run_elsewhere([session = session_] { session->shake_hands(); },
-                        lifetime_.bind([this](base::Result<void> result) {
+                        lifetime_.bind([this](const base::Result<void>& result) {
                           busy_ = false;
                           if (!result.has_value()) session_->fail({.text = "TLS failed"});
                           stepped();
