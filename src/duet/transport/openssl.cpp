@@ -19,7 +19,8 @@ OpenSsl open_library() {
   // RTLD_LOCAL: nobody else's symbols are found in it. It is never closed, since OpenSSL cleans up at exit.
   void* library = ::dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    throw std::runtime_error(std::string("TLS needs OpenSSL 3 (Debian: libssl3), which cannot be opened: ") + ::dlerror());
+    throw std::runtime_error(std::string("TLS needs OpenSSL 3 (Debian: libssl3), which cannot be opened: ") +
+                             ::dlerror());
   }
   OpenSsl functions;
 #define DUET_OPENSSL(name) find(library, #name, functions.name);

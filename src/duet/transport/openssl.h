@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
@@ -7,8 +9,6 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
-
-#include <string>
 
 namespace duet::transport {
 
