@@ -60,7 +60,8 @@ TEST(Issue, AServerWithALongNameHasAnotherCommonName) {
 }
 
 TEST(Issue, AClientHasItsRoleInside) {
-  const Certificate client = facts_of_made(make_client(authority(), "laptop", "operate", life_from(issue_time, days(30))));
+  const Certificate client =
+      facts_of_made(make_client(authority(), "laptop", "operate", life_from(issue_time, days(30))));
   EXPECT_EQ(client.name, "laptop");
   EXPECT_EQ(client.role, "operate");
   EXPECT_TRUE(client.hosts.empty());
@@ -71,7 +72,8 @@ TEST(Issue, AClientHasItsRoleInside) {
 
 TEST(Issue, NothingIsGoodForLongerThanItsAuthority) {
   const KeyPair brief = make_authority("box", life_from(issue_time, days(10)));
-  EXPECT_EQ(facts_of_made(make_client(brief, "laptop", "own", life_from(issue_time, days(365)))).ends, issue_time + days(10));
+  EXPECT_EQ(facts_of_made(make_client(brief, "laptop", "own", life_from(issue_time, days(365)))).ends,
+            issue_time + days(10));
 }
 
 TEST(Issue, SerialsAreLongAndDiffer) {

@@ -19,8 +19,7 @@ TEST(Fingerprint, IsTakenAsPeopleAndOpensslWriteIt) {
   EXPECT_EQ(plain_fingerprint(std::string(64, 'B')), bs);
   EXPECT_EQ(plain_fingerprint("sha256:" + bs), bs);
   EXPECT_EQ(plain_fingerprint("SHA256:" + with_colons(bs)), bs);
-  for (const std::string& word :
-       {std::string(), std::string("laptop"), bs + "b", bs.substr(1), std::string(64, 'g')}) {
+  for (const std::string& word : {std::string(), std::string("laptop"), bs + "b", bs.substr(1), std::string(64, 'g')}) {
     EXPECT_EQ(plain_fingerprint(word), "") << word;
   }
 }
