@@ -179,13 +179,15 @@ class Parser {
     fail(std::string(missing.name) + " is missing" + choices);
   }
 
-  // They are taken before the command is known, which may have only some of them, or none.
+  // They are taken before the command is known, which may have only some of them, none, or one of its own by that name.
   void refuse_client_options() {
     const bool has_some = line_.command != nullptr && line_.command->client;
     const auto allowed = has_some ? client_options(line_.command) : std::span<const OptionEntry>();
+    const auto own = line_.command == nullptr ? std::span<const OptionEntry>() : line_.command->options;
     for (const CommandLine::Given& given : line_.options) {
       const auto same = [&](const OptionEntry& option) { return &option == given.option; };
       if (std::ranges::none_of(client_options(), same) || std::ranges::any_of(allowed, same)) continue;
+      if (std::ranges::find(own, given.option->name, &OptionEntry::name) != own.end()) continue;
       const char* const where = line_.command == nullptr ? " needs a command" : " does not go with this command";
       return fail("option " + in_quotes(long_name(*given.option)) + where);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/cli/cert_commands.h"
 #include "app/cli/task_commands.h"
 #include "duet/base/log_line.h"
 
@@ -12,7 +13,7 @@ using Text = std::string_view;
 using Count = ArgumentEntry::Count;
 
 constexpr Text shells[] = {"bash", "zsh", "fish"};
-constexpr Text asked_kinds[] = {"task", "live-task", "ended-task", "agent", "group", "rule", "token"};
+constexpr Text asked_kinds[] = {"task", "live-task", "ended-task", "agent", "group", "rule", "token", "certificate"};
 constexpr Text pages[] = {"manual", "methods"};
 
 constexpr OptionEntry everywhere[] = {
@@ -483,7 +484,7 @@ consteval auto joined(const CommandEntry (&... lists)[Sizes]) {
 constexpr auto all_commands =
     joined(daemon_commands, entries::task_commands, entries::task_change_commands, entries::queue_commands,
            entries::agent_commands, automation_commands, entries::chat_commands, lsp_commands, token_commands,
-           trust_commands, doctor_commands, program_commands);
+           entries::cert_commands, trust_commands, doctor_commands, program_commands);
 
 constexpr TermEntry variables[] = {
     {"AIWG_IPC_DEBUG", "If 1, every message between a command and the daemon is shown on stderr, as with --trace"},

@@ -11,8 +11,9 @@
 
 namespace duet::app {
 
-/// What a value must look like; it also tells a shell what to offer. A task may be written as `3` for `task-3`; those
-/// of the last seven are known to the daemon. A pair is `NAME=VALUE`.
+/// What a value must look like; it also tells a shell what to offer. A task may be written as `3` for `task-3`; tasks
+/// and what follows them are asked for, of the daemon or, for certificates, of the user's folder. A pair is
+/// `NAME=VALUE`.
 enum class ValueKind : std::uint8_t {
   text,
   number,
@@ -28,14 +29,15 @@ enum class ValueKind : std::uint8_t {
   agent,
   group,
   rule,
-  token
+  token,
+  certificate
 };
 
 inline bool is_task(ValueKind kind) {
   return kind == ValueKind::task || kind == ValueKind::live_task || kind == ValueKind::ended_task;
 }
 
-/// What `candidates` is asked for to get values of a kind; empty if the daemon does not know them.
+/// What `candidates` is asked for to get values of a kind; empty if nobody knows them.
 std::string_view asked_kind(ValueKind kind);
 
 /// One option as people see it.

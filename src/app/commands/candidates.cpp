@@ -8,6 +8,8 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
+#include "app/certificates/authority.h"
+#include "app/certificates/tls_folder.h"
 #include "app/client/daemon_client.h"
 #include "app/commands/commands.h"
 #include "app/view/display_text.h"
@@ -88,11 +90,22 @@ std::string candidates_of(DaemonClient& daemon, const std::string& kind) {
   return offered_members(daemon.call("automation.status").at("rules"), "id", "type");
 }
 
+std::string certificates_of_clients() {
+  std::string out;
+  std::string last;
+  for (const Certificate& each : read_holdings(tls_folder_path()).clients) {
+    if (each.name != last) out += candidate(each.name, each.role);
+    last = each.name;
+  }
+  return out;
+}
+
 }  // namespace
 
 // For shells: whatever goes wrong, nothing is offered and nothing is said.
 int run_candidates(const CommandLine& line) {
   try {
+    if (line.arguments.front() == "certificate") return print_text(certificates_of_clients());
     DaemonClient daemon(asking_line(line), patience_of_a_shell);
     return print_text(candidates_of(daemon, line.arguments.front()));
   } catch (const std::exception&) {

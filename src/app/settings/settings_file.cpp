@@ -17,8 +17,7 @@ namespace {
 
 using Read = std::variant<std::optional<std::string>, RefusedFile>;
 
-std::optional<RefusedFile> refusal(const struct stat& status) {
-  if (!S_ISREG(status.st_mode)) return RefusedFile{"it is not a plain file"};
+std::optional<RefusedFile> not_ours(const struct stat& status) {
   if (auto why = why_not_ours(status.st_uid, status.st_mode)) return RefusedFile{std::move(*why)};
   return std::nullopt;
 }
@@ -37,17 +36,26 @@ Read all_of(int file, std::size_t most_mebibytes) {
   return RefusedFile{"it is larger than " + most};
 }
 
-}  // namespace
-
-Read read_settings_file(int folder, const std::string& name, std::size_t most_mebibytes) {
+Read read_file(int folder, const std::string& name, std::size_t most_mebibytes, bool anybodys) {
   // Without O_NONBLOCK a FIFO would hold us up.
   const base::Fd file(openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!file && (errno == ENOENT || errno == ENOTDIR)) return std::nullopt;
   if (!file) return RefusedFile{std::string("it cannot be opened: ") + std::strerror(errno)};
   struct stat status {};
   if (fstat(file.get(), &status) != 0) return RefusedFile{std::strerror(errno)};
-  if (auto refused = refusal(status)) return *refused;
+  if (!S_ISREG(status.st_mode)) return RefusedFile{"it is not a plain file"};
+  if (auto refused = anybodys ? std::nullopt : not_ours(status)) return *refused;
   return all_of(file.get(), most_mebibytes);
+}
+
+}  // namespace
+
+Read read_settings_file(int folder, const std::string& name, std::size_t most_mebibytes) {
+  return read_file(folder, name, most_mebibytes, false);
+}
+
+Read read_anybodys_file(int folder, const std::string& name, std::size_t most_mebibytes) {
+  return read_file(folder, name, most_mebibytes, true);
 }
 
 }  // namespace duet::app

@@ -18,4 +18,8 @@ struct RefusedFile {
 std::variant<std::optional<std::string>, RefusedFile> read_settings_file(int folder, const std::string& name,
                                                                          std::size_t most_mebibytes = 1);
 
+/// The same of a plain file that may be anybody's, for what is only shown.
+std::variant<std::optional<std::string>, RefusedFile> read_anybodys_file(int folder, const std::string& name,
+                                                                         std::size_t most_mebibytes = 1);
+
 }  // namespace duet::app
