@@ -257,9 +257,10 @@ void TlsChannel::close() {
   patience_.cancel();
   calling_.cancel();
   if (busy_ || transport_ended_ || !has_spoken()) return transport_->close();
+  const bool has_ended = ends_output_;  // and whoever did so has waited for the peer
   session_->end();
   const bool flushed = flush();
-  const bool is_done = session_->output().empty() && session_->is_at_end();
+  const bool is_done = session_->output().empty() && (session_->is_at_end() || has_ended);
   if (!flushed || is_done) return transport_->close();
   see_off(loop_, std::move(transport_), std::move(session_->output()), std::move(place_));
 }

@@ -39,6 +39,8 @@ class TlsChannel final : public Channel, private Channel::Listener {
   ~TlsChannel() override;
 
   void start(base::Duration patience = handshake_patience);
+  /// It goes to another owner, who goes by reads and writes. Not from inside what it tells.
+  void tell_nobody() { events_ = {}; }
   /// A step of the handshake is under way: it is not the peer that is waited for.
   bool is_busy() const { return busy_; }
   /// Not while it is busy.

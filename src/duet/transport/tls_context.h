@@ -26,6 +26,7 @@ class TlsContext {
     PemText clients_ca;
     std::set<std::string> revoked = {};         ///< by fingerprint_of()
     std::vector<std::string> protocols = {};    ///< ALPN: who offers some and none of these is refused
+    bool may_have_expired = false;              ///< one that is in use already
     std::size_t most_certificates = 16 * 1024;  ///< bytes that a client may send of them
   };
   /// Throws std::runtime_error: the reason, with the name of the text. One that has expired is a fault.

@@ -31,6 +31,7 @@ class TlsSession {
   TlsSession& operator=(const TlsSession&) = delete;
   ~TlsSession();
 
+  const std::shared_ptr<const TlsContext>& context() const { return context_; }
   bool is_server() const { return context_->is_server(); }
   void receive(std::string_view bytes) { input_.append(bytes); }
   /// Nothing more comes. Unless the peer has ended TLS before, that is a failure.
