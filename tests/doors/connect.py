@@ -7,44 +7,50 @@ import re
 import signal
 import socket
 import ssl
-import subprocess
 import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 import suite  # noqa: E402
-from authority import Authority, fingerprint, read, write_secret  # noqa: E402
 from daemon import PATIENCE, eventually  # noqa: E402
-from project import Process, ProjectTestCase  # noqa: E402
+from project import Process  # noqa: E402
 from proxy import Proxy  # noqa: E402
 from terminal import Terminal  # noqa: E402
+from tls_client import Authority, TlsTestCase  # noqa: E402
 
 LONG = 60  # for what takes several connections
+DAY = 86400
 
 
-class FarTestCase(ProjectTestCase):
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+class FarTestCase(TlsTestCase):
     """A project whose daemon has its TLS door open, and a laptop, which has another home and knows it by --connect."""
 
     def setUp(self):
         super().setUp()
         self.laptop = self.new_project("laptop")
-        self.authority = Authority(os.path.join(self.project.place.name, "authority"))
-        self.identity = os.path.join(self.tls_folder(self.laptop), "client.pem")
+        self.identity = os.path.join(self.laptop.home, ".config", "duet-rpc", "tls", "client.pem")
+        os.makedirs(os.path.dirname(self.identity))
+        self.mine = self.carry("laptop", role="own")
 
-    @staticmethod
-    def tls_folder(project):
-        return os.path.join(project.home, ".config", "duet-rpc", "tls")
+    def write_identity(self, text):
+        with open(os.open(self.identity, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
+            file.write(text)
 
-    def open_door(self, address="127.0.0.1:0", names=None):
-        folder = self.tls_folder(self.project)
-        key, certificate = self.authority.server(**({"names": names} if names else {}))
-        write_secret(os.path.join(folder, "server.key"), key)
-        write_secret(os.path.join(folder, "server.pem"), certificate)
-        write_secret(os.path.join(folder, "ca.pem"), read(self.authority.certificate))
-        self.pid = self.project.start(f"--tls={address}")
-        self.address = self.project.call("daemon.status")["result"]["subsystems"]["tls"]["address"]
+    def carry(self, name, issuer=None, **wishes):
+        """The laptop shows another certificate; it trusts the daemon's authority whoever has made that."""
+        mine = (issuer or self.authority).issue(name, **wishes)
+        self.write_identity(read(mine.key) + read(mine.certificate) + read(self.authority.certificate))
+        return mine
+
+    def open_door(self, address="127.0.0.1:0"):
+        super().open_door(f"--tls={address}", settings="")
+        self.pid = self.project.pid()
         self.url = f"tls://{self.address}"
-        write_secret(self.identity, self.authority.identity())
 
     def far(self, *words, url=None, **options):
         """Runs a command on the laptop."""
@@ -80,7 +86,10 @@ class Asking(FarTestCase):
         self.assert_pong(self.far("call", "ping"))
 
     def test_a_tunnel_needs_the_name_of_the_server(self):
-        self.open_door(names="DNS:build.example")
+        server = self.authority.issue("server", usage="serverAuth", names="DNS:build.example")
+        self.put("server.pem", server.certificate)
+        self.put("server.key", server.key)
+        self.open_door()
         self.assert_pong(self.far("call", "ping", "--server-name", "build.example"))
         self.assert_refused(self.far("call", "ping"), 1, "not for 127.0.0.1: it is for build.example", "--server-name")
 
@@ -198,15 +207,12 @@ class Refusing(FarTestCase):
 class Front:
     """A TLS server that is none of ours: it shows the certificate it is given."""
 
-    def __init__(self, test, key, certificate):
+    def __init__(self, test, shown):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        both = os.path.join(test.laptop.place.name, "front.pem")
-        write_secret(both, key + certificate)
-        context.load_cert_chain(both)
+        context.load_cert_chain(shown.certificate, shown.key)
         self.server = socket.create_server(("127.0.0.1", 0))
         test.addCleanup(self.server.close)
         self.url = f"tls://127.0.0.1:{self.server.getsockname()[1]}"
-        self.accepted = 0
         threading.Thread(target=self._serve, args=(context,), daemon=True).start()
 
     def _serve(self, context):
@@ -215,7 +221,6 @@ class Front:
                 connection = self.server.accept()[0]
             except OSError:
                 return
-            self.accepted += 1
             try:
                 context.wrap_socket(connection, server_side=True).recv(1)
             except OSError:
@@ -225,15 +230,11 @@ class Front:
 class Failing(FarTestCase):
     """Each row of the table in docs/doors.md."""
 
-    def setUp(self):
-        super().setUp()
-        write_secret(self.identity, self.authority.identity())
-
     def ping(self, url, *words, **options):
         return self.far("call", "ping", *words, url=url, **options)
 
-    def front(self, key, certificate):
-        return Front(self, key, certificate)
+    def front(self, issuer=None, name="server", names="IP:127.0.0.1", **wishes):
+        return Front(self, (issuer or self.authority).issue(name, usage="serverAuth", names=names, **wishes))
 
     def listening(self, answer=None):
         """A socket that somebody listens at, and what it answers to whoever comes."""
@@ -278,24 +279,24 @@ class Failing(FarTestCase):
             self.assert_refused(self.ping(self.listening(answer)), 1, "speaks no TLS")
 
     def test_the_certificate_there_has_other_names(self):
-        front = self.front(*self.authority.server(names="DNS:build.example,DNS:*.lab.example,IP:192.0.2.7"))
+        front = self.front(names="DNS:build.example,DNS:*.lab.example,IP:192.0.2.7")
         self.assert_refused(self.ping(front.url), 1, r"not for 127.0.0.1", r"build.example, \*.lab.example, 192.0.2.7")
         result = self.ping(front.url, "--server-name", "other.example")
         self.assert_refused(result, 1, "not for other.example")
 
     def test_the_common_name_does_not_count(self):
-        front = self.front(*self.authority.issue("127.0.0.1", "serverAuth"))
+        front = self.front(name="127.0.0.1", names="")
         self.assert_refused(self.ping(front.url), 1, "no names at all")
 
     def test_the_certificate_there_is_of_another_ca(self):
-        other = Authority(os.path.join(self.project.place.name, "other"), "Some Other CA")
-        self.assert_refused(self.ping(self.front(*other.server()).url), 1, "no CA that .*client.pem trusts",
+        other = Authority(self.place, "Some Other CA")
+        self.assert_refused(self.ping(self.front(other).url), 1, "no CA that .*client.pem trusts",
                             "that of .*server", "signed by .*Some Other CA")
 
     def test_the_certificate_there_does_not_count_now(self):
-        front = self.front(*self.authority.server(begins=-9, ends=-2))
+        front = self.front(start=-9 * DAY, end=-2 * DAY)
         self.assert_refused(self.ping(front.url), 1, r"has expired, on 20\d\d-\d\d-\d\dT")
-        front = self.front(*self.authority.server(begins=2, ends=9))
+        front = self.front(start=2 * DAY)
         self.assert_refused(self.ping(front.url), 1, r"not valid before 20\d\d-\d\d-\d\dT", "clock")
 
     def test_a_bad_identity(self):
@@ -304,9 +305,9 @@ class Failing(FarTestCase):
         key, rest = whole[:whole.index("-----BEGIN CERT")], whole[whole.index("-----BEGIN CERT"):]
         for text, words in (("", "identity"), ("no PEM\n", "identity"), (rest, "key"), (key, "certificate"),
                             (key + read(self.authority.certificate), ""), (whole[:200] + whole[400:], "")):
-            write_secret(self.identity, text)
+            self.write_identity(text)
             self.assert_refused(self.ping(url), 1, "identity is of no use.*client.pem", words)
-        write_secret(self.identity, whole)
+        self.write_identity(whole)
         for mode in (0o644, 0o640, 0o604):
             os.chmod(self.identity, mode)
             self.assert_refused(self.ping(url), 1, "client.pem", "others")
@@ -317,10 +318,9 @@ class Failing(FarTestCase):
 
     def test_our_certificate_is_refused(self):
         self.open_door()
-        other = Authority(os.path.join(self.project.place.name, "other"))
-        for identity, alert in ((other.identity(trusted=self.authority), "unknown_ca"),
-                                (self.authority.identity(begins=-9, ends=-2), "certificate_expired")):
-            write_secret(self.identity, identity)
+        for wishes, alert in (({"issuer": Authority(self.place, "other")}, "unknown_ca"),
+                              ({"start": -9 * DAY, "end": -2 * DAY}, "certificate_expired")):
+            self.carry("laptop", role="own", **wishes)
             self.assert_refused(self.ping(self.url), 1, f"refuses the certificate in .*client.pem: {alert}", "cert client")
             self.assert_refused(self.far("task", "wait", "1"), 123, alert)
             self.assert_refused(self.far("events"), 1, alert)
@@ -328,7 +328,7 @@ class Failing(FarTestCase):
 
     def test_the_role_is_too_small(self):
         self.open_door()
-        write_secret(self.identity, self.authority.identity("watcher", "observe"))
+        self.carry("watcher", role="observe")
         self.assert_pong(self.ping(self.url))
         result = self.far("task", "submit", "true", "--agent", "shell")
         needs = r"task.submit: Not permitted \(-32005\): needs own, this certificate has observe"
@@ -338,17 +338,13 @@ class Failing(FarTestCase):
 
     def test_there_is_no_role_at_all(self):
         self.open_door()
-        write_secret(self.identity, self.authority.identity("nobody", None))
+        self.carry("nobody")
         self.assert_refused(self.ping(self.url), 1, r"Not permitted \(-32005\)")
         self.assert_refused(self.far("events"), 1, r"Not permitted \(-32005\)")
 
 
 class Cut(FarTestCase):
     """Connections are cut, and what waits or follows goes on over the next one."""
-
-    def open_door(self, **options):
-        super().open_door(**options)
-        self.enough = os.path.join(self.project.root, "enough")
 
     def start_counting(self):
         """A task that prints numbered lines until it is enough, and then says how many."""
@@ -357,7 +353,10 @@ class Cut(FarTestCase):
 
     def say_enough(self, proxy, cuts=4):
         eventually(lambda: proxy.cuts >= cuts, LONG, f"{cuts} cuts")
-        with open(self.enough, "w", encoding="ascii"):
+        self.touch_enough()
+
+    def touch_enough(self):
+        with open(os.path.join(self.project.root, "enough"), "w", encoding="ascii"):
             pass
 
     def test_no_line_of_output_is_lost_or_doubled(self):
@@ -385,7 +384,10 @@ class Cut(FarTestCase):
     def test_no_event_is_lost_or_doubled(self):
         self.open_door()
         path = os.path.join(self.laptop.place.name, "events")
-        numbers = lambda: [json.loads(line)["params"]["seq"] for line in read(path).splitlines(True) if line.endswith("\n")]
+
+        def numbers():
+            return [json.loads(line)["params"]["seq"] for line in read(path).splitlines(True) if line.endswith("\n")]
+
         with Proxy(self.address, every=0.5) as proxy, open(path, "wb") as out:
             with self.laptop.popen("events", "--since", "1", "--connect", proxy.url, stdout=out) as process:
                 self.addCleanup(process.kill)
@@ -402,8 +404,7 @@ class Cut(FarTestCase):
         with Proxy(self.address) as proxy:
             with self.laptop.popen("task", "output", "-f", task, "--connect", proxy.url) as process:
                 self.assertEqual(process.stdout.readline(), b"line 1\n")
-                revoked = read(self.identity)
-                write_secret(os.path.join(self.tls_folder(self.project), "revoked"), fingerprint(revoked) + "\n")
+                self.revoke(self.mine)
                 err = process.communicate(timeout=LONG)[1].decode()
             self.assertEqual(process.returncode, 123, err)
             self.assertRegex(err.splitlines()[-1], "certificate_revoked")
@@ -416,8 +417,7 @@ class Cut(FarTestCase):
             result = self.project.run("daemon", "restart", "--json")
             self.assertEqual(result.code, 0, result)
             self.project.pids.add(result.json()["pid"])
-            with open(self.enough, "w", encoding="ascii"):
-                pass
+            self.touch_enough()
             out, err = process.communicate(timeout=LONG)
         self.assertEqual(process.returncode, 7, (out, err))
 
