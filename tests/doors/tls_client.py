@@ -16,6 +16,7 @@ default_ca = own
 [own]
 database = {place}/index
 new_certs_dir = {place}
+serial = {place}/serial
 default_md = sha256
 policy = any
 unique_subject = no

@@ -24,6 +24,8 @@ constexpr std::string_view fingerprint_prefix_of_role = "sha256:";
 constexpr std::uint16_t policy_violation_of_tls = 1008;
 constexpr int too_many_at_door = -32003;
 constexpr auto soon_expired = std::chrono::hours(24 * 30);
+constexpr base::Duration most_between_looks = std::chrono::seconds(30);
+constexpr base::Duration least_between_looks = std::chrono::seconds(1);
 constexpr std::size_t day_size = 10;  // of 2026-11-15T09:30:00.123Z
 
 // Two that do not agree say nothing.
@@ -291,13 +293,17 @@ void TlsService::turn_out(std::uint64_t number, std::string_view why) {
 // The clock may be set meanwhile, or the machine sleep.
 void TlsService::watch_dates() {
   const base::UtcTime now = context_.loop.clock().utc();
+  base::Duration next = most_between_looks;
   std::vector<std::uint64_t> expired;
   for (const auto& [number, visitor] : visitors_) {
-    if (visitor.until < now) expired.push_back(number);
+    if (visitor.until < now)
+      expired.push_back(number);
+    else
+      next = std::min<base::Duration>(next, visitor.until - now);
   }
   for (const std::uint64_t number : expired) turn_out(number, "its certificate has expired");
   if (visitors_.empty()) return dates_.cancel();
-  dates_ = context_.loop.after(std::chrono::seconds(30), [this] { watch_dates(); });
+  dates_ = context_.loop.after(std::max<base::Duration>(next, least_between_looks), [this] { watch_dates(); });
 }
 
 void TlsService::stop(bool restarting) {

@@ -36,32 +36,32 @@ void TlsChannel::start(base::Duration patience) {
   if (!session_->is_server()) step();
 }
 
-// From the transport to the session, once. False: nothing came, or it is over.
-bool TlsChannel::receive() {
+// From the transport to the session, once. 0: nothing came, or it is over.
+std::size_t TlsChannel::receive() {
   std::array<char, tls_read_at_once> room;
   const IoResult moved = transport_->read(room);
   switch (moved.state) {
     case IoResult::State::blocked:
-      return false;
+      return 0;
     case IoResult::State::ended:
       transport_ended_ = true;
       session_->end_of_input();
-      return false;
+      return 0;
     case IoResult::State::broken:
       transport_ended_ = true;
       session_->fail(cut_failure(std::generic_category().message(moved.error)));
-      return false;
+      return 0;
     case IoResult::State::some:
       break;
   }
   session_->receive({room.data(), moved.count});
-  return true;
+  return moved.count;
 }
 
 void TlsChannel::on_readable() {
   if (busy_) return;
   if (is_shaking_hands()) {
-    if (receive()) return step();
+    if (receive() > 0) return step();
     return session_->failure() ? tell_failure() : void();
   }
   if (reading_ && listener_ != nullptr) return listener_->on_readable();
@@ -182,8 +182,11 @@ bool TlsChannel::has_spoken() const {
 IoResult TlsChannel::read(std::span<char> into) {
   if (closed_ || busy_ || is_shaking_hands()) return {};
   std::size_t count = session_->read(into);
-  const bool is_over = session_->failure() || session_->is_at_end();
-  if (count == 0 && !is_over && receive()) count = session_->read(into);
+  bool has_more = count == 0;
+  while (has_more && count < into.size() && !session_->failure() && !session_->is_at_end()) {
+    has_more = receive() == tls_read_at_once;
+    count += session_->read(into.subspan(count));
+  }
   if (!flush()) session_->fail(cut_failure("the connection was cut"));
   update_wants();
   if (count > 0) {

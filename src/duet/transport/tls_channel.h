@@ -59,7 +59,7 @@ class TlsChannel final : public Channel, private Channel::Listener {
   void on_hangup() override;
 
   bool is_shaking_hands() const { return !session_->is_open() && !session_->failure(); }
-  bool receive();
+  std::size_t receive();
   void step();
   void stepped();
   void fail(TlsFailure failure);

@@ -137,13 +137,14 @@ TEST_F(TlsChannelTest, WhatWaitsAtTheCloseArrivesAndThePlaceIsKeptUntilThen) {
 
 // The client's session is here without a channel, so that its transport can end without a word.
 TEST_F(TlsChannelTest, ATransportThatEndsBeforeTlsDoesIsBroken) {
-  auto [near, far] = memory_pair(loop_);
-  make(server_, std::move(near), TlsSession::server(test_contexts().server));
+  auto pair = memory_pair(loop_);
+  Channel& far = *pair.second;
+  make(server_, std::move(pair.first), TlsSession::server(test_contexts().server));
   const auto session = TlsSession::client(test_contexts().client, "here.test", "duet-rpc/1");
-  ChannelRecorder wire(*far);
+  ChannelRecorder wire(far);
   const auto say = [&] {
     session->shake_hands();
-    far->write(std::exchange(session->output(), {}));
+    far.write(std::exchange(session->output(), {}));
   };
   say();
   ASSERT_TRUE(turn_until([&] {
@@ -153,7 +154,7 @@ TEST_F(TlsChannelTest, ATransportThatEndsBeforeTlsDoesIsBroken) {
   }));
   session->write("half a li");
   say();
-  far->close();
+  far.close();
   EXPECT_TRUE(turn_until([this] { return server_.recorder->error != 0; }));
   EXPECT_EQ(server_.recorder->text, "half a li");
   EXPECT_EQ(server_.recorder->error, ECONNRESET);
