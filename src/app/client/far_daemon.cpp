@@ -67,9 +67,14 @@ class FarChannel final : public transport::Channel {
     if (!is_whole && first_line_.size() <= longest_farewell) return;
     const rpc::Message message = rpc::decode(first_line_, rpc::Batches::allowed);
     const bool answers_nothing = message.kind == rpc::Message::Kind::response && message.id == "null";
-    if (is_whole && answers_nothing && !message.error.empty()) on_farewell_(rpc::decode_error(message.error));
+    if (is_whole && answers_nothing && !message.error.empty()) tell(rpc::decode_error(message.error));
     on_farewell_ = nullptr;
     first_line_ = {};
+  }
+
+  // Others may be other the next time: too many clients, for example.
+  void tell(const rpc::Error& error) {
+    if (error.code() == rpc::code::not_permitted) on_farewell_(error);
   }
 
   std::unique_ptr<transport::Channel> channel_;
