@@ -18,6 +18,9 @@ std::optional<std::string> given(const CommandLine& line, std::string_view optio
   return find_option(line.command, option) == nullptr ? std::nullopt : line.text(option);
 }
 
+// A certificate knows nothing of network cards.
+std::string without_card(const std::string& host) { return host.substr(0, host.find('%')); }
+
 // Of the environment, which goes for every command of a shell.
 std::optional<TlsUrl> url_of_environment(const CommandLine& line) {
   const std::string text = variable("DUET_RPC_CONNECT");
@@ -43,7 +46,7 @@ std::string identity_file(const CommandLine& line) {
 std::optional<FarPlace> far_place(const CommandLine& line) {
   const std::optional<std::string> text = given(line, "connect");
   const std::optional<TlsUrl> url = text ? parse_tls_url(*text) : url_of_environment(line);
-  if (url) return FarPlace{*url, identity_file(line), given(line, "server-name").value_or(url->host)};
+  if (url) return FarPlace{*url, identity_file(line), given(line, "server-name").value_or(without_card(url->host))};
   for (const char* const option : {"identity", "server-name"}) {
     if (given(line, option)) throw Failure("--" + std::string(option) + " goes with --connect tls://HOST");
   }

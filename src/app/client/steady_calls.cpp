@@ -11,7 +11,7 @@ constexpr std::chrono::milliseconds between_attempts(100);
 
 }  // namespace
 
-SteadyCalls::SteadyCalls(DaemonClient& daemon) : daemon_(daemon) {
+SteadyCalls::SteadyCalls(DaemonClient& daemon) : daemon_(daemon), has_connected_(daemon.is_connected()) {
   const base::Duration patience = daemon.long_patience();
   if (patience != base::Duration::max()) deadline_ = daemon.client().loop().now() + patience;
 }

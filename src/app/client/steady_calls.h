@@ -37,7 +37,7 @@ class SteadyCalls {
 
   DaemonClient& daemon_;
   std::optional<base::TimePoint> deadline_;
-  bool has_connected_ = false;
+  bool has_connected_;
   std::optional<base::TimePoint> lost_since_;  // nothing was answered since then
 };
 

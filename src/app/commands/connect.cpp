@@ -73,7 +73,7 @@ int run_connect(const CommandLine& line) {
   if (const std::optional<std::string> kinds = line.text("events")) relay.subscribe(subscription_of(*kinds));
   relay.open();
   while (!ending) loop.turn();
-  if (*ending == Ending::daemon_gone) daemon.check_refusal();
+  daemon.check_refusal();
   return end_of(*ending, relay);
 }
 
