@@ -303,10 +303,10 @@ class Failing(FarTestCase):
         url = "tls://127.0.0.1:1"
         whole = read(self.identity)
         key, rest = whole[:whole.index("-----BEGIN CERT")], whole[whole.index("-----BEGIN CERT"):]
-        for text, words in (("", "identity"), ("no PEM\n", "identity"), (rest, "key"), (key, "certificate"),
-                            (key + read(self.authority.certificate), ""), (whole[:200] + whole[400:], "")):
+        for text, what in (("", "no certificate"), ("no PEM\n", "no certificate"), (rest, "no key"), (key, "no certificate"),
+                           (key + read(self.authority.certificate), "belong together"), (whole[:200] + whole[400:], "damaged")):
             self.write_identity(text)
-            self.assert_refused(self.ping(url), 1, "identity is of no use.*client.pem", words)
+            self.assert_refused(self.ping(url), 1, f"identity is of no use: .*client.pem: .*{what}")
         self.write_identity(whole)
         for mode in (0o644, 0o640, 0o604):
             os.chmod(self.identity, mode)
@@ -386,7 +386,8 @@ class Cut(FarTestCase):
         path = os.path.join(self.laptop.place.name, "events")
 
         def numbers():
-            return [json.loads(line)["params"]["seq"] for line in read(path).splitlines(True) if line.endswith("\n")]
+            told = [json.loads(line)["params"] for line in read(path).splitlines(True) if line.endswith("\n")]
+            return [params["seq"] for params in told if "seq" in params]  # output has no number
 
         with Proxy(self.address, every=0.5) as proxy, open(path, "wb") as out:
             with self.laptop.popen("events", "--since", "1", "--connect", proxy.url, stdout=out) as process:
@@ -414,6 +415,7 @@ class Cut(FarTestCase):
         self.open_door()
         task = self.start_counting()
         with self.laptop.popen("task", "wait", task, "--connect", self.url) as process:
+            eventually(lambda: self.status()["subsystems"]["ipc"]["byDoor"]["tls"] == 1, what="it waits")
             result = self.project.run("daemon", "restart", "--json")
             self.assertEqual(result.code, 0, result)
             self.project.pids.add(result.json()["pid"])
