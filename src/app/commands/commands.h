@@ -11,7 +11,8 @@ namespace duet::app {
 class DaemonClient;
 
 /// What each command does. They return the exit code; a start that fails throws.
-/// Starts the project's daemon first if that is wanted, by --start or the user's settings, and none runs.
+/// Starts the project's daemon first if that is wanted, by --start or the user's settings, and none runs. Throws
+/// Failure if the command cannot work where the daemon is: see far_place().
 void start_if_wanted(const CommandLine& line);
 /// Tells the user what of the project does not count for want of trust, with the cure.
 void tell_untrusted(DaemonClient& daemon);

@@ -80,8 +80,8 @@ std::string ask(DaemonClient& daemon) {
   try {
     return daemon.call_raw("daemon.status");
   } catch (const Failure& failure) {
-    if (failure.code() != exit_code::no_daemon || !daemon.folder()) throw;
-    if (why_not_our_state(daemon.project(), *daemon.folder())) throw;  // they would be the words of somebody else
+    if (failure.code() != exit_code::no_daemon || daemon.folder() == nullptr) throw;
+    if (why_not_our_state(*daemon.project(), *daemon.folder())) throw;  // they would be the words of somebody else
     const std::optional<LastEnd> last = read_last_end(*daemon.folder());
     if (!last) throw;
     throw Failure(std::string(failure.what()) + "; " + to_text(*last) + ", 'duet-rpc daemon logs' may tell more",

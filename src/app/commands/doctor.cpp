@@ -84,10 +84,11 @@ std::vector<Finding> look_at_daemon(const CommandLine& line, const Project& proj
   try {
     return ask_daemon(daemon);
   } catch (const Failure& failure) {
-    if (failure.code() == exit_code::no_answer && daemon.folder()) return {silent_daemon(*daemon.folder(), failure)};
+    if (failure.code() == exit_code::no_answer && daemon.folder() != nullptr)
+      return {silent_daemon(*daemon.folder(), failure)};
     if (failure.code() != exit_code::no_daemon) throw;
   }
-  if (daemon.folder()) return check_folder(project, *daemon.folder(), line.flag("fix"));
+  if (daemon.folder() != nullptr) return check_folder(project, *daemon.folder(), line.flag("fix"));
   std::vector<Finding> findings{{"daemon", Verdict::note, "never started here; 'duet-rpc daemon start' starts it"}};
   add(findings, check_place(project, state_place(settings_places())));
   return findings;

@@ -155,7 +155,7 @@ std::string why_in_vain(const std::string& note) {
 std::string have_it_read(const CommandLine& line) {
   DaemonClient daemon(line);
   daemon.leave_settings_to_me();
-  const bool runs = line.text("socket") || (daemon.folder() && DaemonLock::is_held(*daemon.folder()));
+  const bool runs = line.text("socket") || (daemon.folder() != nullptr && DaemonLock::is_held(*daemon.folder()));
   if (!runs) return "";
   try {
     const boost::json::value read = daemon.call("daemon.reload");
