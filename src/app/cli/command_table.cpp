@@ -103,6 +103,9 @@ constexpr OptionEntry start_options[] = {
      .value = "ADDR:PORT",
      .summary = "Open the HTTP door there, or at any port of 127.0.0.1, whatever the settings say",
      .usual = "127.0.0.1:0"},
+    {.name = "tls",
+     .value = "ADDR:PORT",
+     .summary = "Open the TLS door there, for other machines, whatever the settings say"},
     {.name = "foreground", .summary = "Stay in the foreground and log to stderr, or to the file of DUET_RPC_LOG"},
 };
 constexpr OptionEntry stop_options[] = {

@@ -52,6 +52,8 @@ std::string page(const object& status, const TextStyle& style) {
   row("health", shown(status, "health"));
   row("clients", shown(section(subsystems, "ipc"), "clients"));
   if (const object& http = section(subsystems, "http"); !http.empty()) row("http", shown(http, "url"));
+  if (const object& tls = section(subsystems, "tls"); !tls.empty())
+    row("tls", shown(tls, "address") + ", certificate until " + shown(tls, "expiresAt"));
   if (const object& supervisor = section(subsystems, "supervisor"); !supervisor.empty()) {
     row("tasks", shown(supervisor, "running") + " running, " + shown(supervisor, "queued") + " queued, at most " +
                      shown(supervisor, "maxRunning") + " at once");

@@ -136,6 +136,7 @@ int run_doctor(const CommandLine& line) {
     if (!read->note.empty()) findings.push_back({"trust", Verdict::note, read->note});
     add(findings, check_agents(read->tasks, process::current_environment()));
     add(findings, check_servers(read->servers, process::current_environment()));
+    add(findings, check_tls(read->tls, tls_folder(settings_places())));
   }
   add(findings, check_daemon(line, project));
   const bool healthy = std::ranges::none_of(findings, [](const Finding& f) { return f.verdict == Verdict::wrong; });

@@ -34,8 +34,10 @@ std::vector<std::string> arguments_of(const CommandLine& line, const Project& pr
   std::vector<std::string> words{"duet-rpc", "daemon", "start", "--foreground", "--project", project.root};
   if (const auto socket = line.text("socket")) words.insert(words.end(), {"--socket", absolute(*socket)});
   if (line.log_level) words.insert(words.end(), {"--log-level", std::string(base::level_name(*line.log_level))});
-  const bool may_have_http = find_option(line.command, "http") != nullptr;
-  if (const auto http = may_have_http ? line.text("http") : std::nullopt) words.push_back("--http=" + *http);
+  for (const std::string door : {"http", "tls"}) {
+    const bool may_have_door = find_option(line.command, door) != nullptr;
+    if (const auto at = may_have_door ? line.text(door) : std::nullopt) words.push_back("--" + door + '=' + *at);
+  }
   if (line.flag("trace")) words.emplace_back("--trace");
   return words;
 }

@@ -110,11 +110,20 @@ ProjectDaemon::ProjectDaemon(Context context, Settings settings)
                .client_version = kVersion,
                .environment = process::current_environment()},
               context_.project.root, settings_.servers),
-      http_(http_context()) {
+      http_(http_context()),
+      tls_(tls_context()) {
   end_.set_work([this](const StopRequest& request, std::function<void()> done) { end_work(request, std::move(done)); });
-  end_.set_doors({.count = [this] { return http_.connection_count(); },
-                  .take_nobody = [this] { http_.take_nobody(); },
-                  .stop = [this](bool restarting) { http_.stop(restarting); }});
+  end_.set_doors({.count = [this] { return http_.connection_count() + tls_.connection_count(); },
+                  .take_nobody =
+                      [this] {
+                        http_.take_nobody();
+                        tls_.take_nobody();
+                      },
+                  .stop =
+                      [this](bool restarting) {
+                        http_.stop(restarting);
+                        tls_.stop(restarting);
+                      }});
   look_at_limits();
   add_methods();
   read_journal();
@@ -127,6 +136,7 @@ peer::ServerEvents ProjectDaemon::server_events() {
                             .on_opened =
                                 [this](peer::Connection& client) {
                                   http_.client_opened(client);
+                                  tls_.client_opened(client);
                                   hub_.client_opened(client);
                                   metrics_.metrics().levels_changed();
                                 },
@@ -134,13 +144,14 @@ peer::ServerEvents ProjectDaemon::server_events() {
                             .on_forgotten =
                                 [this](std::uint64_t client) {
                                   http_.client_forgotten(client);
+                                  tls_.client_forgotten(client);
                                   hub_.client_forgotten(client);
                                   bridge_.client_gone(client);
                                   metrics_.metrics().levels_changed();
                                 }};
   if (context_.trace) {
     events.wrap_channel = [this](std::unique_ptr<transport::Channel> channel, const peer::Peer& peer) {
-      // Of a WebSocket there are frames here, and no lines.
+      // Of a WebSocket there are frames here, and no lines; inside TLS nothing that could be read.
       return peer.admission ? std::move(channel) : traced(std::move(channel), log_, peer.connection);
     };
   }
@@ -156,6 +167,19 @@ HttpService::Context ProjectDaemon::http_context() {
           .most_connections = std::max<std::size_t>(context_.descriptors.clients / 2, 1),
           .set_problem = [this](const std::string& subsystem,
                                 std::string problem) { problems_.set(subsystem, std::move(problem)); },
+          .end_caller = [this](std::uint64_t number) { bridge_.client_gone(number); },
+          .metrics = [this] { return metrics_.metrics().prometheus_text(); },
+          .on_empty = [this] { end_.clients_gone(); }};
+}
+
+TlsService::Context ProjectDaemon::tls_context() {
+  return {.loop = loop_,
+          .log = log_,
+          .server = server_,
+          .events = hub_,
+          .folder = context_.folder,
+          .files = tls_folder(context_.places),
+          .most_connections = std::max<std::size_t>(context_.descriptors.clients / 4, 1),
           .end_caller = [this](std::uint64_t number) { bridge_.client_gone(number); },
           .metrics = [this] { return metrics_.metrics().prometheus_text(); },
           .on_empty = [this] { end_.clients_gone(); }};
@@ -226,11 +250,7 @@ void ProjectDaemon::open() {
   } else {
     listen([this] { server_.start(context_.address.path); });
   }
-  if (passed.http) {
-    http_.start(std::move(passed.http), settings_.http);
-  } else {
-    http_.start(settings_.http, context_.http);
-  }
+  open_doors(std::move(passed));
   tasks_.begin();
   begin_automation();
   guard_.emplace(loop_, log_, context_.project, context_.folder, [this] { return look_at_files(); });
@@ -241,6 +261,20 @@ void ProjectDaemon::open() {
   take_saved_settings();  // what was saved since they were read
   tell_watchdog();
   log_.info("listening", {{"socket", context_.address.shown}});
+}
+
+void ProjectDaemon::open_doors(ServiceManager::Listeners passed) {
+  if (passed.http) {
+    http_.start(std::move(passed.http), settings_.http);
+  } else {
+    http_.start(settings_.http, context_.http);
+  }
+  if (passed.tls) {
+    tls_.start(std::move(passed.tls), settings_.tls, settings_.http.hosts);
+  } else {
+    tls_.start(settings_.tls, settings_.http.hosts, context_.tls);
+  }
+  watch_revoked();
 }
 
 void ProjectDaemon::begin_automation() {
@@ -398,6 +432,7 @@ DaemonStatus ProjectDaemon::status() const {
   std::string automation;
   for (const std::string& problem : automation_.problems()) automation += (automation.empty() ? "" : "; ") + problem;
   problems_.set("automation", automation);
+  problems_.set("tls", tls_.problem());
   problems_.set("starts", tasks_.supervisor().shortages().text());
   DaemonStatus status{
       .pid = getpid(),
@@ -423,10 +458,12 @@ Subsystems ProjectDaemon::subsystems() const {
   };
   return {.loop = {watch_.longest_turn().count()},
           .ipc = {.clients = server_.client_count(),
-                  .byDoor = {.unix = server_.client_count() - http_.websocket_count(),
+                  .byDoor = {.unix = server_.client_count() - http_.websocket_count() - tls_.server_count(),
                              .http = http_.connection_count(),
-                             .tls = 0}},
+                             .tls = tls_.connection_count()}},
           .http = http_.url() ? std::optional(HttpStatus{*http_.url()}) : std::optional<HttpStatus>(),
+          .tls = tls_.address() ? std::optional(TlsStatus{tls_.address()->text(), base::utc_text(tls_.expires())})
+                                : std::optional<TlsStatus>(),
           .supervisor = {.running = count(task::State::running),
                          .queued = count(task::State::queued),
                          .maxRunning = supervisor.settings().max_running},

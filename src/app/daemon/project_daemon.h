@@ -17,6 +17,7 @@
 #include "app/daemon/socket_guard.h"
 #include "app/daemon/task_room.h"
 #include "app/doors/http_service.h"
+#include "app/doors/tls_service.h"
 #include "app/project/last_end.h"
 #include "app/project/project.h"
 #include "app/project/state_folder.h"
@@ -62,6 +63,7 @@ class ProjectDaemon {
     SettingsPlaces places;
     DaemonAddress address;
     std::optional<transport::TcpAddress> http = {};  ///< by the command line, over the settings
+    std::optional<transport::TcpAddress> tls = {};   ///< likewise
     mode_t umask_of_tasks = 022;
     bool trace = false;
     DescriptorBudget descriptors = {};
@@ -89,6 +91,9 @@ class ProjectDaemon {
 
   peer::ServerEvents server_events();
   HttpService::Context http_context();
+  TlsService::Context tls_context();
+  void open_doors(ServiceManager::Listeners passed);
+  void watch_revoked();
   TaskRoom::Events task_events();
   void begin_automation();
   void add_methods();
@@ -136,9 +141,12 @@ class ProjectDaemon {
   DaemonEnd end_;
   automation::Engine automation_;
   bridge::Bridge bridge_;
-  HttpService http_;  // behind what its connections ask
+  HttpService http_;  // behind what its connections ask, as the next one
+  TlsService tls_;
   std::optional<SocketGuard> guard_;
   std::optional<SettingsWatch> settings_watch_;
+  std::optional<SettingsWatch> revoked_watch_;
+  std::string revoked_file_;  // that it watches
 };
 
 }  // namespace duet::app

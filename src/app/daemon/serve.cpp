@@ -136,6 +136,14 @@ std::optional<transport::TcpAddress> http_address(const CommandLine& line) {
   return address;
 }
 
+std::optional<transport::TcpAddress> tls_address(const CommandLine& line) {
+  const std::optional<std::string> given = line.text("tls");
+  if (!given) return std::nullopt;
+  const auto address = transport::TcpAddress::parse(*given);
+  if (!address) throw Failure("--tls '" + *given + "' is not an address and a port, such as 0.0.0.0:7443");
+  return address;
+}
+
 int serve(const CommandLine& line, Starter& starter, mode_t mask) {
   if (starter.is_waiting()) process::leave_cgroup_of_tree();  // as is said in task/outsider.h
   const DescriptorBudget descriptors = DescriptorBudget::of(process::raise_descriptor_limit());
@@ -169,6 +177,7 @@ int serve(const CommandLine& line, Starter& starter, mode_t mask) {
                           .places = places,
                           .address = address_of(line, folder),
                           .http = http_address(line),
+                          .tls = tls_address(line),
                           .umask_of_tasks = mask,
                           .trace = trace,
                           .descriptors = descriptors,

@@ -8,6 +8,7 @@
 
 #include "app/doors/http_door.h"
 #include "app/doors/page.h"
+#include "app/doors/roles.h"
 #include "app/doors/websocket_handshake.h"
 #include "duet/framing/http_checks.h"
 #include "duet/framing/http_text.h"
@@ -67,21 +68,28 @@ std::optional<std::string_view> bearer_of(const HttpHead& head) {
 }  // namespace
 
 HttpClient::HttpClient(HttpDoor& door, std::unique_ptr<transport::Channel> channel,
-                       const transport::PeerIdentity& identity, std::uint64_t number)
+                       const transport::PeerIdentity& identity, std::uint64_t number,
+                       std::shared_ptr<const peer::Admission> shown)
     : door_(door),
       channel_(std::move(channel)),
       identity_(identity),
       number_(number),
-      decoder_(framing::max_body, *door.pool()) {}
+      shown_(std::move(shown)),
+      decoder_(framing::max_body, *door.pool()),
+      known_as_(shown_.get()) {}
 
 HttpClient::~HttpClient() {
   exchange_.reset();  // nobody is inside it here
   end();
 }
 
-void HttpClient::open() {
+void HttpClient::open(std::string_view first_bytes) {
   channel_->open(*this);
   expect(head_time);
+  if (first_bytes.empty()) return;
+  heard_at_ = door_.loop().now();
+  decoder_.feed(first_bytes);
+  advance();
 }
 
 void HttpClient::turn_away(HttpFault fault) {
@@ -225,20 +233,29 @@ std::optional<HttpFault> HttpClient::fault_of(const HttpHead& head) {
   const HttpPlace* const place = place_at(head.path);
   if (place == nullptr) return HttpFault::path;
   route_ = place->route;
+  const bool is_of_session = route_ == HttpRoute::login || route_ == HttpRoute::logout;
+  if (is_of_session && shown_) return HttpFault::path;
   const bool is_page = route_ == HttpRoute::page;
   allow_ = is_page ? "GET, HEAD" : place->method;
   if (head.method != place->method && !(is_page && is_head_)) return HttpFault::method;
-  if (!place->for_all) {
-    if (has_two_tokens(head)) return HttpFault::bad_upgrade;
-    admission_ = admission_of(head);
-    if (!admission_) return HttpFault::token;
-    known_as_ = admission_.get();
-    door_.know(number_);
-  }
+  if (const auto fault = admission_fault(head, place->for_all)) return fault;
   if (const auto fault = framing::content_fault(head)) return fault;
-  const bool is_small = route_ == HttpRoute::login || route_ == HttpRoute::logout;
-  if (const auto fault = framing::length_fault(head, is_small ? most_of_login : framing::max_body)) return fault;
+  if (const auto fault = framing::length_fault(head, is_of_session ? most_of_login : framing::max_body)) return fault;
   return framing::expectation_fault(head);
+}
+
+std::optional<HttpFault> HttpClient::admission_fault(const HttpHead& head, bool for_all) {
+  if (shown_) {
+    admission_ = shown_;
+    return is_role(shown_->role) ? std::nullopt : std::optional(HttpFault::role);
+  }
+  if (for_all) return std::nullopt;
+  if (has_two_tokens(head)) return HttpFault::bad_upgrade;
+  admission_ = admission_of(head);
+  if (!admission_) return HttpFault::token;
+  known_as_ = admission_.get();
+  door_.know(number_);
+  return std::nullopt;
 }
 
 bool HttpClient::has_two_tokens(const HttpHead& head) const {

@@ -26,16 +26,18 @@ enum class HttpRoute : std::uint8_t { page, login, logout, rpc, events, websocke
 /// One connection of the HTTP door: requests one after another, until it is closed or becomes a WebSocket.
 ///
 /// Everything that can be decided on a head is decided there, in the order of framing::HttpFault, before a byte of the
-/// body is read. For the loop's thread only; its door destroys it in a later turn than the one that closed it.
+/// body is read. `shown`: by what he has shown before; then no token is looked at. For the loop's thread only; its door
+/// destroys it in a later turn than the one that closed it.
 class HttpClient final : private transport::Channel::Listener, private EventStream {
  public:
   HttpClient(HttpDoor& door, std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity,
-             std::uint64_t number);
+             std::uint64_t number, std::shared_ptr<const peer::Admission> shown = nullptr);
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
   ~HttpClient();
 
-  void open();
+  /// With what was read from the channel already.
+  void open(std::string_view first_bytes = {});
   /// Answers without reading a byte: the peer is another user, or there are too many.
   void turn_away(framing::HttpFault fault);
   /// Nothing new is begun; what is under way is answered.
@@ -66,6 +68,7 @@ class HttpClient final : private transport::Channel::Listener, private EventStre
   void take_head(const framing::HttpHead& head);
   std::optional<framing::HttpFault> fault_of(const framing::HttpHead& head);
   bool has_two_tokens(const framing::HttpHead& head) const;
+  std::optional<framing::HttpFault> admission_fault(const framing::HttpHead& head, bool for_all);
   std::shared_ptr<const peer::Admission> admission_of(const framing::HttpHead& head) const;
   void refuse(framing::HttpFault fault, bool goes_on);
   void serve_page(const framing::HttpHead& head);
@@ -95,6 +98,7 @@ class HttpClient final : private transport::Channel::Listener, private EventStre
   std::unique_ptr<transport::Channel> channel_;
   transport::PeerIdentity identity_;
   std::uint64_t number_;
+  std::shared_ptr<const peer::Admission> shown_;
   framing::HttpRequestDecoder decoder_;
   Phase phase_ = Phase::head;
   std::string out_;

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "app/doors/door_place.h"
 #include "app/doors/http_door.h"
 #include "app/doors/login_codes.h"
 #include "app/doors/tokens.h"
@@ -72,10 +73,7 @@ class HttpService {
  private:
   HttpDoorCalls calls();
   HttpLogin log_in(std::string_view body);
-  void listen(const transport::TcpAddress& address);
-  base::Fd listen_at_last_port(const transport::TcpAddress& address);
-  void use(base::Fd listener);
-  bool is_at(const transport::TcpAddress& address) const;
+  void use(base::Fd listener, const transport::TcpAddress& wanted, bool beyond_settings);
   void close_door();
   void apply(const HttpSettings& settings);
   void take_token_problem(std::string problem);
@@ -86,13 +84,9 @@ class HttpService {
   LoginCodes codes_;
   Tokens tokens_;
   HttpDoor door_;
+  DoorPlace place_;
   bool on_demand_ = true;
   bool ends_ = false;  // it takes nobody any more
-  bool passed_ = false;
-  bool given_ = false;                            // where it is, by the command line
-  bool beyond_settings_ = false;                  // it is open though the settings do not say so
-  std::optional<transport::TcpAddress> wanted_;   // by the settings, or by who asked
-  std::optional<transport::TcpAddress> address_;  // where it is open
   std::map<std::uint64_t, peer::Connection*> websockets_;
   transport::Loop::Timer token_timer_;
 };

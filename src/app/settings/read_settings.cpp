@@ -210,6 +210,11 @@ SettingsPlaces settings_places() {
   return places;
 }
 
+std::string tls_folder(const SettingsPlaces& places) {
+  const std::string& file = places.only.empty() ? places.user : places.only;
+  return file.empty() ? file : (std::filesystem::path(file).parent_path() / "tls").string();
+}
+
 StatePlace state_place(const SettingsPlaces& places) {
   const std::string& file = places.only.empty() ? places.user : places.only;
   if (file.empty()) return StatePlace::project;

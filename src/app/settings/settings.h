@@ -25,6 +25,7 @@ struct DaemonSettings {
 struct Settings {
   DaemonSettings daemon = {};
   HttpSettings http = {};
+  TlsSettings tls = {};
   task::TaskSettings tasks = {};
   automation::WatchSettings watch = {};
   std::vector<automation::Rule> rules = {};
@@ -49,6 +50,10 @@ struct SettingsPlaces {
 
 /// From DUET_RPC_CONFIG, XDG_CONFIG_HOME, XDG_STATE_HOME and HOME, as they and the working directory are now.
 SettingsPlaces settings_places();
+
+/// Where the files of `[tls]` are, and a client's identity: `tls` beside the user's settings file. Empty: there is no
+/// place for that.
+std::string tls_folder(const SettingsPlaces& places);
 
 /// Reads the files, if they are there, and checks every word in them. The project's file goes over the user's: plain
 /// values and lists replace each other, agents and language servers do so by name, rules by id. Any fault, or a file
