@@ -254,6 +254,14 @@ class Requests(DoorTestCase):
         record = self.project.call("task.get", params={"taskId": task})["result"]
         self.assertEqual(record["metadata"]["by"], "http:owner")
 
+    def test_programs_of_agents_are_for_owners(self):
+        asked = request("agent.list", 1)
+        for role in ("observe", "operate", "own"):
+            agents = self.rpc(self.token(role, role), asked).json()["result"]["agents"]
+            self.assertIn("shell", [agent["name"] for agent in agents])
+            self.assertEqual(all("program" in agent for agent in agents), role == "own")
+            self.assertTrue(all("available" in agent and "command" not in agent for agent in agents))
+
     def test_what_is_refused_on_the_head(self):
         token = self.token()
         good = {"Authorization": f"Bearer {token}"}

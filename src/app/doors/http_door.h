@@ -34,8 +34,7 @@ using HttpLogin = std::variant<std::string, RefusedLogin>;
 
 /// What the HTTP door asks of others.
 struct HttpDoorCalls {
-  /// Whose token that is; null: nobody's.
-  std::function<std::shared_ptr<const peer::Admission>(std::string_view token)> admit;
+  HttpAdmit admit;
   /// With the body of a `POST /login`.
   std::function<HttpLogin(std::string_view body)> log_in;
   std::function<void(const peer::Admission&)> log_out;

@@ -21,6 +21,8 @@ namespace {
 using framing::HttpFault;
 using transport::TcpAddress;
 
+constexpr base::Duration token_look_pause = std::chrono::seconds(5);  // at tokens, while somebody is there
+constexpr base::Duration idle_token_look_pause = std::chrono::hours(1);
 constexpr std::uint16_t going_away = 1001;
 constexpr std::uint16_t policy_violation = 1008;
 
@@ -58,8 +60,10 @@ HttpService::HttpService(Context context)
 HttpDoorCalls HttpService::calls() {
   HttpDoorCalls calls = calls_of_server(context_.server, context_.events, context_.end_caller, context_.metrics);
   calls.admit = [this](std::string_view token) {
-    auto found = tokens_.find(token, context_.loop.clock().utc());
-    watch_tokens();
+    const base::UtcTime now = context_.loop.clock().utc();
+    const auto found = tokens_.find(token, now);
+    const bool may_end = found && found->expires;
+    if (may_end && next_look_ > std::min<base::UtcTime>(now + token_look_pause, *found->expires)) watch_tokens();
     return found;
   };
   calls.log_in = [this](std::string_view body) { return log_in(body); };
@@ -187,10 +191,13 @@ void HttpService::end_session(const std::shared_ptr<const peer::Admission>& admi
 
 void HttpService::watch_tokens() {
   const std::optional<base::UtcTime> next = tokens_.next_end();
+  next_look_ = base::UtcTime::max();
   if (!next) return token_timer_.cancel();
   // The clock may be set meanwhile, or the machine sleep.
-  const base::Duration longest = connection_count() > 0 ? std::chrono::seconds(5) : std::chrono::seconds(3600);
-  const base::Duration left = std::clamp<base::Duration>(*next - context_.loop.clock().utc(), {}, longest);
+  const base::Duration longest = connection_count() > 0 ? token_look_pause : idle_token_look_pause;
+  const base::UtcTime now = context_.loop.clock().utc();
+  const base::Duration left = std::clamp<base::Duration>(*next - now, {}, longest);
+  next_look_ = now + left;
   token_timer_ = context_.loop.after(left, [this] {
     tokens_.tick(context_.loop.clock().utc());
     watch_tokens();

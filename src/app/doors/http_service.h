@@ -89,6 +89,7 @@ class HttpService {
   bool ends_ = false;  // it takes nobody any more
   std::map<std::uint64_t, peer::Connection*> websockets_;
   transport::Loop::Timer token_timer_;
+  base::UtcTime next_look_ = base::UtcTime::max();  // at the tokens: when the timer rings
 };
 
 }  // namespace duet::app
