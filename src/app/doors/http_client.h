@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -7,6 +9,7 @@
 #include <string_view>
 
 #include "app/doors/event_stream.h"
+#include "app/doors/http_gate.h"
 #include "app/doors/rpc_exchange.h"
 #include "duet/base/clock.h"
 #include "duet/framing/http_request.h"
@@ -19,9 +22,6 @@
 namespace duet::app {
 
 class HttpDoor;
-
-/// What is at a path.
-enum class HttpRoute : std::uint8_t { page, login, logout, rpc, events, websocket };
 
 /// One connection of the HTTP door: requests one after another, until it is closed or becomes a WebSocket.
 ///
@@ -47,6 +47,11 @@ class HttpClient final : private transport::Channel::Listener, private EventStre
   void end_session(const peer::Admission& ended);
 
  private:
+  static constexpr base::Duration idle_time = std::chrono::seconds(60);
+  /// So that a reader, and whatever is on the way to it, sees that we are there.
+  static constexpr base::Duration comment_time = std::chrono::seconds(15);
+  static constexpr std::size_t small_answer = 16U * 1024;  ///< is copied behind its head, and goes out with it
+
   enum class Phase : std::uint8_t {
     head,         ///< of a request is awaited
     body,         ///< is awaited
@@ -66,12 +71,10 @@ class HttpClient final : private transport::Channel::Listener, private EventStre
   void advance_later();
   bool handle_requests();
   void take_head(const framing::HttpHead& head);
-  std::optional<framing::HttpFault> fault_of(const framing::HttpHead& head);
-  bool has_two_tokens(const framing::HttpHead& head) const;
-  std::optional<framing::HttpFault> admission_fault(const framing::HttpHead& head, bool for_all);
-  std::shared_ptr<const peer::Admission> admission_of(const framing::HttpHead& head) const;
+  void take_pass(const HttpPass& pass);
   void refuse(framing::HttpFault fault, bool goes_on);
   void serve_page(const framing::HttpHead& head);
+  void serve_metrics();
   void upgrade(const framing::HttpHead& head);
   void begin_stream(const framing::HttpHead& head);
   bool give(const StreamedEvent& event, std::size_t most_waiting) override;
@@ -81,7 +84,7 @@ class HttpClient final : private transport::Channel::Listener, private EventStre
   void log_in(std::string_view body);
   void log_out();
   void answer_call();
-  void respond(std::string_view body);
+  void respond(std::string_view type, std::string_view body);
   void answered();
   bool write_out();
   bool write_answer();

@@ -12,8 +12,8 @@ constexpr std::size_t turned_away_at_once = 64;  // beyond the limit of connecti
 
 }  // namespace
 
-HttpDoorCalls calls_of_server(peer::Server& server, EventSource& events,
-                              std::function<void(std::uint64_t)> end_caller) {
+HttpDoorCalls calls_of_server(peer::Server& server, EventSource& events, std::function<void(std::uint64_t)> end_caller,
+                              std::function<std::string()> metrics) {
   HttpDoorCalls calls;
   calls.take_websocket = [&server](std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity,
                                    std::shared_ptr<const peer::Admission> admission, std::string_view first_bytes) {
@@ -22,6 +22,7 @@ HttpDoorCalls calls_of_server(peer::Server& server, EventSource& events,
   calls.begin_caller = [&server] { return server.new_number(); };
   calls.end_caller = std::move(end_caller);
   calls.events = &events;
+  calls.metrics = std::move(metrics);
   return calls;
 }
 

@@ -34,8 +34,7 @@ using HttpLogin = std::variant<std::string, RefusedLogin>;
 
 /// What the HTTP door asks of others.
 struct HttpDoorCalls {
-  /// Whose token that is; null: nobody's.
-  std::function<std::shared_ptr<const peer::Admission>(std::string_view token)> admit;
+  HttpAdmit admit;
   /// With the body of a `POST /login`.
   std::function<HttpLogin(std::string_view body)> log_in;
   std::function<void(const peer::Admission&)> log_out;
@@ -46,12 +45,14 @@ struct HttpDoorCalls {
   /// A number for who asks by `POST /rpc`, as connections have them, and that it is not used any more.
   std::function<std::uint64_t()> begin_caller;
   std::function<void(std::uint64_t)> end_caller;
-  EventSource* events = nullptr;        ///< for `GET /events`
-  std::function<void()> on_empty = {};  ///< while it stops: the last connection has gone
+  EventSource* events = nullptr;         ///< for `GET /events`
+  std::function<std::string()> metrics;  ///< the body of `GET /metrics`
+  std::function<void()> on_empty = {};   ///< while it stops: the last connection has gone
 };
 
 /// What both doors that speak HTTP leave to the server: WebSockets, and numbers for who asks by `POST /rpc`.
-HttpDoorCalls calls_of_server(peer::Server& server, EventSource& events, std::function<void(std::uint64_t)> end_caller);
+HttpDoorCalls calls_of_server(peer::Server& server, EventSource& events, std::function<void(std::uint64_t)> end_caller,
+                              std::function<std::string()> metrics);
 
 /// Where the door is: on this machine, or inside TLS.
 struct HttpDoorKind {

@@ -21,6 +21,8 @@ namespace {
 using framing::HttpFault;
 using transport::TcpAddress;
 
+constexpr base::Duration token_look_pause = std::chrono::seconds(5);  // at tokens, while somebody is there
+constexpr base::Duration idle_token_look_pause = std::chrono::hours(1);
 constexpr std::uint16_t going_away = 1001;
 constexpr std::uint16_t policy_violation = 1008;
 
@@ -56,10 +58,12 @@ HttpService::HttpService(Context context)
       place_(context_.log, context_.folder, "http", "HTTP") {}
 
 HttpDoorCalls HttpService::calls() {
-  HttpDoorCalls calls = calls_of_server(context_.server, context_.events, context_.end_caller);
+  HttpDoorCalls calls = calls_of_server(context_.server, context_.events, context_.end_caller, context_.metrics);
   calls.admit = [this](std::string_view token) {
-    auto found = tokens_.find(token, context_.loop.clock().utc());
-    watch_tokens();
+    const base::UtcTime now = context_.loop.clock().utc();
+    const auto found = tokens_.find(token, now);
+    const bool may_end = found && found->expires;
+    if (may_end && next_look_ > std::min<base::UtcTime>(now + token_look_pause, *found->expires)) watch_tokens();
     return found;
   };
   calls.log_in = [this](std::string_view body) { return log_in(body); };
@@ -115,6 +119,7 @@ void HttpService::apply(const HttpSettings& settings) {
 
 // One that somebody has asked for stays open, unless the settings say that it must not be.
 void HttpService::reload(const HttpSettings& settings) {
+  if (ends_) return;
   apply(settings);
   context_.set_problem("http", {});
   if (place_.is_fixed()) return;
@@ -132,6 +137,7 @@ void HttpService::reload(const HttpSettings& settings) {
 }
 
 std::string HttpService::open_on_demand() {
+  if (ends_) throw task::is_stopping();
   if (url()) return *url();
   if (!on_demand_) {
     throw task::unavailable("http", "the HTTP door is closed: set [http] listen = \"on-demand\" in your settings");
@@ -158,7 +164,7 @@ void HttpService::close_door() {
 }
 
 std::optional<std::string> HttpService::url() const {
-  return place_.address() ? std::optional("http://" + place_.address()->text()) : std::nullopt;
+  return place_.address() && !ends_ ? std::optional("http://" + place_.address()->text()) : std::nullopt;
 }
 
 void HttpService::client_opened(peer::Connection& connection) {
@@ -185,17 +191,26 @@ void HttpService::end_session(const std::shared_ptr<const peer::Admission>& admi
 
 void HttpService::watch_tokens() {
   const std::optional<base::UtcTime> next = tokens_.next_end();
+  next_look_ = base::UtcTime::max();
   if (!next) return token_timer_.cancel();
   // The clock may be set meanwhile, or the machine sleep.
-  const base::Duration longest = connection_count() > 0 ? std::chrono::seconds(5) : std::chrono::seconds(3600);
-  const base::Duration left = std::clamp<base::Duration>(*next - context_.loop.clock().utc(), {}, longest);
+  const base::Duration longest = connection_count() > 0 ? token_look_pause : idle_token_look_pause;
+  const base::UtcTime now = context_.loop.clock().utc();
+  const base::Duration left = std::clamp<base::Duration>(*next - now, {}, longest);
+  next_look_ = now + left;
   token_timer_ = context_.loop.after(left, [this] {
     tokens_.tick(context_.loop.clock().utc());
     watch_tokens();
   });
 }
 
+void HttpService::take_nobody() {
+  ends_ = true;
+  door_.close_acceptor();
+}
+
 void HttpService::stop(bool restarting) {
+  ends_ = true;
   place_.leave(restarting);
   door_.stop();
 }

@@ -36,6 +36,7 @@ class HttpService {
     /// Of `http` or `tokens`; empty: there is none any more.
     std::function<void(const std::string& subsystem, std::string problem)> set_problem;
     std::function<void(std::uint64_t)> end_caller;  ///< of that number; it has asked by `POST /rpc`
+    std::function<std::string()> metrics;           ///< for `GET /metrics`
     std::function<void()> on_empty;                 ///< while it stops: the last connection has gone
   };
 
@@ -62,7 +63,9 @@ class HttpService {
   void client_opened(peer::Connection& connection);
   void client_forgotten(std::uint64_t number);
 
-  /// Takes nobody any more. `restarting`: the next daemon opens the same door.
+  /// Takes nobody any more; who is there stays. It is not opened again.
+  void take_nobody();
+  /// The end of those, too. `restarting`: the next daemon opens the same door.
   void stop(bool restarting);
   std::size_t connection_count() const { return door_.connection_count(); }
   std::size_t websocket_count() const { return websockets_.size(); }
@@ -83,8 +86,10 @@ class HttpService {
   HttpDoor door_;
   DoorPlace place_;
   bool on_demand_ = true;
+  bool ends_ = false;  // it takes nobody any more
   std::map<std::uint64_t, peer::Connection*> websockets_;
   transport::Loop::Timer token_timer_;
+  base::UtcTime next_look_ = base::UtcTime::max();  // at the tokens: when the timer rings
 };
 
 }  // namespace duet::app

@@ -69,7 +69,7 @@ void refuse_lines(transport::Channel& channel, const rpc::Error& error) {
 TlsService::TlsService(Context context)
     : context_(std::move(context)),
       http_(context_.loop, context_.log, context_.server.methods(),
-            calls_of_server(context_.server, context_.events, context_.end_caller),
+            calls_of_server(context_.server, context_.events, context_.end_caller, context_.metrics),
             {.connections = std::numeric_limits<std::size_t>::max() / 2},
             {.door = "tls", .scheme = "https", .loopback = false}),
       door_(context_.loop, context_.log, door_calls()),
@@ -136,6 +136,7 @@ void TlsService::open_at(base::Fd listener, const TcpAddress& wanted, bool beyon
 }
 
 void TlsService::reload(const TlsSettings& settings, std::vector<std::string> hosts) {
+  if (ends_) return;
   apply(settings, std::move(hosts));
   if (!place_.is_fixed() && !settings.listen) return close_door();
   try {
@@ -292,10 +293,15 @@ void TlsService::watch_dates() {
   dates_ = context_.loop.after(std::max<base::Duration>(next, least_between_looks), [this] { watch_dates(); });
 }
 
+void TlsService::take_nobody() {
+  ends_ = true;
+  door_.close();
+}
+
 void TlsService::stop(bool restarting) {
   stopping_ = true;
   place_.leave(restarting);
-  door_.close();
+  take_nobody();
   http_.stop();
 }
 

@@ -36,6 +36,7 @@ class TlsService {
     std::string files;                              ///< where files with relative names are
     std::size_t most_connections;                   ///< that there are descriptors for, whatever the settings say
     std::function<void(std::uint64_t)> end_caller;  ///< of that number; it has asked by `POST /rpc`
+    std::function<std::string()> metrics;           ///< for `GET /metrics`
     std::function<void()> on_empty;                 ///< while it stops: the last connection has gone
   };
 
@@ -56,7 +57,7 @@ class TlsService {
   void take_revoked();
 
   /// None: it is closed.
-  const std::optional<transport::TcpAddress>& address() const { return place_.address(); }
+  std::optional<transport::TcpAddress> address() const { return ends_ ? std::nullopt : place_.address(); }
   /// Of our certificate, while it is open.
   base::UtcTime expires() const { return tls_->own().not_after; }
   /// What people should know of; empty: nothing.
@@ -67,7 +68,9 @@ class TlsService {
   void client_opened(peer::Connection& connection);
   void client_forgotten(std::uint64_t number);
 
-  /// Takes nobody any more. `restarting`: the next daemon opens the same door.
+  /// Takes nobody any more; who is there stays. It is not opened again.
+  void take_nobody();
+  /// The end of those, too. `restarting`: the next daemon opens the same door.
   void stop(bool restarting);
   std::size_t connection_count() const { return visitors_.size(); }
   /// Of those, what the server counts as well.
@@ -110,6 +113,7 @@ class TlsService {
   HttpDoor http_;
   TlsDoor door_;
   DoorPlace place_;
+  bool ends_ = false;  // it takes nobody any more
   bool stopping_ = false;
   transport::Loop::Timer dates_;
   base::Lifetime lifetime_;
