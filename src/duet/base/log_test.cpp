@@ -37,7 +37,7 @@ class Tape {
  public:
   enum class Mode { take, hold, refuse, fail };
 
-  std::unique_ptr<LogSink> sink();
+  std::unique_ptr<LogSink> sink(bool joins_lines = false);
 
   void set(Mode mode) {
     const std::lock_guard guard(mutex_);
@@ -98,19 +98,21 @@ class Tape {
 
 class Tape::TapeSink final : public LogSink {
  public:
-  explicit TapeSink(Tape& tape) : tape_(tape) {}
+  TapeSink(Tape& tape, bool joins_lines) : tape_(tape), joins_lines_(joins_lines) {}
   ~TapeSink() override {
     const std::lock_guard guard(tape_.mutex_);
     tape_.sink_is_gone_ = true;
     tape_.changed_.notify_all();
   }
   std::size_t write(std::string_view text) override { return tape_.take(text); }
+  bool joins_lines() const override { return joins_lines_; }
 
  private:
   Tape& tape_;
+  bool joins_lines_;
 };
 
-std::unique_ptr<LogSink> Tape::sink() { return std::make_unique<TapeSink>(*this); }
+std::unique_ptr<LogSink> Tape::sink(bool joins_lines) { return std::make_unique<TapeSink>(*this, joins_lines); }
 
 Strings numbered(int from, int to) {
   Strings all;
@@ -241,6 +243,19 @@ TEST(Log, WritesOneLineAtATime) {
   tape.set(Tape::Mode::take);
   EXPECT_TRUE(log.flush());
   EXPECT_EQ(tape.writes().size(), 100u);
+  EXPECT_EQ(tape.messages(), numbered(0, 100));
+}
+
+TEST(Log, JoinsLinesThatWaitWhereTheSinkSaysSo) {
+  Tape tape;
+  Log log(tape.sink(true), Level::warn, kPatient);
+  tape.set(Tape::Mode::hold);
+  log_numbered(log, 0, 1);
+  ASSERT_TRUE(tape.await_held_write());
+  log_numbered(log, 1, 100);
+  tape.set(Tape::Mode::take);
+  EXPECT_TRUE(log.flush());
+  EXPECT_LE(tape.writes().size(), 3u);
   EXPECT_EQ(tape.messages(), numbered(0, 100));
 }
 
