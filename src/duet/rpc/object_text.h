@@ -47,7 +47,7 @@ class ObjectText {
   }
 
  private:
-  static constexpr std::size_t usual_size = 128;
+  static constexpr std::size_t usual_size = 192;  // the event of a new task fits
 
   void begin(std::string_view name) {
     text_ += text_.size() > 1 ? ",\"" : "\"";
