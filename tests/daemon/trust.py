@@ -444,7 +444,7 @@ class Trusting(TrustTestCase):
         eventually(lambda: "nobody takes the place of its agents" in self.problem(), what="that it is gone is noticed")
         refused = self.submit(agent="echo")
         self.assert_untrusted(refused, "echo")
-        self.assertIn("'duet-rpc doctor' says what is wrong", refused["error"]["message"])
+        self.assertIn("'duet-rpc trust' says what is wrong", refused["error"]["message"])
         self.assertIn("others may write to it", self.project.run("doctor").out)
         self.assert_refused(self.project.run("trust", "--yes"), 1, "nothing to trust", "others may write to it")
 

@@ -210,7 +210,7 @@ TEST_F(UnknownTrust, OfAFileThatIsGoneLeavesItsAgentsToNobody) {
   EXPECT_EQ(settings.tasks.untrusted_agents, (std::set<std::string, std::less<>>{"mine"}));
   EXPECT_NE(settings.note.find("is not known; nobody takes the place of its agents (mine): "), std::string::npos)
       << settings.note;
-  EXPECT_EQ(settings.tasks.distrust.cure, "'duet-rpc doctor' says what is wrong");
+  EXPECT_EQ(settings.tasks.distrust.cure, "'duet-rpc trust' says what is wrong");
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ std::optional<std::string> trusted_content(const std::string& path, const std::s
   return trusted ? files.content(*trusted) : std::nullopt;
 }
 
-const char* const look_there = "'duet-rpc doctor' says what is wrong";
+const char* const look_there = "'duet-rpc trust' says what is wrong";
 
 // For a project's file that cannot be read or makes no sense. What could do no harm of the content that was trusted
 // last still counts, and no agent of another file takes the place of one that it had.
