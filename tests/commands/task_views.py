@@ -185,6 +185,7 @@ class OnATerminal(ViewTestCase):
             self.assertIn(f"task output -f {id} --project '{link}'' comes back", process.communicate(timeout=PATIENCE)[1].decode())
 
     def test_an_interrupted_follower_of_several_loses_no_line_without_an_end(self):
+        self.addCleanup(self.project.run, "task", "cancel", "--all")
         first, second = self.submit("printf 'up\nhalf'; sleep 60"), self.submit("sleep 60")
         with self.project.popen("task", "output", "-f", first, second) as process:
             self.assertEqual(process.stdout.readline().decode(), f"{first} | up\n")
