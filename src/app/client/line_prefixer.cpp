@@ -1,30 +1,14 @@
 #include "app/client/line_prefixer.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "duet/base/blocked_signals.h"
+
 namespace duet::app {
 namespace {
-
-/// Keeps SIGINT waiting while it lives.
-class UninterruptedLines {
- public:
-  UninterruptedLines() {
-    sigset_t interrupt;
-    sigemptyset(&interrupt);
-    sigaddset(&interrupt, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &interrupt, &before_);
-  }
-  UninterruptedLines(const UninterruptedLines&) = delete;
-  UninterruptedLines& operator=(const UninterruptedLines&) = delete;
-  ~UninterruptedLines() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
 
 // For a handler, which may do little else.
 void write_from_handler(int file, std::string_view text) noexcept {
@@ -55,7 +39,7 @@ void LinePrefixer::take(const std::string& id, std::string_view bytes) {
 }
 
 std::string LinePrefixer::take_whole_lines(Source& source, std::string_view bytes) {
-  const UninterruptedLines uninterrupted;
+  const base::BlockedSignals uninterrupted;
   std::string whole;
   while (!bytes.empty()) {
     const std::size_t room = longest_line - source.line.size();
@@ -71,7 +55,7 @@ std::string LinePrefixer::take_whole_lines(Source& source, std::string_view byte
 void LinePrefixer::finish() {
   std::string rest;
   {
-    const UninterruptedLines uninterrupted;
+    const base::BlockedSignals uninterrupted;
     for (Source& source : sources_) {
       if (!source.line.empty()) cut_line(source, rest);
     }

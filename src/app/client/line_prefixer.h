@@ -24,8 +24,8 @@ class LinePrefixer {
   void take(const std::string& id, std::string_view bytes);
   /// What has no line end yet will get none.
   void finish();
-  /// Writes that to a descriptor, and keeps it. For a handler of SIGINT, at any time: of this thread the signal is
-  /// blocked while lines change.
+  /// Writes that to a descriptor, and keeps it. For a handler of SIGINT, at any time: signals of
+  /// this thread are blocked while lines change.
   void write_unfinished(int file) const noexcept;
 
  private:

@@ -124,6 +124,16 @@ void log_numbered(Log& log, int from, int to) {
   for (int i = from; i < to; ++i) log.warn("line", {{"n", i}});
 }
 
+/// All but the first wait while that one is being written.
+void log_behind_a_held_write(Tape& tape, Log& log, int count) {
+  tape.set(Tape::Mode::hold);
+  log_numbered(log, 0, 1);
+  ASSERT_TRUE(tape.await_held_write());
+  log_numbered(log, 1, count);
+  tape.set(Tape::Mode::take);
+  EXPECT_TRUE(log.flush());
+}
+
 TEST(Log, WritesALineForEachEvent) {
   Tape tape;
   VirtualClock clock(std::chrono::sys_days{std::chrono::November / 15 / 2026} + 9h + 30min + 123ms);
@@ -236,12 +246,7 @@ TEST(Log, KeepsTheOrderOfEachThread) {
 TEST(Log, WritesOneLineAtATime) {
   Tape tape;
   Log log(tape.sink(), Level::warn, kPatient);
-  tape.set(Tape::Mode::hold);
-  log_numbered(log, 0, 1);
-  ASSERT_TRUE(tape.await_held_write());
-  log_numbered(log, 1, 100);
-  tape.set(Tape::Mode::take);
-  EXPECT_TRUE(log.flush());
+  log_behind_a_held_write(tape, log, 100);
   EXPECT_EQ(tape.writes().size(), 100u);
   EXPECT_EQ(tape.messages(), numbered(0, 100));
 }
@@ -249,12 +254,7 @@ TEST(Log, WritesOneLineAtATime) {
 TEST(Log, JoinsLinesThatWaitWhereTheSinkSaysSo) {
   Tape tape;
   Log log(tape.sink(true), Level::warn, kPatient);
-  tape.set(Tape::Mode::hold);
-  log_numbered(log, 0, 1);
-  ASSERT_TRUE(tape.await_held_write());
-  log_numbered(log, 1, 100);
-  tape.set(Tape::Mode::take);
-  EXPECT_TRUE(log.flush());
+  log_behind_a_held_write(tape, log, 100);
   EXPECT_LE(tape.writes().size(), 3u);
   EXPECT_EQ(tape.messages(), numbered(0, 100));
 }
@@ -262,12 +262,7 @@ TEST(Log, JoinsLinesThatWaitWhereTheSinkSaysSo) {
 TEST(Log, JoinsWholeLinesUpToPipeBufWhenItIsFarBehind) {
   Tape tape;
   Log log(tape.sink(), Level::warn, kPatient);
-  tape.set(Tape::Mode::hold);
-  log_numbered(log, 0, 1);
-  ASSERT_TRUE(tape.await_held_write());
-  log_numbered(log, 1, 5000);
-  tape.set(Tape::Mode::take);
-  EXPECT_TRUE(log.flush());
+  log_behind_a_held_write(tape, log, 5000);
   for (const std::string& write : tape.writes()) {
     EXPECT_EQ(write.back(), '\n');
     EXPECT_LE(write.size(), 4096u);
