@@ -11,6 +11,7 @@
 #include "automation/memory.h"
 #include "duet/base/utc_text.h"
 #include "duet/rpc/value.h"
+#include "task/transition.h"
 
 namespace duet::automation {
 namespace {
@@ -43,10 +44,7 @@ bool is_end(std::string_view kind) {
 }
 
 // Not as a new one: it waits for its next attempt, or was restarted in place.
-bool is_queued_again(const task::Event& event) {
-  if (event.kind != "taskQueued") return false;
-  return !rpc::parse_value(event.params).as_object().contains("createdAt");
-}
+bool is_queued_again(const task::Event& event) { return event.kind == "taskQueued" && !task::tells_arrival(event); }
 
 }  // namespace
 
@@ -259,8 +257,8 @@ void Engine::catch_up_later(base::Duration wait) {
 bool Engine::take_in_order(const task::Event& event) {
   const bool queued_again = is_queued_again(event);
   const bool concerns_rules = queued_again || event.kind == "taskStarted" || is_end(event.kind);
-  const bool concerns_nobody = rules_.all().empty() && !effects_.knows(task::to_text(event.task));
-  if (!concerns_rules || concerns_nobody) {
+  const auto concerns_nobody = [&] { return rules_.all().empty() && !effects_.knows(task::to_text(event.task)); };
+  if (!concerns_rules || concerns_nobody()) {
     position_ = event.seq;
     return true;
   }

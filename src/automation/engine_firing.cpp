@@ -234,6 +234,7 @@ void Engine::hold(Firing firing, std::string reason, Told told) {
 
 Firing Engine::new_firing(const ActiveRule& active, const Event& event, std::size_t count) {
   return {.number = firings_.next_number(),
+          .turn = firings_.next_turn(),
           .rule_id = active.rule.id,
           .at = loop_.clock().utc(),
           .count = count,

@@ -81,6 +81,7 @@ Agents::Agents(const TaskSettings& settings, process::Environment environment, s
       untrusted_(settings.untrusted_agents),
       default_(settings.default_agent),
       untrusted_default_(default_that_counts_no_more(settings)),
+      distrust_(settings.distrust),
       environment_(std::move(environment)),
       project_(std::move(project)),
       provide_for_(std::move(provide_for)) {}
@@ -90,6 +91,7 @@ void Agents::change_settings(const TaskSettings& settings) {
   untrusted_ = settings.untrusted_agents;
   default_ = settings.default_agent;
   untrusted_default_ = default_that_counts_no_more(settings);
+  distrust_ = settings.distrust;
 }
 
 tl::expected<std::string, rpc::Error> Agents::choose(const Submission& submission) const {
@@ -116,7 +118,7 @@ void Agents::add_defaults(Submission& submission, std::string_view agent) const 
 }
 
 rpc::Error Agents::unknown(const std::string& name, std::string_view param) const {
-  if (untrusted_.contains(name)) return untrusted_agent(name);
+  if (untrusted_.contains(name)) return untrusted_agent(name, distrust_);
   boost::json::array names;
   for (const auto& [known_name, agent] : agents_) names.emplace_back(known_name);
   constexpr std::size_t shown_characters = 64;
@@ -127,9 +129,11 @@ tl::expected<std::string, rpc::Error> Agents::wanted_agent(const Submission& sub
   if (submission.agent) return *submission.agent;
   const std::string_view counting = default_.empty() ? built_in_default : std::string_view(default_);
   if (!untrusted_default_.empty() && untrusted_default_ != counting) {
-    return tl::unexpected(untrusted_default_agent(untrusted_default_));
+    return tl::unexpected(untrusted_default_agent(untrusted_default_, distrust_));
   }
-  if (untrusted_.contains(counting) && !agents_.contains(counting)) return tl::unexpected(untrusted_agent(counting));
+  if (untrusted_.contains(counting) && !agents_.contains(counting)) {
+    return tl::unexpected(untrusted_agent(counting, distrust_));
+  }
   if (!default_.empty()) {
     if (agents_.contains(default_)) return default_;
     return tl::unexpected(
@@ -137,8 +141,8 @@ tl::expected<std::string, rpc::Error> Agents::wanted_agent(const Submission& sub
   }
   const Agent& agent = agents_.find(built_in_default)->second;
   if (is_on_path(agent, submission.env)) return std::string(built_in_default);
-  const std::string cure =
-      untrusted_.empty() ? "" : "; the project's settings are not trusted: 'duet-rpc trust' shows them";
+  const std::string others = "; the project's settings have agents, but " + distrust_.why + ": " + distrust_.cure;
+  const std::string cure = untrusted_.empty() ? "" : others;
   return tl::unexpected(no_agent("no agent is configured, and `claude` is not on the PATH" + cure, "default_agent"));
 }
 

@@ -44,6 +44,7 @@ class Agents {
   /// A file that the user has not trusted says what it is. No other agent of that name takes its place: it would be
   /// another program than the one that is meant.
   bool is_untrusted(std::string_view name) const { return untrusted_.contains(name); }
+  const Distrust& distrust() const { return distrust_; }
   /// Nullptr if there is none.
   const Agent* find(std::string_view name) const;
   const std::map<std::string, Agent, std::less<>>& all() const { return agents_; }
@@ -68,6 +69,7 @@ class Agents {
   std::set<std::string, std::less<>> untrusted_;  // names; tasks of theirs are refused with the cure
   std::string default_;
   std::string untrusted_default_;
+  Distrust distrust_;
   process::Environment environment_;
   std::function<std::string()> project_;
   ProvideFor provide_for_;

@@ -42,7 +42,9 @@ Committer::Committer(transport::Loop& loop, Database database, std::function<boo
       reports_(std::move(reports)),
       options_(options),
       database_(std::move(database)),
-      writer_(database_) {
+      writer_(database_),
+      begin_(database_.prepare("BEGIN IMMEDIATE")),
+      commit_(database_.prepare("COMMIT")) {
   database_.set_patience(lock_patience);
   sqlite3_wal_hook(
       database_.handle(),
@@ -102,7 +104,7 @@ void Committer::look() {
 bool Committer::begin_at_once() {
   try {
     database_.set_patience(std::chrono::milliseconds(0));
-    database_.run("BEGIN IMMEDIATE");
+    begin_.run();
   } catch (const SqliteError&) {  // NOLINT(bugprone-empty-catch): who waits for it meets it again
   }
   database_.set_patience(lock_patience);
@@ -192,9 +194,9 @@ void Committer::write(const Changes& changes) {
     write_marker();  // to see whether it works again: the changes may be such that write nothing
   }
   if (!changes.empty()) {
-    if (!database_.in_transaction()) wait_for([this] { database_.run("BEGIN IMMEDIATE"); });
+    if (!database_.in_transaction()) wait_for([this] { begin_.run(); });
     for (const Change& change : changes) change.apply(writer_);
-    wait_for([this] { database_.run("COMMIT"); });
+    wait_for([this] { commit_.run(); });
   }
   // A commit into files that nobody will find again is none.
   if (!holds_()) throw SqliteError(file_was_lost, {});
@@ -233,9 +235,9 @@ void Committer::verify() {
 }
 
 void Committer::write_marker() {
-  database_.run("BEGIN IMMEDIATE");
+  begin_.run();
   writer_.remember("marker", std::to_string(++markers_));
-  database_.run("COMMIT");
+  commit_.run();
 }
 
 void Committer::move_log_to_main(int mode) {

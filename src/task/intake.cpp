@@ -84,7 +84,7 @@ Intake::Intake(const base::Clock& clock, Store& store, const Agents& agents, Tas
       taken_(std::move(taken)),
       last_id_(last_id) {}
 
-void Intake::submit(Submission submission, Capacity room, Submitted submitted, Companion companion) {
+void Intake::submit(Submission&& submission, Capacity room, Submitted&& submitted, Companion&& companion) {
   const auto refuse = [&](const rpc::Error& error) { submitted(tl::unexpected(error)); };
   if (const Refusal refusal = check(submission)) return refuse(*refusal);
   std::string body = to_body(submission);
@@ -116,28 +116,33 @@ Intake::Refusal Intake::check(Submission& submission) const {
   return rpc::invalid_params("after", "array of at most " + std::to_string(most_dependencies) + " ids", "array");
 }
 
-void Intake::write(Submission submission, std::string body, Arrival arrival, Submitted submitted, Companion companion) {
-  Task task{.id = arrival.id,
-            .prompt = {},
-            .agent = arrival.task.agent,
-            .group = arrival.task.group,
-            .priority = arrival.task.priority,
-            .created_at = clock_.utc(),
-            .labels = std::move(submission.labels),
-            .metadata = shown_metadata(submission)};
+void Intake::write(Submission&& submission, std::string body, Arrival&& arrival, Submitted&& submitted,
+                   Companion&& companion) {
+  NewTask task{.id = arrival.id,
+               .priority = arrival.task.priority,
+               .prompt = {},
+               .agent = arrival.task.agent,
+               .group = arrival.task.group,
+               .retries = arrival.task.retries,
+               .after = {},
+               .created_at = clock_.utc(),
+               .delay = submission.delay,
+               .labels = std::move(submission.labels),
+               .metadata = shown_metadata_text(submission),
+               .key = submission.key};
   task.not_before = submission.delay ? task.created_at + *submission.delay : submission.not_before;
   arrival.delay = submission.delay;
   arrival.not_before = task.not_before;
   task.prompt = std::move(submission.prompt);
-  ActiveTask active{
-      .id = task.id, .retries = arrival.task.retries, .after = std::move(submission.after), .delay = submission.delay};
+  task.after = std::move(submission.after);
   if (!submission.key.empty()) arriving_keys_.try_emplace(submission.key, Arriving{task.id, body, {}});
   ++arriving_;
   for (const TaskId id : arrival.after) ++needed_[id];
   Change change{.kind = companion.kind, .bytes = 512 + 2 * body.size()};
-  change.apply = [task = std::move(task), active = std::move(active), key = submission.key, body = std::move(body),
-                  failed = arrival.failed, also = std::move(companion.write)](StoreWriter& writer) {
-    writer.insert(task, active, key, body);
+  task.body = std::move(body);
+  change.apply = [task = std::move(task), failed = arrival.failed,
+                  also = std::move(companion.write)](StoreWriter& writer) {
+    writer.insert(task);
     tell_queued(writer, task);
     if (also) also(writer, task.id);
     if (!failed) return;

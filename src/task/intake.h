@@ -48,7 +48,7 @@ class Intake {
  public:
   using Submitted = std::function<void(const tl::expected<Accepted, rpc::Error>&)>;
   /// A new task is on disk.
-  using Taken = std::function<void(Arrival)>;
+  using Taken = std::function<void(const Arrival&)>;
   /// How many tasks are queued, and how many may be.
   struct Capacity {
     std::size_t queued = 0;
@@ -64,7 +64,7 @@ class Intake {
          Taken taken);
 
   /// Answers at once if it refuses, else when the task is on disk.
-  void submit(Submission submission, Capacity room, Submitted submitted, Companion companion);
+  void submit(Submission&& submission, Capacity room, Submitted&& submitted, Companion&& companion);
 
   /// A task that is on its way to the disk comes after this one, which is needed until then.
   bool is_needed(TaskId id) const { return needed_.contains(id); }
@@ -84,7 +84,8 @@ class Intake {
   tl::expected<bool, rpc::Error> answer_by_key(const Submission& submission, const std::string& body,
                                                const Submitted& submitted);
   Refusal look_at_dependencies(const std::vector<TaskId>& after, Arrival& arrival) const;
-  void write(Submission submission, std::string body, Arrival arrival, Submitted submitted, Companion companion);
+  void write(Submission&& submission, std::string body, Arrival&& arrival, Submitted&& submitted,
+             Companion&& companion);
   void arrived(const Arrival& arrival, const Submitted& submitted, const std::string& key, bool kept);
 
   const base::Clock& clock_;

@@ -269,8 +269,9 @@ void Supervisor::pause(TaskId id, base::Duration time) {
 // longer than it was to be.
 void Supervisor::delay(TaskId id, std::optional<std::chrono::milliseconds> time,
                        std::optional<base::UtcTime> not_before) {
+  if (!not_before) return;
   const base::UtcTime now = loop_.clock().utc();
-  if (!not_before || *not_before <= now) return;
+  if (*not_before <= now) return;
   queue_.block(id, Block::delay);
   if (time) {
     wakes_.set(id, Block::delay, std::min<base::Duration>(*not_before - now, *time));

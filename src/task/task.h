@@ -121,6 +121,8 @@ Labels labels_of(const boost::json::object& saved);
 
 /// What a task's record says beside its own members: of the submission, what is worth showing and no secret.
 boost::json::object shown_metadata(const Submission& submission);
+/// The same as JSON text.
+std::string shown_metadata_text(const Submission& submission);
 
 /// `{id, prompt, agent, priority, state, createdAt, …}`, null where nothing is known.
 boost::json::object record_of(const Task& task);

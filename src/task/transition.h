@@ -29,6 +29,8 @@ struct Transition {
 std::function<void(StoreWriter&)> write_of(Transition transition);
 
 /// Whether the event is that of a task that begins to run, or that has ended.
+/// That a new task is queued, and not one that waits for its next attempt or was restarted in place.
+bool tells_arrival(const Event& event);
 bool tells_start(const Event& event);
 bool tells_end(const Event& event);
 
@@ -37,6 +39,6 @@ void tell_change(StoreWriter& writer, std::string_view kind, TaskId id, const Qu
                  const std::vector<std::string>& changed = {});
 
 /// The event of a task that was taken, as write_of() tells the others.
-void tell_queued(StoreWriter& writer, const Task& task);
+void tell_queued(StoreWriter& writer, const NewTask& task);
 
 }  // namespace duet::task

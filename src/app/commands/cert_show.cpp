@@ -39,7 +39,7 @@ struct Shown {
 
 std::string given_bytes(const std::string& path) {
   if (path == "-") return read_input();
-  auto read = read_anybodys_file(AT_FDCWD, path);
+  auto read = read_settings_file(AT_FDCWD, path, 1, FileOwner::anybody);
   if (const auto* refused = std::get_if<RefusedFile>(&read)) throw Failure(path + ": " + refused->why);
   auto& text = std::get<std::optional<std::string>>(read);
   if (!text) throw Failure("there is no file " + path);

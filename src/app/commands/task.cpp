@@ -112,7 +112,7 @@ int follow_tasks(DaemonClient& daemon, const CommandLine& line, const std::vecto
   LinePrefixer lines = prefixer(line, ids);
   TaskFollower follower(daemon, ids, printing(lines, ids.size() > 1), {.stream = stream_of(line), .from = from});
   const ReaderWatch reader(daemon.client().loop());
-  const InterruptNote note(goes_on_note(line, ids, "output -f"));
+  const InterruptNote note(goes_on_note(line, ids, "output -f"), &lines);
   std::vector<object> records;
   finishing(lines, [&] { records = follower.follow(); });
   return first_code(records, line);

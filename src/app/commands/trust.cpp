@@ -66,7 +66,8 @@ std::string text_of(const Project& project, const std::string& path, const Trust
   auto& text = std::get<std::optional<std::string>>(read);
   if (text) return std::move(*text);
   const auto before = files.trusted(path);
-  const std::string cure = before && *before ? "; 'duet-rpc trust --revoke' forgets that you had trusted it" : "";
+  std::string cure = before && *before ? "; 'duet-rpc trust --revoke' forgets that you had trusted it" : "";
+  if (!before) cure = "; whether you had trusted one is not known: " + before.error();
   throw Failure("there is no " + path + ", so there is nothing to trust" + cure);
 }
 

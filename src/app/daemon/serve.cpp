@@ -61,7 +61,9 @@ class Starter {
 LogSetup daemon_log(const CommandLine& line, const StateFolder& folder, bool detached) {
   const std::string own = folder.path_of(log_name);
   const bool coloured = colour_wanted(STDERR_FILENO, line.no_color);
-  LogSetup setup = set_up_log(detached ? own.c_str() : std::getenv("DUET_RPC_LOG"), line.log_level, coloured);
+  const char* const file = detached ? own.c_str() : std::getenv("DUET_RPC_LOG");
+  // A line for each task: tens of thousands a second must not be as many system calls.
+  LogSetup setup = set_up_log(file, line.log_level, coloured, {.joins_lines = true});
   if (!line.log_level) setup.level = base::Level::info;
   if (detached) setup.sink_name = log_name;
   return setup;

@@ -40,6 +40,13 @@ TEST(TaskLog, TellsWhatBecomesOfATask) {
             "task accepted task=\"task-7\" agent=\"claude\"\n");
 }
 
+TEST(TaskLog, TellsWhoIsToDoIt) {
+  const std::string params =
+      R"({"taskId":"task-7","state":"queued","agent":"a \"quote\"","attempts":0,"createdAt":"2026-01-01T00:00:00.000Z"})";
+  EXPECT_EQ(logged({.seq = 1, .kind = "taskQueued", .task = 7, .params = params}),
+            "task accepted task=\"task-7\" agent=\"a \\\"quote\\\"\"\n");
+}
+
 TEST(TaskLog, TellsHowItEnded) {
   const std::string line = logged({.seq = 3,
                                    .kind = "taskFailed",

@@ -100,6 +100,11 @@ std::vector<Entry> entries_in(std::string_view text) {
   return entries;
 }
 
+std::optional<std::string> sha256_for(std::string_view path, const std::vector<Entry>& entries) {
+  const auto found = std::ranges::find(entries, path, &Entry::path);
+  return found == entries.end() ? std::nullopt : std::optional(found->sha256);
+}
+
 void forget_contents(int folder, const std::vector<Entry>& kept) {
   const std::unique_ptr<DIR, int (*)(DIR*)> names(fdopendir(fcntl(folder, F_DUPFD_CLOEXEC, 3)), closedir);
   if (!names) return;
@@ -133,9 +138,14 @@ tl::expected<std::vector<Entry>, std::string> TrustedFiles::list() const {
 tl::expected<std::optional<std::string>, std::string> TrustedFiles::trusted(std::string_view path) const {
   const auto entries = list();
   if (!entries) return tl::unexpected(entries.error());
-  const auto found = std::ranges::find(*entries, path, &Entry::path);
-  if (found == entries->end()) return std::optional<std::string>();
-  return std::optional(found->sha256);
+  return sha256_for(path, *entries);
+}
+
+std::optional<std::string> TrustedFiles::said_to_be_trusted(std::string_view path) const {
+  if (folder_.empty()) return std::nullopt;
+  const auto read = read_settings_file(AT_FDCWD, folder_ + '/' + name, list_mebibytes, FileOwner::anybody);
+  const auto* const text = std::get_if<std::optional<std::string>>(&read);
+  return text != nullptr && *text ? sha256_for(path, entries_in(**text)) : std::nullopt;
 }
 
 std::optional<std::string> TrustedFiles::content(const std::string& sha256_of_it) const {

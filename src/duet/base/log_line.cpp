@@ -98,8 +98,9 @@ bool append_safe(std::string& out, std::string_view text, Style style, std::size
   std::array<char, 6> space;
   while (true) {
     const auto window = text.substr(0, room);
-    const auto plain =
-        static_cast<std::size_t>(std::find_if_not(window.begin(), window.end(), is_plain) - window.begin());
+    // Called through a pointer for each character it would cost more than the rest of the line.
+    const auto end = std::find_if_not(window.begin(), window.end(), [](char c) { return is_plain(c); });
+    const auto plain = static_cast<std::size_t>(end - window.begin());
     out.append(text, 0, plain);
     text.remove_prefix(plain);
     room -= plain;
