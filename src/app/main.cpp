@@ -49,6 +49,7 @@ constexpr std::pair<std::string_view, int (*)(const CommandLine&)> command_funct
     {"connect", run_connect},
     {"top", run_top},
     {"doctor", run_doctor},
+    {"dashboard", run_dashboard},
     {"token new", run_token_new},
     {"token list", run_token_list},
     {"token revoke", run_token_revoke},

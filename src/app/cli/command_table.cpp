@@ -383,6 +383,26 @@ constexpr CommandEntry lsp_commands[] = {
      .client = true},
 };
 
+// ---- the dashboard
+
+constexpr OptionEntry dashboard_options[] = {
+    {.name = "read-only", .summary = "The browser sees everything and changes nothing"},
+    {.name = "no-open", .summary = "Print the URL, and open no browser"},
+};
+
+constexpr CommandEntry dashboard_commands[] = {
+    {.path = "dashboard",
+     .summary = "Open the dashboard in a browser",
+     .details =
+         "Opens the daemon's HTTP door, unless it is open or the settings forbid it, and prints a URL by which a "
+         "browser logs in, once, within 5 minutes. If stdout is a terminal and there is a display, a browser is "
+         "opened with it: that of BROWSER, else xdg-open.\n"
+         "Whoever opens the URL first is logged in, and can run any program as you unless --read-only is given. "
+         "From another machine: ssh -L PORT:127.0.0.1:PORT HOST, and then the same URL.",
+     .options = dashboard_options,
+     .client = true},
+};
+
 // ---- tokens
 
 constexpr Text token_roles[] = {"observe", "operate", "own"};
@@ -479,11 +499,12 @@ consteval auto joined(const CommandEntry (&... lists)[Sizes]) {
 // A command is there when it works: a list that is not named here does not exist for anybody.
 constexpr auto all_commands =
     joined(daemon_commands, entries::task_commands, entries::task_change_commands, entries::queue_commands,
-           entries::agent_commands, automation_commands, entries::chat_commands, lsp_commands, token_commands,
-           trust_commands, doctor_commands, program_commands);
+           entries::agent_commands, automation_commands, entries::chat_commands, lsp_commands, dashboard_commands,
+           token_commands, trust_commands, doctor_commands, program_commands);
 
 constexpr TermEntry variables[] = {
     {"AIWG_IPC_DEBUG", "If 1, every message between a command and the daemon is shown on stderr, as with --trace"},
+    {"BROWSER", "The program that dashboard opens a URL with"},
     {"DUET_RPC_CONFIG", "The settings file to read instead of the project's and the user's own"},
     {"DUET_RPC_LOG",
      "A file that rpc and daemon start --foreground log to instead of stderr, at level info unless --log-level says "

@@ -29,6 +29,7 @@ int run_daemon_logs(const CommandLine& line);
 int run_call(const CommandLine& line);
 int run_events(const CommandLine& line);
 int run_connect(const CommandLine& line);
+int run_dashboard(const CommandLine& line);
 int run_token_new(const CommandLine& line);
 int run_token_list(const CommandLine& line);
 int run_token_revoke(const CommandLine& line);

@@ -49,11 +49,10 @@ constexpr HttpPlace http_places[] = {
 constexpr HttpPlace page_place{"/", HttpRoute::page, "GET", true};
 
 const HttpPlace* place_at(std::string_view path) {
-  if (find_page_file(path) != nullptr) return &page_place;
   for (const HttpPlace& place : http_places) {
     if (place.path == path) return &place;
   }
-  return nullptr;
+  return find_page_file(path) != nullptr ? &page_place : nullptr;
 }
 
 std::optional<std::string_view> bearer_of(const HttpHead& head) {
