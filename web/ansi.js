@@ -225,21 +225,27 @@ export class AnsiLines {
   #print(raw) {
     const text = raw.replace(unseen, picture);
     const size = astral.test(text) ? Array.from(text).length : text.length;
-    if (this.column === this.length && !this.cells) this.#append(text, size);
+    if (this.column >= this.length && !this.cells) this.#append(' '.repeat(this.column - this.length), text, size);
     else this.#overwrite(Array.from(text));
     this.column = Math.min(maxColumns, this.column + size);
   }
 
-  /** @param {string} text @param {number} size */
-  #append(text, size) {
+  /** @param {string} blanks @param {string} text @param {number} size */
+  #append(blanks, text, size) {
+    if (blanks !== '') this.#run(blanks, plain);
+    this.#run(text, this.style);
+    this.length += blanks.length + size;
+  }
+
+  /** @param {string} text @param {Style} style */
+  #run(text, style) {
     const line = /** @type {Line} */ (this.lines[this.lines.length - 1]);
     const last = line.runs ? /** @type {{style: Style}} */ (line.runs[line.runs.length - 1]).style : plain;
-    if (!sameStyle(last, this.style)) {
+    if (!sameStyle(last, style)) {
       line.runs ??= line.text === '' ? [] : [{at: 0, style: plain}];
-      line.runs.push({at: line.text.length, style: this.style});
+      line.runs.push({at: line.text.length, style});
     }
     line.text += text;
-    this.length += size;
   }
 
   /** @param {string[]} characters */
