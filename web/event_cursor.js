@@ -3,7 +3,7 @@
 // A new connection gets what happens at once, and what happened before it only when it asks: those that come too early
 // wait here. Pure.
 
-/** `at` is when it came to us, in milliseconds; `isHistory` says that what it tells was known already.
+/** `at` is when it came to us, in milliseconds, NaN if that says nothing; `isHistory` says that what it tells was known already.
  *  @typedef {{seq: number | null, kind: string, params: Record<string, any>, at: number, isHistory: boolean}} DaemonEvent */
 /** Numbers that will not come any more, the last included. @typedef {{from: number, to: number}} Gap */
 

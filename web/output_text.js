@@ -26,20 +26,26 @@ function unfinished(bytes) {
 }
 
 export class OutputText {
+  model = new AnsiLines();
+  rest = new Uint8Array();  // the beginning of a character whose end has not come yet
+  /** @type {Block[]} */
+  blocks = [];
+  start = 0;
+  end = 0;
+  above = 0;  // lines that were let go at the top
+  knowsNumbers = true;  // lines are counted from the very first
+
   constructor(most = mostText) {
     this.most = most;
-    this.reset(0);
   }
 
   /** Nothing is here; what is appended next begins at this offset. @param {number} offset */
   reset(offset) {
     this.model = new AnsiLines();
-    this.rest = new Uint8Array();  // the beginning of a character whose end has not come yet
-    /** @type {Block[]} */
+    this.rest = new Uint8Array();
     this.blocks = [];
-    this.start = offset;
-    this.end = offset;
-    this.above = 0;  // lines that were let go at the top since the beginning was here
+    this.start = this.end = offset;
+    this.above = 0;
     this.knowsNumbers = offset === 0;
   }
 

@@ -60,32 +60,41 @@ export function spans(task, now) {
 }
 
 export class State {
-  constructor() {
-    this.clear();
-  }
+  /** @type {Map<string, Task>} */
+  tasks = new Map();
+  /** @type {Task[] | null} newest first, if that is known */
+  sorted = null;
+  isComplete = false;  // there are no older tasks than those here
+  /** @type {Set<string>} tasks that events told of and nobody has asked for yet */
+  unknown = new Set();
+  /** @type {Record<string, number> | null} */
+  stats = null;
+  /** @type {LogEntry[]} */
+  log = [];
+  heard = 0;  // events in the log that there ever were
+  /** @type {any} */
+  automation = null;
+  /** @type {any} */
+  queue = null;
+  /** @type {any} */
+  status = null;
+  /** @type {Set<string>} what has to be asked for again: stats, automation, queue, status */
+  stale = new Set();
 
   /** As if nothing had ever been heard. */
   clear() {
-    /** @type {Map<string, Task>} */
-    this.tasks = new Map();
-    this.isComplete = false;  // there are no older tasks than those here
-    /** @type {Record<string, number> | null} */
-    this.stats = null;
-    /** @type {LogEntry[]} */
+    this.forgetTasks();
     this.log = [];
-    this.heard = 0;  // events in the log that there ever were
-    /** @type {Set<string>} tasks that events told of and nobody has asked for yet */
-    this.unknown = new Set();
-    /** @type {any} */
-    this.automation = null;
-    /** @type {any} */
-    this.queue = null;
-    /** @type {any} */
-    this.status = null;
-    /** @type {Task[] | null} */
+    this.heard = 0;
+    this.stats = this.automation = this.queue = this.status = null;
+    this.stale.clear();
+  }
+
+  forgetTasks() {
+    this.tasks.clear();
+    this.unknown.clear();
     this.sorted = null;
-    /** @type {Set<string>} */
-    this.stale = new Set();  // what has to be asked for again: stats, automation, queue, status
+    this.isComplete = false;
   }
 
   /** A page of `task.list`, newest first. @param {any[]} records @param {boolean} isOldest nothing comes behind it */
