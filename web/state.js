@@ -76,6 +76,8 @@ export class State {
   automation = null;
   /** @type {any} */
   queue = null;
+  /** @type {boolean | null} whether the queue is paused, as far as events have told */
+  isPaused = null;
   /** @type {any} */
   status = null;
   /** @type {Set<string>} what has to be asked for again: stats, automation, queue, status */
@@ -86,7 +88,7 @@ export class State {
     this.forgetTasks();
     this.log = [];
     this.heard = 0;
-    this.stats = this.automation = this.queue = this.status = null;
+    this.stats = this.automation = this.queue = this.status = this.isPaused = null;
     this.stale.clear();
   }
 
@@ -156,6 +158,7 @@ export class State {
     else if (kind === 'taskHeld' || kind === 'taskReleased') this.#change(params.taskId, {held: kind === 'taskHeld'});
     else if (kind === 'taskEdited') this.unknown.add(params.taskId);
     else if (kind === 'tasksRemoved') for (const id of params.taskIds ?? []) this.forgetTask(id);
+    if (/^queue(Paused|Resumed)$/.test(kind) && !params.group) this.isPaused = kind === 'queuePaused';
     if (kind.startsWith('task')) this.stale.add('stats');
     if (/^(queue|agent)/.test(kind) || kind === 'settingsChanged') this.stale.add('queue');
     if (/^(automation|approval|chain|run|notice)/.test(kind) || kind === 'settingsChanged') this.stale.add('automation');

@@ -51,7 +51,7 @@ export const eventsView = (app, main, firstRoute) => {
   let active = '';
   const change = (/** @type {Record<string, string>} */ part) => app.go('events', {...params, ...part}, {replace: true});
 
-  const task = h('input', {type: 'search', 'data-filter': true, placeholder: 'task-7', 'aria-label': 'Filter by task', autocomplete: 'off'});
+  const task = h('input', {type: 'search', 'data-filter': true, placeholder: 'Filter by task', 'aria-label': 'Filter by task', autocomplete: 'off'});
   task.addEventListener('input', () => change({task: task.value.trim()}));
   const kind = h('select', {'aria-label': 'Kind'}, h('option', {value: ''}, 'all kinds'), ...eventKinds.map((name) => h('option', {value: name}, name)));
   kind.addEventListener('change', () => change({kind: kind.value}));

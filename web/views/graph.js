@@ -23,7 +23,7 @@ export const graphView = (app, main, firstRoute) => {
   /** @type {import('../graph_layout.js').Layout} */
   let layout = {places: new Map(), edges: [], layers: 0, rows: 0};
   let drawn = '';
-  const field = h('input', {type: 'search', 'data-filter': true, placeholder: 'task-7', 'aria-label': 'Focus on a task', autocomplete: 'off'});
+  const field = h('input', {type: 'search', 'data-filter': true, placeholder: 'Focus on a task', 'aria-label': 'Focus on a task', autocomplete: 'off'});
   field.addEventListener('change', () => setFocus(/^\d+$/.test(field.value.trim()) ? `task-${field.value.trim()}` : field.value.trim()));
   const all = button('Show all', {class: 'quiet', on: {click: () => setFocus('')}});
   const word = h('span', {class: 'dim', role: 'status'});

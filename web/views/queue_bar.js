@@ -5,6 +5,13 @@ import {attempt} from '../feedback.js';
 import {icon} from '../icons.js';
 import {moment, relative, visibleLine} from '../text.js';
 
+// Who may not ask for the queue hears of pauses only as they happen: until then both ways are offered.
+/** @param {import('../app.js').App} app */
+function fallback(app) {
+  const supervisor = app.state.status?.subsystems?.supervisor;
+  return supervisor ? {...supervisor, paused: app.state.isPaused, groups: [], heldAgents: []} : null;
+}
+
 /** @param {import('../app.js').App} app @param {HTMLElement} notes */
 export function queueBar(app, notes) {
   const element = h('div', {class: 'queue-bar'});
@@ -21,7 +28,7 @@ export function queueBar(app, notes) {
     return pressed;
   };
   const update = () => {
-    const {queue} = app.state;
+    const queue = app.state.queue ?? fallback(app);
     const wanted = JSON.stringify([queue?.paused, queue?.groups, queue?.heldAgents, queue?.running, queue?.maxRunning, app.session?.role]);
     if (wanted === shown || !queue) return;
     shown = wanted;
@@ -32,7 +39,8 @@ export function queueBar(app, notes) {
           `${visibleLine(held.agent)} waits for its limit, ${relative(moment(held.until), Date.now())}`)),
       ...pausedGroups.map((/** @type {any} */ group) => mayPause ? toggle(true, group.name) : h('span', {class: 'chip is-warn'}, icon('pause'), `group ${visibleLine(group.name)} paused`)),
       h('span', {class: 'dim slots'}, `${queue.running} of ${queue.maxRunning} slots`),
-      mayPause && toggle(queue.paused, undefined),
+      mayPause && queue.paused !== true && toggle(false, undefined),
+      mayPause && queue.paused !== false && toggle(true, undefined),
     ]);
   };
   return {element, update};

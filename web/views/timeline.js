@@ -193,8 +193,8 @@ const legendItem = (kind, word) => h('span', {class: 'legend-item'}, h('i', {cla
 function barRow() {
   const link = h('a', {class: 'mono'});
   const mark = h('span', {class: 'lane-state'});
-  const waiting = h('i', {class: 'bar is-waiting'});
-  const running = h('i', {class: 'bar'});
+  const waiting = h('i', {class: 'span is-waiting'});
+  const running = h('i', {class: 'span'});
   const tries = h('span', {class: 'tries'});
   const bar = h('div', {class: 'bars'}, waiting, running, tries);
   const prompt = h('span', {class: 'lane-prompt'});
@@ -221,7 +221,7 @@ function barRow() {
     const end = Number.isNaN(ended) ? Date.now() : ended;
     span(waiting, scale, created, Number.isNaN(started) ? end : started);
     span(running, scale, started, end);
-    set(running, {class: `bar is-${task.state}`});
+    set(running, {class: `span is-${task.state}`});
     set(tries, {hidden: task.attempts < 2});
     if (task.attempts > 1) {
       setText(tries, `×${task.attempts}`);
