@@ -47,8 +47,16 @@ export class OutputReader {
     this.isDone = false;
     this.isAtEnd = false;  // what is here reaches to the end of what was written
     this.isOpen = false;
+    this.total = 0;  // bytes that were written, as far as is known
     /** @type {Promise<any>} one thing after another */
     this.turn = Promise.resolve();
+  }
+
+  /** @param {number} offset @param {number} limit */
+  async #read(offset, limit) {
+    const piece = await read(this.call, this.taskId, offset, limit);
+    this.total = Math.max(this.total, piece.next);
+    return piece;
   }
 
   /** @template T @param {() => Promise<T>} work @returns {Promise<T>} */
@@ -61,10 +69,10 @@ export class OutputReader {
   /** The last MiB. */
   openTail() {
     return this.#inTurn(async () => {
-      const end = (await read(this.call, this.taskId, theEnd, 1)).next;
+      const end = (await this.#read(theEnd, 1)).next;
       let start = Math.max(0, end - portion);
       if (start > 0) {
-        const piece = await read(this.call, this.taskId, start, portion);
+        const piece = await this.#read(start, portion);
         const cut = piece.offset > start ? 0 : partOfLine(piece.bytes);
         start = piece.offset + cut;
         this.text.reset(start);
@@ -86,7 +94,7 @@ export class OutputReader {
   async #append() {
     let isMore = false;
     for (;;) {
-      const piece = await read(this.call, this.taskId, this.text.end, portion);
+      const piece = await this.#read(this.text.end, portion);
       this.isDone = piece.done;
       if (piece.bytes.length === 0 && piece.offset <= this.text.end) {
         if (piece.done) this.text.finish();
@@ -101,7 +109,7 @@ export class OutputReader {
   /** A portion from behind what is here, after the end was let go. */
   later() {
     return this.#inTurn(async () => {
-      const piece = await read(this.call, this.taskId, this.text.end, portion);
+      const piece = await this.#read(this.text.end, portion);
       if (piece.bytes.length === 0) this.isAtEnd = true;
       else this.text.append(piece.bytes, piece.offset);
     });
@@ -128,7 +136,7 @@ export class OutputReader {
     let gap = 0;
     for (let tries = 0; tries < 3; ++tries) {
       const from = Math.max(0, limit - portion);
-      const piece = await read(this.call, this.taskId, from, limit - from);
+      const piece = await this.#read(from, limit - from);
       const isInGap = piece.offset >= limit;
       const endsEarly = !isInGap && piece.offset + piece.bytes.length < limit;
       if (isInGap || (endsEarly && piece.bytes.length === 0)) {
@@ -136,7 +144,7 @@ export class OutputReader {
         limit = piece.offset - piece.dropped;
         if (limit <= 0) return {bytes: new Uint8Array(), offset: 0, gap};
       } else if (endsEarly) {  // a gap begins inside: its front is what is wanted then
-        const behind = await read(this.call, this.taskId, piece.next, 1);
+        const behind = await this.#read(piece.next, 1);
         gap = behind.offset - piece.next;
         return this.#cut(piece, from, gap);
       } else {

@@ -9,8 +9,9 @@ export const mostText = 8 * 1024 * 1024;
 const blockSize = 512 * 1024;
 const lineCost = 48;  // what a line takes beside its text
 
-/** `gap` is the number of bytes before it that were not kept. `lines` were finished before it began.
- *  @typedef {{offset: number, end: number, text: string, gap: number, lines: number}} Block */
+/** `gap` is the number of bytes before it that were not kept. `lines` were finished before it began; if it `isClean`,
+ *  nothing else was under way then.
+ *  @typedef {{offset: number, end: number, text: string, gap: number, lines: number, isClean: boolean}} Block */
 
 const decoder = new TextDecoder('utf-8', {ignoreBOM: true});
 const decode = (/** @type {Uint8Array} */ bytes) => decoder.decode(bytes);
@@ -85,26 +86,40 @@ export class OutputText {
   prepend(bytes, offset, gap = 0) {
     const text = decode(bytes);
     const before = this.lines.length;
-    const first = this.blocks[0];
-    if (first) first.gap = gap;
-    this.blocks.unshift({offset, end: offset + bytes.length, text, gap: 0, lines: 0});
-    this.start = offset;
-    let isCut = false;
-    while (this.size > this.most && this.blocks.length > 1) {
-      this.blocks.pop();
-      isCut = true;
-    }
     const earlier = new AnsiLines();
     earlier.write(text);
-    if (isCut || gap > 0 || !earlier.isClean) this.#readAgain();
-    else this.#putBefore(earlier);
-    if (isCut) {
-      this.rest = new Uint8Array();
-      this.end = /** @type {Block} */ (this.blocks[this.blocks.length - 1]).end;
-    }
+    const isJoined = gap === 0 && earlier.isClean;
+    const first = this.blocks[0];
+    if (first) [first.gap, first.isClean] = [gap, isJoined];
+    this.blocks.unshift({offset, end: offset + bytes.length, text, gap: 0, lines: 0, isClean: true});
+    if (isJoined) this.#putBefore(earlier);
+    else this.#readAgain();
+    const added = this.lines.length - before;
+    this.start = offset;
     this.above = 0;
     this.knowsNumbers = offset === 0;
-    return isCut ? earlier.lines.length - 1 : this.lines.length - before;
+    this.#cutEnd();
+    return added;
+  }
+
+  // What is too much at the end goes.
+  #cutEnd() {
+    let cut = null;
+    while (this.size > this.most && this.blocks.length > 1) {
+      cut = /** @type {Block} */ (this.blocks.pop());
+      if (cut.isClean && cut.gap === 0) this.#endBefore(cut);
+      else this.#readAgain();
+    }
+    if (!cut) return;
+    this.rest = new Uint8Array();
+    this.end = /** @type {Block} */ (this.blocks[this.blocks.length - 1]).end;
+  }
+
+  /** @param {Block} block */
+  #endBefore(block) {
+    const lines = this.lines.slice(0, block.lines);
+    this.model = new AnsiLines();
+    this.model.lines = lines.concat(this.model.lines);
   }
 
   /** The number of the line with this index, counted from 1. @param {number} index */
@@ -124,6 +139,7 @@ export class OutputText {
     for (const block of this.blocks) {
       if (block.gap > 0) this.model.writeDropped(block.gap);
       block.lines = this.model.lines.length - 1;
+      block.isClean = this.model.isClean;
       this.model.write(block.text);
     }
   }
@@ -132,12 +148,13 @@ export class OutputText {
   #push(text, end, gap) {
     const last = this.blocks[this.blocks.length - 1];
     const lines = this.model.lines.length - 1;
+    const isClean = this.model.isClean;
     this.model.write(text);
     if (last && gap === 0 && last.text.length + text.length <= blockSize) {
       last.text += text;
       last.end = end;
     } else if (text !== '' || gap > 0) {
-      this.blocks.push({offset: last ? last.end + gap : this.start, end, text, gap, lines});
+      this.blocks.push({offset: last ? last.end + gap : this.start, end, text, gap, lines, isClean});
     }
   }
 

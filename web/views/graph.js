@@ -3,7 +3,7 @@
 import {button, fill, h, keyed, s, set, setText} from '../dom.js';
 import {layOut, neighbour, relatives} from '../graph_layout.js';
 import {icon} from '../icons.js';
-import {edgesOf, shownState} from '../state.js';
+import {edgesOf, numberOf, shownState} from '../state.js';
 import {tableButton} from '../table_dialog.js';
 import {count, counted, firstLine, visibleLine} from '../text.js';
 import {emptyState} from '../virtual_list.js';
@@ -116,7 +116,8 @@ export const graphView = (app, main, firstRoute) => {
       layout = layOut(ids, wanted.filter((edge) => layoutHas(ids, edge)));
     }
     drawEdges();
-    keyed(nodes, [...layout.places.values()], (item) => item.id, makeNode, showNode);
+    // By age, so that what has the focus is never moved.
+    keyed(nodes, [...layout.places.values()].sort((a, b) => numberOf(a.id) - numberOf(b.id)), (item) => item.id, makeNode, showNode);
     if (document.activeElement !== field) field.value = focus;
     set(all, {hidden: focus === ''});
     setText(word, ids.length === 0 ? '' : `${counted(ids.length, 'task')}, ${counted(layout.edges.length, 'arrow')}${more > 0 ? `, ${count(more)} more are not shown` : ''}`);

@@ -6,6 +6,7 @@ import {icon} from '../icons.js';
 import {counted, visible, visibleLine} from '../text.js';
 import {emptyState} from '../virtual_list.js';
 
+const often = 300;  // milliseconds: a server that was killed is started again after a second
 const shapes = /** @type {Record<string, string>} */ ({ready: 'completed', starting: 'running', restarting: 'failed', stopping: 'cancelled', stopped: 'cancelled'});
 
 /** @type {import('../app.js').ViewFactory} */
@@ -26,7 +27,7 @@ export const serversView = (app, main) => {
       ({servers} = await app.call('lsp.list'));
       update();
     } catch {
-      // The next second asks again.
+      // It is asked for again in a moment.
     }
     isAsking = false;
   };
@@ -61,5 +62,6 @@ export const serversView = (app, main) => {
     fill(empty, word === '' ? [] : [emptyState('No language server is running', 'One is started when it is first asked: ', h('code', {}, 'duet-rpc lsp hover FILE:LINE'))]);
   };
   load();
-  return {update, tick: load};
+  const timer = setInterval(() => !document.hidden && load(), often);
+  return {update, destroy: () => clearInterval(timer)};
 };

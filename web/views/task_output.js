@@ -135,7 +135,7 @@ export function outputSection(app, id, notes) {
     const {start, end, lines} = reader.text;
     const part = start > 0 ? `from byte ${start.toLocaleString('en')}, earlier output when you scroll up` : 'from the beginning';
     setText(place, !reader.isOpen ? '' : end === 0 ? (reader.isDone ? 'It has written nothing.' : 'It has written nothing yet.')
-      : `${counted(Math.max(1, lines.length - 1), 'line')}, ${bytes(end - start)} of ${bytes(end)} ${part}`);
+      : `${counted(Math.max(1, lines.length - 1), 'line')}, ${bytes(end - start)} of ${bytes(reader.total)} ${part}`);
   }
 
   function find(/** @type {boolean} */ isNew) {
