@@ -54,20 +54,21 @@ export class VirtualList {
     const above = scroller.scrollTop - this.#top;
     const first = Math.max(0, Math.floor(above / row) - extra);
     const last = Math.min(this.items.length, Math.ceil((above + scroller.clientHeight) / row) + extra);
+    const shown = this.items.slice(first, last);
     /** @type {Map<string, HTMLElement>} */
-    const kept = new Map();
-    for (let index = first; index < last; ++index) {
-      const item = /** @type {T} */ (this.items[index]);
-      const key = keyOf(item);
-      const element = this.rows.get(key) ?? make(item);
-      update(element, item, index);
-      element.style.transform = `translateY(${index * row}px)`;
-      kept.set(key, element);
-      if (element.parentNode !== body) body.append(element);
-    }
+    const kept = new Map(shown.map((item) => [keyOf(item), this.rows.get(keyOf(item)) ?? make(item)]));
     for (const [key, element] of this.rows) {
       if (kept.get(key) !== element) element.remove();
     }
+    // In the document they stand as on the screen, for those who read it in another way.
+    let place = body.firstElementChild;
+    shown.forEach((item, i) => {
+      const element = /** @type {HTMLElement} */ (kept.get(keyOf(item)));
+      update(element, item, first + i);
+      element.style.transform = `translateY(${(first + i) * row}px)`;
+      if (element === place) place = place.nextElementSibling;
+      else body.insertBefore(element, place);
+    });
     this.rows = kept;
     if (onEnd && last >= this.items.length - 2 * extra) onEnd();
   }
