@@ -142,6 +142,11 @@ tl::expected<std::string, rpc::Error> Agents::wanted_agent(const Submission& sub
   return tl::unexpected(no_agent("no agent is configured, and `claude` is not on the PATH" + cure, "default_agent"));
 }
 
+std::optional<std::string> Agents::usual() const {
+  const auto wanted = wanted_agent({});
+  return wanted ? std::optional(*wanted) : std::nullopt;
+}
+
 bool Agents::is_on_path(const Agent& agent, const process::Environment& added) const {
   const auto path_in = [](const process::Environment& environment) {
     const auto path = environment.find("PATH");

@@ -47,7 +47,10 @@ class Agents {
   /// Nullptr if there is none.
   const Agent* find(std::string_view name) const;
   const std::map<std::string, Agent, std::less<>>& all() const { return agents_; }
-  const std::string& default_name() const { return default_; }
+  /// Who does a task that names no agent; none: it is refused.
+  std::optional<std::string> usual() const;
+  /// Its program is there, as far as a task is concerned that brings no PATH of its own.
+  bool is_available(const Agent& agent) const { return is_on_path(agent, {}); }
   /// What a task of this agent is accepted with where its submission says nothing. A time limit and `limits` are not
   /// among it: the agent's count as they are when an attempt begins.
   void add_defaults(Submission& submission, std::string_view agent) const;

@@ -99,6 +99,23 @@ class Opening(DoorTestCase):
         self.assertEqual(connection.response().json()["result"]["state"], "failed")
         self.assertEqual(client.closed_with()[0], 1001)
 
+    def test_nobody_comes_in_any_more_once_a_stop_was_accepted(self):
+        self.open_door()
+        token = self.token()
+        id = self.project.call("task.submit", params={"prompt": "sleep 1000", "agent": "shell"})["result"]["taskId"]
+        eventually(lambda: self.project.call("task.get", params={"taskId": id})["result"]["state"] == "running")
+        client = self.websocket(token)
+        connection = self.connect()
+        self.assertTrue(client.call("daemon.stop", params={"drain": True})["result"]["stopping"])
+        self.assertEqual(client.message()["method"], "event.daemonStopping")
+        self.assertRaises(ConnectionRefusedError, self.connect)
+        self.assertIsNone(self.http_url())
+        self.assertEqual(self.project.call("http.open")["error"]["code"], -32003)
+        # Those who are there, and the Unix socket, go on.
+        self.assertTrue(client.call("ping")["result"]["pong"])
+        self.assertEqual(connection.ask("GET", "/").status, 200)
+        self.project.call("task.cancel", params={"taskId": id})
+        self.assertEqual(client.closed_with()[0], 1001)
 
     def test_a_stop_does_not_wait_for_who_reads_no_answer(self):
         self.open_door()

@@ -82,7 +82,7 @@ std::string candidates_of(DaemonClient& daemon, const std::string& kind) {
     return tasks_among(daemon, {{"state", "running"}, {"limit", most_offered}}, is_any) +
            tasks_among(daemon, {{"state", "queued"}, {"limit", most_offered}}, is_any);
   }
-  if (kind == "agent") return offered_members(daemon.call("agent.list"), "name", "program");
+  if (kind == "agent") return offered_members(daemon.call("agent.list").at("agents"), "name", "program");
   if (kind == "group") return offered_members(daemon.call("queue.status").at("groups"), "name", "");
   if (kind == "token") return offered_members(daemon.call("token.list"), "name", "role");
   return offered_members(daemon.call("automation.status").at("rules"), "id", "type");

@@ -19,6 +19,7 @@
 #include "app/methods/daemon_methods.h"
 #include "app/methods/door_methods.h"
 #include "app/methods/lsp_methods.h"
+#include "app/methods/metrics_methods.h"
 #include "app/methods/task_methods.h"
 #include "app/methods/test_methods.h"
 #include "app/project/failure.h"
@@ -84,7 +85,12 @@ ProjectDaemon::ProjectDaemon(Context context, Settings settings)
       signals_(loop_, {SIGTERM, SIGINT, SIGHUP}, [this](int signal) { take_signal(signal); }),
       started_at_(loop_.clock().utc()),
       started_(loop_.now()),
-      watch_(loop_, log_, [this](std::string problem) { problems_.set("loop", std::move(problem)); }),
+      metrics_(
+          loop_, log_, context_.folder, [this] { return server_.methods().calls(); },
+          [this] { return metric_levels(); }),
+      watch_(loop_, log_,
+             {.on_problem = [this](std::string problem) { problems_.set("loop", std::move(problem)); },
+              .on_turn = [this](base::TimePoint now, base::Duration took) { metrics_.take_turn(now, took); }}),
       server_(loop_, log_, server_events(), {.max_clients = context_.descriptors.clients}),
       executable_(base::check_call(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "/proc/self/exe")),
       tasks_(loop_, log_,
@@ -107,6 +113,7 @@ ProjectDaemon::ProjectDaemon(Context context, Settings settings)
       http_(http_context()) {
   end_.set_work([this](const StopRequest& request, std::function<void()> done) { end_work(request, std::move(done)); });
   end_.set_doors({.count = [this] { return http_.connection_count(); },
+                  .take_nobody = [this] { http_.take_nobody(); },
                   .stop = [this](bool restarting) { http_.stop(restarting); }});
   look_at_limits();
   add_methods();
@@ -121,6 +128,7 @@ peer::ServerEvents ProjectDaemon::server_events() {
                                 [this](peer::Connection& client) {
                                   http_.client_opened(client);
                                   hub_.client_opened(client);
+                                  metrics_.metrics().levels_changed();
                                 },
                             .on_load_changed = [this](peer::Connection& client) { hub_.client_load_changed(client); },
                             .on_forgotten =
@@ -128,6 +136,7 @@ peer::ServerEvents ProjectDaemon::server_events() {
                                   http_.client_forgotten(client);
                                   hub_.client_forgotten(client);
                                   bridge_.client_gone(client);
+                                  metrics_.metrics().levels_changed();
                                 }};
   if (context_.trace) {
     events.wrap_channel = [this](std::unique_ptr<transport::Channel> channel, const peer::Peer& peer) {
@@ -148,6 +157,7 @@ HttpService::Context ProjectDaemon::http_context() {
           .set_problem = [this](const std::string& subsystem,
                                 std::string problem) { problems_.set(subsystem, std::move(problem)); },
           .end_caller = [this](std::uint64_t number) { bridge_.client_gone(number); },
+          .metrics = [this] { return metrics_.metrics().prometheus_text(); },
           .on_empty = [this] { end_.clients_gone(); }};
 }
 
@@ -160,13 +170,14 @@ TaskRoom::Events ProjectDaemon::task_events() {
           .store = [this](const task::Store::Health& health) { take_store_health(health); }};
 }
 
-// In this order: the log, clients, those who wait, the rules.
+// In this order: the log, clients, those who wait, the rules, the metrics.
 void ProjectDaemon::read_journal() {
   task::Journal& journal = tasks_.journal();
   journal.add_reader([this](const task::Event& event) { log_task_event(log_, event); });
   journal.add_reader([this](const task::Event&) { hub_.take_news(); });
   journal.add_reader([this](const task::Event& event) { tasks_.supervisor().take(event); });
   journal.add_reader([this](const task::Event& event) { automation_.take(event); });
+  journal.add_reader([this](const task::Event& event) { metrics_.metrics().take(event); });
 }
 
 // An event that concerns no task. Where it cannot be kept, those who are there hear of it all the same.
@@ -187,6 +198,7 @@ void ProjectDaemon::add_methods() {
                      {.status = [this] { return status(); },
                       .reload = [this] { return reload_or_refuse(); },
                       .stop = [this](const StopRequest& request) { take_stop(request); }});
+  add_metrics_methods(methods, loop_.clock(), metrics_.metrics());
   hub_.add_subscribe_method(methods, [this] { tasks_.supervisor().output_audience_changed(); });
   add_task_methods(methods, tasks_.supervisor(), tasks_.store());
   add_automation_methods(methods, automation_);
@@ -260,7 +272,10 @@ void ProjectDaemon::tell_watchdog() {
   watchdog_ = loop_.after(*every, [this] { tell_watchdog(); });
 }
 
-void ProjectDaemon::run() noexcept { loop_.run(); }
+void ProjectDaemon::run() noexcept {
+  loop_.run();
+  metrics_.save();
+}
 
 // One that could not start again goes on.
 void ProjectDaemon::take_stop(const StopRequest& request) {
@@ -368,6 +383,15 @@ void ProjectDaemon::end_work(const StopRequest& request, std::function<void()> d
 void ProjectDaemon::take_signal(int signal) {
   if (signal == SIGHUP) return void(reload());
   stop(signal == SIGTERM ? "SIGTERM" : "SIGINT", {});
+}
+
+MetricLevels ProjectDaemon::metric_levels() const {
+  const auto counts = tasks_.supervisor().counts();
+  const auto count = [&counts](task::State state) {
+    return static_cast<std::uint64_t>(counts.at(static_cast<std::size_t>(state)));
+  };
+  return {
+      .queued = count(task::State::queued), .running = count(task::State::running), .clients = server_.client_count()};
 }
 
 DaemonStatus ProjectDaemon::status() const {

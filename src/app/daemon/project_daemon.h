@@ -10,6 +10,7 @@
 #include "app/daemon/daemon_end.h"
 #include "app/daemon/descriptors.h"
 #include "app/daemon/event_hub.h"
+#include "app/daemon/kept_metrics.h"
 #include "app/daemon/loop_watch.h"
 #include "app/daemon/service_manager.h"
 #include "app/daemon/settings_watch.h"
@@ -112,6 +113,7 @@ class ProjectDaemon {
   task::TaskSettings task_settings();
   void take_full(bool full);
   void look_at_limits();
+  MetricLevels metric_levels() const;
   DaemonStatus status() const;
   Subsystems subsystems() const;
 
@@ -125,6 +127,7 @@ class ProjectDaemon {
   base::UtcTime started_at_;
   base::TimePoint started_;
   mutable Problems problems_;
+  KeptMetrics metrics_;  // what it asks is there when the loop turns
   LoopWatch watch_;
   peer::Server server_;
   base::Fd executable_;

@@ -34,6 +34,7 @@ constexpr std::size_t most_unwritten = 64U * 1024;  // then no further request i
 constexpr std::size_t read_at_once = 16U * 1024;
 constexpr std::size_t small_answer = 16U * 1024;  // is copied behind its head, and goes out with it
 constexpr std::uint64_t most_of_login = 1024;
+constexpr std::string_view json_type = "application/json";
 
 struct HttpPlace {
   std::string_view path;
@@ -44,7 +45,7 @@ struct HttpPlace {
 constexpr HttpPlace http_places[] = {
     {"/login", HttpRoute::login, "POST", true}, {"/logout", HttpRoute::logout, "POST"},
     {"/rpc", HttpRoute::rpc, "POST"},           {"/events", HttpRoute::events, "GET"},
-    {"/ws", HttpRoute::websocket, "GET"},
+    {"/ws", HttpRoute::websocket, "GET"},       {"/metrics", HttpRoute::metrics, "GET"},
 };
 constexpr HttpPlace page_place{"/", HttpRoute::page, "GET", true};
 
@@ -207,6 +208,7 @@ void HttpClient::take_head(const HttpHead& head) {
   if (route_ == HttpRoute::page) return serve_page(head);
   if (route_ == HttpRoute::websocket) return upgrade(head);
   if (route_ == HttpRoute::events) return begin_stream(head);
+  if (route_ == HttpRoute::metrics) return serve_metrics();
   if (!door_.reserve(head.content_length)) return refuse(HttpFault::busy, false);
   reserved_ = head.content_length;
   if (head.expectation == framing::HttpExpectation::to_continue) framing::append_continue(out_);
@@ -274,6 +276,11 @@ void HttpClient::serve_page(const HttpHead& head) {
   }
   decoder_.skip_body();
   answered();
+}
+
+void HttpClient::serve_metrics() {
+  decoder_.skip_body();
+  respond("text/plain; version=0.0.4; charset=utf-8", door_.calls().metrics());
 }
 
 void HttpClient::upgrade(const HttpHead& head) {
@@ -344,7 +351,7 @@ void HttpClient::log_in(std::string_view body) {
     retry_after_ = refused->retry_after;
     return refuse(refused->fault, true);
   }
-  respond(std::get<std::string>(login));
+  respond(json_type, std::get<std::string>(login));
 }
 
 void HttpClient::log_out() {
@@ -362,7 +369,7 @@ void HttpClient::answer_call() {
   if (size == 0) {
     framing::append_no_content(out_, closes);
   } else {
-    framing::append_head(out_, {.content_type = "application/json", .content_length = size, .closes = closes});
+    framing::append_head(out_, {.content_type = json_type, .content_length = size, .closes = closes});
   }
   closes_ = closes;
   if (size <= small_answer) {
@@ -378,9 +385,8 @@ void HttpClient::answer_call() {
   advance();
 }
 
-void HttpClient::respond(std::string_view body) {
-  framing::append_head(
-      out_, {.content_type = "application/json", .content_length = body.size(), .closes = closes_ || stopping_});
+void HttpClient::respond(std::string_view type, std::string_view body) {
+  framing::append_head(out_, {.content_type = type, .content_length = body.size(), .closes = closes_ || stopping_});
   out_ += body;
   answered();
 }

@@ -21,7 +21,7 @@ namespace duet::app {
 class HttpDoor;
 
 /// What is at a path.
-enum class HttpRoute : std::uint8_t { page, login, logout, rpc, events, websocket };
+enum class HttpRoute : std::uint8_t { page, login, logout, rpc, events, websocket, metrics };
 
 /// One connection of the HTTP door: requests one after another, until it is closed or becomes a WebSocket.
 ///
@@ -69,6 +69,7 @@ class HttpClient final : private transport::Channel::Listener, private EventStre
   std::shared_ptr<const peer::Admission> admission_of(const framing::HttpHead& head) const;
   void refuse(framing::HttpFault fault, bool goes_on);
   void serve_page(const framing::HttpHead& head);
+  void serve_metrics();
   void upgrade(const framing::HttpHead& head);
   void begin_stream(const framing::HttpHead& head);
   bool give(const StreamedEvent& event, std::size_t most_waiting) override;
@@ -78,7 +79,7 @@ class HttpClient final : private transport::Channel::Listener, private EventStre
   void log_in(std::string_view body);
   void log_out();
   void answer_call();
-  void respond(std::string_view body);
+  void respond(std::string_view type, std::string_view body);
   void answered();
   bool write_out();
   bool write_answer();

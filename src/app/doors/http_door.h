@@ -44,8 +44,9 @@ struct HttpDoorCalls {
   /// A number for who asks by `POST /rpc`, as connections have them, and that it is not used any more.
   std::function<std::uint64_t()> begin_caller;
   std::function<void(std::uint64_t)> end_caller;
-  EventSource* events = nullptr;        ///< for `GET /events`
-  std::function<void()> on_empty = {};  ///< while it stops: the last connection has gone
+  EventSource* events = nullptr;         ///< for `GET /events`
+  std::function<std::string()> metrics;  ///< the body of `GET /metrics`
+  std::function<void()> on_empty = {};   ///< while it stops: the last connection has gone
 };
 
 struct HttpDoorLimits {

@@ -96,6 +96,7 @@ HttpDoorCalls HttpService::calls() {
           .begin_caller = [this] { return context_.server.new_number(); },
           .end_caller = [this](std::uint64_t number) { context_.end_caller(number); },
           .events = &context_.events,
+          .metrics = [this] { return context_.metrics(); },
           .on_empty = [this] { context_.on_empty(); }};
 }
 
@@ -155,6 +156,7 @@ void HttpService::apply(const HttpSettings& settings) {
 
 // One that somebody has asked for stays open, unless the settings say that it must not be.
 void HttpService::reload(const HttpSettings& settings) {
+  if (ends_) return;
   apply(settings);
   context_.set_problem("http", {});
   if (passed_ || given_) return;
@@ -179,6 +181,7 @@ bool HttpService::is_at(const TcpAddress& address) const {
 }
 
 std::string HttpService::open_on_demand() {
+  if (ends_) throw task::is_stopping();
   if (address_) return *url();
   if (!on_demand_) {
     throw task::unavailable("http", "the HTTP door is closed: set [http] listen = \"on-demand\" in your settings");
@@ -231,7 +234,7 @@ void HttpService::close_door() {
 }
 
 std::optional<std::string> HttpService::url() const {
-  return address_ ? std::optional("http://" + address_->text()) : std::nullopt;
+  return address_ && !ends_ ? std::optional("http://" + address_->text()) : std::nullopt;
 }
 
 void HttpService::client_opened(peer::Connection& connection) {
@@ -268,7 +271,13 @@ void HttpService::watch_tokens() {
   });
 }
 
+void HttpService::take_nobody() {
+  ends_ = true;
+  door_.close_acceptor();
+}
+
 void HttpService::stop(bool restarting) {
+  ends_ = true;
   if (restarting && address_ && beyond_settings_) {
     try {
       context_.folder.write_small(open_name, wanted_->text() + (given_ ? given_mark : "\n"));

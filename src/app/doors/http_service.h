@@ -35,6 +35,7 @@ class HttpService {
     /// Of `http` or `tokens`; empty: there is none any more.
     std::function<void(const std::string& subsystem, std::string problem)> set_problem;
     std::function<void(std::uint64_t)> end_caller;  ///< of that number; it has asked by `POST /rpc`
+    std::function<std::string()> metrics;           ///< for `GET /metrics`
     std::function<void()> on_empty;                 ///< while it stops: the last connection has gone
   };
 
@@ -61,7 +62,9 @@ class HttpService {
   void client_opened(peer::Connection& connection);
   void client_forgotten(std::uint64_t number);
 
-  /// Takes nobody any more. `restarting`: the next daemon opens the same door.
+  /// Takes nobody any more; who is there stays. It is not opened again.
+  void take_nobody();
+  /// The end of those, too. `restarting`: the next daemon opens the same door.
   void stop(bool restarting);
   std::size_t connection_count() const { return door_.connection_count(); }
   std::size_t websocket_count() const { return websockets_.size(); }
@@ -84,6 +87,7 @@ class HttpService {
   Tokens tokens_;
   HttpDoor door_;
   bool on_demand_ = true;
+  bool ends_ = false;  // it takes nobody any more
   bool passed_ = false;
   bool given_ = false;                            // where it is, by the command line
   bool beyond_settings_ = false;                  // it is open though the settings do not say so
