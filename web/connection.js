@@ -69,6 +69,7 @@ export class Connection {
   #epoch = '';
   #replayEnd = 0;   // events before this number happened at a time that is not known
   #historyEnd = 0;  // events before this number tell of what the first answers held already
+  #kinds = eventKinds;
   /** @type {string[]} */
   #outputOf = [];
 
@@ -104,7 +105,7 @@ export class Connection {
   /** Output of these tasks comes along. @param {string[]} ids */
   followOutput(ids) {
     this.#outputOf = ids;
-    if (this.#isLive) this.#send('events.subscribe', {kinds: eventKinds, outputOf: ids}).catch(() => {});
+    if (this.#isLive) this.#send('events.subscribe', {kinds: this.#kinds, outputOf: ids}).catch(() => {});
   }
 
   /** @param {string} method @param {object} [params] @returns {Promise<any>} */
@@ -165,7 +166,19 @@ export class Connection {
 
   // True: it goes on where it was.
   async #subscribe() {
-    const filter = {kinds: eventKinds, outputOf: this.#outputOf};
+    try {
+      return await this.#subscribeTo({kinds: this.#kinds, outputOf: this.#outputOf});
+    } catch (error) {
+      // A daemon of another version than this page names the kinds that it has.
+      const accepted = error instanceof RpcError ? error.data?.accepted : null;
+      if (!Array.isArray(accepted)) throw error;
+      this.#kinds = accepted.filter((kind) => kind !== 'taskOutput');
+      return this.#subscribeTo({kinds: this.#kinds, outputOf: this.#outputOf});
+    }
+  }
+
+  /** @param {object} filter */
+  async #subscribeTo(filter) {
     const isFirst = this.#epoch === '';
     if (isFirst) {
       const {epoch, next} = await this.#send('events.subscribe', filter);

@@ -104,8 +104,7 @@ async function fillChoices(app, agent, group, draft) {
   fill(group, [option('', 'of the agent'), ...(app.state.queue?.groups ?? []).map((/** @type {any} */ one) => option(one.name, visibleLine(one.name)))]);
   group.value = draft.group ?? '';
   fill(agent, [option('', 'default')]);
-  let listed = await app.call('agent.list').catch(() => null);
-  if (Array.isArray(listed)) listed = {default: listed.find((one) => one.isDefault)?.name ?? null, agents: listed.map((one) => ({available: true, ...one}))};
+  const listed = await app.call('agent.list').catch(() => null);
   if (!listed) return;
   // A shell is asked for by name only: a prompt must not become a command by accident.
   const isSafe = listed.default && listed.default !== 'shell';

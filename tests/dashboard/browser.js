@@ -21,9 +21,9 @@ const narrow = {width: 360, height: 640};
 const offlineWords = /ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_SOCKET_NOT_CONNECTED|ERR_EMPTY_RESPONSE|Connection closed before|WebSocket connection to .* failed/;
 
 class Project {
-  constructor(settings = '') {
+  constructor(settings = '', name = 'project') {
     this.place = fs.mkdtempSync(path.join(os.tmpdir(), 'duet-dashboard-'));
-    this.root = path.join(this.place, 'project');
+    this.root = path.join(this.place, name);
     fs.mkdirSync(path.join(this.root, '.git'), {recursive: true});
     fs.mkdirSync(path.join(this.place, 'home'));
     this.settings = path.join(this.place, 'config.toml');
