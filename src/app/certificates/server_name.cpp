@@ -48,6 +48,10 @@ std::string fault_of_name(std::string_view name) {
   return std::ranges::all_of(labels.back(), is_digit) ? "it is no address, and no host name ends with a number" : "";
 }
 
+std::string refusal_of(const std::string& word, const std::string& fault) {
+  return "'" + word + "' cannot be in a server's certificate: " + fault;
+}
+
 // `::1` is also `0:0::1`.
 std::optional<std::string> plain_address(std::string_view word) {
   std::array<unsigned char, sizeof(in6_addr)> bytes{};
@@ -77,7 +81,7 @@ tl::expected<std::vector<std::string>, std::string> server_names(const std::vect
   for (const std::string& word : words) {
     const std::optional<std::string> address = plain_address(word);
     const std::string fault = address ? "" : fault_of_name(word);
-    if (!fault.empty()) return tl::unexpected("'" + word + "' cannot be in a server's certificate: " + fault);
+    if (!fault.empty()) return tl::unexpected(refusal_of(word, fault));
     std::string name = address ? *address : lower(word);
     if (std::ranges::find(out, name) == out.end()) out.push_back(std::move(name));
   }

@@ -51,9 +51,9 @@ void refuse_open_key(const std::string& path) {
 }  // namespace
 
 std::string tls_folder_path() {
-  const std::string config = settings_places().user;
-  if (config.empty()) throw Failure("there is no place for certificates: set HOME or XDG_CONFIG_HOME");
-  return config.substr(0, config.rfind('/')) + "/tls";
+  std::string folder = tls_folder(settings_places());
+  if (folder.empty()) throw Failure("there is no place for certificates: set HOME or XDG_CONFIG_HOME");
+  return folder;
 }
 
 std::optional<std::string> read_tls_file(const std::string& folder, const std::string& name) {

@@ -9,8 +9,8 @@
 
 namespace duet::app {
 
-/// Where the user's keys and certificates are: the folder `tls` beside config.toml. Throws Failure if there is no place
-/// for it.
+/// Where the user's keys and certificates are: tls_folder(), as for the daemon's door. Throws Failure if there is no
+/// place for it.
 std::string tls_folder_path();
 
 /// The text of a file in it; none if there is none. Throws Failure if it cannot be read, is not plain, or could have

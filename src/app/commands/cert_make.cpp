@@ -47,9 +47,8 @@ bool is_there(const std::string& folder, const std::string& name) {
 }
 
 void refuse_overwriting(const std::string& folder, const std::vector<std::string>& names, const std::string& what) {
-  for (const std::string& name : names) {
-    if (is_there(folder, name)) throw Failure(folder + '/' + name + " is there already: --force " + what);
-  }
+  const auto name = std::ranges::find_if(names, [&](const std::string& each) { return is_there(folder, each); });
+  if (name != names.end()) throw Failure(folder + '/' + *name + " is there already: --force " + what);
 }
 
 void add_pair(std::vector<TlsFile>& files, const std::string& name, const KeyPair& pair) {

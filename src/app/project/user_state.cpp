@@ -26,13 +26,17 @@ std::string absolute_value_of(const char* variable) {
   return value != nullptr && value[0] == '/' ? value : "";  // the specification has relative ones ignored
 }
 
+[[noreturn]] void refuse_folder(const std::string& what, int error, const std::string& variable, int code) {
+  throw Failure("cannot " + what + " (" + std::strerror(error) + "): " + variable + " names another place", code);
+}
+
 // All of them; those that are there stay as they are.
 void make_folders(const std::string& path, const std::string& variable) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
     if (mkdir(part.c_str(), user_folder_mode) != 0 && errno != EEXIST) {
-      throw Failure("cannot make " + part + " (" + std::strerror(errno) + "): " + variable + " names another place",
-                    code_of_refused_start(errno));
+      const int error = errno;
+      refuse_folder("make " + part, error, variable, code_of_refused_start(error));
     }
     if (end == path.npos) return;
   }
@@ -70,7 +74,8 @@ base::Fd make_user_folder(const std::string& user_state, const std::string& name
   base::Fd folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   struct stat status {};
   if (!folder || fstat(folder.get(), &status) != 0) {
-    throw Failure("cannot open " + path + " (" + std::strerror(errno) + "): " + variable + " names another place");
+    const int error = errno;
+    refuse_folder("open " + path, error, variable, exit_code::failed);
   }
   if (const auto why = why_not_ours(status.st_uid, status.st_mode)) throw Failure(path + " is not used: " + *why);
   if ((status.st_mode & 07777U) != user_folder_mode) base::check_call(fchmod(folder.get(), user_folder_mode), "fchmod");
