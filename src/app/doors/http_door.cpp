@@ -12,6 +12,19 @@ constexpr std::size_t turned_away_at_once = 64;  // beyond the limit of connecti
 
 }  // namespace
 
+HttpDoorCalls calls_of_server(peer::Server& server, EventSource& events,
+                              std::function<void(std::uint64_t)> end_caller) {
+  HttpDoorCalls calls;
+  calls.take_websocket = [&server](std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity,
+                                   std::shared_ptr<const peer::Admission> admission, std::string_view first_bytes) {
+    return server.admit(std::move(channel), identity, peer::Protocol::websocket(), first_bytes, std::move(admission));
+  };
+  calls.begin_caller = [&server] { return server.new_number(); };
+  calls.end_caller = std::move(end_caller);
+  calls.events = &events;
+  return calls;
+}
+
 HttpDoor::HttpDoor(transport::Loop& loop, base::Log& log, const peer::Methods& methods, HttpDoorCalls calls,
                    HttpDoorLimits limits, HttpDoorKind kind)
     : loop_(loop),

@@ -18,6 +18,7 @@
 #include "duet/framing/http_checks.h"
 #include "duet/framing/http_fault.h"
 #include "duet/peer/methods.h"
+#include "duet/peer/server.h"
 #include "duet/transport/acceptor.h"
 #include "duet/transport/loop.h"
 
@@ -48,6 +49,9 @@ struct HttpDoorCalls {
   EventSource* events = nullptr;        ///< for `GET /events`
   std::function<void()> on_empty = {};  ///< while it stops: the last connection has gone
 };
+
+/// What both doors that speak HTTP leave to the server: WebSockets, and numbers for who asks by `POST /rpc`.
+HttpDoorCalls calls_of_server(peer::Server& server, EventSource& events, std::function<void(std::uint64_t)> end_caller);
 
 /// Where the door is: on this machine, or inside TLS.
 struct HttpDoorKind {

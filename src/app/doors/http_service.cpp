@@ -56,28 +56,18 @@ HttpService::HttpService(Context context)
       place_(context_.log, context_.folder, "http", "HTTP") {}
 
 HttpDoorCalls HttpService::calls() {
-  return {.admit =
-              [this](std::string_view token) {
-                auto found = tokens_.find(token, context_.loop.clock().utc());
-                watch_tokens();
-                return found;
-              },
-          .log_in = [this](std::string_view body) { return log_in(body); },
-          .log_out =
-              [this](const peer::Admission& admission) {
-                [[maybe_unused]] const auto ended =
-                    tokens_.log_out(admission);  // what cannot be written has ended, too
-              },
-          .take_websocket =
-              [this](std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity,
-                     std::shared_ptr<const peer::Admission> admission, std::string_view first_bytes) {
-                return context_.server.admit(std::move(channel), identity, peer::Protocol::websocket(), first_bytes,
-                                             std::move(admission));
-              },
-          .begin_caller = [this] { return context_.server.new_number(); },
-          .end_caller = [this](std::uint64_t number) { context_.end_caller(number); },
-          .events = &context_.events,
-          .on_empty = [this] { context_.on_empty(); }};
+  HttpDoorCalls calls = calls_of_server(context_.server, context_.events, context_.end_caller);
+  calls.admit = [this](std::string_view token) {
+    auto found = tokens_.find(token, context_.loop.clock().utc());
+    watch_tokens();
+    return found;
+  };
+  calls.log_in = [this](std::string_view body) { return log_in(body); };
+  calls.log_out = [this](const peer::Admission& admission) {
+    [[maybe_unused]] const auto ended = tokens_.log_out(admission);  // what cannot be written has ended, too
+  };
+  calls.on_empty = [this] { context_.on_empty(); };
+  return calls;
 }
 
 HttpLogin HttpService::log_in(std::string_view body) {

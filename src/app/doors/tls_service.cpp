@@ -68,26 +68,12 @@ void refuse_lines(transport::Channel& channel, const rpc::Error& error) {
 
 TlsService::TlsService(Context context)
     : context_(std::move(context)),
-      http_(context_.loop, context_.log, context_.server.methods(), http_calls(),
+      http_(context_.loop, context_.log, context_.server.methods(),
+            calls_of_server(context_.server, context_.events, context_.end_caller),
             {.connections = std::numeric_limits<std::size_t>::max() / 2},
             {.door = "tls", .scheme = "https", .loopback = false}),
       door_(context_.loop, context_.log, door_calls()),
       place_(context_.log, context_.folder, "tls", "TLS") {}
-
-HttpDoorCalls TlsService::http_calls() {
-  return {.admit = {},
-          .log_in = {},
-          .log_out = {},
-          .take_websocket =
-              [this](std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity,
-                     std::shared_ptr<const peer::Admission> admission, std::string_view first_bytes) {
-                return context_.server.admit(std::move(channel), identity, peer::Protocol::websocket(), first_bytes,
-                                             std::move(admission));
-              },
-          .begin_caller = [this] { return context_.server.new_number(); },
-          .end_caller = [this](std::uint64_t number) { context_.end_caller(number); },
-          .events = &context_.events};
-}
 
 TlsDoorCalls TlsService::door_calls() {
   return {

@@ -83,7 +83,6 @@ class TlsService {
     std::shared_ptr<const transport::TlsContext> judge;  ///< who let it in
   };
 
-  HttpDoorCalls http_calls();
   TlsDoorCalls door_calls();
   void know(std::uint64_t number, const transport::TlsSession& session);
   void take(std::uint64_t number, std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity,

@@ -61,7 +61,11 @@ std::size_t TlsChannel::receive() {
 void TlsChannel::on_readable() {
   if (busy_) return;
   if (is_shaking_hands()) {
-    if (receive() > 0) return step();
+    if (receive() > 0) {
+      // The end of a handshake has no answer, and some clients send no more until it is acknowledged (Nagle): 40 ms.
+      if (session_->has_answered()) transport_->acknowledge();
+      return step();
+    }
     return session_->failure() ? tell_failure() : void();
   }
   if (reading_ && listener_ != nullptr) return listener_->on_readable();
@@ -79,7 +83,7 @@ void TlsChannel::step() {
   }
   try {
     loop_.run_elsewhere([session = session_] { session->shake_hands(); },
-                        lifetime_.bind([this](base::Result<void> result) {
+                        lifetime_.bind([this](const base::Result<void>& result) {
                           busy_ = false;
                           if (!result.has_value()) session_->fail({.text = "TLS failed"});
                           stepped();

@@ -211,6 +211,7 @@ int TlsContext::choose_protocol(SSL*, const unsigned char** chosen, unsigned cha
 
 std::optional<std::string> TlsContext::refusal_of(const std::vector<std::string>& chain) const {
   std::vector<X509Handle> certificates;
+  certificates.reserve(chain.size());
   for (const std::string& der : chain) certificates.push_back(x509_of(der));
   const bool all_there = std::ranges::all_of(certificates, [](const auto& each) { return each != nullptr; });
   if (certificates.empty() || !all_there) return "no certificate";
