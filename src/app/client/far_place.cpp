@@ -25,7 +25,7 @@ std::string without_card(const std::string& host) { return host.substr(0, host.f
 std::optional<TlsUrl> url_of_environment(const CommandLine& line) {
   const std::string text = variable("DUET_RPC_CONNECT");
   if (text.empty() || given(line, "project") || given(line, "socket")) return std::nullopt;
-  const std::optional<TlsUrl> url = parse_tls_url(text);
+  std::optional<TlsUrl> url = parse_tls_url(text);
   if (!url) throw Failure("DUET_RPC_CONNECT is '" + text + "': it is " + std::string(tls_url_forms));
   if (line.command->only_here.empty()) return url;
   throw Failure("DUET_RPC_CONNECT leads to another machine, and '" + std::string(line.path()) + "' is for this one: " +
