@@ -11,7 +11,6 @@
 #include "automation/memory.h"
 #include "duet/base/utc_text.h"
 #include "duet/rpc/value.h"
-#include "task/transition.h"
 
 namespace duet::automation {
 namespace {
@@ -44,7 +43,7 @@ bool is_end(std::string_view kind) {
 }
 
 // Not as a new one: it waits for its next attempt, or was restarted in place.
-bool is_queued_again(const task::Event& event) { return event.kind == "taskQueued" && !task::tells_arrival(event); }
+bool is_queued_again(const task::Event& event) { return event.kind == "taskQueued" && !event.is_arrival; }
 
 }  // namespace
 

@@ -111,7 +111,10 @@ const Agent* Agents::find(std::string_view name) const {
 void Agents::add_defaults(Submission& submission, std::string_view agent) const {
   static const Agent without_words;
   const Agent* const found = find(agent);
-  const Agent& defaults = found != nullptr ? *found : without_words;
+  add_defaults(submission, found != nullptr ? *found : without_words);
+}
+
+void Agents::add_defaults(Submission& submission, const Agent& defaults) {
   if (!submission.priority) submission.priority = defaults.priority.value_or(0);
   if (!submission.retries) submission.retries = defaults.retries.value_or(0);
   if (submission.group.empty()) submission.group = defaults.group.empty() ? default_group : defaults.group;
@@ -165,11 +168,6 @@ tl::expected<void, std::string> Agents::provide_for(const process::Limits& limit
   if (!limits.any()) return {};
   if (provide_for_) return provide_for_(limits);
   return tl::unexpected(std::string("there is nothing to keep them with"));
-}
-
-process::Limits Agents::limits_of(const std::string& agent, const Submission& submission) const {
-  const auto found = agents_.find(agent);
-  return found == agents_.end() ? submission.limits : process::both(found->second.limits, submission.limits);
 }
 
 std::optional<Assignment> Agents::assignment(RunId run, const std::string& agent, Submission submission) const {

@@ -55,8 +55,7 @@ class Agents {
   /// What a task of this agent is accepted with where its submission says nothing. A time limit and `limits` are not
   /// among it: the agent's count as they are when an attempt begins.
   void add_defaults(Submission& submission, std::string_view agent) const;
-  /// What an attempt may use that this agent makes of this submission: the agent's limits and the task's, both.
-  process::Limits limits_of(const std::string& agent, const Submission& submission) const;
+  static void add_defaults(Submission& submission, const Agent& agent);
 
   /// None if there is no such agent any more.
   std::optional<Assignment> assignment(RunId run, const std::string& agent, Submission submission) const;

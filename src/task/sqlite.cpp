@@ -31,8 +31,7 @@ Statement& Statement::bind_bytes(int at, std::string_view bytes) {
 }
 
 // One that is given up half-way leaves nothing for the next time.
-Statement& Statement::bound(int code) {
-  if (code == SQLITE_OK) return *this;
+void Statement::give_up() {
   sqlite3* const database = sqlite3_db_handle(handle_.get());
   const SqliteError error(sqlite3_extended_errcode(database), sqlite3_errmsg(database));
   sqlite3_clear_bindings(handle_.get());

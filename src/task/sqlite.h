@@ -52,7 +52,11 @@ class Statement {
   std::optional<std::int64_t> optional_number(int at) const;
 
  private:
-  Statement& bound(int code);
+  Statement& bound(int code) {
+    if (code != SQLITE_OK) give_up();
+    return *this;
+  }
+  [[noreturn]] void give_up();
 
   struct Finalize {
     void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }

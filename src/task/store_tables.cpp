@@ -160,10 +160,13 @@ Task task_of(const Statement& row) {
 }
 
 Event event_of(const Statement& row) {
-  return {.seq = static_cast<std::uint64_t>(row.number(0)),
-          .kind = std::string(row.text(1)),
-          .task = static_cast<TaskId>(row.number(2)),
-          .params = std::string(row.text(3))};
+  Event event{.seq = static_cast<std::uint64_t>(row.number(0)),
+              .kind = std::string(row.text(1)),
+              .task = static_cast<TaskId>(row.number(2)),
+              .params = std::string(row.text(3))};
+  // What stands in a string has a backslash before its quotes, so this is a member.
+  event.is_arrival = event.kind == "taskQueued" && event.params.find("\"createdAt\":\"") != std::string::npos;
+  return event;
 }
 
 std::optional<std::string_view> or_null(std::string_view text) {
@@ -401,9 +404,13 @@ void StoreWriter::remember(std::string_view name, std::string_view value) {
 
 void StoreWriter::forget(std::string_view name) { forget_.bind(1, name).run(); }
 
-void StoreWriter::tell(std::string_view kind, TaskId task, rpc::ObjectText params) {
+void StoreWriter::tell(std::string_view kind, TaskId task, rpc::ObjectText params, bool is_arrival) {
   const std::uint64_t seq = last_seq_ + 1;
-  told_.push_back({.seq = seq, .kind = std::string(kind), .task = task, .params = params.add("seq", seq).take()});
+  told_.push_back({.seq = seq,
+                   .kind = std::string(kind),
+                   .task = task,
+                   .params = params.add("seq", seq).take(),
+                   .is_arrival = is_arrival});
   last_seq_ = seq;
   const Event& told = told_.back();
   tell_.bind(1, static_cast<std::int64_t>(told.seq)).bind(2, told.kind).bind(3, number_of(task)).bind(4, told.params);

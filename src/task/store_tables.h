@@ -32,6 +32,7 @@ struct Event {
   std::string kind = {};    ///< without `event.`
   TaskId task = 0;          ///< 0: it concerns no task
   std::string params = {};  ///< a JSON object, with the seq
+  bool is_arrival = false;  ///< of a new task: `taskQueued` is also told of one that waits for its next attempt
 };
 
 /// A task that has not ended, with what scheduling needs.
@@ -124,7 +125,7 @@ class StoreWriter {
   void forget(std::string_view name);
 
   /// Writes an event into the journal. `params` get the event's `seq`.
-  void tell(std::string_view kind, TaskId task, rpc::ObjectText params);
+  void tell(std::string_view kind, TaskId task, rpc::ObjectText params, bool is_arrival = false);
   /// For params of events; valid until the next call.
   std::string_view text_of(base::UtcTime time);
   /// Removes the events before this one.

@@ -61,12 +61,6 @@ std::function<void(StoreWriter&)> write_of(Transition transition) {
   };
 }
 
-// A tree would cost more than all else that is done for an event. What stands in a string has a backslash before a
-// quote.
-bool tells_arrival(const Event& event) {
-  return event.kind == event_kind(State::queued) && event.params.find("\"createdAt\":\"") != std::string::npos;
-}
-
 bool tells_start(const Event& event) { return event.kind == event_kind(State::running); }
 
 bool tells_end(const Event& event) {
@@ -88,7 +82,7 @@ void tell_change(StoreWriter& writer, std::string_view kind, TaskId id, const Qu
 void tell_queued(StoreWriter& writer, const NewTask& task) {
   rpc::ObjectText params = event_params(task.id, task.agent, {});
   params.add("createdAt", writer.text_of(task.created_at));
-  writer.tell(event_kind(State::queued), task.id, std::move(params));
+  writer.tell(event_kind(State::queued), task.id, std::move(params), true);
 }
 
 }  // namespace duet::task

@@ -29,8 +29,6 @@ struct Transition {
 std::function<void(StoreWriter&)> write_of(Transition transition);
 
 /// Whether the event is that of a task that begins to run, or that has ended.
-/// That a new task is queued, and not one that waits for its next attempt or was restarted in place.
-bool tells_arrival(const Event& event);
 bool tells_start(const Event& event);
 bool tells_end(const Event& event);
 

@@ -8,7 +8,6 @@
 
 #include "duet/rpc/json_scan.h"
 #include "task/task.h"
-#include "task/transition.h"
 
 namespace duet::app {
 namespace {
@@ -56,21 +55,10 @@ std::string_view reason_in(std::string_view error) {
   return reason;
 }
 
-// An arrival is all that is told of most tasks for a long time, and there may be tens of thousands a second.
-void log_arrival(base::Log& log, const task::Event& event) {
-  std::string_view agent;
-  rpc::for_each_member(event.params, [&agent](std::string_view name, std::string_view value) {
-    if (name == "agent") agent = value;
-    return agent.empty();
-  });
-  log.info("task accepted", {{"task", task::to_text(event.task)}, {"agent", base::JsonText{agent}}});
-}
-
 }  // namespace
 
 void log_task_event(base::Log& log, const task::Event& event) {
-  if (event.task == 0 || !log.enabled(base::Level::info)) return;
-  if (task::tells_arrival(event)) return log_arrival(log, event);
+  if (event.task == 0 || event.is_arrival || !log.enabled(base::Level::info)) return;
   const auto* const sentence =
       std::ranges::find(sentences, event.kind, &std::pair<std::string_view, std::string_view>::first);
   if (sentence == std::end(sentences)) return;

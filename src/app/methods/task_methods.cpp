@@ -99,21 +99,18 @@ struct Chat {
 BOOST_DESCRIBE_STRUCT(Chat, (), (message, priority, agent, cwd, env))
 
 // Submits a task for a client; `answer` is called when it is on disk, or with why not.
-void submit_for(const SharedContext& context, const Request& request, task::Submission submission,
-                task::Intake::Submitted answer) {
+template <typename Answer>
+void submit_for(const SharedContext& context, const Request& request, task::Submission submission, Answer answer) {
   const peer::Peer& peer = request.conversation.peer();
   const std::uint64_t client = peer.connection;
   submission.by = asked_by(peer);
   ++context->submitting[client];
-  const auto is_over = [context, client] {
+  auto submitted = [context, client, answer = std::move(answer)](const MaybeAccepted& accepted) {
     const auto found = context->submitting.find(client);
     if (--found->second == 0) context->submitting.erase(found);
+    answer(accepted);
   };
-  context->supervisor.submit(std::move(submission),
-                             [is_over, answer = std::move(answer)](const MaybeAccepted& accepted) {
-                               is_over();
-                               answer(accepted);
-                             });
+  context->supervisor.submit(std::move(submission), std::move(submitted));
 }
 
 void add_submit(Methods& methods, const SharedContext& context) {
