@@ -72,6 +72,7 @@ export function outputSection(app, id, notes) {
   function setFollowing(/** @type {boolean} */ isOn) {
     isFollowing = isOn;
     pane.isFollowing = isOn;
+    pane.lastTop = 0;
     set(follow, {'aria-pressed': String(isOn)});
   }
 
