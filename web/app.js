@@ -19,6 +19,8 @@ import {signInView} from './views/sign_in.js';
  *    keys?: Record<string, () => void>, output?: (params: any) => void, destroy?: () => void}} View */
 /** @typedef {(app: App, main: HTMLElement, route: import('./router.js').Route) => View} ViewFactory */
 
+const restTime = 100;  // milliseconds between two renderings of what events changed
+
 export class App {
   constructor() {
     this.state = new State();
@@ -31,6 +33,7 @@ export class App {
     this.view = null;
     this.viewName = '';
     this.isDirty = false;
+    this.renderedAt = 0;
     /** @type {string | undefined} what the page was made of when it was loaded */
     this.loadedAssets = undefined;
     this.retryAt = 0;
@@ -103,7 +106,10 @@ export class App {
     if (this.isDirty) return;
     this.isDirty = true;
     // Without a frame in sight (a hidden tab), the title still has to be right.
-    if (document.hidden) setTimeout(() => this.#render(), 250);
+    if (document.hidden) return void setTimeout(() => this.#render(), 250);
+    // However much happens, there is time left for clicks.
+    const wait = this.renderedAt + restTime - performance.now();
+    if (wait > 0) setTimeout(() => requestAnimationFrame(() => this.#render()), wait);
     else requestAnimationFrame(() => this.#render());
   }
 
@@ -112,6 +118,7 @@ export class App {
     this.isDirty = false;
     this.shell.update();
     if (!document.hidden) this.view?.update?.();
+    this.renderedAt = performance.now();
   }
 
   /** Another view, or the same with other filters. @param {string} view @param {Record<string, string | undefined>} [params]

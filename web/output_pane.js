@@ -85,6 +85,7 @@ export class OutputPane {
     this.isWrapped = true;
     this.found = '';
     this.isFollowing = true;
+    this.lastTop = 0;  // where following has put it
     this.element.addEventListener('scroll', () => this.#scrolled(), {passive: true});
     this.observer = new ResizeObserver(() => this.relayout());
     this.observer.observe(this.element);
@@ -120,6 +121,7 @@ export class OutputPane {
     const {text} = this;
     if (!text) return;
     const {lines} = text;
+    this.#heedScroll();
     const removed = this.#forgetTop(text.above - this.above);
     this.above = text.above;
     for (let i = this.starts.length; i < lines.length; ++i) {
@@ -129,9 +131,20 @@ export class OutputPane {
     const isOpen = last.text === '' && !last.dropped && lines.length > 1;  // nothing was written there yet
     this.rows = /** @type {number} */ (this.starts[lines.length - 1]) + (isOpen ? 0 : this.#rowsOf(last));
     this.body.style.height = `${this.rows * rowHeight}px`;
-    if (this.isFollowing) this.element.scrollTop = this.element.scrollHeight;
+    if (this.isFollowing) this.#scrollToEnd();
     else if (removed > 0) this.element.scrollTop -= removed * rowHeight;
     this.render();
+  }
+
+  #scrollToEnd() {
+    this.element.scrollTop = this.element.scrollHeight;
+    this.lastTop = this.element.scrollTop;
+  }
+
+  // The event that tells of it comes a frame later: output that comes quickly must not pull the reader back before that.
+  #heedScroll() {
+    const {scrollTop, clientHeight, scrollHeight} = this.element;
+    if (this.isFollowing && scrollTop < this.lastTop - 1 && scrollTop + clientHeight < scrollHeight - rowHeight) this.told.onScrolled(false);
   }
 
   // How many rows that were.

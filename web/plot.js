@@ -77,8 +77,8 @@ export function plot(kind) {
   /** @param {(number | null)[][]} lists @param {import('./scale.js').Scale} x @param {import('./scale.js').Scale} y */
   const curves = (lists, x, y) => lists.flatMap((list, n) => pieces(list).map((piece) => {
     const points = piece.map(([i, value]) => `${place(x, timeAt(i)).toFixed(1)} ${place(y, scaled(value)).toFixed(1)}`);
-    if (points.length === 1) points.push(/** @type {string} */ (points[0]).replace(/^[\d.]+/, (start) => String(Number(start) + 1.5)));
-    return s('path', {class: `curve tone-${kind.series[n]?.tone}`, d: `M${points.join('L')}`});
+    const isAlone = points.length === 1;
+    return s('path', {class: `curve tone-${kind.series[n]?.tone}${isAlone ? ' is-dot' : ''}`, d: `M${points.join('L')}${isAlone ? 'h0.01' : ''}`});
   }));
 
   /** @param {(number | null)[][]} lists @param {import('./scale.js').Scale} x @param {import('./scale.js').Scale} y @param {number} many */

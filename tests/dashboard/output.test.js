@@ -7,6 +7,7 @@ const fs = require('node:fs');
 const {after, before, test} = require('node:test');
 const {Project, eventually, launch, newContext, open, patience, signIn} = require('./browser.js');
 
+const lines64 = 1250000;  // some 70 MiB
 let browser;
 let project;
 let context;
@@ -56,6 +57,13 @@ test('colours, styles and cursor movements are those of a terminal, other sequen
   context.assertSilent();
 });
 
+test('what is downloaded is what the command line prints, byte for byte', async () => {
+  const id = project.shell('head -c 2500000 /dev/urandom');
+  project.wait(id);
+  await open(page, `#/tasks/${id}`);
+  assert.ok((await downloaded(id)).equals(project.run('task', 'output', id)));
+});
+
 test('it follows until somebody scrolls up, and Follow leads back', async () => {
   const id = project.shell('i=0; while [ ! -e stop ]; do i=$((i+1)); echo line $i; sleep 0.02; done; echo the end');
   await open(page, `#/tasks/${id}`);
@@ -78,11 +86,10 @@ test('it follows until somebody scrolls up, and Follow leads back', async () => 
 });
 
 test('64 MiB begin with the last one, load upward to the dropped middle, are searched and downloaded', async () => {
-  const id = project.shell('seq -f "line %.0f of a large output that is dropped in the middle" 1 1250000; echo needle; echo last');
+  const id = project.shell(`seq -f "line %.0f of a large output that is dropped in the middle" 1 ${lines64}; echo needle; echo last`);
   project.wait(id);
   assert.ok(project.record(id).outputBytes > 64 * 1024 * 1024);
-  const expected = project.run('task', 'output', id);
-  const dropped = /\[(\d+) bytes dropped\]/.exec(expected.toString('latin1'))[1];
+  const whole = Buffer.from(`${Array.from({length: lines64}, (_, i) => `line ${i + 1} of a large output that is dropped in the middle`).join('\n')}\nneedle\nlast\n`);
   await open(page, `#/tasks/${id}`);
   await page.locator('[data-output]', {hasText: 'needle'}).waitFor();
   const elements = () => page.evaluate(() => document.querySelectorAll('[data-output] *').length);
@@ -91,15 +98,20 @@ test('64 MiB begin with the last one, load upward to the dropped middle, are sea
   await page.getByLabel('Find in the output').fill('1249990 of');
   await page.locator('[data-output] mark', {hasText: '1249990 of'}).waitFor();
   await page.getByLabel('Find in the output').fill('');
-  await page.waitForFunction(() => {
+  const told = await page.waitForFunction(() => {
     document.querySelector('[data-output]').scrollTop = 0;
-    return document.querySelector('[data-output] .dropped');
+    return document.querySelector('[data-output] .dropped')?.textContent;
   }, null, {polling: 50, timeout: 6 * patience});
-  assert.equal((await page.locator('[data-output] .dropped').textContent()).split(' ')[0].replaceAll(',', ''), dropped);
+  const dropped = Number((await told.jsonValue()).split(' ')[0].replaceAll(',', ''));
   assert.ok(await elements() < 2000);
   await page.getByRole('button', {name: 'Follow'}).click();
   await page.locator('[data-output]', {hasText: 'needle'}).waitFor();
-  assert.ok((await downloaded(id)).equals(expected));
+  const bytes = await downloaded(id);
+  const note = /\n?\[(\d+) bytes dropped\]\n/.exec(bytes.toString('latin1'));
+  assert.equal(Number(note[1]), dropped);
+  const [head, tail] = [bytes.subarray(0, note.index), bytes.subarray(note.index + note[0].length)];
+  assert.equal(head.length + dropped + tail.length, whole.length);
+  assert.ok(whole.subarray(0, head.length).equals(head) && whole.subarray(whole.length - tail.length).equals(tail));
   context.assertSilent();
 });
 

@@ -1,10 +1,9 @@
-// Who gets in, what a role is offered, and what other origins see: nothing.
+// Who gets in, and what a role is offered. What other origins get stands in tests/doors/hostile_origin.py.
 
 'use strict';
 
 const assert = require('node:assert/strict');
 const fs = require('node:fs');
-const http = require('node:http');
 const path = require('node:path');
 const {after, before, test} = require('node:test');
 const {Project, eventually, launch, live, newContext, offlineWords, open, signIn} = require('./browser.js');
@@ -202,92 +201,6 @@ test('the source has nothing that makes code or markup out of text, and no other
   const listed = fs.readFileSync(path.join(folder, 'index.html'), 'utf8');
   for (const name of files.filter((one) => one.endsWith('.js'))) assert.ok(listed.includes(`/assets/${name}"`), `index.html does not load ${name} at once`);
 });
-
-test('another origin gets nothing: fetch, form, img, script, EventSource, WebSocket, iframe, window.open', async () => {
-  const target = project.call('daemon.status').subsystems.http.url;
-  const token = project.run('token', 'new', 'attacked').toString().trim();
-  const id = project.shell('sleep 20');
-  const server = http.createServer((request, response) => {
-    response.writeHead(200, {'content-type': 'text/html'});
-    response.end('<!doctype html><title>other</title>');
-  });
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const context = await browser.newContext();
-  try {
-    for (const host of ['127.0.0.1', 'localhost']) {
-      const page = await context.newPage();
-      await page.goto(`http://${host}:${server.address().port}/`);
-      const results = await page.evaluate(attack, {target, token, id});
-      for (const [way, result] of Object.entries(results)) assert.match(result, /^(blocked|opaque|closed|unreadable)/, `${way} from ${host}: ${result}`);
-      await page.close();
-    }
-  } finally {
-    server.close();
-    server.closeAllConnections();
-  }
-  assert.equal(project.record(id).state, 'running');
-  project.run('task', 'cancel', id);
-  project.run('token', 'revoke', 'attacked');
-  await context.close();
-});
-
-/** Runs in the browser, on another origin, with a token that is good. */
-async function attack({target, token, id}) {
-  const results = {};
-  const limit = (work) => Promise.race([work, new Promise((resolve) => setTimeout(() => resolve('blocked: nothing happened'), 3000))]);
-  const message = JSON.stringify({jsonrpc: '2.0', id: 1, method: 'task.cancel', params: {taskId: id}});
-  const post = (options) => limit(fetch(`${target}/rpc`, {method: 'POST', ...options}).then((answer) => (answer.type === 'opaque' ? 'opaque' : `read ${answer.status}`), () => 'blocked'));
-  results.fetch = await post({body: message, headers: {'Content-Type': 'application/json', Authorization: `Bearer ${token}`}});
-  results.simpleFetch = await post({body: message, mode: 'no-cors', headers: {'Content-Type': 'text/plain'}});
-  results.page = await limit(fetch(`${target}/`).then(() => 'read', () => 'blocked'));
-  const element = (tag, attributes) => limit(new Promise((resolve) => {
-    const made = Object.assign(document.createElement(tag), attributes);
-    made.onload = () => resolve('loaded');
-    made.onerror = () => resolve('blocked');
-    document.head.append(made);
-  }));
-  results.img = await element('img', {src: `${target}/assets/icon.svg`});
-  results.script = await element('script', {src: `${target}/assets/main.js`, type: 'module'});
-  results.events = await limit(new Promise((resolve) => {
-    const source = new EventSource(`${target}/events`);
-    source.onopen = () => resolve('open');
-    source.onerror = () => resolve('blocked');
-  }));
-  results.socket = await limit(new Promise((resolve) => {
-    const socket = new WebSocket(`${target.replace('http', 'ws')}/ws`, ['duet-rpc.1', `duet-rpc.token.${token}`]);
-    socket.onopen = () => resolve('open');
-    socket.onclose = (event) => resolve(`closed ${event.code}`);
-  }));
-  const frame = document.createElement('iframe');
-  frame.src = `${target}/`;
-  document.body.append(frame);
-  await limit(new Promise((resolve) => (frame.onload = () => resolve(''))));
-  try {
-    results.iframe = `read ${frame.contentDocument.title ? 'title' : ''}`;
-  } catch {
-    results.iframe = 'unreadable';
-  }
-  if (frame.contentDocument === null) results.iframe = 'unreadable';
-  const opened = window.open(`${target}/`);
-  await new Promise((resolve) => setTimeout(resolve, 500));
-  try {
-    results.open = opened && opened.document ? `read ${opened.location.href === 'about:blank' ? 'blocked' : opened.location.href}` : 'blocked';
-    if (results.open === 'read blocked') results.open = 'blocked';
-  } catch {
-    results.open = 'unreadable';
-  }
-  const form = document.createElement('form');
-  form.method = 'POST';
-  form.action = `${target}/rpc`;
-  form.enctype = 'text/plain';
-  form.target = 'sink';
-  const sink = Object.assign(document.createElement('iframe'), {name: 'sink'});
-  document.body.append(sink, form);
-  form.append(Object.assign(document.createElement('input'), {name: message, value: ''}));
-  form.submit();
-  results.form = await limit(new Promise((resolve) => (sink.onload = () => resolve(sink.contentDocument === null ? 'unreadable' : 'blocked'))));
-  return results;
-}
 
 test('logs, state files and the tokens file hold no token and no code', async () => {
   const context = await newContext(browser);

@@ -26,7 +26,7 @@ export const taskView = (app, main, route) => {
   const summary = h('div', {class: 'task-summary'});
   const actions = h('div', {class: 'actions'});
   const why = h('div', {class: 'why', hidden: true});
-  const prompt = h('pre', {class: 'prompt', tabindex: '0', 'aria-label': 'Prompt'});
+  const prompt = h('pre', {class: 'prompt', tabindex: '0', role: 'group', 'aria-label': 'What the task says'});
   const facts = h('dl', {class: 'facts'});
   const back = h('a', {class: 'back', href: '#/tasks'}, icon('back'), 'All tasks');
   const output = outputSection(app, id, notes);

@@ -72,6 +72,7 @@ export function outputSection(app, id, notes) {
   function setFollowing(/** @type {boolean} */ isOn) {
     isFollowing = isOn;
     pane.isFollowing = isOn;
+    pane.lastTop = 0;
     set(follow, {'aria-pressed': String(isOn)});
   }
 
@@ -140,6 +141,7 @@ export function outputSection(app, id, notes) {
 
   function find(/** @type {boolean} */ isNew) {
     hits = pane.find(field.value);
+    for (const one of [previous, next, found]) set(one, {hidden: field.value === ''});
     if (isNew) hit = -1;
     setText(found, field.value === '' ? '' : hits.length === 0 ? 'none' : `${hit + 1}/${hits.length}`);
     if (isNew && hits.length > 0) step(1);
@@ -154,6 +156,7 @@ export function outputSection(app, id, notes) {
   }
 
   app.connection.followOutput([id]);
+  find(true);
   read();
   return {
     element,
