@@ -47,13 +47,14 @@ const Project* DaemonClient::project() const { return here_ && here_->project() 
 
 const StateFolder* DaemonClient::folder() const { return here_ && here_->folder() ? &*here_->folder() : nullptr; }
 
-void DaemonClient::connect() {
-  if (!client_.is_connected()) client_.connect(open_channel());
+void DaemonClient::connect(base::Duration most) {
+  if (!client_.is_connected()) client_.connect(open_channel(most));
 }
 
-std::unique_ptr<transport::Channel> DaemonClient::open_channel() {
+std::unique_ptr<transport::Channel> DaemonClient::open_channel(base::Duration most) {
   check_refusal();
-  std::unique_ptr<transport::Channel> channel = endpoint().connect(client_.loop(), patience());
+  const auto within = std::min(std::chrono::ceil<std::chrono::milliseconds>(most), patience());
+  std::unique_ptr<transport::Channel> channel = endpoint().connect(client_.loop(), within);
   tell_notes();
   return shown(std::move(channel));
 }

@@ -34,7 +34,8 @@ class DaemonClient {
   ~DaemonClient() = default;
 
   /// Throws Failure, with exit_code::no_daemon if there is none, exit_code::failed if it is in vain to try again.
-  void connect();
+  void connect() { connect(patience()); }
+  void connect(base::Duration most);
   /// One attempt that takes a moment, without a word to the user: for who shows by himself that there is no daemon.
   /// Throws Failure if it is in vain to try again.
   bool try_connect();
@@ -48,7 +49,8 @@ class DaemonClient {
 
   /// For whoever carries messages himself: a connection as connect() makes it, a channel of the loop of client() that
   /// shows every message if that is wanted.
-  std::unique_ptr<transport::Channel> open_channel();
+  std::unique_ptr<transport::Channel> open_channel() { return open_channel(patience()); }
+  std::unique_ptr<transport::Channel> open_channel(base::Duration most);
 
   /// The result as JSON text. `params` is JSON text, or empty for none. Throws Failure.
   std::string call_raw(std::string_view method, std::string_view params = {});
@@ -77,6 +79,8 @@ class DaemonClient {
   std::string place() const { return endpoint().place(); }
   /// The daemon is one of another machine: its paths are not ours, nor are its processes.
   bool is_far() const { return far_.has_value(); }
+  /// The last connection to another machine was lost, and not ended by the daemon.
+  bool was_cut() const { return far_ && far_->was_cut(); }
   /// None: the daemon is known by its socket only, or is of another machine.
   const Project* project() const;
   /// None: there is no state folder, so there never was a daemon; or it is not one of ours.

@@ -87,11 +87,15 @@ HasEnded end_of_process(const base::Fd& process) {
   };
 }
 
-// A daemon of another machine has ended when it has left us and nobody can reach it any more.
+// A daemon of another machine ends its connections when it ends. To connect again could start another one, where a
+// service manager listens.
 HasEnded end_of_connection(DaemonClient& daemon) {
   return [&daemon](std::chrono::milliseconds patience) {
     daemon.client().wait_for([] { return false; }, patience);
-    return !daemon.is_connected() && !daemon.try_connect();
+    if (daemon.is_connected()) return false;
+    if (!daemon.was_cut()) return true;
+    throw Failure("the daemon was asked to stop, but the connection was lost before it was seen to end",
+                  exit_code::no_daemon);
   };
 }
 

@@ -128,13 +128,17 @@ std::unique_ptr<transport::Channel> FarDaemon::connect(transport::Loop& loop, mi
   transport::TlsEvents events;
   events.on_open = [link] { link->is_open = true; };
   events.on_failed = [link, place = place_, program = program_](const transport::TlsFailure& failure) {
-    link->failure = failure_of_tls(failure, place, program);
+    // A refusal that was heard before is the reason, not the end that follows it.
+    if (!link->failure) link->failure = failure_of_tls(failure, place, program);
   };
   auto channel =
       std::make_unique<transport::TlsChannel>(loop, std::move(socket), std::move(session), std::move(events));
   channel->start(std::max<base::Duration>(patience - (loop.now() - begun), base::Duration::zero()));
   while (!link->is_open && !link->failure) loop.turn();
   if (link->failure) throw Failure(*link->failure);
+  if (channel->session().protocol() != lines_protocol) {
+    throw Failure(place() + " speaks TLS, but is not the TLS door of a daemon");
+  }
   link_ = link;
   return std::make_unique<FarChannel>(std::move(channel), [link, there = place()](const rpc::Error& error) {
     link->failure = Failure(refusal_text(there, error));
@@ -149,6 +153,8 @@ std::unique_ptr<transport::Channel> FarDaemon::try_connect(transport::Loop& loop
     return nullptr;
   }
 }
+
+bool FarDaemon::was_cut() const { return link_ && link_->failure; }
 
 std::optional<Failure> FarDaemon::refusal() const {
   const bool is_refused = link_ && link_->failure && link_->failure->code() == exit_code::failed;

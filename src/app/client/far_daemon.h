@@ -27,6 +27,8 @@ class FarDaemon final : public Endpoint {
   std::unique_ptr<transport::Channel> try_connect(transport::Loop& loop) override;
   std::optional<Failure> refusal() const override;
   std::string place() const override { return place_.url.place(); }
+  /// The last connection has ended, and not because the daemon ended it.
+  bool was_cut() const;
 
  private:
   struct Link;

@@ -18,8 +18,18 @@ std::optional<std::string> given(const CommandLine& line, std::string_view optio
   return find_option(line.command, option) == nullptr ? std::nullopt : line.text(option);
 }
 
-// A certificate knows nothing of network cards.
-std::string without_card(const std::string& host) { return host.substr(0, host.find('%')); }
+// A certificate knows nothing of network cards, nor of the dot that may end a whole DNS name.
+std::string certified_name(const std::string& host) {
+  std::string name = host.substr(0, host.find('%'));
+  if (name.ends_with('.')) name.pop_back();
+  return name;
+}
+
+std::string server_name(const CommandLine& line, const TlsUrl& url) {
+  const std::optional<std::string> name = given(line, "server-name");
+  if (name && !is_host(*name)) throw Failure("--server-name is '" + *name + "': it is a DNS name or an IP address");
+  return certified_name(name.value_or(url.host));
+}
 
 // Of the environment, which goes for every command of a shell.
 std::optional<TlsUrl> url_of_environment(const CommandLine& line) {
@@ -46,7 +56,7 @@ std::string identity_file(const CommandLine& line) {
 std::optional<FarPlace> far_place(const CommandLine& line) {
   const std::optional<std::string> text = given(line, "connect");
   const std::optional<TlsUrl> url = text ? parse_tls_url(*text) : url_of_environment(line);
-  if (url) return FarPlace{*url, identity_file(line), given(line, "server-name").value_or(without_card(url->host))};
+  if (url) return FarPlace{*url, identity_file(line), server_name(line, *url)};
   for (const char* const option : {"identity", "server-name"}) {
     if (given(line, option)) throw Failure("--" + std::string(option) + " goes with --connect tls://HOST");
   }

@@ -57,7 +57,7 @@ void SteadyCalls::reconnect() {
   has_connected_ = true;
   for (;;) {
     try {
-      return daemon_.connect();
+      return daemon_.connect(std::max(given_up - client.loop().now(), base::Duration::zero()));
     } catch (const Failure& failure) {
       const bool is_in_vain = failure.code() == exit_code::failed;
       if (is_in_vain || client.loop().now() >= given_up) throw;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "app/view/display_text.h"
+#include "duet/base/clock.h"
 #include "duet/base/utc_text.h"
 
 namespace duet::app {
@@ -32,6 +33,8 @@ std::string bad_certificate(const TlsFailure& failure, const FarPlace& place, co
       return which + " is of no CA that " + place.identity + " trusts: it is that of " + theirs.subject +
              ", signed by " + theirs.issuer;
     case TlsFailure::Certificate::expired:
+      if (theirs.not_after > base::system_clock().utc())
+        return which + " is of a CA that has expired: " + theirs.issuer;
       return which + " has expired, on " + base::utc_text(theirs.not_after) + "; '" + program +
              " cert server NAME...' there makes it anew";
     case TlsFailure::Certificate::not_yet_valid:

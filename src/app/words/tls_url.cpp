@@ -50,6 +50,8 @@ std::string TlsUrl::place() const {
   return (needs_brackets ? '[' + host + ']' : host) + ':' + std::to_string(port);
 }
 
+bool is_host(std::string_view text) { return is_name(text) || is_ipv6(text); }
+
 std::optional<TlsUrl> parse_tls_url(std::string_view text) {
   if (!is_scheme(text.substr(0, tls_scheme.size()))) return std::nullopt;
   text.remove_prefix(tls_scheme.size());

@@ -21,6 +21,9 @@ struct TlsUrl {
 inline constexpr std::string_view tls_url_forms =
     "tls://HOST or tls://HOST:PORT, as tls://build.example or tls://[::1]";
 
+/// A DNS name, or an address without brackets.
+bool is_host(std::string_view text);
+
 /// Nullopt: it is nothing of the kind. Nobody is asked whether there is such a host.
 std::optional<TlsUrl> parse_tls_url(std::string_view text);
 

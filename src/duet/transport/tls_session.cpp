@@ -137,7 +137,9 @@ void TlsSession::name_server() {
   const bool is_number = is_address(host_);
   const int named = is_number ? openssl().X509_VERIFY_PARAM_set1_ip_asc(checks, host_.c_str())
                               : openssl().X509_VERIFY_PARAM_set1_host(checks, host_.c_str(), host_.size());
-  if (host_.empty() || named != 1) throw std::runtime_error("TLS: '" + host_ + "' is no name of a server");
+  // To OpenSSL a name with a dot in front would mean every name below it.
+  if (host_.empty() || host_.front() == '.' || named != 1)
+    throw std::runtime_error("TLS: '" + host_ + "' is no name of a server");
   if (!is_number) openssl().SSL_ctrl(ssl_.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, host_.data());
 }
 
