@@ -43,7 +43,7 @@ bool is_end(std::string_view kind) {
 }
 
 // Not as a new one: it waits for its next attempt, or was restarted in place.
-bool is_queued_again(const task::Event& event) { return event.kind == "taskQueued" && !event.is_arrival; }
+bool is_queued_again(const task::Event& event) { return event.kind == "taskQueued" && !event.arrived_at; }
 
 }  // namespace
 

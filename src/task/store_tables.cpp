@@ -10,6 +10,7 @@
 #include "duet/rpc/json_scan.h"
 #include "duet/rpc/utf8.h"
 #include "duet/rpc/value.h"
+#include "task/time_text.h"
 
 namespace duet::task {
 namespace {
@@ -165,7 +166,11 @@ Event event_of(const Statement& row) {
               .task = static_cast<TaskId>(row.number(2)),
               .params = std::string(row.text(3))};
   // What stands in a string has a backslash before its quotes, so this is a member.
-  event.is_arrival = event.kind == "taskQueued" && event.params.find("\"createdAt\":\"") != std::string::npos;
+  constexpr std::string_view created = "\"createdAt\":\"";
+  const std::size_t found = event.kind == "taskQueued" ? event.params.find(created) : std::string::npos;
+  if (found != std::string::npos) {
+    event.arrived_at = parse_time(std::string_view(event.params).substr(found + created.size(), base::UtcText::size));
+  }
   return event;
 }
 
@@ -404,13 +409,14 @@ void StoreWriter::remember(std::string_view name, std::string_view value) {
 
 void StoreWriter::forget(std::string_view name) { forget_.bind(1, name).run(); }
 
-void StoreWriter::tell(std::string_view kind, TaskId task, rpc::ObjectText params, bool is_arrival) {
+void StoreWriter::tell(std::string_view kind, TaskId task, rpc::ObjectText params,
+                       std::optional<base::UtcTime> arrived_at) {
   const std::uint64_t seq = last_seq_ + 1;
   told_.push_back({.seq = seq,
                    .kind = std::string(kind),
                    .task = task,
                    .params = params.add("seq", seq).take(),
-                   .is_arrival = is_arrival});
+                   .arrived_at = arrived_at});
   last_seq_ = seq;
   const Event& told = told_.back();
   tell_.bind(1, static_cast<std::int64_t>(told.seq)).bind(2, told.kind).bind(3, number_of(task)).bind(4, told.params);

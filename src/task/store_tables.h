@@ -32,7 +32,9 @@ struct Event {
   std::string kind = {};    ///< without `event.`
   TaskId task = 0;          ///< 0: it concerns no task
   std::string params = {};  ///< a JSON object, with the seq
-  bool is_arrival = false;  ///< of a new task: `taskQueued` is also told of one that waits for its next attempt
+  /// When the task was taken, if that is what is told: `taskQueued` is also told of one that waits for its next
+  /// attempt.
+  std::optional<base::UtcTime> arrived_at = {};
 };
 
 /// A task that has not ended, with what scheduling needs.
@@ -125,7 +127,7 @@ class StoreWriter {
   void forget(std::string_view name);
 
   /// Writes an event into the journal. `params` get the event's `seq`.
-  void tell(std::string_view kind, TaskId task, rpc::ObjectText params, bool is_arrival = false);
+  void tell(std::string_view kind, TaskId task, rpc::ObjectText params, std::optional<base::UtcTime> arrived_at = {});
   /// For params of events; valid until the next call.
   std::string_view text_of(base::UtcTime time);
   /// Removes the events before this one.

@@ -82,7 +82,7 @@ void tell_change(StoreWriter& writer, std::string_view kind, TaskId id, const Qu
 void tell_queued(StoreWriter& writer, const NewTask& task) {
   rpc::ObjectText params = event_params(task.id, task.agent, {});
   params.add("createdAt", writer.text_of(task.created_at));
-  writer.tell(event_kind(State::queued), task.id, std::move(params), true);
+  writer.tell(event_kind(State::queued), task.id, std::move(params), task.created_at);
 }
 
 }  // namespace duet::task
