@@ -142,6 +142,28 @@ for (const [role, words, may, mayNot] of [
   });
 }
 
+test('the role operate steers, and cannot say what runs', async () => {
+  const id = project.shell('sleep 30', '--delay', '1h');
+  const token = project.run('token', 'new', 'steering', '--role', 'operate').toString().trim();
+  const context = await newContext(browser);
+  await context.addInitScript((text) => location.protocol === 'http:' && localStorage.setItem('duet-rpc.token', text), token);
+  const page = await context.newPage();
+  await page.goto(project.call('daemon.status').subsystems.http.url);
+  await live(page);
+  await page.waitForSelector(`html[data-role="operate"] [data-task="${id}"]`);
+  assert.equal(await page.getByRole('button', {name: 'Submit task'}).count(), 0);
+  await page.getByRole('button', {name: 'Pause queue'}).click();
+  await eventually(() => assert.equal(project.call('queue.status').paused, true));
+  await page.getByRole('button', {name: 'Resume queue'}).click();
+  await eventually(() => assert.equal(project.call('queue.status').paused, false));
+  await page.getByRole('button', {name: `Cancel ${id}`}).click();
+  await page.getByRole('dialog').getByRole('button', {name: `Cancel ${id}`}).click();
+  await eventually(() => assert.equal(project.record(id).state, 'cancelled'));
+  project.run('token', 'revoke', 'steering');
+  context.assertSilent();
+  await context.close();
+});
+
 test('what the page thinks each role may call is what the daemon lets it call', async () => {
   const {mayCall} = await import(path.join(__dirname, '..', '..', 'web', 'roles.js'));
   const {methods} = project.call('rpc.discover');

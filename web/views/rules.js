@@ -83,11 +83,12 @@ export const rulesView = (app, main) => {
 
   /** @param {any} row @param {any} rule */
   const showRule = (row, rule) => {
-    const wanted = JSON.stringify([rule, app.state.automation.enabled, app.isLive]);
+    // A press has moved it before the answer came, so what was shown last says nothing about it.
+    set(row.control, {'aria-checked': String(rule.enabled), disabled: !app.isLive});
+    const wanted = JSON.stringify(rule);
     if (row.shown === wanted) return;
     row.shown = wanted;
     const [on, name, trigger, action, next, last] = row.cells;
-    set(row.control, {'aria-checked': String(rule.enabled), disabled: !app.isLive});
     if (on.firstElementChild?.className === 'on-word') setText(on.firstElementChild, rule.enabled ? 'on' : 'off');
     fill(name, [h('b', {}, visibleLine(rule.id)), rule.requiresApproval && h('span', {class: 'chip'}, 'asks first'), rule.waiting && h('span', {class: 'chip is-warn'}, 'waits')]);
     setText(trigger, triggerText(rule));
