@@ -122,6 +122,7 @@ void TlsSession::begin() {
   if (is_server()) return openssl().SSL_set_accept_state(ssl_.get());
   openssl().SSL_set_connect_state(ssl_.get());
   name_server();
+  if (offered_.empty()) return;
   std::string wire(1, static_cast<char>(offered_.size()));
   wire += offered_;
   openssl().SSL_set_alpn_protos(ssl_.get(), reinterpret_cast<const unsigned char*>(wire.data()),

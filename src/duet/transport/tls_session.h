@@ -24,7 +24,7 @@ class TlsSession {
  public:
   static std::unique_ptr<TlsSession> server(std::shared_ptr<const TlsContext> context);
   /// `host`: the name or address that must be among the alternative names of the server's certificate. `protocol`: the
-  /// one to be spoken inside, by ALPN.
+  /// one to be spoken inside, by ALPN; empty: none is named.
   static std::unique_ptr<TlsSession> client(std::shared_ptr<const TlsContext> context, std::string host,
                                             std::string protocol);
   TlsSession(const TlsSession&) = delete;
