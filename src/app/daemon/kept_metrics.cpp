@@ -27,15 +27,20 @@ std::uint64_t resident_bytes() {
 }  // namespace
 
 KeptMetrics::KeptMetrics(transport::Loop& loop, base::Log& log, const StateFolder& folder,
-                         std::function<std::uint64_t()> requests, std::function<MetricLevels()> levels)
+                         std::function<MetricLevels()> levels)
     : loop_(loop),
       log_(log),
       folder_(folder),
-      metrics_(loop.clock(), {.requests = std::move(requests), .levels = std::move(levels), .memory = resident_bytes}),
+      metrics_(loop.clock(),
+               {.levels = std::move(levels), .memory = resident_bytes, .each_second = [this] { save_if_due(); }}),
       next_save_(loop.now() + save_pause) {
   const std::string kept = folder.read_small(metrics_name, most_saved);
   if (kept.empty() || metrics_.restore(kept)) return;
   log_.warn("what was kept of earlier metrics makes no sense, and is left out", {{"file", metrics_name}});
+}
+
+void KeptMetrics::save_if_due() {
+  if (loop_.now() >= next_save_) save();
 }
 
 void KeptMetrics::save() {

@@ -12,22 +12,19 @@ namespace duet::app {
 /// something happens, and at the end; a daemon that is killed loses what came since. For the loop's thread only.
 class KeptMetrics {
  public:
-  /// `requests` and `levels` are asked once the loop turns.
-  KeptMetrics(transport::Loop& loop, base::Log& log, const StateFolder& folder, std::function<std::uint64_t()> requests,
-              std::function<MetricLevels()> levels);
+  /// `levels` are asked for once the loop turns.
+  KeptMetrics(transport::Loop& loop, base::Log& log, const StateFolder& folder, std::function<MetricLevels()> levels);
   KeptMetrics(const KeptMetrics&) = delete;
   KeptMetrics& operator=(const KeptMetrics&) = delete;
 
   Metrics& metrics() { return metrics_; }
 
-  void take_turn(base::TimePoint now, base::Duration took) {
-    metrics_.take_turn(now, took);
-    if (now >= next_save_) save();
-  }
   /// What cannot be written is a warning.
   void save();
 
  private:
+  void save_if_due();
+
   transport::Loop& loop_;
   base::Log& log_;
   const StateFolder& folder_;

@@ -15,11 +15,11 @@ using namespace std::chrono_literals;
 class KeptMetricsTest : public testing::Test {
  protected:
   KeptMetrics made() {
-    return {loop, tape.log(), folder, [this] { return requests; }, [] { return MetricLevels{}; }};
+    return {loop, tape.log(), folder, [] { return MetricLevels{}; }};
   }
   void turn(KeptMetrics& metrics) {
     ++requests;
-    metrics.take_turn(loop.now(), 1us);
+    metrics.metrics().take_turn(loop.now(), 1us, requests);
   }
   static std::uint64_t requests_in(KeptMetrics& metrics, const base::Clock& clock) {
     std::uint64_t sum = 0;

@@ -74,14 +74,19 @@ void LoopWatch::count_refusal() {
 
 void LoopWatch::on_turn(base::Duration took, const base::Activity& longest) {
   const base::TimePoint ended = loop_.now();
-  const std::int64_t number = slice_at(ended);
-  Slice& now = slices_.at(static_cast<std::size_t>(number) % slices_.size());
-  if (now.number != number) now = {.number = number};
-  now.longest = std::max(now.longest, took);
+  if (ended >= slice_end_) begin_slice(ended);
+  if (took > slice_->longest) slice_->longest = took;
   if (events_.on_turn) events_.on_turn(ended, took);
   if (took < limits_.slow) return;
   log_.warn("a turn of the loop took long",
             {{"ms", std::chrono::round<std::chrono::milliseconds>(took).count()}, {"in", base::to_text(longest)}});
+}
+
+void LoopWatch::begin_slice(base::TimePoint now) {
+  const std::int64_t number = slice_at(now);
+  slice_ = &slices_.at(static_cast<std::size_t>(number) % slices_.size());
+  *slice_ = {.number = number};
+  slice_end_ = base::TimePoint(slice * (number + 1));
 }
 
 std::chrono::milliseconds LoopWatch::longest_turn() const {

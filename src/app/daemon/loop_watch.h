@@ -48,6 +48,7 @@ class LoopWatch final : public transport::Loop::Overseer {
   void on_turn(base::Duration took, const base::Activity& longest) override;
   void tell(const base::Activity& where);
   void count_refusal();
+  void begin_slice(base::TimePoint now);
   static std::int64_t slice_at(base::TimePoint time) { return time.time_since_epoch() / slice; }
 
   transport::Loop& loop_;
@@ -58,6 +59,8 @@ class LoopWatch final : public transport::Loop::Overseer {
   int refusals_ = 0;
   base::TimePoint first_refusal_;
   std::array<Slice, 7> slices_;
+  Slice* slice_ = nullptr;  // the one of now, until ...
+  base::TimePoint slice_end_ = base::TimePoint::min();
 };
 
 }  // namespace duet::app

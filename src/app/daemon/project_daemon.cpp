@@ -85,12 +85,13 @@ ProjectDaemon::ProjectDaemon(Context context, Settings settings)
       signals_(loop_, {SIGTERM, SIGINT, SIGHUP}, [this](int signal) { take_signal(signal); }),
       started_at_(loop_.clock().utc()),
       started_(loop_.now()),
-      metrics_(
-          loop_, log_, context_.folder, [this] { return server_.methods().calls(); },
-          [this] { return metric_levels(); }),
+      metrics_(loop_, log_, context_.folder, [this] { return metric_levels(); }),
       watch_(loop_, log_,
              {.on_problem = [this](std::string problem) { problems_.set("loop", std::move(problem)); },
-              .on_turn = [this](base::TimePoint now, base::Duration took) { metrics_.take_turn(now, took); }}),
+              .on_turn =
+                  [this](base::TimePoint now, base::Duration took) {
+                    metrics_.metrics().take_turn(now, took, server_.methods().calls());
+                  }}),
       server_(loop_, log_, server_events(), {.max_clients = context_.descriptors.clients}),
       executable_(base::check_call(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "/proc/self/exe")),
       tasks_(loop_, log_,

@@ -33,8 +33,7 @@ class MetricsMethods : public testing::Test {
   object result(const std::string& params) { return ask(params).at("result").as_object(); }
 
   base::VirtualClock clock{base::UtcTime(1'800'000'000s)};
-  Metrics metrics{clock,
-                  {.requests = [] { return 0; }, .levels = [] { return MetricLevels{}; }, .memory = [] { return 0; }}};
+  Metrics metrics{clock, {.levels = [] { return MetricLevels{}; }, .memory = [] { return 0; }}};
   peer::Methods methods;
 };
 

@@ -16,11 +16,13 @@ namespace duet::app {
 template <typename Count, std::size_t cells>
 class Histogram {
  public:
-  void add(std::uint64_t value, std::uint32_t times = 1) {
-    std::uint64_t sum = counts_[cell_of(value)] + std::uint64_t{times};
-    if (sum > most) [[unlikely]]
-      sum = make_room(cell_of(value), sum);
-    counts_[cell_of(value)] = static_cast<Count>(sum);
+  static constexpr std::size_t size = cells;
+
+  void add(std::uint64_t value, std::uint64_t times = 1) { add_to(cell_of(value), times); }
+  void add_to(std::size_t cell, std::uint64_t times) {
+    std::uint64_t sum = counts_[cell] + times;
+    for (; sum > most; sum /= 2) halve();
+    counts_[cell] = static_cast<Count>(sum);
   }
 
   template <typename Other>
@@ -65,14 +67,8 @@ class Histogram {
  private:
   static constexpr std::uint64_t most = std::numeric_limits<Count>::max();
 
-  // Returns what the cell is to have.
-  std::uint64_t make_room(std::size_t cell, std::uint64_t sum) {
-    while (sum > most) {
-      for (Count& count : counts_) count = static_cast<Count>(count / 2);
-      sum /= 2;
-    }
-    counts_[cell] = 0;
-    return sum;
+  void halve() {
+    for (Count& count : counts_) count = static_cast<Count>(count / 2);
   }
 
   std::array<Count, cells> counts_{};

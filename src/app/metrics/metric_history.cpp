@@ -68,9 +68,9 @@ void append_point(MetricSeries& series, const Point& point) {
   series.runP50.push_back(scaled(sum.runs.quantile(0.5), second));
   series.runP95.push_back(scaled(sum.runs.quantile(0.95), second));
   series.requests.push_back(whole(sum.requests));
-  series.requestP50.push_back(scaled(sum.request_times.quantile(0.5), 1));
-  series.requestP99.push_back(scaled(sum.request_times.quantile(0.99), 1));
-  series.lagP99.push_back(scaled(sum.turn_times.quantile(0.99), 0.001));
+  series.requestP50.push_back(scaled(sum.request_times.quantile(0.5), turn_time_unit));
+  series.requestP99.push_back(scaled(sum.request_times.quantile(0.99), turn_time_unit));
+  series.lagP99.push_back(scaled(sum.turn_times.quantile(0.99), turn_time_unit * 0.001));
   series.memory.push_back(whole(std::uint64_t{sum.memory.most} * 1024));
 }
 

@@ -1,6 +1,7 @@
 #include "app/metrics/metrics.h"
 
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 namespace duet::app {
@@ -34,6 +35,10 @@ std::string Metrics::bytes() {
 }
 
 void Metrics::begin_slot(base::TimePoint now) {
+  static_assert(std::is_same_v<base::Duration::period, std::nano>);
+  for (std::size_t cell = 0; cell < of_one_request_.size(); ++cell) {
+    if (const std::uint32_t turns = std::exchange(of_one_request_[cell], 0)) count_turn(cell, turns, turns);
+  }
   if (slot_.start != 0) history_.add(slot_);
   const base::UtcTime utc = clock_.utc();
   slot_ = {.start = seconds_of(utc), .life = life_};
@@ -43,6 +48,7 @@ void Metrics::begin_slot(base::TimePoint now) {
     memory_due_ = now + memory_pause;
   }
   levels_changed();
+  if (sources_.each_second) sources_.each_second();
 }
 
 void Metrics::levels_changed() {
@@ -54,11 +60,10 @@ void Metrics::levels_changed() {
   slot_.memory.set(memory_ / 1024);
 }
 
-void Metrics::count_requests(std::uint64_t handled, std::uint64_t micros) {
-  const auto count = static_cast<std::uint32_t>(handled - requests_);
-  requests_ = handled;
-  slot_.requests += count;
-  slot_.request_times.add(micros, count);
+void Metrics::count_turn(std::size_t cell, std::uint64_t handled, std::uint64_t turns) {
+  slot_.turn_times.add_to(cell, turns);
+  slot_.request_times.add_to(cell, handled);
+  slot_.requests += static_cast<std::uint32_t>(handled);
 }
 
 void Metrics::take(const task::Event& event) {
@@ -84,7 +89,7 @@ MetricSeries Metrics::series(base::UtcTime now, double seconds, std::size_t poin
 
 std::string Metrics::prometheus_text() {
   begin_slot(clock_.now());
-  totals_.requests = sources_.requests();
+  totals_.requests = requests_;
   return app::prometheus_text({.totals = totals_,
                                .now = slot_,
                                .recent = history_.sum(slot_.start, recent),

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "app/metrics/metric_history.h"
 #include "app/metrics/prometheus.h"
@@ -29,9 +32,9 @@ struct MetricLevels {
 class Metrics {
  public:
   struct Sources {
-    std::function<std::uint64_t()> requests;  ///< that were ever handled
     std::function<MetricLevels()> levels;
-    std::function<std::uint64_t()> memory;  ///< bytes; asked every 10 seconds at most
+    std::function<std::uint64_t()> memory;   ///< bytes; asked every 10 seconds at most
+    std::function<void()> each_second = {};  ///< in which something happens
   };
 
   Metrics(const base::Clock& clock, Sources sources);
@@ -40,13 +43,17 @@ class Metrics {
   bool restore(std::string_view bytes);
   std::string bytes();
 
-  /// After each turn of the loop that did something.
-  void take_turn(base::TimePoint now, base::Duration took) {
+  /// After each turn of the loop that did something; `requests` that were ever handled. It is all that a request costs,
+  /// so the turns with one request are only counted here, and the rest is done when a second is over.
+  void take_turn(base::TimePoint now, base::Duration took, std::uint64_t requests) {
     if (now >= next_) begin_slot(now);
-    const auto micros = static_cast<std::uint64_t>(took / std::chrono::microseconds(1));
-    slot_.turn_times.add(micros);
-    const std::uint64_t handled = sources_.requests();
-    if (handled != requests_) count_requests(handled, micros);
+    const std::size_t cell = TurnTimes::cell_of(static_cast<std::uint64_t>(took.count()) >> turn_time_shift);
+    const std::uint64_t handled = requests - std::exchange(requests_, requests);
+    if (handled == 1) [[likely]] {
+      ++of_one_request_[cell];
+    } else {
+      count_turn(cell, handled);
+    }
   }
   void take(const task::Event& event);
   /// Something there is more or less of.
@@ -58,7 +65,7 @@ class Metrics {
 
  private:
   void begin_slot(base::TimePoint now);
-  void count_requests(std::uint64_t handled, std::uint64_t micros);
+  void count_turn(std::size_t cell, std::uint64_t handled, std::uint64_t turns = 1);
 
   const base::Clock& clock_;
   Sources sources_;
@@ -66,7 +73,8 @@ class Metrics {
   MetricHistory history_;
   TaskTimes task_times_;
   MetricTotals totals_;
-  MetricSlot slot_;  // what is not in the history yet
+  MetricSlot slot_;                                              // what is not in the history yet
+  std::array<std::uint32_t, TurnTimes::size> of_one_request_{};  // turns that are not in the slot yet
   std::uint64_t requests_ = 0;
   std::uint64_t memory_ = 0;
   base::TimePoint next_ = base::TimePoint::min();  // when the slot ends

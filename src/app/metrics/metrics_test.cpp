@@ -16,15 +16,14 @@ class MetricsTest : public ::testing::Test {
   }
   void turn(base::Duration took, std::uint64_t handled = 0) {
     requests += handled;
-    metrics.take_turn(clock.now(), took);
+    metrics.take_turn(clock.now(), took, requests);
   }
   MetricSeries series(double seconds = 60, std::size_t points = 6) {
     return metrics.series(clock.utc(), seconds, points);
   }
   Metrics made() {
     return {clock,
-            {.requests = [this] { return requests; },
-             .levels = [this] { return levels; },
+            {.levels = [this] { return levels; },
              .memory =
                  [this] {
                    ++memory_reads;
@@ -107,7 +106,7 @@ TEST_F(MetricsTest, TheNextDaemonKnowsThem) {
   Metrics next = made();
   EXPECT_TRUE(next.restore(kept));
   clock.advance(10s);
-  next.take_turn(clock.now(), 1us);
+  next.take_turn(clock.now(), 1us, 0);
   const MetricSeries told = next.series(clock.utc(), 60, 6);
   EXPECT_EQ(told.requests, (MetricSeries::Whole{std::nullopt, 5, std::nullopt, std::nullopt, std::nullopt, 0}));
   EXPECT_FALSE(next.restore("nonsense"));

@@ -48,7 +48,7 @@ std::optional<double> in_seconds(std::optional<double> value, double unit) {
 }  // namespace
 
 std::string prometheus_text(const PrometheusSample& sample) {
-  constexpr double micro = 1e-6;
+  constexpr double turn = turn_time_unit * 1e-6;
   constexpr double milli = 1e-3;
   const MetricSlot& recent = sample.recent;
   std::string out;
@@ -57,10 +57,10 @@ std::string prometheus_text(const PrometheusSample& sample) {
   append_level(out, "duet_clients", sample.now.clients.last, "Connections that speak JSON-RPC.");
   append_count(out, "duet_requests_total", sample.totals.requests, "Requests and notifications that were handled.");
   append_head(out, "duet_request_seconds", "gauge", "How long requests took, in the last 5 minutes.");
-  append_time(out, "duet_request_seconds", "50", in_seconds(recent.request_times.quantile(0.5), micro));
-  append_time(out, "duet_request_seconds", "99", in_seconds(recent.request_times.quantile(0.99), micro));
+  append_time(out, "duet_request_seconds", "50", in_seconds(recent.request_times.quantile(0.5), turn));
+  append_time(out, "duet_request_seconds", "99", in_seconds(recent.request_times.quantile(0.99), turn));
   append_head(out, "duet_loop_lag_seconds", "gauge", "How long turns of the loop took, in the last 5 minutes.");
-  append_time(out, "duet_loop_lag_seconds", "99", in_seconds(recent.turn_times.quantile(0.99), micro));
+  append_time(out, "duet_loop_lag_seconds", "99", in_seconds(recent.turn_times.quantile(0.99), turn));
   append_level(out, "duet_tasks_queued", sample.now.queued.last, "Tasks that wait.");
   append_level(out, "duet_tasks_running", sample.now.running.last, "Tasks that run.");
   append_count(out, "duet_tasks_submitted_total", sample.totals.submitted, "Tasks that were accepted.");
