@@ -14,9 +14,10 @@ namespace {
 
 constexpr std::size_t tls_read_at_once = 16 * 1024 + 512;  // a record and its overhead
 // A write leaves half of it at most. The rest is for answers to the peer's requests for new keys: whoever asks and does
-// not read is not read any more. It must be more than a write: two ends that both wait for the other to read would hang.
+// not read is not read any more. It must be more than a write: two ends that both wait for the other to read would
+// hang.
 constexpr std::size_t most_output_while_reading = 128 * 1024;
-constexpr std::size_t kept_output = 1024;                  // bytes of memory that an idle channel keeps for it
+constexpr std::size_t kept_output = 1024;  // bytes of memory that an idle channel keeps for it
 
 TlsFailure cut_failure(const std::string& why) { return {.kind = TlsFailure::Kind::cut, .text = why}; }
 
@@ -186,8 +187,8 @@ bool TlsChannel::has_spoken() const {
   return failure->kind != TlsFailure::Kind::timeout && failure->kind != TlsFailure::Kind::cut;
 }
 
-// What is there is given before what went wrong behind it. The transport is read once at most: a peer whose records have
-// no data in them must not keep the loop.
+// What is there is given before what went wrong behind it. The transport is read once at most: a peer whose records
+// have no data in them must not keep the loop.
 IoResult TlsChannel::read(std::span<char> into) {
   if (closed_ || busy_ || is_shaking_hands()) return {};
   std::size_t count = session_->read(into);
@@ -275,6 +276,11 @@ void TlsChannel::close() {
   const bool is_done = session_->output().empty() && (session_->is_at_end() || has_ended);
   if (!flushed || is_done) return transport_->close();
   see_off(loop_, std::move(transport_), std::move(session_->output()), std::move(place_));
+}
+
+void TlsChannel::cut() {
+  transport_ended_ = true;
+  close();
 }
 
 }  // namespace duet::transport

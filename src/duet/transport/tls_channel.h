@@ -25,9 +25,9 @@ struct TlsEvents {
 /// start() begins the handshake. The listener may be there before that is done: until then nothing can be read or
 /// written. A server's steps run on other threads, since some take milliseconds; the bytes afterwards on the loop's.
 /// The peer's close_notify is the end of the input; the end of the transport without it is ECONNRESET. close() sends
-/// what waits and close_notify after it, and lets the peer read them. It holds what one write() has taken (64 KiB), what
-/// one read of the transport brought, and up to 64 KiB of answers to requests for new keys; a peer that asks for more
-/// without reading is not read any more. For the loop's thread only.
+/// what waits and close_notify after it, and lets the peer read them. It holds what one write() has taken (64 KiB),
+/// what one read of the transport brought, and up to 64 KiB of answers to requests for new keys; a peer that asks for
+/// more without reading is not read any more. For the loop's thread only.
 class TlsChannel final : public Channel, private Channel::Listener {
  public:
   static constexpr std::chrono::seconds handshake_patience{10};
@@ -53,6 +53,8 @@ class TlsChannel final : public Channel, private Channel::Listener {
   IoResult write(std::string_view bytes) override;
   void end_output() override;
   void close() override;
+  /// Closes it at once: what waits is not sent.
+  void cut();
 
  private:
   void on_readable() override;

@@ -45,8 +45,8 @@ class Farewell final : private Channel::Listener {
     channel_->end_output();
   }
 
-  // The peer's end and the timer may both come in one turn. The timer, or the channel, is calling us: they are destroyed
-  // when that has returned.
+  // The peer's end and the timer may both come in one turn. The timer, or the channel, is calling us: they are
+  // destroyed when that has returned.
   void finish() {
     if (!channel_) return;
     channel_->close();

@@ -32,9 +32,7 @@ class TlsKeyUpdater {
       openssl().SSL_do_handshake(ssl_.get());
     }
   }
-  void write(std::string_view bytes) {
-    openssl().SSL_write(ssl_.get(), bytes.data(), static_cast<int>(bytes.size()));
-  }
+  void write(std::string_view bytes) { openssl().SSL_write(ssl_.get(), bytes.data(), static_cast<int>(bytes.size())); }
   /// What it has to send.
   std::string take() {
     std::string bytes;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int app_data_of_session = 0;  // the index that OpenSSL leaves to programs
 constexpr std::size_t most_written_at_once = 64 * 1024;
-constexpr int most_idle_records = 64;  // in a row
+constexpr int most_idle_records = 64;     // in a row
 constexpr std::size_t kept_input = 1024;  // bytes of memory that an idle session keeps for it
 constexpr char handshake_record = 0x16;
 constexpr char alert_record = 0x15;
