@@ -160,6 +160,7 @@ class Certificates(TlsTestCase):
             with self.subTest(what):
                 self.assertEqual(self.refusal(identity, more_certificates=more), reason)
         self.assertIn("Handshake refused", self.project.log())
+        self.assertNotIn("CN=other", self.project.log(), "a stranger chooses no words of the log")
         self.assertEqual(self.connect(between.issue("x", role="own"), more_certificates=(between,)).call("ping")["id"], 1)
         self.assertEqual(self.connect(issue("x", role="own", key=("rsa", 4096))).call("ping")["id"], 1)
         self.assertEqual(self.status()["problems"], [])

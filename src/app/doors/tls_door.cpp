@@ -11,6 +11,13 @@ constexpr std::size_t first_read = 16U * 1024;
 
 bool is_upper_case(char c) { return c >= 'A' && c <= 'Z'; }
 
+// Without any name from the certificate: a stranger must not choose words of our log.
+std::string_view reason_of(const transport::TlsFailure& failure) {
+  using Fault = transport::TlsFailure::Certificate;
+  const bool has_names = failure.kind == transport::TlsFailure::Kind::certificate && failure.fault == Fault::authority;
+  return has_names ? "its certificate is of no authority that is trusted" : std::string_view(failure.text);
+}
+
 }  // namespace
 
 /// Whoever has not said yet what it speaks.
@@ -27,13 +34,17 @@ class TlsDoor::Guest final : private transport::Channel::Listener {
                                                       std::move(place));
     channel->start(door_.limits_.patience);
   }
-  void await_first_byte() { channel->open(*this); }
+  void await_first_byte() {
+    silence_ = door_.loop_.after(door_.limits_.patience, [this] { door_.forget_later(*this); });
+    channel->open(*this);
+  }
   std::uint64_t number() const { return number_; }
   /// How long its peer is waited for; none while we have to do.
   base::Duration waited() const { return channel->is_busy() ? base::Duration::zero() : door_.loop_.now() - since_; }
 
   std::unique_ptr<transport::TlsChannel> channel;
   transport::PeerIdentity identity;
+  bool leaves = false;  ///< it is forgotten later in this turn
 
  private:
   void on_readable() override {
@@ -49,6 +60,7 @@ class TlsDoor::Guest final : private transport::Channel::Listener {
   TlsDoor& door_;
   std::uint64_t number_;
   base::TimePoint since_;
+  transport::Loop::Timer silence_;
 };
 
 TlsDoor::TlsDoor(transport::Loop& loop, base::Log& log, TlsDoorCalls calls, TlsDoorLimits limits)
@@ -97,22 +109,34 @@ void TlsDoor::admit(std::unique_ptr<transport::Channel> channel, const transport
   const std::uint64_t number = ++last_number_;
   const auto place = guests_.emplace(number, std::make_unique<Guest>(*this, number, identity)).first;
   shaking_.insert(number);
-  // Let go of by the channel, wherever it is then.
-  const std::shared_ptr<void> kept(&last_number_, lifetime_.bind([this, number](void*) { calls_.on_gone(number); }));
+  strangers_.insert(number);
+  // The channel releases it when its connection is closed, whoever owns the channel then.
+  const std::shared_ptr<void> kept(&last_number_, lifetime_.bind([this, number](void*) {
+    strangers_.erase(number);
+    calls_.on_gone(number);
+  }));
   place->second->begin(std::move(channel), kept);
 }
 
 void TlsDoor::shaken(Guest& guest) {
   shaking_.erase(guest.number());
+  strangers_.erase(guest.number());
   resume();
   calls_.on_known(guest.number(), guest.channel->session());
+  if (guest.leaves) return;
   const std::string& protocol = guest.channel->session().protocol();
-  if (protocol.empty()) return guest.await_first_byte();
+  if (protocol.empty()) return await_first_byte(guest);
   // Later: the channel is in the middle of its step.
   loop_.defer(lifetime_.bind([this, number = guest.number(), is_http = protocol == "http/1.1"] {
     const auto found = guests_.find(number);
-    if (found != guests_.end() && found->second->channel) arrived(*found->second, {}, is_http);
+    if (found != guests_.end() && !found->second->leaves) arrived(*found->second, {}, is_http);
   }));
+}
+
+void TlsDoor::await_first_byte(Guest& guest) {
+  if (silent_.size() >= limits_.handshakes) forget_later(*guests_.at(*silent_.begin()));
+  silent_.insert(guest.number());
+  guest.await_first_byte();
 }
 
 void TlsDoor::arrived(Guest& guest, std::string_view first_bytes, bool speaks_http) {
@@ -128,14 +152,17 @@ void TlsDoor::refuse(Guest& guest, const transport::TlsFailure& failure) {
   if (is_told) {
     log_.warn("Handshake refused", {{"door", "tls"},
                                     {"peer", guest.identity.address ? guest.identity.address->text() : std::string()},
-                                    {"reason", failure.text}});
+                                    {"reason", reason_of(failure)}});
   }
   forget_later(guest);
 }
 
 void TlsDoor::forget_later(Guest& guest) {
   shaking_.erase(guest.number());
-  if (guest.channel) guest.channel->close();
+  silent_.erase(guest.number());
+  if (std::exchange(guest.leaves, true)) return;
+  const bool is_crowd = strangers_.contains(guest.number()) && strangers_.size() > limits_.strangers;
+  if (guest.channel) is_crowd ? guest.channel->cut() : guest.channel->close();
   left_.push_back(guest.number());
   if (forgetting_) return;
   forgetting_ = loop_.deferred([this] {

@@ -33,14 +33,19 @@ struct TlsDoorCalls {
 };
 
 struct TlsDoorLimits {
-  std::size_t handshakes = 64;  ///< at once
-  base::Duration patience = std::chrono::seconds(10);
-  /// So long a peer is waited for before a new one may push it out; until then that one waits to be accepted.
+  std::size_t handshakes = 64;  ///< at once; and so many may be silent at once after theirs
+  /// So many without a handshake may have a connection, those included that are told why it ends. If there are more,
+  /// the connection of one that is refused is closed at once, and it may miss the reason.
+  std::size_t strangers = 128;
+  base::Duration patience = std::chrono::seconds(10);  ///< for the handshake, and then for the first byte
+  /// A peer has this long to go on with its handshake before a new one may push it out. Until then the new one waits to
+  /// be accepted.
   base::Duration moment = std::chrono::milliseconds(100);
 };
 
 /// Shakes hands with whoever comes, and finds out what they speak: by ALPN, else by the first byte. Of those whose
-/// handshake is not done, the one that waits longest makes way for the next. For the loop's thread only.
+/// handshake is not done, the one that waits longest makes way for the next; so does the one that is silent longest
+/// after its handshake. For the loop's thread only.
 class TlsDoor final : private transport::Acceptor::Listener {
  public:
   TlsDoor(transport::Loop& loop, base::Log& log, TlsDoorCalls calls, TlsDoorLimits limits = {});
@@ -66,6 +71,7 @@ class TlsDoor final : private transport::Acceptor::Listener {
   void admit(std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity) override;
   Guest* longest_waiting();
   void shaken(Guest& guest);
+  void await_first_byte(Guest& guest);
   void arrived(Guest& guest, std::string_view first_bytes, bool speaks_http);
   void refuse(Guest& guest, const transport::TlsFailure& failure);
   void forget_later(Guest& guest);
@@ -79,7 +85,9 @@ class TlsDoor final : private transport::Acceptor::Listener {
   std::unique_ptr<transport::Acceptor> acceptor_;
   std::uint64_t last_number_ = 0;
   std::map<std::uint64_t, std::unique_ptr<Guest>> guests_;
-  std::set<std::uint64_t> shaking_;  // of them, the one that came first first
+  std::set<std::uint64_t> shaking_;    // of them, the one that came first first
+  std::set<std::uint64_t> silent_;     // of them, those whose handshake is done, in the same order
+  std::set<std::uint64_t> strangers_;  // without a handshake, and their connection is not closed yet
   std::vector<std::uint64_t> left_;
   transport::Loop::Deferred forgetting_;
   base::Lifetime lifetime_;

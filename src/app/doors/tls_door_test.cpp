@@ -1,5 +1,6 @@
 #include "app/doors/tls_door.h"
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "duet/base/clock.h"
 #include "duet/base/log_sink.h"
 #include "duet/transport/await_test.h"
 #include "duet/transport/channel_recorder_test.h"
@@ -58,8 +60,11 @@ struct TlsDoorTest : testing::Test {
   }
 
   TlsDoorCalls calls() {
-    return {.on_known = [this](std::uint64_t number,
-                               const TlsSession& session) { known[number] = session.peer_certificate().name; },
+    return {.on_known =
+                [this](std::uint64_t number, const TlsSession& session) {
+                  known[number] = session.peer_certificate().name;
+                  if (turns_out_known) loop.defer([this, number] { door.turn_out(number); });
+                },
             .on_arrived =
                 [this](std::uint64_t number, std::unique_ptr<Channel> channel, const transport::PeerIdentity&,
                        std::string_view first_bytes, bool speaks_http) {
@@ -83,12 +88,13 @@ struct TlsDoorTest : testing::Test {
   }
   template <typename Done>
   bool turn_until(Done done) {
-    const base::TimePoint deadline = loop.now() + transport::test_patience;
-    while (!done() && loop.now() < deadline) loop.turn(std::chrono::milliseconds(10));
+    const auto deadline = std::chrono::steady_clock::now() + transport::test_patience;
+    while (!done() && std::chrono::steady_clock::now() < deadline) loop.turn(std::chrono::milliseconds(10));
     return done();
   }
 
-  transport::Loop loop;
+  base::VirtualClock clock;  // nobody is waited for until a test says so
+  transport::Loop loop{clock};
   base::Log log{nullptr};
   transport::TestAuthority authority;
   std::shared_ptr<const TlsContext> client_context;
@@ -96,7 +102,8 @@ struct TlsDoorTest : testing::Test {
   std::map<std::uint64_t, std::string> known;
   std::map<std::uint64_t, Arrival> arrived;
   std::vector<std::uint64_t> gone;
-  TlsDoor door{loop, log, calls(), {.handshakes = 2, .moment = {}}};
+  bool turns_out_known = false;
+  TlsDoor door{loop, log, calls(), {.handshakes = 2, .strangers = 3, .moment = {}}};
 };
 
 TEST_F(TlsDoorTest, WhatIsSpokenIsSaidByAlpn) {
@@ -154,6 +161,52 @@ TEST_F(TlsDoorTest, WhoHasNotArrivedCanBeTurnedOut) {
   door.turn_out(1);
   EXPECT_TRUE(turn_until([&] { return seen.ended; }));
   EXPECT_FALSE(arrived.contains(1));
+}
+
+TEST_F(TlsDoorTest, WhoIsTurnedOutBeforeItArrivesDoesNotArrive) {
+  turns_out_known = true;
+  const auto client = shake_hands("duet-rpc/1");
+  ChannelRecorder seen(*client);
+  EXPECT_TRUE(turn_until([&] { return seen.ended; }));
+  EXPECT_FALSE(arrived.contains(1));
+}
+
+TEST_F(TlsDoorTest, WhoSaysNothingAfterItsHandshakeIsWaitedForTenSeconds) {
+  const auto client = shake_hands("");
+  ChannelRecorder seen(*client);
+  ASSERT_TRUE(turn_until([this] { return known.contains(1); }));
+  clock.advance(std::chrono::seconds(9));
+  loop.turn(std::chrono::seconds(0));
+  EXPECT_FALSE(seen.ended);
+  clock.advance(std::chrono::seconds(1));
+  EXPECT_TRUE(turn_until([&] { return seen.ended; }));
+}
+
+TEST_F(TlsDoorTest, OfThoseWhoSayNothingTheFirstMakesWay) {
+  std::vector<std::unique_ptr<TlsChannel>> clients;
+  std::vector<std::unique_ptr<ChannelRecorder>> seen;
+  for (std::uint64_t number = 1; number <= 3; ++number) {
+    clients.push_back(shake_hands(""));
+    seen.push_back(std::make_unique<ChannelRecorder>(*clients.back()));
+    ASSERT_TRUE(turn_until([&] { return known.contains(number); }));
+  }
+  EXPECT_TRUE(turn_until([&] { return seen.front()->ended; }));
+  EXPECT_FALSE(seen.at(1)->ended);
+  EXPECT_FALSE(seen.at(2)->ended);
+}
+
+// A refused client may keep its connection for a second to read the reason, but not a crowd of them.
+TEST_F(TlsDoorTest, OfACrowdOfRefusedOnesNobodyIsWaitedFor) {
+  std::vector<std::unique_ptr<Channel>> clients;
+  std::vector<std::unique_ptr<ChannelRecorder>> seen;
+  for (int i = 0; i < 4; ++i) {
+    clients.push_back(come());
+    seen.push_back(std::make_unique<ChannelRecorder>(*clients.back()));
+    clients.back()->write("GET / HTTP/1.1");
+    ASSERT_TRUE(turn_until([&] { return seen.back()->ended; }));
+  }
+  EXPECT_TRUE(turn_until([this] { return !gone.empty(); }));
+  EXPECT_EQ(gone, std::vector<std::uint64_t>{4});
 }
 
 TEST_F(TlsDoorTest, AClosedDoorLetsNobodyStay) {

@@ -13,7 +13,11 @@ namespace duet::transport {
 namespace {
 
 constexpr std::size_t tls_read_at_once = 16 * 1024 + 512;  // a record and its overhead
-constexpr std::size_t kept_output = 1024;                  // bytes of memory that an idle channel keeps for it
+// A write leaves half of it at most. The rest is for answers to the peer's requests for new keys: whoever asks and does
+// not read is not read any more. It must be more than a write: two ends that both wait for the other to read would
+// hang.
+constexpr std::size_t most_output_while_reading = 128 * 1024;
+constexpr std::size_t kept_output = 1024;  // bytes of memory that an idle channel keeps for it
 
 TlsFailure cut_failure(const std::string& why) { return {.kind = TlsFailure::Kind::cut, .text = why}; }
 
@@ -145,7 +149,8 @@ void TlsChannel::want(bool reading, bool writing) {
 void TlsChannel::update_wants() {
   if (closed_ || busy_) return;
   const bool is_over = session_->failure() || session_->is_at_end() || transport_ended_;
-  const bool reading = is_shaking_hands() || (reading_ && listener_ != nullptr && !is_over && !session_->has_more());
+  const bool listens = reading_ && listener_ != nullptr && session_->output().size() <= most_output_while_reading;
+  const bool reading = is_shaking_hands() || (listens && !is_over && !session_->has_more());
   transport_->want(reading, !session_->output().empty());
 }
 
@@ -182,14 +187,15 @@ bool TlsChannel::has_spoken() const {
   return failure->kind != TlsFailure::Kind::timeout && failure->kind != TlsFailure::Kind::cut;
 }
 
-// What is there is given before what went wrong behind it.
+// What is there is given before what went wrong behind it. The transport is read once at most: a peer whose records
+// have no data in them must not keep the loop.
 IoResult TlsChannel::read(std::span<char> into) {
   if (closed_ || busy_ || is_shaking_hands()) return {};
   std::size_t count = session_->read(into);
-  bool has_more = count == 0;
-  while (has_more && count < into.size() && !session_->failure() && !session_->is_at_end()) {
-    has_more = receive() == tls_read_at_once;
-    count += session_->read(into.subspan(count));
+  const bool is_over = session_->failure() || session_->is_at_end();
+  if (count == 0 && !is_over && session_->output().size() <= most_output_while_reading) {
+    receive();
+    count = session_->read(into);
   }
   if (!flush()) session_->fail(cut_failure("the connection was cut"));
   update_wants();
@@ -270,6 +276,11 @@ void TlsChannel::close() {
   const bool is_done = session_->output().empty() && (session_->is_at_end() || has_ended);
   if (!flushed || is_done) return transport_->close();
   see_off(loop_, std::move(transport_), std::move(session_->output()), std::move(place_));
+}
+
+void TlsChannel::cut() {
+  transport_ended_ = true;
+  close();
 }
 
 }  // namespace duet::transport

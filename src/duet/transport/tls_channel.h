@@ -15,8 +15,8 @@ namespace duet::transport {
 /// What the owner of a TLS channel wants to hear. All optional.
 struct TlsEvents {
   std::function<void()> on_open = {};  ///< the handshake is done
-  /// Once, also after on_open(): a server tells a client only then that its certificate does not count. Nothing is
-  /// read or written any more; what calls this may destroy the channel in a later turn, not in here.
+  /// Once. It may come after on_open(), since a server refuses a client's certificate only when the client's handshake
+  /// is done. Nothing can be read or written any more. The channel must not be destroyed in this call, only later.
   std::function<void(const TlsFailure&)> on_failed = {};
 };
 
@@ -25,8 +25,9 @@ struct TlsEvents {
 /// start() begins the handshake. The listener may be there before that is done: until then nothing can be read or
 /// written. A server's steps run on other threads, since some take milliseconds; the bytes afterwards on the loop's.
 /// The peer's close_notify is the end of the input; the end of the transport without it is ECONNRESET. close() sends
-/// what waits and close_notify after it, and lets the peer read them. It holds 64 KiB of output at most, and one read
-/// of input. For the loop's thread only.
+/// what waits and close_notify after it, and lets the peer read them. It holds what one write() has taken (64 KiB),
+/// what one read of the transport brought, and up to 64 KiB of answers to requests for new keys; a peer that asks for
+/// more without reading is not read any more. For the loop's thread only.
 class TlsChannel final : public Channel, private Channel::Listener {
  public:
   static constexpr std::chrono::seconds handshake_patience{10};
@@ -52,6 +53,8 @@ class TlsChannel final : public Channel, private Channel::Listener {
   IoResult write(std::string_view bytes) override;
   void end_output() override;
   void close() override;
+  /// Closes it at once: what waits is not sent.
+  void cut();
 
  private:
   void on_readable() override;

@@ -11,6 +11,7 @@
 #include "duet/transport/channel_recorder_test.h"
 #include "duet/transport/memory.h"
 #include "duet/transport/tls_authority_test.h"
+#include "duet/transport/tls_key_updater_test.h"
 
 namespace duet::transport {
 namespace {
@@ -160,6 +161,39 @@ TEST_F(TlsChannelTest, ATransportThatEndsBeforeTlsDoesIsBroken) {
   EXPECT_EQ(server_.recorder->error, ECONNRESET);
   EXPECT_FALSE(server_.recorder->ended);
   EXPECT_EQ(server_.failure->kind, TlsFailure::Kind::cut);
+}
+
+// Each request is answered, so the answers must not pile up.
+TEST_F(TlsChannelTest, APeerThatAsksForNewKeysAndDoesNotReadIsNotReadAnyMore) {
+  auto pair = memory_pair(loop_, 4096);
+  Channel& far = *pair.second;
+  make(server_, std::move(pair.first), TlsSession::server(test_contexts().server));
+  auto wire = std::make_unique<ChannelRecorder>(far);
+  TlsKeyUpdater client(test_contexts().client);
+  ASSERT_TRUE(turn_until([&] {
+    client.receive(std::exchange(wire->text, {}));
+    client.shake_hands();
+    write_all(far, client.take());
+    return server_.opened;
+  }));
+  far.want(false, false);
+  std::string left;
+  std::size_t sent = 0;
+  for (int idle = 0; idle < 50 && sent < (1U << 20U); ++idle) {
+    if (left.empty()) {
+      client.ask_for_keys(50);
+      client.write("x");
+      left = client.take();
+    }
+    const IoResult moved = far.write(left);
+    left.erase(0, moved.count);
+    sent += moved.count;
+    if (moved.count > 0) idle = 0;
+    loop_.turn(std::chrono::seconds(0));
+  }
+  EXPECT_GT(sent, 64U * 1024);
+  EXPECT_LT(sent, 512U * 1024);
+  EXPECT_FALSE(server_.failure);
 }
 
 TEST_F(TlsChannelTest, AHandshakeThatStopsHalfWayTimesOut) {

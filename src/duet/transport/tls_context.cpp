@@ -93,6 +93,7 @@ TlsContext::TlsContext(bool is_server)
   openssl().SSL_CTX_ctrl(context, SSL_CTRL_MODE,
                          SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_NO_AUTO_CHAIN,
                          nullptr);
+  openssl().SSL_CTX_ctrl(context, SSL_CTRL_CLEAR_MODE, SSL_MODE_AUTO_RETRY, nullptr);  // TlsSession counts the records
   openssl().SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
   openssl().SSL_CTX_set_num_tickets(context, 0);
   openssl().SSL_CTX_set_security_level(context, 2);

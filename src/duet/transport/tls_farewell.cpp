@@ -11,7 +11,7 @@ namespace {
 constexpr auto farewell_patience = std::chrono::seconds(1);
 constexpr std::size_t most_read_past = 64 * 1024;
 
-// Owned by its own timer, so that it ends with the loop at the latest.
+// Its own timer owns it, so that it ends with the loop at the latest.
 class Farewell final : private Channel::Listener {
  public:
   Farewell(Loop& loop, std::unique_ptr<Channel> channel, std::string last_bytes, std::shared_ptr<void> place)
@@ -45,8 +45,10 @@ class Farewell final : private Channel::Listener {
     channel_->end_output();
   }
 
-  // Later: one of them has called us.
+  // The peer's end and the timer may both come in one turn. The timer, or the channel, is calling us: they are
+  // destroyed when that has returned.
   void finish() {
+    if (!channel_) return;
     channel_->close();
     loop_.defer([timer = std::move(timer_), channel = std::move(channel_), place = std::move(place_)] {});
   }

@@ -8,9 +8,10 @@
 
 namespace duet::transport {
 
-/// Sees a channel off whose owner has no more use for it: sends what is left, tells the end, and reads past what still
-/// comes until the peer ends, too. For a second, or 64 KiB, at most: a peer whose bytes were never read would lose the
-/// last ones of ours. `place` is let go of when the channel is closed. The channel may be open already.
+/// Ends a channel that its owner has no more use for: sends what is left, tells the peer the end, and reads and drops
+/// what still comes, until the peer ends as well. It does so for one second, or 64 KiB, at most. A channel that is
+/// closed while bytes of the peer are unread would be reset, and the peer would lose our last bytes. `place` is
+/// released when the channel is closed. The channel may be open already.
 void see_off(Loop& loop, std::unique_ptr<Channel> channel, std::string last_bytes, std::shared_ptr<void> place);
 
 }  // namespace duet::transport

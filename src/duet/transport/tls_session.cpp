@@ -14,6 +14,7 @@ namespace {
 
 constexpr int app_data_of_session = 0;  // the index that OpenSSL leaves to programs
 constexpr std::size_t most_written_at_once = 64 * 1024;
+constexpr int most_idle_records = 64;     // in a row
 constexpr std::size_t kept_input = 1024;  // bytes of memory that an idle session keeps for it
 constexpr char handshake_record = 0x16;
 constexpr char alert_record = 0x15;
@@ -245,7 +246,8 @@ bool TlsSession::has_more() const {
   return open_ && !failure_ && !peer_ended_ && (consumed_ < input_.size() || openssl().SSL_pending(ssl_.get()) > 0);
 }
 
-// All records that are there: each call of OpenSSL gives one at most.
+// All records that are there: each call of OpenSSL takes one at most. A record without data may ask for new keys, which
+// costs us more than it costs the peer.
 std::size_t TlsSession::read(std::span<char> into) {
   std::size_t count = 0;
   while (count < into.size() && has_more()) {
@@ -254,11 +256,13 @@ std::size_t TlsSession::read(std::span<char> into) {
     const int moved = openssl().SSL_read(ssl_.get(), into.data() + count, static_cast<int>(room));
     if (moved > 0) {
       count += static_cast<std::size_t>(moved);
+      idle_records_ = 0;
       continue;
     }
     const int why = openssl().SSL_get_error(ssl_.get(), moved);
     if (why == SSL_ERROR_ZERO_RETURN) peer_ended_ = true;
     if (why != SSL_ERROR_ZERO_RETURN && why != SSL_ERROR_WANT_READ) take_fault();
+    if (has_more() && ++idle_records_ > most_idle_records) fail({.text = "too many records without data"});
   }
   forget_consumed();
   return count;

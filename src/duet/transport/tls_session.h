@@ -38,7 +38,7 @@ class TlsSession {
   void end_of_input();
   /// Goes as far as what was received allows.
   void shake_hands();
-  /// A step of the handshake had something to say.
+  /// The handshake has given output() something to send, now or before.
   bool has_answered() const { return has_answered_; }
   /// The handshake is done: from here on bytes can be read and written.
   bool is_open() const { return open_; }
@@ -88,6 +88,7 @@ class TlsSession {
   std::string input_;
   std::size_t consumed_ = 0;  // of it
   std::string output_;
+  int idle_records_ = 0;  // without data, since the last one with data
   bool peer_spoke_ = false;
   bool has_answered_ = false;
   bool open_ = false;

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "duet/transport/tls_authority_test.h"
+#include "duet/transport/tls_key_updater_test.h"
 
 namespace duet::transport {
 namespace {
@@ -132,6 +133,31 @@ TEST(TlsSessionTest, ManySmallRecordsAreOneRead) {
   for (int i = 0; i < 100; ++i) ends.client->write("ping\n");
   ends.server->receive(ends.client->output());
   EXPECT_EQ(Ends::all_of(*ends.server).size(), 500U);
+}
+
+TEST(TlsSessionTest, RequestsForNewKeysWithoutDataHaveAnEnd) {
+  const auto server = TlsSession::server(good_server());
+  TlsKeyUpdater client(good_client());
+  for (int i = 0; i < 10 && !server->is_open(); ++i) {
+    client.shake_hands();
+    server->receive(client.take());
+    server->shake_hands();
+    client.receive(std::exchange(server->output(), {}));
+  }
+  ASSERT_TRUE(server->is_open());
+  for (int i = 0; i < 3; ++i) {
+    client.ask_for_keys(50);
+    client.write("x");
+    server->receive(client.take());
+    EXPECT_EQ(Ends::all_of(*server), "x");
+  }
+  ASSERT_FALSE(server->failure());
+  EXPECT_FALSE(server->output().empty()) << "they are answered";
+  client.ask_for_keys(100);
+  server->receive(client.take());
+  EXPECT_EQ(Ends::all_of(*server), "");
+  ASSERT_TRUE(server->failure());
+  EXPECT_EQ(server->failure()->text, "too many records without data");
 }
 
 TEST(TlsSessionTest, TheEndOfTheInputIsAFailureUnlessThePeerHasSaidSo) {
