@@ -455,6 +455,44 @@ class Shown(CertTestCase):
         self.assertEqual(self.run_well("revoke", other, "--json").json()["revoked"], ["ab" * 32])
         self.assertIn("ab" * 32, self.read("revoked"))
 
+    def test_revoke_refuses_a_list_that_daemons_do_not_read(self):
+        self.client("laptop")
+        for name in ("laptop", "ab" * 32):
+            self.write(self.file("revoked"), "# mine\nphone\n")
+            os.chmod(self.file("revoked"), 0o600)
+            self.assert_refused(self.cert("revoke", name), 1, "revoked:2: not the SHA-256 fingerprint", "mended or removed")
+            self.assertEqual(self.read("revoked"), "# mine\nphone\n")
+        self.write(self.file("revoked"), "# " + "x" * (2**20 - 10))
+        self.assert_refused(self.cert("revoke", "laptop"), 1, "larger than 1 MiB")
+
+    def test_revoke_writes_the_list_that_the_settings_name(self):
+        self.client("laptop")
+        elsewhere = os.path.join(self.project.root, "list")
+        settings = os.path.join(self.project.home, ".config", "duet-rpc", "config.toml")
+        self.write(settings, f'[tls]\nrevoked = "{elsewhere}"\n')
+        os.chmod(settings, 0o600)
+        self.run_well("revoke", "laptop")
+        with open(elsewhere, encoding="utf-8") as file:
+            self.assertRegex(file.read(), "\n[0-9a-f]{64}\n$")
+        self.assertFalse(os.path.exists(self.file("revoked")))
+        self.assertEqual(self.run_well("list", "--json").json()[2]["state"], "revoked")
+        self.write(settings, "[tls]\nrevoked = 7\n")
+        self.assert_refused(self.cert("revoke", "laptop"), 1, "config.toml:2")
+
+    def test_stray_files_do_not_keep_anybody_from_revoking(self):
+        self.client("laptop")
+        self.write(self.file("issued", "stray.pem"), "nonsense")
+        self.write(self.file("server.pem"), "nonsense")
+        result = self.cert("revoke", "laptop")
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("stray.pem", result.err)
+        self.assertIn("server.pem", result.err)
+        self.assertEqual(self.cert("list", "--json").json()[1]["state"], "revoked")
+        self.write(self.file("ca.pem"), "nonsense")
+        self.assert_refused(self.cert("revoke", "laptop"), 1, "ca.pem holds no certificate")
+        self.assertEqual(self.cert("revoke", "ab" * 32).code, 0)
+        self.assertIn("ab" * 32, self.read("revoked"))
+
     def test_revoke_of_an_unknown_name(self):
         self.client("laptop")
         self.assert_refused(self.cert("revoke", "latop"), 1, "no certificate of a client 'latop'", "did you mean 'laptop'")

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include "app/certificates/tls_folder.h"
@@ -60,21 +61,41 @@ void refuse_unable(const Certificate& facts, const std::string& path, base::UtcT
   }
 }
 
-// Of files that others have put there, those that make no sense are theirs.
-std::vector<Certificate> issued_in(const std::string& folder, const std::vector<X509Owner>& authorities) {
+// One stray file must not be in the way of revoking another's certificate.
+template <typename Read>
+void note_failure(std::vector<std::string>& notes, Read read) {
+  try {
+    read();
+  } catch (const Failure& fault) {
+    notes.emplace_back(fault.what());
+  }
+}
+
+std::vector<Certificate> issued_in_file(const std::string& inner, const std::string& name,
+                                        const std::vector<X509Owner>& authorities) {
+  std::vector<Certificate> out;
+  for (const X509Owner& certificate : certificates_of_file(inner, name)) {
+    const bool ours = std::ranges::any_of(
+        authorities, [&](const X509Owner& authority) { return is_issued_by(*certificate, *authority); });
+    if (ours) out.push_back(facts_of(*certificate, inner + '/' + name));
+  }
+  return out;
+}
+
+std::vector<Certificate> issued_in(const std::string& folder, const std::vector<X509Owner>& authorities,
+                                   std::vector<std::string>& notes) {
   std::vector<Certificate> out;
   std::error_code gone;
   const std::string inner = folder + '/' + std::string(issued_folder);
   for (const auto& entry : std::filesystem::directory_iterator(inner, gone)) {
     if (entry.path().extension() != ".pem") continue;
-    for (const X509Owner& certificate : certificates_of_file(inner, entry.path().filename())) {
-      const bool ours = std::ranges::any_of(
-          authorities, [&](const X509Owner& authority) { return is_issued_by(*certificate, *authority); });
-      if (ours) out.push_back(facts_of(*certificate, entry.path()));
-    }
+    note_failure(notes, [&] {
+      std::ranges::move(issued_in_file(inner, entry.path().filename(), authorities), std::back_inserter(out));
+    });
   }
-  if (gone && gone != std::errc::no_such_file_or_directory)
-    throw Failure("cannot read " + inner + ": " + gone.message());
+  if (gone && gone != std::errc::no_such_file_or_directory) {
+    notes.push_back("cannot read " + inner + ": " + gone.message());
+  }
   std::ranges::sort(out, {}, [](const Certificate& each) { return std::pair(each.name, each.begins); });
   return out;
 }
@@ -101,16 +122,18 @@ Authority load_authority(const std::string& folder, base::UtcTime now) {
                 ": bring back the one that belongs to it, or make a new CA with 'duet-rpc cert init --force'");
 }
 
-Holdings read_holdings(const std::string& folder) {
+Holdings read_holdings(const std::string& folder, const std::string& revoked) {
   Holdings out;
   out.authorities = certificates_of_file(folder, "ca.pem");
   for (const X509Owner& authority : out.authorities) {
     out.authority_facts.push_back(facts_of(*authority, folder + "/ca.pem"));
   }
-  const std::vector<X509Owner> server = certificates_of_file(folder, "server.pem");
-  if (!server.empty()) out.server = facts_of(*server.front(), folder + "/server.pem");
-  out.clients = issued_in(folder, out.authorities);
-  out.revoked_text = read_tls_file(folder, "revoked").value_or("");
+  note_failure(out.notes, [&] {
+    const std::vector<X509Owner> server = certificates_of_file(folder, "server.pem");
+    if (!server.empty()) out.server = facts_of(*server.front(), folder + "/server.pem");
+  });
+  out.clients = issued_in(folder, out.authorities, out.notes);
+  out.revoked_text = read_tls_file(folder, revoked).value_or("");
   out.revoked = parse_revocations(out.revoked_text);
   return out;
 }

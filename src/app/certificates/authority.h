@@ -26,13 +26,15 @@ struct Holdings {
   std::vector<Certificate> clients = {};  ///< those that were made here and that one of the CAs has signed, by name
   std::string revoked_text = {};
   Revocations revoked = {};
+  std::vector<std::string> notes = {};  ///< what of it is left out, and why: one line each
 
   /// Those of a name.
   std::vector<Certificate> clients_called(std::string_view name) const;
 };
 
-/// The folder need not exist. Throws Failure if a file in it cannot be read or understood.
-Holdings read_holdings(const std::string& folder);
+/// The folder need not exist; `revoked` may be elsewhere. Throws Failure if the CA or that list cannot be read; of
+/// other files there is a note.
+Holdings read_holdings(const std::string& folder, const std::string& revoked = "revoked");
 
 /// Where the clients' certificates are kept, without their keys, by their serial numbers.
 inline constexpr std::string_view issued_folder = "issued";

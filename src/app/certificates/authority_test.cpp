@@ -100,13 +100,26 @@ TEST_F(AuthorityTest, HoldingsAreEmptyWithoutAFolder) {
   EXPECT_TRUE(none.clients.empty());
 }
 
-TEST_F(AuthorityTest, DamagedFilesAreTold) {
-  put("server.pem", "nonsense");
-  EXPECT_THROW(read_holdings(folder_), Failure);
-  std::filesystem::remove(folder_ + "/server.pem");
+TEST_F(AuthorityTest, DamagedFilesAreNotedAndHideNoOthers) {
   issue(ca_, "laptop");
+  EXPECT_TRUE(read_holdings(folder_).notes.empty());
+  put("server.pem", "nonsense");
   TlsFolderHold(folder_).replace("issued", {"1.pem", "nonsense"});
+  std::filesystem::create_directory(folder_ + "/issued/2.pem");
+  const Holdings holdings = read_holdings(folder_);
+  EXPECT_EQ(holdings.clients_called("laptop").size(), 1U);
+  EXPECT_FALSE(holdings.server);
+  ASSERT_EQ(holdings.notes.size(), 3U);
+  EXPECT_EQ(holdings.notes.front(), folder_ + "/server.pem holds no certificate");
+  put("ca.pem", "nonsense");
   EXPECT_THROW(read_holdings(folder_), Failure);
+}
+
+TEST_F(AuthorityTest, TheListOfRevokedOnesMayBeElsewhere) {
+  const std::string list = place_.path() / "list";
+  TemporaryProject::write(list, std::string(64, 'a'));
+  EXPECT_TRUE(read_holdings(folder_).revoked.fingerprints.empty());
+  EXPECT_EQ(read_holdings(folder_, list).revoked.fingerprints.size(), 1U);
 }
 
 }  // namespace

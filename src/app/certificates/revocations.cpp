@@ -1,12 +1,12 @@
 #include "app/certificates/revocations.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "app/settings/door_settings.h"
 
 namespace duet::app {
 namespace {
 
-constexpr std::size_t digits_of_fingerprint = 64;
 constexpr std::string_view blanks_around = " \t\r";
 
 std::string_view without_blanks(std::string_view text) {
@@ -17,16 +17,6 @@ std::string_view without_blanks(std::string_view text) {
 
 }  // namespace
 
-std::string plain_fingerprint(std::string_view word) {
-  constexpr std::string_view algorithm = "sha256:";
-  std::string out;
-  for (const char c : word) out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (out.starts_with(algorithm)) out.erase(0, algorithm.size());
-  std::erase(out, ':');
-  const bool is = out.size() == digits_of_fingerprint && out.find_first_not_of("0123456789abcdef") == out.npos;
-  return is ? out : "";
-}
-
 Revocations parse_revocations(std::string_view text) {
   Revocations out;
   for (std::size_t number = 1; !text.empty(); ++number) {
@@ -35,7 +25,7 @@ Revocations parse_revocations(std::string_view text) {
     const std::string_view word = without_blanks(line.substr(0, line.find('#')));
     text.remove_prefix(std::min(end + 1, text.size()));
     if (word.empty()) continue;
-    std::string fingerprint = plain_fingerprint(word);
+    std::string fingerprint = fingerprint_in(word);
     if (fingerprint.empty()) {
       out.faulty_lines.push_back(number);
     } else {
@@ -43,6 +33,12 @@ Revocations parse_revocations(std::string_view text) {
     }
   }
   return out;
+}
+
+std::string fault_of_revoked(const Revocations& revoked, const std::string& file) {
+  if (revoked.faulty_lines.empty()) return "";
+  return file + ':' + std::to_string(revoked.faulty_lines.front()) +
+         ": not the SHA-256 fingerprint of a certificate, which has 64 hexadecimal digits";
 }
 
 std::string with_revoked(std::string_view text, std::string_view fingerprint, std::string_view comment) {

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -56,8 +57,16 @@ std::string tls_folder_path() {
   return folder;
 }
 
+std::string revoked_path() {
+  const auto settings = tls_settings(settings_places());
+  if (const auto* const error = std::get_if<SettingsError>(&settings)) {
+    throw Failure("where the revoked certificates stand is not known: " + error->text);
+  }
+  return std::filesystem::path(tls_folder_path()) / std::get<TlsSettings>(settings).revoked;
+}
+
 std::optional<std::string> read_tls_file(const std::string& folder, const std::string& name) {
-  const std::string path = folder + '/' + name;
+  const std::string path = std::filesystem::path(folder) / name;
   auto read = read_settings_file(AT_FDCWD, path);
   if (const auto* refused = std::get_if<RefusedFile>(&read)) throw Failure(path + " is not used: " + refused->why);
   auto& text = std::get<std::optional<std::string>>(read);

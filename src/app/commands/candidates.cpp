@@ -8,10 +8,9 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
-#include "app/certificates/authority.h"
-#include "app/certificates/tls_folder.h"
 #include "app/client/daemon_client.h"
 #include "app/client/far_place.h"
+#include "app/commands/cert_facts.h"
 #include "app/commands/commands.h"
 #include "app/view/display_text.h"
 #include "app/view/task_view.h"
@@ -104,7 +103,7 @@ std::string candidates_of(DaemonClient& daemon, const std::string& kind) {
 std::string certificates_of_clients() {
   std::string out;
   std::string last;
-  for (const Certificate& each : read_holdings(tls_folder_path()).clients) {
+  for (const Certificate& each : present_holdings().clients) {
     if (each.name != last) out += candidate(each.name, each.role);
     last = each.name;
   }

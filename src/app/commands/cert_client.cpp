@@ -127,7 +127,7 @@ int run_cert_client(const CommandLine& line) {
   TlsFolderHold hold(folder);
   const base::UtcTime now = base::system_clock().utc();
   const Authority authority = load_authority(folder, now);
-  refuse_taken(line, valid_ones(read_holdings(folder), name, now));
+  refuse_taken(line, valid_ones(present_holdings(), name, now));
   const std::chrono::days days(line.number("days").value_or(life_of_client.count()));
   const KeyPair client = make_client(authority.signing, name, *role, life_from(now, days));
   const Certificate made = read_certificate(*client.certificate).value();

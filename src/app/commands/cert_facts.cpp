@@ -2,6 +2,8 @@
 
 #include <boost/json/array.hpp>
 
+#include "app/certificates/tls_folder.h"
+#include "app/client/task_end.h"
 #include "app/view/display_text.h"
 #include "app/view/local_time.h"
 #include "duet/base/utc_text.h"
@@ -36,6 +38,14 @@ std::string joined_names(const std::vector<std::string>& names) {
 std::string day_text(base::UtcTime time) {
   constexpr std::string_view day = "2026-11-16";
   return date_and_time(time).substr(0, day.size());
+}
+
+Holdings present_holdings() { return read_holdings(tls_folder_path(), revoked_path()); }
+
+void tell_notes(const CommandLine& line, const Holdings& holdings) {
+  for (const std::string& note : holdings.notes) {
+    print_aside(std::string(line.program) + ": left out: " + one_line(note) + '\n');
+  }
 }
 
 Table::Paint paint_of_state(std::string_view state) {

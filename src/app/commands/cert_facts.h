@@ -6,7 +6,8 @@
 
 #include <boost/json/object.hpp>
 
-#include "app/certificates/certificate.h"
+#include "app/certificates/authority.h"
+#include "app/cli/command_line.h"
 #include "app/view/table.h"
 
 namespace duet::app {
@@ -19,6 +20,11 @@ std::string joined_names(const std::vector<std::string>& names);
 
 /// `2026-11-16`, where the user is.
 std::string day_text(base::UtcTime time);
+
+/// All of the user's folder, the list of revoked certificates from where the settings say. Throws Failure.
+Holdings present_holdings();
+/// What of it was left out, on stderr.
+void tell_notes(const CommandLine& line, const Holdings& holdings);
 
 /// How a state is painted.
 Table::Paint paint_of_state(std::string_view state);

@@ -90,6 +90,9 @@ int tell_made(const CommandLine& line, const std::string& folder, const Certific
 std::vector<std::string> names_for_server(const CommandLine& line, const std::string& folder) {
   if (!line.arguments.empty()) return checked_names(line.arguments);
   const auto present = read_holdings(folder).server;
+  if (!present && is_there(folder, "server.pem")) {
+    throw Failure(folder + "/server.pem cannot be read, so its names are not known: give them");
+  }
   return present && !present->hosts.empty() ? checked_names(present->hosts) : checked_names(names_of_machine());
 }
 

@@ -49,7 +49,7 @@ std::string given_bytes(const std::string& path) {
 // Certificates of others are shown without a folder of ours, and whatever is wrong with that.
 Holdings own_holdings() {
   try {
-    return read_holdings(tls_folder_path());
+    return present_holdings();
   } catch (const Failure&) {
     return {};
   }
@@ -143,7 +143,9 @@ Table table_of(const std::vector<Shown>& certificates) {
 int run_cert_list(const CommandLine& line) {
   const std::string folder = tls_folder_path();
   refuse_unfinished(folder);
-  const std::vector<Shown> certificates = all_of(read_holdings(folder), base::system_clock().utc());
+  const Holdings holdings = present_holdings();
+  tell_notes(line, holdings);
+  const std::vector<Shown> certificates = all_of(holdings, base::system_clock().utc());
   if (line.flag("json")) {
     array out;
     for (const Shown& each : certificates) out.push_back(certificate_json(each.facts, each.state));

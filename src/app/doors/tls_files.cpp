@@ -5,23 +5,12 @@
 #include <cerrno>
 #include <filesystem>
 #include <stdexcept>
-#include <string_view>
+#include <utility>
 
+#include "app/certificates/revocations.h"
 #include "duet/transport/tls_certificate.h"
 
 namespace duet::app {
-namespace {
-
-constexpr const char* blanks = " \t\r";
-
-std::string_view without_comment(std::string_view line) {
-  line = line.substr(0, line.find('#'));
-  const std::size_t first = line.find_first_not_of(blanks);
-  if (first == std::string_view::npos) return {};
-  return line.substr(first, line.find_last_not_of(blanks) - first + 1);
-}
-
-}  // namespace
 
 TlsFiles files_of(const TlsSettings& settings, const std::string& folder) {
   const auto in_folder = [&](const std::string& name) { return (std::filesystem::path(folder) / name).string(); };
@@ -39,25 +28,11 @@ transport::TlsContext::Server read_tls_files(const TlsFiles& files) {
           .protocols = {"duet-rpc/1", "http/1.1"}};
 }
 
-// A line that nobody understands may be the one that matters.
 std::set<std::string> read_revoked(const std::string& file) {
   if (access(file.c_str(), F_OK) != 0 && errno == ENOENT) return {};
-  const std::string text = transport::read_pem_file(file, false).text;
-  std::set<std::string> revoked;
-  std::size_t number = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view word = without_comment(std::string_view(text).substr(at, end - at));
-    at = end + 1;
-    ++number;
-    if (word.empty()) continue;
-    std::string fingerprint = fingerprint_in(word);
-    if (fingerprint.empty())
-      throw std::runtime_error(file + ':' + std::to_string(number) +
-                               ": not the SHA-256 fingerprint of a certificate, which has 64 hexadecimal digits");
-    revoked.insert(std::move(fingerprint));
-  }
-  return revoked;
+  Revocations revoked = parse_revocations(transport::read_pem_file(file, false).text);
+  if (const std::string fault = fault_of_revoked(revoked, file); !fault.empty()) throw std::runtime_error(fault);
+  return std::move(revoked.fingerprints);
 }
 
 }  // namespace duet::app

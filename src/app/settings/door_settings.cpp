@@ -69,7 +69,9 @@ void read_tls_roles(SettingFaults& faults, const SettingsSection& section, TlsSe
 
 std::string fingerprint_in(std::string_view text) {
   constexpr std::size_t digits = 64;
-  if (text.starts_with(fingerprint_prefix)) text.remove_prefix(fingerprint_prefix.size());
+  const auto same = [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b); };
+  const std::string_view front = text.substr(0, fingerprint_prefix.size());
+  if (std::ranges::equal(fingerprint_prefix, front, same)) text.remove_prefix(fingerprint_prefix.size());
   std::string found;
   for (const char c : text) {
     const char lower = c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;

@@ -74,6 +74,7 @@ TEST(TlsSettingsTest, AFingerprintHasSeveralSpellings) {
   EXPECT_EQ(fingerprint_in(print), print);
   EXPECT_EQ(fingerprint_in(with_colons), print);
   EXPECT_EQ(fingerprint_in("sha256:" + with_colons), print);
+  EXPECT_EQ(fingerprint_in("SHA256:" + with_colons), print);
   for (const std::string& wrong : {std::string(), print + "a", print.substr(1), "g" + print.substr(1), "x:" + print,
                                    ":" + print, print.substr(0, 63) + ":"}) {
     EXPECT_EQ(fingerprint_in(wrong), "") << wrong;

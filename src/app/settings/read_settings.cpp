@@ -223,6 +223,15 @@ std::string tls_folder(const SettingsPlaces& places) {
   return file.empty() ? file : (std::filesystem::path(file).parent_path() / "tls").string();
 }
 
+std::variant<TlsSettings, SettingsError> tls_settings(const SettingsPlaces& places) {
+  const std::string& file = places.only.empty() ? places.user : places.only;
+  std::vector<SettingsText> texts;
+  if (auto error = file.empty() ? std::nullopt : add_file(texts, file)) return std::move(*error);
+  auto parsed = parse_settings(texts);
+  if (auto* const error = std::get_if<SettingsError>(&parsed)) return std::move(*error);
+  return std::move(std::get<Settings>(parsed).tls);
+}
+
 StatePlace state_place(const SettingsPlaces& places) {
   const std::string& file = places.only.empty() ? places.user : places.only;
   if (file.empty()) return StatePlace::project;

@@ -63,6 +63,9 @@ std::string tls_folder(const SettingsPlaces& places);
 /// TrustedFiles), only harmless settings of it count, and whatever is wrong with it is a note.
 std::variant<Settings, SettingsError> read_settings(const Project& project, const SettingsPlaces& places);
 
+/// What `[tls]` says, for commands, which do not read the rest: only the user's own files say it.
+std::variant<TlsSettings, SettingsError> tls_settings(const SettingsPlaces& places);
+
 /// What the user's own files say about `[daemon] state`, for clients, which do not read the rest. Faults are for the
 /// daemon's start to tell.
 StatePlace state_place(const SettingsPlaces& places);
