@@ -90,9 +90,11 @@ class NothingIsLeft(ContainmentTestCase):
     def test_after_the_end(self):
         for name, escape in ESCAPES.items():
             with self.subTest(escape=name):
-                id, keeper = self.begin(f"{escape}\necho ready; sleep 1; exit 5")
+                go = os.path.join(self.project.root, f"go {name}")
+                id, keeper = self.begin(f"{escape}\necho ready; until [ -e '{go}' ]; do sleep 0.05; done; exit 5")
                 tree = below(keeper)
                 after = self.submit("true")
+                open(go, "w", encoding="ascii").close()
                 began = time.monotonic()
                 record = self.wait(id)
                 self.assertLess(time.monotonic() - began, 3, "what is left holds up the end")
