@@ -243,6 +243,12 @@ class Refused(CertTestCase):
                 self.assert_refused(self.cert("server", "--force", "--", name), 1, "cannot be in a server's certificate")
                 self.assert_refused(self.cert("init", "--force", "--", name), 1, "cannot be in a server's certificate")
 
+    def test_other_machines_are_left_alone(self):
+        for words in (["init"], ["client", "a", "--role", "own"], ["list"], ["revoke", "a"]):
+            result = self.cert(*words, "--connect", "tls://far")
+            self.assertEqual(result.code, 1)
+            self.assertIn("log in there, with ssh", result.err)
+
     def test_bad_usage(self):
         self.run_well("init")
         self.assert_refused(self.cert("client", "laptop"), 1, "needs --role")
@@ -287,6 +293,15 @@ class Refused(CertTestCase):
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=ENOUGH)
         self.assert_refused(self.cert("client", "laptop", "--role", "own"), 1, "has expired on 2020-02-01", "--force")
         self.assertEqual(self.run_well("list", "--json").json()[0]["state"], "expired")
+
+    def test_a_ca_without_key_identifier_can_sign(self):
+        self.run_well("init")
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
+                self.file("ca.key"), "-out", self.file("ca.pem"), "-days", "3", "-config",
+                self.write("plain.cnf", "[req]\ndistinguished_name=n\nx509_extensions=e\n[n]\n[e]\n"
+                           "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign\n"
+                           "subjectKeyIdentifier=none\n"), "-subj", "/CN=plain")
+        openssl("verify", "-purpose", "sslclient", "-CAfile", self.file("ca.pem"), self.client("laptop"))
 
     def test_a_folder_that_cannot_be_written(self):
         if os.geteuid() != 0:
@@ -358,6 +373,29 @@ class Interrupted(CertTestCase):
         self.assertIn("new.example", self.run_well("show", self.file("server.pem"), "--json").json()["names"])
         self.assert_verifies(self.file("server.pem"), "sslserver")
         self.assert_refused(self.cert("init"), 1, "is there already")
+
+    def interrupt_server(self):
+        """As if `cert server` had been killed between its two moves."""
+        self.run_well("server", "other.example", "--force")
+        os.mkdir(self.file("unfinished"), 0o700)
+        os.rename(self.file("server.key"), self.file("unfinished", "server.key"))
+
+    def test_init_that_only_finishes_says_so(self):
+        self.run_well("init")
+        self.interrupt_server()
+        result = self.cert("init", "--json")
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("interrupted command is finished", result.err)
+        self.assertEqual(result.json()["server"]["names"], ["other.example"])
+        self.assertEqual(sorted(os.listdir(self.folder)), sorted([*FILES, "lock"]))
+
+    def test_a_client_is_made_after_an_interrupted_change(self):
+        self.run_well("init")
+        os.mkdir(self.file("unfinished"), 0o700)
+        for name in FILES[:2]:
+            os.rename(self.file(name), self.file("unfinished", name))
+        self.assert_verifies(self.client("laptop"), "sslclient")
+        self.assertFalse(os.path.exists(self.file("unfinished")))
 
     def test_of_several_at_once_one_wins(self):
         processes = [self.project.popen("cert", "init") for _ in range(4)]
@@ -527,7 +565,7 @@ class Browsers(CertTestCase):
         self.assert_verifies(self.write("id.pem", identity), "sslclient")
 
     def test_no_password_makes_nothing(self):
-        for given in (b"", b"\n", b"one\ntwo\n"):
+        for given in (b"", b"\n", b"one\0two\n"):
             self.assert_refused(self.cert(*self.words, input=given), 1, "password")
         self.assertFalse(os.path.exists(self.path))
         self.assertEqual(len(self.run_well("list", "--json").json()), 2)
@@ -538,7 +576,30 @@ class Browsers(CertTestCase):
         self.assert_refused(self.cert(*self.words[:-1], self.project.root, input=b"secret\n"), 1, "is a folder")
         self.assert_refused(self.cert(*self.words[:-1], "/nowhere/x.p12", input=b"secret\n"), 1, "No such file")
         self.assertEqual(len(self.run_well("list", "--json").json()), 2)
-        self.run_well(*self.words, "--force", input=b"secret\nsecret\n")
+        self.run_well(*self.words, "--force", input=b"secret\nother\n")
+        self.assert_opens("secret")
+
+    def test_what_is_not_a_plain_file_is_refused(self):
+        os.mkfifo(self.path)
+        for words in (self.words, (*self.words, "--force")):
+            self.assert_refused(self.cert(*words, input=b"secret\n"), 1, "not a plain file")
+
+    def test_a_file_that_was_made_meanwhile_stays(self):
+        with self.project.popen("cert", *self.words, stdin=subprocess.PIPE) as process:
+            with open(self.path, "x", encoding="utf-8") as file:  # before the password, or the command ends at once
+                file.write("mine")
+            err = process.communicate(b"secret\n", timeout=ENOUGH)[1]
+        self.assertEqual(process.returncode, 1, err)
+        with open(self.path, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "mine")
+        self.assertEqual(len(self.run_well("list", "--json").json()), 2)
+
+    def test_one_line_of_stdin_is_enough(self):
+        with self.project.popen("cert", *self.words, stdin=subprocess.PIPE) as process:
+            process.stdin.write(b"secret\n")
+            process.stdin.flush()
+            process.wait(ENOUGH)  # stdin stays open
+            self.assertEqual(process.returncode, 0)
         self.assert_opens("secret")
 
     def ask(self, terminal, **options):
@@ -573,6 +634,16 @@ class Browsers(CertTestCase):
                 self.assertEqual(process.returncode, -signal.SIGINT)
             self.assertTrue(self.shows_typing(terminal))
         self.assertFalse(os.path.exists(self.path))
+
+    def test_an_interrupt_also_ends_it_after_the_end_of_input_within_a_line(self):
+        with Terminal() as terminal:
+            with self.ask(terminal) as process:
+                terminal.screen.wait_until(lambda data: b"Password for" in data, ENOUGH)
+                terminal.type(b"abc\x04")
+                process.send_signal(signal.SIGINT)
+                process.communicate(timeout=ENOUGH)
+                self.assertEqual(process.returncode, -signal.SIGINT)
+            self.assertTrue(self.shows_typing(terminal))
 
 
 if __name__ == "__main__":

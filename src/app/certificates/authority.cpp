@@ -109,15 +109,17 @@ Authority load_authority(const std::string& folder, base::UtcTime now) {
     throw Failure("there is no CA yet (" + path + "): 'duet-rpc cert init' makes one");
   }
   out.signing.key = key_of_authority(folder);
+  std::optional<Certificate> facts;
   for (const X509Owner& certificate : out.certificates) {
     const bool fits = openssl().X509_check_private_key(certificate.get(), out.signing.key.get()) == 1;
     openssl().ERR_clear_error();
     if (!fits) continue;
-    refuse_unable(facts_of(*certificate, path), path, now);
+    facts = facts_of(*certificate, path);
     check_openssl(openssl().X509_up_ref(certificate.get()), "a certificate");
     out.signing.certificate.reset(certificate.get());
-    return out;
+    if (facts->ca && now >= facts->begins && now <= facts->ends) return out;  // one that was renewed stands there twice
   }
+  if (facts) refuse_unable(*facts, path, now);
   throw Failure(folder + "/ca.key is not the key of " + path +
                 ": bring back the one that belongs to it, or make a new CA with 'duet-rpc cert init --force'");
 }

@@ -55,6 +55,14 @@ TEST_F(AuthorityTest, SignsWithTheCertificateOfItsKey) {
   EXPECT_EQ(read_certificate(*read.signing.certificate)->name, "duet-rpc CA box");
 }
 
+TEST_F(AuthorityTest, OfSeveralCertificatesOfItsKeyAValidOneSigns) {
+  KeyPair renewed = make_authority("renewed", life_from(signing_time, days(90)));
+  ASSERT_EQ(transport::openssl().X509_set_pubkey(renewed.certificate.get(), ca_.key.get()), 1);
+  put("ca.pem", pem_of(*ca_.certificate) + pem_of(*renewed.certificate));
+  const Authority read = load_authority(folder_, signing_time + days(20));
+  EXPECT_EQ(read_certificate(*read.signing.certificate)->name, "duet-rpc CA renewed");
+}
+
 TEST_F(AuthorityTest, RefusesToSignWithWhatCannot) {
   EXPECT_EQ(refusal(), "");
   EXPECT_TRUE(refuses("has expired on 2027-01-25", signing_time + days(11)));

@@ -85,13 +85,14 @@ KeyPair make_leaf(const KeyPair& authority, const std::string& name, Life life, 
                   const std::string& alternative_names) {
   const auto above = read_certificate(*authority.certificate);
   if (above) life.ends = std::min(life.ends, above->ends);
-  return make_certificate(&authority, name, life,
-                          {{NID_basic_constraints, "critical,CA:FALSE"},
-                           {NID_key_usage, "critical,digitalSignature"},
-                           {NID_ext_key_usage, use},
-                           {NID_subject_key_identifier, "hash"},
-                           {NID_authority_key_identifier, "keyid"},
-                           {NID_subject_alt_name, alternative_names}});
+  std::vector<Extension> extensions{{NID_basic_constraints, "critical,CA:FALSE"},
+                                    {NID_key_usage, "critical,digitalSignature"},
+                                    {NID_ext_key_usage, use},
+                                    {NID_subject_key_identifier, "hash"},
+                                    {NID_subject_alt_name, alternative_names}};
+  const bool has_identifier = openssl().X509_get0_subject_key_id(authority.certificate.get()) != nullptr;
+  if (has_identifier) extensions.push_back({NID_authority_key_identifier, "keyid"});  // CAs of others may have none
+  return make_certificate(&authority, name, life, extensions);
 }
 
 }  // namespace
@@ -99,7 +100,7 @@ KeyPair make_leaf(const KeyPair& authority, const std::string& name, Life life, 
 Life life_from(base::UtcTime now, std::chrono::days days) { return {now - before_now, now + days}; }
 
 KeyPair make_authority(const std::string& machine, Life life) {
-  const std::string name = ("duet-rpc CA " + machine).substr(0, longest_common_name);
+  const std::string name = (machine.empty() ? "duet-rpc CA" : "duet-rpc CA " + machine).substr(0, longest_common_name);
   return make_certificate(nullptr, name, life,
                           {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
                            {NID_key_usage, "critical,keyCertSign,cRLSign"},

@@ -43,6 +43,15 @@ std::vector<std::string> names_in(int folder) {
   return out;
 }
 
+// A folder that cannot be made for lack of room has a code of its own only for who starts daemons.
+base::Fd make_tls_folder(const std::string& path, const std::string& inner) {
+  try {
+    return make_user_folder(path, inner, "XDG_CONFIG_HOME");
+  } catch (const Failure& failure) {
+    throw Failure(failure.what());
+  }
+}
+
 void refuse_open_key(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0 || (status.st_mode & (S_IRWXG | S_IRWXO)) == 0) return;
@@ -74,14 +83,17 @@ std::optional<std::string> read_tls_file(const std::string& folder, const std::s
   return std::move(text);
 }
 
-void refuse_unfinished(const std::string& folder) {
+std::string unfinished_note(const std::string& folder) {
   struct stat status {};
-  if (stat((folder + '/' + unfinished_name).c_str(), &status) != 0) return;
-  throw Failure("a cert command was killed before it had finished, or is at it: run it again, or 'duet-rpc cert init'");
+  if (stat((folder + '/' + unfinished_name).c_str(), &status) != 0) return "";
+  return "a cert command was killed before it had finished, or is at it: 'duet-rpc cert init' finishes it";
 }
 
-TlsFolderHold::TlsFolderHold(std::string path)
-    : path_(std::move(path)), folder_(make_user_folder(path_, {}, "XDG_CONFIG_HOME")) {
+void refuse_unfinished(const std::string& folder) {
+  if (const std::string note = unfinished_note(folder); !note.empty()) throw Failure(note);
+}
+
+TlsFolderHold::TlsFolderHold(std::string path) : path_(std::move(path)), folder_(make_tls_folder(path_, {})) {
   lock_ = lock_in(folder_.get(), "lock", path_);
   forget_begun();
   finished_ = finish();
@@ -125,7 +137,7 @@ void TlsFolderHold::replace_together(const std::vector<TlsFile>& files) {
 }
 
 void TlsFolderHold::replace(const std::string& inner, const TlsFile& file) {
-  const base::Fd folder = make_user_folder(path_, inner, "XDG_CONFIG_HOME");
+  const base::Fd folder = make_tls_folder(path_, inner);
   if (replace_file(folder.get(), file.name, file.text)) return;
   refuse_write(path_ + '/' + inner + (inner.empty() ? "" : "/") + file.name);
 }

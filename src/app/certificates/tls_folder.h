@@ -58,7 +58,9 @@ class TlsFolderHold {
   std::vector<std::string> finished_;
 };
 
-/// For who only reads: throws Failure, with the cure, if a process was killed that had begun to replace files.
+/// For who only reads: that a process was killed which had begun to replace files, and the cure. Empty: none was.
+std::string unfinished_note(const std::string& folder);
+/// Throws Failure with that note if there is one.
 void refuse_unfinished(const std::string& folder);
 
 }  // namespace duet::app

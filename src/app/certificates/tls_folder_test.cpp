@@ -43,6 +43,7 @@ TEST_F(TlsFolderTest, FinishesWhatAKilledOneHadWritten) {
   TemporaryProject::write(folder_ / "unfinished/ca.key", "new");
   TemporaryProject::write(folder_ / "unfinished/server.pem", "new");
   EXPECT_THROW(refuse_unfinished(folder_), Failure);
+  EXPECT_NE(unfinished_note(folder_).find("'duet-rpc cert init' finishes it"), std::string::npos);
   const TlsFolderHold hold(folder_);
   EXPECT_EQ(hold.finished(), (std::vector<std::string>{"server.pem", "ca.key"}));
   EXPECT_EQ(text("ca.key"), "new");
@@ -50,6 +51,7 @@ TEST_F(TlsFolderTest, FinishesWhatAKilledOneHadWritten) {
   EXPECT_EQ(text("revoked"), "stays");
   EXPECT_FALSE(is_there("unfinished"));
   EXPECT_NO_THROW(refuse_unfinished(folder_));
+  EXPECT_EQ(unfinished_note(folder_), "");
 }
 
 TEST_F(TlsFolderTest, ForgetsWhatAKilledOneHadOnlyBegun) {

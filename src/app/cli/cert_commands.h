@@ -45,6 +45,9 @@ inline constexpr ArgumentEntry client_name_argument[] = {{.name = "NAME"}};
 inline constexpr ArgumentEntry certificate_file_argument[] = {{.name = "FILE", .kind = ValueKind::file}};
 inline constexpr ArgumentEntry certificate_argument[] = {{.name = "NAME", .kind = ValueKind::certificate}};
 
+inline constexpr std::string_view certificates_there =
+    "certificates are made on the machine that keeps them: log in there, with ssh for example";
+
 inline constexpr CommandEntry cert_commands[] = {
     {.path = "cert",
      .summary = "Make certificates for the TLS door",
@@ -59,14 +62,16 @@ inline constexpr CommandEntry cert_commands[] = {
          "localhost and NAME...: host names, IP addresses, or *.example.net. One that was interrupted is finished.\n"
          "Whoever has ca.key can make identities of any role: back it up where nobody else reads it.",
      .arguments = server_names_argument,
-     .options = new_ca_options},
+     .options = new_ca_options,
+     .only_here = certificates_there},
     {.path = "cert server",
      .summary = "Make this machine's certificate anew",
      .details =
          "Makes this machine's certificate and its key anew: for NAME... and nothing else, or, if none is given, for "
          "the names it has. Clients go on as they are; a daemon takes it over with daemon reload.",
      .arguments = server_names_argument,
-     .options = new_server_options},
+     .options = new_server_options,
+     .only_here = certificates_there},
     {.path = "cert client",
      .summary = "Make an identity for a client",
      .details =
@@ -76,20 +81,23 @@ inline constexpr CommandEntry cert_commands[] = {
          "With --p12 a password is asked for on the terminal, twice; without a terminal it is the first line of "
          "stdin. The PEM text is printed, too, but not to a terminal.",
      .arguments = client_name_argument,
-     .options = new_client_options},
+     .options = new_client_options,
+     .only_here = certificates_there},
     {.path = "cert list",
      .summary = "Show the certificates",
      .details =
          "Shows the CA, this machine's certificate, and the clients' that were made here, with when they expire and "
          "whether they are valid, expired, revoked or not yet valid.",
-     .options = only_json_option},
+     .options = only_json_option,
+     .only_here = certificates_there},
     {.path = "cert show",
      .summary = "Show what a certificate says",
      .details =
          "Shows what the certificates in a file say (PEM, or one in DER), whoever made them: names, role, dates, "
          "fingerprint, issuer, kind of key, and whether they are valid now. - reads stdin.",
      .arguments = certificate_file_argument,
-     .options = only_json_option},
+     .options = only_json_option,
+     .only_here = certificates_there},
     {.path = "cert revoke",
      .summary = "Let a client in no more",
      .details =
@@ -97,7 +105,8 @@ inline constexpr CommandEntry cert_commands[] = {
          "within 5 seconds and end its connections. Instead of NAME a single SHA-256 fingerprint may be given, also "
          "that of a certificate that others made.",
      .arguments = certificate_argument,
-     .options = only_json_option},
+     .options = only_json_option,
+     .only_here = certificates_there},
 };
 
 }  // namespace duet::app::entries

@@ -87,7 +87,7 @@ struct CommandEntry {
   bool ends_with_task = false;  // its exit code is a task's; if it has --follow, then with that only
   bool listed = true;
   StartsDaemon starts = StartsDaemon::if_wanted;  // of a client
-  std::string_view only_here = {};  // of a client that asks no daemon of another machine: what to do instead
+  std::string_view only_here = {};                // of what asks no daemon of another machine: what to do instead
 
   std::string_view name() const { return path.substr(path.rfind(' ') + 1); }  // the last word
 };

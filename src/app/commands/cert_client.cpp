@@ -32,6 +32,7 @@ struct BrowserFile {
   std::string path;
   base::Fd folder;
   std::string name;
+  bool may_overwrite = false;
 };
 
 std::optional<BrowserFile> browser_file(const CommandLine& line) {
@@ -39,12 +40,15 @@ std::optional<BrowserFile> browser_file(const CommandLine& line) {
   if (!path) return std::nullopt;
   const std::size_t slash = path->rfind('/');
   const std::string folder = slash == path->npos ? "." : path->substr(0, slash + 1);
-  BrowserFile out{*path, base::Fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), path->substr(slash + 1)};
+  BrowserFile out{*path, base::Fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), path->substr(slash + 1),
+                  line.flag("force")};
   if (!out.folder) throw Failure("cannot write " + *path + ": " + folder + ": " + std::strerror(errno));
+  if (out.name.empty()) throw Failure(*path + " is a folder: --p12 wants a file");
   struct stat status {};
-  const bool there = out.name.empty() || fstatat(out.folder.get(), out.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
-  if (there && (out.name.empty() || S_ISDIR(status.st_mode))) throw Failure(*path + " is a folder: --p12 wants a file");
-  if (there && !line.flag("force")) throw Failure(*path + " is there already: --force overwrites it");
+  const bool there = fstatat(out.folder.get(), out.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+  if (there && S_ISDIR(status.st_mode)) throw Failure(*path + " is a folder: --p12 wants a file");
+  if (there && !S_ISREG(status.st_mode)) throw Failure(*path + " is not a plain file: --p12 wants one, or none");
+  if (there && !out.may_overwrite) throw Failure(*path + " is there already: --force overwrites it");
   return out;
 }
 
@@ -70,11 +74,14 @@ void refuse_taken(const CommandLine& line, const std::vector<Certificate>& valid
               ", and stays valid until it is revoked: 'duet-rpc cert revoke " + valid.back().fingerprint + "'\n");
 }
 
-// It holds a key: a file that a shell has just made is for its owner alone.
+// It will hold a key: a file that a shell has just made is for its owner alone, before there is anything in it.
 void close_to_others() {
   struct stat status {};
   if (fstat(STDOUT_FILENO, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid()) return;
-  if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) fchmod(STDOUT_FILENO, S_IRUSR | S_IWUSR);
+  const bool is_open = (status.st_mode & (S_IRWXG | S_IRWXO)) != 0;
+  if (!is_open || fchmod(STDOUT_FILENO, S_IRUSR | S_IWUSR) == 0) return;
+  throw Failure("stdout is a file that others can read, and that cannot be changed: " +
+                std::string(std::strerror(errno)) + ": write to another place");
 }
 
 void tell_person(const CommandLine& line, const Certificate& made, const std::optional<BrowserFile>& file) {
@@ -93,7 +100,8 @@ void hand_out(TlsFolderHold& hold, const Certificate& made, const std::string& p
   const std::string inner(issued_folder);
   const std::string record = made.serial + ".pem";
   hold.replace(inner, {record, pem});
-  if (!file || replace_file(file->folder.get(), file->name, bytes)) return;
+  const WhatIsThere there = file && file->may_overwrite ? WhatIsThere::goes : WhatIsThere::stays;
+  if (!file || replace_file(file->folder.get(), file->name, bytes, there)) return;
   const int error = errno;
   hold.remove(inner, record);
   throw Failure("cannot write " + file->path + ": " + std::strerror(error));
@@ -121,7 +129,9 @@ int run_cert_client(const CommandLine& line) {
     throw Failure("cert client needs --role: observe sees everything, operate steers, own may run any program");
   const std::optional<BrowserFile> file = browser_file(line);
   const std::string folder = tls_folder_path();
+  if (!unfinished_note(folder).empty()) TlsFolderHold finishing(folder);
   load_authority(folder, base::system_clock().utc());  // before anybody is asked for a password
+  close_to_others();
   const std::string password = file ? new_password(one_line(file->path)) : "";
 
   TlsFolderHold hold(folder);
@@ -133,7 +143,6 @@ int run_cert_client(const CommandLine& line) {
   const Certificate made = read_certificate(*client.certificate).value();
   hand_out(hold, made, pem_of(*client.certificate), file,
            file ? pkcs12_of(client, authority.certificates, name, password) : "");
-  close_to_others();
   const std::string identity = pem_of(*client.key) + pem_of(*client.certificate) + pem_of(authority.certificates);
   const int code = print_identity(line, made, identity, file.has_value());
   tell_person(line, made, file);

@@ -12,6 +12,7 @@
 #include "app/certificates/issue.h"
 #include "app/certificates/server_name.h"
 #include "app/certificates/tls_folder.h"
+#include "app/client/task_end.h"
 #include "app/commands/cert_facts.h"
 #include "app/commands/commands.h"
 #include "app/project/failure.h"
@@ -23,9 +24,11 @@ namespace {
 
 using boost::json::object;
 
+// Empty: it has none that could stand in a certificate.
 std::string machine_name() {
   std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+  if (gethostname(name.data(), name.size() - 1) != 0) return "";
+  return is_server_name(name.data()) ? name.data() : "";
 }
 
 std::vector<std::string> checked_names(const std::vector<std::string>& words) {
@@ -37,7 +40,7 @@ std::vector<std::string> checked_names(const std::vector<std::string>& words) {
 // A machine may have a name that nobody can ask for.
 std::vector<std::string> names_of_machine() {
   std::vector<std::string> names{"localhost"};
-  if (const std::string machine = machine_name(); is_server_name(machine)) names.insert(names.begin(), machine);
+  if (const std::string machine = machine_name(); !machine.empty()) names.insert(names.begin(), machine);
   return names;
 }
 
@@ -86,6 +89,17 @@ int tell_made(const CommandLine& line, const std::string& folder, const Certific
       "and [tls] in config.toml opens the door.\n");
 }
 
+// Of another command, whose names are the ones that count.
+int tell_finished(const CommandLine& line, const std::string& folder) {
+  const Holdings holdings = read_holdings(folder);
+  if (!holdings.server || holdings.authority_facts.empty())
+    throw Failure(folder + " is not whole: --force makes it anew");
+  print_aside(std::string(line.program) +
+              ": an interrupted command is finished, and nothing else is made; 'duet-rpc cert server NAME... --force' "
+              "gives the certificate other names\n");
+  return tell_made(line, folder, holdings.authority_facts.front(), *holdings.server);
+}
+
 // Names that were not given are those of the certificate that is there.
 std::vector<std::string> names_for_server(const CommandLine& line, const std::string& folder) {
   if (!line.arguments.empty()) return checked_names(line.arguments);
@@ -106,6 +120,7 @@ int run_cert_init(const CommandLine& line) {
   const bool force = line.flag("force");
   // Nobody has seen what an interrupted one made: its CA is this one's.
   const bool begun = !force && std::ranges::find(hold.finished(), "ca.key") != hold.finished().end();
+  if (!force && !begun && !hold.finished().empty()) return tell_finished(line, hold.path());
   if (!force && !begun) {
     refuse_overwriting(hold.path(), {"ca.pem", "ca.key", "server.pem", "server.key"},
                        "makes all of it anew, and then every client needs a new identity");

@@ -54,7 +54,7 @@ class QuietTerminal {
   }
 
   /// False: a signal came first.
-  bool await_line() const {
+  bool await_input() const {
     pollfd input{STDIN_FILENO, POLLIN, 0};
     while (signal_that_came == 0) {
       if (ppoll(&input, 1, nullptr, &unblocked_) >= 0) return true;
@@ -69,11 +69,13 @@ class QuietTerminal {
   struct sigaction before_[std::size(ending_signals)] = {};
 };
 
-// None: stdin ended before it.
-std::optional<std::string> next_line() {
+// None: stdin ended before it, or a signal came. A terminal is waited for before each byte, since a read would not end
+// at a signal, and Ctrl-D after some characters makes one more necessary.
+std::optional<std::string> next_line(const QuietTerminal* terminal) {
   std::string line;
   while (line.size() <= longest_password) {
     char c = 0;
+    if (terminal != nullptr && !terminal->await_input()) return std::nullopt;
     const ssize_t count = read(STDIN_FILENO, &c, 1);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return line.empty() ? std::nullopt : std::optional(line);
@@ -85,7 +87,7 @@ std::optional<std::string> next_line() {
 
 std::optional<std::string> asked_line(const QuietTerminal& terminal, const std::string& question) {
   print_aside(question);
-  return terminal.await_line() ? next_line() : std::nullopt;
+  return next_line(&terminal);
 }
 
 std::string without_return(std::string line) {
@@ -104,8 +106,7 @@ std::string new_password(const std::string& what) {
     if (first && !first->empty()) second = asked_line(quiet, "The same again: ");
     if (!second) second = "";
   } else {
-    first = next_line();
-    if (first) second = next_line();
+    first = next_line(nullptr);
   }
   if (!first || without_return(*first).empty()) {
     throw Failure(what + " needs a password: type one, or give it as the first line of stdin");

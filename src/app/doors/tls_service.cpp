@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "app/certificates/tls_folder.h"
 #include "app/doors/roles.h"
 #include "app/project/failure.h"
 #include "duet/base/utc_text.h"
@@ -117,7 +118,9 @@ void TlsService::load() {
   } catch (const Failure&) {
     throw;
   } catch (const std::exception& fault) {
-    throw Failure("the TLS door cannot be opened: " + std::string(fault.what()));
+    const std::string unfinished = unfinished_note(context_.files);
+    throw Failure("the TLS door cannot be opened: " + std::string(fault.what()) +
+                  (unfinished.empty() ? "" : "; " + unfinished));
   }
 }
 

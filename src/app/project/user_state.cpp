@@ -42,6 +42,14 @@ void make_folders(const std::string& path, const std::string& variable) {
   }
 }
 
+// Not every file system can rename so that nothing is overwritten; those have links.
+bool give_name(int folder, const char* temporary, const char* name, WhatIsThere there) {
+  if (there == WhatIsThere::goes) return renameat(folder, temporary, folder, name) == 0;
+  if (renameat2(folder, temporary, folder, name, RENAME_NOREPLACE) == 0) return true;
+  if (errno != EINVAL) return false;
+  return linkat(folder, temporary, folder, name, 0) == 0 && unlinkat(folder, temporary, 0) == 0;
+}
+
 }  // namespace
 
 std::string user_state_path() {
@@ -98,13 +106,13 @@ base::Fd lock_in(int folder, const std::string& name, const std::string& place) 
   return file;
 }
 
-bool replace_file(int folder, const std::string& name, std::string_view text) {
+bool replace_file(int folder, const std::string& name, std::string_view text, WhatIsThere there) {
   const std::string temporary = name + '.' + std::to_string(getpid());
   unlinkat(folder, temporary.c_str(), 0);  // of a process that was killed and had this number
   const base::Fd file(
       openat(folder, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, user_file_mode));
   const bool done = file && base::write_all(file.get(), text) && fsync(file.get()) == 0 &&
-                    renameat(folder, temporary.c_str(), folder, name.c_str()) == 0;
+                    give_name(folder, temporary.c_str(), name.c_str(), there);
   if (done) return fsync(folder) == 0;
   const int error = errno;
   unlinkat(folder, temporary.c_str(), 0);
