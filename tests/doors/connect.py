@@ -163,6 +163,7 @@ class Asking(FarTestCase):
             process.send_signal(signal.SIGINT)
             err = process.communicate(timeout=LONG)[1].decode()
         self.assertIn(f"task output -f task-1 --connect {self.url} --identity {self.identity}'", err)
+        self.assertEqual(self.far("task", "cancel", "1").code, 0)
 
 
 class Refusing(FarTestCase):
@@ -347,8 +348,9 @@ class Cut(FarTestCase):
     """Connections are cut, and what waits or follows goes on over the next one."""
 
     def start_counting(self):
-        """A task that prints numbered lines until it is enough, and then says how many."""
-        script = 'i=0; until [ -e enough ]; do i=$((i + 1)); echo "line $i"; sleep 0.01; done; echo "last $i"; exit 7'
+        """A task that prints numbered lines until it is enough, or the project is gone, and then says how many."""
+        script = ('i=0; until [ -e enough ] || [ ! -e .git ]; do i=$((i + 1)); echo "line $i"; sleep 0.01; done; '
+                  'echo "last $i"; exit 7')
         return self.project.call("task.submit", params={"prompt": script, "agent": "shell"})["result"]["taskId"]
 
     def say_enough(self, proxy, cuts=4):
