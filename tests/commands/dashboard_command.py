@@ -62,6 +62,11 @@ class Dashboard(DoorTestCase):
             terminal.screen.wait_until(lambda data: b"[end]" in data, PATIENCE)
             return terminal.screen.text().split("[end]")[0].strip()
 
+    def test_of_another_machine_it_is_the_page_at_its_tls_door(self):
+        far = ("--connect", "tls://build.example:7444")
+        self.assertEqual(self.run_well(*far).out, "https://build.example:7444/\n")
+        self.assertEqual(self.run_well(*far, "--json").json(), {"url": "https://build.example:7444/"})
+
     def test_it_opens_the_door_and_prints_the_url_alone(self):
         self.project.start()
         self.assertIsNone(self.http_url())

@@ -421,7 +421,8 @@ constexpr CommandEntry dashboard_commands[] = {
          "browser logs in, once, within 5 minutes. If stdout is a terminal and there is a display, a browser is "
          "opened with it: that of BROWSER, else xdg-open.\n"
          "Whoever opens the URL first is logged in, and can run any program as you unless --read-only is given. "
-         "From another machine: ssh -L PORT:127.0.0.1:PORT HOST, and then the same URL.",
+         "From another machine: ssh -L PORT:127.0.0.1:PORT HOST, and then the same URL. With --connect it is the "
+         "page at that daemon's TLS door, to which the browser shows a certificate (cert client --p12).",
      .options = dashboard_options,
      .client = true},
 };
