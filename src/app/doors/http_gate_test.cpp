@@ -17,7 +17,8 @@ class HttpGateTest : public testing::Test {
   /// What becomes of a request with this head, from its first line on.
   HttpPass pass(const std::string& line, const std::string& fields = "") {
     framing::HttpRequestDecoder decoder(framing::max_body, pool);
-    decoder.feed(line + " HTTP/1.1\r\nHost: localhost\r\n" + fields + "\r\n");
+    const std::string request = line + " HTTP/1.1\r\nHost: localhost\r\n" + fields + "\r\n";
+    decoder.feed(request);
     const auto part = decoder.next();
     EXPECT_TRUE(part && part->head) << line << fields;
     return pass_of(*part->head, {.names = {}, .scheme = "http", .admit = admit, .shown = shown});
