@@ -14,6 +14,14 @@ namespace {
 
 constexpr const char* blanks = " \t\r";
 
+std::string text_of_list(const std::string& file) {
+  try {
+    return transport::read_pem_file(file, false).text;
+  } catch (const std::runtime_error& fault) {
+    throw RevokedFault(fault.what());
+  }
+}
+
 std::string_view without_comment(std::string_view line) {
   line = line.substr(0, line.find('#'));
   const std::size_t first = line.find_first_not_of(blanks);
@@ -42,7 +50,7 @@ transport::TlsContext::Server read_tls_files(const TlsFiles& files) {
 // A line that nobody understands may be the one that matters.
 std::set<std::string> read_revoked(const std::string& file) {
   if (access(file.c_str(), F_OK) != 0 && errno == ENOENT) return {};
-  const std::string text = transport::read_pem_file(file, false).text;
+  const std::string text = text_of_list(file);
   std::set<std::string> revoked;
   std::size_t number = 0;
   for (std::size_t at = 0; at < text.size();) {
@@ -53,8 +61,8 @@ std::set<std::string> read_revoked(const std::string& file) {
     if (word.empty()) continue;
     std::string fingerprint = fingerprint_in(word);
     if (fingerprint.empty())
-      throw std::runtime_error(file + ':' + std::to_string(number) +
-                               ": not the SHA-256 fingerprint of a certificate, which has 64 hexadecimal digits");
+      throw RevokedFault(file + ':' + std::to_string(number) +
+                         ": not the SHA-256 fingerprint of a certificate, which has 64 hexadecimal digits");
     revoked.insert(std::move(fingerprint));
   }
   return revoked;
