@@ -398,6 +398,50 @@ class Changes(TlsTestCase):
         self.assertEqual(self.project.run("daemon", "reload").code, 0)
         self.assertEqual(self.problems(), {})
 
+    def write_list(self, text):
+        with open(os.path.join(self.files, "revoked"), "w", encoding="ascii") as file:
+            file.write(text)
+
+    def test_a_list_that_is_good_again_is_no_problem_any_more(self):
+        for reload in (False, True):
+            self.write_list("nonsense\n")
+            if reload:
+                self.assertEqual(self.project.run("daemon", "reload").code, 0)
+            eventually(lambda: "revoked:1" in self.problems().get("tls", ""), what="the list is faulty")
+            self.write_list("# nobody, as before\n")
+            eventually(lambda: self.problems() == {}, what="the list is good again")
+
+    def test_settings_whose_files_are_faulty_do_not_count(self):
+        self.project.write_user_settings('[tls]\nlisten = "127.0.0.1:0"\nrevoked = "other"\ncertificate = "missing.pem"\n')
+        eventually(lambda: "missing.pem" in self.problems().get("tls", ""), what="a file is missing")
+        self.revoke(self.phone)
+        eventually(lambda: "revoked certificates were read again" in self.project.log(), what="the old list is in force")
+        self.assertEqual(self.refusal(self.phone), "SSLV3_ALERT_CERTIFICATE_REVOKED")
+        self.assertTrue(self.connect(self.laptop).call("ping")["result"]["pong"])
+        self.assertIn("missing.pem", self.problems()["tls"])
+
+    def test_a_restart_that_could_not_open_it_is_refused(self):
+        pid = self.project.pid()
+        self.put("server.key", self.laptop.key)
+        self.assert_refused(self.project.run("daemon", "restart"), 1, "would not start again: .*does not belong")
+        self.assertEqual(self.project.pid(), pid)
+        self.assertTrue(self.connect(self.laptop).call("ping")["result"]["pong"])
+
+    def test_it_moves_to_all_addresses_at_the_same_port(self):
+        lines = self.connect(self.laptop, "duet-rpc/1")
+        self.assertTrue(lines.call("ping")["result"]["pong"])
+        everywhere = "0.0.0.0:" + self.address.rsplit(":", 1)[1]
+        with socket.create_server(("127.0.0.2", int(self.address.rsplit(":", 1)[1]))):
+            self.project.write_user_settings(f'[tls]\nlisten = "{everywhere}"\n')
+            eventually(lambda: "another program listens there" in self.problems().get("tls", ""), what="it cannot move")
+            self.assertEqual(self.tls()["address"], self.address)
+            self.assertTrue(self.connect(self.laptop).call("ping")["result"]["pong"])
+        self.assertEqual(self.project.run("daemon", "reload").code, 0)
+        self.assertEqual(self.tls()["address"], everywhere)
+        self.assertEqual(self.problems(), {})
+        self.assertTrue(self.connect(self.laptop).call("ping")["result"]["pong"])
+        self.assertTrue(lines.call("ping", 2)["result"]["pong"])
+
     def test_a_certificate_that_expires_ends_its_connections(self):
         lines = self.connect(self.authority.issue("soon", role="own", end=12), "duet-rpc/1")
         self.assertTrue(lines.call("ping")["result"]["pong"])

@@ -312,7 +312,7 @@ void ProjectDaemon::run() noexcept {
   metrics_.save();
 }
 
-// One that could not start again goes on.
+// A daemon whose successor could not start refuses to be restarted, and goes on.
 void ProjectDaemon::take_stop(const StopRequest& request) {
   if (request.successor && !end_.has_begun()) {
     const std::string refused = "the daemon would not start again: ";
@@ -320,6 +320,8 @@ void ProjectDaemon::take_stop(const StopRequest& request) {
     if (!read) throw task::unavailable("settings", refused + read.error());
     const auto why = why_not_our_state(context_.project, context_.folder);
     if (why) throw task::unavailable("store", refused + *why);
+    const std::string closed = tls_.why_not_again(read->settings.tls);
+    if (!closed.empty()) throw task::unavailable("tls", refused + closed);
   }
   stop("asked by a client", request);
 }

@@ -26,8 +26,8 @@ class HttpDoor;
 /// One connection of the HTTP door: requests one after another, until it is closed or becomes a WebSocket.
 ///
 /// Everything that can be decided on a head is decided there, in the order of framing::HttpFault, before a byte of the
-/// body is read. `shown`: by what he has shown before; then no token is looked at. For the loop's thread only; its door
-/// destroys it in a later turn than the one that closed it.
+/// body is read. `shown`: who the client is, if a certificate has shown it; then no token is looked at. For the loop's
+/// thread only; its door destroys it in a later turn than the one that closed it.
 class HttpClient final : private transport::Channel::Listener, private EventStream {
  public:
   HttpClient(HttpDoor& door, std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity,

@@ -68,7 +68,7 @@ TlsDoor::TlsDoor(transport::Loop& loop, base::Log& log, TlsDoorCalls calls, TlsD
 
 TlsDoor::~TlsDoor() = default;
 
-// It may be the one that has called us.
+// The former acceptor may be the one that is calling us, so it is destroyed later.
 void TlsDoor::open(std::unique_ptr<transport::Acceptor> acceptor) {
   acceptor->open(*this);
   std::swap(acceptor_, acceptor);
@@ -77,11 +77,14 @@ void TlsDoor::open(std::unique_ptr<transport::Acceptor> acceptor) {
   loop_.defer([closed = std::shared_ptr<transport::Acceptor>(std::move(acceptor))] {});
 }
 
+void TlsDoor::stop_listening() {
+  if (!acceptor_) return;
+  acceptor_->close();
+  loop_.defer([closed = std::shared_ptr<transport::Acceptor>(std::move(acceptor_))] {});
+}
+
 void TlsDoor::close() {
-  if (acceptor_) {
-    acceptor_->close();
-    loop_.defer([closed = std::shared_ptr<transport::Acceptor>(std::move(acceptor_))] {});
-  }
+  stop_listening();
   for (const auto& [number, guest] : guests_) forget_later(*guest);
 }
 

@@ -59,7 +59,9 @@ class TlsDoor final : private transport::Acceptor::Listener {
   void use(std::shared_ptr<const transport::TlsContext> context) { context_ = std::move(context); }
   /// Takes nobody any more, and closes those who have not said what they speak.
   void close();
-  /// If it has not arrived yet.
+  /// Takes nobody until the next open(); who is there stays.
+  void stop_listening();
+  /// Ends the connection of that number, if it has not arrived yet.
   void turn_out(std::uint64_t number);
   /// There may be room again.
   void resume();

@@ -11,6 +11,17 @@
 #include "duet/transport/tls_certificate.h"
 
 namespace duet::app {
+namespace {
+
+std::string text_of_list(const std::string& file) {
+  try {
+    return transport::read_pem_file(file, false).text;
+  } catch (const std::runtime_error& fault) {
+    throw RevokedFault(fault.what());
+  }
+}
+
+}  // namespace
 
 TlsFiles files_of(const TlsSettings& settings, const std::string& folder) {
   const auto in_folder = [&](const std::string& name) { return (std::filesystem::path(folder) / name).string(); };
@@ -30,8 +41,8 @@ transport::TlsContext::Server read_tls_files(const TlsFiles& files) {
 
 std::set<std::string> read_revoked(const std::string& file) {
   if (access(file.c_str(), F_OK) != 0 && errno == ENOENT) return {};
-  Revocations revoked = parse_revocations(transport::read_pem_file(file, false).text);
-  if (const std::string fault = fault_of_revoked(revoked, file); !fault.empty()) throw std::runtime_error(fault);
+  Revocations revoked = parse_revocations(text_of_list(file));
+  if (const std::string fault = fault_of_revoked(revoked, file); !fault.empty()) throw RevokedFault(fault);
   return std::move(revoked.fingerprints);
 }
 

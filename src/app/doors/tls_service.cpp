@@ -27,9 +27,16 @@ constexpr int too_many_at_door = -32003;
 constexpr auto soon_expired = std::chrono::hours(24 * 30);
 constexpr base::Duration most_between_looks = std::chrono::seconds(30);
 constexpr base::Duration least_between_looks = std::chrono::seconds(1);
+constexpr const char* no_tls_door = "the TLS door cannot be opened: ";
+
+// A `cert` command that was interrupted may be why the files do not go together.
+std::string why_no_door(const std::string& folder, const std::exception& fault) {
+  const std::string unfinished = unfinished_note(folder);
+  return no_tls_door + std::string(fault.what()) + (unfinished.empty() ? "" : "; " + unfinished);
+}
 constexpr std::size_t day_size = 10;  // of 2026-11-15T09:30:00.123Z
 
-// Two that do not agree say nothing.
+// A certificate with two different roles, or with an unknown one, has none.
 std::string role_inside(const transport::TlsCertificate& certificate) {
   std::string found;
   for (const std::string& uri : certificate.uris) {
@@ -87,17 +94,15 @@ TlsDoorCalls TlsService::door_calls() {
 
 void TlsService::start(const TlsSettings& settings, std::vector<std::string> hosts,
                        const std::optional<TcpAddress>& given) {
-  apply(settings, std::move(hosts));
   const std::optional<TcpAddress> wanted = place_.choose(given, settings.listen, false);
-  if (!wanted) return;
-  load();
+  if (!wanted) return apply(settings, std::move(hosts));
+  load(settings, std::move(hosts));
   open_at(place_.listen(*wanted), *wanted, wanted != settings.listen);
 }
 
 void TlsService::start(base::Fd listener, const TlsSettings& settings, std::vector<std::string> hosts) {
-  apply(settings, std::move(hosts));
   place_.take_passed();
-  load();
+  load(settings, std::move(hosts));
   const TcpAddress address = TcpAddress::of(listener.get());
   open_at(std::move(listener), address, false);
 }
@@ -106,21 +111,36 @@ void TlsService::apply(const TlsSettings& settings, std::vector<std::string> hos
   settings_ = settings;
   hosts_ = std::move(hosts);
   fault_.clear();
+  revoked_fault_.clear();
   if (tls_) http_.set_hosts(hosts_of(tls_->own(), hosts_));
 }
 
-// Throws Failure: what is wrong with the files.
-void TlsService::load() {
+transport::TlsContext::Server TlsService::read_files(const TlsSettings& settings) const {
+  if (context_.files.empty())
+    throw std::runtime_error("there is no place for its files: set HOME, XDG_CONFIG_HOME or DUET_RPC_CONFIG");
+  return read_tls_files(files_of(settings, context_.files));
+}
+
+// The settings count only if their files are good: the names in them must not be used with the contents of others.
+// Throws Failure: what is wrong with the files; or RevokedFault.
+void TlsService::load(const TlsSettings& settings, std::vector<std::string> hosts) {
   try {
-    if (context_.files.empty())
-      throw std::runtime_error("there is no place for its files: set HOME, XDG_CONFIG_HOME or DUET_RPC_CONFIG");
-    use(read_tls_files(files_of(settings_, context_.files)));
-  } catch (const Failure&) {
-    throw;
+    use(read_files(settings));
+  } catch (const RevokedFault& fault) {
+    throw RevokedFault(std::string(no_tls_door) + fault.what());
   } catch (const std::exception& fault) {
-    const std::string unfinished = unfinished_note(context_.files);
-    throw Failure("the TLS door cannot be opened: " + std::string(fault.what()) +
-                  (unfinished.empty() ? "" : "; " + unfinished));
+    throw Failure(why_no_door(context_.files, fault));
+  }
+  apply(settings, std::move(hosts));
+}
+
+std::string TlsService::why_not_again(const TlsSettings& settings) const {
+  if (!settings.listen && !(place_.address() && place_.is_fixed())) return {};
+  try {
+    transport::TlsContext::for_server(read_files(settings));
+    return {};
+  } catch (const std::exception& fault) {
+    return why_no_door(context_.files, fault);
   }
 }
 
@@ -140,37 +160,62 @@ void TlsService::open_at(base::Fd listener, const TcpAddress& wanted, bool beyon
 
 void TlsService::reload(const TlsSettings& settings, std::vector<std::string> hosts) {
   if (ends_) return;
-  apply(settings, std::move(hosts));
-  if (!place_.is_fixed() && !settings.listen) return close_door();
+  wanted_.reset();
+  if (!place_.is_fixed() && !settings.listen) {
+    apply(settings, std::move(hosts));
+    return close_door();
+  }
   try {
-    load();
-    if (!place_.is_fixed() && !place_.is_at(*settings.listen))
-      open_at(place_.listen(*settings.listen), *settings.listen, false);
+    load(settings, hosts);
+    if (!place_.is_fixed() && !place_.is_at(*settings.listen)) move_to(*settings.listen);
     if (!place_.is_fixed()) place_.confirm(*settings.listen);
+  } catch (const RevokedFault& fault) {
+    // Only the list that is in force is watched.
+    const bool is_watched = settings.revoked == settings_.revoked;
+    take_fault(is_watched ? revoked_fault_ : fault_, fault.what());
+    if (is_watched) wanted_ = {settings, std::move(hosts)};
   } catch (const std::exception& fault) {
-    take_fault(fault.what());
+    take_fault(fault_, fault.what());
   }
   check_visitors();
+}
+
+// Our own listener may be in the way: 0.0.0.0 is also 127.0.0.1.
+void TlsService::move_to(const TcpAddress& wanted) {
+  const std::optional<TcpAddress> old = place_.address();
+  if (!old || old->port() != wanted.port()) return open_at(place_.listen(wanted), wanted, false);
+  door_.stop_listening();
+  try {
+    open_at(place_.listen(wanted), wanted, false);
+  } catch (const Failure&) {
+    open_at(place_.listen(*old), *old, place_.is_beyond_settings());
+    throw;
+  }
 }
 
 void TlsService::take_revoked() {
   if (!tls_ || stopping_) return;
   try {
-    transport::TlsContext::Server parts = parts_;
-    parts.revoked = read_revoked(revoked_file());
-    if (parts.revoked == parts_.revoked) return;
-    use(std::move(parts));
-    context_.log.info("revoked certificates were read again", {{"count", parts_.revoked.size()}});
-    fault_.clear();
+    read_revoked_again();
   } catch (const std::exception& fault) {
-    take_fault(fault.what());
+    return take_fault(revoked_fault_, fault.what());
   }
+  revoked_fault_.clear();
+  if (const std::optional<Wanted> wanted = std::exchange(wanted_, {})) reload(wanted->settings, wanted->hosts);
+}
+
+void TlsService::read_revoked_again() {
+  transport::TlsContext::Server parts = parts_;
+  parts.revoked = read_revoked(revoked_file());
+  if (parts.revoked == parts_.revoked) return;
+  use(std::move(parts));
+  context_.log.info("revoked certificates were read again", {{"count", parts_.revoked.size()}});
   check_visitors();
 }
 
-void TlsService::take_fault(std::string_view why) {
-  fault_ = why;
-  context_.log.error("the TLS door stays as it was", {{"reason", fault_}});
+void TlsService::take_fault(std::string& fault, std::string_view why) {
+  fault = why;
+  context_.log.error("the TLS door stays as it was", {{"reason", why}});
 }
 
 void TlsService::close_door() {
@@ -184,7 +229,8 @@ void TlsService::close_door() {
 }
 
 std::string TlsService::problem() const {
-  if (!fault_.empty()) return fault_;
+  if (!fault_.empty() && !revoked_fault_.empty()) return fault_ + "; " + revoked_fault_;
+  if (!fault_.empty() || !revoked_fault_.empty()) return fault_ + revoked_fault_;
   if (!place_.address()) return {};
   const base::UtcTime now = context_.loop.clock().utc();
   if (expires() - now >= soon_expired) return {};

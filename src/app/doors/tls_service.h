@@ -50,11 +50,13 @@ class TlsService {
              const std::optional<transport::TcpAddress>& given);
   /// With a socket that listens already; it stays whatever the settings say. Throws Failure.
   void start(base::Fd listener, const TlsSettings& settings, std::vector<std::string> hosts);
-  /// As they and the files say now. A fault leaves all as it was and is a problem. Whoever would not be let in any
-  /// more, or as something else, is turned out.
+  /// As they and the files say now. A fault leaves all as it was and is a problem. A connection whose certificate would
+  /// not be let in any more, or would have another role, is ended.
   void reload(const TlsSettings& settings, std::vector<std::string> hosts);
-  /// The file of revoked certificates may be another one.
+  /// The file of revoked certificates has changed, or may have: reads it again.
   void take_revoked();
+  /// Why a daemon with these settings could not open the door that this one has or the settings want; empty: it could.
+  std::string why_not_again(const TlsSettings& settings) const;
 
   /// None: it is closed.
   std::optional<transport::TcpAddress> address() const { return ends_ ? std::nullopt : place_.address(); }
@@ -93,11 +95,14 @@ class TlsService {
   void gone(std::uint64_t number);
   std::string role_of(const transport::TlsCertificate& certificate) const;
   void apply(const TlsSettings& settings, std::vector<std::string> hosts);
-  void load();
+  transport::TlsContext::Server read_files(const TlsSettings& settings) const;
+  void load(const TlsSettings& settings, std::vector<std::string> hosts);
   void use(transport::TlsContext::Server parts);
+  void read_revoked_again();
+  void move_to(const transport::TcpAddress& wanted);
   void open_at(base::Fd listener, const transport::TcpAddress& wanted, bool beyond_settings);
   void close_door();
-  void take_fault(std::string_view why);
+  void take_fault(std::string& fault, std::string_view why);
   void check_visitors();
   void turn_out(std::uint64_t number, std::string_view why);
   void watch_dates();
@@ -107,7 +112,14 @@ class TlsService {
   std::vector<std::string> hosts_;
   transport::TlsContext::Server parts_;  // of tls_
   std::shared_ptr<const transport::TlsContext> tls_;
-  std::string fault_;
+  std::string fault_;          // of the files or of the place
+  std::string revoked_fault_;  // of the list of revoked certificates
+  /// What a reload wanted that failed for the list alone.
+  struct Wanted {
+    TlsSettings settings;
+    std::vector<std::string> hosts;
+  };
+  std::optional<Wanted> wanted_;
   std::map<std::uint64_t, Visitor> visitors_;
   std::map<std::uint64_t, peer::Connection*> connections_;
   HttpDoor http_;

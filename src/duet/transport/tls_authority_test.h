@@ -26,6 +26,8 @@ struct TestCertificate {
   std::chrono::hours from{-1};
   std::chrono::hours until{24};
   int rsa_bits = 0;  ///< else EC P-256
+  bool names_issuer_key = false;
+  std::string until_text = {};  ///< in the place of `until`, as the certificate has it
 };
 
 /// Makes certificates for tests.
@@ -45,6 +47,19 @@ class TestAuthority {
     KeyHandle key = make_key(0);
     X509Handle certificate = make({.name = name, .usage = "", .is_authority = true}, *key, *key_, certificate_.get());
     return {std::move(key), std::move(certificate)};
+  }
+
+  template <typename Thing>
+  static std::string pem_of(const Thing& thing) {
+    const std::unique_ptr<BIO, OpenSslDelete<&OpenSsl::BIO_free_all>> bio(openssl().BIO_new(openssl().BIO_s_mem()));
+    if constexpr (std::is_same_v<Thing, X509>) {
+      openssl().PEM_write_bio_X509(bio.get(), &thing);
+    } else {
+      openssl().PEM_write_bio_PrivateKey(bio.get(), &thing, nullptr, nullptr, 0, nullptr, nullptr);
+    }
+    char* bytes = nullptr;
+    const long size = openssl().BIO_ctrl(bio.get(), BIO_CTRL_INFO, 0, &bytes);
+    return {bytes, static_cast<std::size_t>(size)};
   }
 
  private:
@@ -81,30 +96,24 @@ class TestAuthority {
     const auto seconds = [](std::chrono::hours hours) { return std::chrono::seconds(hours).count(); };
     openssl().X509_gmtime_adj(openssl().X509_getm_notBefore(made.get()), seconds(wanted.from));
     openssl().X509_gmtime_adj(openssl().X509_getm_notAfter(made.get()), seconds(wanted.until));
+    if (!wanted.until_text.empty()) {
+      auto* const until = reinterpret_cast<ASN1_STRING*>(openssl().X509_getm_notAfter(made.get()));
+      until->type = V_ASN1_GENERALIZEDTIME;
+      openssl().ASN1_STRING_set(until, wanted.until_text.data(), static_cast<int>(wanted.until_text.size()));
+    }
     openssl().X509_set_pubkey(made.get(), &key);
     X509_NAME* const subject = openssl().X509_get_subject_name(made.get());
     const auto* const name = reinterpret_cast<const unsigned char*>(wanted.name.c_str());
     if (!wanted.name.empty()) openssl().X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8, name, -1, -1, 0);
     openssl().X509_set_issuer_name(made.get(), issuer == nullptr ? subject : openssl().X509_get_subject_name(issuer));
     extend(*made, issuer, NID_basic_constraints, wanted.is_authority ? "critical,CA:TRUE" : "CA:FALSE");
+    if (wanted.is_authority) extend(*made, issuer, NID_subject_key_identifier, "hash");
+    if (wanted.names_issuer_key) extend(*made, issuer, NID_authority_key_identifier, "keyid:always");
     if (!wanted.usage.empty()) extend(*made, issuer, NID_ext_key_usage, wanted.usage);
     if (!wanted.names.empty()) extend(*made, issuer, NID_subject_alt_name, wanted.names);
     if (openssl().X509_sign(made.get(), &issuer_key, openssl().EVP_sha256()) == 0)
       throw std::runtime_error(openssl_error());
     return made;
-  }
-
-  template <typename Thing>
-  static std::string pem_of(const Thing& thing) {
-    const std::unique_ptr<BIO, OpenSslDelete<&OpenSsl::BIO_free_all>> bio(openssl().BIO_new(openssl().BIO_s_mem()));
-    if constexpr (std::is_same_v<Thing, X509>) {
-      openssl().PEM_write_bio_X509(bio.get(), &thing);
-    } else {
-      openssl().PEM_write_bio_PrivateKey(bio.get(), &thing, nullptr, nullptr, 0, nullptr, nullptr);
-    }
-    char* bytes = nullptr;
-    const long size = openssl().BIO_ctrl(bio.get(), BIO_CTRL_INFO, 0, &bytes);
-    return {bytes, static_cast<std::size_t>(size)};
   }
 
   KeyHandle key_;

@@ -24,10 +24,15 @@ constexpr std::size_t largest_pem = 1024 * 1024;
 using BioHandle = std::unique_ptr<BIO, OpenSslDelete<&OpenSsl::BIO_free_all>>;
 using GeneralNamesHandle = std::unique_ptr<GENERAL_NAMES, OpenSslDelete<&OpenSsl::GENERAL_NAMES_free>>;
 
-base::UtcTime utc_of(const ASN1_TIME* time) {
+// The dates that a UtcTime is used for: its own range ends in 2262, and differences to now must fit into it, too.
+constexpr std::chrono::seconds earliest_date(-2'208'988'800);  // 1900
+constexpr std::chrono::seconds latest_date(9'223'372'036);     // April 2262
+
+// A certificate without an end says 99991231235959Z.
+base::UtcTime utc_of(const ASN1_TIME* time, std::chrono::seconds if_unreadable) {
   std::tm parts{};
-  if (openssl().ASN1_TIME_to_tm(time, &parts) != 1) return {};
-  return base::UtcTime(std::chrono::seconds(timegm(&parts)));
+  if (openssl().ASN1_TIME_to_tm(time, &parts) != 1) return base::UtcTime(if_unreadable);
+  return base::UtcTime(std::clamp(std::chrono::seconds(timegm(&parts)), earliest_date, latest_date));
 }
 
 std::string text_of(const ASN1_STRING* text) {
@@ -163,8 +168,8 @@ TlsCertificate describe(const X509& certificate) {
                            .subject = whole_name(subject),
                            .issuer = whole_name(openssl().X509_get_issuer_name(&certificate)),
                            .fingerprint = fingerprint_of(certificate),
-                           .not_before = utc_of(openssl().X509_get0_notBefore(&certificate)),
-                           .not_after = utc_of(openssl().X509_get0_notAfter(&certificate)),
+                           .not_before = utc_of(openssl().X509_get0_notBefore(&certificate), latest_date),
+                           .not_after = utc_of(openssl().X509_get0_notAfter(&certificate), earliest_date),
                            .dns_names = {},
                            .addresses = {},
                            .uris = {}};

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "duet/base/utc_text.h"
 #include "duet/transport/temporary_folder_test.h"
 #include "duet/transport/tls_authority_test.h"
 
@@ -31,6 +32,18 @@ TEST(TlsCertificateTest, SaysWhatIsInIt) {
   EXPECT_GT(all.not_after, base::system_clock().utc());
   EXPECT_EQ(described({.name = "", .names = "DNS:x"}).name, "");
   EXPECT_EQ(described({.name = "two\nlines"}).name, "") << "nothing that could be shown";
+}
+
+TEST(TlsCertificateTest, DatesThatAUtcTimeCannotTellAreItsEnds) {
+  const auto year = [](base::UtcTime time) { return base::utc_text(time).substr(0, 4); };
+  const TestAuthority authority;
+  const TlsCertificate endless =
+      describe(*certificates_in({"x", authority.issue({.until_text = "99991231235959Z"}).certificate}).front());
+  EXPECT_EQ(year(endless.not_after), "2262");
+  EXPECT_LT(endless.not_before, base::system_clock().utc());
+  const TlsCertificate damaged =
+      describe(*certificates_in({"x", authority.issue({.until_text = "no date"}).certificate}).front());
+  EXPECT_EQ(year(damaged.not_after), "1900") << "it has expired";
 }
 
 TEST(TlsCertificateTest, AKeyThatOthersCanReadIsRefused) {

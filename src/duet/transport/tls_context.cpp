@@ -71,6 +71,17 @@ void check_dates(const TlsCertificate& certificate, const std::string& name) {
                              base::utc_text(certificate.not_before) + " on: is the clock right?");
 }
 
+// What a client is told is the alert that OpenSSL has for a fault. Some of these mislead: decrypt_error for a wrong
+// signature, bad_certificate for a date that is still to come. A certificate whose signature is not that of our
+// authority is damaged if it names our authority's key, and else of another authority with the same name.
+int told_fault(int fault, const X509* certificate) {
+  if (fault == X509_V_ERR_CERT_NOT_YET_VALID) return X509_V_ERR_CERT_HAS_EXPIRED;
+  if (fault != X509_V_ERR_CERT_SIGNATURE_FAILURE) return fault;
+  const bool names_key =
+      certificate != nullptr && openssl().X509_get0_authority_key_id(const_cast<X509*>(certificate)) != nullptr;
+  return names_key ? X509_V_ERR_CERT_REJECTED : X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY;
+}
+
 bool issued(const X509& authority, const X509& certificate) {
   const bool did =
       openssl().X509_check_issued(const_cast<X509*>(&authority), const_cast<X509*>(&certificate)) == X509_V_OK;
@@ -184,8 +195,7 @@ int TlsContext::judge(int good, X509_STORE_CTX* context) {
       fault = is_last ? X509_V_ERR_EE_KEY_TOO_SMALL : X509_V_ERR_CA_KEY_TOO_SMALL;
   }
   if (fault == X509_V_OK) return 1;
-  // The alert of the former would be bad_certificate, which says nothing of dates.
-  if (self.is_server_ && fault == X509_V_ERR_CERT_NOT_YET_VALID) fault = X509_V_ERR_CERT_HAS_EXPIRED;
+  if (self.is_server_) fault = told_fault(fault, current);
   openssl().X509_STORE_CTX_set_error(context, fault);
   auto* const session =
       static_cast<SSL*>(openssl().X509_STORE_CTX_get_ex_data(context, openssl().SSL_get_ex_data_X509_STORE_CTX_idx()));

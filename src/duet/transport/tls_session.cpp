@@ -253,6 +253,7 @@ std::size_t TlsSession::read(std::span<char> into) {
   while (count < into.size() && has_more()) {
     openssl().ERR_clear_error();
     const std::size_t room = std::min<std::size_t>(into.size() - count, std::numeric_limits<int>::max());
+    const std::size_t consumed_before = consumed_;
     const int moved = openssl().SSL_read(ssl_.get(), into.data() + count, static_cast<int>(room));
     if (moved > 0) {
       count += static_cast<std::size_t>(moved);
@@ -262,6 +263,7 @@ std::size_t TlsSession::read(std::span<char> into) {
     const int why = openssl().SSL_get_error(ssl_.get(), moved);
     if (why == SSL_ERROR_ZERO_RETURN) peer_ended_ = true;
     if (why != SSL_ERROR_ZERO_RETURN && why != SSL_ERROR_WANT_READ) take_fault();
+    if (consumed_ == consumed_before) continue;  // OpenSSL needs several calls for some records
     if (has_more() && ++idle_records_ > most_idle_records) fail({.text = "too many records without data"});
   }
   forget_consumed();

@@ -150,8 +150,8 @@ TEST(TlsSessionTest, RequestsForNewKeysWithoutDataHaveAnEnd) {
     client.write("x");
     server->receive(client.take());
     EXPECT_EQ(Ends::all_of(*server), "x");
+    ASSERT_FALSE(server->failure()) << server->failure()->text;
   }
-  ASSERT_FALSE(server->failure());
   EXPECT_FALSE(server->output().empty()) << "they are answered";
   client.ask_for_keys(100);
   server->receive(client.take());
@@ -255,6 +255,17 @@ TEST(TlsSessionTest, AServerTellsWhyItRefusesACertificate) {
       {"a small key", [] { return client_context({.rsa_bits = 2040}); }, 42},
   };
   for (const RefusedClient& row : rows) expect_alert(row);
+}
+
+TEST(TlsSessionTest, ABrokenSignatureIsToldApartFromAnotherAuthorityOfTheSameName) {
+  const TestAuthority namesake;
+  expect_alert({"of a namesake", [&] { return client_context({}, namesake); }, 48});
+  const TestIdentity own = authority().issue({.names_issuer_key = true});
+  std::string der = der_of(*certificates_in({"x", own.certificate}).front());
+  der.back() = static_cast<char>(der.back() ^ 1);
+  const auto context =
+      TlsContext::for_client({"client.pem", TestAuthority::pem_of(*x509_of(der)) + own.key + authority().pem()});
+  expect_alert({"broken", [&] { return context; }, 42});
 }
 
 TEST(TlsSessionTest, ARevokedCertificateIsRefused) {
