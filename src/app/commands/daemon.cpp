@@ -144,8 +144,7 @@ int run_daemon_stop(const CommandLine& line) {
     const std::string who = left.empty() ? "" : "; " + in_words(left) + (left.size() == 1 ? " goes on" : " go on");
     return tell(line, result, "stopped, pid " + std::to_string(pid) + who);
   } catch (const Failure& failure) {
-    // Of another machine it is not known whether a daemon runs there that cannot be reached.
-    if (failure.code() != exit_code::no_daemon || !line.flag("if-running") || daemon.is_far()) throw;
+    if (failure.code() != exit_code::no_daemon || !line.flag("if-running")) throw;
   }
   return tell(line, {{"stopped", false}}, "no daemon is running");
 }
