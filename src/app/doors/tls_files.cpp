@@ -47,6 +47,21 @@ transport::TlsContext::Server read_tls_files(const TlsFiles& files) {
           .protocols = {"duet-rpc/1", "http/1.1"}};
 }
 
+transport::TlsContext::Server read_tls_files(const TlsSettings& settings, const std::string& folder) {
+  if (folder.empty())
+    throw std::runtime_error("there is no place for its files: set HOME, XDG_CONFIG_HOME or DUET_RPC_CONFIG");
+  return read_tls_files(files_of(settings, folder));
+}
+
+std::string why_no_tls_door(const TlsSettings& settings, const std::string& folder) {
+  try {
+    transport::TlsContext::for_server(read_tls_files(settings, folder));
+    return {};
+  } catch (const std::exception& fault) {
+    return std::string(no_tls_door) + fault.what();
+  }
+}
+
 // A line that nobody understands may be the one that matters.
 std::set<std::string> read_revoked(const std::string& file) {
   if (access(file.c_str(), F_OK) != 0 && errno == ENOENT) return {};
