@@ -90,6 +90,12 @@ pid_t restart_in_place(DaemonClient& daemon, const value& before, const CommandL
   throw Failure("the daemon did not come back in time: see 'duet-rpc daemon logs'", exit_code::no_answer);
 }
 
+// A daemon of an older version says nothing of it.
+bool has_tls_door(const value& status) {
+  const value* const tls = status.at("subsystems").as_object().if_contains("tls");
+  return tls != nullptr && !tls->is_null();
+}
+
 // A task would have the daemon end with it, or inherit its context; a service manager would lose it.
 bool stays_in_its_process(const value& status) {
   return std::getenv("DUET_TASK_ID") != nullptr || status.as_object().contains("managed");
@@ -159,7 +165,7 @@ int run_daemon_restart(const CommandLine& line) {
     if (stays_in_its_process(status)) {
       pid = restart_in_place(daemon, status, line);
     } else {
-      check_next_start(line);  // before the one that works is gone
+      check_next_start(line, has_tls_door(status));  // before the one that works is gone
       stop_daemon(daemon, {{"leaveTasks", true}, {"restarting", true}}, daemon.patience());
     }
   } catch (const Failure& failure) {
