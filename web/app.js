@@ -6,7 +6,7 @@ import {Loader} from './loader.js';
 import {notifyOnce} from './notifications.js';
 import {mayCall} from './roles.js';
 import {formatRoute, parseRoute} from './router.js';
-import {forgetToken, onTokenChange, signOut, storedToken} from './session.js';
+import {byCertificate, forgetToken, onTokenChange, probe, signOut, storedToken} from './session.js';
 import {Shell} from './shell.js';
 import {State, approvalsOf} from './state.js';
 import {refreshTimes} from './dom.js';
@@ -14,8 +14,9 @@ import {firstLine} from './text.js';
 import {viewFactories} from './views/all.js';
 import {signInView} from './views/sign_in.js';
 
-/** `update` is called when something has changed, `route` when the address of the same view has, `tick` every second.
- *  @typedef {{update?: () => void, route?: (route: import('./router.js').Route) => void, tick?: () => void,
+/** `update` is called when something has changed, `heard` before that with each event, `route` when the address of the
+ *  same view has changed, `tick` every second.
+ *  @typedef {{update?: () => void, heard?: (event: import('./event_cursor.js').DaemonEvent) => void, route?: (route: import('./router.js').Route) => void, tick?: () => void,
  *    keys?: Record<string, () => void>, output?: (params: any) => void, destroy?: () => void}} View */
 /** @typedef {(app: App, main: HTMLElement, route: import('./router.js').Route) => View} ViewFactory */
 
@@ -60,13 +61,20 @@ export class App {
       connection.retryNow();
       this.changed();
     });
-    onTokenChange((token) => (token ? this.start(token) : this.signedOut()));
+    onTokenChange((token) => this.connection.token !== byCertificate && this.start(token));
     setInterval(() => this.#tick(), 1000);
+  }
+
+  /** With what this browser has to show. */
+  async begin() {
+    const token = storedToken();
+    if (token || location.protocol !== 'https:') return this.start(token);
+    this.start(await probe(byCertificate) === 'good' ? byCertificate : null);
   }
 
   /** @param {string | null} token */
   start(token) {
-    if (!token) return this.signedOut();
+    if (token === null) return this.signedOut();
     this.state.clear();
     this.connection.start(token);
     this.#showView();
@@ -191,6 +199,7 @@ export class App {
   #heard(events) {
     for (const event of events) {
       this.state.apply(event);
+      this.view?.heard?.(event);
       if (!event.isHistory) this.#tell(event);
     }
     this.loader.catchUp();

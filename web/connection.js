@@ -4,7 +4,7 @@
 // that was heard; if that cannot be, `onReset` says that everything has to be asked for again.
 
 import {EventCursor} from './event_cursor.js';
-import {probe} from './session.js';
+import {byCertificate, probe} from './session.js';
 import {eventKinds} from './state.js';
 
 /** @typedef {import('./event_cursor.js').DaemonEvent} DaemonEvent */
@@ -15,6 +15,7 @@ const silence = 25000;  // after which we ask whether anybody is there
 const answerTime = 10000;
 const patience = 3000;  // with a number that does not come
 const historyLength = 500;
+const longestMessage = 10 * 1024 * 1024;  // bytes; the daemon takes no more
 
 export class RpcError extends Error {
   /** @param {{code: number, message: string, data?: any}} error */
@@ -22,6 +23,12 @@ export class RpcError extends Error {
     super(error.message);
     this.code = error.code;
     this.data = error.data;
+  }
+}
+
+export class TooLong extends Error {
+  constructor() {
+    super('This is too long: the daemon takes messages of up to 10 MiB.');
   }
 }
 
@@ -55,7 +62,8 @@ export class Connection {
 
   /** @type {WebSocket | null} */
   #socket = null;
-  #token = '';
+  /** @type {string | null} what says who we are; null: nothing does, and nothing is to happen */
+  token = null;
   #isLive = false;
   #failures = 0;
   #retryTimer = 0;
@@ -80,7 +88,7 @@ export class Connection {
   /** @param {string} token */
   start(token) {
     this.stop();
-    this.#token = token;
+    this.token = token;
     this.#failures = 0;
     this.onState('reconnecting', 0);
     this.#open();
@@ -88,7 +96,7 @@ export class Connection {
 
   /** Signed out: nothing more happens until the next start. */
   stop() {
-    this.#token = '';
+    this.token = null;
     clearTimeout(this.#retryTimer);
     this.#drop();
     this.#cursor.forget();
@@ -97,7 +105,7 @@ export class Connection {
 
   /** Now rather than when it is time. */
   retryNow() {
-    if (this.#token === '' || this.#socket) return;
+    if (this.token === null || this.#socket) return;
     clearTimeout(this.#retryTimer);
     this.#open();
   }
@@ -126,8 +134,11 @@ export class Connection {
   /** @param {string} method @param {object} params @returns {Promise<any>} */
   #send(method, params) {
     const id = this.#nextId++;
+    const text = JSON.stringify({jsonrpc: '2.0', id, method, params});
+    // The answer would have no id, so nobody would get it.
+    if (text.length > longestMessage / 3 && new TextEncoder().encode(text).length > longestMessage) return Promise.reject(new TooLong());
     const answer = this.#answer(id);
-    this.#socket?.send(JSON.stringify({jsonrpc: '2.0', id, method, params}));
+    this.#socket?.send(text);
     return answer;
   }
 
@@ -138,7 +149,8 @@ export class Connection {
 
   #open() {
     const scheme = location.protocol === 'https:' ? 'wss' : 'ws';
-    const socket = new WebSocket(`${scheme}://${location.host}/ws`, ['duet-rpc.1', `duet-rpc.token.${this.#token}`]);
+    const shown = this.token === byCertificate ? [] : [`duet-rpc.token.${this.token}`];
+    const socket = new WebSocket(`${scheme}://${location.host}/ws`, ['duet-rpc.1', ...shown]);
     this.#socket = socket;
     socket.onopen = () => this.#greet(socket);
     socket.onmessage = (message) => this.#take(message.data);
@@ -208,15 +220,15 @@ export class Connection {
 
   /** @param {number} code */
   async #lost(code) {
-    const token = this.#token;
+    const {token} = this;
     this.#drop();
-    if (token === '') return;
+    if (token === null) return;
     if (code === 1008) return this.#ended();
     const wait = retryDelay(this.#failures++, Math.random());
     this.onState('reconnecting', Date.now() + wait);
     this.#retryTimer = window.setTimeout(async () => {
       const found = this.#failures > 1 ? await probe(token) : 'good';
-      if (this.#token !== token || this.#socket) return;
+      if (this.token !== token || this.#socket) return;
       if (found === 'ended') this.#ended();
       else if (found === 'unreachable') this.#lost(0);
       else this.#open();

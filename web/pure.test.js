@@ -6,7 +6,7 @@ import {layOut, neighbour, relatives} from './graph_layout.js';
 import {OutputText, partOfLine, rowStarts} from './output_text.js';
 import {formatRoute, loginCode, parseRoute} from './router.js';
 import {niceTicks, place, timeTicks, valueAt, zoomed} from './scale.js';
-import {State, approvalsOf, edgesOf, mostEvents} from './state.js';
+import {State, approvalsOf, edgesOf, mostEvents, spans} from './state.js';
 import {chosen, filterOf} from './task_filter.js';
 import {bytes, duration, firstLine, relative, secondsOf, visible, visibleLine} from './text.js';
 
@@ -198,6 +198,20 @@ test('a gap is told with its bytes, also when it is found from below', () => {
   below.append(encode('tail\n'), 1000);
   below.prepend(encode('head\n'), 0, 995);
   assert.deepEqual(below.lines, above.lines);
+});
+
+test('a task that waits for its next attempt does not run', () => {
+  const waits = {...record(1), startedAt: new Date(5000).toISOString(), attempts: 1};
+  assert.deepEqual([spans(waits, 60000).waited, spans(waits, 60000).ran], [59000, NaN]);
+});
+
+test('an older task than those that were loaded does not become the oldest, whatever happens to it', () => {
+  const state = new State();
+  state.takePage([record(900), record(899)], false);
+  for (const kind of ['taskEdited', 'taskStarted', 'taskHeld']) state.apply(event(1, kind, {taskId: 'task-5'}));
+  state.apply(event(2, 'taskEdited', {taskId: 'task-899'}));
+  assert.deepEqual([...state.unknown], ['task-899']);
+  assert.equal(state.oldestId, 'task-899');
 });
 
 test('output is bounded at both ends', () => {

@@ -1,6 +1,10 @@
-// Who this browser is to the daemon: a token in localStorage, got for a login code and given back at sign-out.
+// Who this browser is to the daemon: a token in localStorage, got for a login code and given back at sign-out; or, at the
+// TLS door, the browser's certificate, and no token is needed.
 
 const key = 'duet-rpc.token';
+
+/** Stands for a token where a certificate says who we are. */
+export const byCertificate = '';
 
 /** @returns {string | null} */
 export function storedToken() {
@@ -57,7 +61,7 @@ export async function signOut(token) {
   }
 }
 
-/** Whether the daemon answers and still knows the token; a WebSocket that fails does not say why. @param {string} token
+/** Whether the daemon answers and knows the token, or us; a WebSocket that fails does not say why. @param {string} token
  *  @returns {Promise<'good' | 'ended' | 'unreachable'>} */
 export async function probe(token) {
   try {

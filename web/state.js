@@ -52,7 +52,7 @@ export function taskOf(record) {
 /** When it waited and ran, as far as that is known, in milliseconds. @param {Task} task @param {number} now */
 export function spans(task, now) {
   const created = moment(task.createdAt);
-  const started = moment(task.startedAt);
+  const started = task.state === 'queued' ? NaN : moment(task.startedAt);  // else it is that of the attempt before
   const ended = moment(task.completedAt);
   const waitedUntil = Number.isNaN(started) ? (Number.isNaN(ended) ? now : ended) : started;
   const end = Number.isNaN(ended) ? now : ended;
@@ -156,7 +156,7 @@ export class State {
     const {kind, params} = event;
     if (taskEvents.has(kind)) this.#applyToTask(kind, params);
     else if (kind === 'taskHeld' || kind === 'taskReleased') this.#change(params.taskId, {held: kind === 'taskHeld'});
-    else if (kind === 'taskEdited') this.unknown.add(params.taskId);
+    else if (kind === 'taskEdited') this.#miss(params.taskId);
     else if (kind === 'tasksRemoved') for (const id of params.taskIds ?? []) this.forgetTask(id);
     if (/^queue(Paused|Resumed)$/.test(kind) && !params.group) this.isPaused = kind === 'queuePaused';
     if (kind.startsWith('task')) this.stale.add('stats');
@@ -185,10 +185,7 @@ export class State {
 
   /** @param {string} kind @param {Record<string, any>} params */
   #applyToTask(kind, params) {
-    if (!this.tasks.has(params.taskId)) {
-      if (this.#isInReach(params.taskId)) this.unknown.add(params.taskId);
-      return;
-    }
+    if (!this.tasks.has(params.taskId)) return this.#miss(params.taskId);
     /** @type {Record<string, any>} */
     const change = {};
     for (const name of changes) {
@@ -201,10 +198,11 @@ export class State {
     this.#change(params.taskId, change);
   }
 
-  // Older ones than those that were loaded are not missed.
+  // Older ones than those that were loaded are not missed: pages of older ones go on from the oldest.
   /** @param {string} id */
-  #isInReach(id) {
-    return this.isComplete || this.tasks.size === 0 || numberOf(id) > numberOf(this.oldestId ?? '');
+  #miss(id) {
+    const isInReach = this.isComplete || this.tasks.size === 0 || numberOf(id) >= numberOf(this.oldestId ?? '');
+    if (isInReach) this.unknown.add(id);
   }
 
   /** @param {string} id @param {Record<string, any>} change */

@@ -19,6 +19,7 @@ export const taskView = (app, main, route) => {
   let record = null;
   let isMissing = false;
   let asked = '';
+  let isStale = false;  // an event has told of it since it was asked for
   /** @type {any} */
   let explanation = null;
   const notes = h('div', {class: 'notes'});
@@ -38,7 +39,7 @@ export const taskView = (app, main, route) => {
   fill(main, [page]);
 
   const load = async () => {
-    if (!app.isLive) return;
+    isStale = false;
     try {
       record = await app.call('task.get', {taskId: id});
       isMissing = false;
@@ -50,11 +51,11 @@ export const taskView = (app, main, route) => {
     show();
   };
 
-  // The list's record changes with events; the whole one is asked for when it does, and when the connection is another.
+  // The list's record changes with events; the whole one is asked for then, and when the connection is another.
   const update = () => {
     const known = app.state.tasks.get(id);
-    const wanted = `${app.isLive} ${app.state.isComplete || app.state.tasks.size > 0} ${known ? [known.state, known.attempts, known.held, known.retryAt, known.priority, known.startedAt, known.completedAt, known.prompt.length] : ''} ${queueWord()}`;
-    if (wanted !== asked && app.isLive) {
+    const wanted = `${app.isLive} ${app.state.isComplete || app.state.tasks.size > 0} ${queueWord()}`;
+    if ((isStale || wanted !== asked) && app.isLive) {
       asked = wanted;
       load();
     }
@@ -136,6 +137,9 @@ export const taskView = (app, main, route) => {
 
   return {
     update,
+    heard: ({params, isHistory}) => {
+      if (!isHistory && (params.taskId === id || params.taskIds?.includes(id))) isStale = true;
+    },
     tick: () => {
       if (record && !isMissing) showSummary();
     },
