@@ -84,7 +84,7 @@ export const healthView = (app, main, firstRoute) => {
     /** @type {[string, Node | string | null][]} */
     const list = [['Version', visibleLine(status.version)], ['Up', duration(status.uptime_seconds * 1000)], ['Process', String(status.pid)],
       ['Running', `${count(parts.supervisor?.running ?? 0)} of ${count(parts.supervisor?.maxRunning ?? 0)} slots`], ['Queued', count(parts.supervisor?.queued ?? 0)],
-      ['Clients', `${count(parts.ipc?.clients ?? 0)} (${doors})`], ['HTTP door', parts.http?.url ?? 'closed'],
+      ['Clients', count(parts.ipc?.clients ?? 0)], ['Connections', doors], ['HTTP door', parts.http?.url ?? 'closed'],
       ['TLS door', parts.tls ? parts.tls.address : 'closed'], ['Certificate', parts.tls?.expiresAt ? timeElement(moment(parts.tls.expiresAt)) : null],
       ['Automation', parts.automation ? `${parts.automation.enabled ? 'on' : 'off'}, ${parts.automation.ruleCount} rules` : null], ['Longest turn', parts.loop ? `${figure(parts.loop.longest_turn_ms)} ms in the last minute` : null],
       ['Last end', status.last_end ? visibleLine(`${status.last_end.how}${status.last_end.at ? `, ${relative(moment(status.last_end.at), Date.now())}` : ''}`) : null]];

@@ -72,8 +72,10 @@ export const timelineView = (app, main, firstRoute) => {
     const {from, to} = range();
     const {step, ticks} = timeTicks(from, to, Math.max(2, Math.floor(laneWidth / 90)));
     const marks = ticks.map((at) => {
-      const mark = h('span', {class: 'tick'}, timeLabel(at, step));
-      mark.style.left = `${place(scale(), at)}px`;
+      const left = place(scale(), at);
+      const label = timeLabel(at, step);
+      const mark = h('span', {class: 'tick'}, left + 8 * label.length > laneWidth ? '' : label);  // none that would be cut off
+      mark.style.left = `${left}px`;
       return mark;
     });
     fill(axis, marks);
