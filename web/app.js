@@ -9,8 +9,9 @@ import {formatRoute, parseRoute} from './router.js';
 import {byCertificate, forgetToken, onTokenChange, probe, signOut, storedToken} from './session.js';
 import {Shell} from './shell.js';
 import {State, approvalsOf} from './state.js';
+import {forgetDraft} from './submit_dialog.js';
 import {refreshTimes} from './dom.js';
-import {firstLine} from './text.js';
+import {firstLine, visibleLine} from './text.js';
 import {viewFactories} from './views/all.js';
 import {signInView} from './views/sign_in.js';
 
@@ -57,7 +58,8 @@ export class App {
     connection.onOutput = (params) => this.view?.output?.(params);
     addEventListener('hashchange', () => this.#routeChanged());
     document.addEventListener('visibilitychange', () => {
-      if (document.hidden) return;
+      // What waits for a frame would wait until the tab is seen again.
+      if (document.hidden) return void (this.isDirty && setTimeout(() => this.#render(), 0));
       connection.retryNow();
       this.changed();
     });
@@ -91,8 +93,13 @@ export class App {
 
   async signOut() {
     const token = storedToken();
-    if (token) await signOut(token).catch(() => {});
     this.signedOut();
+    forgetDraft();
+    if (token === null) return;
+    await signOut(token).catch(() => {
+      this.shell.loginError = 'You are signed out here, but the daemon did not hear of it. To end the session there, too: duet-rpc token list, token revoke.';
+      this.changed();
+    });
   }
 
   /** @param {string} method */
@@ -144,7 +151,7 @@ export class App {
   }
 
   #routeChanged() {
-    if (location.hash.includes('login=')) return this.shell.takeLogin();
+    if (location.hash.startsWith('#login=')) return this.shell.takeLogin();
     this.route = parseRoute(location.hash);
     this.#showView();
   }
@@ -170,7 +177,10 @@ export class App {
     const before = root.dataset.connection;
     root.dataset.connection = state;
     this.retryAt = retryAt;
-    if (state === 'signed-out') forgetToken();
+    if (state === 'signed-out') {
+      forgetToken();
+      document.querySelectorAll('dialog').forEach((dialog) => dialog.remove());
+    }
     if ((before === 'signed-out') !== (state === 'signed-out') || !this.view) this.#showView();
     if (before === 'live' && state === 'reconnecting') this.announcer.say('Connection lost, trying again');
     if (before === 'reconnecting' && state === 'live') this.announcer.say('Connected');
@@ -212,12 +222,13 @@ export class App {
     if (['taskFailed', 'taskCompleted', 'taskCancelled'].includes(kind)) this.announcer.say(`${params.taskId} ${what}`);
     if (kind === 'taskFailed') {
       const task = this.state.tasks.get(params.taskId);
-      const body = `${params.error?.message ?? ''}\n${task ? firstLine(task.prompt, 100) : ''}`.trim();
+      const body = `${visibleLine(params.error?.message ?? '')}\n${task ? firstLine(task.prompt, 100) : ''}`.trim();
       notifyOnce(`${params.taskId}.${params.attempts}.${params.completedAt}`, `${params.taskId} failed`, body, `#/tasks/${params.taskId}`);
     }
     if (kind === 'approvalNeeded') {
-      this.announcer.say(`${params.ruleId} needs an approval`);
-      notifyOnce(`approval ${params.firingId}`.replace(' ', '-'), `${params.ruleId} needs an approval`, '', '#/rules');
+      const what = `${visibleLine(params.ruleId)} needs an approval`;
+      this.announcer.say(what);
+      notifyOnce(`approval-${params.firingId}`, what, '', '#/rules');
     }
   }
 

@@ -142,6 +142,32 @@ test('Sign out ends the token in all tabs', async () => {
   await context.close();
 });
 
+test('Sign out works while the daemon hangs, leaves no dialog, and says that the daemon did not hear of it', async () => {
+  const own = new Project('[agents.echo]\ncommand = ["echo", "{prompt}"]\n');
+  own.start('--http');
+  const context = await newContext(browser);
+  try {
+    const page = await signIn(context, own);
+    await page.evaluate(() => sessionStorage.setItem('duet-rpc.draft', '{"prompt":"secret"}'));
+    process.kill(own.pid, 'SIGSTOP');
+    await page.getByRole('button', {name: 'Sign out'}).click();
+    await page.waitForSelector('html[data-connection="signed-out"]');
+    assert.deepEqual(await page.evaluate(() => [localStorage.getItem('duet-rpc.token'), sessionStorage.getItem('duet-rpc.draft')]), [null, null]);
+    await page.getByText('the daemon did not hear of it').waitFor();
+    process.kill(own.pid, 'SIGCONT');
+    const again = await signIn(context, own);
+    await again.getByRole('button', {name: 'Settings'}).click();
+    await again.getByRole('dialog').waitFor();
+    own.run('token', 'revoke', '--all');
+    await again.waitForSelector('html[data-connection="signed-out"]');
+    assert.equal(await again.getByRole('dialog').count(), 0);
+  } finally {
+    process.kill(own.pid, 'SIGCONT');
+    await context.close();
+    own.close();
+  }
+});
+
 test('a token that is revoked leads back to signing in, also while the daemon was away', async () => {
   const context = await newContext(browser);
   const page = await signIn(context, project);
