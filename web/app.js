@@ -70,8 +70,11 @@ export class App {
   /** With what this browser has to show. */
   async begin() {
     const token = storedToken();
+    if (token && token === this.connection.token) return this.#routeChanged();
     if (token || location.protocol !== 'https:') return this.start(token);
-    this.start(await probe(byCertificate) === 'good' ? byCertificate : null);
+    const found = await probe(byCertificate);
+    if (found === 'refused') this.shell.loginError = 'This certificate may do nothing here: it has no role. cert client --role makes another one.';
+    this.start(found === 'good' ? byCertificate : null);
   }
 
   /** @param {string | null} token */
@@ -192,6 +195,7 @@ export class App {
     const isOther = this.session?.role !== session.role;
     this.loadedAssets ??= session.assets;
     this.session = session;
+    this.shell.loginError = '';
     document.documentElement.dataset.role = session.role;
     if (isOther) {  // views offer what the role may do
       this.viewName = '';

@@ -236,8 +236,8 @@ export class Connection {
       const found = this.#failures > 1 ? await probe(token) : 'good';
       if (this.token !== token || this.#socket) return;
       if (found === 'ended') this.#ended();
-      else if (found === 'unreachable') this.#lost(0);
-      else this.#open();
+      else if (found === 'good') this.#open();
+      else this.#lost(0);
     }, wait);
   }
 

@@ -223,6 +223,15 @@ test('a clock that is off is told from an answer that took its time', () => {
   assert.ok(Math.abs(daemonNow() - Date.now()) < 50);
 });
 
+test('output without a line end is bounded, too', () => {
+  const output = new OutputText();
+  const portion = encode('0123456789abcdef'.repeat(65536));
+  for (let at = 0; at < 12; ++at) output.append(portion, at * portion.length);
+  assert.equal(output.lines.length, 1);
+  assert.equal(output.lines[0].text.length, output.end - output.start);
+  assert.ok(output.end - output.start <= 8 * 1024 * 1024);
+});
+
 test('a task that waits for its next attempt does not run', () => {
   const waits = {...record(1), startedAt: new Date(5000).toISOString(), attempts: 1};
   assert.deepEqual([spans(waits, 60000).waited, spans(waits, 60000).ran], [59000, NaN]);

@@ -62,12 +62,13 @@ export async function signOut(token) {
 }
 
 /** Whether the daemon answers and knows the token, or us; a WebSocket that fails does not say why. @param {string} token
- *  @returns {Promise<'good' | 'ended' | 'unreachable'>} */
+ *  @returns {Promise<'good' | 'ended' | 'refused' | 'unreachable'>} */
 export async function probe(token) {
   try {
     await post('/rpc', {jsonrpc: '2.0', id: 1, method: 'session.info'}, token);
     return 'good';
   } catch (error) {
-    return error instanceof Refused && error.status === 401 ? 'ended' : 'unreachable';
+    const status = error instanceof Refused ? error.status : 0;
+    return status === 401 ? 'ended' : status === 403 ? 'refused' : 'unreachable';
   }
 }
