@@ -272,6 +272,25 @@ test('another version of the page is offered', async () => {
   await context.close();
 });
 
+test('the first paint waits for the styles alone, and every file is asked for by the page itself', async () => {
+  const context = await newContext(browser);
+  const page = await context.newPage();
+  const waiting = [];
+  await page.route(/\/assets\/(?!theme).*\.js$/, (route) => waiting.push(route));
+  await page.goto(project.call('daemon.status').subsystems.http.url, {waitUntil: 'commit'});
+  await page.getByRole('heading', {name: 'Opening'}).waitFor();
+  await eventually(async () => assert.equal(await page.evaluate(() => performance.getEntriesByName('first-contentful-paint').length), 1));
+  const asked = await page.evaluate(() => document.querySelectorAll('link[rel=modulepreload]').length);
+  await eventually(() => assert.equal(new Set(waiting.map((route) => route.request().url())).size, asked));
+  let isLate = false;
+  page.on('request', (request) => (isLate ||= request.url().endsWith('.js')));
+  await Promise.all(waiting.map((route) => route.fallback()));
+  await page.waitForSelector('main[data-view="sign-in"]');
+  assert.equal(isLate, false, 'a module that the page does not name');
+  context.assertSilent();
+  await context.close();
+});
+
 test('the source has nothing that makes code or markup out of text, and no other address', () => {
   const folder = path.join(__dirname, '..', '..', 'web');
   const files = fs.readdirSync(folder, {recursive: true}).map(String).filter((name) => /\.(js|css|html|svg)$/.test(name) && !name.includes('.test.'));

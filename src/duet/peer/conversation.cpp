@@ -197,6 +197,7 @@ bool Conversation::refuse(const framing::Frame& frame) {
 void Conversation::handle_unreadable(const framing::Frame& frame) {
   const std::size_t bytes = frame.body->size();
   const std::optional<Fault> wrong_length = decoder_->reject();
+  if (lost_text_ && wrong_length) lost_text_->begin_message(decoder_->held());  // it ends where another one begins
   if (frame.is_guess) return;
   if (link_ && wrong_length) return handle_fault(*wrong_length);
   const std::optional<Fault> fault = frame.fault ? frame.fault : wrong_length;
