@@ -144,6 +144,30 @@ constexpr OptionEntry connect_options[] = {
      .summary = "Only these kinds of events, such as taskFailed,taskCompleted; all adds the output of tasks"},
 };
 
+constexpr Text mcp_clients[] = {"claude", "codex", "vscode", "cursor", "zed", "gemini"};
+constexpr OptionEntry mcp_options[] = {
+    {.name = "project",
+     .value = "DIR",
+     .summary = "The project; else the nearest folder upward with .aiwg/ or .git, else that of CLAUDE_PROJECT_DIR",
+     .kind = ValueKind::folder},
+    {.name = "allow",
+     .value = "DIR",
+     .summary = "Answer questions about files below this folder, too; may be repeated",
+     .kind = ValueKind::folder,
+     .repeatable = true},
+    {.name = "tools", .value = "GROUP,...", .summary = "Offer only these groups of tools: code, task, project"},
+    {.name = "read-only", .summary = "Leave out task_run and task_cancel"},
+    {.name = "agents",
+     .value = "NAME,...",
+     .summary = "The agents that task_run offers; else those of the settings, and never shell"},
+    {.name = "no-start", .summary = "Start no daemon; use one that runs"},
+    {.name = "trace", .summary = "Show every message to and from the client and the daemon on stderr"},
+    {.name = "print-config",
+     .value = "CLIENT",
+     .summary = "Print what this client's configuration file needs, and where it belongs, and end",
+     .choices = mcp_clients},
+};
+
 constexpr ArgumentEntry call_arguments[] = {{.name = "METHOD"}, {.name = "PARAMS", .count = Count::optional}};
 
 constexpr CommandEntry daemon_commands[] = {
@@ -224,6 +248,15 @@ constexpr CommandEntry daemon_commands[] = {
          "too, and is set up again by whoever connects again.",
      .options = connect_options,
      .client = true},
+    {.path = "mcp",
+     .summary = "Serve agents on stdin and stdout (Model Context Protocol)",
+     .details =
+         "Serves a client of the Model Context Protocol, such as Claude Code, Codex, VS Code, Cursor, Zed or Gemini "
+         "CLI, which starts it: tools for the project's code, by its language servers, and for tasks that outlive the "
+         "session. The project's daemon does the work; it is started with the first call, and ends by itself after 30 "
+         "minutes without a client, a task or a rule.\n"
+         "What a client's configuration needs is printed by --print-config. Ends with 0 when stdin does.",
+     .options = mcp_options},
 };
 
 // ---- automation

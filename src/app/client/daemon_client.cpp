@@ -109,18 +109,24 @@ bool DaemonClient::is_there() {
 
 bool DaemonClient::try_connect() {
   if (client_.is_connected()) return true;
+  std::optional<base::Fd> socket = try_open_socket();
+  if (!socket) return false;
+  client_.connect(channel_over(std::move(*socket)));
+  return true;
+}
+
+std::optional<base::Fd> DaemonClient::try_open_socket() {
   try {
     if (!socket_) folder_ = find_state(*project_, state_place(settings_places()));  // it may have been made anew
-    if (!socket_ && !folder_) return false;
+    if (!socket_ && !folder_) return std::nullopt;
     refuse_link();
     base::Fd socket = transport::connect_unix(socket_path(), one_try);
     check_owner(socket);
-    client_.connect(channel_over(std::move(socket)));
-    return true;
+    return socket;
   } catch (const std::system_error&) {
-    return false;
+    return std::nullopt;
   } catch (const Failure&) {
-    return false;
+    return std::nullopt;
   }
 }
 

@@ -36,6 +36,8 @@ class DaemonClient {
   void connect();
   /// One attempt without waiting and without a word to the user: for who shows by himself that there is no daemon.
   bool try_connect();
+  /// The same for whoever carries messages himself; none if there is nobody.
+  std::optional<base::Fd> try_open_socket();
   bool is_connected() const { return client_.is_connected(); }
   /// A daemon runs, or somebody listens in its place who starts one. One that starts or ends is waited for a moment.
   bool is_there();

@@ -1,0 +1,183 @@
+#include "app/mcp/call.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <boost/json/array.hpp>
+
+#include "app/mcp/refusals.h"
+#include "app/mcp/task_answers.h"
+#include "duet/rpc/value.h"
+
+namespace duet::app::mcp {
+namespace {
+
+using boost::json::object;
+using boost::json::value;
+using std::chrono::seconds;
+
+constexpr seconds first_progress{1};
+constexpr seconds between_progress{3};
+
+}  // namespace
+
+Call::Call(Services& services, Kind kind, Envelope envelope, peer::Reply<> reply)
+    : services_(services), kind_(kind), envelope_(std::move(envelope)), reply_(std::move(reply)) {
+  services_.calls.push_back(this);
+}
+
+Call::~Call() { std::erase(services_.calls, this); }
+
+// It lives until it is answered: what it waits for holds it.
+void Call::begin(bool unlimited) {
+  begun_ = services_.loop.now();
+  deadline_ = unlimited ? base::TimePoint::max() : begun_ + longest;
+  reply_.on_abandoned([self = weak_from_this()] {
+    if (const auto call = self.lock()) call->end();
+  });
+  if (!unlimited) {
+    deadline_timer_ = services_.loop.at(deadline_, [self = shared_from_this()] {
+      self->fail(ToolError{.code = "timeout",
+                           .problem = "it takes longer than " + std::to_string(longest.count()) + " s",
+                           .remedy = "the same call again; what was begun goes on"});
+    });
+  }
+  if (!envelope_.progress_token.is_null()) plan_progress(first_progress);
+}
+
+std::string Call::home() {
+  const tl::expected<std::string, ToolError>& home = services_.scope.home();
+  if (home) return *home;
+  fail(home.error());
+  return {};
+}
+
+void Call::ask(const std::string& root, std::vector<Desk::Part> parts, How how,
+               std::function<void(const Parts&)> then) {
+  if (over_) return;
+  const auto ticket = std::make_shared<Desk::Ticket>(0);
+  *ticket = services_.desk.ask(
+      {.root = root,
+       .parts = std::move(parts),
+       .deadline = std::min(deadline_, services_.loop.now() + longest),
+       .is_about_code = how.is_about_code,
+       .may_start = how.may_start},
+      [self = shared_from_this(), ticket, how, then = std::move(then)](const Desk::Answer& answer) {
+        std::erase(self->tickets_, *ticket);
+        if (self->over_) return;
+        if (!answer) return how.on_failure ? how.on_failure(answer.error()) : self->fail(answer.error());
+        const auto refused = std::ranges::find_if(*answer, [](const auto& part) { return !part; });
+        if (refused != answer->end() && !how.keeps_refusals) return self->fail_refused(refused->error());
+        then(*answer);
+      });
+  tickets_.push_back(*ticket);
+}
+
+void Call::ask(const std::string& root, std::string method, object params, How how,
+               std::function<void(const value&)> then) {
+  ask(root, {{std::move(method), std::move(params)}}, std::move(how),
+      [then = std::move(then)](const Parts& parts) { then(*parts.front()); });
+}
+
+void Call::wait_for_end(const std::string& task, std::optional<seconds> patience,
+                        std::function<void(const object&)> then) {
+  if (over_) return;
+  waiting_for_ = Wait{.task = task, .then = std::move(then)};
+  if (services_.is_ending) return drop_wait();
+  if (patience) {
+    wait_timer_ = services_.loop.after(*patience, [self = shared_from_this()] {
+      if (self->waiting_for_) self->waiting_for_->is_over = true;
+      self->look_at_task();
+    });
+  }
+  const TaskWatch::Ticket ticket = services_.tasks.wait(task, [self = shared_from_this()](const ToolError* failure) {
+    if (failure != nullptr) return self->fail(*failure);
+    self->look_at_task();
+  });
+  if (waiting_for_) {
+    waiting_for_->ticket = ticket;
+  } else {
+    services_.tasks.forget(ticket);
+  }
+}
+
+void Call::look_at_task() {
+  if (!waiting_for_ || over_) return;
+  ask(*services_.scope.home(), "task.get", {{"taskId", waiting_for_->task}}, {}, [this](const value& record) {
+    if (waiting_for_) take_task(record.as_object(), waiting_for_->is_over);
+  });
+}
+
+void Call::take_task(const object& record, bool time_is_up) {
+  if (!has_ended(record) && !time_is_up) return;
+  const Wait wait = std::move(*waiting_for_);
+  waiting_for_.reset();
+  wait_timer_.cancel();
+  const auto self = shared_from_this();
+  services_.tasks.forget(wait.ticket);
+  wait.then(record);
+}
+
+void Call::plan_progress(base::Duration from_now) {
+  progress_timer_ = services_.loop.after(from_now, [self = shared_from_this()] {
+    if (self->over_) return;
+    self->plan_progress(between_progress);
+    if (!self->message_) return self->tell_progress("waiting for the daemon");
+    self->message_([self](const std::string& message) { self->tell_progress(message); });
+  });
+}
+
+void Call::tell_progress(const std::string& message) {
+  if (over_ || services_.client == nullptr) return;
+  const auto passed = std::chrono::duration_cast<seconds>(services_.loop.now() - begun_).count();
+  if (passed <= told_progress_) return;
+  told_progress_ = passed;
+  object params{{"progressToken", envelope_.progress_token}, {"progress", passed}};
+  if (total_) params["total"] = *total_;
+  params["message"] = message;
+  services_.client->notify("notifications/progress", rpc::Json(params));
+}
+
+void Call::end() {
+  const auto self = shared_from_this();
+  if (std::exchange(over_, true)) return;
+  deadline_timer_.cancel();
+  progress_timer_.cancel();
+  wait_timer_.cancel();
+  for (const Desk::Ticket ticket : std::exchange(tickets_, {})) services_.desk.cancel(ticket);
+  if (waiting_for_) services_.tasks.forget(waiting_for_->ticket);
+  waiting_for_.reset();
+  message_ = {};
+}
+
+void Call::answer(const rpc::Json& result) {
+  if (over_) return;
+  end();
+  reply_.ok(result);
+}
+
+void Call::fail(const rpc::Error& error) {
+  if (over_) return;
+  end();
+  reply_.fail(error);
+}
+
+void Call::finish(const ToolResult& result) { answer(result_text(envelope_, result.members())); }
+
+void Call::fail(const ToolError& error) {
+  if (kind_ == Kind::tool) return finish(ToolResult::of(error));
+  fail(rpc::Error(rpc::code::internal_error, "Internal error: " + ToolResult::of(error).text));
+}
+
+void Call::fail_refused(const rpc::Error& error) {
+  const tl::expected<std::string, ToolError>& root = services_.scope.home();
+  fail(tool_error_of(error, root ? *root : std::string_view()));
+}
+
+void Call::drop_wait() {
+  if (!is_waiting() || over_) return;
+  end();
+  reply_.withdraw();
+}
+
+}  // namespace duet::app::mcp

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+#include <tl/expected.hpp>
+
+#include "app/mcp/resources.h"
+#include "app/mcp/revision.h"
+#include "app/mcp/task_watch.h"
+#include "duet/peer/conversation.h"
+#include "duet/peer/reply.h"
+#include "duet/transport/loop.h"
+
+namespace duet::app::mcp {
+
+/// Who wants to be told when resources or tasks change: `resources/subscribe` of legacy clients, `subscriptions/listen`
+/// of modern ones.
+///
+/// Changes within `together` become one message; the last state is always told. For the loop's thread only.
+class Subscriptions {
+ public:
+  static constexpr std::size_t most_listens = 16;
+  static constexpr std::size_t most_names = 256;
+  static constexpr std::chrono::milliseconds together{100};
+
+  struct Calls {
+    /// Sends a notification to the client.
+    std::function<void(std::string_view method, const boost::json::object& params)> notify;
+    /// The task of a handle in the words of the extension, later; nothing if it cannot be had.
+    std::function<void(const std::string& handle, std::function<void(boost::json::object)>)> read_task;
+  };
+  Subscriptions(transport::Loop& loop, TaskWatch& tasks, Calls calls);
+  Subscriptions(const Subscriptions&) = delete;
+  Subscriptions& operator=(const Subscriptions&) = delete;
+
+  /// None: there are too many.
+  std::optional<rpc::Error> subscribe(const std::string& uri, const ResourceName& name);
+  void unsubscribe(const std::string& uri);
+
+  /// What of the wish is honoured is acknowledged first. The reply is for our own end.
+  std::optional<rpc::Error> listen(const Envelope& envelope, const std::string& id,
+                                   const std::shared_ptr<peer::Reply<>>& reply);
+  /// Every listen gets its result.
+  void end();
+
+ private:
+  // One that listens; the legacy client is one without an id.
+  struct Listener {
+    boost::json::value id = nullptr;
+    Envelope envelope = {};
+    std::map<std::string, ResourceName> resources = {};  // by URI
+    std::set<std::string> handles = {};
+    std::shared_ptr<peer::Reply<>> reply = {};
+    std::set<std::string> changed = {};  // URIs and handles that are to be told
+  };
+
+  void watch();
+  void happened(std::string_view kind, std::string_view task);
+  void tell();
+  boost::json::object with_id(const Listener& listener, boost::json::object params) const;
+
+  transport::Loop& loop_;
+  TaskWatch& tasks_;
+  Calls calls_;
+  std::map<std::uint64_t, Listener> listeners_;
+  std::uint64_t last_ = 0;
+  transport::Loop::Timer telling_;
+};
+
+}  // namespace duet::app::mcp

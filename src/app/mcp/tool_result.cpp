@@ -1,0 +1,53 @@
+#include "app/mcp/tool_result.h"
+
+#include <algorithm>
+
+#include "duet/rpc/json_text.h"
+#include "duet/rpc/utf8.h"
+#include "duet/rpc/value.h"
+
+namespace duet::app::mcp {
+namespace {
+
+// A sentence ends once, and a text of two lines has no third.
+std::string sentence(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  while (text.ends_with('.') || text.ends_with(' ')) text.pop_back();
+  return text + '.';
+}
+
+}  // namespace
+
+ToolError bad_argument(std::string problem, std::string remedy) {
+  return {.code = "bad-argument", .problem = std::move(problem), .remedy = std::move(remedy)};
+}
+
+ToolResult ToolResult::of(const ToolError& error) {
+  return {.text = error.code + ": " + sentence(error.problem) + "\nTry: " + sentence(error.remedy), .is_error = true};
+}
+
+std::string ToolResult::members() const {
+  std::string out = R"("content":[{"type":"text","text":)" + rpc::quoted(text) + "}]";
+  if (structured) {
+    out += R"(,"structuredContent":)";
+    rpc::append_value(out, *structured);
+  }
+  if (is_error) out += R"(,"isError":true)";
+  return out;
+}
+
+std::string one_line(std::string_view text, std::size_t most) {
+  const std::string_view first = rpc::first_characters(text, most);
+  std::string line(first);
+  std::ranges::replace_if(
+      line, [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
+  return first.size() < text.size() ? line + "…" : line;
+}
+
+std::string grouped(std::uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, 1, ',');
+  return digits;
+}
+
+}  // namespace duet::app::mcp
