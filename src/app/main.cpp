@@ -88,6 +88,7 @@ constexpr std::pair<std::string_view, int (*)(const CommandLine&)> command_funct
     {"lsp references", run_lsp_references},
     {"lsp completion", run_lsp_completion},
     {"lsp symbols", run_lsp_symbols},
+    {"lsp find", run_lsp_find},
     {"lsp diagnostics", run_lsp_diagnostics},
     {"lsp request", run_lsp_request},
     {"lsp list", run_lsp_list},

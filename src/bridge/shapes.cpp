@@ -63,14 +63,14 @@ std::string markup_text(const value& contents) {
 
 object shape_symbol(const value& symbol, const std::string& path, PlaceFinder& places, std::size_t depth) {
   constexpr std::size_t most_depth = 64;
-  object out{{"name", text_member(symbol, "name")},
-             {"kind", name_from(symbol_kinds, member(symbol, "kind"), "symbol")}};
+  object out{{"name", text_member(symbol, "name")}, {"kind", symbol_kind(symbol)}};
   add_text(out, "detail", text_member(symbol, "detail"));
   add_text(out, "container", text_member(symbol, "containerName"));
   if (const value* location = member(symbol, "location")) {
     places.add_with_file(out, text_member(*location, "uri"), member(*location, "range"));
   } else {
     places.add(out, path, member(symbol, "selectionRange"));
+    add_extent(out, symbol, path, places);
   }
   const value* children = member(symbol, "children");
   if (children == nullptr || !children->is_array() || depth >= most_depth) return out;
@@ -99,6 +99,17 @@ object shape_completion_item(const value& item) {
 }
 
 }  // namespace
+
+std::string_view symbol_kind(const value& symbol) { return name_from(symbol_kinds, member(symbol, "kind"), "symbol"); }
+
+void add_extent(object& out, const value& symbol, const std::string& path, PlaceFinder& places) {
+  const value* const range = member(symbol, "range");
+  if (range == nullptr) return;
+  object extent;
+  places.add(extent, path, range);
+  extent.erase("text");
+  out["extent"] = std::move(extent);
+}
 
 std::string path_text(const std::string& path) { return rpc::is_utf8(path) ? path : uri_of(path); }
 

@@ -54,10 +54,16 @@ boost::json::object shape_hover(const boost::json::value& result, const std::str
 boost::json::object shape_places(const boost::json::value& result, PlaceFinder& places);
 /// `{items: [{label, kind, detail?, documentation?, insert?}], incomplete, more?}`, in the server's order of preference
 boost::json::object shape_completion(const boost::json::value& result);
-/// `{symbols: [{name, kind, detail?, container?, line, …, children?}]}`
+/// `{symbols: [{name, kind, detail?, container?, line, …, extent?, children?}]}`
 boost::json::object shape_symbols(const boost::json::value& result, const std::string& path, PlaceFinder& places);
 /// `[{line, column, endLine, endColumn, severity, message, source?, code?, text}]`
 boost::json::array shape_diagnostics(const boost::json::array& items, const std::string& path, PlaceFinder& places);
+
+/// `function` and so on; `symbol` for a kind that nobody knows.
+std::string_view symbol_kind(const boost::json::value& symbol);
+/// Adds `extent`, all of the symbol and not only its name, if the server tells that.
+void add_extent(boost::json::object& out, const boost::json::value& symbol, const std::string& path,
+                PlaceFinder& places);
 
 /// A path as text: as it is if that is UTF-8, else as an address, which names every byte.
 std::string path_text(const std::string& path);

@@ -168,7 +168,23 @@ json::object shown_metadata(const Submission& submission) {
   if (!submission.after.empty()) metadata["after"] = ids_of(submission.after);
   for (const auto& [name, value] : to_json(submission.limits)) metadata[name] = value;
   if (!submission.by.empty()) metadata["by"] = submission.by;
+  if (const std::optional<Cause>& cause = submission.cause) {
+    metadata["cause"] = json::object{{"taskId", to_text(cause->task)}, {"depth", cause->depth}};
+  }
   return metadata;
+}
+
+unsigned chain_depth(const json::object& metadata) {
+  unsigned deepest = 0;
+  for (const char* const name : {"cause", "automation"}) {
+    const json::value* const origin = metadata.if_contains(name);
+    const json::value* const depth =
+        origin != nullptr && origin->is_object() ? origin->get_object().if_contains("depth") : nullptr;
+    boost::system::error_code fault;
+    const auto tasks = depth == nullptr ? 0U : depth->to_number<unsigned>(fault);
+    if (!fault) deepest = std::max(deepest, tasks);
+  }
+  return deepest;
 }
 
 json::object record_of(const Task& task) {

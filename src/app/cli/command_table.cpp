@@ -103,6 +103,12 @@ constexpr OptionEntry start_options[] = {
      .value = "ADDR:PORT",
      .summary = "Open the HTTP door there, or at any port of 127.0.0.1, whatever the settings say",
      .usual = "127.0.0.1:0"},
+    {.name = "idle",
+     .value = "TIME",
+     .summary = "End by itself after so long without a client, a task that is queued or runs, and a rule that is on",
+     .kind = ValueKind::duration,
+     .least = 1},
+    {.name = "started-by", .value = "NAME", .summary = "What starts it, for daemon.status to tell"},
     {.name = "foreground", .summary = "Stay in the foreground and log to stderr, or to the file of DUET_RPC_LOG"},
 };
 constexpr OptionEntry stop_options[] = {
@@ -350,12 +356,19 @@ constexpr ArgumentEntry place_argument[] = {{.name = "FILE[:LINE[:COL]]", .kind 
 constexpr ArgumentEntry files_argument[] = {{.name = "FILE", .kind = ValueKind::file, .count = Count::many}};
 constexpr ArgumentEntry server_argument[] = {{.name = "NAME"}};
 
+constexpr ArgumentEntry name_argument[] = {{.name = "NAME"}};
+constexpr OptionEntry find_options[] = {
+    {.name = "file", .value = "FILE", .summary = "Only in this file", .kind = ValueKind::file},
+};
+
 constexpr CommandEntry lsp_commands[] = {
     {.path = "lsp",
      .summary = "Ask language servers",
      .details =
          "Asks language servers, which the daemon starts when they are needed and keeps ready. Lines and columns "
-         "begin with 1, and columns count characters.",
+         "begin with 1, and columns count characters. A place is FILE[:LINE[:COL]], or by name FILE#NAME (what the "
+         "file "
+         "declares), FILE:LINE#NAME (the word in that line or near it) or #NAME (as far as the servers that run know).",
      .group = true},
     {.path = "lsp check",
      .summary = "Try a language server",
@@ -388,6 +401,15 @@ constexpr CommandEntry lsp_commands[] = {
      .summary = "Show what a file declares",
      .details = "Shows what a file declares.",
      .arguments = place_argument,
+     .client = true},
+    {.path = "lsp find",
+     .summary = "Find symbols by name",
+     .details =
+         "Shows the symbols that have a name, or the end of a path as in Server::start, or a text in their name: those "
+         "of the project, as far as the language servers that run know, or of a file. What is printed as the path of a "
+         "symbol is accepted as a name by the other commands, as in FILE#NAME.",
+     .arguments = name_argument,
+     .options = find_options,
      .client = true},
     {.path = "lsp diagnostics",
      .summary = "Show errors and warnings in files",

@@ -72,6 +72,7 @@ int run_lsp_definition(const CommandLine& line);
 int run_lsp_references(const CommandLine& line);
 int run_lsp_completion(const CommandLine& line);
 int run_lsp_symbols(const CommandLine& line);
+int run_lsp_find(const CommandLine& line);
 int run_lsp_diagnostics(const CommandLine& line);
 int run_lsp_request(const CommandLine& line);
 int run_lsp_list(const CommandLine& line);

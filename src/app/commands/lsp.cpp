@@ -35,6 +35,7 @@ Failure failure_of(std::string_view method, const peer::Outcome& outcome, const 
   const boost::json::value tree = error.data().starts_with('{') ? rpc::parse_value(error.data()) : object();
   const object& data = tree.get_object();
   if (data.contains("cause")) return Failure(failure_line(error.message(), data));
+  if (data.contains("candidates") || data.contains("near")) return Failure(symbol_failure_line(data));
   const boost::json::value* expected = data.if_contains("expected");
   const boost::json::value* param = data.if_contains("param");
   if (error.code() == rpc::code::invalid_params && expected != nullptr && param != nullptr && !subject.empty()) {
@@ -74,18 +75,32 @@ bool has_findings(const object& result, std::string_view severity) {
   return std::ranges::any_of(result.at("diagnostics").as_array(), counts);
 }
 
-// Asks about FILE[:LINE[:COL]] and shows the answer as `view` has it.
+// What an answer lacks, or may lack.
+void tell_standing(const CommandLine& line, const object& result) {
+  for (const std::string& lack : lacks_of(result)) print_aside(std::string(line.program) + ": " + lack + '\n');
+}
+
+template <typename View>
+int show(const CommandLine& line, const std::string& answer, View view) {
+  if (line.flag("json")) return print_text(answer + '\n');
+  const object result = rpc::parse_value(answer).as_object();
+  const int code = print_text(view(result, style_of(line)));
+  tell_standing(line, result);
+  return code;
+}
+
+// Asks about FILE[:LINE[:COL]], or FILE#NAME, and shows the answer as `view` has it.
 template <typename View>
 int ask_about_place(const CommandLine& line, std::string_view method, View view) {
   const FilePlace place = parse_file_place(line.arguments.front());
-  object params{{"file", named(place.file)}};
+  object params;
+  if (!place.symbol || !place.file.empty()) params["file"] = named(place.file);
   if (place.line) params["line"] = *place.line;
   if (place.column) params["column"] = *place.column;
+  if (place.symbol) params["symbol"] = *place.symbol;
   add_path(params);
   DaemonClient daemon(line);
-  const std::string result = ask(daemon, line, method, rpc::to_text(params), line.arguments.front());
-  if (line.flag("json")) return print_text(result + '\n');
-  return print_text(view(rpc::parse_value(result).as_object(), style_of(line)));
+  return show(line, ask(daemon, line, method, rpc::to_text(params), line.arguments.front()), view);
 }
 
 }  // namespace
@@ -97,9 +112,19 @@ int run_lsp_completion(const CommandLine& line) { return ask_about_place(line, "
 
 int run_lsp_symbols(const CommandLine& line) {
   const std::string file = named(parse_file_place(line.arguments.front()).file);
-  return ask_about_place(line, "lsp.symbols", [&](const object& result, const TextStyle& style) {
-    return symbols_view(result, file, style);
-  });
+  object params{{"file", file}};
+  add_path(params);
+  DaemonClient daemon(line);
+  return show(line, ask(daemon, line, "lsp.symbols", rpc::to_text(params), line.arguments.front()),
+              [&](const object& result, const TextStyle& style) { return symbols_view(result, file, style); });
+}
+
+int run_lsp_find(const CommandLine& line) {
+  object params{{"query", line.arguments.front()}};
+  if (const std::optional<std::string> file = line.text("file")) params["file"] = named(*file);
+  add_path(params);
+  DaemonClient daemon(line);
+  return show(line, ask(daemon, line, "lsp.find", rpc::to_text(params)), found_view);
 }
 
 int run_lsp_diagnostics(const CommandLine& line) {
@@ -116,7 +141,9 @@ int run_lsp_diagnostics(const CommandLine& line) {
     if (!are_known(result)) code = exit_code::no_answer;
     has_failed = has_failed || (fail_on && has_findings(result, *fail_on));
     print_text(line.flag("json") ? text + '\n' : diagnostics_view(result, style_of(line)));
-    if (line.flag("json") || !are_known(result) || result.at("fresh").as_bool()) continue;
+    if (line.flag("json")) continue;
+    tell_standing(line, result);
+    if (!are_known(result) || result.at("fresh").as_bool()) continue;
     print_aside(std::string(line.program) + ": " + file + ": this may be about an earlier text, " +
                 "since the server does not say which one it looked at\n");
   }

@@ -10,6 +10,7 @@
 #include "app/daemon/daemon_end.h"
 #include "app/daemon/descriptors.h"
 #include "app/daemon/event_hub.h"
+#include "app/daemon/idle_watch.h"
 #include "app/daemon/loop_watch.h"
 #include "app/daemon/service_manager.h"
 #include "app/daemon/settings_watch.h"
@@ -64,7 +65,9 @@ class ProjectDaemon {
     mode_t umask_of_tasks = 022;
     bool trace = false;
     DescriptorBudget descriptors = {};
-    std::optional<LastEnd> last_end = {};  ///< of the daemon before, if it was not stopped
+    std::optional<LastEnd> last_end = {};        ///< of the daemon before, if it was not stopped
+    std::optional<base::Duration> idle = {};     ///< it ends when nobody has used it for so long
+    std::optional<std::string> started_by = {};  ///< what has started it, if that said so
   };
 
   /// Throws Failure.
@@ -94,6 +97,8 @@ class ProjectDaemon {
   void listen(const std::function<void()>& attempt);
   void tell_watchdog();
   bool look_at_files();
+  bool is_used() const;
+  void note_use();
   void take_stop(const StopRequest& request);
   void stop(std::string_view reason, const StopRequest& request);
   void read_journal();
@@ -136,6 +141,7 @@ class ProjectDaemon {
   HttpService http_;  // behind what its connections ask
   std::optional<SocketGuard> guard_;
   std::optional<SettingsWatch> settings_watch_;
+  std::optional<IdleWatch> idle_watch_;
 };
 
 }  // namespace duet::app

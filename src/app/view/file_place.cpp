@@ -27,6 +27,11 @@ std::optional<std::int64_t> take_number(std::string& text) {
 
 FilePlace parse_file_place(const std::string& text) {
   if (access(text.c_str(), F_OK) == 0) return {.file = text};
+  if (const std::size_t hash = text.rfind('#'); hash != text.npos && hash + 1 < text.size()) {
+    FilePlace place = hash == 0 ? FilePlace() : parse_file_place(text.substr(0, hash));
+    place.symbol = text.substr(hash + 1);
+    return place;
+  }
   FilePlace place{.file = text};
   if (place.file.size() > 1 && place.file.ends_with(':')) place.file.pop_back();
   place.line = take_number(place.file);
