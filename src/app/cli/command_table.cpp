@@ -13,7 +13,7 @@ using Count = ArgumentEntry::Count;
 
 constexpr Text shells[] = {"bash", "zsh", "fish"};
 constexpr Text asked_kinds[] = {"task", "live-task", "ended-task", "agent", "group", "rule", "token"};
-constexpr Text pages[] = {"manual", "methods"};
+constexpr Text pages[] = {"manual", "methods", "tools"};
 
 constexpr OptionEntry everywhere[] = {
     {.letter = 'h', .name = "help", .summary = "Show help, of the command if one is given"},
@@ -90,7 +90,7 @@ constexpr CommandEntry program_commands[] = {
      .listed = false},
     {.path = "print",
      .summary = "Print generated documentation",
-     .details = "Prints a page that is made from the program's own tables: the manual page, or docs/methods.md.",
+     .details = "Prints a page that is made from the program's own tables: the manual page, docs/methods.md, or the table of docs/mcp.md.",
      .arguments = page_argument,
      .listed = false},
 };

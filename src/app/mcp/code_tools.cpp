@@ -17,9 +17,10 @@ using boost::json::array;
 using boost::json::object;
 using boost::json::value;
 
-constexpr Call::How about_code{.is_about_code = true};
 constexpr std::size_t most_definitions = 20;
 constexpr std::size_t most_files_looked_at = 3;
+
+Call::How about_code(bool keeps_refusals = false) { return {.is_about_code = true, .keeps_refusals = keeps_refusals}; }
 
 // Which daemon is asked, and what.
 struct Question {
@@ -122,9 +123,7 @@ void ask_place(const CallPointer& call, const Arguments& arguments, std::vector<
   tell_of_servers(call, question->root);
   std::vector<Desk::Part> parts;
   for (std::string& method : methods) parts.push_back({std::move(method), question->params});
-  Call::How how = about_code;
-  how.keeps_refusals = true;
-  call->ask(question->root, std::move(parts), how,
+  call->ask(question->root, std::move(parts), about_code(true),
             [call, question = *question, from = *from, then = std::move(then)](const Call::Parts& answers) {
               if (!answers.front()) return call->fail(tool_error_of(answers.front().error(), question.root));
               then(question, from, answers);
@@ -152,8 +151,8 @@ struct Definitions {
   PagePlace from;
   object at;
   std::string hover;
-  Standing standing;
-  std::vector<object> places;
+  Standing standing = {};
+  std::vector<object> places = {};
 };
 
 void finish_definitions(const Definitions& definitions) {
@@ -189,9 +188,7 @@ void look_at_sources(const Definitions& definitions) {
     add_path(params);
     parts.push_back({"lsp.symbols", std::move(params)});
   }
-  Call::How how = about_code;
-  how.keeps_refusals = true;
-  definitions.call->ask(definitions.question.root, std::move(parts), how,
+  definitions.call->ask(definitions.question.root, std::move(parts), about_code(true),
                         [definitions, unknown](const Call::Parts& answers) {
                           auto file = unknown.begin();
                           for (const Desk::PartAnswer& answer : answers) {
@@ -256,7 +253,7 @@ void run_code_symbols(const CallPointer& call, const Arguments& arguments) {
   add_path(params);
   tell_of_servers(call, root);
   const auto depth = static_cast<std::size_t>(arguments.number("depth", 2));
-  call->ask(root, query ? "lsp.find" : "lsp.symbols", std::move(params), about_code,
+  call->ask(root, query ? "lsp.find" : "lsp.symbols", std::move(params), about_code(),
             [=](const value& answer) {
               const object& symbols = answer.as_object();
               const Page page = query ? search_page(symbols, root) : outline_page(symbols, path, depth, root);
@@ -288,7 +285,7 @@ void run_code_diagnostics(const CallPointer& call, const Arguments& arguments) {
   for (std::size_t index = 0; index < targets.size(); ++index) {
     object params{{"file", targets[index].path}, {"waitSeconds", wait}};
     add_path(params);
-    call->ask(targets[index].root, "lsp.diagnostics", std::move(params), about_code, [=](const value& answer) {
+    call->ask(targets[index].root, "lsp.diagnostics", std::move(params), about_code(), [=](const value& answer) {
       (*answers)[index] = answer.as_object();
       if (--*left > 0) return;
       const std::string severity = arguments.text("severity").value_or("warning");

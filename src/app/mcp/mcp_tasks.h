@@ -16,7 +16,7 @@ bool is_handle(std::string_view text);
 /// What is known of a task that an MCP client was given.
 struct GivenTask {
   std::string handle;
-  TaskView view;
+  TaskView view = {};
   bool is_cancelling = false;
 };
 

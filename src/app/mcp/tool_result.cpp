@@ -13,7 +13,7 @@ namespace {
 std::string sentence(std::string text) {
   std::ranges::replace(text, '\n', ' ');
   while (text.ends_with('.') || text.ends_with(' ')) text.pop_back();
-  return text + '.';
+  return text.ends_with('?') ? text : text + '.';
 }
 
 }  // namespace
