@@ -66,7 +66,8 @@ tl::expected<Question, ToolError> read_place(Call& call, const Arguments& argume
   } else {
     question.root = *call.services().scope.home();
   }
-  if (place.column && symbol) place.column.reset();  // the name says which character of the line is meant
+  if (arguments.has("column") && symbol) return tl::unexpected(bad_argument("both 'column' and 'symbol' are given", ways));
+  if (symbol) place.column.reset();  // of `a.cpp:7:21`: the name says which character of the line is meant
   if (place.column && !place.line) return tl::unexpected(bad_argument("'column' is given without 'line'", ways));
   if (!symbol && !place.line) return tl::unexpected(bad_argument("only a file is named, no place in it", ways));
   if (place.line) question.params["line"] = *place.line;

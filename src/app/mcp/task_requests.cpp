@@ -136,7 +136,7 @@ void read_given_task(Services& services, const std::string& handle, std::functio
 void answer_resource(const CallPointer& call, const std::string& uri, const ResourceName& name,
                      const rpc::Error& unknown) {
   constexpr std::int64_t most_of_output = 64 * 1024;
-  constexpr std::size_t most_of_list = 512 * 1024;
+  constexpr std::size_t most_of_list = 300 * 1024;
   using Kind = ResourceName::Kind;
   const auto finish = [call, uri, name](std::string_view text) {
     call->answer(cacheable_text(call->envelope(), contents_of(uri, name, text), 0));
