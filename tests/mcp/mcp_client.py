@@ -116,7 +116,8 @@ class McpTestCase(ProjectTestCase):
         return door
 
     def shell_door(self, *words, **options):
-        """One that offers the agent shell."""
+        """One that offers the agent shell, which is the default one here."""
+        self.project.write_user_settings('default_agent = "shell"\n')
         return self.ready_door("--agents", "shell", *words, **options)
 
     def make_gate(self):

@@ -227,8 +227,19 @@ class Survival(McpTestCase):
         ids = [door.post_tool("task_list") for door in doors]
         for door, id in zip(doors, ids):
             self.assertIn("structuredContent", door.answer(id, 60)["result"])
-        pids = {line.split()[0] for line in os.popen(f"pgrep -f -- '--foreground --project {self.project.root}'")}
-        self.assertEqual(len(pids), 1)
+        self.assertEqual(len(self.daemons()), 1)
+
+    def daemons(self):
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as file:
+                    words = file.read().split(b"\0")
+            except OSError:
+                continue
+            if b"--foreground" in words and os.fsencode(self.project.root) in words:
+                found.append(pid)
+        return found
 
 
 class McpTasks(McpTestCase):
@@ -247,7 +258,7 @@ class McpTasks(McpTestCase):
         return door.ask("tasks/get", modern({"taskId": handle}, tasks=True), 30)
 
     def test_a_modern_task_survives_both(self):
-        door = self.door("--agents", "shell")
+        door = self.shell_door()
         task = self.modern_task(door)
         self.assertRegex(task["taskId"], r"^task-1-[A-Za-z0-9]{26}$")
         self.assertEqual((task["status"], task["ttlMs"], task["pollIntervalMs"]), ("working", None, 1000))

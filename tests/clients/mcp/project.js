@@ -18,7 +18,8 @@ class Project {
     this.root = path.join(this.place, 'project');
     this.home = path.join(this.place, 'home');
     fs.mkdirSync(path.join(this.root, '.git'), { recursive: true });
-    fs.mkdirSync(this.home);
+    fs.mkdirSync(path.join(this.home, '.config', 'duet-rpc'), { recursive: true });
+    fs.writeFileSync(path.join(this.home, '.config', 'duet-rpc', 'config.toml'), 'default_agent = "shell"\n', { mode: 0o600 });
     this.env = { PATH: process.env.PATH, HOME: this.home, XDG_CONFIG_HOME: path.join(this.home, '.config'),
       XDG_STATE_HOME: path.join(this.home, '.local', 'state') };
   }
