@@ -417,9 +417,10 @@ TEST_F(BridgeTest, TakesTheSilenceOfAServerThatSettlesForTheEndOfItsFindings) {
 }
 
 TEST_F(BridgeTest, ASymbolIsAPlace) {
-  make({"--answer",
-        R"(documentSymbol=[{"name":"two","kind":12,"range":{"start":{"line":1,"character":0},"end":{"line":1,"character":3}},)"
-        R"("selectionRange":{"start":{"line":1,"character":0},"end":{"line":1,"character":3}}}])"});
+  make(
+      {"--answer",
+       R"(documentSymbol=[{"name":"two","kind":12,"range":{"start":{"line":1,"character":0},"end":{"line":1,"character":3}},)"
+       R"("selectionRange":{"start":{"line":1,"character":0},"end":{"line":1,"character":3}}}])"});
   const std::string path = write("a.txt", "one\ntwo\n");
   const object by_file = value_of(ask(Question::hover, {.path = path, .symbol = "two"}));
   EXPECT_EQ(by_file.at("at").at("line"), 2);

@@ -123,10 +123,11 @@ class Code(McpTestCase):
 
     def test_what_cannot_be_answered_says_why(self):
         door = self.shared
-        for arguments, code in (({"file": "/etc/passwd", "line": 1}, "outside-project"), ({"file": "none.cpp", "line": 1}, "not-found"),
+        for arguments, code in (({"symbol": "x"}, "no-server"), ({"file": "/etc/passwd", "line": 1}, "outside-project"), ({"file": "none.cpp", "line": 1}, "not-found"),
                                 ({"file": "src/main.cpp"}, "bad-argument"), ({"line": 3}, "bad-argument"), ({}, "bad-argument"),
                                 ({"file": "src/main.cpp", "line": 999}, "bad-argument"),
-                                ({"file": "compile_commands.json", "line": 1}, "no-server"), ({"symbol": "x"}, "no-server")):
+                                ({"file": "src/main.cpp", "line": 1, "column": 1, "symbol": "x"}, "bad-argument"),
+                                ({"file": "compile_commands.json", "line": 1}, "no-server")):
             text = door.error("code_definition", arguments)
             self.assertTrue(text.startswith(code + ": "), (arguments, text))
             self.assertEqual(text.count("\n"), 1)

@@ -103,6 +103,10 @@ class Door(Daemon):
 
 
 class McpTestCase(ProjectTestCase):
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.project.run, "daemon", "stop", "--force", "--if-running")  # with what its tasks left
+
     def door(self, *words, cwd=None, env=None, **options):
         """`duet-rpc mcp WORDS`, started in the project, before anything was said."""
         child = Door([self.project.program, "mcp", *words], env=self.project.environment(env),

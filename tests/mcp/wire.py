@@ -95,6 +95,11 @@ class Lists(McpTestCase):
             texts.add(door.next_body())
         self.assertEqual(len(texts), 1)
 
+    def test_the_page_has_the_table_of_the_program(self):
+        page = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "mcp.md")
+        with open(page, encoding="utf-8") as file:
+            self.assertIn(self.project.run("print", "tools").out, file.read(), "make it with: duet-rpc print tools")
+
     def test_groups_and_read_only(self):
         def names(*words):
             return [tool["name"] for tool in self.ready_door(*words).ask("tools/list")["result"]["tools"]]

@@ -90,7 +90,8 @@ constexpr CommandEntry program_commands[] = {
      .listed = false},
     {.path = "print",
      .summary = "Print generated documentation",
-     .details = "Prints a page that is made from the program's own tables: the manual page, docs/methods.md, or the table of docs/mcp.md.",
+     .details = "Prints a page that is made from the program's own tables: the manual page, docs/methods.md, or the "
+                "table of docs/mcp.md.",
      .arguments = page_argument,
      .listed = false},
 };

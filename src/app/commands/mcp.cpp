@@ -70,7 +70,8 @@ mcp::Door::Options options_of(const CommandLine& line) {
 void say_what_it_is() {
   if (isatty(STDIN_FILENO) != 1) return;
   constexpr std::string_view note =
-      "duet-rpc mcp speaks the Model Context Protocol and is started by a client; see 'duet-rpc mcp --help'. ^D ends it.\n";
+      "duet-rpc mcp speaks the Model Context Protocol and is started by a client; see 'duet-rpc mcp --help'. ^D ends "
+      "it.\n";
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, note.data(), note.size());
 }
 
@@ -116,9 +117,8 @@ std::vector<std::string> repeated_options(const CommandLine& line) {
 
 int print_mcp_config(const CommandLine& line) {
   const char* const path = std::getenv("PATH");
-  const mcp::ClientConfig config =
-      mcp::client_config(*line.text("print-config"), mcp::command_for_config(path != nullptr ? path : ""),
-                         repeated_options(line));
+  const mcp::ClientConfig config = mcp::client_config(
+      *line.text("print-config"), mcp::command_for_config(path != nullptr ? path : ""), repeated_options(line));
   const std::string place = config.place + '\n';
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, place.data(), place.size());
   return print_text(config.text);

@@ -26,9 +26,7 @@ class Arguments {
   bool has(std::string_view name) const { return values_.contains(name); }
   std::optional<std::string> text(std::string_view name) const;
   std::optional<std::int64_t> number(std::string_view name) const;
-  std::int64_t number(std::string_view name, std::int64_t otherwise) const {
-    return number(name).value_or(otherwise);
-  }
+  std::int64_t number(std::string_view name, std::int64_t otherwise) const { return number(name).value_or(otherwise); }
   std::vector<std::string> texts(std::string_view name) const;
   std::size_t max_bytes() const { return static_cast<std::size_t>(number("max_bytes", usual_max_bytes)); }
   const boost::json::object& values() const { return values_; }

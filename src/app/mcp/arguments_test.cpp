@@ -25,7 +25,8 @@ TEST(Arguments, WhatModelsWriteDifferentlyIsPutRight) {
   EXPECT_EQ(place->number("column"), 3);
   using Texts = std::vector<std::string>;
   EXPECT_EQ(read("code_diagnostics", R"({"files":"a.cpp"})")->texts("files"), (Texts{"a.cpp"}));
-  EXPECT_EQ(read("code_diagnostics", R"({"files":"[\"a.cpp\",\"b.cpp\"]"})")->texts("files"), (Texts{"a.cpp", "b.cpp"}));
+  EXPECT_EQ(read("code_diagnostics", R"({"files":"[\"a.cpp\",\"b.cpp\"]"})")->texts("files"),
+            (Texts{"a.cpp", "b.cpp"}));
   EXPECT_EQ(read("code_diagnostics", R"({"files":"[odd"})")->texts("files"), (Texts{"[odd"}));
 }
 
@@ -42,16 +43,18 @@ TEST(Arguments, NothingIsClamped) {
             "bad-argument: 'depth' is 0.\nTry: give a whole number from 1 to 8.");
   EXPECT_EQ(fault("task_list", R"({"max_bytes":999})"),
             "bad-argument: 'max_bytes' is 999.\nTry: give a whole number from 1000 to 48000.");
-  EXPECT_EQ(fault("task_list", R"({"limit":1.5})"), "bad-argument: 'limit' is 1.5E0.\nTry: give a whole number from 1 to 100.");
+  EXPECT_EQ(fault("task_list", R"({"limit":1.5})"),
+            "bad-argument: 'limit' is 1.5E0.\nTry: give a whole number from 1 to 100.");
 }
 
 TEST(Arguments, WrongTypesAndWordsAreRefused) {
   EXPECT_EQ(fault("task_get", R"({"task_id":7})"), "bad-argument: 'task_id' is 7.\nTry: give a text.");
   EXPECT_EQ(fault("task_get", R"({"task_id":null})"), "bad-argument: 'task_id' is null.\nTry: give a text.");
   EXPECT_EQ(fault("code_diagnostics", R"({"files":[1]})"), "bad-argument: 'files' is [1].\nTry: give a list of texts.");
-  EXPECT_EQ(fault("task_list", R"({"state":"runing"})"),
-            "bad-argument: 'state' is \"runing\".\nTry: give queued, running, completed, failed or cancelled; did you mean "
-            "'running'?");
+  EXPECT_EQ(
+      fault("task_list", R"({"state":"runing"})"),
+      "bad-argument: 'state' is \"runing\".\nTry: give queued, running, completed, failed or cancelled; did you mean "
+      "'running'?");
 }
 
 TEST(Arguments, WhatIsRequiredIsMissed) {

@@ -56,20 +56,22 @@ void Call::ask(const std::string& root, std::vector<Desk::Part> parts, How how,
                std::function<void(const Parts&)> then) {
   if (over_) return;
   const auto ticket = std::make_shared<Desk::Ticket>(0);
-  *ticket = services_.desk.ask(
-      {.root = root,
-       .parts = std::move(parts),
-       .deadline = std::min(deadline_, services_.loop.now() + longest),
-       .is_about_code = how.is_about_code,
-       .may_start = how.may_start},
-      [self = shared_from_this(), ticket, how, then = std::move(then)](const Desk::Answer& answer) {
-        std::erase(self->tickets_, *ticket);
-        if (self->over_) return;
-        if (!answer) return how.on_failure ? how.on_failure(answer.error()) : self->fail(answer.error());
-        const auto refused = std::ranges::find_if(*answer, [](const auto& part) { return !part; });
-        if (refused != answer->end() && !how.keeps_refusals) return self->fail_refused(refused->error());
-        then(*answer);
-      });
+  *ticket =
+      services_.desk.ask({.root = root,
+                          .parts = std::move(parts),
+                          .deadline = std::min(deadline_, services_.loop.now() + longest),
+                          .is_about_code = how.is_about_code,
+                          .may_start = how.may_start},
+                         [self = shared_from_this(), ticket, how, then = std::move(then)](const Desk::Answer& answer) {
+                           std::erase(self->tickets_, *ticket);
+                           if (self->over_) return;
+                           if (!answer)
+                             return how.on_failure ? how.on_failure(answer.error()) : self->fail(answer.error());
+                           const auto refused = std::ranges::find_if(*answer, [](const auto& part) { return !part; });
+                           if (refused != answer->end() && !how.keeps_refusals)
+                             return self->fail_refused(refused->error());
+                           then(*answer);
+                         });
   tickets_.push_back(*ticket);
 }
 

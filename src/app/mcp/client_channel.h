@@ -11,8 +11,8 @@
 
 namespace duet::app::mcp {
 
-/// The channel to the client: writes one line at a time, as clients expect it, and knows when the client was heard last.
-/// What is written must be whole lines. Owns the channel that it stands before.
+/// The channel to the client: writes one line at a time, as clients expect it, and knows when the client was heard
+/// last. What is written must be whole lines. Owns the channel that it stands before.
 class ClientChannel final : public transport::Channel {
  public:
   ClientChannel(std::unique_ptr<transport::Channel> channel, const base::Clock& clock)

@@ -58,8 +58,9 @@ Item symbol_item(const object& symbol, std::string_view path, std::string_view f
   const std::size_t column = number_in(symbol, "column");
   const std::size_t end_line = end_line_of(symbol);
   Item item;
-  item.json = {{"path", path}, {"kind", text_in(symbol, "kind")}, {"file", file}, {"line", line}, {"column", column},
-               {"end_line", end_line}};
+  item.json = {{"path", path},     {"kind", text_in(symbol, "kind")},
+               {"file", file},     {"line", line},
+               {"column", column}, {"end_line", end_line}};
   item.text = std::string(path) + "  " + std::string(text_in(symbol, "kind")) + "  " + place_text(file, line, column) +
               '-' + std::to_string(end_line);
   if (const std::string_view detail = text_in(symbol, "detail"); !detail.empty()) {
@@ -72,8 +73,8 @@ Item symbol_item(const object& symbol, std::string_view path, std::string_view f
 
 // What stands between the names of a path, as the daemon has it.
 std::string_view separator_of(std::string_view file) {
-  constexpr std::array<std::string_view, 12> with_colons = {".c",   ".cc", ".cpp", ".cxx", ".h",   ".hh",
-                                                            ".hpp", ".hxx", ".rs", ".rb",  ".inl", ".ipp"};
+  constexpr std::array<std::string_view, 12> with_colons = {".c",   ".cc",  ".cpp", ".cxx", ".h",   ".hh",
+                                                            ".hpp", ".hxx", ".rs",  ".rb",  ".inl", ".ipp"};
   return std::ranges::any_of(with_colons, [&](std::string_view end) { return file.ends_with(end); }) ? "::" : ".";
 }
 
@@ -193,9 +194,8 @@ Item diagnostic_item(const object& diagnostic, const object& head, std::size_t s
                             std::to_string(number_in(shown, "end_column")) + ' ' + std::string(severities[severity]);
   const std::string source(text_in(diagnostic, "source"));
   const std::string code = code_text(diagnostic);
-  const std::string by = source.empty() && code.empty()
-                             ? ""
-                             : " [" + source + (source.empty() || code.empty() ? "" : " ") + code + ']';
+  const std::string by =
+      source.empty() && code.empty() ? "" : " [" + source + (source.empty() || code.empty() ? "" : " ") + code + ']';
   const std::string text = short_line(text_in(diagnostic, "text"));
   Item item{.json = head, .body = std::string(text_in(diagnostic, "message"))};
   item.fill = [=](Item& filled, std::string_view part, std::size_t) {

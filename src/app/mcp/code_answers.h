@@ -42,8 +42,8 @@ Page search_page(const boost::json::object& answer, std::string_view root);
 /// Source of a definition, and where it stands.
 struct SourcePart {
   std::string file;
-  std::size_t line = 1;      ///< where the definition begins
-  std::size_t column = 1;    ///< of its name, if that is in the same line
+  std::size_t line = 1;    ///< where the definition begins
+  std::size_t column = 1;  ///< of its name, if that is in the same line
   std::size_t end_line = 1;
   std::size_t first_line = 1;  ///< of `text`, which may begin before it
   std::string text = {};

@@ -13,7 +13,8 @@ using boost::json::object;
 object parsed(std::string_view text) { return rpc::parse_value(text).as_object(); }
 
 TEST(CodeAnswers, ADefinitionIsWhatTheContractShows) {
-  const object at = parsed(R"({"file":"/srv/hello/src/main.cpp","line":7,"column":21,"text":"  const int count = greet(\"world\");"})");
+  const object at = parsed(
+      R"({"file":"/srv/hello/src/main.cpp","line":7,"column":21,"text":"  const int count = greet(\"world\");"})");
   const SourcePart part{.file = "/srv/hello/src/main.cpp",
                         .line = 4,
                         .column = 5,
@@ -65,8 +66,8 @@ TEST(CodeAnswers, TheExtentIsThatOfTheSymbolWhoseNameIsThere) {
 }
 
 TEST(CodeAnswers, WhatIsNotFreshOrCompleteSaysSoFirst) {
-  const object answer = parsed(
-      R"({"symbols":[],"server":"clangd","fresh":false,"reason":"changed","complete":false,"indexing":"1/2"})");
+  const object answer =
+      parsed(R"({"symbols":[],"server":"clangd","fresh":false,"reason":"changed","complete":false,"indexing":"1/2"})");
   const ToolResult result = outline_page(answer, "/p/a.c", 2, "/p").cut({}, 16'000, "call");
   EXPECT_TRUE(result.text.starts_with("NOT FRESH (changed)\nINCOMPLETE (indexing)\n")) << result.text;
   EXPECT_EQ(result.structured->at("reason"), "changed");
@@ -79,9 +80,10 @@ TEST(CodeAnswers, AnOutlineIsAsDeepAsAskedFor) {
       R"("extent":{"line":2,"column":3,"endLine":4,"endColumn":4}}]}]})");
   const ToolResult deep = outline_page(answer, "/p/s.cpp", 2, "/p").cut({}, 16'000, "call");
   EXPECT_EQ(rpc::to_text(deep.structured->at("symbols").at(1)),
-            R"({"path":"Server::start","kind":"method","file":"s.cpp","line":2,"column":8,"end_line":4,"detail":"void ()"})");
+            R"({"path":"Server::start","kind":"method","file":"s.cpp","line":2,"column":8,"end_line":4,"detail":"void ()"
+})");
   const ToolResult flat = outline_page(answer, "/p/s.py", 1, "/p").cut({}, 16'000, "call");
-  EXPECT_EQ(flat.structured->at("symbols").as_array().size(), 1U);
+EXPECT_EQ(flat.structured->at("symbols").as_array().size(), 1U);
 }
 
 TEST(CodeAnswers, ReferencesAreByFileThenLine) {
@@ -99,7 +101,8 @@ TEST(CodeAnswers, DiagnosticsAreOfTheSeverityThatIsAskedForAndCountedAll) {
       R"({"file":"/p/a.c","server":"clangd","fresh":true,"complete":true,"diagnostics":[)"
       R"({"line":1,"column":2,"endLine":1,"endColumn":3,"severity":"error","message":"bad","source":"clang","code":7,"text":" x"},)"
       R"({"line":2,"column":2,"severity":"information","message":"so","text":"y"}]})");
-  const object b = parsed(R"({"file":"/p/b.c","server":"clangd","fresh":false,"reason":"pending","complete":true,"diagnostics":[]})");
+  const object b = parsed(
+      R"({"file":"/p/b.c","server":"clangd","fresh":false,"reason":"pending","complete":true,"diagnostics":[]})");
   const ToolResult result = diagnostics_page({a, b}, "warning", "/p").cut({}, 16'000, "call");
   EXPECT_EQ(result.structured->at("errors"), 1);
   EXPECT_EQ(result.structured->at("fresh"), false);

@@ -55,7 +55,8 @@ tl::expected<Question, ToolError> read_place(Call& call, const Arguments& argume
   NamedPlace place{.file = file.value_or(""), .line = arguments.number("line"), .column = arguments.number("column")};
   const std::string ways = "file with line and column, file with line and symbol, or symbol";
   if (!file && !symbol) return tl::unexpected(bad_argument("no place is named", ways));
-  if (!file && (place.line || place.column)) return tl::unexpected(bad_argument("'line' is given without 'file'", ways));
+  if (!file && (place.line || place.column))
+    return tl::unexpected(bad_argument("'line' is given without 'file'", ways));
   Question question;
   if (symbol) question.params["symbol"] = *symbol;
   if (file) {
@@ -66,7 +67,8 @@ tl::expected<Question, ToolError> read_place(Call& call, const Arguments& argume
   } else {
     question.root = *call.services().scope.home();
   }
-  if (arguments.has("column") && symbol) return tl::unexpected(bad_argument("both 'column' and 'symbol' are given", ways));
+  if (arguments.has("column") && symbol)
+    return tl::unexpected(bad_argument("both 'column' and 'symbol' are given", ways));
   if (symbol) place.column.reset();  // of `a.cpp:7:21`: the name says which character of the line is meant
   if (place.column && !place.line) return tl::unexpected(bad_argument("'column' is given without 'line'", ways));
   if (!symbol && !place.line) return tl::unexpected(bad_argument("only a file is named, no place in it", ways));
@@ -169,8 +171,9 @@ void finish_definitions(const Definitions& definitions) {
     }
     parts.push_back(std::move(part));
   }
-  finish_page(definitions.call, definitions.arguments, definitions.from,
-              definition_page(definitions.at, definitions.hover, parts, definitions.standing, definitions.question.root));
+  finish_page(
+      definitions.call, definitions.arguments, definitions.from,
+      definition_page(definitions.at, definitions.hover, parts, definitions.standing, definitions.question.root));
 }
 
 // Where a definition ends is known from what its file declares.
@@ -254,12 +257,11 @@ void run_code_symbols(const CallPointer& call, const Arguments& arguments) {
   add_path(params);
   tell_of_servers(call, root);
   const auto depth = static_cast<std::size_t>(arguments.number("depth", 2));
-  call->ask(root, query ? "lsp.find" : "lsp.symbols", std::move(params), about_code(),
-            [=](const value& answer) {
-              const object& symbols = answer.as_object();
-              const Page page = query ? search_page(symbols, root) : outline_page(symbols, path, depth, root);
-              finish_page(call, arguments, *from, page);
-            });
+  call->ask(root, query ? "lsp.find" : "lsp.symbols", std::move(params), about_code(), [=](const value& answer) {
+    const object& symbols = answer.as_object();
+    const Page page = query ? search_page(symbols, root) : outline_page(symbols, path, depth, root);
+    finish_page(call, arguments, *from, page);
+  });
 }
 
 void run_code_diagnostics(const CallPointer& call, const Arguments& arguments) {

@@ -60,7 +60,7 @@ class DaemonLink {
   std::string root_;
   Rules rules_;
   std::unique_ptr<DaemonClient> client_;
-  bool was_stopped_ = false;     // by a person
+  bool was_stopped_ = false;  // by a person
   bool is_restarting_ = false;
   std::vector<Connected> waiting_;
   base::TimePoint deadline_;

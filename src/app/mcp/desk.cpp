@@ -160,9 +160,10 @@ void Desk::take_lost(Job& job) {
   job.line->job = 0;
   job.line = nullptr;
   if (job.attempt < most_attempts && loop_.now() < job.question.deadline) return connect(job);
-  finish(job.ticket, failed({.code = "no-daemon",
-                             .problem = "the daemon of " + job.question.root + " ended during the call, and so did the next",
-                             .remedy = "ask the user to look at 'duet-rpc daemon status'"}));
+  finish(job.ticket,
+         failed({.code = "no-daemon",
+                 .problem = "the daemon of " + job.question.root + " ended during the call, and so did the next",
+                 .remedy = "ask the user to look at 'duet-rpc daemon status'"}));
 }
 
 void Desk::finish(Ticket ticket, Answer answer) {

@@ -25,8 +25,8 @@ namespace duet::app::mcp {
 
 /// Questions to the daemons of projects, side by side: each that is at a daemon has a connection of its own, since a
 /// daemon answers in order. No more than `most_at_once` are; those about code leave some for others. The rest waits in
-/// turn. One whose daemon dies is asked again, once, of the next daemon: whoever asks sees to it that this does no harm.
-/// For the loop's thread only.
+/// turn. One whose daemon dies is asked again, once, of the next daemon: whoever asks sees to it that this does no
+/// harm. For the loop's thread only.
 class Desk {
  public:
   static constexpr std::size_t most_at_once = 16;
@@ -103,8 +103,8 @@ class Desk {
   peer::Methods no_methods_;
   base::Log silent_;
   std::map<std::string, std::unique_ptr<DaemonLink>> links_;
-  std::map<Ticket, Job> jobs_;      // all that are not answered
-  std::list<Ticket> waiting_;       // those that have not begun
+  std::map<Ticket, Job> jobs_;  // all that are not answered
+  std::list<Ticket> waiting_;   // those that have not begun
   std::size_t at_once_ = 0;
   std::size_t about_code_ = 0;
   std::list<Line> lines_;

@@ -106,8 +106,8 @@ void Door::handle(std::string_view method, std::string_view params, std::string_
 const Door::Entry* Door::find(std::string_view method, const Envelope& envelope) const {
   const auto* const found = std::ranges::find(entries, method, &Entry::method);
   if (found == std::end(entries) || !(envelope.is_modern ? found->is_modern : found->is_legacy)) return nullptr;
-  const bool has_tasks = tools_.offers(Tool::Name::task_run) &&
-                         (envelope.is_modern || envelope.revision == newest_legacy);
+  const bool has_tasks =
+      tools_.offers(Tool::Name::task_run) && (envelope.is_modern || envelope.revision == newest_legacy);
   return found->is_about_tasks && !has_tasks ? nullptr : found;
 }
 
@@ -179,12 +179,13 @@ void Door::call_tool(Request request) {
   if (tool == nullptr) {
     const std::string_view near = near_miss(name->get_string(), tools_.names());
     const std::string word(rpc::first_characters(name->get_string(), 64));
-    return request.reply.fail(
-        bad_params("there is no tool '" + word + "'" + (near.empty() ? "" : "; did you mean " + std::string(near) + "?")));
+    return request.reply.fail(bad_params("there is no tool '" + word + "'" +
+                                         (near.empty() ? "" : "; did you mean " + std::string(near) + "?")));
   }
   const value* const given = params.if_contains("arguments");
   if (given != nullptr && !given->is_object()) return request.reply.fail(bad_params("arguments must be an object"));
-  const bool cannot_be_task = request.envelope.has_tasks && !request.envelope.is_modern && tool->id != Tool::Name::task_run;
+  const bool cannot_be_task =
+      request.envelope.has_tasks && !request.envelope.is_modern && tool->id != Tool::Name::task_run;
   if (cannot_be_task) return request.reply.fail(rpc::method_not_found());
   const object arguments_given = given != nullptr ? given->get_object() : object();
   const std::shared_ptr<Call> call = call_for(request, Call::Kind::tool);

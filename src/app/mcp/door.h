@@ -20,11 +20,11 @@
 
 namespace duet::app::mcp {
 
-/// A server of the Model Context Protocol for one client: answers what it knows itself, and asks the daemons of projects
-/// for the rest.
+/// A server of the Model Context Protocol for one client: answers what it knows itself, and asks the daemons of
+/// projects for the rest.
 ///
-/// Nothing on disk is touched before the first call. It drives one conversation (Protocol::mcp_server()), which must not
-/// outlive it. For the loop's thread only.
+/// Nothing on disk is touched before the first call. It drives one conversation (Protocol::mcp_server()), which must
+/// not outlive it. For the loop's thread only.
 class Door {
  public:
   static constexpr std::size_t most_calls = 1024;  ///< those that wait for tasks included

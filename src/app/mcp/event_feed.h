@@ -27,7 +27,7 @@ class EventFeed {
  public:
   struct Events {
     std::function<void(std::string_view kind, const boost::json::object& params)> on_event;
-    std::function<void()> on_gap;  ///< something may have been missed: look at everything again
+    std::function<void()> on_gap;                     ///< something may have been missed: look at everything again
     std::function<void(const ToolError&)> on_failed;  ///< there is no daemon to be had
     std::function<bool()> is_needed;
     std::function<bool()> may_start;  ///< a daemon; else one that runs is waited for

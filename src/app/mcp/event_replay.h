@@ -15,8 +15,8 @@
 
 namespace duet::app::mcp {
 
-/// What has happened from an event on, asked for once. The events come as `{seq, kind, task_id?}`. For the loop's thread
-/// only; destroy it in a later turn than it answers in.
+/// What has happened from an event on, asked for once. The events come as `{seq, kind, task_id?}`. For the loop's
+/// thread only; destroy it in a later turn than it answers in.
 class EventReplay {
  public:
   static constexpr std::size_t most_events = 1000;

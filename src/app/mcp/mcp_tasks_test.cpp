@@ -58,8 +58,9 @@ TEST(McpTasks, AFailureIsACompletedCallToModernClientsOnly) {
 TEST(McpTasks, OneThatIsBeingCancelledSaysSo) {
   GivenTask task = given("running");
   task.is_cancelling = true;
-  EXPECT_NE(std::string(modern_task(task, at("2026-11-15T09:30:20Z")).at("statusMessage").as_string()).find("cancelling"),
-            std::string::npos);
+  EXPECT_NE(
+      std::string(modern_task(task, at("2026-11-15T09:30:20Z")).at("statusMessage").as_string()).find("cancelling"),
+      std::string::npos);
 }
 
 TEST(McpTasks, AnEndThatIsNoSuccessIsAnError) {
@@ -71,7 +72,8 @@ TEST(McpTasks, AnEndThatIsNoSuccessIsAnError) {
 
 TEST(McpTasks, AHandleHasItsForm) {
   EXPECT_TRUE(is_handle(handle));
-  for (const char* text : {"task-7", "task-7-abc", "abcdefghijklmnopqrstuvwxyz", "task--abcdefghijklmnopqrstuvwxyz", ""}) {
+  for (const char* text :
+       {"task-7", "task-7-abc", "abcdefghijklmnopqrstuvwxyz", "task--abcdefghijklmnopqrstuvwxyz", ""}) {
     EXPECT_FALSE(is_handle(text)) << text;
   }
 }

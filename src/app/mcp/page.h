@@ -18,7 +18,7 @@ namespace duet::app::mcp {
 /// one; what is left of it comes on the next page.
 struct Item {
   boost::json::object json = {};
-  std::string text = {};               ///< without a line end
+  std::string text = {};                 ///< without a line end
   std::optional<std::string> body = {};  ///< what may be cut; it is in neither of the above
   /// Puts a part of the body into both; the part begins `begin` bytes into it.
   std::function<void(Item& item, std::string_view part, std::size_t begin)> fill = {};

@@ -52,7 +52,8 @@ ClientConfig client_config(std::string_view client, const std::string& command, 
     return json({{"servers", {{"duet", typed}}}}, "This belongs in .vscode/mcp.json of the workspace.");
   }
   if (client == "zed") {
-    return json({{"context_servers", {{"duet", plain}}}}, "This belongs in Zed's settings.json ('zed: open settings').");
+    return json({{"context_servers", {{"duet", plain}}}},
+                "This belongs in Zed's settings.json ('zed: open settings').");
   }
   if (client == "cursor") return json({{"mcpServers", {{"duet", plain}}}}, "This belongs in .cursor/mcp.json.");
   if (client == "gemini") {

@@ -8,7 +8,8 @@
 namespace duet::app::mcp {
 
 /// The clients whose configuration can be printed.
-inline constexpr std::array<std::string_view, 6> config_clients = {"claude", "codex", "vscode", "cursor", "zed", "gemini"};
+inline constexpr std::array<std::string_view, 6> config_clients = {"claude", "codex", "vscode",
+                                                                   "cursor", "zed",   "gemini"};
 
 /// What a client's configuration file needs to start this server, and where it belongs.
 struct ClientConfig {

@@ -193,7 +193,8 @@ ToolError tool_error_of(const rpc::Error& error, std::string_view root) {
               .problem = "the daemon is of another version",
               .remedy = "ask the user to run 'duet-rpc daemon restart'"};
     default:
-      return {.code = "internal", .problem = "the daemon could not do it", .remedy = "project_status for what is wrong"};
+      return {
+          .code = "internal", .problem = "the daemon could not do it", .remedy = "project_status for what is wrong"};
   }
 }
 

@@ -10,11 +10,12 @@ namespace {
 std::string told(std::string_view error) { return ToolResult::of(tool_error_of(rpc::decode_error(error), "/p")).text; }
 
 TEST(Refusals, SeveralSymbolsAreNamed) {
-  EXPECT_EQ(told(R"({"code":-32602,"message":"Invalid params","data":{"param":"symbol","received":"start","count":2,)"
-                 R"("reason":"ambiguous","candidates":[{"path":"Server::start","kind":"method","file":"/p/src/server.cpp",)"
-                 R"("line":41},{"path":"Client::start","kind":"method","file":"/p/src/client.cpp","line":17}]}})"),
-            "ambiguous: 'start' names 2 symbols.\nTry: one of these as symbol: Server::start method src/server.cpp:41, "
-            "Client::start method src/client.cpp:17.");
+  EXPECT_EQ(
+      told(R"({"code":-32602,"message":"Invalid params","data":{"param":"symbol","received":"start","count":2,)"
+           R"("reason":"ambiguous","candidates":[{"path":"Server::start","kind":"method","file":"/p/src/server.cpp",)"
+           R"("line":41},{"path":"Client::start","kind":"method","file":"/p/src/client.cpp","line":17}]}})"),
+      "ambiguous: 'start' names 2 symbols.\nTry: one of these as symbol: Server::start method src/server.cpp:41, "
+      "Client::start method src/client.cpp:17.");
 }
 
 TEST(Refusals, NearNamesAreTold) {

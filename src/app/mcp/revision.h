@@ -14,8 +14,8 @@
 
 namespace duet::app::mcp {
 
-/// The revisions of the Model Context Protocol that are spoken, the newest first. The first one is the modern era, where
-/// every request says by itself what it is; the others begin with `initialize`.
+/// The revisions of the Model Context Protocol that are spoken, the newest first. The first one is the modern era,
+/// where every request says by itself what it is; the others begin with `initialize`.
 inline constexpr std::array<std::string_view, 5> revisions = {"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26",
                                                               "2024-11-05"};
 inline constexpr std::string_view modern_revision = revisions[0];
@@ -28,9 +28,9 @@ inline constexpr std::string_view tasks_extension = "io.modelcontextprotocol/tas
 /// What a request says about itself, beside its method and its own params.
 struct Envelope {
   bool is_modern = false;
-  std::string_view revision = {};           ///< one of `revisions`
-  bool has_tasks = false;                   ///< its sender can have MCP tasks
-  boost::json::value progress_token = {};   ///< null: no progress is wanted
+  std::string_view revision = {};          ///< one of `revisions`
+  bool has_tasks = false;                  ///< its sender can have MCP tasks
+  boost::json::value progress_token = {};  ///< null: no progress is wanted
   boost::json::object params = {};
 };
 

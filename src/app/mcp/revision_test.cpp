@@ -14,7 +14,8 @@ std::string modern(const std::string& version, const std::string& more = "") {
 const std::string no_capabilities = R"(,"io.modelcontextprotocol/clientCapabilities":{})";
 
 TEST(Revision, ARequestThatNamesItsVersionIsModernWhateverCameBefore) {
-  for (const std::optional<std::string_view> before : {std::optional<std::string_view>(), std::optional(newest_legacy)}) {
+  for (const std::optional<std::string_view> before :
+       {std::optional<std::string_view>(), std::optional(newest_legacy)}) {
     const auto envelope = read_envelope("tools/list", modern("2026-07-28", no_capabilities), before);
     ASSERT_TRUE(envelope);
     EXPECT_TRUE(envelope->is_modern);
@@ -26,8 +27,9 @@ TEST(Revision, AnotherVersionIsRefusedWithThoseThatAreSpoken) {
   const auto envelope = read_envelope("tools/list", modern("2030-01-01", no_capabilities), {});
   ASSERT_FALSE(envelope);
   EXPECT_EQ(envelope.error().code(), -32022);
-  EXPECT_EQ(envelope.error().data(),
-            R"({"supported":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"requested":"2030-01-01"})");
+  EXPECT_EQ(
+      envelope.error().data(),
+      R"({"supported":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"requested":"2030-01-01"})");
 }
 
 TEST(Revision, AModernRequestHasToSayWhatItsClientCanDo) {
@@ -47,7 +49,9 @@ TEST(Revision, BeforeInitializeOnlyThatAndPingAreTakenOfTheLegacyEra) {
   EXPECT_NE(refused.error().message().find("io.modelcontextprotocol/protocolVersion"), std::string::npos);
 }
 
-TEST(Revision, ParamsAreAnObject) { EXPECT_EQ(read_envelope("tools/list", "[1]", newest_legacy).error().code(), -32602); }
+TEST(Revision, ParamsAreAnObject) {
+  EXPECT_EQ(read_envelope("tools/list", "[1]", newest_legacy).error().code(), -32602);
+}
 
 TEST(Revision, AnUnknownVersionIsAnsweredWithTheNewestLegacyOne) {
   EXPECT_EQ(agreed_revision("2024-11-05"), "2024-11-05");

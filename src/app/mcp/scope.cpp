@@ -117,9 +117,10 @@ tl::expected<Scope::Target, ToolError> Scope::locate(std::string_view given) {
     const fs::path folder = resolved(fs::absolute(allowed));
     if (is_below(path, folder)) return Target{path.string(), own.value_or(folder.string())};
   }
-  return tl::unexpected(ToolError{.code = "outside-project",
-                                  .problem = path.string() + " is outside the project " + *root,
-                                  .remedy = "a file in the project, or ask the user to start this server with --allow"});
+  return tl::unexpected(
+      ToolError{.code = "outside-project",
+                .problem = path.string() + " is outside the project " + *root,
+                .remedy = "a file in the project, or ask the user to start this server with --allow"});
 }
 
 tl::expected<Scope::Target, ToolError> Scope::locate_file(std::string_view given) {

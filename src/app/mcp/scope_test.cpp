@@ -20,7 +20,9 @@ class ScopeTest : public ::testing::Test {
     TemporaryProject::write(home_ / "src/a.cpp", "int a;\n");
     TemporaryProject::write(other_.path() / "b.cpp", "int b;\n");
   }
-  Scope scope(std::vector<std::string> allow = {}) { return Scope({.project = home_.string(), .allow = std::move(allow)}); }
+  Scope scope(std::vector<std::string> allow = {}) {
+    return Scope({.project = home_.string(), .allow = std::move(allow)});
+  }
 
   TemporaryProject folder_;
   TemporaryProject other_;
@@ -30,7 +32,8 @@ class ScopeTest : public ::testing::Test {
 TEST_F(ScopeTest, FilesAreFromTheRootOrAbsoluteOrUris) {
   Scope home = scope();
   const std::string file = (home_ / "src/a.cpp").string();
-  for (const std::string& given : {std::string("src/a.cpp"), std::string("./src/../src/a.cpp"), file, "file://" + file}) {
+  for (const std::string& given :
+       {std::string("src/a.cpp"), std::string("./src/../src/a.cpp"), file, "file://" + file}) {
     const auto target = home.locate_file(given);
     ASSERT_TRUE(target) << given;
     EXPECT_EQ(target->path, file);

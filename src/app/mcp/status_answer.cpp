@@ -43,7 +43,8 @@ object daemon_part(const value& told) {
                               {"message", one_line(problem.at("message").as_string(), most_of_message)}});
   }
   out["problems"] = std::move(problems);
-  if (const value* const by = daemon.if_contains("startedBy"); by != nullptr && by->is_string()) out["started_by"] = *by;
+  if (const value* const by = daemon.if_contains("startedBy"); by != nullptr && by->is_string())
+    out["started_by"] = *by;
   return out;
 }
 
@@ -73,7 +74,8 @@ object automation_part(const value& told) {
     waiting.push_back(
         object{{"id", shown(firing, "id")}, {"rule", shown(firing, "ruleId")}, {"at", shown(firing, "at")}});
   }
-  return {{"enabled", told.at("enabled")}, {"rules", told.at("ruleCount")}, {"waiting_for_approval", std::move(waiting)}};
+  return {
+      {"enabled", told.at("enabled")}, {"rules", told.at("ruleCount")}, {"waiting_for_approval", std::move(waiting)}};
 }
 
 std::string names_in(const value& list) {

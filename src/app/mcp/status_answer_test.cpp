@@ -12,13 +12,14 @@ using boost::json::array;
 using boost::json::object;
 
 StatusParts parts() {
-  return {.daemon = rpc::parse_value(R"({"pid":7,"version":"0.2.0","health":"degraded","startedBy":"mcp",)"
-                                     R"("problems":[{"subsystem":"trust","message":"not trusted"}]})"),
-          .servers = rpc::parse_value(R"({"servers":[{"name":"clangd","state":"ready","root":"/p","indexing":"1/2"}]})"),
-          .counts = rpc::parse_value(R"({"total":1,"queued":1})"),
-          .automation = rpc::parse_value(
-              R"({"enabled":true,"ruleCount":2,"recent":[{"id":"firing-3","ruleId":"r","at":"now","would":"run x"},)"
-              R"({"id":"firing-2","ruleId":"r","at":"then"}]})")};
+  return {
+      .daemon = rpc::parse_value(R"({"pid":7,"version":"0.2.0","health":"degraded","startedBy":"mcp",)"
+                                 R"("problems":[{"subsystem":"trust","message":"not trusted"}]})"),
+      .servers = rpc::parse_value(R"({"servers":[{"name":"clangd","state":"ready","root":"/p","indexing":"1/2"}]})"),
+      .counts = rpc::parse_value(R"({"total":1,"queued":1})"),
+      .automation = rpc::parse_value(
+          R"({"enabled":true,"ruleCount":2,"recent":[{"id":"firing-3","ruleId":"r","at":"now","would":"run x"},)"
+          R"({"id":"firing-2","ruleId":"r","at":"then"}]})")};
 }
 
 TEST(StatusAnswer, ShowsWhatAPersonHasToDecide) {

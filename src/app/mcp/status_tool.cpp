@@ -18,7 +18,8 @@ using boost::json::array;
 using boost::json::object;
 using boost::json::value;
 
-// Without a daemon the settings themselves tell whether the project's file counts. A faulty one is for the start to tell.
+// Without a daemon the settings themselves tell whether the project's file counts. A faulty one is for the start to
+// tell.
 bool is_trusted(const std::string& root) {
   try {
     const auto read = read_settings(find_project(root), settings_places());
@@ -55,27 +56,27 @@ void read_status(const CallPointer& call, std::optional<std::int64_t> since, std
   if (root.empty()) return;
   Call::How how{.may_start = false, .keeps_refusals = true};
   how.on_failure = [root, then](const ToolError&) { then(status_without_daemon(root, is_trusted(root))); };
-  call->ask(root,
-            {{"daemon.status", {}}, {"agent.list", {}}, {"lsp.list", {}}, {"task.stats", {}}, {"automation.status", {}}},
-            how, [=](const Call::Parts& parts) {
-              StatusParts told;
-              const std::array<value*, 5> places{&told.daemon, &told.agents, &told.servers, &told.counts, &told.automation};
-              for (std::size_t i = 0; i < places.size(); ++i) {
-                if (parts[i]) *places[i] = *parts[i];
-              }
-              const OfferedAgents offered =
-                  told.agents.is_array() ? offered_agents(call->services(), told.agents) : OfferedAgents();
-              object status = status_of_parts(told, root);
-              status["agents"] = array(offered.names.begin(), offered.names.end());
-              if (!offered.usual.empty()) status["default_agent"] = offered.usual;
-              add_events(call, root, since, std::move(status), then);
-            });
+  call->ask(
+      root,
+      {{"daemon.status", {}}, {"agent.list", {}}, {"lsp.list", {}}, {"task.stats", {}}, {"automation.status", {}}}, how,
+      [=](const Call::Parts& parts) {
+        StatusParts told;
+        const std::array<value*, 5> places{&told.daemon, &told.agents, &told.servers, &told.counts, &told.automation};
+        for (std::size_t i = 0; i < places.size(); ++i) {
+          if (parts[i]) *places[i] = *parts[i];
+        }
+        const OfferedAgents offered =
+            told.agents.is_array() ? offered_agents(call->services(), told.agents) : OfferedAgents();
+        object status = status_of_parts(told, root);
+        status["agents"] = array(offered.names.begin(), offered.names.end());
+        if (!offered.usual.empty()) status["default_agent"] = offered.usual;
+        add_events(call, root, since, std::move(status), then);
+      });
 }
 
 void run_project_status(const CallPointer& call, const Arguments& arguments) {
-  read_status(call, arguments.number("since"), [call, arguments](const object& status) {
-    call->finish(status_answer(status, arguments.max_bytes()));
-  });
+  read_status(call, arguments.number("since"),
+              [call, arguments](const object& status) { call->finish(status_answer(status, arguments.max_bytes())); });
 }
 
 void run_tool(const Tool& tool, const CallPointer& call, const Arguments& arguments) {

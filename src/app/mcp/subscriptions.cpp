@@ -108,7 +108,8 @@ std::optional<rpc::Error> Subscriptions::listen(const Envelope& envelope, const 
     watch();
   });
   listener.reply = reply;
-  calls_.notify("notifications/subscriptions/acknowledged", with_id(listener, {{"notifications", std::move(honoured)}}));
+  calls_.notify("notifications/subscriptions/acknowledged",
+                with_id(listener, {{"notifications", std::move(honoured)}}));
   watch();
   return std::nullopt;
 }

@@ -229,11 +229,11 @@ bool OutputSearch::add(std::string_view line) {
 
 ToolResult OutputSearch::answer(const object& record, std::string_view root) const {
   const std::string id(id_of(record));
-  object out{{"task_id", id},           {"state", state_of(record)},        {"offset", begin_},
-             {"matches", matches_},     {"next", std::to_string(next_)}, {"done", done_},
+  object out{{"task_id", id},       {"state", state_of(record)},     {"offset", begin_},
+             {"matches", matches_}, {"next", std::to_string(next_)}, {"done", done_},
              {"root", root}};
-  const std::string head = id + ' ' + std::string(state_of(record)) + ", offset " + std::to_string(begin_) +
-                           ", next " + std::to_string(next_) + (done_ ? ", done" : ", not done") + ", " +
+  const std::string head = id + ' ' + std::string(state_of(record)) + ", offset " + std::to_string(begin_) + ", next " +
+                           std::to_string(next_) + (done_ ? ", done" : ", not done") + ", " +
                            std::to_string(matches_.size()) + " lines, root " + std::string(root) + '\n';
   return {.text = head + output_heading(id) + text_, .structured = std::move(out)};
 }

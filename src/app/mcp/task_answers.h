@@ -29,7 +29,7 @@ OutputPart output_part(const boost::json::value& answer);
 /// A task with what is known of it beside its record.
 struct TaskView {
   boost::json::object record = {};
-  std::string waiting = {};            ///< why it has not begun
+  std::string waiting = {};             ///< why it has not begun
   std::optional<OutputPart> tail = {};  ///< none: nobody asked for it, or it is gone
   std::uint64_t output_bytes = 0;
 };

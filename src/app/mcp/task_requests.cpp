@@ -74,8 +74,8 @@ tl::expected<std::string, rpc::Error> handle_in(const Envelope& envelope) {
 void answer_task(const CallPointer& call, const std::string& handle) {
   read_given(call, handle, [call](const GivenTask& task) {
     const Envelope& envelope = call->envelope();
-    const object out = envelope.is_modern ? detailed_task(envelope, task, call->home(), now(*call))
-                                          : legacy_task(task, now(*call));
+    const object out =
+        envelope.is_modern ? detailed_task(envelope, task, call->home(), now(*call)) : legacy_task(task, now(*call));
     call->answer(result_text(envelope, members_of(out)));
   });
 }
@@ -162,7 +162,8 @@ void answer_resource(const CallPointer& call, const std::string& uri, const Reso
     if (!answers[0]) return call->fail_refused(answers[0].error());
     const OutputPart part = answers[1] ? output_part(*answers[1]) : OutputPart();
     if (name.kind == Kind::output) {
-      return finish("[" + std::to_string(part.offset) + " bytes before this are left out]\n" + rpc::valid_utf8(part.bytes));
+      return finish("[" + std::to_string(part.offset) + " bytes before this are left out]\n" +
+                    rpc::valid_utf8(part.bytes));
     }
     const TaskView view{.record = answers[0]->as_object(), .output_bytes = part.next};
     finish(rpc::to_text(*task_answer(view, root, most_of_list).structured));

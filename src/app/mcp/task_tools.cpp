@@ -1,9 +1,10 @@
+#include <sys/random.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include <boost/json/array.hpp>
-#include <sys/random.h>
 
 #include "app/mcp/mcp_tasks.h"
 #include "app/mcp/page.h"
@@ -72,7 +73,8 @@ void tell_of_task(const CallPointer& call, const std::string& id) {
 ToolError not_offered(const std::string& agent, const std::vector<std::string>& names) {
   std::string list;
   for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-  const std::string which = agent.empty() ? "no default agent is offered here" : "the agent '" + agent + "' is not offered here";
+  const std::string which =
+      agent.empty() ? "no default agent is offered here" : "the agent '" + agent + "' is not offered here";
   return {.code = "agent-not-offered",
           .problem = which,
           .remedy = list.empty() ? "ask the user to set up an agent, [agents.NAME] in the settings" : "one of " + list};
@@ -249,7 +251,8 @@ void read_tasks(const CallPointer& call, object params,
     std::vector<TaskView> tasks;
     for (const value& record : parts[0]->as_array()) {
       tasks.push_back({.record = record.as_object()});
-      if (state_of(tasks.back().record) == "running") tails.push_back(tail_of(std::string(id_of(tasks.back().record)), 0));
+      if (state_of(tasks.back().record) == "running")
+        tails.push_back(tail_of(std::string(id_of(tasks.back().record)), 0));
     }
     const auto finish = [=](std::vector<TaskView> all, const Call::Parts& outputs) {
       const Desk::PartAnswer none = tl::unexpected(rpc::internal_error());
@@ -293,11 +296,13 @@ void run_task_output(const CallPointer& call, const Arguments& arguments) {
   }
   if (contains) {
     if (contains->empty()) return call->fail(bad_argument("'contains' is empty", "a text that lines have in them"));
-    const auto search = std::make_shared<OutputSearch>(*contains, static_cast<std::uint64_t>(*offset), arguments.max_bytes());
+    const auto search =
+        std::make_shared<OutputSearch>(*contains, static_cast<std::uint64_t>(*offset), arguments.max_bytes());
     return search_output(call, name, root, search, tail);
   }
   const auto limit = static_cast<std::int64_t>(arguments.max_bytes());
-  object params{{"taskId", name.id}, {"limit", tail ? std::max<std::int64_t>(*tail, 1) : limit}, {"encoding", "base64"}};
+  object params{
+      {"taskId", name.id}, {"limit", tail ? std::max<std::int64_t>(*tail, 1) : limit}, {"encoding", "base64"}};
   tail ? params["fromEnd"] = *tail : params["offset"] = *offset;
   call->ask(root, {{"task.get", name.params}, {"task.output", std::move(params)}, tail_of(name.id, 0)}, {},
             [=](const Call::Parts& parts) {
@@ -324,9 +329,8 @@ void run_task_cancel(const CallPointer& call, const Arguments& arguments) {
               }
               if (!parts[1]) return call->fail_refused(parts[1].error());
               tell_of_task(call, name.id);
-              call->wait_for_end(name.id, until_gone, [=](const object& ended) {
-                call->finish(cancel_answer(ended, true, root));
-              });
+              call->wait_for_end(name.id, until_gone,
+                                 [=](const object& ended) { call->finish(cancel_answer(ended, true, root)); });
             });
 }
 

@@ -16,12 +16,12 @@ bool is_end(std::string_view kind) {
 
 EventFeed& TaskWatch::feed() {
   if (!feed_) {
-    feed_ = make_feed_({.on_event = [this](std::string_view kind,
-                                           const boost::json::object& params) { take(kind, params); },
-                        .on_gap = [this] { look_at_all(nullptr); },
-                        .on_failed = [this](const ToolError& error) { look_at_all(&error); },
-                        .is_needed = [this] { return !waits_.empty() || happened_; },
-                        .may_start = [this] { return !waits_.empty() || (happened_ && starts_daemon_); }});
+    feed_ = make_feed_(
+        {.on_event = [this](std::string_view kind, const boost::json::object& params) { take(kind, params); },
+         .on_gap = [this] { look_at_all(nullptr); },
+         .on_failed = [this](const ToolError& error) { look_at_all(&error); },
+         .is_needed = [this] { return !waits_.empty() || happened_; },
+         .may_start = [this] { return !waits_.empty() || (happened_ && starts_daemon_); }});
   }
   return *feed_;
 }

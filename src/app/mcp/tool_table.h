@@ -34,13 +34,13 @@ struct Tool {
   std::string_view name;
   std::string_view title;
   Group group;
-  bool changes = false;      ///< it does something; else it only reads
-  bool repeatable = true;    ///< a second call with the same arguments does nothing more
-  bool open_world = false;   ///< what it starts may reach out of this machine
+  bool changes = false;     ///< it does something; else it only reads
+  bool repeatable = true;   ///< a second call with the same arguments does nothing more
+  bool open_world = false;  ///< what it starts may reach out of this machine
   std::string_view description;
-  std::string_view inputs;   ///< the `properties` of its input schema, without braces and without max_bytes
-  std::string_view required; ///< `"prompt"`, or empty
-  std::string_view output;   ///< the `properties` of its output schema, without braces and without root
+  std::string_view inputs;    ///< the `properties` of its input schema, without braces and without max_bytes
+  std::string_view required;  ///< `"prompt"`, or empty
+  std::string_view output;    ///< the `properties` of its output schema, without braces and without root
   std::string_view required_output;
 
   std::string input_schema() const;

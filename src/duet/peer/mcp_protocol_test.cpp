@@ -47,15 +47,17 @@ TEST(McpProtocol, IdsAreStringsAndIntegersByteForByte) {
 
 TEST(McpProtocol, AnErrorWhoseIdIsNotKnownHasNone) {
   McpTalk t;
-  const std::string wrong_id = R"({"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request","data":{"reason":"invalid-id-type"}}})"
-                               "\n";
+  const std::string wrong_id =
+      R"({"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request","data":{"reason":"invalid-id-type"}}})"
+      "\n";
   for (const char* id : {"null", "1.5", "1e2", "true", "{}", "[1]"}) {
     t.receive(ask(id, "echo"));
     EXPECT_EQ(t.output(), wrong_id) << id;
   }
   t.receive("{nonsense");
-  EXPECT_EQ(t.output(), R"({"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error","data":{"reason":"invalid-json"}}})"
-                        "\n");
+  EXPECT_EQ(t.output(),
+            R"({"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error","data":{"reason":"invalid-json"}}})"
+            "\n");
 }
 
 TEST(McpProtocol, AMalformedRequestKeepsAnIdThatCanBeKnown) {
@@ -90,9 +92,10 @@ TEST(McpProtocol, AWithdrawnReplyStaysWithoutAnAnswer) {
 TEST(McpProtocol, ABatchIsRefusedUnlessTheRevisionHasThem) {
   McpTalk t;
   t.receive("[" + ask("1", "echo") + "]");
-  EXPECT_EQ(t.output(),
-            R"({"jsonrpc":"2.0","error":{"code":-32600,"message":"Batch requests not supported","data":{"reason":"batch-not-supported"}}})"
-            "\n");
+  EXPECT_EQ(
+      t.output(),
+      R"({"jsonrpc":"2.0","error":{"code":-32600,"message":"Batch requests not supported","data":{"reason":"batch-not-supported"}}})"
+      "\n");
   t.talk->allow_batches(true);
   t.receive("[" + ask("1", "late") + "," + ask("2", "late") + "]");
   t.receive(ask("3", "late"));

@@ -3,6 +3,7 @@
 'use strict';
 
 const assert = require('node:assert');
+const { execFileSync } = require('node:child_process');
 const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
@@ -56,7 +57,7 @@ class Project {
   }
 
   async cleanUp() {
-    await this.killDaemon();
+    execFileSync(program, ['daemon', 'stop', '--force', '--if-running'], { cwd: this.root, env: this.env, stdio: 'ignore' });
     fs.rmSync(this.place, { recursive: true, force: true, maxRetries: 5 });
   }
 }
