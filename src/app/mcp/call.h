@@ -16,6 +16,7 @@
 #include "app/mcp/revision.h"
 #include "app/mcp/scope.h"
 #include "app/mcp/source_cache.h"
+#include "app/mcp/tail_cache.h"
 #include "app/mcp/task_watch.h"
 #include "app/mcp/tool_result.h"
 #include "app/mcp/tool_table.h"
@@ -36,6 +37,7 @@ struct Services {
   const ToolTable& tools;
   TaskWatch& tasks;
   SourceCache sources = {};
+  TailCache tails = {};
   std::optional<std::vector<std::string>> agents = {};  ///< that are offered; none: those of the settings
   std::function<std::optional<std::vector<std::string>>()> agents_of_settings = {};
   peer::Conversation* client = nullptr;  ///< for progress

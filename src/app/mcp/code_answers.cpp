@@ -8,6 +8,7 @@
 
 #include <boost/json/array.hpp>
 
+#include "bridge/json_members.h"
 #include "duet/rpc/utf8.h"
 #include "duet/rpc/value.h"
 
@@ -17,14 +18,10 @@ namespace {
 using boost::json::array;
 using boost::json::object;
 using boost::json::value;
+using bridge::text_member;
 
 constexpr std::size_t most_of_line = 200;  // bytes of a line that is shown beside a place
 constexpr std::array<std::string_view, 4> severities = {"error", "warning", "info", "hint"};
-
-std::string_view text_in(const object& from, std::string_view name) {
-  const value* const found = from.if_contains(name);
-  return found != nullptr && found->is_string() ? std::string_view(found->get_string()) : std::string_view();
-}
 
 std::size_t number_in(const object& from, std::string_view name, std::size_t otherwise) {
   const value* const found = from.if_contains(name);
@@ -58,12 +55,12 @@ Item symbol_item(const object& symbol, std::string_view path, std::string_view f
   const std::size_t column = number_in(symbol, "column");
   const std::size_t end_line = end_line_of(symbol);
   Item item;
-  item.json = {{"path", path},     {"kind", text_in(symbol, "kind")},
+  item.json = {{"path", path},     {"kind", text_member(symbol, "kind")},
                {"file", file},     {"line", line},
                {"column", column}, {"end_line", end_line}};
-  item.text = std::string(path) + "  " + std::string(text_in(symbol, "kind")) + "  " + place_text(file, line, column) +
-              '-' + std::to_string(end_line);
-  if (const std::string_view detail = text_in(symbol, "detail"); !detail.empty()) {
+  item.text = std::string(path) + "  " + std::string(text_member(symbol, "kind")) + "  " +
+              place_text(file, line, column) + '-' + std::to_string(end_line);
+  if (const std::string_view detail = text_member(symbol, "detail"); !detail.empty()) {
     const std::string shown = one_line(detail, most_of_line);
     item.json["detail"] = shown;
     item.text += "  " + shown;
@@ -82,9 +79,9 @@ void add_outline(Page& page, const array& symbols, const std::string& container,
                  std::size_t depth) {
   for (const value& entry : symbols) {
     const object& symbol = entry.as_object();
-    const std::string outer = container.empty() ? std::string(text_in(symbol, "container")) : container;
+    const std::string outer = container.empty() ? std::string(text_member(symbol, "container")) : container;
     std::string path = outer.empty() ? "" : outer + std::string(separator_of(file));
-    path += text_in(symbol, "name");
+    path += text_member(symbol, "name");
     page.items.push_back(symbol_item(symbol, path, file));
     const value* const children = symbol.if_contains("children");
     if (depth > 1 && children != nullptr) add_outline(page, children->as_array(), path, file, depth - 1);
@@ -100,16 +97,16 @@ Page code_page(const Standing& standing, std::string_view root) {
 }
 
 object shown_place(const object& place, std::string_view root) {
-  return {{"file", shown_file(text_in(place, "file"), root)},
+  return {{"file", shown_file(text_member(place, "file"), root)},
           {"line", number_in(place, "line")},
           {"column", number_in(place, "column")},
-          {"text", short_line(text_in(place, "text"))}};
+          {"text", short_line(text_member(place, "text"))}};
 }
 
 void add_at(Page& page, const object& at, std::string_view root) {
   object shown = shown_place(at, root);
-  page.before += "at " + place_text(text_in(shown, "file"), number_in(at, "line"), number_in(at, "column")) + "  " +
-                 std::string(trimmed(text_in(shown, "text"))) + '\n';
+  page.before += "at " + place_text(text_member(shown, "file"), number_in(at, "line"), number_in(at, "column")) + "  " +
+                 std::string(trimmed(text_member(shown, "text"))) + '\n';
   page.head["at"] = std::move(shown);
 }
 
@@ -176,8 +173,8 @@ std::string code_text(const object& diagnostic) {
 }
 
 object file_head(const object& answer, std::string_view root) {
-  object head{{"file", shown_file(text_in(answer, "file"), root)}, {"fresh", answer.at("fresh").as_bool()}};
-  if (const std::string_view reason = text_in(answer, "reason"); !reason.empty()) head["reason"] = reason;
+  object head{{"file", shown_file(text_member(answer, "file"), root)}, {"fresh", answer.at("fresh").as_bool()}};
+  if (const std::string_view reason = text_member(answer, "reason"); !reason.empty()) head["reason"] = reason;
   return head;
 }
 
@@ -189,15 +186,15 @@ Item diagnostic_item(const object& diagnostic, const object& head, std::size_t s
                {"end_line", number_in(diagnostic, "endLine", line)},
                {"end_column", number_in(diagnostic, "endColumn", column)},
                {"severity", severities[severity]}};
-  const std::string place = place_text(text_in(head, "file"), line, column) + '-' +
+  const std::string place = place_text(text_member(head, "file"), line, column) + '-' +
                             std::to_string(number_in(shown, "end_line")) + ':' +
                             std::to_string(number_in(shown, "end_column")) + ' ' + std::string(severities[severity]);
-  const std::string source(text_in(diagnostic, "source"));
+  const std::string source(text_member(diagnostic, "source"));
   const std::string code = code_text(diagnostic);
   const std::string by =
       source.empty() && code.empty() ? "" : " [" + source + (source.empty() || code.empty() ? "" : " ") + code + ']';
-  const std::string text = short_line(text_in(diagnostic, "text"));
-  Item item{.json = head, .body = std::string(text_in(diagnostic, "message"))};
+  const std::string text = short_line(text_member(diagnostic, "text"));
+  Item item{.json = head, .body = std::string(text_member(diagnostic, "message"))};
   item.fill = [=](Item& filled, std::string_view part, std::size_t) {
     object whole = shown;
     whole["message"] = part;
@@ -229,16 +226,16 @@ void add_diagnostic(object& structured, object json) {
 }  // namespace
 
 void Standing::add(const object& answer) {
-  const std::string_view name = text_in(answer, "server");
+  const std::string_view name = text_member(answer, "server");
   if (!name.empty() && server.find(name) == server.npos) server += (server.empty() ? "" : ", ") + std::string(name);
   const value* const is_fresh = answer.if_contains("fresh");
   if (is_fresh != nullptr && is_fresh->is_bool() && !is_fresh->get_bool()) {
     fresh = false;
-    if (reason.empty()) reason = text_in(answer, "reason");
+    if (reason.empty()) reason = text_member(answer, "reason");
   }
   const value* const is_complete = answer.if_contains("complete");
   complete = complete && (is_complete == nullptr || !is_complete->is_bool() || is_complete->get_bool());
-  if (note.empty()) note = text_in(answer, "note");
+  if (note.empty()) note = text_member(answer, "note");
 }
 
 std::string Standing::warning() const {
@@ -286,14 +283,15 @@ Page search_page(const object& answer, std::string_view root) {
   page.add = into_list("symbols");
   for (const value& entry : answer.at("symbols").as_array()) {
     const object& symbol = entry.as_object();
-    page.items.push_back(symbol_item(symbol, text_in(symbol, "path"), shown_file(text_in(symbol, "file"), root)));
+    page.items.push_back(
+        symbol_item(symbol, text_member(symbol, "path"), shown_file(text_member(symbol, "file"), root)));
   }
   if (page.items.empty()) page.before += "no symbols\n";
   return page;
 }
 
 SourcePart extent_of(const object& place, const value* symbols) {
-  SourcePart part{.file = std::string(text_in(place, "file")),
+  SourcePart part{.file = std::string(text_member(place, "file")),
                   .line = number_in(place, "line"),
                   .column = number_in(place, "column")};
   part.end_line = number_in(place, "endLine", part.line);
@@ -337,7 +335,7 @@ Page references_page(const object& answer, std::string_view root) {
     if (place.as_object().contains("file")) places.push_back(shown_place(place.as_object(), root));
   }
   const auto order = [](const object& a) {
-    return std::tuple(text_in(a, "file"), number_in(a, "line"), number_in(a, "column"));
+    return std::tuple(text_member(a, "file"), number_in(a, "line"), number_in(a, "column"));
   };
   std::ranges::sort(places, [&](const object& a, const object& b) { return order(a) < order(b); });
   const std::size_t count = places.size() + number_in(answer, "more", 0);
@@ -347,8 +345,8 @@ Page references_page(const object& answer, std::string_view root) {
   page.add = into_list("references");
   for (object& place : places) {
     Item item;
-    item.text = place_text(text_in(place, "file"), number_in(place, "line"), number_in(place, "column")) + "  " +
-                std::string(trimmed(text_in(place, "text")));
+    item.text = place_text(text_member(place, "file"), number_in(place, "line"), number_in(place, "column")) + "  " +
+                std::string(trimmed(text_member(place, "text")));
     item.json = std::move(place);
     page.items.push_back(std::move(item));
   }
@@ -365,14 +363,15 @@ Page diagnostics_page(const std::vector<object>& answers, std::string_view sever
     const object head = file_head(answer, root);
     const std::size_t before = items.size();
     for (const value& entry : answer.at("diagnostics").as_array()) {
-      const std::size_t how_bad = rank(text_in(entry.as_object(), "severity"));
+      const std::size_t how_bad = rank(text_member(entry.as_object(), "severity"));
       errors += how_bad == 0 ? 1 : 0;
       warnings += how_bad == 1 ? 1 : 0;
       if (how_bad <= rank(severity)) items.push_back(diagnostic_item(entry.as_object(), head, how_bad));
     }
     const bool is_fresh = answer.at("fresh").as_bool();
-    const std::string standing_text = is_fresh ? "fresh" : "NOT FRESH (" + std::string(text_in(head, "reason")) + ')';
-    Item file{.json = head, .text = std::string(text_in(head, "file")) + ": " + standing_text};
+    const std::string standing_text =
+        is_fresh ? "fresh" : "NOT FRESH (" + std::string(text_member(head, "reason")) + ')';
+    Item file{.json = head, .text = std::string(text_member(head, "file")) + ": " + standing_text};
     if (before == items.size()) file.text += is_fresh ? ", nothing to tell" : ", nothing known";
     items.insert(items.begin() + static_cast<std::ptrdiff_t>(before), std::move(file));
   }

@@ -5,6 +5,7 @@
 
 #include <boost/json/value.hpp>
 
+#include "bridge/json_members.h"
 #include "task/time_text.h"
 
 namespace duet::app::mcp {
@@ -12,25 +13,21 @@ namespace {
 
 using boost::json::object;
 using boost::json::value;
+using bridge::text_member;
 using std::chrono::milliseconds;
 
 constexpr std::size_t handle_letters = 26;
 constexpr milliseconds kept_after_end = std::chrono::hours(24);
 
-std::string_view text_in(const object& record, std::string_view name) {
-  const value* const found = record.if_contains(name);
-  return found != nullptr && found->is_string() ? std::string_view(found->get_string()) : std::string_view();
-}
-
 base::UtcTime time_in(const object& record, std::string_view name) {
-  return task::parse_time(text_in(record, name)).value_or(base::UtcTime());
+  return task::parse_time(text_member(record, name)).value_or(base::UtcTime());
 }
 
 std::string_view changed_at(const object& record) {
   for (const std::string_view name : {"completedAt", "startedAt"}) {
-    if (const std::string_view time = text_in(record, name); !time.empty()) return time;
+    if (const std::string_view time = text_member(record, name); !time.empty()) return time;
   }
-  return text_in(record, "createdAt");
+  return text_member(record, "createdAt");
 }
 
 std::string_view status_of(const object& record, bool is_modern) {
@@ -68,7 +65,7 @@ object common(const GivenTask& task, bool is_modern, base::UtcTime now) {
   return {{"taskId", task.handle},
           {"status", status_of(record, is_modern)},
           {"statusMessage", message_of(task, now)},
-          {"createdAt", text_in(record, "createdAt")},
+          {"createdAt", text_member(record, "createdAt")},
           {"lastUpdatedAt", changed_at(record)}};
 }
 

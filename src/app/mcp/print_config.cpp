@@ -20,7 +20,7 @@ namespace {
 using boost::json::array;
 using boost::json::object;
 
-array arguments(const std::vector<std::string>& options) {
+array argument_words(const std::vector<std::string>& options) {
   array words{"mcp"};
   for (const std::string& option : options) words.emplace_back(option);
   return words;
@@ -33,7 +33,9 @@ std::string toml_list(const array& words) {
   return '[' + list + ']';
 }
 
-ClientConfig json(const object& config, std::string place) { return {rpc::to_text(config) + '\n', std::move(place)}; }
+ClientConfig json_config(const object& config, std::string place) {
+  return {rpc::to_text(config) + '\n', std::move(place)};
+}
 
 }  // namespace
 
@@ -41,7 +43,7 @@ ClientConfig client_config(std::string_view client, const std::string& command, 
   if (client == "vscode" && std::ranges::find(options, "--project") == options.end()) {
     options.insert(options.begin(), {"--project", "${workspaceFolder}"});
   }
-  const array args = arguments(options);
+  const array args = argument_words(options);
   const object plain{{"command", command}, {"args", args}};
   const object typed{{"type", "stdio"}, {"command", command}, {"args", args}};
   if (client == "codex") {
@@ -49,17 +51,18 @@ ClientConfig client_config(std::string_view client, const std::string& command, 
             "This belongs in ~/.codex/config.toml."};
   }
   if (client == "vscode") {
-    return json({{"servers", {{"duet", typed}}}}, "This belongs in .vscode/mcp.json of the workspace.");
+    return json_config({{"servers", {{"duet", typed}}}}, "This belongs in .vscode/mcp.json of the workspace.");
   }
   if (client == "zed") {
-    return json({{"context_servers", {{"duet", plain}}}},
-                "This belongs in Zed's settings.json ('zed: open settings').");
+    return json_config({{"context_servers", {{"duet", plain}}}},
+                       "This belongs in Zed's settings.json ('zed: open settings').");
   }
-  if (client == "cursor") return json({{"mcpServers", {{"duet", plain}}}}, "This belongs in .cursor/mcp.json.");
+  if (client == "cursor") return json_config({{"mcpServers", {{"duet", plain}}}}, "This belongs in .cursor/mcp.json.");
   if (client == "gemini") {
-    return json({{"mcpServers", {{"duet", plain}}}}, "This belongs in .gemini/settings.json, of the project or of ~.");
+    return json_config({{"mcpServers", {{"duet", plain}}}},
+                       "This belongs in .gemini/settings.json, of the project or of ~.");
   }
-  return json({{"mcpServers", {{"duet", typed}}}}, "This belongs in .mcp.json in the project's root.");
+  return json_config({{"mcpServers", {{"duet", typed}}}}, "This belongs in .mcp.json in the project's root.");
 }
 
 std::string command_for_config(std::string_view path) {

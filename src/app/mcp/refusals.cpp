@@ -21,21 +21,6 @@ using boost::json::array;
 using boost::json::object;
 using boost::json::value;
 
-namespace daemon_code {
-constexpr int unknown_task = -32000;
-constexpr int wrong_state = -32001;
-constexpr int queue_full = -32002;
-constexpr int missing = -32003;
-constexpr int server_failed = -32004;
-constexpr int content_modified = -32801;
-}  // namespace daemon_code
-
-std::string text_in(const object& data, std::string_view name) {
-  const value* const found = data.if_contains(name);
-  if (found == nullptr || found->is_null()) return {};
-  return found->is_string() ? std::string(found->get_string()) : rpc::to_text(*found);
-}
-
 std::string listed(const object& data, std::string_view name) {
   std::string text;
   const value* const list = data.if_contains(name);
@@ -61,17 +46,17 @@ std::string candidates_in(const object& data, std::string_view root) {
   if (list == nullptr || !list->is_array()) return text;
   for (const value& entry : list->get_array()) {
     const object& candidate = entry.as_object();
-    text += (text.empty() ? "" : ", ") + text_in(candidate, "path") + ' ' + text_in(candidate, "kind") + ' ' +
-            shown_file(text_in(candidate, "file"), root) + ':' + text_in(candidate, "line");
+    text += (text.empty() ? "" : ", ") + member_text(candidate, "path") + ' ' + member_text(candidate, "kind") + ' ' +
+            shown_file(member_text(candidate, "file"), root) + ':' + member_text(candidate, "line");
   }
   return text;
 }
 
 ToolError about_symbol(const object& data, std::string_view root) {
-  const std::string name = text_in(data, "received");
-  if (text_in(data, "reason") == "ambiguous") {
+  const std::string name = member_text(data, "received");
+  if (member_text(data, "reason") == "ambiguous") {
     return {.code = "ambiguous",
-            .problem = "'" + name + "' names " + text_in(data, "count") + " symbols",
+            .problem = "'" + name + "' names " + member_text(data, "count") + " symbols",
             .remedy = "one of these as symbol: " + candidates_in(data, root)};
   }
   const std::string near = listed(data, "near");
@@ -82,29 +67,32 @@ ToolError about_symbol(const object& data, std::string_view root) {
 
 ToolError about_key(const object& data) {
   const std::string differs = listed(data, "differs");
-  return bad_argument("'key' belongs to " + text_in(data, "taskId") + " already" +
+  return bad_argument("'key' belongs to " + member_text(data, "taskId") + " already" +
                           (differs.empty() ? "" : ", where another is " + differs),
-                      "another key, or task_get " + text_in(data, "taskId"));
+                      "another key, or task_get " + member_text(data, "taskId"));
 }
 
 ToolError about_param(const object& data) {
-  const std::string param = argument_named(text_in(data, "param"));
-  if (param == "file" && text_in(data, "expected") == "a file that can be read") {
+  const std::string param = argument_named(member_text(data, "param"));
+  if (param == "file" && member_text(data, "expected") == "a file that can be read") {
     return {.code = "not-found", .problem = "the file cannot be read", .remedy = "a path from the project's root"};
   }
   if (param == "agent") {
     return {.code = "agent-not-offered",
-            .problem = "there is no agent '" + text_in(data, "received") + "'",
+            .problem = "there is no agent '" + member_text(data, "received") + "'",
             .remedy = "one of " + listed(data, "accepted")};
   }
   if (param.empty()) return bad_argument("an argument is not accepted", "other arguments");
   const std::string accepted = listed(data, "accepted");
-  return bad_argument("'" + param + "' is " + text_in(data, "received"),
-                      "give " + text_in(data, "expected") + (accepted.empty() ? "" : ": " + accepted));
+  constexpr std::array<std::string_view, 4> types = {"string", "number", "array", "object"};
+  const std::string received = member_text(data, "received");
+  const bool is_type = std::ranges::find(types, std::string_view(received)) != types.end();  // which was right
+  return bad_argument("'" + param + "' is " + (is_type ? "not accepted" : received),
+                      "give " + member_text(data, "expected") + (accepted.empty() ? "" : ": " + accepted));
 }
 
 ToolError invalid_params(const object& data, std::string_view root) {
-  const std::string param = text_in(data, "param");
+  const std::string param = member_text(data, "param");
   if (param == "symbol" && data.contains("reason")) return about_symbol(data, root);
   if (param == "key" && data.contains("taskId")) return about_key(data);
   return about_param(data);
@@ -118,25 +106,26 @@ std::string last_lines(const std::string& text) {
 }
 
 ToolError server_failed(const rpc::Error& error, const object& data) {
-  if (text_in(data, "cause") == "timeout") {
+  if (member_text(data, "cause") == "timeout") {
     return {.code = "timeout", .problem = error.message(), .remedy = "the same call again, it may be warm by then"};
   }
-  const std::string said = last_lines(text_in(data, "stderr"));
-  return {.code = "server-failed",
-          .problem = error.message() + " (" + text_in(data, "cause") + ")" + (said.empty() ? "" : "; it said: " + said),
-          .remedy = "the same call again in a moment; if it fails again, tell the user what the server said"};
+  const std::string said = last_lines(member_text(data, "stderr"));
+  return {
+      .code = "server-failed",
+      .problem = error.message() + " (" + member_text(data, "cause") + ")" + (said.empty() ? "" : "; it said: " + said),
+      .remedy = "the same call again in a moment; if it fails again, tell the user what the server said"};
 }
 
 ToolError missing(const rpc::Error& error, const object& data) {
-  const std::string reason = text_in(data, "reason");
-  const std::string subsystem = text_in(data, "subsystem");
+  const std::string reason = member_text(data, "reason");
+  const std::string subsystem = member_text(data, "subsystem");
   if (reason == "too-deep") {
     return {.code = "too-deep",
             .problem = "tasks that submit tasks have come to their limit of 5",
             .remedy = "do the work in this task"};
   }
   if (data.contains("cause")) {
-    const std::string server = text_in(data, "server");
+    const std::string server = member_text(data, "server");
     const std::string which = server.empty() ? "a language server for this kind of file" : server;
     return {.code = "no-server",
             .problem = error.message(),
@@ -170,13 +159,13 @@ ToolError tool_error_of(const rpc::Error& error, std::string_view root) {
   switch (error.code()) {
     case daemon_code::unknown_task:
       return {.code = "not-found",
-              .problem = "there is no task " + text_in(data, "taskId"),
+              .problem = "there is no task " + member_text(data, "taskId"),
               .remedy = "task_list shows which there are"};
     case daemon_code::wrong_state:
       return bad_argument(error.message(), "task_get for the task's state");
     case daemon_code::queue_full:
       return {.code = "queue-full",
-              .problem = text_in(data, "capacity") + " tasks are queued already",
+              .problem = member_text(data, "capacity") + " tasks are queued already",
               .remedy = "wait with task_get, or cancel with task_cancel what is not needed"};
     case daemon_code::missing:
       return missing(error, data);

@@ -41,7 +41,7 @@ TEST(Refusals, TheDaemonsCodesHaveNames) {
 TEST(Refusals, ANameOfTheDaemonIsThatOfTheTool) {
   EXPECT_EQ(told(R"({"code":-32602,"message":"Invalid params","data":{"param":"timeoutSeconds","expected":"seconds",)"
                  R"("received":"number"}})"),
-            "bad-argument: 'time_limit_seconds' is number.\nTry: give seconds.");
+            "bad-argument: 'time_limit_seconds' is not accepted.\nTry: give seconds.");
 }
 
 TEST(Refusals, WhatNeedsTrustNamesThePersonsCommand) {

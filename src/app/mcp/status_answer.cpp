@@ -1,6 +1,7 @@
 #include "app/mcp/status_answer.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
@@ -18,12 +19,6 @@ using boost::json::value;
 constexpr std::size_t most_problems = 20;
 constexpr std::size_t most_listed = 50;
 constexpr std::size_t most_of_message = 300;  // characters
-
-std::string shown(const object& from, std::string_view name) {
-  const value* const found = from.if_contains(name);
-  if (found == nullptr || found->is_null()) return {};
-  return found->is_string() ? std::string(found->get_string()) : rpc::to_text(*found);
-}
 
 bool is_untrusted(const value& daemon) {
   const array& problems = daemon.at("problems").as_array();
@@ -71,14 +66,14 @@ object automation_part(const value& told) {
     const object& firing = entry.as_object();
     const value* const would = firing.if_contains("would");
     if (would == nullptr || would->is_null() || waiting.size() == most_listed) continue;
-    waiting.push_back(
-        object{{"id", shown(firing, "id")}, {"rule", shown(firing, "ruleId")}, {"at", shown(firing, "at")}});
+    waiting.push_back(object{
+        {"id", member_text(firing, "id")}, {"rule", member_text(firing, "ruleId")}, {"at", member_text(firing, "at")}});
   }
   return {
       {"enabled", told.at("enabled")}, {"rules", told.at("ruleCount")}, {"waiting_for_approval", std::move(waiting)}};
 }
 
-std::string names_in(const value& list) {
+std::string name_list(const value& list) {
   std::string text;
   for (const value& name : list.as_array()) text += (text.empty() ? "" : ", ") + std::string(name.as_string());
   return text.empty() ? "none" : text;
@@ -86,12 +81,14 @@ std::string names_in(const value& list) {
 
 std::string daemon_lines(const object& daemon) {
   if (!daemon.at("running").as_bool()) return "daemon not running; the first call of a code or task tool starts it\n";
-  std::string text = "daemon running, pid " + shown(daemon, "pid") + ", version " + shown(daemon, "version") + ", " +
-                     shown(daemon, "health");
-  if (daemon.contains("started_by")) text += ", started by " + shown(daemon, "started_by") + ", with its environment";
+  std::string text = "daemon running, pid " + member_text(daemon, "pid") + ", version " +
+                     member_text(daemon, "version") + ", " + member_text(daemon, "health");
+  if (daemon.contains("started_by"))
+    text += ", started by " + member_text(daemon, "started_by") + ", with its environment";
   text += '\n';
   for (const value& problem : daemon.at("problems").as_array()) {
-    text += "problem: " + shown(problem.as_object(), "subsystem") + ": " + shown(problem.as_object(), "message") + '\n';
+    text += "problem: " + member_text(problem.as_object(), "subsystem") + ": " +
+            member_text(problem.as_object(), "message") + '\n';
   }
   return text;
 }
@@ -105,8 +102,8 @@ std::string server_lines(const array& servers) {
   std::string text;
   for (const value& entry : servers) {
     const object& server = entry.as_object();
-    text += "language server " + shown(server, "name") + ", " + shown(server, "state") + ", root " +
-            shown(server, "root") + (server.at("indexing").as_bool() ? ", indexing" : "") + '\n';
+    text += "language server " + member_text(server, "name") + ", " + member_text(server, "state") + ", root " +
+            member_text(server, "root") + (server.at("indexing").as_bool() ? ", indexing" : "") + '\n';
   }
   return text.empty() ? "no language server has been used\n" : text;
 }
@@ -121,33 +118,40 @@ std::string task_line(const object& tasks) {
 
 std::string automation_lines(const object& automation) {
   std::string text = "automation " + std::string(automation.at("enabled").as_bool() ? "enabled" : "disabled") + ", " +
-                     shown(automation, "rules") + " rules\n";
+                     member_text(automation, "rules") + " rules\n";
   for (const value& entry : automation.at("waiting_for_approval").as_array()) {
     const object& firing = entry.as_object();
-    text += "waits for approval: " + shown(firing, "id") + " of rule " + shown(firing, "rule") + " at " +
-            shown(firing, "at") + "; a person decides with 'duet-rpc automation approve " + shown(firing, "id") + "'\n";
+    text += "waits for approval: " + member_text(firing, "id") + " of rule " + member_text(firing, "rule") + " at " +
+            member_text(firing, "at") + "; a person decides with 'duet-rpc automation approve " +
+            member_text(firing, "id") + "'\n";
   }
   return text;
 }
 
 std::string status_text(const object& status) {
   std::string text = daemon_lines(status.at("daemon").as_object()) + trust_line(status.at("trusted").as_bool());
-  text += "agents: " + names_in(status.at("agents")) + '\n';
-  if (status.contains("default_agent")) text += "default agent: " + shown(status, "default_agent") + '\n';
+  text += "agents: " + name_list(status.at("agents")) + '\n';
+  if (status.contains("default_agent")) text += "default agent: " + member_text(status, "default_agent") + '\n';
   text += server_lines(status.at("language_servers").as_array()) + task_line(status.at("tasks").as_object()) +
           automation_lines(status.at("automation").as_object());
   for (const value& event : status.at("events").as_array()) {
     const object& told = event.as_object();
-    text += "event " + shown(told, "seq") + ' ' + shown(told, "kind") +
-            (told.contains("task_id") ? ' ' + shown(told, "task_id") : std::string()) + '\n';
+    text += "event " + member_text(told, "seq") + ' ' + member_text(told, "kind") +
+            (told.contains("task_id") ? ' ' + member_text(told, "task_id") : std::string()) + '\n';
   }
-  if (status.contains("next_event")) text += "next event " + shown(status, "next_event") + '\n';
-  return text + "root " + shown(status, "root");
+  if (status.contains("next_event")) text += "next event " + member_text(status, "next_event") + '\n';
+  return text + "root " + member_text(status, "root");
 }
 
-object with(object status, std::string_view name, array list) {
-  status[name] = std::move(list);
-  return status;
+// The one that can be cut next; null: all are empty.
+array* longest_list(object& status) {
+  array* const events = status["events"].if_array();
+  if (!events->empty()) return events;
+  std::array<array*, 4> lists{status["daemon"].as_object()["problems"].if_array(),
+                              status["language_servers"].if_array(), status["agents"].if_array(),
+                              status["automation"].as_object()["waiting_for_approval"].if_array()};
+  array* const longest = *std::ranges::max_element(lists, {}, [](const array* list) { return list->size(); });
+  return longest->empty() ? nullptr : longest;
 }
 
 }  // namespace
@@ -172,17 +176,16 @@ object status_without_daemon(std::string_view root, bool is_trusted) {
   return status;
 }
 
-// Events are the only part that can be long; what else has no end is cut when it is made.
+// Events come first: what is left of them is for the next call. Then whatever list is longest gives way.
 ToolResult status_answer(object status, std::size_t max_bytes) {
-  array events = std::move(status["events"].as_array());
   for (;;) {
-    status = with(std::move(status), "events", events);
     std::string text = status_text(status);
     const bool fits = text.size() <= max_bytes && rpc::to_text(status).size() <= max_bytes;
-    if (fits || events.empty()) return {.text = std::move(text), .structured = std::move(status)};
-    const std::size_t left = events.size() * 3 / 4;
-    status["next_event"] = events[left].at("seq");
-    events.resize(left);
+    array* const list = fits ? nullptr : longest_list(status);
+    if (list == nullptr) return {.text = std::move(text), .structured = std::move(status)};
+    const std::size_t left = list->size() * 3 / 4;
+    if (list == status["events"].if_array()) status["next_event"] = list->at(left).at("seq");
+    list->resize(left);
   }
 }
 

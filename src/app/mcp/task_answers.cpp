@@ -19,11 +19,6 @@ using boost::json::value;
 constexpr std::size_t listed_prompt = 200;   // characters
 constexpr std::size_t longest_match = 1000;  // bytes of a line that is shown
 
-std::string text_in(const object& record, std::string_view name) {
-  const value* const found = record.if_contains(name);
-  return found != nullptr && found->is_string() ? std::string(found->get_string()) : std::string();
-}
-
 // Copies a member under its new name, unless it is null.
 void copy(const object& record, std::string_view from, object& out, std::string_view to) {
   const value* const found = record.if_contains(from);
@@ -38,7 +33,7 @@ std::string cut(std::string_view text, std::size_t most) {
 // The members of a task in the order of the contract, without its tail.
 object task_object(const TaskView& task, std::string prompt) {
   const object& record = task.record;
-  object out{{"task_id", id_of(record)}, {"state", state_of(record)}, {"agent", text_in(record, "agent")}};
+  object out{{"task_id", id_of(record)}, {"state", state_of(record)}, {"agent", member_text(record, "agent")}};
   out["prompt"] = std::move(prompt);
   copy(record, "createdAt", out, "created_at");
   copy(record, "startedAt", out, "started_at");
@@ -52,34 +47,28 @@ object task_object(const TaskView& task, std::string prompt) {
   return out;
 }
 
-std::string shown(const object& task, std::string_view name) {
-  const value* const found = task.if_contains(name);
-  if (found == nullptr) return {};
-  return found->is_string() ? std::string(found->get_string()) : rpc::to_text(*found);
-}
-
 // The same in words: `exit code 1, signal SIGKILL, error exit: …`, each behind a comma.
 std::string details(const object& task) {
   std::string text;
   const auto add = [&](std::string_view words, std::string_view name) {
-    if (task.contains(name)) text += ", " + std::string(words) + shown(task, name);
+    if (task.contains(name)) text += ", " + std::string(words) + member_text(task, name);
   };
   add("exit code ", "exit_code");
   add("signal ", "signal");
   if (const value* const error = task.if_contains("error")) {
-    text += ", " + text_in(error->get_object(), "reason") + ": " + text_in(error->get_object(), "message");
+    text += ", " + member_text(error->get_object(), "reason") + ": " + member_text(error->get_object(), "message");
   }
   add("waiting: ", "waiting");
   add("created ", "created_at");
   add("started ", "started_at");
   add("ended ", "ended_at");
   add("attempts ", "attempts");
-  return text + ", output " + shown(task, "output_bytes") + " bytes, next " + shown(task, "next");
+  return text + ", output " + member_text(task, "output_bytes") + " bytes, next " + member_text(task, "next");
 }
 
 std::string task_lines(const object& task) {
-  return shown(task, "task_id") + ' ' + shown(task, "state") + ", agent " + shown(task, "agent") + details(task) +
-         "\nprompt: " + shown(task, "prompt");
+  return member_text(task, "task_id") + ' ' + member_text(task, "state") + ", agent " + member_text(task, "agent") +
+         details(task) + "\nprompt: " + member_text(task, "prompt");
 }
 
 // How many bytes from the front can be shown as text within both bounds; no character is cut if more follows.
@@ -138,7 +127,7 @@ std::string output_heading(std::string_view task_id) {
 }
 
 ToolResult task_answer(const TaskView& task, std::string_view root, std::size_t max_bytes) {
-  object out = task_object(task, cut(text_in(task.record, "prompt"), max_bytes / 8));
+  object out = task_object(task, cut(member_text(task.record, "prompt"), max_bytes / 8));
   out["next"] = std::to_string(task.tail ? task.tail->next : task.output_bytes);
   out["root"] = root;
   std::string text = task_lines(out) + "\nroot " + std::string(root);
@@ -159,7 +148,7 @@ Page task_list_page(const std::vector<TaskView>& tasks, const object& counts, st
   Page page{.add = into_list("tasks")};
   page.head = {{"tasks", boost::json::array()}, {"counts", counts}, {"root", root}};
   for (const TaskView& task : tasks) {
-    Item item{.json = task_object(task, one_line(text_in(task.record, "prompt"), listed_prompt))};
+    Item item{.json = task_object(task, one_line(member_text(task.record, "prompt"), listed_prompt))};
     item.json["next"] = std::to_string(task.output_bytes);
     item.text = task_lines(item.json);
     page.items.push_back(std::move(item));

@@ -5,6 +5,7 @@
 #include <boost/json/array.hpp>
 
 #include "app/mcp/mcp_tasks.h"
+#include "app/mcp/refusals.h"
 #include "app/mcp/tools.h"
 #include "duet/rpc/utf8.h"
 #include "duet/rpc/value.h"
@@ -16,9 +17,6 @@ using boost::json::array;
 using boost::json::object;
 using boost::json::value;
 
-constexpr int unknown_task = -32000;
-constexpr int task_has_ended = -32001;
-constexpr std::int64_t usual_tail = 2000;
 constexpr std::string_view related_key = "io.modelcontextprotocol/related-task";
 
 rpc::Error no_such_task() { return bad_params("Failed to retrieve task: Task not found"); }
@@ -33,7 +31,7 @@ void read_given(const CallPointer& call, const std::string& handle, std::functio
       {"task.output", {{"taskId", name.id}, {"fromEnd", usual_tail}, {"limit", usual_tail}, {"encoding", "base64"}}},
       {"task.explain", {{"taskId", name.id}}}};
   call->ask(root, parts, {.keeps_refusals = true}, [=, then = std::move(then)](const Call::Parts& answers) {
-    if (!answers[0] && answers[0].error().code() == unknown_task) return call->fail(no_such_task());
+    if (!answers[0] && answers[0].error().code() == daemon_code::unknown_task) return call->fail(no_such_task());
     if (!answers[0]) return call->fail_refused(answers[0].error());
     GivenTask task{.handle = handle, .view = {.record = answers[0]->as_object()}};
     if (answers[1]) {
@@ -103,7 +101,7 @@ void answer_task_cancel(const CallPointer& call, const std::string& handle) {
     const bool is_modern = call->envelope().is_modern;
     call->ask(call->home(), {{"task.cancel", {{"taskId", id}}}}, {.keeps_refusals = true},
               [=](const Call::Parts& parts) {
-                const bool had_ended = !parts[0] && parts[0].error().code() == task_has_ended;
+                const bool had_ended = !parts[0] && parts[0].error().code() == daemon_code::wrong_state;
                 if (!parts[0] && !had_ended) return call->fail_refused(parts[0].error());
                 if (is_modern) return call->answer(result_text(call->envelope(), ""));
                 if (had_ended) return call->fail(bad_params("the task has ended already"));
@@ -158,7 +156,7 @@ void answer_resource(const CallPointer& call, const std::string& uri, const Reso
       {"task.get", task.params},
       {"task.output", {{"taskId", task.id}, {"fromEnd", tail}, {"limit", tail}, {"encoding", "base64"}}}};
   call->ask(root, parts, {.keeps_refusals = true}, [=](const Call::Parts& answers) {
-    if (!answers[0] && answers[0].error().code() == unknown_task) return call->fail(unknown);
+    if (!answers[0] && answers[0].error().code() == daemon_code::unknown_task) return call->fail(unknown);
     if (!answers[0]) return call->fail_refused(answers[0].error());
     const OutputPart part = answers[1] ? output_part(*answers[1]) : OutputPart();
     if (name.kind == Kind::output) {

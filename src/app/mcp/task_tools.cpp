@@ -22,9 +22,7 @@ using boost::json::object;
 using boost::json::value;
 using std::chrono::seconds;
 
-constexpr std::int64_t usual_tail = 2000;
 constexpr std::int64_t usual_wait = 20;
-constexpr int task_has_ended = -32001;
 
 std::string new_key() {
   std::array<unsigned char, 16> bytes{};
@@ -52,6 +50,21 @@ void take_tail(TaskView& view, const Desk::PartAnswer& answer, bool is_wanted) {
   OutputPart part = output_part(*answer);
   view.output_bytes = std::max(view.output_bytes, part.next);
   if (is_wanted) view.tail = std::move(part);
+}
+
+// With the end of its output, and why it waits.
+void finish_task(const CallPointer& call, TaskView view, const Desk::PartAnswer& output, std::int64_t tail_bytes,
+                 const std::function<void(TaskView)>& then) {
+  take_tail(view, output, tail_bytes > 0);
+  if (output) call->services().tails.keep(view.record, tail_bytes, output_part(*output));
+  if (state_of(view.record) != "queued") return then(std::move(view));
+  const std::string id(id_of(view.record));
+  call->ask(call->home(), {{"task.explain", {{"taskId", id}}}}, {.keeps_refusals = true},
+            [view = std::move(view), then](const Call::Parts& why) {
+              TaskView whole = view;
+              if (why[0]) whole.waiting = why[0]->at("text").as_string();
+              then(std::move(whole));
+            });
 }
 
 // `task-7 running, 4,096 bytes`, looked up whenever it is told.
@@ -187,19 +200,21 @@ void read_task(const CallPointer& call, const TaskName& name, std::int64_t tail_
                std::function<void(TaskView)> then) {
   const std::string root = call->home();
   if (root.empty()) return;
-  Call::How how{.keeps_refusals = true};
-  call->ask(root, {{"task.get", name.params}, tail_of(name.id, tail_bytes)}, how,
-            [=, then = std::move(then)](const Call::Parts& parts) {
-              if (!parts[0]) return call->fail_refused(parts[0].error());
-              TaskView view{.record = parts[0]->as_object()};
-              take_tail(view, parts[1], tail_bytes > 0);
-              if (state_of(view.record) != "queued") return then(std::move(view));
-              call->ask(root, {{"task.explain", {{"taskId", name.id}}}}, {.keeps_refusals = true},
-                        [view = std::move(view), then](const Call::Parts& why) mutable {
-                          if (why[0]) view.waiting = why[0]->at("text").as_string();
-                          then(std::move(view));
-                        });
-            });
+  std::vector<Desk::Part> parts{{"task.get", name.params}};
+  if (!call->services().tails.contains(name.id, tail_bytes)) parts.push_back(tail_of(name.id, tail_bytes));
+  call->ask(root, std::move(parts), {.keeps_refusals = true}, [=, then = std::move(then)](const Call::Parts& answers) {
+    if (!answers[0]) return call->fail_refused(answers[0].error());
+    const TaskView view{.record = answers[0]->as_object()};
+    if (answers.size() > 1) return finish_task(call, view, answers[1], tail_bytes, then);
+    if (const OutputPart* const known = call->services().tails.find(view.record, tail_bytes)) {
+      TaskView whole = view;
+      whole.output_bytes = known->next;
+      if (tail_bytes > 0) whole.tail = *known;
+      return then(std::move(whole));
+    }
+    call->ask(root, {tail_of(name.id, tail_bytes)}, {.keeps_refusals = true},
+              [=](const Call::Parts& tail) { finish_task(call, view, tail[0], tail_bytes, then); });
+  });
 }
 
 void run_task_run(const CallPointer& call, const Arguments& arguments) {
@@ -324,7 +339,7 @@ void run_task_cancel(const CallPointer& call, const Arguments& arguments) {
             [=](const Call::Parts& parts) {
               if (!parts[0]) return call->fail_refused(parts[0].error());
               const object record = parts[0]->as_object();
-              if (!parts[1] && parts[1].error().code() == task_has_ended) {
+              if (!parts[1] && parts[1].error().code() == daemon_code::wrong_state) {
                 return call->finish(cancel_answer(record, false, root));
               }
               if (!parts[1]) return call->fail_refused(parts[1].error());

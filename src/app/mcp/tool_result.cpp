@@ -44,6 +44,12 @@ std::string one_line(std::string_view text, std::size_t most) {
   return first.size() < text.size() ? line + "…" : line;
 }
 
+std::string member_text(const boost::json::object& from, std::string_view name) {
+  const boost::json::value* const found = from.if_contains(name);
+  if (found == nullptr || found->is_null()) return {};
+  return found->is_string() ? std::string(found->get_string()) : rpc::to_text(*found);
+}
+
 std::string grouped(std::uint64_t number) {
   std::string digits = std::to_string(number);
   for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, 1, ',');

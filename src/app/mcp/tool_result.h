@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,6 +32,8 @@ struct ToolResult {
 
 /// Text that is shown to a model on one line: line ends become blanks, and no more than `most` characters are left.
 std::string one_line(std::string_view text, std::size_t most);
+/// A member as text: a string as it is, other values as JSON; empty if it is not there or null.
+std::string member_text(const boost::json::object& from, std::string_view name);
 /// `4,096`
 std::string grouped(std::uint64_t number);
 

@@ -14,6 +14,9 @@ namespace duet::app::mcp {
 
 using CallPointer = std::shared_ptr<Call>;
 
+/// Bytes of a task's output that are shown with it, unless others are asked for.
+inline constexpr std::int64_t usual_tail = 2000;
+
 // What the tools do. Each answers its call, now or later, whatever happens.
 
 void run_code_symbols(const CallPointer& call, const Arguments& arguments);
