@@ -44,7 +44,7 @@ TEST(Arguments, NothingIsClamped) {
   EXPECT_EQ(fault("task_list", R"({"max_bytes":999})"),
             "bad-argument: 'max_bytes' is 999.\nTry: give a whole number from 1000 to 48000.");
   EXPECT_EQ(fault("task_list", R"({"limit":1.5})"),
-            "bad-argument: 'limit' is 1.5E0.\nTry: give a whole number from 1 to 100.");
+            "bad-argument: 'limit' is 1.5.\nTry: give a whole number from 1 to 100.");
 }
 
 TEST(Arguments, WrongTypesAndWordsAreRefused) {

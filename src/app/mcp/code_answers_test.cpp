@@ -76,14 +76,14 @@ TEST(CodeAnswers, WhatIsNotFreshOrCompleteSaysSoFirst) {
 TEST(CodeAnswers, AnOutlineIsAsDeepAsAskedFor) {
   const object answer = parsed(
       R"({"server":"clangd","fresh":true,"complete":true,"symbols":[{"name":"Server","kind":"class","line":1,"column":7,)"
-      R"("children":[{"name":"start","kind":"method","detail":"void ()","line":2,"column":8,"endLine":2,)"
+      R"("children":[{"name":"start","kind":"method","detail":"void","line":2,"column":8,"endLine":2,)"
       R"("extent":{"line":2,"column":3,"endLine":4,"endColumn":4}}]}]})");
   const ToolResult deep = outline_page(answer, "/p/s.cpp", 2, "/p").cut({}, 16'000, "call");
-  EXPECT_EQ(rpc::to_text(deep.structured->at("symbols").at(1)),
-            R"({"path":"Server::start","kind":"method","file":"s.cpp","line":2,"column":8,"end_line":4,"detail":"void ()"
-})");
+  EXPECT_EQ(
+      rpc::to_text(deep.structured->at("symbols").at(1)),
+      R"({"path":"Server::start","kind":"method","file":"s.cpp","line":2,"column":8,"end_line":4,"detail":"void"})");
   const ToolResult flat = outline_page(answer, "/p/s.py", 1, "/p").cut({}, 16'000, "call");
-EXPECT_EQ(flat.structured->at("symbols").as_array().size(), 1U);
+  EXPECT_EQ(flat.structured->at("symbols").as_array().size(), 1U);
 }
 
 TEST(CodeAnswers, ReferencesAreByFileThenLine) {

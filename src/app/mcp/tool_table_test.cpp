@@ -66,7 +66,8 @@ TEST(ToolTable, IsSmallEnoughForAModelsMind) {
 }
 
 TEST(ToolTable, AllFourHintsAreSet) {
-  for (const value& tool : rpc::parse_value(ToolTable({}).text(false)).as_array()) {
+  const value tools = rpc::parse_value(ToolTable({}).text(false));
+  for (const value& tool : tools.as_array()) {
     const object& hints = tool.at("annotations").as_object();
     const std::string_view name = tool.at("name").as_string();
     const bool changes = name == "task_run" || name == "task_cancel";
@@ -81,7 +82,8 @@ TEST(ToolTable, AllFourHintsAreSet) {
 TEST(ToolTable, OnlyTheLegacyListSaysWhichToolCanBeATask) {
   const ToolTable table({});
   EXPECT_EQ(table.text(false).find("execution"), std::string::npos);
-  for (const value& tool : rpc::parse_value(table.text(true)).as_array()) {
+  const value tools = rpc::parse_value(table.text(true));
+  for (const value& tool : tools.as_array()) {
     EXPECT_EQ(tool.as_object().contains("execution"), tool.at("name") == "task_run");
   }
 }
