@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "load_process.h"
+#include "load_stream.h"
 #include "load_wire.h"
 
 namespace load {
@@ -19,10 +20,14 @@ namespace {
 
 constexpr const char* usage = R"(usage: load [OPTION VALUE]… -- SERVER [ARGUMENT]…
   --mode window|connect|startup   keep requests in flight; connect, ask, close; start, ask, end       (window)
-  --unix PATH                     the server listens there, a message a line; else it is on stdio, LSP framing
-  --wire lsp|lines|resp           another framing; resp sends PING
-  --method NAME                   (ping)
-  --pad BYTES                     of params, sent back by a method that echoes                        (0)
+  --unix PATH, --tcp PORT         the server listens there, a message a line; else it is on stdio, LSP framing
+  --wire lsp|lines|resp|websocket|http|turned
+                                  another framing; resp sends PING, http POSTs to /rpc
+  --token TEXT                    for /ws and /rpc
+  --tls FILE                      over TLS, with the key, certificate and CA in FILE
+  --rate N                        of connect: so many a second at most                                (no bound)
+  --method NAME                   (ping); id: a ping whose padding is in its id
+  --pad BYTES                     of params, sent back by a method that echoes, or of the id          (0)
   --window N                      requests in flight on each connection, written at once              (1)
   --connections N                                                                                     (1)
   --requests N, --seconds S       whichever ends first                                    (100000000, 0.3)
@@ -34,7 +39,9 @@ constexpr const char* usage = R"(usage: load [OPTION VALUE]… -- SERVER [ARGUME
 
 struct Settings {
   std::string mode = "window";
-  std::string unix_path;
+  Place place;
+  std::string token;
+  double rate = 0;
   std::optional<Wire> wire_asked;
   std::string method = "ping";
   std::size_t pad = 0;
@@ -48,7 +55,7 @@ struct Settings {
   int cpu = -1;
   std::vector<char*> command;
 
-  bool on_stdio() const { return unix_path.empty(); }
+  bool on_stdio() const { return !place.is_socket(); }
   Wire wire() const { return wire_asked.value_or(on_stdio() ? Wire::lsp : Wire::lines); }
 };
 
@@ -66,17 +73,17 @@ Budget budget(std::uint64_t requests, double seconds) {
 /// One connection: a window of requests is written at once, and again when all of it is answered, in order.
 class Conversation {
  public:
-  Conversation(const Request& request, std::size_t window, int read_fd, int write_fd)
-      : request_(request), window_(window), read_fd_(read_fd), write_fd_(write_fd), replies_(request.wire) {
+  Conversation(const Request& request, std::size_t window, const Stream& stream)
+      : request_(request), window_(window), stream_(&stream), replies_(request.wire) {
     for (std::size_t i = 0; i < window; ++i) out_ += request.bytes;
   }
 
-  void move_to(int fd) {
-    read_fd_ = write_fd_ = fd;
+  void move_to(const Stream& stream) {
+    stream_ = &stream;
     replies_.forget();
   }
 
-  int read_fd() const { return read_fd_; }
+  const Stream& stream() const { return *stream_; }
   bool has_unsent() const { return sent_ < to_send_; }
   bool is_idle() const { return in_flight_ == 0; }
 
@@ -98,7 +105,7 @@ class Conversation {
 
   void flush() {
     while (has_unsent()) {
-      const ssize_t count = put(out_.data() + sent_, to_send_ - sent_);
+      const ssize_t count = stream_->put(out_.data() + sent_, to_send_ - sent_);
       if (count < 0 && errno == EAGAIN) return;
       if (count < 0) fail("write to the server");
       sent_ += static_cast<std::size_t>(count);
@@ -108,7 +115,7 @@ class Conversation {
   /// One read, which waits for something to come.
   void receive(std::vector<std::uint32_t>& latencies) {
     const std::span<char> room = replies_.room();
-    const ssize_t count = read(read_fd_, room.data(), room.size());
+    const ssize_t count = stream_->get(room);
     if (count < 0) fail("read from the server");
     if (count == 0) throw std::runtime_error("the server ended the conversation");
     replies_.commit(static_cast<std::size_t>(count));
@@ -125,22 +132,16 @@ class Conversation {
 
   void wait_and_move(std::vector<std::uint32_t>& latencies) {
     if (!has_unsent()) return receive(latencies);
-    std::array<pollfd, 2> ready{{{read_fd_, POLLIN, 0}, {write_fd_, POLLOUT, 0}}};
+    std::array<pollfd, 2> ready{{{stream_->read_fd(), POLLIN, 0}, {stream_->write_fd(), POLLOUT, 0}}};
     poll(ready.data(), ready.size(), -1);
     if (ready[1].revents != 0) flush();
     if (ready[0].revents != 0) receive(latencies);
   }
 
  private:
-  ssize_t put(const char* bytes, std::size_t size) const {
-    const bool is_socket = read_fd_ == write_fd_;
-    return is_socket ? send(write_fd_, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL) : write(write_fd_, bytes, size);
-  }
-
   const Request& request_;
   std::size_t window_;
-  int read_fd_;
-  int write_fd_;
+  const Stream* stream_;
   Replies replies_;
   std::string out_;  // the window's requests
   std::size_t sent_ = 0;
@@ -155,16 +156,19 @@ class Conversation {
 class Session {
  public:
   Session(const Settings& settings, const Request& request) : server_(settings.command, settings.on_stdio()) {
-    const Request small(settings.wire(), settings.method, std::min<std::size_t>(settings.pad, 1));
+    if (!settings.place.identity.empty()) tls_.emplace(settings.place.identity);
+    const Request small(settings.wire(), settings.method, std::min<std::size_t>(settings.pad, 1), settings.token);
     for (std::size_t i = 0; i < settings.connections; ++i) {
-      if (!settings.on_stdio()) sockets_.push_back(connect_within(settings.unix_path, 20));
-      const int read_fd = settings.on_stdio() ? server_.from() : sockets_.back().get();
-      const int write_fd = settings.on_stdio() ? server_.to() : read_fd;
-      ask_once(Conversation(small, 1, read_fd, write_fd));
-      conversations_.push_back(std::make_unique<Conversation>(request, settings.window, read_fd, write_fd));
+      streams_.push_back(settings.on_stdio() ? std::make_unique<Stream>(server_.from(), server_.to())
+                                             : connect(settings.place, 20));
+      ask_once(Conversation(small, 1, *streams_.back()));
+      conversations_.push_back(std::make_unique<Conversation>(request, settings.window, *streams_.back()));
     }
   }
 
+  std::unique_ptr<Stream> connect(const Place& place, double seconds) const {
+    return std::make_unique<Stream>(place, tls_ ? &*tls_ : nullptr, seconds);
+  }
   Process& server() { return server_; }
   Conversation& first() { return *conversations_.front(); }
 
@@ -173,7 +177,7 @@ class Session {
   }
 
   double stop() {
-    sockets_.clear();
+    streams_.clear();
     return server_.stop();
   }
 
@@ -195,7 +199,7 @@ class Session {
     std::size_t busy = 0;
     for (const auto& conversation : conversations_) {
       epoll_event event{EPOLLIN, {.ptr = conversation.get()}};
-      if (epoll_ctl(epoll.get(), EPOLL_CTL_ADD, conversation->read_fd(), &event) != 0) fail("epoll_ctl");
+      if (epoll_ctl(epoll.get(), EPOLL_CTL_ADD, conversation->stream().read_fd(), &event) != 0) fail("epoll_ctl");
       conversation->fill(left);
       if (conversation->has_unsent()) throw std::runtime_error("the window does not fit a socket's buffer");
       busy += conversation->is_idle() ? 0 : 1;
@@ -205,7 +209,9 @@ class Session {
       const int count = epoll_wait(epoll.get(), events.data(), static_cast<int>(events.size()), -1);
       for (const epoll_event* event = events.data(); event < events.data() + count; ++event) {
         auto& conversation = *static_cast<Conversation*>(event->data.ptr);
-        conversation.receive(latencies);
+        do {
+          conversation.receive(latencies);
+        } while (conversation.stream().has_more());
         conversation.fill(left);
         if (conversation.is_idle()) --busy;
       }
@@ -213,7 +219,8 @@ class Session {
   }
 
   Process server_;
-  std::vector<Fd> sockets_;
+  std::optional<Tls> tls_;
+  std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<std::unique_ptr<Conversation>> conversations_;
 };
 
@@ -226,14 +233,17 @@ double quantile(std::vector<std::uint32_t>& values, double part) {
 
 // Connect, ask, read the answer, close; the latency is that of the whole turn.
 void run_connecting(const Settings& settings, Session& session, Budget left, std::vector<std::uint32_t>& latencies) {
+  const std::uint64_t pause = settings.rate > 0 ? static_cast<std::uint64_t>(1e9 / settings.rate) : 0;
   std::vector<std::uint32_t> answers;
-  while (left.is_open(now_ns())) {
-    const std::uint64_t begin = now_ns();
-    const Fd socket = connect_within(settings.unix_path, 1);
-    session.first().move_to(socket.get());
-    Budget one{1, UINT64_MAX};
-    session.first().fill(one);
-    while (!session.first().is_idle()) session.first().wait_and_move(answers);
+  for (std::uint64_t begin = now_ns(); left.is_open(begin); begin = std::max(begin + pause, now_ns())) {
+    while (now_ns() < begin) sleep_ms(1);
+    {
+      const std::unique_ptr<Stream> stream = session.connect(settings.place, 1);
+      session.first().move_to(*stream);
+      Budget one{1, UINT64_MAX};
+      session.first().fill(one);
+      while (!session.first().is_idle()) session.first().wait_and_move(answers);
+    }
     --left.requests;
     latencies.push_back(static_cast<std::uint32_t>(now_ns() - begin));
   }
@@ -251,7 +261,7 @@ double wait_for_memory(const Process& server, long idle_kib, double seconds) {
 }
 
 void measure(const Settings& settings) {
-  const Request request(settings.wire(), settings.method, settings.pad);
+  const Request request(settings.wire(), settings.method, settings.pad, settings.token);
   Session session(settings, request);
   const long idle = session.server().rss_kib();
 
@@ -284,12 +294,12 @@ void measure(const Settings& settings) {
 }
 
 void measure_start(const Settings& settings) {
-  const Request request(settings.wire(), settings.method, settings.pad);
+  const Request request(settings.wire(), settings.method, settings.pad, settings.token);
   std::vector<std::uint32_t> first_replies;
   std::vector<std::uint32_t> ends;
   long idle = 0;
   for (std::size_t i = 0; i < settings.repeats; ++i) {
-    if (!settings.on_stdio()) unlink(settings.unix_path.c_str());
+    if (!settings.place.unix_path.empty()) unlink(settings.place.unix_path.c_str());
     const std::uint64_t begin = now_ns();
     Session session(settings, request);
     first_replies.push_back(static_cast<std::uint32_t>(now_ns() - begin));
@@ -305,6 +315,9 @@ Wire wire_named(std::string_view name) {
   if (name == "lsp") return Wire::lsp;
   if (name == "lines") return Wire::lines;
   if (name == "resp") return Wire::resp;
+  if (name == "websocket") return Wire::websocket;
+  if (name == "http") return Wire::http;
+  if (name == "turned") return Wire::turned;
   throw std::runtime_error("no such framing: " + std::string(name));
 }
 
@@ -312,7 +325,11 @@ Settings read_settings(int argc, char** argv) {
   Settings s;
   const std::map<std::string_view, std::function<void(const char*)>> options{
       {"--mode", [&](const char* value) { s.mode = value; }},
-      {"--unix", [&](const char* value) { s.unix_path = value; }},
+      {"--unix", [&](const char* value) { s.place.unix_path = value; }},
+      {"--tcp", [&](const char* value) { s.place.tcp_port = std::stoi(value); }},
+      {"--token", [&](const char* value) { s.token = value; }},
+      {"--tls", [&](const char* value) { s.place.identity = value; }},
+      {"--rate", [&](const char* value) { s.rate = std::stod(value); }},
       {"--wire", [&](const char* value) { s.wire_asked = wire_named(value); }},
       {"--method", [&](const char* value) { s.method = value; }},
       {"--pad", [&](const char* value) { s.pad = std::stoull(value); }},
@@ -333,6 +350,7 @@ Settings read_settings(int argc, char** argv) {
   }
   for (++at; at < argc; ++at) s.command.push_back(argv[at]);
   if (s.command.empty()) throw std::runtime_error(usage);
+  if (s.wire() == Wire::websocket && s.place.tcp_port != 0) s.place.opening = websocket_opening(s.token);
   if (s.mode != "window" && s.mode != "connect" && s.mode != "startup") throw std::runtime_error("no such mode");
   return s;
 }

@@ -4,9 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -57,28 +55,6 @@ class Fd {
  private:
   int fd_ = -1;
 };
-
-/// -1 when nobody listens there yet.
-inline Fd connect_to(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) throw std::runtime_error("socket path is too long");
-  path.copy(address.sun_path, path.size());
-  Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return Fd();
-  return fd;
-}
-
-inline Fd connect_within(const std::string& path, double seconds) {
-  const std::uint64_t deadline = now_ns() + static_cast<std::uint64_t>(seconds * 1e9);
-  for (;;) {
-    Fd fd = connect_to(path);
-    if (fd.get() >= 0) return fd;
-    if (now_ns() > deadline) throw std::runtime_error("the server does not listen at " + path);
-    const timespec pause{0, 100'000};
-    nanosleep(&pause, nullptr);
-  }
-}
 
 /// The server under test: a process group of its own, with pipes for stdin and stdout if it talks there.
 class Process {

@@ -115,6 +115,7 @@ class OfTheDaemon(Schemas, BridgeTestCase):
         self.ask_about_tokens()
         self.result("http.open")
         self.result("daemon.status")
+        self.result("daemon.metrics")
         self.result("daemon.stop", force=True)
         self.assertEqual(self.called, set(self.schemas))
 

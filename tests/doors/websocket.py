@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The WebSocket of the HTTP door: its handshake, its messages, how it ends, and clients that people use."""
 
+import glob
 import os
 import shutil
 import subprocess
@@ -145,6 +146,27 @@ client.on("error", (error) => { console.error(error); process.exit(3); });
         result = subprocess.run(["node", "-e", script, self.ws_url, self.secret], capture_output=True, text=True,
                                 timeout=60, env={**os.environ, "NODE_PATH": modules})
         self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_websocket_el_of_emacs(self):
+        library = glob.glob("/usr/share/emacs/site-lisp/elpa-src/websocket-*/websocket.el")
+        self.assertTrue(library and shutil.which("emacs"), "emacs and elpa-websocket are needed")
+        script = """
+(let* ((answers nil) (deadline (+ (float-time) 50))
+       (ids (list "a" (make-string 100000 ?b)))
+       (client (websocket-open (getenv "DUET_URL") :protocols '("duet-rpc.1")
+                               :custom-header-alist (list (cons 'Authorization (concat "Bearer " (getenv "DUET_TOKEN"))))
+                               :on-message (lambda (_ frame) (push (json-parse-string (websocket-frame-text frame)) answers)))))
+  (dolist (id ids)
+    (websocket-send-text client (json-serialize (list :jsonrpc "2.0" :id id :method "ping")))
+    (while (not (equal (and answers (gethash "id" (car answers))) id))
+      (when (> (float-time) deadline) (error "No answer"))
+      (accept-process-output nil 0.01)))
+  (websocket-close client)
+  (princ "both came back"))
+"""
+        result = subprocess.run(["emacs", "-Q", "--batch", "-l", library[0], "--eval", script], capture_output=True, text=True,
+                                timeout=100, env={**os.environ, "DUET_URL": self.ws_url, "DUET_TOKEN": self.secret})
+        self.assertIn("both came back", result.stdout, result.stderr)
 
 
 if __name__ == "__main__":

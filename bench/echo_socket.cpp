@@ -1,6 +1,9 @@
-// The limit for a server on a Unix socket, any number of connections: epoll_wait, recv, send, nothing looked at.
-// echo_unix PATH
+// The limit for a server on a socket, any number of connections: epoll_wait, recv, send, nothing looked at.
+// echo_socket unix PATH
+// echo_socket tcp PORT    of 127.0.0.1
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -10,6 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <string>
@@ -18,13 +22,28 @@ namespace {
 
 std::array<char, 256 * 1024> buffer;
 
-int listen_at(const char* path) {
+template <typename Address>
+int listen_at(const Address& address, int family) {
+  const int listener = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const bool bound = bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  return bound && listen(listener, 4096) == 0 ? listener : -1;
+}
+
+int listen_at_path(const char* path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::strncpy(address.sun_path, path, sizeof address.sun_path - 1);
-  const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const bool bound = bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  return bound && listen(listener, 512) == 0 ? listener : -1;
+  return listen_at(address, AF_UNIX);
+}
+
+int listen_at_port(const char* port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(std::atoi(port)));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return listen_at(address, AF_INET);
 }
 
 class Echo {
@@ -38,7 +57,7 @@ class Echo {
     const int count = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), -1);
     for (const epoll_event* event = events.data(); event < events.data() + count; ++event) {
       if (event->data.fd == listener_) {
-        watch(EPOLL_CTL_ADD, accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC), EPOLLIN);
+        accept_one();
       } else if ((event->events & EPOLLOUT) != 0) {
         send_rest(event->data.fd);
       } else {
@@ -48,6 +67,13 @@ class Echo {
   }
 
  private:
+  void accept_one() const {
+    const int client = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    const int on = 1;
+    setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // means nothing to a Unix socket
+    watch(EPOLL_CTL_ADD, client, EPOLLIN);
+  }
+
   void watch(int operation, int fd, std::uint32_t events) const {
     epoll_event event{events, {.fd = fd}};
     epoll_ctl(epoll_, operation, fd, &event);
@@ -83,7 +109,8 @@ class Echo {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int listener = argc == 2 ? listen_at(argv[1]) : -1;
+  if (argc != 3) return 2;
+  const int listener = std::strcmp(argv[1], "tcp") == 0 ? listen_at_port(argv[2]) : listen_at_path(argv[2]);
   if (listener < 0) return 1;
   Echo echo(listener);
   for (;;) echo.turn();
