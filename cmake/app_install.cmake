@@ -30,7 +30,8 @@ duet_install_printed(duet-rpc.1 man/man1 print manual)
 # The pages of docs/, and manual pages of two of them, which a script makes.
 # Installed, they stand side by side, which their links have to follow; the library's guide has a folder of its own.
 set(duet_pages_dir ${CMAKE_INSTALL_DATADIR}/doc/duet-rpc)
-install(DIRECTORY docs/ DESTINATION ${duet_pages_dir} FILES_MATCHING PATTERN "*.md" PATTERN library.md EXCLUDE)
+install(DIRECTORY docs/ DESTINATION ${duet_pages_dir} FILES_MATCHING PATTERN "*.md" PATTERN "*.png"
+        PATTERN library.md EXCLUDE)
 install(FILES ARCHITECTURE.md CONTRIBUTING.md LICENSE DESTINATION ${duet_pages_dir})
 foreach(page README.md CHANGELOG.md)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page})

@@ -53,5 +53,6 @@ if(TARGET duet-rpc)
                    \"${PROJECT_BINARY_DIR}/duet-rpc@.service\" @ONLY)")
   install(FILES ${PROJECT_BINARY_DIR}/duet-rpc@.service packaging/systemd/duet-rpc@.socket
                 packaging/systemd/duet-rpc-http@.socket
+                packaging/systemd/duet-rpc-tls@.socket
           DESTINATION ${CMAKE_INSTALL_DATADIR}/systemd/user)
 endif()

@@ -20,7 +20,8 @@ target_link_libraries(
                     ${CMAKE_DL_LIBS} m)
 duet_precompile(duet_rooms)
 duet_compile_together(duet_rooms)
-add_library(duet_program OBJECT ${program_sources})
+include(cmake/page.cmake)
+add_library(duet_program OBJECT ${program_sources} ${page_source})
 target_link_libraries(duet_program PUBLIC duet_rooms ${DUET_CMARK} ${DUET_NETTLE} ${DUET_CURSES} ${DUET_TERMINFO} ${CMAKE_DL_LIBS})
 # The macros of curses.h are for one file only.
 set_source_files_properties(src/app/top/screen.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

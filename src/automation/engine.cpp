@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include <boost/json/array.hpp>
@@ -42,10 +43,7 @@ bool is_end(std::string_view kind) {
 }
 
 // Not as a new one: it waits for its next attempt, or was restarted in place.
-bool is_queued_again(const task::Event& event) {
-  if (event.kind != "taskQueued") return false;
-  return !rpc::parse_value(event.params).as_object().contains("createdAt");
-}
+bool is_queued_again(const task::Event& event) { return event.kind == "taskQueued" && !event.arrived_at; }
 
 }  // namespace
 
@@ -89,6 +87,8 @@ tl::expected<Engine::Plan, std::string> Engine::prepare(const std::vector<Rule>&
 void Engine::configure(Plan plan) {
   const bool some_are_new =
       std::ranges::any_of(plan.rules, [this](const auto& active) { return rules_.find(active->rule.id) == nullptr; });
+  std::map<std::string, bool> were_enabled;
+  for (const auto& active : rules_.all()) were_enabled[active->rule.id] = active->enabled();
   rules_.replace(std::move(plan.rules), loop_.clock().utc(), newest_event());
   max_chain_ = plan.watch.max_chain;
   if (some_are_new) find_live_tasks();
@@ -97,6 +97,11 @@ void Engine::configure(Plan plan) {
   Note note = note_of({});
   for (auto& [id, saved] : rules_.saved()) {
     saved.empty() ? note.forget(name::of_rule(id)) : note.remember(name::of_rule(id), saved);
+  }
+  for (const auto& active : rules_.all()) {
+    const auto before = were_enabled.find(active->rule.id);
+    const bool is_switched = before != were_enabled.end() && before->second != active->enabled();
+    if (is_switched) tell_switched(note, active->rule.id, active->enabled());
   }
   write(std::move(note), Kind::patient_fact);
   for (const Firing& dropped : rules_.take_dropped()) hold(dropped, dropped.reason);
@@ -251,8 +256,8 @@ void Engine::catch_up_later(base::Duration wait) {
 bool Engine::take_in_order(const task::Event& event) {
   const bool queued_again = is_queued_again(event);
   const bool concerns_rules = queued_again || event.kind == "taskStarted" || is_end(event.kind);
-  const bool concerns_nobody = rules_.all().empty() && !effects_.knows(task::to_text(event.task));
-  if (!concerns_rules || concerns_nobody) {
+  const auto concerns_nobody = [&] { return rules_.all().empty() && !effects_.knows(task::to_text(event.task)); };
+  if (!concerns_rules || concerns_nobody()) {
     position_ = event.seq;
     return true;
   }

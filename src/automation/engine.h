@@ -202,6 +202,7 @@ class Engine {
   Note note_of(std::string_view rule_id);
   Note note_of_all_rules();
   Note note_of_switch(const std::optional<std::string>& rule_id);
+  static void tell_switched(Note& note, const std::optional<std::string>& rule_id, bool enabled);
   void write(Note note, Kind kind, std::function<void(bool kept)> done = {});
   bool store_is_in_trouble() const { return !store_.is_healthy() || !store_.has_room(); }
   void save_all_later();

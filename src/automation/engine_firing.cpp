@@ -133,8 +133,9 @@ void Engine::fire(const ActiveRule& active, const Event& event, Firing firing) {
 
 void Engine::hold_for_approval(Firing firing, Work work) {
   if (!store_.has_room()) return refuse(std::move(firing), reason_of(no_room()));
-  json::object params{
-      {"ruleId", firing.rule_id}, {"id", id_of(firing)}, {"cause", firing.cause}, {"would", shown_work(work)}};
+  const std::string id = id_of(firing);
+  json::object params{{"ruleId", firing.rule_id}, {"firingId", id},        {"id", id},
+                      {"count", firing.count},    {"cause", firing.cause}, {"would", shown_work(work)}};
   firing.awaiting = std::move(work);
   hold(std::move(firing), waits_for_approval, {"approvalNeeded", std::move(params)});
 }
@@ -233,6 +234,7 @@ void Engine::hold(Firing firing, std::string reason, Told told) {
 
 Firing Engine::new_firing(const ActiveRule& active, const Event& event, std::size_t count) {
   return {.number = firings_.next_number(),
+          .turn = firings_.next_turn(),
           .rule_id = active.rule.id,
           .at = loop_.clock().utc(),
           .count = count,
@@ -376,18 +378,22 @@ void Engine::enable(const std::optional<std::string>& rule_id, bool enabled, con
     if (enabled && !was_on) active.since = newest;
     if (!enabled) forget_pending(active);
   };
+  bool was_enabled = enabled_;
   if (!rule_id) {
     for (const auto& active : rules_.all()) begins(*active, enabled_);
     if (!enabled) forget_pending_of_absent();
     enabled_ = enabled;
     faults_.clear();
   } else if (ActiveRule* active = rules_.find(*rule_id)) {
-    begins(*active, active->enabled());
+    was_enabled = active->enabled();
+    begins(*active, was_enabled);
     active->switched = enabled;
   } else {
     return done(unknown("ruleId", "the id of a rule", *rule_id, rules_.ids()));
   }
-  write(note_of_switch(rule_id), Kind::request, [this, rule_id, done](bool kept) {
+  Note note = note_of_switch(rule_id);
+  if (was_enabled != enabled) tell_switched(note, rule_id, enabled);
+  write(std::move(note), Kind::request, [this, rule_id, done](bool kept) {
     if (!kept) {  // it holds already
       owes_switch_ = owes_switch_ || !rule_id;
       save_all_later();
@@ -395,6 +401,12 @@ void Engine::enable(const std::optional<std::string>& rule_id, bool enabled, con
     done(kept ? std::nullopt : std::optional(not_kept()));
   });
   try_approved();
+}
+
+void Engine::tell_switched(Note& note, const std::optional<std::string>& rule_id, bool enabled) {
+  json::object params{{"enabled", enabled}};
+  if (rule_id) params["ruleId"] = *rule_id;
+  note.tell("automationChanged", std::move(params));
 }
 
 Note Engine::note_of_switch(const std::optional<std::string>& rule_id) {

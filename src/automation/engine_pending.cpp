@@ -88,6 +88,7 @@ void Engine::release(ActiveRule& active) {
   Pending pending = *std::exchange(active.pending, std::nullopt);
   if (!refusal.empty()) return hold(std::move(pending.firing), std::string(refusal));
   pending.firing.at = now;
+  pending.firing.turn = firings_.next_turn();
   pending.firing.reason.clear();
   active.pace.fired(now);
   if (pending.event.depth == 0) active.chain.clear();

@@ -38,6 +38,7 @@ Firing read_firing(const json::object& saved) {
   firing.at = base::UtcTime(std::chrono::milliseconds(saved.at("at").to_number<std::int64_t>()));
   firing.count = saved.at("count").to_number<std::size_t>();
   firing.approved = saved.contains("approved");
+  if (const json::value* turn = saved.if_contains("turn")) firing.turn = turn->to_number<std::uint64_t>();
   if (const json::value* cause = saved.if_contains("cause")) firing.cause = cause->as_string();
   if (const json::value* by = saved.if_contains("by")) firing.by = by->as_string();
   if (const json::value* links = saved.if_contains("links")) firing.links = links->as_array();
@@ -58,6 +59,7 @@ std::string save_firing(const Firing& firing) {
                      {"taskId", firing.task_id}};
   if (firing.awaiting) saved["awaiting"] = save_work(*firing.awaiting);
   if (firing.approved) saved["approved"] = true;
+  if (firing.turn > firing.number) saved["turn"] = firing.turn;
   if (!firing.cause.empty()) saved["cause"] = firing.cause;
   if (!firing.by.empty()) saved["by"] = firing.by;
   if (!firing.links.empty()) saved["links"] = firing.links;
@@ -70,6 +72,7 @@ std::optional<Firing> load_firing(std::string_view name, std::string_view text) 
   try {
     Firing firing = read_firing(json::parse(text).as_object());
     firing.number = *number;
+    if (firing.turn == 0) firing.turn = firing.number;
     return firing;
   } catch (const std::exception&) {
     return std::nullopt;
@@ -79,7 +82,7 @@ std::optional<Firing> load_firing(std::string_view name, std::string_view text) 
 std::optional<Firing> load_listed_firing(const json::value& saved) {
   try {
     Firing firing = read_firing(saved.as_object());
-    firing.number = number_after(id_prefix, saved.at("id").as_string()).value();
+    firing.turn = firing.number = number_after(id_prefix, saved.at("id").as_string()).value();
     return firing;
   } catch (const std::exception&) {
     return std::nullopt;
@@ -99,6 +102,8 @@ void Firings::load(std::vector<Firing> firings, std::uint64_t last_number) {
   std::ranges::sort(firings, std::greater<>(), &Firing::number);
   firings_.assign(std::make_move_iterator(firings.begin()), std::make_move_iterator(firings.end()));
   last_ = std::max(last_number, firings_.empty() ? 0 : firings_.front().number);
+  last_turn_ = last_;
+  for (const Firing& firing : firings_) last_turn_ = std::max(last_turn_, firing.turn);
   drop_too_many();
 }
 
@@ -146,11 +151,12 @@ Firing* Firings::find(std::string_view id) {
 }
 
 std::optional<base::UtcTime> Firings::last_fired(std::string_view rule_id) const {
-  std::optional<base::UtcTime> last;  // one that waited has happened later than its number tells
+  const Firing* last = nullptr;
   for (const Firing& firing : firings_) {
-    if (firing.rule_id == rule_id && !firing.held() && (!last || firing.at > *last)) last = firing.at;
+    if (firing.rule_id != rule_id || firing.held()) continue;
+    if (last == nullptr || firing.turn > last->turn) last = &firing;
   }
-  return last;
+  return last == nullptr ? std::nullopt : std::optional(last->at);
 }
 
 json::array Firings::awaiting() const {

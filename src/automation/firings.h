@@ -20,6 +20,7 @@ namespace duet::automation {
 /// A rule that has fired, or was held back.
 struct Firing {
   std::uint64_t number = 0;
+  std::uint64_t turn = 0;  ///< when it happened, among all: one that waited comes later than its number tells
   std::string rule_id = {};
   base::UtcTime at = {};
   std::size_t count = 1;    ///< events that are in it
@@ -58,6 +59,8 @@ class Firings {
 
   std::uint64_t next_number() { return ++last_; }
   std::uint64_t last_number() const { return last_; }
+  /// For one that happens now. The clock does not tell which is the last: it may be set back.
+  std::uint64_t next_turn() { return ++last_turn_; }
 
   /// Adds it, or puts it in the place of the one with its number.
   void put(Firing firing);
@@ -76,7 +79,7 @@ class Firings {
   /// They could not be forgotten: who asks next has to.
   void put_back(const std::vector<std::string>& dropped);
 
-  /// As far as the list goes back.
+  /// Of the last one that happened, as far as the list goes back.
   std::optional<base::UtcTime> last_fired(std::string_view rule_id) const;
   /// The ids of those that wait for approval.
   boost::json::array awaiting() const;
@@ -88,6 +91,7 @@ class Firings {
   void drop(std::size_t count, bool waiting);
 
   std::uint64_t last_ = 0;
+  std::uint64_t last_turn_ = 0;
   std::deque<Firing> firings_;
   std::vector<Dropped> dropped_;
 };

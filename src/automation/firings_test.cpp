@@ -10,8 +10,10 @@ namespace duet::automation {
 namespace {
 
 Firing firing(Firings& firings, const std::string& rule, const std::string& reason = {}) {
-  return {.number = firings.next_number(), .rule_id = rule, .reason = reason};
+  return {.number = firings.next_number(), .turn = firings.next_turn(), .rule_id = rule, .reason = reason};
 }
+
+base::UtcTime second(int n) { return base::UtcTime(std::chrono::seconds(n)); }
 
 Firing waiting(Firings& firings, const std::string& rule) {
   Firing made = firing(firings, rule, "approval");
@@ -30,6 +32,37 @@ TEST(Firings, AreShownNewestFirst) {
             R"([{"id":"firing-2","ruleId":"b","at":"1970-01-01T00:00:00.000Z","outcome":"held","count":1,)"
             R"("reason":"cooldown"},{"id":"firing-1","ruleId":"a","at":"1970-01-01T00:00:00.000Z",)"
             R"("outcome":"fired","count":3,"taskId":"task-1"}])");
+}
+
+TEST(Firings, TheLastOneIsNotFoundByTheClockWhichMayBeSetBack) {
+  Firings firings;
+  for (const int at : {100, 50}) {
+    Firing fired = firing(firings, "a");
+    fired.at = second(at);
+    firings.put(fired);
+  }
+  EXPECT_EQ(firings.last_fired("a"), second(50));
+  Firings next;
+  std::vector<Firing> kept;
+  for (const Firing& one : firings.all()) kept.push_back(load_firing(name_of(one), save_firing(one)).value());
+  next.load(std::move(kept), 0);
+  EXPECT_EQ(next.last_fired("a"), second(50)) << "after a restart";
+}
+
+TEST(Firings, OneThatWaitedIsLaterThanItsNumberTells) {
+  Firings firings;
+  Firing waited = firing(firings, "a");
+  Firing quick = firing(firings, "a");
+  quick.at = second(2);
+  firings.put(quick);
+  waited.at = second(1);  // the clock was set back meanwhile
+  waited.turn = firings.next_turn();
+  firings.put(waited);
+  EXPECT_EQ(firings.last_fired("a"), second(1));
+  Firings next;
+  next.load({*load_firing(name_of(waited), save_firing(waited)), *load_firing(name_of(quick), save_firing(quick))}, 2);
+  EXPECT_EQ(next.last_fired("a"), second(1)) << "after a restart";
+  EXPECT_EQ(next.next_turn(), 4U);
 }
 
 TEST(Firings, ABusyRulePushesOutOnlyItsOwn) {

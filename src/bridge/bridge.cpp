@@ -32,14 +32,14 @@ struct Chain final : Asking {
 };
 
 // Where a symbol of the index is. If the text is not there any more, it is looked for nearby.
-FilePlace place_of(const FoundSymbol& symbol, FilePlace where) {
+FilePlace place_in_index(const FoundSymbol& symbol, FilePlace where) {
   where.path = symbol.file;
   where.line = symbol.line;
   if (is_where_it_was(symbol)) {
     where.column = symbol.column;
     where.symbol.reset();
   } else {
-    where.symbol = symbol.name.own;
+    where.symbol = word_of(symbol.name);
   }
   return where;
 }
@@ -227,7 +227,7 @@ Bridge::Asked Bridge::ask_by_name(Question question, const FilePlace& where, Don
     try {
       const FoundSymbol& symbol = pick_symbol(found->symbols, *where.symbol);
       if (symbol.file.empty() || symbol.line == 0) throw no_such_symbol(*where.symbol, {});
-      chain->present = ask(question, place_of(symbol, where), done);
+      chain->present = ask(question, place_in_index(symbol, where), done);
     } catch (const rpc::Error& error) {
       done({.error = error});
     }

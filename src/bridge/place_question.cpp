@@ -22,7 +22,6 @@ using boost::json::object;
 
 constexpr int content_modified = -32801;  // as LSP has it
 constexpr int most_asked = 5;
-constexpr std::size_t most_of_line = 400;  // characters
 constexpr char symbols_method[] = "textDocument/documentSymbol";
 
 struct QuestionEntry {
@@ -71,24 +70,42 @@ Place place_in(const Text& text, const FilePlace& where) {
   return {.line = line, .column = where.column.value_or(indent + 1)};
 }
 
-// The word in a line, or in the nearest one that has it, of two those above first.
-Place place_of_word(const Text& text, std::size_t line, const std::string& word) {
+// A line and those near it, the nearest first, of two the one above.
+std::vector<std::size_t> lines_near(const Text& text, std::size_t line) {
   constexpr std::size_t farthest = 3;
-  check_line(text, line);
   std::vector<std::size_t> lines{line};
   for (std::size_t far = 1; far <= farthest; ++far) {
     if (line > far) lines.push_back(line - far);
     if (line + far <= text.line_count()) lines.push_back(line + far);
   }
-  std::vector<SymbolName> near;
-  for (const std::size_t number : lines) {
+  return lines;
+}
+
+std::optional<Place> find_near(const Text& text, std::size_t line, std::string_view word) {
+  for (const std::size_t number : lines_near(text, line)) {
     const std::string_view content = text.line(number - 1);
-    if (const auto at = find_word(content, word)) {
-      return {.line = number, .column = count_characters(content.substr(0, *at)) + 1};
+    const std::optional<std::size_t> at = find_word(content, word);
+    if (at) return Place{.line = number, .column = count_characters(content.substr(0, *at)) + 1};
+  }
+  return std::nullopt;
+}
+
+Place place_of_word(const Text& text, std::size_t line, const std::string& word) {
+  check_line(text, line);
+  if (const std::optional<Place> place = find_near(text, line, word)) return *place;
+  std::vector<SymbolName> near;
+  for (const std::size_t number : lines_near(text, line)) {
+    for (const std::string_view other : components(text.line(number - 1))) {
+      near.push_back({std::string(other), std::string(other)});
     }
-    for (const std::string_view other : components(content)) near.push_back({std::string(other), std::string(other)});
   }
   throw no_such_symbol(word, near_names(near, word));
+}
+
+// Where its name is. The place that a server tells may be that of a decorator above it.
+Place place_of(const FoundSymbol& symbol, const Text& text) {
+  const Place told{symbol.line, symbol.column};
+  return is_where_it_was(symbol) ? told : find_near(text, symbol.line, word_of(symbol.name)).value_or(told);
 }
 
 class PlaceQuestion : public std::enable_shared_from_this<PlaceQuestion> {
@@ -114,7 +131,8 @@ class PlaceQuestion : public std::enable_shared_from_this<PlaceQuestion> {
       const FoundSymbol symbol = pick_symbol(list_symbols(result, where_.path, places), *where_.symbol);
       if (places.has_met_newer_text()) return ask();
       if (symbol.line == 0) throw no_such_symbol(*where_.symbol, {});
-      send(look(), Place{symbol.line, symbol.column});
+      const Document& present = look();
+      send(present, place_of(symbol, present.text));
     });
   }
 
@@ -200,8 +218,8 @@ class PlaceQuestion : public std::enable_shared_from_this<PlaceQuestion> {
   int asked_ = 0;
 };
 
-void begin(transport::Loop& loop, Inquiry& inquiry, const std::shared_ptr<PlaceQuestion>& question,
-           const std::string& path) {
+void start_question(transport::Loop& loop, Inquiry& inquiry, const std::shared_ptr<PlaceQuestion>& question,
+                    const std::string& path) {
   LanguageServer& server = inquiry.server();
   server.check_load();
   const Document* const document = server.documents().look(path);
@@ -217,12 +235,13 @@ void begin(transport::Loop& loop, Inquiry& inquiry, const std::shared_ptr<PlaceQ
 
 void ask_about_place(transport::Loop& loop, Inquiry& inquiry, Question question, const FilePlace& where,
                      base::Duration patience) {
-  begin(loop, inquiry, std::make_shared<PlaceQuestion>(loop, inquiry, question, where, patience, false), where.path);
+  start_question(loop, inquiry, std::make_shared<PlaceQuestion>(loop, inquiry, question, where, patience, false),
+                 where.path);
 }
 
 void ask_for_symbols(transport::Loop& loop, Inquiry& inquiry, const FilePlace& where, base::Duration patience) {
-  begin(loop, inquiry, std::make_shared<PlaceQuestion>(loop, inquiry, Question::symbols, where, patience, true),
-        where.path);
+  start_question(loop, inquiry,
+                 std::make_shared<PlaceQuestion>(loop, inquiry, Question::symbols, where, patience, true), where.path);
 }
 
 }  // namespace duet::bridge

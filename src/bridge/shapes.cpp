@@ -17,8 +17,6 @@ using boost::json::array;
 using boost::json::object;
 using boost::json::value;
 
-constexpr std::size_t most_of_line = 400;  // characters
-
 constexpr std::string_view symbol_kinds[] = {
     "file",   "module",    "namespace", "package",     "class",    "method", "property", "field",         "constructor",
     "enum",   "interface", "function",  "variable",    "constant", "string", "number",   "boolean",       "array",

@@ -46,6 +46,8 @@ class PlaceFinder {
 
 /// How many places or items an answer has at most; `more` tells how many were left out.
 inline constexpr std::size_t most_places = 1000;
+/// Of a line that is shown, in characters.
+inline constexpr std::size_t most_of_line = 400;
 
 /// Answers of servers as people want them. Each takes whatever LSP allows as a result, and nonsense as nothing.
 /// `{contents, kind, line?, …}`; contents is null where there is nothing to say.

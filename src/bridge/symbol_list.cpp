@@ -1,6 +1,7 @@
 #include "bridge/symbol_list.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <boost/json/array.hpp>
@@ -17,7 +18,7 @@ using boost::json::array;
 using boost::json::object;
 using boost::json::value;
 
-constexpr std::size_t most_depth = 64;
+constexpr std::size_t deepest_nesting = 64;
 constexpr std::size_t most_symbols = 20'000;
 constexpr std::size_t most_candidates = 20;
 constexpr std::size_t shown_characters = 64;
@@ -39,13 +40,31 @@ std::string joined(std::string_view container, std::string_view separator, std::
   return std::string(container) + std::string(separator) + std::string(name);
 }
 
+// Some servers tell where all of a symbol is, and not where its name is: pylsp, from the `def` on.
+void point_at_name(object& shown, const SymbolName& name) {
+  const value* const line = shown.if_contains("text");
+  if (line == nullptr) return;
+  const std::string_view text = line->get_string();
+  const auto column = shown.at("column").to_number<std::size_t>();
+  const std::string_view rest = text.substr(rpc::first_characters(text, column - 1).size());
+  const std::optional<std::size_t> at = find_word(rest, word_of(name));
+  if (!at || *at == 0) return;
+  const std::size_t begin = column + count_characters(rest.substr(0, *at));
+  object extent;
+  for (const char* const member : {"line", "column", "endLine", "endColumn"}) extent[member] = shown.at(member);
+  shown["extent"] = std::move(extent);
+  shown["column"] = begin;
+  shown["endLine"] = shown.at("line");
+  shown["endColumn"] = begin + count_characters(word_of(name));
+}
+
 class Lister {
  public:
   Lister(std::string path, PlaceFinder& places) : path_(std::move(path)), places_(places) {}
 
   void add_all(const value& list, const std::string& container, std::size_t depth) {
     const array* const symbols = list.if_array();
-    if (symbols == nullptr || depth > most_depth) return;
+    if (symbols == nullptr || depth > deepest_nesting) return;
     for (const value& symbol : *symbols) {
       if (found_.size() >= most_symbols) return;
       add(symbol, container, depth);
@@ -66,6 +85,7 @@ class Lister {
     if (const std::string_view detail = text_member(symbol, "detail"); !detail.empty()) found.shown["detail"] = detail;
     if (location != nullptr) {
       places_.add_with_file(found.shown, uri, member(*location, "range"));
+      point_at_name(found.shown, found.name);
     } else {
       add_nested(found.shown, symbol);
     }
@@ -140,11 +160,14 @@ std::vector<FoundSymbol> list_symbols(const value& result, const std::string& pa
   return lister.take();
 }
 
+std::string_view word_of(const SymbolName& name) {
+  const std::vector<std::string_view> parts = components(name.own);
+  return parts.empty() ? std::string_view(name.own) : parts.back();
+}
+
 bool is_where_it_was(const FoundSymbol& symbol) {
-  const std::vector<std::string_view> parts = components(symbol.name.own);
-  if (parts.empty()) return true;
   const value* const text = symbol.shown.if_contains("text");
-  return text != nullptr && find_word(std::string_view(text->as_string()), parts.back());
+  return text != nullptr && find_word(std::string_view(text->as_string()), word_of(symbol.name));
 }
 
 rpc::Error no_such_symbol(std::string_view wanted, const std::vector<std::string>& names) {

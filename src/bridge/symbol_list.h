@@ -35,6 +35,8 @@ boost::json::object shape_search(const std::vector<FoundSymbol>& symbols, std::s
 
 /// The text at its place still has its name in it: an index may be older than the file.
 bool is_where_it_was(const FoundSymbol& symbol);
+/// What of its own name stands in a text as a word: of `(*Server).Start` the last part.
+std::string_view word_of(const SymbolName& name);
 
 /// No symbol of this name; `names` may have been meant.
 rpc::Error no_such_symbol(std::string_view wanted, const std::vector<std::string>& names);

@@ -71,6 +71,17 @@ TEST_F(SymbolListTest, FlatOnesHaveTheirContainerInFront) {
   EXPECT_EQ(symbols[0].shown.at("file"), "/p/a.py");
 }
 
+TEST_F(SymbolListTest, APlaceIsThatOfTheName) {
+  documents.client_opens(1, "/p/a.py", "python", "\n    def go(self):\n");
+  const std::string whole = R"({"start":{"line":1,"character":4},"end":{"line":9,"character":0}})";
+  const auto symbols =
+      list(R"([{"name":"go","kind":6,"location":{"uri":"file:///p/a.py","range":)" + whole + "}}]", "");
+  EXPECT_EQ(symbols[0].line, 2U);
+  EXPECT_EQ(symbols[0].column, 9U);
+  EXPECT_EQ(symbols[0].shown.at("endColumn"), 11);
+  EXPECT_EQ(symbols[0].shown.at("extent").at("column"), 5);
+}
+
 TEST_F(SymbolListTest, NonsenseIsNothing) {
   for (const char* const result : {"null", "{}", "7", R"([7,{},{"name":""},null])"}) {
     EXPECT_TRUE(list(result).empty()) << result;
@@ -92,9 +103,9 @@ TEST_F(SymbolListTest, OneIsPickedOrTheCandidatesAreNamed) {
 }
 
 TEST_F(SymbolListTest, ADeclarationAndItsDefinitionAreOne) {
-  const std::string detail = R"(,"detail":"int (int)")";
+  const std::string detail = R"x(,"detail":"int (int)")x";
   EXPECT_EQ(pick_symbol(list("[" + nested("f", 1, detail) + "," + nested("f", 9, detail) + "]"), "f").line, 10U);
-  EXPECT_EQ(refusal(list("[" + nested("f", 1, detail) + "," + nested("f", 9, R"(,"detail":"int ()")") + "]"), "f")
+  EXPECT_EQ(refusal(list("[" + nested("f", 1, detail) + "," + nested("f", 9, R"x(,"detail":"int ()")x") + "]"), "f")
                 .at("reason"),
             "ambiguous");
   EXPECT_EQ(refusal(list("[" + nested("f", 1) + "," + nested("f", 9) + "]"), "f").at("reason"), "ambiguous");

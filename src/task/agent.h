@@ -47,6 +47,12 @@ struct GroupSettings {
   bool paused = false;  ///< until somebody says otherwise
 };
 
+/// Why what a project's file says of agents does not count, and what helps; for people.
+struct Distrust {
+  std::string why = "they are not trusted";
+  std::string cure = "'duet-rpc trust' shows them and asks";
+};
+
 /// What the settings say about tasks.
 struct TaskSettings {
   std::string default_agent = {};  ///< empty: `claude`, if it is on the PATH
@@ -59,6 +65,7 @@ struct TaskSettings {
   std::set<std::string, std::less<>> untrusted_agents = {};
   std::string untrusted_default = {};  ///< its default_agent; empty: it has none
   bool had_trust = false;  ///< another content of that file was trusted: nobody takes the place of its agents
+  Distrust distrust = {};
   std::map<std::string, Agent, std::less<>> agents = {};          ///< beside the built-in `claude` and `shell`
   std::map<std::string, GroupSettings, std::less<>> groups = {};  ///< beside `default`
 };

@@ -81,6 +81,7 @@ Agents::Agents(const TaskSettings& settings, process::Environment environment, s
       untrusted_(settings.untrusted_agents),
       default_(settings.default_agent),
       untrusted_default_(default_that_counts_no_more(settings)),
+      distrust_(settings.distrust),
       environment_(std::move(environment)),
       project_(std::move(project)),
       provide_for_(std::move(provide_for)) {}
@@ -90,6 +91,7 @@ void Agents::change_settings(const TaskSettings& settings) {
   untrusted_ = settings.untrusted_agents;
   default_ = settings.default_agent;
   untrusted_default_ = default_that_counts_no_more(settings);
+  distrust_ = settings.distrust;
 }
 
 tl::expected<std::string, rpc::Error> Agents::choose(const Submission& submission) const {
@@ -109,14 +111,17 @@ const Agent* Agents::find(std::string_view name) const {
 void Agents::add_defaults(Submission& submission, std::string_view agent) const {
   static const Agent without_words;
   const Agent* const found = find(agent);
-  const Agent& defaults = found != nullptr ? *found : without_words;
+  add_defaults(submission, found != nullptr ? *found : without_words);
+}
+
+void Agents::add_defaults(Submission& submission, const Agent& defaults) {
   if (!submission.priority) submission.priority = defaults.priority.value_or(0);
   if (!submission.retries) submission.retries = defaults.retries.value_or(0);
   if (submission.group.empty()) submission.group = defaults.group.empty() ? default_group : defaults.group;
 }
 
 rpc::Error Agents::unknown(const std::string& name, std::string_view param) const {
-  if (untrusted_.contains(name)) return untrusted_agent(name);
+  if (untrusted_.contains(name)) return untrusted_agent(name, distrust_);
   boost::json::array names;
   for (const auto& [known_name, agent] : agents_) names.emplace_back(known_name);
   constexpr std::size_t shown_characters = 64;
@@ -127,9 +132,11 @@ tl::expected<std::string, rpc::Error> Agents::wanted_agent(const Submission& sub
   if (submission.agent) return *submission.agent;
   const std::string_view counting = default_.empty() ? built_in_default : std::string_view(default_);
   if (!untrusted_default_.empty() && untrusted_default_ != counting) {
-    return tl::unexpected(untrusted_default_agent(untrusted_default_));
+    return tl::unexpected(untrusted_default_agent(untrusted_default_, distrust_));
   }
-  if (untrusted_.contains(counting) && !agents_.contains(counting)) return tl::unexpected(untrusted_agent(counting));
+  if (untrusted_.contains(counting) && !agents_.contains(counting)) {
+    return tl::unexpected(untrusted_agent(counting, distrust_));
+  }
   if (!default_.empty()) {
     if (agents_.contains(default_)) return default_;
     return tl::unexpected(
@@ -137,9 +144,14 @@ tl::expected<std::string, rpc::Error> Agents::wanted_agent(const Submission& sub
   }
   const Agent& agent = agents_.find(built_in_default)->second;
   if (is_on_path(agent, submission.env)) return std::string(built_in_default);
-  const std::string cure =
-      untrusted_.empty() ? "" : "; the project's settings are not trusted: 'duet-rpc trust' shows them";
+  const std::string others = "; the project's settings have agents, but " + distrust_.why + ": " + distrust_.cure;
+  const std::string cure = untrusted_.empty() ? "" : others;
   return tl::unexpected(no_agent("no agent is configured, and `claude` is not on the PATH" + cure, "default_agent"));
+}
+
+std::optional<std::string> Agents::usual() const {
+  const auto wanted = wanted_agent({});
+  return wanted ? std::optional(*wanted) : std::nullopt;
 }
 
 bool Agents::is_on_path(const Agent& agent, const process::Environment& added) const {
@@ -156,11 +168,6 @@ tl::expected<void, std::string> Agents::provide_for(const process::Limits& limit
   if (!limits.any()) return {};
   if (provide_for_) return provide_for_(limits);
   return tl::unexpected(std::string("there is nothing to keep them with"));
-}
-
-process::Limits Agents::limits_of(const std::string& agent, const Submission& submission) const {
-  const auto found = agents_.find(agent);
-  return found == agents_.end() ? submission.limits : process::both(found->second.limits, submission.limits);
 }
 
 std::optional<Assignment> Agents::assignment(RunId run, const std::string& agent, Submission submission) const {

@@ -44,15 +44,18 @@ class Agents {
   /// A file that the user has not trusted says what it is. No other agent of that name takes its place: it would be
   /// another program than the one that is meant.
   bool is_untrusted(std::string_view name) const { return untrusted_.contains(name); }
+  const Distrust& distrust() const { return distrust_; }
   /// Nullptr if there is none.
   const Agent* find(std::string_view name) const;
   const std::map<std::string, Agent, std::less<>>& all() const { return agents_; }
-  const std::string& default_name() const { return default_; }
+  /// Who does a task that names no agent; none: it is refused.
+  std::optional<std::string> usual() const;
+  /// Its program is there, as far as a task is concerned that brings no PATH of its own.
+  bool is_available(const Agent& agent) const { return is_on_path(agent, {}); }
   /// What a task of this agent is accepted with where its submission says nothing. A time limit and `limits` are not
   /// among it: the agent's count as they are when an attempt begins.
   void add_defaults(Submission& submission, std::string_view agent) const;
-  /// What an attempt may use that this agent makes of this submission: the agent's limits and the task's, both.
-  process::Limits limits_of(const std::string& agent, const Submission& submission) const;
+  static void add_defaults(Submission& submission, const Agent& agent);
 
   /// None if there is no such agent any more.
   std::optional<Assignment> assignment(RunId run, const std::string& agent, Submission submission) const;
@@ -65,6 +68,7 @@ class Agents {
   std::set<std::string, std::less<>> untrusted_;  // names; tasks of theirs are refused with the cure
   std::string default_;
   std::string untrusted_default_;
+  Distrust distrust_;
   process::Environment environment_;
   std::function<std::string()> project_;
   ProvideFor provide_for_;

@@ -78,6 +78,23 @@ TEST_F(AgentsTest, AnAgentOfSettingsThatAreNotTrustedIsRefusedWithTheCure) {
   EXPECT_EQ(arguments("claude", "p"), (Strings{"claude", "-p"}));
 }
 
+TEST_F(AgentsTest, TheCureIsOneThatHelps) {
+  settings.had_trust = true;
+  settings.untrusted_agents = {"theirs"};
+  settings.untrusted_default = "theirs";
+  settings.distrust = {"their file is gone", "put it back"};
+  const auto refusal = [this](const Submission& submission) {
+    const auto agent = agents().choose(submission);
+    return agent ? *agent : agent.error().message();
+  };
+  EXPECT_EQ(refusal({.prompt = "p", .agent = "theirs"}),
+            "Subsystem unavailable: the agent 'theirs' is one of the project's settings, and their file is gone: put "
+            "it back");
+  EXPECT_EQ(refusal({.prompt = "p"}),
+            "Subsystem unavailable: the default agent is 'theirs' by the project's settings, and their file is gone: "
+            "name another agent, or put it back");
+}
+
 TEST_F(AgentsTest, NoOtherAgentTakesThePlaceOfOneThatIsNotTrustedAnyMore) {
   settings.had_trust = true;
   environment["PATH"] = folder_with_claude();

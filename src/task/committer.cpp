@@ -15,6 +15,7 @@ constexpr std::chrono::milliseconds lock_patience{2000};  // with another progra
 constexpr std::chrono::milliseconds quiet{50};            // without changes: time to tidy up
 constexpr int much_log = 1000;                            // pages: worth moving when nobody waits
 constexpr int too_much_log = 2000;                        // pages: moved even so
+constexpr std::size_t most_reserved = 1024;               // changes: as many as the last time may come again
 constexpr int memory_of_times = 4;                        // a commit counts for one part of so many in the usual time
 constexpr int file_was_lost = SQLITE_READONLY_DBMOVED;
 
@@ -42,7 +43,9 @@ Committer::Committer(transport::Loop& loop, Database database, std::function<boo
       reports_(std::move(reports)),
       options_(options),
       database_(std::move(database)),
-      writer_(database_) {
+      writer_(database_),
+      begin_(database_.prepare("BEGIN IMMEDIATE")),
+      commit_(database_.prepare("COMMIT")) {
   database_.set_patience(lock_patience);
   sqlite3_wal_hook(
       database_.handle(),
@@ -88,6 +91,7 @@ void Committer::look() {
     const bool may_be_quick = std::exchange(is_urgent_, false) && is_small && health_.problem.empty();
     // Functions can be copied; changes need not be.
     const auto changes = std::make_shared<Changes>(std::exchange(queue_, {}));
+    queue_.reserve(std::min(changes->size(), most_reserved));
     const bool is_quick = may_be_quick && begin_at_once();
     return start([this, changes] { return commit(std::move(*changes)); }, is_quick);
   }
@@ -102,7 +106,7 @@ void Committer::look() {
 bool Committer::begin_at_once() {
   try {
     database_.set_patience(std::chrono::milliseconds(0));
-    database_.run("BEGIN IMMEDIATE");
+    begin_.run();
   } catch (const SqliteError&) {  // NOLINT(bugprone-empty-catch): who waits for it meets it again
   }
   database_.set_patience(lock_patience);
@@ -163,7 +167,11 @@ void Committer::tell_if_idle() {
 Committer::Batch Committer::commit(Changes changes) {
   waited_ = {};
   Changes all = std::exchange(facts_, {});
-  std::move(changes.begin(), changes.end(), std::back_inserter(all));
+  if (all.empty()) {
+    all = std::move(changes);
+  } else {
+    std::move(changes.begin(), changes.end(), std::back_inserter(all));
+  }
   Batch batch;
   try {
     write(all);
@@ -175,9 +183,12 @@ Committer::Batch Committer::commit(Changes changes) {
   } catch (const std::exception& error) {  // there is no memory, say
     take_failure(SQLITE_NOMEM, error.what());
   }
-  for (Change& change : all) {
-    const bool is_over = batch.kept || change.kind == Change::Kind::request;
-    (is_over ? batch.done : facts_).push_back(std::move(change));
+  if (batch.kept) {
+    batch.done = std::move(all);
+  } else {
+    for (Change& change : all) {
+      (change.kind == Change::Kind::request ? batch.done : facts_).push_back(std::move(change));
+    }
   }
   batch.health = trouble_;
   batch.waited = waited_;
@@ -192,9 +203,9 @@ void Committer::write(const Changes& changes) {
     write_marker();  // to see whether it works again: the changes may be such that write nothing
   }
   if (!changes.empty()) {
-    if (!database_.in_transaction()) wait_for([this] { database_.run("BEGIN IMMEDIATE"); });
+    if (!database_.in_transaction()) wait_for([this] { begin_.run(); });
     for (const Change& change : changes) change.apply(writer_);
-    wait_for([this] { database_.run("COMMIT"); });
+    wait_for([this] { commit_.run(); });
   }
   // A commit into files that nobody will find again is none.
   if (!holds_()) throw SqliteError(file_was_lost, {});
@@ -233,9 +244,9 @@ void Committer::verify() {
 }
 
 void Committer::write_marker() {
-  database_.run("BEGIN IMMEDIATE");
+  begin_.run();
   writer_.remember("marker", std::to_string(++markers_));
-  database_.run("COMMIT");
+  commit_.run();
 }
 
 void Committer::move_log_to_main(int mode) {

@@ -127,6 +127,8 @@ class Committer {
 
   Database database_;
   StoreWriter writer_;
+  Statement begin_;
+  Statement commit_;
   Changes facts_;  // that the last commit failed to keep
   Health trouble_;
   bool uncertain_ = false;  // a sync has failed, or something else of the disk

@@ -84,7 +84,7 @@ Intake::Intake(const base::Clock& clock, Store& store, const Agents& agents, Tas
       taken_(std::move(taken)),
       last_id_(last_id) {}
 
-void Intake::submit(Submission submission, Capacity room, Submitted submitted, Companion companion) {
+void Intake::submit(Submission&& submission, Capacity room, Submitted&& submitted, Companion&& companion) {
   const auto refuse = [&](const rpc::Error& error) { submitted(tl::unexpected(error)); };
   if (const Refusal refusal = check(submission)) return refuse(*refusal);
   std::string body = to_body(submission);
@@ -92,21 +92,21 @@ void Intake::submit(Submission submission, Capacity room, Submitted submitted, C
   if (!answered) return refuse(answered.error());
   if (*answered) return;
 
-  tl::expected<std::string, rpc::Error> agent = agents_.choose(submission);
-  if (!agent) return refuse(agent.error());
-  agents_.add_defaults(submission, *agent);
+  tl::expected<std::string, rpc::Error> name = agents_.choose(submission);
+  if (!name) return refuse(name.error());
+  const Agent& agent = *agents_.find(*name);  // there is one, or it would not have been chosen
+  Agents::add_defaults(submission, agent);
   if (const Refusal refusal = check_group_(submission.group)) return refuse(*refusal);
-  const auto provided = agents_.provide_for(agents_.limits_of(*agent, submission));
+  const auto provided = agents_.provide_for(process::both(agent.limits, submission.limits));
   if (!provided) return refuse(limits_not_kept(provided.error()));
   if (is_full(room)) return refuse(queue_full(room.capacity));
-  Arrival arrival{.task = {.priority = *submission.priority,
-                           .retries = *submission.retries,
-                           .agent = std::move(*agent),
-                           .group = submission.group}};
-  if (const Refusal refusal = look_at_dependencies(submission.after, arrival)) return refuse(*refusal);
+  const auto arriving = std::make_shared<Arriving>();
+  if (const Refusal refusal = look_at_dependencies(submission.after, *arriving)) return refuse(*refusal);
   if (!store_.has_room()) return refuse(unavailable("store", "more waits to be written than it can take"));
-  arrival.id = ++last_id_;
-  write(std::move(submission), std::move(body), std::move(arrival), std::move(submitted), std::move(companion));
+  arriving->task = new_task(std::move(submission), std::move(*name), std::move(body));
+  arriving->submitted = std::move(submitted);
+  arriving->also = std::move(companion.write);
+  write(arriving, companion.kind);
 }
 
 Intake::Refusal Intake::check(Submission& submission) const {
@@ -116,55 +116,75 @@ Intake::Refusal Intake::check(Submission& submission) const {
   return rpc::invalid_params("after", "array of at most " + std::to_string(most_dependencies) + " ids", "array");
 }
 
-void Intake::write(Submission submission, std::string body, Arrival arrival, Submitted submitted, Companion companion) {
-  Task task{.id = arrival.id,
-            .prompt = {},
-            .agent = arrival.task.agent,
-            .group = arrival.task.group,
-            .priority = arrival.task.priority,
-            .created_at = clock_.utc(),
-            .labels = std::move(submission.labels),
-            .metadata = shown_metadata(submission)};
+NewTask Intake::new_task(Submission&& submission, std::string agent, std::string body) {
+  NewTask task{.id = ++last_id_,
+               .priority = *submission.priority,
+               .prompt = {},
+               .agent = std::move(agent),
+               .group = std::move(submission.group),
+               .retries = *submission.retries,
+               .after = {},
+               .created_at = clock_.utc(),
+               .delay = submission.delay,
+               .labels = std::move(submission.labels),
+               .metadata = shown_metadata_text(submission),
+               .key = {},
+               .body = std::move(body)};
   task.not_before = submission.delay ? task.created_at + *submission.delay : submission.not_before;
-  arrival.delay = submission.delay;
-  arrival.not_before = task.not_before;
   task.prompt = std::move(submission.prompt);
-  ActiveTask active{
-      .id = task.id, .retries = arrival.task.retries, .after = std::move(submission.after), .delay = submission.delay};
-  if (!submission.key.empty()) arriving_keys_.try_emplace(submission.key, Arriving{task.id, body, {}});
+  task.after = std::move(submission.after);
+  task.key = std::move(submission.key);
+  return task;
+}
+
+void Intake::write(const std::shared_ptr<Arriving>& arriving, Change::Kind kind) {
+  const NewTask& task = arriving->task;
+  if (!task.key.empty()) arriving_keys_.try_emplace(task.key, arriving);
   ++arriving_;
-  for (const TaskId id : arrival.after) ++needed_[id];
-  Change change{.kind = companion.kind, .bytes = 512 + 2 * body.size()};
-  change.apply = [task = std::move(task), active = std::move(active), key = submission.key, body = std::move(body),
-                  failed = arrival.failed, also = std::move(companion.write)](StoreWriter& writer) {
-    writer.insert(task, active, key, body);
-    tell_queued(writer, task);
-    if (also) also(writer, task.id);
-    if (!failed) return;
-    Progress end{.state = State::failed, .completed_at = task.created_at, .error = dependency_failure(*failed)};
-    write_of({.id = task.id, .agent = task.agent, .to = std::move(end)})(writer);
+  for (const TaskId id : arriving->after) ++needed_[id];
+  Change change{.kind = kind, .bytes = 512 + 2 * task.body.size()};
+  change.apply = [arriving](StoreWriter& writer) {
+    const NewTask& written = arriving->task;
+    writer.insert(written);
+    tell_queued(writer, written);
+    if (arriving->also) arriving->also(writer, written.id);
+    if (!arriving->failed) return;
+    Progress end{
+        .state = State::failed, .completed_at = written.created_at, .error = dependency_failure(*arriving->failed)};
+    write_of({.id = written.id, .agent = written.agent, .to = std::move(end)})(writer);
   };
-  change.done = [this, key = std::move(submission.key), arrival = std::move(arrival),
-                 submitted = std::move(submitted)](bool kept) { arrived(arrival, submitted, key, kept); };
+  change.done = [this, arriving](bool kept) { arrived(*arriving, kept); };
   store_.write(std::move(change));
 }
 
-void Intake::arrived(const Arrival& arrival, const Submitted& submitted, const std::string& key, bool kept) {
+void Intake::arrived(Arriving& arriving, bool kept) {
   --arriving_;
-  for (const TaskId id : arrival.after) {
+  for (const TaskId id : arriving.after) {
     if (--needed_[id] == 0) needed_.erase(id);
   }
-  const auto known_key = key.empty() ? decltype(arriving_keys_)::node_type() : arriving_keys_.extract(key);
+  NewTask& task = arriving.task;
+  if (!task.key.empty()) arriving_keys_.erase(task.key);
   tl::expected<Accepted, rpc::Error> answer;
   if (kept) {
-    answer = Accepted{arrival.id, arrival.failed ? State::failed : State::queued};
+    answer = Accepted{task.id, arriving.failed ? State::failed : State::queued};
   } else {
     answer = tl::unexpected(store_.refusal());
   }
   base::AllCalls calls;
-  calls.make([&] { submitted(answer); });
-  if (known_key) calls.make([&] { base::call_all(known_key.mapped().others, answer); });
-  if (kept) calls.make([&] { taken_(arrival); });
+  calls.make([&] { arriving.submitted(answer); });
+  if (!arriving.others.empty()) calls.make([&] { base::call_all(arriving.others, answer); });
+  if (kept) {
+    const Arrival arrival{.id = task.id,
+                          .task = {.priority = task.priority,
+                                   .retries = task.retries,
+                                   .agent = std::move(task.agent),
+                                   .group = std::move(task.group)},
+                          .delay = task.delay,
+                          .not_before = task.not_before,
+                          .after = std::move(arriving.after),
+                          .failed = arriving.failed};
+    calls.make([&] { taken_(arrival); });
+  }
   calls.check();
 }
 
@@ -179,8 +199,9 @@ tl::expected<bool, rpc::Error> Intake::answer_by_key(const Submission& submissio
   };
   const auto arriving = arriving_keys_.find(submission.key);
   if (arriving != arriving_keys_.end()) {
-    tl::expected<bool, rpc::Error> is_same = compare(arriving->second.id, arriving->second.body);
-    if (is_same) arriving->second.others.push_back(submitted);
+    Arriving& known = *arriving->second;
+    tl::expected<bool, rpc::Error> is_same = compare(known.task.id, known.task.body);
+    if (is_same) known.others.push_back(submitted);
     return is_same;
   }
   const auto known = store_.read([&](StoreReader& tasks) { return tasks.find_key(submission.key); });
@@ -192,16 +213,16 @@ tl::expected<bool, rpc::Error> Intake::answer_by_key(const Submission& submissio
 }
 
 // It is decided here, since one that has ended may be gone when the task is on disk.
-Intake::Refusal Intake::look_at_dependencies(const std::vector<TaskId>& after, Arrival& arrival) const {
+Intake::Refusal Intake::look_at_dependencies(const std::vector<TaskId>& after, Arriving& arriving) const {
   for (const TaskId id : after) {
     const auto standing = store_.read([id](StoreReader& tasks) { return tasks.standing(id); });
     if (!standing) return standing.error();
     if (!*standing) return unknown_task(to_text(id));
     const State state = (*standing)->state;
     if (!has_ended(state) || state == State::completed) {
-      arrival.after.push_back(id);  // one that has completed may be queued again when the task is on disk
-    } else if (!arrival.failed) {
-      arrival.failed = id;
+      arriving.after.push_back(id);  // one that has completed may be queued again when the task is on disk
+    } else if (!arriving.failed) {
+      arriving.failed = id;
     }
   }
   return std::nullopt;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -48,7 +49,7 @@ class Intake {
  public:
   using Submitted = std::function<void(const tl::expected<Accepted, rpc::Error>&)>;
   /// A new task is on disk.
-  using Taken = std::function<void(Arrival)>;
+  using Taken = std::function<void(const Arrival&)>;
   /// How many tasks are queued, and how many may be.
   struct Capacity {
     std::size_t queued = 0;
@@ -64,7 +65,7 @@ class Intake {
          Taken taken);
 
   /// Answers at once if it refuses, else when the task is on disk.
-  void submit(Submission submission, Capacity room, Submitted submitted, Companion companion);
+  void submit(Submission&& submission, Capacity room, Submitted&& submitted, Companion&& companion);
 
   /// A task that is on its way to the disk comes after this one, which is needed until then.
   bool is_needed(TaskId id) const { return needed_.contains(id); }
@@ -72,20 +73,24 @@ class Intake {
   bool is_full(Capacity room) const { return room.queued + arriving_ >= room.capacity; }
 
  private:
-  // A submission with a key on its way to the disk, and those who sent the same one meanwhile.
+  // A task on its way to the disk, in one place for all who have to do with it: what writes it may be called again.
   struct Arriving {
-    TaskId id;
-    std::string body;
-    std::vector<Submitted> others;
+    NewTask task = {};
+    std::vector<TaskId> after = {};     // of those it comes after, those that have not failed
+    std::optional<TaskId> failed = {};  // the first that has
+    Submitted submitted = {};
+    std::function<void(StoreWriter&, TaskId)> also = {};
+    std::vector<Submitted> others = {};  // who sent the same key meanwhile
   };
   using Refusal = std::optional<rpc::Error>;
 
   Refusal check(Submission& submission) const;
   tl::expected<bool, rpc::Error> answer_by_key(const Submission& submission, const std::string& body,
                                                const Submitted& submitted);
-  Refusal look_at_dependencies(const std::vector<TaskId>& after, Arrival& arrival) const;
-  void write(Submission submission, std::string body, Arrival arrival, Submitted submitted, Companion companion);
-  void arrived(const Arrival& arrival, const Submitted& submitted, const std::string& key, bool kept);
+  Refusal look_at_dependencies(const std::vector<TaskId>& after, Arriving& arriving) const;
+  NewTask new_task(Submission&& submission, std::string agent, std::string body);
+  void write(const std::shared_ptr<Arriving>& arriving, Change::Kind kind);
+  void arrived(Arriving& arriving, bool kept);
 
   const base::Clock& clock_;
   Store& store_;
@@ -95,7 +100,7 @@ class Intake {
   TaskId last_id_;
   std::size_t arriving_ = 0;
   std::map<TaskId, std::size_t> needed_;
-  std::unordered_map<std::string, Arriving> arriving_keys_;
+  std::unordered_map<std::string, std::shared_ptr<Arriving>> arriving_keys_;
 };
 
 }  // namespace duet::task

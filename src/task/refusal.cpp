@@ -78,20 +78,20 @@ rpc::Error no_agent(std::string_view why, std::string_view set) {
   return refusal(-32003, unavailable_text(why), {{"subsystem", "agents"}, {"set", set}});
 }
 
-static rpc::Error not_trusted(std::string_view agent, const std::string& why) {
-  return refusal(-32003, unavailable_text(why + ": 'duet-rpc trust' shows them and asks"),
-                 {{"subsystem", "agents"}, {"agent", agent}, {"reason", "untrusted"}});
+static rpc::Error not_trusted(std::string_view agent, const std::string& text) {
+  return refusal(-32003, unavailable_text(text), {{"subsystem", "agents"}, {"agent", agent}, {"reason", "untrusted"}});
 }
 
-rpc::Error untrusted_agent(std::string_view name) {
+rpc::Error untrusted_agent(std::string_view name, const Distrust& distrust) {
   const std::string agent(rpc::first_characters(name, shown_characters));
-  return not_trusted(agent, "the agent '" + agent + "' is one of the project's settings, and they are not trusted");
+  return not_trusted(
+      agent, "the agent '" + agent + "' is one of the project's settings, and " + distrust.why + ": " + distrust.cure);
 }
 
-rpc::Error untrusted_default_agent(std::string_view name) {
+rpc::Error untrusted_default_agent(std::string_view name, const Distrust& distrust) {
   const std::string agent(rpc::first_characters(name, shown_characters));
-  return not_trusted(agent, "the default agent is '" + agent +
-                                "' by the project's settings, and they are not trusted; name an agent, or trust them");
+  return not_trusted(agent, "the default agent is '" + agent + "' by the project's settings, and " + distrust.why +
+                                ": name another agent, or " + distrust.cure);
 }
 
 }  // namespace duet::task

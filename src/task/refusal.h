@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "duet/rpc/error.h"
+#include "task/agent.h"
 #include "task/task.h"
 
 namespace duet::task {
@@ -31,8 +32,8 @@ rpc::Error is_stopping();
 /// The same, with the setting that would help.
 rpc::Error no_agent(std::string_view why, std::string_view set);
 /// The same of an agent that only settings have which the user has not trusted.
-rpc::Error untrusted_agent(std::string_view name);
+rpc::Error untrusted_agent(std::string_view name, const Distrust& distrust);
 /// The same of their default_agent, for a submission that names no agent.
-rpc::Error untrusted_default_agent(std::string_view name);
+rpc::Error untrusted_default_agent(std::string_view name, const Distrust& distrust);
 
 }  // namespace duet::task

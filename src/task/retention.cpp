@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "duet/rpc/object_text.h"
 #include "task/handles.h"
@@ -122,12 +123,14 @@ void Retention::remove_outputs(const EndedTask& task) {
   }
 }
 
-tl::expected<std::vector<EndedTask>, rpc::Error> Retention::find_output() const {
+tl::expected<std::vector<EndedTask>, rpc::Error> Retention::find_output() {
   return store_.read([&](StoreReader& tasks) {
     std::vector<EndedTask> first;
     std::uint64_t room = 0;
     const std::uint64_t wanted = output_bytes_ - limits_.output_bytes;
-    tasks.first_with_output([&](const EndedTask& task) {
+    bool reached = false;
+    tasks.first_with_output(output_from_, [&](const EndedTask& task) {
+      if (!std::exchange(reached, true)) output_from_ = task.end_seq;
       if (is_busy_(task.id)) return true;
       first.push_back(task);
       for (RunId run{task.id, 1}; run.attempt <= task.attempts; ++run.attempt) room += output_size(outputs_, run);

@@ -53,7 +53,7 @@ class Retention {
   void wait_an_hour();
   tl::expected<std::vector<EndedTask>, rpc::Error> find_old() const;
   void remove(const std::vector<EndedTask>& old);
-  tl::expected<std::vector<EndedTask>, rpc::Error> find_output() const;
+  tl::expected<std::vector<EndedTask>, rpc::Error> find_output();
   void let_go_of_output();
   std::uint64_t written_by(RunId run) const;
   GoneOutput output_of(const EndedTask& task) const;
@@ -67,6 +67,7 @@ class Retention {
   std::function<bool(TaskId)> is_busy_;
   std::function<void(RunId)> remove_output_;
   std::uint64_t output_bytes_ = 0;
+  std::uint64_t output_from_ = 0;  // no task that ended before has output: it is let go in this order
   bool removing_ = false;
   std::set<TaskId> leaving_;
   base::UtcTime oldest_kept_ = base::UtcTime::min();

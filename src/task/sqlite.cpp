@@ -17,28 +17,25 @@ Statement::Statement(sqlite3* database, std::string_view sql) {
   handle_.reset(statement);
 }
 
-Statement& Statement::bind(int at, std::int64_t value) {
-  check(sqlite3_db_handle(handle_.get()), sqlite3_bind_int64(handle_.get(), at, value));
-  return *this;
-}
+Statement& Statement::bind(int at, std::int64_t value) { return bound(sqlite3_bind_int64(handle_.get(), at, value)); }
 
 Statement& Statement::bind(int at, std::string_view text) {
   // A null pointer would bind NULL.
   const char* begin = text.empty() ? "" : text.data();
-  check(sqlite3_db_handle(handle_.get()),
-        sqlite3_bind_text64(handle_.get(), at, begin, text.size(), SQLITE_STATIC, SQLITE_UTF8));
-  return *this;
+  return bound(sqlite3_bind_text64(handle_.get(), at, begin, text.size(), SQLITE_STATIC, SQLITE_UTF8));
 }
 
 Statement& Statement::bind_bytes(int at, std::string_view bytes) {
   const char* begin = bytes.empty() ? "" : bytes.data();
-  check(sqlite3_db_handle(handle_.get()), sqlite3_bind_blob64(handle_.get(), at, begin, bytes.size(), SQLITE_STATIC));
-  return *this;
+  return bound(sqlite3_bind_blob64(handle_.get(), at, begin, bytes.size(), SQLITE_STATIC));
 }
 
-Statement& Statement::bind(int at, std::nullptr_t) {
-  check(sqlite3_db_handle(handle_.get()), sqlite3_bind_null(handle_.get(), at));
-  return *this;
+// One that is given up half-way leaves nothing for the next time.
+void Statement::give_up() {
+  sqlite3* const database = sqlite3_db_handle(handle_.get());
+  const SqliteError error(sqlite3_extended_errcode(database), sqlite3_errmsg(database));
+  sqlite3_clear_bindings(handle_.get());
+  throw error;
 }
 
 bool Statement::step() {

@@ -34,10 +34,10 @@ class Statement {
   Statement& bind(int at, std::string&& text) = delete;
   Statement& bind(int at, std::optional<std::string>&& text) = delete;
   Statement& bind_bytes(int at, std::string_view bytes);
-  Statement& bind(int at, std::nullptr_t);
+  /// What is not bound is NULL.
   template <typename Value>
   Statement& bind(int at, const std::optional<Value>& value) {
-    return value ? bind(at, *value) : bind(at, nullptr);
+    return value ? bind(at, *value) : *this;
   }
 
   /// False: no more rows. Throws SqliteError.
@@ -52,6 +52,12 @@ class Statement {
   std::optional<std::int64_t> optional_number(int at) const;
 
  private:
+  Statement& bound(int code) {
+    if (code != SQLITE_OK) give_up();
+    return *this;
+  }
+  [[noreturn]] void give_up();
+
   struct Finalize {
     void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
   };

@@ -24,16 +24,21 @@ inline base::Fd open_folder(const std::string& path) {
 }
 
 /// A new task, without its event.
-inline Change insertion(const Task& task, const Submission& submission, std::function<void(bool kept)> done) {
-  const ActiveTask active{.id = task.id, .retries = submission.retries.value_or(0), .after = submission.after};
-  return {.apply = [=, body = to_body(submission)](
-                       StoreWriter& writer) { writer.insert(task, active, submission.key, body); },
-          .done = std::move(done)};
+inline Change insertion(NewTask task, const Submission& submission, std::function<void(bool kept)> done) {
+  task.priority = submission.priority.value_or(0);
+  task.prompt = submission.prompt;
+  task.agent = "shell";
+  task.retries = submission.retries.value_or(0);
+  task.after = submission.after;
+  task.metadata = shown_metadata_text(submission);
+  task.key = submission.key;
+  task.body = to_body(submission);
+  return {.apply = [task = std::move(task)](StoreWriter& writer) { writer.insert(task); }, .done = std::move(done)};
 }
 
 /// Takes what version 4 added away again.
 inline void make_version_3(const Database& database) {
-  database.run("DROP INDEX task_by_group; DROP INDEX task_with_after; DROP INDEX task_by_output;");
+  database.run("DROP INDEX task_by_group; DROP INDEX task_with_after;");
   for (const char* column : {"in_group", "held", "not_before", "delay", "labels", "spared", "key_body", "cpu_us",
                              "max_memory", "output_bytes", "output_kept", "output_gone", "output_gone_bytes"}) {
     database.run((std::string("ALTER TABLE task DROP COLUMN ") + column).c_str());
@@ -69,10 +74,8 @@ class StoreBox {
 
   /// Adds a task; `answer` is set when it is on disk or refused.
   void add(TaskId id, const Submission& submission, std::optional<bool>& answer) {
-    Task task{.id = id, .prompt = submission.prompt, .agent = "shell", .priority = submission.priority.value_or(0)};
-    task.created_at = loop.clock().utc();
-    task.metadata = shown_metadata(submission);
-    store->write(insertion(task, submission, [&answer](bool kept) { answer = kept; }));
+    store->write(
+        insertion({.id = id, .created_at = loop.clock().utc()}, submission, [&answer](bool kept) { answer = kept; }));
   }
   bool add(TaskId id, const Submission& submission = asked("do it")) {
     std::optional<bool> answer;

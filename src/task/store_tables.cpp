@@ -10,6 +10,7 @@
 #include "duet/rpc/json_scan.h"
 #include "duet/rpc/utf8.h"
 #include "duet/rpc/value.h"
+#include "task/time_text.h"
 
 namespace duet::task {
 namespace {
@@ -81,7 +82,6 @@ ALTER TABLE task ADD COLUMN output_kept INTEGER NOT NULL DEFAULT 1;  -- 0: all o
 ALTER TABLE task ADD COLUMN output_gone INTEGER NOT NULL DEFAULT 0;  -- of so many attempts, from the first on
 ALTER TABLE task ADD COLUMN output_gone_bytes INTEGER NOT NULL DEFAULT 0;  -- which was so much
 UPDATE task SET after=NULL WHERE attempts>0;  -- from now on it has only what a task is not past
-CREATE INDEX task_by_output ON task(end_seq, completed_at) WHERE end_seq IS NOT NULL AND output_kept=1;
 )"};
 
 constexpr std::size_t version_with_events = 2;
@@ -161,10 +161,17 @@ Task task_of(const Statement& row) {
 }
 
 Event event_of(const Statement& row) {
-  return {.seq = static_cast<std::uint64_t>(row.number(0)),
-          .kind = std::string(row.text(1)),
-          .task = static_cast<TaskId>(row.number(2)),
-          .params = std::string(row.text(3))};
+  Event event{.seq = static_cast<std::uint64_t>(row.number(0)),
+              .kind = std::string(row.text(1)),
+              .task = static_cast<TaskId>(row.number(2)),
+              .params = std::string(row.text(3))};
+  // What stands in a string has a backslash before its quotes, so this is a member.
+  constexpr std::string_view created = "\"createdAt\":\"";
+  const std::size_t found = event.kind == "taskQueued" ? event.params.find(created) : std::string::npos;
+  if (found != std::string::npos) {
+    event.arrived_at = parse_time(std::string_view(event.params).substr(found + created.size(), base::UtcText::size));
+  }
+  return event;
 }
 
 std::optional<std::string_view> or_null(std::string_view text) {
@@ -314,19 +321,19 @@ StoreWriter::StoreWriter(const Database& database)
       trim_(database.prepare("DELETE FROM event WHERE seq<?")),
       last_seq_(static_cast<std::uint64_t>(database.number("SELECT max(seq) FROM event"))) {}
 
-void StoreWriter::insert(const Task& task, const ActiveTask& active, std::string_view key, std::string_view body) {
+void StoreWriter::insert(const NewTask& task) {
   const std::string_view beginning = rpc::first_bytes(task.prompt, StoreReader::most_listed);
   insert_.bind(1, number_of(task.id)).bind(2, static_cast<std::int64_t>(State::queued)).bind(3, task.priority);
   insert_.bind(4, task.agent).bind(5, beginning).bind(6, std::int64_t{beginning.size() < task.prompt.size()});
-  const std::string metadata = rpc::to_text(task.metadata);
-  const std::string after = joined(active.after);
-  insert_.bind(7, metadata).bind(8, or_null(key)).bind(9, std::int64_t{active.retries}).bind(10, or_null(after));
-  const bool is_short = body.size() <= longest_body_in_row;
-  insert_.bind(11, to_millis(task.created_at)).bind(12, or_null(is_short ? body : std::string_view()));
+  const std::string after = joined(task.after);
+  insert_.bind(7, task.metadata).bind(8, or_null(task.key)).bind(9, std::int64_t{task.retries});
+  const bool is_short = task.body.size() <= longest_body_in_row;
+  insert_.bind(10, or_null(after)).bind(11, to_millis(task.created_at));
+  insert_.bind(12, or_null(is_short ? std::string_view(task.body) : std::string_view()));
   const std::optional<std::string> labels = labels_text(task.labels);
-  insert_.bind(13, task.group).bind(14, to_millis(task.not_before)).bind(15, count_of(active.delay));
+  insert_.bind(13, task.group).bind(14, to_millis(task.not_before)).bind(15, count_of(task.delay));
   insert_.bind(16, labels).run();
-  if (!is_short) insert_request_.bind(1, number_of(task.id)).bind(2, body).run();
+  if (!is_short) insert_request_.bind(1, number_of(task.id)).bind(2, task.body).run();
 }
 
 void StoreWriter::update(TaskId id, const Progress& progress) {
@@ -402,13 +409,23 @@ void StoreWriter::remember(std::string_view name, std::string_view value) {
 
 void StoreWriter::forget(std::string_view name) { forget_.bind(1, name).run(); }
 
-void StoreWriter::tell(std::string_view kind, TaskId task, rpc::ObjectText params) {
+void StoreWriter::tell(std::string_view kind, TaskId task, rpc::ObjectText params,
+                       std::optional<base::UtcTime> arrived_at) {
   const std::uint64_t seq = last_seq_ + 1;
-  told_.push_back({.seq = seq, .kind = std::string(kind), .task = task, .params = params.add("seq", seq).take()});
+  told_.push_back({.seq = seq,
+                   .kind = std::string(kind),
+                   .task = task,
+                   .params = params.add("seq", seq).take(),
+                   .arrived_at = arrived_at});
   last_seq_ = seq;
   const Event& told = told_.back();
   tell_.bind(1, static_cast<std::int64_t>(told.seq)).bind(2, told.kind).bind(3, number_of(task)).bind(4, told.params);
   tell_.run();
+}
+
+std::string_view StoreWriter::text_of(base::UtcTime time) {
+  times_.write(time_text_.data(), time);
+  return {time_text_.data(), time_text_.size()};
 }
 
 void StoreWriter::trim_events(std::uint64_t oldest) { trim_.bind(1, static_cast<std::int64_t>(oldest)).run(); }
@@ -439,10 +456,10 @@ StoreReader::StoreReader(const Database& database)
       counts_(database.prepare("SELECT state, count(*) FROM task GROUP BY state")),
       newest_(database.prepare("SELECT max((SELECT coalesce(max(id), 0) FROM task), coalesce((SELECT CAST(value AS"
                                " INTEGER) FROM remembered WHERE name='queue/last-id'), 0))")),
-      first_ended_(database.prepare("SELECT id, state, attempts, completed_at, output_gone FROM task"
+      first_ended_(database.prepare("SELECT id, state, attempts, completed_at, output_gone, end_seq FROM task"
                                     " WHERE end_seq IS NOT NULL ORDER BY end_seq, completed_at")),
-      first_with_output_(database.prepare("SELECT id, state, attempts, completed_at, output_gone FROM task"
-                                          " WHERE end_seq IS NOT NULL AND output_kept=1"
+      first_with_output_(database.prepare("SELECT id, state, attempts, completed_at, output_gone, end_seq FROM task"
+                                          " WHERE end_seq IS NOT NULL AND end_seq>=? AND output_kept=1"
                                           " ORDER BY end_seq, completed_at")),
       recall_(database.prepare("SELECT value FROM remembered WHERE name=?")),
       each_remembered_(database.prepare("SELECT name, value FROM remembered WHERE name>=? ORDER BY name")),
@@ -558,7 +575,8 @@ std::vector<TaskId> StoreReader::ended(std::optional<State> state, std::optional
 
 void StoreReader::first_ended(const std::function<bool(const EndedTask&)>& each) { read_ended(first_ended_, each); }
 
-void StoreReader::first_with_output(const std::function<bool(const EndedTask&)>& each) {
+void StoreReader::first_with_output(std::uint64_t from, const std::function<bool(const EndedTask&)>& each) {
+  first_with_output_.bind(1, static_cast<std::int64_t>(from));
   read_ended(first_with_output_, each);
 }
 
@@ -569,7 +587,8 @@ void StoreReader::read_ended(Statement& statement, const std::function<bool(cons
                          .state = static_cast<State>(statement.number(1)),
                          .attempts = static_cast<std::uint32_t>(statement.number(2)),
                          .at = from_millis(statement.number(3)),
-                         .output_gone = static_cast<std::uint32_t>(statement.number(4))};
+                         .output_gone = static_cast<std::uint32_t>(statement.number(4)),
+                         .end_seq = static_cast<std::uint64_t>(statement.number(5))};
     if (!each(task)) return;
   }
 }

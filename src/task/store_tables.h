@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "duet/base/utc_text.h"
 #include "duet/rpc/object_text.h"
 #include "task/sqlite.h"
 #include "task/task.h"
@@ -31,6 +32,9 @@ struct Event {
   std::string kind = {};    ///< without `event.`
   TaskId task = 0;          ///< 0: it concerns no task
   std::string params = {};  ///< a JSON object, with the seq
+  /// When the task was taken, if that is what is told: `taskQueued` is also told of one that waits for its next
+  /// attempt.
+  std::optional<base::UtcTime> arrived_at = {};
 };
 
 /// A task that has not ended, with what scheduling needs.
@@ -45,6 +49,24 @@ struct ActiveTask {
   std::optional<base::UtcTime> not_before = {};
   std::optional<std::chrono::milliseconds> delay = {};  ///< that made it `not_before`, if it was one
   Progress progress = {};
+};
+
+/// A task that is taken, as it is written down.
+struct NewTask {
+  TaskId id = 0;
+  std::int64_t priority = 0;
+  std::string prompt = {};
+  std::string agent = {};
+  std::string group = default_group;
+  std::uint32_t retries = 0;
+  std::vector<TaskId> after = {};
+  base::UtcTime created_at = {};
+  std::optional<base::UtcTime> not_before = {};
+  std::optional<std::chrono::milliseconds> delay = {};  ///< that made it `not_before`, if it was one
+  Labels labels = {};
+  std::string metadata = {};  ///< shown_metadata_text() of the submission
+  std::string key = {};       ///< empty: none
+  std::string body = {};      ///< to_body() of the submission
 };
 
 /// What of a queued task can be changed, all of it.
@@ -75,6 +97,7 @@ struct EndedTask {
   std::uint32_t attempts = 0;
   base::UtcTime at = {};          ///< its end, by the clock on the wall
   std::uint32_t output_gone = 0;  ///< of so many attempts, from the first on, the output was let go
+  std::uint64_t end_seq = 0;      ///< of the event of its end
 };
 
 /// Changes tasks, and tells of it in the same transaction. For whoever commits.
@@ -82,8 +105,7 @@ class StoreWriter {
  public:
   explicit StoreWriter(const Database& database);
 
-  /// A new task, queued, `body` being to_body() of its submission; its result is not looked at.
-  void insert(const Task& task, const ActiveTask& active, std::string_view key, std::string_view body);
+  void insert(const NewTask& task);
   /// The event of an end is told next.
   void update(TaskId id, const Progress& progress);
   void set_result(TaskId id, std::string_view result);
@@ -105,7 +127,9 @@ class StoreWriter {
   void forget(std::string_view name);
 
   /// Writes an event into the journal. `params` get the event's `seq`.
-  void tell(std::string_view kind, TaskId task, rpc::ObjectText params);
+  void tell(std::string_view kind, TaskId task, rpc::ObjectText params, std::optional<base::UtcTime> arrived_at = {});
+  /// For params of events; valid until the next call.
+  std::string_view text_of(base::UtcTime time);
   /// Removes the events before this one.
   void trim_events(std::uint64_t oldest);
   /// What was told in the transaction that has been committed.
@@ -131,6 +155,8 @@ class StoreWriter {
   Statement trim_;
   std::uint64_t last_seq_;
   std::vector<Event> told_;
+  base::UtcText times_;
+  std::array<char, base::UtcText::size> time_text_{};
 };
 
 /// Looks at what is committed. For the loop's thread.
@@ -178,8 +204,9 @@ class StoreReader {
   /// Those that ended first come first, whatever the clock on the wall was set to. `each` may end it.
   void first_ended(const std::function<bool(const EndedTask&)>& each);
 
-  /// The same for those whose output has not been let go.
-  void first_with_output(const std::function<bool(const EndedTask&)>& each);
+  /// The same for those whose output has not been let go, from this `end_seq` on. There is no index for it, which every
+  /// submit would pay for: who asks again knows where the first one was.
+  void first_with_output(std::uint64_t from, const std::function<bool(const EndedTask&)>& each);
 
   std::optional<std::string> recall(std::string_view name);
   /// In the order of their names.

@@ -232,7 +232,11 @@ void Supervisor::submit(Submission submission, Intake::Submitted submitted, Comp
   intake_.submit(std::move(submission), room, std::move(submitted), std::move(companion));
 }
 
+// It is logged here: there may be tens of thousands a second, and to read their events costs more than to log them.
 void Supervisor::take_arrival(const Arrival& arrival) {
+  if (log_.enabled(base::Level::info)) {
+    log_.info("task accepted", {{"task", to_text(arrival.id)}, {"agent", arrival.task.agent}});
+  }
   ++counts_.at(static_cast<std::size_t>(arrival.failed ? State::failed : State::queued));
   if (arrival.failed) return retention_.look();
   queue_.add(arrival.id, arrival.task);
@@ -272,8 +276,9 @@ void Supervisor::pause(TaskId id, base::Duration time) {
 // longer than it was to be.
 void Supervisor::delay(TaskId id, std::optional<std::chrono::milliseconds> time,
                        std::optional<base::UtcTime> not_before) {
+  if (!not_before) return;
   const base::UtcTime now = loop_.clock().utc();
-  if (!not_before || *not_before <= now) return;
+  if (*not_before <= now) return;
   queue_.block(id, Block::delay);
   if (time) {
     wakes_.set(id, Block::delay, std::min<base::Duration>(*not_before - now, *time));

@@ -172,7 +172,10 @@ void Supervisor::explain_agent(const ActiveTask& task, std::vector<WaitReason>& 
   if (agent == nullptr) {
     WaitReason reason{.why = Why::no_agent, .change = "add [agents." + task.agent + "] to the settings, or cancel it"};
     reason.text = "the settings have no agent of the name '" + task.agent + "'";
-    if (agents_.is_untrusted(task.agent)) reason.change = "trust the project's settings, which have it: duet-rpc trust";
+    if (agents_.is_untrusted(task.agent)) {
+      reason.text = "its agent '" + task.agent + "' is one of the project's settings, and " + agents_.distrust().why;
+      reason.change = agents_.distrust().cure;
+    }
     reason.agent = task.agent;
     return reasons.push_back(std::move(reason));
   }

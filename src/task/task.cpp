@@ -1,7 +1,11 @@
 #include "task/task.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
+#include <limits>
 #include <stdexcept>
+#include <type_traits>
 
 #include <boost/json/array.hpp>
 
@@ -69,9 +73,30 @@ process::Limits limits_of(const json::object& saved) {
   return limits;
 }
 
+// Name and value of what a record's metadata have of it.
+template <typename Add>
+void each_shown(const Submission& submission, Add add) {
+  if (!submission.key.empty()) add("key", submission.key);
+  if (!submission.cwd.empty()) add("cwd", submission.cwd);
+  if (submission.time_limit) add("timeoutSeconds", seconds(*submission.time_limit));
+  if (submission.retries.value_or(0) > 0) add("retries", *submission.retries);
+  if (!submission.after.empty()) add("after", ids_of(submission.after));
+  if (submission.limits.any()) {
+    for (const auto& [name, value] : to_json(submission.limits)) add(name, value);
+  }
+  if (!submission.by.empty()) add("by", submission.by);
+  if (const std::optional<Cause>& cause = submission.cause) {
+    add("cause", json::object{{"taskId", to_text(cause->task)}, {"depth", cause->depth}});
+  }
+}
+
 }  // namespace
 
-std::string to_text(TaskId id) { return std::string(id_prefix) + std::to_string(id); }
+std::string to_text(TaskId id) {
+  std::array<char, id_prefix.size() + std::numeric_limits<TaskId>::digits10 + 1> text{};
+  char* const digits = std::copy(id_prefix.begin(), id_prefix.end(), text.begin());
+  return {text.data(), std::to_chars(digits, text.data() + text.size(), id).ptr};
+}
 
 std::optional<TaskId> parse_task_id(std::string_view text) {
   if (!text.starts_with(id_prefix)) return std::nullopt;
@@ -161,17 +186,21 @@ Labels labels_of(const json::object& saved) {
 
 json::object shown_metadata(const Submission& submission) {
   json::object metadata = submission.metadata;
-  if (!submission.key.empty()) metadata["key"] = submission.key;
-  if (!submission.cwd.empty()) metadata["cwd"] = submission.cwd;
-  if (submission.time_limit) metadata["timeoutSeconds"] = seconds(*submission.time_limit);
-  if (submission.retries.value_or(0) > 0) metadata["retries"] = *submission.retries;
-  if (!submission.after.empty()) metadata["after"] = ids_of(submission.after);
-  for (const auto& [name, value] : to_json(submission.limits)) metadata[name] = value;
-  if (!submission.by.empty()) metadata["by"] = submission.by;
-  if (const std::optional<Cause>& cause = submission.cause) {
-    metadata["cause"] = json::object{{"taskId", to_text(cause->task)}, {"depth", cause->depth}};
-  }
+  each_shown(submission, [&metadata](std::string_view name, const auto& value) { metadata[name] = value; });
   return metadata;
+}
+
+std::string shown_metadata_text(const Submission& submission) {
+  if (!submission.metadata.empty()) return rpc::to_text(shown_metadata(submission));
+  rpc::ObjectText text;
+  each_shown(submission, [&text](std::string_view name, const auto& value) {
+    if constexpr (std::is_same_v<decltype(value), const std::string&>) {
+      text.add(name, value);
+    } else {
+      text.add_json(name, rpc::to_text(json::value(value)));
+    }
+  });
+  return text.take();
 }
 
 unsigned chain_depth(const json::object& metadata) {

@@ -129,6 +129,8 @@ Labels labels_of(const boost::json::object& saved);
 
 /// What a task's record says beside its own members: of the submission, what is worth showing and no secret.
 boost::json::object shown_metadata(const Submission& submission);
+/// The same as JSON text.
+std::string shown_metadata_text(const Submission& submission);
 
 /// How many tasks and firings of rules led to the task of this metadata, one through the other.
 unsigned chain_depth(const boost::json::object& metadata);

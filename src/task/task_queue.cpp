@@ -34,19 +34,21 @@ TaskQueue::Blocks TaskQueue::blocks(TaskId id) const {
 }
 
 TaskQueue::Lane& TaskQueue::lane_of(const std::string& group, const std::string& agent) {
+  if (last_lane_ != nullptr && last_lane_->agent == agent && last_lane_->group == group) return *last_lane_;
   const auto in_group = groups_.try_emplace(group).first;
   const auto [place, is_new] = in_group->second.lanes.try_emplace(agent);
   if (is_new) place->second.reset(new Lane{in_group->first, place->first});
-  return *place->second;
+  last_lane_ = place->second.get();
+  return *last_lane_;
 }
 
 void TaskQueue::add(TaskId id, const QueuedTask& task) {
-  if (contains(id)) return;
+  const auto [place, is_new] = tasks_.try_emplace(id);
+  if (!is_new) return;
   Lane& lane = lane_of(task.group, task.agent);
-  const Entry entry{&lane, task.priority, task.retries, task.attempts, task.spared, ++stays_};
+  place->second = {&lane, task.priority, task.retries, task.attempts, task.spared, ++stays_};
   ++lane.queued;
-  lane.ready.insert(rank(id, entry));
-  tasks_.emplace(id, entry);
+  lane.ready.insert(rank(id, place->second));
 }
 
 void TaskQueue::remove(TaskId id) {

@@ -132,6 +132,7 @@ class TaskQueue {
 
   std::unordered_map<TaskId, Entry> tasks_;
   std::map<std::string, Group, std::less<>> groups_;
+  Lane* last_lane_ = nullptr;  // that was asked for: lanes stay, and most tasks go where the last one went
   std::unordered_map<TaskId, std::vector<Waiting>> dependents_;
   std::uint32_t stays_ = 0;
   std::uint64_t turns_ = 0;

@@ -106,5 +106,20 @@ TEST(Submission, ItsEnvironmentIsNotShown) {
   EXPECT_EQ(shown, R"({"key":"k","cwd":"/x","retries":1})");
 }
 
+TEST(Submission, ItsMetadataAreTheSameAsText) {
+  Submission submission{.prompt = "p",
+                        .key = "k\"\n",
+                        .cwd = "/\xC3\xA4",
+                        .time_limit = std::chrono::milliseconds(1500),
+                        .retries = 2,
+                        .after = {3, 4},
+                        .limits = {.memory = 1U << 30U, .processes = 5, .cpu = 1.5},
+                        .by = "unix"};
+  EXPECT_EQ(rpc::parse_value(shown_metadata_text(submission)), shown_metadata(submission));
+  submission.metadata["source"] = "chat";
+  EXPECT_EQ(rpc::parse_value(shown_metadata_text(submission)), shown_metadata(submission));
+  EXPECT_EQ(shown_metadata_text({.prompt = "p"}), "{}");
+}
+
 }  // namespace
 }  // namespace duet::task

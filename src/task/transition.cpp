@@ -79,10 +79,10 @@ void tell_change(StoreWriter& writer, std::string_view kind, TaskId id, const Qu
   writer.tell(kind, id, std::move(params));
 }
 
-void tell_queued(StoreWriter& writer, const Task& task) {
+void tell_queued(StoreWriter& writer, const NewTask& task) {
   rpc::ObjectText params = event_params(task.id, task.agent, {});
-  params.add("createdAt", base::utc_text(task.created_at));
-  writer.tell(event_kind(State::queued), task.id, std::move(params));
+  params.add("createdAt", writer.text_of(task.created_at));
+  writer.tell(event_kind(State::queued), task.id, std::move(params), task.created_at);
 }
 
 }  // namespace duet::task

@@ -37,6 +37,6 @@ void tell_change(StoreWriter& writer, std::string_view kind, TaskId id, const Qu
                  const std::vector<std::string>& changed = {});
 
 /// The event of a task that was taken, as write_of() tells the others.
-void tell_queued(StoreWriter& writer, const Task& task);
+void tell_queued(StoreWriter& writer, const NewTask& task);
 
 }  // namespace duet::task

@@ -61,6 +61,28 @@ class Questions(RuleTestCase):
         self.assertEqual(self.call("automation.fire", ruleId="save")["error"]["code"], -32003)
         self.assert_refused(self.project.run("automation", "fire", "save"), 1, "is off")
 
+    def test_switches_are_told(self):
+        rules = [shell(id, "source = 'watch', pattern = 'a'", "true") for id in ("one", "two")]
+        self.start(*rules)
+        with self.project.connect() as client:
+            client.call("events.subscribe", params={"kinds": ["automationChanged"]})
+
+            def told():
+                event = client.next_message()
+                self.assertEqual(event["method"], "event.automationChanged")
+                event["params"].pop("seq")
+                return event["params"]
+
+            self.call("automation.disable")
+            self.assertEqual(told(), {"enabled": False})
+            self.call("automation.disable")  # nothing changes
+            self.call("automation.enable")
+            self.assertEqual(told(), {"enabled": True})
+            self.call("automation.disable", ruleId="two")
+            self.assertEqual(told(), {"ruleId": "two", "enabled": False})
+            self.settings(rules[0] + "enabled = false\n", rules[1])
+            self.assertEqual(told(), {"ruleId": "one", "enabled": False})
+
     def test_what_waits_for_approval_is_shown_and_may_be_denied(self):
         self.start(shell("careful", "source = 'watch', pattern = 'a'", "echo dangerous", "requires_approval = true"))
         with self.project.connect() as client:
@@ -70,6 +92,8 @@ class Questions(RuleTestCase):
         self.assertEqual(needed["method"], "event.approvalNeeded")
         self.assertEqual(needed["params"]["would"], {"action": "agent", "prompt": "echo dangerous", "agent": "shell"})
         self.assertEqual(needed["params"]["cause"], "file.create a")
+        self.assertEqual({name: needed["params"][name] for name in ("firingId", "ruleId", "count")},
+                         {"firingId": "firing-1", "ruleId": "careful", "count": 1})
         self.assertIn("ask shell: echo dangerous", self.project.run("automation", "status").out)
         self.assertEqual(self.project.run("automation", "deny", "firing-1").out, "firing-1 denied\n")
         self.assertEqual(self.call("automation.approve", id="firing-1")["error"]["code"], -32602)

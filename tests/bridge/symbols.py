@@ -127,7 +127,8 @@ class Names(BridgeTestCase):
     def test_on_the_command_line(self):
         self.set_up(NESTED)
         found = self.project.run("lsp", "find", "--file", "a.fake", "start")
-        self.assertEqual((found.code, found.out), (0, "a.fake:2:8: method Server.start\na.fake:5:8: method Client.start\n"))
+        self.assertEqual((found.code, found.out), (0, "a.fake:2:8: method Server.start\na.fake:5:8: method Client.start\n"
+                                                  "a.fake:7:5: method (*Go).Start\n"))
         hover = self.project.run("lsp", "hover", "--json", "a.fake#Server.start")
         self.assertEqual(hover.json()["at"]["line"], 2, hover)
         self.assertEqual(self.project.run("lsp", "hover", "--json", "a.fake:4#start").json()["at"]["line"], 5)

@@ -112,6 +112,15 @@ class Queueing(QueueTestCase):
         self.assert_says(["agent", "release", "echo"], "agent echo was not held\n")
         self.assert_refused(self.project.run("agent", "release", "nobody"), 1, "nobody")
 
+    def test_agents_are_told_with_whether_they_are_there(self):
+        told = self.project.run("agent", "list", "--json").json()
+        self.assertEqual(set(told), {"default", "agents"})
+        agents = {agent["name"]: agent for agent in told["agents"]}
+        self.assertTrue(agents["echo"]["available"])
+        self.assertEqual(agents["echo"]["program"], "printf")
+        self.assertEqual([name for name, agent in agents.items() if agent["isDefault"]],
+                         [] if told["default"] is None else [told["default"]])
+
     def test_shells_are_told_agents_and_groups(self):
         offered = lambda kind: [line.split("\t")[0] for line in self.project.run("candidates", kind).out.splitlines()]  # noqa: E731
         self.assertEqual(offered("agent"), ["claude", "echo", "shell"])

@@ -184,6 +184,17 @@ class OnATerminal(ViewTestCase):
             process.send_signal(signal.SIGINT)
             self.assertIn(f"task output -f {id} --project '{link}'' comes back", process.communicate(timeout=PATIENCE)[1].decode())
 
+    def test_an_interrupted_follower_of_several_loses_no_line_without_an_end(self):
+        self.addCleanup(self.project.run, "task", "cancel", "--all")
+        first, second = self.submit("printf 'up\nhalf'; sleep 60"), self.submit("sleep 60")
+        with self.project.popen("task", "output", "-f", first, second) as process:
+            self.assertEqual(process.stdout.readline().decode(), f"{first} | up\n")
+            process.send_signal(signal.SIGINT)
+            out, told = process.communicate(timeout=PATIENCE)
+            self.assertEqual(out.decode(), f"{first} | half\n")
+            self.assertIn("the tasks go on", told.decode())
+            self.assertEqual(process.returncode, -signal.SIGINT)
+
     def test_a_list_is_painted_again_when_something_changes(self):
         with Terminal() as terminal, self.on_terminal(terminal, "task", "list", "--watch", "--no-color") as process:
             self.shows(terminal, r"\x1b\[\?1049h")

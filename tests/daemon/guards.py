@@ -129,7 +129,7 @@ class Idle(GuardTestCase):
                        what="time passes")
             self.assertTrue(self.project.is_running(pid), "so does a client")
         self.project.wait_gone(pid)
-        self.assertIn("stopping reason=idle", self.project.log())
+        self.assertIn('stopping reason="idle"', self.project.log())
         self.assert_refused(self.project.run("daemon", "status"), 3, "no daemon is running")
 
     def test_a_rule_that_is_on_keeps_it(self):
@@ -149,7 +149,8 @@ class Idle(GuardTestCase):
     def test_nobody_said_so(self):
         self.project.start()
         self.assertNotIn("startedBy", self.project.call("daemon.status")["result"])
-        self.assert_refused(self.project.run("daemon", "start", "--idle", "0"), 1, "--idle")
+        refused = self.project.run("daemon", "start", "--idle", "0")
+        self.assertEqual((refused.code, "--idle" in refused.err), (1, True), refused)
 
 
 class Stops(GuardTestCase):

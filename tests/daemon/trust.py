@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -202,7 +203,9 @@ class Changed(TrustTestCase):
             self.assert_untrusted(self.submit(agent="shell", prompt=f"touch {self.mark}"), "shell")
         os.unlink(self.own)
         eventually(lambda: "is gone" in self.problem(), what="that it is gone is noticed")
-        self.assert_untrusted(self.submit(agent="shell", prompt=f"touch {self.mark}"), "shell")
+        refused = self.submit(agent="shell", prompt=f"touch {self.mark}")
+        self.assert_untrusted(refused, "shell")
+        self.assertIn("their file is gone: put it back, or say 'duet-rpc trust --revoke'", refused["error"]["message"])
         self.assert_refused(self.project.run("trust"), 1, "duet-rpc trust --revoke")
         self.assertEqual(self.project.run("trust", "--revoke").code, 0)
         self.assertEqual(self.result_of(self.submit(agent="shell", prompt="true"))["state"], "completed")
@@ -308,6 +311,21 @@ class ForeignState(TrustTestCase):
             self.assertNotEqual(told.code, 0)
             self.assertNotIn("somebody else", told.out + told.err)
         self.assertIn("git has checked out files in it", told.err)
+
+    def test_starts_once_the_cure_is_taken(self):
+        for name in (".aiwg/daemon", ".AIWG/Daemon"):
+            folder = os.path.join(self.victim.root, *name.split("/"))
+            os.makedirs(folder, exist_ok=True)
+            self.write("of somebody else\n", os.path.join(folder, "tasks.db"))
+            self.git("init", "-q", at=self.victim.root)
+            self.git("add", "-f", os.path.join(name, "tasks.db"), at=self.victim.root)
+            refused = self.victim.run("daemon", "start")
+            self.assert_refused(refused, 1, "git has checked out files in it")
+            shutil.rmtree(folder)
+            self.assert_refused(self.victim.run("daemon", "start"), 1, "git has checked out files in it")
+            self.git(*re.search(r"'git ([^']*)' there", refused.err)[1].split(), at=self.victim.root)
+            self.victim.start()
+            self.assertEqual(self.victim.run("daemon", "stop").code, 0)
 
     def test_whose_socket_is_a_link_to_the_daemon_of_another_project(self):
         self.project.start()
@@ -422,6 +440,13 @@ class Trusting(TrustTestCase):
         self.assertIn("others may write to it", self.problem())
         self.assertEqual(self.submit(agent="echo")["error"]["code"], -32003)
         self.assert_refused(self.project.run("trust", "--yes"), 1, "others may write to it")
+        os.unlink(self.own)
+        eventually(lambda: "nobody takes the place of its agents" in self.problem(), what="that it is gone is noticed")
+        refused = self.submit(agent="echo")
+        self.assert_untrusted(refused, "echo")
+        self.assertIn("'duet-rpc trust' says what is wrong", refused["error"]["message"])
+        self.assertIn("others may write to it", self.project.run("doctor").out)
+        self.assert_refused(self.project.run("trust", "--yes"), 1, "nothing to trust", "others may write to it")
 
     def test_asks_on_a_terminal(self):
         self.write(SOUND)

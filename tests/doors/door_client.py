@@ -113,6 +113,9 @@ class WebSocket(HttpConnection):
 
     def __init__(self, url, token=None, fields=None):
         super().__init__(url)
+        self.shake_hands(token, fields)
+
+    def shake_hands(self, token, fields):
         key = base64.b64encode(os.urandom(16)).decode()
         wanted = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": key}
         if token:

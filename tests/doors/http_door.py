@@ -99,6 +99,23 @@ class Opening(DoorTestCase):
         self.assertEqual(connection.response().json()["result"]["state"], "failed")
         self.assertEqual(client.closed_with()[0], 1001)
 
+    def test_nobody_comes_in_any_more_once_a_stop_was_accepted(self):
+        self.open_door()
+        token = self.token()
+        id = self.project.call("task.submit", params={"prompt": "sleep 1000", "agent": "shell"})["result"]["taskId"]
+        eventually(lambda: self.project.call("task.get", params={"taskId": id})["result"]["state"] == "running")
+        client = self.websocket(token)
+        connection = self.connect()
+        self.assertTrue(client.call("daemon.stop", params={"drain": True})["result"]["stopping"])
+        self.assertEqual(client.message()["method"], "event.daemonStopping")
+        self.assertRaises(ConnectionRefusedError, self.connect)
+        self.assertIsNone(self.http_url())
+        self.assertEqual(self.project.call("http.open")["error"]["code"], -32003)
+        # Those who are there, and the Unix socket, go on.
+        self.assertTrue(client.call("ping")["result"]["pong"])
+        self.assertEqual(connection.ask("GET", "/").status, 200)
+        self.project.call("task.cancel", params={"taskId": id})
+        self.assertEqual(client.closed_with()[0], 1001)
 
     def test_a_stop_does_not_wait_for_who_reads_no_answer(self):
         self.open_door()
@@ -236,6 +253,14 @@ class Requests(DoorTestCase):
         task = self.rpc(owner, request("task.submit", params={"prompt": "true", "agent": "shell"})).json()["result"]["taskId"]
         record = self.project.call("task.get", params={"taskId": task})["result"]
         self.assertEqual(record["metadata"]["by"], "http:owner")
+
+    def test_programs_of_agents_are_for_owners(self):
+        asked = request("agent.list", 1)
+        for role in ("observe", "operate", "own"):
+            agents = self.rpc(self.token(role, role), asked).json()["result"]["agents"]
+            self.assertIn("shell", [agent["name"] for agent in agents])
+            self.assertEqual(all("program" in agent for agent in agents), role == "own")
+            self.assertTrue(all("available" in agent and "command" not in agent for agent in agents))
 
     def test_what_is_refused_on_the_head(self):
         token = self.token()

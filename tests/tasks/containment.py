@@ -90,9 +90,11 @@ class NothingIsLeft(ContainmentTestCase):
     def test_after_the_end(self):
         for name, escape in ESCAPES.items():
             with self.subTest(escape=name):
-                id, keeper = self.begin(f"{escape}\necho ready; sleep 1; exit 5")
+                go = os.path.join(self.project.root, f"go {name}")
+                id, keeper = self.begin(f"{escape}\necho ready; until [ -e '{go}' ]; do sleep 0.05; done; exit 5")
                 tree = below(keeper)
                 after = self.submit("true")
+                open(go, "w", encoding="ascii").close()
                 began = time.monotonic()
                 record = self.wait(id)
                 self.assertLess(time.monotonic() - began, 3, "what is left holds up the end")
@@ -124,9 +126,12 @@ class NothingIsLeft(ContainmentTestCase):
 
     def test_the_slot_is_free_only_then(self):
         # The main process ends at once; what ignores TERM goes on for the 5 s until KILL.
-        id, keeper = self.begin("sh -c 'trap \"\" TERM; while :; do sleep 0.2; done' & echo ready; sleep 0.5")
+        go = os.path.join(self.project.root, "go")
+        id, keeper = self.begin("sh -c 'trap \"\" TERM; while :; do sleep 0.2; done' & echo ready; "
+                                f"until [ -e '{go}' ]; do sleep 0.05; done")
         tree = below(keeper)
         after = self.submit("true")
+        open(go, "w", encoding="ascii").close()
         self.assertEqual(self.wait(id)["state"], "completed")
         self.assertEqual(self.get(after)["state"], "queued")
         self.assertTrue(any(map(stat_of, tree)))

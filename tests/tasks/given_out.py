@@ -133,7 +133,7 @@ class Tails(TaskTestCase):
         self.assertEqual(self.error("task.output", taskId=id, fromEnd=-1)["code"], -32602)
         run = self.project.run("task", "output", "--tail", "4", id)
         self.assertEqual((run.code, run.out), (0, "6789"), run)
-        run = self.project.run("task", "output", "--tail", "1k", id)
+        run = self.project.run("task", "output", "--tail", "1K", id)
         self.assertEqual(run.out, "0123456789")
 
     def test_no_character_is_cut_at_the_beginning(self):

@@ -331,7 +331,7 @@ echo "$1" >> worked
             return file.read().split()
 
     def held(self):
-        return [agent["name"] for agent in self.ok("agent.list") if "heldUntil" in agent]
+        return [agent["name"] for agent in self.ok("agent.list")["agents"] if "heldUntil" in agent]
 
     def test_tasks_wait_for_the_end_of_a_usage_limit(self):
         limit = int(time.time()) + 6

@@ -137,6 +137,8 @@ class Parser {
   }
 
   void unknown_option(std::string_view name) {
+    const OptionEntry* const known = name.starts_with("--") ? find_option(nullptr, name.substr(2)) : nullptr;
+    if (known != nullptr && is_refused_far(*known)) return refuse_client_option(*known);
     const bool too_early = (line_.command == nullptr || line_.command->group) && name.starts_with("--") &&
                            belongs_to_a_command(name.substr(2));
     if (too_early) return fail("option " + in_quotes(name) + " goes after the command it belongs to");
@@ -179,16 +181,36 @@ class Parser {
     fail(std::string(missing.name) + " is missing" + choices);
   }
 
-  // They are taken before the command is known, which may have only some of them, or none.
+  // They are taken before the command is known, which may have only some of them, none, or one of its own by that name.
   void refuse_client_options() {
     const bool has_some = line_.command != nullptr && line_.command->client;
     const auto allowed = has_some ? client_options(line_.command) : std::span<const OptionEntry>();
+    const auto own = line_.command == nullptr ? std::span<const OptionEntry>() : line_.command->options;
     for (const CommandLine::Given& given : line_.options) {
       const auto same = [&](const OptionEntry& option) { return &option == given.option; };
       if (std::ranges::none_of(client_options(), same) || std::ranges::any_of(allowed, same)) continue;
-      const char* const where = line_.command == nullptr ? " needs a command" : " does not go with this command";
-      return fail("option " + in_quotes(long_name(*given.option)) + where);
+      if (std::ranges::find(own, given.option->name, &OptionEntry::name) != own.end()) continue;
+      return refuse_client_option(*given.option);
     }
+    if (has_some) refuse_two_places();
+  }
+
+  bool is_refused_far(const OptionEntry& option) const {
+    return line_.command != nullptr && !line_.command->only_here.empty() && leads_far(option);
+  }
+
+  void refuse_client_option(const OptionEntry& option) {
+    std::string where = line_.command == nullptr ? " needs a command" : " does not go with this command";
+    if (is_refused_far(option)) where += ": " + std::string(line_.command->only_here);
+    fail("option " + in_quotes(long_name(option)) + where);
+  }
+
+  void refuse_two_places() {
+    const auto is_given = [this](std::string_view name) {
+      return std::ranges::any_of(line_.options, [&](const auto& given) { return given.option->name == name; });
+    };
+    if (!is_given("connect") || (!is_given("project") && !is_given("socket"))) return;
+    fail("--connect says which daemon is meant: it goes with neither --project nor --socket");
   }
 
   static std::vector<std::string_view> names_below(const CommandEntry* group) {

@@ -46,6 +46,7 @@ Arguments pointers(const std::vector<std::string>& words) {
 std::string good_value(const OptionEntry& option) {
   if (option.kind == ValueKind::pair) return "k=v";
   if (option.kind == ValueKind::bytes) return "1G";
+  if (option.kind == ValueKind::far_daemon) return "tls://far";
   return option.choices.empty() ? "1" : std::string(option.choices[0]);
 }
 
@@ -53,6 +54,30 @@ TEST(CommandLine, MayBeEmpty) {
   const CommandLine line = read({});
   EXPECT_EQ(line.command, nullptr);
   EXPECT_FALSE(line.help || line.version || line.no_color || line.log_level);
+}
+
+TEST(CommandLine, ADaemonOfAnotherMachineIsNamedByItself) {
+  EXPECT_EQ(read({"--connect", "tls://far", "task", "list"}).text("connect"), "tls://far");
+  EXPECT_EQ(refused({"task", "list", "--connect", "far"}).message,
+            "bad value 'far' of option '--connect': it is tls://HOST or tls://HOST:PORT, as tls://build.example or "
+            "tls://[::1]");
+  for (const char* const other : {"--project", "--socket"}) {
+    EXPECT_EQ(refused({"task", "list", "--connect", "tls://far", other, "/x"}).message,
+              "--connect says which daemon is meant: it goes with neither --project nor --socket");
+  }
+}
+
+TEST(CommandLine, WhatIsForThisMachineOnlySaysWhatToDoInstead) {
+  for (const CommandEntry& command : commands()) {
+    if (command.only_here.empty()) continue;
+    std::vector<std::string> words = calling(command);
+    for (const bool at_front : {true, false}) {
+      std::vector<std::string> all = words;
+      all.insert(at_front ? all.begin() : all.end(), "--connect=tls://far");
+      EXPECT_EQ(refused(pointers(all)).message,
+                "option '--connect' does not go with this command: " + std::string(command.only_here));
+    }
+  }
 }
 
 TEST(CommandLine, TakesGlobalOptionsBeforeAndAfterTheCommand) {
@@ -150,6 +175,7 @@ TEST(CommandLine, TellsWhatIsWrong) {
   EXPECT_EQ(refused({"--json", "rpc"}).message, "option '--json' does not go with this command");
   EXPECT_EQ(refused({"--start", "daemon", "stop"}).message, "option '--start' does not go with this command");
   EXPECT_EQ(refused({"rpc", "--json"}).message, "unknown option '--json'");
+  EXPECT_EQ(refused({"rpc", "--connect", "tls://far"}).message, "unknown option '--connect'");
   EXPECT_EQ(refused({"--json"}).message, "option '--json' needs a command");
   EXPECT_EQ(refused({"daemon", "status", "--project="}).message, "the value of option '--project' is empty");
   EXPECT_EQ(refused({"daemon", "status", "--timeout", "soon"}).message,

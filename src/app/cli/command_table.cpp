@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/cli/cert_commands.h"
 #include "app/cli/task_commands.h"
 #include "duet/base/log_line.h"
 
@@ -12,7 +13,7 @@ using Text = std::string_view;
 using Count = ArgumentEntry::Count;
 
 constexpr Text shells[] = {"bash", "zsh", "fish"};
-constexpr Text asked_kinds[] = {"task", "live-task", "ended-task", "agent", "group", "rule", "token"};
+constexpr Text asked_kinds[] = {"task", "live-task", "ended-task", "agent", "group", "rule", "token", "certificate"};
 constexpr Text pages[] = {"manual", "methods", "tools"};
 
 constexpr OptionEntry everywhere[] = {
@@ -25,7 +26,20 @@ constexpr OptionEntry everywhere[] = {
      .choices = base::level_names},
 };
 
+constexpr std::size_t far_options = 3;  // see client_options()
 constexpr OptionEntry of_clients[] = {
+    {.name = "connect",
+     .value = "URL",
+     .summary = "A daemon of another machine: tls://HOST, or tls://HOST:PORT if its port is not 7443",
+     .kind = ValueKind::far_daemon},
+    {.name = "identity",
+     .value = "FILE",
+     .summary =
+         "With --connect: your key, your certificate and the CA to trust; else tls/client.pem beside config.toml",
+     .kind = ValueKind::file},
+    {.name = "server-name",
+     .value = "NAME",
+     .summary = "With --connect: the name that the certificate there must have, if it is not HOST, as behind a tunnel"},
     {.name = "json", .summary = "Print the result as the daemon gave it"},
     {.name = "project",
      .value = "DIR",
@@ -84,8 +98,8 @@ constexpr CommandEntry program_commands[] = {
      .summary = "Print what a shell may offer",
      .details =
          "Prints what the daemon knows of a kind, for the completion scripts: a name a line, and behind a tabulator "
-         "what it is. The words are those of the command line so far, with the program's name; --project and "
-         "--socket among them count. Without a daemon nothing is printed.",
+         "what it is. The words are those of the command line so far, with the program's name; those among them "
+         "that say where the daemon is count. Without a daemon nothing is printed.",
      .arguments = candidates_arguments,
      .listed = false},
     {.path = "print",
@@ -98,12 +112,17 @@ constexpr CommandEntry program_commands[] = {
 
 // ---- the project's daemon
 
+constexpr Text started_there = "a daemon is started on its own machine: log in there, with ssh for example";
+
 constexpr OptionEntry start_options[] = {
     {.name = "if-needed", .summary = "One that is running already is fine, too"},
     {.name = "http",
      .value = "ADDR:PORT",
      .summary = "Open the HTTP door there, or at any port of 127.0.0.1, whatever the settings say",
      .usual = "127.0.0.1:0"},
+    {.name = "tls",
+     .value = "ADDR:PORT",
+     .summary = "Open the TLS door there, for other machines, whatever the settings say"},
     {.name = "idle",
      .value = "TIME",
      .summary = "End by itself after so long without a client, a task that is queued or runs, and a rule that is on",
@@ -189,7 +208,8 @@ constexpr CommandEntry daemon_commands[] = {
                 "which names its process, unless --if-needed is given.",
      .options = start_options,
      .client = true,
-     .starts = StartsDaemon::never},
+     .starts = StartsDaemon::never,
+     .only_here = started_there},
     {.path = "daemon stop",
      .summary = "Stop the daemon",
      .details =
@@ -203,7 +223,8 @@ constexpr CommandEntry daemon_commands[] = {
      .summary = "Stop the daemon and start it again",
      .details = "Stops the project's daemon and starts it again, or starts it if there is none. Running tasks go on.",
      .client = true,
-     .starts = StartsDaemon::never},
+     .starts = StartsDaemon::never,
+     .only_here = started_there},
     {.path = "daemon status",
      .summary = "Show how the daemon is",
      .details = "Shows whether the project's daemon is well, what it is doing, and what is wrong.",
@@ -221,7 +242,8 @@ constexpr CommandEntry daemon_commands[] = {
      .details = "Shows the end of the log of the project's daemon, running or not; with --json an object a line.",
      .options = logs_options,
      .client = true,
-     .starts = StartsDaemon::never},
+     .starts = StartsDaemon::never,
+     .only_here = "the log is a file of the daemon's machine: read it there, with ssh for example"},
     {.path = "call",
      .summary = "Call any method of the daemon",
      .details =
@@ -377,7 +399,8 @@ constexpr CommandEntry lsp_commands[] = {
                 "long that took; or says why it failed. Put -- before a command that has options.",
      .arguments = server_command,
      .client = true,
-     .starts = StartsDaemon::never},
+     .starts = StartsDaemon::never,
+     .only_here = "it starts the server on this machine: run it there, with ssh for example"},
     {.path = "lsp hover",
      .summary = "Show what is known about a place",
      .details = "Shows what the language server says about a place.",
@@ -439,6 +462,27 @@ constexpr CommandEntry lsp_commands[] = {
      .client = true},
 };
 
+// ---- the dashboard
+
+constexpr OptionEntry dashboard_options[] = {
+    {.name = "read-only", .summary = "The browser sees everything and changes nothing"},
+    {.name = "no-open", .summary = "Print the URL, and open no browser"},
+};
+
+constexpr CommandEntry dashboard_commands[] = {
+    {.path = "dashboard",
+     .summary = "Open the dashboard in a browser",
+     .details =
+         "Opens the daemon's HTTP door, unless it is open or the settings forbid it, and prints a URL by which a "
+         "browser logs in, once, within 5 minutes. If stdout is a terminal and there is a display, a browser is "
+         "opened with it: that of BROWSER, else xdg-open.\n"
+         "Whoever opens the URL first is logged in, and can run any program as you unless --read-only is given. "
+         "From another machine: ssh -L PORT:127.0.0.1:PORT HOST, and then the same URL. With --connect it is the "
+         "page at that daemon's TLS door, to which the browser shows a certificate (cert client --p12).",
+     .options = dashboard_options,
+     .client = true},
+};
+
 // ---- tokens
 
 constexpr Text token_roles[] = {"observe", "operate", "own"};
@@ -455,6 +499,9 @@ constexpr OptionEntry new_token_options[] = {
 constexpr OptionEntry revoke_options[] = {
     {.name = "all", .summary = "End all of them, those of browsers included, and login codes that wait"},
 };
+constexpr Text tokens_there =
+    "tokens are made and ended on the daemon's own machine: log in there; through TLS a certificate lets in, not a "
+    "token";
 constexpr ArgumentEntry new_token_argument[] = {{.name = "NAME"}};
 constexpr ArgumentEntry tokens_argument[] = {{.name = "NAME", .kind = ValueKind::token, .count = Count::any}};
 
@@ -471,18 +518,21 @@ constexpr CommandEntry token_commands[] = {
                 "can run any program as you. A task cannot make tokens.",
      .arguments = new_token_argument,
      .options = new_token_options,
-     .client = true},
+     .client = true,
+     .only_here = tokens_there},
     {.path = "token list",
      .summary = "Show the tokens",
      .details = "Shows the tokens, those of browsers included, with what they may do, when they were used last and "
                 "when they end.",
-     .client = true},
+     .client = true,
+     .only_here = tokens_there},
     {.path = "token revoke",
      .summary = "End tokens",
      .details = "Ends tokens, and the connections of their holders.",
      .arguments = tokens_argument,
      .options = revoke_options,
-     .client = true},
+     .client = true,
+     .only_here = tokens_there},
 };
 
 // ---- trust
@@ -503,7 +553,8 @@ constexpr CommandEntry trust_commands[] = {
          "Your own settings need no trust. A task cannot trust anything.",
      .options = trust_options,
      .client = true,
-     .starts = StartsDaemon::never},
+     .starts = StartsDaemon::never,
+     .only_here = "a project is trusted on its own machine: log in there, with ssh for example"},
 };
 
 // ---- doctor
@@ -521,7 +572,8 @@ constexpr CommandEntry doctor_commands[] = {
          "It gives a daemon 2.5s to answer.",
      .options = doctor_options,
      .client = true,
-     .starts = StartsDaemon::never},
+     .starts = StartsDaemon::never,
+     .only_here = "it looks at this machine: run it there; 'daemon status' asks a daemon of another one how it is"},
 };
 
 template <std::size_t... Sizes>
@@ -535,12 +587,15 @@ consteval auto joined(const CommandEntry (&... lists)[Sizes]) {
 // A command is there when it works: a list that is not named here does not exist for anybody.
 constexpr auto all_commands =
     joined(daemon_commands, entries::task_commands, entries::task_change_commands, entries::queue_commands,
-           entries::agent_commands, automation_commands, entries::chat_commands, lsp_commands, token_commands,
-           trust_commands, doctor_commands, program_commands);
+           entries::agent_commands, automation_commands, entries::chat_commands, lsp_commands, dashboard_commands,
+           token_commands, entries::cert_commands, trust_commands, doctor_commands, program_commands);
 
 constexpr TermEntry variables[] = {
     {"AIWG_IPC_DEBUG", "If 1, every message between a command and the daemon is shown on stderr, as with --trace"},
+    {"BROWSER", "The program that dashboard opens a URL with"},
     {"DUET_RPC_CONFIG", "The settings file to read instead of the project's and the user's own"},
+    {"DUET_RPC_CONNECT", "What --connect stands for, if neither that nor --project nor --socket is given"},
+    {"DUET_RPC_IDENTITY", "What --identity stands for, if that is not given"},
     {"DUET_RPC_LOG",
      "A file that rpc and daemon start --foreground log to instead of stderr, at level info unless --log-level says "
      "otherwise"},
@@ -550,7 +605,7 @@ constexpr TermEntry variables[] = {
 constexpr TermEntry codes[] = {
     {"0", "All went well; for rpc, it was asked to end, by whatever means"},
     {"1", "Bad usage, a failed start, or stdin or stdout broke; for the other commands, it was refused or has failed"},
-    {"3", "No daemon is running"},
+    {"3", "No daemon is running, or with --connect nobody answers there"},
     {"4", "The daemon, or a language server asked for diagnostics, did not answer in time"},
     {"5", "Of lsp diagnostics --fail-on: there are such findings"},
     {"75", "Of daemon start: it lacks memory or room on the disk; worth another try"},
@@ -569,7 +624,13 @@ std::string_view asked_kind(ValueKind kind) {
 std::span<const OptionEntry> global_options() { return everywhere; }
 std::span<const OptionEntry> client_options(const CommandEntry* command) {
   const bool never_starts = command != nullptr && command->starts == StartsDaemon::never;
-  return std::span(of_clients).first(std::size(of_clients) - (never_starts ? 1 : 0));
+  const bool is_only_here = command != nullptr && !command->only_here.empty();
+  const std::span starting = std::span(of_clients).first(std::size(of_clients) - (never_starts ? 1 : 0));
+  return starting.subspan(is_only_here ? far_options : 0);
+}
+bool leads_far(const OptionEntry& option) {
+  return std::ranges::find(std::span(of_clients).first(far_options), option.name, &OptionEntry::name) !=
+         std::span(of_clients).first(far_options).end();
 }
 std::span<const CommandEntry> commands() { return all_commands; }
 std::span<const TermEntry> environment() { return variables; }

@@ -11,8 +11,9 @@
 
 namespace duet::app {
 
-/// What a value must look like; it also tells a shell what to offer. A task may be written as `3` for `task-3`; those
-/// of the last seven are known to the daemon. A pair is `NAME=VALUE`.
+/// What a value must look like; it also tells a shell what to offer. A task may be written as `3` for `task-3`; tasks
+/// and what follows them are asked for, of the daemon or, for certificates, of the user's folder. A pair is
+/// `NAME=VALUE`; a far daemon is a TlsUrl.
 enum class ValueKind : std::uint8_t {
   text,
   number,
@@ -22,20 +23,22 @@ enum class ValueKind : std::uint8_t {
   pair,
   file,
   folder,
+  far_daemon,
   task,
   live_task,
   ended_task,
   agent,
   group,
   rule,
-  token
+  token,
+  certificate
 };
 
 inline bool is_task(ValueKind kind) {
   return kind == ValueKind::task || kind == ValueKind::live_task || kind == ValueKind::ended_task;
 }
 
-/// What `candidates` is asked for to get values of a kind; empty if the daemon does not know them.
+/// What `candidates` is asked for to get values of a kind; empty if nobody knows them.
 std::string_view asked_kind(ValueKind kind);
 
 /// One option as people see it.
@@ -84,6 +87,7 @@ struct CommandEntry {
   bool ends_with_task = false;  // its exit code is a task's; if it has --follow, then with that only
   bool listed = true;
   StartsDaemon starts = StartsDaemon::if_wanted;  // of a client
+  std::string_view only_here = {};                // of what asks no daemon of another machine: what to do instead
 
   std::string_view name() const { return path.substr(path.rfind(' ') + 1); }  // the last word
 };
@@ -101,8 +105,11 @@ inline constexpr std::string_view program_summary =
     "JSON-RPC 2.0 for editors on stdin and stdout, and a daemon for each project.";
 
 std::span<const OptionEntry> global_options();
-/// Of every command that asks the daemon. One that never starts it has no --start.
+/// Of every command that asks the daemon. One that never starts it has no --start, and one that is only for this
+/// machine has nothing that leads to another.
 std::span<const OptionEntry> client_options(const CommandEntry* command = nullptr);
+/// The same if it is for daemons of other machines.
+bool leads_far(const OptionEntry& option);
 std::span<const CommandEntry> commands();
 std::span<const TermEntry> environment();
 std::span<const TermEntry> exit_codes();

@@ -114,6 +114,7 @@ std::span<const TermEntry> known_files() {
       {".aiwg/daemon", "In the project's folder: the daemon's socket, its log, the tasks and their output"},
       {".duet-rpc.toml", "In the project's folder: its settings (agents, rules), see duet-rpc-settings(5)"},
       {"~/.config/duet-rpc/config.toml", "Your own settings; with XDG_CONFIG_HOME set, duet-rpc/config.toml there"},
+      {"~/.config/duet-rpc/tls", "Beside it: keys and certificates for the TLS door, made by duet-rpc cert"},
   };
   return files;
 }

@@ -9,6 +9,7 @@
 #include "app/words/near_miss.h"
 #include "app/words/number.h"
 #include "app/words/task_name.h"
+#include "app/words/tls_url.h"
 #include "duet/rpc/utf8.h"
 
 namespace duet::app {
@@ -69,6 +70,10 @@ Checked checked_pair(const OptionEntry& option, std::string_view word) {
   return bad(option, word, "NAME=VALUE");
 }
 
+Checked checked_far_daemon(const OptionEntry& option, std::string_view word) {
+  return parse_tls_url(word) ? Checked(std::string(word)) : Checked(bad(option, word, std::string(tls_url_forms)));
+}
+
 }  // namespace
 
 // All others are sent as JSON, which would have something else in their place.
@@ -83,6 +88,7 @@ Checked checked_value(const OptionEntry& option, std::string_view word) {
   if (option.kind == ValueKind::bytes) return checked_bytes(option, word);
   if (option.kind == ValueKind::duration) return checked_duration(option, word);
   if (option.kind == ValueKind::pair) return checked_pair(option, word);
+  if (option.kind == ValueKind::far_daemon) return checked_far_daemon(option, word);
   if (word.empty()) return BadValue{"the value of option '--" + std::string(option.name) + "' is empty"};
   if (is_task(option.kind)) return task_name(word);
   return std::string(word);

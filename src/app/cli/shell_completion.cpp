@@ -270,6 +270,15 @@ std::string zsh_argument(const ArgumentEntry& argument, std::size_t place) {
   return zsh_quoted(where + ":" + name + ":" + zsh_action(argument.choices, argument.kind));
 }
 
+// Those that the command has.
+std::string zsh_client_options(const CommandEntry& command) {
+  std::string others;
+  for (const OptionEntry& option : client_options()) {
+    if (find_option(&command, option.name) != &option) others.append(others.empty() ? "" : "|").append(option.name);
+  }
+  return others.empty() ? " $client" : " ${client:#--(" + others + ")*}";
+}
+
 // What `_arguments` is told about a command's own options and its arguments. A letter that means something else to the
 // command than to the program is the command's.
 std::string zsh_specs(const CommandEntry& command) {
@@ -278,7 +287,7 @@ std::string zsh_specs(const CommandEntry& command) {
     if (option.letter == '\0' || find_option(&command, option.letter) == &option) continue;
     out = " ${global:#*-" + std::string(1, option.letter) + R"(\[*})";
   }
-  if (command.client) out += find_option(&command, "start") != nullptr ? " $client" : " ${client:#--start*}";
+  if (command.client) out += zsh_client_options(command);
   for (const OptionEntry& option : command.options) out += " " + zsh_option(option);
   for (std::size_t i = 0; i < command.arguments.size(); ++i) out += " " + zsh_argument(command.arguments[i], i + 1);
   return out;

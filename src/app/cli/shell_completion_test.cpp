@@ -57,10 +57,13 @@ TEST_F(Bash, OffersCommands) {
 
 TEST_F(Bash, OffersOptionsOfTheCommand) {
   EXPECT_EQ(offers("duet-rpc --"),
-            "--help --version --no-color --log-level --json --project --socket --timeout --trace --start");
+            "--help --version --no-color --log-level --connect --identity --server-name --json --project --socket "
+            "--timeout --trace --start");
   EXPECT_EQ(offers("duet-rpc rpc --"), "--help --version --no-color --log-level --read-timeout");
   EXPECT_EQ(offers("duet-rpc daemon stop --f"), "--force");
   EXPECT_EQ(offers("duet-rpc daemon start --f"), "--foreground");
+  EXPECT_EQ(offers("duet-rpc --connect tls : //far : 7443 daemon stop --co"), "--connect");
+  EXPECT_EQ(offers("duet-rpc daemon start --co"), "") << "it is for this machine only";
 }
 
 TEST_F(Bash, OffersValues) {
@@ -113,6 +116,8 @@ TEST_F(Fish, OffersWhatGoesWithTheCommand) {
   EXPECT_EQ(offers("duet-rpc task submit --agent "), "agent task-1\n");
   EXPECT_EQ(offers("duet-rpc daemon start --st"), "") << "it has no --start";
   EXPECT_EQ(offers("duet-rpc task get --st"), "--start\n");
+  EXPECT_EQ(offers("duet-rpc --connect tls://far:7443 task get --conn"), "--connect\n");
+  EXPECT_EQ(offers("duet-rpc doctor --conn"), "") << "it is for this machine only";
   EXPECT_EQ(offers("duet-rpc rpc --pro"), "");
   EXPECT_EQ(offers("duet-rpc task submit list --col"), "") << "the word is the prompt's";
   EXPECT_EQ(offers("duet-rpc chat send daemon st"), "");
@@ -129,7 +134,10 @@ TEST(Zsh, CanReadItsScript) {
 TEST(Completion, EveryIdOfSeveralIsOffered) {
   EXPECT_NE(completion_script("zsh").find("'task cancel') _arguments $global $client"), std::string::npos);
   EXPECT_NE(completion_script("zsh").find("'*:ID: _duet_rpc_ask live-task'"), std::string::npos);
-  EXPECT_NE(completion_script("zsh").find("'daemon start') _arguments $global ${client:#--start*}"), std::string::npos);
+  EXPECT_NE(completion_script("zsh").find("'daemon start') _arguments $global ${client:#--(connect|identity|"),
+            std::string::npos);
+  EXPECT_NE(completion_script("zsh").find("'daemon stop') _arguments $global ${client:#--(start)*}"),
+            std::string::npos);
 }
 
 TEST(Completion, ComesForEveryShellWithEverythingThatIsListed) {

@@ -172,7 +172,7 @@ inline constexpr OptionEntry output_options[] = {
     {.name = "stderr", .summary = "Only what it wrote to stderr"},
     {.name = "tail",
      .value = "BYTES",
-     .summary = "Begin so many bytes before the end: 2000, 64k, 1M",
+     .summary = "Begin so many bytes before the end: 2000, 64K, 1M",
      .kind = ValueKind::bytes,
      .least = 0},
 };

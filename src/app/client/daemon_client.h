@@ -9,43 +9,48 @@
 #include <boost/json/value.hpp>
 
 #include "app/cli/command_line.h"
+#include "app/client/far_daemon.h"
+#include "app/client/project_socket.h"
 #include "app/project/failure.h"
 #include "app/project/project.h"
 #include "app/project/state_folder.h"
-#include "duet/base/fd.h"
 #include "duet/base/log.h"
 #include "duet/peer/client.h"
 
 namespace duet::app {
 
-/// A command's way to the project's daemon: finds its socket, asks, and turns whatever goes wrong into a Failure with
-/// the right exit code and a line that says what to do.
+/// A command's way to the daemon, of its project or of another machine: connects, asks, and turns whatever goes wrong
+/// into a Failure with the right exit code and a line that says what to do.
 class DaemonClient {
  public:
   static constexpr std::chrono::milliseconds usual_patience = std::chrono::seconds(30);
 
-  /// Takes --project, --socket, --timeout and --trace from the command line. Connects when it is first needed.
+  /// Takes --project, --socket, --connect, --timeout and --trace from the command line. Connects when it is first
+  /// needed.
   /// `patience` is for answers, if --timeout gives none.
   explicit DaemonClient(const CommandLine& line, std::chrono::milliseconds patience = usual_patience);
   DaemonClient(const DaemonClient&) = delete;
   DaemonClient& operator=(const DaemonClient&) = delete;
   ~DaemonClient() = default;
 
-  /// Throws Failure, with exit_code::no_daemon if none is running. One that does not listen yet, or whose socket was
-  /// removed, is given a moment.
-  void connect();
-  /// One attempt without waiting and without a word to the user: for who shows by himself that there is no daemon.
+  /// Throws Failure, with exit_code::no_daemon if there is none, exit_code::failed if it is in vain to try again.
+  void connect() { connect(patience()); }
+  void connect(base::Duration most);
+  /// One attempt that takes a moment, without a word to the user: for who shows by himself that there is no daemon.
+  /// Throws Failure if it is in vain to try again.
   bool try_connect();
-  /// The same for whoever carries messages himself; none if there is nobody.
-  std::optional<base::Fd> try_open_socket();
   bool is_connected() const { return client_.is_connected(); }
-  /// A daemon runs, or somebody listens in its place who starts one. One that starts or ends is waited for a moment.
-  bool is_there();
+  /// Throws Failure if the last connection has ended because the daemon would not have us. Over TLS it says so when the
+  /// first answer is due.
+  void check_refusal() const;
 
-  /// For whoever carries messages himself: a connection as connect() makes it, and a channel over one, on the loop of
-  /// client(), that shows every message if that is wanted.
-  base::Fd open_socket();
-  std::unique_ptr<transport::Channel> channel_over(base::Fd socket);
+  /// For people, of a connection that was lost, while the next one is sought.
+  std::string lost_text() const;
+
+  /// For whoever carries messages himself: a connection as connect() makes it, a channel of the loop of client() that
+  /// shows every message if that is wanted.
+  std::unique_ptr<transport::Channel> open_channel() { return open_channel(patience()); }
+  std::unique_ptr<transport::Channel> open_channel(base::Duration most);
 
   /// The result as JSON text. `params` is JSON text, or empty for none. Throws Failure.
   std::string call_raw(std::string_view method, std::string_view params = {});
@@ -70,29 +75,30 @@ class DaemonClient {
   base::Duration long_patience() const;
 
   peer::Client& client() { return client_; }
-  const Project& project() const { return *project_; }
-  /// None: there is no state folder, so there never was a daemon.
-  const std::optional<StateFolder>& folder() const { return folder_; }
+  /// Which daemon it is, for people.
+  std::string place() const { return endpoint().place(); }
+  /// The daemon is one of another machine: its paths are not ours, nor are its processes.
+  bool is_far() const { return far_.has_value(); }
+  /// The last connection to another machine was lost, and not ended by the daemon.
+  bool was_cut() const { return far_ && far_->was_cut(); }
+  /// None: the daemon is known by its socket only, or is of another machine.
+  const Project* project() const;
+  /// None: there is no state folder, so there never was a daemon; or it is not one of ours.
+  const StateFolder* folder() const;
+  /// A daemon runs, or somebody listens in its place who starts one. For one of this machine.
+  bool is_there() const { return here_->is_there(patience()); }
 
  private:
-  std::string socket_path() const;
-  std::string where() const;
-  std::string place() const;
-  void refuse_link() const;
-  void check_owner(const base::Fd& socket) const;
-  bool file_is_of_another() const;
-  Failure of_another_user() const;
-  base::Fd connect_patiently() const;
-  Failure not_reachable() const;
-  void say_if_version_differs() const;
-  void say_if_settings_are_faulty() const;
+  Endpoint& endpoint() { return far_ ? static_cast<Endpoint&>(*far_) : *here_; }
+  const Endpoint& endpoint() const { return far_ ? static_cast<const Endpoint&>(*far_) : *here_; }
+  std::unique_ptr<transport::Channel> shown(std::unique_ptr<transport::Channel> channel);
+  void tell_notes() const;
 
   std::optional<std::chrono::milliseconds> given_patience_;
   std::chrono::milliseconds default_patience_;
   std::string program_;
-  std::optional<std::string> socket_;
-  std::optional<Project> project_;
-  std::optional<StateFolder> folder_;
+  std::optional<FarDaemon> far_;
+  std::optional<ProjectSocket> here_;  // one of the two is there
   bool tells_settings_ = true;
   base::Log trace_log_;
   peer::Client client_;

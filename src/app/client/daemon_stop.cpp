@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -75,19 +76,36 @@ std::string what_it_waits_for(DaemonClient& daemon) {
 // The daemon's own word, since the other end of the socket may be a service manager's.
 pid_t pid_of(DaemonClient& daemon) { return daemon.call("daemon.status").at("pid").to_number<pid_t>(); }
 
-bool has_ended(const base::Fd& process, std::chrono::milliseconds patience) {
-  pollfd wanted{.fd = process.get(), .events = POLLIN, .revents = 0};
-  const int count = poll(&wanted, 1, static_cast<int>(patience.count()));
-  return count > 0;
+/// Waits so long at most; true: the daemon has ended.
+using HasEnded = std::function<bool(std::chrono::milliseconds)>;
+
+HasEnded end_of_process(const base::Fd& process) {
+  return [&process](std::chrono::milliseconds patience) {
+    pollfd wanted{.fd = process.get(), .events = POLLIN, .revents = 0};
+    const int count = poll(&wanted, 1, static_cast<int>(patience.count()));
+    return count > 0;
+  };
 }
 
-void wait_for_end(DaemonClient& daemon, const base::Fd& process, base::Duration patience) {
+// A daemon of another machine ends its connections when it ends. To connect again could start another one, where a
+// service manager listens.
+HasEnded end_of_connection(DaemonClient& daemon) {
+  return [&daemon](std::chrono::milliseconds patience) {
+    daemon.client().wait_for([] { return false; }, patience);
+    if (daemon.is_connected()) return false;
+    if (!daemon.was_cut()) return true;
+    throw Failure("the daemon was asked to stop, but the connection was lost before it was seen to end",
+                  exit_code::no_daemon);
+  };
+}
+
+void wait_for_end(DaemonClient& daemon, const HasEnded& has_ended, base::Duration patience) {
   WaitingLine line(daemon);
   const Clock::time_point begun = Clock::now();
   for (;;) {
     const base::Duration waited = Clock::now() - begun;
     const base::Duration left = std::clamp<base::Duration>(patience - waited, base::Duration::zero(), between_words);
-    if (has_ended(process, std::chrono::ceil<std::chrono::milliseconds>(left))) return;
+    if (has_ended(std::chrono::ceil<std::chrono::milliseconds>(left))) return;
     const base::Duration now = Clock::now() - begun;
     if (now >= patience) return;
     if (now >= between_words) {
@@ -120,15 +138,16 @@ std::string in_words(const std::vector<std::string>& ids) {
 
 pid_t stop_daemon(DaemonClient& daemon, const object& params, base::Duration patience) {
   const pid_t pid = pid_of(daemon);
-  const base::Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (!process && errno != ESRCH) {
+  const base::Fd process(daemon.is_far() ? -1 : static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!daemon.is_far() && !process && errno != ESRCH) {
     throw Failure("cannot wait for the daemon, pid " + std::to_string(pid) +
                   ", so it was not asked to stop: " + std::generic_category().message(errno));
   }
   daemon.call("daemon.stop", params);
-  if (!process) return pid;
-  wait_for_end(daemon, process, patience);
-  if (has_ended(process, std::chrono::milliseconds(0))) return pid;
+  if (!daemon.is_far() && !process) return pid;
+  const HasEnded has_ended = daemon.is_far() ? end_of_connection(daemon) : end_of_process(process);
+  wait_for_end(daemon, has_ended, patience);
+  if (has_ended(std::chrono::milliseconds(0))) return pid;
   throw Failure("the daemon, pid " + std::to_string(pid) + ", is still stopping; --force ends its tasks at once",
                 exit_code::no_answer);
 }

@@ -1,6 +1,7 @@
 #include "app/client/interrupt_note.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -14,6 +15,18 @@ TEST(InterruptNoteDeathTest, SaysItAndEndsAsUsual) {
         raise(SIGINT);
       },
       testing::KilledBySignal(SIGINT), "^\n?task-3 goes on\n$");
+}
+
+TEST(InterruptNoteDeathTest, TellsTheLinesThatHaveNoEnd) {
+  EXPECT_EXIT(
+      {
+        LinePrefixer lines({"task-3", "task-4"}, TextStyle(false), [](std::string_view) {});
+        lines.take("task-4", "half");
+        dup2(STDERR_FILENO, STDOUT_FILENO);
+        const InterruptNote note("they go on", &lines);
+        raise(SIGINT);
+      },
+      testing::KilledBySignal(SIGINT), "^\n?task-4 \\| half\nthey go on\n$");
 }
 
 TEST(InterruptNoteDeathTest, SaysNothingOnceItIsGone) {

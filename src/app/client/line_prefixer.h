@@ -12,7 +12,7 @@ namespace duet::app {
 /// Puts the output of several tasks into lines that begin with the task's id, in a colour of its own.
 ///
 /// A line is printed when it is whole, so that two tasks do not write into one; the last one also without its end, and
-/// one that is too long in pieces.
+/// one that is too long in pieces. A handler of SIGINT may ask for what is left.
 class LinePrefixer {
  public:
   using Print = std::function<void(std::string_view)>;
@@ -24,6 +24,9 @@ class LinePrefixer {
   void take(const std::string& id, std::string_view bytes);
   /// What has no line end yet will get none.
   void finish();
+  /// Writes that to a descriptor, and keeps it. For a handler of SIGINT, at any time: signals of
+  /// this thread are blocked while lines change.
+  void write_unfinished(int file) const noexcept;
 
  private:
   struct Source {
@@ -32,7 +35,8 @@ class LinePrefixer {
     std::string line;
   };
 
-  void print_line(Source& source);
+  static std::string take_whole_lines(Source& source, std::string_view bytes);
+  static void cut_line(Source& source, std::string& whole);
 
   std::vector<Source> sources_;
   Print print_;

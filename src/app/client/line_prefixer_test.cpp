@@ -1,9 +1,24 @@
 #include "app/client/line_prefixer.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
 #include <gtest/gtest.h>
+
+#include "duet/base/fd.h"
 
 namespace duet::app {
 namespace {
+
+std::string unfinished(const LinePrefixer& lines) {
+  const base::Pipe pipe = base::make_pipe();
+  lines.write_unfinished(pipe.write_end.get());
+  std::array<char, 100> text{};
+  const ssize_t count = read(pipe.read_end.get(), text.data(), text.size());
+  return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))};
+}
 
 class LinePrefixerTest : public ::testing::Test {
  protected:
@@ -24,6 +39,21 @@ TEST_F(LinePrefixerTest, WhatHasNoEndComesAtTheEnd) {
   lines_.finish();
   lines_.finish();
   EXPECT_EQ(out_, "task-10 | last\n");
+}
+
+TEST_F(LinePrefixerTest, WhatHasNoEndCanBeToldByAHandler) {
+  lines_.take("task-9", "whole\nhalf");
+  lines_.take("task-10", "other");
+  EXPECT_EQ(unfinished(lines_), "task-9  | half\ntask-10 | other\n");
+}
+
+TEST(LinePrefixer, WhatIsLeftIsInItsPlaceBeforeAnythingIsPrinted) {
+  std::string left;
+  LinePrefixer* self = nullptr;
+  LinePrefixer lines({"a"}, TextStyle(false), [&](std::string_view) { left = unfinished(*self); });
+  self = &lines;
+  lines.take("a", "whole\nhalf");
+  EXPECT_EQ(left, "a | half\n");
 }
 
 TEST_F(LinePrefixerTest, ALineWithoutEndIsNotKeptForEver) {

@@ -79,7 +79,8 @@ std::optional<std::string> small_role(const object& data) {
   const value* const role = data.if_contains("role");
   if (needs == nullptr || role == nullptr) return std::nullopt;
   if (*needs == "unix") return "it is for the daemon's own machine, at its Unix socket";
-  return "needs " + text_of(*needs) + ", this certificate has " + text_of(*role);
+  const std::string has = role->is_null() ? "no role" : text_of(*role);
+  return "needs " + text_of(*needs) + ", this certificate has " + has;
 }
 
 std::string cut(const std::string& text) {

@@ -11,7 +11,7 @@ constexpr std::chrono::milliseconds between_attempts(100);
 
 }  // namespace
 
-SteadyCalls::SteadyCalls(DaemonClient& daemon) : daemon_(daemon) {
+SteadyCalls::SteadyCalls(DaemonClient& daemon) : daemon_(daemon), has_connected_(daemon.is_connected()) {
   const base::Duration patience = daemon.long_patience();
   if (patience != base::Duration::max()) deadline_ = daemon.client().loop().now() + patience;
 }
@@ -26,9 +26,17 @@ base::Duration SteadyCalls::time_left() const {
   return std::max(*deadline_ - daemon_.client().loop().now(), base::Duration::zero());
 }
 
+peer::Outcome SteadyCalls::outcome_of(std::string_view method, std::string_view params, base::Duration patience) {
+  if (has_connected_ && !daemon_.is_connected()) return {.cause = peer::Outcome::Cause::disconnected};
+  peer::Outcome outcome = daemon_.ask(method, params, std::min(patience, time_left()));
+  has_connected_ = true;
+  if (outcome.cause == peer::Outcome::Cause::answered) has_answered();
+  return outcome;
+}
+
 std::optional<std::string> SteadyCalls::ask(std::string_view method, std::string_view params, base::Duration patience) {
   using Cause = peer::Outcome::Cause;
-  peer::Outcome outcome = daemon_.ask(method, params, std::min(patience, time_left()));
+  peer::Outcome outcome = outcome_of(method, params, patience);
   if (outcome.cause == Cause::answered) return std::move(outcome.result);
   if (daemon_has_gone(outcome)) return std::nullopt;
   throw DaemonClient::failure_of(method, outcome);
@@ -37,14 +45,22 @@ std::optional<std::string> SteadyCalls::ask(std::string_view method, std::string
 void SteadyCalls::reconnect() {
   peer::Client& client = daemon_.client();
   const base::Duration patience = std::min<base::Duration>(daemon_.patience(), time_left());
-  const base::TimePoint given_up = client.loop().now() + patience;
+  const bool was_in_vain = lost_since_.has_value();
+  if (!lost_since_) lost_since_ = client.loop().now();
+  const base::TimePoint given_up = *lost_since_ + patience;
   // One that stops has refused us, and may be there for a while: asked again at once it would only refuse again.
   client.wait_for([] { return false; }, patience);
+  if (was_in_vain && client.loop().now() >= given_up) {
+    throw Failure("the daemon goes away again and again before it has answered", exit_code::no_daemon);
+  }
+  if (was_in_vain) pause();
+  has_connected_ = true;
   for (;;) {
     try {
-      return daemon_.connect();
-    } catch (const Failure&) {
-      if (client.loop().now() >= given_up) throw;
+      return daemon_.connect(std::max(given_up - client.loop().now(), base::Duration::zero()));
+    } catch (const Failure& failure) {
+      const bool is_in_vain = failure.code() == exit_code::failed;
+      if (is_in_vain || client.loop().now() >= given_up) throw;
     }
     pause();
   }

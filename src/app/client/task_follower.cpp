@@ -177,7 +177,7 @@ bool TaskFollower::read_records() {
 bool TaskFollower::read_record(Followed& task) {
   const std::string params = rpc::to_text(object{{"taskId", task.id}});
   const base::Duration patience = std::min<base::Duration>(calls_.daemon().patience(), calls_.time_left());
-  const peer::Outcome outcome = calls_.daemon().ask("task.get", params, patience);
+  const peer::Outcome outcome = calls_.outcome_of("task.get", params, patience);
   if (SteadyCalls::daemon_has_gone(outcome)) return false;
   if (is_unknown_task(outcome) && task.end) return task.record = task.end, true;
   if (outcome.cause != peer::Outcome::Cause::answered) throw DaemonClient::failure_of("task.get", outcome);
@@ -230,7 +230,7 @@ bool TaskFollower::wait_for_news() {
 std::optional<std::string> await_end(SteadyCalls& calls, const std::string& id) {
   const std::string params = rpc::to_text(object{{"taskId", id}});
   for (;;) {
-    const peer::Outcome outcome = calls.daemon().ask("task.wait", params, calls.time_left());
+    const peer::Outcome outcome = calls.outcome_of("task.wait", params, calls.time_left());
     using Cause = peer::Outcome::Cause;
     if (outcome.cause == Cause::timed_out) throw not_ended(id);
     if (outcome.cause == Cause::answered) return outcome.result;

@@ -24,10 +24,10 @@ using boost::json::object;
 
 // A file of the command line, from the project's root: it is meant from where its user stands, if that is in the
 // project.
-std::string path_in_project(const CommandLine& line, const std::string& path) {
+std::string path_in_project(const DaemonClient& daemon, const std::string& path) {
   namespace fs = std::filesystem;
-  if (line.text("socket") && !line.text("project")) return path;  // of a project that only its daemon knows
-  const fs::path root = find_project(line.text("project")).root;
+  if (daemon.project() == nullptr) return path;  // of a project that only its daemon knows
+  const fs::path root = daemon.project()->root;
   const fs::path here = working_directory();
   const fs::path from_root = here.lexically_relative(root);
   const bool is_outside = from_root.empty() || *from_root.begin() == "..";
@@ -203,11 +203,11 @@ int run_automation_deny(const CommandLine& line) {
 }
 
 int run_automation_test(const CommandLine& line) {
+  DaemonClient daemon(line);
   object params{{"ruleId", line.arguments.front()}};
-  if (const auto path = line.text("path")) params["path"] = path_in_project(line, *path);
+  if (const auto path = line.text("path")) params["path"] = path_in_project(daemon, *path);
   if (const auto task = line.text("task")) params["taskId"] = *task;
   if (const auto time = line.text("time")) params["time"] = *time;
-  DaemonClient daemon(line);
   const std::string text = daemon.call_raw("automation.test", rpc::to_text(params));
   const boost::json::value result = rpc::parse_value(text);
   const TextStyle style(colour_wanted(STDOUT_FILENO, line.no_color));
@@ -216,9 +216,9 @@ int run_automation_test(const CommandLine& line) {
 }
 
 int run_automation_fire(const CommandLine& line) {
-  object params{{"ruleId", line.arguments.front()}};
-  if (const auto path = line.text("path")) params["path"] = path_in_project(line, *path);
   DaemonClient daemon(line);
+  object params{{"ruleId", line.arguments.front()}};
+  if (const auto path = line.text("path")) params["path"] = path_in_project(daemon, *path);
   const std::string text = daemon.call_raw("automation.fire", rpc::to_text(params));
   const boost::json::value parsed = rpc::parse_value(text);
   const object& result = parsed.as_object();

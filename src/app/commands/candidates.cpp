@@ -9,6 +9,8 @@
 #include <boost/json/object.hpp>
 
 #include "app/client/daemon_client.h"
+#include "app/client/far_place.h"
+#include "app/commands/cert_facts.h"
 #include "app/commands/commands.h"
 #include "app/view/display_text.h"
 #include "app/view/task_view.h"
@@ -25,22 +27,32 @@ constexpr std::chrono::milliseconds patience_of_a_shell(400);
 constexpr int most_offered = 100;
 constexpr std::size_t most_described = 50;  // columns
 
+// Bash cuts words at colons, too: `tls`, `:`, `//build.example`.
+std::string joined_at_colons(const std::vector<std::string>& words, std::size_t first) {
+  std::string out = words[first];
+  for (std::size_t i = first + 1; i + 1 < words.size(); i += 2) {
+    if (words[i].find_first_not_of(':') != std::string::npos) break;
+    out += words[i] + words[i + 1];
+  }
+  return out;
+}
+
 // The value of an option among the words of a command line that is still being written.
 std::optional<std::string> value_among(const std::vector<std::string>& words, std::string_view option) {
   for (std::size_t i = 1; i < words.size(); ++i) {
     if (words[i].starts_with(std::string(option) + "=")) return words[i].substr(option.size() + 1);
     if (words[i] != option) continue;
     const std::size_t value = i + 1 < words.size() && words[i + 1] == "=" ? i + 2 : i + 1;  // bash cuts there
-    return value + 1 < words.size() ? std::optional(words[value]) : std::nullopt;
+    return value + 1 < words.size() ? std::optional(joined_at_colons(words, value)) : std::nullopt;
   }
   return std::nullopt;
 }
 
-// As if a command had been called with the --project and the --socket that were given so far.
+// As if a command had been called with what was given so far of where the daemon is.
 CommandLine asking_line(const CommandLine& line) {
   CommandLine asking;
   asking.command = find_command("task list");
-  for (const std::string_view name : {"project", "socket"}) {
+  for (const std::string_view name : place_option_names) {
     if (auto value = value_among(line.arguments, "--" + std::string(name))) {
       asking.options.push_back({find_option(asking.command, name), std::move(*value)});
     }
@@ -82,10 +94,20 @@ std::string candidates_of(DaemonClient& daemon, const std::string& kind) {
     return tasks_among(daemon, {{"state", "running"}, {"limit", most_offered}}, is_any) +
            tasks_among(daemon, {{"state", "queued"}, {"limit", most_offered}}, is_any);
   }
-  if (kind == "agent") return offered_members(daemon.call("agent.list"), "name", "program");
+  if (kind == "agent") return offered_members(daemon.call("agent.list").at("agents"), "name", "program");
   if (kind == "group") return offered_members(daemon.call("queue.status").at("groups"), "name", "");
   if (kind == "token") return offered_members(daemon.call("token.list"), "name", "role");
   return offered_members(daemon.call("automation.status").at("rules"), "id", "type");
+}
+
+std::string certificates_of_clients() {
+  std::string out;
+  std::string last;
+  for (const Certificate& each : present_holdings().clients) {
+    if (each.name != last) out += candidate(each.name, each.role);
+    last = each.name;
+  }
+  return out;
 }
 
 }  // namespace
@@ -93,6 +115,7 @@ std::string candidates_of(DaemonClient& daemon, const std::string& kind) {
 // For shells: whatever goes wrong, nothing is offered and nothing is said.
 int run_candidates(const CommandLine& line) {
   try {
+    if (line.arguments.front() == "certificate") return print_text(certificates_of_clients());
     DaemonClient daemon(asking_line(line), patience_of_a_shell);
     return print_text(candidates_of(daemon, line.arguments.front()));
   } catch (const std::exception&) {

@@ -11,7 +11,8 @@ namespace duet::app {
 class DaemonClient;
 
 /// What each command does. They return the exit code; a start that fails throws.
-/// Starts the project's daemon first if that is wanted, by --start or the user's settings, and none runs.
+/// Starts the project's daemon first if that is wanted, by --start or the user's settings, and none runs. Throws
+/// Failure if the command cannot work where the daemon is: see far_place().
 void start_if_wanted(const CommandLine& line);
 /// Tells the user what of the project does not count for want of trust, with the cure.
 void tell_untrusted(DaemonClient& daemon);
@@ -32,9 +33,16 @@ int run_daemon_logs(const CommandLine& line);
 int run_call(const CommandLine& line);
 int run_events(const CommandLine& line);
 int run_connect(const CommandLine& line);
+int run_dashboard(const CommandLine& line);
 int run_token_new(const CommandLine& line);
 int run_token_list(const CommandLine& line);
 int run_token_revoke(const CommandLine& line);
+int run_cert_init(const CommandLine& line);
+int run_cert_server(const CommandLine& line);
+int run_cert_client(const CommandLine& line);
+int run_cert_list(const CommandLine& line);
+int run_cert_show(const CommandLine& line);
+int run_cert_revoke(const CommandLine& line);
 int run_trust(const CommandLine& line);
 int run_top(const CommandLine& line);
 int run_doctor(const CommandLine& line);

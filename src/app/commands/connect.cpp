@@ -1,4 +1,3 @@
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <memory>
@@ -60,21 +59,21 @@ int end_of(Ending ending, const Relay& relay) {
 int run_connect(const CommandLine& line) {
   DaemonClient daemon(line);
   transport::Loop& loop = daemon.client().loop();
-  base::Fd socket = daemon.open_socket();
-  const base::Fd same_socket = base::duplicate(socket.get());
+  std::unique_ptr<transport::Channel> channel = daemon.open_channel();
+  transport::Channel& to_daemon = *channel;
   base::Fd output = transport::take_stdout();
   const base::Fd same_output = base::duplicate(output.get());
   const auto framing = line.text("framing").value_or("lsp") == "lines" ? peer::Protocol::Framing::lines
                                                                        : peer::Protocol::Framing::content_length;
   std::optional<Ending> ending;
-  Relay relay(
-      std::make_unique<transport::StdioChannel>(loop, base::duplicate(STDIN_FILENO), std::move(output)), framing,
-      daemon.channel_over(std::move(socket)),
-      {.on_last_request = [&] { shutdown(same_socket.get(), SHUT_WR); }, .on_end = [&](Ending how) { ending = how; }});
+  Relay relay(std::make_unique<transport::StdioChannel>(loop, base::duplicate(STDIN_FILENO), std::move(output)),
+              framing, std::move(channel),
+              {.on_last_request = [&] { to_daemon.end_output(); }, .on_end = [&](Ending how) { ending = how; }});
   const ReaderWatch reader(loop, same_output.get(), [&relay] { relay.client_has_gone(); });
   if (const std::optional<std::string> kinds = line.text("events")) relay.subscribe(subscription_of(*kinds));
   relay.open();
   while (!ending) loop.turn();
+  daemon.check_refusal();
   return end_of(*ending, relay);
 }
 

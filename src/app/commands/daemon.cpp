@@ -12,6 +12,7 @@
 
 #include "app/client/daemon_client.h"
 #include "app/client/daemon_stop.h"
+#include "app/client/far_place.h"
 #include "app/commands/commands.h"
 #include "app/daemon/serve.h"
 #include "app/project/failure.h"
@@ -98,6 +99,7 @@ bool stays_in_its_process(const value& status) {
 
 int run_daemon_start(const CommandLine& line) {
   base::Fd ready = take_ready_pipe();
+  far_place(line);  // refuses what leads to another machine
   const bool may_run = line.flag("if-needed");
   if (const std::optional<pid_t> pid = may_run ? running_pid(line) : std::nullopt) return tell_running(line, *pid);
   if (line.flag("foreground")) return serve_project(line, std::move(ready));
@@ -142,7 +144,8 @@ int run_daemon_stop(const CommandLine& line) {
     const std::string who = left.empty() ? "" : "; " + in_words(left) + (left.size() == 1 ? " goes on" : " go on");
     return tell(line, result, "stopped, pid " + std::to_string(pid) + who);
   } catch (const Failure& failure) {
-    if (failure.code() != exit_code::no_daemon || !line.flag("if-running")) throw;
+    // Of another machine it is not known whether a daemon runs there that cannot be reached.
+    if (failure.code() != exit_code::no_daemon || !line.flag("if-running") || daemon.is_far()) throw;
   }
   return tell(line, {{"stopped", false}}, "no daemon is running");
 }

@@ -53,6 +53,8 @@ std::string page(const object& status, const TextStyle& style) {
   row("health", shown(status, "health"));
   row("clients", shown(section(subsystems, "ipc"), "clients"));
   if (const object& http = section(subsystems, "http"); !http.empty()) row("http", shown(http, "url"));
+  if (const object& tls = section(subsystems, "tls"); !tls.empty())
+    row("tls", shown(tls, "address") + ", certificate until " + shown(tls, "expiresAt"));
   if (const object& supervisor = section(subsystems, "supervisor"); !supervisor.empty()) {
     row("tasks", shown(supervisor, "running") + " running, " + shown(supervisor, "queued") + " queued, at most " +
                      shown(supervisor, "maxRunning") + " at once");
@@ -79,8 +81,8 @@ std::string ask(DaemonClient& daemon) {
   try {
     return daemon.call_raw("daemon.status");
   } catch (const Failure& failure) {
-    if (failure.code() != exit_code::no_daemon || !daemon.folder()) throw;
-    if (why_not_our_state(daemon.project(), *daemon.folder())) throw;  // they would be the words of somebody else
+    if (failure.code() != exit_code::no_daemon || daemon.folder() == nullptr) throw;
+    if (why_not_our_state(*daemon.project(), *daemon.folder())) throw;  // they would be the words of somebody else
     const std::optional<LastEnd> last = read_last_end(*daemon.folder());
     if (!last) throw;
     throw Failure(std::string(failure.what()) + "; " + to_text(*last) + ", 'duet-rpc daemon logs' may tell more",

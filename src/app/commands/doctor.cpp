@@ -84,10 +84,11 @@ std::vector<Finding> look_at_daemon(const CommandLine& line, const Project& proj
   try {
     return ask_daemon(daemon);
   } catch (const Failure& failure) {
-    if (failure.code() == exit_code::no_answer && daemon.folder()) return {silent_daemon(*daemon.folder(), failure)};
+    if (failure.code() == exit_code::no_answer && daemon.folder() != nullptr)
+      return {silent_daemon(*daemon.folder(), failure)};
     if (failure.code() != exit_code::no_daemon) throw;
   }
-  if (daemon.folder()) return check_folder(project, *daemon.folder(), line.flag("fix"));
+  if (daemon.folder() != nullptr) return check_folder(project, *daemon.folder(), line.flag("fix"));
   std::vector<Finding> findings{{"daemon", Verdict::note, "never started here; 'duet-rpc daemon start' starts it"}};
   add(findings, check_place(project, state_place(settings_places())));
   return findings;
@@ -136,6 +137,7 @@ int run_doctor(const CommandLine& line) {
     if (!read->note.empty()) findings.push_back({"trust", Verdict::note, read->note});
     add(findings, check_agents(read->tasks, process::current_environment()));
     add(findings, check_servers(read->servers, process::current_environment()));
+    add(findings, check_tls(read->tls, tls_folder(settings_places())));
   }
   add(findings, check_daemon(line, project));
   const bool healthy = std::ranges::none_of(findings, [](const Finding& f) { return f.verdict == Verdict::wrong; });

@@ -79,6 +79,7 @@ int run_events(const CommandLine& line) {
         guarded([&] {
           check("events.subscribe", outcome);
           is_away = false;
+          calls.has_answered();
           const std::string note = is_last ? printer.subscribed(outcome.result) : std::string();
           if (!note.empty()) daemon.tell_user(note);
         });
@@ -92,8 +93,9 @@ int run_events(const CommandLine& line) {
       if (printer.is_subscribed()) return 0;
       throw DaemonClient::failure_of("events.subscribe", {.cause = peer::Outcome::Cause::timed_out});
     }
+    daemon.check_refusal();
     if (printer.daemon_has_stopped()) throw Failure("the daemon has stopped", exit_code::no_daemon);
-    if (!std::exchange(is_away, true)) daemon.tell_user("the daemon is gone; waiting for the next one");
+    if (!std::exchange(is_away, true)) daemon.tell_user(daemon.lost_text());
     calls.reconnect();
     printer.begin_again();
   }

@@ -16,6 +16,7 @@
 #include "app/view/lsp_view.h"
 #include "app/view/text_style.h"
 #include "duet/rpc/json_text.h"
+#include "duet/rpc/utf8.h"
 #include "duet/rpc/value.h"
 
 namespace duet::app {
@@ -53,16 +54,18 @@ std::string ask(DaemonClient& daemon, const CommandLine& line, std::string_view 
   return std::move(outcome.result);
 }
 
-std::string named(const std::string& file) {
+// One of another machine is named as it is written, which is from the project's root there.
+std::string named(const DaemonClient& daemon, const std::string& file) {
+  if (daemon.is_far() && !rpc::is_utf8(file)) throw Failure("the name of the file is not UTF-8");
+  if (daemon.is_far()) return file;
   const tl::expected<std::string, std::string> name = file_for_daemon(file);
   if (!name) throw Failure(name.error());
   return *name;
 }
 
-// A server that the daemon's PATH does not have may be on ours: version managers change it from shell to shell.
-void add_path(object& params) {
-  if (const char* const path = std::getenv("PATH")) params["path"] = path;
-}
+// A server that the daemon's PATH does not have may be on ours: version managers change it from shell to shell. Ours is
+// of no use on another machine.
+const char* path_for(const DaemonClient& daemon) { return daemon.is_far() ? nullptr : std::getenv("PATH"); }
 
 TextStyle style_of(const CommandLine& line) { return TextStyle(colour_wanted(STDOUT_FILENO, line.no_color)); }
 
@@ -80,8 +83,11 @@ void tell_standing(const CommandLine& line, const object& result) {
   for (const std::string& lack : lacks_of(result)) print_aside(std::string(line.program) + ": " + lack + '\n');
 }
 
+// Asks, and shows the answer as `view` has it.
 template <typename View>
-int show(const CommandLine& line, const std::string& answer, View view) {
+int show(DaemonClient& daemon, const CommandLine& line, std::string_view method, object params, View view) {
+  if (const char* const path = path_for(daemon)) params["path"] = path;
+  const std::string answer = ask(daemon, line, method, rpc::to_text(params), line.arguments.front());
   if (line.flag("json")) return print_text(answer + '\n');
   const object result = rpc::parse_value(answer).as_object();
   const int code = print_text(view(result, style_of(line)));
@@ -89,18 +95,21 @@ int show(const CommandLine& line, const std::string& answer, View view) {
   return code;
 }
 
-// Asks about FILE[:LINE[:COL]], or FILE#NAME, and shows the answer as `view` has it.
+FilePlace place_in(const DaemonClient& daemon, const CommandLine& line) {
+  return parse_file_place(line.arguments.front(), !daemon.is_far());
+}
+
+// About FILE[:LINE[:COL]], or FILE#NAME.
 template <typename View>
 int ask_about_place(const CommandLine& line, std::string_view method, View view) {
-  const FilePlace place = parse_file_place(line.arguments.front());
+  DaemonClient daemon(line);
+  const FilePlace place = place_in(daemon, line);
   object params;
-  if (!place.symbol || !place.file.empty()) params["file"] = named(place.file);
+  if (!place.symbol || !place.file.empty()) params["file"] = named(daemon, place.file);
   if (place.line) params["line"] = *place.line;
   if (place.column) params["column"] = *place.column;
   if (place.symbol) params["symbol"] = *place.symbol;
-  add_path(params);
-  DaemonClient daemon(line);
-  return show(line, ask(daemon, line, method, rpc::to_text(params), line.arguments.front()), view);
+  return show(daemon, line, method, std::move(params), view);
 }
 
 }  // namespace
@@ -111,20 +120,17 @@ int run_lsp_references(const CommandLine& line) { return ask_about_place(line, "
 int run_lsp_completion(const CommandLine& line) { return ask_about_place(line, "lsp.completion", completion_view); }
 
 int run_lsp_symbols(const CommandLine& line) {
-  const std::string file = named(parse_file_place(line.arguments.front()).file);
-  object params{{"file", file}};
-  add_path(params);
   DaemonClient daemon(line);
-  return show(line, ask(daemon, line, "lsp.symbols", rpc::to_text(params), line.arguments.front()),
+  const std::string file = named(daemon, place_in(daemon, line).file);
+  return show(daemon, line, "lsp.symbols", {{"file", file}},
               [&](const object& result, const TextStyle& style) { return symbols_view(result, file, style); });
 }
 
 int run_lsp_find(const CommandLine& line) {
-  object params{{"query", line.arguments.front()}};
-  if (const std::optional<std::string> file = line.text("file")) params["file"] = named(*file);
-  add_path(params);
   DaemonClient daemon(line);
-  return show(line, ask(daemon, line, "lsp.find", rpc::to_text(params)), found_view);
+  object params{{"query", line.arguments.front()}};
+  if (const std::optional<std::string> file = line.text("file")) params["file"] = named(daemon, *file);
+  return show(daemon, line, "lsp.find", std::move(params), found_view);
 }
 
 int run_lsp_diagnostics(const CommandLine& line) {
@@ -134,8 +140,8 @@ int run_lsp_diagnostics(const CommandLine& line) {
   int code = 0;
   bool has_failed = false;
   for (const std::string& file : line.arguments) {
-    object params{{"file", named(file)}, {"waitSeconds", std::chrono::duration<double>(wait).count()}};
-    add_path(params);
+    object params{{"file", named(daemon, file)}, {"waitSeconds", std::chrono::duration<double>(wait).count()}};
+    if (const char* const path = path_for(daemon)) params["path"] = path;
     const std::string text = ask(daemon, line, "lsp.diagnostics", rpc::to_text(params), file, wait + default_patience);
     const object result = rpc::parse_value(text).as_object();
     if (!are_known(result)) code = exit_code::no_answer;
@@ -151,19 +157,19 @@ int run_lsp_diagnostics(const CommandLine& line) {
 }
 
 int run_lsp_request(const CommandLine& line) {
+  DaemonClient daemon(line);
   std::string params = R"({"method":)" + rpc::quoted(line.arguments.front());
   if (line.arguments.size() > 1) {
     const std::string given = params_argument(line.arguments[1]);
     if (!given.empty()) params += R"(,"params":)" + given;
   }
   if (const std::optional<std::string> server = line.text("server")) params += R"(,"server":)" + rpc::quoted(*server);
-  if (const char* const path = std::getenv("PATH")) params += R"(,"path":)" + rpc::quoted(path);
+  if (const char* const path = path_for(daemon)) params += R"(,"path":)" + rpc::quoted(path);
   // Whose patience is set ends first, whatever the daemon would do by itself.
   if (const std::optional<milliseconds> timeout = line.duration("timeout")) {
     const std::chrono::duration<double> longer = std::min(*timeout + std::chrono::seconds(5), most_timeout);
     params += R"(,"timeoutSeconds":)" + std::to_string(longer.count());
   }
-  DaemonClient daemon(line);
   return print_text(ask(daemon, line, "lsp.request", params + '}') + '\n');
 }
 

@@ -141,7 +141,8 @@ int run_agent_list(const CommandLine& line) {
   const std::string answer = daemon.call_raw("agent.list");
   if (line.flag("json")) return print_text(answer + '\n');
   const TextStyle style(colour_wanted(STDOUT_FILENO, line.no_color));
-  return print_text(agent_table(rpc::parse_value(answer).as_array()).text(style, terminal_width(STDOUT_FILENO)));
+  return print_text(
+      agent_table(rpc::parse_value(answer).at("agents").as_array()).text(style, terminal_width(STDOUT_FILENO)));
 }
 
 int run_agent_release(const CommandLine& line) {

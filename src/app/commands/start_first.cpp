@@ -1,11 +1,13 @@
 #include <unistd.h>
 
+#include <optional>
 #include <string>
 
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
 
 #include "app/client/daemon_client.h"
+#include "app/client/far_place.h"
 #include "app/commands/commands.h"
 #include "app/daemon/serve.h"
 #include "app/project/failure.h"
@@ -46,7 +48,13 @@ void tell_untrusted(DaemonClient& daemon) {
 }
 
 void start_if_wanted(const CommandLine& line) {
-  if (!line.command->client || !is_wanted(line)) return;
+  if (!line.command->client) return;
+  if (const std::optional<FarPlace> far = far_place(line)) {
+    if (line.command->starts == StartsDaemon::never || !line.flag("start")) return;
+    throw Failure("--start is for a daemon of this machine: start the one at " + far->url.place() +
+                  " there, with ssh for example");
+  }
+  if (!is_wanted(line)) return;
   DaemonClient daemon(line);
   if (daemon.is_there()) return;
   try {

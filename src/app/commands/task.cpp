@@ -12,6 +12,7 @@
 #include <boost/json/object.hpp>
 
 #include "app/client/daemon_client.h"
+#include "app/client/far_place.h"
 #include "app/client/interrupt_note.h"
 #include "app/client/line_prefixer.h"
 #include "app/client/reader_watch.h"
@@ -45,8 +46,8 @@ std::string joined_ids(const std::vector<std::string>& ids) {
 // Where the daemon is, as the command line says it.
 std::string place_options(const CommandLine& line) {
   std::string out;
-  for (const char* const name : {"project", "socket"}) {
-    if (const auto value = line.text(name)) out += std::string(" --") + name + " " + shell_word(*value);
+  for (const std::string_view name : place_option_names) {
+    if (const auto value = line.text(name)) out += " --" + std::string(name) + " " + shell_word(*value);
   }
   return out;
 }
@@ -117,7 +118,7 @@ int follow_tasks(DaemonClient& daemon, const CommandLine& line, const std::vecto
   TaskFollower follower(daemon, ids, printing(lines, ids.size() > 1),
                         {.stream = stream_of(line), .from = from, .tail = tail_of(line)});
   const ReaderWatch reader(daemon.client().loop());
-  const InterruptNote note(goes_on_note(line, ids, "output -f"));
+  const InterruptNote note(goes_on_note(line, ids, "output -f"), &lines);
   std::vector<object> records;
   finishing(lines, [&] { records = follower.follow(); });
   return first_code(records, line);

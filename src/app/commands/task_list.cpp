@@ -108,7 +108,7 @@ class WatchedList {
       const std::optional<std::string> frame = next_frame();
       if (frame) screen.paint(*frame);
       if (frame && wait_for_news(screen)) continue;
-      screen.paint("the daemon is gone; waiting for the next one");
+      screen.paint(daemon_.lost_text());
       calls_.reconnect();
     }
   }

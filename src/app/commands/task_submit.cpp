@@ -46,18 +46,19 @@ bool is_inside(const std::string& path, const std::string& folder) {
 }
 
 // --cwd, else the current folder if it is in the project; none: the project's own. Where the project is known by its
-// socket only, nobody can say what is inside.
+// socket only, nobody can say what is inside. Another machine has other folders.
 std::optional<std::string> place_to_run(const CommandLine& line, const DaemonClient& daemon) {
+  if (daemon.is_far()) return line.text("cwd");
   if (const auto given = line.text("cwd")) return given_folder(*given);
-  const bool is_known = !line.text("socket") || line.text("project");
   std::string here = working_directory("change to another one, or say with --cwd where the task is to run");
-  if (is_known && !is_inside(here, daemon.project().root)) return std::nullopt;
+  if (daemon.project() != nullptr && !is_inside(here, daemon.project()->root)) return std::nullopt;
   return checked_folder(std::move(here));
 }
 
-object environment_of(const CommandLine& line) {
+object environment_of(const CommandLine& line, const DaemonClient& daemon) {
   object env;
-  if (const char* path = std::getenv("PATH"); path != nullptr && rpc::is_utf8(path)) env["PATH"] = path;
+  const char* const path = daemon.is_far() ? nullptr : std::getenv("PATH");
+  if (path != nullptr && rpc::is_utf8(path)) env["PATH"] = path;
   if (find_option(line.command, "env") == nullptr) return env;
   for (const std::string& pair : line.texts("env")) {
     const std::size_t equals = pair.find('=');
@@ -70,7 +71,7 @@ object environment_of(const CommandLine& line) {
 object common_params(const CommandLine& line, const DaemonClient& daemon) {
   object params;
   if (const auto folder = place_to_run(line, daemon)) params["cwd"] = *folder;
-  if (object env = environment_of(line); !env.empty()) params["env"] = std::move(env);
+  if (object env = environment_of(line, daemon); !env.empty()) params["env"] = std::move(env);
   if (const auto agent = line.text("agent")) params["agent"] = *agent;
   if (const auto priority = line.number("priority")) params["priority"] = *priority;
   return params;

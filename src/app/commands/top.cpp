@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include <string>
-
 #include "app/client/daemon_client.h"
 #include "app/commands/commands.h"
 #include "app/project/failure.h"
@@ -24,9 +22,8 @@ int run_top(const CommandLine& line) {
   return top::draw_under_guard(top::leaving_sequence(), [&line](const top::Drawing& drawing) {
     DaemonClient daemon(line);
     daemon.connect();
-    const auto socket = line.text("socket");
-    const std::string place = socket && !line.text("project") ? *socket : daemon.project().root;
-    return top::Top(daemon, top::screen_text(place), drawing, colour_wanted(STDOUT_FILENO, line.no_color)).run();
+    return top::Top(daemon, top::screen_text(daemon.place()), drawing, colour_wanted(STDOUT_FILENO, line.no_color))
+        .run();
   });
 }
 

@@ -66,7 +66,8 @@ std::string text_of(const Project& project, const std::string& path, const Trust
   auto& text = std::get<std::optional<std::string>>(read);
   if (text) return std::move(*text);
   const auto before = files.trusted(path);
-  const std::string cure = before && *before ? "; 'duet-rpc trust --revoke' forgets that you had trusted it" : "";
+  std::string cure = before && *before ? "; 'duet-rpc trust --revoke' forgets that you had trusted it" : "";
+  if (!before) cure = "; whether you had trusted one is not known: " + before.error();
   throw Failure("there is no " + path + ", so there is nothing to trust" + cure);
 }
 
@@ -155,7 +156,7 @@ std::string why_in_vain(const std::string& note) {
 std::string have_it_read(const CommandLine& line) {
   DaemonClient daemon(line);
   daemon.leave_settings_to_me();
-  const bool runs = line.text("socket") || (daemon.folder() && DaemonLock::is_held(*daemon.folder()));
+  const bool runs = line.text("socket") || (daemon.folder() != nullptr && DaemonLock::is_held(*daemon.folder()));
   if (!runs) return "";
   try {
     const boost::json::value read = daemon.call("daemon.reload");

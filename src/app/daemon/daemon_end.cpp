@@ -33,6 +33,7 @@ void DaemonEnd::begin(std::string_view reason, const StopRequest& request) {
   // Not here: the answer to whoever asked comes first.
   loop_.defer([this, request, first, why = std::string(reason)] {
     if (first) {
+      if (doors_.take_nobody) doors_.take_nobody();
       boost::json::object params{{"reason", why}};
       if (request.restarting) params["restarting"] = true;
       if (request.drain) params["draining"] = true;

@@ -41,10 +41,12 @@ class DaemonEnd {
   DaemonEnd(const DaemonEnd&) = delete;
   DaemonEnd& operator=(const DaemonEnd&) = delete;
 
-  /// Further doors: how many connections they have, and that they are to take nobody any more.
+  /// Further doors. They take nobody any more as soon as the end begins, unlike the server, by which a stop can be
+  /// watched and hurried; who is there stays until the work has ended.
   struct Doors {
-    std::function<std::size_t()> count;
-    std::function<void(bool restarting)> stop;
+    std::function<std::size_t()> count;  ///< of connections
+    std::function<void()> take_nobody;
+    std::function<void(bool restarting)> stop;  ///< what is under way is answered
   };
   void set_doors(Doors doors) { doors_ = std::move(doors); }
 

@@ -106,6 +106,19 @@ TEST_F(DaemonEndTest, TheDoorIsOpenUntilWorkHasEnded) {
   EXPECT_EQ(s.server.client_count(), 0U);
 }
 
+TEST_F(DaemonEndTest, OtherDoorsTakeNobodyFromTheBeginning) {
+  end.set_doors({.count = [] { return 0; },
+                 .take_nobody = [this] { happened.emplace_back("take nobody"); },
+                 .stop = [this](bool) { happened.emplace_back("stop doors"); }});
+  begin({});
+  EXPECT_EQ(happened, (Strings{"take nobody", R"(daemonStopping {"reason":"a reason"})", "end work"}));
+  begin({.force = true});
+  EXPECT_EQ(happened.back(), "end work now");
+  work_done();
+  EXPECT_EQ(happened.back(), "stop doors");
+  EXPECT_EQ(std::ranges::count(happened, "take nobody"), 1);
+}
+
 TEST_F(DaemonEndTest, AClientThatIsOwedAnAnswerIsWaitedForTwoSeconds) {
   const auto client = s.connect();
   EXPECT_EQ(s.ask(*client, peer::request("1", "late")), Strings{});

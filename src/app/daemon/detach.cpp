@@ -34,7 +34,7 @@ std::vector<std::string> arguments_of(const CommandLine& line, const Project& pr
   std::vector<std::string> words{"duet-rpc", "daemon", "start", "--foreground", "--project", project.root};
   if (const auto socket = line.text("socket")) words.insert(words.end(), {"--socket", absolute(*socket)});
   if (line.log_level) words.insert(words.end(), {"--log-level", std::string(base::level_name(*line.log_level))});
-  for (const char* const name : {"http", "idle", "started-by"}) {  // of `daemon start`, and no other command
+  for (const char* const name : {"http", "tls", "idle", "started-by"}) {  // of `daemon start`, and no other command
     if (find_option(line.command, name) == nullptr) continue;
     if (const auto value = line.text(name)) words.push_back("--" + std::string(name) + '=' + *value);
   }
@@ -49,6 +49,8 @@ process::Environment environment_of_daemon() {
                            "WATCHDOG_USEC", "DUET_TASK_ID", "DUET_TASK_MARK"}) {
     environment.erase(name);  // it is no part of the service or the task that starts it (task/outsider.h)
   }
+  // Else the commands of its tasks would ask a daemon of another machine, as the user.
+  for (const char* name : {"DUET_RPC_CONNECT", "DUET_RPC_IDENTITY"}) environment.erase(name);
   const auto settings = environment.find("DUET_RPC_CONFIG");
   if (settings != environment.end()) settings->second = absolute(settings->second);
   return environment;

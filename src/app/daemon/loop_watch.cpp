@@ -37,8 +37,8 @@ bool is_memory_refused() {
 
 }  // namespace
 
-LoopWatch::LoopWatch(transport::Loop& loop, base::Log& log, std::function<void(std::string)> tell, Limits limits)
-    : loop_(loop), log_(log), tell_(std::move(tell)), limits_(limits) {
+LoopWatch::LoopWatch(transport::Loop& loop, base::Log& log, Events events, Limits limits)
+    : loop_(loop), log_(log), events_(std::move(events)), limits_(limits) {
   loop_.set_overseer(this);
 }
 
@@ -62,8 +62,8 @@ void LoopWatch::tell(const base::Activity& where) {
     log_.error("a callback of the loop failed, which is a defect",
                {{"in", place}, {"what", fault}, {"count", defects_}});
   }
-  tell_("a defect of the program, " + std::to_string(defects_) + (defects_ == 1 ? " time" : " times") +
-        " since the start, the last one in " + place + ": " + fault);
+  events_.on_problem("a defect of the program, " + std::to_string(defects_) + (defects_ == 1 ? " time" : " times") +
+                     " since the start, the last one in " + place + ": " + fault);
 }
 
 void LoopWatch::count_refusal() {
@@ -73,20 +73,27 @@ void LoopWatch::count_refusal() {
 }
 
 void LoopWatch::on_turn(base::Duration took, const base::Activity& longest) {
-  const std::int64_t number = slice_number();
-  Slice& now = slices_.at(static_cast<std::size_t>(number) % slices_.size());
-  if (now.number != number) now = {.number = number};
-  now.longest = std::max(now.longest, took);
+  const base::TimePoint ended = loop_.now();
+  if (ended >= slice_end_) begin_slice(ended);
+  if (took > slice_->longest) slice_->longest = took;
+  if (events_.on_turn) events_.on_turn(ended, took);
   if (took < limits_.slow) return;
   log_.warn("a turn of the loop took long",
             {{"ms", std::chrono::round<std::chrono::milliseconds>(took).count()}, {"in", base::to_text(longest)}});
 }
 
+void LoopWatch::begin_slice(base::TimePoint now) {
+  const std::int64_t number = slice_at(now);
+  slice_ = &slices_.at(static_cast<std::size_t>(number) % slices_.size());
+  *slice_ = {.number = number};
+  slice_end_ = base::TimePoint(slice * (number + 1));
+}
+
 std::chrono::milliseconds LoopWatch::longest_turn() const {
   base::Duration longest{};
+  const std::int64_t number = slice_at(loop_.now());
   for (const Slice& each : slices_) {
-    if (slice_number() - each.number < static_cast<std::int64_t>(slices_.size()))
-      longest = std::max(longest, each.longest);
+    if (number - each.number < static_cast<std::int64_t>(slices_.size())) longest = std::max(longest, each.longest);
   }
   return std::chrono::ceil<std::chrono::milliseconds>(longest);
 }

@@ -24,10 +24,12 @@ class LoopWatch final : public transport::Loop::Overseer {
     int memory_refusals = 10;  // within ...
     base::Duration memory_patience = std::chrono::seconds(10);
   };
-  /// `tell` gets what is wrong, for people, whenever that changes.
-  LoopWatch(transport::Loop& loop, base::Log& log, std::function<void(std::string)> tell)
-      : LoopWatch(loop, log, std::move(tell), Limits()) {}
-  LoopWatch(transport::Loop& loop, base::Log& log, std::function<void(std::string)> tell, Limits limits);
+  struct Events {
+    std::function<void(std::string)> on_problem;  ///< what is wrong, for people, whenever that changes
+    std::function<void(base::TimePoint now, base::Duration took)> on_turn = {};  ///< each that did something
+  };
+  LoopWatch(transport::Loop& loop, base::Log& log, Events events) : LoopWatch(loop, log, std::move(events), Limits()) {}
+  LoopWatch(transport::Loop& loop, base::Log& log, Events events, Limits limits);
   LoopWatch(const LoopWatch&) = delete;
   LoopWatch& operator=(const LoopWatch&) = delete;
   ~LoopWatch();
@@ -46,16 +48,19 @@ class LoopWatch final : public transport::Loop::Overseer {
   void on_turn(base::Duration took, const base::Activity& longest) override;
   void tell(const base::Activity& where);
   void count_refusal();
-  std::int64_t slice_number() const { return loop_.now().time_since_epoch() / slice; }
+  void begin_slice(base::TimePoint now);
+  static std::int64_t slice_at(base::TimePoint time) { return time.time_since_epoch() / slice; }
 
   transport::Loop& loop_;
   base::Log& log_;
-  std::function<void(std::string)> tell_;
+  Events events_;
   Limits limits_;
   std::uint64_t defects_ = 0;
   int refusals_ = 0;
   base::TimePoint first_refusal_;
   std::array<Slice, 7> slices_;
+  Slice* slice_ = nullptr;  // the one of now, until ...
+  base::TimePoint slice_end_ = base::TimePoint::min();
 };
 
 }  // namespace duet::app

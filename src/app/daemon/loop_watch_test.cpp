@@ -31,7 +31,11 @@ struct LoopWatchTest : testing::Test {
   transport::Loop loop{clock};
   base::LogTape tape;
   std::string problem;
-  LoopWatch watch{loop, tape.log(), [this](std::string text) { problem = std::move(text); }};
+  std::vector<base::Duration> turns;
+  LoopWatch watch{loop,
+                  tape.log(),
+                  {.on_problem = [this](std::string text) { problem = std::move(text); },
+                   .on_turn = [this](base::TimePoint, base::Duration took) { turns.push_back(took); }}};
 };
 
 TEST_F(LoopWatchTest, ACallbackThatThrowsIsLoggedAndToldAndTheLoopGoesOn) {
@@ -45,6 +49,13 @@ TEST_F(LoopWatchTest, ACallbackThatThrowsIsLoggedAndToldAndTheLoopGoesOn) {
   EXPECT_NE(problem.find("1 time since the start, the last one in "), std::string::npos) << problem;
   EXPECT_NE(problem.find("LoopWatchTest_ACallbackThatThrows"), std::string::npos) << problem;
   EXPECT_NE(problem.find("runtime_error: oops"), std::string::npos) << problem;
+}
+
+TEST_F(LoopWatchTest, EachTurnThatDidSomethingIsTold) {
+  loop.defer([this] { clock.advance(std::chrono::milliseconds(3)); });
+  turn();
+  turn();  // there was nothing to do
+  EXPECT_EQ(turns, std::vector<base::Duration>{std::chrono::milliseconds(3)});
 }
 
 TEST_F(LoopWatchTest, WhatIsNoExceptionIsADefectToo) {

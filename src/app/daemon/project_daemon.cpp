@@ -19,6 +19,7 @@
 #include "app/methods/daemon_methods.h"
 #include "app/methods/door_methods.h"
 #include "app/methods/lsp_methods.h"
+#include "app/methods/metrics_methods.h"
 #include "app/methods/task_methods.h"
 #include "app/methods/test_methods.h"
 #include "app/project/failure.h"
@@ -84,7 +85,13 @@ ProjectDaemon::ProjectDaemon(Context context, Settings settings)
       signals_(loop_, {SIGTERM, SIGINT, SIGHUP}, [this](int signal) { take_signal(signal); }),
       started_at_(loop_.clock().utc()),
       started_(loop_.now()),
-      watch_(loop_, log_, [this](std::string problem) { problems_.set("loop", std::move(problem)); }),
+      metrics_(loop_, log_, context_.folder, [this] { return metric_levels(); }),
+      watch_(loop_, log_,
+             {.on_problem = [this](std::string problem) { problems_.set("loop", std::move(problem)); },
+              .on_turn =
+                  [this](base::TimePoint now, base::Duration took) {
+                    metrics_.metrics().take_turn(now, took, server_.methods().calls());
+                  }}),
       server_(loop_, log_, server_events(), {.max_clients = context_.descriptors.clients}),
       executable_(base::check_call(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "/proc/self/exe")),
       tasks_(loop_, log_,
@@ -104,10 +111,20 @@ ProjectDaemon::ProjectDaemon(Context context, Settings settings)
                .client_version = kVersion,
                .environment = process::current_environment()},
               context_.project.root, settings_.servers),
-      http_(http_context()) {
+      http_(http_context()),
+      tls_(tls_context()) {
   end_.set_work([this](const StopRequest& request, std::function<void()> done) { end_work(request, std::move(done)); });
-  end_.set_doors({.count = [this] { return http_.connection_count(); },
-                  .stop = [this](bool restarting) { http_.stop(restarting); }});
+  end_.set_doors({.count = [this] { return http_.connection_count() + tls_.connection_count(); },
+                  .take_nobody =
+                      [this] {
+                        http_.take_nobody();
+                        tls_.take_nobody();
+                      },
+                  .stop =
+                      [this](bool restarting) {
+                        http_.stop(restarting);
+                        tls_.stop(restarting);
+                      }});
   look_at_limits();
   add_methods();
   read_journal();
@@ -121,18 +138,22 @@ peer::ServerEvents ProjectDaemon::server_events() {
                                 [this](peer::Connection& client) {
                                   note_use();
                                   http_.client_opened(client);
+                                  tls_.client_opened(client);
                                   hub_.client_opened(client);
+                                  metrics_.metrics().levels_changed();
                                 },
                             .on_load_changed = [this](peer::Connection& client) { hub_.client_load_changed(client); },
                             .on_forgotten =
                                 [this](std::uint64_t client) {
                                   http_.client_forgotten(client);
+                                  tls_.client_forgotten(client);
                                   hub_.client_forgotten(client);
                                   bridge_.client_gone(client);
+                                  metrics_.metrics().levels_changed();
                                 }};
   if (context_.trace) {
     events.wrap_channel = [this](std::unique_ptr<transport::Channel> channel, const peer::Peer& peer) {
-      // Of a WebSocket there are frames here, and no lines.
+      // Of a WebSocket there are frames here, and no lines; inside TLS nothing that could be read.
       return peer.admission ? std::move(channel) : traced(std::move(channel), log_, peer.connection);
     };
   }
@@ -148,11 +169,21 @@ HttpService::Context ProjectDaemon::http_context() {
           .most_connections = std::max<std::size_t>(context_.descriptors.clients / 2, 1),
           .set_problem = [this](const std::string& subsystem,
                                 std::string problem) { problems_.set(subsystem, std::move(problem)); },
-          .end_caller =
-              [this](std::uint64_t number) {
-                note_use();
-                bridge_.client_gone(number);
-              },
+          .end_caller = [this](std::uint64_t number) { forget_caller(number); },
+          .metrics = [this] { return metrics_.metrics().prometheus_text(); },
+          .on_empty = [this] { end_.clients_gone(); }};
+}
+
+TlsService::Context ProjectDaemon::tls_context() {
+  return {.loop = loop_,
+          .log = log_,
+          .server = server_,
+          .events = hub_,
+          .folder = context_.folder,
+          .files = tls_folder(context_.places),
+          .most_connections = std::max<std::size_t>(context_.descriptors.clients / 4, 1),
+          .end_caller = [this](std::uint64_t number) { forget_caller(number); },
+          .metrics = [this] { return metrics_.metrics().prometheus_text(); },
           .on_empty = [this] { end_.clients_gone(); }};
 }
 
@@ -165,13 +196,14 @@ TaskRoom::Events ProjectDaemon::task_events() {
           .store = [this](const task::Store::Health& health) { take_store_health(health); }};
 }
 
-// In this order: the log, clients, those who wait, the rules.
+// In this order: the log, clients, those who wait, the rules, the metrics.
 void ProjectDaemon::read_journal() {
   task::Journal& journal = tasks_.journal();
   journal.add_reader([this](const task::Event& event) { log_task_event(log_, event); });
   journal.add_reader([this](const task::Event&) { hub_.take_news(); });
   journal.add_reader([this](const task::Event& event) { tasks_.supervisor().take(event); });
   journal.add_reader([this](const task::Event& event) { automation_.take(event); });
+  journal.add_reader([this](const task::Event& event) { metrics_.metrics().take(event); });
 }
 
 // An event that concerns no task. Where it cannot be kept, those who are there hear of it all the same.
@@ -192,6 +224,7 @@ void ProjectDaemon::add_methods() {
                      {.status = [this] { return status(); },
                       .reload = [this] { return reload_or_refuse(); },
                       .stop = [this](const StopRequest& request) { take_stop(request); }});
+  add_metrics_methods(methods, loop_.clock(), metrics_.metrics());
   hub_.add_subscribe_method(methods, [this] { tasks_.supervisor().output_audience_changed(); });
   add_task_methods(methods, tasks_.supervisor(), tasks_.store());
   add_automation_methods(methods, automation_);
@@ -219,11 +252,7 @@ void ProjectDaemon::open() {
   } else {
     listen([this] { server_.start(context_.address.path); });
   }
-  if (passed.http) {
-    http_.start(std::move(passed.http), settings_.http);
-  } else {
-    http_.start(settings_.http, context_.http);
-  }
+  open_doors(std::move(passed));
   tasks_.begin();
   begin_automation();
   guard_.emplace(loop_, log_, context_.project, context_.folder, [this] { return look_at_files(); });
@@ -238,6 +267,20 @@ void ProjectDaemon::open() {
                         IdleWatch::Calls{.is_used = [this] { return is_used(); }, .end = [this] { stop("idle", {}); }});
   }
   log_.info("listening", {{"socket", context_.address.shown}});
+}
+
+void ProjectDaemon::open_doors(ServiceManager::Listeners passed) {
+  if (passed.http) {
+    http_.start(std::move(passed.http), settings_.http);
+  } else {
+    http_.start(settings_.http, context_.http);
+  }
+  if (passed.tls) {
+    tls_.start(std::move(passed.tls), settings_.tls, settings_.http.hosts);
+  } else {
+    tls_.start(settings_.tls, settings_.http.hosts, context_.tls);
+  }
+  watch_revoked();
 }
 
 void ProjectDaemon::begin_automation() {
@@ -269,9 +312,12 @@ void ProjectDaemon::tell_watchdog() {
   watchdog_ = loop_.after(*every, [this] { tell_watchdog(); });
 }
 
-void ProjectDaemon::run() noexcept { loop_.run(); }
+void ProjectDaemon::run() noexcept {
+  loop_.run();
+  metrics_.save();
+}
 
-// One that could not start again goes on.
+// A daemon whose successor could not start refuses to be restarted, and goes on.
 void ProjectDaemon::take_stop(const StopRequest& request) {
   if (request.successor && !end_.has_begun()) {
     const std::string refused = "the daemon would not start again: ";
@@ -279,6 +325,8 @@ void ProjectDaemon::take_stop(const StopRequest& request) {
     if (!read) throw task::unavailable("settings", refused + read.error());
     const auto why = why_not_our_state(context_.project, context_.folder);
     if (why) throw task::unavailable("store", refused + *why);
+    const std::string closed = tls_.why_not_again(read->settings.tls);
+    if (!closed.empty()) throw task::unavailable("tls", refused + closed);
   }
   stop("asked by a client", request);
 }
@@ -295,7 +343,14 @@ bool ProjectDaemon::is_used() const {
   const task::StateCounts& counts = tasks_.supervisor().counts();
   const bool has_tasks = counts.at(static_cast<std::size_t>(task::State::queued)) > 0 ||
                          counts.at(static_cast<std::size_t>(task::State::running)) > 0;
-  return has_tasks || server_.client_count() > 0 || http_.connection_count() > 0 || automation_.has_work();
+  return has_tasks || server_.client_count() > 0 || http_.connection_count() > 0 || tls_.connection_count() > 0 ||
+         automation_.has_work();
+}
+
+// One that has asked by HTTP.
+void ProjectDaemon::forget_caller(std::uint64_t number) {
+  note_use();
+  bridge_.client_gone(number);
 }
 
 void ProjectDaemon::note_use() {
@@ -391,10 +446,20 @@ void ProjectDaemon::take_signal(int signal) {
   stop(signal == SIGTERM ? "SIGTERM" : "SIGINT", {});
 }
 
+MetricLevels ProjectDaemon::metric_levels() const {
+  const auto counts = tasks_.supervisor().counts();
+  const auto count = [&counts](task::State state) {
+    return static_cast<std::uint64_t>(counts.at(static_cast<std::size_t>(state)));
+  };
+  return {
+      .queued = count(task::State::queued), .running = count(task::State::running), .clients = server_.client_count()};
+}
+
 DaemonStatus ProjectDaemon::status() const {
   std::string automation;
   for (const std::string& problem : automation_.problems()) automation += (automation.empty() ? "" : "; ") + problem;
   problems_.set("automation", automation);
+  problems_.set("tls", tls_.problem());
   problems_.set("starts", tasks_.supervisor().shortages().text());
   DaemonStatus status{
       .pid = getpid(),
@@ -421,10 +486,12 @@ Subsystems ProjectDaemon::subsystems() const {
   };
   return {.loop = {watch_.longest_turn().count()},
           .ipc = {.clients = server_.client_count(),
-                  .byDoor = {.unix = server_.client_count() - http_.websocket_count(),
+                  .byDoor = {.unix = server_.client_count() - http_.websocket_count() - tls_.server_count(),
                              .http = http_.connection_count(),
-                             .tls = 0}},
+                             .tls = tls_.connection_count()}},
           .http = http_.url() ? std::optional(HttpStatus{*http_.url()}) : std::optional<HttpStatus>(),
+          .tls = tls_.address() ? std::optional(TlsStatus{tls_.address()->text(), base::utc_text(tls_.expires())})
+                                : std::optional<TlsStatus>(),
           .supervisor = {.running = count(task::State::running),
                          .queued = count(task::State::queued),
                          .maxRunning = supervisor.settings().max_running},

@@ -11,12 +11,14 @@
 #include "app/daemon/descriptors.h"
 #include "app/daemon/event_hub.h"
 #include "app/daemon/idle_watch.h"
+#include "app/daemon/kept_metrics.h"
 #include "app/daemon/loop_watch.h"
 #include "app/daemon/service_manager.h"
 #include "app/daemon/settings_watch.h"
 #include "app/daemon/socket_guard.h"
 #include "app/daemon/task_room.h"
 #include "app/doors/http_service.h"
+#include "app/doors/tls_service.h"
 #include "app/project/last_end.h"
 #include "app/project/project.h"
 #include "app/project/state_folder.h"
@@ -62,6 +64,7 @@ class ProjectDaemon {
     SettingsPlaces places;
     DaemonAddress address;
     std::optional<transport::TcpAddress> http = {};  ///< by the command line, over the settings
+    std::optional<transport::TcpAddress> tls = {};   ///< likewise
     mode_t umask_of_tasks = 022;
     bool trace = false;
     DescriptorBudget descriptors = {};
@@ -91,6 +94,9 @@ class ProjectDaemon {
 
   peer::ServerEvents server_events();
   HttpService::Context http_context();
+  TlsService::Context tls_context();
+  void open_doors(ServiceManager::Listeners passed);
+  void watch_revoked();
   TaskRoom::Events task_events();
   void begin_automation();
   void add_methods();
@@ -99,6 +105,7 @@ class ProjectDaemon {
   bool look_at_files();
   bool is_used() const;
   void note_use();
+  void forget_caller(std::uint64_t number);
   void take_stop(const StopRequest& request);
   void stop(std::string_view reason, const StopRequest& request);
   void read_journal();
@@ -117,6 +124,7 @@ class ProjectDaemon {
   task::TaskSettings task_settings();
   void take_full(bool full);
   void look_at_limits();
+  MetricLevels metric_levels() const;
   DaemonStatus status() const;
   Subsystems subsystems() const;
 
@@ -130,6 +138,7 @@ class ProjectDaemon {
   base::UtcTime started_at_;
   base::TimePoint started_;
   mutable Problems problems_;
+  KeptMetrics metrics_;  // what it asks is there when the loop turns
   LoopWatch watch_;
   peer::Server server_;
   base::Fd executable_;
@@ -138,9 +147,12 @@ class ProjectDaemon {
   DaemonEnd end_;
   automation::Engine automation_;
   bridge::Bridge bridge_;
-  HttpService http_;  // behind what its connections ask
+  HttpService http_;  // behind what its connections ask, as the next one
+  TlsService tls_;
   std::optional<SocketGuard> guard_;
   std::optional<SettingsWatch> settings_watch_;
+  std::optional<SettingsWatch> revoked_watch_;
+  std::string revoked_file_;  // that it watches
   std::optional<IdleWatch> idle_watch_;
 };
 

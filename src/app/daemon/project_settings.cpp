@@ -39,6 +39,8 @@ tl::expected<Reloaded, std::string> ProjectDaemon::reload() {
   automation_.configure(std::move(next->plan));
   bridge_.set_definitions(settings_.servers);
   http_.reload(settings_.http);
+  tls_.reload(settings_.tls, settings_.http.hosts);
+  watch_revoked();
   set_settings_fault({});
   note_trust();
   log_.info("the settings were read again");
@@ -61,6 +63,14 @@ void ProjectDaemon::take_saved_settings() {
   const bool same = next && next->settings.words == settings_.words && next->settings.note == settings_.note &&
                     next->settings.withheld == settings_.withheld;
   if (!same || !settings_fault_.empty()) reload();
+}
+
+// Whoever revokes a certificate need not know which daemons run.
+void ProjectDaemon::watch_revoked() {
+  const std::string file = tls_.address() ? tls_.revoked_file() : "";
+  if (std::exchange(revoked_file_, file) == file) return;
+  revoked_watch_.reset();
+  if (!file.empty()) revoked_watch_.emplace(loop_, log_, std::vector{file}, [this] { tls_.take_revoked(); });
 }
 
 void ProjectDaemon::tell_change(const SettingsChange& change) {

@@ -61,7 +61,9 @@ class Starter {
 LogSetup daemon_log(const CommandLine& line, const StateFolder& folder, bool detached) {
   const std::string own = folder.path_of(log_name);
   const bool coloured = colour_wanted(STDERR_FILENO, line.no_color);
-  LogSetup setup = set_up_log(detached ? own.c_str() : std::getenv("DUET_RPC_LOG"), line.log_level, coloured);
+  const char* const file = detached ? own.c_str() : std::getenv("DUET_RPC_LOG");
+  // A line for each task: tens of thousands a second must not be as many system calls.
+  LogSetup setup = set_up_log(file, line.log_level, coloured, {.joins_lines = true});
   if (!line.log_level) setup.level = base::Level::info;
   if (detached) setup.sink_name = log_name;
   return setup;
@@ -136,6 +138,14 @@ std::optional<transport::TcpAddress> http_address(const CommandLine& line) {
   return address;
 }
 
+std::optional<transport::TcpAddress> tls_address(const CommandLine& line) {
+  const std::optional<std::string> given = line.text("tls");
+  if (!given) return std::nullopt;
+  const auto address = transport::TcpAddress::parse(*given);
+  if (!address) throw Failure("--tls '" + *given + "' is not an address and a port, such as 0.0.0.0:7443");
+  return address;
+}
+
 int serve(const CommandLine& line, Starter& starter, mode_t mask) {
   if (starter.is_waiting()) process::leave_cgroup_of_tree();  // as is said in task/outsider.h
   const DescriptorBudget descriptors = DescriptorBudget::of(process::raise_descriptor_limit());
@@ -169,6 +179,7 @@ int serve(const CommandLine& line, Starter& starter, mode_t mask) {
                           .places = places,
                           .address = address_of(line, folder),
                           .http = http_address(line),
+                          .tls = tls_address(line),
                           .umask_of_tasks = mask,
                           .trace = trace,
                           .descriptors = descriptors,

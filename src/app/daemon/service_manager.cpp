@@ -56,7 +56,7 @@ std::vector<std::string> names_of(int count, const std::string& text) {
 Failure refused_socket(int fd, const std::string& name) {
   return Failure("socket " + std::to_string(fd) + " of LISTEN_FDS" + (name.empty() ? "" : " (" + name + ")") +
                  " is refused: pass one Unix stream socket that listens (ListenStream= with a path), and one of TCP "
-                 "for HTTP with FileDescriptorName=http");
+                 "for HTTP with FileDescriptorName=http, and one for TLS with FileDescriptorName=tls");
 }
 
 }  // namespace
@@ -82,8 +82,9 @@ ServiceManager::Listeners ServiceManager::take_listeners() {
   if (std::exchange(taken_, true)) return listeners;
   for (std::size_t i = 0; i < names_.size(); ++i) {
     const int fd = first_passed + static_cast<int>(i);
-    base::Fd& into = is_unix(fd) ? listeners.unix : listeners.http;
-    const bool is_known = is_unix(fd) || (is_tcp(fd) && names_[i] == "http");
+    const bool is_tls = names_[i] == "tls";
+    base::Fd& into = is_unix(fd) ? listeners.unix : is_tls ? listeners.tls : listeners.http;
+    const bool is_known = is_unix(fd) || (is_tcp(fd) && (is_tls || names_[i] == "http"));
     if (!is_listening_stream(fd) || !is_known || into) throw refused_socket(fd, names_[i]);
     into.reset(fd);
     fcntl(fd, F_SETFD, FD_CLOEXEC);

@@ -21,7 +21,8 @@ class ServiceManager {
   bool is_there() const { return !address_.empty() || !names_.empty(); }
   struct Listeners {
     base::Fd unix;  ///< by whatever name
-    base::Fd http;  ///< TCP, by that name
+    base::Fd http;  ///< TCP, by that name, as the next one
+    base::Fd tls;
   };
   /// The sockets, once. Throws Failure for one that is neither, and for a second one of a kind.
   Listeners take_listeners();

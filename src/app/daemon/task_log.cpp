@@ -58,7 +58,7 @@ std::string_view reason_in(std::string_view error) {
 }  // namespace
 
 void log_task_event(base::Log& log, const task::Event& event) {
-  if (event.task == 0 || !log.enabled(base::Level::info)) return;
+  if (event.task == 0 || event.arrived_at || !log.enabled(base::Level::info)) return;
   const auto* const sentence =
       std::ranges::find(sentences, event.kind, &std::pair<std::string_view, std::string_view>::first);
   if (sentence == std::end(sentences)) return;

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "duet/base/clock.h"
 #include "duet/base/log_sink.h"
 
 namespace duet::app {
@@ -61,6 +62,7 @@ TEST(TaskLog, IsSilentAboutTheRest) {
   EXPECT_EQ(logged({.seq = 1, .kind = "daemonStopping", .task = 0, .params = "{}"}), "");
   EXPECT_EQ(logged({.seq = 1, .kind = "taskOutput", .task = 7, .params = "{}"}), "");
   EXPECT_EQ(logged({.seq = 1, .kind = "taskQueued", .task = 7, .params = "{}"}, base::Level::warn), "");
+  EXPECT_EQ(logged({.seq = 1, .kind = "taskQueued", .task = 7, .params = "{}", .arrived_at = base::UtcTime()}), "");
 }
 
 }  // namespace

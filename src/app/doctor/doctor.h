@@ -36,6 +36,9 @@ std::vector<Finding> check_agents(const task::TaskSettings& settings, const proc
 /// The language servers of the settings: which of them could not be started.
 std::vector<Finding> check_servers(const std::vector<bridge::Definition>& servers,
                                    const process::Environment& environment);
+/// The files of the TLS door, if it is open by the settings or there are such files: certificate, key, authority, their
+/// dates and modes, and whether the clock can be right.
+std::vector<Finding> check_tls(const TlsSettings& settings, const std::string& folder);
 /// What keeps a daemon from starting here: folders it may not write to or that are somebody else's, and things in the
 /// place of its files. Nothing is made to find out.
 std::vector<Finding> check_place(const Project& project, StatePlace place = StatePlace::project);

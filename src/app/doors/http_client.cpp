@@ -4,13 +4,9 @@
 #include <chrono>
 #include <span>
 #include <utility>
-#include <variant>
 
 #include "app/doors/http_door.h"
-#include "app/doors/page.h"
-#include "app/doors/websocket_handshake.h"
 #include "duet/framing/http_checks.h"
-#include "duet/framing/http_text.h"
 
 namespace duet::app {
 namespace {
@@ -21,67 +17,40 @@ using framing::HttpHead;
 using transport::IoResult;
 
 constexpr base::Duration head_time = 10s;
-constexpr base::Duration idle_time = 60s;
 constexpr base::Duration body_pause = 10s;
 constexpr base::Duration body_time = 120s;
-constexpr base::Duration comment_time =
-    15s;  // so that a reader, and whatever is on the way to it, sees that we are there
 constexpr base::Duration linger_time = 1s;
 constexpr base::Duration farewell_time = 1s;  // for the answer to who has sent its last byte
 constexpr std::size_t linger_bytes = 64U * 1024;
 constexpr std::size_t most_read_ahead = 64U * 1024;
 constexpr std::size_t most_unwritten = 64U * 1024;  // then no further request is looked at
 constexpr std::size_t read_at_once = 16U * 1024;
-constexpr std::size_t small_answer = 16U * 1024;  // is copied behind its head, and goes out with it
-constexpr std::uint64_t most_of_login = 1024;
-
-struct HttpPlace {
-  std::string_view path;
-  HttpRoute route;
-  std::string_view method;
-  bool for_all = false;  // needs no token
-};
-constexpr HttpPlace http_places[] = {
-    {"/login", HttpRoute::login, "POST", true}, {"/logout", HttpRoute::logout, "POST"},
-    {"/rpc", HttpRoute::rpc, "POST"},           {"/events", HttpRoute::events, "GET"},
-    {"/ws", HttpRoute::websocket, "GET"},
-};
-constexpr HttpPlace page_place{"/", HttpRoute::page, "GET", true};
-
-const HttpPlace* place_at(std::string_view path) {
-  if (find_page_file(path) != nullptr) return &page_place;
-  for (const HttpPlace& place : http_places) {
-    if (place.path == path) return &place;
-  }
-  return nullptr;
-}
-
-std::optional<std::string_view> bearer_of(const HttpHead& head) {
-  constexpr std::string_view scheme = "bearer ";
-  if (head.fields.count("authorization") != 1) return std::nullopt;
-  const std::string_view value = *head.fields.find("authorization");
-  if (!framing::same_word(value.substr(0, scheme.size()), scheme)) return std::nullopt;
-  return framing::without_blanks(value.substr(scheme.size()));
-}
 
 }  // namespace
 
 HttpClient::HttpClient(HttpDoor& door, std::unique_ptr<transport::Channel> channel,
-                       const transport::PeerIdentity& identity, std::uint64_t number)
+                       const transport::PeerIdentity& identity, std::uint64_t number,
+                       std::shared_ptr<const peer::Admission> shown)
     : door_(door),
       channel_(std::move(channel)),
       identity_(identity),
       number_(number),
-      decoder_(framing::max_body, *door.pool()) {}
+      shown_(std::move(shown)),
+      decoder_(framing::max_body, *door.pool()),
+      known_as_(shown_.get()) {}
 
 HttpClient::~HttpClient() {
   exchange_.reset();  // nobody is inside it here
   end();
 }
 
-void HttpClient::open() {
+void HttpClient::open(std::string_view first_bytes) {
   channel_->open(*this);
   expect(head_time);
+  if (first_bytes.empty()) return;
+  heard_at_ = door_.loop().now();
+  decoder_.feed(first_bytes);
+  advance();
 }
 
 void HttpClient::turn_away(HttpFault fault) {
@@ -200,14 +169,18 @@ void HttpClient::take_head(const HttpHead& head) {
   has_begun_ = true;
   is_head_ = head.method == "HEAD";
   closes_ = !head.keeps_alive;
-  if (const std::optional<HttpFault> fault = fault_of(head)) {
-    const bool goes_on = framing::survives_refusal(head) && !framing::refusal_of(*fault).closes;
+  const HttpPass pass =
+      pass_of(head, {.names = door_.names(), .scheme = door_.scheme(), .admit = door_.calls().admit, .shown = shown_});
+  take_pass(pass);
+  if (pass.fault) {
+    const bool goes_on = framing::survives_refusal(head) && !framing::refusal_of(*pass.fault).closes;
     if (goes_on) decoder_.skip_body();
-    return refuse(*fault, goes_on);
+    return refuse(*pass.fault, goes_on);
   }
   if (route_ == HttpRoute::page) return serve_page(head);
   if (route_ == HttpRoute::websocket) return upgrade(head);
   if (route_ == HttpRoute::events) return begin_stream(head);
+  if (route_ == HttpRoute::metrics) return serve_metrics();
   if (!door_.reserve(head.content_length)) return refuse(HttpFault::busy, false);
   reserved_ = head.content_length;
   if (head.expectation == framing::HttpExpectation::to_continue) framing::append_continue(out_);
@@ -217,109 +190,13 @@ void HttpClient::take_head(const HttpHead& head) {
   decoder_.read_body();
 }
 
-// In the order of HttpFault.
-std::optional<HttpFault> HttpClient::fault_of(const HttpHead& head) {
-  if (const auto fault = framing::host_fault(head, door_.names())) return fault;
-  if (const auto fault = framing::origin_fault(head, door_.scheme())) return fault;
-  const HttpPlace* const place = place_at(head.path);
-  if (place == nullptr) return HttpFault::path;
-  route_ = place->route;
-  const bool is_page = route_ == HttpRoute::page;
-  allow_ = is_page ? "GET, HEAD" : place->method;
-  if (head.method != place->method && !(is_page && is_head_)) return HttpFault::method;
-  if (!place->for_all) {
-    if (has_two_tokens(head)) return HttpFault::bad_upgrade;
-    admission_ = admission_of(head);
-    if (!admission_) return HttpFault::token;
-    known_as_ = admission_.get();
-    door_.know(number_);
-  }
-  if (const auto fault = framing::content_fault(head)) return fault;
-  const bool is_small = route_ == HttpRoute::login || route_ == HttpRoute::logout;
-  if (const auto fault = framing::length_fault(head, is_small ? most_of_login : framing::max_body)) return fault;
-  return framing::expectation_fault(head);
-}
-
-bool HttpClient::has_two_tokens(const HttpHead& head) const {
-  return route_ == HttpRoute::websocket && count_websocket_tokens(head) + (bearer_of(head) ? 1 : 0) > 1;
-}
-
-std::shared_ptr<const peer::Admission> HttpClient::admission_of(const HttpHead& head) const {
-  std::optional<std::string_view> token = bearer_of(head);
-  if (!token && route_ == HttpRoute::websocket) token = websocket_token(head);
-  return token ? door_.calls().admit(*token) : nullptr;
-}
-
-void HttpClient::refuse(HttpFault fault, bool goes_on) {
-  const framing::HttpRefusal& refusal = framing::refusal_of(fault);
-  closes_ = closes_ || refusal.closes || !goes_on;
-  framing::append_refusal(out_, fault,
-                          {.closes = closes_,
-                           .is_head = is_head_,
-                           .allow = fault == HttpFault::method ? allow_ : std::string_view(),
-                           .retry_after = std::exchange(retry_after_, {})});
-  door_.log_refusal(identity_, refusal);
-  answered();
-}
-
-void HttpClient::serve_page(const HttpHead& head) {
-  const PageFile& file = *find_page_file(head.path);
-  if (framing::has_etag(head, file.etag)) {
-    framing::append_not_modified(out_, file.etag, closes_ || stopping_);
-  } else {
-    framing::append_head(out_, {.content_type = file.type,
-                                .content_length = file.text.size(),
-                                .closes = closes_ || stopping_,
-                                .etag = file.etag});
-    if (!is_head_) out_ += file.text;
-  }
-  decoder_.skip_body();
-  answered();
-}
-
-void HttpClient::upgrade(const HttpHead& head) {
-  const auto offer = websocket_offer(head);
-  if (const auto* const fault = std::get_if<HttpFault>(&offer)) {
-    decoder_.skip_body();
-    return refuse(*fault, true);
-  }
-  const auto& accepted = std::get<WebSocketOffer>(offer);
-  framing::append_switching(out_, accepted.accepted_key, accepted.names_protocol ? websocket_protocol : "");
-  const std::string rest(decoder_.take_rest());
-  const bool is_told = write_out();
-  if (!is_told || !out_.empty()) return close();  // nobody reads so little
-  timer_.cancel();
-  closed_ = true;
-  door_.take_websocket(number_, std::move(channel_), identity_, std::move(admission_), rest);
-}
-
-void HttpClient::begin_stream(const HttpHead& head) {
-  const std::optional<StreamWish> wish = stream_wish(head.query, head.fields.find("last-event-id"));
-  decoder_.skip_body();
-  const std::size_t before = out_.size();
-  framing::append_event_stream(out_);
-  out_ += "retry: 2000\n\n";
-  number_of_stream_ = door_.calls().begin_caller();
-  phase_ = Phase::stream;
-  expect(comment_time);
-  if (wish && door_.calls().events->open_stream(number_of_stream_, *this, *wish)) return;
-  out_.resize(before);
-  phase_ = Phase::head;
-  refuse(HttpFault::query, true);
-}
-
-bool HttpClient::give(const StreamedEvent& event, std::size_t most_waiting) {
-  if (out_.size() - sent_ >= most_waiting) return false;
-  out_ += streamed(event);
-  flush_later();
-  return true;
-}
-
-void HttpClient::give_last(const StreamedEvent& event) {
-  out_ += streamed(event);
-  phase_ = Phase::last_answer;
-  expect(idle_time);
-  flush_later();
+void HttpClient::take_pass(const HttpPass& pass) {
+  route_ = pass.route;
+  allow_ = pass.allow;
+  admission_ = pass.admission;
+  if (!admission_ || shown_) return;
+  known_as_ = admission_.get();
+  door_.know(number_);
 }
 
 void HttpClient::flush_later() {
@@ -337,63 +214,6 @@ void HttpClient::take_body(std::string_view body) {
   phase_ = Phase::answer;
   if (input_ended_) expect(farewell_time);
   exchange_ = door_.begin_exchange(body, admission_, [this] { answer_call(); });
-}
-
-void HttpClient::log_in(std::string_view body) {
-  HttpLogin login = door_.calls().log_in(body);
-  if (const auto* const refused = std::get_if<RefusedLogin>(&login)) {
-    retry_after_ = refused->retry_after;
-    return refuse(refused->fault, true);
-  }
-  respond(std::get<std::string>(login));
-}
-
-void HttpClient::log_out() {
-  const std::shared_ptr<const peer::Admission> admission = std::move(admission_);
-  known_as_ = nullptr;
-  closes_ = true;
-  framing::append_no_content(out_, closes_);
-  answered();
-  door_.calls().log_out(*admission);
-}
-
-void HttpClient::answer_call() {
-  const std::size_t size = exchange_->left();
-  const bool closes = closes_ || stopping_;
-  if (size == 0) {
-    framing::append_no_content(out_, closes);
-  } else {
-    framing::append_head(out_, {.content_type = "application/json", .content_length = size, .closes = closes});
-  }
-  closes_ = closes;
-  if (size <= small_answer) {
-    while (exchange_->left() > 0) {
-      const std::string_view part = exchange_->next();
-      out_ += part;
-      exchange_->taken(part.size());
-    }
-    answered();
-  } else {
-    expect(idle_time);
-  }
-  advance();
-}
-
-void HttpClient::respond(std::string_view body) {
-  framing::append_head(
-      out_, {.content_type = "application/json", .content_length = body.size(), .closes = closes_ || stopping_});
-  out_ += body;
-  answered();
-}
-
-// The request is done with; what answers it is still to be written.
-void HttpClient::answered() {
-  exchange_.reset();
-  admission_.reset();
-  door_.release(std::exchange(reserved_, 0));
-  has_begun_ = is_first_ = is_head_ = false;
-  phase_ = closes_ || stopping_ ? Phase::last_answer : Phase::head;
-  expect(idle_time);
 }
 
 // False: the connection is gone.

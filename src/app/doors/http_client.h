@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -7,6 +9,7 @@
 #include <string_view>
 
 #include "app/doors/event_stream.h"
+#include "app/doors/http_gate.h"
 #include "app/doors/rpc_exchange.h"
 #include "duet/base/clock.h"
 #include "duet/framing/http_request.h"
@@ -20,22 +23,21 @@ namespace duet::app {
 
 class HttpDoor;
 
-/// What is at a path.
-enum class HttpRoute : std::uint8_t { page, login, logout, rpc, events, websocket };
-
 /// One connection of the HTTP door: requests one after another, until it is closed or becomes a WebSocket.
 ///
 /// Everything that can be decided on a head is decided there, in the order of framing::HttpFault, before a byte of the
-/// body is read. For the loop's thread only; its door destroys it in a later turn than the one that closed it.
+/// body is read. `shown`: who the client is, if a certificate has shown it; then no token is looked at. For the loop's
+/// thread only; its door destroys it in a later turn than the one that closed it.
 class HttpClient final : private transport::Channel::Listener, private EventStream {
  public:
   HttpClient(HttpDoor& door, std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity,
-             std::uint64_t number);
+             std::uint64_t number, std::shared_ptr<const peer::Admission> shown = nullptr);
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
   ~HttpClient();
 
-  void open();
+  /// With what was read from the channel already.
+  void open(std::string_view first_bytes = {});
   /// Answers without reading a byte: the peer is another user, or there are too many.
   void turn_away(framing::HttpFault fault);
   /// Nothing new is begun; what is under way is answered.
@@ -45,6 +47,11 @@ class HttpClient final : private transport::Channel::Listener, private EventStre
   void end_session(const peer::Admission& ended);
 
  private:
+  static constexpr base::Duration idle_time = std::chrono::seconds(60);
+  /// So that a reader, and whatever is on the way to it, sees that we are there.
+  static constexpr base::Duration comment_time = std::chrono::seconds(15);
+  static constexpr std::size_t small_answer = 16U * 1024;  ///< is copied behind its head, and goes out with it
+
   enum class Phase : std::uint8_t {
     head,         ///< of a request is awaited
     body,         ///< is awaited
@@ -64,11 +71,10 @@ class HttpClient final : private transport::Channel::Listener, private EventStre
   void advance_later();
   bool handle_requests();
   void take_head(const framing::HttpHead& head);
-  std::optional<framing::HttpFault> fault_of(const framing::HttpHead& head);
-  bool has_two_tokens(const framing::HttpHead& head) const;
-  std::shared_ptr<const peer::Admission> admission_of(const framing::HttpHead& head) const;
+  void take_pass(const HttpPass& pass);
   void refuse(framing::HttpFault fault, bool goes_on);
   void serve_page(const framing::HttpHead& head);
+  void serve_metrics();
   void upgrade(const framing::HttpHead& head);
   void begin_stream(const framing::HttpHead& head);
   bool give(const StreamedEvent& event, std::size_t most_waiting) override;
@@ -78,7 +84,7 @@ class HttpClient final : private transport::Channel::Listener, private EventStre
   void log_in(std::string_view body);
   void log_out();
   void answer_call();
-  void respond(std::string_view body);
+  void respond(std::string_view type, std::string_view body);
   void answered();
   bool write_out();
   bool write_answer();
@@ -94,6 +100,7 @@ class HttpClient final : private transport::Channel::Listener, private EventStre
   std::unique_ptr<transport::Channel> channel_;
   transport::PeerIdentity identity_;
   std::uint64_t number_;
+  std::shared_ptr<const peer::Admission> shown_;
   framing::HttpRequestDecoder decoder_;
   Phase phase_ = Phase::head;
   std::string out_;

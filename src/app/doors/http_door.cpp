@@ -9,18 +9,33 @@ namespace duet::app {
 namespace {
 
 constexpr std::size_t turned_away_at_once = 64;  // beyond the limit of connections; others wait to be accepted
-constexpr std::size_t most_log_lines = 10;       // a second
 
 }  // namespace
 
+HttpDoorCalls calls_of_server(peer::Server& server, EventSource& events, std::function<void(std::uint64_t)> end_caller,
+                              std::function<std::string()> metrics) {
+  HttpDoorCalls calls;
+  calls.take_websocket = [&server](std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity,
+                                   std::shared_ptr<const peer::Admission> admission, std::string_view first_bytes) {
+    return server.admit(std::move(channel), identity, peer::Protocol::websocket(), first_bytes, std::move(admission));
+  };
+  calls.begin_caller = [&server] { return server.new_number(); };
+  calls.end_caller = std::move(end_caller);
+  calls.events = &events;
+  calls.metrics = std::move(metrics);
+  return calls;
+}
+
 HttpDoor::HttpDoor(transport::Loop& loop, base::Log& log, const peer::Methods& methods, HttpDoorCalls calls,
-                   HttpDoorLimits limits)
+                   HttpDoorLimits limits, HttpDoorKind kind)
     : loop_(loop),
       log_(log),
       methods_(methods),
       calls_(std::move(calls)),
       limits_(limits),
-      pool_(std::make_shared<framing::BlockPool>()) {}
+      kind_(kind),
+      pool_(std::make_shared<framing::BlockPool>()),
+      refusals_(loop) {}
 
 HttpDoor::~HttpDoor() = default;
 
@@ -68,6 +83,15 @@ void HttpDoor::admit(std::unique_ptr<transport::Channel> channel, const transpor
   place->second->open();
 }
 
+void HttpDoor::take(std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity,
+                    std::shared_ptr<const peer::Admission> admission, std::string_view first_bytes, bool is_full) {
+  const std::uint64_t number = ++last_number_;
+  const auto place = clients_.emplace(number, nullptr).first;
+  place->second = std::make_unique<HttpClient>(*this, std::move(channel), identity, number, std::move(admission));
+  if (is_full) return place->second->turn_away(framing::HttpFault::busy);
+  place->second->open(first_bytes);
+}
+
 void HttpDoor::forget_later(std::uint64_t number) {
   strangers_.erase(number);
   gone_.push_back(number);
@@ -93,13 +117,8 @@ bool HttpDoor::reserve(std::uint64_t bytes) {
 }
 
 void HttpDoor::log_refusal(const transport::PeerIdentity& identity, const framing::HttpRefusal& refusal) {
-  const base::TimePoint now = loop_.now();
-  if (now - log_second_ >= std::chrono::seconds(1)) {
-    log_second_ = now;
-    log_lines_ = 0;
-  }
-  if (++log_lines_ > most_log_lines) return;
-  log_.warn("Request refused", {{"door", "http"},
+  if (!refusals_.may_log()) return;
+  log_.warn("Request refused", {{"door", kind_.door},
                                 {"peer", identity.address ? identity.address->text() : std::string()},
                                 {"status", refusal.status},
                                 {"reason", refusal.word}});

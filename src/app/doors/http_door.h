@@ -12,11 +12,13 @@
 #include <vector>
 
 #include "app/doors/http_client.h"
+#include "app/doors/refusal_log.h"
 #include "duet/base/log.h"
 #include "duet/framing/block_pool.h"
 #include "duet/framing/http_checks.h"
 #include "duet/framing/http_fault.h"
 #include "duet/peer/methods.h"
+#include "duet/peer/server.h"
 #include "duet/transport/acceptor.h"
 #include "duet/transport/loop.h"
 
@@ -32,8 +34,7 @@ using HttpLogin = std::variant<std::string, RefusedLogin>;
 
 /// What the HTTP door asks of others.
 struct HttpDoorCalls {
-  /// Whose token that is; null: nobody's.
-  std::function<std::shared_ptr<const peer::Admission>(std::string_view token)> admit;
+  HttpAdmit admit;
   /// With the body of a `POST /login`.
   std::function<HttpLogin(std::string_view body)> log_in;
   std::function<void(const peer::Admission&)> log_out;
@@ -44,8 +45,20 @@ struct HttpDoorCalls {
   /// A number for who asks by `POST /rpc`, as connections have them, and that it is not used any more.
   std::function<std::uint64_t()> begin_caller;
   std::function<void(std::uint64_t)> end_caller;
-  EventSource* events = nullptr;        ///< for `GET /events`
-  std::function<void()> on_empty = {};  ///< while it stops: the last connection has gone
+  EventSource* events = nullptr;         ///< for `GET /events`
+  std::function<std::string()> metrics;  ///< the body of `GET /metrics`
+  std::function<void()> on_empty = {};   ///< while it stops: the last connection has gone
+};
+
+/// What both doors that speak HTTP leave to the server: WebSockets, and numbers for who asks by `POST /rpc`.
+HttpDoorCalls calls_of_server(peer::Server& server, EventSource& events, std::function<void(std::uint64_t)> end_caller,
+                              std::function<std::string()> metrics);
+
+/// Where the door is: on this machine, or inside TLS.
+struct HttpDoorKind {
+  std::string_view door = "http";    ///< as the log calls it
+  std::string_view scheme = "http";  ///< of its own origin
+  bool loopback = true;              ///< the names of this machine are its own
 };
 
 struct HttpDoorLimits {
@@ -55,12 +68,12 @@ struct HttpDoorLimits {
 };
 
 /// The door for browsers and scripts: connections that speak HTTP/1.1, until they end or become WebSockets. Who has
-/// shown no token waits on one of a few places, where the newest pushes out the one that waits longest. For the loop's
-/// thread only.
+/// shown no token waits on one of a few places, where the newest pushes out the one that waits longest; who was
+/// admitted by somebody else already, as TLS does, needs none. For the loop's thread only.
 class HttpDoor final : private transport::Acceptor::Listener {
  public:
   HttpDoor(transport::Loop& loop, base::Log& log, const peer::Methods& methods, HttpDoorCalls calls,
-           HttpDoorLimits limits = {});
+           HttpDoorLimits limits = {}, HttpDoorKind kind = {});
   HttpDoor(const HttpDoor&) = delete;
   HttpDoor& operator=(const HttpDoor&) = delete;
   ~HttpDoor();
@@ -68,6 +81,9 @@ class HttpDoor final : private transport::Acceptor::Listener {
   /// Takes clients from there, and from nowhere else. Throws std::system_error.
   void open(std::unique_ptr<transport::Acceptor> acceptor);
   void close_acceptor();
+  /// A client that has shown who it is, with what it has sent already. `is_full`: there are too many like it.
+  void take(std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity,
+            std::shared_ptr<const peer::Admission> admission, std::string_view first_bytes, bool is_full);
   void set_hosts(std::vector<std::string> hosts) { hosts_ = std::move(hosts); }
   void set_most_connections(std::size_t most) { limits_.connections = most; }
   /// Takes nobody any more; what is under way is answered.
@@ -90,8 +106,8 @@ class HttpDoor final : private transport::Acceptor::Listener {
   transport::Loop& loop() { return loop_; }
   const std::shared_ptr<framing::BlockPool>& pool() const { return pool_; }
   const HttpDoorCalls& calls() const { return calls_; }
-  framing::HttpNames names() const { return {.loopback = true, .others = hosts_}; }
-  std::string_view scheme() const { return "http"; }
+  framing::HttpNames names() const { return {.loopback = kind_.loopback, .others = hosts_}; }
+  std::string_view scheme() const { return kind_.scheme; }
   void know(std::uint64_t number) { strangers_.erase(number); }
   void forget_later(std::uint64_t number);
   bool reserve(std::uint64_t bytes);
@@ -110,6 +126,7 @@ class HttpDoor final : private transport::Acceptor::Listener {
   const peer::Methods& methods_;
   HttpDoorCalls calls_;
   HttpDoorLimits limits_;
+  HttpDoorKind kind_;
   std::vector<std::string> hosts_;
   std::shared_ptr<framing::BlockPool> pool_;
   std::unique_ptr<transport::Acceptor> acceptor_;
@@ -120,8 +137,7 @@ class HttpDoor final : private transport::Acceptor::Listener {
   bool stopping_ = false;
   std::vector<std::uint64_t> gone_;
   transport::Loop::Deferred forgetting_;
-  base::TimePoint log_second_;  // when the lines were last counted from
-  std::size_t log_lines_ = 0;
+  RefusalLog refusals_;
   std::map<std::uint64_t, std::unique_ptr<HttpClient>> clients_;
 };
 

@@ -1,16 +1,14 @@
 #include "app/doors/http_service.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <charconv>
 #include <chrono>
-#include <system_error>
 #include <utility>
 #include <variant>
 
 #include <boost/describe/class.hpp>
 
 #include "app/doors/login.h"
+#include "app/project/failure.h"
 #include "duet/base/utc_text.h"
 #include "duet/rpc/json.h"
 #include "duet/rpc/value.h"
@@ -23,9 +21,8 @@ namespace {
 using framing::HttpFault;
 using transport::TcpAddress;
 
-constexpr const char* port_name = "http.port";  // the last one
-constexpr const char* open_name = "http.open";  // where the next daemon opens it, after a restart
-constexpr const char* given_mark = " by the command line\n";
+constexpr base::Duration token_look_pause = std::chrono::seconds(5);  // at tokens, while somebody is there
+constexpr base::Duration idle_token_look_pause = std::chrono::hours(1);
 constexpr std::uint16_t going_away = 1001;
 constexpr std::uint16_t policy_violation = 1008;
 
@@ -48,21 +45,6 @@ HttpFault fault_of_login(const LoginRefused& refused) {
   return refused.status == 429 ? HttpFault::too_many_codes : HttpFault::failed;
 }
 
-std::string why_not_to_listen_for_http(const TcpAddress& address, const std::error_code& error) {
-  const std::string what = "cannot listen at " + address.text() + " for HTTP: ";
-  if (error.value() == EADDRINUSE) return what + "another program listens there: choose another port, or 0 for any";
-  if (error.value() == EACCES) return what + "ports below 1024 are for root: choose another";
-  if (error.value() == EADDRNOTAVAIL) return what + "this machine has no such address";
-  return what + error.message();
-}
-
-std::optional<std::uint16_t> port_in(std::string_view text) {
-  std::uint16_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_whole = end == text.data() + text.size() || *end == '\n';
-  return error == std::errc() && is_whole && number != 0 ? std::optional(number) : std::nullopt;
-}
-
 TcpAddress any_port() { return TcpAddress::parse("127.0.0.1:0").value(); }
 
 }  // namespace
@@ -72,31 +54,24 @@ HttpService::HttpService(Context context)
       tokens_(context_.folder.descriptor(), context_.folder.shown(),
               {.on_ended = [this](const auto& admission) { end_session(admission); },
                .on_problem = [this](std::string problem) { take_token_problem(std::move(problem)); }}),
-      door_(context_.loop, context_.log, context_.server.methods(), calls()) {}
+      door_(context_.loop, context_.log, context_.server.methods(), calls()),
+      place_(context_.log, context_.folder, "http", "HTTP") {}
 
 HttpDoorCalls HttpService::calls() {
-  return {.admit =
-              [this](std::string_view token) {
-                auto found = tokens_.find(token, context_.loop.clock().utc());
-                watch_tokens();
-                return found;
-              },
-          .log_in = [this](std::string_view body) { return log_in(body); },
-          .log_out =
-              [this](const peer::Admission& admission) {
-                [[maybe_unused]] const auto ended =
-                    tokens_.log_out(admission);  // what cannot be written has ended, too
-              },
-          .take_websocket =
-              [this](std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity,
-                     std::shared_ptr<const peer::Admission> admission, std::string_view first_bytes) {
-                return context_.server.admit(std::move(channel), identity, peer::Protocol::websocket(), first_bytes,
-                                             std::move(admission));
-              },
-          .begin_caller = [this] { return context_.server.new_number(); },
-          .end_caller = [this](std::uint64_t number) { context_.end_caller(number); },
-          .events = &context_.events,
-          .on_empty = [this] { context_.on_empty(); }};
+  HttpDoorCalls calls = calls_of_server(context_.server, context_.events, context_.end_caller, context_.metrics);
+  calls.admit = [this](std::string_view token) {
+    const base::UtcTime now = context_.loop.clock().utc();
+    const auto found = tokens_.find(token, now);
+    const bool may_end = found && found->expires;
+    if (may_end && next_look_ > std::min<base::UtcTime>(now + token_look_pause, *found->expires)) watch_tokens();
+    return found;
+  };
+  calls.log_in = [this](std::string_view body) { return log_in(body); };
+  calls.log_out = [this](const peer::Admission& admission) {
+    [[maybe_unused]] const auto ended = tokens_.log_out(admission);  // what cannot be written has ended, too
+  };
+  calls.on_empty = [this] { context_.on_empty(); };
+  return calls;
 }
 
 HttpLogin HttpService::log_in(std::string_view body) {
@@ -121,19 +96,8 @@ HttpLogin HttpService::log_in(std::string_view body) {
 
 void HttpService::start(const HttpSettings& settings, const std::optional<TcpAddress>& given) {
   apply(settings);
-  const std::string left = context_.folder.read_small(open_name);
-  const std::optional<TcpAddress> former = TcpAddress::parse(left.substr(0, left.find_first_of(" \n")));
-  context_.folder.remove(open_name);
-  given_ = given || (former && left.ends_with(given_mark));
-  const bool may_be_open = settings.listen || settings.on_demand || given_;
-  wanted_ = given ? given : may_be_open && former && former->is_loopback() ? former : settings.listen;
-  beyond_settings_ = wanted_ && wanted_ != settings.listen;
-  if (!wanted_) return;
-  try {
-    listen(*wanted_);
-  } catch (const std::system_error& error) {
-    throw Failure(why_not_to_listen_for_http(*wanted_, error.code()));
-  }
+  const std::optional<TcpAddress> wanted = place_.choose(given, settings.listen, settings.on_demand);
+  if (wanted && wanted->is_loopback()) use(place_.listen(*wanted), *wanted, wanted != settings.listen);
 }
 
 void HttpService::start(base::Fd listener, const HttpSettings& settings) {
@@ -141,8 +105,8 @@ void HttpService::start(base::Fd listener, const HttpSettings& settings) {
   const TcpAddress address = TcpAddress::of(listener.get());
   if (!address.is_loopback())
     throw Failure("the socket passed as 'http' listens at " + address.text() + ": it must be " + why_not_http(address));
-  passed_ = true;
-  use(std::move(listener));
+  place_.take_passed();
+  use(std::move(listener), address, false);
 }
 
 void HttpService::apply(const HttpSettings& settings) {
@@ -155,83 +119,52 @@ void HttpService::apply(const HttpSettings& settings) {
 
 // One that somebody has asked for stays open, unless the settings say that it must not be.
 void HttpService::reload(const HttpSettings& settings) {
+  if (ends_) return;
   apply(settings);
   context_.set_problem("http", {});
-  if (passed_ || given_) return;
+  if (place_.is_fixed()) return;
   if (!settings.listen) {
-    if (!settings.on_demand || !beyond_settings_) close_door();
+    if (!settings.on_demand || !place_.is_beyond_settings()) close_door();
     return;
   }
   try {
-    if (!is_at(*settings.listen)) listen(*settings.listen);
-    wanted_ = settings.listen;
-    beyond_settings_ = false;
-  } catch (const std::system_error& error) {
-    const std::string why = why_not_to_listen_for_http(*settings.listen, error.code());
-    context_.log.error("the HTTP door stays as it was", {{"reason", why}});
-    context_.set_problem("http", why);
+    if (!place_.is_at(*settings.listen)) use(place_.listen(*settings.listen), *settings.listen, false);
+    place_.confirm(*settings.listen);
+  } catch (const Failure& failure) {
+    context_.log.error("the HTTP door stays as it was", {{"reason", failure.what()}});
+    context_.set_problem("http", failure.what());
   }
 }
 
-// Port 0 is any, so also the one that it has.
-bool HttpService::is_at(const TcpAddress& address) const {
-  return address_ && (*address_ == address || address_->with_port(0) == address);
-}
-
 std::string HttpService::open_on_demand() {
-  if (address_) return *url();
+  if (ends_) throw task::is_stopping();
+  if (url()) return *url();
   if (!on_demand_) {
     throw task::unavailable("http", "the HTTP door is closed: set [http] listen = \"on-demand\" in your settings");
   }
   try {
-    listen(any_port());
-    wanted_ = any_port();
-    beyond_settings_ = true;
+    use(place_.listen(any_port()), any_port(), true);
     return *url();
-  } catch (const std::system_error& error) {
-    throw task::unavailable("http", why_not_to_listen_for_http(any_port(), error.code()));
-  }
-}
-
-void HttpService::listen(const TcpAddress& address) {
-  use(address.port() == 0 ? listen_at_last_port(address) : transport::listen_tcp(address));
-}
-
-// An open tab finds its daemon again.
-base::Fd HttpService::listen_at_last_port(const TcpAddress& address) {
-  if (const std::optional<std::uint16_t> last = port_in(context_.folder.read_small(port_name))) {
-    try {
-      return transport::listen_tcp(address.with_port(*last));
-    } catch (const std::system_error&) {
-      // Somebody else has it now.
-    }
-  }
-  return transport::listen_tcp(address);
-}
-
-void HttpService::use(base::Fd listener) {
-  const TcpAddress address = TcpAddress::of(listener.get());
-  door_.open(transport::tcp_acceptor(context_.loop, std::move(listener)));
-  address_ = address;
-  context_.log.info("listening", {{"http", address.text()}});
-  try {
-    context_.folder.write_small(port_name, std::to_string(address.port()) + '\n');
   } catch (const Failure& failure) {
-    context_.log.warn("the port is not remembered", {{"reason", failure.what()}});
+    throw task::unavailable("http", failure.what());
   }
+}
+
+void HttpService::use(base::Fd listener, const TcpAddress& wanted, bool beyond_settings) {
+  const int socket = listener.get();
+  door_.open(transport::tcp_acceptor(context_.loop, std::move(listener)));
+  place_.opened(socket, wanted, beyond_settings);
 }
 
 void HttpService::close_door() {
-  if (!address_) return;
+  if (!place_.address()) return;
   door_.close_all();
   for (const auto& [number, connection] : websockets_) connection->close_with(going_away, "");
-  address_.reset();
-  wanted_.reset();
-  context_.log.info("the HTTP door is closed");
+  place_.closed();
 }
 
 std::optional<std::string> HttpService::url() const {
-  return address_ ? std::optional("http://" + address_->text()) : std::nullopt;
+  return place_.address() && !ends_ ? std::optional("http://" + place_.address()->text()) : std::nullopt;
 }
 
 void HttpService::client_opened(peer::Connection& connection) {
@@ -258,24 +191,27 @@ void HttpService::end_session(const std::shared_ptr<const peer::Admission>& admi
 
 void HttpService::watch_tokens() {
   const std::optional<base::UtcTime> next = tokens_.next_end();
+  next_look_ = base::UtcTime::max();
   if (!next) return token_timer_.cancel();
   // The clock may be set meanwhile, or the machine sleep.
-  const base::Duration longest = connection_count() > 0 ? std::chrono::seconds(5) : std::chrono::seconds(3600);
-  const base::Duration left = std::clamp<base::Duration>(*next - context_.loop.clock().utc(), {}, longest);
+  const base::Duration longest = connection_count() > 0 ? token_look_pause : idle_token_look_pause;
+  const base::UtcTime now = context_.loop.clock().utc();
+  const base::Duration left = std::clamp<base::Duration>(*next - now, {}, longest);
+  next_look_ = now + left;
   token_timer_ = context_.loop.after(left, [this] {
     tokens_.tick(context_.loop.clock().utc());
     watch_tokens();
   });
 }
 
+void HttpService::take_nobody() {
+  ends_ = true;
+  door_.close_acceptor();
+}
+
 void HttpService::stop(bool restarting) {
-  if (restarting && address_ && beyond_settings_) {
-    try {
-      context_.folder.write_small(open_name, wanted_->text() + (given_ ? given_mark : "\n"));
-    } catch (const Failure& failure) {
-      context_.log.warn("the next daemon does not know of the open door", {{"reason", failure.what()}});
-    }
-  }
+  ends_ = true;
+  place_.leave(restarting);
   door_.stop();
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "app/doors/door_place.h"
 #include "app/doors/http_door.h"
 #include "app/doors/login_codes.h"
 #include "app/doors/tokens.h"
@@ -35,6 +36,7 @@ class HttpService {
     /// Of `http` or `tokens`; empty: there is none any more.
     std::function<void(const std::string& subsystem, std::string problem)> set_problem;
     std::function<void(std::uint64_t)> end_caller;  ///< of that number; it has asked by `POST /rpc`
+    std::function<std::string()> metrics;           ///< for `GET /metrics`
     std::function<void()> on_empty;                 ///< while it stops: the last connection has gone
   };
 
@@ -61,7 +63,9 @@ class HttpService {
   void client_opened(peer::Connection& connection);
   void client_forgotten(std::uint64_t number);
 
-  /// Takes nobody any more. `restarting`: the next daemon opens the same door.
+  /// Takes nobody any more; who is there stays. It is not opened again.
+  void take_nobody();
+  /// The end of those, too. `restarting`: the next daemon opens the same door.
   void stop(bool restarting);
   std::size_t connection_count() const { return door_.connection_count(); }
   std::size_t websocket_count() const { return websockets_.size(); }
@@ -69,10 +73,7 @@ class HttpService {
  private:
   HttpDoorCalls calls();
   HttpLogin log_in(std::string_view body);
-  void listen(const transport::TcpAddress& address);
-  base::Fd listen_at_last_port(const transport::TcpAddress& address);
-  void use(base::Fd listener);
-  bool is_at(const transport::TcpAddress& address) const;
+  void use(base::Fd listener, const transport::TcpAddress& wanted, bool beyond_settings);
   void close_door();
   void apply(const HttpSettings& settings);
   void take_token_problem(std::string problem);
@@ -83,14 +84,12 @@ class HttpService {
   LoginCodes codes_;
   Tokens tokens_;
   HttpDoor door_;
+  DoorPlace place_;
   bool on_demand_ = true;
-  bool passed_ = false;
-  bool given_ = false;                            // where it is, by the command line
-  bool beyond_settings_ = false;                  // it is open though the settings do not say so
-  std::optional<transport::TcpAddress> wanted_;   // by the settings, or by who asked
-  std::optional<transport::TcpAddress> address_;  // where it is open
+  bool ends_ = false;  // it takes nobody any more
   std::map<std::uint64_t, peer::Connection*> websockets_;
   transport::Loop::Timer token_timer_;
+  base::UtcTime next_look_ = base::UtcTime::max();  // at the tokens: when the timer rings
 };
 
 }  // namespace duet::app

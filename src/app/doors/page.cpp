@@ -1,36 +1,64 @@
 #include "app/doors/page.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
+#include <utility>
+#include <vector>
 
+#include "app/doors/page_files.h"
 #include "app/words/sha256.h"
 
 namespace duet::app {
 namespace {
 
-constexpr std::string_view front_page = R"(<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>duet-rpc</title>
-<h1>duet-rpc</h1>
-<p>This is the HTTP door of a daemon. It serves <code>POST /rpc</code>, <code>GET /events</code> and the WebSocket
-<code>/ws</code> to whoever has a token: <code>duet-rpc token new NAME</code> makes one.</p>
-</html>
-)";
+constexpr std::size_t enough_digits = 32;
 
-std::string etag_of(std::string_view text) {
-  constexpr std::size_t enough = 32;
-  return '"' + sha256(text).substr(0, enough) + '"';
+constexpr std::pair<std::string_view, std::string_view> types_by_ending[] = {
+    {".html", "text/html; charset=utf-8"},
+    {".js", "text/javascript; charset=utf-8"},
+    {".css", "text/css; charset=utf-8"},
+    {".svg", "image/svg+xml"},
+};
+
+std::string_view type_of(std::string_view name) {
+  for (const auto& [ending, type] : types_by_ending) {
+    if (name.ends_with(ending)) return type;
+  }
+  return "application/octet-stream";
+}
+
+PageFile served(const EmbeddedFile& file) {
+  return {.path = file.name == "index.html" ? "/" : "/assets/" + std::string(file.name),
+          .type = type_of(file.name),
+          .text = file.text,
+          .etag = '"' + sha256(file.text).substr(0, enough_digits) + '"'};
+}
+
+// Made when somebody asks for the first of them: most daemons never serve any.
+const std::vector<PageFile>& page_files() {
+  static const std::vector<PageFile> files = [] {
+    std::vector<PageFile> made;
+    std::ranges::transform(embedded_page(), std::back_inserter(made), served);
+    return made;
+  }();
+  return files;
 }
 
 }  // namespace
 
 const PageFile* find_page_file(std::string_view path) {
-  static const std::array<PageFile, 1> files{
-      {{.path = "/", .type = "text/html; charset=utf-8", .text = front_page, .etag = etag_of(front_page)}}};
-  const auto found = std::ranges::find(files, path, &PageFile::path);
-  return found == files.end() ? nullptr : &*found;
+  if (path != "/" && !path.starts_with("/assets/")) return nullptr;
+  const auto found = std::ranges::find(page_files(), path, &PageFile::path);
+  return found == page_files().end() ? nullptr : &*found;
+}
+
+const std::string& page_version() {
+  static const std::string version = [] {
+    std::string all;
+    for (const PageFile& file : page_files()) all += file.path + ' ' + file.etag + '\n';
+    return sha256(all).substr(0, enough_digits);
+  }();
+  return version;
 }
 
 }  // namespace duet::app

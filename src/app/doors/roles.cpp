@@ -20,6 +20,8 @@ bool may(std::string_view role, std::string_view needs) {
   return is_role(role) && is_role(needs) && rank_of(role) >= rank_of(needs);
 }
 
+bool is_owner(const peer::Peer& peer) { return !peer.admission || peer.admission->role == role::own; }
+
 std::string asked_by(const peer::Peer& peer) {
   if (!peer.admission) return "unix";
   return peer.admission->door + ':' + peer.admission->name;

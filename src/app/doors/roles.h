@@ -26,6 +26,9 @@ inline constexpr std::string_view nobody_far = "unix";
 bool is_role(std::string_view name);
 bool may(std::string_view role, std::string_view needs);
 
+/// He came through the Unix socket, or with that role.
+bool is_owner(const peer::Peer& peer);
+
 /// Who asks, as logs and tasks keep it: `unix`, `http:NAME` or `tls:NAME`.
 std::string asked_by(const peer::Peer& peer);
 

@@ -48,6 +48,8 @@ TEST(Roles, WhatIsNoneMayDoNothing) {
 
 TEST(AskedBy, IsTheDoorAndTheName) {
   EXPECT_EQ(asked_by({}), "unix");
+  EXPECT_TRUE(is_owner({}) && is_owner(who("own")));
+  EXPECT_FALSE(is_owner(who("operate")) || is_owner(who("observe")));
   EXPECT_EQ(asked_by(who("own")), "http:ci");
   EXPECT_EQ(asked_by(who("own", "tls")), "tls:ci");
 }

@@ -9,6 +9,7 @@
 #include <boost/system/error_code.hpp>
 
 #include "app/doors/roles.h"
+#include "app/words/client_name.h"
 #include "app/words/sha256.h"
 #include "duet/rpc/json_scan.h"
 #include "duet/rpc/object_text.h"
@@ -19,8 +20,6 @@ namespace {
 
 constexpr std::string_view kind_of_file = "duet-rpc tokens 1\n";
 constexpr std::string_view checksum_word = "sha256 ";
-constexpr std::string_view name_characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-constexpr std::size_t longest_name = 64;
 constexpr std::size_t digits_of_checksum = 64;
 constexpr std::int64_t latest_time = 9'000'000'000'000;  // milliseconds; later ones do not fit into a UtcTime
 
@@ -67,7 +66,7 @@ std::optional<SavedToken> token_in(std::string_view text) {
   SavedToken token{.name = text_in(*line, "name"), .role = text_in(*line, "role"), .sha256 = text_in(*line, "sha256")};
   const std::optional<base::UtcTime> created = time_in(*line, "created");
   const bool is_sound =
-      is_token_name(token.name) && is_role(token.role) && token.sha256.size() == digits_of_checksum && created;
+      is_client_name(token.name) && is_role(token.role) && token.sha256.size() == digits_of_checksum && created;
   if (!is_sound) return std::nullopt;
   token.browser = line->contains("browser");
   token.created = *created;
@@ -95,10 +94,6 @@ std::string_view take_line(std::string_view& lines) {
 }
 
 }  // namespace
-
-bool is_token_name(std::string_view name) {
-  return !name.empty() && name.size() <= longest_name && name.find_first_not_of(name_characters) == name.npos;
-}
 
 std::string token_file_text(const SavedTokens& saved) {
   std::string text(kind_of_file);

@@ -28,9 +28,6 @@ struct SavedTokens {
   std::vector<SavedToken> tokens = {};
 };
 
-/// A name is 1 to 64 of A-Z a-z 0-9 . _ -
-bool is_token_name(std::string_view name);
-
 /// The file `tokens`: a line of its kind, one for the count, one for each token, and a checksum of these. Pure.
 std::string token_file_text(const SavedTokens& saved);
 /// What token_file_text() was given, times in milliseconds; of any other text, what is wrong with it.

@@ -37,16 +37,6 @@ std::string file_of(const std::string& line) {
   return with_checksum("duet-rpc tokens 1\n{\"browsers\":0}\n" + line + "\n");
 }
 
-TEST(TokenName, IsOneToSixtyFourOfSomeCharacters) {
-  for (const std::string& name : {std::string("a"), std::string("A.b_c-9"), std::string(64, 'x')}) {
-    EXPECT_TRUE(is_token_name(name)) << name;
-  }
-  for (const std::string& name : {std::string(), std::string(65, 'x'), std::string("a b"), std::string("ä"),
-                                  std::string("a\n"), std::string("a/b"), std::string("a:b"), std::string("a\0", 2)}) {
-    EXPECT_FALSE(is_token_name(name)) << name;
-  }
-}
-
 TEST(TokenFile, GivesBackWhatWasSaved) {
   const auto again = parse_token_file(token_file_text(sample()));
   ASSERT_TRUE(again) << again.error();

@@ -15,6 +15,7 @@
 
 #include "app/doors/secrets.h"
 #include "app/project/user_state.h"
+#include "app/words/client_name.h"
 #include "app/words/sha256.h"
 #include "duet/base/fd.h"
 
@@ -150,7 +151,7 @@ bool Tokens::is_worth_writing(const Entry& entry) const {
 tl::expected<Tokens::Made, rpc::Error> Tokens::create(const std::string& name, std::string_view role,
                                                       std::optional<base::UtcTime> expires, base::UtcTime now) {
   if (const auto refused = refusal()) return tl::unexpected(*refused);
-  if (!is_token_name(name)) {
+  if (!is_client_name(name)) {
     return tl::unexpected(rpc::invalid_params("name", "1 to 64 of A-Z a-z 0-9 . _ -", "other characters, or more"));
   }
   tick(now);

@@ -22,6 +22,7 @@ class FallbackSink final : public base::LogSink {
       : file_(std::move(file)), fallback_(std::move(fallback)), least_(least) {}
 
   std::size_t write(std::string_view lines) override;
+  bool joins_lines() const override { return file_->joins_lines(); }
 
  private:
   bool complain(int error);

@@ -9,10 +9,11 @@
 
 namespace duet::app {
 
-LogSetup set_up_log(const char* file, std::optional<base::Level> asked, bool coloured_stderr) {
+LogSetup set_up_log(const char* file, std::optional<base::Level> asked, bool coloured_stderr,
+                    base::LogFileLimits limits) {
   LogSetup setup;
   if (file != nullptr && *file != '\0') {
-    base::OpenedLogFile opened = base::open_log_file(file);
+    base::OpenedLogFile opened = base::open_log_file(file, limits);
     setup.complaint = std::move(opened.reason);
     if (opened.sink) {
       setup.sink = std::make_unique<FallbackSink>(std::move(opened.sink), base::stderr_sink(coloured_stderr),

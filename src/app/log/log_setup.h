@@ -18,7 +18,8 @@ struct LogSetup {
 };
 
 /// `file` is the value of DUET_RPC_LOG, null or empty for none. Opens the file, so it comes after the stdout guard.
-LogSetup set_up_log(const char* file, std::optional<base::Level> asked, bool coloured_stderr);
+LogSetup set_up_log(const char* file, std::optional<base::Level> asked, bool coloured_stderr,
+                    base::LogFileLimits limits = {});
 
 /// The first lines: the complaint, which is told at any level, and at `info` what was started.
 void announce(base::Log& log, const LogSetup& setup);

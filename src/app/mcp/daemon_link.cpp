@@ -9,7 +9,6 @@
 #include "app/words/program_name.h"
 #include "app/words/shell_word.h"
 #include "duet/base/fd.h"
-#include "duet/transport/fd_channel.h"
 
 namespace duet::app::mcp {
 namespace {
@@ -37,12 +36,11 @@ DaemonLink::DaemonLink(transport::Loop& loop, base::Log& log, std::string root, 
 
 DaemonLink::Channel DaemonLink::try_connect() {
   try {
-    if (!client_) client_ = std::make_unique<DaemonClient>(line_for(root_));
-    std::optional<base::Fd> socket = client_->try_open_socket();
-    if (!socket) return nullptr;
+    if (!socket_) socket_ = std::make_unique<ProjectSocket>(line_for(root_));
+    Channel channel = socket_->try_connect(loop_);
+    if (!channel) return nullptr;
     was_stopped_ = false;
     is_restarting_ = false;
-    Channel channel = std::make_unique<transport::FdChannel>(loop_, std::move(*socket));
     return rules_.is_traced ? traced(std::move(channel), log_, 0) : std::move(channel);
   } catch (const Failure&) {  // its folder has gone, say; a start tells what is wrong
     return nullptr;

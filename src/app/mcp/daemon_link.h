@@ -9,7 +9,7 @@
 #include <boost/json/object.hpp>
 #include <tl/expected.hpp>
 
-#include "app/client/daemon_client.h"
+#include "app/client/project_socket.h"
 #include "app/mcp/tool_result.h"
 #include "duet/base/clock.h"
 #include "duet/transport/channel.h"
@@ -59,7 +59,7 @@ class DaemonLink {
   base::Log& log_;
   std::string root_;
   Rules rules_;
-  std::unique_ptr<DaemonClient> client_;
+  std::unique_ptr<ProjectSocket> socket_;
   bool was_stopped_ = false;  // by a person
   bool is_restarting_ = false;
   std::vector<Connected> waiting_;

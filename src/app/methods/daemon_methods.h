@@ -63,6 +63,12 @@ struct HttpStatus {
 };
 BOOST_DESCRIBE_STRUCT(HttpStatus, (), (url))
 
+struct TlsStatus {
+  std::string address;
+  std::string expiresAt;
+};
+BOOST_DESCRIBE_STRUCT(TlsStatus, (), (address, expiresAt))
+
 struct SupervisorStatus {
   std::int64_t running;
   std::int64_t queued;
@@ -90,12 +96,13 @@ struct Subsystems {
   LoopStatus loop;
   IpcStatus ipc;
   OrNull<HttpStatus> http;
+  OrNull<TlsStatus> tls;
   SupervisorStatus supervisor;
   StoreStatus store;
   AutomationCounts automation;
   LspStatus lsp;
 };
-BOOST_DESCRIBE_STRUCT(Subsystems, (), (loop, ipc, http, supervisor, store, automation, lsp))
+BOOST_DESCRIBE_STRUCT(Subsystems, (), (loop, ipc, http, tls, supervisor, store, automation, lsp))
 
 /// How the daemon before this one ended, if nobody stopped it.
 struct FormerEnd {

@@ -8,6 +8,7 @@
 
 #include <boost/describe/enum.hpp>
 
+#include "app/doors/page.h"
 #include "app/doors/roles.h"
 #include "app/doors/secrets.h"
 #include "app/methods/from_task.h"
@@ -117,7 +118,7 @@ void add_session_info(peer::Methods& methods, const DoorActions& actions) {
                        .expiresAt = text_of(admission.expires),
                        .project = actions.project,
                        .version = kVersion,
-                       .assets = actions.assets ? actions.assets() : kVersion};
+                       .assets = page_version()};
   };
   methods.add("session.info", "Tells as what the caller was let in, and until when", handler).needs(role::observe);
 }

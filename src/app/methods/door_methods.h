@@ -24,8 +24,6 @@ struct DoorActions {
   Tokens& tokens;
   LoginCodes& codes;
   std::string project;  ///< its root, for people
-  /// Changes when the files of the page do; none: the program's version has to do.
-  std::function<std::string()> assets = {};
   /// Where the HTTP door is, without a slash at its end; none if it is closed.
   std::function<std::optional<std::string>()> http_url = {};
   /// Opens the HTTP door if it is closed; throws rpc::Error if it may not be. None: there is no `http.open`.

@@ -48,13 +48,15 @@ void act_or_refuse(Act<Params, Result> act, TaskContext& context, const Params& 
   }
 }
 
-/// Adds a method that is handled after the submits that came before it. Params with a member `by` are told who asks.
+/// Adds a method that is handled after the submits that came before it. Params with a member `by` are told who asks,
+/// with `is_owner` whether he may do everything.
 template <typename Params, typename Result>
 peer::AddedMethod add_in_order(peer::Methods& methods, const SharedTaskContext& context, std::string name,
                                std::string summary, Act<Params, Result> act) {
   const auto handler = [context, act](Params params, const peer::Request& request, peer::Reply<Result> reply) {
     const SharedReply<Result> kept = shared(std::move(reply));
     if constexpr (requires { params.by; }) params.by = asked_by(request.conversation.peer());
+    if constexpr (requires { params.is_owner; }) params.is_owner = is_owner(request.conversation.peer());
     if (!context->submitting.contains(request.conversation.peer().connection)) {
       return act_or_refuse(act, *context, params, kept);
     }

@@ -129,8 +129,8 @@ void status(TaskContext& context, const Nothing& /*params*/, const SharedReply<Q
 
 AgentStatus agent_status(const task::Supervisor& supervisor, const std::string& name, const task::Agent& agent) {
   AgentStatus status{.name = name,
-                     .program = agent.command.front(),
-                     .isDefault = supervisor.agents().default_name() == name,
+                     .available = supervisor.agents().is_available(agent),
+                     .isDefault = false,
                      .group = agent.group.empty() ? task::default_group : agent.group,
                      .priority = agent.priority.value_or(0),
                      .retries = agent.retries.value_or(0),
@@ -146,12 +146,20 @@ AgentStatus agent_status(const task::Supervisor& supervisor, const std::string& 
   return status;
 }
 
-void list_agents(TaskContext& context, const Nothing& /*params*/, const SharedReply<std::vector<AgentStatus>>& reply) {
-  std::vector<AgentStatus> agents;
-  for (const auto& [name, agent] : context.supervisor.agents().all()) {
-    agents.push_back(agent_status(context.supervisor, name, agent));
+struct AgentsAsked {
+  bool is_owner = false;
+};
+BOOST_DESCRIBE_STRUCT(AgentsAsked, (), ())
+
+void list_agents(TaskContext& context, const AgentsAsked& asked, const SharedReply<AgentsListed>& reply) {
+  const task::Agents& known = context.supervisor.agents();
+  AgentsListed listed{.default_ = known.usual(), .agents = {}};
+  for (const auto& [name, agent] : known.all()) {
+    AgentStatus& status = listed.agents.emplace_back(agent_status(context.supervisor, name, agent));
+    if (asked.is_owner) status.program = agent.command.front();
+    status.isDefault = listed.default_ == std::optional(name);
   }
-  reply->ok(agents);
+  reply->ok(listed);
 }
 
 void release_agent(TaskContext& context, const AgentName& agent, const SharedReply<AgentReleased>& reply) {

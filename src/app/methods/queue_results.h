@@ -102,7 +102,8 @@ BOOST_DESCRIBE_STRUCT(TasksCleaned, (), (removed, kept))
 
 struct AgentStatus {
   std::string name;
-  std::string program;
+  bool available;                           ///< its program is there
+  std::optional<std::string> program = {};  ///< for owners
   bool isDefault;
   std::string group;
   std::int64_t priority;
@@ -116,8 +117,14 @@ struct AgentStatus {
   std::optional<std::string> heldText = {};
 };
 BOOST_DESCRIBE_STRUCT(AgentStatus, (),
-                      (name, program, isDefault, group, priority, retries, running, queued, timeLimitSeconds,
+                      (name, available, program, isDefault, group, priority, retries, running, queued, timeLimitSeconds,
                        maxRunning, heldUntil, heldBy, heldText))
+
+struct AgentsListed {
+  std::optional<std::optional<std::string>> default_;  ///< null: there is none
+  std::vector<AgentStatus> agents;
+};
+BOOST_DESCRIBE_STRUCT(AgentsListed, (), (default_, agents))
 
 struct AgentReleased {
   bool released;

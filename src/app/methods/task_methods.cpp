@@ -120,24 +120,20 @@ std::optional<task::Cause> cause_of(TaskContext& context, const peer::Peer& peer
 }
 
 // Submits a task for a client; `answer` is called when it is on disk, or with why not.
-void submit_for(const SharedContext& context, const Request& request, task::Submission submission,
-                task::Intake::Submitted answer, task::Companion companion = {}) {
+template <typename Answer>
+void submit_for(const SharedContext& context, const Request& request, task::Submission submission, Answer answer,
+                task::Companion companion = {}) {
   const peer::Peer& peer = request.conversation.peer();
   const std::uint64_t client = peer.connection;
   submission.by = asked_by(peer);
   submission.cause = cause_of(*context, peer);
   ++context->submitting[client];
-  const auto is_over = [context, client] {
+  auto submitted = [context, client, answer = std::move(answer)](const MaybeAccepted& accepted) {
     const auto found = context->submitting.find(client);
     if (--found->second == 0) context->submitting.erase(found);
+    answer(accepted);
   };
-  context->supervisor.submit(
-      std::move(submission),
-      [is_over, answer = std::move(answer)](const MaybeAccepted& accepted) {
-        is_over();
-        answer(accepted);
-      },
-      std::move(companion));
+  context->supervisor.submit(std::move(submission), std::move(submitted), std::move(companion));
 }
 
 // One that had the key already may have no handle yet.

@@ -146,9 +146,9 @@ std::optional<std::string> find_tracked(const Project& project, const Wanted& wa
   const std::string prefix = below.empty() || below == "/" ? "" : in_small_letters(below.substr(1)) + '/';
   std::optional<std::string> found;
   find_in_index(index_of(folder.get()), [&](std::string_view path) {
-    std::string small = in_small_letters(path);
+    const std::string small = in_small_letters(path);
     if (!small.starts_with(prefix) || !wanted(std::string_view(small).substr(prefix.size()))) return false;
-    found = small.substr(prefix.size());
+    found = path.substr(prefix.size());
     return true;
   });
   return found;

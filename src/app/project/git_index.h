@@ -14,10 +14,10 @@ namespace duet::app {
 std::optional<std::string> find_in_index(std::string_view index, const std::function<bool(std::string_view)>& each);
 
 /// The first file of the project that `wanted` tells by its path from the project's root and that git has checked out:
-/// its content came with a commit. Paths are in small letters (ASCII): where the file system does not tell large from
-/// small ones, `.AIWG` is `.aiwg`. The nearest `.git` upward counts that is ours, root's or of the owner of the
-/// project's folder. git itself is not run: it would do what the repository's configuration says. An index that is
-/// split or cannot be read has none.
+/// its content came with a commit. `wanted` gets paths in small letters (ASCII): where the file system does not tell
+/// large from small ones, `.AIWG` is `.aiwg`. The answer is spelt as git has it. The nearest `.git` upward counts that
+/// is ours, root's or of the owner of the project's folder. git itself is not run: it would do what the repository's
+/// configuration says. An index that is split or cannot be read has none.
 std::optional<std::string> find_tracked(const Project& project, const std::function<bool(std::string_view)>& wanted);
 
 }  // namespace duet::app

@@ -131,11 +131,16 @@ std::string StateFolder::path_of(const std::string& name) const {
   return "/proc/self/fd/" + std::to_string(folder_.get()) + '/' + name;
 }
 
-std::string StateFolder::read_small(const std::string& name) const {
+std::string StateFolder::read_small(const std::string& name, std::size_t most) const {
   const base::Fd file(openat(descriptor(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  std::string text;
   std::array<char, 4096> room;
-  const ssize_t count = file ? read(file.get(), room.data(), room.size()) : 0;
-  return {room.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))};
+  ssize_t count = file ? 1 : 0;
+  while (count > 0 && text.size() < most) {
+    count = read(file.get(), room.data(), std::min(room.size(), most - text.size()));
+    if (count > 0) text.append(room.data(), static_cast<std::size_t>(count));
+  }
+  return text;
 }
 
 void StateFolder::write_small(const std::string& name, std::string_view text) const {

@@ -36,8 +36,8 @@ class StateFolder {
   std::string shown() const { return elsewhere_.empty() ? ".aiwg/daemon" : elsewhere_; }
   /// A path for calls that know no descriptors: good as long as this object lives, in this process.
   std::string path_of(const std::string& name) const;
-  /// The content of a small file; empty if there is none.
-  std::string read_small(const std::string& name) const;
+  /// The content of a small file, or of one with up to `most` bytes; empty if there is none.
+  std::string read_small(const std::string& name, std::size_t most = 4096) const;
   /// Replaces a small file. Throws Failure.
   void write_small(const std::string& name, std::string_view text) const;
   void remove(const std::string& name) const;
@@ -86,6 +86,7 @@ inline constexpr const char* log_name = "daemon.log";
 inline constexpr const char* version_name = "daemon.version";
 inline constexpr const char* last_words_name = "daemon.last";
 inline constexpr const char* settings_fault_name = "daemon.settings";  // why settings were not taken over; else none
+inline constexpr const char* metrics_name = "metrics";
 inline constexpr const char* state_path = ".aiwg/daemon";
 
 }  // namespace duet::app

@@ -18,10 +18,14 @@ std::optional<std::string> why_not_our_state(const Project& project, const State
   if (!folder.elsewhere().empty()) return std::nullopt;  // it is in the user's state folder
   const auto tracked = find_tracked(project, is_state);
   if (!tracked) return std::nullopt;
-  const std::string name(state_path);
-  return name + " in " + project.root + " came with a commit, and its tasks would run: git has checked out " +
-         (*tracked == ".aiwg" ? "the link that leads there" : "files in it") +
-         "; move it away, or, if it is your own, 'git rm -r --cached " + (*tracked == ".aiwg" ? ".aiwg" : name) + "'";
+  // As git spells it, for git tells large letters from small ones. To move it away alone does not help: git would go
+  // on having it.
+  const bool is_link = tracked->find('/') == std::string::npos;
+  const std::string spelt = tracked->substr(0, is_link ? tracked->size() : std::string_view(state_path).size());
+  return std::string(state_path) + " in " + project.root +
+         " came with a commit, and its tasks would run: git has checked out " +
+         (is_link ? "the link that leads there" : "files in it") +
+         "; unless it is your own, move it away; then say 'git rm -r --cached " + spelt + "' there";
 }
 
 }  // namespace duet::app

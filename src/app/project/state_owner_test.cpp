@@ -42,6 +42,16 @@ TEST(StateOwner, IsNotWhoHasCommittedItInLargeLetters) {
   EXPECT_NE(refusal_with(".Aiwg").find("the link that leads there"), std::string::npos);
 }
 
+TEST(StateOwner, IsToldTheNameThatGitHas) {
+  const auto cure = [](const std::string& path) {
+    const std::string refusal = refusal_with(path);
+    return refusal.substr(refusal.find("'git"));
+  };
+  EXPECT_EQ(cure(".AIWG/Daemon/tasks.db"), "'git rm -r --cached .AIWG/Daemon' there");
+  EXPECT_EQ(cure(".aiwg/DAEMON"), "'git rm -r --cached .aiwg/DAEMON' there");
+  EXPECT_EQ(cure(".Aiwg"), "'git rm -r --cached .Aiwg' there");
+}
+
 TEST(StateOwner, IsTheUserWhateverElseIsCommitted) {
   EXPECT_EQ(refusal_with("README.md"), "");
   EXPECT_EQ(refusal_with(".aiwg/daemon/.gitignore"), "");

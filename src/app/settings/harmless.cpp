@@ -21,6 +21,7 @@ constexpr Text harmful[] = {
     "daemon",           // for the user's own files only
     "mcp",              // likewise
     "http",             // opens a door, and says which names count as this machine
+    "tls",              // for the user's own files only
     "keep_days",        // these three would delete tasks and outputs for good
     "keep_tasks",       //
     "keep_output",      //

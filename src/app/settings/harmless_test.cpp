@@ -132,6 +132,7 @@ TEST_F(ProjectSettings, ThatWereTrustedAndAreGoneLeaveTheirAgentsToNobody) {
     EXPECT_EQ(settings.tasks.untrusted_agents, (std::set<std::string, std::less<>>{"mine"}));
     EXPECT_EQ(settings.tasks.untrusted_default, "mine");
     EXPECT_EQ(settings.tasks.max_running, 3U) << "nothing of it counts";
+    EXPECT_EQ(settings.tasks.distrust.cure, "put it back, or say 'duet-rpc trust --revoke'");
     EXPECT_EQ(settings.note, own.string() +
                                  " is gone, and you had trusted it: nobody takes the place of its agents (mine) and "
                                  "default_agent; put it back, or say 'duet-rpc trust --revoke'");
@@ -201,6 +202,15 @@ TEST_F(UnknownTrust, IsToldWhateverTheFileSays) {
   }
   std::filesystem::remove(own);
   EXPECT_NE(read().note.find("others may write to it"), std::string::npos) << read().note;
+}
+
+TEST_F(UnknownTrust, OfAFileThatIsGoneLeavesItsAgentsToNobody) {
+  const Settings settings = read();
+  EXPECT_TRUE(settings.tasks.had_trust);
+  EXPECT_EQ(settings.tasks.untrusted_agents, (std::set<std::string, std::less<>>{"mine"}));
+  EXPECT_NE(settings.note.find("is not known; nobody takes the place of its agents (mine): "), std::string::npos)
+      << settings.note;
+  EXPECT_EQ(settings.tasks.distrust.cure, "'duet-rpc trust' says what is wrong");
 }
 
 }  // namespace

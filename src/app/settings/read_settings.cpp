@@ -88,12 +88,14 @@ std::string note_about(const ProjectFile& file, const std::string& path, const S
   return path + " is not trusted" + what + "'duet-rpc trust' shows them and asks";
 }
 
-// The content that was trusted last, if there is one.
+// The content that was trusted last, if there is one. It is used to forbid only, so that any list will do.
 std::optional<std::string> trusted_content(const std::string& path, const std::string& user_state) {
   const TrustedFiles files(user_state);
-  const auto trusted = files.trusted(path);
-  return trusted && *trusted ? files.content(**trusted) : std::nullopt;
+  const auto trusted = files.said_to_be_trusted(path);
+  return trusted ? files.content(*trusted) : std::nullopt;
 }
+
+const char* const look_there = "'duet-rpc trust' says what is wrong";
 
 // For a project's file that cannot be read or makes no sense. What could do no harm of the content that was trusted
 // last still counts, and no agent of another file takes the place of one that it had.
@@ -104,6 +106,7 @@ Parsed read_without_project(std::vector<SettingsText> texts, const std::string& 
   Parsed parsed = parse_settings(texts);
   if (auto* const settings = std::get_if<Settings>(&parsed)) {
     settings->tasks.had_trust = true;
+    settings->tasks.distrust = {"their file cannot be used", look_there};
     return parsed;
   }
   texts.pop_back();
@@ -146,6 +149,7 @@ std::string in_words(const Lost& lost) {
 void judge(Settings& settings, const ProjectFile& file, const std::string& path, const std::string& user_state) {
   settings.note = note_about(file, path, settings.withheld);
   settings.tasks.had_trust = file.was_trusted && !file.trusted;
+  if (!file.problem.empty()) settings.tasks.distrust = {"whether they are trusted is not known", look_there};
   if (!settings.tasks.had_trust) return;
   const std::string lost = in_words(add_names_of_last(settings, path, user_state));
   if (!settings.note.empty() || lost.empty()) return;
@@ -160,12 +164,16 @@ Parsed read_without_file(const std::vector<SettingsText>& texts, const ProjectFi
   auto* const settings = std::get_if<Settings>(&parsed);
   if (settings == nullptr || !file.was_trusted) return parsed;
   settings->tasks.had_trust = true;
+  settings->tasks.distrust = {"their file is gone", "put it back, or say 'duet-rpc trust --revoke'"};
   const std::string lost = in_words(add_names_of_last(*settings, path, user_state));
   if (!file.problem.empty()) {
-    settings->note = "whether there was a " + path + " that you had trusted is not known: " + file.problem;
+    const std::string agents = lost.empty() ? "" : "; nobody takes the place of its " + lost;
+    settings->note =
+        "whether there was a " + path + " that you had trusted is not known" + agents + ": " + file.problem;
+    settings->tasks.distrust = {"whether you had trusted them is not known", look_there};
   } else if (!lost.empty()) {
-    settings->note = path + " is gone, and you had trusted it: nobody takes the place of its " + lost +
-                     "; put it back, or say 'duet-rpc trust --revoke'";
+    settings->note = path + " is gone, and you had trusted it: nobody takes the place of its " + lost + "; " +
+                     settings->tasks.distrust.cure;
   }
   return parsed;
 }
@@ -208,6 +216,20 @@ SettingsPlaces settings_places() {
   }
   places.user_state = user_state_path();
   return places;
+}
+
+std::string tls_folder(const SettingsPlaces& places) {
+  const std::string& file = places.only.empty() ? places.user : places.only;
+  return file.empty() ? file : (std::filesystem::path(file).parent_path() / "tls").string();
+}
+
+std::variant<TlsSettings, SettingsError> tls_settings(const SettingsPlaces& places) {
+  const std::string& file = places.only.empty() ? places.user : places.only;
+  std::vector<SettingsText> texts;
+  if (auto error = file.empty() ? std::nullopt : add_file(texts, file)) return std::move(*error);
+  auto parsed = parse_settings(texts);
+  if (auto* const error = std::get_if<SettingsError>(&parsed)) return std::move(*error);
+  return std::move(std::get<Settings>(parsed).tls);
 }
 
 StatePlace state_place(const SettingsPlaces& places) {

@@ -26,7 +26,8 @@ using Text = std::string_view;
 
 constexpr Text top_names[] = {"default_agent", "max_running", "queue_capacity", "keep_days", "keep_tasks",
                               "keep_output",   "agents",      "groups",         "watch",     "rules",
-                              "lsp",           "daemon",      "http",           "mcp"};
+                              "lsp",           "daemon",      "http",           "tls",
+                              "mcp"};
 constexpr Text agent_names[] = {"command", "stdin",    "shell", "max_running", "env",       "time_limit", "retries",
                                 "group",   "priority", "hold",  "memory",      "processes", "cpu"};
 constexpr Text group_names[] = {"max_running", "paused"};
@@ -118,6 +119,7 @@ class SettingsReader {
 
   void read_file(Setting& top, bool trusted) {
     const SettingsWords all = words_of(top);
+    if (of_project_) refuse_tls(top);
     if (!trusted) {
       note_untrusted_agents(top);
       remove_harmful(top);
@@ -126,6 +128,16 @@ class SettingsReader {
     std::ranges::set_difference(all, counting, std::inserter(out_.withheld, out_.withheld.end()));
     put_over(out_.words, counting);
     read_top(top);
+  }
+
+  // Whether the file is trusted or not: nobody should think that it counts.
+  void refuse_tls(const Setting& top) {
+    const auto* const table = top.as<Setting::Table>();
+    const auto tls = std::ranges::find(*table, "tls", &NamedSetting::name);
+    if (tls == table->end()) return;
+    faults_.add(tls->setting.place,
+                "[tls] is for your own settings, since a project must not open your machine to the network: move it to "
+                "config.toml");
   }
 
   // A task that names one of them is told so.
@@ -159,6 +171,7 @@ class SettingsReader {
     if (const Setting* daemon = section.find("daemon")) read_daemon(*daemon);
     if (const Setting* mcp = section.find("mcp")) check_mcp(*mcp);
     if (const Setting* http = section.find("http")) read_http(faults_, *http, out_.http);
+    if (const Setting* tls = section.find("tls"); tls != nullptr && !of_project_) read_tls(faults_, *tls, out_.tls);
     for_each_named(section, "agents", [this](const NamedSetting& entry) { read_agent(entry); });
     for_each_named(section, "groups", [this](const NamedSetting& entry) { read_group(entry); });
     if (const Setting* watch = section.find("watch")) read_watch(*watch);

@@ -25,6 +25,7 @@ struct DaemonSettings {
 struct Settings {
   DaemonSettings daemon = {};
   HttpSettings http = {};
+  TlsSettings tls = {};
   task::TaskSettings tasks = {};
   automation::WatchSettings watch = {};
   std::vector<automation::Rule> rules = {};
@@ -50,6 +51,10 @@ struct SettingsPlaces {
 /// From DUET_RPC_CONFIG, XDG_CONFIG_HOME, XDG_STATE_HOME and HOME, as they and the working directory are now.
 SettingsPlaces settings_places();
 
+/// Where the files of `[tls]` are, and a client's identity: `tls` beside the user's settings file. Empty: there is no
+/// place for that.
+std::string tls_folder(const SettingsPlaces& places);
+
 /// Reads the files, if they are there, and checks every word in them. The project's file goes over the user's: plain
 /// values and lists replace each other, agents and language servers do so by name, rules by id. Any fault, or a file
 /// that somebody else could have written, refuses all of it.
@@ -57,6 +62,9 @@ SettingsPlaces settings_places();
 /// The project's file comes from whoever wrote the project. Unless the user has trusted its very content (see
 /// TrustedFiles), only harmless settings of it count, and whatever is wrong with it is a note.
 std::variant<Settings, SettingsError> read_settings(const Project& project, const SettingsPlaces& places);
+
+/// What `[tls]` says, for commands, which do not read the rest: only the user's own files say it.
+std::variant<TlsSettings, SettingsError> tls_settings(const SettingsPlaces& places);
 
 /// What the user's own files say about `[daemon] state`, for clients, which do not read the rest. Faults are for the
 /// daemon's start to tell.

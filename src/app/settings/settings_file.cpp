@@ -17,8 +17,9 @@ namespace {
 
 using Read = std::variant<std::optional<std::string>, RefusedFile>;
 
-std::optional<RefusedFile> refusal(const struct stat& status) {
+std::optional<RefusedFile> refusal(const struct stat& status, FileOwner owner) {
   if (!S_ISREG(status.st_mode)) return RefusedFile{"it is not a plain file"};
+  if (owner == FileOwner::anybody) return std::nullopt;
   if (auto why = why_not_ours(status.st_uid, status.st_mode)) return RefusedFile{std::move(*why)};
   return std::nullopt;
 }
@@ -39,14 +40,14 @@ Read all_of(int file, std::size_t most_mebibytes) {
 
 }  // namespace
 
-Read read_settings_file(int folder, const std::string& name, std::size_t most_mebibytes) {
+Read read_settings_file(int folder, const std::string& name, std::size_t most_mebibytes, FileOwner owner) {
   // Without O_NONBLOCK a FIFO would hold us up.
   const base::Fd file(openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!file && (errno == ENOENT || errno == ENOTDIR)) return std::nullopt;
   if (!file) return RefusedFile{std::string("it cannot be opened: ") + std::strerror(errno)};
   struct stat status {};
   if (fstat(file.get(), &status) != 0) return RefusedFile{std::strerror(errno)};
-  if (auto refused = refusal(status)) return *refused;
+  if (auto refused = refusal(status, owner)) return *refused;
   return all_of(file.get(), most_mebibytes);
 }
 

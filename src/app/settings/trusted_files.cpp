@@ -2,17 +2,14 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <memory>
 #include <set>
-#include <thread>
 #include <utility>
 #include <variant>
 
@@ -103,22 +100,9 @@ std::vector<Entry> entries_in(std::string_view text) {
   return entries;
 }
 
-/// Held while the file is changed, so that two who trust at once do not undo each other.
-base::Fd lock_in(int folder) {
-  constexpr std::chrono::seconds patience{10};
-  base::Fd file(openat(folder, "trusted.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file) throw Failure(std::string("cannot open trusted.lock in the user's state folder: ") + std::strerror(errno));
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  while (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR) {
-      throw Failure(std::string("cannot lock trusted.lock in the user's state folder: ") + std::strerror(errno));
-    }
-    if (std::chrono::steady_clock::now() >= deadline) {
-      throw Failure("another process has held trusted.lock in the user's state folder for 10 s: end it, or try again");
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return file;
+std::optional<std::string> sha256_for(std::string_view path, const std::vector<Entry>& entries) {
+  const auto found = std::ranges::find(entries, path, &Entry::path);
+  return found == entries.end() ? std::nullopt : std::optional(found->sha256);
 }
 
 void forget_contents(int folder, const std::vector<Entry>& kept) {
@@ -154,9 +138,14 @@ tl::expected<std::vector<Entry>, std::string> TrustedFiles::list() const {
 tl::expected<std::optional<std::string>, std::string> TrustedFiles::trusted(std::string_view path) const {
   const auto entries = list();
   if (!entries) return tl::unexpected(entries.error());
-  const auto found = std::ranges::find(*entries, path, &Entry::path);
-  if (found == entries->end()) return std::optional<std::string>();
-  return std::optional(found->sha256);
+  return sha256_for(path, *entries);
+}
+
+std::optional<std::string> TrustedFiles::said_to_be_trusted(std::string_view path) const {
+  if (folder_.empty()) return std::nullopt;
+  const auto read = read_settings_file(AT_FDCWD, folder_ + '/' + name, list_mebibytes, FileOwner::anybody);
+  const auto* const text = std::get_if<std::optional<std::string>>(&read);
+  return text != nullptr && *text ? sha256_for(path, entries_in(**text)) : std::nullopt;
 }
 
 std::optional<std::string> TrustedFiles::content(const std::string& sha256_of_it) const {
@@ -175,7 +164,7 @@ void TrustedFiles::replace(const std::vector<Entry>& entries, int folder) const 
 void TrustedFiles::trust(const std::string& path, std::string_view content) const {
   const base::Fd folder = make_user_folder(folder_);
   const base::Fd contents = make_user_folder(folder_, contents_name);
-  const base::Fd lock = lock_in(folder.get());
+  const base::Fd lock = lock_in(folder.get(), "trusted.lock", "the user's state folder");
   auto entries = list();
   if (!entries) throw Failure(entries.error());
   std::erase_if(*entries, [&](const Entry& entry) { return entry.path == path; });
@@ -198,7 +187,7 @@ bool TrustedFiles::revoke(std::string_view path) const {
   if (std::ranges::find(*before, path, &Entry::path) == before->end()) return false;
   const base::Fd folder = make_user_folder(folder_);
   const base::Fd contents = make_user_folder(folder_, contents_name);
-  const base::Fd lock = lock_in(folder.get());
+  const base::Fd lock = lock_in(folder.get(), "trusted.lock", "the user's state folder");
   auto entries = list();
   if (!entries) throw Failure(entries.error());
   std::erase_if(*entries, [&](const Entry& entry) { return entry.path == path; });

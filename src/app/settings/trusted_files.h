@@ -35,6 +35,9 @@ class TrustedFiles {
   tl::expected<std::vector<Entry>, std::string> list() const;
   /// The SHA-256 that is trusted for this path; none: there is none. The error is that of list().
   tl::expected<std::optional<std::string>, std::string> trusted(std::string_view path) const;
+  /// The same, of a list that somebody else could have written as well: good for nothing but to keep others from the
+  /// place of what was trusted.
+  std::optional<std::string> said_to_be_trusted(std::string_view path) const;
   /// The content with this SHA-256, if it is still there.
   std::optional<std::string> content(const std::string& sha256) const;
 

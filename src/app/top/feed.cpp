@@ -268,8 +268,14 @@ void Feed::read_last_line(TaskId number, std::uint64_t end) {
 }
 
 void Feed::look_after_connection() {
-  if (!connected_ || daemon_.is_connected()) return;
-  reconnect();
+  const bool is_lost = connected_ && !daemon_.is_connected();
+  if (!is_lost && !std::exchange(attempt_is_due_, false)) return;
+  daemon_.check_refusal();
+  if (is_lost && loading_) {
+    reconnect_later();  // one that goes before it has answered may do so for ever
+  } else {
+    reconnect();
+  }
   on_change_();
 }
 
@@ -277,8 +283,14 @@ void Feed::look_after_connection() {
 void Feed::reconnect() {
   connected_ = daemon_.try_connect();
   if (connected_) return load();
-  link_.trouble = "The daemon is gone; waiting for the next one ('duet-rpc daemon start').";
-  reconnecting_ = daemon_.client().loop().after(between_attempts, [this] { reconnect(); });
+  reconnect_later();
+}
+
+void Feed::reconnect_later() {
+  connected_ = false;
+  link_.trouble = daemon_.is_far() ? "The connection is lost; trying again."
+                                   : "The daemon is gone; waiting for the next one ('duet-rpc daemon start').";
+  reconnecting_ = daemon_.client().loop().after(between_attempts, [this] { attempt_is_due_ = true; });
 }
 
 }  // namespace duet::app::top

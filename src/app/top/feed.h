@@ -71,6 +71,7 @@ class Feed {
   void ask_for_output(task::TaskId number);
   void read_last_line(task::TaskId number, std::uint64_t end);
   void reconnect();
+  void reconnect_later();
 
   DaemonClient& daemon_;
   std::function<void()> on_change_;
@@ -80,6 +81,7 @@ class Feed {
   Link link_;
   std::uint64_t session_ = 0;
   bool connected_ = true;
+  bool attempt_is_due_ = false;
   bool queue_is_stale_ = false;
   bool asks_for_queue_ = false;
   std::optional<base::TimePoint> status_asked_;

@@ -18,8 +18,9 @@ struct FilePlace {
   std::optional<std::string> symbol = {};
 };
 
-/// A file that is there by the whole text is meant, whatever its name looks like.
-FilePlace parse_file_place(const std::string& text);
+/// A file that is there by the whole text is meant, whatever its name looks like. `is_here`: else the file is one of
+/// another machine, and nobody looks for it.
+FilePlace parse_file_place(const std::string& text, bool is_here = true);
 
 /// How a file is named to the daemon: its absolute path, or a file: URI where that is not UTF-8. Else why it cannot be,
 /// for people.

@@ -36,6 +36,13 @@ TEST(FilePlaceTest, BelievesTheFileSystemMoreThanTheColons) {
   EXPECT_EQ(shown(parse_file_place(folder.file("a:5:7:9"))), folder.file("a:5") + "|7|9");
 }
 
+TEST(FilePlaceTest, LooksForNoFileOfAnotherMachine) {
+  const transport::TemporaryFolder folder;
+  std::ofstream(folder.file("a:5")) << "";
+  EXPECT_EQ(shown(parse_file_place(folder.file("a:5"), false)), folder.file("a") + "|5|-");
+  EXPECT_EQ(shown(parse_file_place("src/a.c:3:14", false)), "src/a.c|3|14");
+}
+
 TEST(FilePlaceTest, NamesFilesForTheDaemonAndForPeople) {
   const std::string here = std::filesystem::current_path();
   EXPECT_EQ(file_for_daemon("./x/../a.c"), here + "/a.c");

@@ -135,9 +135,9 @@ class Log::Writer : public std::enable_shared_from_this<Writer> {
   }
 
   void write_lines(std::string_view lines) {
-    const bool behind = lines.size() > backlog;
+    const bool joins = sink_->joins_lines() || lines.size() > backlog;
     while (!lines.empty() && !abandoned_) {
-      const auto piece = lines.substr(0, behind ? last_line_end(lines) : first_line_end(lines));
+      const auto piece = lines.substr(0, joins ? last_line_end(lines) : first_line_end(lines));
       const std::size_t written = report_missing() ? hand_over(piece) : 0;
       missing_ += static_cast<std::uint64_t>(std::ranges::count(piece.substr(written), '\n'));
       in_flight_.fetch_sub(piece.size(), std::memory_order_relaxed);

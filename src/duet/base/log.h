@@ -19,8 +19,8 @@ struct LogLimits {
   std::chrono::milliseconds flush{500};
 };
 
-/// The program's log: one line an event, one write(2) a line. Only with more than 32 KiB to write are lines joined, and
-/// then to no more than PIPE_BUF bytes a write, so that they stay whole in a file or pipe that others write to as well.
+/// The program's log: one line an event, one write(2) a line. Only with more than 32 KiB to write, or if the sink says
+/// so, are lines joined, to no more than PIPE_BUF bytes a write: so they stay whole where others write to as well.
 ///
 /// Any thread may log at any time; it never blocks and never throws, whatever becomes of the sink. A thread of the
 /// log's own, started with the first line, does the writing. When the queue is full, or the sink refuses, lines are

@@ -31,7 +31,13 @@ struct Piece {
 
 unsigned char byte_at(std::string_view text, std::size_t index) { return static_cast<unsigned char>(text[index]); }
 
-bool is_plain(char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; }
+constexpr std::array<bool, 256> plain_characters = [] {
+  std::array<bool, 256> plain{};
+  for (std::size_t c = ' '; c <= '~'; ++c) plain.at(c) = c != '"' && c != '\\';
+  return plain;
+}();
+
+bool is_plain(char c) { return plain_characters[static_cast<unsigned char>(c)]; }
 
 std::size_t sequence_length(unsigned char first) {
   if (first < 0x80) return 1;
@@ -98,8 +104,9 @@ bool append_safe(std::string& out, std::string_view text, Style style, std::size
   std::array<char, 6> space;
   while (true) {
     const auto window = text.substr(0, room);
-    const auto plain =
-        static_cast<std::size_t>(std::find_if_not(window.begin(), window.end(), is_plain) - window.begin());
+    // Called through a pointer, for each character, it would cost more than the rest of the line.
+    const auto end = std::find_if_not(window.begin(), window.end(), [](char c) { return is_plain(c); });
+    const auto plain = static_cast<std::size_t>(end - window.begin());
     out.append(text, 0, plain);
     text.remove_prefix(plain);
     room -= plain;

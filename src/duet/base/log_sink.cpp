@@ -76,6 +76,7 @@ class FileSink final : public LogSink {
       : path_(std::move(path)), limits_(limits), writer_(std::move(fd)) {}
 
   std::size_t write(std::string_view lines) override { return tend(lines.size()) ? writer_.write(lines) : 0; }
+  bool joins_lines() const override { return limits_.joins_lines; }
 
  private:
   /// Sees to it that the next line goes to the right file. False: there is none to write to.

@@ -21,6 +21,8 @@ class DUET_API LogSink {
   /// errno says why.
   virtual std::size_t write(std::string_view lines) = 0;
   virtual bool coloured() const { return false; }
+  /// Lines that wait may share a write, up to PIPE_BUF bytes; else only when there are very many.
+  virtual bool joins_lines() const { return false; }
 };
 
 /// Writes to a pipe, a terminal, a socket; a non-blocking one is waited for.
@@ -32,6 +34,7 @@ struct LogFileLimits {
   std::uint64_t rotate_at = 10'000'000;  // bytes
   int keep = 3;                          // FILE.1, the newest, to FILE.3; at least one
   std::chrono::milliseconds look_every{250};
+  bool joins_lines = false;  // see LogSink
 };
 
 struct OpenedLogFile {

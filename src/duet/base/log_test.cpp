@@ -37,7 +37,7 @@ class Tape {
  public:
   enum class Mode { take, hold, refuse, fail };
 
-  std::unique_ptr<LogSink> sink();
+  std::unique_ptr<LogSink> sink(bool joins_lines = false);
 
   void set(Mode mode) {
     const std::lock_guard guard(mutex_);
@@ -98,19 +98,21 @@ class Tape {
 
 class Tape::TapeSink final : public LogSink {
  public:
-  explicit TapeSink(Tape& tape) : tape_(tape) {}
+  TapeSink(Tape& tape, bool joins_lines) : tape_(tape), joins_lines_(joins_lines) {}
   ~TapeSink() override {
     const std::lock_guard guard(tape_.mutex_);
     tape_.sink_is_gone_ = true;
     tape_.changed_.notify_all();
   }
   std::size_t write(std::string_view text) override { return tape_.take(text); }
+  bool joins_lines() const override { return joins_lines_; }
 
  private:
   Tape& tape_;
+  bool joins_lines_;
 };
 
-std::unique_ptr<LogSink> Tape::sink() { return std::make_unique<TapeSink>(*this); }
+std::unique_ptr<LogSink> Tape::sink(bool joins_lines) { return std::make_unique<TapeSink>(*this, joins_lines); }
 
 Strings numbered(int from, int to) {
   Strings all;
@@ -120,6 +122,16 @@ Strings numbered(int from, int to) {
 
 void log_numbered(Log& log, int from, int to) {
   for (int i = from; i < to; ++i) log.warn("line", {{"n", i}});
+}
+
+/// All but the first wait while that one is being written.
+void log_behind_a_held_write(Tape& tape, Log& log, int count) {
+  tape.set(Tape::Mode::hold);
+  log_numbered(log, 0, 1);
+  ASSERT_TRUE(tape.await_held_write());
+  log_numbered(log, 1, count);
+  tape.set(Tape::Mode::take);
+  EXPECT_TRUE(log.flush());
 }
 
 TEST(Log, WritesALineForEachEvent) {
@@ -234,25 +246,23 @@ TEST(Log, KeepsTheOrderOfEachThread) {
 TEST(Log, WritesOneLineAtATime) {
   Tape tape;
   Log log(tape.sink(), Level::warn, kPatient);
-  tape.set(Tape::Mode::hold);
-  log_numbered(log, 0, 1);
-  ASSERT_TRUE(tape.await_held_write());
-  log_numbered(log, 1, 100);
-  tape.set(Tape::Mode::take);
-  EXPECT_TRUE(log.flush());
+  log_behind_a_held_write(tape, log, 100);
   EXPECT_EQ(tape.writes().size(), 100u);
+  EXPECT_EQ(tape.messages(), numbered(0, 100));
+}
+
+TEST(Log, JoinsLinesThatWaitWhereTheSinkSaysSo) {
+  Tape tape;
+  Log log(tape.sink(true), Level::warn, kPatient);
+  log_behind_a_held_write(tape, log, 100);
+  EXPECT_LE(tape.writes().size(), 3u);
   EXPECT_EQ(tape.messages(), numbered(0, 100));
 }
 
 TEST(Log, JoinsWholeLinesUpToPipeBufWhenItIsFarBehind) {
   Tape tape;
   Log log(tape.sink(), Level::warn, kPatient);
-  tape.set(Tape::Mode::hold);
-  log_numbered(log, 0, 1);
-  ASSERT_TRUE(tape.await_held_write());
-  log_numbered(log, 1, 5000);
-  tape.set(Tape::Mode::take);
-  EXPECT_TRUE(log.flush());
+  log_behind_a_held_write(tape, log, 5000);
   for (const std::string& write : tape.writes()) {
     EXPECT_EQ(write.back(), '\n');
     EXPECT_LE(write.size(), 4096u);

@@ -44,6 +44,13 @@ bool is_same_name(std::string_view name, std::string_view other) {
                     [](char a, char b) { return ascii_lower(a) == ascii_lower(b); });
 }
 
+// `*.example.org` is any one name below it, as in a certificate.
+bool is_one_of(std::string_view name, std::string_view known) {
+  if (!known.starts_with("*.")) return is_same_name(name, known);
+  const std::size_t dot = name.find('.');
+  return dot != std::string_view::npos && dot > 0 && is_same_name(name.substr(dot), known.substr(1));
+}
+
 bool is_origin(std::string_view origin, std::string_view scheme, std::string_view host) {
   constexpr std::string_view separator = "://";
   return origin.size() == scheme.size() + separator.size() + host.size() && origin.starts_with(scheme) &&
@@ -104,7 +111,7 @@ std::optional<HttpFault> host_fault(const HttpHead& head, const HttpNames& names
   if (!name || name->empty()) return HttpFault::host;
   if (names.loopback && is_loopback_name(*name)) return std::nullopt;
   const bool is_known = std::any_of(names.others.begin(), names.others.end(),
-                                    [&](const std::string& other) { return is_same_name(*name, other); });
+                                    [&](const std::string& other) { return is_one_of(*name, other); });
   return is_known ? std::nullopt : std::optional(HttpFault::host);
 }
 

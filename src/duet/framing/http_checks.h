@@ -17,7 +17,7 @@ namespace duet::framing {
 /// The names under which a door may be asked for.
 struct HttpNames {
   bool loopback = true;                      ///< `localhost`, 127.0.0.0/8 in dotted form, `[::1]`
-  std::span<const std::string> others = {};  ///< without a port; IPv6 addresses in brackets
+  std::span<const std::string> others = {};  ///< without a port; IPv6 addresses in brackets; `*.x` is any name below x
 };
 
 /// The name in a Host, without its port; nullopt if what follows the name is no port.

@@ -94,6 +94,14 @@ TEST(HttpChecks, OtherHostsAreRefused) {
   }
 }
 
+TEST(HttpChecks, AStarStandsForOneNameBelow) {
+  const std::vector<std::string> names = {"*.box.lan"};
+  for (const char* host : {"a.box.lan", "A.BOX.lan:443"})
+    EXPECT_EQ(word_of(host_fault(*with_host(host), {.loopback = false, .others = names})), "") << host;
+  for (const char* host : {"box.lan", ".box.lan", "a.b.box.lan", "abox.lan", "*"})
+    EXPECT_EQ(word_of(host_fault(*with_host(host), {.loopback = false, .others = names})), "host") << host;
+}
+
 TEST(HttpChecks, FurtherNamesMayBeGiven) {
   const std::vector<std::string> names = {"Box.Lan", "192.0.2.7", "[2001:db8::1]"};
   for (const char* host : {"box.lan", "BOX.LAN:443", "192.0.2.7", "192.0.2.7:1", "[2001:DB8::1]:2"})

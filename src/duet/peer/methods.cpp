@@ -115,6 +115,7 @@ const Method* Methods::find(std::string_view name) const {
 }
 
 const Method* MethodFinder::find(std::string_view name) {
+  methods_.calls_.store(methods_.calls() + 1, std::memory_order_relaxed);
   if (recent_ != nullptr && is_same(recent_->name, name)) return recent_;
   const Method* const found = methods_.find(name);
   if (found != nullptr) recent_ = found;

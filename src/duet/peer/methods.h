@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <optional>
@@ -132,12 +134,17 @@ class DUET_API Methods {
     return guard_ ? guard_(method, peer) : std::nullopt;
   }
 
+  /// How many requests and notifications were ever handled by this table. With several threads a few may be missing.
+  std::uint64_t calls() const { return calls_.load(std::memory_order_relaxed); }
+
   std::vector<MethodSummary> list() const;
   std::vector<MethodSignature> describe() const;
   /// An OpenRPC 1.x document, with a JSON Schema for each parameter and each result.
   boost::json::object open_rpc(std::string_view title, std::string_view version) const;
 
  private:
+  friend class MethodFinder;
+
   // Both ends of a name tell the methods of one program apart well enough, and cost little to read.
   struct NameHash {
     using is_transparent = void;
@@ -159,6 +166,7 @@ class DUET_API Methods {
   std::vector<const Method*> order_;  // as they were added
   Guard guard_;
   std::optional<Method> fallback_;
+  mutable std::atomic<std::uint64_t> calls_ = 0;
 };
 
 /// Finds methods for one caller, which tends to ask for the same one again.
@@ -166,6 +174,7 @@ class MethodFinder {
  public:
   explicit MethodFinder(const Methods& methods) : methods_(methods) {}
 
+  /// For a call, which is counted.
   const Method* find(std::string_view name);
   const Methods& table() const { return methods_; }
 

@@ -96,7 +96,7 @@ bool read_struct(std::string_view object, Struct& out) {
   for_each_member(object, [&](std::string_view name, std::string_view value) {
     std::size_t at = 0;
     boost::mp11::mp_for_each<MembersOf<Struct>>([&](auto member) {
-      if (name == member.name) values[at] = value;
+      if (name == json_name(member.name)) values[at] = value;
       ++at;
     });
     return true;
@@ -182,7 +182,7 @@ std::string expected_of() {
     boost::mp11::mp_for_each<MembersOf<T>>([&](auto member) {
       const bool may_be_absent = absent_members<T>()[at++];
       using Member = std::remove_cvref_t<decltype(std::declval<T&>().*member.pointer)>;
-      members += (members.empty() ? "" : ", ") + std::string(member.name) + (may_be_absent ? "?: " : ": ");
+      members += (members.empty() ? "" : ", ") + std::string(json_name(member.name)) + (may_be_absent ? "?: " : ": ");
       members += name_of(type_of<Member>());
     });
     return "object {" + members + "}";

@@ -70,9 +70,9 @@ void append_struct(std::string& out, const Struct& value) {
   boost::mp11::mp_for_each<MembersOf<Struct>>([&](auto member) {
     const auto& each = value.*member.pointer;
     if constexpr (OptionalType<std::remove_cvref_t<decltype(each)>>) {
-      if (each) append_json(group.next(member.name), *each);
+      if (each) append_json(group.next(json_name(member.name)), *each);
     } else {
-      append_json(group.next(member.name), each);
+      append_json(group.next(json_name(member.name)), each);
     }
   });
   out += '}';

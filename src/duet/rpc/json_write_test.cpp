@@ -51,6 +51,12 @@ struct Everything : Base {
 };
 BOOST_DESCRIBE_STRUCT(Everything, (Base), (text, none, some, colours, numbers, encoding, spelt))
 
+struct WithKeyword {
+  int default_ = 1;
+  int class_ = 2;
+};
+BOOST_DESCRIBE_STRUCT(WithKeyword, (), (default_, class_))
+
 struct Undescribed {};
 
 template <typename T>
@@ -72,6 +78,10 @@ TEST(JsonWrite, AStructHasTheNamesOfItsMembersThoseOfItsBaseFirstAndLeavesOutWha
   EXPECT_EQ(written(Everything()),
             R"({"first":1,"text":"t","some":2,"colours":["red","green"],"numbers":{"a \"b\"":0.5},)"
             R"("encoding":"utf-8","spelt":[ ]})");
+}
+
+TEST(JsonWrite, ANameThatEndsWithALineIsWrittenWithoutIt) {
+  EXPECT_EQ(written(WithKeyword()), R"({"default":1,"class":2})");
 }
 
 TEST(JsonWrite, AnOptionalInAListIsNull) {

@@ -69,7 +69,7 @@ std::vector<Param> describe_params() {
   const Struct usual{};
   boost::mp11::mp_for_each<MembersOf<Struct>>([&](auto member) {
     using Member = std::remove_cvref_t<decltype(usual.*member.pointer)>;
-    Param param = describe_param<Member>(member.name);
+    Param param = describe_param<Member>(std::string(json_name(member.name)));
     param.required = !absent_members<Struct>()[list.size()];
     if constexpr (!OptionalType<Member>) {
       if (!param.required) append_json(param.otherwise, usual.*member.pointer);
@@ -120,7 +120,7 @@ std::string_view name_of(Member Struct::*pointer) {
   std::string_view name;
   boost::mp11::mp_for_each<MembersOf<Struct>>([&](auto member) {
     if constexpr (std::same_as<decltype(member.pointer), Member Struct::*const>) {
-      if (member.pointer == pointer) name = member.name;
+      if (member.pointer == pointer) name = json_name(member.name);
     }
   });
   return name;

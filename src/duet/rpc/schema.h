@@ -79,8 +79,8 @@ class DUET_API SchemaMaker {
       const bool is_optional = OptionalType<Member>;
       const bool may_be_absent = is_read_ ? absent_members<T>()[at++] : is_optional;
       const bool may_be_null = may_be_absent && !is_optional;  // an optional says so itself
-      properties[member.name] = may_be_null ? or_null(make<Member>()) : make<Member>();
-      if (!may_be_absent) required.emplace_back(member.name);
+      properties[json_name(member.name)] = may_be_null ? or_null(make<Member>()) : make<Member>();
+      if (!may_be_absent) required.emplace_back(json_name(member.name));
     });
     open_.pop_back();
     boost::json::object schema{{"type", "object"}, {"properties", std::move(properties)}};

@@ -107,6 +107,13 @@ concept StructType = std::is_class_v<T> && boost::describe::has_describe_members
 template <StructType T>
 using MembersOf = boost::describe::describe_members<T, boost::describe::mod_public | boost::describe::mod_inherited>;
 
+/// What such a member is called in JSON. The `_` at the end of a name is left out: a member can be called `default_`,
+/// and no member `default`.
+constexpr std::string_view json_name(std::string_view member) {
+  if (member.ends_with('_')) member.remove_suffix(1);
+  return member;
+}
+
 template <StructType T>
 inline constexpr std::size_t member_count = boost::mp11::mp_size<MembersOf<T>>::value;
 

@@ -34,7 +34,7 @@ bool Accepting::accept_one() {
   return true;
 }
 
-// The watch stays, for nothing: a new one might be refused.
+// The watch stays, and waits for no event: the kernel might refuse a new one later.
 void Accepting::pause() {
   if (listener_ == nullptr) return;  // it was closed when it asked for room
   watch_.change(0);

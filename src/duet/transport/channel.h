@@ -41,6 +41,8 @@ class DUET_API Channel {
   virtual IoResult write(std::string_view bytes) = 0;
   /// Nothing more is written: where the transport can tell, the peer sees the end, and may still be read.
   virtual void end_output() {}
+  /// What was read is acknowledged now, where the transport would wait for an answer to go with it.
+  virtual void acknowledge() {}
   virtual void close() = 0;
 };
 

@@ -1,5 +1,7 @@
 #include "duet/transport/fd_channel.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -92,6 +94,11 @@ void FdChannel::end_output() {
     writing_.watch.cancel();
     output_.reset();
   }
+}
+
+void FdChannel::acknowledge() {
+  const int on = 1;
+  if (is_socket()) setsockopt(input_.get(), IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on);
 }
 
 void FdChannel::close() {

@@ -23,6 +23,7 @@ class DUET_API FdChannel final : public Channel {
   IoResult read(std::span<char> into) override;
   IoResult write(std::string_view bytes) override;
   void end_output() override;
+  void acknowledge() override;
   void close() override;
 
   int input() const { return input_.get(); }

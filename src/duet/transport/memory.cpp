@@ -50,6 +50,11 @@ class MemoryChannel final : public Channel, public std::enable_shared_from_this<
     return {IoResult::State::some, count};
   }
 
+  void end_output() override {
+    out_->writer_gone = true;
+    tell_other();
+  }
+
   void close() override {
     listener_ = nullptr;
     out_->writer_gone = true;
@@ -105,6 +110,7 @@ class Handle final : public Channel {
   void want(bool reading, bool writing) override { channel_->want(reading, writing); }
   IoResult read(std::span<char> into) override { return channel_->read(into); }
   IoResult write(std::string_view bytes) override { return channel_->write(bytes); }
+  void end_output() override { channel_->end_output(); }
   void close() override { channel_->close(); }
 
  private:

@@ -14,8 +14,8 @@ namespace duet::transport {
 /// is that alone. Throws std::system_error with the address in its text.
 DUET_API base::Fd listen_tcp(const TcpAddress& address);
 
-/// Clients of a TCP socket that listens. What they send goes out at once (TCP_NODELAY). Whom the kernel names as the
-/// owner of the other end is told: that is so for clients on this machine, while their socket is open.
+/// Clients of a TCP socket that listens. What we send them goes out at once (TCP_NODELAY). Their identity has the user
+/// who owns the other end, if the kernel knows: that is so for clients on this machine, while their socket is open.
 DUET_API std::unique_ptr<Acceptor> tcp_acceptor(Loop& loop, base::Fd listener);
 
 }  // namespace duet::transport

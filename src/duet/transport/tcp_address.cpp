@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cstddef>
+#include <cstring>
 
 #include "duet/base/fd.h"
 
@@ -35,6 +36,13 @@ std::optional<TcpAddress> TcpAddress::parse(std::string_view text) {
   void* const into = bracketed ? static_cast<void*>(&address.v6().sin6_addr) : &address.v4().sin_addr;
   if (inet_pton(address.storage_.sin6_family, host.c_str(), into) != 1) return std::nullopt;
   return address.with_port(*port);
+}
+
+std::optional<TcpAddress> TcpAddress::from(const sockaddr& address) {
+  if (address.sa_family != AF_INET && address.sa_family != AF_INET6) return std::nullopt;
+  TcpAddress copy;
+  std::memcpy(&copy.storage_, &address, address.sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
+  return copy;
 }
 
 TcpAddress TcpAddress::of(int socket) {

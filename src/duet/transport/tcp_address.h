@@ -19,6 +19,8 @@ class DUET_API TcpAddress {
   TcpAddress() { storage_.sin6_family = AF_INET; }
   /// `127.0.0.1:8123` or `[::1]:8123`: numbers only, nobody is asked for a name. None: it is no such text.
   static std::optional<TcpAddress> parse(std::string_view text);
+  /// None: it is of another family.
+  static std::optional<TcpAddress> from(const sockaddr& address);
   /// Of this end of a socket. Throws std::system_error.
   static TcpAddress of(int socket);
   /// Of the other end; the unspecified address if there is none any more.

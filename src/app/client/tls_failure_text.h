@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string_view>
+
+#include "app/client/far_place.h"
+#include "app/project/failure.h"
+#include "duet/transport/tls_failure.h"
+
+namespace duet::app {
+
+/// What it means for the user of a command that TLS with a daemon of another machine did not come about: one line that
+/// says why and what to do, and the exit code. Only what may be otherwise the next time has another one than
+/// exit_code::failed.
+Failure failure_of_tls(const transport::TlsFailure& failure, const FarPlace& place, std::string_view program);
+
+}  // namespace duet::app

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "app/metrics/metric_slot.h"
+
+namespace duet::app {
+
+/// Since the daemon began.
+struct MetricTotals {
+  std::uint64_t submitted = 0;
+  std::uint64_t completed = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t cancelled = 0;
+  std::uint64_t requests = 0;
+};
+
+struct PrometheusSample {
+  const MetricTotals& totals;
+  const MetricSlot& now;     ///< of which the levels count
+  const MetricSlot& recent;  ///< of which the times count
+  std::uint64_t memory;      ///< bytes
+  MetricTime began;
+};
+
+/// In the Prometheus text format 0.0.4: counters that begin with the daemon, and gauges. Labels have the values that
+/// are written here and no others. A time is NaN if there was nothing to be timed.
+std::string prometheus_text(const PrometheusSample& sample);
+
+}  // namespace duet::app
