@@ -65,10 +65,14 @@ class Submitter {
     --left_;
     ++waiting_;
     const task::Submission submission{.prompt = "Fix the tests in src and tell me what was wrong with them"};
-    task::Task task{.id = ++id_, .prompt = submission.prompt, .agent = "claude", .created_at = loop_.clock().utc()};
+    task::NewTask task{.id = ++id_,
+                       .prompt = submission.prompt,
+                       .agent = "claude",
+                       .created_at = loop_.clock().utc(),
+                       .body = task::to_body(submission)};
     store_.write({.apply =
-                      [task = std::move(task), body = task::to_body(submission)](task::StoreWriter& writer) {
-                        writer.insert(task, {}, "", body);
+                      [task = std::move(task)](task::StoreWriter& writer) {
+                        writer.insert(task);
                         task::tell_queued(writer, task);
                       },
                   .done =

@@ -148,8 +148,8 @@ TEST_F(SupervisorTest, APriorityThatIsGivenIsAnotherParameterThanNone) {
 
 TEST_F(SupervisorTest, AKeyOfVersion01StandsForTheSameParameters) {
   store->write({.apply = [](StoreWriter& writer) {
-    const Task task{.id = 1, .prompt = "x", .agent = "shell"};
-    writer.insert(task, {.id = 1}, "k", R"({"prompt":"x","priority":0,"key":"k"})");
+    writer.insert(
+        {.id = 1, .prompt = "x", .agent = "shell", .key = "k", .body = R"({"prompt":"x","priority":0,"key":"k"})"});
   }});
   wait_for_store();
   EXPECT_EQ(submit({.prompt = "x", .key = "k"}), 1);

@@ -431,6 +431,20 @@ class RestartingDaemon(FakeDaemon):
         return super().handle(message, script, file)
 
 
+class EndingDaemon(FakeDaemon):
+    """The task ends right behind the answer of task.get: the event is there together with the older record."""
+
+    def handle(self, message, script, file):
+        if message["method"] == "task.get":
+            told = {"taskId": "task-1", "seq": 1, "state": "failed", "exitCode": 6}
+            for answer in ({"id": message["id"], "result": {"id": "task-1", "state": "queued", "exitCode": None}},
+                           {"method": "event.taskFailed", "params": told}):
+                file.write(json.dumps({"jsonrpc": "2.0", **answer}).encode() + b"\n")
+            file.flush()
+            return True
+        return super().handle(message, script, file)
+
+
 class StoppingDaemon(FakeDaemon):
     """Has asked its last questions, and takes a while to stop: whoever waits for a task is refused at once."""
 
@@ -539,6 +553,11 @@ class Following(suite.TestCase):
     def test_a_wait_goes_on_with_the_next_daemon(self):
         with RestartingDaemon(["task.get"], ["task.get", "task.wait"], []) as daemon:
             daemon.runs = True
+            result = self.run_task("wait", daemon)
+            self.assertEqual((result.out, result.code), ("task-1 failed: exited with code 6\n", 6), result)
+
+    def test_an_event_behind_the_record_does_not_make_the_record_the_end(self):
+        with EndingDaemon([]) as daemon:
             result = self.run_task("wait", daemon)
             self.assertEqual((result.out, result.code), ("task-1 failed: exited with code 6\n", 6), result)
 

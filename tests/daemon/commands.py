@@ -309,7 +309,9 @@ class Calls(ProjectTestCase):
             self.assertEqual(name.read(), "duet-rpc\n")
 
     def test_logs(self):
-        lines = self.project.run("daemon", "logs").out.splitlines()
+        # Lines of the log share writes, and so may come after the start was told.
+        shown = lambda: self.project.run("daemon", "logs").out  # noqa: E731
+        lines = eventually(lambda: "listening" in (out := shown()) and out, what="the last line").splitlines()
         self.assertIn("duet-rpc started", lines[0])
         self.assertEqual(self.project.run("daemon", "logs", "-n", "1").out.splitlines(), lines[-1:])
         self.assertEqual(self.project.run("daemon", "logs", "-n", "0").out, "")

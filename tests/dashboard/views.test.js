@@ -88,7 +88,10 @@ test('timeline: bars are where the times say, a running one grows, Enter opens',
   await page.getByRole('dialog').getByText(done, {exact: true}).waitFor();
   await page.keyboard.press('Escape');
   await page.getByRole('dialog').waitFor({state: 'detached'});
+  const table = page.getByRole('button', {name: /^Table/});
+  await eventually(async () => assert.ok(await table.evaluate((button) => document.activeElement === button)));
   await page.keyboard.press('k');
+  await eventually(async () => assert.ok(await table.evaluate((button) => document.activeElement !== button)));
   await page.keyboard.press('Enter');
   await page.waitForSelector(`main[data-view="task"] [data-task="${next}"]`);
   project.run('task', 'cancel', id);

@@ -423,7 +423,9 @@ class Changes(TlsTestCase):
     def test_a_restart_that_could_not_open_it_is_refused(self):
         pid = self.project.pid()
         self.put("server.key", self.laptop.key)
-        self.assert_refused(self.project.run("daemon", "restart"), 1, "would not start again: .*does not belong")
+        self.assert_refused(self.project.run("daemon", "restart"), 1, "the TLS door cannot be opened: .*does not belong")
+        error = self.project.call("daemon.stop", params={"restart": True})["error"]
+        self.assertRegex(error["message"], "would not start again: .*does not belong")
         self.assertEqual(self.project.pid(), pid)
         self.assertTrue(self.connect(self.laptop).call("ping")["result"]["pong"])
 

@@ -74,10 +74,11 @@ void note_failure(std::vector<std::string>& notes, Read read) {
 std::vector<Certificate> issued_in_file(const std::string& inner, const std::string& name,
                                         const std::vector<X509Owner>& authorities) {
   std::vector<Certificate> out;
+  const std::string path = inner + '/' + name;
   for (const X509Owner& certificate : certificates_of_file(inner, name)) {
     const bool ours = std::ranges::any_of(
         authorities, [&](const X509Owner& authority) { return is_issued_by(*certificate, *authority); });
-    if (ours) out.push_back(facts_of(*certificate, inner + '/' + name));
+    if (ours) out.push_back(facts_of(*certificate, path));
   }
   return out;
 }

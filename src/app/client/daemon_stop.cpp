@@ -95,7 +95,7 @@ HasEnded end_of_connection(DaemonClient& daemon) {
     if (daemon.is_connected()) return false;
     if (!daemon.was_cut()) return true;
     throw Failure("the daemon was asked to stop, but the connection was lost before it was seen to end",
-                  exit_code::no_daemon);
+                  exit_code::no_answer);
   };
 }
 

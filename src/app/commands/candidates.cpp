@@ -1,6 +1,7 @@
 #include <chrono>
 #include <exception>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -78,6 +79,19 @@ std::string tasks_among(DaemonClient& daemon, const object& params, bool (*wante
 
 bool is_any(const object& /*record*/) { return true; }
 
+// A task may have gone from one state to the other between two questions.
+std::string each_once(const std::string& lines) {
+  std::string out;
+  std::set<std::string> names;
+  for (std::size_t at = 0; at < lines.size();) {
+    const std::size_t end = lines.find('\n', at) + 1;
+    const std::string line = lines.substr(at, end - at);
+    if (names.insert(line.substr(0, line.find('\t'))).second) out += line;
+    at = end;
+  }
+  return out;
+}
+
 std::string offered_members(const boost::json::value& list, std::string_view name, std::string_view what) {
   std::string out;
   for (const boost::json::value& entry : list.as_array()) {
@@ -91,8 +105,8 @@ std::string candidates_of(DaemonClient& daemon, const std::string& kind) {
   if (kind == "task") return tasks_among(daemon, newest, is_any);
   if (kind == "ended-task") return tasks_among(daemon, newest, has_ended);
   if (kind == "live-task") {
-    return tasks_among(daemon, {{"state", "running"}, {"limit", most_offered}}, is_any) +
-           tasks_among(daemon, {{"state", "queued"}, {"limit", most_offered}}, is_any);
+    return each_once(tasks_among(daemon, {{"state", "running"}, {"limit", most_offered}}, is_any) +
+                     tasks_among(daemon, {{"state", "queued"}, {"limit", most_offered}}, is_any));
   }
   if (kind == "agent") return offered_members(daemon.call("agent.list").at("agents"), "name", "program");
   if (kind == "group") return offered_members(daemon.call("queue.status").at("groups"), "name", "");

@@ -90,6 +90,12 @@ pid_t restart_in_place(DaemonClient& daemon, const value& before, const CommandL
   throw Failure("the daemon did not come back in time: see 'duet-rpc daemon logs'", exit_code::no_answer);
 }
 
+// A daemon of an older version says nothing of it.
+bool has_tls_door(const value& status) {
+  const value* const tls = status.at("subsystems").as_object().if_contains("tls");
+  return tls != nullptr && !tls->is_null();
+}
+
 // A task would have the daemon end with it, or inherit its context; a service manager would lose it.
 bool stays_in_its_process(const value& status) {
   return std::getenv("DUET_TASK_ID") != nullptr || status.as_object().contains("managed");
@@ -144,8 +150,7 @@ int run_daemon_stop(const CommandLine& line) {
     const std::string who = left.empty() ? "" : "; " + in_words(left) + (left.size() == 1 ? " goes on" : " go on");
     return tell(line, result, "stopped, pid " + std::to_string(pid) + who);
   } catch (const Failure& failure) {
-    // Of another machine it is not known whether a daemon runs there that cannot be reached.
-    if (failure.code() != exit_code::no_daemon || !line.flag("if-running") || daemon.is_far()) throw;
+    if (failure.code() != exit_code::no_daemon || !line.flag("if-running")) throw;
   }
   return tell(line, {{"stopped", false}}, "no daemon is running");
 }
@@ -160,7 +165,7 @@ int run_daemon_restart(const CommandLine& line) {
     if (stays_in_its_process(status)) {
       pid = restart_in_place(daemon, status, line);
     } else {
-      check_next_start(line);  // before the one that works is gone
+      check_next_start(line, has_tls_door(status));  // before the one that works is gone
       stop_daemon(daemon, {{"leaveTasks", true}, {"restarting", true}}, daemon.patience());
     }
   } catch (const Failure& failure) {

@@ -169,8 +169,9 @@ int wait_for(DaemonClient& daemon, const CommandLine& line, const std::vector<st
     std::optional<std::string> record;
     progress.expect(id);
     while (!(record = calls.ask("task.get", params_of(id), daemon.patience()))) calls.reconnect();
-    progress.add(rpc::parse_value(*record).as_object());
-    if (progress.find_ended(id) != nullptr) ended.emplace(id, *record);
+    const object task = rpc::parse_value(*record).as_object();
+    progress.add(task);
+    if (has_ended(task)) ended.emplace(id, *record);
   }
   const InterruptNote note(goes_on_note(line, ids, "wait"));
   int code = 0;

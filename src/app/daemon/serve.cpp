@@ -20,6 +20,7 @@
 #include "app/daemon/last_words.h"
 #include "app/daemon/project_daemon.h"
 #include "app/daemon/service_manager.h"
+#include "app/doors/tls_files.h"
 #include "app/log/log_setup.h"
 #include "app/log/trace.h"
 #include "app/project/failure.h"
@@ -260,14 +261,18 @@ int serve_project(const CommandLine& line, base::Fd ready) {
   }
 }
 
-void check_next_start(const CommandLine& line) {
+void check_next_start(const CommandLine& line, bool has_tls_door) {
   const Project project = find_project(line.text("project"));
-  const Settings settings = settings_or_fail(project, settings_places());
+  const SettingsPlaces places = settings_places();
+  const Settings settings = settings_or_fail(project, places);
   const auto plan = automation::Engine::prepare(settings.rules, settings.watch);
   if (!plan) throw Failure(plan.error());
   const auto folder = StateFolder::find(project, settings.daemon.state);
   const auto why = folder ? why_not_our_state(project, *folder) : std::nullopt;
   if (why) throw Failure(*why);
+  if (!has_tls_door && !settings.tls.listen) return;
+  const std::string closed = why_no_tls_door(settings.tls, tls_folder(places));
+  if (!closed.empty()) throw Failure(closed);
 }
 
 }  // namespace duet::app

@@ -21,8 +21,9 @@ int serve_project(const CommandLine& line, base::Fd ready);
 /// not.
 pid_t start_detached(const CommandLine& line);
 
-/// Throws Failure if the settings or the state folder, as they are now, would keep a daemon from starting.
-void check_next_start(const CommandLine& line);
+/// Throws Failure if the settings or the state folder, as they are now, would keep a daemon from starting, or the files
+/// of the TLS door if the settings open it, or `has_tls_door`: the daemon to be replaced has one.
+void check_next_start(const CommandLine& line, bool has_tls_door);
 
 /// Goes on as another program with the arguments of this one, as if it had been started again in the same place: its
 /// process, and with it the service manager that watches it, stay. Returns if that is not possible, with the reason in

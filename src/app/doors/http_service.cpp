@@ -61,7 +61,7 @@ HttpDoorCalls HttpService::calls() {
   HttpDoorCalls calls = calls_of_server(context_.server, context_.events, context_.end_caller, context_.metrics);
   calls.admit = [this](std::string_view token) {
     const base::UtcTime now = context_.loop.clock().utc();
-    const auto found = tokens_.find(token, now);
+    auto found = tokens_.find(token, now);
     const bool may_end = found && found->expires;
     if (may_end && next_look_ > std::min<base::UtcTime>(now + token_look_pause, *found->expires)) watch_tokens();
     return found;

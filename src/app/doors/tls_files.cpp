@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/certificates/revocations.h"
+#include "app/certificates/tls_folder.h"
 #include "duet/transport/tls_certificate.h"
 
 namespace duet::app {
@@ -37,6 +38,26 @@ transport::TlsContext::Server read_tls_files(const TlsFiles& files) {
           .clients_ca = transport::read_pem_file(files.clients_ca, false),
           .revoked = read_revoked(files.revoked),
           .protocols = {"duet-rpc/1", "http/1.1"}};
+}
+
+transport::TlsContext::Server read_tls_files(const TlsSettings& settings, const std::string& folder) {
+  if (folder.empty())
+    throw std::runtime_error("there is no place for its files: set HOME, XDG_CONFIG_HOME or DUET_RPC_CONFIG");
+  return read_tls_files(files_of(settings, folder));
+}
+
+std::string why_no_tls_door(const std::exception& fault, const std::string& folder) {
+  const std::string unfinished = unfinished_note(folder);
+  return no_tls_door + std::string(fault.what()) + (unfinished.empty() ? "" : "; " + unfinished);
+}
+
+std::string why_no_tls_door(const TlsSettings& settings, const std::string& folder) {
+  try {
+    transport::TlsContext::for_server(read_tls_files(settings, folder));
+    return {};
+  } catch (const std::exception& fault) {
+    return why_no_tls_door(fault, folder);
+  }
 }
 
 std::set<std::string> read_revoked(const std::string& file) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <set>
 #include <string>
 
@@ -28,6 +29,15 @@ struct RevokedFault : Failure {
 /// What is in them, read and checked as far as one file goes. Throws std::runtime_error with the file's name; if only
 /// the list of revoked certificates is at fault, that is a RevokedFault.
 transport::TlsContext::Server read_tls_files(const TlsFiles& files);
+/// The same for the files of the settings; `folder` may be empty, and then nothing can be read.
+transport::TlsContext::Server read_tls_files(const TlsSettings& settings, const std::string& folder);
+/// Why no TLS door can be opened with these settings, as far as the files tell; empty: one can.
+std::string why_no_tls_door(const TlsSettings& settings, const std::string& folder);
+/// The same for what went wrong. If a `cert` command was interrupted there, it says so: that may be why the files do
+/// not go together.
+std::string why_no_tls_door(const std::exception& fault, const std::string& folder);
+inline constexpr const char* no_tls_door = "the TLS door cannot be opened: ";  ///< so it begins
+
 /// The fingerprints in that file: one a line, `#` begins a comment. None if it is not there. Throws RevokedFault.
 std::set<std::string> read_revoked(const std::string& file);
 

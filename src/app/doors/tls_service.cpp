@@ -7,7 +7,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "app/certificates/tls_folder.h"
 #include "app/doors/roles.h"
 #include "app/project/failure.h"
 #include "duet/base/utc_text.h"
@@ -27,13 +26,6 @@ constexpr int too_many_at_door = -32003;
 constexpr auto soon_expired = std::chrono::hours(24 * 30);
 constexpr base::Duration most_between_looks = std::chrono::seconds(30);
 constexpr base::Duration least_between_looks = std::chrono::seconds(1);
-constexpr const char* no_tls_door = "the TLS door cannot be opened: ";
-
-// A `cert` command that was interrupted may be why the files do not go together.
-std::string why_no_door(const std::string& folder, const std::exception& fault) {
-  const std::string unfinished = unfinished_note(folder);
-  return no_tls_door + std::string(fault.what()) + (unfinished.empty() ? "" : "; " + unfinished);
-}
 constexpr std::size_t day_size = 10;  // of 2026-11-15T09:30:00.123Z
 
 // A certificate with two different roles, or with an unknown one, has none.
@@ -115,33 +107,22 @@ void TlsService::apply(const TlsSettings& settings, std::vector<std::string> hos
   if (tls_) http_.set_hosts(hosts_of(tls_->own(), hosts_));
 }
 
-transport::TlsContext::Server TlsService::read_files(const TlsSettings& settings) const {
-  if (context_.files.empty())
-    throw std::runtime_error("there is no place for its files: set HOME, XDG_CONFIG_HOME or DUET_RPC_CONFIG");
-  return read_tls_files(files_of(settings, context_.files));
-}
-
 // The settings count only if their files are good: the names in them must not be used with the contents of others.
 // Throws Failure: what is wrong with the files; or RevokedFault.
 void TlsService::load(const TlsSettings& settings, std::vector<std::string> hosts) {
   try {
-    use(read_files(settings));
+    use(read_tls_files(settings, context_.files));
   } catch (const RevokedFault& fault) {
     throw RevokedFault(std::string(no_tls_door) + fault.what());
   } catch (const std::exception& fault) {
-    throw Failure(why_no_door(context_.files, fault));
+    throw Failure(why_no_tls_door(fault, context_.files));
   }
   apply(settings, std::move(hosts));
 }
 
 std::string TlsService::why_not_again(const TlsSettings& settings) const {
   if (!settings.listen && !(place_.address() && place_.is_fixed())) return {};
-  try {
-    transport::TlsContext::for_server(read_files(settings));
-    return {};
-  } catch (const std::exception& fault) {
-    return why_no_door(context_.files, fault);
-  }
+  return why_no_tls_door(settings, context_.files);
 }
 
 void TlsService::use(transport::TlsContext::Server parts) {

@@ -95,7 +95,6 @@ class TlsService {
   void gone(std::uint64_t number);
   std::string role_of(const transport::TlsCertificate& certificate) const;
   void apply(const TlsSettings& settings, std::vector<std::string> hosts);
-  transport::TlsContext::Server read_files(const TlsSettings& settings) const;
   void load(const TlsSettings& settings, std::vector<std::string> hosts);
   void use(transport::TlsContext::Server parts);
   void read_revoked_again();

@@ -108,7 +108,7 @@ TEST_F(MetricsTest, TheNextDaemonKnowsThem) {
   clock.advance(10s);
   next.take_turn(clock.now(), 1us, 0);
   const MetricSeries told = next.series(clock.utc(), 60, 6);
-  EXPECT_EQ(told.requests, (MetricSeries::Whole{std::nullopt, 5, std::nullopt, std::nullopt, std::nullopt, 0}));
+  EXPECT_EQ(told.requests, (MetricSeries::Whole{std::nullopt, std::nullopt, 5, std::nullopt, std::nullopt, 0}));
   EXPECT_FALSE(next.restore("nonsense"));
 }
 

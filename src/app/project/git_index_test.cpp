@@ -72,13 +72,13 @@ TEST_F(GitIndex, OfAFolderBelowAndOfAnotherWorktree) {
   EXPECT_TRUE(has("deeper/x", "other/below"));
 }
 
-TEST_F(GitIndex, TellsPathsInSmallLettersFromTheProjectsRoot) {
+TEST_F(GitIndex, TellsPathsAsGitSpellsThemFromTheProjectsRoot) {
   git("init -q");
   add("Below/Deeper/X");
   EXPECT_TRUE(has("below/deeper/x"));
   EXPECT_TRUE(has("deeper/x", "Below"));
   const Project below = find_project((place.path() / "Below").string());
-  EXPECT_EQ(find_tracked(below, [](std::string_view) { return true; }), "deeper/x");
+  EXPECT_EQ(find_tracked(below, [](std::string_view) { return true; }), "Deeper/X");
 }
 
 TEST(GitIndexBytes, ThatAreCutOffAreNoEntries) {
