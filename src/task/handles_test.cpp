@@ -85,7 +85,7 @@ TEST_F(HandlesTest, ATaskThatWasGivenOutStaysForADayAfterItsEnd) {
   run_exits({5, 1}, 0);
   EXPECT_FALSE(supervisor->find(1));
   EXPECT_FALSE(handles->find(handle));
-  EXPECT_FALSE(store->read([](StoreReader& tasks) { return Handles::has_one(tasks, 1); }).value());
+  EXPECT_FALSE(store->read([](StoreReader& reader) { return Handles::has_one(reader, 1); }).value());
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "app/client/project_socket.h"
 #include "app/mcp/tool_result.h"
 #include "duet/base/clock.h"
+#include "duet/base/log.h"
 #include "duet/transport/channel.h"
 #include "duet/transport/loop.h"
 #include "process/piped_child.h"
