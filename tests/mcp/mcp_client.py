@@ -1,4 +1,7 @@
-"""A client of `duet-rpc mcp` for the tests: lines in, lines out, notifications kept apart. It shares no code with any SDK."""
+"""Clients of the MCP door for the tests: messages in, messages out, notifications kept apart. They share no code with any SDK.
+
+What a client asks and hears is the same whatever carries it: a `Door` is a process that speaks lines, and http_carrier.py has
+one for `POST /mcp`."""
 
 import json
 import os
@@ -24,14 +27,17 @@ def modern(params=None, tasks=False, **meta):
     return {**(params or {}), "_meta": {VERSION_KEY: MODERN, CAPABILITIES_KEY: capabilities, **meta}}
 
 
-class Door(Daemon):
-    """`duet-rpc mcp WORDS`, started."""
+def stdio_only(test):
+    """A test of what only a process can do, or only a client that is remembered."""
+    test.is_stdio_only = True
+    return test
 
-    framing = LineFraming
 
-    def __init__(self, command, **options):
-        super().__init__(command, **options)
-        self.framing = LineFraming
+class Asking:
+    """A client, on top of send() and next_message()."""
+
+    def __init__(self, *words, **options):
+        super().__init__(*words, **options)
         self.notifications = []
         self.answers = {}
         self.last_id = 0
@@ -100,6 +106,20 @@ class Door(Daemon):
                 if happened(message):
                     return message
             self.take(max(0.01, deadline - time.monotonic()))
+
+
+class Door(Asking, Daemon):
+    """`duet-rpc mcp WORDS`, started."""
+
+    has_session = True
+    most_at_once = 200  # that a test may ask without hearing an answer
+
+    def __init__(self, command, **options):
+        super().__init__(command, **options)
+        self.framing = LineFraming
+
+    def cancel(self, id):
+        self.send(notification("notifications/cancelled", params={"requestId": id, "reason": "timer"}))
 
 
 class McpTestCase(ProjectTestCase):

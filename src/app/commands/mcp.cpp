@@ -144,7 +144,10 @@ int run_mcp(const CommandLine& line, const base::StandardDescriptors& descriptor
   events.conversation.on_notification = [](std::string_view, std::string_view) {};  // what is not known is ignored
   peer::Connection connection(loop, std::move(channel), peer::Protocol::mcp_server(), door.methods(), log,
                               std::move(events));
-  door.attach(connection.conversation());
+  door.attach(connection.conversation().peer().connection,
+              {.notify = [&connection](std::string_view method, const rpc::Json& params) {
+                connection.conversation().notify(method, params);
+              }});
   transport::Loop::Timer last_call;
   lifecycle.on_end([&] {
     door.begin_end();

@@ -111,6 +111,7 @@ ProjectDaemon::ProjectDaemon(Context context, Settings settings)
                .client_version = kVersion,
                .environment = process::current_environment()},
               context_.project.root, settings_.servers),
+      mcp_({.loop = loop_, .log = log_, .server = server_, .root = context_.project.root}),
       http_(http_context()),
       tls_(tls_context()) {
   end_.set_work([this](const StopRequest& request, std::function<void()> done) { end_work(request, std::move(done)); });
@@ -171,6 +172,7 @@ HttpService::Context ProjectDaemon::http_context() {
                                 std::string problem) { problems_.set(subsystem, std::move(problem)); },
           .end_caller = [this](std::uint64_t number) { forget_caller(number); },
           .metrics = [this] { return metrics_.metrics().prometheus_text(); },
+          .mcp = &mcp_,
           .on_empty = [this] { end_.clients_gone(); }};
 }
 

@@ -19,6 +19,7 @@
 #include "app/daemon/task_room.h"
 #include "app/doors/http_service.h"
 #include "app/doors/tls_service.h"
+#include "app/mcp/mcp_service.h"
 #include "app/project/last_end.h"
 #include "app/project/project.h"
 #include "app/project/state_folder.h"
@@ -147,6 +148,7 @@ class ProjectDaemon {
   DaemonEnd end_;
   automation::Engine automation_;
   bridge::Bridge bridge_;
+  mcp::McpService mcp_;
   HttpService http_;  // behind what its connections ask, as the next one
   TlsService tls_;
   std::optional<SocketGuard> guard_;

@@ -21,8 +21,12 @@ constexpr seconds between_progress{3};
 
 }  // namespace
 
-Call::Call(Services& services, Kind kind, Envelope envelope, peer::Reply<> reply)
-    : services_(services), kind_(kind), envelope_(std::move(envelope)), reply_(std::move(reply)) {
+Call::Call(Services& services, Kind kind, std::shared_ptr<const Client> client, Envelope envelope, peer::Reply<> reply)
+    : services_(services),
+      kind_(kind),
+      client_(std::move(client)),
+      envelope_(std::move(envelope)),
+      reply_(std::move(reply)) {
   services_.calls.push_back(this);
 }
 
@@ -42,7 +46,7 @@ void Call::begin(bool unlimited) {
                            .remedy = "the same call again; what was begun goes on"});
     });
   }
-  if (!envelope_.progress_token.is_null()) plan_progress(first_progress);
+  if (!envelope_.progress_token.is_null() && client_->notify) plan_progress(first_progress);
 }
 
 std::string Call::home() {
@@ -130,14 +134,14 @@ void Call::plan_progress(base::Duration from_now) {
 }
 
 void Call::tell_progress(const std::string& message) {
-  if (over_ || services_.client == nullptr) return;
+  if (over_) return;
   const auto passed = std::chrono::duration_cast<seconds>(services_.loop.now() - begun_).count();
   if (passed <= told_progress_) return;
   told_progress_ = passed;
   object params{{"progressToken", envelope_.progress_token}, {"progress", passed}};
   if (total_) params["total"] = *total_;
   params["message"] = message;
-  services_.client->notify("notifications/progress", rpc::Json(params));
+  client_->tell("notifications/progress", rpc::Json(params));
 }
 
 void Call::end() {

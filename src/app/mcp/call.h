@@ -12,6 +12,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 
+#include "app/mcp/client.h"
 #include "app/mcp/desk.h"
 #include "app/mcp/revision.h"
 #include "app/mcp/scope.h"
@@ -21,7 +22,6 @@
 #include "app/mcp/tool_result.h"
 #include "app/mcp/tool_table.h"
 #include "duet/base/log.h"
-#include "duet/peer/conversation.h"
 #include "duet/peer/reply.h"
 
 namespace duet::app::mcp {
@@ -40,9 +40,8 @@ struct Services {
   TailCache tails = {};
   std::optional<std::vector<std::string>> agents = {};  ///< that are offered; none: those of the settings
   std::function<std::optional<std::vector<std::string>>()> agents_of_settings = {};
-  peer::Conversation* client = nullptr;  ///< for progress
-  std::vector<Call*> calls = {};         ///< that are under way
-  bool is_ending = false;                ///< nothing is waited for any more
+  std::vector<Call*> calls = {};  ///< that are under way
+  bool is_ending = false;         ///< nothing is waited for any more
 };
 
 /// One request that asks the daemon before it is answered: it has a time within which it is answered, is cancelled as a
@@ -56,7 +55,7 @@ class Call : public std::enable_shared_from_this<Call> {
   enum class Kind : std::uint8_t { tool, request };
   using Parts = std::vector<Desk::PartAnswer>;
 
-  Call(Services& services, Kind kind, Envelope envelope, peer::Reply<> reply);
+  Call(Services& services, Kind kind, std::shared_ptr<const Client> client, Envelope envelope, peer::Reply<> reply);
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
   ~Call();
@@ -118,6 +117,7 @@ class Call : public std::enable_shared_from_this<Call> {
 
   Services& services_;
   Kind kind_;
+  std::shared_ptr<const Client> client_;  // is told of the progress
   Envelope envelope_;
   peer::Reply<> reply_;
   bool over_ = false;

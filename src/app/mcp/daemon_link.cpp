@@ -32,9 +32,10 @@ std::string start_words(const std::string& root) {
 }  // namespace
 
 DaemonLink::DaemonLink(transport::Loop& loop, base::Log& log, std::string root, Rules rules)
-    : loop_(loop), log_(log), root_(std::move(root)), rules_(rules) {}
+    : loop_(loop), log_(log), root_(std::move(root)), rules_(std::move(rules)) {}
 
 DaemonLink::Channel DaemonLink::try_connect() {
+  if (is_inside()) return rules_.inside->connect();
   try {
     if (!socket_) socket_ = std::make_unique<ProjectSocket>(line_for(root_));
     Channel channel = socket_->try_connect(loop_);
@@ -49,6 +50,11 @@ DaemonLink::Channel DaemonLink::try_connect() {
 
 void DaemonLink::connect(Connected connected) {
   if (Channel channel = try_connect()) return connected(std::move(channel));
+  if (is_inside()) {
+    return connected(tl::unexpected(ToolError{.code = "daemon-stopped",
+                                              .problem = "the daemon of " + root_ + " ends",
+                                              .remedy = "the same call when it runs again"}));
+  }
   if (was_stopped_) {
     return connected(tl::unexpected(ToolError{.code = "daemon-stopped",
                                               .problem = "a person has stopped the daemon of " + root_,

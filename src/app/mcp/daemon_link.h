@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,11 +28,17 @@ class DaemonLink {
  public:
   static constexpr std::chrono::seconds start_patience{10};
 
+  using Channel = std::unique_ptr<transport::Channel>;
+  /// The daemon that this process is, if it is one: it is reached without a socket.
+  struct Inside {
+    std::string root;
+    std::function<Channel()> connect;  ///< null: it ends
+  };
   struct Rules {
     bool may_start = true;
     bool is_traced = false;
+    std::optional<Inside> inside = {};
   };
-  using Channel = std::unique_ptr<transport::Channel>;
   using Connected = std::function<void(tl::expected<Channel, ToolError>)>;
 
   DaemonLink(transport::Loop& loop, base::Log& log, std::string root, Rules rules);
@@ -49,6 +56,7 @@ class DaemonLink {
   const std::string& root() const { return root_; }
 
  private:
+  bool is_inside() const { return rules_.inside && rules_.inside->root == root_; }
   void start();
   void start_ended(const process::ExitStatus& status);
   void look_again();

@@ -22,7 +22,7 @@ ToolError timed_out(const std::string& method) {
 }  // namespace
 
 Desk::Desk(transport::Loop& loop, base::Log& log, DaemonLink::Rules rules)
-    : loop_(loop), log_(log), rules_(rules), silent_(nullptr, base::Level::error) {}
+    : loop_(loop), log_(log), rules_(std::move(rules)), silent_(nullptr, base::Level::error) {}
 
 Desk::~Desk() {
   jobs_.clear();  // their callbacks are not called any more

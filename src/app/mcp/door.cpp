@@ -30,13 +30,15 @@ const value* text_param(const object& params, std::string_view name) {
 
 }  // namespace
 
-// Which era knows a method, and from the newest legacy revision only or not. Tasks are there if task_run is.
+// Which era knows a method, and from the newest legacy revision only or not. Tasks are there if task_run is. What is
+// remembered for a client needs one that stays.
 struct Door::Entry {
   std::string_view method;
   bool is_modern;
   bool is_legacy;
   bool is_about_tasks;
   Handler handler;
+  bool needs_session = false;
 };
 
 const Door::Entry Door::entries[] = {
@@ -48,8 +50,8 @@ const Door::Entry Door::entries[] = {
     {"resources/list", true, true, false, &Door::list_resources},
     {"resources/templates/list", true, true, false, &Door::list_templates},
     {"resources/read", true, true, false, &Door::read_resource},
-    {"resources/subscribe", false, true, false, &Door::subscribe},
-    {"resources/unsubscribe", false, true, false, &Door::unsubscribe},
+    {"resources/subscribe", false, true, false, &Door::subscribe, true},
+    {"resources/unsubscribe", false, true, false, &Door::unsubscribe, true},
     {"subscriptions/listen", true, false, false, &Door::listen},
     {"tasks/get", true, true, true, &Door::get_task},
     {"tasks/result", false, true, true, &Door::task_result},
@@ -68,22 +70,21 @@ Door::Door(transport::Loop& loop, base::Log& log, Options options)
       }),
       services_{.loop = loop, .log = log, .desk = desk_, .scope = scope_, .tools = tools_, .tasks = tasks_},
       subscriptions_(loop, tasks_,
-                     {.notify =
-                          [this](std::string_view method, const object& params) {
-                            if (services_.client != nullptr) services_.client->notify(method, rpc::Json(params));
-                          },
-                      .read_task = [this](const std::string& handle,
-                                          std::function<void(object)> then) { tell_task(handle, std::move(then)); }}) {
+                     {.read_task = [this](const std::string& handle, std::function<void(object)> then) {
+                       tell_task(handle, std::move(then));
+                     }}) {
   services_.agents = options_.agents;
   services_.agents_of_settings = [] { return agents_offered_by(settings_places()); };
-  methods_.add_fallback([this](const rpc::Json& params, const peer::Request& request, peer::Reply<> reply) {
-    handle(request.method, params.text(), request.id, std::move(reply));
+  methods_.add_fallback([this](const rpc::Json&, const peer::Request& request, peer::Reply<> reply) {
+    handle(request, std::move(reply));
   });
 }
 
 Door::~Door() = default;
 
-void Door::attach(peer::Conversation& conversation) { services_.client = &conversation; }
+void Door::attach(std::uint64_t number, Client client) {
+  clients_[number] = std::make_shared<Client>(std::move(client));
+}
 
 void Door::begin_end() {
   services_.is_ending = true;
@@ -95,17 +96,21 @@ void Door::begin_end() {
   }
 }
 
-void Door::handle(std::string_view method, std::string_view params, std::string_view id, peer::Reply<> reply) {
-  tl::expected<Envelope, rpc::Error> envelope = read_envelope(method, params, revision_);
+void Door::handle(const peer::Request& asked, peer::Reply<> reply) {
+  const std::shared_ptr<Client>& client = clients_.at(asked.conversation.peer().connection);
+  tl::expected<Envelope, rpc::Error> envelope = read_envelope(asked.method, asked.params.text(), client->revision,
+                                                              client->fields ? &*client->fields : nullptr);
   if (!envelope) return reply.fail(envelope.error());
-  const Entry* const entry = find(method, *envelope);
+  const Entry* const entry = find(asked.method, *envelope, *client);
   if (entry == nullptr) return reply.fail(rpc::method_not_found());
-  (this->*entry->handler)({std::move(*envelope), std::string(id), std::move(reply)});
+  (this->*entry->handler)(
+      {client, asked.conversation, std::move(*envelope), std::string(asked.id), std::move(reply)});
 }
 
-const Door::Entry* Door::find(std::string_view method, const Envelope& envelope) const {
+const Door::Entry* Door::find(std::string_view method, const Envelope& envelope, const Client& client) const {
   const auto* const found = std::ranges::find(entries, method, &Entry::method);
   if (found == std::end(entries) || !(envelope.is_modern ? found->is_modern : found->is_legacy)) return nullptr;
+  if (found->needs_session && !client.has_session()) return nullptr;
   const bool has_tasks =
       tools_.offers(Tool::Name::task_run) && (envelope.is_modern || envelope.revision == newest_legacy);
   return found->is_about_tasks && !has_tasks ? nullptr : found;
@@ -113,7 +118,8 @@ const Door::Entry* Door::find(std::string_view method, const Envelope& envelope)
 
 std::shared_ptr<Call> Door::call_for(Request& request, Call::Kind kind, bool unlimited) {
   const bool is_busy = desk_.is_full() || services_.calls.size() >= most_calls;
-  auto call = std::make_shared<Call>(services_, kind, std::move(request.envelope), std::move(request.reply));
+  auto call = std::make_shared<Call>(services_, kind, request.client, std::move(request.envelope),
+                                           std::move(request.reply));
   if (is_busy) {
     call->fail(ToolError{.code = "busy",
                          .problem = "too many calls wait already",
@@ -124,8 +130,10 @@ std::shared_ptr<Call> Door::call_for(Request& request, Call::Kind kind, bool unl
   return call;
 }
 
-object Door::capabilities(const Envelope& envelope) const {
-  object out{{"tools", object()}, {"resources", {{"subscribe", true}}}};
+object Door::capabilities(const Envelope& envelope, const Client& client) const {
+  object out{{"tools", object()}, {"resources", object()}};
+  const bool can_subscribe = envelope.is_modern || client.has_session();
+  if (can_subscribe) out["resources"].as_object()["subscribe"] = true;
   if (!tools_.offers(Tool::Name::task_run)) return out;
   if (envelope.is_modern) {
     out["extensions"] = object{{tasks_extension, object()}};
@@ -136,14 +144,16 @@ object Door::capabilities(const Envelope& envelope) const {
 }
 
 void Door::initialize(Request request) {
-  if (revision_) return request.reply.fail(rpc::invalid_request("malformed-envelope", "initialize comes once"));
+  if (request.client->revision && request.client->has_session())
+    return request.reply.fail(rpc::invalid_request("malformed-envelope", "initialize comes once"));
   const value* const asked = text_param(request.envelope.params, "protocolVersion");
   if (asked == nullptr) return request.reply.fail(bad_params("protocolVersion must be a string"));
-  revision_ = agreed_revision(asked->get_string());
-  request.envelope.revision = *revision_;
-  if (services_.client != nullptr) services_.client->allow_batches(*revision_ == batch_revision);
-  const object result{{"protocolVersion", *revision_},
-                      {"capabilities", capabilities(request.envelope)},
+  const std::string_view revision = agreed_revision(asked->get_string());
+  request.client->revision = revision;
+  request.envelope.revision = revision;
+  request.conversation.allow_batches(revision == batch_revision);
+  const object result{{"protocolVersion", revision},
+                      {"capabilities", capabilities(request.envelope, *request.client)},
                       {"serverInfo", server_info()},
                       {"instructions", instructions()}};
   request.reply.ok(rpc::Json(result));
@@ -153,7 +163,7 @@ void Door::ping(Request request) { request.reply.ok(rpc::Json::view("{}")); }
 
 void Door::discover(Request request) {
   const object members{{"supportedVersions", boost::json::array(revisions.begin(), revisions.end())},
-                       {"capabilities", capabilities(request.envelope)},
+                       {"capabilities", capabilities(request.envelope, *request.client)},
                        {"instructions", instructions()}};
   request.reply.ok(cacheable_text(request.envelope, members_of(members), kept_for));
 }
@@ -229,7 +239,7 @@ void Door::subscribe(Request request) {
   const std::optional<ResourceName> name = parse_resource(uri);
   if (!name) return request.reply.fail(unknown_resource(request.envelope, uri));
   if (!scope_.home()) return request.reply.fail(bad_params("there is no project here"));
-  if (const auto refusal = subscriptions_.subscribe(uri, *name)) return request.reply.fail(*refusal);
+  if (const auto refusal = subscriptions_.subscribe(request.client, uri, *name)) return request.reply.fail(*refusal);
   request.reply.ok(rpc::Json::view("{}"));
 }
 
@@ -242,8 +252,10 @@ void Door::unsubscribe(Request request) {
 
 void Door::listen(Request request) {
   if (!scope_.home()) return request.reply.fail(bad_params("there is no project here"));
+  if (!request.client->notify) return request.reply.fail(bad_params("Accept has no text/event-stream to tell it on"));
   const auto reply = peer::shared(std::move(request.reply));
-  if (const auto refusal = subscriptions_.listen(request.envelope, request.id, reply)) reply->fail(*refusal);
+  const auto refusal = subscriptions_.listen(request.client, request.envelope, request.id, reply);
+  if (refusal) reply->fail(*refusal);
 }
 
 void Door::get_task(Request request) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -7,6 +9,7 @@
 #include <vector>
 
 #include "app/mcp/call.h"
+#include "app/mcp/client.h"
 #include "app/mcp/desk.h"
 #include "app/mcp/revision.h"
 #include "app/mcp/scope.h"
@@ -20,11 +23,11 @@
 
 namespace duet::app::mcp {
 
-/// A server of the Model Context Protocol for one client: answers what it knows itself, and asks the daemons of
-/// projects for the rest.
+/// A server of the Model Context Protocol: answers what it knows itself, and asks the daemons of projects for the rest.
 ///
-/// Nothing on disk is touched before the first call. It drives one conversation (Protocol::mcp_server()), which must
-/// not outlive it. For the loop's thread only.
+/// Nothing on disk is touched before the first call. It answers any number of conversations (Protocol::mcp_server()),
+/// none of which may outlive it; their limits are those of one client together. For the loop's thread only, and to be
+/// destroyed when it is idle.
 class Door {
  public:
   static constexpr std::size_t most_calls = 1024;  ///< those that wait for tasks included
@@ -42,14 +45,20 @@ class Door {
 
   /// For the conversation, with everything that can be asked.
   const peer::Methods& methods() const { return methods_; }
-  void attach(peer::Conversation& conversation);
+  /// Whoever speaks in the conversation whose peer has this number, before it says anything; none without this.
+  void attach(std::uint64_t number, Client client);
+  void detach(std::uint64_t number) { clients_.erase(number); }
 
   /// The client writes no more, or we are to end: who listens gets his result, waits for tasks stay without an answer,
   /// and what else runs may finish.
   void begin_end();
+  /// Nothing is under way.
+  bool is_idle() const { return services_.calls.empty(); }
 
  private:
   struct Request {
+    std::shared_ptr<Client> client;
+    peer::Conversation& conversation;
     Envelope envelope;
     std::string id;
     peer::Reply<> reply;
@@ -58,8 +67,8 @@ class Door {
   struct Entry;
   static const Entry entries[];
 
-  void handle(std::string_view method, std::string_view params, std::string_view id, peer::Reply<> reply);
-  const Entry* find(std::string_view method, const Envelope& envelope) const;
+  void handle(const peer::Request& asked, peer::Reply<> reply);
+  const Entry* find(std::string_view method, const Envelope& envelope, const Client& client) const;
   std::shared_ptr<Call> call_for(Request& request, Call::Kind kind, bool unlimited = false);
 
   void initialize(Request request);
@@ -78,14 +87,14 @@ class Door {
   void update_task(Request request);
   void cancel_task(Request request);
 
-  boost::json::object capabilities(const Envelope& envelope) const;
+  boost::json::object capabilities(const Envelope& envelope, const Client& client) const;
   bool refuse_cursor(Request& request);
   static rpc::Error unknown_resource(const Envelope& envelope, std::string_view uri);
   void tell_task(const std::string& handle, std::function<void(boost::json::object)> then);
 
   transport::Loop& loop_;
   Options options_;
-  std::optional<std::string_view> revision_;  // that initialize has agreed on
+  std::map<std::uint64_t, std::shared_ptr<Client>> clients_;
   ToolTable tools_;
   Scope scope_;
   Desk desk_;

@@ -5,6 +5,7 @@
 
 #include <boost/json/array.hpp>
 
+#include "app/mcp/mirrored_fields.h"
 #include "app/words/program_name.h"
 #include "duet/rpc/utf8.h"
 #include "duet/rpc/value.h"
@@ -27,12 +28,6 @@ const object* object_member(const object& of, std::string_view name) {
   return found != nullptr ? found->if_object() : nullptr;
 }
 
-rpc::Error unsupported(std::string_view requested) {
-  boost::json::array supported(revisions.begin(), revisions.end());
-  const object data{{"supported", std::move(supported)}, {"requested", rpc::first_characters(requested, 64)}};
-  return {unsupported_version, "Unsupported protocol version", rpc::Json(data)};
-}
-
 // A token is a text or a whole number; another one asks for nothing.
 value token_in(const object* meta) {
   const value* const token = meta != nullptr ? meta->if_contains("progressToken") : nullptr;
@@ -48,7 +43,7 @@ bool declares_tasks(const object& capabilities) {
 tl::expected<Envelope, rpc::Error> read_modern(const object& meta, Envelope envelope) {
   const value& version = meta.at(version_key);
   if (!version.is_string()) return tl::unexpected(bad_params("the protocol version must be a string"));
-  if (version.get_string() != modern_revision) return tl::unexpected(unsupported(version.get_string()));
+  if (version.get_string() != modern_revision) return tl::unexpected(unsupported_revision(version.get_string()));
   const object* const capabilities = object_member(meta, capabilities_key);
   if (capabilities == nullptr) {
     return tl::unexpected(bad_params("_meta[\"" + std::string(capabilities_key) + "\"] must be an object"));
@@ -57,6 +52,18 @@ tl::expected<Envelope, rpc::Error> read_modern(const object& meta, Envelope enve
   envelope.revision = modern_revision;
   envelope.has_tasks = declares_tasks(*capabilities);
   return envelope;
+}
+
+// Whether the head goes with the body, and does not promise a modern request that is none.
+std::optional<rpc::Error> fault_of_head(const McpFields& fields, std::string_view method, const object& params,
+                                        const object* meta) {
+  const value* const version = meta != nullptr ? meta->if_contains(version_key) : nullptr;
+  if (version != nullptr && version->is_string()) {
+    return fault_of_fields(fields, method, params, std::string_view(version->get_string()));
+  }
+  const bool is_promised = version == nullptr && fields.version == modern_revision && method != "initialize";
+  if (is_promised) return bad_params("_meta[\"" + std::string(version_key) + "\"] is missing");
+  return fault_of_fields(fields, method, params, std::nullopt);
 }
 
 rpc::Error before_initialize() {
@@ -74,8 +81,15 @@ rpc::Error missing_tasks_capability() {
   return {missing_capability, "Missing required client capability", rpc::Json(data)};
 }
 
+rpc::Error unsupported_revision(std::string_view requested) {
+  boost::json::array supported(revisions.begin(), revisions.end());
+  const object data{{"supported", std::move(supported)}, {"requested", rpc::first_characters(requested, 64)}};
+  return {unsupported_version, "Unsupported protocol version", rpc::Json(data)};
+}
+
 tl::expected<Envelope, rpc::Error> read_envelope(std::string_view method, std::string_view params,
-                                                 std::optional<std::string_view> initialized) {
+                                                 std::optional<std::string_view> initialized,
+                                                 const McpFields* fields) {
   Envelope envelope;
   if (!params.empty()) {
     value parsed = rpc::parse_value(params);
@@ -84,6 +98,9 @@ tl::expected<Envelope, rpc::Error> read_envelope(std::string_view method, std::s
   }
   const object* const meta = object_member(envelope.params, "_meta");
   envelope.progress_token = token_in(meta);
+  if (fields != nullptr) {
+    if (const auto fault = fault_of_head(*fields, method, envelope.params, meta)) return tl::unexpected(*fault);
+  }
   if (meta != nullptr && meta->contains(version_key)) {
     const object kept = *meta;
     return read_modern(kept, std::move(envelope));

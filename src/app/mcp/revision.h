@@ -9,6 +9,7 @@
 #include <boost/json/value.hpp>
 #include <tl/expected.hpp>
 
+#include "app/doors/mcp_source.h"
 #include "duet/rpc/error.h"
 #include "duet/rpc/json.h"
 
@@ -35,9 +36,11 @@ struct Envelope {
 };
 
 /// Tells the two eras apart, request by request. `initialized` is the revision that `initialize` has agreed on, if it
-/// was called. The request's method may be unknown; that is found out later. Never throws on bad input.
+/// was called. The request's method may be unknown; that is found out later. `fields` are those of a request that came
+/// by HTTP, and must go with it. Never throws on bad input.
 tl::expected<Envelope, rpc::Error> read_envelope(std::string_view method, std::string_view params,
-                                                 std::optional<std::string_view> initialized);
+                                                 std::optional<std::string_view> initialized,
+                                                 const McpFields* fields = nullptr);
 
 /// The revision that an `initialize` for `asked` is answered with.
 std::string_view agreed_revision(std::string_view asked);
@@ -54,6 +57,8 @@ std::string members_of(const boost::json::object& object);
 boost::json::object server_info();
 
 rpc::Error missing_tasks_capability();
+/// With those that are spoken.
+rpc::Error unsupported_revision(std::string_view requested);
 /// -32602 with words of our own.
 rpc::Error bad_params(std::string message);
 

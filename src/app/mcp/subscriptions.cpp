@@ -57,8 +57,10 @@ std::optional<std::set<std::string>> texts_in(const object& wish, std::string_vi
 Subscriptions::Subscriptions(transport::Loop& loop, TaskWatch& tasks, Calls calls)
     : loop_(loop), tasks_(tasks), calls_(std::move(calls)) {}
 
-std::optional<rpc::Error> Subscriptions::subscribe(const std::string& uri, const ResourceName& name) {
+std::optional<rpc::Error> Subscriptions::subscribe(const std::shared_ptr<const Client>& client, const std::string& uri,
+                                                   const ResourceName& name) {
   Listener& listener = listeners_[legacy];
+  listener.client = client;
   if (listener.resources.size() >= most_names) return bad_params("no more than 256 subscriptions");
   listener.resources.emplace(uri, name);
   watch();
@@ -73,8 +75,8 @@ void Subscriptions::unsubscribe(const std::string& uri) {
   watch();
 }
 
-std::optional<rpc::Error> Subscriptions::listen(const Envelope& envelope, const std::string& id,
-                                                const std::shared_ptr<peer::Reply<>>& reply) {
+std::optional<rpc::Error> Subscriptions::listen(const std::shared_ptr<const Client>& client, const Envelope& envelope,
+                                                const std::string& id, const std::shared_ptr<peer::Reply<>>& reply) {
   const value* const wish = envelope.params.if_contains("notifications");
   if (wish == nullptr || !wish->is_object()) return bad_params("notifications must be an object");
   const auto uris = texts_in(wish->get_object(), "resourceSubscriptions", most_names);
@@ -85,6 +87,7 @@ std::optional<rpc::Error> Subscriptions::listen(const Envelope& envelope, const 
   if (!handles->empty() && !envelope.has_tasks) return missing_tasks_capability();
   const std::uint64_t number = ++last_;
   Listener& listener = listeners_[number];
+  listener.client = client;
   listener.id = rpc::parse_value(id);
   listener.envelope = envelope;
   object honoured;
@@ -108,8 +111,7 @@ std::optional<rpc::Error> Subscriptions::listen(const Envelope& envelope, const 
     watch();
   });
   listener.reply = reply;
-  calls_.notify("notifications/subscriptions/acknowledged",
-                with_id(listener, {{"notifications", std::move(honoured)}}));
+  tell(listener, "notifications/subscriptions/acknowledged", {{"notifications", std::move(honoured)}});
   watch();
   return std::nullopt;
 }
@@ -148,15 +150,19 @@ void Subscriptions::tell() {
   for (auto& [number, listener] : listeners_) {
     for (const std::string& name : std::exchange(listener.changed, {})) {
       if (!listener.handles.contains(name)) {
-        calls_.notify("notifications/resources/updated", with_id(listener, {{"uri", name}}));
+        tell(listener, "notifications/resources/updated", {{"uri", name}});
         continue;
       }
       calls_.read_task(name, [this, number = number](object task) {
         const auto found = listeners_.find(number);
-        if (found != listeners_.end()) calls_.notify("notifications/tasks", with_id(found->second, std::move(task)));
+        if (found != listeners_.end()) tell(found->second, "notifications/tasks", std::move(task));
       });
     }
   }
+}
+
+void Subscriptions::tell(const Listener& listener, std::string_view method, object params) const {
+  listener.client->tell(method, rpc::Json(with_id(listener, std::move(params))));
 }
 
 object Subscriptions::with_id(const Listener& listener, object params) const {

@@ -13,10 +13,10 @@
 #include <boost/json/value.hpp>
 #include <tl/expected.hpp>
 
+#include "app/mcp/client.h"
 #include "app/mcp/resources.h"
 #include "app/mcp/revision.h"
 #include "app/mcp/task_watch.h"
-#include "duet/peer/conversation.h"
 #include "duet/peer/reply.h"
 #include "duet/transport/loop.h"
 
@@ -33,8 +33,6 @@ class Subscriptions {
   static constexpr std::chrono::milliseconds together{100};
 
   struct Calls {
-    /// Sends a notification to the client.
-    std::function<void(std::string_view method, const boost::json::object& params)> notify;
     /// The task of a handle in the words of the extension, later; nothing if it cannot be had.
     std::function<void(const std::string& handle, std::function<void(boost::json::object)>)> read_task;
   };
@@ -42,12 +40,14 @@ class Subscriptions {
   Subscriptions(const Subscriptions&) = delete;
   Subscriptions& operator=(const Subscriptions&) = delete;
 
-  /// None: there are too many.
-  std::optional<rpc::Error> subscribe(const std::string& uri, const ResourceName& name);
+  /// None: there are too many. There is one such client at most.
+  std::optional<rpc::Error> subscribe(const std::shared_ptr<const Client>& client, const std::string& uri,
+                                      const ResourceName& name);
   void unsubscribe(const std::string& uri);
 
   /// What of the wish is honoured is acknowledged first. The reply is for our own end.
-  std::optional<rpc::Error> listen(const Envelope& envelope, const std::string& id,
+  std::optional<rpc::Error> listen(const std::shared_ptr<const Client>& client, const Envelope& envelope,
+                                   const std::string& id,
                                    const std::shared_ptr<peer::Reply<>>& reply);
   /// Every listen gets its result.
   void end();
@@ -55,6 +55,7 @@ class Subscriptions {
  private:
   // One that listens; the legacy client is one without an id.
   struct Listener {
+    std::shared_ptr<const Client> client = {};
     boost::json::value id = nullptr;
     Envelope envelope = {};
     std::map<std::string, ResourceName> resources = {};  // by URI
@@ -66,6 +67,7 @@ class Subscriptions {
   void watch();
   void happened(std::string_view kind, std::string_view task);
   void tell();
+  void tell(const Listener& listener, std::string_view method, boost::json::object params) const;
   boost::json::object with_id(const Listener& listener, boost::json::object params) const;
 
   transport::Loop& loop_;

@@ -51,6 +51,7 @@ constexpr std::array<Tool, 10> tools{{
      .name = "code_symbols",
      .title = "Symbols",
      .group = Group::code,
+     .needs = role::own,
      .description =
          "Lists what a file declares (give file), or finds declarations by name in a file or in the whole project "
          "(give query), by the project's own language servers (clangd, pylsp, gopls, ...). Each path that is printed "
@@ -71,6 +72,7 @@ constexpr std::array<Tool, 10> tools{{
      .name = "code_definition",
      .title = "Definition",
      .group = Group::code,
+     .needs = role::own,
      .description =
          "Shows what a name in the code means: its type, its documentation and the whole source of its definition, as "
          "the language server knows it. Name the place by file with line and column, by file with line and symbol, or "
@@ -88,6 +90,7 @@ constexpr std::array<Tool, 10> tools{{
      .name = "code_references",
      .title = "References",
      .group = Group::code,
+     .needs = role::own,
      .description =
          "Lists where a name in the code is used, by meaning and not by text: other things of the same name are left "
          "out. Name the place as for code_definition. An empty list that is fresh and complete is the truth. It does "
@@ -103,6 +106,7 @@ constexpr std::array<Tool, 10> tools{{
      .name = "code_diagnostics",
      .title = "Diagnostics",
      .group = Group::code,
+     .needs = role::own,
      .description =
          "Tells the errors and warnings of files as they are on disk now, by their language server: faster than a "
          "build after an edit. fresh:false means that the server was not done with the present text within "
@@ -131,6 +135,7 @@ constexpr std::array<Tool, 10> tools{{
      .changes = true,
      .repeatable = false,
      .open_world = true,
+     .needs = role::own,
      .description =
          "Gives a prompt to an agent of this project as a task that outlives this session, this server and its daemon; "
          "answers with the task when it has ended, or after wait_seconds as it is then. Read on with task_get and "
@@ -203,6 +208,7 @@ constexpr std::array<Tool, 10> tools{{
      .title = "Cancel a task",
      .group = Group::task,
      .changes = true,
+     .needs = role::operate,
      .description =
          "Ends a task, queued or running, with all its processes, and waits up to 10 s until they are gone. Of a task "
          "that has ended already it says so: cancelled is false, and that is no error. It does not remove the task or "
@@ -294,7 +300,8 @@ const Tool* find_tool(std::string_view name) {
 ToolTable::ToolTable(const Choice& choice) : schemas_(tools.size()) {
   for (const Tool& tool : tools) {
     const bool is_chosen = std::ranges::find(choice.groups, tool.group) != choice.groups.end();
-    if (is_chosen && !(choice.read_only && tool.changes)) tools_.push_back(&tool);
+    const bool may_be = !(choice.read_only && tool.changes) && may(choice.role, tool.needs);
+    if (is_chosen && may_be) tools_.push_back(&tool);
   }
   for (const Tool* const tool : tools_) {
     text_ += (text_.empty() ? "[" : ",") + tool->definition(false);

@@ -8,6 +8,8 @@
 
 #include <boost/json/object.hpp>
 
+#include "app/doors/roles.h"
+
 namespace duet::app::mcp {
 
 enum class Group : std::uint8_t { code, task, project };
@@ -37,6 +39,7 @@ struct Tool {
   bool changes = false;     ///< it does something; else it only reads
   bool repeatable = true;   ///< a second call with the same arguments does nothing more
   bool open_world = false;  ///< what it starts may reach out of this machine
+  std::string_view needs = role::observe;  ///< the role of who came by a token
   std::string_view description;
   std::string_view inputs;    ///< the `properties` of its input schema, without braces and without max_bytes
   std::string_view required;  ///< `"prompt"`, or empty
@@ -60,6 +63,7 @@ class ToolTable {
   struct Choice {
     std::vector<Group> groups = {Group::code, Group::task, Group::project};
     bool read_only = false;
+    std::string_view role = role::own;  ///< what it may not do is not offered
   };
   explicit ToolTable(const Choice& choice);
 
