@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -69,7 +70,8 @@ class Door {
 
   void handle(const peer::Request& asked, peer::Reply<> reply);
   const Entry* find(std::string_view method, const Envelope& envelope, const Client& client) const;
-  std::shared_ptr<Call> call_for(Request& request, Call::Kind kind, bool unlimited = false);
+  void run(Request& request, Call::Kind kind, const std::function<void(const std::shared_ptr<Call>&)>& answer,
+           bool unlimited = false);
 
   void initialize(Request request);
   void ping(Request request);
