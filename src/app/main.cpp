@@ -47,6 +47,7 @@ constexpr std::pair<std::string_view, int (*)(const CommandLine&)> command_funct
     {"call", run_call},
     {"events", run_events},
     {"connect", run_connect},
+    {"mcp", print_mcp_config},
     {"top", run_top},
     {"doctor", run_doctor},
     {"dashboard", run_dashboard},
@@ -94,6 +95,7 @@ constexpr std::pair<std::string_view, int (*)(const CommandLine&)> command_funct
     {"lsp references", run_lsp_references},
     {"lsp completion", run_lsp_completion},
     {"lsp symbols", run_lsp_symbols},
+    {"lsp find", run_lsp_find},
     {"lsp diagnostics", run_lsp_diagnostics},
     {"lsp request", run_lsp_request},
     {"lsp list", run_lsp_list},
@@ -140,6 +142,10 @@ int run(const CommandLine& line, const base::StandardDescriptors& descriptors) {
   if (runs && line.path() == "rpc") {
     hold_back_ends();
     return run_rpc(line, descriptors);
+  }
+  if (runs && line.path() == "mcp" && !line.text("print-config")) {
+    hold_back_ends();
+    return run_mcp(line, descriptors);
   }
   if (runs && line.path() == "daemon start") return run_daemon_start(line);
   if (runs) return run_command(line, descriptors);

@@ -378,6 +378,10 @@ Note Engine::note_of_all_rules() {
   return note;
 }
 
+bool Engine::has_work() const {
+  return std::ranges::any_of(rules_.all(), [this](const auto& active) { return works(*active); });
+}
+
 json::object Engine::status() const {
   json::array rules;
   for (const auto& active : rules_.all()) rules.push_back(shown_rule(*active));

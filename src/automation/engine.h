@@ -107,6 +107,8 @@ class Engine {
 
   bool enabled() const { return enabled_; }
   std::size_t rule_count() const { return rules_.all().size(); }
+  /// A rule is on that events could set off.
+  bool has_work() const;
   /// The result of `automation.status`.
   boost::json::object status() const;
   /// What does not work, as sentences.

@@ -8,110 +8,40 @@
 #include "bridge/choice.h"
 #include "bridge/client_documents.h"
 #include "bridge/diagnostics_question.h"
-#include "bridge/examining.h"
 #include "bridge/file_uri.h"
 #include "bridge/inquiry.h"
+#include "bridge/place_question.h"
+#include "bridge/project_search.h"
 #include "bridge/shapes.h"
+#include "bridge/standing.h"
 #include "duet/rpc/json_text.h"
 #include "duet/rpc/value.h"
 
 namespace duet::bridge {
 namespace {
 
-constexpr int content_modified = -32801;  // as LSP has it
+// A question that begins with a search: what is asked at present.
+struct Chain final : Asking {
+  void cancel() override {
+    is_cancelled = true;
+    if (const auto asked = std::exchange(present, nullptr)) asked->cancel();
+  }
 
-struct QuestionEntry {
-  std::string_view method;
-  std::string_view more_params;  // behind textDocument and position
-  bool has_place;
+  std::shared_ptr<Asking> present;
+  bool is_cancelled = false;
 };
 
-const QuestionEntry& entry_of(Question question) {
-  static constexpr QuestionEntry entries[] = {
-      {"textDocument/hover", "", true},
-      {"textDocument/definition", "", true},
-      {"textDocument/references", R"(,"context":{"includeDeclaration":true})", true},
-      {"textDocument/completion", R"(,"context":{"triggerKind":1})", true},
-      {"textDocument/documentSymbol", "", false},
-  };
-  return entries[static_cast<std::size_t>(question)];
-}
-
-const Document& look(LanguageServer& server, const std::string& path) {
-  server.check_load();
-  const Document* document = server.documents().look(path);
-  if (document == nullptr) throw rpc::invalid_params("file", "a file that can be read", "string");
-  return *document;
-}
-
-Position position_in(const Text& text, const FilePlace& where, Encoding encoding) {
-  const std::size_t line = where.line.value_or(1);
-  if (line == 0 || line > text.line_count()) {
-    throw rpc::invalid_params("line", "a line from 1 to " + std::to_string(text.line_count()), "number");
+// Where a symbol of the index is. If the text is not there any more, it is looked for nearby.
+FilePlace place_in_index(const FoundSymbol& symbol, FilePlace where) {
+  where.path = symbol.file;
+  where.line = symbol.line;
+  if (is_where_it_was(symbol)) {
+    where.column = symbol.column;
+    where.symbol.reset();
+  } else {
+    where.symbol = word_of(symbol.name);
   }
-  const std::string_view content = text.line(line - 1);
-  const std::size_t indent = std::min(content.find_first_not_of(" \t"), content.size());
-  const Place place{.line = line, .column = where.column.value_or(indent + 1)};
-  const std::optional<Position> position = text.position(place, encoding);
-  if (position) return *position;
-  throw rpc::invalid_params("column", "a column from 1 to " + std::to_string(count_characters(content) + 1), "number");
-}
-
-std::string params_of(Question question, const Document& document, const FilePlace& where, Encoding encoding) {
-  const QuestionEntry& entry = entry_of(question);
-  std::string params = R"({"textDocument":{"uri":)" + rpc::quoted(document.uri) + '}';
-  if (entry.has_place) {
-    const Position position = position_in(document.text, where, encoding);
-    params += R"(,"position":{"line":)" + std::to_string(position.line) + R"(,"character":)" +
-              std::to_string(position.character) + '}';
-  }
-  return params.append(entry.more_params) + '}';
-}
-
-boost::json::object shape(Question question, const boost::json::value& result, const std::string& path,
-                          PlaceFinder& places) {
-  switch (question) {
-    case Question::hover:
-      return shape_hover(result, path, places);
-    case Question::definition:
-    case Question::references:
-      return shape_places(result, places);
-    case Question::completion:
-      return shape_completion(result);
-    case Question::symbols:
-      return shape_symbols(result, path, places);
-  }
-  return {};
-}
-
-// A question about a place, with what is needed to ask it again.
-struct PlaceQuestion {
-  Question question;
-  FilePlace where;
-  base::TimePoint deadline;
-  int asked = 0;
-};
-
-// Places in an answer are those of the texts that it was asked about. If one of them is another by now, nobody can tell
-// which places are meant, so it is asked again.
-void send_question(transport::Loop& loop, Inquiry& inquiry, PlaceQuestion what, const Document& document) {
-  constexpr int most_asked = 5;
-  LanguageServer& server = inquiry.server();
-  if (what.asked++ == most_asked) throw rpc::Error(content_modified, "The text changes all the time");
-  const Encoding encoding = server.capabilities().encoding;
-  const std::string params = params_of(what.question, document, what.where, encoding);
-  inquiry.call(
-      entry_of(what.question).method, params, what.deadline - loop.now(),
-      [&loop, what, encoding, newest = server.documents().newest_version()](Inquiry& asked, const CallResult& result) {
-        if (result.error) throw rpc::Error(*result.error);
-        PlaceFinder places(asked.server().documents(), encoding, newest);
-        boost::json::object out = shape(what.question, rpc::parse_value(result.text), what.where.path, places);
-        if (places.has_met_newer_text()) {
-          return send_question(loop, asked, what, look(asked.server(), what.where.path));
-        }
-        out["server"] = asked.server().name();
-        asked.answer({.text = rpc::to_text(out)});
-      });
+  return where;
 }
 
 Failure no_server(std::string message) { return {.cause = Cause::no_server, .message = std::move(message)}; }
@@ -213,7 +143,9 @@ Bridge::Server Bridge::server_for_file(const std::string& path) {
         no_server("No language server for such a file: set files of one, as in [lsp.NAME] files = [\"*.x\"]"));
   }
   const Definition& definition = definitions_[*chosen];
-  return server_at(definition, root_of(definition, path));
+  Server server = server_at(definition, root_of(definition, path));
+  server->look_for_compile_commands();
+  return server;
 }
 
 // A question costs less than looking for markers in every folder above its file, so for a moment the root is
@@ -253,8 +185,8 @@ Bridge::Server Bridge::server_for(const RawRequest& request, const std::optional
   return path ? server_for_file(*path) : only_server();
 }
 
-Bridge::Asked Bridge::begin(Server server, const std::string& folders, base::Duration patience, Done done,
-                            std::function<void(Inquiry&)> then) {
+std::shared_ptr<Inquiry> Bridge::begin(Server server, const std::string& folders, base::Duration patience, Done done,
+                                       std::function<void(Inquiry&)> then) {
   if (stopping_) throw to_error({.cause = Cause::stopped, .message = "The daemon is stopping"});
   server->offer_folders(folders);
   auto inquiry = std::make_shared<Inquiry>(loop_, std::move(server), log_, std::move(done));
@@ -279,24 +211,69 @@ Bridge::Asked Bridge::start(const std::string& name, const std::optional<std::st
 }
 
 Bridge::Asked Bridge::ask(Question question, const FilePlace& where, Done done) {
-  const auto step = [this, question, where](Inquiry& inquiry) {
-    const Document& document = look(inquiry.server(), where.path);
-    const auto send = [this, question, where](Inquiry& examined, const Document& about) {
-      send_question(loop_, examined, {question, where, loop_.now() + settings_.patience.call}, about);
-    };
-    if (is_examined(inquiry.server(), document)) {
-      if (!document.is_examined) inquiry.server().documents().note_examined(where.path);  // also if it publishes later
-      return send(inquiry, document);
+  if (where.path.empty() && where.symbol) return ask_by_name(question, where, std::move(done));
+  return begin(server_for_file(where.path), where.folders, settings_.patience.ready, std::move(done),
+               [this, question, where](Inquiry& inquiry) {
+                 ask_about_place(loop_, inquiry, question, where, settings_.patience.call);
+               });
+}
+
+// Nobody but the servers that run knows where something of this name is.
+Bridge::Asked Bridge::ask_by_name(Question question, const FilePlace& where, Done done) {
+  const auto chain = std::make_shared<Chain>();
+  chain->present = search(*where.symbol, [this, chain, question, where, done = std::move(done)](const Found& found) {
+    if (chain->is_cancelled) return;
+    if (!found) return done({.error = found.error()});
+    try {
+      const FoundSymbol& symbol = pick_symbol(found->symbols, *where.symbol);
+      if (symbol.file.empty() || symbol.line == 0) throw no_such_symbol(*where.symbol, {});
+      chain->present = ask(question, place_in_index(symbol, where), done);
+    } catch (const rpc::Error& error) {
+      done({.error = error});
     }
-    when_examined(loop_, inquiry, where.path,
-                  [send, where](Inquiry& examined) { send(examined, look(examined.server(), where.path)); });
-  };
-  return begin(server_for_file(where.path), where.folders, settings_.patience.ready, std::move(done), step);
+  });
+  return chain;
+}
+
+std::shared_ptr<Asking> Bridge::search(const std::string& query, std::function<void(const Found&)> done) {
+  std::vector<Server> running;
+  for (const auto& [key, server] : servers_) {
+    const bool is_ready = server->state() == LanguageServer::State::ready;
+    const bool may_know = !is_ready || server->capabilities().offers("workspaceSymbolProvider");
+    if (server->state() != LanguageServer::State::stopped && may_know) running.push_back(server);
+  }
+  if (running.empty()) {
+    throw to_error(
+        no_server("No language server that runs looks for symbols by name: give a file, which starts its server"));
+  }
+  const auto search = std::make_shared<ProjectSearch>(query, settings_.patience.call, running.size(), std::move(done));
+  for (const Server& server : running) {
+    search->add(begin(
+        server, {}, settings_.patience.ready, [search](const CallResult& end) { search->take_end(end); },
+        [search](Inquiry& inquiry) { search->ask(inquiry); }));
+  }
+  return search;
+}
+
+Bridge::Asked Bridge::find(const FilePlace& where, Done done) {
+  if (!where.path.empty()) {
+    return begin(server_for_file(where.path), where.folders, settings_.patience.ready, std::move(done),
+                 [this, where](Inquiry& inquiry) { ask_for_symbols(loop_, inquiry, where, settings_.patience.call); });
+  }
+  return search(*where.symbol, [query = *where.symbol, most = where.most, done = std::move(done)](const Found& found) {
+    if (!found) return done({.error = found.error()});
+    boost::json::object out = shape_search(found->symbols, query, most);
+    for (const auto& [name, value] : found->standing) out[name] = value;
+    add_freshness(out, std::ranges::all_of(found->symbols, is_where_it_was));
+    done({.text = rpc::to_text(out)});
+  });
 }
 
 Bridge::Asked Bridge::ask_diagnostics(const FilePlace& where, base::Duration wait, Done done) {
   return begin(server_for_file(where.path), where.folders, settings_.patience.ready, std::move(done),
-               [this, path = where.path, wait](Inquiry& inquiry) { ask_for_diagnostics(loop_, inquiry, path, wait); });
+               [this, path = where.path, client = where.client, wait](Inquiry& inquiry) {
+                 ask_for_diagnostics(loop_, inquiry, path, wait, client);
+               });
 }
 
 Bridge::Asked Bridge::request(RawRequest request, Done done) {

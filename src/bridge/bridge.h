@@ -15,6 +15,7 @@
 #include "bridge/choice.h"
 #include "bridge/definition.h"
 #include "bridge/language_server.h"
+#include "bridge/project_search.h"
 #include "bridge/session.h"
 #include "duet/base/lifetime.h"
 #include "duet/base/log.h"
@@ -27,10 +28,15 @@ enum class Question : std::uint8_t { hover, definition, references, completion, 
 
 /// What is asked about. Without a column it is the first character of the line that is no blank.
 struct FilePlace {
-  std::string path = {};  ///< absolute
+  std::string path = {};  ///< absolute; empty: only the symbol is known
   std::optional<std::size_t> line = {};
   std::optional<std::size_t> column = {};
-  std::string folders = {};  ///< of the asker's PATH: see LanguageServer::offer_folders()
+  /// Instead of a column the first whole word of this name in the line or near it; without a line what the file
+  /// declares by this name; without a path what the project does, as far as the servers that run know.
+  std::optional<std::string> symbol = {};
+  std::optional<std::uint64_t> client = {};  ///< who asks
+  std::string folders = {};                  ///< of the asker's PATH: see LanguageServer::offer_folders()
+  std::size_t most = 1000;                   ///< places or symbols in the answer
 };
 
 /// A request that goes to a server as it is.
@@ -42,7 +48,8 @@ struct RawRequest {
   std::string folders = {};  ///< as in FilePlace
 };
 
-/// Something asked of a server and not answered yet.
+/// Something asked of servers and not answered yet.
+class Asking;
 class Inquiry;
 
 /// All language servers of a project: chooses one by file name, starts it where it belongs, and asks it.
@@ -69,10 +76,12 @@ class Bridge {
   /// what clients have said about documents.
   void set_definitions(std::vector<Definition> settings);
 
-  using Asked = std::shared_ptr<Inquiry>;
+  using Asked = std::shared_ptr<Asking>;
   Asked start(const std::string& server, const std::optional<std::string>& root, Done done,
               const std::string& folders = {});
   Asked ask(Question question, const FilePlace& where, Done done);
+  /// The symbols of a file, or of the project if there is no path, that `where.symbol` finds.
+  Asked find(const FilePlace& where, Done done);
   Asked ask_diagnostics(const FilePlace& where, base::Duration wait, Done done);
   Asked request(RawRequest request, Done done);
   Asked notify(std::uint64_t client, RawRequest notification, Done done);
@@ -109,8 +118,11 @@ class Bridge {
   void let_go(const Server& server);
   void hand_over(const std::string& name, Documents::Map&& documents);
   /// Has `then` called when the server is ready, unless the inquiry is cancelled or fails before.
-  Asked begin(Server server, const std::string& folders, base::Duration patience, Done done,
-              std::function<void(Inquiry&)> then);
+  std::shared_ptr<Inquiry> begin(Server server, const std::string& folders, base::Duration patience, Done done,
+                                 std::function<void(Inquiry&)> then);
+  Asked ask_by_name(Question question, const FilePlace& where, Done done);
+  using Found = tl::expected<ProjectSearch::Result, rpc::Error>;
+  Asked search(const std::string& query, std::function<void(const Found&)> done);
 
   transport::Loop& loop_;
   base::Log& log_;

@@ -398,8 +398,38 @@ TEST_F(BridgeTest, SaysSoWhenItIsNotSure) {
   EXPECT_EQ(found.at("fresh"), false);
   EXPECT_EQ(found.at("reason"), "unversioned");
   const object later = diagnostics(path);
-  EXPECT_EQ(later.at("fresh"), true);  // it has been silent since then
+  EXPECT_EQ(later.at("fresh"), false);  // though it has been silent since then
+  EXPECT_EQ(later.at("reason"), "unversioned");
   EXPECT_TRUE(later.at("diagnostics").as_array().empty());
+}
+
+TEST_F(BridgeTest, TakesTheSilenceOfAServerThatSettlesForTheEndOfItsFindings) {
+  Definition known = fake({"--unversioned", "--stale-first"});
+  known.settles = true;
+  make_of({known});
+  const std::string path = write("a.txt", "BAD\n");
+  EXPECT_EQ(diagnostics(path).at("fresh"), true);
+  write("a.txt", "good\n");
+  EXPECT_EQ(diagnostics(path, milliseconds(200)).at("fresh"), false);
+  const object later = diagnostics(path);
+  EXPECT_EQ(later.at("fresh"), true);
+  EXPECT_TRUE(later.at("diagnostics").as_array().empty());
+}
+
+TEST_F(BridgeTest, ASymbolIsAPlace) {
+  make(
+      {"--answer",
+       R"(documentSymbol=[{"name":"two","kind":12,"range":{"start":{"line":1,"character":0},"end":{"line":1,"character":3}},)"
+       R"("selectionRange":{"start":{"line":1,"character":0},"end":{"line":1,"character":3}}}])"});
+  const std::string path = write("a.txt", "one\ntwo\n");
+  const object by_file = value_of(ask(Question::hover, {.path = path, .symbol = "two"}));
+  EXPECT_EQ(by_file.at("at").at("line"), 2);
+  EXPECT_EQ(by_file.at("fresh"), true);
+  EXPECT_EQ(by_file.at("complete"), true);
+  const object by_line = value_of(ask(Question::hover, {.path = path, .line = 2, .symbol = "one"}));
+  EXPECT_EQ(by_line.at("at").at("line"), 1);
+  EXPECT_EQ(ask(Question::hover, {.path = path, .symbol = "three"}).error.value().code(), rpc::code::invalid_params);
+  EXPECT_THROW(ask(Question::hover, {.symbol = "two"}), rpc::Error);  // no server looks for names
 }
 
 TEST_F(BridgeTest, SaysSoWhenNothingCame) {

@@ -105,7 +105,8 @@ std::vector<Definition> well_known_servers() {
        .command = {"pylsp"},
        .files = {"*.py", "*.pyi"},
        .roots = {"pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", ".git"},
-       .encoding = "utf-32"},
+       .encoding = "utf-32",
+       .settles = true},
       {.name = "gopls",
        .command = {"gopls"},
        .files = {"*.go", "go.mod", "go.work"},
@@ -117,11 +118,13 @@ std::vector<Definition> well_known_servers() {
        .roots = {"tsconfig.json", "jsconfig.json", "package.json", ".git"},
        // Else it may fetch packages from the network by itself, and a lesser server answers for as long as the project
        // is being loaded.
-       .options = R"({"disableAutomaticTypingAcquisition":true,"tsserver":{"useSyntaxServer":"never"}})"},
+       .options = R"({"disableAutomaticTypingAcquisition":true,"tsserver":{"useSyntaxServer":"never"}})",
+       .settles = true},
       {.name = "bash-language-server",
        .command = {"bash-language-server", "start"},
        .files = {"*.sh", "*.bash", ".bashrc", ".bash_profile"},
-       .roots = {".git"}},
+       .roots = {".git"},
+       .settles = true},
   };
 }
 
@@ -132,6 +135,9 @@ std::vector<Definition> with_well_known(std::vector<Definition> settings) {
       settings.push_back(std::move(known));
       continue;
     }
+    named->settles = named->command.empty() || file_name(named->command.front()) == file_name(known.command.front())
+                         ? known.settles
+                         : named->settles;
     if (named->command.empty()) named->command = std::move(known.command);
     if (named->files.empty()) named->files = std::move(known.files);
     if (named->roots.empty()) named->roots = std::move(known.roots);

@@ -20,6 +20,8 @@ struct Definition {
   std::uint64_t max_body = 64U << 20U;  ///< the largest message the server may send
   std::string options = {};             ///< its `initializationOptions`, JSON text; may be empty
   std::string encoding = {};            ///< in which units it counts if it does not say; empty: as LSP has it, utf-16
+  /// Findings without a version are about the latest text once it has been silent for a while. Known of some servers.
+  bool settles = false;
 
   bool operator==(const Definition&) const = default;
 };

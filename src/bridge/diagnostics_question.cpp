@@ -8,6 +8,7 @@
 #include <boost/json/object.hpp>
 
 #include "bridge/shapes.h"
+#include "bridge/standing.h"
 #include "duet/rpc/json_text.h"
 #include "duet/rpc/value.h"
 
@@ -29,10 +30,12 @@ constexpr int server_cancelled = -32802;
 
 class DiagnosticsQuestion : public std::enable_shared_from_this<DiagnosticsQuestion> {
  public:
-  DiagnosticsQuestion(transport::Loop& loop, Inquiry& inquiry, std::string path, base::Duration wait)
+  DiagnosticsQuestion(transport::Loop& loop, Inquiry& inquiry, std::string path, base::Duration wait,
+                      std::optional<std::uint64_t> asker)
       : loop_(loop),
         inquiry_(inquiry.shared_from_this()),
         path_(std::move(path)),
+        asker_(asker),
         begun_(loop.now()),
         wait_(wait),
         pulls_(server().capabilities().pulls_diagnostics) {}
@@ -82,7 +85,8 @@ class DiagnosticsQuestion : public std::enable_shared_from_this<DiagnosticsQuest
     if (!sure && !likely) return time_is_up() ? answer(false, "pending") : look_at(end);
     const base::TimePoint quiet = published->at + quiet_time(*published, sure);
     if (loop_.now() < quiet && !time_is_up()) return look_at(std::min(quiet, end));
-    answer(sure || loop_.now() >= quiet, "unversioned");
+    // Silence proves nothing of a server that nobody knows: the findings of the text before may still be on their way.
+    answer(sure || (server().definition().settles && loop_.now() >= quiet), "unversioned");
   }
 
   void look_with_pull() {
@@ -126,14 +130,16 @@ class DiagnosticsQuestion : public std::enable_shared_from_this<DiagnosticsQuest
         if (std::find(items.begin(), items.end(), item) == items.end()) items.push_back(item);
       }
     }
-    if (fresh && !server().documents().is_current(path_)) {
+    if (fresh && !server().documents().is_current(path_, asker_)) {
       fresh = false;
       reason = "changed";
-      if (!time_is_up()) return look();
+      const bool may_catch_up = document != nullptr && !document->owner;
+      if (may_catch_up && !time_is_up()) return look();
     }
     PlaceFinder places(server().documents(), server().capabilities().encoding);
-    boost::json::object out{{"server", server().name()}, {"file", path_text(path_)}, {"fresh", fresh}};
-    if (!fresh) out["reason"] = reason;
+    boost::json::object out{{"file", path_text(path_)}};
+    add_standing(out, server(), path_);
+    add_freshness(out, fresh, reason);
     out["diagnostics"] = shape_diagnostics(items, path_, places);
     inquiry_->answer({.text = rpc::to_text(out)});
   }
@@ -153,6 +159,7 @@ class DiagnosticsQuestion : public std::enable_shared_from_this<DiagnosticsQuest
   transport::Loop& loop_;
   std::shared_ptr<Inquiry> inquiry_;  // and it owns this until it is over
   std::string path_;
+  std::optional<std::uint64_t> asker_;
   base::TimePoint begun_;
   base::Duration wait_;
   bool pulls_;
@@ -166,8 +173,9 @@ class DiagnosticsQuestion : public std::enable_shared_from_this<DiagnosticsQuest
 
 }  // namespace
 
-void ask_for_diagnostics(transport::Loop& loop, Inquiry& inquiry, const std::string& path, base::Duration wait) {
-  std::make_shared<DiagnosticsQuestion>(loop, inquiry, path, wait)->begin();
+void ask_for_diagnostics(transport::Loop& loop, Inquiry& inquiry, const std::string& path, base::Duration wait,
+                         std::optional<std::uint64_t> asker) {
+  std::make_shared<DiagnosticsQuestion>(loop, inquiry, path, wait, asker)->begin();
 }
 
 }  // namespace duet::bridge

@@ -90,10 +90,11 @@ const Document* Documents::look(const std::string& path) {
   return nullptr;
 }
 
-bool Documents::is_current(const std::string& path) const {
+bool Documents::is_current(const std::string& path, std::optional<std::uint64_t> asker) const {
   const Document* document = find(path);
   if (document == nullptr) return false;
-  if (document->owner || document->stamp.still_holds(path)) return true;
+  if (document->owner && asker.value_or(*document->owner) == *document->owner) return true;
+  if (!document->owner && document->stamp.still_holds(path)) return true;
   const std::optional<SourceFile> file = read_source_file(path);
   return file && Text(file->bytes).str() == document->text.str();
 }

@@ -60,8 +60,9 @@ class Documents {
   const Document* find(const std::string& path) const;
   /// The open document that a server means by a path: clangd, for one, takes every `\` in a name for a `/`.
   std::string meant_by(const std::string& path) const;
-  /// The text that was looked at last is still the present one.
-  bool is_current(const std::string& path) const;
+  /// The text that was looked at last is still the present one. For a client that has not said it, the present one is
+  /// what is on disk, though another one has said otherwise.
+  bool is_current(const std::string& path, std::optional<std::uint64_t> asker = {}) const;
   std::size_t size() const { return documents_.size(); }
   /// No document has a larger version; those that are opened or changed from now on do.
   std::int64_t newest_version() const { return last_version_; }

@@ -12,12 +12,24 @@
 
 namespace duet::bridge {
 
+/// Something that was asked and can be taken back.
+class Asking {
+ public:
+  Asking() = default;
+  Asking(const Asking&) = delete;
+  Asking& operator=(const Asking&) = delete;
+  virtual ~Asking() = default;
+
+  /// Nobody wants the answer any more.
+  virtual void cancel() = 0;
+};
+
 /// Something asked of a language server, from the moment somebody asks until there is an answer: the wait for the
 /// server, the calls that it takes, and the one answer at the end.
 ///
 /// Steps are functions that run one after another. What a step throws is the answer; once there is one, or after
 /// cancel(), no step runs any more. For the loop's thread only.
-class Inquiry : public std::enable_shared_from_this<Inquiry> {
+class Inquiry : public Asking, public std::enable_shared_from_this<Inquiry> {
  public:
   using Done = std::function<void(CallResult)>;
   using Step = std::function<void(Inquiry&)>;
@@ -37,8 +49,7 @@ class Inquiry : public std::enable_shared_from_this<Inquiry> {
 
   void answer(CallResult result);
   void fail(const Failure& why) { answer({.error = to_error(why)}); }
-  /// Nobody wants the answer any more.
-  void cancel();
+  void cancel() override;
 
   /// What is to be undone when it is over, e.g. a timer.
   std::function<void()> at_end;

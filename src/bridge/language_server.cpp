@@ -97,6 +97,9 @@ void LanguageServer::start() {
   ++life_;
   Definition started = definition_;
   if (std::optional<std::string> path = further_path()) started.env["PATH"] = std::move(*path);
+  progress_.clear();
+  compile_commands_ = is_clangd(definition_) ? find_compile_commands(root_).value_or("") : "";
+  if (!compile_commands_.empty()) started.command.push_back("--compile-commands-dir=" + compile_commands_);
   try {
     session_ = std::make_unique<Session>(
         loop_, log_, started, root_, settings_,
@@ -142,6 +145,7 @@ void LanguageServer::session_down(const Failure& why) {
   const base::Duration served = was_ready ? loop_.now() - ready_since_ : base::Duration::zero();
   log_.warn("Language server down", {{"server", name()}, {"cause", name_of(why.cause)}, {"what", why.message}});
   documents_.server_ended();
+  progress_.clear();
   clear(idle_timer_);
   clear(memory_timer_);
   failure_ = why;
@@ -230,6 +234,7 @@ void LanguageServer::check_load() const {
 
 void LanguageServer::take_notification(std::string_view method, std::string_view params) {
   if (method == "textDocument/publishDiagnostics") return diagnostics_.take(params, loop_.now());
+  if (method == "$/progress") return progress_.take(params);
   if (method == "window/logMessage" || method == "window/showMessage") {
     log_.debug("Language server says", {{"server", name()}, {"message", base::JsonText{params}}});
   }
@@ -242,6 +247,7 @@ void LanguageServer::stop(std::function<void()> then) {
   clear(idle_timer_);
   clear(memory_timer_);
   documents_.server_ended();
+  progress_.clear();
   const State before = std::exchange(state_, session_ ? State::stopping : State::stopped);
   if (then && session_) {
     stop_waiters_.push_back(std::move(then));
@@ -252,6 +258,15 @@ void LanguageServer::stop(std::function<void()> then) {
   const Failure why{.cause = Cause::stopped, .message = name() + ": was stopped", .server = name()};
   serve_users(&why);
   diagnostics_.server_down(why);
+}
+
+// A project that was not built yet when its server was started.
+void LanguageServer::look_for_compile_commands() {
+  constexpr std::chrono::seconds between_looks{5};
+  const bool is_at_rest = state_ == State::ready && session_->pending() == 0 && !diagnostics_.is_awaited();
+  if (!lacks_compile_commands() || !is_at_rest || loop_.now() < next_look_) return;
+  next_look_ = loop_.now() + between_looks;
+  if (find_compile_commands(root_)) stop();
 }
 
 void LanguageServer::watch_idleness() {
@@ -291,6 +306,9 @@ boost::json::object LanguageServer::describe() const {
     out["serverVersion"] = capabilities().server_version;
     out["encoding"] = name_of(capabilities().encoding);
   }
+  if (progress_.is_under_way()) out["indexing"] = progress_.text();
+  if (!compile_commands_.empty()) out["compileCommands"] = compile_commands_;
+  if (lacks_compile_commands() && !finds_compile_commands(root_ + "/x")) out["note"] = no_compile_commands;
   out["documents"] = documents_.size();
   out["pending"] = session_ ? session_->pending() : 0;
   out["failures"] = crashes_.failures();

@@ -10,11 +10,13 @@
 
 #include <boost/json/object.hpp>
 
+#include "bridge/compile_commands.h"
 #include "bridge/crash_record.h"
 #include "bridge/definition.h"
 #include "bridge/diagnostics.h"
 #include "bridge/documents.h"
 #include "bridge/session.h"
+#include "bridge/work_progress.h"
 #include "duet/base/lifetime.h"
 #include "duet/base/log.h"
 #include "duet/transport/loop.h"
@@ -50,6 +52,12 @@ class LanguageServer {
   base::Duration handshake_time() const { return session_->handshake_time(); }
   Documents& documents() { return documents_; }
   Diagnostics& diagnostics() { return diagnostics_; }
+  /// What it says that it is working on.
+  const WorkProgress& progress() const { return progress_; }
+  /// It is clangd, and was not told where a compile_commands.json is (compile_commands.h).
+  bool lacks_compile_commands() const { return is_clangd(definition_) && compile_commands_.empty(); }
+  /// Stops one that lacks them if there are some by now and it has nothing to do. Looks now and then only.
+  void look_for_compile_commands();
 
   /// Where the program is looked for at the next start if it is not on the PATH of the settings: absolute folders,
   /// with colons between them. One that is found there is started with them in its PATH, in front, and so it is at
@@ -70,7 +78,8 @@ class LanguageServer {
   /// `then` is called when no process is left. Users that come meanwhile start it again.
   void stop(std::function<void()> then = {});
 
-  /// `{name, root, command, state, pid?, version?, documents, pending, restarts, failure?}`
+  /// `{name, root, command, state, pid?, version?, documents, pending, restarts, indexing?, compileCommands?,
+  /// failure?}`
   boost::json::object describe() const;
 
  private:
@@ -97,7 +106,9 @@ class LanguageServer {
   const ServerSettings& settings_;
 
   std::string offered_folders_;
-  std::string kept_path_;  // where the program was found
+  std::string kept_path_;         // where the program was found
+  std::string compile_commands_;  // the folder that clangd was told of
+  base::TimePoint next_look_;     // for that folder
 
   State state_ = State::stopped;
   std::unique_ptr<Session> session_;
@@ -115,6 +126,7 @@ class LanguageServer {
 
   Documents documents_;
   Diagnostics diagnostics_;
+  WorkProgress progress_;
   base::Lifetime lifetime_;
 };
 

@@ -17,8 +17,6 @@ using boost::json::array;
 using boost::json::object;
 using boost::json::value;
 
-constexpr std::size_t most_of_line = 400;  // characters
-
 constexpr std::string_view symbol_kinds[] = {
     "file",   "module",    "namespace", "package",     "class",    "method", "property", "field",         "constructor",
     "enum",   "interface", "function",  "variable",    "constant", "string", "number",   "boolean",       "array",
@@ -63,14 +61,14 @@ std::string markup_text(const value& contents) {
 
 object shape_symbol(const value& symbol, const std::string& path, PlaceFinder& places, std::size_t depth) {
   constexpr std::size_t most_depth = 64;
-  object out{{"name", text_member(symbol, "name")},
-             {"kind", name_from(symbol_kinds, member(symbol, "kind"), "symbol")}};
+  object out{{"name", text_member(symbol, "name")}, {"kind", symbol_kind(symbol)}};
   add_text(out, "detail", text_member(symbol, "detail"));
   add_text(out, "container", text_member(symbol, "containerName"));
   if (const value* location = member(symbol, "location")) {
     places.add_with_file(out, text_member(*location, "uri"), member(*location, "range"));
   } else {
     places.add(out, path, member(symbol, "selectionRange"));
+    add_extent(out, symbol, path, places);
   }
   const value* children = member(symbol, "children");
   if (children == nullptr || !children->is_array() || depth >= most_depth) return out;
@@ -99,6 +97,17 @@ object shape_completion_item(const value& item) {
 }
 
 }  // namespace
+
+std::string_view symbol_kind(const value& symbol) { return name_from(symbol_kinds, member(symbol, "kind"), "symbol"); }
+
+void add_extent(object& out, const value& symbol, const std::string& path, PlaceFinder& places) {
+  const value* const range = member(symbol, "range");
+  if (range == nullptr) return;
+  object extent;
+  places.add(extent, path, range);
+  extent.erase("text");
+  out["extent"] = std::move(extent);
+}
 
 std::string path_text(const std::string& path) { return rpc::is_utf8(path) ? path : uri_of(path); }
 
@@ -156,12 +165,12 @@ object shape_hover(const value& result, const std::string& path, PlaceFinder& pl
   return out;
 }
 
-object shape_places(const value& result, PlaceFinder& places) {
+object shape_places(const value& result, PlaceFinder& places, std::size_t most) {
   const array single = result.is_object() ? array{result} : array();
   const array& all = elements(result) != nullptr ? *elements(result) : single;
   array shaped;
   for (const value& place : all) {
-    if (shaped.size() == most_places) break;
+    if (shaped.size() == most) break;
     object out;
     if (const std::string_view target = text_member(place, "targetUri"); !target.empty()) {
       places.add_with_file(out, target, member(place, "targetSelectionRange"));
@@ -171,7 +180,7 @@ object shape_places(const value& result, PlaceFinder& places) {
     shaped.push_back(std::move(out));
   }
   object out{{"places", std::move(shaped)}};
-  if (all.size() > most_places) out["more"] = all.size() - most_places;
+  if (all.size() > most) out["more"] = all.size() - most;
   return out;
 }
 

@@ -44,20 +44,29 @@ class PlaceFinder {
   std::size_t left_ = most_read;
 };
 
-/// How many places or items an answer has at most; `more` tells how many were left out.
+/// How many places or items an answer has if nobody says; `more` tells how many were left out.
 inline constexpr std::size_t most_places = 1000;
+/// Of a line that is shown, in characters.
+inline constexpr std::size_t most_of_line = 400;
 
 /// Answers of servers as people want them. Each takes whatever LSP allows as a result, and nonsense as nothing.
 /// `{contents, kind, line?, …}`; contents is null where there is nothing to say.
 boost::json::object shape_hover(const boost::json::value& result, const std::string& path, PlaceFinder& places);
 /// `{places: [{file, line, column, endLine, endColumn, text}], more?}`
-boost::json::object shape_places(const boost::json::value& result, PlaceFinder& places);
+boost::json::object shape_places(const boost::json::value& result, PlaceFinder& places,
+                                 std::size_t most = most_places);
 /// `{items: [{label, kind, detail?, documentation?, insert?}], incomplete, more?}`, in the server's order of preference
 boost::json::object shape_completion(const boost::json::value& result);
-/// `{symbols: [{name, kind, detail?, container?, line, …, children?}]}`
+/// `{symbols: [{name, kind, detail?, container?, line, …, extent?, children?}]}`
 boost::json::object shape_symbols(const boost::json::value& result, const std::string& path, PlaceFinder& places);
 /// `[{line, column, endLine, endColumn, severity, message, source?, code?, text}]`
 boost::json::array shape_diagnostics(const boost::json::array& items, const std::string& path, PlaceFinder& places);
+
+/// `function` and so on; `symbol` for a kind that nobody knows.
+std::string_view symbol_kind(const boost::json::value& symbol);
+/// Adds `extent`, all of the symbol and not only its name, if the server tells that.
+void add_extent(boost::json::object& out, const boost::json::value& symbol, const std::string& path,
+                PlaceFinder& places);
 
 /// A path as text: as it is if that is UTF-8, else as an address, which names every byte.
 std::string path_text(const std::string& path);

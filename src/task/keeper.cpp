@@ -86,6 +86,13 @@ void Keepers::acknowledge(RunId run) {
   if (unwritten_.erase(run) == 0) world_.remove_record(run);
 }
 
+std::optional<RunId> Keepers::run_of_keeper(pid_t keeper) {
+  for (const auto& [run, kept] : runs_) {
+    if (kept->keeper() == keeper) return run;
+  }
+  return std::nullopt;
+}
+
 KeptRun* Keepers::find(RunId run) const {
   const auto found = runs_.find(run);
   return found == runs_.end() ? nullptr : found->second.get();

@@ -76,6 +76,7 @@ class Keepers final : public Runner {
   /// The outcome is safe in the store: the keeper need not see to it, and its record is removed. The output stays.
   void acknowledge(RunId run) override;
 
+  std::optional<RunId> run_of_keeper(pid_t keeper) override;
   std::vector<RunId> outputs() override { return world_.recorded_outputs(); }
   /// Not while it may be needed to end the run.
   void remove_output(RunId run) override;

@@ -96,13 +96,18 @@ void KeptRun::cancel() {
   insist();
 }
 
-// A keeper that somebody has suspended would not hear what it is told, nor end its tree, and hold a slot and the stop
-// of the daemon up for ever.
-void KeptRun::wake() {
-  if (leftovers_) return;                     // it is dead
+pid_t KeptRun::keeper() {
   if (fingerprint_.keeper == 0 && record_) {  // it has not been heard of yet
     if (const auto state = record_->read()) fingerprint_ = state->fingerprint;
   }
+  return fingerprint_.keeper;
+}
+
+// A keeper that somebody has suspended would not hear what it is told, nor end its tree, and hold a slot and the stop
+// of the daemon up for ever.
+void KeptRun::wake() {
+  if (leftovers_) return;  // it is dead
+  keeper();
   world_.wake_keeper(fingerprint_);
 }
 

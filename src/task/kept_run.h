@@ -30,6 +30,8 @@ class KeptRun final : KeeperLine::Listener {
   void follow(std::uint64_t offset);
   void acknowledge();
   bool is_acknowledged() const { return acknowledged_; }
+  /// Its process; 0: not known.
+  pid_t keeper();
   /// Not all that its keeper knows is in the record.
   bool is_unwritten() const { return unwritten_; }
   /// The way to its keeper, if that is still there.

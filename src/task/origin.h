@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 
 namespace duet::task {
 
@@ -20,5 +21,8 @@ enum class Origin : std::uint8_t {
 /// It finds out eager agents and accidents. A program that means harm can have somebody else ask: a terminal that is
 /// open, a service manager.
 Origin origin_of(pid_t pid);
+
+/// The first keeper above a process, if it was started by a task.
+std::optional<pid_t> keeper_above(pid_t pid);
 
 }  // namespace duet::task

@@ -20,6 +20,7 @@ class OutputFollowerTest : public testing::Test, public Runner {
   void adopt(RunId) override {}
   void cancel(RunId) override {}
   void acknowledge(RunId) override {}
+  std::optional<RunId> run_of_keeper(pid_t /*keeper*/) override { return std::nullopt; }
   std::vector<RunId> outputs() override { return {}; }
   void remove_output(RunId /*run*/) override {}
   void follow(RunId, std::uint64_t offset) override { asked.push_back(offset); }

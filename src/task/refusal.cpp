@@ -65,6 +65,13 @@ rpc::Error limits_not_kept(std::string_view why) {
                  {{"subsystem", "limits"}, {"reason", "limits-not-kept"}});
 }
 
+rpc::Error too_deep(TaskId asking, unsigned most) {
+  return refusal(-32003,
+                 unavailable_text(to_text(asking) + " asks for it, and " + std::to_string(most) +
+                                  " tasks led to that one already, each by submitting the next"),
+                 {{"subsystem", "supervisor"}, {"reason", "too-deep"}, {"taskId", to_text(asking)}});
+}
+
 rpc::Error is_stopping() { return unavailable("supervisor", "the daemon is stopping"); }
 
 rpc::Error no_agent(std::string_view why, std::string_view set) {

@@ -26,6 +26,8 @@ rpc::Error unknown_group(std::string_view name, const std::vector<std::string>& 
 rpc::Error unavailable(std::string_view subsystem, std::string_view why);
 /// Limits that nobody could keep; `why` ends with what would help.
 rpc::Error limits_not_kept(std::string_view why);
+/// Too many tasks led to the one that asks, one through the other.
+rpc::Error too_deep(TaskId asking, unsigned most);
 rpc::Error is_stopping();
 /// The same, with the setting that would help.
 rpc::Error no_agent(std::string_view why, std::string_view set);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "duet/rpc/object_text.h"
+#include "task/handles.h"
 #include "task/output.h"
 
 namespace duet::task {
@@ -16,6 +17,7 @@ constexpr std::size_t step = 20;  // tasks at a time
 constexpr std::chrono::hours between_looks{1};
 constexpr std::chrono::minutes tolerance{1};  // between the two clocks
 constexpr std::size_t most_days = 36'500;
+constexpr std::size_t most_passed_over = 500;  // of those that are to stay, at a time
 
 }  // namespace
 
@@ -23,6 +25,7 @@ void erase_tasks(StoreWriter& writer, const std::vector<EndedTask>& tasks, std::
   std::string names;
   for (const EndedTask& task : tasks) {
     writer.erase(task.id);
+    Handles::forget(writer, task.id);
     names += (names.empty() ? "[\"" : ",\"") + to_text(task.id) + '"';
   }
   rpc::ObjectText params;
@@ -78,13 +81,16 @@ tl::expected<std::vector<EndedTask>, rpc::Error> Retention::find_old() const {
   return store_.read([&](StoreReader& tasks) {
     const std::size_t most = too_many > 0 ? std::min(too_many, step) : step;
     const TaskId newest = tasks.newest();
+    const base::UtcTime promised = loop_.clock().utc() - Handles::kept_after_end;
     std::vector<EndedTask> old;
-    std::size_t seen = 0;
+    std::size_t passed_over = 0;
     tasks.first_ended([&](const EndedTask& task) {
       // One that ended after another is not older, whatever the clock was set to then.
       if (too_many == 0 && task.at >= oldest_kept_) return false;
-      if (task.id != newest && !is_busy_(task.id)) old.push_back(task);
-      return ++seen < most;
+      const bool is_promised = task.at >= promised && Handles::has_one(tasks, task.id);
+      if (task.id == newest || is_busy_(task.id) || is_promised) return ++passed_over < most_passed_over;
+      old.push_back(task);
+      return old.size() < most;
     });
     return old;
   });

@@ -20,8 +20,9 @@ void erase_tasks(StoreWriter& writer, const std::vector<EndedTask>& tasks, std::
 
 /// Lets go of tasks that ended long ago, a few at a time: the oldest ones beyond `keep_tasks` and, once the daemon has
 /// run for an hour, those older than `keep_days`. Their outputs go with them. The newest task stays whatever the
-/// settings say: the next id is counted on from it. If the outputs of all tasks take more room together than they may,
-/// those of the tasks that ended first go, and the records say so. For the loop's thread only.
+/// settings say: the next id is counted on from it. So does one with a handle, for a day. If the outputs of all tasks
+/// take more room together than they may, those of the tasks that ended first go, and the records say so. For the
+/// loop's thread only.
 class Retention {
  public:
   struct Limits {

@@ -16,6 +16,8 @@ class Runner {
   virtual void cancel(RunId run) = 0;
   virtual void follow(RunId run, std::uint64_t offset) = 0;
   virtual void acknowledge(RunId run) = 0;
+  /// The run that a process is the keeper of, if it is one of those that are carried out.
+  virtual std::optional<RunId> run_of_keeper(pid_t keeper) = 0;
   /// Every run whose output is there, and the end of one of them.
   virtual std::vector<RunId> outputs() = 0;
   virtual void remove_output(RunId run) = 0;

@@ -61,8 +61,9 @@ Supervisor::Supervisor(transport::Loop& loop, base::Log& log, Store& store, Task
       agents_(settings_, std::move(context.environment), std::move(context.project), std::move(context.provide_for)),
       counts_(store.read([](StoreReader& tasks) { return tasks.counts(); }).value()),
       waiters_(loop, store),
+      output_waiters_(loop),
       follower_(
-          loop, log, tasks_, [this](TaskId id) { return gone_output(id); }, std::move(output)),
+          loop, log, tasks_, [this](TaskId id) { return gone_output(id); }, with_waiters(std::move(output))),
       retention_(
           loop, log, store, counts_, tasks_, kept_by(settings_),
           [this](TaskId id) {
@@ -219,7 +220,9 @@ void Supervisor::note(Transition transition, std::function<void()> done) {
 
 void Supervisor::take(const Event& event) {
   if (tells_start(event)) follower_.began(event.task);
-  if (tells_end(event)) waiters_.take(event.task);
+  if (!tells_end(event)) return;
+  waiters_.take(event.task);
+  output_waiters_.take(event.task);
 }
 
 void Supervisor::submit(Submission submission, Intake::Submitted submitted, Companion companion) {
@@ -431,6 +434,7 @@ void Supervisor::on_gone(RunId id) {
   forget_if_over(id);
   retention_.output_added(id);
   tree_of_cancelled_is_gone(id.task);
+  output_waiters_.take(id.task);
   schedule();
   check_stopped();
 }
@@ -565,6 +569,11 @@ void Supervisor::forget_if_over(RunId id) {
   if (found != runs_.end() && found->second.gone && found->second.on_disk) runs_.erase(found);
 }
 
+std::optional<TaskId> Supervisor::task_of_keeper(pid_t keeper) {
+  const std::optional<RunId> run = runner_ == nullptr ? std::nullopt : runner_->run_of_keeper(keeper);
+  return run ? std::optional(run->task) : std::nullopt;
+}
+
 std::vector<TaskId> Supervisor::running() const {
   std::vector<TaskId> ids;
   for (const auto& [id, run] : runs_) {
@@ -580,6 +589,26 @@ std::optional<EndWaiters::Ticket> Supervisor::wait(TaskId id, std::optional<base
   if (!is_over && !left_) return waiters_.wait(id, limit, waiter);
   waiter(is_over ? task : tl::unexpected(is_stopping()));
   return std::nullopt;
+}
+
+OutputFollower::Audience Supervisor::with_waiters(OutputFollower::Audience audience) {
+  return {.wants = [this, wants = std::move(audience.wants)](
+                       TaskId id) { return output_waiters_.is_awaited(id) || wants(id); },
+          .tell =
+              [this, tell = std::move(audience.tell)](TaskId id, std::uint64_t offset, Stream stream,
+                                                      std::string_view text) {
+                tell(id, offset, stream, text);
+                output_waiters_.take(id);
+              }};
+}
+
+// What is written before the follower is there is not told, but is there to be read: hence the first look.
+std::optional<OutputWaiters::Ticket> Supervisor::await_output(TaskId id, base::Duration limit,
+                                                              OutputWaiters::Look look) {
+  const OutputWaiters::Ticket ticket = output_waiters_.wait(id, limit, std::move(look));
+  follower_.audience_changed();
+  output_waiters_.take(id);
+  return output_waiters_.is_waiting(ticket) ? std::optional(ticket) : std::nullopt;
 }
 
 tl::expected<Supervisor::Output, rpc::Error> Supervisor::output(TaskId id, std::uint64_t offset, std::size_t limit,

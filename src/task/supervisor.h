@@ -22,6 +22,7 @@
 #include "task/intake.h"
 #include "task/keeper.h"
 #include "task/output_follower.h"
+#include "task/output_waiters.h"
 #include "task/queue_gate.h"
 #include "task/retention.h"
 #include "task/runner.h"
@@ -140,6 +141,11 @@ class Supervisor {
   /// What the journal tells.
   void take(const Event& event);
 
+  /// The task that a process is the keeper of.
+  std::optional<TaskId> task_of_keeper(pid_t keeper);
+  /// Whether there is a task that could have processes.
+  bool has_runs() const { return !runs_.empty(); }
+
   const Shortages& shortages() const { return shortages_; }
 
   /// As it is on disk.
@@ -158,6 +164,9 @@ class Supervisor {
   tl::expected<Output, rpc::Error> output(TaskId id, std::uint64_t offset, std::size_t limit,
                                           std::optional<Stream> stream = {});
   void output_audience_changed() { follower_.audience_changed(); }
+  /// Calls, as OutputWaiters does, now and whenever there may be more output of a task. A ticket: it was not content.
+  std::optional<OutputWaiters::Ticket> await_output(TaskId id, base::Duration limit, OutputWaiters::Look look);
+  void stop_awaiting_output(const OutputWaiters::Ticket& ticket) { output_waiters_.stop_waiting(ticket); }
 
   const StateCounts& counts() const { return counts_; }
   const TaskSettings& settings() const { return settings_; }
@@ -212,6 +221,7 @@ class Supervisor {
   void load_again(TaskId id, const std::vector<TaskId>& needed = {});
   void remove_unknown_outputs();
   std::optional<GoneOutput> gone_output(TaskId id) const;
+  OutputFollower::Audience with_waiters(OutputFollower::Audience audience);
   void wait_for_dependencies(TaskId id, const std::vector<TaskId>& dependencies);
   void pause(TaskId id, base::Duration time);
   void delay(TaskId id, std::optional<std::chrono::milliseconds> time, std::optional<base::UtcTime> not_before);
@@ -293,6 +303,7 @@ class Supervisor {
   Agents agents_;
   StateCounts counts_;
   EndWaiters waiters_;
+  OutputWaiters output_waiters_;
   OutputFollower follower_;
   Retention retention_;
   Intake intake_;

@@ -205,6 +205,7 @@ void Supervisor::answer_last_questions() {
     if (run.decided) answer_cancels(run, {});
   }
   left_ = true;
+  output_waiters_.end();
   waiters_.refuse_all(is_stopping());
 }
 

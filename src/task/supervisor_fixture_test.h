@@ -29,6 +29,7 @@ class FakeRunner final : public Runner {
   void cancel(RunId run) override { cancelled.push_back(run); }
   void follow(RunId run, std::uint64_t offset) override { followed.emplace_back(run, offset); }
   void acknowledge(RunId run) override { acknowledged.push_back(run); }
+  std::optional<RunId> run_of_keeper(pid_t /*keeper*/) override { return std::nullopt; }
   std::vector<RunId> outputs() override { return recorded_outputs(tasks); }
   void remove_output(RunId run) override { task::remove_output(tasks, run); }
 

@@ -203,8 +203,10 @@ tl::expected<Edited, rpc::Error> Supervisor::edited_task(TaskId id, const Edit& 
   Submission shown = *asked;
   agents_.add_defaults(shown, task.agent);
   shown.retries = edited.active.retries;  // the agent's may be others by now
-  if (const boost::json::value* by = task.metadata.if_contains("by")) shown.by = by->as_string();
-  task.metadata = shown_metadata(shown);
+  const boost::json::object before = std::exchange(task.metadata, shown_metadata(shown));
+  for (const char* const who : {"by", "cause"}) {
+    if (const boost::json::value* asked_by = before.if_contains(who)) task.metadata[who] = *asked_by;
+  }
   edited.body = to_body(*asked);
   return edited;
 }

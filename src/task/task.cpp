@@ -85,6 +85,9 @@ void each_shown(const Submission& submission, Add add) {
     for (const auto& [name, value] : to_json(submission.limits)) add(name, value);
   }
   if (!submission.by.empty()) add("by", submission.by);
+  if (const std::optional<Cause>& cause = submission.cause) {
+    add("cause", json::object{{"taskId", to_text(cause->task)}, {"depth", cause->depth}});
+  }
 }
 
 }  // namespace
@@ -198,6 +201,19 @@ std::string shown_metadata_text(const Submission& submission) {
     }
   });
   return text.take();
+}
+
+unsigned chain_depth(const json::object& metadata) {
+  unsigned deepest = 0;
+  for (const char* const name : {"cause", "automation"}) {
+    const json::value* const origin = metadata.if_contains(name);
+    const json::value* const depth =
+        origin != nullptr && origin->is_object() ? origin->get_object().if_contains("depth") : nullptr;
+    boost::system::error_code fault;
+    const auto tasks = depth == nullptr ? 0U : depth->to_number<unsigned>(fault);
+    if (!fault) deepest = std::max(deepest, tasks);
+  }
+  return deepest;
 }
 
 json::object record_of(const Task& task) {

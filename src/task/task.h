@@ -51,6 +51,12 @@ inline constexpr char default_group[] = "default";
 /// What people tell their tasks apart by.
 using Labels = std::map<std::string, std::string, std::less<>>;
 
+/// The task whose processes have asked for another one.
+struct Cause {
+  TaskId task = 0;
+  unsigned depth = 1;  ///< how many tasks led to it, one through the other
+};
+
 /// What a client asks for.
 struct Submission {
   std::string prompt;
@@ -68,7 +74,9 @@ struct Submission {
   Labels labels = {};
   process::Limits limits = {};        ///< of each attempt
   boost::json::object metadata = {};  ///< why it was asked for, and the like; shown in the record
-  std::string by = {};                ///< who asked, for the record; no part of the body: another may ask for the same
+  // Who asked, for the record. No part of the body: another may ask for the same.
+  std::string by = {};
+  std::optional<Cause> cause = {};
 };
 
 /// All of it but who asked as JSON text, the same for the same submission.
@@ -123,6 +131,9 @@ Labels labels_of(const boost::json::object& saved);
 boost::json::object shown_metadata(const Submission& submission);
 /// The same as JSON text.
 std::string shown_metadata_text(const Submission& submission);
+
+/// How many tasks and firings of rules led to the task of this metadata, one through the other.
+unsigned chain_depth(const boost::json::object& metadata);
 
 /// `{id, prompt, agent, priority, state, createdAt, …}`, null where nothing is known.
 boost::json::object record_of(const Task& task);

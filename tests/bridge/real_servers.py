@@ -57,6 +57,26 @@ class RealServer:
         symbols = self.ask("lsp.symbols", PATIENCE, file=self.path(self.definition[0]))["symbols"]
         self.assertTrue(any("greet" in symbol["name"] for symbol in symbols), symbols)
 
+    def test_places_by_name(self):
+        """A file's own symbol, a word in a line, and every path that a search prints, accepted back."""
+        file, which = self.definition
+        path = self.path(file)
+        place = place_of(path, "greet", which)
+        found = self.ask("lsp.find", PATIENCE, query="greet", file=path)
+        hits = [symbol for symbol in found["symbols"] if symbol["name"].startswith("greet")]
+        self.assertTrue(hits, found)
+        self.assertEqual((hits[0]["line"], hits[0]["file"], found["fresh"]), (place[0], path, True), found)
+        hover = self.ask("lsp.hover", PATIENCE, file=path, symbol=hits[0]["path"])
+        self.assertEqual((hover["at"]["file"], hover["at"]["line"]), (path, place[0]), hover)
+        near = self.ask("lsp.hover", PATIENCE, file=self.main_path, line=max(self.place[0] - 1, 1), symbol="greet")
+        self.assertIn("greet", near["at"]["text"])
+        error = self.answer("lsp.hover", PATIENCE, file=path, symbol="greeet")["error"]
+        self.assertEqual(error["data"]["reason"], "not-found", error)
+        self.assertTrue(any("greet" in name for name in error["data"]["near"]), error)
+        shown = self.project.run("lsp", "references", f"{file}#{hits[0]['path']}")
+        self.assertEqual(shown.code, 0, shown)
+        self.assertRegex(shown.out, r"(?m)^" + re.escape(file) + rf":{place[0]}:\d+$")
+
     def all_references(self):
         places = self.ask("lsp.references", PATIENCE, **self.at())["places"]
         found = {os.path.basename(place["file"]) for place in places}
@@ -164,12 +184,65 @@ class Clangd(RealServer, BridgeTestCase):
                     for name in ("main.cpp", "greeting.cpp", "broken.cpp")]
         self.write("compile_commands.json", json.dumps(commands))
 
+    def test_the_project_by_name(self):
+        self.await_definition()
+
+        def found():
+            symbols = self.ask("lsp.find", PATIENCE, query="greet")["symbols"]
+            return [symbol for symbol in symbols if symbol["path"] == "greet"]
+        eventually(found, PATIENCE, "greet in the index")
+        hover = self.ask("lsp.hover", PATIENCE, symbol="greet")
+        self.assertIn("greet", hover["contents"])
+        self.assertRegex(hover["at"]["file"], r"greeting\.(h|cpp)$")
+        self.assertIn("greet", self.project.run("lsp", "find", "greet").out)
+        self.assertEqual(self.project.run("lsp", "definition", "#greet").code, 0)
+
     def test_a_backslash_in_a_name(self):
         """It takes it for a slash in what it publishes."""
         path = self.write("back\\slash.cpp", "int main() { return nowhere; }\n")
         found = self.ask("lsp.diagnostics", PATIENCE, file=path, waitSeconds=30)
         self.assertTrue(found["fresh"], found)
         self.assert_finding(found["diagnostics"])
+
+
+class ClangdBuild(BridgeTestCase):
+    """A project as CMake leaves it: with what clangd needs in a build folder, or nowhere."""
+
+    def setUp(self):
+        super().setUp()
+        os.makedirs(self.path("include"))
+        self.write("include/own.h", "int own();\n")
+        self.main_path = self.write("main.cpp", '#include "own.h"\nint main() { return own(); }\n')
+
+    def export(self, folder):
+        os.makedirs(self.path(folder))
+        command = {"directory": self.path(folder), "file": self.main_path,
+                   "arguments": ["c++", "-I" + self.path("include"), "-c", self.main_path]}
+        self.write(os.path.join(folder, "compile_commands.json"), json.dumps([command]))
+
+    def diagnostics(self):
+        return self.ask("lsp.diagnostics", PATIENCE, file=self.main_path, waitSeconds=30)
+
+    def test_a_build_folder_of_whatever_name_is_found(self):
+        for folder in ("build-debug", "build/dev"):
+            with self.subTest(folder):
+                self.export(folder)
+        self.start()
+        found = self.diagnostics()
+        self.assertEqual((found["diagnostics"], found["fresh"], "note" in found), ([], True, False), found)
+        server = self.ask("lsp.list")["servers"][0]
+        self.assertEqual(server["compileCommands"], self.path("build/dev"), server)
+
+    def test_without_one_that_is_said_until_there_is(self):
+        self.start()
+        found = self.diagnostics()
+        self.assertIn("own.h", found["diagnostics"][0]["message"])
+        self.assertIn("compile_commands.json", found["note"])
+        self.assertIn("compile_commands.json", self.ask("lsp.list")["servers"][0]["note"])
+        self.assertIn("compile_commands.json", self.project.run("lsp", "list").out)
+        self.assertIn("compile_commands.json", self.project.run("lsp", "symbols", "main.cpp").err)
+        self.export("build-new")
+        eventually(lambda: self.diagnostics()["diagnostics"] == [], PATIENCE, "clangd knows the build")
 
 
 class Pylsp(RealServer, BridgeTestCase):

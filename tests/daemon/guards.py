@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 import threading
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 
@@ -103,6 +104,53 @@ class Starts(GuardTestCase):
                     self.assertEqual(result.code, 1, result)
                     self.assertIn("--start", result.err)
                 self.assertIsNone(self.project.lock_holder())
+
+
+class Idle(GuardTestCase):
+    IDLE = 0.3
+
+    def start_idle(self):
+        """One that would end soon, but for a task that is held: so no start has to be quicker than that."""
+        self.project.start()
+        task = self.run_well("task", "submit", "--agent", "shell", "--delay", "1h", "true").out.strip()
+        self.run_well("daemon", "stop")
+        return task, self.project.start("--idle", f"{int(self.IDLE * 1000)}ms", "--started-by", "a test")
+
+    def test_it_ends_when_nobody_uses_it_any_more(self):
+        task, pid = self.start_idle()
+        begun = time.monotonic()
+        eventually(lambda: time.monotonic() > begun + 4 * self.IDLE, what="time passes")
+        self.assertTrue(self.project.is_running(pid), "a queued task keeps it")
+        with self.project.connect() as client:
+            self.assertEqual(client.call("daemon.status")["result"]["startedBy"], "a test")
+            client.call("task.cancel", params={"taskId": task})
+            begun = time.monotonic()
+            eventually(lambda: client.call("ping")["result"]["pong"] and time.monotonic() > begun + 4 * self.IDLE,
+                       what="time passes")
+            self.assertTrue(self.project.is_running(pid), "so does a client")
+        self.project.wait_gone(pid)
+        self.assertIn('stopping reason="idle"', self.project.log())
+        self.assert_refused(self.project.run("daemon", "status"), 3, "no daemon is running")
+
+    def test_a_rule_that_is_on_keeps_it(self):
+        with open(os.path.join(self.project.root, ".duet-rpc.toml"), "w", encoding="ascii") as file:
+            file.write('[[rules]]\nid = "r"\ntrigger = { source = "task", type = "task.failed" }\n'
+                       'action = { type = "notify" }\n')
+        _, pid = self.start_idle()
+        with self.project.connect() as client:
+            self.assertEqual(client.call("daemon.status")["result"]["subsystems"]["automation"]["ruleCount"], 1)
+            client.call("task.cancel", params={"taskId": "task-1"})
+        begun = time.monotonic()
+        eventually(lambda: time.monotonic() > begun + 4 * self.IDLE, what="time passes")
+        self.assertTrue(self.project.is_running(pid))
+        self.run_well("automation", "disable", "r")
+        self.project.wait_gone(pid)
+
+    def test_nobody_said_so(self):
+        self.project.start()
+        self.assertNotIn("startedBy", self.project.call("daemon.status")["result"])
+        refused = self.project.run("daemon", "start", "--idle", "0")
+        self.assertEqual((refused.code, "--idle" in refused.err), (1, True), refused)
 
 
 class Stops(GuardTestCase):

@@ -130,6 +130,8 @@ class OfTheDaemon(Schemas, BridgeTestCase):
         slow = self.result("task.submit", prompt="sleep 60", agent="shell")["taskId"]
         self.result("task.get", taskId=slow)
         self.result("task.cancel", taskId=slow)
+        given = self.result("task.submit", prompt="true", agent="shell", handle=True)
+        self.result("task.get", handle=given["handle"])
         self.result("chat.send", message="hello")
         self.result("task.list")
         self.result("task.stats")
@@ -191,6 +193,7 @@ class OfTheDaemon(Schemas, BridgeTestCase):
         for method in ("lsp.hover", "lsp.definition", "lsp.references", "lsp.completion"):
             self.result(method, file=self.file, line=1, column=1)
         self.result("lsp.symbols", file=self.file)
+        self.result("lsp.find", query="x", file=self.file)
         self.result("lsp.diagnostics", file=self.file)
         self.result("lsp.request", method="fake/echo", params={"a": 1}, server="fake")
         self.result("lsp.notify", method="fake/notice", params={"a": 1}, server="fake")

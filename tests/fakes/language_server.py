@@ -9,8 +9,10 @@ import argparse
 import json
 import os
 import signal
+import random
 import subprocess
 import sys
+import threading
 import time
 
 CRASH_CODE = 7
@@ -38,6 +40,8 @@ def parse_arguments():
     parser.add_argument("--publish-delay", type=float, default=0)
     parser.add_argument("--stale-first", action="store_true", help="publish those of the old text again after a change")
     parser.add_argument("--never-publish", action="store_true")
+    parser.add_argument("--moods", type=int, help="publish late, unversioned, twice or never, by chance from this seed")
+    parser.add_argument("--capability", action="append", default=[], help="one more that it offers")
     parser.add_argument("--pull", action="store_true", help="offer textDocument/diagnostic instead of publishing")
     parser.add_argument("--answer", action="append", default=[], help="METHOD=JSON: a result for a question")
     parser.add_argument("--memory", type=int, default=0, help="MiB to use")
@@ -52,12 +56,15 @@ class Server:
         self.asking = {}
         self.last_id = 0
         self.input = sys.stdin.buffer
+        self.writing = threading.Lock()
+        self.chance = random.Random(options.moods)
 
     # ---- bytes ----
 
     def write(self, data):
-        while data:
-            data = data[os.write(1, data):]
+        with self.writing:
+            while data:
+                data = data[os.write(1, data):]
 
     def frame(self, body, delta=0):
         return b"Content-Length: %d\r\n\r\n%s" % (len(body) + delta, body)
@@ -160,6 +167,8 @@ class Server:
             self.answer(request, None)
         elif method.startswith("textDocument/"):
             self.take_question(request, params)
+        elif method == "workspace/symbol":
+            self.answer(request, json.loads(self.answers().get("symbol", "null")))
         else:
             self.send({"id": request["id"], "error": {"code": -32601, "message": "Method not found"}})
 
@@ -168,6 +177,7 @@ class Server:
         time.sleep(options.initialize_delay)
         capabilities = {"textDocumentSync": {"openClose": True, "change": options.sync, "save": True},
                         "hoverProvider": True, "definitionProvider": True}
+        capabilities.update((name, True) for name in options.capability)
         if options.encoding:
             capabilities["positionEncoding"] = options.encoding
         if options.pull:
@@ -184,7 +194,7 @@ class Server:
             return
         version, text = self.documents[uri]
         method = request["method"].split("/")[1]
-        answers = dict(answer.split("=", 1) for answer in self.options.answer)
+        answers = self.answers()
         if method in answers:
             self.answer(request, json.loads(answers[method].replace("URI", uri)))
         elif method == "diagnostic":
@@ -198,6 +208,9 @@ class Server:
         else:
             self.answer(request, None)
 
+    def answers(self):
+        return dict(answer.split("=", 1) for answer in self.options.answer)
+
     def take_notification(self, message):
         method, params = message["method"], message.get("params") or {}
         document = params.get("textDocument", {})
@@ -208,6 +221,9 @@ class Server:
         elif method == "textDocument/didChange":
             old = self.documents[uri]
             self.documents[uri] = (document["version"], params["contentChanges"][-1]["text"])
+            if self.options.moods is not None:
+                self.publish_by_mood(uri, old)
+                return
             if self.options.stale_first:
                 self.publish(uri, old)
             self.publish(uri)
@@ -244,7 +260,28 @@ class Server:
             params["version"] = version
         self.send({"method": "textDocument/publishDiagnostics", "params": params})
 
+    def publish_by_mood(self, uri, old):
+        """What is published, when, how often and with which version is left to chance; the text is always true."""
+        new = self.documents[uri]
+        mood = self.chance.choice(("now", "late", "twice", "unversioned", "late and unversioned", "never"))
+        texts = {"twice": (old, new), "never": ()}.get(mood, (new,))
+        delay = self.chance.uniform(0, 0.3) if mood.startswith("late") else 0
+        for version, text in texts:
+            params = {"uri": uri, "diagnostics": self.findings(text)}
+            if "unversioned" not in mood:
+                params["version"] = version
+            message = {"method": "textDocument/publishDiagnostics", "params": params}
+            threading.Timer(delay, self.send, (message,)).start()
+
     # ---- methods that misbehave ----
+
+    def fake_progress(self, request, params, body):
+        """Tells of work, having asked for a token first if it begins."""
+        if params["value"].get("kind") == "begin":
+            self.send({"id": f"create-{params['token']}", "method": "window/workDoneProgress/create",
+                       "params": {"token": params["token"]}})
+        self.send({"method": "$/progress", "params": params})
+        self.answer(request, None)
 
     def fake_echo(self, request, params, body):
         """The params as they were spelt."""

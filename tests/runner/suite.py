@@ -36,7 +36,7 @@ class TestCase(unittest.TestCase):
 
 
 def main():
-    for name in ("program", "version", "rounds", "seconds", "megabytes"):
+    for name in ("program", "version", "rounds", "seconds", "megabytes", "edits"):
         flag = f"--{name}"
         if flag in sys.argv:
             at = sys.argv.index(flag)

@@ -14,7 +14,7 @@ using Count = ArgumentEntry::Count;
 
 constexpr Text shells[] = {"bash", "zsh", "fish"};
 constexpr Text asked_kinds[] = {"task", "live-task", "ended-task", "agent", "group", "rule", "token", "certificate"};
-constexpr Text pages[] = {"manual", "methods"};
+constexpr Text pages[] = {"manual", "methods", "tools"};
 
 constexpr OptionEntry everywhere[] = {
     {.letter = 'h', .name = "help", .summary = "Show help, of the command if one is given"},
@@ -104,7 +104,8 @@ constexpr CommandEntry program_commands[] = {
      .listed = false},
     {.path = "print",
      .summary = "Print generated documentation",
-     .details = "Prints a page that is made from the program's own tables: the manual page, or docs/methods.md.",
+     .details = "Prints a page that is made from the program's own tables: the manual page, docs/methods.md, or the "
+                "table of docs/mcp.md.",
      .arguments = page_argument,
      .listed = false},
 };
@@ -122,6 +123,12 @@ constexpr OptionEntry start_options[] = {
     {.name = "tls",
      .value = "ADDR:PORT",
      .summary = "Open the TLS door there, for other machines, whatever the settings say"},
+    {.name = "idle",
+     .value = "TIME",
+     .summary = "End by itself after so long without a client, a task that is queued or runs, and a rule that is on",
+     .kind = ValueKind::duration,
+     .least = 1},
+    {.name = "started-by", .value = "NAME", .summary = "What starts it, for daemon.status to tell"},
     {.name = "foreground", .summary = "Stay in the foreground and log to stderr, or to the file of DUET_RPC_LOG"},
 };
 constexpr OptionEntry stop_options[] = {
@@ -161,6 +168,30 @@ constexpr OptionEntry connect_options[] = {
     {.name = "events",
      .value = "KIND,...",
      .summary = "Only these kinds of events, such as taskFailed,taskCompleted; all adds the output of tasks"},
+};
+
+constexpr Text mcp_clients[] = {"claude", "codex", "vscode", "cursor", "zed", "gemini"};
+constexpr OptionEntry mcp_options[] = {
+    {.name = "project",
+     .value = "DIR",
+     .summary = "The project; else the nearest folder upward with .aiwg/ or .git, else that of CLAUDE_PROJECT_DIR",
+     .kind = ValueKind::folder},
+    {.name = "allow",
+     .value = "DIR",
+     .summary = "Answer questions about files below this folder, too; may be repeated",
+     .kind = ValueKind::folder,
+     .repeatable = true},
+    {.name = "tools", .value = "GROUP,...", .summary = "Offer only these groups of tools: code, task, project"},
+    {.name = "read-only", .summary = "Leave out task_run and task_cancel"},
+    {.name = "agents",
+     .value = "NAME,...",
+     .summary = "The agents that task_run offers; else those of the settings, and never shell"},
+    {.name = "no-start", .summary = "Start no daemon; use one that runs"},
+    {.name = "trace", .summary = "Show every message to and from the client and the daemon on stderr"},
+    {.name = "print-config",
+     .value = "CLIENT",
+     .summary = "Print what this client's configuration file needs, and where it belongs, and end",
+     .choices = mcp_clients},
 };
 
 constexpr ArgumentEntry call_arguments[] = {{.name = "METHOD"}, {.name = "PARAMS", .count = Count::optional}};
@@ -246,6 +277,15 @@ constexpr CommandEntry daemon_commands[] = {
          "too, and is set up again by whoever connects again.",
      .options = connect_options,
      .client = true},
+    {.path = "mcp",
+     .summary = "Serve agents on stdin and stdout (Model Context Protocol)",
+     .details =
+         "Serves a client of the Model Context Protocol, such as Claude Code, Codex, VS Code, Cursor, Zed or Gemini "
+         "CLI, which starts it: tools for the project's code, by its language servers, and for tasks that outlive the "
+         "session. The project's daemon does the work; it is started with the first call, and ends by itself after 30 "
+         "minutes without a client, a task or a rule.\n"
+         "What a client's configuration needs is printed by --print-config. Ends with 0 when stdin does.",
+     .options = mcp_options},
 };
 
 // ---- automation
@@ -339,12 +379,19 @@ constexpr ArgumentEntry place_argument[] = {{.name = "FILE[:LINE[:COL]]", .kind 
 constexpr ArgumentEntry files_argument[] = {{.name = "FILE", .kind = ValueKind::file, .count = Count::many}};
 constexpr ArgumentEntry server_argument[] = {{.name = "NAME"}};
 
+constexpr ArgumentEntry name_argument[] = {{.name = "NAME"}};
+constexpr OptionEntry find_options[] = {
+    {.name = "file", .value = "FILE", .summary = "Only in this file", .kind = ValueKind::file},
+};
+
 constexpr CommandEntry lsp_commands[] = {
     {.path = "lsp",
      .summary = "Ask language servers",
      .details =
          "Asks language servers, which the daemon starts when they are needed and keeps ready. Lines and columns "
-         "begin with 1, and columns count characters.",
+         "begin with 1, and columns count characters. A place is FILE[:LINE[:COL]], or by name FILE#NAME (what the "
+         "file "
+         "declares), FILE:LINE#NAME (the word in that line or near it) or #NAME (as far as the servers that run know).",
      .group = true},
     {.path = "lsp check",
      .summary = "Try a language server",
@@ -378,6 +425,15 @@ constexpr CommandEntry lsp_commands[] = {
      .summary = "Show what a file declares",
      .details = "Shows what a file declares.",
      .arguments = place_argument,
+     .client = true},
+    {.path = "lsp find",
+     .summary = "Find symbols by name",
+     .details =
+         "Shows the symbols that have a name, or the end of a path as in Server::start, or a text in their name: those "
+         "of the project, as far as the language servers that run know, or of a file. What is printed as the path of a "
+         "symbol is accepted as a name by the other commands, as in FILE#NAME.",
+     .arguments = name_argument,
+     .options = find_options,
      .client = true},
     {.path = "lsp diagnostics",
      .summary = "Show errors and warnings in files",

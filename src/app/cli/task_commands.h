@@ -170,6 +170,11 @@ inline constexpr OptionEntry output_options[] = {
     follow_option,
     {.name = "stdout", .summary = "Only what it wrote to stdout"},
     {.name = "stderr", .summary = "Only what it wrote to stderr"},
+    {.name = "tail",
+     .value = "BYTES",
+     .summary = "Begin so many bytes before the end: 2000, 64K, 1M",
+     .kind = ValueKind::bytes,
+     .least = 0},
 };
 inline constexpr OptionEntry chat_options[] = {
     agent_option,

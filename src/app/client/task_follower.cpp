@@ -24,12 +24,19 @@ Failure not_ended(const std::string& id) {
   return Failure(id + " has not ended in the time that --timeout gave", exit_code::no_answer);
 }
 
+// Where it was begun to read.
+std::uint64_t begin_of(const object& piece) {
+  const boost::json::value* const dropped = piece.if_contains("dropped");
+  const std::uint64_t missing = dropped == nullptr ? 0 : dropped->to_number<std::uint64_t>();
+  return piece.at("offset").to_number<std::uint64_t>() - missing;
+}
+
 }  // namespace
 
 TaskFollower::TaskFollower(DaemonClient& daemon, const std::vector<std::string>& ids, Print print, OutputPart part)
     : calls_(daemon), print_(std::move(print)), stream_(std::move(part.stream)) {
   for (const std::string& id : ids) {
-    if (find(id) == nullptr) tasks_.push_back({.id = id, .offset = part.from});
+    if (find(id) == nullptr) tasks_.push_back({.id = id, .offset = part.from, .tail = part.tail});
   }
   daemon.client().on_any([this](std::string_view event, std::string_view params) { take(event, params); });
 }
@@ -143,11 +150,13 @@ bool TaskFollower::drain_those_with_news() {
 
 bool TaskFollower::drain(Followed& task) {
   for (bool more = true; more && !task.done;) {
-    object params{{"taskId", task.id}, {"offset", task.offset}, {"encoding", "base64"}};
+    object params{{"taskId", task.id}, {"encoding", "base64"}};
+    params[task.tail ? "fromEnd" : "offset"] = task.tail.value_or(task.offset);
     if (!stream_.empty()) params["stream"] = stream_;  // which a daemon of version 0.1 does not know
     const auto result = calls_.ask("task.output", rpc::to_text(params), calls_.daemon().patience());
     if (!result) return false;
     const object piece = rpc::parse_value(*result).as_object();
+    if (std::exchange(task.tail, std::nullopt)) task.offset = begin_of(piece);
     print_piece(task, piece);
     const auto next = piece.at("next").to_number<std::uint64_t>();
     more = next > task.offset;

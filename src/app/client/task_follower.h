@@ -15,8 +15,9 @@ namespace duet::app {
 
 /// Which output is wanted.
 struct OutputPart {
-  std::string stream = {};  ///< `stdout` or `stderr`; empty: both
-  std::uint64_t from = 0;   ///< the first byte
+  std::string stream = {};                 ///< `stdout` or `stderr`; empty: both
+  std::uint64_t from = 0;                  ///< the first byte
+  std::optional<std::uint64_t> tail = {};  ///< only the last so many bytes, and what comes after
 };
 
 /// Reads the output of tasks, byte for byte, and can stay with them until they end.
@@ -40,6 +41,7 @@ class TaskFollower {
   struct Followed {
     std::string id;
     std::uint64_t offset = 0;
+    std::optional<std::uint64_t> tail = {};  // until it is known where that begins
     char last_byte = '\n';
     bool news = true;
     bool done = false;

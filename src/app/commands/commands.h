@@ -17,6 +17,9 @@ void start_if_wanted(const CommandLine& line);
 /// Tells the user what of the project does not count for want of trust, with the cure.
 void tell_untrusted(DaemonClient& daemon);
 int run_rpc(const CommandLine& line, const base::StandardDescriptors& descriptors);
+int run_mcp(const CommandLine& line, const base::StandardDescriptors& descriptors);
+/// With --print-config.
+int print_mcp_config(const CommandLine& line);
 int run_version();
 int run_completion(const CommandLine& line);
 int run_candidates(const CommandLine& line);
@@ -77,6 +80,7 @@ int run_lsp_definition(const CommandLine& line);
 int run_lsp_references(const CommandLine& line);
 int run_lsp_completion(const CommandLine& line);
 int run_lsp_symbols(const CommandLine& line);
+int run_lsp_find(const CommandLine& line);
 int run_lsp_diagnostics(const CommandLine& line);
 int run_lsp_request(const CommandLine& line);
 int run_lsp_list(const CommandLine& line);

@@ -49,6 +49,7 @@ std::string page(const object& status, const TextStyle& style) {
   };
   row("daemon", "running, pid " + shown(status, "pid") + ", version " + shown(status, "version"));
   row("up", uptime(status) + ", since " + shown(status, "started_at"));
+  if (status.contains("startedBy")) row("started by", shown(status, "startedBy"));
   row("health", shown(status, "health"));
   row("clients", shown(section(subsystems, "ipc"), "clients"));
   if (const object& http = section(subsystems, "http"); !http.empty()) row("http", shown(http, "url"));

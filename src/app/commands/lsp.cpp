@@ -36,6 +36,7 @@ Failure failure_of(std::string_view method, const peer::Outcome& outcome, const 
   const boost::json::value tree = error.data().starts_with('{') ? rpc::parse_value(error.data()) : object();
   const object& data = tree.get_object();
   if (data.contains("cause")) return Failure(failure_line(error.message(), data));
+  if (data.contains("candidates") || data.contains("near")) return Failure(symbol_failure_line(data));
   const boost::json::value* expected = data.if_contains("expected");
   const boost::json::value* param = data.if_contains("param");
   if (error.code() == rpc::code::invalid_params && expected != nullptr && param != nullptr && !subject.empty()) {
@@ -77,27 +78,38 @@ bool has_findings(const object& result, std::string_view severity) {
   return std::ranges::any_of(result.at("diagnostics").as_array(), counts);
 }
 
+// What an answer lacks, or may lack.
+void tell_standing(const CommandLine& line, const object& result) {
+  for (const std::string& lack : lacks_of(result)) print_aside(std::string(line.program) + ": " + lack + '\n');
+}
+
+// Asks, and shows the answer as `view` has it.
+template <typename View>
+int show(DaemonClient& daemon, const CommandLine& line, std::string_view method, object params, View view) {
+  if (const char* const path = path_for(daemon)) params["path"] = path;
+  const std::string answer = ask(daemon, line, method, rpc::to_text(params), line.arguments.front());
+  if (line.flag("json")) return print_text(answer + '\n');
+  const object result = rpc::parse_value(answer).as_object();
+  const int code = print_text(view(result, style_of(line)));
+  tell_standing(line, result);
+  return code;
+}
+
 FilePlace place_in(const DaemonClient& daemon, const CommandLine& line) {
   return parse_file_place(line.arguments.front(), !daemon.is_far());
 }
 
-// Asks about FILE[:LINE[:COL]] and shows the answer as `view` has it.
-template <typename View>
-int ask_about_place(DaemonClient& daemon, const CommandLine& line, std::string_view method, View view) {
-  const FilePlace place = place_in(daemon, line);
-  object params{{"file", named(daemon, place.file)}};
-  if (place.line) params["line"] = *place.line;
-  if (place.column) params["column"] = *place.column;
-  if (const char* const path = path_for(daemon)) params["path"] = path;
-  const std::string result = ask(daemon, line, method, rpc::to_text(params), line.arguments.front());
-  if (line.flag("json")) return print_text(result + '\n');
-  return print_text(view(rpc::parse_value(result).as_object(), style_of(line)));
-}
-
+// About FILE[:LINE[:COL]], or FILE#NAME.
 template <typename View>
 int ask_about_place(const CommandLine& line, std::string_view method, View view) {
   DaemonClient daemon(line);
-  return ask_about_place(daemon, line, method, view);
+  const FilePlace place = place_in(daemon, line);
+  object params;
+  if (!place.symbol || !place.file.empty()) params["file"] = named(daemon, place.file);
+  if (place.line) params["line"] = *place.line;
+  if (place.column) params["column"] = *place.column;
+  if (place.symbol) params["symbol"] = *place.symbol;
+  return show(daemon, line, method, std::move(params), view);
 }
 
 }  // namespace
@@ -110,9 +122,15 @@ int run_lsp_completion(const CommandLine& line) { return ask_about_place(line, "
 int run_lsp_symbols(const CommandLine& line) {
   DaemonClient daemon(line);
   const std::string file = named(daemon, place_in(daemon, line).file);
-  return ask_about_place(daemon, line, "lsp.symbols", [&](const object& result, const TextStyle& style) {
-    return symbols_view(result, file, style);
-  });
+  return show(daemon, line, "lsp.symbols", {{"file", file}},
+              [&](const object& result, const TextStyle& style) { return symbols_view(result, file, style); });
+}
+
+int run_lsp_find(const CommandLine& line) {
+  DaemonClient daemon(line);
+  object params{{"query", line.arguments.front()}};
+  if (const std::optional<std::string> file = line.text("file")) params["file"] = named(daemon, *file);
+  return show(daemon, line, "lsp.find", std::move(params), found_view);
 }
 
 int run_lsp_diagnostics(const CommandLine& line) {
@@ -129,7 +147,9 @@ int run_lsp_diagnostics(const CommandLine& line) {
     if (!are_known(result)) code = exit_code::no_answer;
     has_failed = has_failed || (fail_on && has_findings(result, *fail_on));
     print_text(line.flag("json") ? text + '\n' : diagnostics_view(result, style_of(line)));
-    if (line.flag("json") || !are_known(result) || result.at("fresh").as_bool()) continue;
+    if (line.flag("json")) continue;
+    tell_standing(line, result);
+    if (!are_known(result) || result.at("fresh").as_bool()) continue;
     print_aside(std::string(line.program) + ": " + file + ": this may be about an earlier text, " +
                 "since the server does not say which one it looked at\n");
   }

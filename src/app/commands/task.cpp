@@ -107,10 +107,16 @@ std::string stream_of(const CommandLine& line) {
   return line.flag("stdout") ? "stdout" : "stderr";
 }
 
+// Empty: all of it.
+std::optional<std::uint64_t> tail_of(const CommandLine& line) {
+  return find_option(line.command, "tail") == nullptr ? std::nullopt : line.bytes("tail");
+}
+
 int follow_tasks(DaemonClient& daemon, const CommandLine& line, const std::vector<std::string>& ids,
                  std::uint64_t from = 0) {
   LinePrefixer lines = prefixer(line, ids);
-  TaskFollower follower(daemon, ids, printing(lines, ids.size() > 1), {.stream = stream_of(line), .from = from});
+  TaskFollower follower(daemon, ids, printing(lines, ids.size() > 1),
+                        {.stream = stream_of(line), .from = from, .tail = tail_of(line)});
   const ReaderWatch reader(daemon.client().loop());
   const InterruptNote note(goes_on_note(line, ids, "output -f"), &lines);
   std::vector<object> records;
@@ -121,7 +127,8 @@ int follow_tasks(DaemonClient& daemon, const CommandLine& line, const std::vecto
 void print_outputs(DaemonClient& daemon, const CommandLine& line, const std::vector<std::string>& ids) {
   LinePrefixer lines = prefixer(line, ids);
   for (const std::string& id : ids) {
-    TaskFollower follower(daemon, {id}, printing(lines, ids.size() > 1), {.stream = stream_of(line)});
+    TaskFollower follower(daemon, {id}, printing(lines, ids.size() > 1),
+                          {.stream = stream_of(line), .tail = tail_of(line)});
     finishing(lines, [&] { follower.print_output(); });
   }
 }
@@ -227,6 +234,7 @@ int run_task_output(const CommandLine& line) {
     for (const std::string& id : ids) {
       object params{{"taskId", id}};
       if (const std::string stream = stream_of(line); !stream.empty()) params["stream"] = stream;
+      if (const auto tail = tail_of(line)) params["fromEnd"] = *tail;
       print_text(daemon.call_raw("task.output", rpc::to_text(params)) + '\n');
     }
     return 0;

@@ -34,9 +34,9 @@ std::vector<std::string> arguments_of(const CommandLine& line, const Project& pr
   std::vector<std::string> words{"duet-rpc", "daemon", "start", "--foreground", "--project", project.root};
   if (const auto socket = line.text("socket")) words.insert(words.end(), {"--socket", absolute(*socket)});
   if (line.log_level) words.insert(words.end(), {"--log-level", std::string(base::level_name(*line.log_level))});
-  for (const std::string door : {"http", "tls"}) {
-    const bool may_have_door = find_option(line.command, door) != nullptr;
-    if (const auto at = may_have_door ? line.text(door) : std::nullopt) words.push_back("--" + door + '=' + *at);
+  for (const char* const name : {"http", "tls", "idle", "started-by"}) {  // of `daemon start`, and no other command
+    if (find_option(line.command, name) == nullptr) continue;
+    if (const auto value = line.text(name)) words.push_back("--" + std::string(name) + '=' + *value);
   }
   if (line.flag("trace")) words.emplace_back("--trace");
   return words;

@@ -111,6 +111,7 @@ ProjectDaemon::ProjectDaemon(Context context, Settings settings)
                .client_version = kVersion,
                .environment = process::current_environment()},
               context_.project.root, settings_.servers),
+      mcp_({.loop = loop_, .log = log_, .server = server_, .root = context_.project.root}),
       http_(http_context()),
       tls_(tls_context()) {
   end_.set_work([this](const StopRequest& request, std::function<void()> done) { end_work(request, std::move(done)); });
@@ -136,6 +137,7 @@ peer::ServerEvents ProjectDaemon::server_events() {
                             .on_full = [this](bool full) { take_full(full); },
                             .on_opened =
                                 [this](peer::Connection& client) {
+                                  note_use();
                                   http_.client_opened(client);
                                   tls_.client_opened(client);
                                   hub_.client_opened(client);
@@ -168,8 +170,9 @@ HttpService::Context ProjectDaemon::http_context() {
           .most_connections = std::max<std::size_t>(context_.descriptors.clients / 2, 1),
           .set_problem = [this](const std::string& subsystem,
                                 std::string problem) { problems_.set(subsystem, std::move(problem)); },
-          .end_caller = [this](std::uint64_t number) { bridge_.client_gone(number); },
+          .end_caller = [this](std::uint64_t number) { forget_caller(number); },
           .metrics = [this] { return metrics_.metrics().prometheus_text(); },
+          .mcp = &mcp_,
           .on_empty = [this] { end_.clients_gone(); }};
 }
 
@@ -181,7 +184,7 @@ TlsService::Context ProjectDaemon::tls_context() {
           .folder = context_.folder,
           .files = tls_folder(context_.places),
           .most_connections = std::max<std::size_t>(context_.descriptors.clients / 4, 1),
-          .end_caller = [this](std::uint64_t number) { bridge_.client_gone(number); },
+          .end_caller = [this](std::uint64_t number) { forget_caller(number); },
           .metrics = [this] { return metrics_.metrics().prometheus_text(); },
           .on_empty = [this] { end_.clients_gone(); }};
 }
@@ -261,6 +264,10 @@ void ProjectDaemon::open() {
   settings_watch_.emplace(loop_, log_, settings_files(), [this] { take_saved_settings(); });
   take_saved_settings();  // what was saved since they were read
   tell_watchdog();
+  if (context_.idle) {
+    idle_watch_.emplace(loop_, *context_.idle,
+                        IdleWatch::Calls{.is_used = [this] { return is_used(); }, .end = [this] { stop("idle", {}); }});
+  }
   log_.info("listening", {{"socket", context_.address.shown}});
 }
 
@@ -331,6 +338,25 @@ void ProjectDaemon::stop(std::string_view reason, const StopRequest& request) {
   automation_.close();
   tasks_.supervisor().close();
   end_.begin(reason, request);
+}
+
+// A task that waits for its time or a rule that waits for an event would wait in vain without a daemon.
+bool ProjectDaemon::is_used() const {
+  const task::StateCounts& counts = tasks_.supervisor().counts();
+  const bool has_tasks = counts.at(static_cast<std::size_t>(task::State::queued)) > 0 ||
+                         counts.at(static_cast<std::size_t>(task::State::running)) > 0;
+  return has_tasks || server_.client_count() > 0 || http_.connection_count() > 0 || tls_.connection_count() > 0 ||
+         automation_.has_work();
+}
+
+// One that has asked by HTTP.
+void ProjectDaemon::forget_caller(std::uint64_t number) {
+  note_use();
+  bridge_.client_gone(number);
+}
+
+void ProjectDaemon::note_use() {
+  if (idle_watch_) idle_watch_->note_use();
 }
 
 // Called when files of the state folder went or came. False: something is still to be put right.
@@ -447,6 +473,7 @@ DaemonStatus ProjectDaemon::status() const {
       .subsystems = subsystems(),
   };
   if (context_.manager.is_there()) status.managed = true;
+  status.startedBy = context_.started_by;
   if (const std::optional<LastEnd>& last = context_.last_end) {
     status.last_end = {.pid = last->pid, .how = last->how};
     if (!last->at.empty()) status.last_end->at = last->at;

@@ -10,6 +10,7 @@
 #include "app/daemon/daemon_end.h"
 #include "app/daemon/descriptors.h"
 #include "app/daemon/event_hub.h"
+#include "app/daemon/idle_watch.h"
 #include "app/daemon/kept_metrics.h"
 #include "app/daemon/loop_watch.h"
 #include "app/daemon/service_manager.h"
@@ -18,6 +19,7 @@
 #include "app/daemon/task_room.h"
 #include "app/doors/http_service.h"
 #include "app/doors/tls_service.h"
+#include "app/mcp/mcp_service.h"
 #include "app/project/last_end.h"
 #include "app/project/project.h"
 #include "app/project/state_folder.h"
@@ -67,7 +69,9 @@ class ProjectDaemon {
     mode_t umask_of_tasks = 022;
     bool trace = false;
     DescriptorBudget descriptors = {};
-    std::optional<LastEnd> last_end = {};  ///< of the daemon before, if it was not stopped
+    std::optional<LastEnd> last_end = {};        ///< of the daemon before, if it was not stopped
+    std::optional<base::Duration> idle = {};     ///< it ends when nobody has used it for so long
+    std::optional<std::string> started_by = {};  ///< what has started it, if that said so
   };
 
   /// Throws Failure.
@@ -100,6 +104,9 @@ class ProjectDaemon {
   void listen(const std::function<void()>& attempt);
   void tell_watchdog();
   bool look_at_files();
+  bool is_used() const;
+  void note_use();
+  void forget_caller(std::uint64_t number);
   void take_stop(const StopRequest& request);
   void stop(std::string_view reason, const StopRequest& request);
   void read_journal();
@@ -141,12 +148,14 @@ class ProjectDaemon {
   DaemonEnd end_;
   automation::Engine automation_;
   bridge::Bridge bridge_;
+  mcp::McpService mcp_;
   HttpService http_;  // behind what its connections ask, as the next one
   TlsService tls_;
   std::optional<SocketGuard> guard_;
   std::optional<SettingsWatch> settings_watch_;
   std::optional<SettingsWatch> revoked_watch_;
   std::string revoked_file_;  // that it watches
+  std::optional<IdleWatch> idle_watch_;
 };
 
 }  // namespace duet::app

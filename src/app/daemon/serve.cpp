@@ -184,7 +184,9 @@ int serve(const CommandLine& line, Starter& starter, mode_t mask) {
                           .umask_of_tasks = mask,
                           .trace = trace,
                           .descriptors = descriptors,
-                          .last_end = last_end},
+                          .last_end = last_end,
+                          .idle = line.duration("idle"),
+                          .started_by = line.text("started-by")},
                          std::move(settings));
     daemon.open();
     last_words.forget_earlier();

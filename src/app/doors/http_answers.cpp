@@ -146,6 +146,7 @@ void HttpClient::respond(std::string_view type, std::string_view body) {
 // The request is done with; what answers it is still to be written.
 void HttpClient::answered() {
   exchange_.reset();
+  mcp_.reset();
   admission_.reset();
   door_.release(std::exchange(reserved_, 0));
   has_begun_ = is_first_ = is_head_ = false;

@@ -62,7 +62,8 @@ void HttpClient::turn_away(HttpFault fault) {
 void HttpClient::stop() {
   stopping_ = true;
   if (phase_ == Phase::head && out_.empty()) return close();
-  if (phase_ == Phase::head || phase_ == Phase::stream) {
+  const bool owes_answer = exchange_ != nullptr;
+  if (phase_ == Phase::head || (phase_ == Phase::stream && !owes_answer)) {
     phase_ = Phase::last_answer;
     flush_later();
   }
@@ -169,8 +170,12 @@ void HttpClient::take_head(const HttpHead& head) {
   has_begun_ = true;
   is_head_ = head.method == "HEAD";
   closes_ = !head.keeps_alive;
-  const HttpPass pass =
-      pass_of(head, {.names = door_.names(), .scheme = door_.scheme(), .admit = door_.calls().admit, .shown = shown_});
+  const HttpDoorCalls& calls = door_.calls();
+  const HttpPass pass = pass_of(head, {.names = door_.names(),
+                                       .scheme = door_.scheme(),
+                                       .admit = calls.admit,
+                                       .shown = shown_,
+                                       .has_mcp = calls.mcp != nullptr});
   take_pass(pass);
   if (pass.fault) {
     const bool goes_on = framing::survives_refusal(head) && !framing::refusal_of(*pass.fault).closes;
@@ -181,6 +186,7 @@ void HttpClient::take_head(const HttpHead& head) {
   if (route_ == HttpRoute::websocket) return upgrade(head);
   if (route_ == HttpRoute::events) return begin_stream(head);
   if (route_ == HttpRoute::metrics) return serve_metrics();
+  if (route_ == HttpRoute::mcp) mcp_ = std::make_unique<McpPost>(mcp_post_of(head));
   if (!door_.reserve(head.content_length)) return refuse(HttpFault::busy, false);
   reserved_ = head.content_length;
   if (head.expectation == framing::HttpExpectation::to_continue) framing::append_continue(out_);
@@ -213,6 +219,7 @@ void HttpClient::take_body(std::string_view body) {
   if (route_ == HttpRoute::logout) return log_out();
   phase_ = Phase::answer;
   if (input_ended_) expect(farewell_time);
+  if (route_ == HttpRoute::mcp) return begin_mcp(body);
   exchange_ = door_.begin_exchange(body, admission_, [this] { answer_call(); });
 }
 
@@ -252,7 +259,7 @@ void HttpClient::flush() {
   }
   if (out_.empty() && phase_ == Phase::last_answer) return linger();
   update_wants();
-  if (out_.empty() && phase_ == Phase::stream) door_.calls().events->go_on(number_of_stream_);
+  if (out_.empty() && number_of_stream_ != 0 && phase_ == Phase::stream) door_.calls().events->go_on(number_of_stream_);
 }
 
 void HttpClient::linger() {
@@ -278,6 +285,8 @@ void HttpClient::expect(base::Duration within) {
 }
 
 void HttpClient::be_late() {
+  const bool has_to_wait = phase_ == Phase::answer || phase_ == Phase::stream;
+  if (has_to_wait && mcp_ && mcp_->takes_stream && !input_ended_) return be_late_with_mcp();
   if (phase_ == Phase::stream) {
     if (out_.empty()) out_ = ":\n\n";
     expect(comment_time);

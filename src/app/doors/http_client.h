@@ -10,6 +10,7 @@
 
 #include "app/doors/event_stream.h"
 #include "app/doors/http_gate.h"
+#include "app/doors/mcp_post.h"
 #include "app/doors/rpc_exchange.h"
 #include "duet/base/clock.h"
 #include "duet/framing/http_request.h"
@@ -51,12 +52,13 @@ class HttpClient final : private transport::Channel::Listener, private EventStre
   /// So that a reader, and whatever is on the way to it, sees that we are there.
   static constexpr base::Duration comment_time = std::chrono::seconds(15);
   static constexpr std::size_t small_answer = 16U * 1024;  ///< is copied behind its head, and goes out with it
+  static constexpr std::size_t most_untold = 256U * 1024;  ///< of a stream of `/mcp`: who reads so little is given up
 
   enum class Phase : std::uint8_t {
     head,         ///< of a request is awaited
     body,         ///< is awaited
     answer,       ///< to a call is awaited, or being written
-    stream,       ///< of events is being written
+    stream,       ///< of events, or of messages before an answer, is being written
     last_answer,  ///< is being written
     lingering,    ///< until the peer has read that
   };
@@ -84,6 +86,12 @@ class HttpClient final : private transport::Channel::Listener, private EventStre
   void log_in(std::string_view body);
   void log_out();
   void answer_call();
+  void begin_mcp(std::string_view body);
+  void begin_mcp_stream();
+  void tell_mcp(std::string_view method, const rpc::Json& params);
+  void answer_mcp();
+  void answer_mcp_stream(std::string_view answer);
+  void be_late_with_mcp();
   void respond(std::string_view type, std::string_view body);
   void answered();
   bool write_out();
@@ -123,6 +131,7 @@ class HttpClient final : private transport::Channel::Listener, private EventStre
   std::shared_ptr<const peer::Admission> admission_;
   const peer::Admission* known_as_ = nullptr;  // by the last token that counted; only to be compared
   std::unique_ptr<RpcExchange> exchange_;
+  std::unique_ptr<McpPost> mcp_;  // if it is one
   std::uint64_t number_of_stream_ = 0;
   std::uint64_t reserved_ = 0;  // of what bodies may take together
 

@@ -55,6 +55,7 @@ void HttpDoor::close_acceptor() {
 void HttpDoor::close_all() {
   close_acceptor();
   for (const auto& [number, client] : clients_) client->stop();
+  if (calls_.mcp != nullptr) calls_.mcp->end_all(stopping_);
 }
 
 void HttpDoor::stop() {
@@ -130,8 +131,23 @@ std::unique_ptr<RpcExchange> HttpDoor::begin_exchange(std::string_view message,
   const std::uint64_t caller = calls_.begin_caller();
   peer::Peer peer{.connection = caller};
   peer.admission = admission;
-  return std::make_unique<RpcExchange>(loop_, log_, methods_, peer, pool_, message, std::move(answered),
-                                       [this, caller] { calls_.end_caller(caller); });
+  return std::make_unique<RpcExchange>(loop_, log_, RpcExchange::Served{methods_}, peer, pool_, message,
+                                       std::move(answered), [this, caller] { calls_.end_caller(caller); });
+}
+
+std::unique_ptr<RpcExchange> HttpDoor::begin_mcp(std::string_view message, McpCaller caller,
+                                                 std::function<void()> answered) {
+  const std::uint64_t number = calls_.begin_caller();
+  caller.number = number;
+  peer::Peer peer{.connection = number};
+  peer.admission = caller.admission;
+  const McpSource::Place place = calls_.mcp->begin(std::move(caller));
+  const RpcExchange::Served served{.methods = place.methods, .protocol = place.protocol, .warns = false};
+  return std::make_unique<RpcExchange>(loop_, log_, served, peer, pool_, message, std::move(answered),
+                                       [this, number] {
+                                         calls_.mcp->end(number);
+                                         calls_.end_caller(number);
+                                       });
 }
 
 void HttpDoor::take_websocket(std::uint64_t number, std::unique_ptr<transport::Channel> channel,

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "app/doors/http_client.h"
+#include "app/doors/mcp_source.h"
 #include "app/doors/refusal_log.h"
 #include "duet/base/log.h"
 #include "duet/framing/block_pool.h"
@@ -47,6 +48,7 @@ struct HttpDoorCalls {
   std::function<void(std::uint64_t)> end_caller;
   EventSource* events = nullptr;         ///< for `GET /events`
   std::function<std::string()> metrics;  ///< the body of `GET /metrics`
+  McpSource* mcp = nullptr;              ///< for `POST /mcp`; none: there is nothing at that path
   std::function<void()> on_empty = {};   ///< while it stops: the last connection has gone
 };
 
@@ -116,6 +118,8 @@ class HttpDoor final : private transport::Acceptor::Listener {
   std::unique_ptr<RpcExchange> begin_exchange(std::string_view message,
                                               const std::shared_ptr<const peer::Admission>& admission,
                                               std::function<void()> answered);
+  /// The same for `POST /mcp`; its number is given here.
+  std::unique_ptr<RpcExchange> begin_mcp(std::string_view message, McpCaller caller, std::function<void()> answered);
   void take_websocket(std::uint64_t number, std::unique_ptr<transport::Channel> channel,
                       const transport::PeerIdentity& identity, std::shared_ptr<const peer::Admission> admission,
                       std::string_view first_bytes);

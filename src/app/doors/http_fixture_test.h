@@ -3,6 +3,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +43,28 @@ struct TestEvents final : EventSource {
   int reads = 0;
 };
 
+/// `POST /mcp` with the methods that it was given, and without anything behind it; it remembers who is there.
+struct TestMcp final : McpSource {
+  explicit TestMcp(const peer::Methods& answering) : methods(answering) {}
+  Place begin(McpCaller caller) override {
+    last_notify = caller.notify;
+    fields = caller.fields;
+    callers.insert(caller.number);
+    peer::Protocol protocol = peer::Protocol::mcp_server();
+    protocol.framing = peer::Protocol::Framing::whole;
+    return {methods, protocol};
+  }
+  void end(std::uint64_t number) override { callers.erase(number); }
+  void end_session(const peer::Admission&) override {}
+  void end_all(bool for_good) override { ended = for_good ? "for good" : "for now"; }
+
+  const peer::Methods& methods;
+  std::set<std::uint64_t> callers;
+  std::function<void(std::string_view, const rpc::Json&)> last_notify;
+  McpFields fields;
+  std::string ended;
+};
+
 /// A door over channels in memory and a clock of its own: one token, `good`, and the methods `echo` and `late`.
 class HttpDoorTest : public testing::Test {
  protected:
@@ -78,6 +101,7 @@ class HttpDoorTest : public testing::Test {
         .end_caller = [this](std::uint64_t) { ++ended_callers; },
         .events = &events,
         .metrics = [] { return std::string("duet_x 1\n"); },
+        .mcp = &mcp,
         .on_empty = [this] { ++empty; }};
   }
 
@@ -125,6 +149,7 @@ class HttpDoorTest : public testing::Test {
   std::shared_ptr<const peer::Admission> who =
       std::make_shared<const peer::Admission>(peer::Admission{.door = "http", .name = "ci", .role = "own"});
   TestEvents events;
+  TestMcp mcp{methods};
   std::vector<peer::Reply<int>> late;
   std::vector<std::pair<std::unique_ptr<transport::Channel>, std::string>> websockets;
   transport::Acceptor::Listener* listener = nullptr;

@@ -25,6 +25,7 @@ constexpr HttpPlace http_places[] = {
     {"/login", HttpRoute::login, "POST", true, true},
     {"/logout", HttpRoute::logout, "POST", false, true},
     {"/rpc", HttpRoute::rpc, "POST"},
+    {"/mcp", HttpRoute::mcp, "POST"},
     {"/events", HttpRoute::events, "GET"},
     {"/ws", HttpRoute::websocket, "GET"},
     {"/metrics", HttpRoute::metrics, "GET"},
@@ -50,6 +51,11 @@ std::optional<std::string_view> bearer_of(const HttpHead& head) {
   return framing::without_blanks(value.substr(scheme.size()));
 }
 
+std::optional<HttpFault> mcp_fault(const HttpHead& head) {
+  const bool can_be_answered = framing::accepts(head, "application/json") || framing::accepts(head, "text/event-stream");
+  return can_be_answered ? std::nullopt : std::optional(HttpFault::accept);
+}
+
 std::optional<HttpFault> let_in(HttpPass& pass, const HttpHead& head, const HttpGate& gate) {
   if (gate.shown) {
     pass.admission = gate.shown;
@@ -69,6 +75,7 @@ std::optional<HttpFault> fault_in(HttpPass& pass, const HttpHead& head, const Ht
   if (const auto fault = framing::origin_fault(head, gate.scheme)) return fault;
   const HttpPlace* const place = place_at(head.path);
   if (place == nullptr || (place->is_of_session && gate.shown)) return HttpFault::path;
+  if (place->route == HttpRoute::mcp && !gate.has_mcp) return HttpFault::path;
   pass.route = place->route;
   pass.allow = place->allow;
   if (!allows(*place, head.method)) return HttpFault::method;
@@ -78,7 +85,8 @@ std::optional<HttpFault> fault_in(HttpPass& pass, const HttpHead& head, const Ht
   if (const auto fault = framing::content_fault(head)) return fault;
   const std::uint64_t most = place->is_of_session ? most_of_login : framing::max_body;
   if (const auto fault = framing::length_fault(head, most)) return fault;
-  return framing::expectation_fault(head);
+  if (const auto fault = framing::expectation_fault(head)) return fault;
+  return place->route == HttpRoute::mcp ? mcp_fault(head) : std::nullopt;
 }
 
 }  // namespace

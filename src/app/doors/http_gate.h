@@ -14,7 +14,7 @@
 namespace duet::app {
 
 /// What is at a path.
-enum class HttpRoute : std::uint8_t { page, login, logout, rpc, events, websocket, metrics };
+enum class HttpRoute : std::uint8_t { page, login, logout, rpc, events, websocket, metrics, mcp };
 
 /// Whose token that is; null: nobody's.
 using HttpAdmit = std::function<std::shared_ptr<const peer::Admission>(std::string_view token)>;
@@ -26,6 +26,7 @@ struct HttpGate {
   const HttpAdmit& admit;
   /// As what he was let in before, by what he has shown then: no token is looked at.
   std::shared_ptr<const peer::Admission> shown = {};
+  bool has_mcp = false;  ///< else there is nothing at `/mcp`
 };
 
 /// What a head asks for, and why it does not get it.

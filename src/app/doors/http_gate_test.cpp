@@ -21,13 +21,14 @@ class HttpGateTest : public testing::Test {
     decoder.feed(request);
     const auto part = decoder.next();
     EXPECT_TRUE(part && part->head) << line << fields;
-    return pass_of(*part->head, {.names = {}, .scheme = "http", .admit = admit, .shown = shown});
+    return pass_of(*part->head, {.names = {}, .scheme = "http", .admit = admit, .shown = shown, .has_mcp = has_mcp});
   }
   static std::string body(std::size_t size) {
     return "Content-Type: application/json\r\nContent-Length: " + std::to_string(size) + "\r\n";
   }
 
   framing::BlockPool pool;
+  bool has_mcp = true;
   std::shared_ptr<const peer::Admission> shown;
   std::shared_ptr<const peer::Admission> who =
       std::make_shared<const peer::Admission>(peer::Admission{.door = "http", .name = "ci", .role = "own"});
@@ -43,14 +44,16 @@ TEST_F(HttpGateTest, EachPathHasItsRouteAndItsMethods) {
   } cases[] = {{"GET /", HttpRoute::page, "GET, HEAD"},     {"HEAD /", HttpRoute::page, "GET, HEAD"},
                {"POST /logout", HttpRoute::logout, "POST"}, {"POST /login", HttpRoute::login, "POST"},
                {"POST /rpc", HttpRoute::rpc, "POST"},       {"GET /events", HttpRoute::events, "GET"},
-               {"GET /ws", HttpRoute::websocket, "GET"},    {"GET /metrics", HttpRoute::metrics, "GET"}};
+               {"GET /ws", HttpRoute::websocket, "GET"},    {"GET /metrics", HttpRoute::metrics, "GET"},
+               {"POST /mcp", HttpRoute::mcp, "POST"}};
   for (const auto& each : cases) {
     const HttpPass found = pass(each.line, with_token);
     EXPECT_EQ(found.fault, Fault()) << each.line;
     EXPECT_EQ(found.route, each.route) << each.line;
     EXPECT_EQ(found.allow, each.allow) << each.line;
   }
-  for (const char* const line : {"DELETE /", "OPTIONS /rpc", "GET /rpc", "HEAD /events", "POST /metrics", "get /"}) {
+  for (const char* const line : {"DELETE /", "OPTIONS /rpc", "GET /rpc", "HEAD /events", "POST /metrics", "get /", "GET /mcp",
+                                 "DELETE /mcp", "OPTIONS /mcp"}) {
     EXPECT_EQ(pass(line, with_token).fault, HttpFault::method) << line;
   }
   for (const char* const line : {"GET /x", "GET /rpc/", "GET //", "GET /assets/x", "GET /Rpc"}) {
@@ -60,7 +63,7 @@ TEST_F(HttpGateTest, EachPathHasItsRouteAndItsMethods) {
 
 TEST_F(HttpGateTest, ATokenIsWantedWhereThereIsData) {
   for (const char* const line : {"GET /", "POST /login"}) EXPECT_EQ(pass(line).fault, Fault()) << line;
-  for (const char* const line : {"POST /rpc", "GET /events", "GET /ws", "GET /metrics", "POST /logout"}) {
+  for (const char* const line : {"POST /rpc", "GET /events", "GET /ws", "GET /metrics", "POST /logout", "POST /mcp"}) {
     EXPECT_EQ(pass(line).fault, HttpFault::token) << line;
     EXPECT_EQ(pass(line, "Authorization: Bearer bad\r\n").fault, HttpFault::token) << line;
     EXPECT_EQ(pass(line, "Authorization: Basic good\r\n").fault, HttpFault::token) << line;
@@ -84,6 +87,14 @@ TEST_F(HttpGateTest, TheFirstFaultCounts) {
   EXPECT_EQ(pass("POST /rpc", body(20'000'000)).fault, HttpFault::token);
   EXPECT_EQ(pass("POST /rpc", with_token + body(20'000'000)).fault, HttpFault::too_large);
   EXPECT_EQ(pass("POST /rpc", with_token + "Content-Length: 2\r\n").fault, HttpFault::content_type);
+}
+
+TEST_F(HttpGateTest, AnswersOfMcpMustBeTaken) {
+  EXPECT_EQ(pass("POST /mcp", with_token + "Accept: text/event-stream\r\n").fault, Fault());
+  EXPECT_EQ(pass("POST /mcp", with_token + "Accept: text/html\r\n").fault, HttpFault::accept);
+  EXPECT_EQ(pass("POST /rpc", with_token + "Accept: text/html\r\n").fault, Fault());
+  has_mcp = false;
+  EXPECT_EQ(pass("POST /mcp", with_token).fault, HttpFault::path);
 }
 
 TEST_F(HttpGateTest, LoginsAreSmall) {

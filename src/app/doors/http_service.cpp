@@ -70,6 +70,7 @@ HttpDoorCalls HttpService::calls() {
   calls.log_out = [this](const peer::Admission& admission) {
     [[maybe_unused]] const auto ended = tokens_.log_out(admission);  // what cannot be written has ended, too
   };
+  calls.mcp = context_.mcp;
   calls.on_empty = [this] { context_.on_empty(); };
   return calls;
 }
@@ -184,6 +185,7 @@ void HttpService::take_token_problem(std::string problem) {
 void HttpService::end_session(const std::shared_ptr<const peer::Admission>& admission) {
   context_.log.info("a token has ended", {{"token", admission->name}});
   door_.end_session(*admission);
+  if (context_.mcp != nullptr) context_.mcp->end_session(*admission);
   for (const auto& [number, connection] : websockets_) {
     if (connection->peer().admission == admission) connection->close_with(policy_violation, "session-ended");
   }

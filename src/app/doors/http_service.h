@@ -37,6 +37,7 @@ class HttpService {
     std::function<void(const std::string& subsystem, std::string problem)> set_problem;
     std::function<void(std::uint64_t)> end_caller;  ///< of that number; it has asked by `POST /rpc`
     std::function<std::string()> metrics;           ///< for `GET /metrics`
+    McpSource* mcp = nullptr;                       ///< for `POST /mcp`; none: there is nothing at that path
     std::function<void()> on_empty;                 ///< while it stops: the last connection has gone
   };
 
@@ -87,7 +88,7 @@ class HttpService {
   DoorPlace place_;
   bool on_demand_ = true;
   bool ends_ = false;  // it takes nobody any more
-  std::map<std::uint64_t, peer::Connection*> websockets_;
+  std::map<std::uint64_t, peer::Connection*> websockets_;  // and what `POST /mcp` asks the server by
   transport::Loop::Timer token_timer_;
   base::UtcTime next_look_ = base::UtcTime::max();  // at the tokens: when the timer rings
 };

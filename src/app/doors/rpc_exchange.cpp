@@ -4,16 +4,25 @@
 #include <utility>
 
 namespace duet::app {
+namespace {
 
-RpcExchange::RpcExchange(transport::Loop& loop, base::Log& log, const peer::Methods& methods, const peer::Peer& peer,
+std::function<void(std::string_view, std::string_view)> notification_taker(bool warns) {
+  if (warns) return {};
+  return [](std::string_view, std::string_view) {};
+}
+
+}  // namespace
+
+RpcExchange::RpcExchange(transport::Loop& loop, base::Log& log, const Served& served, const peer::Peer& peer,
                          std::shared_ptr<framing::BlockPool> pool, std::string_view message,
                          std::function<void()> answered, std::function<void()> on_gone)
     : loop_(loop),
       tell_(std::move(answered)),
       on_gone_(std::move(on_gone)),
-      conversation_(peer::Protocol::one_message(), methods,
+      conversation_(served.protocol, served.methods,
                     {.on_wake = [this] { advance_later(); },
-                     .hand_over = [remote = loop.remote()](transport::Task task) { remote.post(std::move(task)); }},
+                     .hand_over = [remote = loop.remote()](transport::Task task) { remote.post(std::move(task)); },
+                     .on_notification = notification_taker(served.warns)},
                     log, peer, std::move(pool)) {
   conversation_.receive(message, loop_.now());
   conversation_.end_of_input(loop_.now());

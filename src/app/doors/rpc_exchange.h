@@ -13,13 +13,20 @@
 
 namespace duet::app {
 
-/// One message, or one batch, and its answer: what `POST /rpc` is. Whoever destroys it before the answer is known
-/// cancels what is asked. For the loop's thread only.
+/// One message, or one batch, and its answer: what `POST /rpc` and `POST /mcp` are. Whoever destroys it before the
+/// answer is known cancels what is asked. For the loop's thread only.
 class RpcExchange {
  public:
+  /// Who answers, and how it is spoken to: what is received at once is the message.
+  struct Served {
+    const peer::Methods& methods;
+    peer::Protocol protocol = peer::Protocol::one_message();
+    bool warns = true;  ///< of notifications that nobody knows
+  };
+
   /// `answered` is called once, not before the constructor has returned, when the answer is whole or it is known that
   /// there is none; `on_gone` when it ends.
-  RpcExchange(transport::Loop& loop, base::Log& log, const peer::Methods& methods, const peer::Peer& peer,
+  RpcExchange(transport::Loop& loop, base::Log& log, const Served& served, const peer::Peer& peer,
               std::shared_ptr<framing::BlockPool> pool, std::string_view message, std::function<void()> answered,
               std::function<void()> on_gone = {});
   RpcExchange(const RpcExchange&) = delete;

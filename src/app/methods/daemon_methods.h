@@ -122,9 +122,11 @@ struct DaemonStatus {
   Subsystems subsystems;
   std::optional<bool> managed = {};
   std::optional<FormerEnd> last_end = {};
+  std::optional<std::string> startedBy = {};
 };
 BOOST_DESCRIBE_STRUCT(DaemonStatus, (),
-                      (pid, version, started_at, uptime_seconds, health, problems, subsystems, managed, last_end))
+                      (pid, version, started_at, uptime_seconds, health, problems, subsystems, managed, last_end,
+                       startedBy))
 
 /// What `daemon.reload` answers: single values by name, the rest by kind and name (`agents.claude`).
 struct Reloaded {

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <optional>
+
+#include "duet/peer/conversation.h"
 #include "duet/peer/method.h"
+#include "task/supervisor.h"
 
 namespace duet::app {
 
@@ -9,5 +13,8 @@ namespace duet::app {
 /// ended, or it is in a PID namespace that the daemon does not see into, as outside of the daemon's container. Whoever
 /// came through a network door has shown who he is.
 void refuse_from_task(const peer::Request& request);
+
+/// The task of this daemon whose process tree the client is in; none if it is in no such tree, or that cannot be told.
+std::optional<task::TaskId> asking_task(const peer::Peer& peer, task::Supervisor& supervisor);
 
 }  // namespace duet::app

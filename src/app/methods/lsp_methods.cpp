@@ -31,12 +31,23 @@ struct File {
 };
 BOOST_DESCRIBE_STRUCT(File, (), (file))
 
-struct PlaceInFile : File {
+struct PlaceInFile {
+  std::optional<std::string> file;
   std::optional<std::int64_t> line;
   std::optional<std::int64_t> column;
   std::optional<std::string> path;
+  std::optional<std::string> symbol;
+  std::optional<std::int64_t> limit;
 };
-BOOST_DESCRIBE_STRUCT(PlaceInFile, (File), (line, column, path))
+BOOST_DESCRIBE_STRUCT(PlaceInFile, (), (file, line, column, path, symbol, limit))
+
+struct Find {
+  std::string query;
+  std::optional<std::string> file;
+  std::optional<std::string> path;
+  std::optional<std::int64_t> limit;
+};
+BOOST_DESCRIBE_STRUCT(Find, (), (query, file, path, limit))
 
 struct SymbolsOf : File {
   std::optional<std::string> path;
@@ -143,8 +154,38 @@ bridge::RawRequest raw_request(const Notification& sent, const std::optional<std
           .folders = folders_in(path)};
 }
 
-void describe_file(AddedMethod method) {
-  method.describe(&File::file, "A path, from the project's root if it is relative, or a file: URI");
+constexpr const char* file_summary = "A path, from the project's root if it is relative, or a file: URI";
+
+void describe_file(AddedMethod method) { method.describe(&File::file, file_summary); }
+
+std::string name_of_symbol(std::string_view param, const std::string& name) {
+  constexpr std::size_t longest_name = 1000;
+  if (!name.empty() && name.size() <= longest_name) return name;
+  throw rpc::invalid_params(param, "a name of 1 to 1000 bytes", "string");
+}
+
+constexpr const char* limit_summary = "How many places or symbols at most, up to 10000; 1000 if not given";
+
+std::size_t limit_of(std::optional<std::int64_t> limit) {
+  constexpr std::int64_t most = 10'000;
+  const std::int64_t wanted = limit.value_or(bridge::FilePlace().most);
+  if (wanted < 1 || wanted > most) throw rpc::invalid_params("limit", "a number from 1 to 10000", "number");
+  return static_cast<std::size_t>(wanted);
+}
+
+bridge::FilePlace place_of(const PlaceInFile& place, const Bridge& bridge, const Request& request) {
+  if (!place.file && !place.symbol) throw rpc::invalid_params("file", "string", "missing");
+  if (!place.file && (place.line || place.column))
+    throw rpc::invalid_params("line", "nothing without a file", "number");
+  if (place.symbol && place.column) throw rpc::invalid_params("symbol", "nothing beside a column", "string");
+  bridge::FilePlace where{.line = position_of(place.line),
+                          .column = position_of(place.column),
+                          .client = request.conversation.peer().connection,
+                          .folders = folders_in(place.path),
+                          .most = limit_of(place.limit)};
+  if (place.file) where.path = path_of(*place.file, bridge);
+  if (place.symbol) where.symbol = name_of_symbol("symbol", *place.symbol);
+  return where;
 }
 
 AddedMethod& describe_notification(AddedMethod& method) {
@@ -155,18 +196,38 @@ AddedMethod& describe_notification(AddedMethod& method) {
 
 template <typename Result>
 void add_question(Methods& methods, Bridge& bridge, Question question, std::string name, std::string summary) {
-  const auto handler = [&bridge, question](const PlaceInFile& place, Reply<Result> reply) {
-    const bridge::FilePlace where{.path = path_of(place.file, bridge),
-                                  .line = position_of(place.line),
-                                  .column = position_of(place.column),
-                                  .folders = folders_in(place.path)};
+  const auto handler = [&bridge, question](const PlaceInFile& place, const Request& request, Reply<Result> reply) {
+    const bridge::FilePlace where = place_of(place, bridge, request);
     ask(bridge, std::move(reply), [&](auto done) { return bridge.ask(question, where, std::move(done)); });
   };
-  describe_file(methods.add(std::move(name), std::move(summary), handler)
-                    .read_only()
-                    .describe(&PlaceInFile::line, "From 1, which is the default")
-                    .describe(&PlaceInFile::column, "From 1, in characters; without it the first that is no blank")
-                    .describe(&PlaceInFile::path, path_summary));
+  methods.add(std::move(name), std::move(summary), handler)
+      .read_only()
+      .describe(&PlaceInFile::file, file_summary)
+      .describe(&PlaceInFile::line, "From 1, which is the default")
+      .describe(&PlaceInFile::column, "From 1, in characters; without it the first that is no blank")
+      .describe(&PlaceInFile::path, path_summary)
+      .describe(&PlaceInFile::limit, limit_summary)
+      .describe(&PlaceInFile::symbol,
+                "A name instead of a column: in that line or near it; without a line what the file declares, without a "
+                "file what the project does, as far as running servers know");
+}
+
+void add_find(Methods& methods, Bridge& bridge) {
+  const auto handler = [&bridge](const Find& find, const Request& request, Reply<LspFound> reply) {
+    bridge::FilePlace where{.symbol = name_of_symbol("query", find.query),
+                            .client = request.conversation.peer().connection,
+                            .folders = folders_in(find.path),
+                            .most = limit_of(find.limit)};
+    if (find.file) where.path = path_of(*find.file, bridge);
+    ask(bridge, std::move(reply), [&](auto done) { return bridge.find(where, std::move(done)); });
+  };
+  methods
+      .add("lsp.find", "Finds symbols by name, in a file or, as far as running servers know, in the project", handler)
+      .read_only()
+      .describe(&Find::query, "A name, or the end of its path, as in Server::start; or a part of a name")
+      .describe(&Find::file, file_summary)
+      .describe(&Find::path, path_summary)
+      .describe(&Find::limit, limit_summary);
 }
 
 void add_questions(Methods& methods, Bridge& bridge) {
@@ -179,8 +240,9 @@ void add_questions(Methods& methods, Bridge& bridge) {
                               "What could be written at a place");
   describe_file(methods
                     .add("lsp.symbols", "What a file declares",
-                         [&bridge](const SymbolsOf& of, Reply<LspSymbols> reply) {
+                         [&bridge](const SymbolsOf& of, const Request& request, Reply<LspSymbols> reply) {
                            const bridge::FilePlace where{.path = path_of(of.file, bridge),
+                                                         .client = request.conversation.peer().connection,
                                                          .folders = folders_in(of.path)};
                            ask(bridge, std::move(reply),
                                [&](auto done) { return bridge.ask(Question::symbols, where, std::move(done)); });
@@ -190,8 +252,10 @@ void add_questions(Methods& methods, Bridge& bridge) {
 }
 
 void add_diagnostics(Methods& methods, Bridge& bridge) {
-  const auto handler = [&bridge](const DiagnosticsOf& of, Reply<LspDiagnostics> reply) {
-    const bridge::FilePlace where{.path = path_of(of.file, bridge), .folders = folders_in(of.path)};
+  const auto handler = [&bridge](const DiagnosticsOf& of, const Request& request, Reply<LspDiagnostics> reply) {
+    const bridge::FilePlace where{.path = path_of(of.file, bridge),
+                                  .client = request.conversation.peer().connection,
+                                  .folders = folders_in(of.path)};
     const base::Duration wait = duration_of("waitSeconds", of.waitSeconds);
     ask(bridge, std::move(reply), [&](auto done) { return bridge.ask_diagnostics(where, wait, std::move(done)); });
   };
@@ -267,6 +331,7 @@ void add_lsp_methods(Methods& methods, Bridge& bridge) {
   add_request(methods, bridge);
   add_notify(methods, bridge);
   add_questions(methods, bridge);
+  add_find(methods, bridge);
   add_diagnostics(methods, bridge);
 }
 

@@ -28,12 +28,33 @@ BOOST_DESCRIBE_STRUCT(LspRange, (), (line, column, endLine, endColumn, text))
 enum class LspMarkup : std::uint8_t { markdown, plaintext };
 BOOST_DESCRIBE_ENUM(LspMarkup, markdown, plaintext)
 
-struct LspHover : LspRange {
+/// How far an answer can be relied on. `fresh`: the server had the text that the asked file has; else `reason` says why
+/// that is not sure. `complete` is false while the server says that it works on something, which `indexing` names.
+struct LspStanding {
+  std::string server;
+  bool fresh;
+  std::optional<std::string> reason;
+  bool complete;
+  std::optional<std::string> indexing;
+  std::optional<std::string> note;
+};
+BOOST_DESCRIBE_STRUCT(LspStanding, (), (server, fresh, reason, complete, indexing, note))
+
+/// The place that was asked about.
+struct LspAsked {
+  std::string file;
+  std::size_t line;
+  std::size_t column;
+  std::string text;
+};
+BOOST_DESCRIBE_STRUCT(LspAsked, (), (file, line, column, text))
+
+struct LspHover : LspRange, LspStanding {
   std::optional<std::string> contents;
   std::optional<LspMarkup> kind;
-  std::string server;
+  LspAsked at;
 };
-BOOST_DESCRIBE_STRUCT(LspHover, (LspRange), (contents, kind, server))
+BOOST_DESCRIBE_STRUCT(LspHover, (LspRange, LspStanding), (contents, kind, at))
 
 /// In a file, or in something that only the server knows.
 struct LspPlace : LspRange {
@@ -42,12 +63,12 @@ struct LspPlace : LspRange {
 };
 BOOST_DESCRIBE_STRUCT(LspPlace, (LspRange), (file, uri))
 
-struct LspPlaces {
+struct LspPlaces : LspStanding {
   std::vector<LspPlace> places;
   std::optional<std::size_t> more;
-  std::string server;
+  LspAsked at;
 };
-BOOST_DESCRIBE_STRUCT(LspPlaces, (), (places, more, server))
+BOOST_DESCRIBE_STRUCT(LspPlaces, (LspStanding), (places, more, at))
 
 struct LspCompletionItem {
   std::string label;
@@ -58,28 +79,52 @@ struct LspCompletionItem {
 };
 BOOST_DESCRIBE_STRUCT(LspCompletionItem, (), (label, kind, detail, documentation, insert))
 
-struct LspCompletion {
+struct LspCompletion : LspStanding {
   std::vector<LspCompletionItem> items;
   bool incomplete;
   std::optional<std::size_t> more;
-  std::string server;
+  LspAsked at;
 };
-BOOST_DESCRIBE_STRUCT(LspCompletion, (), (items, incomplete, more, server))
+BOOST_DESCRIBE_STRUCT(LspCompletion, (LspStanding), (items, incomplete, more, at))
+
+/// All of a symbol, from its first line to its last.
+struct LspExtent {
+  std::size_t line;
+  std::size_t column;
+  std::size_t endLine;
+  std::size_t endColumn;
+};
+BOOST_DESCRIBE_STRUCT(LspExtent, (), (line, column, endLine, endColumn))
 
 struct LspSymbol : LspPlace {
   std::string name;
   std::string kind;
   std::optional<std::string> detail;
   std::optional<std::string> container;
+  std::optional<LspExtent> extent;
   std::optional<std::vector<LspSymbol>> children;
 };
-BOOST_DESCRIBE_STRUCT(LspSymbol, (LspPlace), (name, kind, detail, container, children))
+BOOST_DESCRIBE_STRUCT(LspSymbol, (LspPlace), (name, kind, detail, container, extent, children))
 
-struct LspSymbols {
+struct LspSymbols : LspStanding {
   std::vector<LspSymbol> symbols;
-  std::string server;
 };
-BOOST_DESCRIBE_STRUCT(LspSymbols, (), (symbols, server))
+BOOST_DESCRIBE_STRUCT(LspSymbols, (LspStanding), (symbols))
+
+struct LspFoundSymbol : LspPlace {
+  std::string path;
+  std::string name;
+  std::string kind;
+  std::optional<std::string> detail;
+  std::optional<LspExtent> extent;
+};
+BOOST_DESCRIBE_STRUCT(LspFoundSymbol, (LspPlace), (path, name, kind, detail, extent))
+
+struct LspFound : LspStanding {
+  std::vector<LspFoundSymbol> symbols;
+  std::optional<std::size_t> more;
+};
+BOOST_DESCRIBE_STRUCT(LspFound, (LspStanding), (symbols, more))
 
 struct LspDiagnostic : LspRange {
   std::string severity;
@@ -89,14 +134,11 @@ struct LspDiagnostic : LspRange {
 };
 BOOST_DESCRIBE_STRUCT(LspDiagnostic, (LspRange), (severity, message, source, code))
 
-struct LspDiagnostics {
-  std::string server;
+struct LspDiagnostics : LspStanding {
   std::string file;
-  bool fresh;
-  std::optional<std::string> reason;
   std::vector<LspDiagnostic> diagnostics;
 };
-BOOST_DESCRIBE_STRUCT(LspDiagnostics, (), (server, file, fresh, reason, diagnostics))
+BOOST_DESCRIBE_STRUCT(LspDiagnostics, (LspStanding), (file, diagnostics))
 
 struct LspServer {
   std::string name;
@@ -107,14 +149,17 @@ struct LspServer {
   std::optional<std::string> serverName;
   std::optional<std::string> serverVersion;
   std::optional<std::string> encoding;
+  std::optional<std::string> indexing;
+  std::optional<std::string> compileCommands;
+  std::optional<std::string> note;
   std::size_t documents;
   std::size_t pending;
   std::size_t failures;
   std::optional<boost::json::object> failure;
 };
 BOOST_DESCRIBE_STRUCT(LspServer, (),
-                      (name, root, state, command, pid, serverName, serverVersion, encoding, documents, pending,
-                       failures, failure))
+                      (name, root, state, command, pid, serverName, serverVersion, encoding, indexing, compileCommands,
+                       note, documents, pending, failures, failure))
 
 struct LspStarted : LspServer {
   boost::json::object capabilities;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "duet/peer/connection.h"
 #include "duet/peer/methods.h"
 #include "duet/rpc/error.h"
+#include "task/handles.h"
 #include "task/store.h"
 #include "task/supervisor.h"
 
@@ -25,6 +27,9 @@ struct TaskContext {
   /// How many submits of each connection are on their way to the disk. They hold up no later request, so that they can
   /// share a commit; but a request that asks for what was submitted before it has to find it.
   std::unordered_map<std::uint64_t, std::size_t> submitting = {};
+  task::Handles handles{store};
+  /// The task that each connection was found to come from: a walk through /proc for every submit would be dear.
+  std::unordered_map<std::uint64_t, std::optional<task::TaskId>> asking = {};
 };
 using SharedTaskContext = std::shared_ptr<TaskContext>;
 template <typename Result>

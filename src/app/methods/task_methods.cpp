@@ -14,6 +14,7 @@
 #include <boost/describe/class.hpp>
 
 #include "app/doors/roles.h"
+#include "app/methods/from_task.h"
 #include "app/methods/ordered_methods.h"
 #include "app/methods/queue_methods.h"
 #include "app/methods/task_params.h"
@@ -23,6 +24,7 @@
 #include "duet/rpc/error.h"
 #include "duet/rpc/utf8.h"
 #include "duet/rpc/value.h"
+#include "task/refusal.h"
 #include "task/store_tables.h"
 #include "task/task_output.h"
 
@@ -40,6 +42,8 @@ constexpr std::size_t usual_output = std::size_t{1} << 20;
 constexpr std::size_t most_output = std::size_t{4} << 20;
 constexpr std::size_t longest_character = 4;
 constexpr std::int64_t chat_priority = 5;
+constexpr unsigned longest_chain = 5;  // of tasks that submit each other
+constexpr std::size_t most_known_askers = 1024;
 
 using Sort = task::ListQuery::Sort;
 
@@ -54,12 +58,14 @@ struct Wait : TaskName {
 BOOST_DESCRIBE_STRUCT(Wait, (TaskName), (timeoutSeconds))
 
 struct ReadOutput : TaskName {
-  std::int64_t offset = 0;
+  std::optional<std::int64_t> offset;
   std::int64_t limit = usual_output;
   Encoding encoding = Encoding::utf_8;
   Streams stream = Streams::both;
+  std::optional<std::int64_t> fromEnd;
+  std::optional<double> waitSeconds;
 };
-BOOST_DESCRIBE_STRUCT(ReadOutput, (TaskName), (offset, limit, encoding, stream))
+BOOST_DESCRIBE_STRUCT(ReadOutput, (TaskName), (offset, limit, encoding, stream, fromEnd, waitSeconds))
 
 struct List {
   std::optional<task::State> state;
@@ -98,28 +104,57 @@ struct Chat {
 };
 BOOST_DESCRIBE_STRUCT(Chat, (), (message, priority, agent, cwd, env))
 
+// Of a client that a task has started. Whoever is found to come from no task while none runs is looked at again.
+std::optional<task::Cause> cause_of(TaskContext& context, const peer::Peer& peer) {
+  auto known = context.asking.find(peer.connection);
+  if (known == context.asking.end()) {
+    if (!context.supervisor.has_runs()) return std::nullopt;
+    if (context.asking.size() >= most_known_askers) context.asking.clear();
+    known = context.asking.emplace(peer.connection, asking_task(peer, context.supervisor)).first;
+  }
+  if (!known->second) return std::nullopt;
+  const auto asking = context.supervisor.find(*known->second);
+  const unsigned depth = asking ? task::chain_depth(asking->metadata) : 0;
+  if (depth >= longest_chain) throw task::too_deep(*known->second, longest_chain);
+  return task::Cause{*known->second, depth + 1};
+}
+
 // Submits a task for a client; `answer` is called when it is on disk, or with why not.
 template <typename Answer>
-void submit_for(const SharedContext& context, const Request& request, task::Submission submission, Answer answer) {
+void submit_for(const SharedContext& context, const Request& request, task::Submission submission, Answer answer,
+                task::Companion companion = {}) {
   const peer::Peer& peer = request.conversation.peer();
   const std::uint64_t client = peer.connection;
   submission.by = asked_by(peer);
+  submission.cause = cause_of(*context, peer);
   ++context->submitting[client];
   auto submitted = [context, client, answer = std::move(answer)](const MaybeAccepted& accepted) {
     const auto found = context->submitting.find(client);
     if (--found->second == 0) context->submitting.erase(found);
     answer(accepted);
   };
-  context->supervisor.submit(std::move(submission), std::move(submitted));
+  context->supervisor.submit(std::move(submission), std::move(submitted), std::move(companion));
+}
+
+// One that had the key already may have no handle yet.
+void answer_with_handle(Context& context, const task::Accepted& accepted, const SharedReply<Submitted>& reply) {
+  context.handles.give(accepted.id, [accepted, reply](const tl::expected<std::string, rpc::Error>& handle) {
+    if (!handle) return reply->fail(handle.error());
+    reply->ok({task::to_text(accepted.id), accepted.state, *handle});
+  });
 }
 
 void add_submit(Methods& methods, const SharedContext& context) {
   const auto handler = [context](Submit submit, const Request& request, Reply<Submitted> reply) {
-    submit_for(context, request, submission_of(std::move(submit)),
-               [kept = shared(std::move(reply))](const MaybeAccepted& accepted) {
-                 if (!accepted) return kept->fail(accepted.error());
-                 kept->ok({task::to_text(accepted->id), accepted->state});
-               });
+    const bool with_handle = submit.handle;
+    submit_for(
+        context, request, submission_of(std::move(submit)),
+        [context, with_handle, kept = shared(std::move(reply))](const MaybeAccepted& accepted) {
+          if (!accepted) return kept->fail(accepted.error());
+          if (with_handle) return answer_with_handle(*context, *accepted, kept);
+          kept->ok({task::to_text(accepted->id), accepted->state});
+        },
+        with_handle ? task::Handles::for_new_task() : task::Companion());
   };
   methods
       .add("task.submit", "Queues a task. Answered once it is on disk, from when on it survives whatever happens",
@@ -141,7 +176,11 @@ void add_submit(Methods& methods, const SharedContext& context) {
       .describe(&Submit::labels, "Names and values that people tell their tasks apart by")
       .describe(&Submit::memory, "Bytes that all its processes may have together, from 4 MiB on")
       .describe(&Submit::processes, "How many processes and threads it may have at once")
-      .describe(&Submit::cpu, "How many cores' worth of time it may use, as in 1.5");
+      .describe(&Submit::cpu, "How many cores' worth of time it may use, as in 1.5")
+      .describe(
+          &Submit::handle,
+          "Answer with a handle, too: another id, which cannot be guessed. The task can be read for a day after its "
+          "end then, whatever keep_tasks says");
 }
 
 void add_send_chat(Methods& methods, const SharedContext& context) {
@@ -192,8 +231,19 @@ void list(Context& context, const List& wanted, const SharedReply<std::vector<Ta
   reply->ok(JsonOf<std::vector<TaskRecord>>::trusted(list += ']'));
 }
 
-void get(Context& context, const TaskName& task, const SharedReply<TaskRecord>& reply) {
-  const tl::expected<task::Task, rpc::Error> found = context.supervisor.find(task_id_of(task.taskId));
+struct Get {
+  std::optional<std::string> taskId;
+  std::optional<std::string> handle;
+};
+BOOST_DESCRIBE_STRUCT(Get, (), (taskId, handle))
+
+void get(Context& context, const Get& task, const SharedReply<TaskRecord>& reply) {
+  if (task.taskId.has_value() == task.handle.has_value()) {
+    throw rpc::invalid_params("taskId", "the id of a task, or else its handle", task.taskId ? "both" : "nothing");
+  }
+  const auto id = task.handle ? context.handles.find(*task.handle) : task_id_of(*task.taskId);
+  if (!id) return reply->fail(id.error());
+  const tl::expected<task::Task, rpc::Error> found = context.supervisor.find(*id);
   if (!found) return reply->fail(found.error());
   reply->ok(JsonOf<TaskRecord>(task::record_of(*found)));
 }
@@ -237,23 +287,75 @@ std::optional<task::Stream> stream_of(Streams streams) {
   return streams == Streams::out ? task::Stream::out : task::Stream::err;
 }
 
-void output(Context& context, const ReadOutput& wanted, const SharedReply<TaskOutput>& reply) {
-  const task::TaskId id = task_id_of(wanted.taskId);
-  const bool exact = wanted.encoding == Encoding::base64;
-  const std::uint64_t offset = count_of("offset", wanted.offset, 0, std::numeric_limits<std::int64_t>::max());
-  const std::size_t limit = count_of("limit", wanted.limit, 1, most_output);
-  const std::size_t most = exact ? limit : std::max(limit, longest_character);
-  tl::expected<task::Supervisor::Output, rpc::Error> output =
-      context.supervisor.output(id, offset, most, stream_of(wanted.stream));
-  if (!output) return reply->fail(output.error());
+// What a read of output is asked for, checked.
+struct OutputQuestion {
+  task::TaskId id;
+  std::uint64_t offset;
+  std::size_t limit;
+  bool exact;
+  std::optional<task::Stream> stream;
+};
+
+// Where the last so many bytes begin; as text, where the first whole character of them does.
+tl::expected<std::uint64_t, rpc::Error> offset_from_end(Context& context, const OutputQuestion& asked,
+                                                        std::uint64_t from_end) {
+  const auto whole = context.supervisor.output(asked.id, 0, 0);
+  if (!whole) return tl::unexpected(whole.error());
+  const std::uint64_t total = whole->piece.total;
+  const std::uint64_t offset = total - std::min(total, from_end);
+  if (asked.exact || offset == 0) return offset;
+  const auto first = context.supervisor.output(asked.id, offset, longest_character);
+  if (!first) return tl::unexpected(first.error());
+  if (first->piece.dropped) return offset;
+  const auto is_inside = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; };
+  const std::string& bytes = first->piece.bytes;
+  const auto begins = std::find_if_not(bytes.begin(), bytes.end(), is_inside);
+  return begins == bytes.end() ? offset : offset + static_cast<std::uint64_t>(begins - bytes.begin());
+}
+
+tl::expected<TaskOutput, rpc::Error> read_output(Context& context, const OutputQuestion& asked) {
+  const std::size_t most = asked.exact ? asked.limit : std::max(asked.limit, longest_character);
+  auto output = context.supervisor.output(asked.id, asked.offset, most, asked.stream);
+  if (!output) return tl::unexpected(output.error());
   task::OutputPiece& piece = output->piece;
-  const std::size_t shown = exact ? piece.bytes.size() : shown_bytes(*output, limit);
+  const std::size_t shown = asked.exact ? piece.bytes.size() : shown_bytes(*output, asked.limit);
   TaskOutput result{
       .offset = piece.offset, .next = piece.place_of(shown), .done = output->done && shown == piece.bytes.size()};
   if (piece.dropped) result.dropped = piece.dropped->to - piece.dropped->from;
   piece.bytes.resize(shown);
-  result.data = exact ? to_base64(piece.bytes) : std::move(piece.bytes);
-  reply->ok(result);
+  result.data = asked.exact ? to_base64(piece.bytes) : std::move(piece.bytes);
+  return result;
+}
+
+// True: it was answered. Without patience it is in any case.
+bool answer_output(Context& context, const OutputQuestion& asked, bool may_wait, const SharedReply<TaskOutput>& reply) {
+  const tl::expected<TaskOutput, rpc::Error> output = read_output(context, asked);
+  if (!output) return reply->fail(output.error()), true;
+  if (may_wait && output->data.empty() && !output->done && !output->dropped) return false;
+  return reply->ok(*output), true;
+}
+
+void output(Context& context, const ReadOutput& wanted, const SharedReply<TaskOutput>& reply) {
+  constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
+  if (wanted.offset && wanted.fromEnd) throw rpc::invalid_params("fromEnd", "nothing beside offset", "number");
+  OutputQuestion asked{.id = task_id_of(wanted.taskId),
+                       .offset = count_of("offset", wanted.offset.value_or(0), 0, most),
+                       .limit = count_of("limit", wanted.limit, 1, most_output),
+                       .exact = wanted.encoding == Encoding::base64,
+                       .stream = stream_of(wanted.stream)};
+  const std::optional<base::Duration> patience = patience_of("waitSeconds", wanted.waitSeconds);
+  if (wanted.fromEnd) {
+    const auto offset = offset_from_end(context, asked, count_of("fromEnd", *wanted.fromEnd, 0, most));
+    if (!offset) return reply->fail(offset.error());
+    asked.offset = *offset;
+  }
+  const bool may_wait = patience && *patience > base::Duration::zero();
+  if (answer_output(context, asked, may_wait, reply)) return;
+  task::Supervisor& supervisor = context.supervisor;
+  const auto ticket = supervisor.await_output(asked.id, *patience, [&context, asked, reply](bool is_last) {
+    return answer_output(context, asked, !is_last, reply);
+  });
+  if (ticket) reply->on_abandoned([&supervisor, ticket] { supervisor.stop_awaiting_output(*ticket); });
 }
 
 void add_questions(Methods& methods, const SharedContext& context) {
@@ -273,9 +375,10 @@ void add_questions(Methods& methods, const SharedContext& context) {
           &List::sort,
           "newest first unless given; oldest first; priority: by priority, then by age; or ended: only those that "
           "have, the last one first");
-  add_in_order(methods, context, "task.get", "Tells all about a task", get)
+  add_in_order(methods, context, "task.get", "Tells all about a task, by its id or its handle", get)
       .needs(role::observe)
-      .describe(&TaskName::taskId, task_id_summary);
+      .describe(&Get::taskId, task_id_summary)
+      .describe(&Get::handle, "The handle that its submit was answered with");
   add_in_order(methods, context, "task.stats", "Counts the tasks in each state", stats).needs(role::observe);
   add_in_order(methods, context, "task.wait",
                "Tells all about a task when it has ended, or as it is when the time is up", wait)
@@ -288,7 +391,10 @@ void add_questions(Methods& methods, const SharedContext& context) {
       .describe(&ReadOutput::offset, "Where to begin; 0 unless given")
       .describe(&ReadOutput::limit, "How many bytes at most: 1 MiB unless given, never over 4 MiB")
       .describe(&ReadOutput::encoding, "base64 is exact; else bytes that are no UTF-8 are replaced")
-      .describe(&ReadOutput::stream, "Only what came from this one; offsets count both all the same");
+      .describe(&ReadOutput::stream, "Only what came from this one; offsets count both all the same")
+      .describe(&ReadOutput::fromEnd, "Begin so many bytes before the end, instead of at an offset")
+      .describe(&ReadOutput::waitSeconds,
+                "If nothing is there yet and more may come, wait so long for it; else answer at once");
 }
 
 }  // namespace

@@ -37,10 +37,11 @@ struct Submit {
   std::optional<std::int64_t> memory;
   std::optional<std::int64_t> processes;
   std::optional<double> cpu;
+  bool handle = false;
 };
 BOOST_DESCRIBE_STRUCT(Submit, (),
                       (prompt, agent, priority, key, cwd, env, timeoutSeconds, retries, after, group, delaySeconds,
-                       notBefore, labels, memory, processes, cpu))
+                       notBefore, labels, memory, processes, cpu, handle))
 
 /// How `task.output` gives bytes.
 enum class Encoding : std::uint8_t { utf_8, base64 };

@@ -18,8 +18,9 @@ namespace duet::app {
 struct Submitted {
   std::string taskId;
   task::State state;
+  std::optional<std::string> handle = {};
 };
-BOOST_DESCRIBE_STRUCT(Submitted, (), (taskId, state))
+BOOST_DESCRIBE_STRUCT(Submitted, (), (taskId, state, handle))
 
 struct ChatSent {
   std::string taskId;

@@ -78,7 +78,18 @@ std::optional<std::pair<base::Fd, std::size_t>> search(int start) {
   }
 }
 
+Project opened_above(Project start, std::pair<base::Fd, std::size_t> found) {
+  return {without_last_names(std::move(start.root), found.second), std::move(found.first)};
+}
+
 }  // namespace
+
+std::optional<Project> nearest_project(const std::string& folder) {
+  Project start = opened(folder);
+  auto found = search(start.directory.get());
+  if (!found) return std::nullopt;
+  return opened_above(std::move(start), std::move(*found));
+}
 
 std::string present_path(const Project& project) {
   std::array<char, PATH_MAX> room;
@@ -100,8 +111,8 @@ Project find_project(const std::optional<std::string>& given) {
   std::string here = working_directory("change to another one or give --project");
   base::Fd folder(base::check_call(open(".", how_to_open), "opening the working directory"));
   auto found = search(folder.get());
-  if (!found) return {std::move(here), std::move(folder)};
-  return {without_last_names(std::move(here), found->second), std::move(found->first)};
+  Project start{std::move(here), std::move(folder)};
+  return found ? opened_above(std::move(start), std::move(*found)) : std::move(start);
 }
 
 }  // namespace duet::app

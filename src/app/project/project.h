@@ -19,6 +19,9 @@ struct Project {
 /// Throws Failure. For one thread at the start: it may change the working directory for a moment.
 Project find_project(const std::optional<std::string>& given);
 
+/// The nearest folder from `folder` upward that is a project by the same rules; none if there is none.
+std::optional<Project> nearest_project(const std::string& folder);
+
 /// Where the project is now: it may have been moved since it was found. Empty: that cannot be told.
 std::string present_path(const Project& project);
 

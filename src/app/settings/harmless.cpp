@@ -19,6 +19,7 @@ constexpr Text harmful[] = {
     "rules",            // start agents by themselves
     "lsp",              // programs, and their environment
     "daemon",           // for the user's own files only
+    "mcp",              // likewise
     "http",             // opens a door, and says which names count as this machine
     "tls",              // for the user's own files only
     "keep_days",        // these three would delete tasks and outputs for good

@@ -26,13 +26,15 @@ using Text = std::string_view;
 
 constexpr Text top_names[] = {"default_agent", "max_running", "queue_capacity", "keep_days", "keep_tasks",
                               "keep_output",   "agents",      "groups",         "watch",     "rules",
-                              "lsp",           "daemon",      "http",           "tls"};
+                              "lsp",           "daemon",      "http",           "tls",
+                              "mcp"};
 constexpr Text agent_names[] = {"command", "stdin",    "shell", "max_running", "env",       "time_limit", "retries",
                                 "group",   "priority", "hold",  "memory",      "processes", "cpu"};
 constexpr Text group_names[] = {"max_running", "paused"};
 constexpr Text built_in_agents[] = {"claude", "shell"};
 constexpr Text stdin_choices[] = {"prompt"};
 constexpr Text daemon_names[] = {"state", "autostart"};
+constexpr Text mcp_names[] = {"agents"};
 constexpr Text state_choices[] = {"project", "user"};
 constexpr Text watch_names[] = {"paths", "ignore", "gitignore", "max_chain"};
 constexpr Text server_names[] = {"command", "files", "roots", "env", "max_memory", "max_body", "idle"};
@@ -167,6 +169,7 @@ class SettingsReader {
     count("keep_tasks", 10'000'000, tasks.keep_tasks);
     tasks.keep_output = section.bytes("keep_output", 0).value_or(tasks.keep_output);
     if (const Setting* daemon = section.find("daemon")) read_daemon(*daemon);
+    if (const Setting* mcp = section.find("mcp")) check_mcp(*mcp);
     if (const Setting* http = section.find("http")) read_http(faults_, *http, out_.http);
     if (const Setting* tls = section.find("tls"); tls != nullptr && !of_project_) read_tls(faults_, *tls, out_.tls);
     for_each_named(section, "agents", [this](const NamedSetting& entry) { read_agent(entry); });
@@ -242,6 +245,13 @@ class SettingsReader {
       out_.daemon.state = *state == "user" ? StatePlace::user : StatePlace::project;
     }
     out_.daemon.autostart = section.flag("autostart").value_or(out_.daemon.autostart);
+  }
+
+  // The daemon has no use for it: `duet-rpc mcp` reads it itself (offered_agents.h).
+  void check_mcp(const Setting& setting) {
+    if (of_project_) return faults_.add(setting.place, "[mcp] is for your own settings: move it to config.toml");
+    const SettingsSection section(faults_, setting, "mcp.", mcp_names);
+    section.texts("agents");
   }
 
   static process::Limits read_limits(const SettingsSection& section) {

@@ -43,7 +43,11 @@ std::unique_ptr<transport::Sentinel> Lifecycle::start(peer::Connection& connecti
   connection_ = &connection;
   auto sentinel = std::make_unique<transport::Sentinel>(
       loop_, transport::Sentinel::Duties{.signals = {SIGINT, SIGTERM, SIGHUP},
-                                         .on_signal = [this](int) { connection_->stop(); },
+                                         .on_signal =
+                                             [this](int) {
+                                               connection_->stop();
+                                               tell_end();
+                                             },
                                          .note_signal = [this](int signal) { signal_came(signal); },
                                          .patience = limits_.patience,
                                          .on_overdue = [this] { give_up(); },
@@ -56,16 +60,23 @@ std::unique_ptr<transport::Sentinel> Lifecycle::start(peer::Connection& connecti
 void Lifecycle::input_ended() {
   note(line_about_input);
   if (transport::Sentinel* const sentinel = sentinel_) sentinel->expect_progress();
+  tell_end();
+}
+
+void Lifecycle::tell_end() {
+  if (const std::function<void()> told = std::exchange(on_end_, {})) told();
 }
 
 void Lifecycle::shutdown_requested() {
   begin("shutdown requested, shutting down gracefully");
   connection_->stop();
+  tell_end();
 }
 
 void Lifecycle::client_process_ended() {
   begin("client process ended, shutting down gracefully");
   connection_->stop();
+  tell_end();
 }
 
 int Lifecycle::finish() {

@@ -2,8 +2,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "duet/base/clock.h"
 #include "duet/base/log.h"
@@ -36,6 +38,9 @@ class Lifecycle {
   /// From here on signals end the connection, and the end of `input` counts even while a handler blocks the loop.
   [[nodiscard]] std::unique_ptr<transport::Sentinel> start(peer::Connection& connection, int input);
 
+  /// Called once on the loop's thread when the end begins, whatever its reason. Before start().
+  void on_end(std::function<void()> callback) { on_end_ = std::move(callback); }
+
   void shutdown_requested();
   void client_process_ended();
 
@@ -44,6 +49,7 @@ class Lifecycle {
 
  private:
   void input_ended();
+  void tell_end();
   void note(std::string_view reason) noexcept;
   void begin(std::string_view reason) noexcept;
   void signal_came(int signal) noexcept;
@@ -54,6 +60,7 @@ class Lifecycle {
   transport::Loop& loop_;
   base::Log& log_;
   Limits limits_;
+  std::function<void()> on_end_;
   peer::Connection* connection_ = nullptr;
   std::atomic<transport::Sentinel*> sentinel_ = nullptr;  // its own thread asks for it too
   std::atomic<base::Duration::rep> begun_ = 0;            // when the end began; 0: it has not

@@ -28,6 +28,11 @@ std::optional<std::int64_t> take_number(std::string& text) {
 FilePlace parse_file_place(const std::string& text, bool is_here) {
   const auto is_there = [is_here](const std::string& file) { return is_here && access(file.c_str(), F_OK) == 0; };
   if (is_there(text)) return {.file = text};
+  if (const std::size_t hash = text.rfind('#'); hash != text.npos && hash + 1 < text.size()) {
+    FilePlace place = hash == 0 ? FilePlace() : parse_file_place(text.substr(0, hash), is_here);
+    place.symbol = text.substr(hash + 1);
+    return place;
+  }
   FilePlace place{.file = text};
   if (place.file.size() > 1 && place.file.ends_with(':')) place.file.pop_back();
   place.line = take_number(place.file);

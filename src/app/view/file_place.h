@@ -10,11 +10,12 @@
 namespace duet::app {
 
 /// A place as it stands on a command line: `FILE`, `FILE:LINE` or `FILE:LINE:COL`, a colon at the end being ignored as
-/// compilers write it.
+/// compilers write it; or by name: `FILE#NAME`, `FILE:LINE#NAME`, `#NAME`.
 struct FilePlace {
-  std::string file;
+  std::string file;  ///< may be empty if there is a symbol
   std::optional<std::int64_t> line = {};
   std::optional<std::int64_t> column = {};
+  std::optional<std::string> symbol = {};
 };
 
 /// A file that is there by the whole text is meant, whatever its name looks like. `is_here`: else the file is one of

@@ -134,6 +134,50 @@ std::string completion_view(const object& result, const TextStyle& style) {
   return table.text(style, terminal_width(STDOUT_FILENO)) + more_line(result, style);
 }
 
+std::string found_view(const object& result, const TextStyle& style) {
+  std::string out;
+  for (const value& entry : list_of(result, "symbols")) {
+    if (!entry.is_object()) continue;
+    const object& symbol = entry.get_object();
+    out += place_text(symbol, style) + ": " + style.faint(one_line(text_of(symbol, "kind"))) + ' ' +
+           one_line(text_of(symbol, "path"));
+    if (const std::string detail = text_of(symbol, "detail"); !detail.empty())
+      out += "  " + style.faint(one_line(detail));
+    out += '\n';
+  }
+  return out.empty() ? "nothing found\n" : out + more_line(result, style);
+}
+
+std::vector<std::string> lacks_of(const object& result) {
+  std::vector<std::string> lacks;
+  const std::string server = one_line(text_of(result, "server"));
+  if (text_of(result, "complete") == "false") {
+    lacks.push_back(server + " is still at work (" + one_line(text_of(result, "indexing")) + "): there may be more");
+  }
+  if (text_of(result, "fresh") == "false" && !result.contains("diagnostics")) {
+    lacks.push_back("the file is another by now: this may be about an earlier text");
+  }
+  if (const std::string note = text_of(result, "note"); !note.empty()) lacks.push_back(one_line(note));
+  return lacks;
+}
+
+std::string symbol_failure_line(const object& data) {
+  const std::string name = "'" + one_line(text_of(data, "received")) + "'";
+  std::string all;
+  const auto add = [&all](const std::string& text) { all += (all.empty() ? "" : ", ") + one_line(text); };
+  if (text_of(data, "reason") == "not-found") {
+    for (const value& near : list_of(data, "near")) add(near.is_string() ? std::string(near.get_string()) : "");
+    return "no symbol is called " + name + (all.empty() ? "" : "; there is " + all);
+  }
+  for (const value& entry : list_of(data, "candidates")) {
+    if (!entry.is_object()) continue;
+    const object& symbol = entry.get_object();
+    add(text_of(symbol, "path") + ' ' + text_of(symbol, "kind") + ' ' + file_for_people(text_of(symbol, "file")) + ':' +
+        text_of(symbol, "line"));
+  }
+  return name + " names " + text_of(data, "count") + " symbols: " + all;
+}
+
 std::string symbols_view(const object& result, std::string_view file, const TextStyle& style) {
   std::string out;
   add_symbols(out, list_of(result, "symbols"), file, 0, style);
@@ -172,18 +216,22 @@ std::string servers_view(const object& result, const TextStyle& style) {
   const array& servers = list_of(result, "servers");
   if (servers.empty()) return "no language server has been needed yet\n";
   Table table({"NAME", "STATE", "PID", "DOCUMENTS", "ROOT", "LAST FAILURE"});
+  std::string notes;
   for (const value& entry : servers) {
     const object& server = entry.as_object();
+    const std::string indexing = text_of(server, "indexing");
+    if (const std::string note = text_of(server, "note"); !note.empty()) notes += one_line(note) + '\n';
     const value* failure = server.if_contains("failure");
     const std::string state = text_of(server, "state");
     table.add({{text_of(server, "name"), Table::Paint::name},
-               {state, state == "ready" ? Table::Paint::good : Table::Paint::none},
+               {indexing.empty() ? state : state + ", " + indexing,
+                state == "ready" ? Table::Paint::good : Table::Paint::none},
                {text_of(server, "pid")},
                {text_of(server, "documents")},
                {file_for_people(text_of(server, "root"))},
                {failure != nullptr ? text_of(failure->as_object(), "message") : "", Table::Paint::fault}});
   }
-  return table.text(style, terminal_width(STDOUT_FILENO));
+  return table.text(style, terminal_width(STDOUT_FILENO)) + notes;
 }
 
 std::string failure_line(std::string_view message, const object& data) {

@@ -94,6 +94,20 @@ bool is_json_type(std::string_view rest) {
   return true;
 }
 
+// `text/*;q=0.5` for `text/plain`; what has the weight 0 is not wanted.
+bool is_range_for(std::string_view range, std::string_view type) {
+  const std::string_view name = cut_member(range, ';');
+  const std::string_view family = type.substr(0, type.find('/') + 1);
+  const bool is_family = name.ends_with("/*") && same_word(name.substr(0, name.size() - 1), family);
+  if (name != "*/*" && !is_family && !same_word(name, type)) return false;
+  while (!range.empty()) {
+    std::string_view value = cut_member(range, ';');
+    const bool is_weight = same_word(cut_member(value, '='), "q");
+    if (is_weight && without_blanks(value).find_first_not_of("0.") == std::string_view::npos) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::optional<std::string_view> name_of_host(std::string_view host) {
@@ -142,6 +156,17 @@ std::optional<HttpFault> expectation_fault(const HttpHead& head) {
 bool survives_refusal(const HttpHead& head) {
   return head.keeps_alive && head.content_length <= http_most_skipped &&
          (head.content_length == 0 || head.expectation == HttpExpectation::none);
+}
+
+bool accepts(const HttpHead& head, std::string_view type) {
+  if (head.fields.count("accept") == 0) return true;
+  for (const HttpField& field : head.fields) {
+    if (!same_word(field.name, "accept")) continue;
+    for (std::string_view rest = field.value; !rest.empty();) {
+      if (is_range_for(cut_member(rest, ','), type)) return true;
+    }
+  }
+  return false;
 }
 
 bool has_etag(const HttpHead& head, std::string_view etag) {

@@ -37,6 +37,9 @@ std::optional<HttpFault> expectation_fault(const HttpHead& head);
 bool survives_refusal(const HttpHead& head);
 inline constexpr std::uint64_t http_most_skipped = 64U * 1024;
 
+/// Whether a media type, in lower case, is among those of Accept, itself or by `*`. Without the field everything is.
+bool accepts(const HttpHead& head, std::string_view type);
+
 /// Whether If-None-Match has the tag, which stands in quotes.
 bool has_etag(const HttpHead& head, std::string_view etag);
 

@@ -35,6 +35,25 @@ Request with_body(const std::string& lines) { return with_fields("POST /rpc", "C
 
 std::string word_of(std::optional<HttpFault> fault) { return fault ? std::string(refusal_of(*fault).word) : ""; }
 
+bool takes(const std::string& accept, std::string_view type) {
+  return accepts(*with_fields("POST /mcp", accept.empty() ? "" : "Accept: " + accept + "\r\n"), type);
+}
+
+TEST(HttpChecks, AcceptNamesTypesFamiliesOrEverything) {
+  const std::string_view json = "application/json";
+  for (const char* accept : {"", "*/*", "application/*", "application/json", "Application/JSON;q=0.1",
+                             "text/html, application/json;v=1", "a/b;q=0,*/*;q=0.001"}) {
+    EXPECT_TRUE(takes(accept, json)) << accept;
+  }
+  for (const char* accept :
+       {"text/event-stream", "application/jsonx", "text/*", "application", "/*", "*", ",", "application/json;q=0",
+        "application/json; q = 0.000", "*/*;q=0"}) {
+    EXPECT_FALSE(takes(accept, json)) << accept;
+  }
+  EXPECT_TRUE(takes("application/json, text/event-stream", "text/event-stream"));
+  EXPECT_TRUE(accepts(*with_fields("POST /mcp", "Accept: a/b\r\nACCEPT: text/event-stream\r\n"), "text/event-stream"));
+}
+
 TEST(HttpChecks, LoopbackHasItsNamesWithAnyPort) {
   for (const char* host : {"localhost", "LOCALHOST", "Localhost:8080", "127.0.0.1", "127.0.0.1:0",
                            "127.255.255.255:65535", "127.1.2.3:80", "[::1]", "[::1]:8123"}) {

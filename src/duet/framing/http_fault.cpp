@@ -7,7 +7,7 @@ namespace duet::framing {
 namespace {
 
 // In the order of HttpFault.
-constexpr std::array<HttpRefusal, 24> http_refusals = {{
+constexpr std::array<HttpRefusal, 25> http_refusals = {{
     {403, "other-user", "This daemon belongs to another user.", true},
     {503, "busy", "Too many connections are open.", true, "Retry-After: 1\r\n"},
     {408, "too-slow", "The request did not arrive in time.", true},
@@ -25,6 +25,7 @@ constexpr std::array<HttpRefusal, 24> http_refusals = {{
     {415, "content-type", "The body must be application/json in UTF-8, without Content-Encoding.", false},
     {413, "too-large", "The body is too large.", true},
     {417, "expectation", "The only expectation taken is 100-continue.", true},
+    {406, "accept", "Answers are application/json or text/event-stream; Accept has neither.", false},
     {400, "query", "The query has a name or a value that is not known here.", false},
     {401, "code", "The login code is not known, or has expired.", false},
     {401, "used", "The login code was used before; what it gave has ended.", false},

@@ -24,6 +24,7 @@ enum class HttpFault : std::uint8_t {
   content_type,
   too_large,
   expectation,
+  accept,
   query,
   code,
   used_code,

@@ -19,6 +19,8 @@ std::string_view phrase_of(unsigned status) {
       return "Switching Protocols";
     case 200:
       return "OK";
+    case 202:
+      return "Accepted";
     case 204:
       return "No Content";
     case 304:
@@ -33,6 +35,8 @@ std::string_view phrase_of(unsigned status) {
       return "Not Found";
     case 405:
       return "Method Not Allowed";
+    case 406:
+      return "Not Acceptable";
     case 408:
       return "Request Timeout";
     case 411:

@@ -391,7 +391,8 @@ bool Conversation::cancel(CallId call) {
 }
 
 void Conversation::notify_of_cancel(CallId call) {
-  notify("$/cancelRequest", rpc::Json::trusted(R"({"id":)" + std::to_string(call) + '}'));
+  const std::string params = R"({")" + std::string(protocol_.cancels.member) + R"(":)" + std::to_string(call) + '}';
+  notify(protocol_.cancels.method, rpc::Json::trusted(params));
 }
 
 bool Conversation::notify(std::string_view method, const rpc::Json& params) {
@@ -408,6 +409,8 @@ bool Conversation::send(std::string_view message, std::size_t most_waiting) {
   wake();
   return true;
 }
+
+void Conversation::allow_batches(bool allowed) { dispatcher_->allow_batches(allowed); }
 
 void Conversation::limit_waiting(std::size_t most) {
   most_waiting_ = std::min(most, protocol_.max_waiting);

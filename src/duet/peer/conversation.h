@@ -159,6 +159,8 @@ class DUET_API Conversation {
   /// Nothing can be sent any more: it is closed, or our Close was the last.
   bool is_closing() const { return phase_ >= Phase::closing; }
 
+  /// From now on a list is a batch, or is refused, whatever the protocol says.
+  void allow_batches(bool allowed);
   /// From now on so much may wait here, if that is less than the protocol's bound.
   void limit_waiting(std::size_t most);
   /// Refuses the message that has only come in part; what still comes of it is skipped. False: there is none.

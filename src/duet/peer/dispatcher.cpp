@@ -1,5 +1,6 @@
 #include "duet/peer/dispatcher.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -12,7 +13,6 @@
 namespace duet::peer {
 namespace {
 
-constexpr std::string_view cancel_method = "$/cancelRequest";
 constexpr std::size_t most_at_once = 64 * 1024;  // also where a protocol knows no others: the loop has more to do
 
 base::JsonText id_field(std::string_view id) { return base::JsonText{id}; }
@@ -26,12 +26,6 @@ std::string_view member(std::string_view object, std::string_view name) {
     });
   }
   return found;
-}
-
-// Urgent messages act at once, whatever else has to wait.
-bool is_urgent(const rpc::Message& message) {
-  return message.kind == rpc::Message::Kind::response ||
-         (message.kind == rpc::Message::Kind::notification && message.method == cancel_method);
 }
 
 }  // namespace
@@ -56,6 +50,10 @@ Dispatcher::Dispatcher(Conversation& conversation, const Methods& methods, base:
       methods_(methods),
       log_(log),
       batches_(protocol.batches ? rpc::Batches::allowed : rpc::Batches::refused),
+      max_batch_(protocol.max_batch),
+      in_order_(protocol.in_order),
+      strict_ids_(protocol.strict_ids),
+      cancels_(protocol.cancels),
       tells_faults_(protocol.faults == Protocol::Faults::told),
       output_(output),
       most_output_(protocol.max_waiting),
@@ -69,9 +67,17 @@ Dispatcher::~Dispatcher() { abandon(); }
 
 bool Dispatcher::handle(std::string_view text, const rpc::Error* fault) { return look_at(text, {.fault = fault}); }
 
+// Urgent messages act at once, whatever else has to wait.
+bool Dispatcher::is_urgent(const rpc::Message& message) const {
+  using Kind = rpc::Message::Kind;
+  if (message.kind == Kind::request) return false;
+  return message.kind == Kind::response || (message.kind == Kind::notification && message.method == cancels_.method);
+}
+
 bool Dispatcher::look_at(std::string_view text, const Source& source) {
-  const rpc::Message message = rpc::decode(text, source.batch == nullptr ? batches_ : rpc::Batches::inside_another);
+  rpc::Message message = rpc::decode(text, source.batch == nullptr ? batches_ : rpc::Batches::inside_another);
   if (!message.is_json) return false;
+  if (strict_ids_) rpc::refuse_loose_id(message);
   const bool begins = source.look == Look::turn || (source.look == Look::arrival && is_free());
   const bool is_refused = source.fault != nullptr && message.kind != rpc::Message::Kind::response;
   if (is_urgent(message) && !is_refused) {
@@ -90,7 +96,9 @@ void Dispatcher::begin(const rpc::Message& message, const Source& source) {
   if (source.fault != nullptr) return refuse(message.id, *source.fault);
   if (message.kind == Kind::batch) return start_batch(message.batch, source);
   if (message.kind == Kind::invalid) return refuse_improper(message);
-  if (was_cancelled(message, source.number)) return refuse_and_note(message.id, rpc::request_cancelled());
+  if (was_cancelled(message, source.number)) {
+    return cancels_.answered ? refuse_and_note(message.id, rpc::request_cancelled()) : void();
+  }
   if (is_request && source.batch != nullptr && source.batch->answer_bytes() >= most_batch_answers_) {
     return refuse_and_note(message.id, rpc::invalid_request("answers-too-large"));
   }
@@ -181,6 +189,10 @@ void Dispatcher::start_batch(std::string_view text, const Source& source) {
     arrived_ += batch_->members.size();
     portion_left_ = portion_;
   }
+  if (batch_->members.size() > max_batch_) {
+    batch_.reset();
+    return refuse_and_note("null", rpc::invalid_request("batch-too-large"));
+  }
   continue_batch();
 }
 
@@ -193,10 +205,23 @@ void Dispatcher::continue_batch() {
     if (holding_ || portion_left_ == 0) act_on_urgent(*batch);
     if (conversation_.is_asked_to_stop()) forget_waiting();
   }
-  if (!batch_ || holding_ || !batch->has_begun_all() || !batch->answers.empty()) return;
+  if (!batch_ || holding_ || !batch->has_begun_all()) return;
+  if (in_order_ && !batch->answers.empty()) return;
   batch_.reset();
   if (!has_work()) forget_cancels();
-  if (!batch->gathered.empty()) answers().add(rpc::encode_batch(batch->gathered));
+  batch->answers.empty() ? end_batch(*batch) : detached_.push_back(batch);
+}
+
+void Dispatcher::end_batch(const Batch& batch) {
+  if (!batch.gathered.empty()) answers_.add(rpc::encode_batch(batch.gathered));
+}
+
+// Without order a batch waits for its answers beside others.
+void Dispatcher::end_detached(const AnswerQueue* queue) {
+  const auto found = std::ranges::find_if(detached_, [&](const auto& batch) { return &batch->answers == queue; });
+  if (found == detached_.end() || !queue->empty()) return;
+  end_batch(**found);
+  detached_.erase(found);
 }
 
 // The batch has to wait, for one of its members or for others; what is urgent in the rest of it does not.
@@ -215,6 +240,7 @@ void Dispatcher::invoke(const rpc::Message& message) {
     log_.debug(wants_answer ? "Request" : "Notification", {{"method", message.method}, {"id", id_field(id)}});
   }
   const Method* method = methods_.find(message.method);
+  if (method == nullptr && wants_answer) method = methods_.table().fallback();
   if (method == nullptr && (wants_answer || !events_.on_notification)) {
     log_.warn(rpc::method_not_found().message(), {{"method", message.method}, {"id", id_field(id)}});
     if (wants_answer) refuse(id, rpc::method_not_found());
@@ -260,10 +286,10 @@ void Dispatcher::call_late_handler(const Method& method, const Request& request)
   open->id = request.id;
   open->method = request.method;
   open->entry = open_.emplace(open->id, open);
-  if (method.pipelined) {
+  if (in_order_ ? method.pipelined : batch_ != nullptr) {
     open->queue = &answers();
     open->place = &open->queue->reserve(open->size());
-  } else {
+  } else if (in_order_) {
     holding_ = open;
   }
   in_late_handler_ = open;
@@ -294,16 +320,20 @@ void Dispatcher::fail(const Request& request, const rpc::Error& error, bool is_l
 }
 
 void Dispatcher::finish(const RequestPointer& request, const rpc::Json& answer) {
-  close(request, rpc::encode_result(request->id, answer.text()));
+  const rpc::EncodedMessage message = rpc::encode_result(request->id, answer.text());
+  close(request, &message);
 }
+
+void Dispatcher::leave_unanswered(const RequestPointer& request) { close(request, nullptr); }
 
 void Dispatcher::finish(const RequestPointer& request, const rpc::Error& error, bool is_logged) {
   if (!is_logged) note_refusal(error, request->method, request->id);
   const std::string text = rpc::encode(error);
-  close(request, rpc::encode_error(request->id, text));
+  const rpc::EncodedMessage message = rpc::encode_error(request->id, text);
+  close(request, &message);
 }
 
-void Dispatcher::close(const RequestPointer& closed, const rpc::EncodedMessage& answer) {
+void Dispatcher::close(const RequestPointer& closed, const rpc::EncodedMessage* answer) {
   // It may be the one that is forgotten here.
   const RequestPointer request = closed;  // NOLINT(performance-unnecessary-copy-initialization)
   const std::function<void()> not_needed = std::move(request->on_abandoned);  // it may hold the Reply, and so itself
@@ -311,20 +341,21 @@ void Dispatcher::close(const RequestPointer& closed, const rpc::EncodedMessage& 
   open_.erase(request->entry);
   if (request == holding_) holding_.reset();
   if (!has_work()) forget_cancels();
-  const bool is_notification = request->id.empty();
+  const bool is_answered = answer != nullptr && !request->id.empty();
   if (request->queue != nullptr) {
     std::string text;
-    if (!is_notification) answer.append_to(text);
+    if (is_answered) answer->append_to(text);
     request->queue->fill(*request->place, std::move(text));
-  } else if (!is_notification) {
-    answers().add(answer);
+    if (!in_order_) end_detached(request->queue);
+  } else if (is_answered) {
+    (in_order_ ? answers() : answers_).add(*answer);
   }
   if (!in_handler_) events_.on_answered();
 }
 
 // A request that has not begun is refused when its turn comes, so that finding it costs nothing now.
 void Dispatcher::cancel(const rpc::Message& message, std::uint64_t number) {
-  const std::string_view id = member(message.params, "id");
+  const std::string_view id = member(message.params, cancels_.member);
   if (id.empty()) return;
   if (const auto found = open_.find(id); found != open_.end()) return cancel_open(found->second);
   if (!has_work()) return;
@@ -339,7 +370,7 @@ void Dispatcher::cancel_open(const RequestPointer& cancelled) {
   const RequestPointer request = cancelled;  // NOLINT(performance-unnecessary-copy-initialization): it is erased
   const std::function<void()> tell = std::move(request->on_abandoned);
   request->was_abandoned = true;
-  finish(request, rpc::request_cancelled());
+  cancels_.answered ? finish(request, rpc::request_cancelled()) : leave_unanswered(request);
   tell_abandoned(tell, request->method);
 }
 
@@ -359,6 +390,7 @@ void Dispatcher::abandon() {
   forget_cancels();
   waiting_bytes_ = 0;
   batch_.reset();
+  detached_.clear();
   answers_.clear();
   holding_.reset();
   const OpenRequest::ById open = std::exchange(open_, {});
@@ -382,7 +414,8 @@ void Dispatcher::tell_abandoned(const std::function<void()>& callback, std::stri
 
 void Dispatcher::refuse(std::string_view id, const rpc::Error& error) {
   const std::string text = rpc::encode(error);
-  answers().add(rpc::encode_error(id, text));
+  const bool has_no_id = strict_ids_ && id == "null";
+  answers().add(has_no_id ? rpc::encode_error_without_id(text) : rpc::encode_error(id, text));
 }
 
 void Dispatcher::refuse_and_note(std::string_view id, const rpc::Error& error) {

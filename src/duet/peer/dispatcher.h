@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -88,6 +89,7 @@ class Dispatcher {
   void refuse_unreadable(const rpc::Error& error);
   /// Handles a portion of what waits, as far as it may; can_go_on() tells whether there is more.
   void go_on();
+  void allow_batches(bool allowed) { batches_ = allowed ? rpc::Batches::allowed : rpc::Batches::refused; }
   /// Handles no more while so much is not written yet.
   void limit_output(std::size_t most) { most_output_ = most; }
   /// Drops what has not begun.
@@ -169,9 +171,12 @@ class Dispatcher {
   void put_off(Waiting waiting);
   void begin_first_waiting();
 
+  bool is_urgent(const rpc::Message& message) const;
   void start_batch(std::string_view text, const Source& source);
   void continue_batch();
   void act_on_urgent(Batch& batch);
+  void end_batch(const Batch& batch);
+  void end_detached(const AnswerQueue* queue);
 
   void invoke(const rpc::Message& message);
   void refuse_if_not_permitted(const Method& method);
@@ -187,7 +192,8 @@ class Dispatcher {
 
   void finish(const RequestPointer& request, const rpc::Json& answer);
   void finish(const RequestPointer& request, const rpc::Error& error, bool is_logged = false);
-  void close(const RequestPointer& request, const rpc::EncodedMessage& answer);
+  void close(const RequestPointer& request, const rpc::EncodedMessage* answer);
+  void leave_unanswered(const RequestPointer& request);
   void reply_dropped(const RequestPointer& request);
   void refuse_dropped(const RequestPointer& request);
 
@@ -200,6 +206,10 @@ class Dispatcher {
   MethodFinder methods_;
   base::Log& log_;
   rpc::Batches batches_;
+  const std::size_t max_batch_;
+  const bool in_order_;
+  const bool strict_ids_;
+  const Protocol::Cancels cancels_;
   bool tells_faults_;
   Output& output_;
   std::size_t most_output_;
@@ -216,6 +226,7 @@ class Dispatcher {
   RequestPointer in_late_handler_;
   bool dropped_in_handler_ = false;
   std::shared_ptr<Batch> batch_;
+  std::list<std::shared_ptr<Batch>> detached_;  // without order: begun to the last member, and waiting for answers
   std::deque<Waiting> waiting_;
   std::uint64_t arrived_ = 0;  // how many messages had to wait, and members of batches
   std::map<std::string, std::uint64_t, std::less<>>

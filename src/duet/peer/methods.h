@@ -114,6 +114,16 @@ class DUET_API Methods {
     return add(std::move(name), std::string(), std::move(callable));
   }
 
+  /// Takes every request of a method that is not in the table, for who knows his methods otherwise. It is no part of
+  /// the descriptions. Notifications that no method takes do not go there.
+  template <typename Callable>
+  void add_fallback(Callable callable) {
+    check_handler<Callable>();
+    using Params = typename ParamsWithoutNames<typename HandlerType<Callable>::Params>::type;
+    fallback_ = make_method<Params>("", "", {}, std::move(callable));
+  }
+  const Method* fallback() const { return fallback_ ? &*fallback_ : nullptr; }
+
   const Method* find(std::string_view name) const;
 
   /// Is asked before the params of a call are read, if the peer has an Admission; also for each member of a batch, and
@@ -155,6 +165,7 @@ class DUET_API Methods {
   std::unordered_map<std::string, Method, NameHash, std::equal_to<>> methods_;
   std::vector<const Method*> order_;  // as they were added
   Guard guard_;
+  std::optional<Method> fallback_;
   mutable std::atomic<std::uint64_t> calls_ = 0;
 };
 

@@ -39,6 +39,16 @@ Protocol Protocol::json_lines_client() {
 Protocol Protocol::one_message() { return {.framing = Framing::whole}; }
 Protocol Protocol::websocket() { return {.framing = Framing::websocket}; }
 
+// Batches are for the one revision that has them: see Conversation::allow_batches().
+Protocol Protocol::mcp_server() {
+  return {.batches = false,
+          .max_batch = 100,
+          .in_order = false,
+          .strict_ids = true,
+          .cancels = {.method = "notifications/cancelled", .member = "requestId", .answered = false},
+          .read_at_once = alone};
+}
+
 std::unique_ptr<framing::Decoder> Protocol::make_decoder(framing::BlockPool& pool) const {
   if (framing == Framing::whole) return std::make_unique<framing::WholeDecoder>(max_message);
   if (framing == Framing::lines) return std::make_unique<framing::LineDecoder>(max_message, pool);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "duet/api.h"
 #include "duet/base/clock.h"
@@ -31,8 +32,22 @@ struct DUET_API Protocol {
     told,      ///< to the owner, as a client does; a call whose answer it was fails
   };
 
+  /// How a request is taken back before it is answered.
+  struct Cancels {
+    std::string_view method = "$/cancelRequest";
+    std::string_view member = "id";  ///< of its params: which request
+    bool answered = true;            ///< with an error, in its turn; else nothing follows
+  };
+
   Framing framing = Framing::lines;
   bool batches = true;
+  /// The most members of one.
+  std::size_t max_batch = 1000;
+  /// Else an answer leaves when it is known, and a request waits for no other.
+  bool in_order = true;
+  /// Ids are strings and integers only, and an error whose id is not known has no `id`, instead of null.
+  bool strict_ids = false;
+  Cancels cancels = {};
   Faults faults = Faults::answered;
   /// From a frame's first byte to its last; none: as long as it takes.
   std::optional<base::Duration> frame_timeout = std::nullopt;
@@ -67,6 +82,8 @@ struct DUET_API Protocol {
   /// A server whose client is at the other end of a WebSocket. Pings and Closes are answered, the end of the input is a
   /// disconnect, and text that is not UTF-8 ends it, as all does that RFC 6455 forbids.
   static Protocol websocket();
+  /// A server of the Model Context Protocol, with a message a line.
+  static Protocol mcp_server();
 
   std::unique_ptr<framing::Decoder> make_decoder(framing::BlockPool& pool) const;
   std::unique_ptr<framing::Encoder> make_encoder() const;

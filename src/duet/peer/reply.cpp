@@ -51,6 +51,11 @@ void AnyReply::fail(const rpc::Error& error) {
   request_->dispatcher.load()->finish(request_, error);
 }
 
+void AnyReply::withdraw() {
+  if (!abandoned()) request_->dispatcher.load()->leave_unanswered(request_);
+  request_.reset();
+}
+
 bool AnyReply::abandoned() const { return !request_ || !request_->is_open(); }
 
 void AnyReply::on_abandoned(std::function<void()> callback) {

@@ -31,6 +31,8 @@ class DUET_API AnyReply {
   ~AnyReply();
 
   void fail(const rpc::Error& error);
+  /// Ends it without an answer, as far as the protocol lets a request stay without one. For the conversation's thread.
+  void withdraw();
 
   /// Nobody waits for the answer any more.
   bool abandoned() const;

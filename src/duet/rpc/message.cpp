@@ -109,10 +109,23 @@ Message decode(std::string_view text, Batches batches) {
   return message;
 }
 
+void refuse_loose_id(Message& message) {
+  const bool is_text = message.id.starts_with('"');
+  const std::string_view digits = message.id.substr(message.id.starts_with('-') ? 1 : 0);
+  const bool is_integer = !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos;
+  if (!message.id_is_known || is_text || is_integer) return;
+  message.id = "null";
+  message.id_is_known = false;
+  if (message.kind != Message::Kind::request && message.kind != Message::Kind::invalid) return;
+  message.kind = Message::Kind::invalid;
+  message.refusal = invalid_request("invalid-id-type");
+}
+
 namespace {
 
 // The fixed parts of messages. Copied with constant sizes, they cost a few instructions each.
 constexpr char with_id[] = R"({"jsonrpc":"2.0","id":)";
+constexpr char error_alone[] = R"({"jsonrpc":"2.0","error":)";
 constexpr char without_id[] = R"({"jsonrpc":"2.0","method":)";
 constexpr char result_follows[] = R"(,"result":)";
 constexpr char error_follows[] = R"(,"error":)";
@@ -186,6 +199,9 @@ void EncodedMessage::copy_to(char* at) const {
       break;
     case Kind::whole:
       break;
+    case Kind::error_without_id:
+      at = put(at, error_alone);
+      break;
   }
   at = put(at, payload_);
   *at = kind_ == Kind::batch ? ']' : '}';
@@ -197,6 +213,10 @@ EncodedMessage encode_result(std::string_view id, std::string_view result) {
 
 EncodedMessage encode_error(std::string_view id, std::string_view error) {
   return {EncodedMessage::Kind::error, length_of(with_id) + length_of(error_follows) + 1, id, {}, error};
+}
+
+EncodedMessage encode_error_without_id(std::string_view error) {
+  return {EncodedMessage::Kind::error_without_id, length_of(error_alone) + 1, {}, {}, error};
 }
 
 EncodedMessage encode_request(std::string_view id, std::string_view quoted_method, std::string_view params) {

@@ -40,6 +40,8 @@ struct Message {
 
 /// Never throws on bad input. The first rule that is broken decides the refusal.
 Message decode(std::string_view text, Batches batches);
+/// Makes a request whose id is neither a string nor an integer (null, 1.5, 1e2) an invalid one.
+void refuse_loose_id(Message& message);
 
 /// An outgoing message, not yet copied together, so that its length is known before a byte is written.
 /// Points at its parts.
@@ -54,12 +56,13 @@ class EncodedMessage {
  private:
   friend EncodedMessage encode_result(std::string_view id, std::string_view result);
   friend EncodedMessage encode_error(std::string_view id, std::string_view error);
+  friend EncodedMessage encode_error_without_id(std::string_view error);
   friend EncodedMessage encode_request(std::string_view id, std::string_view quoted_method, std::string_view params);
   friend EncodedMessage encode_notification(std::string_view quoted_method, std::string_view params);
   friend EncodedMessage encode_batch(std::string_view answers);
   friend EncodedMessage encoded(std::string_view message);
 
-  enum class Kind : std::uint8_t { result, error, request, notification, batch, whole };
+  enum class Kind : std::uint8_t { result, error, request, notification, batch, whole, error_without_id };
   EncodedMessage(Kind kind, std::size_t frame, std::string_view id, std::string_view method, std::string_view payload)
       : kind_(kind),
         size_(frame + id.size() + method.size() + payload.size()),
@@ -77,6 +80,8 @@ class EncodedMessage {
 EncodedMessage encode_result(std::string_view id, std::string_view result);
 /// `error` is the text of encode(Error), or a raw error object that is passed on.
 EncodedMessage encode_error(std::string_view id, std::string_view error);
+/// For protocols where an id that is not known is absent, not null.
+EncodedMessage encode_error_without_id(std::string_view error);
 std::string encode(const Error& error);
 /// The error of a response, whatever it is. encode() gives it back byte for byte, unless it is not a whole `code`, a
 /// `message`, perhaps `data`, and nothing else.

@@ -1,0 +1,162 @@
+#include <chrono>
+
+#include "app/doors/http_fixture_test.h"
+
+namespace duet::app {
+namespace {
+
+using namespace std::chrono_literals;
+
+class McpAnswersTest : public HttpDoorTest {
+ protected:
+  McpAnswersTest() {
+    methods.add("refused", "", [](const rpc::Json&) -> rpc::Json { throw rpc::Error(-32602, "no"); });
+  }
+  static std::string ask(const std::string& method, const std::string& accept = both) {
+    const std::string body = R"({"jsonrpc":"2.0","id":7,"method":")" + method + R"(","params":{}})";
+    return post("/mcp", body, with_token + accept);
+  }
+  void tell(int number) { mcp.last_notify("notifications/progress", rpc::Json(boost::json::object{{"n", number}})); }
+  static std::string event(const std::string& message) { return "event: message\ndata: " + message + "\n\n"; }
+  static constexpr const char* both = "Accept: application/json, text/event-stream\r\n";
+  static constexpr const char* only_json = "Accept: application/json\r\n";
+  static constexpr const char* only_stream = "Accept: text/event-stream\r\n";
+};
+
+TEST_F(McpAnswersTest, WhatIsAnsweredSoonIsOneText) {
+  Far& far = connect();
+  const std::string text = say(far, ask("echo"));
+  EXPECT_TRUE(begins(text, "200 OK")) << text;
+  EXPECT_NE(text.find("Content-Type: application/json\r\n"), std::string::npos);
+  EXPECT_TRUE(text.ends_with(R"({"jsonrpc":"2.0","id":7,"result":{}})")) << text;
+  EXPECT_TRUE(begins(say(far, ask("refused")), "400 ")) << "the connection goes on";
+  EXPECT_TRUE(begins(say(far, ask("nothing")), "404 "));
+  EXPECT_TRUE(mcp.callers.empty());
+  EXPECT_EQ(ended_callers, 3);
+}
+
+TEST_F(McpAnswersTest, ANotificationIsAcceptedWithoutABody) {
+  Far& far = connect();
+  const std::string text = say(far, post("/mcp", R"({"jsonrpc":"2.0","method":"notifications/x"})"));
+  EXPECT_TRUE(begins(text, "202 Accepted")) << text;
+  EXPECT_TRUE(text.ends_with("Content-Length: 0\r\n\r\n")) << text;
+  EXPECT_TRUE(begins(say(far, post("/mcp", R"({"jsonrpc":"2.0","id":1,"result":{}})")), "202 "));
+  EXPECT_TRUE(begins(say(far, post("/mcp", "")), "400 "));
+}
+
+TEST_F(McpAnswersTest, FieldsOfTheHeadAreGivenOn) {
+  say(connect(), post("/mcp", "{}", std::string(with_token) + "Mcp-Method: a\r\nMcp-Name: b\r\n"));
+  EXPECT_EQ(mcp.fields.method, "a");
+  EXPECT_EQ(mcp.fields.name, "b");
+  EXPECT_EQ(mcp.fields.version, std::nullopt);
+}
+
+TEST_F(McpAnswersTest, WhatIsToldBeforeMakesAStream) {
+  Far& far = connect();
+  EXPECT_EQ(say(far, ask("late")), "");
+  tell(1);
+  turn();
+  EXPECT_TRUE(begins(far.seen.text, "200 OK"));
+  EXPECT_NE(far.seen.text.find("Content-Type: text/event-stream\r\n"), std::string::npos);
+  EXPECT_NE(far.seen.text.find("X-Accel-Buffering: no\r\n"), std::string::npos);
+  const std::string told = R"({"jsonrpc":"2.0","method":"notifications/progress","params":{"n":1}})";
+  EXPECT_TRUE(far.seen.text.ends_with("\r\n\r\n" + event(told))) << far.seen.text;
+  far.seen.text.clear();
+  late.at(0).ok(3);
+  turn();
+  EXPECT_EQ(far.seen.text, event(R"({"jsonrpc":"2.0","id":7,"result":3})"));
+  EXPECT_TRUE(far.seen.ended);
+}
+
+TEST_F(McpAnswersTest, SilenceIsBrokenEveryFifteenSeconds) {
+  Far& far = connect();
+  say(far, ask("late"));
+  pass(14s);
+  EXPECT_EQ(far.seen.text, "");
+  pass(1s);
+  EXPECT_TRUE(far.seen.text.ends_with("\r\n\r\n")) << "the stream has begun";
+  far.seen.text.clear();
+  pass(15s);
+  pass(15s);
+  EXPECT_EQ(far.seen.text, ":\n\n:\n\n");
+}
+
+TEST_F(McpAnswersTest, WhoTakesNoStreamWaitsForTheAnswer) {
+  Far& far = connect();
+  say(far, ask("late", only_json));
+  EXPECT_FALSE(mcp.last_notify);
+  pass(300s);
+  EXPECT_EQ(far.seen.text, "");
+  late.at(0).ok(3);
+  turn();
+  EXPECT_TRUE(far.seen.text.ends_with(R"("result":3})"));
+}
+
+TEST_F(McpAnswersTest, WhoTakesOnlyStreamsGetsOne) {
+  Far& far = connect();
+  const std::string text = say(far, ask("echo", only_stream));
+  EXPECT_TRUE(text.ends_with(event(R"({"jsonrpc":"2.0","id":7,"result":{}})"))) << text;
+  EXPECT_TRUE(far.seen.ended);
+  EXPECT_TRUE(begins(say(connect(), ask("refused", only_stream)), "400 ")) << "an error is told by its status";
+}
+
+TEST_F(McpAnswersTest, AClosedStreamIsTheCancel) {
+  Far& far = connect();
+  say(far, ask("late"));
+  bool is_cancelled = false;
+  late.at(0).on_abandoned([&] { is_cancelled = true; });
+  tell(1);
+  turn();
+  far.channel->end_output();
+  turn();
+  EXPECT_TRUE(is_cancelled);
+  EXPECT_TRUE(mcp.callers.empty());
+  EXPECT_EQ(door.connection_count(), 0U);
+}
+
+TEST_F(McpAnswersTest, WhoDoesNotReadWhatItIsToldIsGivenUp) {
+  Far& far = connect();
+  say(far, ask("late"));
+  far.channel->want(false, false);
+  for (int i = 0; i < 10'000 && door.connection_count() > 0; ++i) {
+    tell(i);
+    turn();
+  }
+  EXPECT_EQ(door.connection_count(), 0U);
+  EXPECT_TRUE(late.at(0).abandoned());
+}
+
+TEST_F(McpAnswersTest, WhoDoesNotReadForAMinuteIsGivenUp) {
+  Far& far = connect();
+  say(far, ask("late"));
+  far.channel->want(false, false);
+  for (int i = 0; i < 2000; ++i) tell(i);  // more than the channel holds
+  turn();
+  pass(45s);
+  EXPECT_EQ(door.connection_count(), 1U);
+  for (int i = 0; i < 4; ++i) pass(15s);
+  EXPECT_EQ(door.connection_count(), 0U);
+}
+
+TEST_F(McpAnswersTest, TheEndOfTheDoorIsTold) {
+  Far& listening = connect();
+  say(listening, ask("late"));
+  tell(1);
+  turn();
+  Far& waiting = connect();
+  say(waiting, ask("late"));
+  door.stop();
+  EXPECT_EQ(mcp.ended, "for good");
+  turn();
+  EXPECT_FALSE(listening.seen.ended) << "it gets its answer first";
+  late.at(0).ok(3);
+  late.at(1).withdraw();
+  turn();
+  EXPECT_TRUE(listening.seen.text.ends_with(event(R"({"jsonrpc":"2.0","id":7,"result":3})")));
+  EXPECT_TRUE(listening.seen.ended);
+  EXPECT_EQ(waiting.seen.text, "") << "what was dropped has no answer, not an empty one";
+  EXPECT_EQ(empty, 1);
+}
+
+}  // namespace
+}  // namespace duet::app

@@ -1,0 +1,100 @@
+// A project of its own for each test, with a door to it; its daemon ends with it.
+
+'use strict';
+
+const assert = require('node:assert');
+const { execFileSync } = require('node:child_process');
+const fs = require('node:fs');
+const os = require('node:os');
+const path = require('node:path');
+
+const program = process.env.DUET_RPC_PROGRAM;
+assert.ok(program, 'DUET_RPC_PROGRAM names the program under test');
+
+const patience = 60_000;
+
+class Project {
+  constructor() {
+    this.place = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'duet-mcp-')));
+    this.root = path.join(this.place, 'project');
+    this.home = path.join(this.place, 'home');
+    fs.mkdirSync(path.join(this.root, '.git'), { recursive: true });
+    fs.mkdirSync(path.join(this.home, '.config', 'duet-rpc'), { recursive: true });
+    fs.writeFileSync(path.join(this.home, '.config', 'duet-rpc', 'config.toml'), 'default_agent = "shell"\n', { mode: 0o600 });
+    this.env = { PATH: process.env.PATH, HOME: this.home, XDG_CONFIG_HOME: path.join(this.home, '.config'),
+      XDG_STATE_HOME: path.join(this.home, '.local', 'state') };
+  }
+
+  /** What a stdio transport of any SDK needs to start the door. */
+  server(...words) {
+    return { command: program, args: ['mcp', '--agents', 'shell', ...words], cwd: this.root, env: this.env, stderr: 'inherit' };
+  }
+
+  write(name, text) {
+    const file = path.join(this.root, name);
+    fs.mkdirSync(path.dirname(file), { recursive: true });
+    fs.writeFileSync(file, text);
+    return file;
+  }
+
+  daemonPid() {
+    try {
+      return Number(fs.readFileSync(path.join(this.root, '.aiwg', 'daemon', 'daemon.pid'), 'utf8'));
+    } catch {
+      return 0;
+    }
+  }
+
+  async killDaemon() {
+    const pid = this.daemonPid();
+    if (!pid) return;
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {
+      return;
+    }
+    await eventually(() => !isRunning(pid));
+  }
+
+  async cleanUp() {
+    execFileSync(program, ['daemon', 'stop', '--force', '--if-running'], { cwd: this.root, env: this.env, stdio: 'ignore' });
+    fs.rmSync(this.place, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+function isRunning(pid) {
+  try {
+    const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return stat[stat.lastIndexOf(')') + 2] !== 'Z';
+  } catch {
+    return false;
+  }
+}
+
+/** The first true result of HAPPENED, which may be a promise. */
+async function eventually(happened) {
+  const deadline = Date.now() + patience;
+  for (;;) {
+    const result = await happened();
+    if (result) return result;
+    assert.ok(Date.now() < deadline, `in time: ${happened}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** Runs BODY with a project. */
+function withProject(body) {
+  return async () => {
+    const project = new Project();
+    try {
+      await body(project);
+    } finally {
+      await project.cleanUp();
+    }
+  };
+}
+
+/** The major version of the Node that runs this. */
+const node = Number(process.versions.node.split('.')[0]);
+
+module.exports = { Project, eventually, isRunning, node, patience, program, withProject };
