@@ -185,7 +185,7 @@ OfferedAgents offered_agents(Services& services, const value& list) {
   const std::optional<std::vector<std::string>> chosen =
       services.agents ? services.agents : services.agents_of_settings();
   OfferedAgents offered;
-  for (const value& entry : list.at("agents").as_array()) {
+  for (const value& entry : list.as_array()) {
     const object& agent = entry.as_object();
     const std::string name(agent.at("name").as_string());
     const bool is_offered = chosen ? std::ranges::find(*chosen, name) != chosen->end() : name != "shell";
