@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 #include <utility>
 
 #include <boost/json/array.hpp>
@@ -94,8 +95,12 @@ Checked check_string(std::string_view name, const object& property, const value&
 // A list that was spelt as text, as some models do.
 std::optional<array> list_in(std::string_view text) {
   if (!text.starts_with('[') || !rpc::is_valid_json(text)) return std::nullopt;
-  value list = rpc::parse_value(text);
-  return list.is_array() ? std::optional(std::move(list.get_array())) : std::nullopt;
+  try {
+    value list = rpc::parse_value(text);
+    return list.is_array() ? std::optional(std::move(list.get_array())) : std::nullopt;
+  } catch (const std::length_error&) {  // nested deeper than any message: no list of texts
+    return array{nullptr};
+  }
 }
 
 Checked check_array(std::string_view name, const value& given) {

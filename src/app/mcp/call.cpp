@@ -18,6 +18,8 @@ using std::chrono::seconds;
 
 constexpr seconds first_progress{1};
 constexpr seconds between_progress{3};
+constexpr std::chrono::milliseconds until_message{300};  // that a question for the message may take
+constexpr seconds to_tell_the_end{3};                    // that is left for the answer after a wait
 
 }  // namespace
 
@@ -39,10 +41,23 @@ void Call::begin(bool unlimited) {
     deadline_timer_ = services_.loop.at(deadline_, [self = shared_from_this()] {
       self->fail(ToolError{.code = "timeout",
                            .problem = "it takes longer than " + std::to_string(longest.count()) + " s",
-                           .remedy = "the same call again; what was begun goes on"});
+                           .remedy = self->remedy_});
     });
   }
   if (!envelope_.progress_token.is_null()) plan_progress(first_progress);
+}
+
+void Call::guard(const std::function<void()>& step) {
+  const ToolError defect{.code = "internal", .problem = "the call failed here", .remedy = "project_status"};
+  try {
+    step();
+  } catch (const std::exception& fault) {
+    services_.log.error("Call failed", {{"what", fault.what()}});
+    fail(defect);
+  } catch (...) {
+    services_.log.error("Call failed");
+    fail(defect);
+  }
 }
 
 std::string Call::home() {
@@ -64,15 +79,17 @@ void Call::ask(const std::string& root, std::vector<Desk::Part> parts, How how,
                           .may_start = how.may_start},
                          [self = shared_from_this(), ticket, how, then = std::move(then)](const Desk::Answer& answer) {
                            std::erase(self->tickets_, *ticket);
-                           if (self->over_) return;
-                           if (!answer)
-                             return how.on_failure ? how.on_failure(answer.error()) : self->fail(answer.error());
-                           const auto refused = std::ranges::find_if(*answer, [](const auto& part) { return !part; });
-                           if (refused != answer->end() && !how.keeps_refusals)
-                             return self->fail_refused(refused->error());
-                           then(*answer);
+                           self->guard([&] { self->take(answer, how, then); });
                          });
   tickets_.push_back(*ticket);
+}
+
+void Call::take(const Desk::Answer& answer, const How& how, const std::function<void(const Parts&)>& then) {
+  if (over_) return;
+  if (!answer) return how.on_failure ? how.on_failure(answer.error()) : fail(answer.error());
+  const auto refused = std::ranges::find_if(*answer, [](const auto& part) { return !part; });
+  if (refused != answer->end() && !how.keeps_refusals) return fail_refused(refused->error());
+  then(*answer);
 }
 
 void Call::ask(const std::string& root, std::string method, object params, How how,
@@ -87,7 +104,8 @@ void Call::wait_for_end(const std::string& task, std::optional<seconds> patience
   waiting_for_ = Wait{.task = task, .then = std::move(then)};
   if (services_.is_ending) return drop_wait();
   if (patience) {
-    wait_timer_ = services_.loop.after(*patience, [self = shared_from_this()] {
+    const base::TimePoint until = std::min(services_.loop.now() + *patience, deadline_ - to_tell_the_end);
+    wait_timer_ = services_.loop.at(until, [self = shared_from_this()] {
       if (self->waiting_for_) self->waiting_for_->is_over = true;
       self->look_at_task();
     });
@@ -124,19 +142,29 @@ void Call::plan_progress(base::Duration from_now) {
   progress_timer_ = services_.loop.after(from_now, [self = shared_from_this()] {
     if (self->over_) return;
     self->plan_progress(between_progress);
-    if (!self->message_) return self->tell_progress("waiting for the daemon");
-    self->message_([self](const std::string& message) { self->tell_progress(message); });
+    self->ask_message();
   });
 }
 
-void Call::tell_progress(const std::string& message) {
+// A daemon that is slow to say what is awaited does not hold up the progress.
+void Call::ask_message() {
+  if (!message_) return tell_progress();
+  message_timer_ = services_.loop.after(until_message, [self = shared_from_this()] { self->tell_progress(); });
+  message_([self = shared_from_this()](std::string message) {
+    self->last_message_ = std::move(message);
+    if (self->message_timer_) self->tell_progress();
+  });
+}
+
+void Call::tell_progress() {
+  message_timer_.cancel();
   if (over_ || services_.client == nullptr) return;
   const auto passed = std::chrono::duration_cast<seconds>(services_.loop.now() - begun_).count();
   if (passed <= told_progress_) return;
   told_progress_ = passed;
   object params{{"progressToken", envelope_.progress_token}, {"progress", passed}};
   if (total_) params["total"] = *total_;
-  params["message"] = message;
+  params["message"] = last_message_;
   services_.client->notify("notifications/progress", rpc::Json(params));
 }
 
@@ -145,6 +173,7 @@ void Call::end() {
   if (std::exchange(over_, true)) return;
   deadline_timer_.cancel();
   progress_timer_.cancel();
+  message_timer_.cancel();
   wait_timer_.cancel();
   for (const Desk::Ticket ticket : std::exchange(tickets_, {})) services_.desk.cancel(ticket);
   if (waiting_for_) services_.tasks.forget(waiting_for_->ticket);
@@ -164,11 +193,14 @@ void Call::fail(const rpc::Error& error) {
   reply_.fail(error);
 }
 
-void Call::finish(const ToolResult& result) { answer(result_text(envelope_, result.members())); }
+void Call::finish(const ToolResult& result) {
+  answer(result_text(envelope_, kind_ == Kind::tool ? result.members(max_bytes_) : result.members()));
+}
 
 void Call::fail(const ToolError& error) {
-  if (kind_ == Kind::tool) return finish(ToolResult::of(error));
-  fail(rpc::Error(rpc::code::internal_error, "Internal error: " + ToolResult::of(error).text));
+  const ToolResult result = ToolResult::of(error, max_bytes_);
+  if (kind_ == Kind::tool) return finish(result);
+  fail(rpc::Error(rpc::code::internal_error, "Internal error: " + result.text));
 }
 
 void Call::fail_refused(const rpc::Error& error) {

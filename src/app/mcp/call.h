@@ -47,7 +47,8 @@ struct Services {
 
 /// One request that asks the daemon before it is answered: it has a time within which it is answered, is cancelled as a
 /// whole, and tells of its progress if that is wanted. The steps of a tool are callbacks of ask(); none comes after the
-/// answer or the cancel. What goes wrong with the daemon ends the call by itself.
+/// answer or the cancel. What goes wrong with the daemon ends the call by itself, and so does an exception of a step,
+/// which is logged.
 class Call : public std::enable_shared_from_this<Call> {
  public:
   static constexpr std::chrono::seconds longest{54};  // so that the answer is out within 55 s
@@ -63,6 +64,8 @@ class Call : public std::enable_shared_from_this<Call> {
 
   /// Its time runs from here; `unlimited` for what waits as long as it takes.
   void begin(bool unlimited = false);
+  /// Does a step: what it throws is logged and ends the call.
+  void guard(const std::function<void()>& step);
 
   Services& services() { return services_; }
   const Envelope& envelope() const { return envelope_; }
@@ -92,6 +95,10 @@ class Call : public std::enable_shared_from_this<Call> {
   /// What `notifications/progress` say; asked for whenever one is due.
   void set_progress(std::function<void(std::function<void(std::string)>)> message) { message_ = std::move(message); }
   void set_total(std::int64_t seconds) { total_ = seconds; }
+  /// No form of the answer is longer; one that cannot be shorter becomes an error that says so.
+  void set_bound(std::size_t max_bytes) { max_bytes_ = max_bytes; }
+  /// What to do when the time is up, if that is not the same call again.
+  void set_remedy(std::string remedy) { remedy_ = std::move(remedy); }
 
   void answer(const rpc::Json& result);
   void fail(const rpc::Error& error);
@@ -104,8 +111,10 @@ class Call : public std::enable_shared_from_this<Call> {
 
  private:
   void end();
+  void take(const Desk::Answer& answer, const How& how, const std::function<void(const Parts&)>& then);
   void plan_progress(base::Duration from_now);
-  void tell_progress(const std::string& message);
+  void ask_message();
+  void tell_progress();
   void look_at_task();
   void take_task(const boost::json::object& record, bool time_is_up);
 
@@ -125,12 +134,16 @@ class Call : public std::enable_shared_from_this<Call> {
   base::TimePoint deadline_;
   transport::Loop::Timer deadline_timer_;
   transport::Loop::Timer progress_timer_;
+  transport::Loop::Timer message_timer_;
   transport::Loop::Timer wait_timer_;
   std::vector<Desk::Ticket> tickets_;
   std::optional<Wait> waiting_for_;
   std::function<void(std::function<void(std::string)>)> message_;
+  std::string last_message_ = "waiting for the daemon";
   std::optional<std::int64_t> total_;
   std::int64_t told_progress_ = 0;
+  std::size_t max_bytes_ = usual_max_bytes;
+  std::string remedy_ = "the same call again; what was begun goes on";
 };
 
 }  // namespace duet::app::mcp

@@ -6,6 +6,7 @@
 
 #include "app/cli/command_table.h"
 #include "app/log/trace.h"
+#include "app/project/running_daemon.h"
 #include "app/words/program_name.h"
 #include "app/words/shell_word.h"
 #include "duet/base/fd.h"
@@ -39,7 +40,7 @@ DaemonLink::Channel DaemonLink::try_connect() {
     if (!socket_) socket_ = std::make_unique<ProjectSocket>(line_for(root_));
     Channel channel = socket_->try_connect(loop_);
     if (!channel) return nullptr;
-    was_stopped_ = false;
+    was_stopped_ = was_stopped_ && stopped_ && pid() == stopped_;
     is_restarting_ = false;
     return rules_.is_traced ? traced(std::move(channel), log_, 0) : std::move(channel);
   } catch (const Failure&) {  // its folder has gone, say; a start tells what is wrong
@@ -123,6 +124,11 @@ void DaemonLink::note_stopping(const boost::json::object& params) {
   const boost::json::value* const reason = params.if_contains("reason");
   is_restarting_ = restarting != nullptr && restarting->is_bool() && restarting->get_bool();
   was_stopped_ = !is_restarting_ && !(reason != nullptr && *reason == "idle");
+  stopped_ = pid();
+}
+
+std::optional<pid_t> DaemonLink::pid() const {
+  return socket_ && socket_->folder() ? lock_holder(*socket_->folder()) : std::nullopt;
 }
 
 }  // namespace duet::app::mcp

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +58,7 @@ class DaemonLink {
   void give(const ToolError& error);
   ToolError not_started(const std::string& said) const;
   void give_channels();
+  std::optional<pid_t> pid() const;
 
   transport::Loop& loop_;
   base::Log& log_;
@@ -62,6 +66,7 @@ class DaemonLink {
   Rules rules_;
   std::unique_ptr<ProjectSocket> socket_;
   bool was_stopped_ = false;  // by a person
+  std::optional<pid_t> stopped_;  // which; it takes connections until it ends
   bool is_restarting_ = false;
   std::vector<Connected> waiting_;
   base::TimePoint deadline_;

@@ -37,8 +37,8 @@ DaemonLink& Desk::link(const std::string& root) {
 
 Desk::Ticket Desk::ask(Question question, Answered answered) {
   const Ticket ticket = ++last_;
-  jobs_.emplace(ticket, Job{.ticket = ticket, .question = std::move(question), .answered = std::move(answered)});
-  waiting_.push_back(ticket);
+  Job& job = jobs_[ticket] = {.ticket = ticket, .question = std::move(question), .answered = std::move(answered)};
+  may_begin(job) ? admit(job) : waiting_.push_back(ticket);
   sweep_later();
   return ticket;
 }
@@ -47,24 +47,22 @@ bool Desk::may_begin(const Job& job) const {
   return at_once_ < most_at_once && (!job.question.is_about_code || about_code_ < most_about_code);
 }
 
-void Desk::pump() {
-  for (auto next = waiting_.begin(); next != waiting_.end();) {
-    const Ticket ticket = *next;
-    if (!may_begin(jobs_.at(ticket))) {
-      ++next;
-      continue;
-    }
-    waiting_.erase(next);
-    begin(ticket);
-    next = waiting_.begin();  // an answer may have changed the list
-  }
-}
-
-void Desk::begin(Ticket ticket) {
-  Job& job = jobs_.at(ticket);
+void Desk::admit(const Job& job) {
   ++at_once_;
   about_code_ += job.question.is_about_code ? 1 : 0;
-  connect(job);
+  starting_.push_back(job.ticket);
+}
+
+// Its place goes at once to the first that may have it, so that nobody who comes later gets it.
+void Desk::leave(const Job& job) {
+  --at_once_;
+  about_code_ -= job.question.is_about_code ? 1 : 0;
+  const auto next = std::ranges::find_if(waiting_, [this](Ticket ticket) { return may_begin(jobs_.at(ticket)); });
+  if (next != waiting_.end()) {
+    admit(jobs_.at(*next));
+    waiting_.erase(next);
+  }
+  sweep_later();
 }
 
 void Desk::connect(Job& job) {
@@ -86,7 +84,7 @@ void Desk::connect(Job& job) {
 
 Desk::Line* Desk::idle_line(const DaemonLink& link) {
   const auto found = std::ranges::find_if(
-      lines_, [&](const Line& line) { return line.link == &link && line.job == 0 && !line.is_gone; });
+      lines_, [&](const Line& line) { return line.link == &link && line.job == 0 && !line.is_gone && !line.is_settling; });
   return found != lines_.end() ? &*found : nullptr;
 }
 
@@ -111,14 +109,18 @@ Desk::Line& Desk::open_line(DaemonLink& link, DaemonLink::Channel channel) {
   return line;
 }
 
+// One that settles is given time, unless there are many.
 void Desk::close_idle_line() {
-  const auto idle = std::ranges::find_if(lines_, [](const Line& line) { return line.job == 0 && !line.is_gone; });
+  const bool is_crowded = lines_.size() >= 2 * most_at_once;
+  const auto idle = std::ranges::find_if(lines_, [is_crowded](const Line& line) {
+    return line.job == 0 && !line.is_gone && (is_crowded || !line.is_settling);
+  });
   if (idle != lines_.end()) idle->connection->close();
 }
 
 void Desk::send(Job& job, Line& line) {
   const Ticket ticket = job.ticket;
-  const int attempt = ++job.attempt;
+  const int attempt = job.attempt;
   line.job = ticket;
   job.line = &line;
   job.calls.clear();
@@ -154,60 +156,68 @@ void Desk::take(Ticket ticket, int attempt, peer::Outcome outcome) {
   finish(ticket, std::move(job.answers));
 }
 
+// Its other parts are lost with it, and so are the other connections to that daemon, though they may not know it yet.
 void Desk::take_lost(Job& job) {
   constexpr int most_attempts = 2;
-  job.line->is_gone = true;
+  forget_lines(*job.line->link);
   job.line->job = 0;
   job.line = nullptr;
-  if (job.attempt < most_attempts && loop_.now() < job.question.deadline) return connect(job);
+  const bool is_last = job.attempt++ >= most_attempts;
+  if (!is_last && loop_.now() < job.question.deadline) return connect(job);
   finish(job.ticket,
          failed({.code = "no-daemon",
                  .problem = "the daemon of " + job.question.root + " ended during the call, and so did the next",
                  .remedy = "ask the user to look at 'duet-rpc daemon status'"}));
 }
 
+void Desk::forget_lines(const DaemonLink& link) {
+  for (Line& line : lines_) line.is_gone = line.is_gone || line.link == &link;
+}
+
 void Desk::finish(Ticket ticket, Answer answer) {
   const auto found = jobs_.find(ticket);
   Job job = std::move(found->second);
   jobs_.erase(found);
-  if (job.line != nullptr) {
-    job.line->job = 0;
-    const auto left = static_cast<std::ptrdiff_t>(job.answers.size());
-    for (auto call = job.calls.begin() + std::min(left, std::ssize(job.calls)); call != job.calls.end(); ++call) {
-      if (!answer) job.line->connection->conversation().cancel(*call);
-    }
-  }
-  --at_once_;
-  about_code_ -= job.question.is_about_code ? 1 : 0;
-  sweep_later();
+  if (job.line != nullptr) job.line->job = 0;
+  if (!answer) cancel_rest(job);
+  leave(job);
   job.answered(std::move(answer));
+}
+
+// The daemon answers in order: before it has answered what was cancelled, the connection would delay others.
+void Desk::cancel_rest(const Job& job) {
+  if (job.line == nullptr || job.line->is_gone || job.answers.size() >= job.calls.size()) return;
+  Line& line = *job.line;
+  for (std::size_t part = job.answers.size(); part < job.calls.size(); ++part) {
+    line.connection->conversation().cancel(job.calls[part]);
+  }
+  line.is_settling = true;
+  line.connection->call("version", rpc::Json::view("{}"), base::Duration::max(),
+                        [&line](const peer::Outcome&) { line.is_settling = false; });
 }
 
 void Desk::cancel(Ticket ticket) {
   const auto found = jobs_.find(ticket);
   if (found == jobs_.end()) return;
-  Job job = std::move(found->second);
+  const Job job = std::move(found->second);
   jobs_.erase(found);
-  if (const auto place = std::ranges::find(waiting_, ticket); place != waiting_.end()) {
-    waiting_.erase(place);
-    return;
-  }
-  --at_once_;
-  about_code_ -= job.question.is_about_code ? 1 : 0;
-  if (job.line != nullptr) {
-    job.line->job = 0;
-    for (const peer::CallId call : job.calls) job.line->connection->conversation().cancel(call);
-  }
-  sweep_later();
+  if (std::erase(waiting_, ticket) > 0) return;
+  std::erase(starting_, ticket);
+  if (job.line != nullptr) job.line->job = 0;
+  cancel_rest(job);
+  leave(job);
 }
 
 void Desk::sweep_later() {
-  if (!pumping_) pumping_ = loop_.deferred([this] { sweep(); });
+  if (!sweeping_) sweeping_ = loop_.deferred([this] { sweep(); });
 }
 
 void Desk::sweep() {
   lines_.remove_if([](const Line& line) { return line.is_gone && line.job == 0; });
-  pump();
+  for (const Ticket ticket : std::exchange(starting_, {})) {
+    const auto found = jobs_.find(ticket);  // an answer to another may have cancelled it
+    if (found != jobs_.end()) connect(found->second);
+  }
 }
 
 }  // namespace duet::app::mcp

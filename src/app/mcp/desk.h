@@ -59,7 +59,7 @@ class Desk {
   Ticket ask(Question question, Answered answered);
   /// Nobody wants the answer any more. What waits is never sent; of what was sent the daemon is told.
   void cancel(Ticket ticket);
-  /// More waits than may.
+  /// As many wait as may.
   bool is_full() const { return waiting_.size() >= most_waiting; }
 
   DaemonLink& link(const std::string& root);
@@ -70,7 +70,7 @@ class Desk {
     Ticket ticket = 0;
     Question question;
     Answered answered;
-    int attempt = 0;
+    int attempt = 1;  // what comes of an earlier one is of no use
     Line* line = nullptr;
     std::vector<peer::CallId> calls = {};
     std::vector<PartAnswer> answers = {};
@@ -81,20 +81,23 @@ class Desk {
     std::unique_ptr<peer::Connection> connection;
     Ticket job = 0;
     bool is_gone = false;
+    bool is_settling = false;  // the daemon has not answered yet what was cancelled
   };
 
-  void pump();
   bool may_begin(const Job& job) const;
-  void begin(Ticket ticket);
+  void admit(const Job& job);
+  void leave(const Job& job);
   Line* idle_line(const DaemonLink& link);
   Line& open_line(DaemonLink& link, DaemonLink::Channel channel);
   void send(Job& job, Line& line);
   void take(Ticket ticket, int attempt, peer::Outcome outcome);
   void take_lost(Job& job);
+  void forget_lines(const DaemonLink& link);
   void connect(Job& job);
   void sweep_later();
   void finish(Ticket ticket, Answer answer);
   void close_idle_line();
+  void cancel_rest(const Job& job);
   void sweep();
 
   transport::Loop& loop_;
@@ -104,12 +107,13 @@ class Desk {
   base::Log silent_;
   std::map<std::string, std::unique_ptr<DaemonLink>> links_;
   std::map<Ticket, Job> jobs_;  // all that are not answered
-  std::list<Ticket> waiting_;   // those that have not begun
+  std::list<Ticket> starting_;  // those that have a place and are sent next
+  std::list<Ticket> waiting_;   // those that have none
   std::size_t at_once_ = 0;
   std::size_t about_code_ = 0;
   std::list<Line> lines_;
   Ticket last_ = 0;
-  transport::Loop::Deferred pumping_;
+  transport::Loop::Deferred sweeping_;
 };
 
 }  // namespace duet::app::mcp

@@ -114,17 +114,17 @@ const Door::Entry* Door::find(std::string_view method, const Envelope& envelope)
   return found->is_about_tasks && !has_tasks ? nullptr : found;
 }
 
-std::shared_ptr<Call> Door::call_for(Request& request, Call::Kind kind, bool unlimited) {
+void Door::run(Request& request, Call::Kind kind, const std::function<void(const std::shared_ptr<Call>&)>& answer,
+               bool unlimited) {
   const bool is_busy = desk_.is_full() || services_.calls.size() >= most_calls;
-  auto call = std::make_shared<Call>(services_, kind, std::move(request.envelope), std::move(request.reply));
+  const auto call = std::make_shared<Call>(services_, kind, std::move(request.envelope), std::move(request.reply));
   if (is_busy) {
-    call->fail(ToolError{.code = "busy",
-                         .problem = "too many calls wait already",
-                         .remedy = "the same call when some of them are answered"});
-    return nullptr;
+    return call->fail(ToolError{.code = "busy",
+                                .problem = "too many calls wait already",
+                                .remedy = "the same call when some of them are answered"});
   }
   call->begin(unlimited);
-  return call;
+  call->guard([&] { answer(call); });
 }
 
 object Door::capabilities(const Envelope& envelope) const {
@@ -190,13 +190,13 @@ void Door::call_tool(Request request) {
   const bool cannot_be_task =
       request.envelope.has_tasks && !request.envelope.is_modern && tool->id != Tool::Name::task_run;
   if (cannot_be_task) return request.reply.fail(rpc::method_not_found());
-  const object arguments_given = given != nullptr ? given->get_object() : object();
-  const std::shared_ptr<Call> call = call_for(request, Call::Kind::tool);
-  if (!call) return;
   const tl::expected<Arguments, ToolError> arguments =
-      Arguments::read(*tool, tools_.input_schema(*tool), arguments_given);
-  if (!arguments) return call->fail(arguments.error());
-  run_tool(*tool, call, *arguments);
+      Arguments::read(*tool, tools_.input_schema(*tool), given != nullptr ? given->get_object() : object());
+  run(request, Call::Kind::tool, [&](const std::shared_ptr<Call>& call) {
+    if (!arguments) return call->fail(arguments.error());
+    call->set_bound(arguments->max_bytes());
+    run_tool(*tool, call, *arguments);
+  });
 }
 
 void Door::list_resources(Request request) {
@@ -221,8 +221,7 @@ void Door::read_resource(Request request) {
   const std::optional<ResourceName> name = parse_resource(uri);
   if (!name) return request.reply.fail(unknown_resource(request.envelope, uri));
   const rpc::Error unknown = unknown_resource(request.envelope, uri);
-  const std::shared_ptr<Call> call = call_for(request, Call::Kind::request);
-  if (call) answer_resource(call, uri, *name, unknown);
+  run(request, Call::Kind::request, [&](const auto& call) { answer_resource(call, uri, *name, unknown); });
 }
 
 void Door::subscribe(Request request) {
@@ -252,25 +251,25 @@ void Door::listen(Request request) {
 void Door::get_task(Request request) {
   const auto handle = handle_in(request.envelope);
   if (!handle) return request.reply.fail(handle.error());
-  if (const auto call = call_for(request, Call::Kind::request)) answer_task(call, *handle);
+  run(request, Call::Kind::request, [&](const auto& call) { answer_task(call, *handle); });
 }
 
 void Door::task_result(Request request) {
   const auto handle = handle_in(request.envelope);
   if (!handle) return request.reply.fail(handle.error());
-  if (const auto call = call_for(request, Call::Kind::request, true)) answer_task_result(call, *handle);
+  run(request, Call::Kind::request, [&](const auto& call) { answer_task_result(call, *handle); }, true);
 }
 
 void Door::update_task(Request request) {
   const auto handle = handle_in(request.envelope);
   if (!handle) return request.reply.fail(handle.error());
-  if (const auto call = call_for(request, Call::Kind::request)) answer_task_update(call, *handle);
+  run(request, Call::Kind::request, [&](const auto& call) { answer_task_update(call, *handle); });
 }
 
 void Door::cancel_task(Request request) {
   const auto handle = handle_in(request.envelope);
   if (!handle) return request.reply.fail(handle.error());
-  if (const auto call = call_for(request, Call::Kind::request)) answer_task_cancel(call, *handle);
+  run(request, Call::Kind::request, [&](const auto& call) { answer_task_cancel(call, *handle); });
 }
 
 void Door::tell_task(const std::string& handle, std::function<void(object)> then) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,7 +62,8 @@ class Door {
 
   void handle(std::string_view method, std::string_view params, std::string_view id, peer::Reply<> reply);
   const Entry* find(std::string_view method, const Envelope& envelope) const;
-  std::shared_ptr<Call> call_for(Request& request, Call::Kind kind, bool unlimited = false);
+  void run(Request& request, Call::Kind kind, const std::function<void(const std::shared_ptr<Call>&)>& answer,
+           bool unlimited = false);
 
   void initialize(Request request);
   void ping(Request request);

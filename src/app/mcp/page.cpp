@@ -1,6 +1,7 @@
 #include "app/mcp/page.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <boost/json/array.hpp>
@@ -48,9 +49,19 @@ class Answer {
     if (json_size > json_left_ || text_size > text_left_) return false;
     json_left_ -= json_size;
     text_left_ -= text_size;
-    page_.add(structured_, std::move(item.json));
-    text_ += item.text + '\n';
+    put(std::move(item));
     return true;
+  }
+
+  // The only one of its page: shorter if it can be, else as it is.
+  void add_alone(const Item& item) {
+    constexpr std::array<std::size_t, 4> lengths{300, 100, 40, 8};
+    if (item.shorter) {
+      for (const std::size_t most : lengths) {
+        if (add(item.shorter(most))) return;
+      }
+    }
+    put(item.shorter ? item.shorter(lengths.back()) : item);
   }
 
   // Adds as much of the item's body as there is room for; returns how many bytes that were.
@@ -67,7 +78,6 @@ class Answer {
   }
 
   bool is_empty() const { return !has_any_; }
-  void note_item() { has_any_ = true; }
 
   ToolResult finish(const std::optional<std::string>& next) && {
     if (next) {
@@ -80,6 +90,12 @@ class Answer {
   }
 
  private:
+  void put(Item item) {
+    page_.add(structured_, std::move(item.json));
+    text_ += item.text + '\n';
+    has_any_ = true;
+  }
+
   const Page& page_;
   object structured_;
   std::string text_;
@@ -117,20 +133,12 @@ ToolResult Page::cut(PagePlace from, std::size_t max_bytes, std::string_view ide
     if (is_bodiless && item.body && begin > 0) continue;  // told to its end
     Item whole = item;
     if (item.body) item.fill(whole, std::string_view(*item.body).substr(begin), begin);
-    if (answer.add(std::move(whole))) {
-      answer.note_item();
-      continue;
-    }
+    if (answer.add(whole)) continue;
     // One that could stand whole on the next page is not cut, unless the page would stay empty.
-    if (item.body && answer.is_empty()) {
-      if (const std::size_t told = answer.add_part(item, begin); told > 0) {
-        return std::move(answer).finish(cursor_text({.item = index, .byte = begin + told}, identity));
-      }
-    }
-    // What fits on no page at all is passed over, or nobody would get behind it.
-    const std::size_t next = answer.is_empty() ? index + 1 : index;
-    if (next >= items.size()) break;
-    return std::move(answer).finish(cursor_text({.item = next, .byte = next == index ? begin : 0}, identity));
+    if (!answer.is_empty()) return std::move(answer).finish(cursor_text({.item = index, .byte = begin}, identity));
+    const std::size_t told = item.body ? answer.add_part(item, begin) : 0;
+    if (told > 0) return std::move(answer).finish(cursor_text({.item = index, .byte = begin + told}, identity));
+    answer.add_alone(whole);
   }
   return std::move(answer).finish(std::nullopt);
 }

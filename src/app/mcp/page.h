@@ -22,6 +22,8 @@ struct Item {
   std::optional<std::string> body = {};  ///< what may be cut; it is in neither of the above
   /// Puts a part of the body into both; the part begins `begin` bytes into it.
   std::function<void(Item& item, std::string_view part, std::size_t begin)> fill = {};
+  /// The same with texts of no more than so many bytes, for a page that it does not fit on. None: it has no such texts.
+  std::function<Item(std::size_t most)> shorter = {};
 };
 
 /// Where a page begins: so many items are told already, and so many bytes of the next one's body.
@@ -34,7 +36,8 @@ struct PagePlace {
 std::string cursor_text(PagePlace place, std::string_view identity);
 tl::expected<PagePlace, ToolError> read_cursor(std::string_view cursor, std::string_view identity);
 
-/// Puts items into an answer as long as both its forms stay within `max_bytes`.
+/// Puts items into an answer as long as both its forms stay within `max_bytes`. Only a single item that has nothing to
+/// cut may be longer.
 struct Page {
   boost::json::object head = {};  ///< members that every page has
   std::string before = {};        ///< lines of the text before the items

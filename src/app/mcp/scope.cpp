@@ -15,6 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t most_shown = 300;  // characters of a path that was given
+
 bool is_below(const fs::path& path, const fs::path& folder) {
   const std::string& inner = path.native();
   const std::string& outer = folder.native();
@@ -119,7 +121,7 @@ tl::expected<Scope::Target, ToolError> Scope::locate(std::string_view given) {
   }
   return tl::unexpected(
       ToolError{.code = "outside-project",
-                .problem = path.string() + " is outside the project " + *root,
+                .problem = one_line(path.string(), most_shown) + " is outside the project " + *root,
                 .remedy = "a file in the project, or ask the user to start this server with --allow"});
 }
 
@@ -128,7 +130,7 @@ tl::expected<Scope::Target, ToolError> Scope::locate_file(std::string_view given
   std::error_code fault;
   if (!target || fs::is_regular_file(target->path, fault)) return target;
   return tl::unexpected(ToolError{.code = "not-found",
-                                  .problem = "there is no file " + target->path,
+                                  .problem = "there is no file " + one_line(target->path, most_shown),
                                   .remedy = "a path from the project's root, " + *home()});
 }
 

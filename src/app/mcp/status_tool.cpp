@@ -66,7 +66,7 @@ void read_status(const CallPointer& call, std::optional<std::int64_t> since, std
           if (parts[i]) *places[i] = *parts[i];
         }
         const OfferedAgents offered =
-            told.agents.is_array() ? offered_agents(call->services(), told.agents) : OfferedAgents();
+            told.agents.is_object() ? offered_agents(call->services(), told.agents) : OfferedAgents();
         object status = status_of_parts(told, root);
         status["agents"] = array(offered.names.begin(), offered.names.end());
         if (!offered.usual.empty()) status["default_agent"] = offered.usual;

@@ -25,9 +25,24 @@ void copy(const object& record, std::string_view from, object& out, std::string_
   if (found != nullptr && !found->is_null()) out[to] = *found;
 }
 
-std::string cut(std::string_view text, std::size_t most) {
-  const std::string_view first = rpc::first_bytes(text, most);
-  return std::string(first) + (first.size() < text.size() ? "…" : "");
+// So much of a text that it takes no more than `most` bytes as JSON, quotes aside.
+std::string shortened_json(std::string_view text, std::size_t most) {
+  std::string shown = shortened(text, most);
+  for (std::size_t bytes = most; rpc::quoted(shown).size() > most + 2; bytes = bytes * 3 / 4) {
+    shown = shortened(text, bytes);
+  }
+  return shown;
+}
+
+// What a task says of itself at length is cut, so that the rest has room.
+void shorten(object& task, std::size_t most) {
+  for (const std::string_view name : {"prompt", "waiting"}) {
+    if (task.contains(name)) task[name] = shortened_json(member_text(task, name), most);
+  }
+  if (value* const error = task.if_contains("error"); error != nullptr && error->is_object()) {
+    object& told = error->get_object();
+    told["message"] = shortened_json(member_text(told, "message"), most);
+  }
 }
 
 // The members of a task in the order of the contract, without its tail.
@@ -127,7 +142,8 @@ std::string output_heading(std::string_view task_id) {
 }
 
 ToolResult task_answer(const TaskView& task, std::string_view root, std::size_t max_bytes) {
-  object out = task_object(task, cut(member_text(task.record, "prompt"), max_bytes / 8));
+  object out = task_object(task, member_text(task.record, "prompt"));
+  shorten(out, max_bytes / 8);
   out["next"] = std::to_string(task.tail ? task.tail->next : task.output_bytes);
   out["root"] = root;
   std::string text = task_lines(out) + "\nroot " + std::string(root);
@@ -151,6 +167,12 @@ Page task_list_page(const std::vector<TaskView>& tasks, const object& counts, st
     Item item{.json = task_object(task, one_line(member_text(task.record, "prompt"), listed_prompt))};
     item.json["next"] = std::to_string(task.output_bytes);
     item.text = task_lines(item.json);
+    item.shorter = [json = item.json](std::size_t most) {
+      Item shorter{.json = json};
+      shorten(shorter.json, most);
+      shorter.text = task_lines(shorter.json);
+      return shorter;
+    };
     page.items.push_back(std::move(item));
   }
   for (const auto& count : counts) page.after += std::string(count.key()) + ' ' + rpc::to_text(count.value()) + ", ";
@@ -182,6 +204,18 @@ ToolResult output_answer(const object& record, OutputPart part, std::string_view
 OutputSearch::OutputSearch(std::string wanted, std::uint64_t begin, std::size_t max_bytes)
     : wanted_(std::move(wanted)), begin_(begin), next_(begin), read_to_(begin), left_(room(max_bytes, 512)) {}
 
+// Lines that begin before it are no lines of the tail.
+OutputPart OutputSearch::begin_tail(OutputPart part, std::size_t tail) {
+  if (part.bytes.size() > tail) {
+    const std::size_t line_end = part.bytes.find('\n');
+    const std::size_t torn = line_end == part.bytes.npos ? part.bytes.size() : line_end + 1;
+    part.bytes.erase(0, torn);
+    part.offset += torn;
+  }
+  begin_ = part.offset;
+  return part;
+}
+
 // `next_` is behind the last line that was looked at as a whole.
 bool OutputSearch::take(const OutputPart& part) {
   if (rest_.empty()) next_ = part.offset;
@@ -205,7 +239,8 @@ bool OutputSearch::take(const OutputPart& part) {
 }
 
 bool OutputSearch::add(std::string_view line) {
-  const std::string shown = rpc::valid_utf8(cut(line, longest_match));
+  const std::size_t most = std::clamp<std::size_t>(left_ / 2, 16, longest_match);
+  const std::string shown = shortened_json(rpc::valid_utf8(std::string(line.substr(0, 2 * longest_match))), most);
   object match{{"offset", next_}, {"line", shown}};
   const std::string words = std::to_string(next_) + "  " + shown + '\n';
   const std::size_t cost = std::max(words.size(), rpc::to_text(match).size() + 1);

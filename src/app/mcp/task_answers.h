@@ -58,6 +58,8 @@ class OutputSearch {
  public:
   OutputSearch(std::string wanted, std::uint64_t begin, std::size_t max_bytes);
 
+  /// Of a part that was asked for as the last `tail` bytes and one more: what is searched of it.
+  OutputPart begin_tail(OutputPart part, std::size_t tail);
   /// False: it has enough, or there is no more.
   bool take(const OutputPart& part);
   /// Where the next part begins.

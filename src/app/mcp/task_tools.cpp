@@ -87,20 +87,18 @@ ToolError not_offered(const std::string& agent, const std::vector<std::string>& 
   std::string list;
   for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
   const std::string which =
-      agent.empty() ? "no default agent is offered here" : "the agent '" + agent + "' is not offered here";
+      agent.empty() ? "no default agent is offered here" : "the agent '" + one_line(agent, 100) + "' is not offered here";
   return {.code = "agent-not-offered",
           .problem = which,
           .remedy = list.empty() ? "ask the user to set up an agent, [agents.NAME] in the settings" : "one of " + list};
 }
 
-object submit_params(const Arguments& arguments, const std::string& agent, bool with_handle) {
+object submit_params(const Arguments& arguments, const std::string& agent, array after, bool with_handle) {
   object params{{"prompt", *arguments.text("prompt")}, {"agent", agent}};
   params["key"] = arguments.text("key").value_or(new_key());
   if (const auto priority = arguments.number("priority")) params["priority"] = *priority;
   if (const auto limit = arguments.number("time_limit_seconds")) params["timeoutSeconds"] = *limit;
   if (with_handle) params["handle"] = true;
-  array after;
-  for (const std::string& task : arguments.texts("after")) after.emplace_back(task_named(task).id);
   if (!after.empty()) params["after"] = std::move(after);
   return params;
 }
@@ -120,6 +118,7 @@ void answer_run(const CallPointer& call, const Arguments& arguments, const objec
       call->answer(result_text(call->envelope(), members_of({{"task", legacy_task(task, now)}})));
     });
   }
+  call->set_remedy("task_get " + id + ", which runs on");
   const std::int64_t wait = arguments.number("wait_seconds", usual_wait);
   const auto finish = [call, arguments, root, id] {
     read_task(call, task_named(id), usual_tail,
@@ -163,11 +162,18 @@ ToolError beyond_end(std::uint64_t end) {
 void search_output(const CallPointer& call, const TaskName& name, const std::string& root,
                    const std::shared_ptr<OutputSearch>& search, std::optional<std::int64_t> tail) {
   constexpr std::int64_t at_once = 1 << 20;
+  constexpr seconds time_to_search{20};  // else the rest is for the next call
   object params{{"taskId", name.id}, {"limit", at_once}, {"encoding", "base64"}};
-  tail ? params["fromEnd"] = *tail : params["offset"] = search->read_to();
-  call->ask(root, {{"task.get", name.params}, {"task.output", std::move(params)}}, {}, [=](const Call::Parts& parts) {
-    const OutputPart part = output_part(*parts[1]);
-    const bool goes_on = search->take(part) && !part.bytes.empty();
+  const std::uint64_t begin = search->read_to();
+  tail ? params["fromEnd"] = *tail + 1 : params["offset"] = begin;
+  const std::vector<Desk::Part> questions{{"task.get", name.params}, {"task.output", params}, tail_of(name.id, 0)};
+  call->ask(root, questions, {}, [=](const Call::Parts& parts) {
+    const std::uint64_t end = output_part(*parts[2]).next;
+    if (begin > end) return call->fail(beyond_end(end));
+    OutputPart part = output_part(*parts[1]);
+    if (tail) part = search->begin_tail(std::move(part), static_cast<std::size_t>(*tail));
+    const bool has_time = call->services().loop.now() + time_to_search < call->deadline();
+    const bool goes_on = search->take(part) && !part.bytes.empty() && has_time;
     if (goes_on) return search_output(call, name, root, search, std::nullopt);
     call->finish(search->answer(parts[0]->as_object(), root));
   });
@@ -185,7 +191,7 @@ OfferedAgents offered_agents(Services& services, const value& list) {
   const std::optional<std::vector<std::string>> chosen =
       services.agents ? services.agents : services.agents_of_settings();
   OfferedAgents offered;
-  for (const value& entry : list.as_array()) {
+  for (const value& entry : list.at("agents").as_array()) {
     const object& agent = entry.as_object();
     const std::string name(agent.at("name").as_string());
     const bool is_offered = chosen ? std::ranges::find(*chosen, name) != chosen->end() : name != "shell";
@@ -227,13 +233,18 @@ void run_task_run(const CallPointer& call, const Arguments& arguments) {
     cwd = target->path;
   }
   const bool as_mcp_task = call->envelope().has_tasks && arguments.number("wait_seconds", usual_wait) != 0;
-  call->ask(root, "agent.list", {}, {}, [=](const value& list) {
-    const OfferedAgents offered = offered_agents(call->services(), list);
+  std::vector<Desk::Part> parts{{"agent.list", {}}};
+  for (const std::string& task : arguments.texts("after")) parts.push_back({"task.get", task_named(task).params});
+  call->set_remedy("task_list, which tells whether the task was submitted");
+  call->ask(root, std::move(parts), {}, [=](const Call::Parts& answers) {
+    const OfferedAgents offered = offered_agents(call->services(), *answers[0]);
     const std::string agent = arguments.text("agent").value_or(offered.usual);
     if (std::ranges::find(offered.names, agent) == offered.names.end()) {
       return call->fail(not_offered(agent, offered.names));
     }
-    object params = submit_params(arguments, agent, as_mcp_task);
+    array after;
+    for (auto task = answers.begin() + 1; task != answers.end(); ++task) after.push_back((*task)->at("id"));
+    object params = submit_params(arguments, agent, std::move(after), as_mcp_task);
     if (!cwd.empty()) params["cwd"] = cwd;
     call->ask(root, "task.submit", std::move(params), {},
               [=](const value& submitted) { answer_run(call, arguments, submitted.as_object(), as_mcp_task); });
@@ -334,19 +345,18 @@ void run_task_cancel(const CallPointer& call, const Arguments& arguments) {
   const TaskName name = task_named(*arguments.text("task_id"));
   const std::string root = call->home();
   if (root.empty()) return;
-  Call::How how{.keeps_refusals = true};
-  call->ask(root, {{"task.get", name.params}, {"task.cancel", {{"taskId", name.id}}}}, how,
-            [=](const Call::Parts& parts) {
-              if (!parts[0]) return call->fail_refused(parts[0].error());
-              const object record = parts[0]->as_object();
-              if (!parts[1] && parts[1].error().code() == daemon_code::wrong_state) {
-                return call->finish(cancel_answer(record, false, root));
-              }
-              if (!parts[1]) return call->fail_refused(parts[1].error());
-              tell_of_task(call, name.id);
-              call->wait_for_end(name.id, until_gone,
-                                 [=](const object& ended) { call->finish(cancel_answer(ended, true, root)); });
-            });
+  call->ask(root, "task.get", name.params, {}, [=](const value& found) {
+    const object record = found.as_object();
+    const std::string id(id_of(record));
+    call->ask(root, {{"task.cancel", {{"taskId", id}}}}, {.keeps_refusals = true}, [=](const Call::Parts& parts) {
+      const bool had_ended = !parts[0] && parts[0].error().code() == daemon_code::wrong_state;
+      if (had_ended) return call->finish(cancel_answer(record, false, root));
+      if (!parts[0]) return call->fail_refused(parts[0].error());
+      tell_of_task(call, id);
+      call->wait_for_end(id, until_gone,
+                         [=](const object& ended) { call->finish(cancel_answer(ended, true, root)); });
+    });
+  });
 }
 
 }  // namespace duet::app::mcp

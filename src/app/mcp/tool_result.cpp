@@ -22,16 +22,25 @@ ToolError bad_argument(std::string problem, std::string remedy) {
   return {.code = "bad-argument", .problem = std::move(problem), .remedy = std::move(remedy)};
 }
 
-ToolResult ToolResult::of(const ToolError& error) {
-  return {.text = error.code + ": " + sentence(error.problem) + "\nTry: " + sentence(error.remedy), .is_error = true};
+ToolResult ToolResult::of(const ToolError& error, std::size_t max_bytes) {
+  constexpr std::size_t fixed = 32;  // the code and the words around
+  const std::size_t half = (max_bytes - fixed) / 2;
+  return {.text = error.code + ": " + sentence(shortened(error.problem, half)) +
+                  "\nTry: " + sentence(shortened(error.remedy, half)),
+          .is_error = true};
 }
 
-std::string ToolResult::members() const {
-  std::string out = R"("content":[{"type":"text","text":)" + rpc::quoted(text) + "}]";
-  if (structured) {
-    out += R"(,"structuredContent":)";
-    rpc::append_value(out, *structured);
+std::string ToolResult::members(std::size_t max_bytes) const {
+  const std::string json = structured ? rpc::to_text(*structured) : std::string();
+  const std::size_t longest = std::max(text.size(), json.size());
+  if (longest > max_bytes) {
+    return of(bad_argument("the least that can be answered does not fit into max_bytes",
+                           "max_bytes " + std::to_string(longest) + " or more"),
+              max_bytes)
+        .members();
   }
+  std::string out = R"("content":[{"type":"text","text":)" + rpc::quoted(text) + "}]";
+  if (structured) out += R"(,"structuredContent":)" + json;
   if (is_error) out += R"(,"isError":true)";
   return out;
 }
@@ -42,6 +51,12 @@ std::string one_line(std::string_view text, std::size_t most) {
   std::ranges::replace_if(
       line, [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
   return first.size() < text.size() ? line + "…" : line;
+}
+
+std::string shortened(std::string_view text, std::size_t most) {
+  constexpr std::string_view dots = "…";
+  if (text.size() <= most) return std::string(text);
+  return std::string(rpc::first_bytes(text, most - dots.size())).append(dots);
 }
 
 std::string member_text(const boost::json::object& from, std::string_view name) {

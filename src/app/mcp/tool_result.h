@@ -25,13 +25,19 @@ struct ToolResult {
   std::optional<boost::json::object> structured = {};
   bool is_error = false;
 
-  static ToolResult of(const ToolError& error);
-  /// The members of a `CallToolResult`, as JSON without braces.
-  std::string members() const;
+  static constexpr std::size_t no_bound = static_cast<std::size_t>(-1);
+
+  /// What is too long of the error for `max_bytes` is cut.
+  static ToolResult of(const ToolError& error, std::size_t max_bytes = no_bound);
+  /// The members of a `CallToolResult`, as JSON without braces. If one of its forms is longer than `max_bytes`, they are
+  /// those of an error that says how long.
+  std::string members(std::size_t max_bytes = no_bound) const;
 };
 
 /// Text that is shown to a model on one line: line ends become blanks, and no more than `most` characters are left.
 std::string one_line(std::string_view text, std::size_t most);
+/// No more than `most` bytes of a text, which are at least 3; `…` stands for what is missing.
+std::string shortened(std::string_view text, std::size_t most);
 /// A member as text: a string as it is, other values as JSON; empty if it is not there or null.
 std::string member_text(const boost::json::object& from, std::string_view name);
 /// `4,096`
