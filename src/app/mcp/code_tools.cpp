@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -158,19 +160,39 @@ struct Definitions {
   std::vector<object> places = {};
 };
 
-void finish_definitions(const Definitions& definitions) {
+SourcePart source_part(const Definitions& definitions, const object& place) {
   const auto context = static_cast<std::size_t>(definitions.arguments.number("context_lines", 0));
-  std::vector<SourcePart> parts;
-  for (const object& place : definitions.places) {
-    const auto source = definitions.call->services().sources.find(std::string(place.at("file").as_string()));
-    const bool has_symbols = source && source->symbols.is_array();
-    SourcePart part = extent_of(place, has_symbols ? &source->symbols : nullptr);
-    if (source) {
-      part.first_line = part.line - std::min(context, part.line - 1);
-      part.text = lines_of(source->text, part.first_line, part.end_line + context);
-    }
-    parts.push_back(std::move(part));
+  const auto source = definitions.call->services().sources.find(std::string(place.at("file").as_string()));
+  const bool has_symbols = source && source->symbols.is_array();
+  SourcePart part = extent_of(place, has_symbols ? &source->symbols : nullptr);
+  if (source) {
+    part.first_line = part.line - std::min(context, part.line - 1);
+    part.text = lines_of(source->text, part.first_line, part.end_line + context);
   }
+  return part;
+}
+
+// clangd goes from a definition to its declaration, so that what was asked about may be what is looked for. It is if it
+// is a symbol's name and says more than what the server told.
+void add_asked(const Definitions& definitions, std::vector<SourcePart>& parts) {
+  const std::string file(definitions.at.at("file").as_string());
+  const auto source = definitions.call->services().sources.find(file);
+  if (!source || !source->symbols.is_array()) return;
+  std::optional<object> asked = name_at(source->symbols, definitions.at);
+  if (!asked) return;
+  (*asked)["file"] = file;
+  SourcePart own = source_part(definitions, *asked);
+  const bool says_more = std::ranges::all_of(parts, [&](const SourcePart& part) {
+    const bool is_same = part.file == own.file && part.line == own.line;
+    return !is_same && part.text.size() < own.text.size();
+  });
+  if (says_more) parts.insert(parts.begin(), std::move(own));
+}
+
+void finish_definitions(const Definitions& definitions) {
+  std::vector<SourcePart> parts;
+  for (const object& place : definitions.places) parts.push_back(source_part(definitions, place));
+  add_asked(definitions, parts);
   finish_page(
       definitions.call, definitions.arguments, definitions.from,
       definition_page(definitions.at, definitions.hover, parts, definitions.standing, definitions.question.root));
@@ -180,11 +202,13 @@ void finish_definitions(const Definitions& definitions) {
 void look_at_sources(const Definitions& definitions) {
   SourceCache& sources = definitions.call->services().sources;
   std::set<std::string> unknown;
-  for (const object& place : definitions.places) {
+  const auto look_at = [&](const object& place) {
     const std::string file(place.at("file").as_string());
     const auto source = sources.find(file);
     if (source && source->symbols.is_null() && unknown.size() < most_files_looked_at) unknown.insert(file);
-  }
+  };
+  look_at(definitions.at);
+  for (const object& place : definitions.places) look_at(place);
   if (unknown.empty()) return finish_definitions(definitions);
   std::vector<Desk::Part> parts;
   for (const std::string& file : unknown) {

@@ -7,7 +7,6 @@ const assert = require('node:assert');
 const fs = require('node:fs');
 const path = require('node:path');
 const { pathToFileURL } = require('node:url');
-const { execFileSync } = require('node:child_process');
 const { test } = require('node:test');
 const { eventually, node, patience, withProject } = require('./project.js');
 
@@ -87,22 +86,25 @@ async function session(project, generation) {
 for (const generation of ['v1', 'v2']) {
   test(`ext-tasks ${generation}: a task is resumed by another process after both were killed`, limit,
     withProject(async (project) => {
-      execFileSync('mkfifo', [path.join(project.root, 'gate')]);
+      project.makeGate();
       const first = await session(project, generation);
       const execution = await first.session.callTool('task_run', { prompt: 'echo one; read x < gate; echo two' },
         { declaration: first.declaration, task: { preference: 'prefer' } });
       assert.strictEqual(execution.kind, 'task');
       const reference = execution.serializeReference();
       assert.match(reference.taskId, /^task-1-[A-Za-z0-9]{26}$/);
+      await eventually(async () => {
+        const { structuredContent } = await first.client.callTool({ name: 'task_output', arguments: { task_id: 'task-1' } }, options);
+        return structuredContent.output === 'one\n';
+      });
       await execution.detach();
       process.kill(first.transport.pid, 'SIGKILL');
       await project.killDaemon();
       await first.client.close().catch(() => {});
-      fs.writeFileSync(path.join(project.root, 'gate'), '\n');
 
       const second = await session(project, generation);
       const resumed = await second.session.resumeTask(reference);
-      const { outcome } = await resumed.settle();
+      const [{ outcome }] = await Promise.all([resumed.settle(), project.openGate()]);
       const result = second.tasks.resultFromTaskOutcome(outcome);
       assert.strictEqual(result.structuredContent.tail, 'one\ntwo\n');
       await second.session.close();

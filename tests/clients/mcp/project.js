@@ -37,6 +37,25 @@ class Project {
     return file;
   }
 
+  /** A task that reads from `gate` waits there until openGate(). */
+  makeGate() {
+    execFileSync('mkfifo', [path.join(this.root, 'gate')]);
+  }
+
+  /** Lets the task go on that waits at the gate, as soon as one does. */
+  async openGate() {
+    const flags = fs.constants.O_WRONLY | fs.constants.O_NONBLOCK;
+    const handle = await eventually(() => {
+      try {
+        return { file: fs.openSync(path.join(this.root, 'gate'), flags) };
+      } catch {
+        return undefined; // nobody waits there yet
+      }
+    });
+    fs.writeSync(handle.file, '\n');
+    fs.closeSync(handle.file);
+  }
+
   daemonPid() {
     try {
       return Number(fs.readFileSync(path.join(this.root, '.aiwg', 'daemon', 'daemon.pid'), 'utf8'));
