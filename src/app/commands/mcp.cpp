@@ -20,6 +20,7 @@
 #include "app/stdio/lifecycle.h"
 #include "app/view/text_style.h"
 #include "duet/peer/connection.h"
+#include "duet/rpc/utf8.h"
 #include "duet/transport/stdio.h"
 
 namespace duet::app {
@@ -97,6 +98,12 @@ class OrphanWatch {
   ClientProcess parent_;
 };
 
+std::string folder_for_config(const std::string& given) {
+  std::string folder = std::filesystem::absolute(given).lexically_normal().string();
+  if (!rpc::is_utf8(folder)) throw Failure("a folder whose name is not UTF-8 cannot stand in a configuration");
+  return folder;
+}
+
 // The options that a client's configuration has to repeat.
 std::vector<std::string> repeated_options(const CommandLine& line) {
   std::vector<std::string> words;
@@ -107,7 +114,7 @@ std::vector<std::string> repeated_options(const CommandLine& line) {
     if (!is_own) continue;
     words.push_back("--" + std::string(name));
     const bool is_folder = name == "project" || name == "allow";
-    if (is_folder) words.push_back(std::filesystem::absolute(given.value).lexically_normal().string());
+    if (is_folder) words.push_back(folder_for_config(given.value));
     if (!is_folder && !given.option->value.empty()) words.push_back(given.value);
   }
   return words;
@@ -116,6 +123,7 @@ std::vector<std::string> repeated_options(const CommandLine& line) {
 }  // namespace
 
 int print_mcp_config(const CommandLine& line) {
+  options_of(line);  // what a client could not start is not printed
   const char* const path = std::getenv("PATH");
   const mcp::ClientConfig config = mcp::client_config(
       *line.text("print-config"), mcp::command_for_config(path != nullptr ? path : ""), repeated_options(line));

@@ -35,7 +35,7 @@ void Call::begin(bool unlimited) {
   begun_ = services_.loop.now();
   deadline_ = unlimited ? base::TimePoint::max() : begun_ + longest;
   reply_.on_abandoned([self = weak_from_this()] {
-    if (const auto call = self.lock()) call->end();
+    if (const auto call = self.lock()) call->end();  // which is held until then
   });
   if (!unlimited) {
     deadline_timer_ = services_.loop.at(deadline_, [self = shared_from_this()] {
@@ -169,7 +169,6 @@ void Call::tell_progress() {
 }
 
 void Call::end() {
-  const auto self = shared_from_this();
   if (std::exchange(over_, true)) return;
   deadline_timer_.cancel();
   progress_timer_.cancel();
@@ -181,14 +180,17 @@ void Call::end() {
   message_ = {};
 }
 
+// What it waits for holds it, and end() lets that go.
 void Call::answer(const rpc::Json& result) {
   if (over_) return;
+  const auto self = shared_from_this();
   end();
   reply_.ok(result);
 }
 
 void Call::fail(const rpc::Error& error) {
   if (over_) return;
+  const auto self = shared_from_this();
   end();
   reply_.fail(error);
 }
@@ -210,6 +212,7 @@ void Call::fail_refused(const rpc::Error& error) {
 
 void Call::drop_wait() {
   if (!is_waiting() || over_) return;
+  const auto self = shared_from_this();
   end();
   reply_.withdraw();
 }

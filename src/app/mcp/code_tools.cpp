@@ -1,14 +1,16 @@
 #include <algorithm>
-#include <cstdlib>
+#include <map>
+#include <memory>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include <boost/json/array.hpp>
 
 #include "app/mcp/code_answers.h"
+#include "app/mcp/code_questions.h"
 #include "app/mcp/page.h"
 #include "app/mcp/refusals.h"
+#include "app/mcp/source_cache.h"
 #include "app/mcp/tools.h"
 #include "app/view/markdown.h"
 
@@ -21,35 +23,13 @@ using boost::json::value;
 
 constexpr std::size_t most_definitions = 20;
 constexpr std::size_t most_files_looked_at = 3;
-
-Call::How about_code(bool keeps_refusals = false) { return {.is_about_code = true, .keeps_refusals = keeps_refusals}; }
+constexpr int most_rounds = 3;  // that a file which changes meanwhile is asked about again
 
 // Which daemon is asked, and what.
 struct Question {
   std::string root;
   object params;
 };
-
-// A server may be on this process's PATH and not on the daemon's.
-void add_path(object& params) {
-  const char* const path = std::getenv("PATH");
-  if (path != nullptr && *path != '\0') params["path"] = path;
-}
-
-// `a.cpp:7:21` fills what was not given, unless a file is called so.
-tl::expected<Scope::Target, ToolError> locate(Call& call, NamedPlace& place) {
-  Scope& scope = call.services().scope;
-  const tl::expected<Scope::Target, ToolError> whole = scope.locate_file(place.file);
-  const NamedPlace split = split_place(place.file);
-  if (whole || !split.line) return whole;
-  const tl::expected<Scope::Target, ToolError> file = scope.locate_file(split.file);
-  if (!file) return whole;
-  if (!place.line) {
-    place.line = split.line;
-    if (!place.column) place.column = split.column;
-  }
-  return file;
-}
 
 tl::expected<Question, ToolError> read_place(Call& call, const Arguments& arguments) {
   const std::optional<std::string> file = arguments.text("file");
@@ -62,7 +42,7 @@ tl::expected<Question, ToolError> read_place(Call& call, const Arguments& argume
   Question question;
   if (symbol) question.params["symbol"] = *symbol;
   if (file) {
-    const tl::expected<Scope::Target, ToolError> target = locate(call, place);
+    const tl::expected<Scope::Target, ToolError> target = locate_place(call, place);
     if (!target) return tl::unexpected(target.error());
     question.root = target->root;
     question.params["file"] = target->path;
@@ -78,43 +58,6 @@ tl::expected<Question, ToolError> read_place(Call& call, const Arguments& argume
   if (place.column) question.params["column"] = *place.column;
   add_path(question.params);
   return question;
-}
-
-std::string server_progress(const value& servers) {
-  for (const value& entry : servers.at("servers").as_array()) {
-    const object& server = entry.as_object();
-    const std::string name(server.at("name").as_string());
-    if (const value* const work = server.if_contains("indexing"); work != nullptr && work->is_string()) {
-      return name + ' ' + std::string(work->get_string());
-    }
-    if (server.at("state") != "ready" && server.at("state") != "running") return "starting " + name;
-  }
-  return "waiting for the language server";
-}
-
-void tell_of_servers(const CallPointer& call, const std::string& root) {
-  call->set_progress([weak = std::weak_ptr<Call>(call), root](const std::function<void(std::string)>& tell) {
-    const CallPointer asking = weak.lock();
-    if (!asking) return;
-    Call::How how{.keeps_refusals = true, .on_failure = [tell](const ToolError&) { tell("starting the daemon"); }};
-    asking->ask(root, {{"lsp.list", {}}}, how, [tell](const Call::Parts& parts) {
-      tell(parts.front() ? server_progress(*parts.front()) : "waiting for the language server");
-    });
-  });
-}
-
-// Where the asked page begins; none if the cursor is bad, and then the call has been answered.
-std::optional<PagePlace> page_place(const CallPointer& call, const Arguments& arguments) {
-  const std::optional<std::string> cursor = arguments.text("cursor");
-  if (!cursor) return PagePlace();
-  const tl::expected<PagePlace, ToolError> place = read_cursor(*cursor, arguments.identity());
-  if (place) return *place;
-  call->fail(place.error());
-  return std::nullopt;
-}
-
-void finish_page(const CallPointer& call, const Arguments& arguments, PagePlace from, const Page& page) {
-  call->finish(page.cut(from, arguments.max_bytes(), arguments.identity()));
 }
 
 // Asks about a place; `then` gets the answers to all questions about it, the first of which was not refused.
@@ -135,6 +78,14 @@ void ask_place(const CallPointer& call, const Arguments& arguments, std::vector<
             });
 }
 
+// The asked file as it is before it is asked about; null if none is named.
+std::shared_ptr<SourceCache::Source> asked_source(Call& call, const Arguments& arguments) {
+  NamedPlace place{.file = arguments.text("file").value_or("")};
+  if (place.file.empty()) return nullptr;
+  const tl::expected<Scope::Target, ToolError> target = locate_place(call, place);
+  return target ? call.services().sources.find(target->path) : nullptr;
+}
+
 std::string hover_text(const Desk::PartAnswer& answer) {
   if (!answer) return {};
   const object& hover = answer->as_object();
@@ -148,40 +99,42 @@ std::string hover_text(const Desk::PartAnswer& answer) {
   return text;
 }
 
+using SourcePointer = std::shared_ptr<SourceCache::Source>;
+
 // The definitions of a name while their sources are gathered.
 struct Definitions {
   CallPointer call;
   Arguments arguments;
-  Question question;
-  PagePlace from;
-  object at;
-  std::string hover;
+  int round = 1;
+  SourcePointer asked = {};  // the file of the question before it was asked
+  Question question = {};
+  PagePlace from = {};
+  object at = {};
+  std::string hover = {};
   Standing standing = {};
   std::vector<object> places = {};
+  std::vector<SourcePointer> sources = {};  // of each place, or null
+  SourcePointer here = {};                  // of `at`, or null
 };
 
-SourcePart source_part(const Definitions& definitions, const object& place) {
-  const auto context = static_cast<std::size_t>(definitions.arguments.number("context_lines", 0));
-  const auto source = definitions.call->services().sources.find(std::string(place.at("file").as_string()));
-  const bool has_symbols = source && source->symbols.is_array();
-  SourcePart part = extent_of(place, has_symbols ? &source->symbols : nullptr);
-  if (source) {
-    part.first_line = part.line - std::min(context, part.line - 1);
-    part.text = lines_of(source->text, part.first_line, part.end_line + context);
-  }
+void ask_definitions(Definitions definitions);
+
+SourcePart source_of(const object& place, const SourcePointer& source, std::size_t context) {
+  SourcePart part = extent_of(place, source && source->symbols.is_array() ? &source->symbols : nullptr);
+  if (!source) return part;
+  part.first_line = part.line - std::min(context, part.line - 1);
+  part.text = lines_of(source->text, part.first_line, part.end_line + context);
   return part;
 }
 
 // clangd goes from a definition to its declaration, so that what was asked about may be what is looked for. It is if it
 // is a symbol's name and says more than what the server told.
-void add_asked(const Definitions& definitions, std::vector<SourcePart>& parts) {
-  const std::string file(definitions.at.at("file").as_string());
-  const auto source = definitions.call->services().sources.find(file);
-  if (!source || !source->symbols.is_array()) return;
-  std::optional<object> asked = name_at(source->symbols, definitions.at);
+void add_asked(const Definitions& definitions, std::size_t context, std::vector<SourcePart>& parts) {
+  if (!definitions.here || !definitions.here->symbols.is_array()) return;
+  std::optional<object> asked = name_at(definitions.here->symbols, definitions.at);
   if (!asked) return;
-  (*asked)["file"] = file;
-  SourcePart own = source_part(definitions, *asked);
+  (*asked)["file"] = definitions.here->path;
+  SourcePart own = source_of(*asked, definitions.here, context);
   const bool says_more = std::ranges::all_of(parts, [&](const SourcePart& part) {
     const bool is_same = part.file == own.file && part.line == own.line;
     return !is_same && part.text.size() < own.text.size();
@@ -189,57 +142,70 @@ void add_asked(const Definitions& definitions, std::vector<SourcePart>& parts) {
   if (says_more) parts.insert(parts.begin(), std::move(own));
 }
 
-void finish_definitions(const Definitions& definitions) {
+// What has changed meanwhile is asked about again: old places in a new text are no answer.
+void finish_definitions(Definitions definitions) {
+  SourceCache& cache = definitions.call->services().sources;
+  const bool is_same =
+      cache.is_unchanged(definitions.asked) && cache.is_unchanged(definitions.here) &&
+      std::ranges::all_of(definitions.sources, [&](const auto& source) { return cache.is_unchanged(source); });
+  if (!is_same && definitions.round < most_rounds) {
+    return ask_definitions({definitions.call, definitions.arguments, definitions.round + 1});
+  }
+  if (!is_same) definitions.standing.add({{"fresh", false}, {"reason", "changed"}});
+  const auto context = static_cast<std::size_t>(definitions.arguments.number("context_lines", 0));
   std::vector<SourcePart> parts;
-  for (const object& place : definitions.places) parts.push_back(source_part(definitions, place));
-  add_asked(definitions, parts);
+  for (std::size_t i = 0; i < definitions.places.size(); ++i) {
+    parts.push_back(source_of(definitions.places[i], definitions.sources[i], context));
+  }
+  add_asked(definitions, context, parts);
   finish_page(
       definitions.call, definitions.arguments, definitions.from,
       definition_page(definitions.at, definitions.hover, parts, definitions.standing, definitions.question.root));
 }
 
 // Where a definition ends is known from what its file declares.
-void look_at_sources(const Definitions& definitions) {
-  SourceCache& sources = definitions.call->services().sources;
-  std::set<std::string> unknown;
+void look_at_sources(Definitions definitions) {
+  std::map<std::string, SourcePointer> unknown;
   const auto look_at = [&](const object& place) {
     const std::string file(place.at("file").as_string());
-    const auto source = sources.find(file);
-    if (source && source->symbols.is_null() && unknown.size() < most_files_looked_at) unknown.insert(file);
+    SourcePointer source = definitions.call->services().sources.find(file);
+    if (source && source->symbols.is_null() && unknown.size() < most_files_looked_at) unknown.emplace(file, source);
+    return source;
   };
-  look_at(definitions.at);
-  for (const object& place : definitions.places) look_at(place);
-  if (unknown.empty()) return finish_definitions(definitions);
+  definitions.here = look_at(definitions.at);
+  for (const object& place : definitions.places) definitions.sources.push_back(look_at(place));
+  if (unknown.empty()) return finish_definitions(std::move(definitions));
   std::vector<Desk::Part> parts;
-  for (const std::string& file : unknown) {
+  for (const auto& [file, source] : unknown) {
     object params{{"file", file}};
     add_path(params);
     parts.push_back({"lsp.symbols", std::move(params)});
   }
-  definitions.call->ask(definitions.question.root, std::move(parts), about_code(true),
-                        [definitions, unknown](const Call::Parts& answers) {
-                          auto file = unknown.begin();
-                          for (const Desk::PartAnswer& answer : answers) {
-                            const auto source = definitions.call->services().sources.find(*file++);
-                            const bool is_known = source && answer && answer->at("fresh").as_bool();
-                            if (is_known) source->symbols = answer->at("symbols");
-                          }
-                          finish_definitions(definitions);
-                        });
+  const CallPointer call = definitions.call;
+  const std::string root = definitions.question.root;
+  call->ask(root, std::move(parts), about_code(true), [definitions, unknown](const Call::Parts& answers) {
+    SourceCache& cache = definitions.call->services().sources;
+    auto file = unknown.begin();
+    for (const Desk::PartAnswer& answer : answers) {
+      const SourcePointer& source = (file++)->second;
+      const bool is_of_this_text = answer && answer->at("fresh").as_bool() && cache.is_unchanged(source);
+      if (is_of_this_text) source->symbols = answer->at("symbols");
+    }
+    finish_definitions(definitions);
+  });
 }
 
-}  // namespace
-
-void run_code_definition(const CallPointer& call, const Arguments& arguments) {
+void ask_definitions(Definitions definitions) {
+  const CallPointer call = definitions.call;
+  const Arguments arguments = definitions.arguments;
+  definitions.asked = asked_source(*call, arguments);
   ask_place(call, arguments, {"lsp.definition", "lsp.hover"},
-            [call, arguments](const Question& question, PagePlace from, const Call::Parts& answers) {
+            [definitions](const Question& question, PagePlace from, const Call::Parts& answers) mutable {
               const object& answer = answers[0]->as_object();
-              Definitions definitions{.call = call,
-                                      .arguments = arguments,
-                                      .question = question,
-                                      .from = from,
-                                      .at = answer.at("at").as_object(),
-                                      .hover = hover_text(answers[1])};
+              definitions.question = question;
+              definitions.from = from;
+              definitions.at = answer.at("at").as_object();
+              definitions.hover = hover_text(answers[1]);
               definitions.standing.add(answer);
               if (answers[1]) definitions.standing.add(answers[1]->as_object());
               for (const value& place : answer.at("places").as_array()) {
@@ -248,9 +214,13 @@ void run_code_definition(const CallPointer& call, const Arguments& arguments) {
                   definitions.places.push_back(place.as_object());
                 }
               }
-              look_at_sources(definitions);
+              look_at_sources(std::move(definitions));
             });
 }
+
+}  // namespace
+
+void run_code_definition(const CallPointer& call, const Arguments& arguments) { ask_definitions({call, arguments}); }
 
 void run_code_references(const CallPointer& call, const Arguments& arguments) {
   ask_place(call, arguments, {"lsp.references"},
@@ -271,7 +241,8 @@ void run_code_symbols(const CallPointer& call, const Arguments& arguments) {
   std::string root = home;
   std::string path;
   if (file) {
-    const tl::expected<Scope::Target, ToolError> target = call->services().scope.locate_file(*file);
+    NamedPlace place{.file = *file};
+    const tl::expected<Scope::Target, ToolError> target = locate_place(*call, place);
     if (!target) return call->fail(target.error());
     root = target->root;
     path = target->path;
@@ -286,39 +257,6 @@ void run_code_symbols(const CallPointer& call, const Arguments& arguments) {
     const Page page = query ? search_page(symbols, root) : outline_page(symbols, path, depth, root);
     finish_page(call, arguments, *from, page);
   });
-}
-
-void run_code_diagnostics(const CallPointer& call, const Arguments& arguments) {
-  constexpr std::size_t most_files = 20;
-  const std::string home = call->home();
-  if (home.empty()) return;
-  const std::optional<PagePlace> from = page_place(call, arguments);
-  if (!from) return;
-  const std::vector<std::string> files = arguments.texts("files");
-  if (files.empty() || files.size() > most_files) {
-    return call->fail(bad_argument("'files' has " + std::to_string(files.size()) + " paths", "1 to 20 paths"));
-  }
-  std::vector<Scope::Target> targets;
-  for (const std::string& file : files) {
-    const tl::expected<Scope::Target, ToolError> target = call->services().scope.locate_file(file);
-    if (!target) return call->fail(target.error());
-    targets.push_back(*target);
-  }
-  const std::int64_t wait = arguments.number("wait_seconds", 10);
-  call->set_total(wait);
-  tell_of_servers(call, home);
-  const auto answers = std::make_shared<std::vector<object>>(targets.size());
-  const auto left = std::make_shared<std::size_t>(targets.size());
-  for (std::size_t index = 0; index < targets.size(); ++index) {
-    object params{{"file", targets[index].path}, {"waitSeconds", wait}};
-    add_path(params);
-    call->ask(targets[index].root, "lsp.diagnostics", std::move(params), about_code(), [=](const value& answer) {
-      (*answers)[index] = answer.as_object();
-      if (--*left > 0) return;
-      const std::string severity = arguments.text("severity").value_or("warning");
-      finish_page(call, arguments, *from, diagnostics_page(*answers, severity, home));
-    });
-  }
 }
 
 }  // namespace duet::app::mcp

@@ -106,7 +106,9 @@ Desk::Line& Desk::open_line(DaemonLink& link, DaemonLink::Channel channel) {
                                                        no_methods_, silent_, std::move(events));
   line.connection->open();
   const boost::json::object wish{{"kinds", boost::json::array{"daemonStopping"}}};
-  line.connection->call("events.subscribe", rpc::Json(wish), base::Duration::max(), [](const peer::Outcome&) {});
+  line.connection->call(
+      "events.subscribe", rpc::Json(wish), base::Duration::max(),
+      [&line](const peer::Outcome& outcome) { line.has_answered = outcome.cause == Cause::answered; });
   return line;
 }
 
@@ -158,13 +160,19 @@ void Desk::take(Ticket ticket, int attempt, peer::Outcome outcome) {
 }
 
 // Its other parts are lost with it, and so are the other connections to that daemon, though they may not know it yet.
+// One that dies takes connections to its end, and answers none: such a one has not got the question.
 void Desk::take_lost(Job& job) {
-  constexpr int most_attempts = 2;
+  constexpr int most_attempts = 10;
+  constexpr std::chrono::milliseconds until_it_is_gone{50};
   forget_lines(*job.line->link);
   job.line->job = 0;
+  job.lost += job.line->has_answered ? 1 : 0;
   job.line = nullptr;
-  const bool is_last = job.attempt++ >= most_attempts;
-  if (!is_last && loop_.now() < job.question.deadline) return connect(job);
+  const bool may_go_on = job.lost < 2 && ++job.attempt < most_attempts && loop_.now() < job.question.deadline;
+  if (may_go_on) {
+    job.again = loop_.after(until_it_is_gone, [this, ticket = job.ticket] { connect(jobs_.at(ticket)); });
+    return;
+  }
   finish(job.ticket,
          failed({.code = "no-daemon",
                  .problem = "the daemon of " + job.question.root + " ended during the call, and so did the next",

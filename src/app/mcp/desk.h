@@ -71,6 +71,8 @@ class Desk {
     Question question;
     Answered answered;
     int attempt = 1;  // what comes of an earlier one is of no use
+    int lost = 0;     // daemons that took the question and died
+    transport::Loop::Timer again = {};
     Line* line = nullptr;
     std::vector<peer::CallId> calls = {};
     std::vector<PartAnswer> answers = {};
@@ -81,6 +83,7 @@ class Desk {
     std::unique_ptr<peer::Connection> connection;
     Ticket job = 0;
     bool is_gone = false;
+    bool has_answered = false;
     bool is_settling = false;  // the daemon has not answered yet what was cancelled
   };
 

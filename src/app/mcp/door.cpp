@@ -69,9 +69,10 @@ Door::Door(transport::Loop& loop, base::Log& log, Options options)
       services_{.loop = loop, .log = log, .desk = desk_, .scope = scope_, .tools = tools_, .tasks = tasks_},
       subscriptions_(loop, tasks_,
                      {.notify =
-                          [this](std::string_view method, const object& params) {
-                            if (services_.client != nullptr) services_.client->notify(method, rpc::Json(params));
+                          [this](std::string_view method, const rpc::Json& params) {
+                            if (services_.client != nullptr) services_.client->notify(method, params);
                           },
+                      .find = [this](const auto& names, auto then) { find_tasks(services_, names, std::move(then)); },
                       .read_task = [this](const std::string& handle,
                                           std::function<void(object)> then) { tell_task(handle, std::move(then)); }}) {
   services_.agents = options_.agents;
@@ -231,8 +232,13 @@ void Door::subscribe(Request request) {
   const std::optional<ResourceName> name = parse_resource(uri);
   if (!name) return request.reply.fail(unknown_resource(request.envelope, uri));
   if (!scope_.home()) return request.reply.fail(bad_params("there is no project here"));
-  if (const auto refusal = subscriptions_.subscribe(uri, *name)) return request.reply.fail(*refusal);
-  request.reply.ok(rpc::Json::view("{}"));
+  const rpc::Error unknown = unknown_resource(request.envelope, uri);
+  run(request, Call::Kind::request, [&](const auto& call) {
+    check_resource(call, *name, unknown, [this, call, uri, name] {
+      const auto done = [call] { call->answer(rpc::Json::view("{}")); };
+      if (const auto refusal = subscriptions_.subscribe(uri, *name, done)) call->fail(*refusal);
+    });
+  });
 }
 
 void Door::unsubscribe(Request request) {

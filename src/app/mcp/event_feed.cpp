@@ -54,8 +54,9 @@ void EventFeed::connect() {
   link_.connect(lifetime_.bind([this](tl::expected<DaemonLink::Channel, ToolError> channel) {
     is_connecting_ = false;
     if (channel) return open(std::move(*channel));
-    waiting_.clear();
+    const auto waiting = std::exchange(waiting_, {});
     events_.on_failed(channel.error());
+    for (const auto& live : waiting) live();
     if (events_.is_needed()) connect_if_running();
   }));
 }
@@ -64,6 +65,7 @@ void EventFeed::connect_if_running() {
   constexpr std::chrono::milliseconds between_tries{200};
   if (connection_) return;
   if (DaemonLink::Channel channel = link_.try_connect()) return open(std::move(channel));
+  was_away_ = true;  // that a daemon comes is news
   retry_ = loop_.after(between_tries, [this] {
     if (events_.is_needed()) connect_if_running();
   });

@@ -37,7 +37,7 @@ class EventFeed {
   EventFeed& operator=(const EventFeed&) = delete;
   ~EventFeed();
 
-  /// Calls back when whatever happens from now on will be told.
+  /// Calls back when whatever happens from now on will be told, or when there is no daemon to be had.
   void want(std::function<void()> live);
   /// Of these tasks output is told, too, as `taskOutput`.
   void set_outputs(std::set<std::string> tasks);

@@ -26,10 +26,17 @@ array argument_words(const std::vector<std::string>& options) {
   return words;
 }
 
-// TOML's basic strings have the escapes of JSON.
+// TOML's basic strings have the escapes of JSON, and one more.
+std::string toml_text(std::string_view text) {
+  constexpr char del = 0x7F;
+  std::string quoted;
+  for (const char c : rpc::quoted(text)) c == del ? quoted += "\\u007F" : quoted += c;
+  return quoted;
+}
+
 std::string toml_list(const array& words) {
   std::string list;
-  for (const auto& word : words) list += (list.empty() ? "" : ", ") + rpc::quoted(word.get_string());
+  for (const auto& word : words) list += (list.empty() ? "" : ", ") + toml_text(word.get_string());
   return '[' + list + ']';
 }
 
@@ -47,7 +54,7 @@ ClientConfig client_config(std::string_view client, const std::string& command, 
   const object plain{{"command", command}, {"args", args}};
   const object typed{{"type", "stdio"}, {"command", command}, {"args", args}};
   if (client == "codex") {
-    return {"[mcp_servers.duet]\ncommand = " + rpc::quoted(command) + "\nargs = " + toml_list(args) + '\n',
+    return {"[mcp_servers.duet]\ncommand = " + toml_text(command) + "\nargs = " + toml_list(args) + '\n',
             "This belongs in ~/.codex/config.toml."};
   }
   if (client == "vscode") {

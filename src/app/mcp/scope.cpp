@@ -2,13 +2,13 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "app/project/failure.h"
 #include "app/project/project.h"
 #include "app/words/number.h"
 #include "bridge/file_uri.h"
+#include "bridge/source_file.h"
 
 namespace duet::app::mcp {
 namespace {
@@ -48,24 +48,31 @@ std::optional<std::string> nearest_root(const fs::path& from) {
   return std::nullopt;
 }
 
+// Of a file as git makes them; whatever else stands in its place is not waited for, nor read without end.
 std::string first_line(const fs::path& file) {
-  std::ifstream in(file);
-  std::string line;
-  std::getline(in, line);
-  return line;
+  constexpr std::size_t most = 8192;
+  const std::optional<bridge::SourceFile> content = bridge::read_source_file(file.string(), most);
+  return content ? content->bytes.substr(0, content->bytes.find('\n')) : std::string();
 }
 
-// What the worktrees of a repository share; empty: it is none.
-fs::path repository_of(const fs::path& root) {
+bool is_own_folder(const fs::path& path) {
+  std::error_code fault;
+  return fs::symlink_status(path, fault).type() == fs::file_type::directory;
+}
+
+// What the worktrees of a repository share; empty: it is none. A folder can say of itself what it likes: the repository
+// must know the worktree, too. A submodule's is its own.
+fs::path repository_of(const fs::path& root, bool is_home) {
   constexpr std::string_view mark = "gitdir: ";
   const fs::path git = root / ".git";
-  std::error_code fault;
-  if (fs::is_directory(git, fault)) return resolved(git);
+  if (is_own_folder(git)) return resolved(git);
   const std::string line = first_line(git);
   if (!line.starts_with(mark)) return {};
   const fs::path own = resolved(root / line.substr(mark.size()));
   const std::string shared = first_line(own / "commondir");
-  return shared.empty() ? own : resolved(own / shared);
+  if (shared.empty()) return is_home ? own : fs::path();
+  const fs::path back = own / first_line(own / "gitdir");
+  return resolved(back) == resolved(git) ? resolved(own / shared) : fs::path();
 }
 
 ToolError no_project() {
@@ -113,8 +120,8 @@ tl::expected<Scope::Target, ToolError> Scope::locate(std::string_view given) {
   const fs::path path = resolved(fs::path(*root) / (named ? *named : std::string(given)));
   if (is_below(path, *root)) return Target{path.string(), *root};
   const std::optional<std::string> own = nearest_root(path);
-  const fs::path repository = repository_of(*root);
-  if (own && !repository.empty() && repository_of(*own) == repository) return Target{path.string(), *own};
+  const fs::path repository = repository_of(*root, true);
+  if (own && !repository.empty() && repository_of(*own, false) == repository) return Target{path.string(), *own};
   for (const std::string& allowed : options_.allow) {
     const fs::path folder = resolved(fs::absolute(allowed));
     if (is_below(path, folder)) return Target{path.string(), own.value_or(folder.string())};

@@ -1,5 +1,7 @@
 #include "app/mcp/scope.h"
 
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -62,8 +64,32 @@ TEST_F(ScopeTest, AnotherWorktreeOfTheSameRepositoryIsInside) {
   fs::create_directories(home_ / ".git/worktrees/w");
   TemporaryProject::write(home_ / ".git/worktrees/w/commondir", "../..\n");
   TemporaryProject::write(other_.path() / ".git", "gitdir: " + (home_ / ".git/worktrees/w").string() + "\n");
+  TemporaryProject::write(home_ / ".git/worktrees/w/gitdir", (other_.path() / ".git").string() + "\n");
   Scope home = scope();
   EXPECT_EQ(home.locate((other_.path() / "b.cpp").string())->root, other_.path());
+}
+
+TEST_F(ScopeTest, AFolderThatOnlySaysThatItIsAWorktreeIsOutside) {
+  const std::string file = (other_.path() / "b.cpp").string();
+  const auto code = [&] { return scope().locate(file).error().code; };
+  fs::create_directories(home_ / ".git/worktrees/w");
+  TemporaryProject::write(home_ / ".git/worktrees/w/commondir", "../..\n");
+  TemporaryProject::write(home_ / ".git/worktrees/w/gitdir", (home_ / "elsewhere/.git").string() + "\n");
+  TemporaryProject::write(other_.path() / ".git", "gitdir: " + (home_ / ".git/worktrees/w").string() + "\n");
+  EXPECT_EQ(code(), "outside-project");
+  TemporaryProject::write(other_.path() / ".git", "gitdir: " + (home_ / ".git").string() + "\n");
+  EXPECT_EQ(code(), "outside-project");
+  fs::remove(other_.path() / ".git");
+  fs::create_directory_symlink(home_ / ".git", other_.path() / ".git");
+  EXPECT_EQ(code(), "outside-project");
+}
+
+TEST_F(ScopeTest, WhatGitNeverMakesIsNotWaitedFor) {
+  ASSERT_EQ(mkfifo((other_.path() / ".git").c_str(), 0600), 0);
+  EXPECT_EQ(scope().locate((other_.path() / "b.cpp").string()).error().code, "outside-project");
+  fs::remove(other_.path() / ".git");
+  fs::create_symlink("/dev/zero", other_.path() / ".git");
+  EXPECT_EQ(scope().locate((other_.path() / "b.cpp").string()).error().code, "outside-project");
 }
 
 TEST_F(ScopeTest, AFileThatIsNotThereIsNotFound) {

@@ -24,6 +24,12 @@ std::shared_ptr<SourceCache::Source> SourceCache::find(const std::string& path) 
   return source;
 }
 
+bool SourceCache::is_unchanged(const std::shared_ptr<Source>& source) {
+  if (!source) return true;
+  const std::shared_ptr<Source> now = find(source->path);
+  return now && (now == source || now->text.str() == source->text.str());
+}
+
 std::string lines_of(const bridge::Text& text, std::size_t first, std::size_t last) {
   std::string lines;
   for (std::size_t line = std::max<std::size_t>(first, 1); line <= std::min(last, text.line_count()); ++line) {

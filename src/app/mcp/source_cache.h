@@ -27,6 +27,8 @@ class SourceCache {
 
   /// Null: it cannot be read. What it declares may not be known yet.
   std::shared_ptr<Source> find(const std::string& path);
+  /// The file still has the text that was read; also if there is no `source`.
+  bool is_unchanged(const std::shared_ptr<Source>& source);
 
  private:
   std::list<std::shared_ptr<Source>> sources_;  // the last used first

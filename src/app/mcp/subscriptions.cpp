@@ -1,11 +1,13 @@
 #include "app/mcp/subscriptions.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <boost/json/array.hpp>
 
 #include "app/mcp/mcp_tasks.h"
+#include "duet/rpc/json_text.h"
 #include "duet/rpc/value.h"
 
 namespace duet::app::mcp {
@@ -17,6 +19,8 @@ using boost::json::value;
 
 constexpr std::uint64_t legacy = 0;
 constexpr std::string_view subscription_key = "io.modelcontextprotocol/subscriptionId";
+
+std::string subscription_member(const std::string& id) { return rpc::quoted(subscription_key) + ':' + id; }
 
 std::string task_of(const std::string& name) { return is_handle(name) ? name.substr(0, name.rfind('-')) : name; }
 
@@ -57,11 +61,16 @@ std::optional<std::set<std::string>> texts_in(const object& wish, std::string_vi
 Subscriptions::Subscriptions(transport::Loop& loop, TaskWatch& tasks, Calls calls)
     : loop_(loop), tasks_(tasks), calls_(std::move(calls)) {}
 
-std::optional<rpc::Error> Subscriptions::subscribe(const std::string& uri, const ResourceName& name) {
+std::optional<rpc::Error> Subscriptions::subscribe(const std::string& uri, const ResourceName& name,
+                                                   const std::function<void()>& done) {
   Listener& listener = listeners_[legacy];
-  if (listener.resources.size() >= most_names) return bad_params("no more than 256 subscriptions");
+  const bool is_new = !listener.resources.contains(uri);
+  if (is_new && listener.resources.size() >= most_names) return bad_params("no more than 256 subscriptions");
+  listener.is_told = true;
   listener.resources.emplace(uri, name);
-  watch();
+  const bool waits_for_daemon = name.kind != ResourceName::Kind::status;
+  watch(waits_for_daemon ? done : [] {});
+  if (!waits_for_daemon) done();
   return std::nullopt;
 }
 
@@ -85,49 +94,78 @@ std::optional<rpc::Error> Subscriptions::listen(const Envelope& envelope, const 
   if (!handles->empty() && !envelope.has_tasks) return missing_tasks_capability();
   const std::uint64_t number = ++last_;
   Listener& listener = listeners_[number];
-  listener.id = rpc::parse_value(id);
-  listener.envelope = envelope;
-  object honoured;
-  array told_uris;
+  listener.id = id;
   for (const std::string& uri : *uris) {
-    const std::optional<ResourceName> name = parse_resource(uri);
-    if (!name) continue;
-    listener.resources.emplace(uri, *name);
-    told_uris.emplace_back(uri);
+    if (const std::optional<ResourceName> name = parse_resource(uri)) listener.resources.emplace(uri, *name);
   }
-  array told_handles;
-  for (const std::string& handle : *handles) {
-    if (!is_handle(handle)) continue;
-    listener.handles.insert(handle);
-    told_handles.emplace_back(handle);
-  }
-  if (!told_uris.empty()) honoured["resourceSubscriptions"] = std::move(told_uris);
-  if (!told_handles.empty()) honoured["taskIds"] = std::move(told_handles);
+  std::ranges::copy_if(*handles, std::inserter(listener.handles, listener.handles.end()), is_handle);
   reply->on_abandoned([this, number] {
     listeners_.erase(number);
     watch();
   });
   listener.reply = reply;
-  calls_.notify("notifications/subscriptions/acknowledged",
-                with_id(listener, {{"notifications", std::move(honoured)}}));
-  watch();
+  if (!starts_daemon(listener)) {
+    acknowledge(listener);
+    watch();
+    return std::nullopt;
+  }
+  watch([this, number] { check(number); });
   return std::nullopt;
 }
 
+bool Subscriptions::starts_daemon(const Listener& listener) {
+  const auto is_of_tasks = [](const auto& resource) { return resource.second.kind != ResourceName::Kind::status; };
+  return !listener.handles.empty() || std::ranges::any_of(listener.resources, is_of_tasks);
+}
+
+// Tasks that there are not cannot be honoured.
+void Subscriptions::check(std::uint64_t number) {
+  const auto found = listeners_.find(number);
+  if (found == listeners_.end() || found->second.is_told) return;
+  std::set<std::string> names = found->second.handles;
+  for (const auto& [uri, resource] : found->second.resources) {
+    if (!resource.task.empty()) names.insert(resource.task);
+  }
+  if (names.empty()) return acknowledge(found->second);
+  calls_.find(names, [this, number](const std::set<std::string>& known) {
+    const auto waiting = listeners_.find(number);
+    if (waiting == listeners_.end()) return;
+    Listener& listener = waiting->second;
+    std::erase_if(listener.handles, [&](const std::string& handle) { return !known.contains(handle); });
+    std::erase_if(listener.resources, [&](const auto& resource) {
+      return !resource.second.task.empty() && !known.contains(resource.second.task);
+    });
+    acknowledge(listener);
+    watch();
+  });
+}
+
+void Subscriptions::acknowledge(Listener& listener) {
+  object honoured;
+  array uris;
+  for (const auto& [uri, resource] : listener.resources) uris.emplace_back(uri);
+  if (!uris.empty()) honoured["resourceSubscriptions"] = std::move(uris);
+  const array handles(listener.handles.begin(), listener.handles.end());
+  if (!handles.empty()) honoured["taskIds"] = handles;
+  listener.is_told = true;
+  notify(listener, "notifications/subscriptions/acknowledged", {{"notifications", std::move(honoured)}});
+  if (!listener.changed.empty()) tell_later();
+}
+
 // What has to be heard of the daemon follows from who listens.
-void Subscriptions::watch() {
+void Subscriptions::watch(std::function<void()> live) {
   std::set<std::string> outputs;
-  bool starts_daemon = false;
+  bool starts = false;
   for (const auto& [number, listener] : listeners_) {
-    starts_daemon = starts_daemon || !listener.handles.empty();
+    starts = starts || starts_daemon(listener);
     for (const auto& [uri, name] : listener.resources) {
-      starts_daemon = starts_daemon || name.kind != ResourceName::Kind::status;
       if (name.kind == ResourceName::Kind::output) outputs.insert(task_of(name.task));
     }
   }
   if (listeners_.empty()) return tasks_.stop_listening();
   tasks_.set_outputs(std::move(outputs));
-  tasks_.listen([this](std::string_view kind, std::string_view task) { happened(kind, task); }, starts_daemon);
+  tasks_.listen([this](std::string_view kind, std::string_view task) { happened(kind, task); }, starts,
+                std::move(live));
 }
 
 void Subscriptions::happened(std::string_view kind, std::string_view task) {
@@ -141,34 +179,40 @@ void Subscriptions::happened(std::string_view kind, std::string_view task) {
       if (is_its) is_news = listener.changed.insert(handle).second || is_news;
     }
   }
-  if (is_news && !telling_) telling_ = loop_.after(together, [this] { tell(); });
+  if (is_news) tell_later();
+}
+
+void Subscriptions::tell_later() {
+  if (!telling_) telling_ = loop_.after(together, [this] { tell(); });
 }
 
 void Subscriptions::tell() {
   for (auto& [number, listener] : listeners_) {
+    if (!listener.is_told) continue;
     for (const std::string& name : std::exchange(listener.changed, {})) {
-      if (!listener.handles.contains(name)) {
-        calls_.notify("notifications/resources/updated", with_id(listener, {{"uri", name}}));
-        continue;
-      }
-      calls_.read_task(name, [this, number = number](object task) {
+      if (listener.resources.contains(name)) notify(listener, "notifications/resources/updated", {{"uri", name}});
+      if (!listener.handles.contains(name)) continue;
+      calls_.read_task(name, [this, number = number](const object& task) {
         const auto found = listeners_.find(number);
-        if (found != listeners_.end()) calls_.notify("notifications/tasks", with_id(found->second, std::move(task)));
+        if (found != listeners_.end()) notify(found->second, "notifications/tasks", task);
       });
     }
   }
 }
 
-object Subscriptions::with_id(const Listener& listener, object params) const {
-  if (!listener.id.is_null()) params["_meta"] = object{{subscription_key, listener.id}};
-  return params;
+// The id goes back as it is spelt.
+void Subscriptions::notify(const Listener& listener, std::string_view method, const object& params) const {
+  std::string text = '{' + members_of(params);
+  if (!listener.id.empty()) text += R"(,"_meta":{)" + subscription_member(listener.id) + '}';
+  calls_.notify(method, rpc::Json::trusted(text + '}'));
 }
 
 void Subscriptions::end() {
   for (auto& [number, listener] : std::exchange(listeners_, {})) {
     if (!listener.reply) continue;
-    const object meta{{subscription_key, listener.id}, {"io.modelcontextprotocol/serverInfo", server_info()}};
-    listener.reply->ok(rpc::Json(object{{"resultType", "complete"}, {"_meta", meta}}));
+    const std::string meta =
+        subscription_member(listener.id) + ',' + members_of({{"io.modelcontextprotocol/serverInfo", server_info()}});
+    listener.reply->ok(rpc::Json::trusted(R"({"resultType":"complete","_meta":{)" + meta + "}}"));
   }
 }
 

@@ -34,7 +34,9 @@ class Subscriptions {
 
   struct Calls {
     /// Sends a notification to the client.
-    std::function<void(std::string_view method, const boost::json::object& params)> notify;
+    std::function<void(std::string_view method, const rpc::Json& params)> notify;
+    /// Which of these tasks, by id or handle, there are; later.
+    std::function<void(const std::set<std::string>& names, std::function<void(const std::set<std::string>&)>)> find;
     /// The task of a handle in the words of the extension, later; nothing if it cannot be had.
     std::function<void(const std::string& handle, std::function<void(boost::json::object)>)> read_task;
   };
@@ -42,11 +44,12 @@ class Subscriptions {
   Subscriptions(const Subscriptions&) = delete;
   Subscriptions& operator=(const Subscriptions&) = delete;
 
-  /// None: there are too many.
-  std::optional<rpc::Error> subscribe(const std::string& uri, const ResourceName& name);
+  /// An error: there are too many. Else `done` is called when changes will be told, now or later.
+  std::optional<rpc::Error> subscribe(const std::string& uri, const ResourceName& name,
+                                      const std::function<void()>& done);
   void unsubscribe(const std::string& uri);
 
-  /// What of the wish is honoured is acknowledged first. The reply is for our own end.
+  /// What of the wish is honoured is acknowledged first, when its changes will be told. The reply is for our own end.
   std::optional<rpc::Error> listen(const Envelope& envelope, const std::string& id,
                                    const std::shared_ptr<peer::Reply<>>& reply);
   /// Every listen gets its result.
@@ -55,18 +58,22 @@ class Subscriptions {
  private:
   // One that listens; the legacy client is one without an id.
   struct Listener {
-    boost::json::value id = nullptr;
-    Envelope envelope = {};
+    std::string id = {};                                 // as the client has spelt it
+    bool is_told = false;                                // that it listens
     std::map<std::string, ResourceName> resources = {};  // by URI
     std::set<std::string> handles = {};
     std::shared_ptr<peer::Reply<>> reply = {};
     std::set<std::string> changed = {};  // URIs and handles that are to be told
   };
 
-  void watch();
+  void watch(std::function<void()> live = [] {});
+  void check(std::uint64_t number);
+  void acknowledge(Listener& listener);
   void happened(std::string_view kind, std::string_view task);
   void tell();
-  boost::json::object with_id(const Listener& listener, boost::json::object params) const;
+  void tell_later();
+  static bool starts_daemon(const Listener& listener);
+  void notify(const Listener& listener, std::string_view method, const boost::json::object& params) const;
 
   transport::Loop& loop_;
   TaskWatch& tasks_;

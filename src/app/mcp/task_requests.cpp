@@ -131,6 +131,33 @@ void read_given_task(Services& services, const std::string& handle, std::functio
                     });
 }
 
+void find_tasks(Services& services, const std::set<std::string>& names,
+                const std::function<void(const std::set<std::string>&)>& then) {
+  std::vector<Desk::Part> parts;
+  for (const std::string& name : names) parts.push_back({"task.get", task_named(name).params});
+  services.desk.ask(
+      {.root = *services.scope.home(), .parts = std::move(parts), .deadline = services.loop.now() + Call::longest},
+      [names, then](const Desk::Answer& answer) {
+        std::set<std::string> known;
+        auto part = answer ? answer->begin() : std::vector<Desk::PartAnswer>::const_iterator();
+        for (const std::string& name : names) {
+          if (answer && *part++) known.insert(name);
+        }
+        then(known);
+      });
+}
+
+void check_resource(const CallPointer& call, const ResourceName& name, const rpc::Error& unknown,
+                    const std::function<void()>& then) {
+  if (name.task.empty()) return then();
+  call->ask(call->home(), {{"task.get", task_named(name.task).params}}, {.keeps_refusals = true},
+            [call, unknown, then](const Call::Parts& parts) {
+              if (parts[0]) return then();
+              if (parts[0].error().code() == daemon_code::unknown_task) return call->fail(unknown);
+              call->fail_refused(parts[0].error());
+            });
+}
+
 void answer_resource(const CallPointer& call, const std::string& uri, const ResourceName& name,
                      const rpc::Error& unknown) {
   constexpr std::int64_t most_of_output = 64 * 1024;

@@ -38,10 +38,10 @@ TaskWatch::Ticket TaskWatch::wait(std::string task, Changed changed) {
   return ticket;
 }
 
-void TaskWatch::listen(Happened happened, bool starts_daemon) {
+void TaskWatch::listen(Happened happened, bool starts_daemon, std::function<void()> live) {
   happened_ = std::move(happened);
   starts_daemon_ = starts_daemon;
-  feed().want([] {});
+  feed().want(std::move(live));
 }
 
 void TaskWatch::set_outputs(std::set<std::string> tasks) {

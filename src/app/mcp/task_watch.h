@@ -31,8 +31,9 @@ class TaskWatch {
   void forget(Ticket ticket) { waits_.erase(ticket); }
 
   /// Whatever happens from now on, and that nothing is known for a while when the daemon comes. There is one listener.
-  /// Unless it `starts_daemon`, one that runs is waited for.
-  void listen(Happened happened, bool starts_daemon);
+  /// Unless it `starts_daemon`, one that runs is waited for. `live` is called when that holds, or there is no daemon to
+  /// be had.
+  void listen(Happened happened, bool starts_daemon, std::function<void()> live);
   void stop_listening() { happened_ = {}; }
   void set_outputs(std::set<std::string> tasks);
 
