@@ -1,6 +1,6 @@
 // @modelcontextprotocol/sdk 1.x, which most clients of today are built on, talks to `duet-rpc mcp`.
 //
-//   NODE_PATH=build/mcp/node_modules DUET_RPC_PROGRAM=… node --test sdk.test.js
+//   NODE_PATH=build/mcp/node_modules DUET_RPC_PROGRAM=… node launch.js 18 sdk.test.js
 
 'use strict';
 
@@ -11,7 +11,7 @@ const { StdioClientTransport } = require('@modelcontextprotocol/sdk/client/stdio
 const { CallToolResultSchema, ResourceUpdatedNotificationSchema } = require('@modelcontextprotocol/sdk/types.js');
 const { eventually, patience, withProject } = require('./project.js');
 
-const limit = { timeout: 180_000 };
+const limit = { timeout: 280_000 };
 const options = { timeout: patience };
 
 /** A connected client; REVISION replaces the one that it would ask for. */
