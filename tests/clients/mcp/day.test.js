@@ -24,15 +24,6 @@ int main() {
 }
 `;
 
-function hasClangd() {
-  try {
-    execFileSync('clangd', ['--version'], { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 async function connect(project) {
   const client = new Client({ name: 'agent', version: '1' }, { capabilities: {} });
   const transport = new StdioClientTransport(project.server());
@@ -46,7 +37,7 @@ async function connect(project) {
   return { client, transport, call };
 }
 
-test("an agent's day", { timeout: 280_000, skip: hasClangd() ? false : 'not run: clangd is not installed' },
+test("an agent's day", { timeout: 280_000 },
   withProject(async (project) => {
     const main = project.write('src/main.cpp', source);
     project.write('compile_commands.json', JSON.stringify(
