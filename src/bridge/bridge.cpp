@@ -260,9 +260,9 @@ Bridge::Asked Bridge::find(const FilePlace& where, Done done) {
     return begin(server_for_file(where.path), where.folders, settings_.patience.ready, std::move(done),
                  [this, where](Inquiry& inquiry) { ask_for_symbols(loop_, inquiry, where, settings_.patience.call); });
   }
-  return search(*where.symbol, [query = *where.symbol, done = std::move(done)](const Found& found) {
+  return search(*where.symbol, [query = *where.symbol, most = where.most, done = std::move(done)](const Found& found) {
     if (!found) return done({.error = found.error()});
-    boost::json::object out = shape_search(found->symbols, query);
+    boost::json::object out = shape_search(found->symbols, query, most);
     for (const auto& [name, value] : found->standing) out[name] = value;
     add_freshness(out, std::ranges::all_of(found->symbols, is_where_it_was));
     done({.text = rpc::to_text(out)});

@@ -36,6 +36,7 @@ struct FilePlace {
   std::optional<std::string> symbol = {};
   std::optional<std::uint64_t> client = {};  ///< who asks
   std::string folders = {};                  ///< of the asker's PATH: see LanguageServer::offer_folders()
+  std::size_t most = 1000;                   ///< places or symbols in the answer
 };
 
 /// A request that goes to a server as it is.

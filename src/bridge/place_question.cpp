@@ -41,17 +41,17 @@ const QuestionEntry& entry_of(Question question) {
   return entries[static_cast<std::size_t>(question)];
 }
 
-object shape(Question question, const boost::json::value& result, const std::string& path, PlaceFinder& places) {
+object shape(Question question, const boost::json::value& result, const FilePlace& where, PlaceFinder& places) {
   switch (question) {
     case Question::hover:
-      return shape_hover(result, path, places);
+      return shape_hover(result, where.path, places);
     case Question::definition:
     case Question::references:
-      return shape_places(result, places);
+      return shape_places(result, places, where.most);
     case Question::completion:
       return shape_completion(result);
     case Question::symbols:
-      return shape_symbols(result, path, places);
+      return shape_symbols(result, where.path, places);
   }
   return {};
 }
@@ -183,7 +183,7 @@ class PlaceQuestion : public std::enable_shared_from_this<PlaceQuestion> {
     }
     ask_server(entry.method, params.append(entry.more_params) + '}',
                [this, at = std::move(at)](const boost::json::value& result, PlaceFinder& places) {
-                 object out = shape(question_, result, where_.path, places);
+                 object out = shape(question_, result, where_, places);
                  if (!at.empty()) out["at"] = at;
                  answer(std::move(out), places);
                });
@@ -192,7 +192,7 @@ class PlaceQuestion : public std::enable_shared_from_this<PlaceQuestion> {
   void search(const Document& document) {
     ask_server(symbols_method, identifier(document) + "}",
                [this](const boost::json::value& result, PlaceFinder& places) {
-                 answer(shape_search(list_symbols(result, where_.path, places), *where_.symbol), places);
+                 answer(shape_search(list_symbols(result, where_.path, places), *where_.symbol, where_.most), places);
                });
   }
 

@@ -165,12 +165,12 @@ object shape_hover(const value& result, const std::string& path, PlaceFinder& pl
   return out;
 }
 
-object shape_places(const value& result, PlaceFinder& places) {
+object shape_places(const value& result, PlaceFinder& places, std::size_t most) {
   const array single = result.is_object() ? array{result} : array();
   const array& all = elements(result) != nullptr ? *elements(result) : single;
   array shaped;
   for (const value& place : all) {
-    if (shaped.size() == most_places) break;
+    if (shaped.size() == most) break;
     object out;
     if (const std::string_view target = text_member(place, "targetUri"); !target.empty()) {
       places.add_with_file(out, target, member(place, "targetSelectionRange"));
@@ -180,7 +180,7 @@ object shape_places(const value& result, PlaceFinder& places) {
     shaped.push_back(std::move(out));
   }
   object out{{"places", std::move(shaped)}};
-  if (all.size() > most_places) out["more"] = all.size() - most_places;
+  if (all.size() > most) out["more"] = all.size() - most;
   return out;
 }
 

@@ -44,7 +44,7 @@ class PlaceFinder {
   std::size_t left_ = most_read;
 };
 
-/// How many places or items an answer has at most; `more` tells how many were left out.
+/// How many places or items an answer has if nobody says; `more` tells how many were left out.
 inline constexpr std::size_t most_places = 1000;
 /// Of a line that is shown, in characters.
 inline constexpr std::size_t most_of_line = 400;
@@ -53,7 +53,8 @@ inline constexpr std::size_t most_of_line = 400;
 /// `{contents, kind, line?, …}`; contents is null where there is nothing to say.
 boost::json::object shape_hover(const boost::json::value& result, const std::string& path, PlaceFinder& places);
 /// `{places: [{file, line, column, endLine, endColumn, text}], more?}`
-boost::json::object shape_places(const boost::json::value& result, PlaceFinder& places);
+boost::json::object shape_places(const boost::json::value& result, PlaceFinder& places,
+                                 std::size_t most = most_places);
 /// `{items: [{label, kind, detail?, documentation?, insert?}], incomplete, more?}`, in the server's order of preference
 boost::json::object shape_completion(const boost::json::value& result);
 /// `{symbols: [{name, kind, detail?, container?, line, …, extent?, children?}]}`

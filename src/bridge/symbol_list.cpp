@@ -184,7 +184,7 @@ const FoundSymbol& pick_symbol(const std::vector<FoundSymbol>& symbols, std::str
   return last;
 }
 
-object shape_search(const std::vector<FoundSymbol>& symbols, std::string_view query) {
+object shape_search(const std::vector<FoundSymbol>& symbols, std::string_view query, std::size_t most) {
   std::vector<std::pair<int, const FoundSymbol*>> found;
   for (const FoundSymbol& symbol : symbols) {
     constexpr int behind_all_steps = 4;
@@ -195,10 +195,10 @@ object shape_search(const std::vector<FoundSymbol>& symbols, std::string_view qu
   std::ranges::stable_sort(found, {}, &std::pair<int, const FoundSymbol*>::first);
   array shown;
   for (const auto& [step, symbol] : found) {
-    if (shown.size() < most_places) shown.push_back(symbol->shown);
+    if (shown.size() < most) shown.push_back(symbol->shown);
   }
   object out{{"symbols", std::move(shown)}};
-  if (found.size() > most_places) out["more"] = found.size() - most_places;
+  if (found.size() > most) out["more"] = found.size() - most;
   return out;
 }
 

@@ -31,7 +31,7 @@ std::vector<FoundSymbol> list_symbols(const boost::json::value& result, const st
 const FoundSymbol& pick_symbol(const std::vector<FoundSymbol>& symbols, std::string_view wanted);
 
 /// Those that a search shows, the best first; `{symbols, more?}`.
-boost::json::object shape_search(const std::vector<FoundSymbol>& symbols, std::string_view query);
+boost::json::object shape_search(const std::vector<FoundSymbol>& symbols, std::string_view query, std::size_t most);
 
 /// The text at its place still has its name in it: an index may be older than the file.
 bool is_where_it_was(const FoundSymbol& symbol);

@@ -113,7 +113,7 @@ TEST_F(SymbolListTest, ADeclarationAndItsDefinitionAreOne) {
 
 TEST_F(SymbolListTest, ASearchShowsTheBestFirst) {
   const auto symbols = list("[" + nested("restart", 1) + "," + nested("other", 2) + "," + nested("start", 3) + "]");
-  const boost::json::object found = shape_search(symbols, "start");
+  const boost::json::object found = shape_search(symbols, "start", 1000);
   ASSERT_EQ(found.at("symbols").as_array().size(), 2U);
   EXPECT_EQ(found.at("symbols").at(0).at("path"), "start");
   EXPECT_EQ(found.at("symbols").at(1).at("path"), "restart");

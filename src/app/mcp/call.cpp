@@ -6,6 +6,7 @@
 #include <boost/json/array.hpp>
 
 #include "app/mcp/refusals.h"
+#include "app/mcp/status_answer.h"
 #include "app/mcp/task_answers.h"
 #include "duet/rpc/value.h"
 
@@ -205,9 +206,23 @@ void Call::fail(const ToolError& error) {
   fail(rpc::Error(rpc::code::internal_error, "Internal error: " + result.text));
 }
 
-void Call::fail_refused(const rpc::Error& error) {
-  const tl::expected<std::string, ToolError>& root = services_.scope.home();
-  fail(tool_error_of(error, root ? *root : std::string_view()));
+void Call::fail_refused(const rpc::Error& error, std::string root) {
+  if (root.empty()) root = services_.scope.home().value_or("");
+  const ToolError told = tool_error_of(error, root);
+  const bool may_be_set = told.code == "no-server" || told.code == "agent-not-offered";
+  may_be_set && kind_ == Kind::tool ? fail_for_trust(told, root) : fail(told);
+}
+
+void Call::fail_for_trust(const ToolError& error, const std::string& root) {
+  const How how{.keeps_refusals = true, .on_failure = [this, error](const ToolError&) { fail(error); }};
+  ask(root, {{"daemon.status", {}}}, how, [this, error, root](const Parts& parts) {
+    ToolError told = error;
+    if (parts[0] && is_untrusted(*parts[0])) {
+      told.remedy += "; the settings of " + root +
+                     " do not count until the user, a person, has looked at them and runs 'duet-rpc trust' there";
+    }
+    fail(told);
+  });
 }
 
 void Call::drop_wait() {

@@ -104,8 +104,10 @@ class Call : public std::enable_shared_from_this<Call> {
   void fail(const rpc::Error& error);
   void finish(const ToolResult& result);
   void fail(const ToolError& error);
-  /// What a refusal of the daemon means to who called.
-  void fail_refused(const rpc::Error& error);
+  /// What a refusal of the daemon of `root` means to who called; without one of home's.
+  void fail_refused(const rpc::Error& error, std::string root = {});
+  /// For what may be missing since nobody trusted the settings of the project at `root`: then it says so.
+  void fail_for_trust(const ToolError& error, const std::string& root);
   /// The door ends: a wait stays without an answer.
   void drop_wait();
 

@@ -266,6 +266,8 @@ void Standing::add(const object& answer) {
   const value* const is_complete = answer.if_contains("complete");
   complete = complete && (is_complete == nullptr || !is_complete->is_bool() || is_complete->get_bool());
   if (note.empty()) note = text_member(answer, "note");
+  const value* const more = answer.if_contains("more");
+  if (more != nullptr && more->is_number() && note.empty()) note = rpc::to_text(*more) + " more are not told";
 }
 
 std::string Standing::warning() const {

@@ -22,7 +22,7 @@ struct Standing {
   std::string reason = {};
   std::string note = {};  ///< what else may be wrong with it
 
-  /// The members `server, fresh, reason?, complete, note?` of an answer of the daemon.
+  /// The members `server, fresh, reason?, complete, note?, more?` of an answer of the daemon.
   void add(const boost::json::object& answer);
   /// `NOT FRESH (changed)` and the like, each on a line; empty if all is well.
   std::string warning() const;

@@ -17,6 +17,9 @@ namespace duet::app::mcp {
 
 Call::How about_code(bool keeps_refusals = false);
 
+/// As many places as a daemon tells.
+inline constexpr std::int64_t most_told = 10'000;
+
 /// A server may be on this process's PATH and not on the daemon's.
 void add_path(boost::json::object& params);
 

@@ -9,7 +9,6 @@
 #include "app/mcp/code_answers.h"
 #include "app/mcp/code_questions.h"
 #include "app/mcp/page.h"
-#include "app/mcp/refusals.h"
 #include "app/mcp/source_cache.h"
 #include "app/mcp/tools.h"
 #include "app/view/markdown.h"
@@ -21,7 +20,6 @@ using boost::json::array;
 using boost::json::object;
 using boost::json::value;
 
-constexpr std::size_t most_definitions = 20;
 constexpr std::size_t most_files_looked_at = 3;
 constexpr int most_rounds = 3;  // that a file which changes meanwhile is asked about again
 
@@ -56,6 +54,7 @@ tl::expected<Question, ToolError> read_place(Call& call, const Arguments& argume
   if (!symbol && !place.line) return tl::unexpected(bad_argument("only a file is named, no place in it", ways));
   if (place.line) question.params["line"] = *place.line;
   if (place.column) question.params["column"] = *place.column;
+  question.params["limit"] = most_told;
   add_path(question.params);
   return question;
 }
@@ -73,7 +72,7 @@ void ask_place(const CallPointer& call, const Arguments& arguments, std::vector<
   for (std::string& method : methods) parts.push_back({std::move(method), question->params});
   call->ask(question->root, std::move(parts), about_code(true),
             [call, question = *question, from = *from, then = std::move(then)](const Call::Parts& answers) {
-              if (!answers.front()) return call->fail(tool_error_of(answers.front().error(), question.root));
+              if (!answers.front()) return call->fail_refused(answers.front().error(), question.root);
               then(question, from, answers);
             });
 }
@@ -209,10 +208,7 @@ void ask_definitions(Definitions definitions) {
               definitions.standing.add(answer);
               if (answers[1]) definitions.standing.add(answers[1]->as_object());
               for (const value& place : answer.at("places").as_array()) {
-                const bool is_file = place.as_object().contains("file");
-                if (is_file && definitions.places.size() < most_definitions) {
-                  definitions.places.push_back(place.as_object());
-                }
+                if (place.as_object().contains("file")) definitions.places.push_back(place.as_object());
               }
               look_at_sources(std::move(definitions));
             });
@@ -246,9 +242,9 @@ void run_code_symbols(const CallPointer& call, const Arguments& arguments) {
     if (!target) return call->fail(target.error());
     root = target->root;
     path = target->path;
-    params["file"] = path;
   }
-  if (query) params["query"] = *query;
+  if (query) params = {{"query", *query}, {"limit", most_told}};
+  if (file) params["file"] = path;
   add_path(params);
   tell_of_servers(call, root);
   const auto depth = static_cast<std::size_t>(arguments.number("depth", 2));

@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -21,13 +22,19 @@ using boost::json::array;
 using boost::json::object;
 using boost::json::value;
 
+std::vector<std::string> told_names(const object& data, std::string_view name) {
+  std::vector<std::string> names;
+  const value* const list = data.if_contains(name);
+  if (list == nullptr || !list->is_array()) return names;
+  for (const value& entry : list->get_array()) {
+    if (entry.is_string()) names.emplace_back(entry.get_string());
+  }
+  return names;
+}
+
 std::string listed(const object& data, std::string_view name) {
   std::string text;
-  const value* const list = data.if_contains(name);
-  if (list == nullptr || !list->is_array()) return text;
-  for (const value& entry : list->get_array()) {
-    if (entry.is_string()) text += (text.empty() ? "" : ", ") + std::string(entry.get_string());
-  }
+  for (const std::string& entry : told_names(data, name)) text += (text.empty() ? "" : ", ") + entry;
   return text;
 }
 
@@ -66,7 +73,10 @@ ToolError about_symbol(const object& data, std::string_view root) {
 }
 
 ToolError about_key(const object& data) {
-  const std::string differs = listed(data, "differs");
+  std::string differs;
+  for (const std::string& param : told_names(data, "differs")) {
+    differs += (differs.empty() ? "" : ", ") + argument_named(param);
+  }
   return bad_argument("'key' belongs to " + member_text(data, "taskId") + " already" +
                           (differs.empty() ? "" : ", where another is " + differs),
                       "another key, or task_get " + member_text(data, "taskId"));

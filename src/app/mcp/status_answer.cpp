@@ -20,11 +20,6 @@ constexpr std::size_t most_problems = 20;
 constexpr std::size_t most_listed = 50;
 constexpr std::size_t most_of_message = 300;  // characters
 
-bool is_untrusted(const value& daemon) {
-  const array& problems = daemon.at("problems").as_array();
-  return std::ranges::any_of(problems, [](const value& problem) { return problem.at("subsystem") == "trust"; });
-}
-
 object daemon_part(const value& told) {
   object out{{"running", true}};
   const object& daemon = told.as_object();
@@ -155,6 +150,11 @@ array* longest_list(object& status) {
 }
 
 }  // namespace
+
+bool is_untrusted(const value& daemon) {
+  const array& problems = daemon.at("problems").as_array();
+  return std::ranges::any_of(problems, [](const value& problem) { return problem.at("subsystem") == "trust"; });
+}
 
 object status_of_parts(const StatusParts& parts, std::string_view root) {
   object status{{"daemon", parts.daemon.is_object() ? daemon_part(parts.daemon)

@@ -18,6 +18,9 @@ struct StatusParts {
   boost::json::value automation = nullptr;  ///< `automation.status`
 };
 
+/// Of what `daemon.status` says: nobody trusted the project's settings.
+bool is_untrusted(const boost::json::value& daemon);
+
 /// The structured result of `project_status`, without agents and events.
 boost::json::object status_of_parts(const StatusParts& parts, std::string_view root);
 boost::json::object status_without_daemon(std::string_view root, bool is_trusted);

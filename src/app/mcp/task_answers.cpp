@@ -212,30 +212,46 @@ OutputPart OutputSearch::begin_tail(OutputPart part, std::size_t tail) {
     part.bytes.erase(0, torn);
     part.offset += torn;
   }
-  begin_ = part.offset;
+  begin_ = next_ = read_to_ = part.offset;
   return part;
 }
 
-// `next_` is behind the last line that was looked at as a whole.
+// `next_` is where the line begins that has not been looked at to its end. Of a line that is longer than what is shown
+// of it no more is kept than the search needs. Behind a gap, where output was dropped, another line begins.
 bool OutputSearch::take(const OutputPart& part) {
-  if (rest_.empty()) next_ = part.offset;
-  rest_ += part.bytes;
-  read_to_ = part.next;
-  std::size_t begin = 0;
-  bool has_room = true;
-  while (has_room) {
-    const std::size_t end = rest_.find('\n', begin);
-    const bool is_last = end == rest_.npos;
-    if (is_last && (!part.done || begin == rest_.size())) break;
-    const std::string_view line = std::string_view(rest_).substr(begin, (is_last ? rest_.size() : end) - begin);
-    has_room = line.find(wanted_) == line.npos || add(line);
-    if (!has_room) break;
-    next_ += line.size() + (is_last ? 0 : 1);
-    begin += line.size() + (is_last ? 0 : 1);
+  if (part.dropped) dropped_ = part.dropped;
+  bool has_room = part.offset == read_to_ || end_line(part.offset);
+  std::string_view bytes = part.bytes;
+  while (has_room && !bytes.empty()) {
+    const std::size_t end = bytes.find('\n');
+    look_at(bytes.substr(0, end));
+    if (end == bytes.npos) break;
+    bytes.remove_prefix(end + 1);
+    has_room = end_line(part.next - bytes.size());
   }
-  rest_.erase(0, begin);
-  done_ = part.done && rest_.empty() && has_room;
+  read_to_ = part.next;
+  if (has_room && part.done) has_room = end_line(part.next);
+  done_ = part.done && has_room;
   return has_room && !part.done;
+}
+
+void OutputSearch::look_at(std::string_view part) {
+  if (part.empty()) return;
+  if (head_.size() < 2 * longest_match) head_ += part.substr(0, 2 * longest_match);
+  if (is_match_) return;
+  overlap_ += part;
+  is_match_ = overlap_.find(wanted_) != overlap_.npos;
+  overlap_.erase(0, overlap_.size() - std::min(overlap_.size(), wanted_.size() - 1));
+}
+
+// The next line begins at `next`. False: there is no room for this one.
+bool OutputSearch::end_line(std::uint64_t next) {
+  if (is_match_ && !add(head_)) return false;
+  next_ = next;
+  is_match_ = false;
+  head_.clear();
+  overlap_.clear();
+  return true;
 }
 
 bool OutputSearch::add(std::string_view line) {
@@ -256,8 +272,10 @@ ToolResult OutputSearch::answer(const object& record, std::string_view root) con
   object out{{"task_id", id},       {"state", state_of(record)},     {"offset", begin_},
              {"matches", matches_}, {"next", std::to_string(next_)}, {"done", done_},
              {"root", root}};
-  const std::string head = id + ' ' + std::string(state_of(record)) + ", offset " + std::to_string(begin_) + ", next " +
-                           std::to_string(next_) + (done_ ? ", done" : ", not done") + ", " +
+  if (dropped_) out["dropped_bytes"] = *dropped_;
+  const std::string dropped = dropped_ ? ", dropped_bytes " + std::to_string(*dropped_) : "";
+  const std::string head = id + ' ' + std::string(state_of(record)) + ", offset " + std::to_string(begin_) + dropped +
+                           ", next " + std::to_string(next_) + (done_ ? ", done" : ", not done") + ", " +
                            std::to_string(matches_.size()) + " lines, root " + std::string(root) + '\n';
   return {.text = head + output_heading(id) + text_, .structured = std::move(out)};
 }

@@ -67,6 +67,8 @@ class OutputSearch {
   ToolResult answer(const boost::json::object& record, std::string_view root) const;
 
  private:
+  void look_at(std::string_view part);
+  bool end_line(std::uint64_t next);
   bool add(std::string_view line);
 
   std::string wanted_;
@@ -74,7 +76,10 @@ class OutputSearch {
   std::uint64_t next_;
   std::uint64_t read_to_;
   std::size_t left_;
-  std::string rest_ = {};  // a line that has not ended
+  std::string head_ = {};     // of the line that has not ended
+  std::string overlap_ = {};  // its end, where a match may have begun
+  bool is_match_ = false;
+  std::optional<std::uint64_t> dropped_ = {};
   bool done_ = false;
   boost::json::array matches_;
   std::string text_;

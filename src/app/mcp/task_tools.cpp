@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <utility>
 
 #include <boost/json/array.hpp>
@@ -93,10 +94,16 @@ ToolError not_offered(const std::string& agent, const std::vector<std::string>& 
           .remedy = list.empty() ? "ask the user to set up an agent, [agents.NAME] in the settings" : "one of " + list};
 }
 
+ToolError no_folder(const std::string& path) {
+  return {.code = "not-found",
+          .problem = "there is no folder " + one_line(path, 300),
+          .remedy = "a folder of the project as cwd, or none"};
+}
+
 object submit_params(const Arguments& arguments, const std::string& agent, array after, bool with_handle) {
   object params{{"prompt", *arguments.text("prompt")}, {"agent", agent}};
   params["key"] = arguments.text("key").value_or(new_key());
-  if (const auto priority = arguments.number("priority")) params["priority"] = *priority;
+  params["priority"] = arguments.number("priority", 0);
   if (const auto limit = arguments.number("time_limit_seconds")) params["timeoutSeconds"] = *limit;
   if (with_handle) params["handle"] = true;
   if (!after.empty()) params["after"] = std::move(after);
@@ -230,7 +237,8 @@ void run_task_run(const CallPointer& call, const Arguments& arguments) {
   if (const std::optional<std::string> given = arguments.text("cwd")) {
     const tl::expected<Scope::Target, ToolError> target = call->services().scope.locate(*given);
     if (!target) return call->fail(target.error());
-    cwd = target->path;
+    if (!std::filesystem::is_directory(target->path)) return call->fail(no_folder(target->path));
+    if (target->path != root) cwd = target->path;  // which it is without, too
   }
   const bool as_mcp_task = call->envelope().has_tasks && arguments.number("wait_seconds", usual_wait) != 0;
   std::vector<Desk::Part> parts{{"agent.list", {}}};
@@ -240,7 +248,7 @@ void run_task_run(const CallPointer& call, const Arguments& arguments) {
     const OfferedAgents offered = offered_agents(call->services(), *answers[0]);
     const std::string agent = arguments.text("agent").value_or(offered.usual);
     if (std::ranges::find(offered.names, agent) == offered.names.end()) {
-      return call->fail(not_offered(agent, offered.names));
+      return call->fail_for_trust(not_offered(agent, offered.names), root);
     }
     array after;
     for (auto task = answers.begin() + 1; task != answers.end(); ++task) after.push_back((*task)->at("id"));

@@ -37,15 +37,17 @@ struct PlaceInFile {
   std::optional<std::int64_t> column;
   std::optional<std::string> path;
   std::optional<std::string> symbol;
+  std::optional<std::int64_t> limit;
 };
-BOOST_DESCRIBE_STRUCT(PlaceInFile, (), (file, line, column, path, symbol))
+BOOST_DESCRIBE_STRUCT(PlaceInFile, (), (file, line, column, path, symbol, limit))
 
 struct Find {
   std::string query;
   std::optional<std::string> file;
   std::optional<std::string> path;
+  std::optional<std::int64_t> limit;
 };
-BOOST_DESCRIBE_STRUCT(Find, (), (query, file, path))
+BOOST_DESCRIBE_STRUCT(Find, (), (query, file, path, limit))
 
 struct SymbolsOf : File {
   std::optional<std::string> path;
@@ -162,6 +164,15 @@ std::string name_of_symbol(std::string_view param, const std::string& name) {
   throw rpc::invalid_params(param, "a name of 1 to 1000 bytes", "string");
 }
 
+constexpr const char* limit_summary = "How many places or symbols at most, up to 10000; 1000 if not given";
+
+std::size_t limit_of(std::optional<std::int64_t> limit) {
+  constexpr std::int64_t most = 10'000;
+  const std::int64_t wanted = limit.value_or(bridge::FilePlace().most);
+  if (wanted < 1 || wanted > most) throw rpc::invalid_params("limit", "a number from 1 to 10000", "number");
+  return static_cast<std::size_t>(wanted);
+}
+
 bridge::FilePlace place_of(const PlaceInFile& place, const Bridge& bridge, const Request& request) {
   if (!place.file && !place.symbol) throw rpc::invalid_params("file", "string", "missing");
   if (!place.file && (place.line || place.column))
@@ -170,7 +181,8 @@ bridge::FilePlace place_of(const PlaceInFile& place, const Bridge& bridge, const
   bridge::FilePlace where{.line = position_of(place.line),
                           .column = position_of(place.column),
                           .client = request.conversation.peer().connection,
-                          .folders = folders_in(place.path)};
+                          .folders = folders_in(place.path),
+                          .most = limit_of(place.limit)};
   if (place.file) where.path = path_of(*place.file, bridge);
   if (place.symbol) where.symbol = name_of_symbol("symbol", *place.symbol);
   return where;
@@ -194,6 +206,7 @@ void add_question(Methods& methods, Bridge& bridge, Question question, std::stri
       .describe(&PlaceInFile::line, "From 1, which is the default")
       .describe(&PlaceInFile::column, "From 1, in characters; without it the first that is no blank")
       .describe(&PlaceInFile::path, path_summary)
+      .describe(&PlaceInFile::limit, limit_summary)
       .describe(&PlaceInFile::symbol,
                 "A name instead of a column: in that line or near it; without a line what the file declares, without a "
                 "file what the project does, as far as running servers know");
@@ -203,7 +216,8 @@ void add_find(Methods& methods, Bridge& bridge) {
   const auto handler = [&bridge](const Find& find, const Request& request, Reply<LspFound> reply) {
     bridge::FilePlace where{.symbol = name_of_symbol("query", find.query),
                             .client = request.conversation.peer().connection,
-                            .folders = folders_in(find.path)};
+                            .folders = folders_in(find.path),
+                            .most = limit_of(find.limit)};
     if (find.file) where.path = path_of(*find.file, bridge);
     ask(bridge, std::move(reply), [&](auto done) { return bridge.find(where, std::move(done)); });
   };
@@ -212,7 +226,8 @@ void add_find(Methods& methods, Bridge& bridge) {
       .read_only()
       .describe(&Find::query, "A name, or the end of its path, as in Server::start; or a part of a name")
       .describe(&Find::file, file_summary)
-      .describe(&Find::path, path_summary);
+      .describe(&Find::path, path_summary)
+      .describe(&Find::limit, limit_summary);
 }
 
 void add_questions(Methods& methods, Bridge& bridge) {
