@@ -284,30 +284,6 @@ class Life(McpTestCase):
 
 
 class PrintConfig(McpTestCase):
-    def config(self, client, *words):
-        result = self.project.run("mcp", "--print-config", client, *words)
-        self.assertEqual(result.code, 0, result)
-        self.assertTrue(result.err.startswith("This belongs in "), result)
-        return result.out
-
-    def test_json_of_five_clients(self):
-        for client, key in (("claude", "mcpServers"), ("cursor", "mcpServers"), ("gemini", "mcpServers"),
-                            ("vscode", "servers"), ("zed", "context_servers")):
-            server = json.loads(self.config(client))[key]["duet"]
-            self.assertEqual(server["command"], os.path.realpath(self.project.program), client)
-            self.assertEqual(server["args"][0], "mcp")
-            self.assertEqual("${workspaceFolder}" in server["args"], client == "vscode")
-
-    def test_toml_of_codex(self):
-        text = self.config("codex", "--project", self.project.root)
-        self.assertIn("[mcp_servers.duet]\n", text)
-        try:
-            import tomllib
-        except ImportError:
-            return
-        server = tomllib.loads(text)["mcp_servers"]["duet"]
-        self.assertEqual(server["args"], ["mcp", "--project", self.project.root])
-
     def test_the_bare_command_if_path_leads_here(self):
         folder = os.path.dirname(os.path.realpath(self.project.program))
         result = self.project.run("mcp", "--print-config", "claude", env={"PATH": folder + ":" + os.environ["PATH"]})

@@ -52,6 +52,9 @@ struct SourcePart {
 /// Where a definition begins and ends, of the place of its name and what `lsp.symbols` says of its file, if it does.
 SourcePart extent_of(const boost::json::object& place, const boost::json::value* symbols);
 
+/// The symbol of which a place is the name; none if the server does not tell names from the whole.
+std::optional<boost::json::object> name_at(const boost::json::value& symbols, const boost::json::object& at);
+
 Page definition_page(const boost::json::object& at, std::string_view hover, const std::vector<SourcePart>& definitions,
                      const Standing& standing, std::string_view root);
 Page references_page(const boost::json::object& answer, std::string_view root);

@@ -94,8 +94,8 @@ void run_code_diagnostics(const CallPointer& call, const Arguments& arguments) {
     return call->fail(bad_argument("'files' has " + std::to_string(names.size()) + " paths", "1 to 20 paths"));
   }
   const std::int64_t wait = arguments.number("wait_seconds", 10);
-  const auto all = std::make_shared<Checkup>(
-      Checkup{call, arguments, *from, home, call->services().loop.now() + seconds(wait)});
+  const auto all =
+      std::make_shared<Checkup>(Checkup{call, arguments, *from, home, call->services().loop.now() + seconds(wait)});
   std::vector<std::size_t> which;
   for (const std::string& name : names) {
     NamedPlace place{.file = name};

@@ -12,6 +12,7 @@
 #include "app/mcp/call.h"
 #include "app/mcp/client.h"
 #include "app/mcp/desk.h"
+#include "app/mcp/fixtures.h"
 #include "app/mcp/revision.h"
 #include "app/mcp/scope.h"
 #include "app/mcp/subscriptions.h"
@@ -103,6 +104,9 @@ class Door {
   TaskWatch tasks_;
   Services services_;
   Subscriptions subscriptions_;
+#ifdef DUET_TEST_METHODS
+  Fixtures fixtures_{services_};
+#endif
   peer::Methods methods_;
 };
 

@@ -34,7 +34,8 @@ class McpServiceTest : public testing::Test {
       return rpc::Json(boost::json::array());
     });
     server.methods().add("task.stats", "", [] { return rpc::Json(object{{"total", 0}}); });
-    server.methods().add("task.get", "", [this](const rpc::Json&, peer::Reply<> reply) { held.push_back(std::move(reply)); });
+    server.methods().add("task.get", "",
+                         [this](const rpc::Json&, peer::Reply<> reply) { held.push_back(std::move(reply)); });
     server.methods().add("events.subscribe", "", [](const rpc::Json&) {
       return rpc::Json(object{{"epoch", "e"}, {"next", 1}});
     });
@@ -69,8 +70,8 @@ class McpServiceTest : public testing::Test {
     return message;
   }
   static std::string call(const std::string& tool, const std::string& arguments = "{}") {
-    return R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":")" + tool + R"(","arguments":)" + arguments +
-           "}}";
+    return R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":")" + tool + R"(","arguments":)" +
+           arguments + "}}";
   }
   static std::string modern(const std::string& method, const std::string& params) {
     return R"({"jsonrpc":"2.0","id":"x","method":")" + method + R"(","params":{)" + params +
@@ -78,7 +79,8 @@ class McpServiceTest : public testing::Test {
            R"("io.modelcontextprotocol/clientCapabilities":{}}}})";
   }
   std::size_t tools_of(const std::string& role) {
-    const auto who = std::make_shared<const peer::Admission>(peer::Admission{.door = "http", .name = role, .role = role});
+    const auto who =
+        std::make_shared<const peer::Admission>(peer::Admission{.door = "http", .name = role, .role = role});
     const Posted& list = post(R"({"jsonrpc":"2.0","id":1,"method":"tools/list"})", who);
     return rpc::parse_value(list.answer).at("result").at("tools").as_array().size();
   }
@@ -133,11 +135,13 @@ TEST_F(McpServiceTest, WhoGoesCancelsWhatHeAsked) {
 }
 
 TEST_F(McpServiceTest, AListenIsToldToItsOwnMessageAndEndsWithTheService) {
-  const std::string wish = modern("subscriptions/listen", R"("notifications":{"resourceSubscriptions":["duet://status"]},)");
+  const std::string wish =
+      modern("subscriptions/listen", R"("notifications":{"resourceSubscriptions":["duet://status"]},)");
   const Posted& refused = post(wish, owner, false);
   EXPECT_NE(refused.answer.find("-32020"), std::string::npos) << "its head repeats nothing: " << refused.answer;
   const Posted& other = post(R"({"jsonrpc":"2.0","id":1,"method":"ping"})", owner);
-  Posted& legacy = post(R"({"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"duet://status"}})", owner);
+  Posted& legacy =
+      post(R"({"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"duet://status"}})", owner);
   EXPECT_NE(legacy.answer.find("-32601"), std::string::npos) << "nobody could be told: " << legacy.answer;
   EXPECT_TRUE(other.told.empty());
 }

@@ -11,7 +11,7 @@ const path = require('node:path');
 const program = process.env.DUET_RPC_PROGRAM;
 assert.ok(program, 'DUET_RPC_PROGRAM names the program under test');
 
-const patience = 60_000;
+const patience = 90_000; // a busy machine needs many seconds to start a process
 
 class Project {
   constructor() {
@@ -35,6 +35,25 @@ class Project {
     fs.mkdirSync(path.dirname(file), { recursive: true });
     fs.writeFileSync(file, text);
     return file;
+  }
+
+  /** A task that reads from `gate` waits there until openGate(). */
+  makeGate() {
+    execFileSync('mkfifo', [path.join(this.root, 'gate')]);
+  }
+
+  /** Lets the task go on that waits at the gate, as soon as one does. */
+  async openGate() {
+    const flags = fs.constants.O_WRONLY | fs.constants.O_NONBLOCK;
+    const handle = await eventually(() => {
+      try {
+        return { file: fs.openSync(path.join(this.root, 'gate'), flags) };
+      } catch {
+        return undefined; // nobody waits there yet
+      }
+    });
+    fs.writeSync(handle.file, '\n');
+    fs.closeSync(handle.file);
   }
 
   daemonPid() {
@@ -94,7 +113,4 @@ function withProject(body) {
   };
 }
 
-/** The major version of the Node that runs this. */
-const node = Number(process.versions.node.split('.')[0]);
-
-module.exports = { Project, eventually, isRunning, node, patience, program, withProject };
+module.exports = { Project, eventually, isRunning, patience, program, withProject };
