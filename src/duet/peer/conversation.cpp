@@ -261,7 +261,7 @@ void Conversation::lose(std::string_view reason, std::string_view id) {
 
 void Conversation::lose_answer(std::string_view id) {
   const std::optional<CallId> call = calls_->owner_of(id);
-  if (call && !output_->is_waiting(*call)) calls_->end(*call, {.cause = Outcome::Cause::unreadable});
+  if (call && !output_->is_waiting(*call) && !unsent_calls_.contains(*call)) calls_->end(*call, {.cause = Outcome::Cause::unreadable});
 }
 
 void Conversation::tell_of_noise() {
@@ -313,6 +313,7 @@ void Conversation::end_failed_calls() {
     if (!calls_->empty()) {
       calls_->end_all(Outcome::Cause::disconnected, [this](CallId call) { return !withdraw(call); });
     }
+    if (calls_->empty()) unsent_calls_.clear();  // the peer may have answered one that it has never seen
   } else if (!unsent_calls_.empty()) {
     for (const CallId call : std::exchange(unsent_calls_, {})) {
       calls_->end(call, {.cause = Outcome::Cause::overloaded, .was_sent = false});
