@@ -8,6 +8,7 @@
 //   \x03 N   N fields
 
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -21,6 +22,7 @@
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/parser.hpp>
 
+#include "duet/framing/http_checks.h"
 #include "duet/framing/http_driver_test.h"
 #include "duet/framing/http_request.h"
 #include "duet/framing/slow_http_reader_test.h"
@@ -80,6 +82,19 @@ Fields sorted(Fields fields) {
   return fields;
 }
 
+// What is taken is named there.
+void check_accept(const HttpHead& head) {
+  std::string named;
+  for (const auto& field : head.fields) {
+    if (boost::beast::iequals(text_of(field.name), "accept")) named += text_of(field.value) + ',';
+  }
+  std::transform(named.begin(), named.end(), named.begin(), [](unsigned char c) { return std::tolower(c); });
+  const bool is_named = named.find("a/b") != std::string::npos || named.find("a/*") != std::string::npos ||
+                        named.find("*/*") != std::string::npos;
+  const bool is_taken = duet::framing::accepts(head, "a/b");
+  require(head.fields.count("accept") == 0 ? is_taken : is_named || !is_taken, "what is taken is named");
+}
+
 // `stream` begins with the head. Returns the size of it.
 std::size_t compare_with_beast(const HttpHead& head, std::string_view stream) {
   beast::http::request_parser<beast::http::empty_body> parser;
@@ -100,6 +115,7 @@ std::size_t compare_with_beast(const HttpHead& head, std::string_view stream) {
   for (const auto& field : head.fields) ours.emplace_back(field.name, field.value);
   for (const auto& field : parser.get()) theirs.emplace_back(text_of(field.name_string()), text_of(field.value()));
   require(sorted(ours) == sorted(theirs), "the same fields");
+  check_accept(head);
   return used;
 }
 

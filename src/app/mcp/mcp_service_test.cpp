@@ -34,8 +34,7 @@ class McpServiceTest : public testing::Test {
       return rpc::Json(boost::json::array());
     });
     server.methods().add("task.stats", "", [] { return rpc::Json(object{{"total", 0}}); });
-    server.methods().add("task.get", "",
-                         [this](const rpc::Json&, peer::Reply<> reply) { held.push_back(std::move(reply)); });
+    server.methods().add("task.get", "", [this](const rpc::Json&, peer::Reply<> reply) { held.push_back(std::move(reply)); });
     server.methods().add("events.subscribe", "", [](const rpc::Json&) {
       return rpc::Json(object{{"epoch", "e"}, {"next", 1}});
     });
@@ -48,10 +47,11 @@ class McpServiceTest : public testing::Test {
   void turn() {
     for (int i = 0; i < 50; ++i) loop.turn(loop.now());
   }
-  Posted& post(const std::string& body, const std::shared_ptr<const peer::Admission>& who, bool takes_stream = true) {
+  Posted& post(const std::string& body, const std::shared_ptr<const peer::Admission>& who, McpFields fields = {},
+               bool takes_stream = true) {
     Posted& message = *posted.emplace_back(std::make_unique<Posted>());
     message.number = server.new_number();
-    McpCaller caller{.number = message.number, .admission = who};
+    McpCaller caller{.number = message.number, .admission = who, .fields = std::move(fields)};
     if (takes_stream) {
       caller.notify = [&message](std::string_view method, const rpc::Json&) { message.told.emplace_back(method); };
     }
@@ -70,17 +70,16 @@ class McpServiceTest : public testing::Test {
     return message;
   }
   static std::string call(const std::string& tool, const std::string& arguments = "{}") {
-    return R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":")" + tool + R"(","arguments":)" +
-           arguments + "}}";
+    return R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":")" + tool + R"(","arguments":)" + arguments +
+           "}}";
   }
-  static std::string modern(const std::string& method, const std::string& params) {
-    return R"({"jsonrpc":"2.0","id":"x","method":")" + method + R"(","params":{)" + params +
-           R"("_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",)"
-           R"("io.modelcontextprotocol/clientCapabilities":{}}}})";
-  }
+  static constexpr const char* listen =
+      R"({"jsonrpc":"2.0","id":"x","method":"subscriptions/listen","params":{"notifications":)"
+      R"({"resourceSubscriptions":["duet://status"]},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",)"
+      R"("io.modelcontextprotocol/clientCapabilities":{}}}})";
+  const McpFields listening{.version = "2026-07-28", .method = "subscriptions/listen"};
   std::size_t tools_of(const std::string& role) {
-    const auto who =
-        std::make_shared<const peer::Admission>(peer::Admission{.door = "http", .name = role, .role = role});
+    const auto who = std::make_shared<const peer::Admission>(peer::Admission{.door = "http", .name = role, .role = role});
     const Posted& list = post(R"({"jsonrpc":"2.0","id":1,"method":"tools/list"})", who);
     return rpc::parse_value(list.answer).at("result").at("tools").as_array().size();
   }
@@ -135,15 +134,22 @@ TEST_F(McpServiceTest, WhoGoesCancelsWhatHeAsked) {
 }
 
 TEST_F(McpServiceTest, AListenIsToldToItsOwnMessageAndEndsWithTheService) {
-  const std::string wish =
-      modern("subscriptions/listen", R"("notifications":{"resourceSubscriptions":["duet://status"]},)");
-  const Posted& refused = post(wish, owner, false);
-  EXPECT_NE(refused.answer.find("-32020"), std::string::npos) << "its head repeats nothing: " << refused.answer;
-  const Posted& other = post(R"({"jsonrpc":"2.0","id":1,"method":"ping"})", owner);
-  Posted& legacy =
-      post(R"({"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"duet://status"}})", owner);
-  EXPECT_NE(legacy.answer.find("-32601"), std::string::npos) << "nobody could be told: " << legacy.answer;
-  EXPECT_TRUE(other.told.empty());
+  const Posted& first = post(listen, owner, listening);
+  const Posted& ping = post(R"({"jsonrpc":"2.0","id":1,"method":"ping"})", owner);
+  EXPECT_EQ(first.told, std::vector<std::string>{"notifications/subscriptions/acknowledged"});
+  EXPECT_TRUE(ping.told.empty());
+  EXPECT_EQ(first.answer, "");
+  service.end_all(false);
+  turn();
+  EXPECT_NE(first.answer.find(R"("resultType":"complete")"), std::string::npos) << first.answer;
+  EXPECT_EQ(post(listen, owner, listening).told.size(), 1U) << "that was for now only";
+}
+
+TEST_F(McpServiceTest, WhoCanBeToldNothingCannotListen) {
+  EXPECT_NE(post(listen, owner, listening, false).answer.find("-32602"), std::string::npos);
+  EXPECT_NE(post(listen, owner).answer.find("-32020"), std::string::npos) << "its head repeats nothing";
+  const std::string legacy = R"({"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"duet://status"}})";
+  EXPECT_NE(post(legacy, owner).answer.find("-32601"), std::string::npos);
 }
 
 TEST_F(McpServiceTest, WhatATokenHadEndsWithIt) {

@@ -135,6 +135,7 @@ TEST(HttpResponse, EveryFaultHasItsStatusAndWord) {
       {HttpFault::content_type, 415, "content-type", false},
       {HttpFault::too_large, 413, "too-large", true},
       {HttpFault::expectation, 417, "expectation", true},
+      {HttpFault::accept, 406, "accept", false},
       {HttpFault::query, 400, "query", false},
       {HttpFault::code, 401, "code", false},
       {HttpFault::used_code, 401, "used", false},
