@@ -9,8 +9,9 @@ import {formatRoute, parseRoute} from './router.js';
 import {byCertificate, forgetToken, onTokenChange, probe, signOut, storedToken} from './session.js';
 import {Shell} from './shell.js';
 import {State, approvalsOf} from './state.js';
+import {forgetDraft} from './submit_dialog.js';
 import {refreshTimes} from './dom.js';
-import {firstLine} from './text.js';
+import {firstLine, visibleLine} from './text.js';
 import {viewFactories} from './views/all.js';
 import {signInView} from './views/sign_in.js';
 
@@ -57,7 +58,8 @@ export class App {
     connection.onOutput = (params) => this.view?.output?.(params);
     addEventListener('hashchange', () => this.#routeChanged());
     document.addEventListener('visibilitychange', () => {
-      if (document.hidden) return;
+      // What waits for a frame would wait until the tab is seen again.
+      if (document.hidden) return void (this.isDirty && setTimeout(() => this.#render(), 0));
       connection.retryNow();
       this.changed();
     });
@@ -68,8 +70,11 @@ export class App {
   /** With what this browser has to show. */
   async begin() {
     const token = storedToken();
+    if (token && token === this.connection.token) return this.#routeChanged();
     if (token || location.protocol !== 'https:') return this.start(token);
-    this.start(await probe(byCertificate) === 'good' ? byCertificate : null);
+    const found = await probe(byCertificate);
+    if (found === 'refused') this.shell.loginError = 'This certificate may do nothing here: it has no role. cert client --role makes another one.';
+    this.start(found === 'good' ? byCertificate : null);
   }
 
   /** @param {string | null} token */
@@ -91,8 +96,13 @@ export class App {
 
   async signOut() {
     const token = storedToken();
-    if (token) await signOut(token).catch(() => {});
     this.signedOut();
+    forgetDraft();
+    if (token === null) return;
+    await signOut(token).catch(() => {
+      this.shell.loginError = 'You are signed out here, but the daemon did not hear of it. To end the session there, too: duet-rpc token list, token revoke.';
+      this.changed();
+    });
   }
 
   /** @param {string} method */
@@ -144,7 +154,7 @@ export class App {
   }
 
   #routeChanged() {
-    if (location.hash.includes('login=')) return this.shell.takeLogin();
+    if (location.hash.startsWith('#login=')) return this.shell.takeLogin();
     this.route = parseRoute(location.hash);
     this.#showView();
   }
@@ -170,7 +180,10 @@ export class App {
     const before = root.dataset.connection;
     root.dataset.connection = state;
     this.retryAt = retryAt;
-    if (state === 'signed-out') forgetToken();
+    if (state === 'signed-out') {
+      forgetToken();
+      document.querySelectorAll('dialog').forEach((dialog) => dialog.remove());
+    }
     if ((before === 'signed-out') !== (state === 'signed-out') || !this.view) this.#showView();
     if (before === 'live' && state === 'reconnecting') this.announcer.say('Connection lost, trying again');
     if (before === 'reconnecting' && state === 'live') this.announcer.say('Connected');
@@ -182,6 +195,7 @@ export class App {
     const isOther = this.session?.role !== session.role;
     this.loadedAssets ??= session.assets;
     this.session = session;
+    this.shell.loginError = '';
     document.documentElement.dataset.role = session.role;
     if (isOther) {  // views offer what the role may do
       this.viewName = '';
@@ -212,12 +226,13 @@ export class App {
     if (['taskFailed', 'taskCompleted', 'taskCancelled'].includes(kind)) this.announcer.say(`${params.taskId} ${what}`);
     if (kind === 'taskFailed') {
       const task = this.state.tasks.get(params.taskId);
-      const body = `${params.error?.message ?? ''}\n${task ? firstLine(task.prompt, 100) : ''}`.trim();
+      const body = `${visibleLine(params.error?.message ?? '')}\n${task ? firstLine(task.prompt, 100) : ''}`.trim();
       notifyOnce(`${params.taskId}.${params.attempts}.${params.completedAt}`, `${params.taskId} failed`, body, `#/tasks/${params.taskId}`);
     }
     if (kind === 'approvalNeeded') {
-      this.announcer.say(`${params.ruleId} needs an approval`);
-      notifyOnce(`approval ${params.firingId}`.replace(' ', '-'), `${params.ruleId} needs an approval`, '', '#/rules');
+      const what = `${visibleLine(params.ruleId)} needs an approval`;
+      this.announcer.say(what);
+      notifyOnce(`approval-${params.firingId}`, what, '', '#/rules');
     }
   }
 

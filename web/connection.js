@@ -3,6 +3,7 @@
 // What the daemon tells is handed to `on…` callbacks, which the owner sets. After a loss it goes on behind the last event
 // that was heard; if that cannot be, `onReset` says that everything has to be asked for again.
 
+import {daemonNow, setDaemonClock} from './daemon_clock.js';
 import {EventCursor} from './event_cursor.js';
 import {byCertificate, probe} from './session.js';
 import {eventKinds} from './state.js';
@@ -80,6 +81,7 @@ export class Connection {
   #kinds = eventKinds;
   /** @type {string[]} */
   #outputOf = [];
+  #askedOutputOf = this.#outputOf;
 
   get isLive() {
     return this.#isLive;
@@ -163,7 +165,9 @@ export class Connection {
   async #greet(socket) {
     this.#heardAt = Date.now();
     try {
-      const [session, isResumed] = await Promise.all([this.#send('session.info', {}), this.#subscribe()]);
+      const asked = Date.now();
+      const [session, isResumed] = await Promise.all([this.#send('session.info', {}), this.#subscribe(),
+        this.#send('ping', {}).then(({timestamp}) => setDaemonClock(Date.parse(timestamp), asked, Date.now()))]);
       if (this.#socket !== socket) return;
       this.#failures = 0;
       this.#isLive = true;
@@ -171,6 +175,7 @@ export class Connection {
       this.onSession(session);
       this.onState('live', 0);
       this.onReset(isResumed);
+      if (this.#outputOf !== this.#askedOutputOf) this.followOutput(this.#outputOf);
     } catch {
       if (this.#socket === socket) socket.close();
     }
@@ -178,6 +183,7 @@ export class Connection {
 
   // True: it goes on where it was.
   async #subscribe() {
+    this.#askedOutputOf = this.#outputOf;
     try {
       return await this.#subscribeTo({kinds: this.#kinds, outputOf: this.#outputOf});
     } catch (error) {
@@ -230,8 +236,8 @@ export class Connection {
       const found = this.#failures > 1 ? await probe(token) : 'good';
       if (this.token !== token || this.#socket) return;
       if (found === 'ended') this.#ended();
-      else if (found === 'unreachable') this.#lost(0);
-      else this.#open();
+      else if (found === 'good') this.#open();
+      else this.#lost(0);
     }, wait);
   }
 
@@ -288,10 +294,19 @@ export class Connection {
   /** @param {string} kind @param {Record<string, any>} params */
   #takeEvent(kind, params) {
     if (kind === 'taskOutput') return this.onOutput(params);
-    if (kind === 'overflow') return void this.#subscribe().then((isResumed) => this.onReset(isResumed), () => {});
+    if (kind === 'overflow') return void this.#subscribeAgain();
     const seq = typeof params.seq === 'number' ? params.seq : null;
     const isHistory = seq !== null && seq < this.#historyEnd;
-    this.#hand(this.#cursor.take({seq, kind, params, at: seq !== null && seq < this.#replayEnd ? NaN : Date.now(), isHistory}));
+    this.#hand(this.#cursor.take({seq, kind, params, at: seq !== null && seq < this.#replayEnd ? NaN : daemonNow(), isHistory}));
+  }
+
+  async #subscribeAgain() {
+    const socket = this.#socket;
+    try {
+      this.onReset(await this.#subscribe());
+    } catch {
+      if (socket && this.#socket === socket) this.#lost(0);  // else it would seem live, and hear nothing
+    }
   }
 
   /** @param {DaemonEvent[]} events */

@@ -15,6 +15,7 @@ import {moment} from './text.js';
 
 export const taskStates = /** @type {TaskState[]} */ (['queued', 'running', 'completed', 'failed', 'cancelled']);
 export const mostEvents = 5000;
+export const mostPausedEvents = 100000;
 const mostTasks = 25000;
 export const pageSize = 1000;
 
@@ -72,6 +73,7 @@ export class State {
   /** @type {LogEntry[]} */
   log = [];
   heard = 0;  // events in the log that there ever were
+  keeps = mostEvents;  // so many of the log; more while somebody has paused it, for whom nothing is to be lost
   /** @type {any} */
   automation = null;
   /** @type {any} */
@@ -108,6 +110,13 @@ export class State {
   /** @param {any} record */
   takeTask(record) {
     this.#put(taskOf(record));
+    if (this.tasks.size > mostTasks + pageSize) this.#letGo();
+  }
+
+  // The oldest that have ended, in portions: a tab may be open for weeks.
+  #letGo() {
+    for (const {id} of this.newestFirst.slice(mostTasks).filter(hasEnded)) this.tasks.delete(id);
+    this.sorted = null;
   }
 
   /** @param {string} id */
@@ -175,12 +184,15 @@ export class State {
     this.log.push(entry);
     this.heard += 1;
     // In portions: a shift for each event would move all others.
-    if (this.log.length > mostEvents + 500) this.log.splice(0, this.log.length - mostEvents);
+    if (this.log.length <= this.keeps + 500) return;
+    const gone = this.log.splice(0, this.log.length - this.keeps);
+    const gap = this.keeps > mostEvents ? gapOf(gone) : null;
+    if (gap) this.log.unshift({gap});
   }
 
   /** The newest events. */
   get events() {
-    return this.log.length > mostEvents ? this.log.slice(-mostEvents) : this.log;
+    return this.log.length > this.keeps ? this.log.slice(-this.keeps) : this.log;
   }
 
   /** @param {string} kind @param {Record<string, any>} params */
@@ -210,6 +222,13 @@ export class State {
     const task = this.tasks.get(id);
     if (task) this.#put({...task, ...change});
   }
+}
+
+/** What stands for entries that the page had no room for. @param {LogEntry[]} entries @returns {Gap | null} */
+function gapOf(entries) {
+  const numbers = entries.flatMap((entry) => ('gap' in entry ? [entry.gap.from, entry.gap.to] : entry.event.seq ?? []));
+  if (numbers.length === 0) return null;
+  return {from: /** @type {number} */ (numbers[0]), to: /** @type {number} */ (numbers[numbers.length - 1]), isOurs: true};
 }
 
 /** Firings that wait for somebody's word, the oldest first. @param {any} automation */

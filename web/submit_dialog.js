@@ -27,12 +27,16 @@ function loadDraft() {
   }
 }
 
+export function forgetDraft() {
+  sessionStorage.removeItem(draftName);
+}
+
 /** For the next time the dialog is opened. One that the browser has no room for is in the dialog only. @param {Draft} draft */
 function keepDraft(draft) {
   try {
     sessionStorage.setItem(draftName, JSON.stringify(draft));
   } catch {
-    sessionStorage.removeItem(draftName);
+    forgetDraft();
   }
 }
 
@@ -94,7 +98,7 @@ export function openSubmit(app) {
       errors, h('footer', {class: 'dialog-foot'}, h('span', {class: 'dim grow hint'}, 'Ctrl+Enter submits, Esc keeps what you typed'),
           button('Clear', {class: 'quiet', on: {click: () => clear()}}), send));
   const clear = () => {
-    sessionStorage.removeItem(draftName);
+    forgetDraft();
     dialog.close();
     dialog.remove();
     openSubmit(app);
@@ -139,7 +143,7 @@ async function submit(app, dialog, form, errors, send, draft) {
   controls.forEach((control) => (control.disabled = true));  // the key stands for these words until the answer is here
   try {
     const answer = await sendUntilAnswered(app, paramsOf(draft), errors);
-    sessionStorage.removeItem(draftName);
+    forgetDraft();
     dialog.close();
     dialog.remove();
     app.shell.tellSubmitted(answer.taskId);

@@ -76,6 +76,8 @@ test('timeline: bars are where the times say, a running one grows, Enter opens',
   const first = await width();
   await eventually(async () => assert.ok(await width() > first + 5));
   await page.getByRole('button', {name: 'Zoom in'}).click();
+  const tooFar = await page.locator('.axis').evaluate((axis) => [...axis.children].filter((mark) => mark.textContent && mark.getBoundingClientRect().right > axis.getBoundingClientRect().right).length);
+  assert.equal(tooFar, 0, 'times that are cut off');
   await page.getByRole('button', {name: 'Earlier'}).click();
   assert.match(page.url(), /from=.*to=/);
   await page.getByRole('button', {name: '1h', exact: true}).click();

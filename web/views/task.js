@@ -1,5 +1,6 @@
 // One task: all of its record, what it waits for, and its output as it comes.
 
+import {daemonNow} from '../daemon_clock.js';
 import {button, fill, h, set, setText, timeElement} from '../dom.js';
 import {attempt, showError} from '../feedback.js';
 import {icon, stateMark} from '../icons.js';
@@ -84,7 +85,7 @@ export const taskView = (app, main, route) => {
 
   function showSummary() {
     const state = shownState(record);
-    const {waited, ran} = spans(record, Date.now());
+    const {waited, ran} = spans(record, daemonNow());
     const words = hasEnded(record) ? (Number.isNaN(ran) ? `waited ${duration(waited)}, did not run` : `ran ${duration(ran)}`)
       : record.state === 'running' ? `running for ${duration(ran)}` : `waiting for ${duration(waited)}`;
     const wanted = `${state} ${record.error?.message}`;
