@@ -14,6 +14,8 @@
 namespace duet::task {
 namespace {
 
+constexpr std::size_t most_waiting_bytes = std::size_t{32} << 20U;  // of submissions that are not looked at yet
+
 bool has_nul(std::string_view text) { return text.find('\0') != text.npos; }
 
 // What the kernel could not pass on.
@@ -82,7 +84,8 @@ Intake::Intake(const base::Clock& clock, Store& store, const Agents& agents, Tas
       agents_(agents),
       check_group_(std::move(check_group)),
       taken_(std::move(taken)),
-      last_id_(last_id) {}
+      last_id_(last_id),
+      settled_(last_id) {}
 
 void Intake::submit(Submission&& submission, Capacity room, Submitted&& submitted, Companion&& companion) {
   const auto refuse = [&](const rpc::Error& error) { submitted(tl::unexpected(error)); };
@@ -107,6 +110,31 @@ void Intake::submit(Submission&& submission, Capacity room, Submitted&& submitte
   arriving->submitted = std::move(submitted);
   arriving->also = std::move(companion.write);
   write(arriving, companion.kind);
+}
+
+bool Intake::is_arriving(const std::vector<TaskId>& ids) const {
+  return arriving_ > 0 && std::ranges::any_of(ids, [this](TaskId id) {
+           if (id <= settled_ || id > last_id_) return false;
+           const auto standing = store_.read([id](StoreReader& tasks) { return tasks.standing(id); });
+           return standing && !*standing;
+         });
+}
+
+bool Intake::wait(const Submission& submission, std::function<void()> submit) {
+  const std::size_t bytes = 512 + to_body(submission).size();
+  if (waiting_bytes_ + bytes > most_waiting_bytes) return false;
+  waiting_bytes_ += bytes;
+  waiting_.push_back({submission.after, bytes, std::move(submit)});
+  return true;
+}
+
+void Intake::go_on() {
+  while (!waiting_.empty() && !is_arriving(waiting_.front().after)) {
+    const Waiting next = std::move(waiting_.front());
+    waiting_.pop_front();
+    waiting_bytes_ -= next.bytes;
+    next.submit();
+  }
 }
 
 Intake::Refusal Intake::check(Submission& submission) const {
@@ -158,7 +186,7 @@ void Intake::write(const std::shared_ptr<Arriving>& arriving, Change::Kind kind)
 }
 
 void Intake::arrived(Arriving& arriving, bool kept) {
-  --arriving_;
+  if (--arriving_ == 0) settled_ = last_id_;
   for (const TaskId id : arriving.after) {
     if (--needed_[id] == 0) needed_.erase(id);
   }
@@ -185,6 +213,7 @@ void Intake::arrived(Arriving& arriving, bool kept) {
                           .failed = arriving.failed};
     calls.make([&] { taken_(arrival); });
   }
+  calls.make([this] { go_on(); });
   calls.check();
 }
 

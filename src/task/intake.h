@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -67,6 +68,12 @@ class Intake {
   /// Answers at once if it refuses, else when the task is on disk.
   void submit(Submission&& submission, Capacity room, Submitted&& submitted, Companion&& companion);
 
+  /// It comes after a task that is still on its way to the disk, as one does that was sent right behind that, or others
+  /// wait for that already. Ids are given in the order that submissions came in.
+  bool must_wait(const Submission& submission) const { return !waiting_.empty() || is_arriving(submission.after); }
+  /// Has it submitted when it need not wait any more. False: so much waits already that it is to be refused.
+  bool wait(const Submission& submission, std::function<void()> submit);
+
   /// A task that is on its way to the disk comes after this one, which is needed until then.
   bool is_needed(TaskId id) const { return needed_.contains(id); }
   /// Whether one more task would be too many.
@@ -84,6 +91,15 @@ class Intake {
   };
   using Refusal = std::optional<rpc::Error>;
 
+  // A submission that comes after a task on its way to the disk, or behind such a submission.
+  struct Waiting {
+    std::vector<TaskId> after;
+    std::size_t bytes;
+    std::function<void()> submit;
+  };
+
+  bool is_arriving(const std::vector<TaskId>& ids) const;
+  void go_on();
   Refusal check(Submission& submission) const;
   tl::expected<bool, rpc::Error> answer_by_key(const Submission& submission, const std::string& body,
                                                const Submitted& submitted);
@@ -99,6 +115,9 @@ class Intake {
   Taken taken_;
   TaskId last_id_;
   std::size_t arriving_ = 0;
+  TaskId settled_;  // up to this one no task is on its way to the disk
+  std::deque<Waiting> waiting_;
+  std::size_t waiting_bytes_ = 0;
   std::map<TaskId, std::size_t> needed_;
   std::unordered_map<std::string, std::shared_ptr<Arriving>> arriving_keys_;
 };

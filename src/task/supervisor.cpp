@@ -226,6 +226,14 @@ void Supervisor::take(const Event& event) {
 }
 
 void Supervisor::submit(Submission submission, Intake::Submitted submitted, Companion companion) {
+  if (!intake_.must_wait(submission)) return submit_now(std::move(submission), submitted, std::move(companion));
+  const bool waits = intake_.wait(submission, lifetime_.bind([this, submission, submitted, companion] {
+    submit_now(submission, submitted, companion);
+  }));
+  if (!waits) submitted(tl::unexpected(unavailable("store", "more waits to be written than it can take")));
+}
+
+void Supervisor::submit_now(Submission submission, Intake::Submitted submitted, Companion companion) {
   if (stopping_) return submitted(tl::unexpected(is_stopping()));
   if (store_.health().lost) return submitted(tl::unexpected(store_.refusal()));
   const Intake::Capacity room{static_cast<std::size_t>(counts_[0]) + restarting_.size(), settings_.queue_capacity};

@@ -214,6 +214,7 @@ class Supervisor {
 
   void record(Transition transition, Change::Kind kind, std::function<void(bool kept)> done);
   void note(Transition transition, std::function<void()> done);
+  void submit_now(Submission submission, Intake::Submitted submitted, Companion companion);
   void take_arrival(const Arrival& arrival);
   bool adopt(ActiveTask& task, const std::set<RunId>& recorded);
   void linger(RunId id);

@@ -232,6 +232,38 @@ TEST_F(QueueControlTest, TwoEditsAtOnceMakeNoCycle) {
   EXPECT_EQ(answers, (std::vector<int>{1, -32602}));
 }
 
+TEST_F(QueueControlTest, ATaskMayComeAfterOneThatIsOnItsWayToTheDisk) {
+  pause(std::nullopt, true);
+  std::vector<std::int64_t> answers;
+  const auto note = [&](const tl::expected<Accepted, rpc::Error>& accepted) {
+    answers.push_back(accepted ? static_cast<std::int64_t>(accepted->id) : accepted.error().code());
+  };
+  supervisor->submit({.prompt = "x"}, note);
+  supervisor->submit({.prompt = "x", .after = {1}}, note);
+  supervisor->submit({.prompt = "x", .after = {2}}, note);
+  supervisor->submit({.prompt = "x"}, note);
+  supervisor->submit({.prompt = "x", .after = {9}}, note);
+  EXPECT_TRUE(turn_until([&] { return answers.size() == 5; }));
+  wait_for_store();
+  std::ranges::sort(answers);
+  EXPECT_EQ(answers, (std::vector<std::int64_t>{-32000, 1, 2, 3, 4}));
+  EXPECT_EQ(task(3).after, std::vector<TaskId>{2});
+  EXPECT_TRUE(task(4).after.empty());
+}
+
+TEST_F(QueueControlTest, ATaskThatComesAfterOneThatWasNotKeptIsRefused) {
+  std::vector<int> answers;
+  const auto note = [&](const tl::expected<Accepted, rpc::Error>& accepted) {
+    answers.push_back(accepted ? 0 : accepted.error().code());
+  };
+  write_fault = SQLITE_FULL;
+  supervisor->submit({.prompt = "x"}, note);
+  supervisor->submit({.prompt = "x", .after = {1}}, note);
+  EXPECT_TRUE(turn_until([&] { return answers.size() == 2; }));
+  EXPECT_EQ(answers, (std::vector<int>{-32003, -32000}));
+  write_fault = SQLITE_OK;
+}
+
 TEST_F(QueueControlTest, ARestartIsANewTaskWithTheSameParameters) {
   submit({.prompt = "x", .agent = "cat", .priority = 3, .key = "k", .group = "a", .delay = 1s});
   EXPECT_EQ(restart(1, false), 2);

@@ -503,6 +503,12 @@ class Shown(CertTestCase):
         self.write(self.file("revoked"), "# " + "x" * (2**20 - 10))
         self.assert_refused(self.cert("revoke", "laptop"), 1, "larger than 1 MiB")
 
+    def test_revoke_does_not_replace_a_link_to_nothing(self):
+        self.client("laptop")
+        os.symlink("elsewhere", self.file("revoked"))
+        self.assert_refused(self.cert("revoke", "laptop"), 1, "revoked is not used: it is a link to a file that is not there")
+        self.assertTrue(os.path.islink(self.file("revoked")))
+
     def test_revoke_writes_the_list_that_the_settings_name(self):
         self.client("laptop")
         elsewhere = os.path.join(self.project.root, "list")

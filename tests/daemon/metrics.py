@@ -124,7 +124,8 @@ class Metrics(DoorTestCase):
         path = os.path.join(self.project.state, "metrics")
         self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
         with open(path, "r+b") as file:
-            file.truncate(os.path.getsize(path) // 2)
+            file.seek(os.path.getsize(path) // 2)
+            file.write(b"\xff\xff\xff\x7f")
         self.project.start()
         self.assertIn("metrics makes no sense", self.project.log())
         self.assertEqual(self.project.call("daemon.status")["result"]["health"], "healthy")

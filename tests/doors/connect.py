@@ -340,6 +340,15 @@ class Failing(FarTestCase):
             self.assert_refused(self.far("events"), 1, alert)
             self.assert_refused(self.far("connect", input=b""), 1, alert)
 
+    def test_the_authority_of_our_certificate_has_expired_there(self):
+        gone = Authority(self.place, "gone", start=-9000, end=-5400)
+        self.put("ca.pem", gone.certificate)
+        self.open_door()
+        self.carry("laptop", role="own", issuer=gone)
+        result = self.ping(self.url)
+        self.assert_refused(result, 1, "certificate_expired; but it is good until 20.*'duet-rpc doctor' on that machine")
+        self.assertNotIn("cert client", result.err)
+
     def test_the_role_is_too_small(self):
         self.open_door()
         self.carry("watcher", role="observe")
@@ -439,21 +448,27 @@ class Cut(FarTestCase):
         self.assertEqual(process.returncode, 7, (out, err))
 
     def test_top_goes_on(self):
+        self.top_goes_on(cuts=3)
+
+    def test_top_goes_on_where_hands_are_shaken_slowly(self):
+        self.top_goes_on(cuts=1, delay=0.8)
+
+    def top_goes_on(self, cuts, delay=0):
         self.open_door()
         self.project.run("task", "submit", "true first", "--agent", "shell", "--follow")
-        with Proxy(self.address) as proxy, Terminal() as terminal:
+        with Proxy(self.address, delay=delay) as proxy, Terminal() as terminal:
             environment = self.laptop.environment({"TERM": "xterm-256color"})
             ends = {"stdin": terminal.slave, "stdout": terminal.slave, "stderr": terminal.slave}
-            with Process([self.laptop.program, "top", "--connect", proxy.url], env=environment, cwd=self.laptop.root,
-                         start_new_session=True, **ends) as process:
+            with Process([self.laptop.program, "top", "--connect", proxy.url, "--timeout", "60s"], env=environment,
+                         cwd=self.laptop.root, start_new_session=True, **ends) as process:
                 self.addCleanup(process.kill)
-                terminal.screen.wait_until(lambda data: b"true first" in data, PATIENCE)
-                for number in range(3):
+                self.assertTrue(terminal.screen.wait_until(lambda data: b"true first" in data, LONG))
+                for number in range(cuts):
                     accepted = proxy.accepted
                     proxy.cut()
                     eventually(lambda: proxy.accepted > accepted, LONG, "another connection")
                     self.project.run("task", "submit", f"true after-{number}", "--agent", "shell", "--follow")
-                    terminal.screen.wait_until(lambda data, n=number: b"after-%d" % n in data, LONG)
+                    self.assertTrue(terminal.screen.wait_until(lambda data, n=number: b"after-%d" % n in data, LONG))
                 terminal.type(b"q")
                 self.assertEqual(process.wait(LONG), 0)
 

@@ -11,13 +11,16 @@ NO_LINGER = struct.pack("ii", 1, 0)  # closing resets the connection
 
 class Proxy(threading.Thread):
     """Passes on to TARGET, `host:port`. With EVERY each connection is cut after so many seconds, every second one by a
-    reset; each lives a bit longer than the last, so that a slow machine gets on, too."""
+    reset; each lives a bit longer than the last, so that a slow machine gets on, too. With DELAY bytes take so long, each
+    way."""
 
-    def __init__(self, target, every=None):
+    def __init__(self, target, every=None, delay=0):
         super().__init__(daemon=True)
         host, _, port = target.rpartition(":")
         self.target = (host.strip("[]"), int(port))
         self.every = every
+        self.delay = delay
+        self.late = []  # when to send what to whom
         self.server = socket.create_server(("127.0.0.1", 0))
         self.port = self.server.getsockname()[1]
         self.accepted = self.cuts = 0
@@ -44,6 +47,7 @@ class Proxy(threading.Thread):
     def run(self):
         while not self.ending:
             self._cut_what_is_due()
+            self._send_what_is_due()
             ready = [self.server] + [end for pair in self.pairs for end in pair[:2]]
             for end in select.select(ready, [], [], 0.02)[0]:
                 if end is self.server:
@@ -70,11 +74,20 @@ class Proxy(threading.Thread):
             return
         try:
             data = end.recv(1 << 16)
-            (pair[1] if end is pair[0] else pair[0]).sendall(data)
+            self.late.append((time.monotonic() + self.delay, pair[1] if end is pair[0] else pair[0], data))
+            self._send_what_is_due()
         except OSError:
             data = b""
         if not data:
             self._close(pair)
+
+    def _send_what_is_due(self):
+        while self.late and self.late[0][0] <= time.monotonic():
+            _, end, data = self.late.pop(0)
+            try:
+                end.sendall(data)
+            except OSError:
+                pass  # it is closed; who reads there finds out
 
     def _cut_what_is_due(self):
         everything, self.wants_cut = self.wants_cut, False

@@ -123,6 +123,27 @@ class Opening(TlsTestCase):
         self.assertIn("duet-rpc cert server", self.problems()["tls"])
         self.assertIn("tls", self.project.run("doctor").out)
 
+    def test_an_authority_that_ends_soon_or_has_ended_is_a_problem(self):
+        day = time.strftime("%Y-%m-%d", time.gmtime(time.time() + 20 * 86400))
+        soon, gone = Authority(self.place, "soon", days=20), Authority(self.place, "gone", start=-9000, end=-5400)
+        self.put("ca.pem", soon.certificate, self.authority.certificate)
+        self.open_door()
+        self.assertIn(f"the CA CN=soon that clients are let in by expires on {day}", self.problems()["tls"])
+        self.assertIn("duet-rpc cert init --force", self.problems()["tls"])
+        self.assertRegex(self.project.run("doctor").out, "CN=soon, from .*cert init --force")
+        self.assertTrue(self.connect(soon.issue("laptop", role="own", days=10)).call("ping")["result"]["pong"])
+        self.put("ca.pem", gone.certificate, self.authority.certificate)
+        self.assertEqual(self.project.run("daemon", "reload").code, 0)
+        self.assertIn("the CA CN=gone that clients are let in by has expired on 20", self.problems()["tls"])
+        self.assertEqual(self.refusal(gone.issue("laptop", role="own")), "SSLV3_ALERT_CERTIFICATE_EXPIRED")
+        self.assertIn("its certificate is by CN=gone, whose own has expired: it was valid until 20", self.project.log())
+        self.put("ca.pem", self.authority.certificate)
+        self.assertEqual(self.project.run("daemon", "reload").code, 0)
+        self.assertEqual(self.problems(), {})
+        expired = self.authority.issue("old laptop", role="own", start=-7200, end=-3600)
+        self.assertEqual(self.refusal(expired), "SSLV3_ALERT_CERTIFICATE_EXPIRED")
+        self.assertIn("that of CN=old laptop, has expired", self.project.log())
+
     def test_certificates_in_any_order(self):
         between = Authority(self.place, "between", parent=self.authority)
         server = between.issue("server", usage="serverAuth", names=BOTH)
@@ -274,7 +295,11 @@ class Talking(TlsTestCase):
         self.assertEqual(self.connect(mobile, "duet-rpc/1").call("session.info")["result"]["role"], "operate")
 
     def test_no_role_is_told_and_ended(self):
-        for nobody in (self.authority.issue("nobody"), self.authority.issue("odd", role="king")):
+        two_roles = "own,URI:urn:duet-rpc:role:observe"
+        for nobody in (self.authority.issue("nobody"), self.authority.issue("odd", role="king"),
+                       self.authority.issue("two", role=two_roles)):
+            shown = self.project.run("cert", "show", nobody.certificate, "--json").json()
+            self.assertIsNone((shown[0] if isinstance(shown, list) else shown)["role"])
             with self.connect(nobody, "duet-rpc/1") as client:
                 refusal = client.next_message()
                 self.assertEqual((refusal["id"], refusal["error"]["code"]), (None, -32005))
@@ -380,13 +405,17 @@ class Changes(TlsTestCase):
         new = self.authority.issue("server", usage="serverAuth", names="DNS:other.test")
         self.put("server.pem", new.certificate)
         self.put("server.key", new.key)
-        self.assertEqual(self.project.run("daemon", "reload").code, 0)
+        reload = self.project.run("daemon", "reload")
+        self.assertEqual((reload.code, reload.out), (0, "changed  tls.certificate\nchanged  tls.key\n"))
+        self.assertEqual(self.project.run("daemon", "reload").out, "no setting has changed\n")
         self.assertTrue(lines.call("ping")["result"]["pong"])
         self.assertTrue(self.connect(self.laptop, name="other.test").call("ping")["result"]["pong"])
 
     def test_a_faulty_file_leaves_all_as_it_was(self):
         self.put("server.key", self.laptop.key)
-        self.assertEqual(self.project.run("daemon", "reload").code, 0)
+        reload = self.project.run("daemon", "reload")
+        self.assertEqual((reload.code, reload.out), (0, "no setting has changed\n"))
+        self.assertRegex(reload.err, "the TLS door cannot be opened: .*does not belong")
         self.assertIn("does not belong", self.problems()["tls"])
         self.assertTrue(self.connect(self.laptop).call("ping")["result"]["pong"])
         with open(os.path.join(self.files, "revoked"), "w", encoding="ascii") as file:
@@ -399,8 +428,10 @@ class Changes(TlsTestCase):
         self.assertEqual(self.problems(), {})
 
     def write_list(self, text):
-        with open(os.path.join(self.files, "revoked"), "w", encoding="ascii") as file:
+        path = os.path.join(self.files, "revoked")
+        with open(path + ".new", "w", encoding="ascii") as file:
             file.write(text)
+        os.replace(path + ".new", path)  # nobody reads half of it
 
     def test_a_list_that_is_good_again_is_no_problem_any_more(self):
         for reload in (False, True):
@@ -410,6 +441,31 @@ class Changes(TlsTestCase):
             eventually(lambda: "revoked:1" in self.problems().get("tls", ""), what="the list is faulty")
             self.write_list("# nobody, as before\n")
             eventually(lambda: self.problems() == {}, what="the list is good again")
+
+    def test_a_list_that_vanishes_stays_in_force(self):
+        path = os.path.join(self.files, "revoked")
+        self.revoke(self.phone)
+        eventually(lambda: "revoked certificates were read again" in self.project.log(), what="the list is in force")
+        with open(path, encoding="ascii") as file:
+            text = file.read()
+        for is_link, problem in ((False, "was in force and is gone"), (True, "revoked: there is no such file")):
+            os.remove(path)
+            if is_link:
+                os.symlink("nothing", path)
+                self.assertIn(problem, self.project.run("doctor").out)
+            eventually(lambda: problem in self.problems().get("tls", ""), what="it is missed")
+            self.assertEqual(self.refusal(self.phone), "SSLV3_ALERT_CERTIFICATE_REVOKED")
+            self.assertEqual(self.project.run("daemon", "reload").code, 0)
+            self.assertEqual(self.refusal(self.phone), "SSLV3_ALERT_CERTIFICATE_REVOKED")
+            self.assert_refused(self.project.run("daemon", "restart"), 1, problem)
+            self.write_list(text)
+            eventually(lambda: self.problems() == {}, what="the list is back")
+        self.write_list("")
+        eventually(lambda: self.project.log().count("were read again") == 2, what="it has been emptied")
+        self.assertTrue(self.connect(self.phone).call("ping")["result"]["pong"])
+        os.remove(path)
+        self.assertEqual(self.project.run("daemon", "reload").code, 0)
+        self.assertEqual(self.problems(), {})
 
     def test_settings_whose_files_are_faulty_do_not_count(self):
         self.project.write_user_settings('[tls]\nlisten = "127.0.0.1:0"\nrevoked = "other"\ncertificate = "missing.pem"\n')

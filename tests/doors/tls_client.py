@@ -52,7 +52,7 @@ class Identity:
 
 
 class Authority(Identity):
-    def __init__(self, place, name="authority", parent=None):
+    def __init__(self, place, name="authority", parent=None, **life):
         self.place = os.path.join(place, name)
         os.makedirs(self.place)
         with open(os.path.join(self.place, "index"), "w", encoding="ascii"):
@@ -60,7 +60,8 @@ class Authority(Identity):
         self.config = os.path.join(self.place, "config")
         with open(self.config, "w", encoding="ascii") as file:
             file.write(CONFIG.format(place=self.place))
-        made = (parent or self).issue(name, usage="", extra="basicConstraints=critical,CA:TRUE\n", signed_by=parent, days=3650)
+        made = (parent or self).issue(name, usage="", extra="basicConstraints=critical,CA:TRUE\n", signed_by=parent,
+                                       **{"days": 3650, **life})
         super().__init__(made.certificate, made.key)
 
     def issue(self, name, usage="clientAuth", names="", role=None, start=-3600, days=365, key=("ec", "P-256"), extra="",

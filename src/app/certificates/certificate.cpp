@@ -9,12 +9,16 @@
 #include <optional>
 #include <utility>
 
+#include "app/words/role_names.h"
+
 namespace duet::app {
 namespace {
 
 using transport::openssl;
 using NamesOwner = OpenSslOwner<GENERAL_NAMES, &transport::OpenSsl::GENERAL_NAMES_free>;
 using Pkcs12Owner = OpenSslOwner<PKCS12, &transport::OpenSsl::PKCS12_free>;
+
+constexpr std::string_view uri_mark = "URI:";
 
 std::string_view bytes_of(const ASN1_STRING* text) {
   // The library's bytes are unsigned; these are the same.
@@ -111,11 +115,17 @@ void add_name(Certificate& out, const GENERAL_NAME& name) {
   if (!is_text) return out.others.push_back("a name of another kind");
   const std::string text(bytes_of(name.d.ia5));
   if (name.type == GEN_DNS) return out.hosts.push_back(text);
-  if (name.type == GEN_URI && text.starts_with(role_uri) && out.role.empty()) {
-    out.role = text.substr(role_uri.size());
-    return;
+  out.others.push_back((name.type == GEN_URI ? std::string(uri_mark) : "email:") + text);
+}
+
+// What gives the role is shown as such, and not as a name.
+void take_role(Certificate& out) {
+  std::vector<std::string> uris;
+  for (const std::string& each : out.others) {
+    if (each.starts_with(uri_mark)) uris.push_back(each.substr(uri_mark.size()));
   }
-  out.others.push_back((name.type == GEN_URI ? "URI:" : "email:") + text);
+  out.role = role_in(uris);
+  if (!out.role.empty()) std::erase(out.others, std::string(uri_mark) + std::string(role_uri) + out.role);
 }
 
 // False: there are some, and they make no sense.
@@ -128,6 +138,7 @@ bool add_names(Certificate& out, const X509& certificate) {
   for (int i = 0; i < openssl().OPENSSL_sk_num(stack); ++i) {
     add_name(out, *static_cast<const GENERAL_NAME*>(openssl().OPENSSL_sk_value(stack, i)));
   }
+  take_role(out);
   return true;
 }
 
@@ -164,6 +175,18 @@ tl::expected<CertificateFile, std::string> parse_der(std::string_view bytes) {
 }
 
 }  // namespace
+
+std::string role_in(const std::vector<std::string>& uris) {
+  std::string found;
+  for (const std::string& uri : uris) {
+    if (!uri.starts_with(role_uri)) continue;
+    const std::string role = uri.substr(role_uri.size());
+    const bool is_known = std::ranges::find(role_names, role) != role_names.end();
+    if (!is_known || (!found.empty() && found != role)) return {};
+    found = role;
+  }
+  return found;
+}
 
 std::string kind_of(const Certificate& certificate) {
   if (certificate.ca) return "ca";

@@ -14,12 +14,16 @@ namespace duet::app {
 /// How a role is written into a client's certificate, as an alternative name of the kind URI.
 inline constexpr std::string_view role_uri = "urn:duet-rpc:role:";
 
+/// The role that these URIs among a certificate's alternative names give. Two different ones, or an unknown one, give
+/// none.
+std::string role_in(const std::vector<std::string>& uris);
+
 /// What a certificate says, whoever made it. Texts are as they stand there: who shows them makes them harmless.
 struct Certificate {
   std::string name;                      ///< the common name; may be empty
-  std::string role = {};                 ///< the one inside it; may be empty
+  std::string role = {};                 ///< by role_in(); may be empty
   std::vector<std::string> hosts = {};   ///< host names and addresses among its alternative names
-  std::vector<std::string> others = {};  ///< the other alternative names, as `URI:…` or `email:…`
+  std::vector<std::string> others = {};  ///< the alternative names that are neither, as `URI:…` or `email:…`
   std::string subject = {};              ///< the whole name of its holder, as RFC 2253 writes it
   std::string issuer = {};
   std::string serial = {};       ///< in hexadecimal digits

@@ -44,6 +44,16 @@ TEST(CertificateFile, HasCertificatesInTheirOrderAndMaybeAKey) {
   EXPECT_EQ(parse_certificate_file(made().authority + made().key)->key, Key::another);
 }
 
+TEST(Certificate, HasOneRoleOrNone) {
+  const std::string uri(role_uri);
+  EXPECT_EQ(role_in({"urn:x", uri + "operate"}), "operate");
+  EXPECT_EQ(role_in({uri + "own", uri + "own"}), "own");
+  EXPECT_EQ(role_in({uri + "own", uri + "observe"}), "");
+  EXPECT_EQ(role_in({uri + "own", uri + "king"}), "");
+  EXPECT_EQ(role_in({uri + "king"}), "");
+  EXPECT_EQ(role_in({}), "");
+}
+
 TEST(CertificateFile, TellsAnEncryptedKeyAndAsksNobody) {
   const std::string encrypted = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMAA=\n-----END ENCRYPTED PRIVATE KEY-----\n";
   EXPECT_EQ(parse_certificate_file(made().certificate + encrypted)->key, Key::encrypted);

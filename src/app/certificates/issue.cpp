@@ -1,10 +1,14 @@
 #include "app/certificates/issue.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
+#include <random>
 #include <utility>
 
 #include "app/certificates/certificate.h"
 #include "app/certificates/server_name.h"
+#include "duet/base/utc_text.h"
 
 namespace duet::app {
 namespace {
@@ -63,6 +67,17 @@ const EVP_MD* digest_for(const EVP_PKEY& key) {
   return kind == EVP_PKEY_ED25519 || kind == EVP_PKEY_ED448 ? nullptr : openssl().EVP_sha256();
 }
 
+// Two of one machine must have two names, or nobody could say which of them a certificate is of: the day is for people,
+// and the four digits are for two of one day.
+std::string name_of_authority(const std::string& machine, Life life) {
+  constexpr std::string_view day = "2026-11-16";
+  std::array<char, 5> digits{};
+  std::snprintf(digits.data(), digits.size(), "%04x", std::random_device()() & 0xffffU);
+  const std::string end = ' ' + base::utc_text(life.begins).substr(0, day.size()) + ' ' + digits.data();
+  const std::string begin = machine.empty() ? "duet-rpc CA" : "duet-rpc CA " + machine;
+  return begin.substr(0, longest_common_name - end.size()) + end;
+}
+
 // By itself if there is no authority.
 KeyPair make_certificate(const KeyPair* authority, const std::string& name, Life life,
                          const std::vector<Extension>& extensions) {
@@ -100,8 +115,7 @@ KeyPair make_leaf(const KeyPair& authority, const std::string& name, Life life, 
 Life life_from(base::UtcTime now, std::chrono::days days) { return {now - before_now, now + days}; }
 
 KeyPair make_authority(const std::string& machine, Life life) {
-  const std::string name = (machine.empty() ? "duet-rpc CA" : "duet-rpc CA " + machine).substr(0, longest_common_name);
-  return make_certificate(nullptr, name, life,
+  return make_certificate(nullptr, name_of_authority(machine, life), life,
                           {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
                            {NID_key_usage, "critical,keyCertSign,cRLSign"},
                            {NID_subject_key_identifier, "hash"}});

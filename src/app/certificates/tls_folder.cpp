@@ -52,6 +52,13 @@ base::Fd make_tls_folder(const std::string& path, const std::string& inner) {
   }
 }
 
+void refuse_loose_link(const std::string& path) {
+  struct stat status {};
+  if (lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode)) {
+    throw Failure(path + " is not used: it is a link to a file that is not there");
+  }
+}
+
 void refuse_open_key(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0 || (status.st_mode & (S_IRWXG | S_IRWXO)) == 0) return;
@@ -79,6 +86,7 @@ std::optional<std::string> read_tls_file(const std::string& folder, const std::s
   auto read = read_settings_file(AT_FDCWD, path);
   if (const auto* refused = std::get_if<RefusedFile>(&read)) throw Failure(path + " is not used: " + refused->why);
   auto& text = std::get<std::optional<std::string>>(read);
+  if (!text) refuse_loose_link(path);
   if (text && name.ends_with(".key")) refuse_open_key(path);
   return std::move(text);
 }

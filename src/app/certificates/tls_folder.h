@@ -18,7 +18,8 @@ std::string tls_folder_path();
 std::string revoked_path();
 
 /// The text of a file in it, or of one with an absolute name; none if there is none. Throws Failure if it cannot be
-/// read, is not plain, or could have been written by somebody else; a key's (`*.key`) also if others may read it.
+/// read, is a link to nothing, is not plain, or could have been written by somebody else; a key's (`*.key`) also if
+/// others may read it.
 std::optional<std::string> read_tls_file(const std::string& folder, const std::string& name);
 
 struct TlsFile {

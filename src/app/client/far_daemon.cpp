@@ -27,7 +27,6 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr const char* lines_protocol = "duet-rpc/1";  // by ALPN
-constexpr milliseconds a_moment{1000};
 constexpr std::size_t longest_farewell = 4096;
 
 // A router that forgets a connection tells nobody.
@@ -120,6 +119,11 @@ base::Fd FarDaemon::reach(milliseconds patience) const {
 }
 
 std::unique_ptr<transport::Channel> FarDaemon::connect(transport::Loop& loop, milliseconds patience) {
+  patience_ = std::max(patience_, patience);
+  return shake_hands(loop, patience);
+}
+
+std::unique_ptr<transport::Channel> FarDaemon::shake_hands(transport::Loop& loop, milliseconds patience) {
   const base::TimePoint begun = loop.now();
   read_identity();
   auto socket = std::make_unique<transport::FdChannel>(loop, reach(patience));
@@ -127,9 +131,9 @@ std::unique_ptr<transport::Channel> FarDaemon::connect(transport::Loop& loop, mi
   const auto link = std::make_shared<Link>();
   transport::TlsEvents events;
   events.on_open = [link] { link->is_open = true; };
-  events.on_failed = [link, place = place_, program = program_](const transport::TlsFailure& failure) {
+  events.on_failed = [link, place = place_, program = program_, us = context_](const transport::TlsFailure& failure) {
     // A refusal that was heard before is the reason, not the end that follows it.
-    if (!link->failure) link->failure = failure_of_tls(failure, place, program);
+    if (!link->failure) link->failure = failure_of_tls(failure, place, program, {us->own(), us->authorities()});
   };
   auto channel =
       std::make_unique<transport::TlsChannel>(loop, std::move(socket), std::move(session), std::move(events));
@@ -147,9 +151,10 @@ std::unique_ptr<transport::Channel> FarDaemon::connect(transport::Loop& loop, mi
 
 std::unique_ptr<transport::Channel> FarDaemon::try_connect(transport::Loop& loop) {
   try {
-    return connect(loop, a_moment);
+    return shake_hands(loop, moment_);
   } catch (const Failure& failure) {
     if (failure.code() == exit_code::failed) throw;
+    if (failure.code() == exit_code::no_answer) moment_ = std::max(moment_, std::min(2 * moment_, patience_));
     return nullptr;
   }
 }

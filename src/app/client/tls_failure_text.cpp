@@ -21,6 +21,10 @@ std::string names_of(const TlsCertificate& certificate) {
   return text.empty() ? "it has no names at all" : "it is for " + text;
 }
 
+std::string new_authority(const std::string& program) {
+  return "'" + program + " cert init --force NAME...' there makes a new CA, and every client needs a new identity then";
+}
+
 // Of a server's certificate that we do not take.
 std::string bad_certificate(const TlsFailure& failure, const FarPlace& place, const std::string& program) {
   const TlsCertificate theirs = failure.peer_certificate.value_or(TlsCertificate());
@@ -34,7 +38,7 @@ std::string bad_certificate(const TlsFailure& failure, const FarPlace& place, co
              ", signed by " + theirs.issuer;
     case TlsFailure::Certificate::expired:
       if (theirs.not_after > base::system_clock().utc())
-        return which + " is of a CA that has expired: " + theirs.issuer;
+        return which + " is of a CA that has expired: " + theirs.issuer + "; " + new_authority(program);
       return which + " has expired, on " + base::utc_text(theirs.not_after) + "; '" + program +
              " cert server NAME...' there makes it anew";
     case TlsFailure::Certificate::not_yet_valid:
@@ -53,20 +57,39 @@ bool is_about_certificate(int alert) {
          alert == certificate_required;
 }
 
-std::string refused(const TlsFailure& failure, const FarPlace& place, const std::string& program) {
+// The date may be that of a CA above ours, and then another certificate of that CA would be refused as well.
+std::string cure_of(int alert, const ShownIdentity& identity, const std::string& program) {
+  constexpr int certificate_expired = 45;
+  const base::UtcTime now = base::system_clock().utc();
+  const TlsCertificate& own = identity.own;
+  const bool is_good_here = own.not_before <= now && own.not_after > now;
+  if (alert != certificate_expired || !is_good_here)
+    return "'" + program + " cert client NAME --role R' on that machine makes another";
+  for (const TlsCertificate& authority : identity.authorities) {
+    if (authority.subject != own.issuer || authority.not_after > now) continue;
+    return "it is the CA that has expired, " + authority.subject + ", on " + base::utc_text(authority.not_after) +
+           "; " + new_authority(program);
+  }
+  return "but it is good until " + base::utc_text(own.not_after) + " by the clock here: '" + program +
+         " doctor' on that machine says whether the CA there has expired, or the clock is wrong";
+}
+
+std::string refused(const TlsFailure& failure, const FarPlace& place, const std::string& program,
+                    const ShownIdentity& identity) {
   const std::string reason = transport::alert_name(failure.alert);
   if (!is_about_certificate(failure.alert)) return place.url.place() + " refuses the connection: " + reason;
-  return place.url.place() + " refuses the certificate in " + place.identity + ": " + reason + "; '" + program +
-         " cert client NAME --role R' on that machine makes another";
+  return place.url.place() + " refuses the certificate in " + place.identity + ": " + reason + "; " +
+         cure_of(failure.alert, identity, program);
 }
 
 }  // namespace
 
-Failure failure_of_tls(const TlsFailure& failure, const FarPlace& place, std::string_view program) {
+Failure failure_of_tls(const TlsFailure& failure, const FarPlace& place, std::string_view program,
+                       const ShownIdentity& identity) {
   const std::string there = place.url.place();
   switch (failure.kind) {
     case TlsFailure::Kind::refused:
-      return Failure(one_line(refused(failure, place, std::string(program))));
+      return Failure(one_line(refused(failure, place, std::string(program), identity)));
     case TlsFailure::Kind::certificate:
       return Failure(one_line(bad_certificate(failure, place, std::string(program))));
     case TlsFailure::Kind::no_tls:

@@ -11,8 +11,8 @@ using namespace std::chrono_literals;
 
 const FarPlace place{.url = {.host = "build.example"}, .identity = "/x/client.pem", .server_name = "build.example"};
 
-std::string text_of(const TlsFailure& failure, int code = exit_code::failed) {
-  const Failure told = failure_of_tls(failure, place, "duet-rpc");
+std::string text_of(const TlsFailure& failure, int code = exit_code::failed, const ShownIdentity& identity = {}) {
+  const Failure told = failure_of_tls(failure, place, "duet-rpc", identity);
   EXPECT_EQ(told.code(), code) << told.what();
   return told.what();
 }
@@ -56,6 +56,25 @@ TEST(TlsFailureText, TellsTheReasonInTheAlert) {
             "'duet-rpc cert client NAME --role R' on that machine makes another");
   EXPECT_EQ(text_of({.kind = TlsFailure::Kind::refused, .alert = 70}),
             "build.example:7443 refuses the connection: protocol_version");
+}
+
+TEST(TlsFailureText, SendsNobodyForAnotherCertificateWhenTheAuthorityHasExpired) {
+  const base::UtcTime now = base::system_clock().utc();
+  const TlsFailure expired{.kind = TlsFailure::Kind::refused, .alert = 45};
+  ShownIdentity identity;
+  identity.own.issuer = "CN=old CA";
+  identity.own.not_after = now - 1h;
+  EXPECT_NE(text_of(expired, exit_code::failed, identity).find("cert client NAME"), std::string::npos);
+  identity.own.not_after = now + 24h;
+  const std::string unknown = text_of(expired, exit_code::failed, identity);
+  EXPECT_EQ(unknown.find("cert client"), std::string::npos) << unknown;
+  EXPECT_NE(unknown.find("'duet-rpc doctor' on that machine"), std::string::npos) << unknown;
+  identity.authorities.resize(1);
+  identity.authorities.front().subject = "CN=old CA";
+  identity.authorities.front().not_after = base::UtcTime(24h);
+  const std::string known = text_of(expired, exit_code::failed, identity);
+  EXPECT_NE(known.find("the CA that has expired, CN=old CA, on 1970-01-02T"), std::string::npos) << known;
+  EXPECT_NE(known.find("cert init --force"), std::string::npos) << known;
 }
 
 TEST(TlsFailureText, WhatMayPassHasACodeOfItsOwn) {

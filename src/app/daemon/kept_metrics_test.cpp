@@ -69,7 +69,7 @@ TEST_F(KeptMetricsTest, AreWrittenNowAndThenWhileSomethingHappens) {
 }
 
 TEST_F(KeptMetricsTest, BeginAnewWhenTheFileIsDamaged) {
-  folder.write_small(metrics_name, "duet-rpc metrics 1 668\nnonsense");
+  folder.write_small(metrics_name, "duet-rpc metrics 2 668\nnonsense");
   KeptMetrics metrics = made();
   turn(metrics);
   EXPECT_EQ(requests_in(metrics, clock), 1U);

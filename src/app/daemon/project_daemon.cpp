@@ -321,13 +321,18 @@ void ProjectDaemon::run() noexcept {
 
 // A daemon whose successor could not start refuses to be restarted, and goes on.
 void ProjectDaemon::take_stop(const StopRequest& request) {
+  const std::string refused = "the daemon would not start again: ";
   if (request.successor && !end_.has_begun()) {
-    const std::string refused = "the daemon would not start again: ";
     const auto read = read_settings_and_plan();
     if (!read) throw task::unavailable("settings", refused + read.error());
     const auto why = why_not_our_state(context_.project, context_.folder);
     if (why) throw task::unavailable("store", refused + *why);
     const std::string closed = tls_.why_not_again(read->settings.tls);
+    if (!closed.empty()) throw task::unavailable("tls", refused + closed);
+  }
+  // Whoever restarts it has looked at the rest, but does not know which certificates this one holds for revoked.
+  if (request.restarting && !end_.has_begun()) {
+    const std::string closed = tls_.why_not_again(settings_.tls);
     if (!closed.empty()) throw task::unavailable("tls", refused + closed);
   }
   stop("asked by a client", request);

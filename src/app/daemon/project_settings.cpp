@@ -1,5 +1,6 @@
 // How the daemon of a project takes over what its settings files say.
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <variant>
@@ -32,21 +33,26 @@ tl::expected<Reloaded, std::string> ProjectDaemon::reload() {
     return tl::unexpected(next.error());
   }
   // All of them are good: from here on nothing fails.
-  const SettingsChange change = change_between(settings_.words, next->settings.words);
+  SettingsChange change = change_between(settings_.words, next->settings.words);
   settings_ = std::move(next->settings);
   tasks_.supervisor().change_settings(task_settings());
   look_at_limits();
   automation_.configure(std::move(next->plan));
   bridge_.set_definitions(settings_.servers);
   http_.reload(settings_.http);
-  tls_.reload(settings_.tls, settings_.http.hosts);
+  const TlsService::Reloaded tls = tls_.reload(settings_.tls, settings_.http.hosts);
+  for (const std::string& name : tls.changed) {
+    if (std::ranges::find(change.changed, name) == change.changed.end()) change.changed.push_back(name);
+  }
   watch_revoked();
   set_settings_fault({});
   note_trust();
   log_.info("the settings were read again");
   if (!change.empty()) tell_change(change);
   Reloaded reloaded{.added = change.added, .removed = change.removed, .changed = change.changed};
-  if (!settings_.note.empty()) reloaded.note = settings_.note;
+  const bool has_both = !settings_.note.empty() && !tls.fault.empty();
+  const std::string note = settings_.note + (has_both ? "; " : "") + tls.fault;
+  if (!note.empty()) reloaded.note = note;
   return reloaded;
 }
 

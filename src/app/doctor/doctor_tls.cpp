@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <string>
@@ -21,8 +22,6 @@ namespace {
 using transport::TlsCertificate;
 using Verdict = Finding::Verdict;
 
-constexpr auto soon = std::chrono::hours(24 * 30);
-
 std::string names_of(const TlsCertificate& certificate) {
   std::string text;
   for (const auto* const list : {&certificate.dns_names, &certificate.addresses}) {
@@ -40,19 +39,22 @@ Finding check_certificate(const TlsCertificate& own, base::UtcTime now) {
         subject, Verdict::wrong,
         "it has no alternative names, and clients look at nothing else: 'duet-rpc cert server NAME…' makes another"};
   }
-  if (own.not_after - now < soon)
+  if (ends_soon(own, now))
     return {subject, Verdict::wrong, "it ends at " + until + ": 'duet-rpc cert server NAME…' makes another"};
   return {subject, Verdict::good, "for " + names + ", until " + until};
 }
 
-std::vector<Finding> check_authorities(const transport::PemText& file, base::UtcTime now) {
+std::vector<Finding> check_authorities(const std::vector<TlsCertificate>& authorities, base::UtcTime now) {
   std::vector<Finding> findings;
-  for (const transport::X509Handle& each : transport::certificates_in(file)) {
-    const TlsCertificate authority = transport::describe(*each);
-    const bool is_good = authority.not_after > now && authority.not_before <= now;
-    findings.push_back({"tls clients", is_good ? Verdict::good : Verdict::wrong,
-                        authority.subject + ", from " + base::utc_text(authority.not_before) + " until " +
-                            base::utc_text(authority.not_after)});
+  const std::vector<TlsCertificate> ending = ending_authorities(authorities, now);
+  for (const TlsCertificate& authority : authorities) {
+    const bool is_early = authority.not_before > now;
+    const bool ends = std::ranges::find(ending, authority.fingerprint, &TlsCertificate::fingerprint) != ending.end();
+    std::string text = authority.subject + ", from " + base::utc_text(authority.not_before) + " until " +
+                       base::utc_text(authority.not_after);
+    if (is_early) text += ": is the clock right?";
+    if (ends) text += ": " + std::string(cure_of_authority);
+    findings.push_back({"tls clients", is_early || ends ? Verdict::wrong : Verdict::good, text});
   }
   return findings;
 }
@@ -78,7 +80,7 @@ std::vector<Finding> check_tls(const TlsSettings& settings, const std::string& f
     const transport::TlsContext::Server parts = read_tls_files(files);
     const auto context = transport::TlsContext::for_server(parts);
     findings.push_back(check_certificate(context->own(), now));
-    for (Finding& finding : check_authorities(parts.clients_ca, now)) findings.push_back(std::move(finding));
+    for (Finding& finding : check_authorities(context->authorities(), now)) findings.push_back(std::move(finding));
   } catch (const std::exception& fault) {
     findings.push_back({"tls", Verdict::wrong, fault.what()});
   }

@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "app/words/role_names.h"
+
 namespace duet::app {
 namespace {
+
+static_assert(role::all == role_names);
 
 std::size_t rank_of(std::string_view name) {
   return static_cast<std::size_t>(std::ranges::find(role::all, name) - role::all.begin());

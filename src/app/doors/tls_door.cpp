@@ -11,7 +11,7 @@ constexpr std::size_t first_read = 16U * 1024;
 
 bool is_upper_case(char c) { return c >= 'A' && c <= 'Z'; }
 
-// Without any name from the certificate: a stranger must not choose words of our log.
+// A stranger must not choose words of our log. Whose date is at fault was signed by an authority that is trusted.
 std::string_view reason_of(const transport::TlsFailure& failure) {
   using Fault = transport::TlsFailure::Certificate;
   const bool has_names = failure.kind == transport::TlsFailure::Kind::certificate && failure.fault == Fault::authority;

@@ -1,7 +1,10 @@
 #include "app/doors/tls_files.h"
 
+#include <chrono>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -35,6 +38,19 @@ TEST(TlsFilesTest, AListThatIsNotThereIsEmpty) {
   EXPECT_TRUE(read_revoked(place.path() / "revoked").empty());
 }
 
+TEST(TlsFilesTest, AListThatWasInForceMustNotVanish) {
+  const TemporaryProject place;
+  EXPECT_THROW(read_revoked(place.path() / "revoked", {first_print}), RevokedFault);
+  TemporaryProject::write(place.path() / "revoked", "");
+  EXPECT_TRUE(read_revoked(place.path() / "revoked", {first_print}).empty()) << "somebody has emptied it";
+}
+
+TEST(TlsFilesTest, ALinkToNothingIsNoMissingList) {
+  const TemporaryProject place;
+  std::filesystem::create_symlink(place.path() / "nothing", place.path() / "revoked");
+  EXPECT_THROW(read_revoked(place.path() / "revoked"), RevokedFault);
+}
+
 TEST(TlsFilesTest, AListHasFingerprintsAndComments) {
   const TemporaryProject place;
   TemporaryProject::write(place.path() / "revoked",
@@ -47,6 +63,26 @@ TEST(TlsFilesTest, ALineThatNobodyUnderstandsIsAFault) {
   EXPECT_NE(fault_of_list(place, first_print + "\nlaptop\n").find("revoked:2: not the SHA-256"), std::string::npos);
   EXPECT_NE(fault_of_list(place, first_print.substr(1)).find("revoked:1:"), std::string::npos);
   EXPECT_EQ(fault_of_list(place, ""), "");
+}
+
+TEST(TlsFilesTest, AuthoritiesThatEndSoonAreToldUnlessTheyAreRenewed) {
+  using std::chrono::hours;
+  const base::UtcTime now = base::UtcTime(hours(24 * 365 * 57));
+  const auto authority = [now](const std::string& subject, int days) {
+    transport::TlsCertificate made;
+    made.subject = subject;
+    made.not_after = now + hours(24 * days);
+    return made;
+  };
+  const auto ending = [now](const std::vector<transport::TlsCertificate>& all) {
+    std::vector<std::string> names;
+    for (const transport::TlsCertificate& each : ending_authorities(all, now)) names.push_back(each.subject);
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(ending({authority("CN=a", 31), authority("CN=b", 29), authority("CN=c", -1)}), (Names{"CN=b", "CN=c"}));
+  EXPECT_EQ(ending({authority("CN=a", -1), authority("CN=a", 300)}), Names{});
+  EXPECT_EQ(ending({authority("CN=a", -1), authority("CN=a", 3)}), (Names{"CN=a", "CN=a"}));
 }
 
 TEST(TlsFilesTest, AMissingFileIsNamed) {

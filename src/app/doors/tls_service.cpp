@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "app/certificates/certificate.h"
 #include "app/doors/roles.h"
 #include "app/project/failure.h"
 #include "duet/base/utc_text.h"
@@ -19,25 +20,26 @@ namespace {
 
 using transport::TcpAddress;
 
-constexpr std::string_view role_prefix = "urn:duet-rpc:role:";
 constexpr std::string_view fingerprint_prefix_of_role = "sha256:";
 constexpr std::uint16_t policy_violation_of_tls = 1008;
 constexpr int too_many_at_door = -32003;
-constexpr auto soon_expired = std::chrono::hours(24 * 30);
 constexpr base::Duration most_between_looks = std::chrono::seconds(30);
 constexpr base::Duration least_between_looks = std::chrono::seconds(1);
 constexpr std::size_t day_size = 10;  // of 2026-11-15T09:30:00.123Z
 
-// A certificate with two different roles, or with an unknown one, has none.
-std::string role_inside(const transport::TlsCertificate& certificate) {
-  std::string found;
-  for (const std::string& uri : certificate.uris) {
-    if (!uri.starts_with(role_prefix)) continue;
-    const std::string role = uri.substr(role_prefix.size());
-    if (!is_role(role) || (!found.empty() && found != role)) return {};
-    found = role;
-  }
-  return found;
+std::string end_of(const transport::TlsCertificate& certificate, base::UtcTime now) {
+  return (certificate.not_after < now ? "has expired on " : "expires on ") +
+         base::utc_text(certificate.not_after).substr(0, day_size);
+}
+
+std::vector<std::string> changed_files(const transport::TlsContext::Server& before,
+                                       const transport::TlsContext::Server& now) {
+  std::vector<std::string> names;
+  if (before.certificate.text != now.certificate.text) names.emplace_back("tls.certificate");
+  if (before.clients_ca.text != now.clients_ca.text) names.emplace_back("tls.clients_ca");
+  if (before.key.text != now.key.text) names.emplace_back("tls.key");
+  if (before.revoked != now.revoked) names.emplace_back("tls.revoked");
+  return names;
 }
 
 std::string name_of(const transport::TlsCertificate& certificate) {
@@ -111,7 +113,7 @@ void TlsService::apply(const TlsSettings& settings, std::vector<std::string> hos
 // Throws Failure: what is wrong with the files; or RevokedFault.
 void TlsService::load(const TlsSettings& settings, std::vector<std::string> hosts) {
   try {
-    use(read_tls_files(settings, context_.files));
+    use(read_tls_files(settings, context_.files, in_force(settings)));
   } catch (const RevokedFault& fault) {
     throw RevokedFault(std::string(no_tls_door) + fault.what());
   } catch (const std::exception& fault) {
@@ -122,7 +124,13 @@ void TlsService::load(const TlsSettings& settings, std::vector<std::string> host
 
 std::string TlsService::why_not_again(const TlsSettings& settings) const {
   if (!settings.listen && !(place_.address() && place_.is_fixed())) return {};
-  return why_no_tls_door(settings, context_.files);
+  return why_no_tls_door(settings, context_.files, in_force(settings));
+}
+
+// Of the list that those settings name: another one begins anew.
+std::set<std::string> TlsService::in_force(const TlsSettings& settings) const {
+  const bool is_same = tls_ && settings.revoked == settings_.revoked;
+  return is_same ? parts_.revoked : std::set<std::string>();
 }
 
 void TlsService::use(transport::TlsContext::Server parts) {
@@ -139,8 +147,15 @@ void TlsService::open_at(base::Fd listener, const TcpAddress& wanted, bool beyon
   place_.opened(socket, wanted, beyond_settings);
 }
 
-void TlsService::reload(const TlsSettings& settings, std::vector<std::string> hosts) {
-  if (ends_) return;
+TlsService::Reloaded TlsService::reload(const TlsSettings& settings, std::vector<std::string> hosts) {
+  if (ends_) return {};
+  const bool was_open = tls_ != nullptr;
+  const transport::TlsContext::Server before = parts_;
+  apply_or_note(settings, std::move(hosts));
+  return {was_open && tls_ ? changed_files(before, parts_) : std::vector<std::string>(), fault()};
+}
+
+void TlsService::apply_or_note(const TlsSettings& settings, std::vector<std::string> hosts) {
   wanted_.reset();
   if (!place_.is_fixed() && !settings.listen) {
     apply(settings, std::move(hosts));
@@ -187,7 +202,7 @@ void TlsService::take_revoked() {
 
 void TlsService::read_revoked_again() {
   transport::TlsContext::Server parts = parts_;
-  parts.revoked = read_revoked(revoked_file());
+  parts.revoked = read_revoked(revoked_file(), parts_.revoked);
   if (parts.revoked == parts_.revoked) return;
   use(std::move(parts));
   context_.log.info("revoked certificates were read again", {{"count", parts_.revoked.size()}});
@@ -209,15 +224,28 @@ void TlsService::close_door() {
   place_.closed();
 }
 
+std::string TlsService::fault() const {
+  const bool are_both = !fault_.empty() && !revoked_fault_.empty();
+  return fault_ + (are_both ? "; " : "") + revoked_fault_;
+}
+
 std::string TlsService::problem() const {
-  if (!fault_.empty() && !revoked_fault_.empty()) return fault_ + "; " + revoked_fault_;
-  if (!fault_.empty() || !revoked_fault_.empty()) return fault_ + revoked_fault_;
-  if (!place_.address()) return {};
+  if (std::string faults = fault(); !faults.empty()) return faults;
+  return place_.address() ? problem_of_dates() : std::string();
+}
+
+std::string TlsService::problem_of_dates() const {
   const base::UtcTime now = context_.loop.clock().utc();
-  if (expires() - now >= soon_expired) return {};
-  return std::string("the certificate of the TLS door ") + (expires() < now ? "has expired on " : "expires on ") +
-         base::utc_text(expires()).substr(0, day_size) +
-         ": make another one with 'duet-rpc cert server NAME…', and say 'duet-rpc daemon reload'";
+  std::string text;
+  if (ends_soon(tls_->own(), now)) {
+    text = "the certificate of the TLS door " + end_of(tls_->own(), now) +
+           ": make another one with 'duet-rpc cert server NAME…', and say 'duet-rpc daemon reload'";
+  }
+  for (const transport::TlsCertificate& authority : ending_authorities(tls_->authorities(), now)) {
+    text += (text.empty() ? "" : "; ") + ("the CA " + authority.subject) + " that clients are let in by " +
+            end_of(authority, now) + ": " + std::string(cure_of_authority);
+  }
+  return text;
 }
 
 std::string TlsService::role_of(const transport::TlsCertificate& certificate) const {
@@ -228,7 +256,7 @@ std::string TlsService::role_of(const transport::TlsCertificate& certificate) co
   // A name that looks like a fingerprint must not be taken for one.
   const auto by_name =
       certificate.name.starts_with(fingerprint_prefix_of_role) ? roles.end() : roles.find(certificate.name);
-  return by_name != roles.end() ? by_name->second : role_inside(certificate);
+  return by_name != roles.end() ? by_name->second : role_in(certificate.uris);
 }
 
 void TlsService::know(std::uint64_t number, const transport::TlsSession& session) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,9 +51,13 @@ class TlsService {
              const std::optional<transport::TcpAddress>& given);
   /// With a socket that listens already; it stays whatever the settings say. Throws Failure.
   void start(base::Fd listener, const TlsSettings& settings, std::vector<std::string> hosts);
+  struct Reloaded {
+    std::vector<std::string> changed;  ///< the settings whose files have other contents now: `tls.certificate`
+    std::string fault;                 ///< why all is as it was; empty: it is not
+  };
   /// As they and the files say now. A fault leaves all as it was and is a problem. A connection whose certificate would
   /// not be let in any more, or would have another role, is ended.
-  void reload(const TlsSettings& settings, std::vector<std::string> hosts);
+  Reloaded reload(const TlsSettings& settings, std::vector<std::string> hosts);
   /// The file of revoked certificates has changed, or may have: reads it again.
   void take_revoked();
   /// Why a daemon with these settings could not open the door that this one has or the settings want; empty: it could.
@@ -97,6 +102,10 @@ class TlsService {
   void apply(const TlsSettings& settings, std::vector<std::string> hosts);
   void load(const TlsSettings& settings, std::vector<std::string> hosts);
   void use(transport::TlsContext::Server parts);
+  void apply_or_note(const TlsSettings& settings, std::vector<std::string> hosts);
+  std::string fault() const;
+  std::string problem_of_dates() const;
+  std::set<std::string> in_force(const TlsSettings& settings) const;
   void read_revoked_again();
   void move_to(const transport::TcpAddress& wanted);
   void open_at(base::Fd listener, const transport::TcpAddress& wanted, bool beyond_settings);

@@ -128,12 +128,13 @@ BOOST_DESCRIBE_STRUCT(DaemonStatus, (),
                       (pid, version, started_at, uptime_seconds, health, problems, subsystems, managed, last_end,
                        startedBy))
 
-/// What `daemon.reload` answers: single values by name, the rest by kind and name (`agents.claude`).
+/// What `daemon.reload` answers: single values by name, the rest by kind and name (`agents.claude`). A file of `[tls]`
+/// with other contents is a value that has changed.
 struct Reloaded {
   std::vector<std::string> added;
   std::vector<std::string> removed;
   std::vector<std::string> changed;
-  std::optional<std::string> note = {};  ///< what of the project's file does not count, and the cure
+  std::optional<std::string> note = {};  ///< what does not count, and why: of the project's file, or files of `[tls]`
 };
 BOOST_DESCRIBE_STRUCT(Reloaded, (), (added, removed, changed, note))
 

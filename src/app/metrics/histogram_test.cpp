@@ -1,12 +1,14 @@
 #include "app/metrics/histogram.h"
 
+#include <cstdint>
+#include <limits>
+
 #include <gtest/gtest.h>
 
 namespace duet::app {
 namespace {
 
-using Wide = Histogram<std::uint16_t, 96>;
-using Narrow = Histogram<std::uint8_t, 112>;
+using Wide = Histogram<96>;
 
 TEST(Histogram, KnowsNothingAtFirst) { EXPECT_EQ(Wide().quantile(0.5), std::nullopt); }
 
@@ -45,29 +47,55 @@ TEST(Histogram, PutsWhatIsBeyondItIntoItsLastCell) {
   EXPECT_GT(Wide::middle_of(95), 30e6);
 }
 
-TEST(Histogram, KeepsItsShapeWhenACellIsFull) {
-  Narrow times;
-  for (int i = 0; i < 5000; ++i) times.add(i % 10 == 0 ? 1000 : 10);
+TEST(Histogram, WeighsWhatCameFirstAsMuchAsWhatCameLast) {
+  Wide times;
+  times.add(1000, 600);
+  times.add(10, 601);
   EXPECT_NEAR(times.quantile(0.5).value(), 10, 2);
-  EXPECT_NEAR(times.quantile(0.85).value(), 10, 2);
-  EXPECT_NEAR(times.quantile(0.97).value(), 1000, 125);
-  times.add(1'000'000, 4'000'000'000U);
-  EXPECT_NEAR(times.quantile(0.5).value(), 1e6, 125e3);
+  times.add(1000, 2);
+  EXPECT_NEAR(times.quantile(0.5).value(), 10, 2);
+  EXPECT_NEAR(times.quantile(0.51).value(), 1000, 125);
 }
 
 TEST(Histogram, TakesWhatAnotherHas) {
   Wide sum;
-  Narrow full;
-  Histogram<std::uint16_t, 112> much;
-  for (int i = 0; i < 300; ++i) much.add(i % 3 == 0 ? 1000 : 10, 100);
-  full.add(much);
-  full.add(much);
-  EXPECT_NEAR(full.quantile(0.6).value(), 10, 2);
-  EXPECT_NEAR(full.quantile(0.7).value(), 1000, 125);
+  sum.add(100'000, 3);
   Wide part;
-  part.add(7);
+  part.add(7, 4'000'000'000U);
   sum.add(part);
-  EXPECT_EQ(sum.quantile(1), 7);
+  sum.add(part);
+  EXPECT_EQ(sum.quantile(0.5), 7);
+  EXPECT_EQ(sum.count_at(Wide::cell_of(7)), 8'000'000'000U);
+}
+
+template <typename Bytes>
+void check_small_counts(std::uint64_t exact_up_to, double right_to) {
+  for (std::uint64_t count = 0; count <= exact_up_to; ++count) {
+    EXPECT_EQ(SmallCount<Bytes>(count).value(), count);
+  }
+  std::uint64_t last = 0;
+  for (std::uint64_t count = 1; count < 10'000'000'000; count += 1 + count / 37) {
+    const std::uint64_t told = SmallCount<Bytes>(count).value();
+    EXPECT_NEAR(static_cast<double>(told) / static_cast<double>(count), 1, right_to) << count;
+    EXPECT_GE(told, last) << count;
+    last = told;
+  }
+  EXPECT_GE(SmallCount<Bytes>(std::uint64_t{1} << 60U).value(), last);
+}
+
+TEST(SmallCount, IsExactWhereItIsSmallAndNearElsewhere) {
+  check_small_counts<std::uint8_t>(16, 1.0 / 16);
+  check_small_counts<std::uint16_t>(4096, 1.0 / 4096);
+}
+
+TEST(PackedHistogram, HasTheSameShape) {
+  Wide times;
+  times.add(10, 20'000);
+  times.add(1000, 3'000);
+  Wide again;
+  PackedHistogram<std::uint8_t, Wide::size>(times).add_to(again);
+  EXPECT_EQ(again.quantile(0.86), times.quantile(0.86));
+  EXPECT_EQ(again.quantile(0.89), times.quantile(0.89));
 }
 
 }  // namespace

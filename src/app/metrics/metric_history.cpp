@@ -6,11 +6,13 @@
 #include <type_traits>
 #include <utility>
 
+#include <boost/crc.hpp>
+
 namespace duet::app {
 namespace {
 
-static_assert(std::is_trivially_copyable_v<MetricSlot>);
-static_assert((900 + 720 + 1440) * sizeof(MetricSlot) <= 2U * 1024 * 1024);
+static_assert(std::is_trivially_copyable_v<PackedSlot> && std::has_unique_object_representations_v<PackedSlot>);
+static_assert((900 + 720 + 1440) * sizeof(PackedSlot) + 3 * sizeof(MetricSlot) <= 2U * 1024 * 1024);
 
 std::uint32_t sum_of(std::uint32_t some, std::uint32_t more) {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(std::uint64_t{some} + more, UINT32_MAX));
@@ -21,9 +23,17 @@ void add_level(MetricLevel& level, const MetricLevel& later) {
   level.last = later.last;
 }
 
-// With the size of a slot, so that another build's are not taken for ours.
-static_assert(sizeof(MetricSlot) == 668);
-constexpr std::string_view file_mark = "duet-rpc metrics 1 668\n";
+// With the form and the size of a slot, so that another build's are not taken for ours.
+static_assert(sizeof(PackedSlot) == 668);
+constexpr std::string_view file_mark = "duet-rpc metrics 2 668\n";
+
+std::uint32_t checksum_of(std::string_view bytes) {
+  boost::crc_32_type sum;
+  sum.process_bytes(bytes.data(), bytes.size());
+  return sum.checksum();
+}
+
+MetricTime start_of(const PackedSlot& slot) { return slot.counts.start; }
 
 template <typename Value>
 void append_bytes(std::string& bytes, const Value& value) {
@@ -53,45 +63,46 @@ std::optional<double> scaled(std::optional<double> value, double unit) {
 void append_point(MetricSeries& series, const Point& point) {
   constexpr double second = 0.001;  // in ms
   const MetricSlot& sum = point.sum;
+  const MetricCounts& counts = sum.counts;
   const auto whole = [&point](std::uint64_t value) {
     return point.is_known ? std::optional(value) : std::optional<std::uint64_t>();
   };
-  series.submitted.push_back(whole(sum.submitted));
-  series.completed.push_back(whole(sum.completed));
-  series.failed.push_back(whole(sum.failed));
-  series.cancelled.push_back(whole(sum.cancelled));
-  series.queued.push_back(whole(sum.queued.most));
-  series.running.push_back(whole(sum.running.most));
-  series.clients.push_back(whole(sum.clients.most));
+  series.submitted.push_back(whole(counts.submitted));
+  series.completed.push_back(whole(counts.completed));
+  series.failed.push_back(whole(counts.failed));
+  series.cancelled.push_back(whole(counts.cancelled));
+  series.queued.push_back(whole(counts.queued.most));
+  series.running.push_back(whole(counts.running.most));
+  series.clients.push_back(whole(counts.clients.most));
   series.waitP50.push_back(scaled(sum.waits.quantile(0.5), second));
   series.waitP95.push_back(scaled(sum.waits.quantile(0.95), second));
   series.runP50.push_back(scaled(sum.runs.quantile(0.5), second));
   series.runP95.push_back(scaled(sum.runs.quantile(0.95), second));
-  series.requests.push_back(whole(sum.requests));
+  series.requests.push_back(whole(counts.requests));
   series.requestP50.push_back(scaled(sum.request_times.quantile(0.5), turn_time_unit));
   series.requestP99.push_back(scaled(sum.request_times.quantile(0.99), turn_time_unit));
   series.lagP99.push_back(scaled(sum.turn_times.quantile(0.99), turn_time_unit * 0.001));
-  series.memory.push_back(whole(std::uint64_t{sum.memory.most} * 1024));
+  series.memory.push_back(whole(std::uint64_t{counts.memory.most} * 1024));
 }
 
 // Nothing happened there, but somebody may have been there: then what was there last still was.
-Point quiet_point(const std::deque<MetricSlot>& slots, double middle) {
-  const auto next = std::ranges::upper_bound(slots, middle, {}, &MetricSlot::start);
+Point quiet_point(const std::deque<PackedSlot>& slots, double middle) {
+  const auto next = std::ranges::upper_bound(slots, middle, {}, start_of);
   const bool has_last = next != slots.begin();
-  const MetricTime life = next != slots.end() ? next->life : slots.empty() ? 0 : slots.back().life;
-  if (!has_last || std::prev(next)->life != life) return {};
-  const MetricSlot& last = *std::prev(next);
+  const MetricTime life = next != slots.end() ? next->counts.life : slots.empty() ? 0 : slots.back().counts.life;
+  if (!has_last || std::prev(next)->counts.life != life) return {};
+  const MetricCounts& last = std::prev(next)->counts;
   Point point{.is_known = true};
-  point.sum.queued.set(last.queued.last);
-  point.sum.running.set(last.running.last);
-  point.sum.clients.set(last.clients.last);
-  point.sum.memory.set(last.memory.last);
+  point.sum.counts.queued.set(last.queued.last);
+  point.sum.counts.running.set(last.running.last);
+  point.sum.counts.clients.set(last.clients.last);
+  point.sum.counts.memory.set(last.memory.last);
   return point;
 }
 
 }  // namespace
 
-void MetricSlot::add(const MetricSlot& later) {
+void MetricCounts::add(const MetricCounts& later) {
   submitted = sum_of(submitted, later.submitted);
   completed = sum_of(completed, later.completed);
   failed = sum_of(failed, later.failed);
@@ -101,32 +112,52 @@ void MetricSlot::add(const MetricSlot& later) {
   add_level(running, later.running);
   add_level(clients, later.clients);
   add_level(memory, later.memory);
+}
+
+void MetricSlot::add(const MetricSlot& later) {
+  counts.add(later.counts);
   request_times.add(later.request_times);
   turn_times.add(later.turn_times);
   waits.add(later.waits);
   runs.add(later.runs);
 }
 
+PackedSlot::PackedSlot(const MetricSlot& slot)
+    : counts(slot.counts),
+      request_times(slot.request_times),
+      turn_times(slot.turn_times),
+      waits(slot.waits),
+      runs(slot.runs) {}
+
+void PackedSlot::add_to(MetricSlot& sum) const {
+  sum.counts.add(counts);
+  request_times.add_to(sum.request_times);
+  turn_times.add_to(sum.turn_times);
+  waits.add_to(sum.waits);
+  runs.add_to(sum.runs);
+}
+
+// The newest one is packed anew each time: adding to a packed one would lose what is small beside what is there.
 void MetricHistory::Tier::add(const MetricSlot& slot) {
-  const MetricTime start = slot.start - slot.start % width;
-  while (!slots.empty() && slots.back().start > start) slots.pop_back();
-  if (!slots.empty() && slots.back().start == start && slots.back().life == slot.life) {
-    slots.back().add(slot);
+  const MetricTime start = slot.counts.start - slot.counts.start % width;
+  while (!slots.empty() && slots.back().counts.start > start) slots.pop_back();
+  if (!slots.empty() && newest.counts.start == start && newest.counts.life == slot.counts.life) {
+    newest.add(slot);
+    slots.back() = PackedSlot(newest);
   } else {
-    slots.push_back(slot);
-    slots.back().start = start;
+    newest = slot;
+    newest.counts.start = start;
+    slots.emplace_back(newest);
   }
-  while (slots.size() > length / width || slots.front().start + length <= start) slots.pop_front();
+  while (slots.size() > length / width || slots.front().counts.start + length <= start) slots.pop_front();
 }
 
 void MetricHistory::add(const MetricSlot& slot) {
   for (Tier& tier : tiers_) tier.add(slot);
 }
 
-bool MetricHistory::Tier::is_sound(MetricTime now) const {
-  const bool is_early =
-      std::ranges::all_of(slots, [now](const MetricSlot& slot) { return slot.start <= now && slot.life <= now; });
-  return is_early && slots.size() <= length / width && std::ranges::is_sorted(slots, {}, &MetricSlot::start);
+bool MetricHistory::Tier::is_sound() const {
+  return slots.size() <= length / width && std::ranges::is_sorted(slots, {}, start_of);
 }
 
 std::string MetricHistory::to_bytes() const {
@@ -134,13 +165,19 @@ std::string MetricHistory::to_bytes() const {
   for (const Tier& tier : tiers_) {
     const auto count = static_cast<std::uint32_t>(tier.slots.size());
     append_bytes(bytes, count);
-    for (const MetricSlot& slot : tier.slots) append_bytes(bytes, slot);
+    for (const PackedSlot& slot : tier.slots) append_bytes(bytes, slot);
   }
+  append_bytes(bytes, checksum_of(bytes));
   return bytes;
 }
 
 std::optional<MetricHistory> MetricHistory::from_bytes(std::string_view bytes, MetricTime now) {
-  if (!bytes.starts_with(file_mark)) return std::nullopt;
+  std::uint32_t checksum = 0;
+  if (!bytes.starts_with(file_mark) || bytes.size() < file_mark.size() + sizeof checksum) return std::nullopt;
+  std::string_view end = bytes.substr(bytes.size() - sizeof checksum);
+  take_bytes(end, checksum);
+  bytes.remove_suffix(sizeof checksum);
+  if (checksum != checksum_of(bytes)) return std::nullopt;
   bytes.remove_prefix(file_mark.size());
   MetricHistory history;
   for (Tier& tier : history.tiers_) {
@@ -149,7 +186,8 @@ std::optional<MetricHistory> MetricHistory::from_bytes(std::string_view bytes, M
     for (; left > 0; --left) {
       if (!take_bytes(bytes, tier.slots.emplace_back())) return std::nullopt;
     }
-    if (!tier.is_sound(now)) return std::nullopt;
+    if (!tier.is_sound()) return std::nullopt;
+    std::erase_if(tier.slots, [now](const PackedSlot& slot) { return slot.counts.start > now; });
   }
   return bytes.empty() ? std::optional(std::move(history)) : std::nullopt;
 }
@@ -157,21 +195,21 @@ std::optional<MetricHistory> MetricHistory::from_bytes(std::string_view bytes, M
 MetricSeries MetricHistory::series(double now, double seconds, std::size_t points) const {
   const auto tier =
       std::ranges::find_if(tiers_, [seconds](const Tier& each) { return seconds <= static_cast<double>(each.length); });
-  const std::deque<MetricSlot>& slots = tier->slots;
+  const std::deque<PackedSlot>& slots = tier->slots;
   const double from = now - seconds;
   const double step = seconds / static_cast<double>(points);
   // The slot that is not over yet belongs to the last point.
-  const auto time_of = [now, width = tier->width](const MetricSlot& slot) {
-    return std::min(slot.start + width / 2.0, std::nextafter(now, 0));
+  const auto time_of = [now, width = tier->width](const PackedSlot& slot) {
+    return std::min(slot.counts.start + width / 2.0, std::nextafter(now, 0));
   };
-  auto next = std::ranges::find_if(slots, [&](const MetricSlot& slot) { return time_of(slot) >= from; });
+  auto next = std::ranges::find_if(slots, [&](const PackedSlot& slot) { return time_of(slot) >= from; });
   MetricSeries series;
   for (std::size_t i = 0; i < points; ++i) {
     const double end = i + 1 == points ? now : from + step * static_cast<double>(i + 1);
     Point point;
     for (; next != slots.end() && time_of(*next) < end; ++next) {
       point.is_known = true;
-      point.sum.add(*next);
+      next->add_to(point.sum);
     }
     append_point(series, point.is_known ? point : quiet_point(slots, end - step / 2));
   }
@@ -180,8 +218,8 @@ MetricSeries MetricHistory::series(double now, double seconds, std::size_t point
 
 MetricSlot MetricHistory::sum(MetricTime now, MetricTime seconds) const {
   MetricSlot sum;
-  for (const MetricSlot& slot : tiers_[0].slots) {
-    if (slot.start + seconds > now) sum.add(slot);
+  for (const PackedSlot& slot : tiers_[0].slots) {
+    if (slot.counts.start + seconds > now) slot.add_to(sum);
   }
   return sum;
 }

@@ -32,7 +32,8 @@ BOOST_DESCRIBE_STRUCT(MetricSeries, (),
                        runP95, requests, requestP50, requestP99, lagP99, memory))
 
 /// A day of slots: every second of the last 15 minutes, 10 seconds for 2 hours, minutes for the rest. A slot is there
-/// if something happened in it. 2 MiB at most, and little where little happens. Pure.
+/// if something happened in it. 2 MiB at most, and little where little happens. The slots that are over are packed:
+/// their percentiles weigh them to a sixteenth. Pure.
 class MetricHistory {
  public:
   static constexpr MetricTime longest = 24 * 3600;
@@ -45,8 +46,8 @@ class MetricHistory {
   /// All of the last `seconds` as one.
   MetricSlot sum(MetricTime now, MetricTime seconds) const;
 
-  /// For a file: of this build of the program only. from_bytes() takes nothing that to_bytes() has not made, or that
-  /// tells of times behind `now`.
+  /// For a file, with a checksum. from_bytes() takes nothing that to_bytes() of this form has not made, and leaves out
+  /// what is later than `now`: the clock was ahead, and has been set right.
   std::string to_bytes() const;
   static std::optional<MetricHistory> from_bytes(std::string_view bytes, MetricTime now);
 
@@ -54,10 +55,11 @@ class MetricHistory {
   struct Tier {
     MetricTime width;   // of a slot
     MetricTime length;  // of what is kept
-    std::deque<MetricSlot> slots = {};
+    std::deque<PackedSlot> slots = {};
+    MetricSlot newest = {};  // the last of the slots, while something may be added to it
 
     void add(const MetricSlot& slot);
-    bool is_sound(MetricTime now) const;
+    bool is_sound() const;
   };
 
   std::array<Tier, 3> tiers_{Tier{1, 900}, Tier{10, 7200}, Tier{60, longest}};

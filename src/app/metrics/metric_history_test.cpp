@@ -11,11 +11,11 @@ constexpr MetricTime noon = 1'800'000'000;  // a whole minute
 constexpr MetricTime life = noon - 5000;
 
 MetricSlot slot_at(MetricTime start, std::uint32_t submitted = 1, MetricTime began = life) {
-  MetricSlot slot{.start = start, .life = began, .submitted = submitted};
-  slot.queued.set(7);
-  slot.queued.set(3);
-  slot.clients.set(1);
-  slot.memory.set(100);
+  MetricSlot slot{.counts = {.start = start, .life = began, .submitted = submitted}};
+  slot.counts.queued.set(7);
+  slot.counts.queued.set(3);
+  slot.counts.clients.set(1);
+  slot.counts.memory.set(100);
   return slot;
 }
 
@@ -119,15 +119,59 @@ TEST(MetricHistory, TakesNothingThatMakesNoSense) {
   for (MetricTime i = 0; i < 5; ++i) history.add(slot_at(noon + i));
   const std::string bytes = history.to_bytes();
   EXPECT_TRUE(MetricHistory::from_bytes(bytes, noon + 5));
-  EXPECT_FALSE(MetricHistory::from_bytes(bytes, noon)) << "it is from the future";
   EXPECT_FALSE(MetricHistory::from_bytes("", noon + 5));
   EXPECT_FALSE(MetricHistory::from_bytes(bytes + "x", noon + 5));
   for (std::size_t size = 0; size < bytes.size(); size += 13) {
     EXPECT_FALSE(MetricHistory::from_bytes(bytes.substr(0, size), noon + 5)) << size;
   }
-  std::string large = bytes;
-  large[24] = '\x7f';  // in the number of slots
-  EXPECT_FALSE(MetricHistory::from_bytes(large, noon + 5));
+  for (std::size_t place = 0; place < bytes.size(); place += 7) {
+    std::string damaged = bytes;
+    damaged[place] = static_cast<char>(damaged[place] ^ 0x40);
+    EXPECT_FALSE(MetricHistory::from_bytes(damaged, noon + 5)) << place;
+  }
+}
+
+TEST(MetricHistory, LeavesOutWhatIsLaterThanNow) {
+  MetricHistory history;
+  for (MetricTime i = 0; i < 100; ++i) history.add(slot_at(noon + i));
+  auto again = MetricHistory::from_bytes(history.to_bytes(), noon + 70);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(total(again->series(noon + 71, 600, 60).submitted), 71U);
+  again->add(slot_at(noon + 71, 5, noon + 71));
+  EXPECT_EQ(total(again->series(noon + 72, 600, 60).submitted), 76U);
+}
+
+TEST(MetricHistory, WeighsWhatHappenedNotInHowManySlots) {
+  MetricHistory history;
+  MetricSlot busy = slot_at(noon - 60);
+  busy.waits.add(5, 20'000);
+  history.add(busy);
+  for (MetricTime i = 1; i < 60; ++i) {
+    MetricSlot calm = slot_at(noon - 60 + i);
+    calm.waits.add(60'000, 10);
+    history.add(calm);
+  }
+  EXPECT_EQ(history.sum(noon - 1, 60).waits.quantile(0.5), 5);
+  for (const double seconds : {60.0, 3600.0, 86400.0}) {
+    const MetricSeries series = history.series(noon, seconds, 2);
+    const auto& points = seconds == 60 ? series.waitP50.front() : series.waitP50.back();
+    EXPECT_NEAR(points.value(), 0.005, 0.001) << seconds;
+  }
+}
+
+TEST(MetricHistory, LosesNothingSmallBesideWhatIsLarge) {
+  MetricHistory history;
+  MetricSlot busy = slot_at(noon);
+  busy.runs.add(5, 20'000);
+  history.add(busy);
+  for (MetricTime i = 1; i < 60; ++i) {  // all in one minute: 15 of 100 ran long
+    MetricSlot calm = slot_at(noon + i);
+    calm.runs.add(60'000, 60);
+    history.add(calm);
+  }
+  const MetricSeries series = history.series(noon + 60, 86400, 2);
+  EXPECT_NEAR(series.runP50.back().value(), 0.005, 0.001);
+  EXPECT_NEAR(series.runP95.back().value(), 60, 7.5);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr base::Duration memory_pause = 10s;
-constexpr MetricTime recent = 300;  // seconds: what times are told of to who asks again and again
+constexpr MetricTime recent = 300;  // seconds that the percentiles of `/metrics` are of
 
 MetricTime seconds_of(base::UtcTime time) {
   return static_cast<MetricTime>(std::chrono::floor<std::chrono::seconds>(time).time_since_epoch().count());
@@ -39,9 +39,9 @@ void Metrics::begin_slot(base::TimePoint now) {
   for (std::size_t cell = 0; cell < of_one_request_.size(); ++cell) {
     if (const std::uint32_t turns = std::exchange(of_one_request_[cell], 0)) count_turn(cell, turns, turns);
   }
-  if (slot_.start != 0) history_.add(slot_);
+  if (slot_.counts.start != 0) history_.add(slot_);
   const base::UtcTime utc = clock_.utc();
-  slot_ = {.start = seconds_of(utc), .life = life_};
+  slot_ = {.counts = {.start = seconds_of(utc), .life = life_}};
   next_ = now + (std::chrono::floor<std::chrono::seconds>(utc) + 1s - utc);
   if (now >= memory_due_) {
     memory_ = sources_.memory();
@@ -54,16 +54,16 @@ void Metrics::begin_slot(base::TimePoint now) {
 void Metrics::levels_changed() {
   if (const base::TimePoint now = clock_.now(); now >= next_) return begin_slot(now);
   const MetricLevels levels = sources_.levels();
-  slot_.queued.set(levels.queued);
-  slot_.running.set(levels.running);
-  slot_.clients.set(levels.clients);
-  slot_.memory.set(memory_ / 1024);
+  slot_.counts.queued.set(levels.queued);
+  slot_.counts.running.set(levels.running);
+  slot_.counts.clients.set(levels.clients);
+  slot_.counts.memory.set(memory_ / 1024);
 }
 
 void Metrics::count_turn(std::size_t cell, std::uint64_t handled, std::uint64_t turns) {
   slot_.turn_times.add_to(cell, turns);
   slot_.request_times.add_to(cell, handled);
-  slot_.requests += static_cast<std::uint32_t>(handled);
+  slot_.counts.requests += static_cast<std::uint32_t>(handled);
 }
 
 void Metrics::take(const task::Event& event) {
@@ -74,10 +74,10 @@ void Metrics::take(const task::Event& event) {
     ++here;
     ++altogether;
   };
-  if (times.is_new) count(slot_.submitted, totals_.submitted);
-  if (event.kind == "taskCompleted") count(slot_.completed, totals_.completed);
-  if (event.kind == "taskFailed") count(slot_.failed, totals_.failed);
-  if (event.kind == "taskCancelled") count(slot_.cancelled, totals_.cancelled);
+  if (times.is_new) count(slot_.counts.submitted, totals_.submitted);
+  if (event.kind == "taskCompleted") count(slot_.counts.completed, totals_.completed);
+  if (event.kind == "taskFailed") count(slot_.counts.failed, totals_.failed);
+  if (event.kind == "taskCancelled") count(slot_.counts.cancelled, totals_.cancelled);
   if (times.waited) slot_.waits.add(static_cast<std::uint64_t>(times.waited->count()));
   if (times.ran) slot_.runs.add(static_cast<std::uint64_t>(times.ran->count()));
 }
@@ -91,8 +91,8 @@ std::string Metrics::prometheus_text() {
   begin_slot(clock_.now());
   totals_.requests = requests_;
   return app::prometheus_text({.totals = totals_,
-                               .now = slot_,
-                               .recent = history_.sum(slot_.start, recent),
+                               .now = slot_.counts,
+                               .recent = history_.sum(slot_.counts.start, recent),
                                .memory = sources_.memory(),
                                .began = life_});
 }

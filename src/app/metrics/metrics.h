@@ -43,8 +43,8 @@ class Metrics {
   bool restore(std::string_view bytes);
   std::string bytes();
 
-  /// After each turn of the loop that did something; `requests` that were ever handled. It is all that a request costs,
-  /// so the turns with one request are only counted here, and the rest is done when a second is over.
+  /// After each turn of the loop that did something; `requests` that were ever handled. Every request pays for this
+  /// call, so a turn with one request is only counted here, and the rest is done when a second is over.
   void take_turn(base::TimePoint now, base::Duration took, std::uint64_t requests) {
     if (now >= next_) begin_slot(now);
     const std::size_t cell = TurnTimes::cell_of(static_cast<std::uint64_t>(took.count()) >> turn_time_shift);

@@ -18,8 +18,8 @@ struct MetricTotals {
 
 struct PrometheusSample {
   const MetricTotals& totals;
-  const MetricSlot& now;     ///< of which the levels count
-  const MetricSlot& recent;  ///< of which the times count
+  const MetricCounts& now;   ///< the levels are taken from it, not its counts
+  const MetricSlot& recent;  ///< the percentiles are taken from it
   std::uint64_t memory;      ///< bytes
   MetricTime began;
 };

@@ -40,7 +40,7 @@ TaskTimes::Times TaskTimes::take(const task::Event& event) {
   Times times;
   if (event.arrived_at) {  // most events: their text is not looked at
     times.is_new = true;
-    if (waiting_.size() < most_waiting_) waiting_.emplace(event.task, *event.arrived_at);
+    waiting_.emplace(event.task, *event.arrived_at);
   } else if (task::tells_start(event) || task::tells_end(event)) {
     const EventTimes told = times_in(event.params);
     const auto found = waiting_.find(event.task);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <map>
 #include <optional>
 
@@ -10,8 +9,8 @@
 
 namespace duet::app {
 
-/// What the events of tasks tell of how long these waited and ran. Of those that wait, as many as there is room for are
-/// known, those that came first; one that was queued before this daemon began is not.
+/// What the events of tasks tell of how long these waited and ran. It remembers when each task was taken that has not
+/// begun yet, in some 60 bytes, so it is as large as the queue. A wait that began before this daemon is not known.
 class TaskTimes {
  public:
   struct Times {
@@ -20,12 +19,9 @@ class TaskTimes {
     std::optional<std::chrono::milliseconds> ran = {};     ///< it has ended; its last attempt
   };
 
-  explicit TaskTimes(std::size_t most_waiting = 4096) : most_waiting_(most_waiting) {}
-
   Times take(const task::Event& event);
 
  private:
-  std::size_t most_waiting_;
   std::map<task::TaskId, base::UtcTime> waiting_;
 };
 

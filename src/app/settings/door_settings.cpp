@@ -4,6 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include "app/words/role_names.h"
+
 namespace duet::app {
 namespace {
 
@@ -11,7 +13,6 @@ using Text = std::string_view;
 
 constexpr Text http_names[] = {"listen", "hosts", "session", "max_connections"};
 constexpr Text tls_names[] = {"listen", "certificate", "key", "clients_ca", "revoked", "max_connections", "roles"};
-constexpr Text tls_roles[] = {"observe", "operate", "own"};
 constexpr Text fingerprint_prefix = "sha256:";
 constexpr std::int64_t most_connections = 20'000;
 
@@ -57,7 +58,7 @@ void read_tls_roles(SettingFaults& faults, const SettingsSection& section, TlsSe
     if (is_fingerprint && fingerprint_in(entry.name).empty())
       faults.add(entry.place,
                  "tls.roles: '" + shown(Text(entry.name)) + "' is no SHA-256: it has 64 hexadecimal digits");
-    if (role == nullptr || std::ranges::find(tls_roles, *role) == std::end(tls_roles)) {
+    if (role == nullptr || std::ranges::find(role_names, *role) == role_names.end()) {
       section.refuse(entry.setting, "roles." + shown(Text(entry.name)), "'observe', 'operate' or 'own'");
       continue;
     }

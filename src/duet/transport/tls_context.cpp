@@ -175,8 +175,9 @@ void TlsContext::show(const std::vector<X509Handle>& certificates, const std::st
 }
 
 void TlsContext::trust(X509& authority, const std::string& name) {
+  authorities_.push_back(describe(authority));
   if (openssl().X509_check_ca(&authority) == 0)
-    throw std::runtime_error(name + ": the certificate of " + describe(authority).subject +
+    throw std::runtime_error(name + ": the certificate of " + authorities_.back().subject +
                              " in it is none of an authority");
   if (openssl().X509_STORE_add_cert(openssl().SSL_CTX_get_cert_store(get()), &authority) != 1) fail_with(name);
 }
@@ -201,8 +202,8 @@ int TlsContext::judge(int good, X509_STORE_CTX* context) {
       static_cast<SSL*>(openssl().X509_STORE_CTX_get_ex_data(context, openssl().SSL_get_ex_data_X509_STORE_CTX_idx()));
   const X509* const shown = openssl().X509_STORE_CTX_get0_cert(context);
   if (session != nullptr && shown != nullptr) {
-    auto* const seen = static_cast<std::optional<TlsCertificate>*>(openssl().SSL_get_ex_data(session, app_data));
-    if (seen != nullptr) *seen = describe(*shown);
+    auto* const seen = static_cast<std::optional<Refused>*>(openssl().SSL_get_ex_data(session, app_data));
+    if (seen != nullptr) *seen = {describe(*shown), describe(current == nullptr ? *shown : *current)};
   }
   return 0;
 }

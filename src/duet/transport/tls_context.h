@@ -41,11 +41,18 @@ class TlsContext {
 
   bool is_server() const { return is_server_; }
   const TlsCertificate& own() const { return own_; }
+  /// Those that it trusts. One may have expired: then nobody gets in by it.
+  const std::vector<TlsCertificate>& authorities() const { return authorities_; }
 
   /// Whether a client would be let in with these certificates now, its own first, as der_of() has them. None: yes.
   std::optional<std::string> refusal_of(const std::vector<std::string>& chain) const;
 
   // For sessions.
+  /// Why a certificate was not good, in SSL_set_ex_data() 0 of a session.
+  struct Refused {
+    TlsCertificate shown;     ///< the peer's own
+    TlsCertificate at_fault;  ///< it, or one above it; if a date is at fault, its signature was good
+  };
   SSL_CTX* get() const { return context_.get(); }
 
  private:
@@ -62,6 +69,7 @@ class TlsContext {
   bool is_server_;
   Handle context_;
   TlsCertificate own_;
+  std::vector<TlsCertificate> authorities_;
   std::set<std::string> revoked_;
   std::vector<std::string> protocols_;
 };

@@ -55,6 +55,15 @@ TlsFailure::Certificate fault_of(long verify_result) {
   }
 }
 
+std::string text_of_date(const TlsCertificate& shown, const TlsCertificate& at_fault) {
+  const bool is_own = at_fault.fingerprint == shown.fingerprint;
+  const std::string whose = (is_own ? "its certificate, that of " : "its certificate is by ") + at_fault.subject +
+                            (is_own ? ", " : ", whose own ");
+  if (at_fault.not_before > base::system_clock().utc())
+    return whose + "is not valid before " + base::utc_text(at_fault.not_before);
+  return whose + "has expired: it was valid until " + base::utc_text(at_fault.not_after);
+}
+
 bool is_address(const std::string& host) {
   in6_addr address{};
   return inet_pton(AF_INET, host.c_str(), &address) == 1 || inet_pton(AF_INET6, host.c_str(), &address) == 1;
@@ -216,19 +225,18 @@ void TlsSession::take_fault() {
 TlsFailure TlsSession::certificate_failure(long verify_result) {
   TlsFailure failure{.kind = TlsFailure::Kind::certificate,
                      .text = openssl().X509_verify_cert_error_string(verify_result),
-                     .fault = fault_of(verify_result),
-                     .peer_certificate = std::exchange(refused_, {})};
-  if (!failure.peer_certificate) return failure;
-  const TlsCertificate& shown = *failure.peer_certificate;
+                     .fault = fault_of(verify_result)};
+  if (!refused_) return failure;
+  const TlsCertificate shown = refused_->shown;
+  const TlsCertificate at_fault = refused_->at_fault;
+  refused_.reset();
+  failure.peer_certificate = shown;
   using Fault = TlsFailure::Certificate;
   const auto is_about = [&](Fault fault) { return failure.fault == fault; };
   if (is_about(Fault::names)) failure.text = "its certificate is for " + listed(shown) + ", and not for " + host_;
   if (is_about(Fault::authority))
     failure.text = "its certificate is issued by " + shown.issuer + ", which is not trusted";
-  if (is_about(Fault::expired) && shown.not_after < base::system_clock().utc())
-    failure.text = "its certificate has expired: it was valid until " + base::utc_text(shown.not_after);
-  if (is_about(Fault::not_yet_valid))
-    failure.text = "its certificate is valid from " + base::utc_text(shown.not_before) + " on";
+  if (is_about(Fault::expired) || is_about(Fault::not_yet_valid)) failure.text = text_of_date(shown, at_fault);
   return failure;
 }
 

@@ -95,7 +95,7 @@ class TlsSession {
   bool peer_ended_ = false;
   bool ended_ = false;
   std::optional<TlsFailure> failure_;
-  std::optional<TlsCertificate> refused_;  // whose certificate was not good
+  std::optional<TlsContext::Refused> refused_;
   TlsCertificate peer_;
   std::vector<std::string> peer_chain_;
   base::UtcTime trusted_until_;
