@@ -44,10 +44,15 @@ std::string short_line(std::string_view line) {
   return std::string(part) + (part.size() < line.size() ? "…" : "");
 }
 
+// The last line that a range has a character of: some servers end it before the first one of the next line.
+std::size_t last_line_of(const object& range, std::size_t line) {
+  const std::size_t end = number_in(range, "endLine", line);
+  return end > line && number_in(range, "endColumn", 2) == 1 ? end - 1 : end;
+}
+
 std::size_t end_line_of(const object& symbol) {
   const value* const extent = symbol.if_contains("extent");
-  const std::size_t line = number_in(symbol, "line");
-  return extent != nullptr ? number_in(extent->as_object(), "endLine", line) : number_in(symbol, "endLine", line);
+  return last_line_of(extent != nullptr ? extent->as_object() : symbol, number_in(symbol, "line"));
 }
 
 Item symbol_item(const object& symbol, std::string_view path, std::string_view file) {
@@ -147,6 +152,13 @@ Item definition_item(const SourcePart& part, std::string_view root) {
   return item;
 }
 
+// More of it is more of the source.
+std::size_t weight_of(const object& extent) {
+  constexpr std::size_t of_a_line = 10'000;
+  const std::size_t lines = number_in(extent, "endLine") - number_in(extent, "line");
+  return lines > 0 ? lines * of_a_line : number_in(extent, "endColumn") - number_in(extent, "column");
+}
+
 // The deepest symbol whose name is at the place.
 const object* symbol_at(const value& symbols, std::size_t line, std::size_t column) {
   for (const value& entry : symbols.as_array()) {
@@ -154,7 +166,9 @@ const object* symbol_at(const value& symbols, std::size_t line, std::size_t colu
     if (const value* const children = symbol.if_contains("children")) {
       if (const object* const inner = symbol_at(*children, line, column)) return inner;
     }
-    const bool is_it = number_in(symbol, "line") == line && number_in(symbol, "column") == column;
+    const std::size_t begin = number_in(symbol, "column");
+    const bool is_it = number_in(symbol, "line") == line && begin <= column &&
+                       column <= number_in(symbol, "endColumn", begin);
     if (is_it && symbol.contains("extent")) return &symbol;
   }
   return nullptr;
@@ -235,6 +249,7 @@ void Standing::add(const object& answer) {
   }
   const value* const is_complete = answer.if_contains("complete");
   complete = complete && (is_complete == nullptr || !is_complete->is_bool() || is_complete->get_bool());
+  is_indexing = is_indexing || !text_member(answer, "indexing").empty();
   if (note.empty()) note = text_member(answer, "note");
   const value* const more = answer.if_contains("more");
   if (more != nullptr && more->is_number() && note.empty()) note = rpc::to_text(*more) + " more are not told";
@@ -243,7 +258,8 @@ void Standing::add(const object& answer) {
 std::string Standing::warning() const {
   std::string text;
   if (!fresh) text += "NOT FRESH (" + reason + ")\n";
-  if (!complete) text += "INCOMPLETE (indexing)\n";
+  const bool is_otherwise = !is_indexing && !note.empty();
+  if (!complete) text += "INCOMPLETE (" + (is_otherwise ? note : "indexing") + ")\n";
   return text;
 }
 
@@ -303,7 +319,8 @@ SourcePart extent_of(const object& place, const value* symbols) {
     const std::size_t first = number_in(extent, "line", part.line);
     if (first != part.line) part.column = number_in(extent, "column");
     part.line = first;
-    part.end_line = number_in(extent, "endLine", part.end_line);
+    part.end_line = last_line_of(extent, part.line);
+    part.weight = weight_of(extent);
   }
   part.first_line = part.line;
   return part;

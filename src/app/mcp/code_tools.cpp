@@ -112,6 +112,7 @@ struct Definitions {
   Standing standing = {};
   std::vector<object> places = {};
   std::vector<SourcePointer> sources = {};  // of each place, or null
+  SourcePointer here = {};                  // of `at`
 };
 
 void ask_definitions(Definitions definitions);
@@ -138,6 +139,10 @@ void finish_definitions(Definitions definitions) {
   for (std::size_t i = 0; i < definitions.places.size(); ++i) {
     parts.push_back(source_of(definitions.places[i], definitions.sources[i], context));
   }
+  // Asked about a definition some servers tell where it is declared: what there is more of is the definition.
+  const SourcePart here = source_of(definitions.at, definitions.here, context);
+  const auto is_less = [&](const SourcePart& part) { return part.weight < here.weight; };
+  if (std::ranges::all_of(parts, is_less) && here.weight > 0) parts = {here};
   finish_page(
       definitions.call, definitions.arguments, definitions.from,
       definition_page(definitions.at, definitions.hover, parts, definitions.standing, definitions.question.root));
@@ -152,6 +157,9 @@ void look_at_sources(Definitions definitions) {
     definitions.sources.push_back(source);
     if (source && source->symbols.is_null() && unknown.size() < most_files_looked_at) unknown.emplace(file, source);
   }
+  const std::string here(definitions.at.at("file").as_string());
+  definitions.here = definitions.call->services().sources.find(here);
+  if (definitions.here && definitions.here->symbols.is_null()) unknown.emplace(here, definitions.here);
   if (unknown.empty()) return finish_definitions(std::move(definitions));
   std::vector<Desk::Part> parts;
   for (const auto& [file, source] : unknown) {
