@@ -265,6 +265,7 @@ void Standing::add(const object& answer) {
   }
   const value* const is_complete = answer.if_contains("complete");
   complete = complete && (is_complete == nullptr || !is_complete->is_bool() || is_complete->get_bool());
+  is_indexing = is_indexing || !text_member(answer, "indexing").empty();
   if (note.empty()) note = text_member(answer, "note");
   const value* const more = answer.if_contains("more");
   if (more != nullptr && more->is_number() && note.empty()) note = rpc::to_text(*more) + " more are not told";
@@ -273,7 +274,8 @@ void Standing::add(const object& answer) {
 std::string Standing::warning() const {
   std::string text;
   if (!fresh) text += "NOT FRESH (" + reason + ")\n";
-  if (!complete) text += "INCOMPLETE (indexing)\n";
+  const bool is_otherwise = !is_indexing && !note.empty();
+  if (!complete) text += "INCOMPLETE (" + (is_otherwise ? note : "indexing") + ")\n";
   return text;
 }
 

@@ -20,7 +20,8 @@ struct Standing {
   bool fresh = true;
   bool complete = true;
   std::string reason = {};
-  std::string note = {};  ///< what else may be wrong with it
+  bool is_indexing = false;  ///< that is why it is not complete
+  std::string note = {};     ///< what else may be wrong with it
 
   /// The members `server, fresh, reason?, complete, note?, more?` of an answer of the daemon.
   void add(const boost::json::object& answer);
