@@ -101,6 +101,16 @@ class Daemons(FaultTestCase):
         self.assertNotIn(json.dumps(id), door.answers)
         self.carry_on(pid)
 
+    def test_the_first_progress_has_its_total_though_the_daemon_hangs(self):
+        door = self.shell_door()
+        self.done_task(door)
+        pid = self.stopped_daemon()
+        for token, (tool, arguments) in enumerate((("task_run", {"prompt": "true"}), ("task_get", {"task_id": "task-1"}))):
+            door.post_tool(tool, {**arguments, "wait_seconds": 50}, _meta={"progressToken": token})
+            told = door.wait_for(lambda message: message.get("params", {}).get("progressToken") == token, 30)["params"]
+            self.assertEqual(told["total"], 50, tool)
+        self.carry_on(pid)
+
     def test_a_wait_that_ends_with_the_input_has_no_answer(self):
         door = self.shell_door()
         door.structured("task_run", {"prompt": "sleep 1000", "wait_seconds": 0})

@@ -132,7 +132,6 @@ void answer_run(const CallPointer& call, const Arguments& arguments, const objec
               [=](const TaskView& view) { call->finish(run_answer(view, root, arguments.max_bytes())); });
   };
   if (wait == 0) return finish();
-  call->set_total(wait);
   tell_of_task(call, id);
   call->wait_for_end(id, seconds(wait), [finish](const object&) { finish(); });
 }
@@ -240,7 +239,9 @@ void run_task_run(const CallPointer& call, const Arguments& arguments) {
     if (!std::filesystem::is_directory(target->path)) return call->fail(no_folder(target->path));
     if (target->path != root) cwd = target->path;  // which it is without, too
   }
-  const bool as_mcp_task = call->envelope().has_tasks && arguments.number("wait_seconds", usual_wait) != 0;
+  const std::int64_t wait = arguments.number("wait_seconds", usual_wait);
+  if (wait != 0) call->set_total(wait);
+  const bool as_mcp_task = call->envelope().has_tasks && wait != 0;
   std::vector<Desk::Part> parts{{"agent.list", {}}};
   for (const std::string& task : arguments.texts("after")) parts.push_back({"task.get", task_named(task).params});
   call->set_remedy("task_list, which tells whether the task was submitted");
@@ -265,10 +266,10 @@ void run_task_get(const CallPointer& call, const Arguments& arguments) {
   const std::int64_t wait = arguments.number("wait_seconds", 0);
   const std::string root = call->home();
   if (root.empty()) return;
+  if (wait != 0) call->set_total(wait);
   const auto finish = [=](const TaskView& view) { call->finish(task_answer(view, root, arguments.max_bytes())); };
   read_task(call, name, tail, [=](const TaskView& view) {
     if (has_ended(view.record) || wait == 0) return finish(view);
-    call->set_total(wait);
     const std::string id(id_of(view.record));
     tell_of_task(call, id);
     call->wait_for_end(id, seconds(wait), [=](const object&) { read_task(call, name, tail, finish); });

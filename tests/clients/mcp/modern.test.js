@@ -45,6 +45,24 @@ for (const [name, mode] of [['default', undefined], ['auto', 'auto'], ['pinned',
   }));
 }
 
+test('client 2.x, pinned: parallel calls, progress, and a cancel that ends the call but not the task', limit,
+  withProject(async (project) => {
+    const { client } = await connect(project, { pin: revision });
+    const call = (name, args, more = {}) => client.callTool({ name, arguments: args }, { ...options, ...more });
+    const told = [];
+    const abort = new AbortController();
+    const running = call('task_run', { prompt: 'sleep 1000', wait_seconds: 50 },
+      { onprogress: (progress) => told.push(progress), signal: abort.signal });
+    await eventually(() => told.some(({ message }) => /^task-1 /.test(message)));
+    const answers = await Promise.all(Array.from({ length: 32 }, () => call('task_get', { task_id: 'task-1' })));
+    assert.ok(answers.every((answer) => answer.structuredContent.state === 'running'));
+    abort.abort('enough');
+    await assert.rejects(running);
+    assert.strictEqual((await call('task_get', { task_id: 'task-1' })).structuredContent.state, 'running');
+    assert.strictEqual((await call('task_cancel', { task_id: 'task-1' })).structuredContent.cancelled, true);
+    await client.close();
+  }));
+
 /** The way around the SDK's codecs that ext-tasks asks its host for. */
 function rawDispatch(transport) {
   const waiting = new Map();
