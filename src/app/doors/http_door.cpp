@@ -143,11 +143,10 @@ std::unique_ptr<RpcExchange> HttpDoor::begin_mcp(std::string_view message, McpCa
   peer.admission = caller.admission;
   const McpSource::Place place = calls_.mcp->begin(std::move(caller));
   const RpcExchange::Served served{.methods = place.methods, .protocol = place.protocol, .warns = false};
-  return std::make_unique<RpcExchange>(loop_, log_, served, peer, pool_, message, std::move(answered),
-                                       [this, number] {
-                                         calls_.mcp->end(number);
-                                         calls_.end_caller(number);
-                                       });
+  return std::make_unique<RpcExchange>(loop_, log_, served, peer, pool_, message, std::move(answered), [this, number] {
+    calls_.mcp->end(number);
+    calls_.end_caller(number);
+  });
 }
 
 void HttpDoor::take_websocket(std::uint64_t number, std::unique_ptr<transport::Channel> channel,

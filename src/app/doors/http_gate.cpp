@@ -52,7 +52,8 @@ std::optional<std::string_view> bearer_of(const HttpHead& head) {
 }
 
 std::optional<HttpFault> mcp_fault(const HttpHead& head) {
-  const bool can_be_answered = framing::accepts(head, "application/json") || framing::accepts(head, "text/event-stream");
+  const bool can_be_answered =
+      framing::accepts(head, "application/json") || framing::accepts(head, "text/event-stream");
   return can_be_answered ? std::nullopt : std::optional(HttpFault::accept);
 }
 

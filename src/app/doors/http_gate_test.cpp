@@ -52,8 +52,8 @@ TEST_F(HttpGateTest, EachPathHasItsRouteAndItsMethods) {
     EXPECT_EQ(found.route, each.route) << each.line;
     EXPECT_EQ(found.allow, each.allow) << each.line;
   }
-  for (const char* const line : {"DELETE /", "OPTIONS /rpc", "GET /rpc", "HEAD /events", "POST /metrics", "get /", "GET /mcp",
-                                 "DELETE /mcp", "OPTIONS /mcp"}) {
+  for (const char* const line : {"DELETE /", "OPTIONS /rpc", "GET /rpc", "HEAD /events", "POST /metrics", "get /",
+                                 "GET /mcp", "DELETE /mcp", "OPTIONS /mcp"}) {
     EXPECT_EQ(pass(line, with_token).fault, HttpFault::method) << line;
   }
   for (const char* const line : {"GET /x", "GET /rpc/", "GET //", "GET /assets/x", "GET /Rpc"}) {

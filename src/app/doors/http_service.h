@@ -87,7 +87,7 @@ class HttpService {
   HttpDoor door_;
   DoorPlace place_;
   bool on_demand_ = true;
-  bool ends_ = false;  // it takes nobody any more
+  bool ends_ = false;                                      // it takes nobody any more
   std::map<std::uint64_t, peer::Connection*> websockets_;  // and what `POST /mcp` asks the server by
   transport::Loop::Timer token_timer_;
   base::UtcTime next_look_ = base::UtcTime::max();  // at the tokens: when the timer rings

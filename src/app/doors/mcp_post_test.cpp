@@ -40,7 +40,8 @@ TEST(McpPost, SomeErrorsHaveAStatus) {
   const auto status_of = [](const std::string& code) {
     return mcp_status(R"({"jsonrpc":"2.0","id":"\"error\":","error":{"code":)" + code + R"(,"message":"x"}})");
   };
-  for (const char* code : {"-32700", "-32600", "-32602", "-32020", "-32021", "-32022"}) EXPECT_EQ(status_of(code), 400U);
+  for (const char* code : {"-32700", "-32600", "-32602", "-32020", "-32021", "-32022"})
+    EXPECT_EQ(status_of(code), 400U);
   EXPECT_EQ(status_of("-32601"), 404U);
   for (const char* code : {"-32603", "-32002", "1"}) EXPECT_EQ(status_of(code), 200U) << code;
   EXPECT_EQ(mcp_status(R"({"jsonrpc":"2.0","error":{"code":-32700,"message":"x"}})"), 400U);

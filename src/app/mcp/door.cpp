@@ -98,13 +98,12 @@ void Door::begin_end() {
 
 void Door::handle(const peer::Request& asked, peer::Reply<> reply) {
   const std::shared_ptr<Client>& client = clients_.at(asked.conversation.peer().connection);
-  tl::expected<Envelope, rpc::Error> envelope = read_envelope(asked.method, asked.params.text(), client->revision,
-                                                              client->fields ? &*client->fields : nullptr);
+  tl::expected<Envelope, rpc::Error> envelope =
+      read_envelope(asked.method, asked.params.text(), client->revision, client->fields ? &*client->fields : nullptr);
   if (!envelope) return reply.fail(envelope.error());
   const Entry* const entry = find(asked.method, *envelope, *client);
   if (entry == nullptr) return reply.fail(rpc::method_not_found());
-  (this->*entry->handler)(
-      {client, asked.conversation, std::move(*envelope), std::string(asked.id), std::move(reply)});
+  (this->*entry->handler)({client, asked.conversation, std::move(*envelope), std::string(asked.id), std::move(reply)});
 }
 
 const Door::Entry* Door::find(std::string_view method, const Envelope& envelope, const Client& client) const {
@@ -119,8 +118,8 @@ const Door::Entry* Door::find(std::string_view method, const Envelope& envelope,
 void Door::run(Request& request, Call::Kind kind, const std::function<void(const std::shared_ptr<Call>&)>& answer,
                bool unlimited) {
   const bool is_busy = desk_.is_full() || services_.calls.size() >= most_calls;
-  const auto call = std::make_shared<Call>(services_, kind, request.client, std::move(request.envelope),
-                                           std::move(request.reply));
+  const auto call =
+      std::make_shared<Call>(services_, kind, request.client, std::move(request.envelope), std::move(request.reply));
   if (is_busy) {
     return call->fail(ToolError{.code = "busy",
                                 .problem = "too many calls wait already",
@@ -271,7 +270,8 @@ void Door::get_task(Request request) {
 void Door::task_result(Request request) {
   const auto handle = handle_in(request.envelope);
   if (!handle) return request.reply.fail(handle.error());
-  run(request, Call::Kind::request, [&](const auto& call) { answer_task_result(call, *handle); }, true);
+  run(
+      request, Call::Kind::request, [&](const auto& call) { answer_task_result(call, *handle); }, true);
 }
 
 void Door::update_task(Request request) {

@@ -25,9 +25,8 @@ McpService::Place McpService::begin(McpCaller caller) {
   room.timer.cancel();
   callers_.emplace(caller.number, &room);
   const std::string_view revision = legacy_revision(caller.fields);
-  room.door->attach(caller.number, {.notify = std::move(caller.notify),
-                                    .revision = revision,
-                                    .fields = std::move(caller.fields)});
+  room.door->attach(caller.number,
+                    {.notify = std::move(caller.notify), .revision = revision, .fields = std::move(caller.fields)});
   peer::Protocol protocol = peer::Protocol::mcp_server();
   protocol.framing = peer::Protocol::Framing::whole;
   protocol.batches = revision == batch_revision;
@@ -36,8 +35,8 @@ McpService::Place McpService::begin(McpCaller caller) {
 }
 
 McpService::Room& McpService::room_for(const std::shared_ptr<const peer::Admission>& admission) {
-  const auto found = std::ranges::find_if(
-      rooms_, [&](const Room& room) { return room.admission == admission && !room.is_leaving; });
+  const auto found =
+      std::ranges::find_if(rooms_, [&](const Room& room) { return room.admission == admission && !room.is_leaving; });
   if (found != rooms_.end()) return *found;
   Door::Options options{.scope = {.project = context_.root}, .tools = {.role = admission->role}};
   options.daemon.inside = {.root = context_.root, .connect = [this, admission] { return connect(admission); }};

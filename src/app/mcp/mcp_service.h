@@ -16,8 +16,8 @@
 
 namespace duet::app::mcp {
 
-/// `POST /mcp` of a daemon: a Door for each token that is used there, made by its first message and gone when it was not
-/// used for a while.
+/// `POST /mcp` of a daemon: a Door for each token that is used there, made by its first message and gone when it was
+/// not used for a while.
 ///
 /// The doors ask the daemon as any client does, over channels in memory and with the token's role, so that whatever a
 /// role may not do is refused where it is always refused. For the loop's thread only; whoever has begun must have ended

@@ -41,8 +41,7 @@ rpc::Error is_missing(std::string_view field) { return mismatch(field, "is missi
 std::optional<std::string> decoded(std::string_view text) {
   constexpr std::string_view begin = "=?base64?";
   constexpr std::string_view end = "?=";
-  const bool is_encoded =
-      text.size() >= begin.size() + end.size() && text.starts_with(begin) && text.ends_with(end);
+  const bool is_encoded = text.size() >= begin.size() + end.size() && text.starts_with(begin) && text.ends_with(end);
   if (!is_encoded) return std::string(text);
   return from_base64(text.substr(begin.size(), text.size() - begin.size() - end.size()));
 }

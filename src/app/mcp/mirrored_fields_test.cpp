@@ -9,7 +9,8 @@ namespace {
 
 using boost::json::object;
 
-int code(const McpFields& fields, std::string_view method, const object& params, std::optional<std::string_view> version) {
+int code(const McpFields& fields, std::string_view method, const object& params,
+         std::optional<std::string_view> version) {
   const std::optional<rpc::Error> fault = fault_of_fields(fields, method, params, version);
   return fault ? fault->code() : 0;
 }
@@ -53,7 +54,10 @@ TEST(MirroredFields, ANameThatIsWrongInItselfIsForOthersToRefuse) {
 TEST(MirroredFields, ANameMayBeEncoded) {
   McpFields fields{.version = "2026-07-28", .method = "tools/call", .name = "=?base64?w6TDtg==?="};
   EXPECT_EQ(code(fields, "tools/call", {{"name", "äö"}}, modern_revision), 0);
-  for (const char* wrong : {"=?base64?w6TDtg==", "=?base64?w6TDtg?=", "=?base64?" "?=", "=?BASE64?w6TDtg==?=", "=?base64?="}) {
+  for (const char* wrong : {"=?base64?w6TDtg==", "=?base64?w6TDtg?=",
+                            "=?base64?"
+                            "?=",
+                            "=?BASE64?w6TDtg==?=", "=?base64?="}) {
     fields.name = wrong;
     EXPECT_EQ(code(fields, "tools/call", {{"name", "äö"}}, modern_revision), -32020) << wrong;
   }
@@ -84,7 +88,8 @@ TEST(MirroredFields, AHeadThatPromisesAModernRequestNeedsOne) {
   const McpFields fields{.version = "2026-07-28", .method = "tools/list"};
   EXPECT_EQ(read_envelope("tools/list", "{}", batch_revision, &fields).error().code(), -32602);
   EXPECT_EQ(read_envelope("tools/list", R"({"_meta":{}})", batch_revision, &fields).error().code(), -32602);
-  EXPECT_TRUE(read_envelope("initialize", "{}", batch_revision, &fields).error().code() == -32020) << "of another method";
+  EXPECT_TRUE(read_envelope("initialize", "{}", batch_revision, &fields).error().code() == -32020)
+      << "of another method";
   const McpFields version{.version = "2026-07-28"};
   EXPECT_TRUE(read_envelope("initialize", "{}", batch_revision, &version));
 }

@@ -88,8 +88,7 @@ rpc::Error unsupported_revision(std::string_view requested) {
 }
 
 tl::expected<Envelope, rpc::Error> read_envelope(std::string_view method, std::string_view params,
-                                                 std::optional<std::string_view> initialized,
-                                                 const McpFields* fields) {
+                                                 std::optional<std::string_view> initialized, const McpFields* fields) {
   Envelope envelope;
   if (!params.empty()) {
     value parsed = rpc::parse_value(params);

@@ -50,8 +50,7 @@ class Subscriptions {
 
   /// What of the wish is honoured is acknowledged first, when its changes will be told. The reply is for our own end.
   std::optional<rpc::Error> listen(const std::shared_ptr<const Client>& client, const Envelope& envelope,
-                                   const std::string& id,
-                                   const std::shared_ptr<peer::Reply<>>& reply);
+                                   const std::string& id, const std::shared_ptr<peer::Reply<>>& reply);
   /// Every listen gets its result.
   void end();
 
@@ -59,8 +58,8 @@ class Subscriptions {
   // One that listens; the legacy client is one without an id.
   struct Listener {
     std::shared_ptr<const Client> client = {};
-    std::string id = {};  // as the client has spelt it
-    bool is_told = false;  // that it listens
+    std::string id = {};                                 // as the client has spelt it
+    bool is_told = false;                                // that it listens
     std::map<std::string, ResourceName> resources = {};  // by URI
     std::set<std::string> handles = {};
     std::shared_ptr<peer::Reply<>> reply = {};

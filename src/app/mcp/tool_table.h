@@ -36,9 +36,9 @@ struct Tool {
   std::string_view name;
   std::string_view title;
   Group group;
-  bool changes = false;     ///< it does something; else it only reads
-  bool repeatable = true;   ///< a second call with the same arguments does nothing more
-  bool open_world = false;  ///< what it starts may reach out of this machine
+  bool changes = false;                    ///< it does something; else it only reads
+  bool repeatable = true;                  ///< a second call with the same arguments does nothing more
+  bool open_world = false;                 ///< what it starts may reach out of this machine
   std::string_view needs = role::observe;  ///< the role of who came by a token
   std::string_view description;
   std::string_view inputs;    ///< the `properties` of its input schema, without braces and without max_bytes

@@ -45,9 +45,8 @@ TEST(HttpChecks, AcceptNamesTypesFamiliesOrEverything) {
                              "text/html, application/json;v=1", "a/b;q=0,*/*;q=0.001"}) {
     EXPECT_TRUE(takes(accept, json)) << accept;
   }
-  for (const char* accept :
-       {"text/event-stream", "application/jsonx", "text/*", "application", "/*", "*", ",", "application/json;q=0",
-        "application/json; q = 0.000", "*/*;q=0"}) {
+  for (const char* accept : {"text/event-stream", "application/jsonx", "text/*", "application", "/*", "*", ",",
+                             "application/json;q=0", "application/json; q = 0.000", "*/*;q=0"}) {
     EXPECT_FALSE(takes(accept, json)) << accept;
   }
   EXPECT_TRUE(takes("application/json, text/event-stream", "text/event-stream"));
