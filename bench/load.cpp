@@ -176,8 +176,9 @@ class Session {
     conversations_.size() == 1 ? run_one(left, latencies) : run_many(left, latencies);
   }
 
+  void hang_up() { streams_.clear(); }
   double stop() {
-    streams_.clear();
+    hang_up();
     return server_.stop();
   }
 
@@ -235,6 +236,7 @@ double quantile(std::vector<std::uint32_t>& values, double part) {
 void run_connecting(const Settings& settings, Session& session, Budget left, std::vector<std::uint32_t>& latencies) {
   const std::uint64_t pause = settings.rate > 0 ? static_cast<std::uint64_t>(1e9 / settings.rate) : 0;
   std::vector<std::uint32_t> answers;
+  session.hang_up();  // a server may talk to one client at a time
   for (std::uint64_t begin = now_ns(); left.is_open(begin); begin = std::max(begin + pause, now_ns())) {
     while (now_ns() < begin) sleep_ms(1);
     {

@@ -31,13 +31,12 @@ bool EndWaiters::is_awaited(TaskId id) const {
 
 void EndWaiters::take(TaskId id) {
   if (!is_awaited(id)) return;
-  const tl::expected<Task, rpc::Error> task = find_task(store_, id);
-  if (task && !has_ended(task->progress.state)) return;  // restarted in place since: they wait for that end
   std::vector<Waiter> woken;
   for (auto at = waiting_.lower_bound({id, 0}); at != waiting_.end() && at->first.first == id;
        at = waiting_.erase(at)) {
     woken.push_back(std::move(at->second.waiter));
   }
+  const tl::expected<Task, rpc::Error> task = find_task(store_, id);
   base::call_all(woken, task);
 }
 

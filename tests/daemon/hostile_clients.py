@@ -28,11 +28,6 @@ BOUND = 256 * 1024 * 1024  # what may wait for all clients together
 OWN = 30 * 1024 * 1024  # what a daemon needs beside that
 
 
-def is_sanitized():
-    with open(suite.program(), "rb") as file:
-        return b"__asan_init" in file.read()
-
-
 def processor_seconds(pid):
     with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
         fields = file.read().rsplit(")", 1)[1].split()
@@ -58,7 +53,7 @@ class Hostile(ProjectTestCase):
         eventually(lambda: self.alone() == self.descriptors, what="all descriptors are given back")
 
     def assert_memory(self, bound):
-        if not is_sanitized():
+        if not suite.is_sanitized():
             self.assertLess(memory(self.pid, "VmHWM"), bound)
 
 
@@ -88,7 +83,7 @@ class ManyClients(Hostile):
         self.assertEqual(status["subsystems"]["ipc"]["clients"], 256)
         for client in deaf + others:
             client.close()
-        if not is_sanitized():
+        if not suite.is_sanitized():
             eventually(lambda: memory(self.pid) < OWN, what="memory is given back")
 
     def test_1000_that_connect_send_and_close(self):

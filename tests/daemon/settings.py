@@ -93,7 +93,7 @@ class SavedSettings(ProjectTestCase):
 
     def test_can_be_read_by_hand(self):
         reload = self.project.run("daemon", "reload")
-        self.assertEqual((reload.code, reload.out), (0, "nothing has changed\n"))
+        self.assertEqual((reload.code, reload.out), (0, "no setting has changed\n"))
         self.project.kill(self.pid, signal.SIGSTOP)  # so that it has not noticed before it is asked
         self.save('max_running = 4\n[agents.a]\ncommand = ["a"]\n')
         with self.project.popen("daemon", "reload", "--json") as process:

@@ -134,12 +134,44 @@ function isRunning(pid) {
 }
 
 /** The tests run as root in a place of their own, where Chromium's sandbox cannot be set up. */
-function launch(options = {}) {
+function launchOptions(options) {
   const isRoot = process.getuid() === 0;
-  return chromium.launch({executablePath: process.env.DUET_CHROMIUM ?? '/usr/bin/chromium', chromiumSandbox: !isRoot,
+  return {executablePath: process.env.DUET_CHROMIUM ?? '/usr/bin/chromium', chromiumSandbox: !isRoot,
     args: ['--disable-dev-shm-usage', '--disable-gpu', '--font-render-hinting=none', ...(options.args ?? []),
       // A page that comes out of a folder has no address, and is taken for one of the internet.
-      ...(process.env.DUET_WEB ? ['--disable-features=LocalNetworkAccessChecks'] : [])]});
+      ...(process.env.DUET_WEB ? ['--disable-features=LocalNetworkAccessChecks'] : [])]};
+}
+
+function launch(options = {}) {
+  return chromium.launch(launchOptions(options));
+}
+
+/** One that can be put to sleep, as by the lid of a laptop: `sleep` stops all its processes, `wake` lets them go on. */
+async function launchSleeper(options = {}) {
+  const server = await chromium.launchServer(launchOptions(options));
+  const signal = (name) => {
+    for (const pid of withDescendants(server.process().pid)) process.kill(pid, name);
+  };
+  const browser = await chromium.connect(server.wsEndpoint());
+  return {browser, sleep: () => signal('SIGSTOP'), wake: () => signal('SIGCONT'), close: () => server.close()};
+}
+
+/** A process and all that come from it, parents first. */
+function withDescendants(pid) {
+  const children = new Map();
+  for (const name of fs.readdirSync('/proc').filter((one) => /^\d+$/.test(one))) {
+    let stat;
+    try {
+      stat = fs.readFileSync(`/proc/${name}/stat`, 'latin1');
+    } catch {
+      continue;  // it has ended meanwhile
+    }
+    const parent = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
+    children.set(parent, [...(children.get(parent) ?? []), Number(name)]);
+  }
+  const found = [pid];
+  for (const one of found) found.push(...(children.get(one) ?? []));
+  return found;
 }
 
 /** A browser's profile of its own. What the console says is collected, and is to be nothing. */
@@ -219,5 +251,5 @@ async function assertNoSidewaysScroll(page, what) {
   assert.ok(inner <= outer, `${what}: ${inner} px in ${outer} px`);
 }
 
-module.exports = {Project, assertAccessible, assertNoSidewaysScroll, eventually, isRunning, launch, live, narrow, newContext, offlineWords, open,
+module.exports = {Project, assertAccessible, assertNoSidewaysScroll, eventually, isRunning, launch, launchSleeper, live, narrow, newContext, offlineWords, open,
   patience, signIn, wide};

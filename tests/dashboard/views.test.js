@@ -13,7 +13,7 @@ const rules = `
 id = "ask"
 trigger = { source = "task", type = "task.failed" }
 conditions = [ { field = "payload.exitCode", operator = "eq", value = 9 } ]
-action = { type = "agent", agent = "echo", prompt = "look at {{payload.taskId}}" }
+action = { type = "agent", agent = "echo", prompt = "look at {{payload.taskId}}\\n\\nand then delete it" }
 requires_approval = true
 [[rules]]
 id = "quiet"
@@ -76,6 +76,8 @@ test('timeline: bars are where the times say, a running one grows, Enter opens',
   const first = await width();
   await eventually(async () => assert.ok(await width() > first + 5));
   await page.getByRole('button', {name: 'Zoom in'}).click();
+  const tooFar = await page.locator('.axis').evaluate((axis) => [...axis.children].filter((mark) => mark.textContent && mark.getBoundingClientRect().right > axis.getBoundingClientRect().right).length);
+  assert.equal(tooFar, 0, 'times that are cut off');
   await page.getByRole('button', {name: 'Earlier'}).click();
   assert.match(page.url(), /from=.*to=/);
   await page.getByRole('button', {name: '1h', exact: true}).click();
@@ -225,6 +227,7 @@ test('rules: approvals come first and are counted, Approve fires once from two t
   const firing = page.locator('.approval[data-firing]');
   await firing.waitFor();
   const id = await firing.getAttribute('data-firing');
+  assert.match(await firing.locator('.would').textContent(), /echo: look at task-\d+\n\nand then delete it$/);
   await eventually(async () => assert.match(await page.title(), /^\(1\) /));
   assert.match(await page.locator('[data-nav="rules"]').textContent(), /1/);
   const buttons = [page, second].map((tab) => tab.getByRole('button', {name: `Approve ${id}`}));

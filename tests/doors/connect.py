@@ -185,6 +185,19 @@ class Refusing(FarTestCase):
         self.assert_pong(self.far("call", "ping"))
         self.assertFalse(os.path.exists(self.laptop.state))
 
+    def test_a_daemon_of_this_machine_does_not_pass_it_on(self):
+        far = {"DUET_RPC_CONNECT": "tls://far", "DUET_RPC_IDENTITY": "/nowhere"}
+        for in_front in (False, True):
+            with self.subTest(in_front=in_front):
+                words = ["daemon", "start", "--project", self.laptop.root] + ["--foreground"] * in_front
+                with self.laptop.popen(*words, env=far) as daemon:
+                    eventually(self.laptop.reachable, what="the daemon")
+                    env = self.laptop.run("task", "submit", "--agent", "shell", "--follow", "--", "env")
+                    self.assertEqual(env.code, 0, env)
+                    self.assertNotRegex(env.out, "DUET_RPC_(CONNECT|IDENTITY)")
+                    self.assertEqual(self.laptop.run("daemon", "stop").code, 0)
+                    self.assertEqual(daemon.wait(PATIENCE), 0)
+
     def test_a_place_is_said_once(self):
         for other in ("--project=/x", "--socket=/x"):
             result = self.far("task", "list", other, url="tls://far")

@@ -21,11 +21,6 @@ def peak_memory(pid):
         return int(next(line for line in file if line.startswith("VmHWM")).split()[1]) * 1024
 
 
-def is_sanitized():
-    with open(suite.program(), "rb") as file:
-        return b"__asan_init" in file.read()
-
-
 class NeverReads(suite.TestCase):
     """Reading pauses when the answers that wait have reached their bound; SIGTERM and the end of input still work."""
 
@@ -61,7 +56,7 @@ class NeverReads(suite.TestCase):
             self.assertEqual(daemon.wait_exit(CEILING), 0)
 
     def assert_bounded(self, daemon):
-        if not is_sanitized():  # which keeps freed memory for a while
+        if not suite.is_sanitized():  # which keeps freed memory for a while
             self.assertLessEqual(peak_memory(daemon.pid), MEMORY_BOUND)
 
     def test_end_of_input_is_not_held_up(self):
@@ -126,7 +121,7 @@ class ReadsLate(suite.TestCase):
             for _ in range(30):
                 daemon.next_body()
             self.assert_version(daemon)
-            if not is_sanitized():
+            if not suite.is_sanitized():
                 eventually(lambda: self.resident(daemon.pid) < 15_000_000, what="memory given back")
             daemon.close_input()
             daemon.expect_exit(0, 2)
@@ -170,7 +165,7 @@ class LargeMessages(suite.TestCase):
             daemon.expect_exit(0, 2)
 
     def assert_not_above(self, bound, daemon):
-        if not is_sanitized():
+        if not suite.is_sanitized():
             self.assertLess(peak_memory(daemon.pid), bound)
 
     def test_endless_junk_in_constant_memory(self):

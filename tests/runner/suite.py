@@ -18,6 +18,12 @@ def option(name):
     return _options.get(name)
 
 
+def is_sanitized():
+    """Built with AddressSanitizer, which has its own ways with memory and is slow."""
+    with open(program(), "rb") as file:
+        return b"__asan_init" in file.read()
+
+
 def rpc(*arguments, **daemon_options):
     """`duet-rpc rpc ARGUMENTS`, started."""
     return Daemon([program(), "rpc", *arguments], **daemon_options)

@@ -132,7 +132,7 @@ int run_daemon_reload(const CommandLine& line) {
     }
   }
   if (const value* const note = read.as_object().if_contains("note")) daemon.tell_user(std::string(note->as_string()));
-  return print_text(text.empty() ? "nothing has changed\n" : text);
+  return print_text(text.empty() ? "no setting has changed\n" : text);
 }
 
 int run_daemon_stop(const CommandLine& line) {

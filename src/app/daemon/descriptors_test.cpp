@@ -26,7 +26,14 @@ TEST(DescriptorBudget, LeavesEnoughForTheDaemonItself) {
     EXPECT_GE(budget.clients, 10U) << limit;
     EXPECT_GE(budget.tasks, 3U) << limit;
     EXPECT_LE(budget.clients + 3 * budget.tasks + 40, limit) << limit;
+    EXPECT_GE(budget.tls, 2U) << limit;
+    EXPECT_GE(budget.http, budget.clients / 2) << limit;
+    EXPECT_LT(budget.http + budget.tls, budget.clients) << limit << ": some are for the Unix socket";
   }
+}
+
+TEST(DescriptorBudget, TwentyThousandAreEnoughForTenThousandBrowsers) {
+  EXPECT_GE(DescriptorBudget::of(20'000).http, 10'000U);
 }
 
 TEST(DescriptorBudget, NoLimitIsNoTrouble) {

@@ -49,8 +49,6 @@ process::Environment environment_of_daemon() {
                            "WATCHDOG_USEC", "DUET_TASK_ID", "DUET_TASK_MARK"}) {
     environment.erase(name);  // it is no part of the service or the task that starts it (task/outsider.h)
   }
-  // Else the commands of its tasks would ask a daemon of another machine, as the user.
-  for (const char* name : {"DUET_RPC_CONNECT", "DUET_RPC_IDENTITY"}) environment.erase(name);
   const auto settings = environment.find("DUET_RPC_CONFIG");
   if (settings != environment.end()) settings->second = absolute(settings->second);
   return environment;

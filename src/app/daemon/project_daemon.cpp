@@ -167,7 +167,7 @@ HttpService::Context ProjectDaemon::http_context() {
           .server = server_,
           .events = hub_,
           .folder = context_.folder,
-          .most_connections = std::max<std::size_t>(context_.descriptors.clients / 2, 1),
+          .most_connections = context_.descriptors.http,
           .set_problem = [this](const std::string& subsystem,
                                 std::string problem) { problems_.set(subsystem, std::move(problem)); },
           .end_caller = [this](std::uint64_t number) { forget_caller(number); },
@@ -183,7 +183,7 @@ TlsService::Context ProjectDaemon::tls_context() {
           .events = hub_,
           .folder = context_.folder,
           .files = tls_folder(context_.places),
-          .most_connections = std::max<std::size_t>(context_.descriptors.clients / 4, 1),
+          .most_connections = context_.descriptors.tls,
           .end_caller = [this](std::uint64_t number) { forget_caller(number); },
           .metrics = [this] { return metrics_.metrics().prometheus_text(); },
           .on_empty = [this] { end_.clients_gone(); }};

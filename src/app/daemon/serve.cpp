@@ -251,6 +251,8 @@ int serve_project(const CommandLine& line, base::Fd ready) {
   const mode_t mask = umask(077);
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);  // a file that may not grow ('ulimit -f') is as a full disk
+  // Else the commands of its tasks would ask a daemon of another machine, as the user.
+  for (const char* const name : {"DUET_RPC_CONNECT", "DUET_RPC_IDENTITY"}) unsetenv(name);
   try {
     return serve_or_explain(line, starter, mask);
   } catch (const std::exception& fault) {

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "task/time_text.h"
+
 namespace duet::app {
 namespace {
 
@@ -64,7 +66,7 @@ TEST_F(MetricsTest, LevelsAreTheLargest) {
 }
 
 TEST_F(MetricsTest, TasksAreCountedByHowTheyEnd) {
-  tell("taskQueued", R"({"createdAt":"2027-01-15T08:00:00.000Z"})");
+  metrics.take({.seq = 1, .kind = "taskQueued", .task = 1, .arrived_at = task::parse_time("2027-01-15T08:00:00.000Z")});
   tell("taskStarted", R"({"startedAt":"2027-01-15T08:00:04.000Z"})");
   tell("taskCompleted", R"({"startedAt":"2027-01-15T08:00:04.000Z","completedAt":"2027-01-15T08:01:04.000Z"})");
   tell("taskFailed");

@@ -4,15 +4,11 @@
 #include <cstddef>
 #include <map>
 #include <optional>
-#include <string_view>
 
 #include "duet/base/clock.h"
 #include "task/store_tables.h"
 
 namespace duet::app {
-
-/// `2026-11-15T09:30:00.123Z`, as the program itself writes times; none if it is anything else.
-std::optional<base::UtcTime> utc_time_of(std::string_view text);
 
 /// What the events of tasks tell of how long these waited and ran. Of those that wait, as many as there is room for are
 /// known, those that came first; one that was queued before this daemon began is not.

@@ -197,6 +197,7 @@ bool Conversation::refuse(const framing::Frame& frame) {
 void Conversation::handle_unreadable(const framing::Frame& frame) {
   const std::size_t bytes = frame.body->size();
   const std::optional<Fault> wrong_length = decoder_->reject();
+  if (lost_text_ && wrong_length) lost_text_->begin_message(decoder_->held());  // it ends where another one begins
   if (frame.is_guess) return;
   if (link_ && wrong_length) return handle_fault(*wrong_length);
   const std::optional<Fault> fault = frame.fault ? frame.fault : wrong_length;
@@ -260,7 +261,7 @@ void Conversation::lose(std::string_view reason, std::string_view id) {
 
 void Conversation::lose_answer(std::string_view id) {
   const std::optional<CallId> call = calls_->owner_of(id);
-  if (call && !output_->is_waiting(*call)) calls_->end(*call, {.cause = Outcome::Cause::unreadable});
+  if (call && !output_->is_waiting(*call) && !unsent_calls_.contains(*call)) calls_->end(*call, {.cause = Outcome::Cause::unreadable});
 }
 
 void Conversation::tell_of_noise() {
@@ -312,6 +313,7 @@ void Conversation::end_failed_calls() {
     if (!calls_->empty()) {
       calls_->end_all(Outcome::Cause::disconnected, [this](CallId call) { return !withdraw(call); });
     }
+    if (calls_->empty()) unsent_calls_.clear();  // the peer may have answered one that it has never seen
   } else if (!unsent_calls_.empty()) {
     for (const CallId call : std::exchange(unsent_calls_, {})) {
       calls_->end(call, {.cause = Outcome::Cause::overloaded, .was_sent = false});

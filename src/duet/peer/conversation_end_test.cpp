@@ -304,5 +304,20 @@ TEST(CancelInABrokenFrame, IsRefusedAndNotObeyed) {
   EXPECT_NE(answers.find("unsupported-content-type"), std::string::npos) << answers;
 }
 
+TEST(ConversationEnd, ACallThatWasAnsweredBeforeItWasSentLeavesNothingToDo) {
+  Protocol protocol = Protocol::json_lines_client();
+  protocol.max_waiting = 1;
+  Talk t(protocol);
+  const auto ignored = [](const Outcome&) {};
+  t.talk->call("first", rpc::Json::view("[]"), std::chrono::hours(1), ignored);
+  const CallId unsent = t.talk->call("second", rpc::Json::view("[]"), std::chrono::hours(1), ignored);
+  t.receive(result(std::to_string(unsent), "true"));
+  t.talk->end_of_input(start);
+  t.output();
+  t.talk->tick(start);
+  EXPECT_EQ(t.talk->pending_calls(), 0U);
+  EXPECT_FALSE(t.talk->has_more_to_do());
+}
+
 }  // namespace
 }  // namespace duet::peer

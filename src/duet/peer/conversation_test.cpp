@@ -318,6 +318,12 @@ TEST_P(ToldFaults, AnAnswerOfAWrongLengthFailsItsCall) {
             (Strings{"lost content-length-mismatch", "7 unreadable", "m"}));
 }
 
+TEST_P(ToldFaults, AnAnswerInsideAMessageOfAWrongLengthIsLostByItself) {
+  const std::string inside = 'x' + with_wrong_length(answer, 30);
+  EXPECT_EQ(read("Content-Length: " + std::to_string(inside.size()) + "\r\n\r\n" + inside + framed(news)),
+            (Strings{"lost content-length-mismatch", "lost content-length-mismatch", "7 unreadable", "m"}));
+}
+
 TEST_P(ToldFaults, OneLossIsKnownFromAnother) {
   EXPECT_EQ(read(with_wrong_length(answer, -4) + with_wrong_length(result("8", R"("ä")"), -4) + framed(news)),
             (Strings{"lost invalid-json", "7 unreadable", "lost invalid-json", "8 unreadable", "m"}));

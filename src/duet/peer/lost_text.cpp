@@ -27,7 +27,8 @@ std::string LostText::start_until(std::uint64_t end) const {
   const std::uint64_t begin = std::max(message_end_, chunk_begin);
   const std::size_t size = end > begin ? static_cast<std::size_t>(end - begin) : 0;
   const std::string_view rest = chunk_.substr(static_cast<std::size_t>(begin - chunk_begin), size);
-  return kept_ + std::string(rest.substr(0, most_kept - kept_.size()));
+  const std::string all = kept_ + std::string(rest.substr(0, most_kept - kept_.size()));
+  return all.substr(0, end > message_end_ ? static_cast<std::size_t>(end - message_end_) : 0);  // more may be kept
 }
 
 std::string_view start_of_answer(std::string_view text, bool is_printed) {

@@ -21,6 +21,16 @@ TEST(LostText, KnowsHowWhatFollowsTheLastMessageBegins) {
   EXPECT_EQ(text.received(), 18U);
 }
 
+TEST(LostText, AMessageEndsWhereItEndsThoughMoreWasKept) {
+  LostText text;
+  text.begin_chunk("line\r");
+  text.end_chunk();
+  text.begin_chunk("\n");
+  text.begin_message(2);
+  EXPECT_EQ(text.start(), "line");
+  EXPECT_EQ(text.known(), "line\r\n");
+}
+
 TEST(LostText, KeepsTheFirstFewHundredBytes) {
   LostText text;
   for (int i = 0; i < 10; ++i) {

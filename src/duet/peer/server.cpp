@@ -1,5 +1,7 @@
 #include "duet/peer/server.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -13,6 +15,7 @@ namespace duet::peer {
 namespace {
 
 constexpr int too_many_clients = -32003;
+constexpr std::size_t worth_giving_back = 16U * 1024 * 1024;
 
 }  // namespace
 
@@ -118,6 +121,7 @@ void Server::forget(std::uint64_t id) {
   const auto found = clients_.find(id);
   total_load_ -= found->second.load;
   clients_.erase(found);
+  give_back_memory_later();
   if (events_.on_forgotten) events_.on_forgotten(id);
   share_what_is_left();
   for (const auto& acceptor : acceptors_) acceptor->resume();
@@ -137,6 +141,18 @@ void Server::update_load(Client& client) {
   const std::size_t load = client.connection->load();
   total_load_ = total_load_ - client.load + load;
   client.load = load;
+  give_back_memory_later();
+}
+
+// What was kept for many lies in pieces between what is still needed, and would stay with the process for ever.
+void Server::give_back_memory_later() {
+  most_load_ = std::max(most_load_, total_load_);
+  if (most_load_ < worth_giving_back || total_load_ > most_load_ / 2 || giving_back_) return;
+  giving_back_ = loop_.after(std::chrono::seconds(1), [this] {
+    if (total_load_ > most_load_ / 2) return;
+    most_load_ = total_load_;
+    malloc_trim(0);
+  });
 }
 
 // Nobody can pause for these: only their senders could finish them, and they may never do.

@@ -118,6 +118,7 @@ class DUET_API Server final : private transport::Acceptor::Listener {
   void update_load(Client& client);
   void refuse_largest_partial_messages();
   void share_what_is_left();
+  void give_back_memory_later();
 
   transport::Loop& loop_;
   base::Log& log_;
@@ -132,6 +133,8 @@ class DUET_API Server final : private transport::Acceptor::Listener {
   bool full_ = false;
   std::uint64_t last_id_ = 0;
   std::size_t total_load_ = 0;
+  std::size_t most_load_ = 0;  // since memory was given back
+  transport::Loop::Timer giving_back_;
   std::size_t share_ = no_share;
   std::vector<std::uint64_t> closed_;  // to be forgotten when nobody is inside them any more
   transport::Loop::Deferred forgetting_;
