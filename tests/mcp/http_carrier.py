@@ -157,8 +157,8 @@ class HttpCarrier:
                 setattr(cls, name, None)
 
     def setUp(self):
-        super().setUp()
         self.tokens = {}
+        super().setUp()
 
     def open_http(self):
         if not self.project.reachable():

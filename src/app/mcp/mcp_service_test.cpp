@@ -34,7 +34,8 @@ class McpServiceTest : public testing::Test {
       return rpc::Json(boost::json::array());
     });
     server.methods().add("task.stats", "", [] { return rpc::Json(object{{"total", 0}}); });
-    server.methods().add("task.get", "", [this](const rpc::Json&, peer::Reply<> reply) { held.push_back(std::move(reply)); });
+    server.methods().add("task.get", "",
+                         [this](const rpc::Json&, peer::Reply<> reply) { held.push_back(std::move(reply)); });
     server.methods().add("events.subscribe", "", [](const rpc::Json&) {
       return rpc::Json(object{{"epoch", "e"}, {"next", 1}});
     });
@@ -70,8 +71,8 @@ class McpServiceTest : public testing::Test {
     return message;
   }
   static std::string call(const std::string& tool, const std::string& arguments = "{}") {
-    return R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":")" + tool + R"(","arguments":)" + arguments +
-           "}}";
+    return R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":")" + tool + R"(","arguments":)" +
+           arguments + "}}";
   }
   static constexpr const char* listen =
       R"({"jsonrpc":"2.0","id":"x","method":"subscriptions/listen","params":{"notifications":)"
@@ -79,7 +80,8 @@ class McpServiceTest : public testing::Test {
       R"("io.modelcontextprotocol/clientCapabilities":{}}}})";
   const McpFields listening{.version = "2026-07-28", .method = "subscriptions/listen"};
   std::size_t tools_of(const std::string& role) {
-    const auto who = std::make_shared<const peer::Admission>(peer::Admission{.door = "http", .name = role, .role = role});
+    const auto who =
+        std::make_shared<const peer::Admission>(peer::Admission{.door = "http", .name = role, .role = role});
     const Posted& list = post(R"({"jsonrpc":"2.0","id":1,"method":"tools/list"})", who);
     return rpc::parse_value(list.answer).at("result").at("tools").as_array().size();
   }
@@ -148,7 +150,8 @@ TEST_F(McpServiceTest, AListenIsToldToItsOwnMessageAndEndsWithTheService) {
 TEST_F(McpServiceTest, WhoCanBeToldNothingCannotListen) {
   EXPECT_NE(post(listen, owner, listening, false).answer.find("-32602"), std::string::npos);
   EXPECT_NE(post(listen, owner).answer.find("-32020"), std::string::npos) << "its head repeats nothing";
-  const std::string legacy = R"({"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"duet://status"}})";
+  const std::string legacy =
+      R"({"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"duet://status"}})";
   EXPECT_NE(post(legacy, owner).answer.find("-32601"), std::string::npos);
 }
 

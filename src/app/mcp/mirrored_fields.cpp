@@ -75,7 +75,7 @@ std::optional<rpc::Error> fault_of_version(const McpFields& fields, std::optiona
 std::optional<rpc::Error> fault_of_fields(const McpFields& fields, std::string_view method, const object& params,
                                           std::optional<std::string_view> version) {
   if (fields.has_repeated) return mismatch("a field", "is there twice");
-  if (const auto fault = fault_of_version(fields, version)) return fault;
+  if (auto fault = fault_of_version(fields, version)) return fault;
   const bool is_modern = version == modern_revision;
   if (version && !is_modern) return std::nullopt;  // whatever that one repeats: it is refused for itself
   if (!fields.method && is_modern) return is_missing("Mcp-Method");
