@@ -76,10 +76,11 @@ void wait_for_rest(const CheckupPointer& all, const std::string& root, std::vect
   }
   const std::size_t file = rest.back();
   rest.pop_back();
-  all->call->ask(root, {question_about(*all, file, std::max(left, base::Duration(0)))}, about_code(), [=](const Call::Parts& answers) {
-    all->files[file].answer = answers[0]->as_object();
-    wait_for_rest(all, root, rest);
-  });
+  all->call->ask(root, {question_about(*all, file, std::max(left, base::Duration(0)))}, about_code(),
+                 [=](const Call::Parts& answers) {
+                   all->files[file].answer = answers[0]->as_object();
+                   wait_for_rest(all, root, rest);
+                 });
 }
 
 // A daemon answers one connection in order: several files are asked about without a wait first.
