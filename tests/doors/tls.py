@@ -461,7 +461,7 @@ class Changes(TlsTestCase):
             self.write_list(text)
             eventually(lambda: self.problems() == {}, what="the list is back")
         self.write_list("")
-        eventually(lambda: self.project.log().count("were read again") == 2, what="it has been emptied")
+        eventually(lambda: self.project.log().count("revoked certificates were read again") == 2, what="it has been emptied")
         self.assertTrue(self.connect(self.phone).call("ping")["result"]["pong"])
         os.remove(path)
         self.assertEqual(self.project.run("daemon", "reload").code, 0)
