@@ -249,7 +249,8 @@ std::shared_ptr<Asking> Bridge::search(const std::string& query, std::function<v
   const auto search = std::make_shared<ProjectSearch>(query, settings_.patience.call, running.size(), std::move(done));
   for (const Server& server : running) {
     search->add(begin(
-        server, {}, settings_.patience.ready, [search](const CallResult& end) { search->take_end(end); },
+        server, {}, settings_.patience.ready,
+        [search, name = server->name()](const CallResult& end) { search->take_end(name, end); },
         [search](Inquiry& inquiry) { search->ask(inquiry); }));
   }
   return search;
@@ -264,6 +265,9 @@ Bridge::Asked Bridge::find(const FilePlace& where, Done done) {
     if (!found) return done({.error = found.error()});
     boost::json::object out = shape_search(found->symbols, query, most);
     for (const auto& [name, value] : found->standing) out[name] = value;
+    // What a server that was not asked knows may be all there is.
+    const bool may_be_elsewhere = out.contains("note") && out.at("symbols").as_array().empty();
+    if (may_be_elsewhere) out["complete"] = false;
     add_freshness(out, std::ranges::all_of(found->symbols, is_where_it_was));
     done({.text = rpc::to_text(out)});
   });

@@ -1,5 +1,8 @@
 #include "bridge/project_search.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include "bridge/shapes.h"
 #include "bridge/standing.h"
 #include "duet/rpc/json_text.h"
@@ -12,6 +15,20 @@ void ProjectSearch::cancel() {
   for (const std::shared_ptr<Inquiry>& inquiry : std::exchange(inquiries_, {})) inquiry->cancel();
 }
 
+namespace {
+
+// What stands behind the last separator, `operator==` of `Server::operator==`; of `(*Server).` the last component.
+std::string_view last_name(std::string_view path) {
+  const std::size_t colons = path.rfind("::");
+  const std::size_t dot = path.rfind('.');
+  const std::size_t begin = std::max(colons == path.npos ? 0 : colons + 2, dot == path.npos ? 0 : dot + 1);
+  if (begin < path.size()) return path.substr(begin);
+  const std::vector<std::string_view> parts = components(path);
+  return parts.empty() ? path : parts.back();
+}
+
+}  // namespace
+
 // Servers look for a name, and not for a path: what does not fit is left out afterwards.
 void ProjectSearch::ask(Inquiry& inquiry) {
   LanguageServer& server = inquiry.server();
@@ -21,8 +38,7 @@ void ProjectSearch::ask(Inquiry& inquiry) {
                          .server = server.name()});
   }
   server.documents().send_changes();
-  const std::vector<std::string_view> parts = components(wanted_);
-  const std::string params = R"({"query":)" + rpc::quoted(parts.empty() ? wanted_ : parts.back()) + '}';
+  const std::string params = R"({"query":)" + rpc::quoted(last_name(wanted_)) + '}';
   inquiry.call("workspace/symbol", params, patience_,
                [self = shared_from_this(), newest = server.documents().newest_version()](Inquiry& asked,
                                                                                          const CallResult& result) {
@@ -49,11 +65,13 @@ void ProjectSearch::take(Inquiry& inquiry, const boost::json::value& symbols, Pl
   all["indexing"] = standing.at("indexing");
 }
 
-void ProjectSearch::take_end(const CallResult& end) {
+void ProjectSearch::take_end(const std::string& server, const CallResult& end) {
   if (end.error && !error_) error_ = end.error;
+  if (end.error) missing_ += (missing_.empty() ? "" : ", ") + server;
   if (--left_ > 0 || !done_) return;
   inquiries_.clear();
   const Done done = std::exchange(done_, nullptr);
+  if (result_ && !missing_.empty()) result_->standing["note"] = "not searched: " + missing_;
   if (result_) return done(std::move(*result_));
   done(tl::unexpected(*error_));
 }

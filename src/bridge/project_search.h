@@ -17,12 +17,13 @@
 namespace duet::bridge {
 
 /// What the servers that run know by a name (`workspace/symbol`), all of them together. One that fails is left out as
-/// long as another one answers. Whoever begins it makes an inquiry of each server. For the loop's thread only.
+/// long as another one answers, and named in a note. Whoever begins it makes an inquiry of each server. For the loop's
+/// thread only.
 class ProjectSearch : public Asking, public std::enable_shared_from_this<ProjectSearch> {
  public:
   struct Result {
     std::vector<FoundSymbol> symbols = {};
-    boost::json::object standing = {};  ///< `{server, complete, indexing?}`, of all that have answered
+    boost::json::object standing = {};  ///< `{server, complete, indexing?, note?}`, of all that have answered
   };
   using Done = std::function<void(const tl::expected<Result, rpc::Error>&)>;
 
@@ -35,7 +36,7 @@ class ProjectSearch : public Asking, public std::enable_shared_from_this<Project
 
   /// The step of an inquiry whose server is ready, and how each ends.
   void ask(Inquiry& inquiry);
-  void take_end(const CallResult& end);
+  void take_end(const std::string& server, const CallResult& end);
 
  private:
   void take(Inquiry& inquiry, const boost::json::value& symbols, PlaceFinder& places);
@@ -47,6 +48,7 @@ class ProjectSearch : public Asking, public std::enable_shared_from_this<Project
   std::vector<std::shared_ptr<Inquiry>> inquiries_;
   std::optional<Result> result_;
   std::optional<rpc::Error> error_;
+  std::string missing_;  // servers that did not answer
 };
 
 }  // namespace duet::bridge

@@ -7,6 +7,7 @@
 #include "bridge/file_uri.h"
 #include "bridge/json_members.h"
 #include "bridge/source_file.h"
+#include "bridge/symbol_list.h"
 #include "duet/rpc/json_text.h"
 #include "duet/rpc/utf8.h"
 
@@ -66,6 +67,7 @@ object shape_symbol(const value& symbol, const std::string& path, PlaceFinder& p
   add_text(out, "container", text_member(symbol, "containerName"));
   if (const value* location = member(symbol, "location")) {
     places.add_with_file(out, text_member(*location, "uri"), member(*location, "range"));
+    point_at_name(out, {std::string(text_member(symbol, "name")), std::string(text_member(symbol, "name"))});
   } else {
     places.add(out, path, member(symbol, "selectionRange"));
     add_extent(out, symbol, path, places);

@@ -40,24 +40,6 @@ std::string joined(std::string_view container, std::string_view separator, std::
   return std::string(container) + std::string(separator) + std::string(name);
 }
 
-// Some servers tell where all of a symbol is, and not where its name is: pylsp, from the `def` on.
-void point_at_name(object& shown, const SymbolName& name) {
-  const value* const line = shown.if_contains("text");
-  if (line == nullptr) return;
-  const std::string_view text = line->get_string();
-  const auto column = shown.at("column").to_number<std::size_t>();
-  const std::string_view rest = text.substr(rpc::first_characters(text, column - 1).size());
-  const std::optional<std::size_t> at = find_word(rest, word_of(name));
-  if (!at || *at == 0) return;
-  const std::size_t begin = column + count_characters(rest.substr(0, *at));
-  object extent;
-  for (const char* const member : {"line", "column", "endLine", "endColumn"}) extent[member] = shown.at(member);
-  shown["extent"] = std::move(extent);
-  shown["column"] = begin;
-  shown["endLine"] = shown.at("line");
-  shown["endColumn"] = begin + count_characters(word_of(name));
-}
-
 class Lister {
  public:
   Lister(std::string path, PlaceFinder& places) : path_(std::move(path)), places_(places) {}
@@ -163,6 +145,23 @@ std::vector<FoundSymbol> list_symbols(const value& result, const std::string& pa
 std::string_view word_of(const SymbolName& name) {
   const std::vector<std::string_view> parts = components(name.own);
   return parts.empty() ? std::string_view(name.own) : parts.back();
+}
+
+void point_at_name(object& shown, const SymbolName& name) {
+  const value* const line = shown.if_contains("text");
+  if (line == nullptr) return;
+  const std::string_view text = line->get_string();
+  const auto column = shown.at("column").to_number<std::size_t>();
+  const std::string_view rest = text.substr(rpc::first_characters(text, column - 1).size());
+  const std::optional<std::size_t> at = find_word(rest, word_of(name));
+  if (!at || *at == 0) return;
+  const std::size_t begin = column + count_characters(rest.substr(0, *at));
+  object extent;
+  for (const char* const member : {"line", "column", "endLine", "endColumn"}) extent[member] = shown.at(member);
+  shown["extent"] = std::move(extent);
+  shown["column"] = begin;
+  shown["endLine"] = shown.at("line");
+  shown["endColumn"] = begin + count_characters(word_of(name));
 }
 
 bool is_where_it_was(const FoundSymbol& symbol) {

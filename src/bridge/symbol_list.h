@@ -33,6 +33,10 @@ const FoundSymbol& pick_symbol(const std::vector<FoundSymbol>& symbols, std::str
 /// Those that a search shows, the best first; `{symbols, more?}`.
 boost::json::object shape_search(const std::vector<FoundSymbol>& symbols, std::string_view query, std::size_t most);
 
+/// Some servers tell where all of a symbol is, and not where its name is: pylsp, from the `def` on. Then that becomes
+/// the `extent`, and the place that of the name, if it stands in the first line.
+void point_at_name(boost::json::object& shown, const SymbolName& name);
+
 /// The text at its place still has its name in it: an index may be older than the file.
 bool is_where_it_was(const FoundSymbol& symbol);
 /// What of its own name stands in a text as a word: of `(*Server).Start` the last part.

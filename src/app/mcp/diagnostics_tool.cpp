@@ -58,26 +58,51 @@ void finish_checkup(const CheckupPointer& all) {
   finish_page(all->call, all->arguments, all->from, diagnostics_page(answers, severity, all->home));
 }
 
-// The files of one daemon are one question: it looks at all of them at the same time.
+Desk::Part question_about(Checkup& all, std::size_t file, base::Duration wait) {
+  Checked& checked = all.files[file];
+  checked.seen = all.call->services().sources.find(checked.target.path);
+  object params{{"file", checked.target.path}, {"waitSeconds", std::chrono::duration<double>(wait).count()}};
+  add_path(params);
+  return {"lsp.diagnostics", std::move(params)};
+}
+
+// The servers work on all files since all were asked about; so what is left of the time is enough for each in turn.
+void wait_for_rest(const CheckupPointer& all, const std::string& root, std::vector<std::size_t> rest) {
+  const base::Duration left = all->until - all->call->services().loop.now();
+  const bool is_asked = !rest.empty() && !all->files[rest.back()].answer.empty();
+  if (rest.empty() || (is_asked && left <= base::Duration(0))) {
+    if (--all->left == 0) finish_checkup(all);
+    return;
+  }
+  const std::size_t file = rest.back();
+  rest.pop_back();
+  all->call->ask(root, {question_about(*all, file, std::max(left, base::Duration(0)))}, about_code(),
+                 [=](const Call::Parts& answers) {
+                   all->files[file].answer = answers[0]->as_object();
+                   wait_for_rest(all, root, rest);
+                 });
+}
+
+// A daemon answers one connection in order: several files are asked about without a wait first.
 void look_again_at(const CheckupPointer& all, const std::vector<std::size_t>& which) {
   ++all->round;
-  const auto now = all->call->services().loop.now();
-  const auto wait = std::chrono::ceil<seconds>(std::max(all->until - now, base::Duration(0))).count();
   std::map<std::string, std::vector<std::size_t>> roots;
   for (const std::size_t i : which) roots[all->files[i].target.root].push_back(i);
   all->left = roots.size();
   for (const auto& [root, files] : roots) {
-    std::vector<Desk::Part> parts;
-    for (const std::size_t i : files) {
-      Checked& file = all->files[i];
-      file.seen = all->call->services().sources.find(file.target.path);
-      object params{{"file", file.target.path}, {"waitSeconds", wait}};
-      add_path(params);
-      parts.push_back({"lsp.diagnostics", std::move(params)});
+    if (files.size() == 1) {
+      wait_for_rest(all, root, files);
+      continue;
     }
-    all->call->ask(root, std::move(parts), about_code(), [all, files](const Call::Parts& answers) {
-      for (std::size_t i = 0; i < files.size(); ++i) all->files[files[i]].answer = answers[i]->as_object();
-      if (--all->left == 0) finish_checkup(all);
+    std::vector<Desk::Part> parts;
+    for (const std::size_t i : files) parts.push_back(question_about(*all, i, base::Duration(0)));
+    all->call->ask(root, std::move(parts), about_code(), [all, root = root, files = files](const Call::Parts& answers) {
+      std::vector<std::size_t> rest;
+      for (std::size_t i = 0; i < files.size(); ++i) {
+        all->files[files[i]].answer = answers[i]->as_object();
+        if (!answers[i]->at("fresh").as_bool()) rest.push_back(files[i]);
+      }
+      wait_for_rest(all, root, std::move(rest));
     });
   }
 }
