@@ -44,27 +44,21 @@ std::string short_line(std::string_view line) {
   return std::string(part) + (part.size() < line.size() ? "…" : "");
 }
 
-struct Extent {
-  std::size_t line;
-  std::size_t column;
-  std::size_t end_line;
-};
-
-// Of the whole symbol, which is all that some servers tell. What ends before a line's first character has ended in the
-// line above.
-Extent whole_of(const object& symbol) {
-  const value* const extent = symbol.if_contains("extent");
-  const object& range = extent != nullptr ? extent->as_object() : symbol;
-  const std::size_t line = number_in(range, "line");
+// The last line that a range has a character of: some servers end it before the first one of the next line.
+std::size_t last_line_of(const object& range, std::size_t line) {
   const std::size_t end = number_in(range, "endLine", line);
-  const bool ends_above = end > line && number_in(range, "endColumn", 2) == 1;
-  return {line, number_in(range, "column"), ends_above ? end - 1 : end};
+  return end > line && number_in(range, "endColumn", 2) == 1 ? end - 1 : end;
+}
+
+std::size_t end_line_of(const object& symbol) {
+  const value* const extent = symbol.if_contains("extent");
+  return last_line_of(extent != nullptr ? extent->as_object() : symbol, number_in(symbol, "line"));
 }
 
 Item symbol_item(const object& symbol, std::string_view path, std::string_view file) {
   const std::size_t line = number_in(symbol, "line");
   const std::size_t column = number_in(symbol, "column");
-  const std::size_t end_line = whole_of(symbol).end_line;
+  const std::size_t end_line = end_line_of(symbol);
   Item item;
   item.json = {{"path", path},     {"kind", text_member(symbol, "kind")},
                {"file", file},     {"line", line},
@@ -158,36 +152,26 @@ Item definition_item(const SourcePart& part, std::string_view root) {
   return item;
 }
 
-// What a place marks in its line.
-std::string_view word_at(const object& place) {
-  const std::string_view line = text_member(place, "text");
-  const std::size_t column = number_in(place, "column");
-  const std::size_t begin = rpc::first_characters(line, column - 1).size();
-  return rpc::first_characters(line.substr(begin), number_in(place, "endColumn", column) - column);
+// More of it is more of the source.
+std::size_t weight_of(const object& extent) {
+  constexpr std::size_t of_a_line = 10'000;
+  const std::size_t lines = number_in(extent, "endLine") - number_in(extent, "line");
+  return lines > 0 ? lines * of_a_line : number_in(extent, "endColumn") - number_in(extent, "column");
 }
 
-// Of a symbol that is known only as a whole the name must be the same.
-bool is_symbol_of(const object& symbol, const object& place) {
-  const std::size_t line = number_in(place, "line");
-  if (symbol.contains("extent")) {
-    return number_in(symbol, "line") == line && number_in(symbol, "column") == number_in(place, "column");
-  }
-  const Extent whole = whole_of(symbol);
-  return whole.line <= line && line <= whole.end_line && text_member(symbol, "name") == word_at(place);
-}
-
-// The deepest symbol whose name is at the place; of several the last, which begins nearest to it.
-const object* symbol_at(const value& symbols, const object& place) {
-  const object* found = nullptr;
+// The deepest symbol whose name is at the place.
+const object* symbol_at(const value& symbols, std::size_t line, std::size_t column) {
   for (const value& entry : symbols.as_array()) {
     const object& symbol = entry.as_object();
-    const value* const children = symbol.if_contains("children");
-    const object* const inner = children != nullptr ? symbol_at(*children, place) : nullptr;
-    if (inner != nullptr) return inner;
-    const bool is_nearer = found == nullptr || whole_of(symbol).line >= whole_of(*found).line;
-    if (is_nearer && is_symbol_of(symbol, place)) found = &symbol;
+    if (const value* const children = symbol.if_contains("children")) {
+      if (const object* const inner = symbol_at(*children, line, column)) return inner;
+    }
+    const std::size_t begin = number_in(symbol, "column");
+    const bool is_it =
+        number_in(symbol, "line") == line && begin <= column && column <= number_in(symbol, "endColumn", begin);
+    if (is_it && symbol.contains("extent")) return &symbol;
   }
-  return found;
+  return nullptr;
 }
 
 std::size_t rank(std::string_view severity) {
@@ -329,29 +313,17 @@ SourcePart extent_of(const object& place, const value* symbols) {
                   .line = number_in(place, "line"),
                   .column = number_in(place, "column")};
   part.end_line = number_in(place, "endLine", part.line);
-  const object* const symbol = symbols != nullptr ? symbol_at(*symbols, place) : nullptr;
+  const object* const symbol = symbols != nullptr ? symbol_at(*symbols, part.line, part.column) : nullptr;
   if (symbol != nullptr) {
-    const Extent whole = whole_of(*symbol);
-    if (whole.line != part.line) part.column = whole.column;
-    part.line = whole.line;
-    part.end_line = whole.end_line;
+    const object& extent = symbol->at("extent").as_object();
+    const std::size_t first = number_in(extent, "line", part.line);
+    if (first != part.line) part.column = number_in(extent, "column");
+    part.line = first;
+    part.end_line = last_line_of(extent, part.line);
+    part.weight = weight_of(extent);
   }
   part.first_line = part.line;
   return part;
-}
-
-std::optional<object> name_at(const value& symbols, const object& at) {
-  const std::size_t column = number_in(at, "column");
-  for (const value& entry : symbols.as_array()) {
-    const object& symbol = entry.as_object();
-    const bool is_in_line = symbol.contains("extent") && number_in(symbol, "line") == number_in(at, "line");
-    const bool is_it = is_in_line && number_in(symbol, "column") <= column && column < number_in(symbol, "endColumn");
-    if (is_it) return symbol;
-    const value* const children = symbol.if_contains("children");
-    std::optional<object> inner = children != nullptr ? name_at(*children, at) : std::nullopt;
-    if (inner) return inner;
-  }
-  return std::nullopt;
 }
 
 Page definition_page(const object& at, std::string_view hover, const std::vector<SourcePart>& definitions,

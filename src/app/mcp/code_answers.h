@@ -47,14 +47,12 @@ struct SourcePart {
   std::size_t column = 1;  ///< of its name, if that is in the same line
   std::size_t end_line = 1;
   std::size_t first_line = 1;  ///< of `text`, which may begin before it
+  std::size_t weight = 0;      ///< how much of it there is; 0: only its name is known
   std::string text = {};
 };
 
 /// Where a definition begins and ends, of the place of its name and what `lsp.symbols` says of its file, if it does.
 SourcePart extent_of(const boost::json::object& place, const boost::json::value* symbols);
-
-/// The symbol of which a place is the name; none if the server does not tell names from the whole.
-std::optional<boost::json::object> name_at(const boost::json::value& symbols, const boost::json::object& at);
 
 Page definition_page(const boost::json::object& at, std::string_view hover, const std::vector<SourcePart>& definitions,
                      const Standing& standing, std::string_view root);

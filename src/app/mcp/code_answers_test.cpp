@@ -65,28 +65,6 @@ TEST(CodeAnswers, TheExtentIsThatOfTheSymbolWhoseNameIsThere) {
   EXPECT_EQ(extent_of(place, nullptr).line, 5U);
 }
 
-TEST(CodeAnswers, TheExtentOfASymbolThatIsKnownAsAWholeIsFoundByItsName) {
-  const object place =
-      parsed(R"({"file":"/p/a.py","line":3,"column":7,"endLine":3,"endColumn":9,"text":"  def öf(x):"})");
-  const auto symbols = rpc::parse_value(
-      R"([{"name":"öf","line":1,"column":1,"endLine":9,"endColumn":1},{"name":"A","line":2,"column":1,"endLine":9,"endColumn":1},)"
-      R"({"name":"öf","line":3,"column":3,"endLine":7,"endColumn":1},{"name":"öf","line":7,"column":3,"endLine":9,"endColumn":1}])");
-  const SourcePart part = extent_of(place, &symbols);
-  EXPECT_EQ(part.line, 3U);
-  EXPECT_EQ(part.column, 7U);
-  EXPECT_EQ(part.end_line, 6U);
-}
-
-TEST(CodeAnswers, ANameIsFoundFromWithinIt) {
-  const auto symbols = rpc::parse_value(
-      R"([{"name":"A","line":1,"column":7,"endLine":1,"endColumn":8,"extent":{"line":1,"column":1,"endLine":9,"endColumn":2},"children":[)"
-      R"({"name":"fun","line":5,"column":7,"endLine":5,"endColumn":10,"extent":{"line":5,"column":1,"endLine":8,"endColumn":4}}]},)"
-      R"({"name":"flat","line":20,"column":1,"endLine":22,"endColumn":1}])");
-  EXPECT_EQ(name_at(symbols, parsed(R"({"line":5,"column":9})")).value().at("name"), "fun");
-  EXPECT_FALSE(name_at(symbols, parsed(R"({"line":5,"column":10})")));
-  EXPECT_FALSE(name_at(symbols, parsed(R"({"line":20,"column":1})")));
-}
-
 TEST(CodeAnswers, WhatIsNotFreshOrCompleteSaysSoFirst) {
   const object answer =
       parsed(R"({"symbols":[],"server":"clangd","fresh":false,"reason":"changed","complete":false,"indexing":"1/2"})");

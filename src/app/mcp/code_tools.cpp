@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include <boost/json/array.hpp>
@@ -113,7 +112,7 @@ struct Definitions {
   Standing standing = {};
   std::vector<object> places = {};
   std::vector<SourcePointer> sources = {};  // of each place, or null
-  SourcePointer here = {};                  // of `at`, or null
+  SourcePointer here = {};                  // of `at`
 };
 
 void ask_definitions(Definitions definitions);
@@ -126,26 +125,11 @@ SourcePart source_of(const object& place, const SourcePointer& source, std::size
   return part;
 }
 
-// clangd goes from a definition to its declaration, so that what was asked about may be what is looked for. It is if it
-// is a symbol's name and says more than what the server told.
-void add_asked(const Definitions& definitions, std::size_t context, std::vector<SourcePart>& parts) {
-  if (!definitions.here || !definitions.here->symbols.is_array()) return;
-  std::optional<object> asked = name_at(definitions.here->symbols, definitions.at);
-  if (!asked) return;
-  (*asked)["file"] = definitions.here->path;
-  SourcePart own = source_of(*asked, definitions.here, context);
-  const bool says_more = std::ranges::all_of(parts, [&](const SourcePart& part) {
-    const bool is_same = part.file == own.file && part.line == own.line;
-    return !is_same && part.text.size() < own.text.size();
-  });
-  if (says_more) parts.insert(parts.begin(), std::move(own));
-}
-
 // What has changed meanwhile is asked about again: old places in a new text are no answer.
 void finish_definitions(Definitions definitions) {
   SourceCache& cache = definitions.call->services().sources;
   const bool is_same =
-      cache.is_unchanged(definitions.asked) && cache.is_unchanged(definitions.here) &&
+      cache.is_unchanged(definitions.asked) &&
       std::ranges::all_of(definitions.sources, [&](const auto& source) { return cache.is_unchanged(source); });
   if (!is_same && definitions.round < most_rounds) {
     return ask_definitions({definitions.call, definitions.arguments, definitions.round + 1});
@@ -156,7 +140,10 @@ void finish_definitions(Definitions definitions) {
   for (std::size_t i = 0; i < definitions.places.size(); ++i) {
     parts.push_back(source_of(definitions.places[i], definitions.sources[i], context));
   }
-  add_asked(definitions, context, parts);
+  // Asked about a definition some servers tell where it is declared: what there is more of is the definition.
+  const SourcePart here = source_of(definitions.at, definitions.here, context);
+  const auto is_less = [&](const SourcePart& part) { return part.weight < here.weight; };
+  if (std::ranges::all_of(parts, is_less) && here.weight > 0) parts = {here};
   finish_page(
       definitions.call, definitions.arguments, definitions.from,
       definition_page(definitions.at, definitions.hover, parts, definitions.standing, definitions.question.root));
@@ -165,14 +152,15 @@ void finish_definitions(Definitions definitions) {
 // Where a definition ends is known from what its file declares.
 void look_at_sources(Definitions definitions) {
   std::map<std::string, SourcePointer> unknown;
-  const auto look_at = [&](const object& place) {
+  for (const object& place : definitions.places) {
     const std::string file(place.at("file").as_string());
-    SourcePointer source = definitions.call->services().sources.find(file);
+    const SourcePointer source = definitions.call->services().sources.find(file);
+    definitions.sources.push_back(source);
     if (source && source->symbols.is_null() && unknown.size() < most_files_looked_at) unknown.emplace(file, source);
-    return source;
-  };
-  definitions.here = look_at(definitions.at);
-  for (const object& place : definitions.places) definitions.sources.push_back(look_at(place));
+  }
+  const std::string here(definitions.at.at("file").as_string());
+  definitions.here = definitions.call->services().sources.find(here);
+  if (definitions.here && definitions.here->symbols.is_null()) unknown.emplace(here, definitions.here);
   if (unknown.empty()) return finish_definitions(std::move(definitions));
   std::vector<Desk::Part> parts;
   for (const auto& [file, source] : unknown) {
