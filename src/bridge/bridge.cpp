@@ -237,12 +237,14 @@ Bridge::Asked Bridge::ask_by_name(Question question, const FilePlace& where, Don
 
 std::shared_ptr<Asking> Bridge::search(const std::string& query, std::function<void(const Found&)> done) {
   std::vector<Server> running;
+  bool may_know = false;
   for (const auto& [key, server] : servers_) {
+    if (server->state() == LanguageServer::State::stopped) continue;
+    running.push_back(server);
     const bool is_ready = server->state() == LanguageServer::State::ready;
-    const bool may_know = !is_ready || server->capabilities().offers("workspaceSymbolProvider");
-    if (server->state() != LanguageServer::State::stopped && may_know) running.push_back(server);
+    may_know = may_know || !is_ready || server->capabilities().offers("workspaceSymbolProvider");
   }
-  if (running.empty()) {
+  if (!may_know) {
     throw to_error(
         no_server("No language server that runs looks for symbols by name: give a file, which starts its server"));
   }

@@ -42,8 +42,9 @@ EventHub::EventHub(transport::Loop& loop, task::Journal& journal, Limits limits)
     : loop_(loop), journal_(journal), limits_(limits) {}
 
 void EventHub::client_opened(peer::Connection& connection) {
+  const std::uint64_t first = std::max(stopping_.value_or(journal_.next()), journal_.oldest());
   subscribers_.emplace(connection.peer().connection,
-                       Subscriber{.connection = &connection, .from = journal_.next(), .cursor = journal_.next()});
+                       Subscriber{.connection = &connection, .from = first, .cursor = first});
 }
 
 void EventHub::client_load_changed(const peer::Connection& connection) {
@@ -52,6 +53,8 @@ void EventHub::client_load_changed(const peer::Connection& connection) {
 }
 
 void EventHub::take_news() {
+  const bool is_end = journal_.next() > journal_.oldest() && journal_.at(journal_.next() - 1).kind == "daemonStopping";
+  if (is_end) stopping_ = journal_.next() - 1;
   for (auto& [number, subscriber] : subscribers_) pump(subscriber);
 }
 

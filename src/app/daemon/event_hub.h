@@ -45,7 +45,7 @@ BOOST_DESCRIBE_STRUCT(Subscription, (), (epoch, next, missed, oldest))
 ///
 /// Each client has a place in the history and is given as much of it as it reads: what waits for it is bounded, and one
 /// that falls behind the history's oldest event is told so (`event.overflow`) and gets nothing more until it subscribes
-/// again. Nobody gets an event twice. For the loop's thread only; it must outlive the server's clients.
+/// again. Nobody gets an event twice. Who connects while the daemon stops is told that, too. For the loop's thread only; it must outlive the server's clients.
 class EventHub final : public EventSource {
  public:
   struct Limits {
@@ -126,6 +126,7 @@ class EventHub final : public EventSource {
   Limits limits_;
   std::unordered_map<std::uint64_t, Subscriber> subscribers_;
   std::function<void()> on_subscribed_;
+  std::optional<std::uint64_t> stopping_;  // the event that tells of it
   std::uint64_t given_last_ = 0;
   std::optional<peer::Announcement> message_;  // of that one
   base::Lifetime lifetime_;

@@ -136,6 +136,11 @@ ToolError missing(const rpc::Error& error, const object& data) {
   }
   if (data.contains("cause")) {
     const std::string server = member_text(data, "server");
+    if (error.message().find("give a file") != std::string::npos) {
+      return {.code = "no-server",
+              .problem = error.message(),
+              .remedy = "code_symbols with a file of that language, which starts its server; then the same call again"};
+    }
     const std::string which = server.empty() ? "a language server for this kind of file" : server;
     return {.code = "no-server",
             .problem = error.message(),

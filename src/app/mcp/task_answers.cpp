@@ -129,6 +129,14 @@ OutputPart output_part(const value& answer) {
   return part;
 }
 
+OutputPart without_torn_character(OutputPart part) {
+  if (part.offset == 0) return part;
+  const std::size_t torn = part.bytes.size() - rpc::without_rest(part.bytes).size();
+  part.bytes.erase(0, torn);
+  part.offset += torn;
+  return part;
+}
+
 std::string_view state_of(const object& record) { return record.at("state").get_string(); }
 std::string_view id_of(const object& record) { return record.at("id").get_string(); }
 

@@ -25,6 +25,8 @@ struct OutputPart {
 
 /// What `task.output` answered with base64.
 OutputPart output_part(const boost::json::value& answer);
+/// Of the last bytes of an output: without the rest of a character that began before them.
+OutputPart without_torn_character(OutputPart part);
 
 /// A task with what is known of it beside its record.
 struct TaskView {

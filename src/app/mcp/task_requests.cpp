@@ -35,7 +35,7 @@ void read_given(const CallPointer& call, const std::string& handle, std::functio
     if (!answers[0]) return call->fail_refused(answers[0].error());
     GivenTask task{.handle = handle, .view = {.record = answers[0]->as_object()}};
     if (answers[1]) {
-      task.view.tail = output_part(*answers[1]);
+      task.view.tail = without_torn_character(output_part(*answers[1]));
       task.view.output_bytes = task.view.tail->next;
     }
     if (answers[2] && !has_ended(task.view.record)) {
@@ -123,7 +123,7 @@ void read_given_task(Services& services, const std::string& handle, std::functio
                       if (!answer || !answer->at(0)) return;
                       GivenTask task{.handle = handle, .view = {.record = answer->at(0)->as_object()}};
                       if (answer->at(1)) {
-                        task.view.tail = output_part(*answer->at(1));
+                        task.view.tail = without_torn_character(output_part(*answer->at(1)));
                         task.view.output_bytes = task.view.tail->next;
                       }
                       const Envelope envelope{.is_modern = true, .revision = modern_revision};
@@ -185,7 +185,7 @@ void answer_resource(const CallPointer& call, const std::string& uri, const Reso
   call->ask(root, parts, {.keeps_refusals = true}, [=](const Call::Parts& answers) {
     if (!answers[0] && answers[0].error().code() == daemon_code::unknown_task) return call->fail(unknown);
     if (!answers[0]) return call->fail_refused(answers[0].error());
-    const OutputPart part = answers[1] ? output_part(*answers[1]) : OutputPart();
+    const OutputPart part = answers[1] ? without_torn_character(output_part(*answers[1])) : OutputPart();
     if (name.kind == Kind::output) {
       return finish("[" + std::to_string(part.offset) + " bytes before this are left out]\n" +
                     rpc::valid_utf8(part.bytes));

@@ -48,7 +48,7 @@ void take_tail(TaskView& view, const Desk::PartAnswer& answer, bool is_wanted) {
   const value* const known = view.record.if_contains("outputBytes");
   if (known != nullptr && known->is_number()) view.output_bytes = known->to_number<std::uint64_t>();
   if (!answer) return;
-  OutputPart part = output_part(*answer);
+  OutputPart part = without_torn_character(output_part(*answer));
   view.output_bytes = std::max(view.output_bytes, part.next);
   if (is_wanted) view.tail = std::move(part);
 }
@@ -57,7 +57,7 @@ void take_tail(TaskView& view, const Desk::PartAnswer& answer, bool is_wanted) {
 void finish_task(const CallPointer& call, TaskView view, const Desk::PartAnswer& output, std::int64_t tail_bytes,
                  const std::function<void(TaskView)>& then) {
   take_tail(view, output, tail_bytes > 0);
-  if (output) call->services().tails.keep(view.record, tail_bytes, output_part(*output));
+  if (output) call->services().tails.keep(view.record, tail_bytes, without_torn_character(output_part(*output)));
   if (state_of(view.record) != "queued") return then(std::move(view));
   const std::string id(id_of(view.record));
   call->ask(call->home(), {{"task.explain", {{"taskId", id}}}}, {.keeps_refusals = true},
@@ -103,7 +103,7 @@ ToolError no_folder(const std::string& path) {
 object submit_params(const Arguments& arguments, const std::string& agent, array after, bool with_handle) {
   object params{{"prompt", *arguments.text("prompt")}, {"agent", agent}};
   params["key"] = arguments.text("key").value_or(new_key());
-  params["priority"] = arguments.number("priority", 0);
+  if (const std::int64_t priority = arguments.number("priority", 0); priority != 0) params["priority"] = priority;
   if (const auto limit = arguments.number("time_limit_seconds")) params["timeoutSeconds"] = *limit;
   if (with_handle) params["handle"] = true;
   if (!after.empty()) params["after"] = std::move(after);
@@ -344,6 +344,7 @@ void run_task_output(const CallPointer& call, const Arguments& arguments) {
               const OutputPart whole = output_part(*parts[2]);
               if (static_cast<std::uint64_t>(*offset) > whole.next) return call->fail(beyond_end(whole.next));
               OutputPart part = output_part(*parts[1]);
+              if (tail) part = without_torn_character(std::move(part));
               if (tail && *tail == 0) part.bytes.clear();
               call->finish(output_answer(parts[0]->as_object(), std::move(part), root, arguments.max_bytes()));
             });
