@@ -4,7 +4,7 @@
 // other control sequence vanishes whole, also when it comes in pieces; other control characters are made visible. A cell
 // is one code point. The cursor stays on its line: what moves it up or down is not followed. Pure.
 
-import {picture} from './text.js';
+import {invisible, picture} from './text.js';
 
 export const bold = 1;
 export const dim = 2;
@@ -23,12 +23,12 @@ export const trueColour = 0x1000000;
 /** @type {Style} */
 export const plain = Object.freeze({fg: null, bg: null, flags: 0});
 
-const longestString = 65536;  // of an OSC or DCS: one that never ends must not swallow everything
+const longestString = 1 << 22;  // of an OSC or DCS, pictures for instance: one that never ends must not swallow everything
 const longestParams = 256;
 const tabWidth = 8;
-const maxColumns = 1 << 20;
+const maxTabbed = 1 << 20;
 const control = /[\0-\x1f\x7f]/g;
-const unseen = /[\x80-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]|\p{Surrogate}/gu;
+const unseen = new RegExp(`[\\x80-\\x9f${invisible}]|\\p{Surrogate}`, 'gu');
 const astral = /[\ud800-\udbff]/;
 
 const setFlags = /** @type {Record<number, number>} */ ({1: bold, 2: dim, 3: italic, 4: underline, 7: inverse, 9: strike,
@@ -152,8 +152,14 @@ export class AnsiLines {
     if (character === '\n') this.#newLine();
     else if (character === '\r') this.column = 0;
     else if (character === '\b') this.column = Math.max(0, this.column - 1);
-    else if (character === '\t') this.column = Math.min(maxColumns, (Math.floor(this.column / tabWidth) + 1) * tabWidth);
+    else if (character === '\t') this.#tab();
     else this.#print(picture(character));
+  }
+
+  // Tabs alone make no line of hundreds of megabytes.
+  #tab() {
+    const next = (Math.floor(this.column / tabWidth) + 1) * tabWidth;
+    if (next <= maxTabbed) this.column = next;
   }
 
   /** @param {string} text @param {number} at @returns {number} */
@@ -227,7 +233,7 @@ export class AnsiLines {
     const size = astral.test(text) ? Array.from(text).length : text.length;
     if (this.column >= this.length && !this.cells) this.#append(' '.repeat(this.column - this.length), text, size);
     else this.#overwrite(Array.from(text));
-    this.column = Math.min(maxColumns, this.column + size);
+    this.column += size;
   }
 
   /** @param {string} blanks @param {string} text @param {number} size */

@@ -183,9 +183,17 @@ test('a progress bar that writes over itself is one line', () => {
   assert.equal(model.lines[0].text, `${'#'.repeat(20)} 100 %`);
 });
 
-test('a string that never ends swallows 64 Ki characters, not everything', () => {
+test('a line of 3 MiB is all there', () => {
+  const text = Array.from({length: 3 << 18}, (_, i) => String(i % 10000).padStart(4, '0')).join('');
   const model = new AnsiLines();
-  model.write(`\x1b]0;${'x'.repeat(70000)}\nhere`);
+  for (let at = 0; at < text.length; at += 65536) model.write(text.slice(at, at + 65536));
+  model.write('\t.');
+  assert.ok(model.lines[0].text === `${text}.`, 'tabs beyond 1 Mi columns do nothing');
+});
+
+test('a string that never ends swallows 4 Mi characters, not everything', () => {
+  const model = new AnsiLines();
+  model.write(`\x1b]0;${'x'.repeat(4200000)}\nhere`);
   assert.equal(model.lines.at(-1).text, 'here');
 });
 

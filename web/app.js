@@ -6,16 +6,18 @@ import {Loader} from './loader.js';
 import {notifyOnce} from './notifications.js';
 import {mayCall} from './roles.js';
 import {formatRoute, parseRoute} from './router.js';
-import {forgetToken, onTokenChange, signOut, storedToken} from './session.js';
+import {byCertificate, forgetToken, onTokenChange, probe, signOut, storedToken} from './session.js';
 import {Shell} from './shell.js';
 import {State, approvalsOf} from './state.js';
+import {forgetDraft} from './submit_dialog.js';
 import {refreshTimes} from './dom.js';
-import {firstLine} from './text.js';
+import {firstLine, visibleLine} from './text.js';
 import {viewFactories} from './views/all.js';
 import {signInView} from './views/sign_in.js';
 
-/** `update` is called when something has changed, `route` when the address of the same view has, `tick` every second.
- *  @typedef {{update?: () => void, route?: (route: import('./router.js').Route) => void, tick?: () => void,
+/** `update` is called when something has changed, `heard` before that with each event, `route` when the address of the
+ *  same view has changed, `tick` every second.
+ *  @typedef {{update?: () => void, heard?: (event: import('./event_cursor.js').DaemonEvent) => void, route?: (route: import('./router.js').Route) => void, tick?: () => void,
  *    keys?: Record<string, () => void>, output?: (params: any) => void, destroy?: () => void}} View */
 /** @typedef {(app: App, main: HTMLElement, route: import('./router.js').Route) => View} ViewFactory */
 
@@ -56,17 +58,28 @@ export class App {
     connection.onOutput = (params) => this.view?.output?.(params);
     addEventListener('hashchange', () => this.#routeChanged());
     document.addEventListener('visibilitychange', () => {
-      if (document.hidden) return;
+      // What waits for a frame would wait until the tab is seen again.
+      if (document.hidden) return void (this.isDirty && setTimeout(() => this.#render(), 0));
       connection.retryNow();
       this.changed();
     });
-    onTokenChange((token) => (token ? this.start(token) : this.signedOut()));
+    onTokenChange((token) => this.connection.token !== byCertificate && this.start(token));
     setInterval(() => this.#tick(), 1000);
+  }
+
+  /** With what this browser has to show. */
+  async begin() {
+    const token = storedToken();
+    if (token && token === this.connection.token) return this.#routeChanged();
+    if (token || location.protocol !== 'https:') return this.start(token);
+    const found = await probe(byCertificate);
+    if (found === 'refused') this.shell.loginError = 'This certificate may do nothing here: it has no role. cert client --role makes another one.';
+    this.start(found === 'good' ? byCertificate : null);
   }
 
   /** @param {string | null} token */
   start(token) {
-    if (!token) return this.signedOut();
+    if (token === null) return this.signedOut();
     this.state.clear();
     this.connection.start(token);
     this.#showView();
@@ -83,8 +96,13 @@ export class App {
 
   async signOut() {
     const token = storedToken();
-    if (token) await signOut(token).catch(() => {});
     this.signedOut();
+    forgetDraft();
+    if (token === null) return;
+    await signOut(token).catch(() => {
+      this.shell.loginError = 'You are signed out here, but the daemon did not hear of it. To end the session there, too: duet-rpc token list, token revoke.';
+      this.changed();
+    });
   }
 
   /** @param {string} method */
@@ -136,7 +154,7 @@ export class App {
   }
 
   #routeChanged() {
-    if (location.hash.includes('login=')) return this.shell.takeLogin();
+    if (location.hash.startsWith('#login=')) return this.shell.takeLogin();
     this.route = parseRoute(location.hash);
     this.#showView();
   }
@@ -162,7 +180,10 @@ export class App {
     const before = root.dataset.connection;
     root.dataset.connection = state;
     this.retryAt = retryAt;
-    if (state === 'signed-out') forgetToken();
+    if (state === 'signed-out') {
+      forgetToken();
+      document.querySelectorAll('dialog').forEach((dialog) => dialog.remove());
+    }
     if ((before === 'signed-out') !== (state === 'signed-out') || !this.view) this.#showView();
     if (before === 'live' && state === 'reconnecting') this.announcer.say('Connection lost, trying again');
     if (before === 'reconnecting' && state === 'live') this.announcer.say('Connected');
@@ -174,6 +195,7 @@ export class App {
     const isOther = this.session?.role !== session.role;
     this.loadedAssets ??= session.assets;
     this.session = session;
+    this.shell.loginError = '';
     document.documentElement.dataset.role = session.role;
     if (isOther) {  // views offer what the role may do
       this.viewName = '';
@@ -191,6 +213,7 @@ export class App {
   #heard(events) {
     for (const event of events) {
       this.state.apply(event);
+      this.view?.heard?.(event);
       if (!event.isHistory) this.#tell(event);
     }
     this.loader.catchUp();
@@ -203,12 +226,13 @@ export class App {
     if (['taskFailed', 'taskCompleted', 'taskCancelled'].includes(kind)) this.announcer.say(`${params.taskId} ${what}`);
     if (kind === 'taskFailed') {
       const task = this.state.tasks.get(params.taskId);
-      const body = `${params.error?.message ?? ''}\n${task ? firstLine(task.prompt, 100) : ''}`.trim();
+      const body = `${visibleLine(params.error?.message ?? '')}\n${task ? firstLine(task.prompt, 100) : ''}`.trim();
       notifyOnce(`${params.taskId}.${params.attempts}.${params.completedAt}`, `${params.taskId} failed`, body, `#/tasks/${params.taskId}`);
     }
     if (kind === 'approvalNeeded') {
-      this.announcer.say(`${params.ruleId} needs an approval`);
-      notifyOnce(`approval ${params.firingId}`.replace(' ', '-'), `${params.ruleId} needs an approval`, '', '#/rules');
+      const what = `${visibleLine(params.ruleId)} needs an approval`;
+      this.announcer.say(what);
+      notifyOnce(`approval-${params.firingId}`, what, '', '#/rules');
     }
   }
 

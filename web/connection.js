@@ -3,8 +3,9 @@
 // What the daemon tells is handed to `on…` callbacks, which the owner sets. After a loss it goes on behind the last event
 // that was heard; if that cannot be, `onReset` says that everything has to be asked for again.
 
+import {daemonNow, setDaemonClock} from './daemon_clock.js';
 import {EventCursor} from './event_cursor.js';
-import {probe} from './session.js';
+import {byCertificate, probe} from './session.js';
 import {eventKinds} from './state.js';
 
 /** @typedef {import('./event_cursor.js').DaemonEvent} DaemonEvent */
@@ -15,6 +16,7 @@ const silence = 25000;  // after which we ask whether anybody is there
 const answerTime = 10000;
 const patience = 3000;  // with a number that does not come
 const historyLength = 500;
+const longestMessage = 10 * 1024 * 1024;  // bytes; the daemon takes no more
 
 export class RpcError extends Error {
   /** @param {{code: number, message: string, data?: any}} error */
@@ -22,6 +24,12 @@ export class RpcError extends Error {
     super(error.message);
     this.code = error.code;
     this.data = error.data;
+  }
+}
+
+export class TooLong extends Error {
+  constructor() {
+    super('This is too long: the daemon takes messages of up to 10 MiB.');
   }
 }
 
@@ -55,7 +63,8 @@ export class Connection {
 
   /** @type {WebSocket | null} */
   #socket = null;
-  #token = '';
+  /** @type {string | null} what says who we are; null: nothing does, and nothing is to happen */
+  token = null;
   #isLive = false;
   #failures = 0;
   #retryTimer = 0;
@@ -72,6 +81,7 @@ export class Connection {
   #kinds = eventKinds;
   /** @type {string[]} */
   #outputOf = [];
+  #askedOutputOf = this.#outputOf;
 
   get isLive() {
     return this.#isLive;
@@ -80,7 +90,7 @@ export class Connection {
   /** @param {string} token */
   start(token) {
     this.stop();
-    this.#token = token;
+    this.token = token;
     this.#failures = 0;
     this.onState('reconnecting', 0);
     this.#open();
@@ -88,7 +98,7 @@ export class Connection {
 
   /** Signed out: nothing more happens until the next start. */
   stop() {
-    this.#token = '';
+    this.token = null;
     clearTimeout(this.#retryTimer);
     this.#drop();
     this.#cursor.forget();
@@ -97,7 +107,7 @@ export class Connection {
 
   /** Now rather than when it is time. */
   retryNow() {
-    if (this.#token === '' || this.#socket) return;
+    if (this.token === null || this.#socket) return;
     clearTimeout(this.#retryTimer);
     this.#open();
   }
@@ -126,8 +136,11 @@ export class Connection {
   /** @param {string} method @param {object} params @returns {Promise<any>} */
   #send(method, params) {
     const id = this.#nextId++;
+    const text = JSON.stringify({jsonrpc: '2.0', id, method, params});
+    // The answer would have no id, so nobody would get it.
+    if (text.length > longestMessage / 3 && new TextEncoder().encode(text).length > longestMessage) return Promise.reject(new TooLong());
     const answer = this.#answer(id);
-    this.#socket?.send(JSON.stringify({jsonrpc: '2.0', id, method, params}));
+    this.#socket?.send(text);
     return answer;
   }
 
@@ -138,7 +151,8 @@ export class Connection {
 
   #open() {
     const scheme = location.protocol === 'https:' ? 'wss' : 'ws';
-    const socket = new WebSocket(`${scheme}://${location.host}/ws`, ['duet-rpc.1', `duet-rpc.token.${this.#token}`]);
+    const shown = this.token === byCertificate ? [] : [`duet-rpc.token.${this.token}`];
+    const socket = new WebSocket(`${scheme}://${location.host}/ws`, ['duet-rpc.1', ...shown]);
     this.#socket = socket;
     socket.onopen = () => this.#greet(socket);
     socket.onmessage = (message) => this.#take(message.data);
@@ -151,7 +165,9 @@ export class Connection {
   async #greet(socket) {
     this.#heardAt = Date.now();
     try {
-      const [session, isResumed] = await Promise.all([this.#send('session.info', {}), this.#subscribe()]);
+      const asked = Date.now();
+      const [session, isResumed] = await Promise.all([this.#send('session.info', {}), this.#subscribe(),
+        this.#send('ping', {}).then(({timestamp}) => setDaemonClock(Date.parse(timestamp), asked, Date.now()))]);
       if (this.#socket !== socket) return;
       this.#failures = 0;
       this.#isLive = true;
@@ -159,6 +175,7 @@ export class Connection {
       this.onSession(session);
       this.onState('live', 0);
       this.onReset(isResumed);
+      if (this.#outputOf !== this.#askedOutputOf) this.followOutput(this.#outputOf);
     } catch {
       if (this.#socket === socket) socket.close();
     }
@@ -166,6 +183,7 @@ export class Connection {
 
   // True: it goes on where it was.
   async #subscribe() {
+    this.#askedOutputOf = this.#outputOf;
     try {
       return await this.#subscribeTo({kinds: this.#kinds, outputOf: this.#outputOf});
     } catch (error) {
@@ -208,18 +226,18 @@ export class Connection {
 
   /** @param {number} code */
   async #lost(code) {
-    const token = this.#token;
+    const {token} = this;
     this.#drop();
-    if (token === '') return;
+    if (token === null) return;
     if (code === 1008) return this.#ended();
     const wait = retryDelay(this.#failures++, Math.random());
     this.onState('reconnecting', Date.now() + wait);
     this.#retryTimer = window.setTimeout(async () => {
       const found = this.#failures > 1 ? await probe(token) : 'good';
-      if (this.#token !== token || this.#socket) return;
+      if (this.token !== token || this.#socket) return;
       if (found === 'ended') this.#ended();
-      else if (found === 'unreachable') this.#lost(0);
-      else this.#open();
+      else if (found === 'good') this.#open();
+      else this.#lost(0);
     }, wait);
   }
 
@@ -276,10 +294,19 @@ export class Connection {
   /** @param {string} kind @param {Record<string, any>} params */
   #takeEvent(kind, params) {
     if (kind === 'taskOutput') return this.onOutput(params);
-    if (kind === 'overflow') return void this.#subscribe().then((isResumed) => this.onReset(isResumed), () => {});
+    if (kind === 'overflow') return void this.#subscribeAgain();
     const seq = typeof params.seq === 'number' ? params.seq : null;
     const isHistory = seq !== null && seq < this.#historyEnd;
-    this.#hand(this.#cursor.take({seq, kind, params, at: seq !== null && seq < this.#replayEnd ? NaN : Date.now(), isHistory}));
+    this.#hand(this.#cursor.take({seq, kind, params, at: seq !== null && seq < this.#replayEnd ? NaN : daemonNow(), isHistory}));
+  }
+
+  async #subscribeAgain() {
+    const socket = this.#socket;
+    try {
+      this.onReset(await this.#subscribe());
+    } catch {
+      if (socket && this.#socket === socket) this.#lost(0);  // else it would seem live, and hear nothing
+    }
   }
 
   /** @param {DaemonEvent[]} events */

@@ -1,5 +1,6 @@
 // Elements, made without markup: whatever text comes from the daemon stays text.
 
+import {daemonNow} from './daemon_clock.js';
 import {exact, relative} from './text.js';
 
 /** @typedef {Node | string | number | null | undefined | false} Child */
@@ -64,13 +65,13 @@ export function setTime(element, at) {
   }
   const iso = new Date(at).toISOString();
   if (element.getAttribute('datetime') !== iso) set(element, {datetime: iso, title: exact(at)});
-  setText(element, relative(at, Date.now()));
+  setText(element, relative(at, daemonNow()));
   return element;
 }
 
 /** Keeps what says how long ago it is true. @param {ParentNode} root */
 export function refreshTimes(root) {
-  const now = Date.now();
+  const now = daemonNow();
   for (const element of root.querySelectorAll('time.when[datetime]')) {
     setText(element, relative(Date.parse(/** @type {string} */ (element.getAttribute('datetime'))), now));
   }

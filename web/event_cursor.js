@@ -5,7 +5,7 @@
 
 /** `at` is when it came to us, in milliseconds, NaN if that says nothing; `isHistory` says that what it tells was known already.
  *  @typedef {{seq: number | null, kind: string, params: Record<string, any>, at: number, isHistory: boolean}} DaemonEvent */
-/** Numbers that will not come any more, the last included. @typedef {{from: number, to: number}} Gap */
+/** Numbers that will not come any more, the last included. @typedef {{from: number, to: number, isOurs?: boolean}} Gap */
 
 const mostWaiting = 20000;
 

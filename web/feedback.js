@@ -2,8 +2,10 @@
 
 import {button, h, fill} from './dom.js';
 import {icon} from './icons.js';
-import {visible} from './text.js';
+import {count, visible} from './text.js';
 import {RpcError} from './connection.js';
+
+const mostListed = 500;  // by name; the rest is counted
 
 /** The daemon's message with what it names. @param {unknown} error */
 export function errorText(error) {
@@ -64,27 +66,38 @@ export function makeDialog(title, kind) {
   return {dialog, body};
 }
 
+/** @param {number} many @param {string[]} failed */
+function restOutcome(many, failed) {
+  return failed.length === 0 ? 'done' : `${count(many - failed.length)} done, ${count(failed.length)} not: ${failed[0]}`;
+}
+
 /** Asks once, does it, and tells the outcome of each. @param {{title: string, names: string[], action: string,
  *  work: (name: string) => Promise<string>}} question */
 export function askThenTell({title, names, action, work}) {
   return new Promise((/** @type {(done: boolean) => void} */ resolve) => {
     const {dialog, body} = makeDialog(title, 'ask');
-    const items = names.map((name) => h('li', {}, h('span', {class: 'mono'}, name), h('span', {class: 'outcome'})));
-    const list = h('ul', {class: 'outcomes', tabindex: '0', 'aria-label': title}, ...items);
+    const items = names.slice(0, mostListed).map((name) => h('li', {}, h('span', {class: 'mono'}, name), h('span', {class: 'outcome'})));
+    const others = names.length - items.length;
+    const rest = others > 0 && h('li', {class: 'rest'}, h('span', {}, `and ${count(others)} more`), h('span', {class: 'outcome'}));
+    const list = h('ul', {class: 'outcomes', tabindex: '0', 'aria-label': title}, ...items, rest);
     const no = button('Keep', {on: {click: () => dialog.close()}});
     const yes = button(action, {class: 'danger', autofocus: true});
     const foot = h('footer', {class: 'dialog-foot'}, no, yes);
     let isDone = false;
+    /** @type {string[]} */
+    const failed = [];
     yes.addEventListener('click', async () => {
       isDone = true;
       fill(foot, [button('Done', {class: 'primary', on: {click: () => dialog.close()}})]);
       /** @type {HTMLElement} */ (foot.firstElementChild).focus();
       await Promise.all(names.map(async (name, i) => {
         const outcome = await work(name).then((text) => ({text, isGood: true}), (error) => ({text: errorText(error), isGood: false}));
-        const item = /** @type {HTMLElement} */ (items[i]);
+        const item = items[i];
+        if (!item) return void (outcome.isGood || failed.push(`${name}: ${outcome.text}`));
         item.classList.add(outcome.isGood ? 'is-good' : 'is-bad');
         /** @type {HTMLElement} */ (item.lastElementChild).textContent = outcome.text;
       }));
+      if (rest) /** @type {HTMLElement} */ (rest.lastElementChild).textContent = restOutcome(others, failed);
     });
     fill(body, [list, foot]);
     dialog.addEventListener('close', () => {

@@ -143,14 +143,17 @@ export function layOut(ids, edges) {
 export function relatives(focus, edges) {
   const found = new Set([focus]);
   for (const [here, there] of /** @type {const} */ ([['to', 'from'], ['from', 'to']])) {
+    /** @type {Map<string, string[]>} */
+    const next = new Map();
+    for (const edge of edges) next.has(edge[here]) ? next.get(edge[here])?.push(edge[there]) : next.set(edge[here], [edge[there]]);
     const open = [focus];
     const seen = new Set(open);
     for (let id = open.pop(); id !== undefined; id = open.pop()) {
-      for (const edge of edges) {
-        if (edge[here] !== id || seen.has(edge[there])) continue;
-        seen.add(edge[there]);
-        found.add(edge[there]);
-        open.push(edge[there]);
+      for (const other of next.get(id) ?? []) {
+        if (seen.has(other)) continue;
+        seen.add(other);
+        found.add(other);
+        open.push(other);
       }
     }
   }

@@ -41,6 +41,12 @@ function piece(text, style, isFound) {
   return element;
 }
 
+// Lower case may be longer than what it is of, so places in it are not those in the text.
+/** @param {string} found */
+function matcher(found) {
+  return new RegExp(found.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&'), 'giu');
+}
+
 /** What of a line stands in one row. @param {Line} line @param {number} from @param {number} to @param {string} found */
 function rowNodes(line, from, to, found) {
   const cuts = new Set([from, to]);
@@ -48,10 +54,11 @@ function rowNodes(line, from, to, found) {
   /** @type {[number, number][]} */
   const marks = [];
   if (found !== '') {
-    const low = line.text.toLowerCase();
-    for (let at = low.indexOf(found, Math.max(0, from - found.length)); at >= 0 && at < to; at = low.indexOf(found, at + found.length)) {
-      marks.push([at, at + found.length]);
-      for (const cut of [at, at + found.length]) if (cut > from && cut < to) cuts.add(cut);
+    for (const {index: at, 0: text} of line.text.slice(0, to + found.length).matchAll(matcher(found))) {
+      const end = at + text.length;
+      if (end <= from || at >= to) continue;
+      marks.push([at, end]);
+      for (const cut of [at, end]) if (cut > from && cut < to) cuts.add(cut);
     }
   }
   const places = [...cuts].sort((a, b) => a - b);
@@ -217,11 +224,12 @@ export class OutputPane {
 
   /** Indices of lines that have the text. @param {string} wanted */
   find(wanted) {
-    this.found = wanted.toLowerCase();
+    this.found = wanted;
     const hits = [];
     if (this.found !== '') {
       const lines = this.text?.lines ?? [];
-      for (let i = 0; i < lines.length; ++i) if (/** @type {Line} */ (lines[i]).text.toLowerCase().includes(this.found)) hits.push(i);
+      const match = new RegExp(matcher(this.found), 'iu');
+      for (let i = 0; i < lines.length; ++i) if (match.test(/** @type {Line} */ (lines[i]).text)) hits.push(i);
     }
     this.render();
     return hits;

@@ -86,24 +86,26 @@ export class OutputReader {
     });
   }
 
-  /** What was written since. Answers whether there was something. */
+  /** A portion of what was written since. Answers what came: nothing, the rest, or a part of it. */
   more() {
-    return this.#inTurn(() => (this.isAtEnd ? this.#append() : Promise.resolve(false)));
+    return this.#inTurn(() => (this.isAtEnd ? this.#append() : Promise.resolve(/** @type {const} */ ('nothing'))));
   }
 
+  /** How many bytes behind what is here were written, as of now. */
+  async behind() {
+    return (await this.#read(theEnd, 1)).next - this.text.end;
+  }
+
+  /** @returns {Promise<'nothing' | 'rest' | 'part'>} */
   async #append() {
-    let isMore = false;
-    for (;;) {
-      const piece = await this.#read(this.text.end, portion);
-      this.isDone = piece.done;
-      if (piece.bytes.length === 0 && piece.offset <= this.text.end) {
-        if (piece.done) this.text.finish();
-        return isMore;
-      }
-      isMore = true;
-      this.text.append(piece.bytes, piece.offset);
-      if (piece.done || piece.bytes.length < portion / 2) return isMore;
+    const piece = await this.#read(this.text.end, portion);
+    this.isDone = piece.done;
+    if (piece.bytes.length === 0 && piece.offset <= this.text.end) {
+      if (piece.done) this.text.finish();
+      return 'nothing';
     }
+    this.text.append(piece.bytes, piece.offset);
+    return piece.done || piece.bytes.length < portion / 2 ? 'rest' : 'part';
   }
 
   /** A portion from behind what is here, after the end was let go. */

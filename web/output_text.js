@@ -166,6 +166,8 @@ export class OutputText {
     for (const block of this.blocks) block.lines -= gone;
     this.above += gone;
     this.start = first.offset;
+    // A line that began long before is read anew from here, or it would be kept whole.
+    if (/** @type {{text: string}} */ (this.lines[0]).text.length > this.most / 2) this.#readAgain();
   }
 }
 

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 
+import {daemonNow, setDaemonClock} from './daemon_clock.js';
 import {EventCursor} from './event_cursor.js';
 import {layOut, neighbour, relatives} from './graph_layout.js';
 import {OutputText, partOfLine, rowStarts} from './output_text.js';
 import {formatRoute, loginCode, parseRoute} from './router.js';
 import {niceTicks, place, timeTicks, valueAt, zoomed} from './scale.js';
-import {State, approvalsOf, edgesOf, mostEvents} from './state.js';
+import {State, approvalsOf, edgesOf, mostEvents, mostPausedEvents, spans} from './state.js';
 import {chosen, filterOf} from './task_filter.js';
 import {bytes, duration, firstLine, relative, secondsOf, visible, visibleLine} from './text.js';
 
@@ -198,6 +199,51 @@ test('a gap is told with its bytes, also when it is found from below', () => {
   below.append(encode('tail\n'), 1000);
   below.prepend(encode('head\n'), 0, 995);
   assert.deepEqual(below.lines, above.lines);
+});
+
+test('a paused log keeps what waits, and says what it could not keep', () => {
+  const state = new State();
+  state.keeps = mostPausedEvents;
+  for (let seq = 1; seq <= 2 * mostEvents; ++seq) state.apply(event(seq));
+  assert.equal(state.events.length, 2 * mostEvents);
+  for (let seq = 2 * mostEvents + 1; seq <= mostPausedEvents + 2000; ++seq) state.apply(event(seq));
+  const [first, second] = state.log;
+  assert.equal(first.gap.from, 1);
+  assert.equal(first.gap.to + 1, second.event.seq);
+  state.keeps = mostEvents;
+  state.apply(event(mostPausedEvents + 2001));
+  assert.equal(state.events.length, mostEvents);
+});
+
+test('a clock that is off is told from an answer that took its time', () => {
+  const at = Date.now();
+  setDaemonClock(at + 300000, at, at + 40);
+  assert.ok(Math.abs(daemonNow() - Date.now() - 299980) < 50);
+  setDaemonClock(at + 900, at, at + 1500);
+  assert.ok(Math.abs(daemonNow() - Date.now()) < 50);
+});
+
+test('output without a line end is bounded, too', () => {
+  const output = new OutputText();
+  const portion = encode('0123456789abcdef'.repeat(65536));
+  for (let at = 0; at < 12; ++at) output.append(portion, at * portion.length);
+  assert.equal(output.lines.length, 1);
+  assert.equal(output.lines[0].text.length, output.end - output.start);
+  assert.ok(output.end - output.start <= 8 * 1024 * 1024);
+});
+
+test('a task that waits for its next attempt does not run', () => {
+  const waits = {...record(1), startedAt: new Date(5000).toISOString(), attempts: 1};
+  assert.deepEqual([spans(waits, 60000).waited, spans(waits, 60000).ran], [59000, NaN]);
+});
+
+test('an older task than those that were loaded does not become the oldest, whatever happens to it', () => {
+  const state = new State();
+  state.takePage([record(900), record(899)], false);
+  for (const kind of ['taskEdited', 'taskStarted', 'taskHeld']) state.apply(event(1, kind, {taskId: 'task-5'}));
+  state.apply(event(2, 'taskEdited', {taskId: 'task-899'}));
+  assert.deepEqual([...state.unknown], ['task-899']);
+  assert.equal(state.oldestId, 'task-899');
 });
 
 test('output is bounded at both ends', () => {

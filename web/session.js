@@ -1,6 +1,11 @@
-// Who this browser is to the daemon: a token in localStorage, got for a login code and given back at sign-out.
+// Who this browser is to the daemon: a token in localStorage, got for a login code and given back at sign-out; or, at the
+// TLS door, the browser's certificate, and no token is needed.
 
 const key = 'duet-rpc.token';
+const patience = 10000;
+
+/** Stands for a token where a certificate says who we are. */
+export const byCertificate = '';
 
 /** @returns {string | null} */
 export function storedToken() {
@@ -34,7 +39,7 @@ async function post(path, body, token) {
   const headers = {'Content-Type': 'application/json'};
   if (token) headers.Authorization = `Bearer ${token}`;
   const response = await fetch(path, {method: 'POST', headers, body: JSON.stringify(body), credentials: 'omit',
-    cache: 'no-store', redirect: 'error'});
+    cache: 'no-store', redirect: 'error', signal: AbortSignal.timeout(patience)});
   const text = await response.text();
   const told = text === '' ? {} : JSON.parse(text);
   if (!response.ok) throw new Refused(response.status, told.error ?? '', told.message ?? `status ${response.status}`);
@@ -43,27 +48,27 @@ async function post(path, body, token) {
 
 /** @param {string} code @returns {Promise<string>} the token, which is kept */
 export async function signIn(code) {
+  const before = storedToken();
   const {token} = await post('/login', {code}, null);
   localStorage.setItem(key, token);
+  if (before) post('/logout', {}, before).catch(() => {});  // nobody holds it any more
   return token;
 }
 
-/** Ends the token, for all tabs and for good. A daemon that is not there ends it when it expires. @param {string} token */
+/** Ends the token, for all tabs and for good. Throws if the daemon could not be told. @param {string} token */
 export async function signOut(token) {
-  try {
-    await post('/logout', {}, token);
-  } finally {
-    forgetToken();
-  }
+  forgetToken();
+  await post('/logout', {}, token);
 }
 
-/** Whether the daemon answers and still knows the token; a WebSocket that fails does not say why. @param {string} token
- *  @returns {Promise<'good' | 'ended' | 'unreachable'>} */
+/** Whether the daemon answers and knows the token, or us; a WebSocket that fails does not say why. @param {string} token
+ *  @returns {Promise<'good' | 'ended' | 'refused' | 'unreachable'>} */
 export async function probe(token) {
   try {
     await post('/rpc', {jsonrpc: '2.0', id: 1, method: 'session.info'}, token);
     return 'good';
   } catch (error) {
-    return error instanceof Refused && error.status === 401 ? 'ended' : 'unreachable';
+    const status = error instanceof Refused ? error.status : 0;
+    return status === 401 ? 'ended' : status === 403 ? 'refused' : 'unreachable';
   }
 }

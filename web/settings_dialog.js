@@ -1,5 +1,6 @@
 // What a person may choose: colours, keys, notifications.
 
+import {daemonNow} from './daemon_clock.js';
 import {button, fill, h, set} from './dom.js';
 import {makeDialog, openDialog} from './feedback.js';
 import {openKeys} from './keys.js';
@@ -29,7 +30,7 @@ export function openSettings(app) {
   const row = (/** @type {string} */ title, /** @type {string} */ text, /** @type {Node} */ control) =>
     h('div', {class: 'setting'}, h('div', {}, h('p', {class: 'setting-title'}, title), h('p', {class: 'dim'}, text)), control);
   const session = app.session;
-  const until = session?.expiresAt ? `ends ${relative(moment(session.expiresAt), Date.now())} if it is not used` : '';
+  const until = session?.expiresAt ? `ends ${relative(moment(session.expiresAt), daemonNow())} if it is not used` : '';
   fill(body, [
     h('fieldset', {class: 'setting choices'}, h('legend', {class: 'setting-title'}, 'Colours'), ...themes),
     row('Keyboard shortcuts', 'Single keys such as j, k and n.', switchControl('Keyboard shortcuts', preference('keys', 'on') === 'on', (isOn) => {

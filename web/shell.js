@@ -6,7 +6,7 @@ import {Keys} from './keys.js';
 import {openSettings} from './settings_dialog.js';
 import {openSubmit} from './submit_dialog.js';
 import {loginCode, views} from './router.js';
-import {Refused, signIn} from './session.js';
+import {Refused, byCertificate, signIn} from './session.js';
 import {count, relative, visibleLine} from './text.js';
 
 /** @typedef {import('./app.js').App} App */
@@ -90,7 +90,7 @@ export class Shell {
       this.app.start(token);
     } catch (error) {
       this.loginError = loginProblem(error);
-      this.app.signedOut();
+      this.app.begin();  // whoever was signed in stays so, unless the daemon has ended that
     }
   }
 
@@ -103,7 +103,7 @@ export class Shell {
       set(link, {'aria-current': isHere && !isOut ? 'page' : null});
     }
     set(this.submit, {hidden: isOut || !app.may('task.submit')});
-    set(this.out, {hidden: isOut});
+    set(this.out, {hidden: isOut || app.connection.token === byCertificate});
     set(this.reload, {hidden: !app.isOutdated});
     set(this.paused, {hidden: !app.state.queue?.paused});
     setText(this.project, app.session ? visibleLine(projectName(app.session.project)) : 'duet-rpc');

@@ -15,6 +15,7 @@ import {moment} from './text.js';
 
 export const taskStates = /** @type {TaskState[]} */ (['queued', 'running', 'completed', 'failed', 'cancelled']);
 export const mostEvents = 5000;
+export const mostPausedEvents = 100000;
 const mostTasks = 25000;
 export const pageSize = 1000;
 
@@ -52,7 +53,7 @@ export function taskOf(record) {
 /** When it waited and ran, as far as that is known, in milliseconds. @param {Task} task @param {number} now */
 export function spans(task, now) {
   const created = moment(task.createdAt);
-  const started = moment(task.startedAt);
+  const started = task.state === 'queued' ? NaN : moment(task.startedAt);  // else it is that of the attempt before
   const ended = moment(task.completedAt);
   const waitedUntil = Number.isNaN(started) ? (Number.isNaN(ended) ? now : ended) : started;
   const end = Number.isNaN(ended) ? now : ended;
@@ -72,6 +73,7 @@ export class State {
   /** @type {LogEntry[]} */
   log = [];
   heard = 0;  // events in the log that there ever were
+  keeps = mostEvents;  // so many of the log; more while somebody has paused it, for whom nothing is to be lost
   /** @type {any} */
   automation = null;
   /** @type {any} */
@@ -108,6 +110,13 @@ export class State {
   /** @param {any} record */
   takeTask(record) {
     this.#put(taskOf(record));
+    if (this.tasks.size > mostTasks + pageSize) this.#letGo();
+  }
+
+  // The oldest that have ended, in portions: a tab may be open for weeks.
+  #letGo() {
+    for (const {id} of this.newestFirst.slice(mostTasks).filter(hasEnded)) this.tasks.delete(id);
+    this.sorted = null;
   }
 
   /** @param {string} id */
@@ -156,7 +165,7 @@ export class State {
     const {kind, params} = event;
     if (taskEvents.has(kind)) this.#applyToTask(kind, params);
     else if (kind === 'taskHeld' || kind === 'taskReleased') this.#change(params.taskId, {held: kind === 'taskHeld'});
-    else if (kind === 'taskEdited') this.unknown.add(params.taskId);
+    else if (kind === 'taskEdited') this.#miss(params.taskId);
     else if (kind === 'tasksRemoved') for (const id of params.taskIds ?? []) this.forgetTask(id);
     if (/^queue(Paused|Resumed)$/.test(kind) && !params.group) this.isPaused = kind === 'queuePaused';
     if (kind.startsWith('task')) this.stale.add('stats');
@@ -175,20 +184,20 @@ export class State {
     this.log.push(entry);
     this.heard += 1;
     // In portions: a shift for each event would move all others.
-    if (this.log.length > mostEvents + 500) this.log.splice(0, this.log.length - mostEvents);
+    if (this.log.length <= this.keeps + 500) return;
+    const gone = this.log.splice(0, this.log.length - this.keeps);
+    const gap = this.keeps > mostEvents ? gapOf(gone) : null;
+    if (gap) this.log.unshift({gap});
   }
 
   /** The newest events. */
   get events() {
-    return this.log.length > mostEvents ? this.log.slice(-mostEvents) : this.log;
+    return this.log.length > this.keeps ? this.log.slice(-this.keeps) : this.log;
   }
 
   /** @param {string} kind @param {Record<string, any>} params */
   #applyToTask(kind, params) {
-    if (!this.tasks.has(params.taskId)) {
-      if (this.#isInReach(params.taskId)) this.unknown.add(params.taskId);
-      return;
-    }
+    if (!this.tasks.has(params.taskId)) return this.#miss(params.taskId);
     /** @type {Record<string, any>} */
     const change = {};
     for (const name of changes) {
@@ -201,10 +210,11 @@ export class State {
     this.#change(params.taskId, change);
   }
 
-  // Older ones than those that were loaded are not missed.
+  // Older ones than those that were loaded are not missed: pages of older ones go on from the oldest.
   /** @param {string} id */
-  #isInReach(id) {
-    return this.isComplete || this.tasks.size === 0 || numberOf(id) > numberOf(this.oldestId ?? '');
+  #miss(id) {
+    const isInReach = this.isComplete || this.tasks.size === 0 || numberOf(id) >= numberOf(this.oldestId ?? '');
+    if (isInReach) this.unknown.add(id);
   }
 
   /** @param {string} id @param {Record<string, any>} change */
@@ -212,6 +222,13 @@ export class State {
     const task = this.tasks.get(id);
     if (task) this.#put({...task, ...change});
   }
+}
+
+/** What stands for entries that the page had no room for. @param {LogEntry[]} entries @returns {Gap | null} */
+function gapOf(entries) {
+  const numbers = entries.flatMap((entry) => ('gap' in entry ? [entry.gap.from, entry.gap.to] : entry.event.seq ?? []));
+  if (numbers.length === 0) return null;
+  return {from: /** @type {number} */ (numbers[0]), to: /** @type {number} */ (numbers[numbers.length - 1]), isOurs: true};
 }
 
 /** Firings that wait for somebody's word, the oldest first. @param {any} automation */

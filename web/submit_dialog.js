@@ -12,13 +12,31 @@ const draftName = 'duet-rpc.draft';
 /** @type {HTMLDialogElement | null} */
 let opened = null;
 
+// crypto.randomUUID is there in secure contexts only, and a daemon may be reached by another name than localhost.
+function randomKey() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
 /** @returns {Draft} */
 function loadDraft() {
   try {
     const draft = JSON.parse(sessionStorage.getItem(draftName) ?? '{}');
-    return {...draft, key: draft.key ?? crypto.randomUUID()};
+    return {...draft, key: draft.key ?? randomKey()};
   } catch {
-    return {key: crypto.randomUUID()};
+    return {key: randomKey()};
+  }
+}
+
+export function forgetDraft() {
+  sessionStorage.removeItem(draftName);
+}
+
+/** For the next time the dialog is opened. One that the browser has no room for is in the dialog only. @param {Draft} draft */
+function keepDraft(draft) {
+  try {
+    sessionStorage.setItem(draftName, JSON.stringify(draft));
+  } catch {
+    forgetDraft();
   }
 }
 
@@ -53,7 +71,7 @@ export function openSubmit(app) {
   const draft = loadDraft();
   const {dialog, body} = makeDialog('Submit a task', 'submit');
   opened = dialog;
-  const keep = () => sessionStorage.setItem(draftName, JSON.stringify(draft));
+  const keep = () => keepDraft(draft);
   const field = (/** @type {string} */ name, /** @type {string} */ label, /** @type {HTMLElement} */ control, hint = '') => {
     const input = /** @type {HTMLInputElement} */ (control);
     set(input, {id: `submit-${name}`, name, 'aria-describedby': hint === '' ? null : `submit-${name}-hint`});
@@ -80,7 +98,7 @@ export function openSubmit(app) {
       errors, h('footer', {class: 'dialog-foot'}, h('span', {class: 'dim grow hint'}, 'Ctrl+Enter submits, Esc keeps what you typed'),
           button('Clear', {class: 'quiet', on: {click: () => clear()}}), send));
   const clear = () => {
-    sessionStorage.removeItem(draftName);
+    forgetDraft();
     dialog.close();
     dialog.remove();
     openSubmit(app);
@@ -125,7 +143,7 @@ async function submit(app, dialog, form, errors, send, draft) {
   controls.forEach((control) => (control.disabled = true));  // the key stands for these words until the answer is here
   try {
     const answer = await sendUntilAnswered(app, paramsOf(draft), errors);
-    sessionStorage.removeItem(draftName);
+    forgetDraft();
     dialog.close();
     dialog.remove();
     app.shell.tellSubmitted(answer.taskId);
@@ -133,8 +151,8 @@ async function submit(app, dialog, form, errors, send, draft) {
     fill(errors, []);
     showError(errors, error);
     // A key that belongs to another task can make none any more.
-    if (error instanceof RpcError && error.data?.taskId) draft.key = crypto.randomUUID();
-    sessionStorage.setItem(draftName, JSON.stringify(draft));
+    if (error instanceof RpcError && error.data?.taskId) draft.key = randomKey();
+    keepDraft(draft);
   } finally {
     set(send, {'aria-busy': null});
     controls.forEach((control) => (control.disabled = false));

@@ -2,9 +2,13 @@
 // Pure.
 
 const pictures = 0x2400;
-// C0 and C1 controls, marks that change the direction, separators, the byte order mark, halves of surrogate pairs.
-const unseen = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]|\p{Surrogate}/gu;
-const hidden = /[\0-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]|\p{Surrogate}/gu;
+/** For a class of characters: marks that change the direction, separators, fillers, tags, the byte order mark. Joiners stay:
+ *  many scripts, and the pictures of people, need them. */
+export const invisible = '\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f' +
+    '\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb\\u{e0000}-\\u{e007f}';
+// With C0 and C1 controls, and halves of surrogate pairs.
+const unseen = new RegExp(`[\\0-\\x08\\x0b-\\x1f\\x7f-\\x9f${invisible}]|\\p{Surrogate}`, 'gu');
+const hidden = new RegExp(`[\\0-\\x1f\\x7f-\\x9f${invisible}]|\\p{Surrogate}`, 'gu');
 
 /** One character that nobody would see, as characters that everybody does. @param {string} character */
 export function picture(character) {

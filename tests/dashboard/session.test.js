@@ -83,6 +83,47 @@ test('a link that was used ends the session that it had made, and says so', asyn
   await Promise.all([first.close(), second.close()]);
 });
 
+test('a wrong link leaves who is signed in as he is, in all tabs', async () => {
+  const context = await newContext(browser);
+  const page = await signIn(context, project);
+  const other = await context.newPage();
+  for (const code of ['zzz', 'A'.repeat(22)]) {
+    await other.goto(`${page.url().split('#')[0]}#login=${code}`);
+    await live(other);
+    await other.goto('about:blank');
+  }
+  await live(page);
+  assert.notEqual(await page.evaluate(() => localStorage.getItem('duet-rpc.token')), null);
+  context.assertSilent(/401/);
+  await context.close();
+});
+
+test('at the TLS door the certificate says who it is, and there is nothing to sign out of', async () => {
+  const far = new Project();
+  try {
+    far.run('cert', 'init', '127.0.0.1');
+    const identity = path.join(far.place, 'me.pem');
+    fs.writeFileSync(identity, far.run('cert', 'client', 'me', '--role', 'operate'), {mode: 0o600});
+    far.start('--tls=127.0.0.1:0');
+    const origin = `https://${far.call('daemon.status').subsystems.tls.address}`;
+    const context = await newContext(browser, {ignoreHTTPSErrors: true,
+      clientCertificates: [{origin, certPath: identity, keyPath: identity}]});
+    const page = await context.newPage();
+    await page.goto(`${origin}/`);
+    await live(page);
+    await page.getByText('me · operate').waitFor();
+    assert.equal(await page.getByRole('button', {name: 'Sign out'}).count(), 0);
+    const id = far.shell('true');
+    await page.locator(`[data-task="${id}"]`).waitFor();
+    await page.goto(`${origin}/#login=${'A'.repeat(22)}`);
+    await live(page);
+    context.assertSilent(/404/);
+    await context.close();
+  } finally {
+    far.close();
+  }
+});
+
 test('Sign out ends the token in all tabs', async () => {
   const context = await newContext(browser);
   const page = await signIn(context, project);
@@ -99,6 +140,32 @@ test('Sign out ends the token in all tabs', async () => {
   await page.waitForSelector('html[data-connection="signed-out"]');
   context.assertSilent();
   await context.close();
+});
+
+test('Sign out works while the daemon hangs, leaves no dialog, and says that the daemon did not hear of it', async () => {
+  const own = new Project('[agents.echo]\ncommand = ["echo", "{prompt}"]\n');
+  own.start('--http');
+  const context = await newContext(browser);
+  try {
+    const page = await signIn(context, own);
+    await page.evaluate(() => sessionStorage.setItem('duet-rpc.draft', '{"prompt":"secret"}'));
+    process.kill(own.pid, 'SIGSTOP');
+    await page.getByRole('button', {name: 'Sign out'}).click();
+    await page.waitForSelector('html[data-connection="signed-out"]');
+    assert.deepEqual(await page.evaluate(() => [localStorage.getItem('duet-rpc.token'), sessionStorage.getItem('duet-rpc.draft')]), [null, null]);
+    await page.getByText('the daemon did not hear of it').waitFor();
+    process.kill(own.pid, 'SIGCONT');
+    const again = await signIn(context, own);
+    await again.getByRole('button', {name: 'Settings'}).click();
+    await again.getByRole('dialog').waitFor();
+    own.run('token', 'revoke', '--all');
+    await again.waitForSelector('html[data-connection="signed-out"]');
+    assert.equal(await again.getByRole('dialog').count(), 0);
+  } finally {
+    process.kill(own.pid, 'SIGCONT');
+    await context.close();
+    own.close();
+  }
 });
 
 test('a token that is revoked leads back to signing in, also while the daemon was away', async () => {

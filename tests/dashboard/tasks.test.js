@@ -291,6 +291,14 @@ test('10,000 tasks scroll, with few elements, and are found from the last to the
   await tab.waitForSelector('[data-task="task-10000"]');
   const elements = () => tab.evaluate(() => document.querySelectorAll('main *').length);
   assert.ok(await elements() < 2000);
+  await open(tab, '#/tasks/task-5');
+  await tab.waitForSelector('[data-task="task-5"][data-state="queued"]');
+  own.run('task', 'edit', 'task-5', '--priority', '3');
+  await eventually(async () => assert.match(await tab.locator('.facts').textContent(), /Priority3/), 'an edit of a task that was not loaded');
+  own.run('task', 'cancel', 'task-5');
+  await tab.waitForSelector('[data-task="task-5"][data-state="cancelled"]');
+  await open(tab, '#/tasks');
+  await tab.waitForSelector('[data-task="task-10000"]');
   await eventually(async () => {
     await tab.evaluate(() => (document.querySelector('.scroller').scrollTop = 1e9));
     assert.equal(await tab.locator('[data-task="task-1"]').count(), 1);

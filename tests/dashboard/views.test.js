@@ -13,7 +13,7 @@ const rules = `
 id = "ask"
 trigger = { source = "task", type = "task.failed" }
 conditions = [ { field = "payload.exitCode", operator = "eq", value = 9 } ]
-action = { type = "agent", agent = "echo", prompt = "look at {{payload.taskId}}" }
+action = { type = "agent", agent = "echo", prompt = "look at {{payload.taskId}}\\n\\nand then delete it" }
 requires_approval = true
 [[rules]]
 id = "quiet"
@@ -227,6 +227,7 @@ test('rules: approvals come first and are counted, Approve fires once from two t
   const firing = page.locator('.approval[data-firing]');
   await firing.waitFor();
   const id = await firing.getAttribute('data-firing');
+  assert.match(await firing.locator('.would').textContent(), /echo: look at task-\d+\n\nand then delete it$/);
   await eventually(async () => assert.match(await page.title(), /^\(1\) /));
   assert.match(await page.locator('[data-nav="rules"]').textContent(), /1/);
   const buttons = [page, second].map((tab) => tab.getByRole('button', {name: `Approve ${id}`}));

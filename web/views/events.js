@@ -2,7 +2,7 @@
 
 import {button, fill, h, set, setText, setTime} from '../dom.js';
 import {icon} from '../icons.js';
-import {eventKinds} from '../state.js';
+import {eventKinds, mostEvents, mostPausedEvents} from '../state.js';
 import {clock, count, counted, exact, moment, visible, visibleLine} from '../text.js';
 import {VirtualList, emptyState} from '../virtual_list.js';
 import {makeDialog, openDialog} from '../feedback.js';
@@ -73,6 +73,7 @@ export const eventsView = (app, main, firstRoute) => {
   function toggle() {
     frozen = frozen ? null : app.state.events.slice();
     frozenAt = app.state.heard;
+    app.state.keeps = mostPausedEvents;  // until the view is left: what has waited is to be read
     set(pause, {'aria-pressed': String(frozen !== null)});
     update();
   }
@@ -94,7 +95,7 @@ export const eventsView = (app, main, firstRoute) => {
     setText(pause, frozen ? 'Resume' : 'Pause');
     list.show(shown);
     if (added > 0) scroller.scrollTop += added * rowHeight();
-    setText(foot, shown.length === 0 ? '' : `${counted(shown.length, 'event')}, the newest first; the page keeps ${count(5000)}`);
+    setText(foot, shown.length === 0 ? '' : `${counted(shown.length, 'event')}, the newest first; the page keeps ${count(app.state.keeps)}`);
     const word = shown.length > 0 ? '' : params.kind || params.task ? 'No event is like that' : 'Nothing has happened yet';
     if (empty.dataset.word !== word) {
       empty.dataset.word = word;
@@ -124,7 +125,10 @@ export const eventsView = (app, main, firstRoute) => {
         const entry = current();
         if (entry) showJson(entry);
       }},
-    destroy: () => list.destroy(),
+    destroy: () => {
+      app.state.keeps = mostEvents;
+      list.destroy();
+    },
   };
 };
 
@@ -168,7 +172,7 @@ function eventRow(open) {
   function showGap(/** @type {import('../event_cursor.js').Gap} */ gap) {
     set(row, {'data-gap': `${gap.from}-${gap.to}`, 'data-seq': null});
     setText(parts.number, '');
-    setText(parts.what, `Events ${gap.from} to ${gap.to} are missing: the daemon did not keep them.`);
+    setText(parts.what, `Events ${gap.from} to ${gap.to} are missing: ${gap.isOurs ? 'there were too many for this page' : 'the daemon did not keep them'}.`);
     fill(parts.kind, [h('span', {class: 'state is-held'}, icon('warning'), h('span', {}, 'gap'))]);
     set(json, {hidden: true});
   }

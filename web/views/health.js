@@ -1,5 +1,6 @@
 // How the daemon is, and what it did: problems first, then facts, then plots.
 
+import {daemonNow} from '../daemon_clock.js';
 import {button, fill, h, set, setText, timeElement} from '../dom.js';
 import {icon} from '../icons.js';
 import {plot} from '../plot.js';
@@ -87,7 +88,7 @@ export const healthView = (app, main, firstRoute) => {
       ['Clients', count(parts.ipc?.clients ?? 0)], ['Connections', doors], ['HTTP door', parts.http?.url ?? 'closed'],
       ['TLS door', parts.tls ? parts.tls.address : 'closed'], ['Certificate', parts.tls?.expiresAt ? timeElement(moment(parts.tls.expiresAt)) : null],
       ['Automation', parts.automation ? `${parts.automation.enabled ? 'on' : 'off'}, ${parts.automation.ruleCount} rules` : null], ['Longest turn', parts.loop ? `${figure(parts.loop.longest_turn_ms)} ms in the last minute` : null],
-      ['Last end', status.last_end ? visibleLine(`${status.last_end.how}${status.last_end.at ? `, ${relative(moment(status.last_end.at), Date.now())}` : ''}`) : null]];
+      ['Last end', status.last_end ? visibleLine(`${status.last_end.how}${status.last_end.at ? `, ${relative(moment(status.last_end.at), daemonNow())}` : ''}`) : null]];
     const shown = list.filter(([, value]) => value !== null);
     const names = shown.map(([name]) => name).join();
     if (facts.dataset.names !== names) {
@@ -97,7 +98,7 @@ export const healthView = (app, main, firstRoute) => {
     shown.forEach(([, value], i) => {
       const place = /** @type {Element} */ (facts.children[i]?.lastElementChild);
       if (typeof value === 'string') setText(place, value);
-      else if (place.firstElementChild === null) fill(place, [value]);
+      else if (place.firstElementChild?.getAttribute('datetime') !== /** @type {Element} */ (value).getAttribute('datetime')) fill(place, [value]);
     });
   }
 

@@ -1,5 +1,6 @@
 // Whether the queue runs: pauses of it and of its groups, agents that wait for their usage limit.
 
+import {daemonNow} from '../daemon_clock.js';
 import {button, fill, h} from '../dom.js';
 import {attempt} from '../feedback.js';
 import {icon} from '../icons.js';
@@ -18,7 +19,7 @@ export function queueBar(app, notes) {
   let shown = '';
   const toggle = (/** @type {boolean} */ isPaused, /** @type {string | undefined} */ group) => {
     const method = isPaused ? 'queue.resume' : 'queue.pause';
-    const what = `${isPaused ? 'Resume' : 'Pause'} ${group ? `group ${group}` : 'queue'}`;
+    const what = `${isPaused ? 'Resume' : 'Pause'} ${group ? `group ${visibleLine(group)}` : 'queue'}`;
     const pressed = button(what, {class: isPaused ? 'small primary' : 'small', 'data-online': true}, icon(isPaused ? 'play' : 'pause'), what);
     pressed.addEventListener('click', () => attempt(notes, pressed, async () => {
       await app.call(method, group ? {group} : {});
@@ -36,7 +37,7 @@ export function queueBar(app, notes) {
     const pausedGroups = queue.groups.filter((/** @type {any} */ group) => group.paused);
     fill(element, [
       ...queue.heldAgents.map((/** @type {any} */ held) => h('span', {class: 'chip is-warn', title: held.until}, icon('held'),
-          `${visibleLine(held.agent)} waits for its limit, ${relative(moment(held.until), Date.now())}`)),
+          `${visibleLine(held.agent)} waits for its limit, ${relative(moment(held.until), daemonNow())}`)),
       ...pausedGroups.map((/** @type {any} */ group) => mayPause ? toggle(true, group.name) : h('span', {class: 'chip is-warn'}, icon('pause'), `group ${visibleLine(group.name)} paused`)),
       h('span', {class: 'dim slots'}, `${queue.running} of ${queue.maxRunning} slots`),
       mayPause && queue.paused !== true && toggle(false, undefined),

@@ -3,7 +3,7 @@
 import {button, fill, h, keyed, set, setText, timeElement} from '../dom.js';
 import {attempt} from '../feedback.js';
 import {stateMark} from '../icons.js';
-import {count, firstLine, moment, visibleLine} from '../text.js';
+import {count, moment, visible, visibleLine} from '../text.js';
 import {emptyState} from '../virtual_list.js';
 
 /** @param {any} rule */
@@ -12,10 +12,10 @@ function triggerText(rule) {
   return visibleLine(parts.join(' · ')) || 'any event';
 }
 
-/** @param {any} would */
+/** All of it: whoever approves has to see what would run. @param {any} would */
 function wouldText(would) {
   const what = would?.prompt ?? would?.message ?? would?.command?.join(' ') ?? '';
-  return `${would?.action ?? ''}${would?.agent ? ` ${visibleLine(would.agent)}` : ''}: ${firstLine(String(what))}`;
+  return `${would?.action ?? ''}${would?.agent ? ` ${visibleLine(would.agent)}` : ''}: ${visible(String(what))}`;
 }
 
 /** @type {import('../app.js').ViewFactory} */
@@ -65,7 +65,7 @@ export const rulesView = (app, main) => {
     };
     return h('div', {class: 'approval', 'data-firing': firing.id},
         h('div', {class: 'approval-what'}, h('p', {}, h('b', {}, visibleLine(firing.ruleId)), ' ', h('span', {class: 'dim'}, visibleLine(firing.cause ?? ''), firing.count > 1 ? ` ×${firing.count}` : '', ' · ', timeElement(moment(firing.at)))),
-            h('p', {class: 'mono would'}, wouldText(firing.would))),
+            h('pre', {class: 'mono would', tabindex: '0', role: 'group', 'aria-label': `What ${firing.id} would do`}, wouldText(firing.would))),
         app.may('automation.approve') && act('Approve', 'automation.approve', 'primary'),
         app.may('automation.deny') && act('Deny', 'automation.deny', ''));
   };

@@ -1,5 +1,6 @@
 // One task: all of its record, what it waits for, and its output as it comes.
 
+import {daemonNow} from '../daemon_clock.js';
 import {button, fill, h, set, setText, timeElement} from '../dom.js';
 import {attempt, showError} from '../feedback.js';
 import {icon, stateMark} from '../icons.js';
@@ -19,6 +20,7 @@ export const taskView = (app, main, route) => {
   let record = null;
   let isMissing = false;
   let asked = '';
+  let isStale = false;  // an event has told of it since it was asked for
   /** @type {any} */
   let explanation = null;
   const notes = h('div', {class: 'notes'});
@@ -38,7 +40,7 @@ export const taskView = (app, main, route) => {
   fill(main, [page]);
 
   const load = async () => {
-    if (!app.isLive) return;
+    isStale = false;
     try {
       record = await app.call('task.get', {taskId: id});
       isMissing = false;
@@ -50,11 +52,11 @@ export const taskView = (app, main, route) => {
     show();
   };
 
-  // The list's record changes with events; the whole one is asked for when it does, and when the connection is another.
+  // The list's record changes with events; the whole one is asked for then, and when the connection is another.
   const update = () => {
     const known = app.state.tasks.get(id);
-    const wanted = `${app.isLive} ${app.state.isComplete || app.state.tasks.size > 0} ${known ? [known.state, known.attempts, known.held, known.retryAt, known.priority, known.startedAt, known.completedAt, known.prompt.length] : ''} ${queueWord()}`;
-    if (wanted !== asked && app.isLive) {
+    const wanted = `${app.isLive} ${app.state.isComplete || app.state.tasks.size > 0} ${queueWord()}`;
+    if ((isStale || wanted !== asked) && app.isLive) {
       asked = wanted;
       load();
     }
@@ -83,7 +85,7 @@ export const taskView = (app, main, route) => {
 
   function showSummary() {
     const state = shownState(record);
-    const {waited, ran} = spans(record, Date.now());
+    const {waited, ran} = spans(record, daemonNow());
     const words = hasEnded(record) ? (Number.isNaN(ran) ? `waited ${duration(waited)}, did not run` : `ran ${duration(ran)}`)
       : record.state === 'running' ? `running for ${duration(ran)}` : `waiting for ${duration(waited)}`;
     const wanted = `${state} ${record.error?.message}`;
@@ -136,6 +138,9 @@ export const taskView = (app, main, route) => {
 
   return {
     update,
+    heard: ({params, isHistory}) => {
+      if (!isHistory && (params.taskId === id || params.taskIds?.includes(id))) isStale = true;
+    },
     tick: () => {
       if (record && !isMissing) showSummary();
     },

@@ -9,6 +9,7 @@ import {preference, prefer} from '../preferences.js';
 import {bytes, counted} from '../text.js';
 
 const pause = 100;  // between two reads of output that comes all the time
+const farBehind = 4 * 1024 * 1024;
 
 /** @param {import('../app.js').App} app @param {string} id @param {HTMLElement} notes */
 export function outputSection(app, id, notes) {
@@ -57,6 +58,7 @@ export function outputSection(app, id, notes) {
     if (event.key === 'Enter') step(event.shiftKey ? -1 : 1);
   });
   copy.addEventListener('click', () => attempt(notes, copy, async () => {
+    if (!navigator.clipboard) throw new Error('The browser lets pages copy only over https or on localhost. Download works.');
     await navigator.clipboard.writeText(reader.text.lines.map((line) => (line.dropped ? `[${line.dropped} bytes dropped]` : line.text)).join('\n'));
     setText(place, 'Copied what is loaded.');
   }, 'Copy'));
@@ -92,8 +94,10 @@ export function outputSection(app, id, notes) {
       if (!reader.isOpen) {
         await reader.openTail();
         pane.show(reader.text);
-      } else if (await reader.more()) {
-        pane.update();
+      } else {
+        const came = await reader.more();
+        if (came === 'part') await catchUp();
+        if (came !== 'nothing') pane.update();
       }
     } catch {
       isLate = false;  // the next connection, or the next event, tries again
@@ -106,6 +110,14 @@ export function outputSection(app, id, notes) {
       isLate = false;
       read();
     }, pause);
+  }
+
+  // More than a portion was written: whoever follows wants the end of it, others read on.
+  async function catchUp() {
+    isLate = true;
+    if (!isFollowing || await reader.behind() < farBehind) return;
+    await reader.openTail();
+    pane.show(reader.text);
   }
 
   let isLoading = false;

@@ -1,5 +1,6 @@
 // All tasks: a table to scan, with filters that live in the address.
 
+import {daemonNow} from '../daemon_clock.js';
 import {button, fill, h, set, setText, setTime} from '../dom.js';
 import {icon} from '../icons.js';
 import {ages, byOf, chosen, filterOf, isNarrowed, needsAll, sorts} from '../task_filter.js';
@@ -179,7 +180,7 @@ export const tasksView = (app, main, firstRoute) => {
   };
 
   function update() {
-    shown = chosen(app.state.newestFirst, filter, Date.now());
+    shown = chosen(app.state.newestFirst, filter, daemonNow());
     if ((needsAll(filter) || (isNarrowed(filter) && shown.length < 200)) && !app.state.isComplete) app.loader.more();
     set(grid, {'aria-rowcount': String(shown.length + 1)});
     all.checked = selected.size > 0;
@@ -233,7 +234,7 @@ function taskRow(app, notes, pick) {
     set(row, {'aria-rowindex': String(index + 2), 'aria-selected': String(isPicked), class: `row${isActive ? ' is-active' : ''}`});
     if (box.checked !== isPicked) box.checked = isPicked;
     if (last !== task) showTask(task);
-    const {waited, ran} = spans(task, Date.now());
+    const {waited, ran} = spans(task, daemonNow());
     setText(parts.waited, duration(waited));
     setText(parts.ran, Number.isNaN(ran) ? '–' : duration(ran));
     setTime(created, moment(task.createdAt));

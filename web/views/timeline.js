@@ -1,5 +1,6 @@
 // When tasks waited and ran: a bar each, on an axis that can be moved and stretched.
 
+import {daemonNow} from '../daemon_clock.js';
 import {button, fill, h, s, set, setText} from '../dom.js';
 import {icon} from '../icons.js';
 import {place, timeLabel, timeTicks, valueAt, zoomed} from '../scale.js';
@@ -12,6 +13,7 @@ import {VirtualList, emptyState} from '../virtual_list.js';
 
 const ranges = ['15m', '1h', '6h', '24h'];
 const rowHeight = 30;
+const longestRange = 366 * 86400 * 1000;
 const future = 0.03;  // of the range is kept free behind the now-line
 
 /** @type {import('../app.js').ViewFactory} */
@@ -26,11 +28,11 @@ export const timelineView = (app, main, firstRoute) => {
   const range = () => {
     const [from, to] = [Date.parse(params.from ?? ''), Date.parse(params.to ?? '')];
     if (from < to) return {from, to};
-    const span = (secondsOf(params.range ?? '1h') || 3600) * 1000;
-    return {from: Date.now() - span * (1 - future), to: Date.now() + span * future};
+    const span = Math.min(longestRange, (secondsOf(params.range ?? '1h') || 3600) * 1000);
+    return {from: daemonNow() - span * (1 - future), to: daemonNow() + span * future};
   };
   const scale = () => ({...range(), start: 0, end: laneWidth});
-  const setRange = (/** @type {{from: number, to: number}} */ next) => app.go('timeline', {...params, range: undefined,
+  const setRange = (/** @type {{from: number, to: number}} */ next) => next.from > 0 && next.to - next.from <= longestRange && app.go('timeline', {...params, range: undefined,
     from: new Date(next.from).toISOString(), to: new Date(next.to).toISOString()}, {replace: true});
   const pan = (/** @type {number} */ share) => {
     const {from, to} = range();
@@ -47,7 +49,7 @@ export const timelineView = (app, main, firstRoute) => {
           button('', {class: 'segment', 'aria-label': 'Later', on: {click: () => pan(0.5)}}, icon('back', 'is-flipped'))),
       h('span', {class: 'dim span-word', role: 'status'}), h('span', {class: 'grow'}),
       tableButton('Tasks in time', ['Task', 'State', 'Created', 'Waited', 'Ran'], () => shown.map((task) => {
-        const {waited, ran} = spans(task, Date.now());
+        const {waited, ran} = spans(task, daemonNow());
         return [task.id, shownState(task), exact(moment(task.createdAt)), duration(waited), Number.isNaN(ran) ? '–' : duration(ran)];
       })));
   const axis = h('div', {class: 'axis', 'aria-hidden': 'true'});
@@ -80,7 +82,7 @@ export const timelineView = (app, main, firstRoute) => {
     });
     fill(axis, marks);
     set(axis, {'data-from': String(from), 'data-to': String(to)});
-    const at = place(scale(), Date.now());
+    const at = place(scale(), daemonNow());
     now.style.transform = `translateX(${at}px)`;
     set(now, {hidden: at < 0 || at > laneWidth});
     setText(/** @type {Element} */ (tools.querySelector('.span-word')), `${timeLabel(from, 1000)} to ${timeLabel(to, 1000)}, ${counted(shown.length, 'task')}`);
@@ -101,7 +103,7 @@ export const timelineView = (app, main, firstRoute) => {
       const [row, otherRow] = [rows.get(from), rows.get(to)];
       if (!first || !second || row === undefined || otherRow === undefined) return null;
       const x = place(scale(), endOf(first));
-      const otherX = place(scale(), spans(second, Date.now()).started || Date.now());
+      const otherX = place(scale(), spans(second, daemonNow()).started || daemonNow());
       const [y, otherY] = [(row + 0.5) * rowHeight, (otherRow + 0.5) * rowHeight];
       const middle = Math.max(x + 8, otherX - 8);
       return s('path', {class: 'arrow', 'data-from': from, 'data-to': to, d: `M${x} ${y}H${middle}V${otherY}H${otherX}m-5 -4l5 4l-5 4`});
@@ -111,7 +113,7 @@ export const timelineView = (app, main, firstRoute) => {
   function update() {
     measure();
     const {from, to} = range();
-    const time = Date.now();
+    const time = daemonNow();
     shown = app.state.newestFirst.filter((task) => moment(task.createdAt) <= to && (spans(task, time).ended || time) >= from);
     if (!app.state.isComplete) app.loader.more();
     showAxis();
@@ -185,8 +187,8 @@ export const timelineView = (app, main, firstRoute) => {
 
 /** @param {Task} task */
 function endOf(task) {
-  const {ended} = spans(task, Date.now());
-  return Number.isNaN(ended) ? Date.now() : ended;
+  const {ended} = spans(task, daemonNow());
+  return Number.isNaN(ended) ? daemonNow() : ended;
 }
 
 /** @param {string} kind @param {string} word */
@@ -211,7 +213,7 @@ function barRow() {
   };
   return Object.assign(row, {show: (/** @type {Task} */ task, /** @type {import('../scale.js').Scale} */ scale, /** @type {boolean} */ isSelected, /** @type {number} */ total) => {
     const state = shownState(task);
-    const {created, started, ended, waited, ran} = spans(task, Date.now());
+    const {created, started, ended, waited, ran} = spans(task, daemonNow());
     set(row, {'data-row': task.id, class: `lane-row${isSelected ? ' is-active' : ''}`, 'aria-setsize': String(total), 'aria-current': isSelected ? 'true' : null});
     set(link, {href: `#/tasks/${task.id}`, text: task.id});
     if (mark.dataset.is !== state) {
@@ -220,7 +222,7 @@ function barRow() {
     }
     setText(prompt, firstLine(task.prompt, 60));
     set(bar, {'data-task': task.id, 'data-state': task.state, title: `${task.id} ${state}, waited ${duration(waited)}${Number.isNaN(ran) ? '' : `, ran ${duration(ran)}`}${task.attempts > 1 ? `, ${task.attempts} attempts` : ''}`});
-    const end = Number.isNaN(ended) ? Date.now() : ended;
+    const end = Number.isNaN(ended) ? daemonNow() : ended;
     span(waiting, scale, created, Number.isNaN(started) ? end : started);
     span(running, scale, started, end);
     set(running, {class: `span is-${task.state}`});
