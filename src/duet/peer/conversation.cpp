@@ -261,7 +261,8 @@ void Conversation::lose(std::string_view reason, std::string_view id) {
 
 void Conversation::lose_answer(std::string_view id) {
   const std::optional<CallId> call = calls_->owner_of(id);
-  if (call && !output_->is_waiting(*call) && !unsent_calls_.contains(*call)) calls_->end(*call, {.cause = Outcome::Cause::unreadable});
+  if (call && !output_->is_waiting(*call) && !unsent_calls_.contains(*call))
+    calls_->end(*call, {.cause = Outcome::Cause::unreadable});
 }
 
 void Conversation::tell_of_noise() {
