@@ -56,9 +56,11 @@ void finish_checkup(const CheckupPointer& all) {
   }
   // Files of one other tree are told from its root, so that a wrong tree is seen.
   const std::string& first = all->files.front().target.root;
-  const bool is_one_tree = std::ranges::all_of(all->files, [&](const Checked& file) { return file.target.root == first; });
+  const bool is_one_tree =
+      std::ranges::all_of(all->files, [&](const Checked& file) { return file.target.root == first; });
   const std::string severity = all->arguments.text("severity").value_or("warning");
-  finish_page(all->call, all->arguments, all->from, diagnostics_page(answers, severity, is_one_tree ? first : all->home));
+  finish_page(all->call, all->arguments, all->from,
+              diagnostics_page(answers, severity, is_one_tree ? first : all->home));
 }
 
 Desk::Part question_about(Checkup& all, std::size_t file, base::Duration wait) {
