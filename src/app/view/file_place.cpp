@@ -23,16 +23,8 @@ std::optional<std::int64_t> take_number(std::string& text) {
   return number;
 }
 
-}  // namespace
-
-FilePlace parse_file_place(const std::string& text, bool is_here) {
-  const auto is_there = [is_here](const std::string& file) { return is_here && access(file.c_str(), F_OK) == 0; };
-  if (is_there(text)) return {.file = text};
-  if (const std::size_t hash = text.rfind('#'); hash != text.npos && hash + 1 < text.size()) {
-    FilePlace place = hash == 0 ? FilePlace() : parse_file_place(text.substr(0, hash), is_here);
-    place.symbol = text.substr(hash + 1);
-    return place;
-  }
+template <typename IsThere>
+FilePlace place_by_numbers(const std::string& text, IsThere is_there) {
   FilePlace place{.file = text};
   if (place.file.size() > 1 && place.file.ends_with(':')) place.file.pop_back();
   place.line = take_number(place.file);
@@ -41,6 +33,19 @@ FilePlace parse_file_place(const std::string& text, bool is_here) {
     place.column = place.line;
     place.line = before;
   }
+  return place;
+}
+
+}  // namespace
+
+FilePlace parse_file_place(const std::string& text, bool is_here) {
+  const auto is_there = [is_here](const std::string& file) { return is_here && access(file.c_str(), F_OK) == 0; };
+  if (is_there(text)) return {.file = text};
+  FilePlace place = place_by_numbers(text, is_there);
+  const std::size_t hash = text.rfind('#');
+  if (is_there(place.file) || hash == text.npos || hash + 1 == text.size()) return place;
+  place = hash == 0 ? FilePlace() : parse_file_place(text.substr(0, hash), is_here);
+  place.symbol = text.substr(hash + 1);
   return place;
 }
 

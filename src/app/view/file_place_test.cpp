@@ -36,6 +36,15 @@ TEST(FilePlaceTest, BelievesTheFileSystemMoreThanTheColons) {
   EXPECT_EQ(shown(parse_file_place(folder.file("a:5:7:9"))), folder.file("a:5") + "|7|9");
 }
 
+TEST(FilePlaceTest, BelievesTheFileSystemMoreThanTheHash) {
+  const transport::TemporaryFolder folder;
+  std::ofstream(folder.file("#1.c")) << "";
+  EXPECT_EQ(shown(parse_file_place(folder.file("#1.c:5:7"))), folder.file("#1.c") + "|5|7");
+  EXPECT_EQ(parse_file_place(folder.file("#1.c:5:7")).symbol, std::nullopt);
+  EXPECT_EQ(parse_file_place(folder.file("#1.c#name")).symbol, "name");
+  EXPECT_EQ(parse_file_place("#name").symbol, "name");
+}
+
 TEST(FilePlaceTest, LooksForNoFileOfAnotherMachine) {
   const transport::TemporaryFolder folder;
   std::ofstream(folder.file("a:5")) << "";
