@@ -17,7 +17,8 @@
 namespace duet::bridge {
 
 /// What the servers that run know by a name (`workspace/symbol`), all of them together. One that fails is left out as
-/// long as another one answers, and named in a note. Whoever begins it makes an inquiry of each server. For the loop's thread only.
+/// long as another one answers, and named in a note. Whoever begins it makes an inquiry of each server. For the loop's
+/// thread only.
 class ProjectSearch : public Asking, public std::enable_shared_from_this<ProjectSearch> {
  public:
   struct Result {

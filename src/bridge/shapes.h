@@ -53,8 +53,7 @@ inline constexpr std::size_t most_of_line = 400;
 /// `{contents, kind, line?, …}`; contents is null where there is nothing to say.
 boost::json::object shape_hover(const boost::json::value& result, const std::string& path, PlaceFinder& places);
 /// `{places: [{file, line, column, endLine, endColumn, text}], more?}`
-boost::json::object shape_places(const boost::json::value& result, PlaceFinder& places,
-                                 std::size_t most = most_places);
+boost::json::object shape_places(const boost::json::value& result, PlaceFinder& places, std::size_t most = most_places);
 /// `{items: [{label, kind, detail?, documentation?, insert?}], incomplete, more?}`, in the server's order of preference
 boost::json::object shape_completion(const boost::json::value& result);
 /// `{symbols: [{name, kind, detail?, container?, line, …, extent?, children?}]}`

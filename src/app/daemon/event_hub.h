@@ -45,7 +45,8 @@ BOOST_DESCRIBE_STRUCT(Subscription, (), (epoch, next, missed, oldest))
 ///
 /// Each client has a place in the history and is given as much of it as it reads: what waits for it is bounded, and one
 /// that falls behind the history's oldest event is told so (`event.overflow`) and gets nothing more until it subscribes
-/// again. Nobody gets an event twice. Who connects while the daemon stops is told that, too. For the loop's thread only; it must outlive the server's clients.
+/// again. Nobody gets an event twice. Who connects while the daemon stops is told that, too. For the loop's thread
+/// only; it must outlive the server's clients.
 class EventHub final : public EventSource {
  public:
   struct Limits {

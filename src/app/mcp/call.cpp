@@ -210,7 +210,7 @@ void Call::fail_refused(const rpc::Error& error, std::string root) {
   if (root.empty()) root = services_.scope.home().value_or("");
   const ToolError told = tool_error_of(error, root);
   const bool may_be_set = told.code == "no-server" || told.code == "agent-not-offered";
-  may_be_set && kind_ == Kind::tool ? fail_for_trust(told, root) : fail(told);
+  may_be_set&& kind_ == Kind::tool ? fail_for_trust(told, root) : fail(told);
 }
 
 void Call::fail_for_trust(const ToolError& error, const std::string& root) {

@@ -167,8 +167,8 @@ const object* symbol_at(const value& symbols, std::size_t line, std::size_t colu
       if (const object* const inner = symbol_at(*children, line, column)) return inner;
     }
     const std::size_t begin = number_in(symbol, "column");
-    const bool is_it = number_in(symbol, "line") == line && begin <= column &&
-                       column <= number_in(symbol, "endColumn", begin);
+    const bool is_it =
+        number_in(symbol, "line") == line && begin <= column && column <= number_in(symbol, "endColumn", begin);
     if (is_it && symbol.contains("extent")) return &symbol;
   }
   return nullptr;

@@ -128,8 +128,9 @@ SourcePart source_of(const object& place, const SourcePointer& source, std::size
 // What has changed meanwhile is asked about again: old places in a new text are no answer.
 void finish_definitions(Definitions definitions) {
   SourceCache& cache = definitions.call->services().sources;
-  const bool is_same = cache.is_unchanged(definitions.asked) &&
-                       std::ranges::all_of(definitions.sources, [&](const auto& source) { return cache.is_unchanged(source); });
+  const bool is_same =
+      cache.is_unchanged(definitions.asked) &&
+      std::ranges::all_of(definitions.sources, [&](const auto& source) { return cache.is_unchanged(source); });
   if (!is_same && definitions.round < most_rounds) {
     return ask_definitions({definitions.call, definitions.arguments, definitions.round + 1});
   }

@@ -65,7 +65,7 @@ class DaemonLink {
   std::string root_;
   Rules rules_;
   std::unique_ptr<ProjectSocket> socket_;
-  bool was_stopped_ = false;  // by a person
+  bool was_stopped_ = false;      // by a person
   std::optional<pid_t> stopped_;  // which; it takes connections until it ends
   bool is_restarting_ = false;
   std::vector<Connected> waiting_;

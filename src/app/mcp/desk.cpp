@@ -83,8 +83,9 @@ void Desk::connect(Job& job) {
 }
 
 Desk::Line* Desk::idle_line(const DaemonLink& link) {
-  const auto found = std::ranges::find_if(
-      lines_, [&](const Line& line) { return line.link == &link && line.job == 0 && !line.is_gone && !line.is_settling; });
+  const auto found = std::ranges::find_if(lines_, [&](const Line& line) {
+    return line.link == &link && line.job == 0 && !line.is_gone && !line.is_settling;
+  });
   return found != lines_.end() ? &*found : nullptr;
 }
 

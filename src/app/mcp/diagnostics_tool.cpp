@@ -56,9 +56,11 @@ void finish_checkup(const CheckupPointer& all) {
   }
   // Files of one other tree are told from its root, so that a wrong tree is seen.
   const std::string& first = all->files.front().target.root;
-  const bool is_one_tree = std::ranges::all_of(all->files, [&](const Checked& file) { return file.target.root == first; });
+  const bool is_one_tree =
+      std::ranges::all_of(all->files, [&](const Checked& file) { return file.target.root == first; });
   const std::string severity = all->arguments.text("severity").value_or("warning");
-  finish_page(all->call, all->arguments, all->from, diagnostics_page(answers, severity, is_one_tree ? first : all->home));
+  finish_page(all->call, all->arguments, all->from,
+              diagnostics_page(answers, severity, is_one_tree ? first : all->home));
 }
 
 Desk::Part question_about(Checkup& all, std::size_t file, base::Duration wait) {
@@ -79,10 +81,11 @@ void wait_for_rest(const CheckupPointer& all, const std::string& root, std::vect
   }
   const std::size_t file = rest.back();
   rest.pop_back();
-  all->call->ask(root, {question_about(*all, file, std::max(left, base::Duration(0)))}, about_code(), [=](const Call::Parts& answers) {
-    all->files[file].answer = answers[0]->as_object();
-    wait_for_rest(all, root, rest);
-  });
+  all->call->ask(root, {question_about(*all, file, std::max(left, base::Duration(0)))}, about_code(),
+                 [=](const Call::Parts& answers) {
+                   all->files[file].answer = answers[0]->as_object();
+                   wait_for_rest(all, root, rest);
+                 });
 }
 
 // A daemon answers one connection in order: several files are asked about without a wait first.
@@ -121,8 +124,8 @@ void run_code_diagnostics(const CallPointer& call, const Arguments& arguments) {
     return call->fail(bad_argument("'files' has " + std::to_string(names.size()) + " paths", "1 to 20 paths"));
   }
   const std::int64_t wait = arguments.number("wait_seconds", 10);
-  const auto all = std::make_shared<Checkup>(
-      Checkup{call, arguments, *from, home, call->services().loop.now() + seconds(wait)});
+  const auto all =
+      std::make_shared<Checkup>(Checkup{call, arguments, *from, home, call->services().loop.now() + seconds(wait)});
   std::vector<std::size_t> which;
   for (const std::string& name : names) {
     NamedPlace place{.file = name};

@@ -260,7 +260,8 @@ void Door::get_task(Request request) {
 void Door::task_result(Request request) {
   const auto handle = handle_in(request.envelope);
   if (!handle) return request.reply.fail(handle.error());
-  run(request, Call::Kind::request, [&](const auto& call) { answer_task_result(call, *handle); }, true);
+  run(
+      request, Call::Kind::request, [&](const auto& call) { answer_task_result(call, *handle); }, true);
 }
 
 void Door::update_task(Request request) {

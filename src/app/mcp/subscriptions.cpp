@@ -210,8 +210,8 @@ void Subscriptions::notify(const Listener& listener, std::string_view method, co
 void Subscriptions::end() {
   for (auto& [number, listener] : std::exchange(listeners_, {})) {
     if (!listener.reply) continue;
-    const std::string meta = subscription_member(listener.id) + ',' +
-                             members_of({{"io.modelcontextprotocol/serverInfo", server_info()}});
+    const std::string meta =
+        subscription_member(listener.id) + ',' + members_of({{"io.modelcontextprotocol/serverInfo", server_info()}});
     listener.reply->ok(rpc::Json::trusted(R"({"resultType":"complete","_meta":{)" + meta + "}}"));
   }
 }

@@ -45,7 +45,8 @@ class Subscriptions {
   Subscriptions& operator=(const Subscriptions&) = delete;
 
   /// An error: there are too many. Else `done` is called when changes will be told, now or later.
-  std::optional<rpc::Error> subscribe(const std::string& uri, const ResourceName& name, const std::function<void()>& done);
+  std::optional<rpc::Error> subscribe(const std::string& uri, const ResourceName& name,
+                                      const std::function<void()>& done);
   void unsubscribe(const std::string& uri);
 
   /// What of the wish is honoured is acknowledged first, when its changes will be told. The reply is for our own end.
@@ -57,8 +58,8 @@ class Subscriptions {
  private:
   // One that listens; the legacy client is one without an id.
   struct Listener {
-    std::string id = {};  // as the client has spelt it
-    bool is_told = false;  // that it listens
+    std::string id = {};                                 // as the client has spelt it
+    bool is_told = false;                                // that it listens
     std::map<std::string, ResourceName> resources = {};  // by URI
     std::set<std::string> handles = {};
     std::shared_ptr<peer::Reply<>> reply = {};

@@ -87,8 +87,8 @@ void tell_of_task(const CallPointer& call, const std::string& id) {
 ToolError not_offered(const std::string& agent, const std::vector<std::string>& names) {
   std::string list;
   for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-  const std::string which =
-      agent.empty() ? "no default agent is offered here" : "the agent '" + one_line(agent, 100) + "' is not offered here";
+  const std::string which = agent.empty() ? "no default agent is offered here"
+                                          : "the agent '" + one_line(agent, 100) + "' is not offered here";
   return {.code = "agent-not-offered",
           .problem = which,
           .remedy = list.empty() ? "ask the user to set up an agent, [agents.NAME] in the settings" : "one of " + list};
@@ -362,8 +362,7 @@ void run_task_cancel(const CallPointer& call, const Arguments& arguments) {
       if (had_ended) return call->finish(cancel_answer(record, false, root));
       if (!parts[0]) return call->fail_refused(parts[0].error());
       tell_of_task(call, id);
-      call->wait_for_end(id, until_gone,
-                         [=](const object& ended) { call->finish(cancel_answer(ended, true, root)); });
+      call->wait_for_end(id, until_gone, [=](const object& ended) { call->finish(cancel_answer(ended, true, root)); });
     });
   });
 }

@@ -29,8 +29,8 @@ struct ToolResult {
 
   /// What is too long of the error for `max_bytes` is cut.
   static ToolResult of(const ToolError& error, std::size_t max_bytes = no_bound);
-  /// The members of a `CallToolResult`, as JSON without braces. If one of its forms is longer than `max_bytes`, they are
-  /// those of an error that says how long.
+  /// The members of a `CallToolResult`, as JSON without braces. If one of its forms is longer than `max_bytes`, they
+  /// are those of an error that says how long.
   std::string members(std::size_t max_bytes = no_bound) const;
 };
 

@@ -26,8 +26,7 @@ using Text = std::string_view;
 
 constexpr Text top_names[] = {"default_agent", "max_running", "queue_capacity", "keep_days", "keep_tasks",
                               "keep_output",   "agents",      "groups",         "watch",     "rules",
-                              "lsp",           "daemon",      "http",           "tls",
-                              "mcp"};
+                              "lsp",           "daemon",      "http",           "tls",       "mcp"};
 constexpr Text agent_names[] = {"command", "stdin",    "shell", "max_running", "env",       "time_limit", "retries",
                                 "group",   "priority", "hold",  "memory",      "processes", "cpu"};
 constexpr Text group_names[] = {"max_running", "paused"};
