@@ -44,6 +44,7 @@ def parse_arguments():
     parser.add_argument("--capability", action="append", default=[], help="one more that it offers")
     parser.add_argument("--pull", action="store_true", help="offer textDocument/diagnostic instead of publishing")
     parser.add_argument("--answer", action="append", default=[], help="METHOD=JSON: a result for a question")
+    parser.add_argument("--slow", action="append", default=[], help="METHOD=SECONDS: a question that takes so long")
     parser.add_argument("--memory", type=int, default=0, help="MiB to use")
     return parser.parse_args()
 
@@ -194,6 +195,7 @@ class Server:
             return
         version, text = self.documents[uri]
         method = request["method"].split("/")[1]
+        time.sleep(float(dict(slow.split("=") for slow in self.options.slow).get(method, 0)))
         answers = self.answers()
         if method in answers:
             self.answer(request, json.loads(answers[method].replace("URI", uri)))

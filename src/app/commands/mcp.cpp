@@ -16,8 +16,8 @@
 #include "app/mcp/door.h"
 #include "app/mcp/print_config.h"
 #include "app/project/failure.h"
-#include "app/stdio/client_process.h"
 #include "app/stdio/lifecycle.h"
+#include "app/stdio/orphan_watch.h"
 #include "app/view/text_style.h"
 #include "duet/peer/connection.h"
 #include "duet/rpc/utf8.h"
@@ -27,7 +27,6 @@ namespace duet::app {
 namespace {
 
 constexpr std::chrono::milliseconds time_to_finish{1750};
-constexpr std::chrono::seconds silence_of_orphan{60};
 
 std::vector<std::string> names_in(std::string_view list) {
   std::vector<std::string> names;
@@ -75,28 +74,6 @@ void say_what_it_is() {
       "it.\n";
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, note.data(), note.size());
 }
-
-// A client that is gone may have left its pipe to somebody who never writes.
-class OrphanWatch {
- public:
-  OrphanWatch(transport::Loop& loop, const mcp::ClientChannel& client, std::function<void()> on_orphan)
-      : loop_(loop), client_(client), on_orphan_(std::move(on_orphan)), parent_(loop, [this] { look(); }) {
-    parent_.watch(getppid());
-  }
-
- private:
-  void look() {
-    const base::TimePoint until = client_.heard_at() + silence_of_orphan;
-    if (loop_.now() >= until) return on_orphan_();
-    timer_ = loop_.at(until, [this] { look(); });
-  }
-
-  transport::Loop& loop_;
-  const mcp::ClientChannel& client_;
-  std::function<void()> on_orphan_;
-  transport::Loop::Timer timer_;
-  ClientProcess parent_;
-};
 
 std::string folder_for_config(const std::string& given) {
   std::string folder = std::filesystem::absolute(given).lexically_normal().string();
@@ -162,7 +139,8 @@ int run_mcp(const CommandLine& line, const base::StandardDescriptors& descriptor
     last_call = loop.after(time_to_finish, [&connection] { connection.close(peer::Ending::stopped); });
   });
   const std::unique_ptr<transport::Sentinel> sentinel = lifecycle.start(connection, input);
-  const OrphanWatch orphan(loop, heard, [&lifecycle] { lifecycle.client_process_ended(); });
+  const OrphanWatch orphan(
+      loop, getppid(), [&heard] { return heard.heard_at(); }, [&lifecycle] { lifecycle.client_process_ended(); });
 
   announce(log, setup);
   say_what_it_is();

@@ -139,6 +139,17 @@ TEST(EventHub, TellsEveryClientFromTheMomentItIsConnected) {
   EXPECT_EQ(second->numbers(), range(6, 7));
 }
 
+TEST(EventHub, TellsWhoComesWhileTheDaemonStops) {
+  Setting s;
+  s.emit(3);
+  s.emit(1, "daemonStopping");
+  s.emit(1);
+  const auto late = s.connect();
+  late->subscribe(R"({"kinds":["daemonStopping"]})");
+  s.turn();
+  EXPECT_EQ(late->take(), (Strings{"answer", "4"}));
+}
+
 TEST(EventHub, AnswersFirstThenReplaysThenGoesOn) {
   Setting s;
   s.emit(5);
