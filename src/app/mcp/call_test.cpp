@@ -18,11 +18,10 @@ class CallTest : public ::testing::Test {
     talk_.methods.add_fallback([this](const rpc::Json&, const peer::Request& request, peer::Reply<> reply) {
       const bool is_tool = request.method == "tool";
       Envelope envelope{.revision = newest_legacy, .progress_token = "p"};
-      call_ = std::make_shared<Call>(services_, is_tool ? Call::Kind::tool : Call::Kind::request, std::move(envelope),
-                                     std::move(reply));
+      call_ = std::make_shared<Call>(services_, is_tool ? Call::Kind::tool : Call::Kind::request, client_,
+                                     std::move(envelope), std::move(reply));
       call_->begin();
     });
-    services_.client = &*talk_.talk;
   }
 
   void ask(const std::string& method) {
@@ -48,6 +47,8 @@ class CallTest : public ::testing::Test {
   Services services_{
       .loop = loop_, .log = tape_.log(), .desk = desk_, .scope = scope_, .tools = tools_, .tasks = tasks_};
   peer::Talk talk_{peer::Protocol::mcp_server()};
+  std::shared_ptr<const Client> client_ = std::make_shared<Client>(Client{
+      .notify = [this](std::string_view method, const rpc::Json& params) { talk_.talk->notify(method, params); }});
   std::shared_ptr<Call> call_;
 };
 
