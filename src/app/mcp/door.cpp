@@ -102,7 +102,7 @@ void Door::handle(const peer::Request& asked, peer::Reply<> reply) {
       read_envelope(asked.method, asked.params.text(), client->revision, client->fields ? &*client->fields : nullptr);
   if (!envelope) return reply.fail(envelope.error());
 #ifdef DUET_TEST_METHODS
-  if (fixtures_.take(asked.method, *envelope, reply)) return;
+  if (fixtures_.take(asked.method, client, *envelope, reply)) return;
 #endif
   const Entry* const entry = find(asked.method, *envelope, *client);
   if (entry == nullptr) return reply.fail(rpc::method_not_found());

@@ -133,10 +133,10 @@ Fixtures::Fixtures(Services& services) : services_(services) {
   are_wanted_ = wish != nullptr && std::string_view(wish) == "1";
 }
 
-bool Fixtures::take(std::string_view method, Envelope& envelope, peer::Reply<>& reply) {
+bool Fixtures::take(std::string_view method, const ClientPointer& client, Envelope& envelope, peer::Reply<>& reply) {
   if (!are_wanted_) return false;
-  if (method == "tools/call") return call(envelope, reply);
-  if (method == "tasks/get") return get_task(envelope, reply);
+  if (method == "tools/call") return call(client, envelope, reply);
+  if (method == "tasks/get") return get_task(client, envelope, reply);
   if (method.starts_with("resources/") && !method.ends_with("/list")) return read(method, envelope, reply);
   return list(method, envelope, reply);
 }
@@ -152,7 +152,7 @@ bool Fixtures::list(std::string_view method, const Envelope& envelope, peer::Rep
   return true;
 }
 
-bool Fixtures::call(Envelope& envelope, peer::Reply<>& reply) {
+bool Fixtures::call(const ClientPointer& client, Envelope& envelope, peer::Reply<>& reply) {
   const std::string name(text_in(envelope.params, "name"));
   const auto* const tool = std::ranges::find(fixture_tools, name, &FixtureTool::name);
   if (tool == fixture_tools.end()) return false;
@@ -168,7 +168,7 @@ bool Fixtures::call(Envelope& envelope, peer::Reply<>& reply) {
   } else if (name == "test_missing_capability") {
     reply.fail(missing_sampling());
   } else if (name == "test_tool_with_progress") {
-    tell_progress(envelope, peer::shared(std::move(reply)), 0);
+    tell_progress(client, envelope, peer::shared(std::move(reply)), 0);
   } else if (name == "greet") {
     reply.ok(result_text(envelope, text_content("Hello, " + std::string(text_in(arguments, "name")) + "!")));
   } else {
@@ -191,11 +191,11 @@ bool Fixtures::read(std::string_view method, const Envelope& envelope, peer::Rep
 }
 
 // The door itself never says that a task broke as a request does. The suite has one that must.
-bool Fixtures::get_task(Envelope& envelope, peer::Reply<>& reply) {
+bool Fixtures::get_task(const ClientPointer& client, Envelope& envelope, peer::Reply<>& reply) {
   const tl::expected<std::string, rpc::Error> handle = handle_in(envelope);
   if (!envelope.is_modern || !handle) return false;
-  const auto call =
-      std::make_shared<Call>(services_, Call::Kind::request, std::move(envelope), peer::Reply<>(std::move(reply)));
+  const auto call = std::make_shared<Call>(services_, Call::Kind::request, client, std::move(envelope),
+                                           peer::Reply<>(std::move(reply)));
   call->begin();
   call->ask(call->home(), {{"task.get", {{"handle", *handle}}}}, {.keeps_refusals = true},
             [call, handle = *handle](const Call::Parts& parts) {
@@ -211,15 +211,16 @@ bool Fixtures::get_task(Envelope& envelope, peer::Reply<>& reply) {
   return true;
 }
 
-void Fixtures::tell_progress(const Envelope& envelope, const SharedReply& reply, int percent) {
+void Fixtures::tell_progress(const ClientPointer& client, const Envelope& envelope, const SharedReply& reply,
+                             int percent) {
   constexpr std::chrono::milliseconds between{50};
-  if (!envelope.progress_token.is_null() && services_.client != nullptr) {
+  if (!envelope.progress_token.is_null()) {
     const object params{{"progressToken", envelope.progress_token}, {"progress", percent}, {"total", 100}};
-    services_.client->notify("notifications/progress", rpc::Json(params));
+    client->tell("notifications/progress", rpc::Json(params));
   }
   if (percent == 100) return reply->ok(result_text(envelope, text_content("All steps are done.")));
   timers_.push_back(services_.loop.after(
-      between, [this, envelope, reply, percent] { tell_progress(envelope, reply, percent + 50); }));
+      between, [this, client, envelope, reply, percent] { tell_progress(client, envelope, reply, percent + 50); }));
 }
 
 }  // namespace duet::app::mcp

@@ -20,19 +20,20 @@ namespace duet::app::mcp {
 /// The door asks here before it looks at its own methods. For the loop's thread only.
 class Fixtures {
  public:
+  using ClientPointer = std::shared_ptr<const Client>;
   explicit Fixtures(Services& services);
 
   /// Answers a request that is about a fixture, or makes it one that the door can answer. False: the door is to answer.
-  bool take(std::string_view method, Envelope& envelope, peer::Reply<>& reply);
+  bool take(std::string_view method, const ClientPointer& client, Envelope& envelope, peer::Reply<>& reply);
 
  private:
   using SharedReply = std::shared_ptr<peer::Reply<>>;
 
   bool list(std::string_view method, const Envelope& envelope, peer::Reply<>& reply) const;
-  bool call(Envelope& envelope, peer::Reply<>& reply);
+  bool call(const ClientPointer& client, Envelope& envelope, peer::Reply<>& reply);
   bool read(std::string_view method, const Envelope& envelope, peer::Reply<>& reply) const;
-  bool get_task(Envelope& envelope, peer::Reply<>& reply);
-  void tell_progress(const Envelope& envelope, const SharedReply& reply, int percent);
+  bool get_task(const ClientPointer& client, Envelope& envelope, peer::Reply<>& reply);
+  void tell_progress(const ClientPointer& client, const Envelope& envelope, const SharedReply& reply, int percent);
 
   Services& services_;
   bool are_wanted_ = false;
