@@ -50,7 +50,7 @@ void ProjectSearch::ask(Inquiry& inquiry) {
 }
 
 void ProjectSearch::take(Inquiry& inquiry, const boost::json::value& symbols, PlaceFinder& places) {
-  if (!result_) result_.emplace();
+  if (!result_) result_ = Result();
   for (FoundSymbol& symbol : list_symbols(symbols, {}, places)) result_->symbols.push_back(std::move(symbol));
   boost::json::object standing;
   add_standing(standing, inquiry.server(), inquiry.server().root() + "/x");

@@ -83,14 +83,15 @@ tl::expected<std::vector<EndedTask>, rpc::Error> Retention::find_old() const {
     const TaskId newest = tasks.newest();
     const base::UtcTime promised = loop_.clock().utc() - Handles::kept_after_end;
     std::vector<EndedTask> old;
+    std::size_t seen = 0;
     std::size_t passed_over = 0;
     tasks.first_ended([&](const EndedTask& task) {
       // One that ended after another is not older, whatever the clock was set to then.
       if (too_many == 0 && task.at >= oldest_kept_) return false;
       const bool is_promised = task.at >= promised && Handles::has_one(tasks, task.id);
-      if (task.id == newest || is_busy_(task.id) || is_promised) return ++passed_over < most_passed_over;
-      old.push_back(task);
-      return old.size() < most;
+      if (is_promised) return ++passed_over < most_passed_over;
+      if (task.id != newest && !is_busy_(task.id)) old.push_back(task);
+      return ++seen < most;
     });
     return old;
   });
