@@ -114,7 +114,7 @@ TEST_F(Fish, OffersWhatGoesWithTheCommand) {
   EXPECT_EQ(offers("duet-rpc --project task daemon st"), "start status stop\n");
   EXPECT_EQ(offers("duet-rpc task get "), "task task-1\n");
   EXPECT_EQ(offers("duet-rpc task submit --agent "), "agent task-1\n");
-  EXPECT_EQ(offers("duet-rpc daemon start --st"), "") << "it has no --start";
+  EXPECT_EQ(offers("duet-rpc daemon start --st"), "--started-by\n") << "it has no --start";
   EXPECT_EQ(offers("duet-rpc task get --st"), "--start\n");
   EXPECT_EQ(offers("duet-rpc --connect tls://far:7443 task get --conn"), "--connect\n");
   EXPECT_EQ(offers("duet-rpc doctor --conn"), "") << "it is for this machine only";
