@@ -226,7 +226,8 @@ void Supervisor::take(const Event& event) {
 }
 
 void Supervisor::submit(Submission submission, Intake::Submitted submitted, Companion companion) {
-  if (!intake_.must_wait(submission)) return submit_now(std::move(submission), submitted, std::move(companion));
+  if (!intake_.must_wait(submission))
+    return submit_now(std::move(submission), std::move(submitted), std::move(companion));
   const bool waits = intake_.wait(submission, lifetime_.bind([this, submission, submitted, companion] {
     submit_now(submission, submitted, companion);
   }));

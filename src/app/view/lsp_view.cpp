@@ -223,9 +223,10 @@ std::string servers_view(const object& result, const TextStyle& style) {
     if (const std::string note = text_of(server, "note"); !note.empty()) notes += one_line(note) + '\n';
     const value* failure = server.if_contains("failure");
     const std::string state = text_of(server, "state");
+    std::string shown_state = state;
+    if (!indexing.empty()) shown_state.append(", ").append(indexing);
     table.add({{text_of(server, "name"), Table::Paint::name},
-               {indexing.empty() ? state : state + ", " + indexing,
-                state == "ready" ? Table::Paint::good : Table::Paint::none},
+               {shown_state, state == "ready" ? Table::Paint::good : Table::Paint::none},
                {text_of(server, "pid")},
                {text_of(server, "documents")},
                {file_for_people(text_of(server, "root"))},
