@@ -136,7 +136,8 @@ class Opening(TlsTestCase):
         self.assertEqual(self.project.run("daemon", "reload").code, 0)
         self.assertIn("the CA CN=gone that clients are let in by has expired on 20", self.problems()["tls"])
         self.assertEqual(self.refusal(gone.issue("laptop", role="own")), "SSLV3_ALERT_CERTIFICATE_EXPIRED")
-        self.assertIn("its certificate is by CN=gone, whose own has expired: it was valid until 20", self.project.log())
+        told = "its certificate is by CN=gone, whose own has expired: it was valid until 20"
+        eventually(lambda: told in self.project.log(), what="a line in the log")
         self.put("ca.pem", self.authority.certificate)
         self.assertEqual(self.project.run("daemon", "reload").code, 0)
         self.assertEqual(self.problems(), {})

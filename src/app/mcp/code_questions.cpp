@@ -34,10 +34,10 @@ void add_path(object& params) {
 
 tl::expected<Scope::Target, ToolError> locate_place(Call& call, NamedPlace& place) {
   Scope& scope = call.services().scope;
-  const tl::expected<Scope::Target, ToolError> whole = scope.locate_file(place.file);
+  tl::expected<Scope::Target, ToolError> whole = scope.locate_file(place.file);
   const NamedPlace split = split_place(place.file);
   if (whole || !split.line) return whole;
-  const tl::expected<Scope::Target, ToolError> file = scope.locate_file(split.file);
+  tl::expected<Scope::Target, ToolError> file = scope.locate_file(split.file);
   if (!file) return whole;
   if (!place.line) {
     place.line = split.line;

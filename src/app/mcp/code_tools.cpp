@@ -68,6 +68,7 @@ void ask_place(const CallPointer& call, const Arguments& arguments, std::vector<
   if (!question) return call->fail(question.error());
   tell_of_servers(call, question->root);
   std::vector<Desk::Part> parts;
+  parts.reserve(methods.size());
   for (std::string& method : methods) parts.push_back({std::move(method), question->params});
   call->ask(question->root, std::move(parts), about_code(true),
             [call, question = *question, from = *from, then = std::move(then)](const Call::Parts& answers) {

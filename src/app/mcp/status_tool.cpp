@@ -51,7 +51,7 @@ void add_events(const CallPointer& call, const std::string& root, std::optional<
 
 }  // namespace
 
-void read_status(const CallPointer& call, std::optional<std::int64_t> since, std::function<void(object)> then) {
+void read_status(const CallPointer& call, std::optional<std::int64_t> since, const std::function<void(object)>& then) {
   const std::string root = call->home();
   if (root.empty()) return;
   Call::How how{.may_start = false, .keeps_refusals = true};

@@ -46,10 +46,10 @@ void shorten(object& task, std::size_t most) {
 }
 
 // The members of a task in the order of the contract, without its tail.
-object task_object(const TaskView& task, std::string prompt) {
+object task_object(const TaskView& task, std::string_view prompt) {
   const object& record = task.record;
   object out{{"task_id", id_of(record)}, {"state", state_of(record)}, {"agent", member_text(record, "agent")}};
-  out["prompt"] = std::move(prompt);
+  out["prompt"] = prompt;
   copy(record, "createdAt", out, "created_at");
   copy(record, "startedAt", out, "started_at");
   copy(record, "completedAt", out, "ended_at");

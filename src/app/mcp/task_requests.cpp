@@ -134,6 +134,7 @@ void read_given_task(Services& services, const std::string& handle, std::functio
 void find_tasks(Services& services, const std::set<std::string>& names,
                 const std::function<void(const std::set<std::string>&)>& then) {
   std::vector<Desk::Part> parts;
+  parts.reserve(names.size());
   for (const std::string& name : names) parts.push_back({"task.get", task_named(name).params});
   services.desk.ask(
       {.root = *services.scope.home(), .parts = std::move(parts), .deadline = services.loop.now() + Call::longest},

@@ -277,7 +277,7 @@ void run_task_get(const CallPointer& call, const Arguments& arguments) {
 }
 
 void read_tasks(const CallPointer& call, object params,
-                std::function<void(const std::vector<TaskView>&, const object& counts)> then) {
+                const std::function<void(const std::vector<TaskView>&, const object& counts)>& then) {
   const std::string root = call->home();
   if (root.empty()) return;
   call->ask(root, {{"task.list", std::move(params)}, {"task.stats", {}}}, {}, [=](const Call::Parts& parts) {
@@ -356,7 +356,7 @@ void run_task_cancel(const CallPointer& call, const Arguments& arguments) {
   const std::string root = call->home();
   if (root.empty()) return;
   call->ask(root, "task.get", name.params, {}, [=](const value& found) {
-    const object record = found.as_object();
+    const object& record = found.as_object();
     const std::string id(id_of(record));
     call->ask(root, {{"task.cancel", {{"taskId", id}}}}, {.keeps_refusals = true}, [=](const Call::Parts& parts) {
       const bool had_ended = !parts[0] && parts[0].error().code() == daemon_code::wrong_state;

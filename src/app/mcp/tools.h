@@ -52,10 +52,10 @@ void read_task(const CallPointer& call, const TaskName& name, std::int64_t tail_
 
 /// The tasks that `task.list` gives for these params, and the counts of all.
 void read_tasks(const CallPointer& call, boost::json::object params,
-                std::function<void(const std::vector<TaskView>&, const boost::json::object& counts)> then);
+                const std::function<void(const std::vector<TaskView>&, const boost::json::object& counts)>& then);
 
 /// All that `project_status` tells, without a text's bound; the answer is structured only.
 void read_status(const CallPointer& call, std::optional<std::int64_t> since,
-                 std::function<void(boost::json::object)> then);
+                 const std::function<void(boost::json::object)>& then);
 
 }  // namespace duet::app::mcp

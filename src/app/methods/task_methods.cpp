@@ -122,7 +122,7 @@ std::optional<task::Cause> cause_of(TaskContext& context, const peer::Peer& peer
 // Submits a task for a client; `answer` is called when it is on disk, or with why not.
 template <typename Answer>
 void submit_for(const SharedContext& context, const Request& request, task::Submission submission, Answer answer,
-                task::Companion companion = {}) {
+                const task::Companion& companion = {}) {
   const peer::Peer& peer = request.conversation.peer();
   const std::uint64_t client = peer.connection;
   submission.by = asked_by(peer);
@@ -133,7 +133,7 @@ void submit_for(const SharedContext& context, const Request& request, task::Subm
     if (--found->second == 0) context->submitting.erase(found);
     answer(accepted);
   };
-  context->supervisor.submit(std::move(submission), std::move(submitted), std::move(companion));
+  context->supervisor.submit(std::move(submission), std::move(submitted), companion);
 }
 
 // One that had the key already may have no handle yet.
