@@ -553,6 +553,16 @@ TEST_F(SupervisorTest, WhatATaskOnItsWayComesAfterIsNotRemoved) {
   EXPECT_EQ(started(), (Strings{"1.1", "2.1"}));
 }
 
+TEST_F(SupervisorTest, NoTaskIsRemovedInThePlaceOfOneThatEndedBeforeIt) {
+  settings.keep_tasks = 2;
+  begin();
+  for (int i = 0; i < 3; ++i) submit();
+  tell.ended({1, 1}, {.kind = Outcome::Kind::exited, .code = 0});
+  for (const TaskId id : {2U, 3U}) run_exits({id, 1}, 0);
+  EXPECT_TRUE(supervisor->find(1)) << "its processes are not gone yet";
+  EXPECT_TRUE(supervisor->find(2));
+}
+
 TEST_F(SupervisorTest, APauseIsNeverLongerThanItWasMeantToBeWhateverTheClockOnTheWallDoes) {
   submit({.prompt = "x", .retries = 1});
   clock.set_utc(clock.utc() + 240h);
