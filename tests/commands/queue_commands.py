@@ -122,10 +122,9 @@ class Queueing(QueueTestCase):
                          [] if told["default"] is None else [told["default"]])
 
     def test_shells_are_told_agents_and_groups(self):
-        offered = lambda kind: [line.split("\t")[0] for line in self.project.run("candidates", kind).out.splitlines()]  # noqa: E731
-        self.assertEqual(offered("agent"), ["claude", "echo", "shell"])
-        self.assertEqual(offered("group"), ["default", "slow"])
-        self.assertEqual(offered("rule"), [])
+        self.assertEqual(self.offered("agent"), ["claude", "echo", "shell"])
+        self.assertEqual(self.offered("group"), ["default", "slow"])
+        self.assertEqual(self.project.run("candidates", "rule").out, "")
 
     def test_a_key_that_is_used_names_its_task_and_what_differs(self):
         id = self.submit("x", "--key", "k")

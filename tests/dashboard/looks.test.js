@@ -136,7 +136,12 @@ test('notifications come while the tab is hidden, once for all tabs', async () =
   await second.goto(page.url());
   await live(second);
   const seen = () => page.evaluate(() => localStorage.getItem('seen') ?? '');
-  project.wait(project.shell('exit 5'));
+  const before = project.shell('exit 5');
+  project.wait(before);
+  for (const tab of [page, second]) {
+    await open(tab, '#/rules');
+    await tab.locator('.approval', {hasText: new RegExp(`${before}\\b`)}).waitFor();
+  }
   await page.getByRole('button', {name: 'Settings'}).click();
   assert.equal(await seen(), '');
   await page.getByRole('switch', {name: 'Notifications'}).click();
