@@ -263,17 +263,18 @@ test('servers: one that is killed shows restarting and ready again, and can be s
   project.call('lsp.start', {server: 'fake'});
   await open(page, '#/servers');
   await page.waitForSelector('[data-server="fake"][data-state="ready"]');
-  const ready = () => eventually(() => {
+  const next = (former) => eventually(() => {
     const [told] = project.call('lsp.list').servers;
     assert.equal(told.state, 'ready');
+    assert.notEqual(told.pid, former);
     return told.pid;
   });
+  let pid = await next(0);
   // Each crash in a row is followed by a longer pause: 8 seconds after the fourth.
   for (let crash = 1; crash < 4; ++crash) {
-    process.kill(await ready(), 'SIGKILL');
-    await eventually(() => assert.notEqual(project.call('lsp.list').servers[0].state, 'ready'));
+    process.kill(pid, 'SIGKILL');
+    pid = await next(pid);
   }
-  const pid = await ready();
   await page.locator('[data-server="fake"][data-state="ready"]', {hasText: String(pid)}).waitFor();
   process.kill(pid, 'SIGKILL');
   await page.locator('[data-server="fake"][data-state="restarting"]', {hasText: 'crashed'}).waitFor();
