@@ -194,8 +194,7 @@ TEST_F(SessionTest, FailsTheCallWhoseAnswerHasAWrongLength) {
 TEST_F(SessionTest, FailsTheCallWhoseAnswerIsNone) {
   start_ready();
   EXPECT_EQ(cause_of(ask("fake/body", R"({"text":"{\"jsonrpc\":\"2.0\",\"id\":ID}"})")), "protocol-noise");
-  const CallResult batch =
-      ask("fake/body", R"({"text":"[{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":1}]"})", seconds(3));
+  const CallResult batch = ask("fake/body", R"({"text":"[{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":1}]"})", seconds(3));
   EXPECT_EQ(cause_of(batch), "protocol-noise");
   EXPECT_EQ(ask("fake/echo", "[1]").text, "[1]");
   for (const std::string& method : sent_methods()) EXPECT_NE(method, "(answer)");

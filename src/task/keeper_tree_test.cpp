@@ -149,9 +149,8 @@ TEST_F(KeeperTreeTest, ADaemonThatATaskStartsIsNoPartOfIt) {
 
 TEST_F(KeeperTreeTest, WhatADaemonThatATaskStartsUsesIsNotTheTasks) {
   const std::string work = "import time; list(iter(lambda: time.process_time() < 1.5, False))";
-  const Story told =
-      run(shell("mkfifo done; env DUET_RPC_READY_FD=3 setsid sh -c 'python3 -c \"" + work +
-                "\"; echo > done; exec sleep 1000' & read line < done"));
+  const Story told = run(shell("mkfifo done; env DUET_RPC_READY_FD=3 setsid sh -c 'python3 -c \"" + work +
+                               "\"; echo > done; exec sleep 1000' & read line < done"));
   EXPECT_LT(told.outcome->usage->cpu, milliseconds(1000));
   for (const pid_t pid : living()) kill(pid, SIGKILL);
   EXPECT_TRUE(turn_until([&] { return living().empty(); }));
