@@ -30,7 +30,7 @@ distinguished_name = name
 
 
 def openssl(*words):
-    done = subprocess.run(["openssl", *words], capture_output=True, text=True, timeout=PATIENCE)
+    done = subprocess.run(["openssl", *words], capture_output=True, text=True, timeout=10 * PATIENCE)  # a large key takes its time
     if done.returncode != 0:
         raise Failure(f"openssl {' '.join(words)}: {done.stderr}")
     return done.stdout
