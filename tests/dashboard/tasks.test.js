@@ -247,6 +247,7 @@ test('keys reach everything, not while typing, and can be switched off', async (
   await page.keyboard.press('k');
   await page.keyboard.press('Enter');
   await page.waitForSelector(`main[data-view="task"] [data-task="${id}"]`);
+  await page.getByRole('button', {name: `Restart ${id}`}).waitFor();
   await page.keyboard.press('r');
   await eventually(async () => assert.notEqual(await page.locator('h1').textContent(), id));
   for (const [key, view] of Object.entries({t: 'tasks', l: 'timeline', g: 'graph', e: 'events', r: 'rules', s: 'servers', h: 'health'})) {
