@@ -68,7 +68,7 @@ class TrustTestCase(ProjectTestCase):
         return self.project.call("task.submit", params={"prompt": "x", **params})
 
     def result_of(self, answer):
-        return self.project.call("task.wait", params={"taskId": answer["result"]["taskId"], "timeoutSeconds": 30})["result"]
+        return self.project.call("task.wait", params={"taskId": answer["result"]["taskId"], "timeoutSeconds": 50})["result"]
 
     def assert_untrusted(self, answer, agent):
         error = answer["error"]
@@ -221,7 +221,7 @@ class Changed(TrustTestCase):
         self.project.call("queue.resume")
         self.assertIn("duet-rpc trust", json.dumps(self.project.call("task.explain", params={"taskId": id})))
         self.trust()
-        record = self.project.call("task.wait", params={"taskId": id, "timeoutSeconds": 30})["result"]
+        record = self.project.call("task.wait", params={"taskId": id, "timeoutSeconds": 50})["result"]
         self.assertEqual(record["result"], f"touch {self.mark}\n")
         self.assertFalse(os.path.exists(self.mark))
 

@@ -106,7 +106,7 @@ class Admission(McpHttpTestCase):
         run = request("tools/call", params={"name": "task_run", "arguments": {"prompt": "true"}})
         for role in ("observe", "operate"):
             self.assertEqual(self.code(self.ask(run, token=role), 400), -32602)
-        self.assertFalse(self.ask(run).json()["result"].get("isError"))
+        self.assertFalse(self.ask(run, Accept="application/json").json()["result"].get("isError"))
         task = self.project.call("task.get", params={"taskId": "task-1"})["result"]
         self.assertEqual(task["metadata"]["by"], "http:test-own")
         cancel = request("tools/call", params={"name": "task_cancel", "arguments": {"task_id": "task-1"}})

@@ -17,7 +17,7 @@ async function runSuite(url, place, ...words) {
   const results = fs.mkdtempSync(path.join(place, 'results-'));
   const { code, text } = await new Promise((resolve) => {
     execFile(process.execPath, [suite, 'server', '--url', url, '--output-dir', results, ...words],
-      { cwd: place, maxBuffer: 1 << 26, timeout: 240_000 },
+      { cwd: place, maxBuffer: 1 << 26, timeout: 540_000 },
       (error, stdout, stderr) => resolve({ code: error ? error.code ?? 1 : 0, text: stdout + stderr }));
   });
   const checks = new Map();
@@ -43,7 +43,7 @@ function surprises(checks, isExpected) {
 for (const [revision, tasks] of [['2025-11-25', []], ['2026-07-28', ['tasks-lifecycle', 'tasks-capability-negotiation',
   'tasks-wire-fields', 'tasks-request-state-removal', 'tasks-request-headers', 'tasks-dispatch-and-envelope',
   'tasks-required-task-error']]]) {
-  test(`conformance, requirements of ${revision}`, { timeout: 280_000 }, withProject(async (project) => {
+  test(`conformance, requirements of ${revision}`, { timeout: 600_000 }, withProject(async (project) => {
     const baseline = path.join(__dirname, `baseline-${revision}.yml`);
     const isExpected = readBaseline(baseline);
     const server = project.server();
