@@ -49,9 +49,14 @@ void Retention::set_limits(Limits limits) {
   look();
 }
 
+void Retention::begin() {
+  has_begun_ = true;
+  look();
+}
+
 void Retention::look() {
-  if (removing_) return;
   if (!timer_) wait_an_hour();
+  if (removing_ || !has_begun_) return;
   const tl::expected<std::vector<EndedTask>, rpc::Error> old = find_old();
   if (!old) return log_.warn("old tasks cannot be looked for", {{"reason", old.error().what()}});
   if (!old->empty()) return remove(*old);
@@ -71,7 +76,7 @@ void Retention::wait_an_hour() {
     oldest_kept_ = is_steady
                        ? loop_.clock().utc() - std::chrono::days(static_cast<int>(std::min(limits_.days, most_days)))
                        : base::UtcTime::min();
-    look();
+    begin();
   });
 }
 
