@@ -103,7 +103,7 @@ std::optional<rpc::Error> fault_of_notification(const McpFields& fields, std::st
   const value params = message.params.empty() ? value() : rpc::parse_value(message.params);
   const std::optional<std::string_view> version = version_in(params);
   if (fields.version) {
-    if (const auto fault = fault_of_version(fields, version)) return fault;
+    if (auto fault = fault_of_version(fields, version)) return fault;
   }
   if (fields.method && *fields.method != message.method) return differs("Mcp-Method");
   return std::nullopt;

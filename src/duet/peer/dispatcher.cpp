@@ -286,13 +286,13 @@ void Dispatcher::call_late_handler(const Method& method, const Request& request)
   open->id = request.id;
   open->method = request.method;
   open->entry = open_.emplace(open->id, open);
-  open_bytes_ += open->size();
   if (in_order_ ? method.pipelined : batch_ != nullptr) {
     open->queue = &answers();
     open->place = &open->queue->reserve(open->size());
   } else if (in_order_) {
     holding_ = open;
   }
+  open_bytes_ += open->size();
   in_late_handler_ = open;
   dropped_in_handler_ = false;
   method.late_handler(method, request, AnyReply(open));
