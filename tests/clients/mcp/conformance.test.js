@@ -19,7 +19,7 @@ async function runSuite(url, place, ...words) {
   const results = fs.mkdtempSync(path.join(place, 'results-'));
   const { code, text } = await new Promise((resolve) => {
     execFile(process.execPath, [suite, 'server', '--url', url, '--output-dir', results, ...words],
-      { cwd: place, maxBuffer: 1 << 26, timeout: 240_000 },
+      { cwd: place, maxBuffer: 1 << 26, timeout: 540_000 },
       (error, stdout, stderr) => resolve({ code: error ? error.code ?? 1 : 0, text: stdout + stderr }));
   });
   const checks = new Map();
@@ -70,14 +70,14 @@ async function withServer(server, body) {
 }
 
 for (const [revision, tasks] of [['2025-11-25', []], ['2026-07-28', taskScenarios]]) {
-  test(`conformance, requirements of ${revision}`, { timeout: 280_000 }, withProject(async (project) => {
+  test(`conformance, requirements of ${revision}`, { timeout: 600_000 }, withProject(async (project) => {
     const server = project.server();
     const adapter = new Adapter({ ...server, env: { ...server.env, DUET_RPC_MCP_FIXTURES: '1' } });
     await withServer(adapter, (url) => conforms(project, url, revision, tasks));
   }));
 }
 
-test('conformance of the daemon\'s own door', { timeout: 280_000 }, withProject(async (project) => {
+test('conformance of the daemon\'s own door', { timeout: 600_000 }, withProject(async (project) => {
   project.env.DUET_RPC_MCP_FIXTURES = '1';
   project.setUser('default_agent = "shell"\n[mcp]\nagents = ["shell"]\n');
   project.run('daemon', 'start', '--http');
