@@ -33,7 +33,18 @@ class Tools(HttpCarrier, tasks.Tools):
 
 
 class SideBySide(HttpCarrier, tasks.SideBySide):
-    pass
+    def test_a_closed_connection_is_given_up_long_before_its_call_would_end(self):
+        self.make_gate()
+        door = self.shell_door()
+        id = door.post_tool("task_run", {"prompt": "read x < gate", "wait_seconds": 50}, _meta={"progressToken": 1})
+        door.wait_for(lambda told: told["method"] == "notifications/progress", 30)
+
+        def has_only_ours():
+            by_door = self.project.call("daemon.status")["result"]["subsystems"]["ipc"]["byDoor"]
+            return by_door["http"] <= len(door.posts) + len(door.idle)
+        self.assertTrue(has_only_ours())
+        door.cancel(id)
+        eventually(has_only_ours, 20, "the end of its connection")
 
 
 class McpTasks(HttpCarrier, tasks.McpTasks):
