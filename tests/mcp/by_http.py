@@ -99,6 +99,9 @@ class Admission(McpHttpTestCase):
         self.assertFalse(self.ask(run).json()["result"].get("isError"))
         task = self.project.call("task.get", params={"taskId": "task-1"})["result"]
         self.assertEqual(task["metadata"]["by"], "http:test-own")
+        get = request("tools/call", params={"name": "task_get", "arguments": {"task_id": "task-1", "wait_seconds": 10}})
+        for role in ("observe", "operate"):
+            self.assertEqual(self.ask(get, token=role).json()["result"]["structuredContent"]["state"], "completed")
         cancel = request("tools/call", params={"name": "task_cancel", "arguments": {"task_id": "task-1"}})
         self.assertEqual(self.ask(cancel, token="operate").json()["result"]["structuredContent"]["cancelled"], False)
         self.assertNotIn("tasks", self.ask(request("initialize", params={"protocolVersion": "2025-11-25"}),
