@@ -39,14 +39,16 @@ boost::json::object params_of(std::string_view body) {
   return params;
 }
 
-// Version 0.1 wrote a priority of 0 that nobody had given, and left out retries of 0 that somebody had.
-void allow_for_older(boost::json::object& known, boost::json::object& asked) {
+// A priority of 0 is what none is, unless the agent has one. Version 0.1 wrote it though nobody had given it, and left
+// out retries of 0 that somebody had.
+void allow_for_defaults(boost::json::object& known, boost::json::object& asked) {
   const auto is_zero = [](const boost::json::object& params, const char* name) {
     const boost::json::value* const found = params.if_contains(name);
     return found != nullptr && *found == 0;
   };
   const bool may_be_older = known.contains("priority");  // it always wrote one
   if (!asked.contains("priority") && is_zero(known, "priority")) known.erase("priority");
+  if (!known.contains("priority") && is_zero(asked, "priority")) asked.erase("priority");
   if (may_be_older && !known.contains("retries") && is_zero(asked, "retries")) asked.erase("retries");
 }
 
@@ -56,7 +58,7 @@ std::vector<std::string> differences(std::string_view known, std::string_view as
   if (known == asked) return {};
   boost::json::object before = params_of(known);
   boost::json::object now = params_of(asked);
-  allow_for_older(before, now);
+  allow_for_defaults(before, now);
   std::set<std::string> names;
   const auto compare = [&names](const boost::json::object& one, const boost::json::object& other) {
     for (const auto& [name, value] : one) {
