@@ -100,7 +100,7 @@ TEST_F(HandlesTest, ManyThatWereGivenOutDoNotKeepTheOthers) {
   }
   ASSERT_TRUE(turn_until([&] { return started().size() == given_out + 4; }));
   for (TaskId id = 1; id <= given_out + 3; ++id) {
-    tell.ended({id, 1}, {.kind = Outcome::Kind::exited, .code = 0});
+    tell.ended({id, 1}, {.kind = Outcome::Kind::exited, .code = 0, .ended_at = clock.utc()});
     tell.gone({id, 1});
   }
   ASSERT_TRUE(turn_until([&] { return !supervisor->find(given_out + 1) && !supervisor->find(given_out + 3); }));
