@@ -50,9 +50,14 @@ void Retention::set_limits(Limits limits) {
   look();
 }
 
+void Retention::begin() {
+  has_begun_ = true;
+  look();
+}
+
 void Retention::look() {
-  if (removing_) return;
   if (!timer_) wait_an_hour();
+  if (removing_ || !has_begun_) return;
   const tl::expected<std::vector<EndedTask>, rpc::Error> old = find_old();
   if (!old) return log_.warn("old tasks cannot be looked for", {{"reason", old.error().what()}});
   if (!old->empty()) return remove(*old);
@@ -74,7 +79,7 @@ void Retention::wait_an_hour() {
                        ? loop_.clock().utc() - std::chrono::days(static_cast<int>(std::min(limits_.days, most_days)))
                        : base::UtcTime::min();
     look_from_ = 0;
-    look();
+    begin();
   });
 }
 
@@ -93,9 +98,12 @@ tl::expected<std::vector<EndedTask>, rpc::Error> Retention::find_old() {
       // One that ended after another is not older, whatever the clock was set to then.
       if (too_many == 0 && task.at >= oldest_kept_) return false;
       const bool is_promised = task.at >= promised && Handles::has_one(tasks, task.id);
-      is_cut_short_ = is_promised && ++passed_over > most_passed_over;
-      if (is_cut_short_) look_from_ = task.end_seq;
-      if (is_promised) return !is_cut_short_;
+      if (is_promised && ++passed_over <= most_passed_over) return true;
+      if (is_promised) {
+        is_cut_short_ = seen == 0;  // else one that is busy would be forgotten, and another go in its place
+        if (is_cut_short_) look_from_ = task.end_seq;
+        return false;
+      }
       if (task.id != newest && !is_busy_(task.id)) old.push_back(task);
       return ++seen < most;
     });

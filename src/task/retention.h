@@ -44,6 +44,8 @@ class Retention {
   void remove_outputs(const EndedTask& task);
   /// What the outputs of all runs that are over take.
   std::uint64_t output_bytes() const { return output_bytes_; }
+  /// From now on it looks; it does so by itself an hour after the first look() was asked for.
+  void begin();
   /// Looks whether there is too much: when something has ended, and by itself every hour after the first time.
   void look();
   /// It is about to go.
@@ -68,6 +70,7 @@ class Retention {
   std::function<void(RunId)> remove_output_;
   std::uint64_t output_bytes_ = 0;
   std::uint64_t output_from_ = 0;  // no task that ended before has output: it is let go in this order
+  bool has_begun_ = false;
   bool removing_ = false;
   std::set<TaskId> leaving_;
   base::UtcTime oldest_kept_ = base::UtcTime::min();

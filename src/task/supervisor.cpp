@@ -115,6 +115,7 @@ void Supervisor::begin(Runner& runner, const std::vector<RunId>& recorded) {
   remove_unknown_outputs();
   schedule();
   retention_.look();
+  if (lingering_.empty()) retention_.begin();
 }
 
 std::optional<GoneOutput> Supervisor::gone_output(TaskId id) const {
@@ -158,6 +159,7 @@ void Supervisor::linger(RunId id) {
   if (runs_.contains(id)) return;
   const tl::expected<Task, rpc::Error> task = find(id.task);
   if (!task) return;  // of no task that is known: the runner ends it
+  lingering_.insert(id);
   Run& run = runs_[id];
   run.adopted = true;
   run.concluded = true;
@@ -169,6 +171,11 @@ void Supervisor::linger(RunId id) {
   runner_->cancel(id);  // its keeper may have been suspended
   const bool is_known = has_ended(task->progress.state) || id.attempt <= task->progress.attempts;
   if (is_known) runner_->acknowledge(id);  // else the store is older than the run
+}
+
+// Retention waits for them, or a task that ended first would outlast others because its run is still looked at.
+void Supervisor::lingers_no_more(RunId id) {
+  if (lingering_.erase(id) > 0 && lingering_.empty()) retention_.begin();
 }
 
 void Supervisor::load(const ActiveTask& task) {
@@ -442,6 +449,7 @@ void Supervisor::on_gone(RunId id) {
   if (run.blocks_next) queue_.unblock(id.task, Block::leftovers);  // if it is to be tried again
   forget_if_over(id);
   retention_.output_added(id);
+  lingers_no_more(id);
   tree_of_cancelled_is_gone(id.task);
   output_waiters_.take(id.task);
   schedule();
@@ -459,6 +467,7 @@ void Supervisor::on_never_began(RunId id, const std::string& why) {
   if (run.on_disk) {
     if (run.blocks_next) queue_.unblock(id.task, Block::leftovers);
     forget_if_over(id);
+    lingers_no_more(id);
     tree_of_cancelled_is_gone(id.task);
   } else if (run.progress.state == State::running) {  // it did begin, and all that told of it is gone
     run.outcome = Outcome{.kind = Outcome::Kind::lost, .ended_at = loop_.clock().utc()};

@@ -218,6 +218,7 @@ class Supervisor {
   void take_arrival(const Arrival& arrival);
   bool adopt(ActiveTask& task, const std::set<RunId>& recorded);
   void linger(RunId id);
+  void lingers_no_more(RunId id);
   void load(const ActiveTask& task);
   void load_again(TaskId id, const std::vector<TaskId>& needed = {});
   void remove_unknown_outputs();
@@ -321,6 +322,7 @@ class Supervisor {
   std::map<TaskId, Failure> failing_;  // when its edit is on disk, unless that says that it comes after others
   std::multiset<TaskId> needed_;       // by an edit or a restart that is on its way to the disk
   std::set<TaskId> restarting_;        // queued again, on its way to the disk
+  std::set<RunId> lingering_;          // those found at the start whose tasks have ended
   std::set<TaskId> leaving_;           // removed, on its way to the disk
   Runs runs_;
   Shortages shortages_;

@@ -566,6 +566,18 @@ TEST_F(SupervisorTest, NoTaskIsRemovedInThePlaceOfOneThatEndedBeforeIt) {
   EXPECT_TRUE(supervisor->find(2));
 }
 
+TEST_F(SupervisorTest, AtTheStartNoneIsRemovedBeforeTheRunsThatWereFoundAreLookedAt) {
+  for (int i = 0; i < 3; ++i) submit();
+  for (const TaskId id : {1U, 2U, 3U}) run_exits({id, 1}, 0);
+  settings.keep_tasks = 1;
+  begin({{1, 1}});
+  EXPECT_TRUE(supervisor->find(1) && supervisor->find(2));
+  tell.gone({1, 1});
+  wait_for_store();
+  EXPECT_FALSE(supervisor->find(1) || supervisor->find(2));
+  EXPECT_TRUE(supervisor->find(3));
+}
+
 TEST_F(SupervisorTest, APauseIsNeverLongerThanItWasMeantToBeWhateverTheClockOnTheWallDoes) {
   submit({.prompt = "x", .retries = 1});
   clock.set_utc(clock.utc() + 240h);

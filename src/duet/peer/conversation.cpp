@@ -181,9 +181,11 @@ std::size_t Conversation::looked_at(const framing::Frame& frame) const {
 void Conversation::handle(const framing::Frame& frame) {
   if (!frame.body) return frame.fault ? handle_fault(*frame.fault) : handle_control();
   const bool is_refused = frame.fault && !lost_text_;
+  body_ = frame.body;
   const bool is_json = is_refused ? refuse(frame) : dispatcher_->handle(*frame.body);
   messages_ += is_json ? 1 : 0;
   if (!is_json) handle_unreadable(frame);
+  body_.reset();
 }
 
 bool Conversation::refuse(const framing::Frame& frame) {
@@ -196,8 +198,13 @@ bool Conversation::refuse(const framing::Frame& frame) {
 // Its length may have been wrong, too.
 void Conversation::handle_unreadable(const framing::Frame& frame) {
   const std::size_t bytes = frame.body->size();
+  const std::string start(lost_text_ ? frame.body->substr(0, LostText::most_kept) : std::string_view());
+  body_ = start;
   const std::optional<Fault> wrong_length = decoder_->reject();
-  if (lost_text_ && wrong_length) lost_text_->begin_message(decoder_->held());  // it ends where another one begins
+  if (lost_text_ && wrong_length) {  // it ends where another one begins
+    lost_text_->begin_message(decoder_->held());
+    body_ = body_->substr(0, body_->find("Content-Length:"));
+  }
   if (frame.is_guess) return;
   if (link_ && wrong_length) return handle_fault(*wrong_length);
   const std::optional<Fault> fault = frame.fault ? frame.fault : wrong_length;
@@ -251,8 +258,8 @@ void Conversation::lose(std::string_view reason, std::string_view id) {
     tell(log_, events_.on_lost, LostMessage{.reason = reason, .text = {}, .is_printed = false});
     return id.empty() ? void() : lose_answer(id);
   }
-  const std::string text = lost_text_->known();
-  const std::string start = lost_text_->start();
+  const std::string text = body_ ? std::string(body_->substr(0, LostText::most_kept)) : lost_text_->known();
+  const std::string start = body_ ? text : lost_text_->start();
   const bool is_printed = reason == framing::reason_of(Fault::malformed_header);
   const std::string_view answer = start_of_answer(start, is_printed);
   tell(log_, events_.on_lost, LostMessage{.reason = reason, .text = text, .is_printed = is_printed});

@@ -240,7 +240,8 @@ class DUET_API Conversation {
   std::uint64_t messages_ = 0;
   bool told_of_noise_ = false;
   bool oversize_is_untold_ = false;
-  bool follows_skipped_ = false;  // the next message stands behind one that is skipped
+  std::optional<std::string_view> body_;  // of the message that is handled now
+  bool follows_skipped_ = false;          // the next message stands behind one that is skipped
 
   // The partial message that is being timed.
   std::optional<std::uint64_t> timed_message_;
