@@ -80,7 +80,7 @@ void Call::ask(const std::string& root, std::vector<Desk::Part> parts, How how,
   *ticket =
       services_.desk.ask({.root = root,
                           .parts = std::move(parts),
-                          .deadline = std::min(deadline_, services_.loop.now() + longest),
+                          .deadline = std::min(deadline_, services_.loop.now() + how.patience),
                           .is_about_code = how.is_about_code,
                           .may_start = how.may_start},
                          [self = shared_from_this(), ticket, how, then = std::move(then)](const Desk::Answer& answer) {

@@ -46,14 +46,16 @@ struct OpenRequest {
   std::atomic<Dispatcher*> dispatcher = nullptr;  // none: answered or abandoned
   std::thread::id thread;
   std::shared_ptr<const HandOver> hand_over;
-  std::string id;  // empty: a notification
+  std::string id;        // empty: a notification
+  std::string usual_id;  // the same as it is usually spelt; empty: it is
   std::string method;
   AnswerQueue* queue = nullptr;  // none: later requests wait for this answer
   AnswerQueue::Place* place = nullptr;
   ById::iterator entry = {};
   bool was_abandoned = false;
   std::function<void()> on_abandoned = {};
-  std::size_t size() const { return sizeof(OpenRequest) + id.size() + method.size(); }
+  std::string_view key() const { return usual_id.empty() ? id : usual_id; }
+  std::size_t size() const { return sizeof(OpenRequest) + id.size() + usual_id.size() + method.size(); }
 };
 
 /// Takes the messages of one conversation in the order they came, has them handled one after another, and gives out the
@@ -195,6 +197,7 @@ class Dispatcher {
   void finish(const RequestPointer& request, const rpc::Error& error, bool is_logged = false);
   void close(const RequestPointer& request, const rpc::EncodedMessage* answer);
   void leave_unanswered(const RequestPointer& request);
+  const Batch* batch_of(const OpenRequest& request) const;
   void reply_dropped(const RequestPointer& request);
   void refuse_dropped(const RequestPointer& request);
 
