@@ -148,7 +148,7 @@ TEST_F(ProjectSettings, ThatWereTrustedKeepTheirBoundsWhateverBecomesOfTheFile) 
   trust(bounds);
   TemporaryProject::write(places.user,
                           "keep_days = 7\nkeep_tasks = 5\n[groups.slow]\nmax_running = 4\npaused = true\n");
-  for (const std::string text :
+  for (const std::string& text :
        {bounds + "# a comment", std::string("max_running = 2"), bounds + "[bad", std::string()}) {
     text.empty() ? static_cast<void>(std::filesystem::remove(own)) : write(text);
     const Settings settings = read();
