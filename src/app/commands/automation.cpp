@@ -216,7 +216,7 @@ std::string task_let_go(DaemonClient& daemon, const std::string& id) {
 }
 
 // Each is told by itself: one that is refused does not hide those before it.
-int decide(const CommandLine& line, const char* method, const std::string& done) {
+int decide_firings(const CommandLine& line, const char* method, const std::string& done) {
   DaemonClient daemon(line);
   for (const std::string& word : line.arguments) {
     for (const std::string& id : firings_meant(daemon, word)) {
@@ -242,8 +242,8 @@ int run_automation_status(const CommandLine& line) {
 int run_automation_enable(const CommandLine& line) { return switch_automation(line, "automation.enable", "on"); }
 int run_automation_disable(const CommandLine& line) { return switch_automation(line, "automation.disable", "off"); }
 
-int run_automation_approve(const CommandLine& line) { return decide(line, "automation.approve", " approved"); }
-int run_automation_deny(const CommandLine& line) { return decide(line, "automation.deny", " denied"); }
+int run_automation_approve(const CommandLine& line) { return decide_firings(line, "automation.approve", " approved"); }
+int run_automation_deny(const CommandLine& line) { return decide_firings(line, "automation.deny", " denied"); }
 
 int run_automation_test(const CommandLine& line) {
   DaemonClient daemon(line);

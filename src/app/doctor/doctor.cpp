@@ -84,7 +84,7 @@ Place look_into(int above, const char* name, const std::string& shown, int flags
 
 // As much as a daemon writes when it starts, into a file without a name, so that nothing is left. Where there are no
 // such files, nobody knows.
-bool is_disk_full(int folder) {
+bool has_no_room(int folder) {
   constexpr std::size_t needed = 256 * 1024;
   const base::Fd file(openat(folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
   if (!file) return base::is_disk_full(errno);
@@ -95,7 +95,7 @@ bool is_disk_full(int folder) {
 
 std::optional<Finding> check_writable(int folder, const std::string& shown) {
   const bool may_write = faccessat(folder, ".", W_OK | X_OK, AT_EACCESS) == 0;
-  if (may_write && !is_disk_full(folder)) return std::nullopt;
+  if (may_write && !has_no_room(folder)) return std::nullopt;
   if (may_write) {
     return wrong_place("nothing can be written to " + shown + " (" + std::generic_category().message(ENOSPC) +
                        "): make room on its disk; --project names another folder");
