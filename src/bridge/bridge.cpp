@@ -237,17 +237,17 @@ Bridge::Asked Bridge::ask_by_name(Question question, const FilePlace& where, Don
 
 std::shared_ptr<Asking> Bridge::search(const std::string& query, std::function<void(const Found&)> done) {
   std::vector<Server> running;
+  std::string names;
   bool may_know = false;
   for (const auto& [key, server] : servers_) {
     if (server->state() == LanguageServer::State::stopped) continue;
     running.push_back(server);
+    names += (names.empty() ? "" : ", ") + server->name();
     const bool is_ready = server->state() == LanguageServer::State::ready;
     may_know = may_know || !is_ready || server->capabilities().offers("workspaceSymbolProvider");
   }
-  if (!may_know) {
-    throw to_error(
-        no_server("No language server that runs looks for symbols by name: give a file, which starts its server"));
-  }
+  if (running.empty()) throw to_error(no_server("No language server runs: give a file, which starts its server"));
+  if (!may_know) throw to_error(ProjectSearch::not_offered_by(names));
   const auto search = std::make_shared<ProjectSearch>(query, settings_.patience.call, running.size(), std::move(done));
   for (const Server& server : running) {
     search->add(begin(

@@ -6,6 +6,8 @@
 #include <system_error>
 #include <vector>
 
+#include "bridge/source_file.h"
+
 namespace duet::bridge {
 namespace {
 
@@ -13,11 +15,18 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t most_entries = 1000;  // of a folder, so that nobody waits for a heap of files
 constexpr char commands_name[] = "compile_commands.json";
-constexpr char flags_name[] = "compile_flags.txt";
 
 bool is_file(const fs::path& path) {
   std::error_code fault;
   return fs::is_regular_file(path, fault);
+}
+
+// What clangd finds in a folder above a file: how it is compiled, or where that stands.
+bool has_commands(const fs::path& folder) {
+  if (is_file(folder / commands_name) || is_file(folder / "compile_flags.txt")) return true;
+  constexpr std::size_t most = 64U * 1024;
+  const std::optional<SourceFile> config = read_source_file(folder / ".clangd", most);
+  return config && config->bytes.find("CompilationDatabase") != std::string::npos;
 }
 
 std::vector<fs::path> folders_in(const fs::path& folder, std::string_view prefix) {
@@ -48,7 +57,7 @@ bool is_clangd(const Definition& definition) {
 
 std::optional<std::string> find_compile_commands(const std::string& root) {
   const fs::path top(root);
-  if (is_file(top / commands_name) || is_file(top / flags_name)) return std::nullopt;
+  if (has_commands(top)) return std::nullopt;
   std::vector<fs::path> folders = folders_in(top, "build");
   for (fs::path& folder : folders_in(top / "build", "")) folders.push_back(std::move(folder));
   std::optional<std::string> newest;
@@ -67,9 +76,7 @@ std::optional<std::string> find_compile_commands(const std::string& root) {
 bool finds_compile_commands(const std::string& path) {
   fs::path folder = fs::path(path).parent_path();
   for (;; folder = folder.parent_path()) {
-    if (is_file(folder / commands_name) || is_file(folder / flags_name) || is_file(folder / "build" / commands_name)) {
-      return true;
-    }
+    if (has_commands(folder) || is_file(folder / "build" / commands_name)) return true;
     if (folder == folder.parent_path()) return false;
   }
 }

@@ -13,10 +13,10 @@ namespace duet::bridge {
 bool is_clangd(const Definition& definition);
 
 /// The folder that clangd is to be told of: the one with the newest `compile_commands.json`. None: the root has what
-/// clangd finds by itself, or there is nothing.
+/// clangd finds by itself, or its `.clangd` says where it is, which the folder would overrule; or there is nothing.
 std::optional<std::string> find_compile_commands(const std::string& root);
 
-/// Whether clangd finds by itself how a file is compiled.
+/// Whether clangd finds by itself how a file is compiled, or is told by a `.clangd`.
 bool finds_compile_commands(const std::string& path);
 
 /// Why its answers may be wrong without, and the cure.

@@ -49,6 +49,16 @@ TEST_F(CompileCommandsTest, WhatIsInTheRootIsFoundWithoutBeingTold) {
   EXPECT_EQ(find(), std::nullopt);
 }
 
+TEST_F(CompileCommandsTest, WhatTheProjectSaysItselfCounts) {
+  const std::string dev = add("build/dev/compile_commands.json");
+  std::ofstream(folder.path() / ".clangd") << "Diagnostics:\n  UnusedIncludes: Strict\n";
+  EXPECT_EQ(find(), dev);
+  EXPECT_FALSE(finds_compile_commands(folder.file("c.cpp")));
+  std::ofstream(folder.path() / ".clangd") << "CompileFlags:\n  CompilationDatabase: out/debug\n";
+  EXPECT_EQ(find(), std::nullopt);
+  EXPECT_TRUE(finds_compile_commands(folder.file("c.cpp")));
+}
+
 TEST_F(CompileCommandsTest, AFolderOfThatNameIsNone) {
   fs::create_directories(folder.path() / "build-x" / "compile_commands.json");
   EXPECT_EQ(find(), std::nullopt);

@@ -260,13 +260,13 @@ void LanguageServer::stop(std::function<void()> then) {
   diagnostics_.server_down(why);
 }
 
-// A project that was not built yet when its server was started.
+// A project may be built, or built elsewhere, after its server was started; or what was built is gone.
 void LanguageServer::look_for_compile_commands() {
   constexpr std::chrono::seconds between_looks{5};
   const bool is_at_rest = state_ == State::ready && session_->pending() == 0 && !diagnostics_.is_awaited();
-  if (!lacks_compile_commands() || !is_at_rest || loop_.now() < next_look_) return;
+  if (!is_clangd(definition_) || !is_at_rest || loop_.now() < next_look_) return;
   next_look_ = loop_.now() + between_looks;
-  if (find_compile_commands(root_)) stop();
+  if (find_compile_commands(root_).value_or("") != compile_commands_) stop();
 }
 
 void LanguageServer::watch_idleness() {

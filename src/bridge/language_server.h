@@ -56,7 +56,7 @@ class LanguageServer {
   const WorkProgress& progress() const { return progress_; }
   /// It is clangd, and was not told where a compile_commands.json is (compile_commands.h).
   bool lacks_compile_commands() const { return is_clangd(definition_) && compile_commands_.empty(); }
-  /// Stops one that lacks them if there are some by now and it has nothing to do. Looks now and then only.
+  /// Stops one that would be told of another folder by now, if it has nothing to do. Looks now and then only.
   void look_for_compile_commands();
 
   /// Where the program is looked for at the next start if it is not on the PATH of the settings: absolute folders,

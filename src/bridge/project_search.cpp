@@ -29,13 +29,17 @@ std::string_view last_name(std::string_view path) {
 
 }  // namespace
 
+Failure ProjectSearch::not_offered_by(const std::string& servers) {
+  return {.cause = Cause::no_server,
+          .message = servers + ": symbols are not looked for by name alone: give a file",
+          .server = servers};
+}
+
 // Servers look for a name, and not for a path: what does not fit is left out afterwards.
 void ProjectSearch::ask(Inquiry& inquiry) {
   LanguageServer& server = inquiry.server();
   if (!server.capabilities().offers("workspaceSymbolProvider")) {
-    return inquiry.fail({.cause = Cause::no_server,
-                         .message = server.name() + ": does not look for symbols by name: give a file",
-                         .server = server.name()});
+    return inquiry.fail(not_offered_by(server.name()));
   }
   server.documents().send_changes();
   const std::string params = R"({"query":)" + rpc::quoted(last_name(wanted_)) + '}';

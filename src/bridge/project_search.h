@@ -31,6 +31,9 @@ class ProjectSearch : public Asking, public std::enable_shared_from_this<Project
   ProjectSearch(std::string wanted, base::Duration patience, std::size_t count, Done done)
       : wanted_(std::move(wanted)), patience_(patience), left_(count), done_(std::move(done)) {}
 
+  /// What is said of servers that do not offer it.
+  static Failure not_offered_by(const std::string& servers);
+
   void add(std::shared_ptr<Inquiry> inquiry) { inquiries_.push_back(std::move(inquiry)); }
   void cancel() override;
 

@@ -34,8 +34,8 @@ bool has_run(const std::vector<std::string_view>& path, const std::vector<std::s
   return false;
 }
 
-// How many characters have to be changed, added or left out to make one of the other.
-std::size_t distance(std::string_view one, std::string_view other) {
+// How many characters have to be changed, added or left out to make one of the other; more than `most` is not counted.
+std::size_t distance(std::string_view one, std::string_view other, std::size_t most) {
   std::vector<std::size_t> row(other.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 1; i <= one.size(); ++i) {
@@ -44,6 +44,7 @@ std::size_t distance(std::string_view one, std::string_view other) {
       const std::size_t changed = diagonal + (one[i - 1] == other[j - 1] ? 0 : 1);
       diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, changed}));
     }
+    if (*std::ranges::min_element(row) > most) return most + 1;
   }
   return row.back();
 }
@@ -90,17 +91,22 @@ bool is_found(const SymbolName& symbol, std::string_view wanted) {
 }
 
 std::vector<std::string> near_names(const std::vector<SymbolName>& symbols, std::string_view wanted, std::size_t most) {
-  constexpr std::size_t longest = 100;  // names that are longer are not compared
+  constexpr std::size_t longest = 64;            // names that are longer are not compared
+  constexpr std::size_t most_compared = 10'000;  // letter by letter, while others wait
   const std::vector<std::string_view> asked = components(wanted);
   const std::string last = lower(asked.empty() ? wanted : asked.back());
   if (last.empty() || last.size() > longest) return {};
+  const std::size_t farthest = std::max<std::size_t>(2, last.size() / 3);
+  std::size_t compared = 0;
   std::vector<std::pair<std::size_t, std::string>> near;
   for (const SymbolName& symbol : symbols) {
     const std::string own = lower(symbol.own);
     if (own.empty() || own.size() > longest) continue;
     const bool has_it = own.find(last) != own.npos || last.find(own) != last.npos;
-    const std::size_t far = has_it ? 1 : distance(own, last);
-    if (far <= std::max<std::size_t>(2, last.size() / 3)) near.emplace_back(far, symbol.path);
+    const bool has_length = own.size() <= last.size() + farthest && last.size() <= own.size() + farthest;
+    if (!has_it && (!has_length || ++compared > most_compared)) continue;
+    const std::size_t far = has_it ? 1 : distance(own, last, farthest);
+    if (far <= farthest) near.emplace_back(far, symbol.path);
   }
   std::ranges::stable_sort(near, {}, &std::pair<std::size_t, std::string>::first);
   std::vector<std::string> names;

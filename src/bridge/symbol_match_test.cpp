@@ -65,6 +65,12 @@ TEST(SymbolMatch, NearNamesAreThoseThatMayHaveBeenMeant) {
   EXPECT_EQ(near_names(std::vector<SymbolName>(9, {"a::go", "go"}), "og"), (Names{"a::go"}));
 }
 
+TEST(SymbolMatch, ANearNameIsFoundBehindManyThatAreFar) {
+  std::vector<SymbolName> all(100'000, {"a::quite_different", "quite_different"});
+  all.push_back({"Server::start", "start"});
+  EXPECT_EQ(near_names(all, "strat"), (Names{"Server::start"}));
+}
+
 TEST(SymbolMatch, ASearchFindsPartsOfNamesWhateverTheCase) {
   EXPECT_TRUE(is_found({"Server::reStart", "reStart"}, "start"));
   EXPECT_FALSE(is_found({"start::other", "other"}, "start"));

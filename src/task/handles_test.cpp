@@ -59,6 +59,18 @@ TEST_F(HandlesTest, ATaskWithoutOneIsGivenOneAndOnlyOne) {
   EXPECT_EQ(handles->find(answers[0]), 1U);
 }
 
+TEST_F(HandlesTest, ATaskThatIsRemovedMeanwhileLeavesNone) {
+  submit();
+  store->write({.apply = [](StoreWriter& writer) {
+    Handles::forget(writer, 1);
+    writer.erase(1);
+  }});
+  EXPECT_EQ(give(1), "refused");
+  wait_for_store();
+  const auto has_one = store->read([](StoreReader& reader) { return Handles::has_one(reader, 1); });
+  EXPECT_FALSE(*has_one);
+}
+
 TEST_F(HandlesTest, AWrongOneIsUnknown) {
   submit_with_handle();
   submit();
@@ -86,6 +98,26 @@ TEST_F(HandlesTest, ATaskThatWasGivenOutStaysForADayAfterItsEnd) {
   EXPECT_FALSE(supervisor->find(1));
   EXPECT_FALSE(handles->find(handle));
   EXPECT_FALSE(store->read([](StoreReader& reader) { return Handles::has_one(reader, 1); }).value());
+}
+
+TEST_F(HandlesTest, ManyThatWereGivenOutDoNotKeepTheOthers) {
+  constexpr TaskId given_out = 1100;
+  settings.keep_tasks = 1;
+  settings.max_running = given_out + 10;
+  begin_again();
+  for (TaskId id = 1; id <= given_out + 4; ++id) {
+    supervisor->submit(
+        {.prompt = "true"}, [](const tl::expected<Accepted, rpc::Error>&) {},
+        id <= given_out ? Handles::for_new_task() : Companion{});
+  }
+  ASSERT_TRUE(turn_until([&] { return started().size() == given_out + 4; }));
+  for (TaskId id = 1; id <= given_out + 3; ++id) {
+    tell.ended({id, 1}, {.kind = Outcome::Kind::exited, .code = 0, .ended_at = clock.utc()});
+    tell.gone({id, 1});
+  }
+  ASSERT_TRUE(turn_until([&] { return !supervisor->find(given_out + 1) && !supervisor->find(given_out + 3); }));
+  EXPECT_TRUE(supervisor->find(1));
+  EXPECT_TRUE(supervisor->find(given_out));
 }
 
 }  // namespace

@@ -39,24 +39,34 @@ boost::json::object params_of(std::string_view body) {
   return params;
 }
 
-// Version 0.1 wrote a priority of 0 that nobody had given, and left out retries of 0 that somebody had.
-void allow_for_older(boost::json::object& known, boost::json::object& asked) {
-  const auto is_zero = [](const boost::json::object& params, const char* name) {
+// What a task has whose submission names no priority.
+std::int64_t usual_priority(const Agents& agents, const Submission& submission) {
+  const tl::expected<std::string, rpc::Error> name = agents.choose(submission);
+  Submission without;
+  agents.add_defaults(without, name.value_or(""));
+  return *without.priority;
+}
+
+// A priority that none would be, too, makes no difference. Version 0.1 wrote a 0 that nobody had given, and left out
+// retries of 0 that somebody had.
+void allow_for_defaults(boost::json::object& known, boost::json::object& asked, std::int64_t usual) {
+  const auto is = [](const boost::json::object& params, const char* name, std::int64_t number) {
     const boost::json::value* const found = params.if_contains(name);
-    return found != nullptr && *found == 0;
+    return found != nullptr && *found == number;
   };
   const bool may_be_older = known.contains("priority");  // it always wrote one
-  if (!asked.contains("priority") && is_zero(known, "priority")) known.erase("priority");
-  if (may_be_older && !known.contains("retries") && is_zero(asked, "retries")) asked.erase("retries");
+  if (!asked.contains("priority") && is(known, "priority", 0)) known.erase("priority");
+  if (!known.contains("priority") && is(asked, "priority", usual)) asked.erase("priority");
+  if (may_be_older && !known.contains("retries") && is(asked, "retries", 0)) asked.erase("retries");
 }
 
 // The names of what one has and the other has not, or has otherwise; none: it is the same submission. What a client
 // calls otherwise has its name.
-std::vector<std::string> differences(std::string_view known, std::string_view asked) {
+std::vector<std::string> differences(std::string_view known, std::string_view asked, std::int64_t usual_priority) {
   if (known == asked) return {};
   boost::json::object before = params_of(known);
   boost::json::object now = params_of(asked);
-  allow_for_older(before, now);
+  allow_for_defaults(before, now, usual_priority);
   std::set<std::string> names;
   const auto compare = [&names](const boost::json::object& one, const boost::json::object& other) {
     for (const auto& [name, value] : one) {
@@ -221,8 +231,8 @@ tl::expected<bool, rpc::Error> Intake::answer_by_key(const Submission& submissio
                                                      const Submitted& submitted) {
   if (submission.key.empty()) return false;
   // True, or the refusal of another submission.
-  const auto compare = [&body](TaskId id, const std::string& known) -> tl::expected<bool, rpc::Error> {
-    const std::vector<std::string> differing = differences(known, body);
+  const auto compare = [&](TaskId id, const std::string& known) -> tl::expected<bool, rpc::Error> {
+    const std::vector<std::string> differing = differences(known, body, usual_priority(agents_, submission));
     if (!differing.empty()) return tl::unexpected(key_is_taken(id, differing));
     return true;
   };

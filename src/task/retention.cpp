@@ -46,6 +46,7 @@ Retention::Retention(transport::Loop& loop, base::Log& log, Store& store, StateC
 
 void Retention::set_limits(Limits limits) {
   limits_ = limits;
+  look_from_ = 0;
   look();
 }
 
@@ -60,6 +61,7 @@ void Retention::look() {
   const tl::expected<std::vector<EndedTask>, rpc::Error> old = find_old();
   if (!old) return log_.warn("old tasks cannot be looked for", {{"reason", old.error().what()}});
   if (!old->empty()) return remove(*old);
+  if (is_cut_short_) next_look_ = loop_.deferred([this] { look(); });
   if (output_bytes_ > limits_.output_bytes) let_go_of_output();
 }
 
@@ -76,13 +78,15 @@ void Retention::wait_an_hour() {
     oldest_kept_ = is_steady
                        ? loop_.clock().utc() - std::chrono::days(static_cast<int>(std::min(limits_.days, most_days)))
                        : base::UtcTime::min();
+    look_from_ = 0;
     begin();
   });
 }
 
-tl::expected<std::vector<EndedTask>, rpc::Error> Retention::find_old() const {
+tl::expected<std::vector<EndedTask>, rpc::Error> Retention::find_old() {
   const auto ended = static_cast<std::size_t>(counts_[2] + counts_[3] + counts_[4]);
   const std::size_t too_many = ended > limits_.tasks ? ended - limits_.tasks : 0;
+  is_cut_short_ = false;
   return store_.read([&](StoreReader& tasks) {
     const std::size_t most = too_many > 0 ? std::min(too_many, step) : step;
     const TaskId newest = tasks.newest();
@@ -90,11 +94,16 @@ tl::expected<std::vector<EndedTask>, rpc::Error> Retention::find_old() const {
     std::vector<EndedTask> old;
     std::size_t seen = 0;
     std::size_t passed_over = 0;
-    tasks.first_ended([&](const EndedTask& task) {
+    tasks.first_ended(look_from_, [&](const EndedTask& task) {
       // One that ended after another is not older, whatever the clock was set to then.
       if (too_many == 0 && task.at >= oldest_kept_) return false;
       const bool is_promised = task.at >= promised && Handles::has_one(tasks, task.id);
-      if (is_promised) return ++passed_over < most_passed_over;
+      if (is_promised && ++passed_over <= most_passed_over) return true;
+      if (is_promised) {
+        is_cut_short_ = seen == 0;  // else one that is busy would be forgotten, and another go in its place
+        if (is_cut_short_) look_from_ = task.end_seq;
+        return false;
+      }
       if (task.id != newest && !is_busy_(task.id)) old.push_back(task);
       return ++seen < most;
     });

@@ -53,7 +53,7 @@ class Retention {
 
  private:
   void wait_an_hour();
-  tl::expected<std::vector<EndedTask>, rpc::Error> find_old() const;
+  tl::expected<std::vector<EndedTask>, rpc::Error> find_old();
   void remove(const std::vector<EndedTask>& old);
   tl::expected<std::vector<EndedTask>, rpc::Error> find_output();
   void let_go_of_output();
@@ -74,7 +74,10 @@ class Retention {
   bool removing_ = false;
   std::set<TaskId> leaving_;
   base::UtcTime oldest_kept_ = base::UtcTime::min();
+  std::uint64_t look_from_ = 0;  // those that ended before are to stay, for an hour at least
+  bool is_cut_short_ = false;    // of the last look: so many are to stay that it did not come to the others
   transport::Loop::Timer timer_;
+  transport::Loop::Deferred next_look_;
 };
 
 }  // namespace duet::task

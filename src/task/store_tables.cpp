@@ -457,7 +457,7 @@ StoreReader::StoreReader(const Database& database)
       newest_(database.prepare("SELECT max((SELECT coalesce(max(id), 0) FROM task), coalesce((SELECT CAST(value AS"
                                " INTEGER) FROM remembered WHERE name='queue/last-id'), 0))")),
       first_ended_(database.prepare("SELECT id, state, attempts, completed_at, output_gone, end_seq FROM task"
-                                    " WHERE end_seq IS NOT NULL ORDER BY end_seq, completed_at")),
+                                    " WHERE end_seq IS NOT NULL AND end_seq>=? ORDER BY end_seq, completed_at")),
       first_with_output_(database.prepare("SELECT id, state, attempts, completed_at, output_gone, end_seq FROM task"
                                           " WHERE end_seq IS NOT NULL AND end_seq>=? AND output_kept=1"
                                           " ORDER BY end_seq, completed_at")),
@@ -573,7 +573,10 @@ std::vector<TaskId> StoreReader::ended(std::optional<State> state, std::optional
   return ids;
 }
 
-void StoreReader::first_ended(const std::function<bool(const EndedTask&)>& each) { read_ended(first_ended_, each); }
+void StoreReader::first_ended(std::uint64_t from, const std::function<bool(const EndedTask&)>& each) {
+  first_ended_.bind(1, static_cast<std::int64_t>(from));
+  read_ended(first_ended_, each);
+}
 
 void StoreReader::first_with_output(std::uint64_t from, const std::function<bool(const EndedTask&)>& each) {
   first_with_output_.bind(1, static_cast<std::int64_t>(from));

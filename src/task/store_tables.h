@@ -201,11 +201,12 @@ class StoreReader {
   std::vector<TaskId> dependents(TaskId id);
   /// Those that have ended, before a time on the wall if one is given.
   std::vector<TaskId> ended(std::optional<State> state, std::optional<base::UtcTime> before);
-  /// Those that ended first come first, whatever the clock on the wall was set to. `each` may end it.
-  void first_ended(const std::function<bool(const EndedTask&)>& each);
+  /// From this `end_seq` on; those that ended first come first, whatever the clock on the wall was set to. `each` may
+  /// end it.
+  void first_ended(std::uint64_t from, const std::function<bool(const EndedTask&)>& each);
 
-  /// The same for those whose output has not been let go, from this `end_seq` on. There is no index for it, which every
-  /// submit would pay for: who asks again knows where the first one was.
+  /// The same for those whose output has not been let go. There is no index for it, which every submit would pay for:
+  /// who asks again knows where the first one was.
   void first_with_output(std::uint64_t from, const std::function<bool(const EndedTask&)>& each);
 
   std::optional<std::string> recall(std::string_view name);

@@ -144,6 +144,9 @@ TEST_F(SupervisorTest, APriorityThatIsGivenIsAnotherParameterThanNone) {
   EXPECT_EQ(task(1).priority, 5);
   EXPECT_EQ(submit({.prompt = "x", .agent = "cat", .priority = 0, .key = "k"}), -32602);
   EXPECT_NE(last_error.find(R"("differs":["priority"])"), last_error.npos) << last_error;
+  EXPECT_EQ(submit({.prompt = "x", .agent = "cat", .priority = 5, .key = "k"}), 1) << "which it has without";
+  EXPECT_EQ(submit({.prompt = "x", .agent = "shell", .key = "other"}), 2);
+  EXPECT_EQ(submit({.prompt = "x", .agent = "shell", .priority = 0, .key = "other"}), 2);
 }
 
 TEST_F(SupervisorTest, AKeyOfVersion01StandsForTheSameParameters) {

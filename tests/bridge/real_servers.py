@@ -7,8 +7,10 @@
 import json
 import os
 import re
+import shutil
 import signal
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -243,6 +245,31 @@ class ClangdBuild(BridgeTestCase):
         self.assertIn("compile_commands.json", self.project.run("lsp", "symbols", "main.cpp").err)
         self.export("build-new")
         eventually(lambda: self.diagnostics()["diagnostics"] == [], PATIENCE, "clangd knows the build")
+        self.assertIn("build-new", self.project.run("lsp", "list").out)
+        shutil.rmtree(self.path("build-new"))
+        eventually(lambda: "note" in self.diagnostics(), PATIENCE, "clangd is known to have lost it")
+
+    def test_a_newer_one_counts_as_soon_as_it_is_there(self):
+        self.export("build-old")
+        self.start()
+        self.assertEqual(self.diagnostics()["diagnostics"], [])
+        self.export("build/new")
+        future = time.time() + 10  # whatever the file system's clock can tell apart
+        os.utime(self.path("build/new/compile_commands.json"), (future, future))
+
+        def told():
+            self.diagnostics()
+            return self.ask("lsp.list")["servers"][0].get("compileCommands")
+        eventually(lambda: told() == self.path("build/new"), PATIENCE, "clangd knows the newer build")
+
+    def test_what_the_project_says_of_it_counts(self):
+        self.export("out/debug")
+        os.makedirs(self.path("build-wrong"))
+        self.write("build-wrong/compile_commands.json", "[]")
+        self.write(".clangd", "CompileFlags:\n  CompilationDatabase: out/debug\n")
+        self.start()
+        found = self.diagnostics()
+        self.assertEqual((found["diagnostics"], "note" in found), ([], False), found)
 
 
 class Pylsp(RealServer, BridgeTestCase):

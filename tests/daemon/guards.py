@@ -204,6 +204,25 @@ class Stops(GuardTestCase):
         self.assertEqual(self.state_of(task), "completed")
         self.assertEqual(self.run_well("task", "wait", later).code, 0)  # it has begun only now
 
+    def test_a_drain_is_visible_and_the_next_start_waits_for_its_end(self):
+        self.project.start()
+        marker = os.path.join(self.project.place.name, "marker")
+        task = self.submit(f"until [ -e '{marker}' ]; do sleep 0.05; done")
+        self.assertNotIn("stopping", self.project.call("daemon.status")["result"])
+        with self.project.popen("daemon", "stop", "--drain") as stop:
+            self.assertEqual(stop.stderr.readline().decode(), f"duet-rpc: waiting for {task}\n")
+            self.assertTrue(self.project.call("daemon.status")["result"]["stopping"])
+            self.assertRegex(self.run_well("daemon", "status").out, rf"daemon +stopping, pid \d+.*\nwaits for +{task}\n")
+            stop.send_signal(signal.SIGINT)
+            self.assertIn("the daemon stops all the same", stop.communicate(timeout=30)[1].decode())
+            self.assertEqual(stop.returncode, -signal.SIGINT)
+        with self.project.popen("daemon", "start", "--if-needed") as start:
+            self.assertEqual(start.stderr.readline().decode(), f"duet-rpc: waiting for {task}\n")
+            open(marker, "w", encoding="ascii").close()
+            self.assertRegex(start.communicate(timeout=30)[0].decode(), r"^started, pid \d+\n$")
+        self.note_daemon()
+        self.assertEqual(self.state_of(task), "completed")
+
     def test_a_drain_with_an_end(self):
         self.project.start()
         task = self.submit("sleep 60")

@@ -71,6 +71,8 @@ class Daemons(FaultTestCase):
             self.project.run("daemon", "stop", "--force")
             stop.wait(60)
         self.assertTrue(door.error("task_get", {"task_id": "task-1"}).startswith("daemon-stopped: "))
+        problems = door.structured("project_status")["daemon"]["problems"]
+        self.assertIn("a person has stopped the daemon", problems[0]["message"])
         self.assertIsNone(self.project.reachable())
 
     def test_calls_beyond_those_that_may_wait_are_busy(self):
@@ -229,7 +231,7 @@ class Configurations(FaultTestCase):
         os.mkdir(folder)
         printed = tomllib.loads(self.config("codex", "--project", folder).out)
         self.assertEqual(printed["mcp_servers"]["duet"]["args"], ["mcp", "--project", folder])
-        for client in ("claude", "vscode", "cursor", "zed", "gemini"):
+        for client in ("claude", "cursor", "zed", "gemini"):
             printed = json.loads(self.config(client, "--project", folder).out)
             self.assertIn(folder, self.words_of(printed), client)
 

@@ -99,6 +99,28 @@ class Freshness(McpTestCase):
         else:
             self.assertIn(quick["reason"], ("changed", "pending"))
 
+    def test_a_slow_hover_keeps_no_definition(self):
+        self.write("a.slow", "one\nTARGET two\n")
+        door = self.code_door(slow=["--slow", "hover=1000"])
+        answer = door.structured("code_definition", {"file": "a.slow", "line": 1, "column": 1})
+        self.assertEqual([place["line"] for place in answer["definitions"]], [2])
+        self.assertNotIn("hover", answer)
+        self.assertIn("hover", answer["note"])
+
+    def test_a_link_that_takes_a_files_place_is_not_followed(self):
+        outside = os.path.join(self.project.place.name, "outside.slow")
+        with open(outside, "w", encoding="utf-8") as file:
+            file.write("SECRET\n")
+        self.write("a.slow", "TARGET\n")
+        door = self.code_door(slow=["--capability", "referencesProvider", "--slow", "references=8"])
+        id = door.post_tool("code_references", {"file": "a.slow", "line": 1})
+        self.has_asked("slow", "textDocument/references")
+        link = os.path.join(self.project.root, "link")
+        os.symlink(outside, link)
+        os.rename(link, os.path.join(self.project.root, "a.slow"))
+        text = door.answer(id, 60)["result"]["content"][0]["text"]
+        self.assertTrue(text.startswith("outside-project: "), text)
+
     def test_many_files_wait_no_longer_than_one(self):
         files = [f"f{number}.never" for number in range(8)]
         for name in files:

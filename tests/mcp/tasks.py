@@ -43,7 +43,18 @@ class Tools(McpTestCase):
         one = door.structured("task_run", {"prompt": "true", "key": "k", "wait_seconds": 50})
         two = self.shell_door().structured("task_run", {"prompt": "true", "key": "k", "wait_seconds": 50})
         self.assertEqual(one["task_id"], two["task_id"])
+        spelt_out = {"prompt": "true", "key": "k", "priority": 0, "cwd": ".", "wait_seconds": 50}
+        self.assertEqual(door.structured("task_run", spelt_out)["task_id"], one["task_id"])
         self.assertIn("belongs to task-1", door.error("task_run", {"prompt": "false", "key": "k"}))
+
+    @stdio_only
+    def test_a_priority_of_zero_is_one(self):
+        self.project.write_user_settings('default_agent = "shell"\n[agents.shell]\npriority = 5\n')
+        door = self.ready_door("--agents", "shell")
+        for more, priority in (({}, 5), ({"priority": 0}, 0), ({"priority": 3}, 3)):
+            id = door.structured("task_run", {"prompt": "true", "wait_seconds": 0, **more})["task_id"]
+            record = json.loads(self.project.run("task", "get", id, "--json").out)
+            self.assertEqual(record["priority"], priority, more)
 
     def test_shell_is_not_offered(self):
         self.project.write_user_settings('[agents.echo]\ncommand = ["echo", "{prompt}"]\n')
@@ -85,7 +96,7 @@ class Tools(McpTestCase):
     def test_a_list_has_pages(self):
         door = self.shell_door()
         for number in range(7):
-            door.structured("task_run", {"prompt": f"exit {number}", "wait_seconds": 0})
+            door.tool("task_run", {"prompt": f"exit {number}", "wait_seconds": 0})  # an error if it has ended already
         seen, cursor = [], None
         while True:
             page = door.structured("task_list", {"limit": 3, **({"cursor": cursor} if cursor else {})})
@@ -120,6 +131,7 @@ class Tools(McpTestCase):
         second = door.structured("task_run", {"prompt": "true", "after": ["task-1"], "wait_seconds": 0})
         self.assertEqual(second["state"], "queued")
         self.assertIn("task-1", second["waiting"])
+        self.assertEqual(door.structured("task_list", {"limit": 1})["tasks"][0]["waiting"], second["waiting"])
 
     def test_what_has_happened_since(self):
         door = self.shell_door()

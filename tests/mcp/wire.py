@@ -182,6 +182,14 @@ class Lines(McpTestCase):
                 self.assertEqual(answer["error"]["message"], "Batch requests not supported")
                 self.assertNotIn("id", answer)
 
+    def test_the_answer_to_a_batch_is_a_line_that_clients_read(self):
+        door = self.ready_door(version="2025-03-26")
+        door.send("[" + ",".join(request("tools/list", id) for id in range(100)) + "]")
+        answers = door.next_message()
+        self.assertEqual([answer["id"] for answer in answers], list(range(100)))
+        self.assertLess(len(json.dumps(answers)), 1 << 20)
+        self.assertEqual(answers[-1]["error"]["data"]["reason"], "answers-too-large")
+
     def test_what_is_not_known_and_not_asked_for_is_ignored(self):
         door = self.ready_door()
         door.send(notification("notifications/unknown", params={"a": 1}))
@@ -268,7 +276,10 @@ class Life(McpTestCase):
 
     def test_a_status_starts_nothing(self):
         door = self.ready_door()
-        self.assertEqual(door.structured("project_status")["daemon"], {"running": False, "problems": []})
+        status = door.structured("project_status")
+        self.assertEqual(status["daemon"], {"running": False, "problems": []})
+        self.assertEqual(status["agents"], ["claude"], "which the settings tell")
+        self.assertEqual((status["tasks"], status["automation"]), ({"counts": {}}, {}), "only a daemon knows")
         text = door.ask("resources/read", {"uri": "duet://status"})["result"]["contents"][0]["text"]
         self.assertFalse(json.loads(text)["daemon"]["running"])
         self.assertFalse(os.path.exists(os.path.join(self.project.root, ".aiwg")))
@@ -276,6 +287,9 @@ class Life(McpTestCase):
     def test_no_start_means_no_start(self):
         door = self.ready_door("--no-start")
         self.assertTrue(door.error("task_list").startswith("no-daemon: "))
+        status = door.tool("project_status")
+        self.assertIn("--no-start is set", status["structuredContent"]["daemon"]["problems"][0]["message"])
+        self.assertNotIn("starts it", status["content"][0]["text"])
         self.assertFalse(os.path.exists(os.path.join(self.project.root, ".aiwg")))
 
     def test_stdout_that_is_closed_is_an_error(self):

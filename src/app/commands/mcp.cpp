@@ -144,13 +144,7 @@ int run_mcp(const CommandLine& line, const base::StandardDescriptors& descriptor
 
   announce(log, setup);
   say_what_it_is();
-  if (descriptors.was_closed(STDOUT_FILENO)) {
-    log.error("stdout is closed");
-    return 1;
-  }
-  connection.open();
-  loop.run();
-  return lifecycle.finish();
+  return lifecycle.run(!descriptors.was_closed(STDOUT_FILENO));
 }
 
 }  // namespace duet::app

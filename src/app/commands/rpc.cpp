@@ -52,13 +52,7 @@ int run_rpc(const CommandLine& line, const base::StandardDescriptors& descriptor
   const std::unique_ptr<transport::Sentinel> sentinel = lifecycle.start(connection, input);
 
   announce(log, setup);
-  if (descriptors.was_closed(STDOUT_FILENO)) {
-    log.error("stdout is closed");
-    return 1;
-  }
-  connection.open();
-  loop.run();
-  return lifecycle.finish();
+  return lifecycle.run(!descriptors.was_closed(STDOUT_FILENO));
 }
 
 }  // namespace duet::app

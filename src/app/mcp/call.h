@@ -78,8 +78,9 @@ class Call : public std::enable_shared_from_this<Call> {
     bool is_about_code = false;
     bool may_start = true;
     bool keeps_refusals = false;  ///< else the first one ends the call
-    /// Takes a failure (no daemon) instead of ending the call.
+    /// Takes a failure (no daemon, no answer in time) instead of ending the call.
     std::function<void(const ToolError&)> on_failure = {};
+    std::chrono::seconds patience = longest;  ///< the daemon's answer may take so long
   };
   void ask(const std::string& root, std::vector<Desk::Part> parts, How how, std::function<void(const Parts&)> then);
   /// One question, and its result.

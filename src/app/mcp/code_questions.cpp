@@ -46,6 +46,17 @@ tl::expected<Scope::Target, ToolError> locate_place(Call& call, NamedPlace& plac
   return file;
 }
 
+bool is_still_there(const CallPointer& call, const std::string& path) {
+  tl::expected<Scope::Target, ToolError> target = call->services().scope.locate(path);
+  if (target && target->path != path) {
+    target = tl::unexpected(ToolError{.code = "not-found",
+                                      .problem = one_line(path, 300) + " became a link during the call",
+                                      .remedy = "the same call again"});
+  }
+  if (!target) call->fail(target.error());
+  return target.has_value();
+}
+
 void tell_of_servers(const CallPointer& call, const std::string& root) {
   call->set_progress([weak = std::weak_ptr<Call>(call), root](const std::function<void(std::string)>& tell) {
     const CallPointer asking = weak.lock();

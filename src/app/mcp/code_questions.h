@@ -26,6 +26,10 @@ void add_path(boost::json::object& params);
 /// The file of a place. `a.cpp:7:21` fills what was not given, unless a file is called so.
 tl::expected<Scope::Target, ToolError> locate_place(Call& call, NamedPlace& place);
 
+/// A file that was located, with its links resolved, is what it was; else the call has been answered. A link that took
+/// its place may lead anywhere.
+bool is_still_there(const CallPointer& call, const std::string& path);
+
 /// The progress of the call tells what the servers of `root` do.
 void tell_of_servers(const CallPointer& call, const std::string& root);
 

@@ -18,14 +18,16 @@ namespace {
 using boost::json::array;
 using boost::json::object;
 using boost::json::value;
+using std::chrono::seconds;
 
 constexpr std::size_t most_files_looked_at = 3;
 constexpr int most_rounds = 3;  // that a file which changes meanwhile is asked about again
 
-// Which daemon is asked, and what.
+// Which daemon is asked, and what; and the place in the answer to go on from.
 struct Question {
   std::string root;
   object params;
+  PagePlace from = {};
 };
 
 tl::expected<Question, ToolError> read_place(Call& call, const Arguments& arguments) {
@@ -58,22 +60,29 @@ tl::expected<Question, ToolError> read_place(Call& call, const Arguments& argume
   return question;
 }
 
-// Asks about a place; `then` gets the answers to all questions about it, the first of which was not refused.
-void ask_place(const CallPointer& call, const Arguments& arguments, std::vector<std::string> methods,
-               std::function<void(const Question&, PagePlace, const Call::Parts&)> then) {
-  if (call->home().empty()) return;
+// What a call asks about a place; none: it has failed.
+std::optional<Question> begin_question(const CallPointer& call, const Arguments& arguments) {
+  if (call->home().empty()) return std::nullopt;
   const std::optional<PagePlace> from = page_place(call, arguments);
-  if (!from) return;
-  const tl::expected<Question, ToolError> question = read_place(*call, arguments);
-  if (!question) return call->fail(question.error());
+  if (!from) return std::nullopt;
+  tl::expected<Question, ToolError> question = read_place(*call, arguments);
+  if (!question) {
+    call->fail(question.error());
+    return std::nullopt;
+  }
+  question->from = *from;
   tell_of_servers(call, question->root);
-  std::vector<Desk::Part> parts;
-  parts.reserve(methods.size());
-  for (std::string& method : methods) parts.push_back({std::move(method), question->params});
-  call->ask(question->root, std::move(parts), about_code(true),
-            [call, question = *question, from = *from, then = std::move(then)](const Call::Parts& answers) {
+  return std::move(*question);
+}
+
+void ask_place(const CallPointer& call, const Question& question, const std::string& method,
+               std::function<void(const object&)> then) {
+  call->ask(question.root, {{method, question.params}}, about_code(true),
+            [call, question, then = std::move(then)](const Call::Parts& answers) {
               if (!answers.front()) return call->fail_refused(answers.front().error(), question.root);
-              then(question, from, answers);
+              if (question.params.contains("file") && !is_still_there(call, member_text(question.params, "file")))
+                return;
+              then(answers.front()->as_object());
             });
 }
 
@@ -85,9 +94,7 @@ std::shared_ptr<SourceCache::Source> asked_source(Call& call, const Arguments& a
   return target ? call.services().sources.find(target->path) : nullptr;
 }
 
-std::string hover_text(const Desk::PartAnswer& answer) {
-  if (!answer) return {};
-  const object& hover = answer->as_object();
+std::string hover_text(const object& hover) {
   const value* const contents = hover.if_contains("contents");
   if (contents == nullptr || !contents->is_string()) return {};
   const value* const kind = hover.if_contains("kind");
@@ -107,7 +114,6 @@ struct Definitions {
   int round = 1;
   SourcePointer asked = {};  // the file of the question before it was asked
   Question question = {};
-  PagePlace from = {};
   object at = {};
   std::string hover = {};
   Standing standing = {};
@@ -146,8 +152,27 @@ void finish_definitions(Definitions definitions) {
   const auto is_less = [&](const SourcePart& part) { return part.weight < here.weight; };
   if (std::ranges::all_of(parts, is_less) && here.weight > 0) parts = {here};
   finish_page(
-      definitions.call, definitions.arguments, definitions.from,
+      definitions.call, definitions.arguments, definitions.question.from,
       definition_page(definitions.at, definitions.hover, parts, definitions.standing, definitions.question.root));
+}
+
+// One that is slow to come does not keep what is known already.
+void add_hover(Definitions definitions) {
+  constexpr seconds longest_wait{5};
+  Call::How how = about_code(true);
+  how.patience = longest_wait;
+  how.on_failure = [definitions](const ToolError&) mutable {
+    definitions.standing.add({{"note", "its type and documentation (hover) did not come in time"}});
+    finish_definitions(std::move(definitions));
+  };
+  const CallPointer call = definitions.call;
+  const Question question = definitions.question;
+  call->ask(question.root, {{"lsp.hover", question.params}}, how,
+            [definitions = std::move(definitions)](const Call::Parts& parts) mutable {
+              if (parts[0]) definitions.hover = hover_text(parts[0]->as_object());
+              if (parts[0]) definitions.standing.add(parts[0]->as_object());
+              finish_definitions(std::move(definitions));
+            });
 }
 
 // Where a definition ends is known from what its file declares.
@@ -162,7 +187,7 @@ void look_at_sources(Definitions definitions) {
   const std::string here(definitions.at.at("file").as_string());
   definitions.here = definitions.call->services().sources.find(here);
   if (definitions.here && definitions.here->symbols.is_null()) unknown.emplace(here, definitions.here);
-  if (unknown.empty()) return finish_definitions(std::move(definitions));
+  if (unknown.empty()) return add_hover(std::move(definitions));
   std::vector<Desk::Part> parts;
   for (const auto& [file, source] : unknown) {
     object params{{"file", file}};
@@ -179,28 +204,24 @@ void look_at_sources(Definitions definitions) {
       const bool is_of_this_text = answer && answer->at("fresh").as_bool() && cache.is_unchanged(source);
       if (is_of_this_text) source->symbols = answer->at("symbols");
     }
-    finish_definitions(definitions);
+    add_hover(definitions);
   });
 }
 
 void ask_definitions(Definitions definitions) {
   const CallPointer call = definitions.call;
-  const Arguments arguments = definitions.arguments;
-  definitions.asked = asked_source(*call, arguments);
-  ask_place(call, arguments, {"lsp.definition", "lsp.hover"},
-            [definitions](const Question& question, PagePlace from, const Call::Parts& answers) mutable {
-              const object& answer = answers[0]->as_object();
-              definitions.question = question;
-              definitions.from = from;
-              definitions.at = answer.at("at").as_object();
-              definitions.hover = hover_text(answers[1]);
-              definitions.standing.add(answer);
-              if (answers[1]) definitions.standing.add(answers[1]->as_object());
-              for (const value& place : answer.at("places").as_array()) {
-                if (place.as_object().contains("file")) definitions.places.push_back(place.as_object());
-              }
-              look_at_sources(std::move(definitions));
-            });
+  definitions.asked = asked_source(*call, definitions.arguments);
+  std::optional<Question> question = begin_question(call, definitions.arguments);
+  if (!question) return;
+  ask_place(call, *question, "lsp.definition", [definitions, question](const object& answer) mutable {
+    definitions.question = std::move(*question);
+    definitions.at = answer.at("at").as_object();
+    definitions.standing.add(answer);
+    for (const value& place : answer.at("places").as_array()) {
+      if (place.as_object().contains("file")) definitions.places.push_back(place.as_object());
+    }
+    look_at_sources(std::move(definitions));
+  });
 }
 
 }  // namespace
@@ -208,10 +229,11 @@ void ask_definitions(Definitions definitions) {
 void run_code_definition(const CallPointer& call, const Arguments& arguments) { ask_definitions({call, arguments}); }
 
 void run_code_references(const CallPointer& call, const Arguments& arguments) {
-  ask_place(call, arguments, {"lsp.references"},
-            [call, arguments](const Question& question, PagePlace from, const Call::Parts& answers) {
-              finish_page(call, arguments, from, references_page(answers[0]->as_object(), question.root));
-            });
+  const std::optional<Question> question = begin_question(call, arguments);
+  if (!question) return;
+  ask_place(call, *question, "lsp.references", [call, arguments, question](const object& answer) {
+    finish_page(call, arguments, question->from, references_page(answer, question->root));
+  });
 }
 
 void run_code_symbols(const CallPointer& call, const Arguments& arguments) {
@@ -238,6 +260,7 @@ void run_code_symbols(const CallPointer& call, const Arguments& arguments) {
   tell_of_servers(call, root);
   const auto depth = static_cast<std::size_t>(arguments.number("depth", 2));
   call->ask(root, query ? "lsp.find" : "lsp.symbols", std::move(params), about_code(), [=](const value& answer) {
+    if (!path.empty() && !is_still_there(call, path)) return;
     const object& symbols = answer.as_object();
     const Page page = query ? search_page(symbols, root) : outline_page(symbols, path, depth, root);
     finish_page(call, arguments, *from, page);

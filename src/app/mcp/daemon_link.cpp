@@ -49,23 +49,28 @@ DaemonLink::Channel DaemonLink::try_connect() {
   }
 }
 
-void DaemonLink::connect(Connected connected) {
-  if (Channel channel = try_connect()) return connected(std::move(channel));
+std::optional<ToolError> DaemonLink::refusal_to_start() const {
   if (is_inside()) {
-    return connected(tl::unexpected(ToolError{.code = "daemon-stopped",
-                                              .problem = "the daemon of " + root_ + " ends",
-                                              .remedy = "the same call when it runs again"}));
+    return ToolError{.code = "daemon-stopped",
+                     .problem = "the daemon of " + root_ + " ends",
+                     .remedy = "the same call when it runs again"};
   }
   if (was_stopped_) {
-    return connected(tl::unexpected(ToolError{.code = "daemon-stopped",
-                                              .problem = "a person has stopped the daemon of " + root_,
-                                              .remedy = "ask the user to run " + start_words(root_)}));
+    return ToolError{.code = "daemon-stopped",
+                     .problem = "a person has stopped the daemon of " + root_,
+                     .remedy = "ask the user to run " + start_words(root_)};
   }
   if (!rules_.may_start && !is_restarting_) {
-    return connected(tl::unexpected(ToolError{.code = "no-daemon",
-                                              .problem = "no daemon runs for " + root_ + ", and --no-start is set",
-                                              .remedy = "ask the user to run " + start_words(root_)}));
+    return ToolError{.code = "no-daemon",
+                     .problem = "no daemon runs for " + root_ + ", and --no-start is set",
+                     .remedy = "ask the user to run " + start_words(root_)};
   }
+  return std::nullopt;
+}
+
+void DaemonLink::connect(Connected connected) {
+  if (Channel channel = try_connect()) return connected(std::move(channel));
+  if (const std::optional<ToolError> refusal = refusal_to_start()) return connected(tl::unexpected(*refusal));
   waiting_.push_back(std::move(connected));
   if (waiting_.size() > 1) return;
   deadline_ = loop_.now() + start_patience;

@@ -53,6 +53,9 @@ class DaemonLink {
   /// Only to one that runs: null if none does.
   Channel try_connect();
 
+  /// Why none would be started now; none: it would be.
+  std::optional<ToolError> refusal_to_start() const;
+
   /// The params of an `event.daemonStopping`.
   void note_stopping(const boost::json::object& params);
   const std::string& root() const { return root_; }

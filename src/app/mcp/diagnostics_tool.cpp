@@ -48,6 +48,8 @@ void finish_checkup(const CheckupPointer& all) {
     if (!cache.is_unchanged(all->files[i].seen)) changed.push_back(i);
   }
   if (!changed.empty() && all->round < most_checks) return look_again_at(all, changed);
+  const auto is_there = [&](const Checked& file) { return is_still_there(all->call, file.target.path); };
+  if (!std::ranges::all_of(all->files, is_there)) return;
   std::vector<object> answers;
   for (Checked& file : all->files) answers.push_back(std::move(file.answer));
   for (const std::size_t i : changed) {

@@ -44,12 +44,21 @@ ClientConfig json_config(const object& config, std::string place) {
   return {rpc::to_text(config) + '\n', std::move(place)};
 }
 
+// VS Code starts servers elsewhere, and says by this which folder is meant, whichever was given.
+void name_workspace(std::vector<std::string>& options) {
+  constexpr const char* workspace = "${workspaceFolder}";
+  const auto given = std::ranges::find(options, "--project");
+  if (given != options.end()) {
+    given[1] = workspace;
+  } else {
+    options.insert(options.begin(), {"--project", workspace});
+  }
+}
+
 }  // namespace
 
 ClientConfig client_config(std::string_view client, const std::string& command, std::vector<std::string> options) {
-  if (client == "vscode" && std::ranges::find(options, "--project") == options.end()) {
-    options.insert(options.begin(), {"--project", "${workspaceFolder}"});
-  }
+  if (client == "vscode") name_workspace(options);
   const array args = argument_words(options);
   const object plain{{"command", command}, {"args", args}};
   const object typed{{"type", "stdio"}, {"command", command}, {"args", args}};
@@ -58,7 +67,8 @@ ClientConfig client_config(std::string_view client, const std::string& command, 
             "This belongs in ~/.codex/config.toml."};
   }
   if (client == "vscode") {
-    return json_config({{"servers", {{"duet", typed}}}}, "This belongs in .vscode/mcp.json of the workspace.");
+    return json_config({{"servers", {{"duet", typed}}}},
+                       "This belongs in .vscode/mcp.json of the workspace, whose folder it names.");
   }
   if (client == "zed") {
     return json_config({{"context_servers", {{"duet", plain}}}},

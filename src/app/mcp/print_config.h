@@ -17,8 +17,8 @@ struct ClientConfig {
   std::string place;  ///< a sentence for people
 };
 
-/// `command` is how the client calls this program; `options` follow `mcp`. VS Code is told its workspace's folder
-/// unless they name a project.
+/// `command` is how the client calls this program; `options` follow `mcp`. VS Code is told its workspace's folder,
+/// whichever project they name.
 ClientConfig client_config(std::string_view client, const std::string& command, std::vector<std::string> options);
 
 /// `duet-rpc` if `path`, as in PATH, leads to the program that runs; else where that is.

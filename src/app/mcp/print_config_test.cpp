@@ -27,8 +27,8 @@ TEST(PrintConfig, IsWhatEachClientReads) {
 TEST(PrintConfig, VsCodeIsToldItsWorkspace) {
   EXPECT_EQ(parsed("vscode").at("servers").at("duet").at("args"),
             (boost::json::array{"mcp", "--project", "${workspaceFolder}"}));
-  EXPECT_EQ(parsed("vscode", {"--project", "/srv"}).at("servers").at("duet").at("args"),
-            (boost::json::array{"mcp", "--project", "/srv"}));
+  EXPECT_EQ(parsed("vscode", {"--read-only", "--project", "/srv"}).at("servers").at("duet").at("args"),
+            (boost::json::array{"mcp", "--read-only", "--project", "${workspaceFolder}"}));
 }
 
 TEST(PrintConfig, CodexReadsToml) {

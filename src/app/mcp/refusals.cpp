@@ -139,7 +139,10 @@ ToolError missing(const rpc::Error& error, const object& data) {
     if (error.message().find("give a file") != std::string::npos) {
       return {.code = "no-server",
               .problem = error.message(),
-              .remedy = "code_symbols with a file of that language, which starts its server; then the same call again"};
+              .remedy = server.empty() ? "code_symbols with a file of that language, which starts its server; then the "
+                                         "same call again"
+                                       : "the same call with the file to look in as 'file', or code_symbols with a "
+                                         "file of another language; else search the text"};
     }
     const std::string which = server.empty() ? "a language server for this kind of file" : server;
     return {.code = "no-server",

@@ -38,6 +38,16 @@ TEST(Refusals, TheDaemonsCodesHaveNames) {
   EXPECT_EQ(code(R"({"code":-32603,"message":"Internal error"})"), "internal");
 }
 
+TEST(Refusals, AServerThatCannotSearchIsAskedAboutAFile) {
+  constexpr char none[] =
+      R"({"code":-32003,"message":"No language server runs: give a file","data":{"cause":"no-server"}})";
+  EXPECT_NE(told(none).find("Try: code_symbols with a file of that language"), std::string::npos) << told(none);
+  constexpr char pylsp[] =
+      R"({"code":-32003,"message":"pylsp: not by name: give a file","data":{"cause":"no-server","server":"pylsp"}})";
+  EXPECT_NE(told(pylsp).find("Try: the same call with the file to look in as 'file'"), std::string::npos)
+      << told(pylsp);
+}
+
 TEST(Refusals, ANameOfTheDaemonIsThatOfTheTool) {
   EXPECT_EQ(told(R"({"code":-32602,"message":"Invalid params","data":{"param":"timeoutSeconds","expected":"seconds",)"
                  R"("received":"number"}})"),

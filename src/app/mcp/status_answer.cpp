@@ -1,7 +1,6 @@
 #include "app/mcp/status_answer.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 
@@ -55,8 +54,8 @@ array servers_part(const value& told) {
 
 // A firing that says what it would do waits for a person.
 object automation_part(const value& told) {
+  if (!told.is_object()) return {};
   array waiting;
-  if (!told.is_object()) return {{"enabled", false}, {"rules", 0}, {"waiting_for_approval", std::move(waiting)}};
   for (const value& entry : told.at("recent").as_array()) {
     const object& firing = entry.as_object();
     const value* const would = firing.if_contains("would");
@@ -75,13 +74,17 @@ std::string name_list(const value& list) {
 }
 
 std::string daemon_lines(const object& daemon) {
-  if (!daemon.at("running").as_bool()) return "daemon not running; the first call of a code or task tool starts it\n";
-  std::string text = "daemon running, pid " + member_text(daemon, "pid") + ", version " +
-                     member_text(daemon, "version") + ", " + member_text(daemon, "health");
+  const array& problems = daemon.at("problems").as_array();
+  const bool is_running = daemon.at("running").as_bool();
+  std::string text = is_running ? "daemon running" : "daemon not running";
+  for (const std::string_view name : {"pid", "version", "health"}) {
+    if (daemon.contains(name)) text += ", " + std::string(name) + ' ' + member_text(daemon, name);
+  }
   if (daemon.contains("started_by"))
     text += ", started by " + member_text(daemon, "started_by") + ", with its environment";
+  if (!is_running && problems.empty()) text += "; the first call of a code or task tool starts it";
   text += '\n';
-  for (const value& problem : daemon.at("problems").as_array()) {
+  for (const value& problem : problems) {
     text += "problem: " + member_text(problem.as_object(), "subsystem") + ": " +
             member_text(problem.as_object(), "message") + '\n';
   }
@@ -104,6 +107,7 @@ std::string server_lines(const array& servers) {
 }
 
 std::string task_line(const object& tasks) {
+  if (tasks.at("counts").as_object().empty()) return "tasks: not known\n";
   std::string text = "tasks:";
   for (const auto& count : tasks.at("counts").as_object()) {
     text += ' ' + std::string(count.key()) + ' ' + rpc::to_text(count.value());
@@ -112,6 +116,7 @@ std::string task_line(const object& tasks) {
 }
 
 std::string automation_lines(const object& automation) {
+  if (automation.empty()) return "automation: not known\n";
   std::string text = "automation " + std::string(automation.at("enabled").as_bool() ? "enabled" : "disabled") + ", " +
                      member_text(automation, "rules") + " rules\n";
   for (const value& entry : automation.at("waiting_for_approval").as_array()) {
@@ -125,7 +130,7 @@ std::string automation_lines(const object& automation) {
 
 std::string status_text(const object& status) {
   std::string text = daemon_lines(status.at("daemon").as_object()) + trust_line(status.at("trusted").as_bool());
-  text += "agents: " + name_list(status.at("agents")) + '\n';
+  if (status.contains("agents")) text += "agents: " + name_list(status.at("agents")) + '\n';
   if (status.contains("default_agent")) text += "default agent: " + member_text(status, "default_agent") + '\n';
   text += server_lines(status.at("language_servers").as_array()) + task_line(status.at("tasks").as_object()) +
           automation_lines(status.at("automation").as_object());
@@ -142,10 +147,12 @@ std::string status_text(const object& status) {
 array* longest_list(object& status) {
   array* const events = status["events"].if_array();
   if (!events->empty()) return events;
-  std::array<array*, 4> lists{status["daemon"].as_object()["problems"].if_array(),
-                              status["language_servers"].if_array(), status["agents"].if_array(),
-                              status["automation"].as_object()["waiting_for_approval"].if_array()};
-  array* const longest = *std::ranges::max_element(lists, {}, [](const array* list) { return list->size(); });
+  array* longest = events;
+  for (value* const list :
+       {status["daemon"].as_object().if_contains("problems"), status.if_contains("language_servers"),
+        status.if_contains("agents"), status["automation"].as_object().if_contains("waiting_for_approval")}) {
+    if (list != nullptr && list->as_array().size() > longest->size()) longest = list->if_array();
+  }
   return longest->empty() ? nullptr : longest;
 }
 
@@ -160,7 +167,6 @@ object status_of_parts(const StatusParts& parts, std::string_view root) {
   object status{{"daemon", parts.daemon.is_object() ? daemon_part(parts.daemon)
                                                     : object{{"running", true}, {"problems", array()}}},
                 {"trusted", !parts.daemon.is_object() || !is_untrusted(parts.daemon)},
-                {"agents", array()},
                 {"language_servers", servers_part(parts.servers)}};
   status["tasks"] = object{{"counts", parts.counts.is_object() ? parts.counts : value(object())}};
   status["automation"] = automation_part(parts.automation);
@@ -169,9 +175,13 @@ object status_of_parts(const StatusParts& parts, std::string_view root) {
   return status;
 }
 
-object status_without_daemon(std::string_view root, bool is_trusted) {
+object status_without_daemon(std::string_view root, bool is_trusted, const std::optional<ToolError>& refusal) {
+  array problems;
+  if (refusal) {
+    problems.push_back(object{{"subsystem", "daemon"}, {"message", refusal->problem + ": " + refusal->remedy}});
+  }
   object status = status_of_parts({}, root);
-  status["daemon"] = object{{"running", false}, {"problems", array()}};
+  status["daemon"] = object{{"running", false}, {"problems", std::move(problems)}};
   status["trusted"] = is_trusted;
   return status;
 }

@@ -33,10 +33,24 @@ TEST(StatusAnswer, ShowsWhatAPersonHasToDecide) {
   }
 }
 
-TEST(StatusAnswer, WithoutADaemonSaysSo) {
-  const ToolResult result = status_answer(status_without_daemon("/p", true), 16'000);
-  EXPECT_EQ(result.structured->at("daemon").at("running"), false);
-  EXPECT_NE(result.text.find("daemon not running"), std::string::npos);
+TEST(StatusAnswer, WithoutADaemonSaysSoAndMakesNothingUp) {
+  const ToolResult result = status_answer(status_without_daemon("/p", true, std::nullopt), 16'000);
+  EXPECT_EQ(rpc::to_text(*result.structured),
+            R"({"daemon":{"running":false,"problems":[]},"trusted":true,"language_servers":[],"tasks":{"counts":{}},)"
+            R"("automation":{},"events":[],"root":"/p"})");
+  EXPECT_EQ(
+      result.text,
+      "daemon not running; the first call of a code or task tool starts it\ntrusted: true\nno language server has "
+      "been used\ntasks: not known\nautomation: not known\nroot /p");
+}
+
+TEST(StatusAnswer, ADaemonThatNoCallStartsIsAProblem) {
+  const ToolError refusal{.code = "daemon-stopped", .problem = "a person has stopped it", .remedy = "start it"};
+  const ToolResult result = status_answer(status_without_daemon("/p", true, refusal), 16'000);
+  EXPECT_EQ(rpc::to_text(result.structured->at("daemon").at("problems")),
+            R"([{"subsystem":"daemon","message":"a person has stopped it: start it"}])");
+  EXPECT_TRUE(result.text.starts_with("daemon not running\nproblem: daemon: a person has stopped it: start it\n"))
+      << result.text;
 }
 
 TEST(StatusAnswer, EventsThatDoNotFitAreLeftForTheNextCall) {

@@ -10,6 +10,8 @@
 #include "app/project/failure.h"
 #include "app/project/project.h"
 #include "app/settings/settings.h"
+#include "process/launch.h"
+#include "task/agents.h"
 
 namespace duet::app::mcp {
 namespace {
@@ -18,16 +20,34 @@ using boost::json::array;
 using boost::json::object;
 using boost::json::value;
 
-// Without a daemon the settings themselves tell whether the project's file counts. A faulty one is for the start to
-// tell.
-bool is_trusted(const std::string& root) {
+// None: they are faulty, which is for the start to tell.
+std::optional<Settings> settings_of(const std::string& root) {
   try {
-    const auto read = read_settings(find_project(root), settings_places());
-    const auto* const settings = std::get_if<Settings>(&read);
-    return settings == nullptr || settings->note.empty();
+    auto read = read_settings(find_project(root), settings_places());
+    auto* const settings = std::get_if<Settings>(&read);
+    return settings != nullptr ? std::optional(std::move(*settings)) : std::nullopt;
   } catch (const Failure&) {
-    return true;
+    return std::nullopt;
   }
+}
+
+void add_agents(object& status, const OfferedAgents& offered) {
+  status["agents"] = array(offered.names.begin(), offered.names.end());
+  if (!offered.usual.empty()) status["default_agent"] = offered.usual;
+}
+
+// The settings tell whether the project's file counts, and which agents the daemon would have.
+object status_by_settings(Services& services, const std::string& root) {
+  const std::optional<Settings> settings = settings_of(root);
+  const bool is_trusted = !settings || settings->note.empty();
+  object status = status_without_daemon(root, is_trusted, services.desk.link(root).refusal_to_start());
+  if (!settings) return status;
+  const task::Agents agents(settings->tasks, process::current_environment(), [root] { return root; });
+  const std::string usual = agents.usual().value_or("");
+  array list;
+  for (const auto& [name, agent] : agents.all()) list.push_back(object{{"name", name}, {"isDefault", name == usual}});
+  add_agents(status, offered_agents(services, object{{"agents", std::move(list)}}));
+  return status;
 }
 
 void add_events(const CallPointer& call, const std::string& root, std::optional<std::int64_t> since, object status,
@@ -55,7 +75,7 @@ void read_status(const CallPointer& call, std::optional<std::int64_t> since, con
   const std::string root = call->home();
   if (root.empty()) return;
   Call::How how{.may_start = false, .keeps_refusals = true};
-  how.on_failure = [root, then](const ToolError&) { then(status_without_daemon(root, is_trusted(root))); };
+  how.on_failure = [call, root, then](const ToolError&) { then(status_by_settings(call->services(), root)); };
   call->ask(
       root,
       {{"daemon.status", {}}, {"agent.list", {}}, {"lsp.list", {}}, {"task.stats", {}}, {"automation.status", {}}}, how,
@@ -65,11 +85,8 @@ void read_status(const CallPointer& call, std::optional<std::int64_t> since, con
         for (std::size_t i = 0; i < places.size(); ++i) {
           if (parts[i]) *places[i] = *parts[i];
         }
-        const OfferedAgents offered =
-            told.agents.is_object() ? offered_agents(call->services(), told.agents) : OfferedAgents();
         object status = status_of_parts(told, root);
-        status["agents"] = array(offered.names.begin(), offered.names.end());
-        if (!offered.usual.empty()) status["default_agent"] = offered.usual;
+        if (told.agents.is_object()) add_agents(status, offered_agents(call->services(), told.agents));
         add_events(call, root, since, std::move(status), then);
       });
 }

@@ -53,6 +53,16 @@ void take_tail(TaskView& view, const Desk::PartAnswer& answer, bool is_wanted) {
   if (is_wanted) view.tail = std::move(part);
 }
 
+// What `task.explain` says.
+std::string why_waiting(const value& explained) { return std::string(explained.at("text").as_string()); }
+
+// What is in no record: why a task waits, and how much one that runs has written.
+std::optional<Desk::Part> beyond_record(const object& record) {
+  const std::string id(id_of(record));
+  if (state_of(record) == "queued") return Desk::Part{"task.explain", {{"taskId", id}}};
+  return state_of(record) == "running" ? std::optional(tail_of(id, 0)) : std::nullopt;
+}
+
 // With the end of its output, and why it waits.
 void finish_task(const CallPointer& call, TaskView view, const Desk::PartAnswer& output, std::int64_t tail_bytes,
                  const std::function<void(TaskView)>& then) {
@@ -63,7 +73,7 @@ void finish_task(const CallPointer& call, TaskView view, const Desk::PartAnswer&
   call->ask(call->home(), {{"task.explain", {{"taskId", id}}}}, {.keeps_refusals = true},
             [view = std::move(view), then](const Call::Parts& why) {
               TaskView whole = view;
-              if (why[0]) whole.waiting = why[0]->at("text").as_string();
+              if (why[0]) whole.waiting = why_waiting(*why[0]);
               then(std::move(whole));
             });
 }
@@ -103,7 +113,7 @@ ToolError no_folder(const std::string& path) {
 object submit_params(const Arguments& arguments, const std::string& agent, array after, bool with_handle) {
   object params{{"prompt", *arguments.text("prompt")}, {"agent", agent}};
   params["key"] = arguments.text("key").value_or(new_key());
-  if (const std::int64_t priority = arguments.number("priority", 0); priority != 0) params["priority"] = priority;
+  if (const auto priority = arguments.number("priority")) params["priority"] = *priority;  // else its agent's counts
   if (const auto limit = arguments.number("time_limit_seconds")) params["timeoutSeconds"] = *limit;
   if (with_handle) params["handle"] = true;
   if (!after.empty()) params["after"] = std::move(after);
@@ -282,22 +292,26 @@ void read_tasks(const CallPointer& call, object params,
   if (root.empty()) return;
   call->ask(root, {{"task.list", std::move(params)}, {"task.stats", {}}}, {}, [=](const Call::Parts& parts) {
     const object counts = parts[1]->as_object();
-    std::vector<Desk::Part> tails;  // of those that run: how much they have written is in no record
+    std::vector<Desk::Part> questions;
     std::vector<TaskView> tasks;
     for (const value& record : parts[0]->as_array()) {
       tasks.push_back({.record = record.as_object()});
-      if (state_of(tasks.back().record) == "running")
-        tails.push_back(tail_of(std::string(id_of(tasks.back().record)), 0));
+      if (const auto question = beyond_record(tasks.back().record)) questions.push_back(*question);
     }
-    const auto finish = [=](std::vector<TaskView> all, const Call::Parts& outputs) {
+    const auto finish = [=](std::vector<TaskView> all, const Call::Parts& answers) {
       const Desk::PartAnswer none = tl::unexpected(rpc::internal_error());
       std::size_t next = 0;
-      for (TaskView& task : all) take_tail(task, state_of(task.record) == "running" ? outputs[next++] : none, false);
+      for (TaskView& task : all) {
+        const Desk::PartAnswer& answer = beyond_record(task.record) ? answers[next++] : none;
+        const bool is_queued = state_of(task.record) == "queued";
+        take_tail(task, is_queued ? none : answer, false);
+        if (is_queued && answer) task.waiting = why_waiting(*answer);
+      }
       then(all, counts);
     };
-    if (tails.empty()) return finish(std::move(tasks), {});
-    call->ask(root, std::move(tails), {.keeps_refusals = true},
-              [finish, tasks = std::move(tasks)](const Call::Parts& outputs) { finish(tasks, outputs); });
+    if (questions.empty()) return finish(std::move(tasks), {});
+    call->ask(root, std::move(questions), {.keeps_refusals = true},
+              [finish, tasks = std::move(tasks)](const Call::Parts& answers) { finish(tasks, answers); });
   });
 }
 

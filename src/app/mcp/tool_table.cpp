@@ -241,7 +241,7 @@ constexpr std::array<Tool, 10> tools{{
          R"("rule":{"type":"string"},"at":{"type":"string"}}}}}},)"
          R"("events":{"type":"array","items":{"type":"object","properties":{"seq":{"type":"integer"},)"
          R"("kind":{"type":"string"},"task_id":{"type":"string"}}}},"next_event":{"type":"integer"})",
-     .required_output = R"("daemon","trusted","agents","language_servers","tasks","automation","events")"},
+     .required_output = R"("daemon","trusted","language_servers","tasks","automation","events")"},
 }};
 
 #undef PLACE

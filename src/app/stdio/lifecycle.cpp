@@ -79,6 +79,16 @@ void Lifecycle::client_process_ended() {
   tell_end();
 }
 
+int Lifecycle::run(bool has_stdout) {
+  if (!has_stdout) {
+    log_.error("stdout is closed");
+    return 1;
+  }
+  connection_->open();
+  loop_.run();
+  return finish();
+}
+
 int Lifecycle::finish() {
   if (!log_.flush(time_left())) std::_Exit(exit_code_);  // a sink that is stuck holds nobody
   return exit_code_;

@@ -44,6 +44,9 @@ class Lifecycle {
   void shutdown_requested();
   void client_process_ended();
 
+  /// Opens the connection and runs the loop to its end; gives the exit code. Without a stdout there is nothing to do.
+  /// After start().
+  int run(bool has_stdout);
   /// After the loop: has the log written, as long as there is time, and gives the exit code.
   int finish();
 

@@ -221,6 +221,9 @@ std::string servers_view(const object& result, const TextStyle& style) {
     const object& server = entry.as_object();
     const std::string indexing = text_of(server, "indexing");
     if (const std::string note = text_of(server, "note"); !note.empty()) notes += one_line(note) + '\n';
+    if (const std::string folder = text_of(server, "compileCommands"); !folder.empty()) {
+      notes += text_of(server, "name") + " has compile_commands.json of " + one_line(file_for_people(folder)) + '\n';
+    }
     const value* failure = server.if_contains("failure");
     const std::string state = text_of(server, "state");
     std::string shown_state = state;

@@ -1,6 +1,7 @@
 #include "duet/peer/dispatcher.h"
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "duet/peer/conversation.h"
 #include "duet/rpc/json_scan.h"
 #include "duet/rpc/json_text.h"
+#include "duet/rpc/value.h"
 
 namespace duet::peer {
 namespace {
@@ -26,6 +28,30 @@ std::string_view member(std::string_view object, std::string_view name) {
     });
   }
   return found;
+}
+
+// What most would write for another spelling of an id, `"A"` for `"\u0041"` and `1` for `1.0`; empty: it is that, or
+// it stands for no character or integer of its own.
+std::string usual_spelling(std::string_view id) {
+  constexpr std::string_view no_character = "\xEF\xBF\xBD";
+  constexpr double most_exact = 9007199254740992;
+  const bool is_text = id.starts_with('"');
+  const bool is_number = id.starts_with('-') || (id >= "0" && id < ":");
+  if (!(is_text && id.find('\\') != id.npos) && !(is_number && id.find_first_of(".eE") != id.npos)) return {};
+  const boost::json::value read = rpc::parse_value(id);
+  std::string text;
+  if (is_text) text = rpc::to_text(read);
+  if (text.find(no_character) != text.npos) return {};
+  const double* const number = read.if_double();
+  const bool is_integer = number != nullptr && std::abs(*number) <= most_exact && std::trunc(*number) == *number;
+  return is_integer ? std::to_string(static_cast<std::int64_t>(*number)) : text;
+}
+
+// With its last member a client must be able to read it. The clients that take answers without order, MCP's, read
+// lines of 1 MiB.
+std::size_t most_answers_of_batch(const Protocol& protocol) {
+  constexpr std::size_t without_order = 512U * 1024;
+  return std::min(protocol.max_waiting, protocol.in_order ? framing::max_answer / 2 : without_order);
 }
 
 }  // namespace
@@ -57,7 +83,7 @@ Dispatcher::Dispatcher(Conversation& conversation, const Methods& methods, base:
       tells_faults_(protocol.faults == Protocol::Faults::told),
       output_(output),
       most_output_(protocol.max_waiting),
-      most_batch_answers_(std::min(protocol.max_waiting, framing::max_answer / 2)),  // with its last, a client reads it
+      most_batch_answers_(most_answers_of_batch(protocol)),
       portion_(std::min(protocol.read_at_once, most_at_once)),
       events_(std::move(events)),
       hand_over_(events_.hand_over ? std::make_shared<const HandOver>(std::move(events_.hand_over)) : nullptr),
@@ -284,14 +310,16 @@ void Dispatcher::call_late_handler(const Method& method, const Request& request)
   open->thread = std::this_thread::get_id();
   open->hand_over = hand_over_;
   open->id = request.id;
+  open->usual_id = usual_spelling(open->id);
   open->method = request.method;
-  open->entry = open_.emplace(open->id, open);
+  open->entry = open_.emplace(open->key(), open);
   if (in_order_ ? method.pipelined : batch_ != nullptr) {
     open->queue = &answers();
     open->place = &open->queue->reserve(open->size());
   } else if (in_order_) {
     holding_ = open;
   }
+  open_bytes_ += open->size();
   in_late_handler_ = open;
   dropped_in_handler_ = false;
   method.late_handler(method, request, AnyReply(open));
@@ -339,12 +367,16 @@ void Dispatcher::close(const RequestPointer& closed, const rpc::EncodedMessage* 
   const std::function<void()> not_needed = std::move(request->on_abandoned);  // it may hold the Reply, and so itself
   request->dispatcher.store(nullptr, std::memory_order_release);
   open_.erase(request->entry);
+  open_bytes_ -= request->size();
   if (request == holding_) holding_.reset();
   if (!has_work()) forget_cancels();
   const bool is_answered = answer != nullptr && !request->id.empty();
   if (request->queue != nullptr) {
+    const Batch* const batch = batch_of(*request);
+    const bool is_too_much = batch != nullptr && batch->answer_bytes() >= most_batch_answers_;
+    const std::string refusal = is_too_much ? rpc::encode(rpc::invalid_request("answers-too-large")) : std::string();
     std::string text;
-    if (is_answered) answer->append_to(text);
+    if (is_answered) (is_too_much ? rpc::encode_error(request->id, refusal) : *answer).append_to(text);
     request->queue->fill(*request->place, std::move(text));
     if (!in_order_) end_detached(request->queue);
   } else if (is_answered) {
@@ -353,10 +385,19 @@ void Dispatcher::close(const RequestPointer& closed, const rpc::EncodedMessage* 
   if (!in_handler_) events_.on_answered();
 }
 
+const Dispatcher::Batch* Dispatcher::batch_of(const OpenRequest& request) const {
+  if (batch_ && &batch_->answers == request.queue) return batch_.get();
+  const auto found =
+      std::ranges::find_if(detached_, [&](const auto& batch) { return &batch->answers == request.queue; });
+  return found != detached_.end() ? found->get() : nullptr;
+}
+
 // A request that has not begun is refused when its turn comes, so that finding it costs nothing now.
 void Dispatcher::cancel(const rpc::Message& message, std::uint64_t number) {
-  const std::string_view id = member(message.params, cancels_.member);
-  if (id.empty()) return;
+  const std::string_view given = member(message.params, cancels_.member);
+  if (given.empty()) return;
+  const std::string usual = usual_spelling(given);
+  const std::string_view id = usual.empty() ? given : usual;
   if (const auto found = open_.find(id); found != open_.end()) return cancel_open(found->second);
   if (!has_work()) return;
   const bool is_new = cancelled_.insert_or_assign(std::string(id), number).second;
@@ -376,7 +417,8 @@ void Dispatcher::cancel_open(const RequestPointer& cancelled) {
 
 bool Dispatcher::was_cancelled(const rpc::Message& message, std::uint64_t number) const {
   if (cancelled_.empty() || message.kind != rpc::Message::Kind::request) return false;
-  const auto found = cancelled_.find(message.id);
+  const std::string usual = usual_spelling(message.id);
+  const auto found = cancelled_.find(usual.empty() ? message.id : std::string_view(usual));
   return found != cancelled_.end() && number <= found->second;
 }
 
@@ -393,6 +435,7 @@ void Dispatcher::abandon() {
   detached_.clear();
   answers_.clear();
   holding_.reset();
+  open_bytes_ = 0;
   const OpenRequest::ById open = std::exchange(open_, {});
   for (const auto& [id, request] : open) {
     request->dispatcher.store(nullptr, std::memory_order_release);

@@ -46,14 +46,16 @@ struct OpenRequest {
   std::atomic<Dispatcher*> dispatcher = nullptr;  // none: answered or abandoned
   std::thread::id thread;
   std::shared_ptr<const HandOver> hand_over;
-  std::string id;  // empty: a notification
+  std::string id;        // empty: a notification
+  std::string usual_id;  // the same as it is usually spelt; empty: it is
   std::string method;
   AnswerQueue* queue = nullptr;  // none: later requests wait for this answer
   AnswerQueue::Place* place = nullptr;
   ById::iterator entry = {};
   bool was_abandoned = false;
   std::function<void()> on_abandoned = {};
-  std::size_t size() const { return sizeof(OpenRequest) + id.size() + method.size(); }
+  std::string_view key() const { return usual_id.empty() ? id : usual_id; }
+  std::size_t size() const { return sizeof(OpenRequest) + id.size() + usual_id.size() + method.size(); }
 };
 
 /// Takes the messages of one conversation in the order they came, has them handled one after another, and gives out the
@@ -111,8 +113,9 @@ class Dispatcher {
   /// go_on() would do something.
   bool can_go_on() const { return has_work() && !must_wait() && may_answer(); }
   std::size_t waiting_bytes() const { return waiting_bytes_ + answers_.size() + (batch_ ? batch_->size() : 0); }
-  /// Of the request whose answer all others wait for. They are no reason to read less: its cancel has to be read.
-  std::size_t held_bytes() const { return holding_ ? holding_->size() : 0; }
+  /// Of the request whose answer all others wait for; without order of all that are not answered. They are no reason to
+  /// read less: a cancel has to be read.
+  std::size_t held_bytes() const { return in_order_ ? (holding_ ? holding_->size() : 0) : open_bytes_; }
 
  private:
   friend class AnyReply;
@@ -194,6 +197,7 @@ class Dispatcher {
   void finish(const RequestPointer& request, const rpc::Error& error, bool is_logged = false);
   void close(const RequestPointer& request, const rpc::EncodedMessage* answer);
   void leave_unanswered(const RequestPointer& request);
+  const Batch* batch_of(const OpenRequest& request) const;
   void reply_dropped(const RequestPointer& request);
   void refuse_dropped(const RequestPointer& request);
 
@@ -220,6 +224,7 @@ class Dispatcher {
   std::shared_ptr<const HandOver> hand_over_;  // it outlives the conversation if a Reply does
 
   OpenRequest::ById open_;
+  std::size_t open_bytes_ = 0;
   RequestPointer holding_;  // whom later requests wait for; one of open_
   AnswerQueue answers_;
   bool in_handler_ = false;

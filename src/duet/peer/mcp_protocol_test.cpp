@@ -1,10 +1,12 @@
 // What a protocol may have different from JSON-RPC's usual servers: answers as they come, strict ids, silent cancels.
 
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 
 #include "duet/peer/conversation_fixture_test.h"
+#include "duet/rpc/value.h"
 
 namespace duet::peer {
 namespace {
@@ -80,6 +82,34 @@ TEST(McpProtocol, ACancelledRequestStaysWithoutAnAnswer) {
   EXPECT_EQ(t.output(), "");
 }
 
+TEST(McpProtocol, AnIdMayBeSpeltOtherwiseInItsCancel) {
+  const std::pair<const char*, const char*> spellings[] = {
+      {R"("\u0041b")", R"("Ab")"}, {R"("Ab")", R"("\u0041b")"}, {R"("a\/b")", R"("a/b")"}, {"1", "1.0"}, {"10", "1e1"}};
+  for (const auto& [id, other] : spellings) {
+    McpTalk t;
+    t.receive(ask(id, "late"));
+    t.receive(cancel(other));
+    EXPECT_FALSE(t.talk->owes_answer()) << id << ' ' << other;
+    t.receive(ask(id, "late"));
+    t.replies[1].ok(rpc::Json(1));
+    EXPECT_EQ(t.output(), answer(id, "1")) << "as it was spelt";
+  }
+}
+
+TEST(McpProtocol, NoOtherIdIsTakenForACancelledOne) {
+  const std::pair<const char*, const char*> different[] = {{"1", "1.5"},
+                                                           {"1", R"("1")"},
+                                                           {R"("1")", "1.0"},
+                                                           {R"("\ud800")", R"("\ud801")"},
+                                                           {"9007199254740993", "9007199254740992.0"}};
+  for (const auto& [id, other] : different) {
+    McpTalk t;
+    t.receive(ask(id, "late"));
+    t.receive(cancel(other));
+    EXPECT_TRUE(t.talk->owes_answer()) << id << ' ' << other;
+  }
+}
+
 TEST(McpProtocol, AWithdrawnReplyStaysWithoutAnAnswer) {
   McpTalk t;
   t.receive(ask("1", "late"));
@@ -124,6 +154,23 @@ TEST(McpProtocol, ABatchHasAHundredMembersAtMost) {
   for (int i = 1; i <= 100; ++i) batch += "," + ask(std::to_string(i), "echo");
   t.receive(batch + "]");
   EXPECT_NE(t.output().find("batch-too-large"), std::string::npos);
+}
+
+TEST(McpProtocol, TheAnswerToABatchIsALineThatClientsRead) {
+  constexpr int members = 100;
+  McpTalk t;
+  t.talk->allow_batches(true);
+  std::string batch = "[" + ask("0", "late");
+  for (int i = 1; i < members; ++i) batch += "," + ask(std::to_string(i), "late");
+  t.receive(batch + "]");
+  const std::string long_text(100'000, 'x');
+  for (Reply<>& reply : t.replies) reply.ok(rpc::Json(long_text));
+  const std::string out = t.output();
+  EXPECT_LE(out.size(), std::size_t{1} << 20U);
+  const boost::json::array answers = rpc::parse_value(out).as_array();
+  ASSERT_EQ(answers.size(), std::size_t{members});
+  EXPECT_EQ(answers.front().at("result").as_string().size(), long_text.size());
+  EXPECT_EQ(answers.back().at("error").at("data").at("reason"), "answers-too-large");
 }
 
 TEST(McpProtocol, WhoKnowsHisMethodsOtherwiseGetsThemAll) {
