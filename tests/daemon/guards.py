@@ -214,12 +214,12 @@ class Stops(GuardTestCase):
             self.assertTrue(self.project.call("daemon.status")["result"]["stopping"])
             self.assertRegex(self.run_well("daemon", "status").out, rf"daemon +stopping, pid \d+.*\nwaits for +{task}\n")
             stop.send_signal(signal.SIGINT)
-            self.assertIn("the daemon stops all the same", stop.communicate(timeout=30)[1].decode())
+            self.assertIn("the daemon stops all the same", stop.communicate(timeout=PATIENCE)[1].decode())
             self.assertEqual(stop.returncode, -signal.SIGINT)
         with self.project.popen("daemon", "start", "--if-needed") as start:
             self.assertEqual(start.stderr.readline().decode(), f"duet-rpc: waiting for {task}\n")
             open(marker, "w", encoding="ascii").close()
-            self.assertRegex(start.communicate(timeout=30)[0].decode(), r"^started, pid \d+\n$")
+            self.assertRegex(start.communicate(timeout=PATIENCE)[0].decode(), r"^started, pid \d+\n$")
         self.note_daemon()
         self.assertEqual(self.state_of(task), "completed")
 

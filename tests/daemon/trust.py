@@ -379,7 +379,8 @@ class Groups(TrustTestCase):
         self.trust()
         self.project.start()
         frozen = self.submit(agent="shell", prompt="true", group="frozen")["result"]["taskId"]
-        slow = [self.submit(agent="shell", prompt="sleep 60", group="slow")["result"]["taskId"] for _ in range(2)]
+        slow = [self.submit(agent="shell", prompt="sleep 1000", group="slow")["result"]["taskId"] for _ in range(2)]
+        eventually(lambda: self.groups()["slow"]["running"] == 1, what="one of them runs")
         for text in (self.BOUNDS + "# a comment\n", self.BOUNDS + "[bad", "max_running = 3\n"):
             self.write(text)
             eventually(lambda: "keep their bounds" in self.problem(), what="the change is noticed")
