@@ -170,6 +170,7 @@ class Engine {
   // Firings that wait until the rule may: engine_pending.cpp.
   static bool waits_for_tasks(const ActiveRule& active);
   static bool asks_although_busy(const ActiveRule& active);
+  static bool happens_later(const ActiveRule& active, std::string_view refusal);
   void find_live_tasks();
   void wait(ActiveRule& active, const Event& event, Firing firing, std::string reason);
   void join(ActiveRule& active, const Event& event, std::size_t count);

@@ -16,6 +16,12 @@ bool Engine::asks_although_busy(const ActiveRule& active) {
   return active.rule.when_busy == WhenBusy::restart && active.rule.requires_approval;
 }
 
+// What the pace refuses. Where each event tells of something else, one firing cannot stand for all of a minute.
+bool Engine::happens_later(const ActiveRule& active, std::string_view refusal) {
+  const bool may_join = refusal == Pace::cooling || active.rule.when_busy != WhenBusy::each;
+  return !refusal.empty() && active.rule.trailing && may_join;
+}
+
 // Of rules that were not there just now. Each task says whose it is; the list of firings may have let go of it.
 void Engine::find_live_tasks() {
   const auto note_live = [this](const task::Task& task) {
@@ -81,7 +87,7 @@ void Engine::release(ActiveRule& active) {
   if (!active.pending || closed_ || !works(active)) return;
   const base::UtcTime now = loop_.clock().utc();
   const std::string_view refusal = active.pace.refusal(now, active.rule.cooldown);
-  if (!refusal.empty() && active.rule.trailing) return;
+  if (happens_later(active, refusal)) return;
   if (waits_for_tasks(active) && !asks_although_busy(active)) {
     if (active.rule.when_busy == WhenBusy::restart && refusal.empty()) cancel_tasks_of(active);
     return;

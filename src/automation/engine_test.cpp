@@ -92,26 +92,39 @@ TEST(Engine, TenFiringsAMinuteAndNoMore) {
   for (int i = 0; i < 12; ++i) s.save_file("a");
   EXPECT_EQ(s.submitted().size(), 10U);
   EXPECT_EQ(s.recent()[0], "busy held rate limit");
-  EXPECT_EQ(s.recent()[1], "busy fired") << "one waits, and takes in what comes";
+  EXPECT_EQ(s.recent()[1], "busy held rate limit") << "each event tells of something else";
   s.advance(1min);
-  EXPECT_EQ(s.submitted().size(), 11U) << "the last save is dealt with";
-  EXPECT_EQ(s.recent()[0], "busy fired");
-  s.advance(1min);
+  s.save_file("a");
   EXPECT_EQ(s.submitted().size(), 11U);
+}
+
+Rule often_told(bool trailing) {
+  Rule rule = on_save("often");
+  rule.action = {.type = Action::Type::notify, .message = "saved"};
+  rule.when_busy = WhenBusy::queue;
+  rule.trailing = trailing;
+  return rule;
+}
+
+TEST(Engine, WhatTheMinuteHoldsBackHappensOnceAtItsEnd) {
+  EngineSetting s;
+  s.configure({often_told(true)});
+  for (int i = 0; i < 13; ++i) s.save_file("a");
+  EXPECT_EQ(s.recent().size(), 11U) << "one waits, and takes in what comes";
+  EXPECT_EQ(s.recent()[0], "often held rate limit");
+  s.advance(1min);
+  EXPECT_EQ(s.recent()[0], "often fired") << "the last save is dealt with";
+  s.advance(1min);
+  EXPECT_EQ(s.recent().size(), 11U);
 }
 
 TEST(Engine, WhatTheMinuteHoldsBackIsGoneWithoutTrailing) {
   EngineSetting s;
-  Rule rule = on_save("busy");
-  rule.trailing = false;
-  s.configure({rule});
-  for (int i = 0; i < 12; ++i) s.save_file("a");
-  EXPECT_EQ(s.recent()[0], "busy held rate limit");
-  EXPECT_EQ(s.recent()[1], "busy held rate limit");
+  s.configure({often_told(false)});
+  for (int i = 0; i < 13; ++i) s.save_file("a");
+  EXPECT_EQ(s.recent().size(), 13U);
   s.advance(1min);
-  EXPECT_EQ(s.submitted().size(), 10U);
-  s.save_file("a");
-  EXPECT_EQ(s.submitted().size(), 11U);
+  EXPECT_EQ(s.recent()[0], "often held rate limit");
 }
 
 TEST(Engine, WhatWasDoneBeforeARestartCountsForThePace) {

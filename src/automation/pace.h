@@ -17,11 +17,12 @@ namespace duet::automation {
 class Pace {
  public:
   static constexpr std::size_t firings_a_minute = 10;
+  static constexpr std::string_view cooling = "cooldown";
 
   /// Why it may not now; empty if it may.
   std::string_view refusal(base::UtcTime now, std::chrono::milliseconds cooldown) const {
     if (firings_.empty()) return {};
-    if (is_within(cooldown, firings_.back(), now)) return "cooldown";
+    if (is_within(cooldown, firings_.back(), now)) return cooling;
     return is_full() && is_within(minute, firings_.front(), now) ? "rate limit: 10 firings a minute" : "";
   }
 

@@ -345,7 +345,7 @@ class Automation(TaskTestCase):
         id = waiting[0]["id"]
         self.assertIn(id, self.project.run("automation", "status").out)
         result = self.project.run("automation", "approve", id)
-        self.assertEqual((result.out, result.code), (f"{id} approved\n", 0), result)
+        self.assertEqual((result.out, result.code), (f"{id} approved: task-1\n", 0), result)
         eventually(lambda: self.project.run("task", "list", "--state", "completed", "--json").json(), what="the task")
         self.assert_refused(self.project.run("automation", "approve", "nothing"), 1, "nothing")
 
