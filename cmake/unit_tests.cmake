@@ -44,7 +44,7 @@ if(unit_test_sources)
         COMMAND unit_tests --gtest_brief=1
         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
       set_tests_properties(
-        unit.shard_${shard} PROPERTIES LABELS unit COST 1000 TIMEOUT 600 ENVIRONMENT
+        unit.shard_${shard} PROPERTIES LABELS unit COST 1000 TIMEOUT 1800 ENVIRONMENT
                                        "GTEST_TOTAL_SHARDS=8;GTEST_SHARD_INDEX=${shard}")
     endforeach()
   else()

@@ -155,6 +155,7 @@ void Engine::take_change(const FileChange& change) {
       burst.first = event;
       burst.first->payload["paths"].emplace_array();
     }
+    prefer_what_is_there(*burst.first, event);
     burst.path_bytes += change.path.size() + 1;
     if (burst.count <= most_paths && burst.path_bytes <= most_path_bytes) {
       burst.first->payload["paths"].get_array().emplace_back(change.path);

@@ -58,7 +58,7 @@ void Engine::consider(ActiveRule& active, const Event& event, std::size_t count)
   if (is_busy && active.rule.when_busy == WhenBusy::queue)
     return wait(active, event, std::move(firing), busy_until_then);
   const std::string_view refusal = active.pace.refusal(firing.at, active.rule.cooldown);
-  if (refusal == Pace::cooling && active.rule.trailing) {
+  if (!refusal.empty() && active.rule.trailing) {
     return wait(active, event, std::move(firing), std::string(refusal) + ": it happens at its end");
   }
   if (!refusal.empty()) return hold(std::move(firing), std::string(refusal));

@@ -45,11 +45,12 @@ void Engine::join(ActiveRule& active, const Event& event, std::size_t count) {
   pending.firing.count += count;
   if (event.source == "watch" && pending.event.source == "watch") {
     add_paths(pending.event, event);
+    prefer_what_is_there(pending.event, event);
   } else {
     pending.event.type = event.type;
     pending.event.payload = event.payload;
-    pending.firing.cause = automation::cause_of(event);
   }
+  pending.firing.cause = automation::cause_of(pending.event);
   if (event.depth > pending.event.depth) {
     pending.event.depth = event.depth;
     pending.event.cause = pending.firing.by = event.cause;
@@ -80,7 +81,7 @@ void Engine::release(ActiveRule& active) {
   if (!active.pending || closed_ || !works(active)) return;
   const base::UtcTime now = loop_.clock().utc();
   const std::string_view refusal = active.pace.refusal(now, active.rule.cooldown);
-  if (refusal == Pace::cooling && active.rule.trailing) return;
+  if (!refusal.empty() && active.rule.trailing) return;
   if (waits_for_tasks(active) && !asks_although_busy(active)) {
     if (active.rule.when_busy == WhenBusy::restart && refusal.empty()) cancel_tasks_of(active);
     return;
@@ -100,13 +101,13 @@ void Engine::release_all() {
   set_release_timer();
 }
 
-// For the first cooldown that ends; the end of a task is told.
+// For the first cooldown or minute that ends; the end of a task is told.
 void Engine::set_release_timer() {
   const base::UtcTime now = loop_.clock().utc();
   std::optional<base::UtcTime> first;
   for (const auto& active : rules_.all()) {
     if (!active->pending || (waits_for_tasks(*active) && active->rule.when_busy != WhenBusy::restart)) continue;
-    const std::optional<base::UtcTime> at = active->pace.cool_at(active->rule.cooldown);
+    const std::optional<base::UtcTime> at = active->pace.free_at(active->rule.cooldown);
     if (at && *at > now && (!first || *at < *first)) first = at;
   }
   if (!first || closed_) return releasing_.cancel();

@@ -111,8 +111,7 @@ std::string Engine::hindrance_of(const ActiveRule& active, const Event& event) c
     return std::string(busy) + (active.rule.when_busy == WhenBusy::skip ? "" : "; it would happen then");
   }
   const std::string_view refusal = active.pace.refusal(loop_.clock().utc(), active.rule.cooldown);
-  const bool later = refusal == Pace::cooling && active.rule.trailing;
-  if (!refusal.empty()) return std::string(refusal) + (later ? ": it would happen at its end" : "");
+  if (!refusal.empty()) return std::string(refusal) + (active.rule.trailing ? ": it would happen at its end" : "");
   if (!waits_for_tasks(active) || asks_although_busy(active)) return {};
   return std::string(busy) + ": it would be cancelled, and this happen then";
 }

@@ -92,8 +92,24 @@ TEST(Engine, TenFiringsAMinuteAndNoMore) {
   for (int i = 0; i < 12; ++i) s.save_file("a");
   EXPECT_EQ(s.submitted().size(), 10U);
   EXPECT_EQ(s.recent()[0], "busy held rate limit");
+  EXPECT_EQ(s.recent()[1], "busy fired") << "one waits, and takes in what comes";
+  s.advance(1min);
+  EXPECT_EQ(s.submitted().size(), 11U) << "the last save is dealt with";
+  EXPECT_EQ(s.recent()[0], "busy fired");
+  s.advance(1min);
+  EXPECT_EQ(s.submitted().size(), 11U);
+}
+
+TEST(Engine, WhatTheMinuteHoldsBackIsGoneWithoutTrailing) {
+  EngineSetting s;
+  Rule rule = on_save("busy");
+  rule.trailing = false;
+  s.configure({rule});
+  for (int i = 0; i < 12; ++i) s.save_file("a");
+  EXPECT_EQ(s.recent()[0], "busy held rate limit");
   EXPECT_EQ(s.recent()[1], "busy held rate limit");
   s.advance(1min);
+  EXPECT_EQ(s.submitted().size(), 10U);
   s.save_file("a");
   EXPECT_EQ(s.submitted().size(), 11U);
 }

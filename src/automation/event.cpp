@@ -107,6 +107,14 @@ void add_paths(Event& event, const Event& other) {
   }
 }
 
+void prefer_what_is_there(Event& event, const Event& other) {
+  constexpr std::string_view gone = "file.delete";
+  const boost::json::value* const path = other.payload.if_contains("path");
+  if (event.type != gone || other.type == gone || path == nullptr) return;
+  event.type = other.type;
+  event.payload["path"] = *path;
+}
+
 boost::json::object save_event(const Event& event) {
   boost::json::object payload;
   for (const auto& [name, value] : event.payload) payload[name] = saved_value(value);

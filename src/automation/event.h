@@ -27,6 +27,9 @@ inline constexpr std::size_t most_paths = 1'000;
 inline constexpr std::size_t most_path_bytes = 32 * 1024;
 /// Adds those of another event of the same rule. What else the payload has stays.
 void add_paths(Event& event, const Event& other);
+/// Of several files one that is there has more to say than one that has gone: the event takes over the type and `path`
+/// of such another one.
+void prefer_what_is_there(Event& event, const Event& other);
 
 boost::json::object save_event(const Event& event);
 /// Throws if it is not what save_event() made.

@@ -28,5 +28,18 @@ TEST(Event, AFileThatIsSavedAgainPushesNoOtherOut) {
   EXPECT_EQ(event.payload.at("paths").as_array().size(), 401U);
 }
 
+TEST(Event, AFileThatIsThereIsPreferredToOneThatHasGone) {
+  const auto changed = [](const char* type, const char* path) {
+    return Event{.source = "watch", .type = type, .payload = {{"path", path}}};
+  };
+  Event event = changed("file.delete", "a");
+  prefer_what_is_there(event, changed("file.delete", "b"));
+  EXPECT_EQ(event.payload.at("path"), "a");
+  prefer_what_is_there(event, changed("file.modify", "c"));
+  prefer_what_is_there(event, changed("file.create", "d"));
+  EXPECT_EQ(event.type, "file.modify");
+  EXPECT_EQ(event.payload.at("path"), "c");
+}
+
 }  // namespace
 }  // namespace duet::automation

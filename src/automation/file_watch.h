@@ -45,12 +45,12 @@ struct WatchLimits {
 /// between before and after, so that a file written beside and renamed into its place was modified, and one that came
 /// and went was not there.
 ///
-/// It follows folders as they come and go, but no symbolic links; a link is told of as a file. A folder that is ignored
-/// is neither read nor watched. Changes are never missed: a new folder is read after it is watched, and when the
-/// kernel's queue overflows everything is read again. Whatever there is to do, it does in short slices, between which
-/// the loop turns. What is not watched, not yet or for want of descriptors or the like, is named by problem(), and is
-/// watched as soon as it can be. The root's descriptor is only used, never its path, and must stay open. Throws
-/// nothing. For the loop's thread.
+/// It follows folders as they come and go, but no symbolic links, nor does it tell of them: editors lock a file with
+/// one while somebody types. A folder that is ignored is neither read nor watched. Changes are never missed: a new
+/// folder is read after it is watched, and when the kernel's queue overflows everything is read again. Whatever there
+/// is to do, it does in short slices, between which the loop turns. What is not watched, not yet or for want of
+/// descriptors or the like, is named by problem(), and is watched as soon as it can be. The root's descriptor is only
+/// used, never its path, and must stay open. Throws nothing. For the loop's thread.
 class FileWatch final : transport::Loop::Watcher {
  public:
   struct Actions {

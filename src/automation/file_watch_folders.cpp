@@ -344,7 +344,7 @@ base::Fd FileWatch::open_folder(std::string_view folder, int access) const {
 std::optional<FileWatch::Signature> FileWatch::signature_of(int folder_fd, const char* name) {
   struct stat status {};
   if (fstatat(folder_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
-  if (!S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode)) return std::nullopt;
+  if (!S_ISREG(status.st_mode)) return std::nullopt;
   const std::int64_t modified = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
   return Signature{status.st_ino, status.st_size, modified};
 }

@@ -310,7 +310,7 @@ TEST_F(FileWatchTest, AFolderThatALinkHasReplacedHasNoFilesAnyMore) {
   project.watch();
   project.remove("d");
   fs::create_directory_symlink("other", project.path() / "d");
-  EXPECT_EQ(project.told_changes(), (Names{"file.create d", "file.delete d/deep/f", "file.delete d/f"}));
+  EXPECT_EQ(project.told_changes(), (Names{"file.delete d/deep/f", "file.delete d/f"}));
 }
 
 TEST_F(FileWatchTest, WatchesOnlyTheGivenPathsAlsoWhenTheyComeLater) {
@@ -348,12 +348,15 @@ TEST_F(FileWatchTest, IgnoredFilesAndFoldersAreNotFollowed) {
   EXPECT_EQ(project.told_changes(), Names{"file.create a.c"});
 }
 
-TEST_F(FileWatchTest, SymbolicLinksAreFilesAndNotFollowed) {
+TEST_F(FileWatchTest, SymbolicLinksAreNeitherToldOfNorFollowed) {
   const transport::TemporaryFolder outside;
   fs::create_directory_symlink(outside.path(), project.path() / "before");
   project.watch();
   fs::create_directory_symlink(outside.path(), project.path() / "link");
-  EXPECT_EQ(project.told_changes(), Names{"file.create link"});
+  fs::create_symlink("me@here.123", project.path() / ".#a");  // as Emacs locks a file
+  EXPECT_EQ(project.told_changes(), Names{});
+  fs::remove(project.path() / ".#a");
+  EXPECT_EQ(project.told_changes(), Names{});
   std::ofstream(outside.file("file")) << "text";
   EXPECT_EQ(project.told_changes(), Names{});
 }

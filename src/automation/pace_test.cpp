@@ -30,6 +30,17 @@ TEST(Pace, HoldsBackTheEleventhFiringWithinAMinute) {
   EXPECT_EQ(pace.refusal(start + 61s, 0s), "");
 }
 
+TEST(Pace, TellsWhenBothAreOver) {
+  Pace pace;
+  const base::UtcTime start{};
+  EXPECT_EQ(pace.free_at(30s), std::nullopt);
+  for (int i = 0; i < 9; ++i) pace.fired(start + i * 1s);
+  EXPECT_EQ(pace.free_at(30s), start + 38s);
+  pace.fired(start + 9s);
+  EXPECT_EQ(pace.free_at(30s), start + 60s);
+  EXPECT_EQ(pace.free_at(2min), start + 129s);
+}
+
 TEST(Pace, AClockThatWasSetBackBlocksNothing) {
   Pace pace;
   pace.fired(base::UtcTime(48h));

@@ -24,7 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 
 struct ProgramsTest : testing::Test {
-  Program shell(const std::string& text, std::chrono::milliseconds timeout = 20s) {
+  Program shell(const std::string& text, std::chrono::milliseconds timeout = 90s) {
     return {.command = {"/bin/sh", "-c", text}, .timeout = timeout, .input = "{}\n"};
   }
   void run(Program program) {
@@ -32,7 +32,7 @@ struct ProgramsTest : testing::Test {
         std::move(program), [this] { ++started; }, [this](const std::string& failure) { ended.push_back(failure); });
   }
   bool wait(std::size_t count) {
-    const auto end = std::chrono::steady_clock::now() + 20s;
+    const auto end = std::chrono::steady_clock::now() + 60s;
     while (ended.size() < count && std::chrono::steady_clock::now() < end) loop.turn(100ms);
     return ended.size() >= count;
   }
@@ -76,7 +76,7 @@ TEST_F(ProgramsTest, TheLastLineOfItsErrorsIsFoundWhateverElseItWrote) {
     const auto program = pid.empty() ? std::nullopt : process::read_process(std::stoi(pid));
     return program && program->is_zombie();
   };
-  const auto end = std::chrono::steady_clock::now() + 20s;  // before anything of it is read
+  const auto end = std::chrono::steady_clock::now() + 60s;  // before anything of it is read
   while (!has_ended() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
   ASSERT_TRUE(wait(2));
   EXPECT_EQ(ended[1], "it ended with 3: broken");
@@ -97,7 +97,7 @@ struct ProgramWithChildren : ProgramsTest {
   }
   template <typename Condition>
   bool eventually(const Condition& condition) {
-    const auto end = std::chrono::steady_clock::now() + 20s;
+    const auto end = std::chrono::steady_clock::now() + 60s;
     while (!condition() && std::chrono::steady_clock::now() < end) {
       own_loop.turn(own_loop.now());
       std::this_thread::sleep_for(1ms);

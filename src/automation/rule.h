@@ -57,7 +57,7 @@ struct Rule {
   std::chrono::milliseconds cooldown{0};
   Missed missed = Missed::skip;
   WhenBusy when_busy = WhenBusy::each;
-  bool trailing = true;       ///< what a cooldown holds back happens at its end, once
+  bool trailing = true;       ///< what a cooldown or the bound of a minute holds back happens at its end, once
   std::string timezone = {};  ///< of the schedule; empty: local time
   bool requires_approval = false;
   bool enabled = true;

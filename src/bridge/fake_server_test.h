@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <boost/json/value.hpp>
@@ -46,7 +48,7 @@ class FakeServerTest : public testing::Test {
     const base::TimePoint deadline = loop.now() + patience;
     while (!done()) {
       if (loop.now() >= deadline) return false;
-      loop.turn(deadline);
+      loop.turn(std::min(deadline, loop.now() + std::chrono::milliseconds(20)));
     }
     return true;
   }
@@ -68,12 +70,18 @@ class FakeServerTest : public testing::Test {
     return methods;
   }
 
-  /// Every process that the server wrote down has ended.
-  bool all_are_gone() const {
+  /// Of the processes that the server wrote down, those that have ended, and all.
+  std::pair<int, int> gone_of_all() const {
     std::ifstream file(folder.file("pids"));
-    bool gone = true;
-    for (pid_t pid = 0; file >> pid;) gone = gone && !std::filesystem::exists("/proc/" + std::to_string(pid));
-    return gone;
+    std::pair<int, int> count;
+    for (pid_t pid = 0; file >> pid; ++count.second) {
+      if (!std::filesystem::exists("/proc/" + std::to_string(pid))) ++count.first;
+    }
+    return count;
+  }
+  bool all_are_gone() const {
+    const auto [gone, all] = gone_of_all();
+    return gone == all;
   }
 
   std::string write(const std::string& name, const std::string& text) const {

@@ -194,8 +194,7 @@ TEST_F(SessionTest, FailsTheCallWhoseAnswerHasAWrongLength) {
 TEST_F(SessionTest, FailsTheCallWhoseAnswerIsNone) {
   start_ready();
   EXPECT_EQ(cause_of(ask("fake/body", R"({"text":"{\"jsonrpc\":\"2.0\",\"id\":ID}"})")), "protocol-noise");
-  const CallResult batch =
-      ask("fake/body", R"({"text":"[{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":1}]"})", milliseconds(300));
+  const CallResult batch = ask("fake/body", R"({"text":"[{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":1}]"})", seconds(3));
   EXPECT_EQ(cause_of(batch), "protocol-noise");
   EXPECT_EQ(ask("fake/echo", "[1]").text, "[1]");
   for (const std::string& method : sent_methods()) EXPECT_NE(method, "(answer)");
@@ -203,7 +202,7 @@ TEST_F(SessionTest, FailsTheCallWhoseAnswerIsNone) {
 
 TEST_F(SessionTest, BlamesTheProtocolForAnAnswerThatIsNeverComplete) {
   start_ready();
-  EXPECT_EQ(cause_of(ask("fake/wrong_length", R"({"delta":5})", milliseconds(300))), "protocol-noise");
+  EXPECT_EQ(cause_of(ask("fake/wrong_length", R"({"delta":5})", seconds(3))), "protocol-noise");
   EXPECT_EQ(ask("fake/echo", "[1]").text, "[1]");
 }
 
@@ -280,18 +279,18 @@ TEST_F(SessionTest, GivesUpOnASilentServerWithWorkToDo) {
 }
 
 TEST_F(SessionTest, CountsSilenceFromTheLastWordOrTheCallThatFollowedIt) {
-  settings.patience.silence = milliseconds(1000);
+  settings.patience.silence = milliseconds(3000);
   start_ready();
   EXPECT_EQ(ask("fake/echo", "[1]").text, "[1]");
-  EXPECT_FALSE(turn_until([this] { return failure.has_value(); }, milliseconds(600)));
-  EXPECT_EQ(cause_of(ask("fake/never", {}, milliseconds(1200))), "crashed");
+  EXPECT_FALSE(turn_until([this] { return failure.has_value(); }, milliseconds(1800)));
+  EXPECT_EQ(cause_of(ask("fake/never", {}, milliseconds(3600))), "crashed");
 }
 
 TEST_F(SessionTest, LeavesAnIdleServerAlone) {
-  settings.patience.silence = milliseconds(100);
+  settings.patience.silence = milliseconds(2000);
   start_ready();
   EXPECT_EQ(ask("fake/echo", "[1]").text, "[1]");
-  EXPECT_FALSE(turn_until([this] { return failure.has_value(); }, milliseconds(400)));
+  EXPECT_FALSE(turn_until([this] { return failure.has_value(); }, milliseconds(3000)));
 }
 
 TEST_F(SessionTest, AnswersEverythingTheServerAsks) {
@@ -379,19 +378,19 @@ TEST_F(SessionTest, GivesUpOnAServerThatDoesNotRead) {
   start_ready();
   kill(session->pid(), SIGSTOP);
   session->notify("fake/notice", R"({"text":")" + std::string(1'000'000, 'x') + "\"}");
-  ASSERT_TRUE(turn_until([this] { return failure.has_value(); }, seconds(5)));
+  ASSERT_TRUE(turn_until([this] { return failure.has_value(); }));
   EXPECT_NE(failure->message.find("does not read its stdin"), std::string::npos) << failure->message;
   EXPECT_TRUE(turn_until([this] { return gone; }));
 }
 
 TEST_F(SessionTest, WaitsForAServerThatReadsSlowly) {
-  settings.patience.silence = milliseconds(600);
+  settings.patience.silence = milliseconds(3000);
   start_ready();
   const pid_t pid = session->pid();
   kill(pid, SIGSTOP);
   session->notify("fake/notice", R"({"text":")" + std::string(3'000'000, 'x') + "\"}");
   for (int i = 0; i < 4; ++i) {
-    EXPECT_FALSE(turn_until([this] { return failure.has_value(); }, milliseconds(300)));
+    EXPECT_FALSE(turn_until([this] { return failure.has_value(); }, milliseconds(1000)));
     const std::size_t before = session->waiting_bytes();
     kill(pid, SIGCONT);
     EXPECT_TRUE(turn_until([&] { return session->waiting_bytes() < before; })) << before;
@@ -420,13 +419,13 @@ TEST_F(SessionTest, GivesUpOnAHungServerWhoseCallsAreAllCancelled) {
 }
 
 TEST_F(SessionTest, OwesNoAnswerToACallThatItWasNeverSent) {
-  settings.patience.silence = milliseconds(800);
+  settings.patience.silence = milliseconds(3000);
   start_ready();
   kill(session->pid(), SIGSTOP);
   session->notify("fake/notice", R"({"text":")" + std::string(1'000'000, 'x') + "\"}");
   EXPECT_EQ(cause_of(ask("fake/echo", "[1]", milliseconds(100))), "timeout");
   kill(session->pid(), SIGCONT);
-  EXPECT_FALSE(turn_until([this] { return failure.has_value(); }, milliseconds(1500)));
+  EXPECT_FALSE(turn_until([this] { return failure.has_value(); }, milliseconds(4500)));
 }
 
 TEST_F(SessionTest, RemembersOnlySoManyCallsThatNobodyAnswered) {
@@ -461,14 +460,14 @@ TEST_F(SessionTest, StopsAlthoughTheGuardIsHeldAgainAndAgain) {
   };
   hold();
   ASSERT_TRUE(turn_until([this] { return gone; }));
-  EXPECT_TRUE(turn_until([this] { return all_are_gone(); }, seconds(2)));
+  EXPECT_TRUE(turn_until([this] { return all_are_gone(); }));
 }
 
 TEST_F(SessionTest, LeavesNothingBehindWhenDestroyedWithAGuardThatStandsStill) {
   start_ready({"--ignore", "TERM", "--grandchild"});
   kill(session->guard_pid(), SIGSTOP);
   session.reset();
-  EXPECT_TRUE(turn_until([this] { return all_are_gone(); }, seconds(2)));
+  EXPECT_TRUE(turn_until([this] { return all_are_gone(); }));
 }
 
 }  // namespace

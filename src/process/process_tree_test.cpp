@@ -43,7 +43,7 @@ class ProcessTreeTest : public testing::Test {
   // Waits for that, if it must.
   static bool has_ended(const base::Fd& held) {
     pollfd ready{.fd = held.get(), .events = POLLIN, .revents = 0};
-    return poll(&ready, 1, 10'000) == 1;
+    return poll(&ready, 1, 60'000) == 1;
   }
 
   Child child_;

@@ -64,6 +64,7 @@ struct TaskSettings {
   /// A file that the user has not trusted says what they are.
   std::set<std::string, std::less<>> untrusted_agents = {};
   std::string untrusted_default = {};  ///< its default_agent; empty: it has none
+  std::set<std::string, std::less<>> untrusted_groups = {};
   bool had_trust = false;  ///< another content of that file was trusted: nobody takes the place of its agents
   Distrust distrust = {};
   std::map<std::string, Agent, std::less<>> agents = {};          ///< beside the built-in `claude` and `shell`

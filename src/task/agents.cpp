@@ -46,6 +46,12 @@ std::string filled_in(std::string_view argument, std::string_view prompt) {
   return out.append(argument);
 }
 
+// A program with a slash in its name is one of the project, wherever a task of it works.
+std::string place_of_program(const std::string& program, const std::string& project) {
+  const bool is_relative = program.find('/') != program.npos && !program.starts_with('/');
+  return is_relative ? project + '/' + program : program;
+}
+
 std::size_t size_without_prompt(std::string_view argument, std::size_t& prompts) {
   std::size_t size = argument.size();
   for (std::size_t at = argument.find(placeholder); at != argument.npos;
@@ -161,7 +167,7 @@ bool Agents::is_on_path(const Agent& agent, const process::Environment& added) c
   };
   const std::string own = agent.env.contains("PATH") ? path_in(agent.env) : path_in(environment_);
   const std::string path = added.contains("PATH") ? path_in(added) : own;
-  return !process::find_program(agent.command.front(), path).empty();
+  return !process::find_program(place_of_program(agent.command.front(), project_()), path).empty();
 }
 
 tl::expected<void, std::string> Agents::provide_for(const process::Limits& limits) const {
@@ -175,6 +181,7 @@ std::optional<Assignment> Agents::assignment(RunId run, const std::string& agent
   if (found == agents_.end()) return std::nullopt;
   const Agent& chosen = found->second;
   Assignment assignment{.run = run, .arguments = chosen.command, .environment = environment_};
+  assignment.arguments.front() = place_of_program(chosen.command.front(), project_());
   for (const auto& [name, value] : chosen.env) assignment.environment[name] = value;
   for (auto& [name, value] : submission.env) assignment.environment[name] = std::move(value);
   const bool relative = !submission.cwd.starts_with('/');

@@ -53,6 +53,14 @@ TEST_F(AgentsTest, ThePathIsThatOfTheTask) {
   EXPECT_EQ(chosen({.prompt = "p", .env = {{"PATH", folder_with_claude()}}}), "claude");
 }
 
+TEST_F(AgentsTest, AProgramWithASlashIsFromTheProjectsRootWhereverTheTaskWorks) {
+  settings.agents["tool"] = {.command = {"tools/agent", "a/b"}};
+  const auto assignment = agents().assignment({1, 1}, "tool", {.prompt = "p", .cwd = "src"});
+  EXPECT_EQ(assignment->arguments, (Strings{"/project/tools/agent", "a/b"}));
+  EXPECT_EQ(assignment->directory, "/project/src");
+  EXPECT_EQ(arguments("shell", "p").front(), "/bin/sh");
+}
+
 TEST_F(AgentsTest, TheSettingsNameTheDefault) {
   settings.default_agent = "mine";
   EXPECT_EQ(chosen({.prompt = "p"}), "-32003");

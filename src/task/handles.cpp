@@ -50,9 +50,18 @@ void Handles::give(TaskId id, Given given) {
     const auto over = giving_.extract(id);
     tl::expected<std::string, rpc::Error> answer = handle_of(id, over.mapped().secret);
     if (!kept) answer = tl::unexpected(store_.refusal());
+    if (kept && forget_if_gone(id)) answer = tl::unexpected(unknown_task(to_text(id)));
     base::call_all(over.mapped().waiting, answer);
   });
   store_.write(std::move(change));
+}
+
+// It may have been removed before its handle was on disk; then nobody else would forget that.
+bool Handles::forget_if_gone(TaskId id) {
+  const auto task = store_.read([id](StoreReader& tasks) { return tasks.standing(id); });
+  const bool is_gone = task && !*task;
+  if (is_gone) store_.write({.apply = [id](StoreWriter& writer) { forget(writer, id); }, .bytes = 256});
+  return is_gone;
 }
 
 tl::expected<TaskId, rpc::Error> Handles::find(std::string_view handle) {

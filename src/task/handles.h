@@ -43,6 +43,8 @@ class Handles {
   static void forget(StoreWriter& writer, TaskId id);
 
  private:
+  bool forget_if_gone(TaskId id);
+
   struct Giving {
     std::string secret;
     std::vector<Given> waiting;

@@ -59,6 +59,18 @@ TEST_F(HandlesTest, ATaskWithoutOneIsGivenOneAndOnlyOne) {
   EXPECT_EQ(handles->find(answers[0]), 1U);
 }
 
+TEST_F(HandlesTest, ATaskThatIsRemovedMeanwhileLeavesNone) {
+  submit();
+  store->write({.apply = [](StoreWriter& writer) {
+    Handles::forget(writer, 1);
+    writer.erase(1);
+  }});
+  EXPECT_EQ(give(1), "refused");
+  wait_for_store();
+  const auto has_one = store->read([](StoreReader& reader) { return Handles::has_one(reader, 1); });
+  EXPECT_FALSE(*has_one);
+}
+
 TEST_F(HandlesTest, AWrongOneIsUnknown) {
   submit_with_handle();
   submit();

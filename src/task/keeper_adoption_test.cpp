@@ -33,7 +33,7 @@ class KeeperAdoptionTest : public KeeperTest {
   }
   /// The main process has ended, something else has not.
   void begin_and_suspend_in_grace() {
-    settings_.grace = milliseconds(1000);
+    settings_.grace = milliseconds(4000);
     begin(
         "(trap '' TERM; touch ready; while :; do sleep 0.01; done) & "
         "while [ ! -e ready ]; do sleep 0.01; done; touch half; exit 3");
@@ -68,8 +68,13 @@ TEST_F(KeeperAdoptionTest, AnAdoptedKeeperIsGivenNoOtherRun) {
   const Story next = run(shell("echo $PPID", 2));
   ASSERT_TRUE(next.outcome);
   EXPECT_NE(next.outcome->result, keeper);
-  EXPECT_EQ(run(shell("echo $PPID", 3)).outcome->result, next.outcome->result)
-      << "which is ours, and kept for a second";
+  std::string last = next.outcome->result;
+  bool is_the_same = false;
+  for (std::uint64_t task = 3; task < 13 && !is_the_same; ++task) {
+    const std::string now = run(shell("echo $PPID", task)).outcome->result;
+    is_the_same = now == std::exchange(last, now);
+  }
+  EXPECT_TRUE(is_the_same) << "which is ours, and kept for a second";
 }
 
 TEST_F(KeeperAdoptionTest, AnAdoptedRunCanBeFollowedAndCancelled) {
@@ -104,7 +109,7 @@ TEST_F(KeeperAdoptionTest, WhatEndedMeanwhileTellsItsTrueEnd) {
 
 TEST_F(KeeperAdoptionTest, ATimeLimitHoldsWithoutADaemon) {
   Assignment assignment = shell("touch ready; sleep 1000");
-  assignment.time_limit = milliseconds(300);
+  assignment.time_limit = milliseconds(2000);
   keepers().start(assignment);
   ASSERT_TRUE(await_file("ready"));
   restart_daemon();
@@ -288,7 +293,7 @@ TEST_F(KeeperAdoptionTest, AKeeperThatIsSuspendedWhileItEndsTheTreeIsWoken) {
 }
 
 TEST_F(KeeperAdoptionTest, AKeeperThatIsSuspendedAfterItHasSentTheTermIsWoken) {
-  settings_.grace = milliseconds(1000);
+  settings_.grace = milliseconds(4000);
   begin("trap '' TERM; touch ready; while :; do sleep 0.01; done");
   keepers().cancel(first);
   ASSERT_TRUE(turn_until([&] { return story(first).terminated == 1; }));
@@ -320,9 +325,12 @@ TEST_F(KeeperAdoptionTest, ARunOfAStoreThatIsNoMoreMakesWay) {
 
 // The daemon is killed at random instants around the start of a run. Whatever happens, the task runs once.
 TEST_F(KeeperAdoptionTest, AKilledDaemonStartsNothingTwiceAndLosesNothing) {
-  const auto begin = std::chrono::steady_clock::now();
-  run(shell("true", 1'000'000));
-  const auto span = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
+  auto span = std::chrono::microseconds::max();  // of a run, when nothing else holds it up
+  for (std::uint64_t task = 1'000'000; task < 1'000'003; ++task) {
+    const auto begin = std::chrono::steady_clock::now();
+    run(shell("true", task));
+    span = std::min(span, std::chrono::ceil<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin));
+  }
   std::mt19937 random(std::random_device{}());
   std::uniform_int_distribution<useconds_t> instant(0, static_cast<useconds_t>(span.count() * 3 / 2));
   const int rounds = 150;

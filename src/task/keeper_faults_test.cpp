@@ -94,7 +94,7 @@ TEST_F(KeeperFaultsTest, WithoutRoomForTheResultItIsTold) {
 // The daemon has not heard of the start yet when the outcome stands in the record without its result.
 TEST_F(KeeperFaultsTest, AResultThatIsNotInTheRecordIsAskedFor) {
   const auto await = [](const auto& done) {
-    for (int i = 0; i < 3000 && !done(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    for (int i = 0; i < 9000 && !done(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     return done();
   };
   const auto record = [&] { return RunRecord::open(tasks_.get(), first).read(); };

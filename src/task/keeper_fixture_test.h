@@ -46,7 +46,7 @@ struct Story {
 /// otherwise.
 class KeeperTest : public testing::Test {
  protected:
-  static constexpr std::chrono::seconds patience{30};
+  static constexpr std::chrono::seconds patience{90};
 
   KeeperTest() : executable_(open(DUET_RPC_PROGRAM, O_RDONLY | O_CLOEXEC)) { use_folder(folder_.file("tasks")); }
 

@@ -224,12 +224,12 @@ TEST_F(KeeperTest, AKilledNurseryIsReplaced) {
 TEST_F(KeeperTest, WhatNoKeeperTakesUpIsStartedLaterAndMoreAndMoreSeldom) {
   executable_.reset(open("/bin/true", O_RDONLY | O_CLOEXEC));
   std::vector<base::Duration> took;
-  for (int tries = 0; tries < 5; ++tries) {
+  for (int tries = 0; tries < 7; ++tries) {
     const auto since = loop_.now();
     EXPECT_TRUE(run(shell("true")).never_began);
     took.push_back(loop_.now() - since);
   }
-  EXPECT_GE(took.back(), std::chrono::milliseconds(800));
+  EXPECT_GE(took.back(), std::chrono::milliseconds(3200));
   EXPECT_TRUE(files().empty());
   stories_.clear();
   keepers().start(shell("true"));
@@ -238,7 +238,7 @@ TEST_F(KeeperTest, WhatNoKeeperTakesUpIsStartedLaterAndMoreAndMoreSeldom) {
   keepers().cancel(first);
   ASSERT_TRUE(finish(first));
   EXPECT_EQ(story(first).terminated, 1);
-  EXPECT_LT(loop_.now() - since, std::chrono::milliseconds(1600));
+  EXPECT_LT(loop_.now() - since, std::chrono::milliseconds(6400));  // as it would take otherwise
 }
 
 TEST_F(KeeperTest, AProgramThatCannotBeExecutedEndsInAnOutcome) {

@@ -65,7 +65,7 @@ TEST_F(KeeperTreeTest, WhoKeepsForkingIsCaught) {
 }
 
 TEST_F(KeeperTreeTest, TheEndOfTheMainProcessIsToldWhileAnotherHoldsThePipe) {
-  settings_.grace = milliseconds(1000);
+  settings_.grace = milliseconds(4000);
   keepers().start(
       shell("(trap '' TERM; touch ready; while :; do sleep 0.01; done) & "
             "while [ ! -e ready ]; do sleep 0.01; done; exit 3"));
@@ -74,10 +74,11 @@ TEST_F(KeeperTreeTest, TheEndOfTheMainProcessIsToldWhileAnotherHoldsThePipe) {
   EXPECT_EQ(story(first).outcome->code, 3);
   EXPECT_EQ(keepers().count(), 1U);
   const auto told = std::chrono::steady_clock::now();
+  const base::UtcTime told_at = base::system_clock().utc();
   ASSERT_TRUE(finish(first));
   EXPECT_GE(std::chrono::steady_clock::now() - told, milliseconds(500));
   EXPECT_TRUE(living().empty());
-  EXPECT_LT(story(first).outcome->ended_at - story(first).started->at, milliseconds(900));
+  EXPECT_LE(story(first).outcome->ended_at, told_at);
 }
 
 TEST_F(KeeperTreeTest, WhatIsLeftAtTheEndGetsATerm) {
@@ -147,11 +148,10 @@ TEST_F(KeeperTreeTest, ADaemonThatATaskStartsIsNoPartOfIt) {
 }
 
 TEST_F(KeeperTreeTest, WhatADaemonThatATaskStartsUsesIsNotTheTasks) {
-  const Story told =
-      run(shell("env DUET_RPC_READY_FD=3 setsid sh -c "
-                "'i=0; while [ $i -lt 250000 ]; do i=$((i+1)); done; touch done; exec sleep 1000' & "
-                "while [ ! -e done ]; do sleep 0.1; done"));
-  EXPECT_LT(told.outcome->usage->cpu, milliseconds(100));
+  const std::string work = "import time; list(iter(lambda: time.process_time() < 1.5, False))";
+  const Story told = run(shell("mkfifo done; env DUET_RPC_READY_FD=3 setsid sh -c 'python3 -c \"" + work +
+                               "\"; echo > done; exec sleep 1000' & read line < done"));
+  EXPECT_LT(told.outcome->usage->cpu, milliseconds(1000));
   for (const pid_t pid : living()) kill(pid, SIGKILL);
   EXPECT_TRUE(turn_until([&] { return living().empty(); }));
 }

@@ -23,7 +23,7 @@ using std::chrono::milliseconds;
 
 class LeftoversTest : public testing::Test {
  protected:
-  static constexpr std::chrono::seconds patience{30};
+  static constexpr std::chrono::seconds patience{90};
 
   ~LeftoversTest() override {
     for (const process::Child& child : children_) {

@@ -211,7 +211,7 @@ TEST_F(OutputFollowerTest, AnAttemptThatHadToWaitIsFollowedWhileItRuns) {
   EXPECT_EQ(take(), (Told{}));
   write("second");
   show_output();
-  turn_until(std::chrono::seconds(20), [&] { return told.size() == 3; });
+  turn_until(std::chrono::seconds(60), [&] { return told.size() == 3; });
   EXPECT_EQ(told, (Told{{0, "first"}, {5, ""}, {5, "second"}}));
   EXPECT_EQ(asked.back(), 6U);
 }
@@ -230,7 +230,7 @@ TEST_F(OutputFollowerTest, AnAttemptIsToldWhenAllOfTheOneBeforeIsTold) {
   follower.gone(run);
   EXPECT_EQ(take(), (Told{}));
   show_output();
-  turn_until(std::chrono::seconds(20), [&] { return told.size() == 4; });
+  turn_until(std::chrono::seconds(60), [&] { return told.size() == 4; });
   EXPECT_EQ(told, (Told{{0, "first"}, {5, ""}, {5, "second"}, {11, ""}}));
 }
 
@@ -252,7 +252,7 @@ TEST_F(OutputFollowerTest, WhereARunGoesOnIsFoundOutWhenItCanBeRead) {
   follower.began(run.task);
   EXPECT_TRUE(asked.empty());
   show_output();
-  EXPECT_TRUE(turn_until(std::chrono::seconds(20), [&] { return !asked.empty(); }));
+  EXPECT_TRUE(turn_until(std::chrono::seconds(60), [&] { return !asked.empty(); }));
   EXPECT_EQ(asked.front(), 6U);
   write("after");
   follower.more(run);

@@ -54,6 +54,14 @@ rpc::Error unknown_group(std::string_view name, const std::vector<std::string>& 
   return rpc::invalid_params("group", "the name of a group", rpc::first_characters(name, shown_characters), names);
 }
 
+rpc::Error untrusted_group(std::string_view name, const Distrust& distrust) {
+  const std::string group(rpc::first_characters(name, shown_characters));
+  return refusal(-32003,
+                 unavailable_text("the group '" + group + "' is one of the project's settings, and " + distrust.why +
+                                  ": " + distrust.cure),
+                 {{"subsystem", "supervisor"}, {"group", group}, {"reason", "untrusted"}});
+}
+
 rpc::Error queue_full(std::size_t capacity) { return refusal(-32002, "Queue full", {{"capacity", capacity}}); }
 
 rpc::Error unavailable(std::string_view subsystem, std::string_view why) {

@@ -22,6 +22,8 @@ rpc::Error key_is_taken(TaskId id, const std::vector<std::string>& differences);
 /// A task cannot come after itself.
 rpc::Error dependency_cycle(TaskId id, TaskId dependency);
 rpc::Error unknown_group(std::string_view name, const std::vector<std::string>& known);
+/// One that only settings have which the user has not trusted.
+rpc::Error untrusted_group(std::string_view name, const Distrust& distrust);
 /// Something that is needed is not there: `subsystem` names it, `why` goes on after "Subsystem unavailable: ".
 rpc::Error unavailable(std::string_view subsystem, std::string_view why);
 /// Limits that nobody could keep; `why` ends with what would help.

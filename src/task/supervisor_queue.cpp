@@ -44,6 +44,7 @@ std::vector<std::string> Supervisor::groups() const {
 // A name that is misspelt would be a group without a bound.
 std::optional<rpc::Error> Supervisor::check_group(const std::string& group) const {
   if (group == default_group || settings_.groups.contains(group)) return std::nullopt;
+  if (settings_.untrusted_groups.contains(group)) return untrusted_group(group, settings_.distrust);
   std::vector<std::string> known{default_group};
   for (const auto& [name, settings] : settings_.groups) {
     if (name != default_group) known.push_back(name);

@@ -1,6 +1,7 @@
 #include "task/usage_limit.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <ctime>
@@ -85,12 +86,13 @@ std::optional<int> half_of_day(std::string_view text, int hour) {
 std::optional<base::UtcTime> time_of_day(std::string_view text, base::UtcTime now) {
   const std::optional<int> hour = take_number(text);
   if (!hour || text.empty()) return std::nullopt;
-  int minute = 0;
-  if (text.starts_with(':')) {
+  std::array<int, 2> minute_and_second{};
+  for (int& part : minute_and_second) {
+    if (!text.starts_with(':')) break;
     text.remove_prefix(1);
     const std::optional<int> found = take_number(text);
     if (!found || *found > 59) return std::nullopt;
-    minute = *found;
+    part = *found;
   }
   const std::optional<int> half = half_of_day(text, *hour);
   if (!half || *hour + *half > 23) return std::nullopt;
@@ -98,8 +100,8 @@ std::optional<base::UtcTime> time_of_day(std::string_view text, base::UtcTime no
   std::tm fields{};
   localtime_r(&today, &fields);
   fields.tm_hour = *hour + *half;
-  fields.tm_min = minute;
-  fields.tm_sec = 0;
+  fields.tm_min = minute_and_second[0];
+  fields.tm_sec = minute_and_second[1];
   std::optional<base::UtcTime> time = from_local(fields);
   if (time && *time > now) return time;
   ++fields.tm_mday;

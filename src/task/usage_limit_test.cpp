@@ -58,12 +58,15 @@ TEST(UsageLimit, ReadsTimesOfDay) {
     return time ? base::utc_text(*time) : "none";
   };
   EXPECT_EQ(read("15:30"), "2027-01-15T15:30:00.000Z");
+  EXPECT_EQ(read("09:33:30"), "2027-01-15T09:33:30.000Z");
+  EXPECT_EQ(read("3:15:07 pm"), "2027-01-15T15:15:07.000Z");
   EXPECT_EQ(read("3pm"), "2027-01-15T15:00:00.000Z");
   EXPECT_EQ(read("3:15 p.m."), "2027-01-15T15:15:00.000Z");
   EXPECT_EQ(read("7 am"), "2027-01-16T07:00:00.000Z");
   EXPECT_EQ(read("12am"), "2027-01-16T00:00:00.000Z");
   EXPECT_EQ(read("2027-01-15 09:00"), "2027-01-15T09:00:00.000Z");
-  for (const char* text : {"25:00", "13pm", "3 o'clock", "", ":30", "3:99"}) EXPECT_EQ(read(text), "none") << text;
+  for (const char* text : {"25:00", "13pm", "3 o'clock", "", ":30", "3:99", "3:30:60", "3:30:", "3:30:10:1"})
+    EXPECT_EQ(read(text), "none") << text;
 }
 
 TEST(UsageLimit, BytesThatAreNoTextDoNotHurt) {

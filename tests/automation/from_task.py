@@ -48,7 +48,7 @@ class FromATask(RuleTestCase):
         """A task that runs WORDS as they are; its record."""
         quoted = " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
         id = self.call("task.submit", prompt=quoted, agent="shell")["result"]["taskId"]
-        return self.call("task.wait", taskId=id, timeoutSeconds=30)["result"]
+        return self.call("task.wait", taskId=id, timeoutSeconds=50)["result"]
 
     def request(self, method, **params):
         return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
@@ -84,7 +84,7 @@ class FromATask(RuleTestCase):
                          for word in (sys.executable, "-c", ASK_LATER, request, self.project.socket))
         script = f"{words} $$ '{answer}'; while [ ! -s '{answer}' ]; do sleep 0.05; done"
         id = self.call("task.submit", prompt=script, agent="shell")["result"]["taskId"]
-        record = self.call("task.wait", taskId=id, timeoutSeconds=30)["result"]
+        record = self.call("task.wait", taskId=id, timeoutSeconds=50)["result"]
         self.assertEqual(record["state"], "completed", record)
         with open(answer, encoding="utf-8") as file:
             self.assert_refusal(json.loads(file.read()))

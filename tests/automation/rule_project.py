@@ -19,13 +19,16 @@ class RuleTestCase(ProjectTestCase):
         return os.path.join(self.project.root, name)
 
     def write(self, name, text="text"):
+        """At once: a file that is made and written is two changes if there is time between the two."""
         os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
-        with open(self.path(name), "w", encoding="utf-8") as file:
+        beside = os.path.join(self.project.place.name, "beside")
+        with open(beside, "w", encoding="utf-8") as file:
             file.write(text)
+        os.chmod(beside, 0o600)
+        os.rename(beside, self.path(name))
 
     def settings(self, *texts):
         self.write(".duet-rpc.toml", "\n".join(texts))
-        os.chmod(self.path(".duet-rpc.toml"), 0o600)
 
     def start(self, *texts, **options):
         if texts:
@@ -53,7 +56,7 @@ class RuleTestCase(ProjectTestCase):
                           what=f"a firing held by {reason}")
 
     def result_of(self, entry):
-        answer = self.call("task.wait", taskId=entry["taskId"], timeoutSeconds=30)["result"]
+        answer = self.call("task.wait", taskId=entry["taskId"], timeoutSeconds=50)["result"]
         self.assertEqual(answer["state"], "completed", answer)
         return answer["result"]
 

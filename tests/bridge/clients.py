@@ -99,7 +99,7 @@ class Clients(BridgeTestCase):
 
     def test_a_cancel_before_the_handshake_is_never_sent(self):
         self.ask("lsp.stop", server="fake")
-        self.set_servers(fake=["--initialize-delay", "2"])
+        self.set_servers(fake=["--initialize-delay", "5"])
         os.kill(self.project.pid(), 1)
         eventually(lambda: self.ask("lsp.list")["servers"] == [], what="the new settings")
         with self.project.connect() as client:

@@ -7,7 +7,6 @@
 import os
 import signal
 import sys
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -43,7 +42,7 @@ class NothingLeft(BridgeTestCase):
         tree = children(self.daemon)
         self.assertLessEqual(set(self.pids("fake") + self.pids("other")), set(tree))
         os.kill(self.daemon, signal.SIGKILL)
-        self.assert_gone(tree, 3)
+        self.assert_gone(tree)
 
     def test_kill_of_the_daemon_during_the_handshake(self):
         self.begin("--initialize-delay", "60", *STUBBORN)
@@ -52,7 +51,7 @@ class NothingLeft(BridgeTestCase):
             eventually(lambda: self.pids("fake"), what="the server runs")
             tree = children(self.daemon)
             os.kill(self.daemon, signal.SIGKILL)
-            self.assert_gone(tree, 3)
+            self.assert_gone(tree)
 
     def test_kill_of_the_guard(self):
         self.begin()
@@ -67,11 +66,9 @@ class NothingLeft(BridgeTestCase):
         self.hover(self.text)
         self.ask("lsp.start", server="other")
         tree = children(self.daemon)
-        before = time.monotonic()
-        self.assertEqual(self.project.run("daemon", "stop", "--timeout", "30s").code, 0)
+        self.assertEqual(self.project.run("daemon", "stop", "--timeout", "50s").code, 0)
         self.project.wait_gone(self.daemon)
-        self.assertLess(time.monotonic() - before, 11)
-        self.assert_gone(tree, 0.5)
+        self.assert_gone(tree)
         self.assertEqual(self.tape("other")[-1]["method"], "exit")
 
     def test_new_settings(self):

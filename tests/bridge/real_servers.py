@@ -19,7 +19,7 @@ from bridge_project import (NODE_COMMANDS, BridgeTestCase, children, eventually,
 from daemon import request  # noqa: E402
 
 ROUNDS = 3
-PATIENCE = 60  # a server's first look at a project takes its time on a busy machine
+PATIENCE = 180  # a server's first look at a project takes its time on a busy machine
 
 
 class RealServer:
@@ -95,12 +95,12 @@ class RealServer:
 
     def test_diagnostics_follow_the_text_on_disk(self):
         path = self.path(self.broken)
-        found = self.ask("lsp.diagnostics", PATIENCE, file=path, waitSeconds=30)
+        found = self.ask("lsp.diagnostics", PATIENCE, file=path, waitSeconds=100)
         self.assertTrue(found["fresh"], found)
         self.assertTrue(found["diagnostics"], found)
         self.assert_finding(found["diagnostics"])
         self.repair(path)
-        found = self.ask("lsp.diagnostics", PATIENCE, file=path, waitSeconds=30)
+        found = self.ask("lsp.diagnostics", PATIENCE, file=path, waitSeconds=100)
         self.assertEqual((found["fresh"], found["diagnostics"]), (True, []), found)
 
     def assert_finding(self, findings):
@@ -139,7 +139,7 @@ class RealServer:
         self.assertIn("greet", self.ask("lsp.hover", PATIENCE, **self.at())["contents"])
         tree = children(self.daemon)
         self.project.kill(self.daemon)
-        self.assert_gone(tree, 3)
+        self.assert_gone(tree)
 
     def test_starts_and_stops(self):
         descriptors = None
@@ -170,7 +170,7 @@ class RealServer:
         out = self.project.run("lsp", "definition", where).out
         self.assertTrue(out.startswith(target + "\n"), out)
         self.assertRegex(out, r"\n {4}.*greet.*\n +\^~~~~")
-        found = self.project.run("lsp", "diagnostics", "--wait", "30s", self.broken)
+        found = self.project.run("lsp", "diagnostics", "--wait", "100s", self.broken)
         self.assertEqual(found.code, 0, found)
         self.assertRegex(found.out, re.escape(self.broken) + r":\d+:\d+: \w+: ")
 
@@ -202,7 +202,7 @@ class Clangd(RealServer, BridgeTestCase):
     def test_a_backslash_in_a_name(self):
         """It takes it for a slash in what it publishes."""
         path = self.write("back\\slash.cpp", "int main() { return nowhere; }\n")
-        found = self.ask("lsp.diagnostics", PATIENCE, file=path, waitSeconds=30)
+        found = self.ask("lsp.diagnostics", PATIENCE, file=path, waitSeconds=100)
         self.assertTrue(found["fresh"], found)
         self.assert_finding(found["diagnostics"])
 
@@ -223,7 +223,7 @@ class ClangdBuild(BridgeTestCase):
         self.write(os.path.join(folder, "compile_commands.json"), json.dumps([command]))
 
     def diagnostics(self):
-        return self.ask("lsp.diagnostics", PATIENCE, file=self.main_path, waitSeconds=30)
+        return self.ask("lsp.diagnostics", PATIENCE, file=self.main_path, waitSeconds=100)
 
     def test_a_build_folder_of_whatever_name_is_found(self):
         for folder in ("build-debug", "build/dev"):

@@ -98,7 +98,7 @@ class Unfinished(EndsTestCase):
     def test_a_line_without_its_end_is_shown_when_the_time_is_over(self):
         id, other = self.submit("printf 'Password: '; exec sleep 60"), self.submit("exec sleep 60")
         eventually(lambda: self.project.run("task", "output", id).out, what="its words")
-        result = self.project.run("task", "output", "-f", id, other, "--timeout", "300ms")
+        result = self.project.run("task", "output", "-f", id, other, "--timeout", "4s")
         self.assertEqual((result.out, result.code), (f"{id} | Password: \n", 124), result)
         self.assert_refused(self.project.run("task", "output", "-f", id, "--json"), 123, "does not go with --json")
         self.project.run("task", "cancel", "--all")

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta, timezone
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 
 import suite  # noqa: E402
+from daemon import eventually  # noqa: E402
 from project import ProjectTestCase  # noqa: E402
 
 TOKEN = r"duet_[A-Za-z0-9_-]{43}"
@@ -103,8 +104,8 @@ class TokenCommands(ProjectTestCase):
 
     def test_names_are_offered_to_shells(self):
         self.run_well("new", "ci", "--role", "observe")
-        result = self.project.run("candidates", "token", "--", "duet-rpc", "token", "revoke", "")
-        self.assertEqual(result.out, "ci\tobserve\n")
+        words = ("candidates", "token", "--", "duet-rpc", "token", "revoke", "")
+        self.assertEqual(eventually(lambda: self.project.run(*words).out, what="a daemon that answers soon"), "ci\tobserve\n")
         for shell in ("bash", "zsh", "fish"):
             script = self.project.run("completion", shell).out
             self.assertRegex(script, r"candidates token|asked=token|_ask token", shell)

@@ -71,7 +71,7 @@ class Memory(unittest.TestCase):
     def assert_given_back(self, server, idle):
         began = time.monotonic()
         while server.resident_kib() > idle + 1024:
-            self.assertLess(time.monotonic() - began, 10, "the memory is not given back")
+            self.assertLess(time.monotonic() - began, 60, "the memory is not given back")
             time.sleep(0.05)
         print(f"given back after {time.monotonic() - began:.1f} s")
 

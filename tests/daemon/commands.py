@@ -17,6 +17,8 @@ import suite  # noqa: E402
 from daemon import PATIENCE, eventually  # noqa: E402
 from project import NOBODY, ProjectTestCase  # noqa: E402
 
+USUAL_PATIENCE = 30  # seconds that a command waits for an answer when nobody says how long
+
 DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs")
 
 
@@ -67,7 +69,7 @@ class WithoutADaemon(ProjectTestCase):
             listener.listen()
             os.seteuid(0)
             os.chown(path, NOBODY, NOBODY)
-            result = self.project.run_as_nobody("call", "ping", "--socket", path, "--timeout", "5s", cwd="/")
+            result = self.project.run_as_nobody("call", "ping", "--socket", path, "--timeout", "30s", cwd="/")
             self.assert_refused(result, 1, "is that of another user, and answers that user only")
             with listener.accept()[0] as connection:
                 self.assertEqual(connection.recv(100), b"", "nothing was asked")
@@ -211,7 +213,7 @@ class Doctor(ProjectTestCase):
         try:
             begun = time.monotonic()
             result = self.project.run("doctor")
-            self.assertLess(time.monotonic() - begun, 8)
+            self.assertLess(time.monotonic() - begun, USUAL_PATIENCE)
             self.assertRegex(result.out, rf"(?m)^daemon +wrong +pid {pid}: the daemon did not answer")
         finally:
             os.kill(pid, signal.SIGCONT)
@@ -253,23 +255,28 @@ class Calls(ProjectTestCase):
     def test_params_from_a_pipe_that_does_not_block(self):
         read_end, write_end = os.pipe()
         os.set_blocking(read_end, False)
-        with self.project.popen("call", "ping", "-", stdin=read_end) as process, open(write_end, "wb") as pipe:
+        with self.project.popen("call", "task.get", "-", stdin=read_end) as process, open(write_end, "wb") as pipe:
             os.close(read_end)
-            time.sleep(0.3)
+            eventually(lambda: process.poll() is not None or self.waits(process.pid), what="it waits")
             self.assertIsNone(process.poll(), "it did not wait")
-            pipe.write(b"{}")
+            pipe.write(b'{"taskId":"task-99"}')
             pipe.close()
-            self.assertIn(b"pong", process.communicate(timeout=PATIENCE)[0])
+            self.assertIn(b"task-99", process.communicate(timeout=PATIENCE)[1])
+
+    @staticmethod
+    def waits(pid):
+        """It is the program, no longer the copy of this process that it begins as, and sleeps."""
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            name, state = re.match(r"\d+ \((.*)\) (\S)", file.read()).groups()
+        return (name, state) == (os.path.basename(suite.program())[:15], "S")
 
     def test_params_without_end(self):
         with open("/dev/zero", "rb") as endless:
-            self.assert_refused(self.call("ping", "-", stdin=endless, patience=20), 1, "stdin", "10 MiB")
+            self.assert_refused(self.call("ping", "-", stdin=endless), 1, "stdin", "10 MiB")
 
     def test_params_that_are_too_much(self):
-        started = time.monotonic()
         result = self.call("ping", "-", input=b'["' + b"x" * 11_000_000 + b'"]')
-        self.assert_refused(result, 1, "10 MiB")
-        self.assertLess(time.monotonic() - started, 20, "it waited for an answer that cannot come")
+        self.assert_refused(result, 1, "10 MiB")  # 4 if it waited for an answer, which cannot come
         self.assert_refused(self.call("ping", "-", input=b"[" * 600 + b"]" * 600), 1, "too-deep")
 
     def test_refusals_of_the_daemon(self):
@@ -297,7 +304,7 @@ class Calls(ProjectTestCase):
 
     def test_events_that_are_none(self):
         self.assert_refused(self.project.run("events", "--kind", "taskExploded"), 1, "taskExploded", "taskFailed")
-        result = self.project.run("events", "--since", "99999", "--timeout", "300ms")
+        result = self.project.run("events", "--since", "99999", "--timeout", "3s")
         self.assertEqual((result.code, result.out), (0, ""), result)
         self.assertRegex(result.err, r"event 99999 has not happened yet; the next one is \d+$")
         self.assertEqual(self.project.run("events", "--since", "x").code, 1)
@@ -427,8 +434,8 @@ class ADaemonThatDoesNotAnswer(ProjectTestCase):
                           ("events",), ("task", "list")):
                 with self.subTest(words):
                     started = time.monotonic()
-                    self.assert_refused(self.project.run(*words, "--timeout", "300ms"), 4, "in time", "--timeout")
-                    self.assertLess(time.monotonic() - started, 5)
+                    self.assert_refused(self.project.run(*words, "--timeout", "500ms"), 4, "in time", "--timeout")
+                    self.assertLess(time.monotonic() - started, USUAL_PATIENCE)
             self.assert_refused(self.project.run("daemon", "start"), 1, f"already running, pid {pid}")
         finally:
             os.kill(pid, signal.SIGCONT)
@@ -447,8 +454,8 @@ class ADaemonThatDoesNotAnswer(ProjectTestCase):
         try:
             self.assertGreaterEqual(len(waiting), 511)
             started = time.monotonic()
-            self.assert_refused(self.project.run("call", "ping", "--timeout", "300ms"), 4, "does not accept")
-            self.assertLess(time.monotonic() - started, 5)
+            self.assert_refused(self.project.run("call", "ping", "--timeout", "500ms"), 4, "does not accept")
+            self.assertLess(time.monotonic() - started, USUAL_PATIENCE)
         finally:
             os.kill(pid, signal.SIGCONT)
             for client in waiting:
@@ -462,7 +469,7 @@ class ADaemonThatDoesNotAnswer(ProjectTestCase):
             eventually(lambda: self.project.call("daemon.status")["result"]["subsystems"]["ipc"]["clients"] == 2,
                        what="the command is connected")
             self.project.kill(pid)
-            out, err = command.communicate(timeout=10)
+            out, err = command.communicate(timeout=PATIENCE)
         self.assertEqual((command.returncode, out), (3, b""))
         self.assertIn(b"went away", err)
         self.project.start()

@@ -116,7 +116,7 @@ class Conversation(ConnectTestCase):
         self.assertTrue(child.call("ping")["result"]["pong"])
         reader = self.project.popen("connect", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         reader.stdout.close()
-        self.assertEqual(reader.wait(10), 1)
+        self.assertEqual(reader.wait(PATIENCE), 1)
         self.assertIn(b"nobody reads stdout", reader.stderr.read())
         reader.stdin.close()
         reader.stderr.close()
@@ -130,7 +130,7 @@ class Conversation(ConnectTestCase):
         self.assertLess(memory(child.pid), 40 << 20)
         child.read_stdout()
         for number in range(count):
-            self.assertEqual(child.next_message(30)["id"], number)
+            self.assertEqual(child.next_message()["id"], number)
 
     def test_a_daemon_that_hangs_holds_the_client_up(self):
         child = self.connect()

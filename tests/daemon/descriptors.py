@@ -41,6 +41,7 @@ class Few(ProjectTestCase):
         self.assertEqual(result.code, 0, result)
         self.assertIn("degraded", result.out)
         self.assertRegex(" ".join(self.problems("clients")), r"\d+ clients are as many as 64 descriptors are enough for")
+        self.assert_logged("there are as many clients as there is room for")
         self.assertEqual(self.project.log().count("there are as many clients as there is room for"), 1)
         self.assertTrue(idle[0].call("ping")["result"]["pong"], "who came first stays")
         told = [message for each in idle[20:40] for message in each.ends()]

@@ -165,7 +165,7 @@ class Stops(GuardTestCase):
         pid = self.project.start()
         os.kill(pid, signal.SIGSTOP)
         try:
-            self.assert_refused(self.project.run("daemon", "stop", "--if-running", "--timeout", "300ms"), 4, "in time")
+            self.assert_refused(self.project.run("daemon", "stop", "--if-running", "--timeout", "2s"), 4, "in time")
         finally:
             os.kill(pid, signal.SIGCONT)
 
@@ -199,15 +199,34 @@ class Stops(GuardTestCase):
                        what="nothing new is taken")
             self.assertEqual(self.state_of(task), "running")
             open(marker, "w", encoding="ascii").close()
-            self.assertEqual(stop.wait(30), 0)
+            self.assertEqual(stop.wait(PATIENCE), 0)
         self.project.start()
         self.assertEqual(self.state_of(task), "completed")
         self.assertEqual(self.run_well("task", "wait", later).code, 0)  # it has begun only now
 
+    def test_a_drain_is_visible_and_the_next_start_waits_for_its_end(self):
+        self.project.start()
+        marker = os.path.join(self.project.place.name, "marker")
+        task = self.submit(f"until [ -e '{marker}' ]; do sleep 0.05; done")
+        self.assertNotIn("stopping", self.project.call("daemon.status")["result"])
+        with self.project.popen("daemon", "stop", "--drain") as stop:
+            self.assertEqual(stop.stderr.readline().decode(), f"duet-rpc: waiting for {task}\n")
+            self.assertTrue(self.project.call("daemon.status")["result"]["stopping"])
+            self.assertRegex(self.run_well("daemon", "status").out, rf"daemon +stopping, pid \d+.*\nwaits for +{task}\n")
+            stop.send_signal(signal.SIGINT)
+            self.assertIn("the daemon stops all the same", stop.communicate(timeout=30)[1].decode())
+            self.assertEqual(stop.returncode, -signal.SIGINT)
+        with self.project.popen("daemon", "start", "--if-needed") as start:
+            self.assertEqual(start.stderr.readline().decode(), f"duet-rpc: waiting for {task}\n")
+            open(marker, "w", encoding="ascii").close()
+            self.assertRegex(start.communicate(timeout=30)[0].decode(), r"^started, pid \d+\n$")
+        self.note_daemon()
+        self.assertEqual(self.state_of(task), "completed")
+
     def test_a_drain_with_an_end(self):
         self.project.start()
         task = self.submit("sleep 60")
-        self.run_well("daemon", "stop", "--drain", "--timeout", "300ms")
+        self.run_well("daemon", "stop", "--drain", "--timeout", "3s")
         self.project.start()
         self.assertEqual(self.state_of(task), "failed")
 
@@ -218,23 +237,27 @@ class Stops(GuardTestCase):
     def test_says_what_it_waits_for(self):
         self.project.start()
         task = self.submit("trap '' TERM; sleep 60")
-        with self.project.popen("daemon", "stop", "--timeout", "1500ms") as stop:
-            out, err = stop.communicate(timeout=30)
+        with self.project.popen("daemon", "stop", "--timeout", "5s") as stop:
+            out, err = stop.communicate(timeout=PATIENCE)
         self.assertEqual((stop.returncode, out), (4, b""))
         self.assertEqual(err.decode().splitlines()[0], f"duet-rpc: waiting for {task}")
         self.run_well("daemon", "stop", "--force")
 
     def test_every_second_on_a_terminal(self):
         self.project.start()
-        task = self.submit("sleep 2.2")
+        marker = os.path.join(self.project.place.name, "marker")
+        task = self.submit(f"until [ -e '{marker}' ]; do sleep 0.05; done")
+        told = rf"\r\x1b\[Kwaiting for {task}, \d+s so far"
         with Terminal() as terminal:
             with self.project.popen("daemon", "stop", stderr=terminal.slave) as stop:
-                stop.communicate(timeout=30)
+                terminal.screen.wait_until(lambda data: len(re.findall(told.encode(), data)) >= 2, PATIENCE)
+                open(marker, "w", encoding="ascii").close()
+                stop.communicate(timeout=PATIENCE)
             os.write(terminal.slave, b"[end]")
             terminal.screen.wait_until(lambda data: b"[end]" in data, PATIENCE)
             shown = terminal.screen.text().removesuffix("[end]")
         self.assertEqual(stop.returncode, 0)
-        self.assertGreaterEqual(len(re.findall(rf"\r\x1b\[Kwaiting for {task}, \ds so far", shown)), 2, shown)
+        self.assertGreaterEqual(len(re.findall(told, shown)), 2, shown)
         self.assertTrue(shown.endswith("\r\x1b[K"), shown)
 
 

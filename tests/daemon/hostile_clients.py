@@ -109,7 +109,7 @@ class ManyClients(Hostile):
         members = [{"jsonrpc": "2.0", "id": id, "method": "rpc.discover"} for id in range(1000)]
         with self.project.connect() as client:
             client.send(json.dumps(members))
-            answers = json.loads(client.next_line(30))
+            answers = json.loads(client.next_line())
             self.assertEqual([answer["id"] for answer in answers], list(range(1000)))
 
 
@@ -205,7 +205,7 @@ class HalfClose(Hostile):
         with self.project.connect() as client:
             client.send_bytes(b'{"jsonrpc":"2.0","id":1,"method":"rpc.discover"}\n' * 2000)
             client.socket.shutdown(1)
-            self.assertEqual(len(client.ends(30)), 2000)
+            self.assertEqual(len(client.ends()), 2000)
 
 
 class FewDescriptors(ProjectTestCase):
@@ -224,22 +224,21 @@ class FewDescriptors(ProjectTestCase):
             clients[-1].send_bytes(PING)
         for client in clients:
             self.assertIn("result", client.next_message())
-        before = processor_seconds(self.pid)
-        started = time.monotonic()
         for client in clients[:6]:
             for _ in range(20):
                 client.send_bytes(PING)
                 self.assertIn("result", client.next_message())
-        while time.monotonic() - started < 1:
-            time.sleep(0.05)
-        self.assertLess(processor_seconds(self.pid) - before, 0.5 * (time.monotonic() - started), "it spins")
+        before = processor_seconds(self.pid)
+        started = time.monotonic()
+        time.sleep(1)  # in which there is nothing to do
+        self.assertLess(processor_seconds(self.pid) - before, 0.2 * (time.monotonic() - started), "it spins")
         self.assertEqual(self.project.pid(), self.pid)
 
 
 @unittest.skipUnless(shutil.which("strace"), "strace is not installed")
 class Idle(ProjectTestCase):
     def test_an_idle_daemon_does_nothing(self):
-        seconds = float(suite.option("seconds") or 3)
+        seconds = int(suite.option("seconds") or 6)
         env = {"ASAN_OPTIONS": "detect_leaks=0"}  # which cannot be done to a traced process
         pid = self.project.start(env=env)
         clients = [self.project.connect() for _ in range(10)]
@@ -250,13 +249,17 @@ class Idle(ProjectTestCase):
             with subprocess.Popen(["strace", "-f", "-q", "-p", str(pid), "-o", trace.name],
                                   stderr=subprocess.PIPE) as strace:
                 eventually(lambda: self.is_traced(pid), what="strace is attached")
-                time.sleep(seconds)  # the subject of this test is that nothing happens
+                counts = []
+                for _ in range(seconds):
+                    time.sleep(1)  # the subject of this test is that nothing happens
+                    counts.append(len(self.calls_made(trace.name)))
                 calls = self.calls_made(trace.name)
                 strace.send_signal(signal.SIGINT)
                 strace.communicate(timeout=PATIENCE)
         for client in clients:
             client.close()
-        self.assertLessEqual(len(calls), 2, calls)
+        busy = sum(after > before for before, after in zip([0, *counts], counts))
+        self.assertLessEqual(busy, seconds // 3, calls)  # once a minute, or in ten, it keeps its figures
 
     @staticmethod
     def wait_settled(pid):

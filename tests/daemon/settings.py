@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 
 import suite  # noqa: E402
-from daemon import eventually  # noqa: E402
+from daemon import PATIENCE, eventually  # noqa: E402
 from project import ProjectTestCase  # noqa: E402
 
 
@@ -98,7 +98,7 @@ class SavedSettings(ProjectTestCase):
         self.save('max_running = 4\n[agents.a]\ncommand = ["a"]\n')
         with self.project.popen("daemon", "reload", "--json") as process:
             self.project.kill(self.pid, signal.SIGCONT)
-            self.assertEqual(process.wait(30), 0)
+            self.assertEqual(process.wait(PATIENCE), 0)
         self.await_max_running(4)
         self.assertEqual(self.project.run("daemon", "reload", "--json").json(), {"added": [], "removed": [], "changed": []})
 

@@ -68,7 +68,7 @@ class TrustTestCase(ProjectTestCase):
         return self.project.call("task.submit", params={"prompt": "x", **params})
 
     def result_of(self, answer):
-        return self.project.call("task.wait", params={"taskId": answer["result"]["taskId"], "timeoutSeconds": 30})["result"]
+        return self.project.call("task.wait", params={"taskId": answer["result"]["taskId"], "timeoutSeconds": 50})["result"]
 
     def assert_untrusted(self, answer, agent):
         error = answer["error"]
@@ -221,7 +221,7 @@ class Changed(TrustTestCase):
         self.project.call("queue.resume")
         self.assertIn("duet-rpc trust", json.dumps(self.project.call("task.explain", params={"taskId": id})))
         self.trust()
-        record = self.project.call("task.wait", params={"taskId": id, "timeoutSeconds": 30})["result"]
+        record = self.project.call("task.wait", params={"taskId": id, "timeoutSeconds": 50})["result"]
         self.assertEqual(record["result"], f"touch {self.mark}\n")
         self.assertFalse(os.path.exists(self.mark))
 
@@ -366,6 +366,46 @@ class ForeignState(TrustTestCase):
         self.git("add", "-Af", at=self.victim.root)
         env = {"XDG_STATE_HOME": self.project.environment()["XDG_STATE_HOME"]}  # both are of the same user
         self.assert_refused(self.victim.run("daemon", "start", env=env), 1, "git has checked out the link")
+
+
+class Groups(TrustTestCase):
+    BOUNDS = SOUND + "[groups.slow]\nmax_running = 1\n[groups.frozen]\npaused = true\n"
+
+    def groups(self):
+        return {each["name"]: each for each in self.project.call("queue.status")["result"]["groups"]}
+
+    def test_keep_their_bounds_and_pauses_while_a_change_is_not_trusted(self):
+        self.write(self.BOUNDS)
+        self.trust()
+        self.project.start()
+        frozen = self.submit(agent="shell", prompt="true", group="frozen")["result"]["taskId"]
+        slow = [self.submit(agent="shell", prompt="sleep 60", group="slow")["result"]["taskId"] for _ in range(2)]
+        for text in (self.BOUNDS + "# a comment\n", self.BOUNDS + "[bad", "max_running = 3\n"):
+            self.write(text)
+            eventually(lambda: "keep their bounds" in self.problem(), what="the change is noticed")
+            self.assertEqual((self.groups()["slow"]["running"], self.groups()["slow"]["queued"]), (1, 1))
+            self.assertTrue(self.groups()["frozen"]["paused"])
+        self.assertEqual(self.project.run("daemon", "restart").code, 0)
+        self.assertEqual(self.project.call("task.get", params={"taskId": frozen})["result"]["state"], "queued")
+        self.assertEqual(self.project.call("task.get", params={"taskId": slow[1]})["result"]["state"], "queued")
+
+    def test_of_rules_agents_and_groups_that_are_not_there_each_command_says_why(self):
+        self.write(HOSTILE)
+        self.project.start()
+        for words in (("automation", "status"), ("agent", "list"), ("queue", "status")):
+            told = self.project.run(*words)
+            self.assertEqual(told.code, 0, told)
+            self.assertIn("duet-rpc trust", told.err)
+        for words in (("fire",), ("test",), ("history",), ("disable",)):
+            self.assert_refused(self.project.run("automation", *words, "at-once"), 1, "at-once", "duet-rpc trust")
+
+    def test_of_a_file_that_is_not_trusted_are_refused_with_the_cure(self):
+        self.write(self.BOUNDS)
+        self.project.start()
+        error = self.submit(agent="shell", group="slow")["error"]
+        self.assertEqual((error["code"], error["data"]["reason"], error["data"]["group"]), (-32003, "untrusted", "slow"))
+        self.assert_refused(self.project.run("task", "submit", "--agent", "shell", "--group", "slow", "true"), 1,
+                            "duet-rpc trust")
 
 
 class Trusting(TrustTestCase):

@@ -8,6 +8,7 @@ const path = require('node:path');
 const {afterEach, beforeEach, test} = require('node:test');
 const {Project, eventually, launchSleeper, live, newContext, offlineWords, open, signIn} = require('./browser.js');
 
+const dropped = 50000;  // milliseconds; a page that is silent for a minute is taken for one that has gone
 let sleeper;
 let project;
 
@@ -17,9 +18,12 @@ beforeEach(async () => {
   project.start('--http');
 });
 afterEach(async () => {
-  sleeper.wake();
-  await sleeper.close();
-  project.close();
+  try {
+    sleeper.wake();
+    await sleeper.close();
+  } finally {
+    project.close();
+  }
 });
 
 /** Hundreds of events, and tasks in three states. The queue is paused. */
@@ -71,19 +75,21 @@ test('a browser that slept while more was told than is kept for it catches up', 
   await open(page, `#/tasks/${id}`);
   await page.locator('[data-state="running"]').first().waitFor();
   project.run('queue', 'pause');
+  const asleep = Date.now();
   sleeper.sleep();
   fs.writeFileSync(go, '');
   project.wait(id);
   const last = await muchHappens();
   sleeper.wake();
+  const isDropped = Date.now() - asleep > dropped;  // on a slow machine
   await page.locator('[data-state="completed"]').first().waitFor();
   await page.locator('[data-output]', {hasText: 'the very end'}).waitFor();
   await live(page);
   await assertTrueCounts(page);
   await page.locator(`[data-task="${last}"][data-state="queued"]`).waitFor();
   await assertUnbroken(page);
-  assert.ok(heard.includes(true), 'nothing overflowed');
-  context.assertSilent();
+  assert.ok(isDropped || heard.includes(true), 'nothing overflowed');
+  context.assertSilent(isDropped ? offlineWords : null);
 });
 
 test('a browser that slept while the daemon was killed and came back catches up', async () => {

@@ -6,6 +6,7 @@
 
 const assert = require('node:assert/strict');
 const childProcess = require('node:child_process');
+const crypto = require('node:crypto');
 const fs = require('node:fs');
 const net = require('node:net');
 const os = require('node:os');
@@ -13,7 +14,7 @@ const path = require('node:path');
 const {chromium} = require('playwright-core');
 
 const program = process.env.DUET_RPC_PROGRAM;
-const patience = 30000;  // for a machine on which everything else runs, too
+const patience = 90000;  // for a machine on which everything else runs, too
 const wide = {width: 1280, height: 800};
 const narrow = {width: 360, height: 640};
 
@@ -40,7 +41,7 @@ class Project {
 
   /** Runs the program to its end; what it printed. */
   run(...words) {
-    const done = childProcess.spawnSync(program, words, {cwd: this.root, env: this.environment, encoding: 'buffer', timeout: 60000, maxBuffer: 1 << 28});
+    const done = childProcess.spawnSync(program, words, {cwd: this.root, env: this.environment, encoding: 'buffer', timeout: 2 * patience, maxBuffer: 1 << 28});
     if (done.status !== 0) throw new Error(`${words.join(' ')}: ${done.status} ${done.stderr}`);
     return done.stdout;
   }
@@ -53,14 +54,24 @@ class Project {
     return this.json('call', method, JSON.stringify(params));
   }
 
+  /** The HTTP door is at a port that the system gives to nobody else while the daemon is away: tabs find it again. */
+  rememberPort() {
+    const folder = path.join(this.root, '.aiwg', 'daemon');
+    const end = Number(fs.readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'latin1').split(/\s/)[0]);
+    if (fs.existsSync(folder) || end <= 2048) return;
+    fs.mkdirSync(folder, {recursive: true, mode: 0o700});
+    fs.writeFileSync(path.join(folder, 'http.port'), `${crypto.randomInt(Math.floor(end / 2), end)}\n`, {mode: 0o600});
+  }
+
   start(...words) {
+    this.rememberPort();
     this.pid = this.json('daemon', 'start', '--json', ...words).pid;
     return this.pid;
   }
 
   kill() {
     process.kill(this.pid, 'SIGKILL');
-    for (let left = 2000; left > 0 && isRunning(this.pid); --left) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+    for (const deadline = Date.now() + patience; Date.now() < deadline && isRunning(this.pid);) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
   }
 
   loginUrl(...words) {
@@ -72,7 +83,7 @@ class Project {
   }
 
   wait(...ids) {
-    childProcess.spawnSync(program, ['task', 'wait', ...ids], {cwd: this.root, env: this.environment, timeout: 60000});
+    childProcess.spawnSync(program, ['task', 'wait', ...ids], {cwd: this.root, env: this.environment, timeout: 2 * patience});
   }
 
   record(id) {
@@ -85,7 +96,7 @@ class Project {
   }
 
   close() {
-    childProcess.spawnSync(program, ['daemon', 'stop', '--force', '--if-running'], {cwd: this.root, env: this.environment, timeout: 30000});
+    childProcess.spawnSync(program, ['daemon', 'stop', '--force', '--if-running'], {cwd: this.root, env: this.environment, timeout: patience});
     if (this.pid && isRunning(this.pid)) process.kill(this.pid, 'SIGKILL');
     fs.rmSync(this.place, {recursive: true, force: true, maxRetries: 5});
   }
@@ -150,7 +161,13 @@ function launch(options = {}) {
 async function launchSleeper(options = {}) {
   const server = await chromium.launchServer(launchOptions(options));
   const signal = (name) => {
-    for (const pid of withDescendants(server.process().pid)) process.kill(pid, name);
+    for (const pid of withDescendants(server.process().pid)) {
+      try {
+        process.kill(pid, name);
+      } catch (error) {
+        if (error.code !== 'ESRCH') throw error;  // it has ended meanwhile
+      }
+    }
   };
   const browser = await chromium.connect(server.wsEndpoint());
   return {browser, sleep: () => signal('SIGSTOP'), wake: () => signal('SIGCONT'), close: () => server.close()};

@@ -3,6 +3,7 @@
 'use strict';
 
 const assert = require('node:assert/strict');
+const path = require('node:path');
 const {after, before, test} = require('node:test');
 const {Project, assertAccessible, assertNoSidewaysScroll, eventually, launch, live, narrow, newContext, open, signIn, wide} = require('./browser.js');
 
@@ -136,7 +137,15 @@ test('notifications come while the tab is hidden, once for all tabs', async () =
   await second.goto(page.url());
   await live(second);
   const seen = () => page.evaluate(() => localStorage.getItem('seen') ?? '');
-  project.wait(project.shell('exit 5'));
+  const former = project.shell('exit 5');
+  project.wait(former);
+  const {approvalsOf} = await import(path.join(__dirname, '..', '..', 'web', 'state.js'));
+  const waiting = await eventually(() => {
+    const approvals = approvalsOf(project.call('automation.status'));
+    assert.ok(approvals.some((one) => new RegExp(`${former}\\b`).test(JSON.stringify(one))));
+    return approvals.length;
+  });
+  for (const tab of [page, second]) await eventually(async () => assert.ok((await tab.title()).startsWith(`(${waiting}) `)));
   await page.getByRole('button', {name: 'Settings'}).click();
   assert.equal(await seen(), '');
   await page.getByRole('switch', {name: 'Notifications'}).click();

@@ -32,6 +32,9 @@ after(async () => {
 
 const row = (id, state = '') => page.locator(`main[data-view="tasks"] [role=row][data-task="${id}"]${state ? `[data-state="${state}"]` : ''}`);
 
+/** The second at once behind the first, which the page forgets soon. */
+const pressBoth = (first, second) => Promise.all([page.keyboard.press(first), page.keyboard.press(second)]);
+
 test('a task of the command line appears, runs and ends without a reload', async () => {
   await open(page, '#/tasks');
   const id = project.shell('until [ -e go ]; do sleep 0.05; done');
@@ -188,7 +191,7 @@ test('a task shows all of its record, its causes and followers, and Restart lead
 });
 
 test('a task that waits says why, and can be held and released', async () => {
-  const first = project.shell('sleep 60');
+  const first = project.shell('sleep 600');
   const id = project.shell('true', '--after', first);
   await open(page, `#/tasks/${id}`);
   await page.locator('[data-reason="after"]', {hasText: first}).waitFor();
@@ -247,12 +250,10 @@ test('keys reach everything, not while typing, and can be switched off', async (
   await page.keyboard.press('r');
   await eventually(async () => assert.notEqual(await page.locator('h1').textContent(), id));
   for (const [key, view] of Object.entries({t: 'tasks', l: 'timeline', g: 'graph', e: 'events', r: 'rules', s: 'servers', h: 'health'})) {
-    await page.keyboard.press('g');
-    await page.keyboard.press(key);
+    await pressBoth('g', key);
     await page.waitForSelector(`main[data-view="${view}"]`);
   }
-  await page.keyboard.press('g');
-  await page.keyboard.press('t');
+  await pressBoth('g', 't');
   await page.waitForSelector('main[data-view="tasks"]');
   await page.keyboard.press('/');
   await page.keyboard.type('nj?');
@@ -270,7 +271,7 @@ test('keys reach everything, not while typing, and can be switched off', async (
   await page.getByRole('switch', {name: 'Keyboard shortcuts'}).click();
   await page.keyboard.press('Escape');
   await page.getByRole('dialog').waitFor({state: 'detached'});
-  assert.equal(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), 'Settings');
+  await eventually(async () => assert.equal(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), 'Settings'));
   await page.keyboard.press('n');
   assert.equal(await page.getByRole('dialog').count(), 0);
   await page.evaluate(() => localStorage.setItem('duet-rpc.keys', 'on'));

@@ -53,7 +53,7 @@ after(async () => {
 
 test('timeline: bars are where the times say, a running one grows, Enter opens', async () => {
   const done = project.shell('sleep 1.2');
-  const id = project.shell('sleep 60');
+  const id = project.shell('sleep 600');
   project.wait(done);
   await open(page, '#/timeline?range=15m');
   const bar = page.locator(`[data-task="${done}"][data-state="completed"] .span.is-completed`);
@@ -70,7 +70,7 @@ test('timeline: bars are where the times say, a running one grows, Enter opens',
     assert.ok(Math.abs(seen.start - place(record.startedAt)) <= 2, `${seen.start} ${place(record.startedAt)}`);
     assert.ok(Math.abs(seen.end - Math.max(seen.start + 2, place(record.completedAt))) <= 2);
   });
-  await page.evaluate((now) => (location.hash = `#/timeline?from=${new Date(now - 20000).toISOString()}&to=${new Date(now + 40000).toISOString()}`), Date.now());
+  await page.evaluate((now) => (location.hash = `#/timeline?from=${new Date(now - 20000).toISOString()}&to=${new Date(now + 300000).toISOString()}`), Date.now());
   const running = page.locator(`[data-task="${id}"][data-state="running"] .span.is-running`);
   const width = () => running.evaluate((element) => element.getBoundingClientRect().width);
   const first = await width();
@@ -78,7 +78,9 @@ test('timeline: bars are where the times say, a running one grows, Enter opens',
   await page.getByRole('button', {name: 'Zoom in'}).click();
   const tooFar = await page.locator('.axis').evaluate((axis) => [...axis.children].filter((mark) => mark.textContent && mark.getBoundingClientRect().right > axis.getBoundingClientRect().right).length);
   assert.equal(tooFar, 0, 'times that are cut off');
+  const zoomed = page.url();
   await page.getByRole('button', {name: 'Earlier'}).click();
+  await eventually(() => assert.notEqual(page.url(), zoomed));
   assert.match(page.url(), /from=.*to=/);
   await page.getByRole('button', {name: '1h', exact: true}).click();
   const next = project.shell('true', '--after', done);
@@ -111,12 +113,14 @@ test('graph: every arrow points right, failures stand out, arrows move, focus na
   await node(third, '[data-state="failed"].is-dependency').waitFor();
   const again = project.call('task.restart', {taskId: first}).taskId;
   await node(again).waitFor();
-  const wrong = await page.evaluate(() => [...document.querySelectorAll('[data-edge]')].filter((edge) => {
-    const [from, to] = edge.dataset.edge.split(' ').map((id) => document.querySelector(`.node[data-task="${id}"]`).getBoundingClientRect());
-    return from.right >= to.left;
-  }).map((edge) => edge.dataset.edge));
-  assert.deepEqual(wrong, []);
-  assert.ok(await page.locator('[data-edge]').count() >= 3);
+  await eventually(async () => {
+    const wrong = await page.evaluate(() => [...document.querySelectorAll('[data-edge]')].filter((edge) => {
+      const [from, to] = edge.dataset.edge.split(' ').map((id) => document.querySelector(`.node[data-task="${id}"]`).getBoundingClientRect());
+      return from.right >= to.left;
+    }).map((edge) => edge.dataset.edge));
+    assert.deepEqual(wrong, []);
+    assert.ok(await page.locator('[data-edge]').count() >= 3);
+  });
   await node(first).locator('a').focus();
   await page.keyboard.press('ArrowRight');
   const focused = () => page.evaluate(() => document.activeElement.closest('[data-task]')?.dataset.task);
@@ -232,7 +236,7 @@ test('rules: approvals come first and are counted, Approve fires once from two t
   assert.match(await page.locator('[data-nav="rules"]').textContent(), /1/);
   const buttons = [page, second].map((tab) => tab.getByRole('button', {name: `Approve ${id}`}));
   await Promise.all(buttons.map((one) => one.waitFor()));
-  await Promise.all(buttons.map((one) => one.click({noWaitAfter: true}).catch(() => {})));
+  await Promise.all(buttons.map((one) => one.click({noWaitAfter: true, timeout: 20000}).catch(() => {})));
   await eventually(() => {
     const made = project.call('task.list', {limit: 100}).filter((task) => task.prompt.startsWith('look at '));
     assert.equal(made.length, 1);
@@ -259,8 +263,19 @@ test('servers: one that is killed shows restarting and ready again, and can be s
   project.call('lsp.start', {server: 'fake'});
   await open(page, '#/servers');
   await page.waitForSelector('[data-server="fake"][data-state="ready"]');
-  const {pid} = project.call('lsp.list').servers[0];
-  await page.locator('[data-server="fake"]', {hasText: String(pid)}).waitFor();
+  const next = (former) => eventually(() => {
+    const [told] = project.call('lsp.list').servers;
+    assert.equal(told.state, 'ready');
+    assert.notEqual(told.pid, former);
+    return told.pid;
+  });
+  let pid = await next(0);
+  // Each crash in a row is followed by a longer pause: 8 seconds after the fourth.
+  for (let crash = 1; crash < 4; ++crash) {
+    process.kill(pid, 'SIGKILL');
+    pid = await next(pid);
+  }
+  await page.locator('[data-server="fake"][data-state="ready"]', {hasText: String(pid)}).waitFor();
   process.kill(pid, 'SIGKILL');
   await page.locator('[data-server="fake"][data-state="restarting"]', {hasText: 'crashed'}).waitFor();
   await page.waitForSelector('[data-server="fake"][data-state="ready"]');

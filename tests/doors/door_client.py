@@ -189,6 +189,7 @@ class DoorTestCase(ProjectTestCase):
     def open_door(self, *words, settings=""):
         if settings:
             self.project.write_user_settings(settings)
+        self.project.remember_port("http")
         self.project.start(*(words or ("--http",)))
         self.url = self.http_url()
 

@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import suite  # noqa: E402
 from door_client import DoorTestCase, request  # noqa: E402
 
-PATIENCE = 120  # a browser's start on a busy machine, and all ways one after another
+PATIENCE = 240  # a browser's start on a busy machine, and all ways one after another
 
 # Each way ends in a line `NAME: what was seen`; `IN` is the word for whatever a page must not get.
 PAGE = """<!doctype html><meta charset="utf-8"><title>hostile</title><script>
@@ -38,7 +38,7 @@ async function read(name, options, path = "/rpc") {
   }
 }
 
-const element = (name, tag, attributes) => within(30000, new Promise((done) => {
+const element = (name, tag, attributes) => within(100000, new Promise((done) => {
   const made = Object.assign(document.createElement(tag), attributes);
   made.onload = () => done("loaded");
   made.onerror = () => done("refused");
@@ -53,13 +53,13 @@ function inside(frame) {
   }
 }
 
-const socket = (name, protocols) => within(30000, new Promise((done) => {
+const socket = (name, protocols) => within(100000, new Promise((done) => {
   const made = new WebSocket(door.replace("http", "ws") + "/ws", protocols);
   made.onopen = () => done("IN");
   made.onerror = () => done("refused");
 })).then((what) => note(name, what));
 
-const stream = (name) => within(30000, new Promise((done) => {
+const stream = (name) => within(100000, new Promise((done) => {
   const made = new EventSource(door + "/events?since=1");
   made.onopen = () => done("IN");
   made.onerror = () => done("refused");
@@ -74,7 +74,7 @@ function submit_form(name) {
   document.body.append(frame, form);
   const loaded = new Promise((done) => (frame.onload = done));
   form.submit();
-  return within(30000, loaded).then(() => note(name, inside(frame)));
+  return within(100000, loaded).then(() => note(name, inside(frame)));
 }
 
 function open_window(name) {

@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 import suite  # noqa: E402
-from daemon import eventually  # noqa: E402
+from daemon import PATIENCE, eventually  # noqa: E402
 from door_client import DoorTestCase, message, request  # noqa: E402
 from project import memory  # noqa: E402
 
@@ -89,7 +89,8 @@ class Opening(DoorTestCase):
     def test_stop_answers_what_is_under_way(self):
         self.open_door()
         token = self.token()
-        waiting = self.project.call("task.submit", params={"prompt": "sleep 30", "agent": "shell"})["result"]["taskId"]
+        waiting = self.project.call("task.submit", params={"prompt": "sleep 1000", "agent": "shell"})["result"]["taskId"]
+        eventually(lambda: self.project.call("task.get", params={"taskId": waiting})["result"]["state"] == "running")
         connection = self.connect()
         body = request("task.wait", params={"taskId": waiting})
         connection.send(message(connection.host, "POST", "/rpc", {"Authorization": f"Bearer {token}"}, body))
@@ -325,7 +326,7 @@ class Requests(DoorTestCase):
     def test_curl(self):
         token = self.token()
         result = subprocess.run(["curl", "-sS", "-H", f"Authorization: Bearer {token}", "-H", "Content-Type: application/json",
-                                 "-d", request("ping"), f"{self.url}/rpc"], capture_output=True, text=True, timeout=30)
+                                 "-d", request("ping"), f"{self.url}/rpc"], capture_output=True, text=True, timeout=PATIENCE)
         self.assertTrue(json.loads(result.stdout)["result"]["pong"], result)
 
 

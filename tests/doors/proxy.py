@@ -61,7 +61,7 @@ class Proxy(threading.Thread):
         client = self.server.accept()[0]
         self.accepted += 1
         try:
-            server = socket.create_connection(self.target, timeout=10)
+            server = socket.create_connection(self.target, timeout=60)
         except OSError:
             client.close()
             return

@@ -9,7 +9,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 import suite  # noqa: E402
-from daemon import eventually  # noqa: E402
+from daemon import PATIENCE, eventually  # noqa: E402
 from door_client import DoorTestCase, request  # noqa: E402
 
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
@@ -123,7 +123,7 @@ async def main(url, token):
 asyncio.run(main(*sys.argv[1:]))
 """
         result = subprocess.run(["/usr/bin/python3", "-c", script, self.ws_url, self.secret], capture_output=True,
-                                text=True, timeout=60)
+                                text=True, timeout=2 * PATIENCE)
         self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_ws_on_node(self):
@@ -144,14 +144,14 @@ client.on("error", (error) => { console.error(error); process.exit(3); });
 """
         self.assertTrue(shutil.which("node"), "node is needed")
         result = subprocess.run(["node", "-e", script, self.ws_url, self.secret], capture_output=True, text=True,
-                                timeout=60, env={**os.environ, "NODE_PATH": modules})
+                                timeout=2 * PATIENCE, env={**os.environ, "NODE_PATH": modules})
         self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_websocket_el_of_emacs(self):
         library = glob.glob("/usr/share/emacs/site-lisp/elpa-src/websocket-*/websocket.el")
         self.assertTrue(library and shutil.which("emacs"), "emacs and elpa-websocket are needed")
         script = """
-(let* ((answers nil) (deadline (+ (float-time) 50))
+(let* ((answers nil) (deadline (+ (float-time) 100))
        (ids (list "a" (make-string 100000 ?b)))
        (client (websocket-open (getenv "DUET_URL") :protocols '("duet-rpc.1")
                                :custom-header-alist (list (cons 'Authorization (concat "Bearer " (getenv "DUET_TOKEN"))))
@@ -165,7 +165,7 @@ client.on("error", (error) => { console.error(error); process.exit(3); });
   (princ "both came back"))
 """
         result = subprocess.run(["emacs", "-Q", "--batch", "-l", library[0], "--eval", script], capture_output=True, text=True,
-                                timeout=100, env={**os.environ, "DUET_URL": self.ws_url, "DUET_TOKEN": self.secret})
+                                timeout=2 * PATIENCE, env={**os.environ, "DUET_URL": self.ws_url, "DUET_TOKEN": self.secret})
         self.assertIn("both came back", result.stdout, result.stderr)
 
 

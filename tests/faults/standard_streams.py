@@ -43,7 +43,7 @@ class Input(suite.TestCase):
         with suite.rpc() as daemon:
             self.assert_version(daemon)
             daemon.close_input()
-            daemon.expect_exit(0, 2)
+            daemon.expect_exit(0)
 
     def test_a_regular_file_is_read_to_its_end(self):
         with tempfile.TemporaryFile() as file:
@@ -51,7 +51,7 @@ class Input(suite.TestCase):
             file.seek(0)
             with suite.rpc(stdin=file) as daemon:
                 self.assertEqual([daemon.next_message()["id"] for _ in range(3)], [1, 2, 3])
-                daemon.expect_exit(0, 2)
+                daemon.expect_exit(0)
 
     def test_a_large_regular_file(self):
         with tempfile.TemporaryFile() as file:
@@ -61,16 +61,16 @@ class Input(suite.TestCase):
             with suite.rpc(stdin=file) as daemon:
                 for id in range(20000):
                     self.assertEqual(daemon.next_message()["id"], id)
-                daemon.expect_exit(0, 2)
+                daemon.expect_exit(0)
 
     def test_an_empty_file(self):
         with tempfile.TemporaryFile() as file, suite.rpc("--log-level", "info", stdin=file) as daemon:
-            daemon.expect_exit(0, 2)
+            daemon.expect_exit(0)
             self.assertIn("stdin closed, shutting down gracefully", daemon.stderr_text())
 
     def test_dev_null(self):
         with suite.rpc("--log-level", "info", stdin=subprocess.DEVNULL) as daemon:
-            daemon.expect_exit(0, 2)
+            daemon.expect_exit(0)
             self.assertIn("stdin closed, shutting down gracefully", daemon.stderr_text())
 
     def test_a_file_cut_in_a_frame(self):
@@ -80,7 +80,7 @@ class Input(suite.TestCase):
             with suite.rpc(stdin=file) as daemon:
                 self.assertEqual([daemon.next_message()["id"] for _ in range(2)], [1, 2])
                 self.assertEqual(daemon.next_message()["error"]["data"], {"reason": "content-length-mismatch"})
-                daemon.expect_exit(0, 2)
+                daemon.expect_exit(0)
 
     def test_a_socket_for_both_directions(self):
         ours, theirs = socket.socketpair()
@@ -91,7 +91,7 @@ class Input(suite.TestCase):
             peer.send(request("version", "then the end"))
             ours.shutdown(socket.SHUT_WR)
             self.assertEqual(peer.next_message()["id"], "then the end")
-            self.assertEqual(daemon.wait_exit(2), 0)
+            self.assertEqual(daemon.wait_exit(), 0)
 
     def test_closed_from_the_start_is_an_end_of_input(self):
         result = in_shell("<&-")
@@ -107,13 +107,13 @@ class TerminalInput(suite.TestCase):
                 terminal.type(frame(request("version", "typed")))
                 self.assertEqual(daemon.next_message()["id"], "typed")
                 daemon.signal(15)
-                daemon.expect_exit(0, 2)
+                daemon.expect_exit(0)
 
     def test_control_d_ends_it(self):
         with Terminal() as terminal, suite.rpc("--log-level", "info", stdin=terminal.slave) as daemon:
             daemon.expect_stderr("pid=")
             terminal.type(b"\x04")
-            daemon.expect_exit(0, 2)
+            daemon.expect_exit(0)
             self.assertIn("stdin closed, shutting down gracefully", daemon.stderr_text())
 
     def test_the_flags_are_unchanged_after_exit(self):
@@ -129,7 +129,7 @@ class TerminalInput(suite.TestCase):
                         daemon.next_message()
                     else:
                         daemon.signal(15)
-                    daemon.expect_exit(0, 2)
+                    daemon.expect_exit(0)
                 self.assertEqual(self.flags(terminal.slave), before)
 
     @staticmethod
@@ -148,7 +148,7 @@ class SharedDescriptions(suite.TestCase):
             peer = Peer(LspFraming, None, Stream(answers))
             self.assertEqual(peer.next_message()["id"], 1)
             os.close(write_end)
-            self.assertEqual(daemon.wait_exit(2), 0)
+            self.assertEqual(daemon.wait_exit(), 0)
         self.assertEqual((fcntl.fcntl(read_end, fcntl.F_GETFL), fcntl.fcntl(out, fcntl.F_GETFL)), before)
         os.close(read_end)
         os.close(out)
@@ -174,13 +174,13 @@ class Output(suite.TestCase):
         with suite.rpc(read_stdout=False) as daemon:
             daemon.process.stdout.close()
             daemon.send(request("version", 1))
-            daemon.expect_exit(1, 2)
+            daemon.expect_exit(1)
 
     def test_gone_while_answers_wait(self):
         with suite.rpc(read_stdout=False) as daemon:
             daemon.write_some(frame(request("describeMethods", 1)) * 2000, 1.0)
             daemon.process.stdout.close()
-            daemon.expect_exit(1, 2)
+            daemon.expect_exit(1)
 
     def test_a_socket_that_is_reset(self):
         ours, theirs = socket.socketpair()
@@ -188,7 +188,7 @@ class Output(suite.TestCase):
             theirs.close()
             ours.sendall(frame(request("version", 1)) * 100)
             ours.close()
-            self.assertIn(daemon.wait_exit(2), (0, 1))  # an end of input or a lost output, whichever is seen first
+            self.assertIn(daemon.wait_exit(), (0, 1))  # an end of input or a lost output, whichever is seen first
 
 
 class Errors(suite.TestCase):
@@ -209,7 +209,7 @@ class Errors(suite.TestCase):
             for id in range(50):
                 daemon.call("nope", id)
             daemon.close_input()
-            daemon.expect_exit(0, 2)
+            daemon.expect_exit(0)
 
 
 class Guard(suite.TestCase):
@@ -228,7 +228,7 @@ class Guard(suite.TestCase):
                     flags = int(next(line for line in file if line.startswith("flags:")).split()[1], 8)
                 self.assertTrue(flags & os.O_CLOEXEC)
             daemon.close_input()
-            daemon.expect_exit(0, 2)
+            daemon.expect_exit(0)
 
     @staticmethod
     def target(folder, name):
@@ -246,7 +246,7 @@ class Guard(suite.TestCase):
                 daemon.call("initialize", id, params={"processId": os.getpid()})
             eventually(lambda: count() <= before + 1, what="descriptors are given back")
             daemon.close_input()
-            daemon.expect_exit(0, 2)
+            daemon.expect_exit(0)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import code as code_cases  # noqa: E402
 import tasks  # noqa: E402
 import wire  # noqa: E402
-from http_carrier import HttpCarrier, HttpConnection, message, mirrored  # noqa: E402
-from mcp_client import LEGACY, MODERN, McpTestCase, modern  # noqa: E402
+from http_carrier import HttpCarrier, McpHttpTestCase  # noqa: E402
+from mcp_client import LEGACY, MODERN, modern  # noqa: E402
 
 import suite  # noqa: E402
 from daemon import eventually, notification, request  # noqa: E402
@@ -33,7 +33,18 @@ class Tools(HttpCarrier, tasks.Tools):
 
 
 class SideBySide(HttpCarrier, tasks.SideBySide):
-    pass
+    def test_a_closed_connection_is_given_up_long_before_its_call_would_end(self):
+        self.make_gate()
+        door = self.shell_door()
+        id = door.post_tool("task_run", {"prompt": "read x < gate", "wait_seconds": 50}, _meta={"progressToken": 1})
+        door.wait_for(lambda told: told["method"] == "notifications/progress", 30)
+
+        def has_only_ours():
+            by_door = self.project.call("daemon.status")["result"]["subsystems"]["ipc"]["byDoor"]
+            return by_door["http"] <= len(door.posts) + len(door.idle)
+        self.assertTrue(has_only_ours())
+        door.cancel(id)
+        eventually(has_only_ours, 20, "the end of its connection")
 
 
 class McpTasks(HttpCarrier, tasks.McpTasks):
@@ -46,27 +57,6 @@ class Subscriptions(HttpCarrier, tasks.Subscriptions):
 
 class Resources(HttpCarrier, tasks.Resources):
     pass
-
-
-class McpHttpTestCase(HttpCarrier, McpTestCase):
-    def setUp(self):
-        super().setUp()
-        self.project.write_user_settings('default_agent = "shell"\n[mcp]\nagents = ["shell"]\n')
-        self.open_http()
-
-    def ask(self, body, method="POST", token="own", **fields):
-        """One request with fields of one's own; None leaves one out."""
-        wanted = {"Authorization": f"Bearer {self.token(token)}" if token else None,
-                  "Accept": "application/json, text/event-stream", **(mirrored(body) if body else {})}
-        wanted.update({name.replace("_", "-"): value for name, value in fields.items()})
-        with HttpConnection(self.url) as connection:
-            given = {name: value for name, value in wanted.items() if value is not None}
-            connection.send(message(given.pop("Host", connection.host), method, "/mcp", given, body))
-            return connection.response()
-
-    def code(self, response, status):
-        self.assertEqual(response.status, status, response)
-        return response.json()["error"]["code"]
 
 
 class Admission(McpHttpTestCase):
@@ -106,9 +96,12 @@ class Admission(McpHttpTestCase):
         run = request("tools/call", params={"name": "task_run", "arguments": {"prompt": "true"}})
         for role in ("observe", "operate"):
             self.assertEqual(self.code(self.ask(run, token=role), 400), -32602)
-        self.assertFalse(self.ask(run).json()["result"].get("isError"))
+        self.assertFalse(self.ask(run, Accept="application/json").json()["result"].get("isError"))
         task = self.project.call("task.get", params={"taskId": "task-1"})["result"]
         self.assertEqual(task["metadata"]["by"], "http:test-own")
+        get = request("tools/call", params={"name": "task_get", "arguments": {"task_id": "task-1", "wait_seconds": 10}})
+        for role in ("observe", "operate"):
+            self.assertEqual(self.ask(get, token=role).json()["result"]["structuredContent"]["state"], "completed")
         cancel = request("tools/call", params={"name": "task_cancel", "arguments": {"task_id": "task-1"}})
         self.assertEqual(self.ask(cancel, token="operate").json()["result"]["structuredContent"]["cancelled"], False)
         self.assertNotIn("tasks", self.ask(request("initialize", params={"protocolVersion": "2025-11-25"}),
@@ -132,6 +125,17 @@ class Heads(McpHttpTestCase):
             self.assertEqual(self.code(self.ask(self.CALL, Mcp_Name=name), 400), -32020, name)
         self.assertEqual(self.ask(self.CALL, Mcp_Name="  =?base64?dGFza19saXN0?=  ").status, 200)
         self.assertEqual(self.code(self.ask(request("tools/list"), Mcp_Method="ping"), 400), -32020)
+
+    def test_those_of_notifications_must_be_right(self):
+        cancelled = notification("notifications/cancelled", params={"requestId": 1})
+        of_its_own = notification("notifications/cancelled", params=modern({"requestId": 1}))
+        for body, code, fields in ((cancelled, -32020, {"Mcp_Method": "tools/call"}), (cancelled, -32022, {"MCP_Protocol_Version": "1999-01-01"}),
+                                   (of_its_own, -32020, {"MCP_Protocol_Version": "2025-11-25"})):
+            response = self.ask(body, **fields)
+            self.assertEqual(self.code(response, 400), code, fields)
+            self.assertNotIn("id", response.json())
+        for body in (cancelled, of_its_own):
+            self.assertEqual(self.ask(body, MCP_Protocol_Version=MODERN, Mcp_Method="notifications/cancelled").status, 202)
 
     def test_a_version_that_is_not_spoken(self):
         params = modern()
@@ -157,6 +161,13 @@ class Heads(McpHttpTestCase):
             with self.subTest(method=method, params=params):
                 found, answer = door.status_of(method, params)
                 self.assertEqual((found, answer["error"]["code"]), (status, code))
+
+    def test_an_id_goes_back_however_long_it_is(self):
+        id = "i" * 1_000_000
+        for method, status in (("ping", 200), ("nonsense", 404), ("tools/call", 400)):
+            response = self.ask(request(method, id))
+            self.assertEqual(response.status, status, method)
+            self.assertEqual(response.json()["id"], id)
 
     def test_what_needs_no_answer_is_accepted(self):
         for body in (notification("notifications/initialized"), notification("nonsense"),
@@ -216,8 +227,9 @@ class Streams(McpHttpTestCase):
         self.listen(other, resourceSubscriptions=[f"duet://tasks/{handle}"])
         self.open_gate()
         self.ended(self.opened)
-        self.assertEqual(other.wait_for(lambda _: True, 60)["method"], "notifications/resources/updated")
-        self.assertFalse(any(told["method"] == "notifications/tasks" for told in other.notifications))
+        self.assertEqual(self.project.run("daemon", "stop").code, 0)
+        other.hear_all(30)
+        self.assertEqual({told["method"] for told in other.notifications}, {"notifications/resources/updated"})
 
     def test_a_closed_stream_ends_its_listen(self):
         for _ in range(16):
@@ -239,14 +251,19 @@ class Streams(McpHttpTestCase):
         post.connection.ends(30)
 
     def test_the_daemons_end_is_told(self):
-        post = self.listen(self.opened, resourceSubscriptions=["duet://status"])
+        self.listen(self.opened, resourceSubscriptions=["duet://status"])
         waiting = self.created()
-        self.opened.post("tools/call", modern({"name": "task_get", "arguments": {"task_id": waiting, "wait_seconds": 50}}))
-        self.assertEqual(self.project.run("daemon", "stop").code, 0)
-        result = self.opened.answer("l", 30)["result"]
+        get = {"name": "task_get", "arguments": {"task_id": waiting, "wait_seconds": 50}}
+        self.opened.post("tools/call", modern(get), "silent")
+        self.opened.post("tools/call", modern(get, progressToken="p"), "streaming")
+        self.opened.wait_for(lambda told: told["method"] == "notifications/progress", 30)
+        self.assertEqual(self.project.run("daemon", "stop", "--leave-tasks").code, 0)
+        self.opened.hear_all(30)
+        result = self.opened.answers.pop('"l"')["result"]
         self.assertEqual(result["resultType"], "complete")
         self.assertEqual(result["_meta"]["io.modelcontextprotocol/subscriptionId"], "l")
-        post.connection.ends(30)
+        self.assertEqual(self.opened.answers, {}, "waits are dropped without an answer")
+        self.assertNotIn('"silent"', self.opened.statuses)
 
     def test_work_outlives_the_daemon(self):
         handle = self.created()

@@ -9,7 +9,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "doors"))
 
-from mcp_client import PATIENCE, VERSION_KEY, Asking, Failure  # noqa: E402
+from mcp_client import PATIENCE, VERSION_KEY, Asking, Failure, McpTestCase  # noqa: E402
 
 from door_client import HttpConnection, message  # noqa: E402
 
@@ -110,13 +110,24 @@ class HttpDoor(Asking):
     def next_body(self, patience=PATIENCE):
         deadline = time.monotonic() + patience
         while not self.bodies:
-            sockets = {post.connection.socket: post for post in self.posts}
-            ready = select.select(list(sockets), [], [], max(0, deadline - time.monotonic()))[0]
-            if not ready:
-                raise Failure(f"no message within {patience} s; {len(self.posts)} requests are under way")
-            for each in ready:
-                self.read(sockets[each])
+            self.read_some(deadline)
         return self.bodies.pop(0)
+
+    def hear_all(self, patience=PATIENCE):
+        """Until no request is under way any more; what came is kept."""
+        deadline = time.monotonic() + patience
+        while self.posts:
+            self.read_some(deadline)
+        while self.bodies:
+            self.take(0)
+
+    def read_some(self, deadline):
+        sockets = {post.connection.socket: post for post in self.posts}
+        ready = select.select(list(sockets), [], [], max(0, deadline - time.monotonic()))[0]
+        if not ready:
+            raise Failure(f"no message in time; {len(self.posts)} requests are under way")
+        for each in ready:
+            self.read(sockets[each])
 
     def read(self, post):
         has_more = post.connection.more()
@@ -187,4 +198,40 @@ class HttpCarrier:
         return self.ready_door(*words, **options)
 
 
-__all__ = ["HttpCarrier", "HttpDoor", "HttpConnection", "message", "mirrored"]
+class McpHttpTestCase(HttpCarrier, McpTestCase):
+    """With an open door, and requests that are spelt out."""
+
+    def setUp(self):
+        super().setUp()
+        self.project.write_user_settings('default_agent = "shell"\n[mcp]\nagents = ["shell"]\n')
+        self.open_http()
+
+    def ask(self, body, method="POST", token="own", **fields):
+        """One request with fields of one's own; None leaves one out."""
+        wanted = {"Authorization": f"Bearer {self.token(token)}" if token else None,
+                  "Accept": "application/json, text/event-stream", **(mirrored(body) if body else {})}
+        wanted.update({name.replace("_", "-"): value for name, value in fields.items()})
+        with self.connect() as connection:
+            given = {name: value for name, value in wanted.items() if value is not None}
+            connection.send(message(given.pop("Host", connection.host), method, "/mcp", given, body))
+            return connection.response()
+
+    def connect(self):
+        connection = HttpConnection(self.url)
+        self.addCleanup(connection.socket.close)
+        return connection
+
+    def begin(self, body, role="own"):
+        """A request whose last byte is not sent yet: its connection, and that byte."""
+        connection = self.connect()
+        fields = {"Authorization": f"Bearer {self.token(role)}", "Accept": "application/json, text/event-stream", **mirrored(body)}
+        whole = message(connection.host, "POST", "/mcp", fields, body)
+        connection.send(whole[:-1])
+        return connection, whole[-1:]
+
+    def code(self, response, status):
+        self.assertEqual(response.status, status, response)
+        return response.json()["error"]["code"]
+
+
+__all__ = ["HttpCarrier", "HttpDoor", "McpHttpTestCase", "Post"]

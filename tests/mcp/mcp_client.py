@@ -76,21 +76,21 @@ class Asking:
     def post_tool(self, name, arguments=None, **params):
         return self.post("tools/call", {"name": name, "arguments": arguments or {}, **params})
 
-    def tool(self, name, arguments=None, patience=70, **params):
+    def tool(self, name, arguments=None, patience=2 * PATIENCE, **params):
         """The result of a tool of the legacy era."""
         answer = self.answer(self.post_tool(name, arguments, **params), patience)
         if "result" not in answer:
             raise Failure(f"{name}: {answer}")
         return answer["result"]
 
-    def structured(self, name, arguments=None, patience=70, **params):
+    def structured(self, name, arguments=None, patience=2 * PATIENCE, **params):
         """The structured result of a call that must succeed."""
         result = self.tool(name, arguments, patience, **params)
         if result.get("isError") or "structuredContent" not in result:
             raise Failure(f"{name}: {result}")
         return result["structuredContent"]
 
-    def error(self, name, arguments=None, patience=70):
+    def error(self, name, arguments=None, patience=2 * PATIENCE):
         """The text of a call that must fail as a tool does."""
         result = self.tool(name, arguments, patience)
         if not result.get("isError"):

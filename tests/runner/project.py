@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import select
 import shutil
@@ -183,6 +184,17 @@ class Project:
             file.write(text)
         os.chmod(path, 0o600)
 
+    def remember_port(self, word):
+        """The door WORD, `http` or `tls`, is at a port that the system gives to nobody else while the daemon is away."""
+        with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
+            end = int(file.read().split()[0])
+        if end <= 2048:
+            return
+        os.makedirs(self.state, mode=0o700, exist_ok=True)
+        with open(os.path.join(self.state, word + ".port"), "w", encoding="ascii") as file:
+            file.write(f"{random.SystemRandom().randrange(end // 2, end)}\n")
+        os.chmod(file.name, 0o600)
+
     def popen(self, *words, env=None, cwd=None, program=None, **options):
         options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         return Process([program or self.program, *words], env=self.environment(env), cwd=cwd or self.root, **options)
@@ -292,6 +304,15 @@ class ProjectTestCase(suite.TestCase):
         self.assertEqual(result.err.count("\n"), 1, result)
         for text in texts:
             self.assertRegex(result.err, text)
+
+    def offered(self, *words, **options):
+        """What a shell may offer, without what it says of each. A daemon that does not answer a shell soon is passed over."""
+        lines = eventually(lambda: self.project.run("candidates", *words, **options).out, what=f"candidates {words}").splitlines()
+        return [line.split("\t")[0] for line in lines]
+
+    def assert_logged(self, pattern):
+        """PATTERN is in the daemon's log, or comes soon: a thread of its own writes it."""
+        return eventually(lambda: re.search(pattern, self.project.log()), what=f"{pattern} in the log")
 
     def assert_answers(self, project=None):
         self.assertTrue((project or self.project).call("ping")["result"]["pong"])

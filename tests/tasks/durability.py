@@ -62,9 +62,9 @@ class Effects:
 def submit_until_gone(project, effects):
     """Submits one task after the other until the daemon is gone."""
     try:
-        with project.connect(30) as connection:
+        with project.connect() as connection:
             while True:
-                effects.submit(connection, 30)
+                effects.submit(connection)
     except (OSError, Failure):
         pass
 
@@ -76,7 +76,7 @@ class DurabilityTestCase(ProjectTestCase):
         os.chmod(file.name, 0o600)
         return Effects(project)
 
-    def wait_until_all_ended(self, project, patience=120):
+    def wait_until_all_ended(self, project, patience=4 * PATIENCE):
         def ended():
             stats = project.call("task.stats")["result"]
             return stats["queued"] == 0 and stats["running"] == 0
@@ -101,11 +101,14 @@ class Killed(DurabilityTestCase):
     def test_no_accepted_task_is_lost_or_run_twice(self):
         effects = self.set_up_project(self.project)
         chance = random.Random(os.environ.get("DUET_SEED"))
-        for _ in range(int(suite.option("rounds") or 15)):
+        for number in range(int(suite.option("rounds") or 15)):
             pid = self.project.start()
+            before = len(effects.accepted)
             clients = [threading.Thread(target=submit_until_gone, args=(self.project, effects)) for _ in range(CLIENTS)]
             for client in clients:
                 client.start()
+            if number % 5:  # some are killed before anything is accepted
+                eventually(lambda: len(effects.accepted) > before + 1, what="work is coming in")
             time.sleep(chance.uniform(0.001, 0.15))
             self.project.kill(pid)
             for client in clients:
@@ -159,7 +162,7 @@ class FullDisk(DurabilityTestCase):
             self.assertEqual(status["health"], "degraded")
             self.assertIn("store", [problem["subsystem"] for problem in status["problems"]])
             os.unlink(ballast)
-            eventually(lambda: connection.call("daemon.status")["result"]["health"] == "healthy", 20, "health")
+            eventually(lambda: connection.call("daemon.status")["result"]["health"] == "healthy", what="health")
             self.assertIn("result", effects.submit(connection))
         self.wait_until_all_ended(self.project)
         self.check(self.project, effects)
@@ -184,7 +187,7 @@ class FailingSyncs:
         self.tracer = subprocess.Popen(
             ["strace", "-f", "-qq", "-o", os.devnull, "-p", str(self.pid), "-e", "trace=fsync,fdatasync",
              "-e", "inject=fsync,fdatasync:error=EIO"], stderr=subprocess.DEVNULL)
-        eventually(lambda: all(self.tracer_of(thread) == self.tracer.pid for thread in self.threads()), 20, "a tracer")
+        eventually(lambda: all(self.tracer_of(thread) == self.tracer.pid for thread in self.threads()), what="a tracer")
         return self
 
     def threads(self):
@@ -196,7 +199,7 @@ class FailingSyncs:
 
     def __exit__(self, *exception):
         self.tracer.send_signal(signal.SIGINT)
-        self.tracer.wait(20)
+        self.tracer.wait(PATIENCE)
 
 
 @unittest.skipUnless(can_trace(), "strace is needed")
@@ -212,7 +215,7 @@ class SyncFails(DurabilityTestCase):
                     error = effects.submit(connection)["error"]
                     self.assertEqual((error["code"], error["data"]["subsystem"]), (-32003, "store"))
                 self.assertEqual(connection.call("daemon.status")["result"]["health"], "degraded")
-            eventually(lambda: connection.call("daemon.status")["result"]["health"] == "healthy", 20, "health")
+            eventually(lambda: connection.call("daemon.status")["result"]["health"] == "healthy", what="health")
             self.assertIn("result", effects.submit(connection))
         self.wait_until_all_ended(self.project)
         self.project.kill(pid)

@@ -56,7 +56,7 @@ class Handles(TaskTestCase):
             self.wait(id)
         eventually(lambda: "error" in self.call("task.get", taskId=others[0]), PATIENCE, "others go")
         self.assertEqual(self.call("task.get", handle=answer["handle"])["result"]["state"], "completed")
-        self.call("task.remove", taskIds=[answer["taskId"]])
+        eventually(lambda: self.call("task.remove", taskIds=[answer["taskId"]])["result"]["removed"], what="nothing of it is left")
         self.assertEqual(self.error("task.get", handle=answer["handle"])["code"], -32000)
 
 
@@ -165,7 +165,7 @@ class Tails(TaskTestCase):
         answers = []
         with self.project.connect() as other:
             other.send(request("task.output", 1, params={"taskId": id, "offset": 4, "waitSeconds": 60}))
-            thread = threading.Thread(target=lambda: answers.append(other.answer(1, 60)[0]["result"]))
+            thread = threading.Thread(target=lambda: answers.append(other.answer(1, 2 * PATIENCE)[0]["result"]))
             thread.start()
             open(marker, "w", encoding="ascii").close()
             thread.join()
@@ -179,7 +179,7 @@ class Tails(TaskTestCase):
             other.send(request("task.output", 1, params={"taskId": id, "waitSeconds": 60}))
             eventually(lambda: self.get(id)["state"] == "running", what="it runs")
             self.call("task.cancel", taskId=id)
-            answer = other.answer(1, 60)[0]["result"]
+            answer = other.answer(1, 2 * PATIENCE)[0]["result"]
         self.assertEqual((answer["data"], answer["done"]), ("", True))
 
     def test_waiting_for_a_queued_task_that_is_cancelled(self):
@@ -188,8 +188,8 @@ class Tails(TaskTestCase):
             other.send(request("task.output", 1, params={"taskId": id, "waitSeconds": 60}))
             other.send(request("ping", 2))
             self.call("task.cancel", taskId=id)
-            self.assertTrue(other.answer(1, 60)[0]["result"]["done"])
-            self.assertIn("result", other.answer(2, 60)[0])
+            self.assertTrue(other.answer(1, 2 * PATIENCE)[0]["result"]["done"])
+            self.assertIn("result", other.answer(2)[0])
 
     def test_a_stop_answers_who_waits(self):
         id = self.submit("true", delaySeconds=3600)

@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 
 import suite  # noqa: E402
+from daemon import PATIENCE  # noqa: E402
 from project import memory  # noqa: E402
 from task_project import TaskTestCase  # noqa: E402
 
@@ -103,8 +104,11 @@ class Exact(OutputTestCase):
             self.assertEqual(text, "\u20ac\U0001f600x" * 200)
 
     def test_a_grandchild_that_holds_the_pipe_does_not_delay_the_end(self):
-        id = self.submit("(trap '' TERM; while :; do sleep 1; done) & echo out; exit 4")
-        record = self.call("task.wait", taskId=id, timeoutSeconds=3)["result"]
+        id = self.submit("sh -c 'trap \"\" TERM; echo $$ > child; while :; do sleep 1; done' & "
+                         "until [ -s child ]; do sleep 0.05; done; echo out; exit 4")
+        record = self.wait(id)
+        with open(self.path("child"), encoding="ascii") as file:
+            self.assertTrue(self.project.is_running(int(file.read())), "it has 5 s, and was waited for")
         self.assertEqual((record["state"], record["exitCode"], record["result"]), ("failed", 4, "out\n"))
 
     def test_following_across_restarts_gives_the_file(self):
@@ -122,7 +126,7 @@ class Exact(OutputTestCase):
                     restarts.pop(0)
                     self.project.kill(self.pid, signal.SIGKILL)
                     self.pid = self.project.start()
-            self.assertEqual(follower.wait(30), 0, follower.stderr.read())
+            self.assertEqual(follower.wait(PATIENCE), 0, follower.stderr.read())
         self.connect()
         self.assertEqual(len(restarts), 1)
         with open(self.path("copy"), "rb") as copy:

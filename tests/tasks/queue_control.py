@@ -63,7 +63,7 @@ env = { COLOUR = "blue" }
     def block(self, name="go", **params):
         """A task that runs until let_go()."""
         id = self.submit(f"until [ -e {self.path(name)} ]; do sleep 0.02; done", **params)
-        eventually(lambda: self.get(id)["state"] == "running", 20, "the task that holds a slot")
+        eventually(lambda: self.get(id)["state"] == "running", what="the task that holds a slot")
         return id
 
     def let_go(self, name="go"):
@@ -251,10 +251,10 @@ class Changes(QueueTestCase):
         self.assertEqual(output, "x\nx\nx\n")
 
     def test_ended_tasks_are_removed_with_their_output(self):
-        ids = [self.submit("echo x") for _ in range(4)]
+        ids = [self.submit("echo x", group="batch") for _ in range(4)]
         for id in ids:
             self.wait(id)
-        blocker = self.block()
+        blocker = self.block(group="batch")  # which runs only when nothing of them is left
         later = self.submit("true", after=[ids[0], blocker])
         answer = self.ok("task.remove", taskIds=[ids[0], ids[1], blocker, "task-99"])
         self.assertEqual(answer["removed"], [ids[1]])
@@ -267,8 +267,8 @@ class Changes(QueueTestCase):
         self.assertEqual(self.error("task.clean", state="running")["code"], -32602)
         self.let_go()
         self.wait(later)
-        eventually(lambda: self.ok("task.clean") and self.ok("task.stats")["total"] == 0, 20, "nothing is left")
-        eventually(lambda: not os.listdir(os.path.join(self.project.state, "tasks")), 20, "no output is left")
+        eventually(lambda: self.ok("task.clean") and self.ok("task.stats")["total"] == 0, what="nothing is left")
+        eventually(lambda: not os.listdir(os.path.join(self.project.state, "tasks")), what="no output is left")
         self.restart_daemon()
         self.assertEqual(self.submit("true"), "task-7")  # an id is never used again
 
@@ -282,7 +282,7 @@ class Draining(QueueTestCase):
         self.assertEqual(self.get(running)["state"], "running")
         self.assertTrue(self.ok("queue.status")["stopping"])
         self.let_go()
-        self.project.wait_gone(self.pid, 20)
+        self.project.wait_gone(self.pid)
         self.pid = self.project.start()
         self.connect()
         self.assertEqual(self.get(running)["state"], "completed")
@@ -291,7 +291,7 @@ class Draining(QueueTestCase):
     def test_a_drain_has_an_end(self):
         running = self.block()
         self.ok("daemon.stop", drain=True, timeoutSeconds=0.2)
-        self.project.wait_gone(self.pid, 20)
+        self.project.wait_gone(self.pid)
         self.pid = self.project.start()
         self.connect()
         self.assertEqual(self.get(running)["error"]["reason"], "signal")
@@ -334,10 +334,10 @@ echo "$1" >> worked
         return [agent["name"] for agent in self.ok("agent.list")["agents"] if "heldUntil" in agent]
 
     def test_tasks_wait_for_the_end_of_a_usage_limit(self):
-        limit = int(time.time()) + 6
+        limit = int(time.time()) + 25  # for as many submits as there are tasks, and a restart
         self.set_until(limit)
         ids = [self.submit(f"job-{n}", retries=0) for n in range(self.TASKS)]
-        eventually(lambda: self.held() == ["model"], 20, "the agent is held")
+        eventually(lambda: self.held() == ["model"], what="the agent is held")
         met = len(self.lines("begun"))
         self.assertLessEqual(met, 4)
         self.restart_daemon()
@@ -354,8 +354,8 @@ echo "$1" >> worked
 
     def test_a_held_agent_is_released_by_hand(self):
         id = self.submit("job")
-        eventually(lambda: self.held() == ["model"], 20, "the agent is held")
-        eventually(lambda: self.get(id)["state"] == "queued", 20, "the task is queued again")
+        eventually(lambda: self.held() == ["model"], what="the agent is held")
+        eventually(lambda: self.get(id)["state"] == "queued", what="the task is queued again")
         self.set_until(0)
         self.assertEqual(self.ok("agent.release", name="model"), {"released": True})
         record = self.wait(id)

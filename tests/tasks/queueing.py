@@ -51,9 +51,9 @@ class Records(TaskTestCase):
         ids = [self.submit("echo x") for _ in range(8)]
         for id in ids:
             self.call("task.wait", taskId=id)
-        eventually(lambda: self.call("task.stats")["result"]["total"] == 3, 20, "only three tasks are kept")
+        eventually(lambda: self.call("task.stats")["result"]["total"] == 3, what="only three tasks are kept")
         self.assertEqual(self.error("task.get", taskId=ids[0])["code"], -32000)
-        eventually(lambda: len(os.listdir(os.path.join(self.project.state, "tasks"))) == 3, 20, "three outputs")
+        eventually(lambda: len(os.listdir(os.path.join(self.project.state, "tasks"))) == 3, what="three outputs")
         self.assertEqual(self.submit("true"), "task-9")
 
 
@@ -63,7 +63,7 @@ class Order(TaskTestCase):
     def block(self):
         """A task that holds the only slot until a file is there."""
         id = self.submit(f"until [ -e {self.path('go')} ]; do sleep 0.02; done")
-        eventually(lambda: self.get(id)["state"] == "running", 20, "the task that holds the slot")
+        eventually(lambda: self.get(id)["state"] == "running", what="the task that holds the slot")
         return id
 
     def let_go(self):
@@ -110,7 +110,7 @@ class Order(TaskTestCase):
         first = self.block()
         second = self.submit("true")
         self.call("daemon.stop", force=True)
-        self.project.wait_gone(self.pid, 20)
+        self.project.wait_gone(self.pid)
         self.project.start()
         self.connect()
         record = self.get(first)

@@ -159,7 +159,7 @@ class TakenAway(DamageTestCase):
             self.assertEqual(answer["error"]["code"], -32003, answer)
         except OSError:
             pass  # it has ended already
-        eventually(lambda: not self.project.is_running(self.pid), 20, "the daemon stops")
+        eventually(lambda: not self.project.is_running(self.pid), what="the daemon stops")
 
     def test_a_removed_store_is_noticed(self):
         with self.project.connect() as connection:

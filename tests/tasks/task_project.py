@@ -2,6 +2,7 @@
 
 import os
 
+from daemon import PATIENCE
 from project import ProjectTestCase
 
 ENDED = ("completed", "failed", "cancelled")
@@ -30,7 +31,7 @@ class TaskTestCase(ProjectTestCase):
         return os.path.join(self.project.root, name)
 
     def call(self, method, **params):
-        return self.connection.call(method, params=params, patience=60)
+        return self.connection.call(method, params=params, patience=2 * PATIENCE)
 
     def submit(self, prompt, **params):
         answer = self.call("task.submit", prompt=prompt, **params)
@@ -47,6 +48,6 @@ class TaskTestCase(ProjectTestCase):
         return self.call("task.get", taskId=id)["result"]
 
     def wait(self, id):
-        record = self.call("task.wait", taskId=id, timeoutSeconds=40)["result"]
+        record = self.call("task.wait", taskId=id, timeoutSeconds=PATIENCE)["result"]
         self.assertIn(record["state"], ENDED, record)
         return record

@@ -115,7 +115,8 @@ constexpr CommandEntry program_commands[] = {
 constexpr Text started_there = "a daemon is started on its own machine: log in there, with ssh for example";
 
 constexpr OptionEntry start_options[] = {
-    {.name = "if-needed", .summary = "One that is running already is fine, too"},
+    {.name = "if-needed",
+     .summary = "One that is running already is fine, too; the end of one that stops is waited for"},
     {.name = "http",
      .value = "ADDR:PORT",
      .summary = "Open the HTTP door there, or at any port of 127.0.0.1, whatever the settings say",
@@ -291,7 +292,7 @@ constexpr CommandEntry daemon_commands[] = {
 // ---- automation
 
 constexpr ArgumentEntry rule_argument[] = {{.name = "RULE", .kind = ValueKind::rule, .count = Count::optional}};
-constexpr ArgumentEntry firing_argument[] = {{.name = "ID"}};
+constexpr ArgumentEntry firing_argument[] = {{.name = "ID", .count = Count::many}};
 
 constexpr ArgumentEntry one_rule_argument[] = {{.name = "RULE", .kind = ValueKind::rule}};
 constexpr OptionEntry path_option = {
@@ -327,12 +328,16 @@ constexpr CommandEntry automation_commands[] = {
      .client = true},
     {.path = "automation approve",
      .summary = "Let a firing go ahead that waits for it",
-     .details = "Lets a firing go ahead that waits for approval. automation status shows its ID.",
+     .details =
+         "Lets firings go ahead that wait for approval. automation status shows their IDs; 7 is firing-7, and the "
+         "name of a rule stands for all of it that waits.",
      .arguments = firing_argument,
      .client = true},
     {.path = "automation deny",
      .summary = "Take a firing back that waits for approval",
-     .details = "Takes a firing back that waits for approval. automation status shows its ID, and what it would do.",
+     .details =
+         "Takes firings back that wait for approval. automation status shows their IDs, and what they would do; 7 "
+         "is firing-7, and the name of a rule stands for all of it that waits.",
      .arguments = firing_argument,
      .client = true},
     {.path = "automation test",

@@ -14,6 +14,7 @@
 
 #include <boost/json/array.hpp>
 
+#include "app/client/interrupt_note.h"
 #include "app/project/failure.h"
 #include "app/words/duration.h"
 #include "duet/base/fd.h"
@@ -114,6 +115,27 @@ void wait_for_end(DaemonClient& daemon, const HasEnded& has_ended, base::Duratio
   }
 }
 
+void wait_for_end_or_fail(DaemonClient& daemon, pid_t pid, const HasEnded& has_ended, base::Duration patience) {
+  const InterruptNote note(
+      "the daemon stops all the same: 'duet-rpc daemon status' tells what it waits for, 'duet-rpc daemon stop --force' "
+      "ends its tasks at once");
+  wait_for_end(daemon, has_ended, patience);
+  if (has_ended(std::chrono::milliseconds(0))) return;
+  throw Failure("the daemon, pid " + std::to_string(pid) +
+                    ", is still stopping; 'duet-rpc daemon stop --force' ends its tasks at once",
+                exit_code::no_answer);
+}
+
+// None if it has ended.
+base::Fd process_of(pid_t pid, const char* consequence) {
+  base::Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!process && errno != ESRCH) {
+    throw Failure("cannot wait for the daemon, pid " + std::to_string(pid) + consequence + ": " +
+                  std::generic_category().message(errno));
+  }
+  return process;
+}
+
 }  // namespace
 
 std::vector<std::string> running_tasks(DaemonClient& daemon) {
@@ -138,18 +160,16 @@ std::string in_words(const std::vector<std::string>& ids) {
 
 pid_t stop_daemon(DaemonClient& daemon, const object& params, base::Duration patience) {
   const pid_t pid = pid_of(daemon);
-  const base::Fd process(daemon.is_far() ? -1 : static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (!daemon.is_far() && !process && errno != ESRCH) {
-    throw Failure("cannot wait for the daemon, pid " + std::to_string(pid) +
-                  ", so it was not asked to stop: " + std::generic_category().message(errno));
-  }
+  const base::Fd process = daemon.is_far() ? base::Fd() : process_of(pid, ", so it was not asked to stop");
   daemon.call("daemon.stop", params);
   if (!daemon.is_far() && !process) return pid;
-  const HasEnded has_ended = daemon.is_far() ? end_of_connection(daemon) : end_of_process(process);
-  wait_for_end(daemon, has_ended, patience);
-  if (has_ended(std::chrono::milliseconds(0))) return pid;
-  throw Failure("the daemon, pid " + std::to_string(pid) + ", is still stopping; --force ends its tasks at once",
-                exit_code::no_answer);
+  wait_for_end_or_fail(daemon, pid, daemon.is_far() ? end_of_connection(daemon) : end_of_process(process), patience);
+  return pid;
+}
+
+void wait_until_stopped(DaemonClient& daemon, pid_t pid, base::Duration patience) {
+  const base::Fd process = process_of(pid, "");
+  if (process) wait_for_end_or_fail(daemon, pid, end_of_process(process), patience);
 }
 
 }  // namespace duet::app

@@ -23,4 +23,7 @@ std::string in_words(const std::vector<std::string>& ids);
 /// it had. Throws Failure, also when `patience` is over.
 pid_t stop_daemon(DaemonClient& daemon, const boost::json::object& params, base::Duration patience);
 
+/// The same for one of this machine that somebody else has asked to stop.
+void wait_until_stopped(DaemonClient& daemon, pid_t pid, base::Duration patience);
+
 }  // namespace duet::app

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -13,6 +14,7 @@
 #include "app/view/display_text.h"
 #include "app/view/table.h"
 #include "app/view/task_view.h"
+#include "app/words/number.h"
 #include "duet/rpc/json_text.h"
 #include "duet/rpc/value.h"
 
@@ -166,14 +168,64 @@ std::string page_of(const object& status, const TextStyle& style) {
   return out + approvals_in(recent);
 }
 
+// A rule that is not known may be one of a file that is not trusted.
+std::string ask_about_rule(DaemonClient& daemon, const char* method, const object& params) {
+  const peer::Outcome outcome = daemon.ask(method, rpc::to_text(params), daemon.patience());
+  if (outcome.cause == peer::Outcome::Cause::answered) return outcome.result;
+  const Failure failure = DaemonClient::failure_of(method, outcome);
+  const bool is_unknown = outcome.error && outcome.error->code() == rpc::code::invalid_params;
+  const std::string note = is_unknown ? untrusted_note(daemon) : std::string();
+  if (note.empty()) throw failure;
+  throw Failure(std::string(failure.what()) + "; " + note, failure.code());
+}
+
 int switch_automation(const CommandLine& line, const char* method, const char* state) {
   object params;
   if (!line.arguments.empty()) params["ruleId"] = line.arguments.front();
   DaemonClient daemon(line);
-  const std::string result = daemon.call_raw(method, rpc::to_text(params));
+  const std::string result = ask_about_rule(daemon, method, params);
   if (line.flag("json")) return print_text(result + '\n');
   const std::string what = line.arguments.empty() ? "automation" : "rule " + line.arguments.front();
   return print_text(what + " is " + state + '\n');
+}
+
+array recent_firings(DaemonClient& daemon) { return list_in(daemon.call("automation.status").as_object(), "recent"); }
+
+// `7` is firing-7, and a rule stands for all of its firings that wait, the first one first.
+std::vector<std::string> firings_meant(DaemonClient& daemon, const std::string& word) {
+  if (parse_number(word)) return {"firing-" + word};
+  if (word.starts_with("firing-")) return {word};
+  std::vector<std::string> ids;
+  for (const boost::json::value& entry : recent_firings(daemon)) {
+    const object& firing = entry.as_object();
+    const bool waits = member_text(firing, "reason") == "approval" && member_text(firing, "ruleId") == word;
+    if (waits) ids.insert(ids.begin(), member_text(firing, "id"));
+  }
+  if (ids.empty()) throw Failure("nothing waits for approval under the name '" + one_line(word) + "'");
+  return ids;
+}
+
+// `: task-15`, what was let go.
+std::string task_let_go(DaemonClient& daemon, const std::string& id) {
+  for (const boost::json::value& entry : recent_firings(daemon)) {
+    if (member_text(entry.as_object(), "id") != id) continue;
+    const std::string task = member_text(entry.as_object(), "taskId");
+    return task.empty() ? "" : ": " + task;
+  }
+  return {};
+}
+
+// Each is told by itself: one that is refused does not hide those before it.
+int decide_firings(const CommandLine& line, const char* method, const std::string& done) {
+  DaemonClient daemon(line);
+  for (const std::string& word : line.arguments) {
+    for (const std::string& id : firings_meant(daemon, word)) {
+      const std::string result = daemon.call_raw(method, rpc::to_text(object{{"id", id}}));
+      const int printed = print_text((line.flag("json") ? result : id + done + task_let_go(daemon, id)) + '\n');
+      if (printed != 0) return printed;
+    }
+  }
+  return 0;
 }
 
 }  // namespace
@@ -183,24 +235,15 @@ int run_automation_status(const CommandLine& line) {
   const std::string result = daemon.call_raw("automation.status");
   if (line.flag("json")) return print_text(result + '\n');
   const boost::json::value status = rpc::parse_value(result);
+  tell_untrusted(daemon);
   return print_text(page_of(status.as_object(), TextStyle(colour_wanted(STDOUT_FILENO, line.no_color))));
 }
 
 int run_automation_enable(const CommandLine& line) { return switch_automation(line, "automation.enable", "on"); }
 int run_automation_disable(const CommandLine& line) { return switch_automation(line, "automation.disable", "off"); }
 
-int run_automation_approve(const CommandLine& line) {
-  DaemonClient daemon(line);
-  const std::string result =
-      daemon.call_raw("automation.approve", rpc::to_text(object{{"id", line.arguments.front()}}));
-  return print_text(line.flag("json") ? result + '\n' : line.arguments.front() + " approved\n");
-}
-
-int run_automation_deny(const CommandLine& line) {
-  DaemonClient daemon(line);
-  const std::string result = daemon.call_raw("automation.deny", rpc::to_text(object{{"id", line.arguments.front()}}));
-  return print_text(line.flag("json") ? result + '\n' : line.arguments.front() + " denied\n");
-}
+int run_automation_approve(const CommandLine& line) { return decide_firings(line, "automation.approve", " approved"); }
+int run_automation_deny(const CommandLine& line) { return decide_firings(line, "automation.deny", " denied"); }
 
 int run_automation_test(const CommandLine& line) {
   DaemonClient daemon(line);
@@ -208,7 +251,7 @@ int run_automation_test(const CommandLine& line) {
   if (const auto path = line.text("path")) params["path"] = path_in_project(daemon, *path);
   if (const auto task = line.text("task")) params["taskId"] = *task;
   if (const auto time = line.text("time")) params["time"] = *time;
-  const std::string text = daemon.call_raw("automation.test", rpc::to_text(params));
+  const std::string text = ask_about_rule(daemon, "automation.test", params);
   const boost::json::value result = rpc::parse_value(text);
   const TextStyle style(colour_wanted(STDOUT_FILENO, line.no_color));
   const int printed = print_text(line.flag("json") ? text + '\n' : test_page(result.as_object(), style));
@@ -219,7 +262,7 @@ int run_automation_fire(const CommandLine& line) {
   DaemonClient daemon(line);
   object params{{"ruleId", line.arguments.front()}};
   if (const auto path = line.text("path")) params["path"] = path_in_project(daemon, *path);
-  const std::string text = daemon.call_raw("automation.fire", rpc::to_text(params));
+  const std::string text = ask_about_rule(daemon, "automation.fire", params);
   const boost::json::value parsed = rpc::parse_value(text);
   const object& result = parsed.as_object();
   const bool fired = member_text(result, "outcome") == "fired";
@@ -234,8 +277,7 @@ int run_automation_fire(const CommandLine& line) {
 
 int run_automation_history(const CommandLine& line) {
   DaemonClient daemon(line);
-  const std::string text =
-      daemon.call_raw("automation.history", rpc::to_text(object{{"ruleId", line.arguments.front()}}));
+  const std::string text = ask_about_rule(daemon, "automation.history", {{"ruleId", line.arguments.front()}});
   if (line.flag("json")) return print_text(text + '\n');
   const boost::json::value result = rpc::parse_value(text);
   const array& firings = list_in(result.as_object(), "firings");

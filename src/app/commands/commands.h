@@ -16,6 +16,8 @@ class DaemonClient;
 void start_if_wanted(const CommandLine& line);
 /// Tells the user what of the project does not count for want of trust, with the cure.
 void tell_untrusted(DaemonClient& daemon);
+/// The same line; empty: all of it counts.
+std::string untrusted_note(DaemonClient& daemon);
 int run_rpc(const CommandLine& line, const base::StandardDescriptors& descriptors);
 int run_mcp(const CommandLine& line, const base::StandardDescriptors& descriptors);
 /// With --print-config.

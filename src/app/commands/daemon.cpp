@@ -36,10 +36,15 @@ pid_t start_daemon(const CommandLine& line) {
   return pid;
 }
 
-// Of the one that is there already.
+// Of the one that is there already. One that stops takes no work any more: its end is waited for.
 std::optional<pid_t> running_pid(const CommandLine& line) {
   try {
-    return DaemonClient(line).call("daemon.status").at("pid").to_number<pid_t>();
+    DaemonClient daemon(line);
+    const value status = daemon.call("daemon.status");
+    const pid_t pid = status.at("pid").to_number<pid_t>();
+    if (!status.as_object().contains("stopping")) return pid;
+    wait_until_stopped(daemon, pid, daemon.patience());
+    return std::nullopt;
   } catch (const Failure& failure) {
     if (failure.code() != exit_code::no_daemon) throw;
     return std::nullopt;

@@ -7,6 +7,7 @@
 #include <boost/json/object.hpp>
 
 #include "app/client/daemon_client.h"
+#include "app/client/daemon_stop.h"
 #include "app/commands/commands.h"
 #include "app/project/failure.h"
 #include "app/project/last_end.h"
@@ -41,13 +42,16 @@ std::string uptime(const object& status) {
   return up.count() == 0 ? "less than a second" : readable_duration(up);
 }
 
-std::string page(const object& status, const TextStyle& style) {
+std::string page(const object& status, const std::string& waits_for, const TextStyle& style) {
   const object& subsystems = section(status, "subsystems");
   std::string text;
   const auto row = [&](std::string_view name, const std::string& content) {
     text += style.name(name) + std::string(12 - name.size(), ' ') + content + '\n';
   };
-  row("daemon", "running, pid " + shown(status, "pid") + ", version " + shown(status, "version"));
+  const bool stops = status.contains("stopping");
+  row("daemon", (stops ? style.fault("stopping") : "running") + ", pid " + shown(status, "pid") + ", version " +
+                    shown(status, "version"));
+  if (!waits_for.empty()) row("waits for", waits_for);
   row("up", uptime(status) + ", since " + shown(status, "started_at"));
   if (status.contains("startedBy")) row("started by", shown(status, "startedBy"));
   row("health", shown(status, "health"));
@@ -98,7 +102,9 @@ int run_daemon_status(const CommandLine& line) {
   const std::string result = ask(daemon);
   if (line.flag("json")) return print_text(result + '\n');
   const value status = rpc::parse_value(result);
-  return print_text(page(status.as_object(), TextStyle(colour_wanted(STDOUT_FILENO, line.no_color))));
+  const std::string waits_for =
+      status.as_object().contains("stopping") ? in_words(running_tasks(daemon)) : std::string();
+  return print_text(page(status.as_object(), waits_for, TextStyle(colour_wanted(STDOUT_FILENO, line.no_color))));
 }
 
 }  // namespace duet::app

@@ -39,7 +39,9 @@ std::vector<Finding> ask_daemon(DaemonClient& daemon) {
     findings.push_back({"store", Verdict::good, "can be read and written"});
   }
   if (const boost::json::value* const last = status.as_object().if_contains("last_end")) {
-    findings.push_back({"last daemon", Verdict::note, "was not stopped: " + rpc::to_text(*last)});
+    const std::string how(last->at("how").as_string());
+    findings.push_back(
+        {"last daemon", Verdict::note, "the last one, pid " + rpc::to_text(last->at("pid")) + ", " + how});
   }
   for (const boost::json::value& problem : status.at("problems").as_array()) {
     if (problem.at("subsystem") == "trust") continue;  // a note of our own
@@ -135,7 +137,7 @@ int run_doctor(const CommandLine& line) {
   findings.push_back(check_settings(settings));
   if (const auto* read = std::get_if<Settings>(&settings)) {
     if (!read->note.empty()) findings.push_back({"trust", Verdict::note, read->note});
-    add(findings, check_agents(read->tasks, process::current_environment()));
+    add(findings, check_agents(read->tasks, process::current_environment(), project.root));
     add(findings, check_servers(read->servers, process::current_environment()));
     add(findings, check_tls(read->tls, tls_folder(settings_places())));
   }

@@ -89,9 +89,11 @@ Table agent_table(const array& agents) {
     const object& agent = entry.as_object();
     const std::string until = member_text(agent, "heldUntil");
     const std::string usual = is_true(agent, "isDefault") ? "default" : "";
+    const bool is_missing = member_text(agent, "available") == "false";
+    const Table::Cell state =
+        is_missing ? Table::Cell{"not found", Table::Paint::fault} : Table::Cell{usual, Table::Paint::good};
     table.add({{member_text(agent, "name")},
-               until.empty() ? Table::Cell{usual, Table::Paint::good}
-                             : Table::Cell{"held until " + with_local_times(until, now), Table::Paint::fault},
+               until.empty() ? state : Table::Cell{"held until " + with_local_times(until, now), Table::Paint::fault},
                {running_of(agent)},
                {member_text(agent, "queued")},
                {member_text(agent, "group")},
@@ -132,6 +134,7 @@ int run_queue_status(const CommandLine& line) {
   const object status = rpc::parse_value(answer).as_object();
   const array groups = groups_wanted(status, line);
   if (line.flag("json")) return print_text(answer + '\n');
+  tell_untrusted(daemon);
   const TextStyle style(colour_wanted(STDOUT_FILENO, line.no_color));
   return print_text(queue_page(status, groups, style));
 }
@@ -140,6 +143,7 @@ int run_agent_list(const CommandLine& line) {
   DaemonClient daemon(line);
   const std::string answer = daemon.call_raw("agent.list");
   if (line.flag("json")) return print_text(answer + '\n');
+  tell_untrusted(daemon);
   const TextStyle style(colour_wanted(STDOUT_FILENO, line.no_color));
   return print_text(
       agent_table(rpc::parse_value(answer).at("agents").as_array()).text(style, terminal_width(STDOUT_FILENO)));

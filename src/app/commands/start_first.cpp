@@ -40,11 +40,17 @@ CommandLine start_line(const CommandLine& line) {
 
 }  // namespace
 
-void tell_untrusted(DaemonClient& daemon) {
+std::string untrusted_note(DaemonClient& daemon) {
   const boost::json::value status = daemon.call("daemon.status");
   for (const boost::json::value& problem : status.at("problems").as_array()) {
-    if (problem.at("subsystem") == "trust") daemon.tell_user(std::string(problem.at("message").as_string()));
+    if (problem.at("subsystem") == "trust") return std::string(problem.at("message").as_string());
   }
+  return {};
+}
+
+void tell_untrusted(DaemonClient& daemon) {
+  const std::string note = untrusted_note(daemon);
+  if (!note.empty()) daemon.tell_user(note);
 }
 
 void start_if_wanted(const CommandLine& line) {

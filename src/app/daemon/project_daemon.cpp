@@ -479,6 +479,7 @@ DaemonStatus ProjectDaemon::status() const {
   };
   if (context_.manager.is_there()) status.managed = true;
   status.startedBy = context_.started_by;
+  if (end_.has_begun()) status.stopping = true;
   if (const std::optional<LastEnd>& last = context_.last_end) {
     status.last_end = {.pid = last->pid, .how = last->how};
     if (!last->at.empty()) status.last_end->at = last->at;

@@ -33,7 +33,9 @@ std::string logged(const task::Event& event, base::Level level = base::Level::in
     log_task_event(log, event);
     log.flush();
   }
-  return text.substr(std::min(text.find("task"), text.size()));
+  constexpr std::string_view level_name = "info  ";
+  const std::size_t at = text.find(level_name);
+  return at == text.npos ? "" : text.substr(at + level_name.size());
 }
 
 TEST(TaskLog, TellsWhatBecomesOfATask) {
@@ -56,6 +58,17 @@ TEST(TaskLog, TellsOfTheNextAttempt) {
                                    .task = 7,
                                    .params = R"({"agent":"a","attempts":1,"retryAt":"2026-01-01T00:00:00.000Z"})"});
   EXPECT_EQ(line, "task is to be tried again task=\"task-7\" agent=\"a\" retryAt=\"2026-01-01T00:00:00.000Z\"\n");
+}
+
+TEST(TaskLog, TellsOfAgentsThatAreHeldAndOfTheTaskThatMetTheLimit) {
+  EXPECT_EQ(logged({.seq = 1,
+                    .kind = "agentHeld",
+                    .params = R"({"agent":"a","until":"2026-01-01T00:00:00.000Z","taskId":"task-7","text":"secret"})"}),
+            "agent held agent=\"a\" until=\"2026-01-01T00:00:00.000Z\" task=\"task-7\"\n");
+  EXPECT_EQ(logged({.seq = 2, .kind = "agentReleased", .params = R"({"agent":"a","by":"time"})"}),
+            "agent released agent=\"a\" by=\"time\"\n");
+  EXPECT_EQ(logged({.seq = 3, .kind = "taskQueued", .task = 7, .params = R"({"agent":"a","attempts":1})"}),
+            "task is queued again task=\"task-7\" agent=\"a\"\n");
 }
 
 TEST(TaskLog, IsSilentAboutTheRest) {

@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "app/project/user_state.h"
+#include "duet/base/disk_full.h"
 #include "duet/transport/unix_socket.h"
 #include "task/store.h"
 #include "task/store_files.h"
@@ -38,9 +39,11 @@ bool sees_prompt(const task::Agent& agent) {
   return agent.prompt_on_stdin || std::ranges::any_of(agent.command, has_prompt);
 }
 
-Finding check_agent(const std::string& name, const task::Agent& agent, const process::Environment& environment) {
+Finding check_agent(const std::string& name, const task::Agent& agent, const process::Environment& environment,
+                    const std::string& root) {
   const std::string& program = agent.command.front();
-  if (!is_found(program, environment)) {
+  const bool is_of_project = program.find('/') != program.npos && !program.starts_with('/');
+  if (!is_found(is_of_project ? root + '/' + program : program, environment)) {
     return {"agent " + name, Verdict::wrong, program + " is not found: install it, or change its command"};
   }
   if (sees_prompt(agent)) return {"agent " + name, Verdict::good, program};
@@ -79,8 +82,24 @@ Place look_into(int above, const char* name, const std::string& shown, int flags
                                              : "the daemon needs a folder that it may use; --project names another"))};
 }
 
+// As much as a daemon writes when it starts, into a file without a name, so that nothing is left. Where there are no
+// such files, nobody knows.
+bool has_no_room(int folder) {
+  constexpr std::size_t needed = 256 * 1024;
+  const base::Fd file(openat(folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+  if (!file) return base::is_disk_full(errno);
+  const std::string bytes(needed, '\0');
+  const ssize_t written = write(file.get(), bytes.data(), bytes.size());
+  return written >= 0 ? static_cast<std::size_t>(written) < bytes.size() : base::is_disk_full(errno);
+}
+
 std::optional<Finding> check_writable(int folder, const std::string& shown) {
-  if (faccessat(folder, ".", W_OK | X_OK, AT_EACCESS) == 0) return std::nullopt;
+  const bool may_write = faccessat(folder, ".", W_OK | X_OK, AT_EACCESS) == 0;
+  if (may_write && !has_no_room(folder)) return std::nullopt;
+  if (may_write) {
+    return wrong_place("nothing can be written to " + shown + " (" + std::generic_category().message(ENOSPC) +
+                       "): make room on its disk; --project names another folder");
+  }
   return wrong_place("nothing can be written to " + shown + " (" + std::generic_category().message(errno) +
                      "): the daemon needs a folder that it may write to; --project names another");
 }
@@ -170,9 +189,10 @@ Finding check_settings(const std::variant<Settings, SettingsError>& read) {
   return {"settings", Verdict::good, text};
 }
 
-std::vector<Finding> check_agents(const task::TaskSettings& settings, const process::Environment& environment) {
+std::vector<Finding> check_agents(const task::TaskSettings& settings, const process::Environment& environment,
+                                  const std::string& root) {
   std::vector<Finding> findings{default_agent(settings, environment)};
-  for (const auto& [name, agent] : settings.agents) findings.push_back(check_agent(name, agent, environment));
+  for (const auto& [name, agent] : settings.agents) findings.push_back(check_agent(name, agent, environment, root));
   return findings;
 }
 

@@ -31,8 +31,9 @@ std::string_view name_of(Finding::Verdict verdict);
 
 /// The settings as the files say them, and what is wrong with them.
 Finding check_settings(const std::variant<Settings, SettingsError>& read);
-/// Which agent a task gets, and which of them could not be started.
-std::vector<Finding> check_agents(const task::TaskSettings& settings, const process::Environment& environment);
+/// Which agent a task gets, and which of them could not be started. `root` is the project's.
+std::vector<Finding> check_agents(const task::TaskSettings& settings, const process::Environment& environment,
+                                  const std::string& root);
 /// The language servers of the settings: which of them could not be started.
 std::vector<Finding> check_servers(const std::vector<bridge::Definition>& servers,
                                    const process::Environment& environment);

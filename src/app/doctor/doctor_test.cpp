@@ -95,6 +95,13 @@ TEST_F(DoctorTest, AReadOnlyFileSystemIsFound) {
   EXPECT_NE(fault_of(found).find("Read-only file system"), std::string::npos);
 }
 
+TEST_F(DoctorTest, AFullDiskIsFound) {
+  if (mount("none", root_.c_str(), "tmpfs", 0, "size=64k") != 0) GTEST_SKIP() << "may not mount";
+  const std::vector<Finding> found = check_place(find_project(root_.string()));
+  umount2(root_.c_str(), MNT_DETACH);
+  EXPECT_NE(fault_of(found).find("make room"), std::string::npos);
+}
+
 TEST_F(DoctorTest, AStateFolderOfAnotherUserIsFound) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to give a folder away";
   const StateFolder folder = StateFolder::make(project_);
@@ -126,7 +133,7 @@ TEST(Doctor, AnAgentWithoutItsProgramIsWrongAndNoDefaultIsANote) {
   settings.agents["good"] = {.command = {"/bin/sh", "{prompt}"}};
   settings.agents["lost"] = {.command = {"no-such-program", "{prompt}"}};
   settings.agents["mute"] = {.command = {"/bin/true"}};
-  const std::vector<Finding> found = check_agents(settings, {{"PATH", "/bin"}});
+  const std::vector<Finding> found = check_agents(settings, {{"PATH", "/bin"}}, "/");
   ASSERT_EQ(found.size(), 4U);
   EXPECT_EQ(found[0].verdict, Verdict::note);
   EXPECT_EQ(found[1].verdict, Verdict::good);
@@ -134,12 +141,19 @@ TEST(Doctor, AnAgentWithoutItsProgramIsWrongAndNoDefaultIsANote) {
   EXPECT_EQ(found[3].verdict, Verdict::note) << "it never sees its prompt";
 }
 
+TEST(Doctor, AnAgentOfTheProjectIsLookedForFromItsRoot) {
+  task::TaskSettings settings;
+  settings.agents["mine"] = {.command = {"bin/sh", "{prompt}"}};
+  EXPECT_EQ(check_agents(settings, {{"PATH", "/nowhere"}}, "/").at(1).verdict, Verdict::good);
+  EXPECT_EQ(check_agents(settings, {{"PATH", "/nowhere"}}, "/nowhere").at(1).verdict, Verdict::wrong);
+}
+
 TEST(Doctor, ADefaultAgentThatIsNotInstalledIsWrong) {
   task::TaskSettings settings;
   settings.default_agent = "claude";
-  EXPECT_EQ(check_agents(settings, {{"PATH", "/nowhere"}}).at(0).verdict, Verdict::wrong);
+  EXPECT_EQ(check_agents(settings, {{"PATH", "/nowhere"}}, "/").at(0).verdict, Verdict::wrong);
   settings.agents["claude"] = {.command = {"/bin/sh", "{prompt}"}};
-  EXPECT_EQ(check_agents(settings, {{"PATH", "/nowhere"}}).at(0).verdict, Verdict::good);
+  EXPECT_EQ(check_agents(settings, {{"PATH", "/nowhere"}}, "/").at(0).verdict, Verdict::good);
 }
 
 TEST(Doctor, BadSettingsAreWrongWithTheirText) {

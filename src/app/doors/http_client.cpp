@@ -76,7 +76,7 @@ void HttpClient::end() {
   flushing_.cancel();
   if (number_of_stream_ != 0) door_.calls().events->close_stream(number_of_stream_);
   drop_exchange();
-  door_.release(std::exchange(reserved_, 0));
+  door_.release(std::exchange(reserved_, 0) + std::exchange(repeated_, 0));
   if (channel_) channel_->close();
 }
 
@@ -219,8 +219,19 @@ void HttpClient::take_body(std::string_view body) {
   if (route_ == HttpRoute::logout) return log_out();
   phase_ = Phase::answer;
   if (input_ended_) expect(farewell_time);
-  if (route_ == HttpRoute::mcp) return begin_mcp(body);
-  exchange_ = door_.begin_exchange(body, admission_, [this] { answer_call(); });
+  if (route_ == HttpRoute::mcp) {
+    begin_mcp(body);
+  } else {
+    exchange_ = door_.begin_exchange(body, admission_, [this] { answer_call(); });
+  }
+  reserve_what_is_kept();
+}
+
+// An answer may be long in coming, and others want to send, too.
+void HttpClient::reserve_what_is_kept() {
+  const std::uint64_t kept = exchange_ ? std::min<std::uint64_t>(exchange_->kept(), reserved_) : 0;
+  door_.release(reserved_ - kept);
+  reserved_ = kept;
 }
 
 // False: the connection is gone.
@@ -235,6 +246,7 @@ bool HttpClient::write_out() {
     sent_ += moved.count;
   }
   out_.clear();
+  door_.release(std::exchange(repeated_, 0));
   if (out_.capacity() > small_answer) out_.shrink_to_fit();
   sent_ = 0;
   return true;
@@ -286,7 +298,8 @@ void HttpClient::expect(base::Duration within) {
 
 void HttpClient::be_late() {
   const bool has_to_wait = phase_ == Phase::answer || phase_ == Phase::stream;
-  if (has_to_wait && mcp_ && mcp_->takes_stream && !input_ended_) return be_late_with_mcp();
+  if (has_to_wait && input_ended_) return close();
+  if (has_to_wait && mcp_ && mcp_->takes_stream) return be_late_with_mcp();
   if (phase_ == Phase::stream) {
     if (out_.empty()) out_ = ":\n\n";
     expect(comment_time);

@@ -83,6 +83,7 @@ class HttpClient final : private transport::Channel::Listener, private EventStre
   void give_last(const StreamedEvent& event) override;
   void flush_later();
   void take_body(std::string_view body);
+  void reserve_what_is_kept();
   void log_in(std::string_view body);
   void log_out();
   void answer_call();
@@ -90,6 +91,8 @@ class HttpClient final : private transport::Channel::Listener, private EventStre
   void begin_mcp_stream();
   void tell_mcp(std::string_view method, const rpc::Json& params);
   void answer_mcp();
+  void reserve_for_answer(std::size_t size);
+  void answer_mcp_with(std::string_view answer);
   void answer_mcp_stream(std::string_view answer);
   void be_late_with_mcp();
   void respond(std::string_view type, std::string_view body);
@@ -134,6 +137,7 @@ class HttpClient final : private transport::Channel::Listener, private EventStre
   std::unique_ptr<McpPost> mcp_;  // if it is one
   std::uint64_t number_of_stream_ = 0;
   std::uint64_t reserved_ = 0;  // of what bodies may take together
+  std::uint64_t repeated_ = 0;  // of that, what answers to `POST /mcp` in out_ repeat: ids may be long
 
   base::TimePoint body_began_;
   base::TimePoint heard_at_;

@@ -50,9 +50,14 @@ struct TestMcp final : McpSource {
     last_notify = caller.notify;
     fields = caller.fields;
     callers.insert(caller.number);
+    is_late = caller.is_late;
     peer::Protocol protocol = peer::Protocol::mcp_server();
     protocol.framing = peer::Protocol::Framing::whole;
     return {methods, protocol};
+  }
+  std::optional<rpc::Error> fault_of_notification(const McpFields& fields_of, std::string_view message) const override {
+    const bool is_wrong = fields_of.method == "wrong" && message.find("\"id\"") == message.npos;
+    return is_wrong ? std::optional(rpc::Error(-32020, "Header mismatch")) : std::nullopt;
   }
   void end(std::uint64_t number) override { callers.erase(number); }
   void end_session(const peer::Admission&) override {}
@@ -63,6 +68,7 @@ struct TestMcp final : McpSource {
   std::function<void(std::string_view, const rpc::Json&)> last_notify;
   McpFields fields;
   std::string ended;
+  bool is_late = false;
 };
 
 /// A door over channels in memory and a clock of its own: one token, `good`, and the methods `echo` and `late`.

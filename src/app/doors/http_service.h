@@ -69,7 +69,7 @@ class HttpService {
   /// The end of those, too. `restarting`: the next daemon opens the same door.
   void stop(bool restarting);
   std::size_t connection_count() const { return door_.connection_count(); }
-  std::size_t websocket_count() const { return websockets_.size(); }
+  std::size_t websocket_count() const { return websockets_.size() - context_.server.inside_count(); }
 
  private:
   HttpDoorCalls calls();

@@ -67,7 +67,7 @@ class HttpServiceTest : public testing::Test {
         "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + token + "\r\n\r\n";
     EXPECT_TRUE(base::write_all(socket.get(), request));
     std::array<char, 4096> room{};
-    for (int i = 0; i < 2000; ++i) {
+    for (int i = 0; i < 30'000; ++i) {
       turn();
       const ssize_t count = read(socket.get(), room.data(), room.size());
       if (count > 0) return {room.data() + 9, 3};

@@ -1,6 +1,7 @@
 // How an HttpClient answers `POST /mcp`: with one JSON text, or with a stream once there is something to tell before
 // the answer, or nothing for a while.
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -27,7 +28,10 @@ std::string taken_answer(RpcExchange& exchange) {
 }  // namespace
 
 void HttpClient::begin_mcp(std::string_view body) {
-  McpCaller caller{.admission = admission_, .fields = std::move(mcp_->fields)};
+  if (const auto fault = door_.calls().mcp->fault_of_notification(mcp_->fields, body)) {
+    return answer_mcp_with(mcp_refusal(*fault));
+  }
+  McpCaller caller{.admission = admission_, .fields = std::move(mcp_->fields), .is_late = stopping_};
   if (mcp_->takes_stream) {
     caller.notify = [this](std::string_view method, const rpc::Json& params) { tell_mcp(method, params); };
     if (!input_ended_) expect(comment_time);
@@ -43,7 +47,7 @@ void HttpClient::begin_mcp_stream() {
                               .fields = "X-Accel-Buffering: no\r\n"});
   closes_ = true;
   phase_ = Phase::stream;
-  expect(comment_time);
+  if (!input_ended_) expect(comment_time);
 }
 
 void HttpClient::tell_mcp(std::string_view method, const rpc::Json& params) {
@@ -60,25 +64,38 @@ void HttpClient::tell_mcp(std::string_view method, const rpc::Json& params) {
 
 void HttpClient::answer_mcp() {
   const std::string answer = taken_answer(*exchange_);
-  const bool is_dropped = answer.empty() && stopping_;
+  const bool is_dropped = answer.empty() && exchange_->has_owed() && stopping_;
   if (is_dropped) return close();
-  const unsigned status = answer.empty() ? accepted : mcp_status(answer);
   if (phase_ == Phase::stream) return answer_mcp_stream(answer);
-  if (status == 200 && !mcp_->takes_json) {
+  const bool is_streamed = !answer.empty() && !mcp_->takes_json && mcp_status(answer) == 200;
+  if (is_streamed) {
     begin_mcp_stream();
     return answer_mcp_stream(answer);
   }
+  answer_mcp_with(answer);
+  advance();
+}
+
+// Until it is read.
+void HttpClient::reserve_for_answer(std::size_t size) {
+  const std::uint64_t repeated = std::min<std::uint64_t>(size, reserved_);
+  reserved_ -= repeated;
+  repeated_ += repeated;
+}
+
+void HttpClient::answer_mcp_with(std::string_view answer) {
+  reserve_for_answer(answer.size());
   closes_ = closes_ || stopping_;
-  framing::append_head(out_, {.status = status,
+  framing::append_head(out_, {.status = answer.empty() ? accepted : mcp_status(answer),
                               .content_type = answer.empty() ? "" : "application/json",
                               .content_length = answer.size(),
                               .closes = closes_});
   out_ += answer;
   answered();
-  advance();
 }
 
 void HttpClient::answer_mcp_stream(std::string_view answer) {
+  reserve_for_answer(answer.size());
   if (!answer.empty()) out_ += mcp_event(answer);
   answered();
   advance();

@@ -138,6 +138,96 @@ TEST_F(McpAnswersTest, WhoDoesNotReadForAMinuteIsGivenUp) {
   EXPECT_EQ(door.connection_count(), 0U);
 }
 
+TEST_F(McpAnswersTest, WhoHasNoMoreToSayIsAnsweredIfThatIsSoon) {
+  for (const bool is_told : {false, true}) {
+    SCOPED_TRACE(is_told ? "with progress" : "without");
+    Far& far = connect();
+    say(far, ask("late"));
+    far.channel->end_output();
+    turn();
+    if (is_told) tell(1);
+    pass(900ms);
+    EXPECT_FALSE(late.back().abandoned());
+    pass(100ms);
+    EXPECT_TRUE(late.back().abandoned()) << "a closed stream is the cancel";
+    EXPECT_EQ(door.connection_count(), 0U);
+  }
+  Far& far = connect();
+  say(far, ask("late"));
+  far.channel->end_output();
+  turn();
+  tell(1);
+  late.back().ok(3);
+  turn();
+  EXPECT_TRUE(far.seen.text.ends_with(event(R"({"jsonrpc":"2.0","id":7,"result":3})"))) << far.seen.text;
+}
+
+TEST_F(McpAnswersTest, WhatIsWaitedForKeepsNobodyFromSending) {
+  const std::string blanks(500, ' ');
+  Far& waiting = connect();
+  say(waiting, post("/mcp", blanks + R"({"jsonrpc":"2.0","id":7,"method":"late","params":{}})", with_token));
+  Far& calling = connect();
+  say(calling, post("/rpc", blanks + ask_late, with_token));
+  ASSERT_EQ(late.size(), 2U);
+  EXPECT_TRUE(
+      begins(say(connect(), post("/mcp", blanks + R"({"jsonrpc":"2.0","id":7,"method":"echo","params":{}})")), "200 "));
+}
+
+TEST_F(McpAnswersTest, AnIdThatIsKeptCounts) {
+  const std::string id(700, 'x');
+  Far& far = connect();
+  say(far, post("/mcp", R"({"jsonrpc":"2.0","id":")" + id + R"(","method":"late","params":{}})"));
+  ASSERT_EQ(late.size(), 1U);
+  const std::string other =
+      post("/mcp", std::string(400, ' ') + R"({"jsonrpc":"2.0","id":1,"method":"echo","params":{}})");
+  EXPECT_TRUE(begins(say(connect(), other), "503 "));
+  late.at(0).ok(3);
+  turn();
+  EXPECT_TRUE(begins(say(connect(), other), "200 "));
+}
+
+TEST_F(McpAnswersTest, AnIdCountsUntilItsAnswerIsRead) {
+  const std::string with_id =
+      R"({"jsonrpc":"2.0","id":")" + std::string(700, 'x') + R"(","method":"echo","params":{}})";
+  Far& far = connect();
+  say(far, ask("echo"));
+  far.channel->want(false, false);
+  for (int i = 0; i < 200; ++i) say(far, ask("echo"));  // more than the channel holds
+  say(far, post("/mcp", with_id));
+  const std::string other =
+      post("/mcp", std::string(400, ' ') + R"({"jsonrpc":"2.0","id":1,"method":"echo","params":{}})");
+  EXPECT_TRUE(begins(say(connect(), other), "503 "));
+  far.channel->want(true, false);
+  turn();
+  EXPECT_TRUE(begins(say(connect(), other), "200 "));
+}
+
+TEST_F(McpAnswersTest, ANotificationWhoseHeadIsWrongIsRefused) {
+  const std::string wrong = std::string(with_token) + "Mcp-Method: wrong\r\n";
+  Far& far = connect();
+  const std::string text = say(far, post("/mcp", R"({"jsonrpc":"2.0","method":"notifications/x"})", wrong));
+  EXPECT_TRUE(begins(text, "400 ")) << text;
+  EXPECT_TRUE(text.ends_with(R"({"jsonrpc":"2.0","error":{"code":-32020,"message":"Header mismatch"}})")) << text;
+  EXPECT_TRUE(mcp.callers.empty());
+  EXPECT_TRUE(begins(say(far, ask("echo")), "200 ")) << "the connection goes on";
+}
+
+TEST_F(McpAnswersTest, ABodyThatComesAfterTheEndHasBegunIsAnswered) {
+  const std::string notice = post("/mcp", R"({"jsonrpc":"2.0","method":"notifications/x"})");
+  const std::string request = ask("echo");
+  std::vector<std::pair<Far*, const std::string*>> begun;
+  for (const std::string* const message : {&notice, &request}) {
+    begun.emplace_back(&connect(), message);
+    say(*begun.back().first, message->substr(0, message->size() - 1));
+  }
+  door.stop();
+  turn();
+  const std::string accepted = say(*begun[0].first, notice.substr(notice.size() - 1));
+  EXPECT_TRUE(begins(accepted, "202 ")) << accepted;
+  EXPECT_TRUE(mcp.is_late);
+  EXPECT_TRUE(begins(say(*begun[1].first, request.substr(request.size() - 1)), "200 "));
+}
+
 TEST_F(McpAnswersTest, TheEndOfTheDoorIsTold) {
   Far& listening = connect();
   say(listening, ask("late"));

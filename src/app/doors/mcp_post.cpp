@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
-#include <boost/json/value.hpp>
-
 #include "duet/framing/http_checks.h"
+#include "duet/rpc/json_scan.h"
+#include "duet/rpc/message.h"
 #include "duet/rpc/value.h"
 
 namespace duet::app {
@@ -24,7 +24,6 @@ constexpr std::array<std::pair<int, unsigned>, 7> statuses = {{
     {-32021, 400},
     {-32022, 400},
 }};
-constexpr std::size_t longest_error = 64U * 1024;  // none of them is, so that long results need not be read again
 
 std::optional<std::string> field_of(const framing::HttpHead& head, std::string_view name, bool& has_repeated) {
   has_repeated = has_repeated || head.fields.count(name) > 1;
@@ -33,11 +32,9 @@ std::optional<std::string> field_of(const framing::HttpHead& head, std::string_v
 }
 
 std::optional<std::int64_t> error_code(std::string_view answer) {
-  if (answer.size() > longest_error) return std::nullopt;
-  const boost::json::value parsed = rpc::parse_value(answer);
-  const boost::json::object* const message = parsed.if_object();
-  const boost::json::value* const error = message != nullptr ? message->if_contains("error") : nullptr;
-  return error != nullptr ? std::optional(error->at("code").as_int64()) : std::nullopt;
+  const rpc::Envelope message = rpc::scan_envelope(answer);
+  if (message.shape != rpc::Envelope::Shape::object || !message.has(rpc::Envelope::error)) return std::nullopt;
+  return rpc::parse_value(message.text(rpc::Envelope::error)).at("code").as_int64();
 }
 
 }  // namespace
@@ -56,6 +53,13 @@ unsigned mcp_status(std::string_view answer) {
   const std::optional<std::int64_t> code = error_code(answer);
   const auto* const found = std::ranges::find(statuses, code, [](const auto& entry) { return entry.first; });
   return found != statuses.end() ? found->second : 200;
+}
+
+std::string mcp_refusal(const rpc::Error& error) {
+  const std::string encoded = rpc::encode(error);
+  std::string answer;
+  rpc::encode_error_without_id(encoded).append_to(answer);
+  return answer;
 }
 
 std::string mcp_event(std::string_view message) {

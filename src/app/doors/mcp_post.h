@@ -5,6 +5,7 @@
 
 #include "app/doors/mcp_source.h"
 #include "duet/framing/http_head.h"
+#include "duet/rpc/error.h"
 
 namespace duet::app {
 
@@ -22,6 +23,9 @@ McpPost mcp_post_of(const framing::HttpHead& head);
 
 /// The status that goes with an answer, which is one JSON text: 200 unless its error has another one.
 unsigned mcp_status(std::string_view answer);
+
+/// The answer to what has no id.
+std::string mcp_refusal(const rpc::Error& error);
 
 /// A message as an event of a stream.
 std::string mcp_event(std::string_view message);

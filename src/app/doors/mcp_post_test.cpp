@@ -44,10 +44,18 @@ TEST(McpPost, SomeErrorsHaveAStatus) {
     EXPECT_EQ(status_of(code), 400U);
   EXPECT_EQ(status_of("-32601"), 404U);
   for (const char* code : {"-32603", "-32002", "1"}) EXPECT_EQ(status_of(code), 200U) << code;
+  EXPECT_EQ(mcp_status(R"({"jsonrpc":"2.0","id":")" + std::string(100'000, 'x') +
+                       R"(","error":{"code":-32601,"message":"x"}})"),
+            404U)
+      << "the id is long";
   EXPECT_EQ(mcp_status(R"({"jsonrpc":"2.0","error":{"code":-32700,"message":"x"}})"), 400U);
   EXPECT_EQ(mcp_status(R"({"jsonrpc":"2.0","id":1,"result":{"error":{"code":-32601}}})"), 200U);
   EXPECT_EQ(mcp_status(R"([{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"x"}}])"), 200U);
   EXPECT_EQ(mcp_status(R"({"jsonrpc":"2.0","id":1,"result":")" + std::string(100'000, 'x') + "\"}"), 200U);
+}
+
+TEST(McpPost, ARefusalOfWhatHasNoIdHasNone) {
+  EXPECT_EQ(mcp_refusal(rpc::Error(-32020, "x")), R"({"jsonrpc":"2.0","error":{"code":-32020,"message":"x"}})");
 }
 
 TEST(McpPost, AMessageIsAnEvent) { EXPECT_EQ(mcp_event(R"({"a":1})"), "event: message\ndata: {\"a\":1}\n\n"); }

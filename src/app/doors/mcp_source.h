@@ -10,6 +10,7 @@
 #include "duet/peer/conversation.h"
 #include "duet/peer/methods.h"
 #include "duet/peer/protocol.h"
+#include "duet/rpc/error.h"
 #include "duet/rpc/json.h"
 
 namespace duet::app {
@@ -27,6 +28,8 @@ struct McpCaller {
   std::uint64_t number = 0;  ///< as connections have them
   std::shared_ptr<const peer::Admission> admission = {};
   McpFields fields = {};
+  /// It has begun to speak before the end: it is answered, and nothing is begun for it that lasts.
+  bool is_late = false;
   /// None: it takes no stream, so that it can be told nothing but the answer.
   std::function<void(std::string_view method, const rpc::Json& params)> notify = {};
 };
@@ -38,6 +41,8 @@ class McpSource {
     const peer::Methods& methods;
     peer::Protocol protocol;
   };
+  /// Why the head does not go with this message, if that is a notification: of requests the methods tell.
+  virtual std::optional<rpc::Error> fault_of_notification(const McpFields& fields, std::string_view message) const = 0;
   /// The methods are there until that number has ended.
   virtual Place begin(McpCaller caller) = 0;
   virtual void end(std::uint64_t number) = 0;

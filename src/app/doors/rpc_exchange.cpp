@@ -26,6 +26,7 @@ RpcExchange::RpcExchange(transport::Loop& loop, base::Log& log, const Served& se
                     log, peer, std::move(pool)) {
   conversation_.receive(message, loop_.now());
   conversation_.end_of_input(loop_.now());
+  has_owed_ = conversation_.owes_answer();
   advance_later();
 }
 
@@ -44,6 +45,7 @@ void RpcExchange::advance_later() {
 
 void RpcExchange::advance() {
   if (conversation_.has_more_to_do()) conversation_.resume();  // a portion: what is left has a deadline, which is now
+  has_owed_ = has_owed_ || conversation_.owes_answer();
   if (!conversation_.owes_answer() && !conversation_.has_more_to_do()) {
     timer_.cancel();
     answered_ = true;

@@ -36,6 +36,10 @@ class RpcExchange {
   /// Nobody wants the answer any more: that is its end, though it may be destroyed later.
   void cancel();
   bool is_answered() const { return answered_; }
+  /// An answer was owed for a while, though it may have been withdrawn.
+  bool has_owed() const { return has_owed_; }
+  /// How many bytes of the message are kept, or wait, until it is answered.
+  std::size_t kept() const { return conversation_.load(); }
   /// How many bytes of the answer are still to be taken; at first 0 if there is none.
   std::size_t left() const { return conversation_.unwritten_bytes(); }
   std::string_view next() { return conversation_.output(); }
@@ -49,6 +53,7 @@ class RpcExchange {
   std::function<void()> tell_;
   std::function<void()> on_gone_;
   bool answered_ = false;
+  bool has_owed_ = false;
   peer::Conversation conversation_;
   transport::Loop::Deferred advancing_;
   transport::Loop::Timer timer_;

@@ -30,6 +30,7 @@ Call::Call(Services& services, Kind kind, std::shared_ptr<const Client> client, 
       client_(std::move(client)),
       envelope_(std::move(envelope)),
       reply_(std::move(reply)) {
+  envelope_.params = {};  // they are read, and may be long
   services_.calls.push_back(this);
 }
 
@@ -49,7 +50,7 @@ void Call::begin(bool unlimited) {
                            .remedy = self->remedy_});
     });
   }
-  if (!envelope_.progress_token.is_null() && client_->notify) plan_progress(first_progress);
+  if (!envelope_.progress_token.empty() && client_->notify) plan_progress(first_progress);
 }
 
 void Call::guard(const std::function<void()>& step) {
@@ -167,10 +168,10 @@ void Call::tell_progress() {
   const auto passed = std::chrono::duration_cast<seconds>(services_.loop.now() - begun_).count();
   if (passed <= told_progress_) return;
   told_progress_ = passed;
-  object params{{"progressToken", envelope_.progress_token}, {"progress", passed}};
+  object params{{"progress", passed}};
   if (total_) params["total"] = *total_;
   params["message"] = last_message_;
-  client_->tell("notifications/progress", rpc::Json(params));
+  client_->tell("notifications/progress", progress_text(envelope_, params));
 }
 
 void Call::end() {

@@ -17,7 +17,7 @@ class CallTest : public ::testing::Test {
   CallTest() {
     talk_.methods.add_fallback([this](const rpc::Json&, const peer::Request& request, peer::Reply<> reply) {
       const bool is_tool = request.method == "tool";
-      Envelope envelope{.revision = newest_legacy, .progress_token = "p"};
+      Envelope envelope{.revision = newest_legacy, .progress_token = R"("p")"};
       call_ = std::make_shared<Call>(services_, is_tool ? Call::Kind::tool : Call::Kind::request, client_,
                                      std::move(envelope), std::move(reply));
       call_->begin();

@@ -190,9 +190,9 @@ void Door::call_tool(Request request) {
   const Tool* const tool = tools_.find(name->get_string());
   if (tool == nullptr) {
     const std::string_view near = near_miss(name->get_string(), tools_.names());
-    const std::string word(rpc::first_characters(name->get_string(), 64));
-    return request.reply.fail(bad_params("there is no tool '" + word + "'" +
-                                         (near.empty() ? "" : "; did you mean " + std::string(near) + "?")));
+    // Without its name: this is logged, and who mixes up his params may have put anything there.
+    const std::string hint = near.empty() ? "" : "; did you mean " + std::string(near) + "?";
+    return request.reply.fail(bad_params("there is no such tool" + hint));
   }
   const value* const given = params.if_contains("arguments");
   if (given != nullptr && !given->is_object()) return request.reply.fail(bad_params("arguments must be an object"));

@@ -216,9 +216,8 @@ bool Fixtures::get_task(const ClientPointer& client, Envelope& envelope, peer::R
 void Fixtures::tell_progress(const ClientPointer& client, const Envelope& envelope, const SharedReply& reply,
                              int percent) {
   constexpr std::chrono::milliseconds between{50};
-  if (!envelope.progress_token.is_null()) {
-    const object params{{"progressToken", envelope.progress_token}, {"progress", percent}, {"total", 100}};
-    client->tell("notifications/progress", rpc::Json(params));
+  if (!envelope.progress_token.empty()) {
+    client->tell("notifications/progress", progress_text(envelope, {{"progress", percent}, {"total", 100}}));
   }
   if (percent == 100) return reply->ok(result_text(envelope, text_content("All steps are done.")));
   timers_.push_back(services_.loop.after(

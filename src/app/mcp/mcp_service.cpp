@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "app/mcp/mirrored_fields.h"
 #include "duet/transport/memory.h"
 
 namespace duet::app::mcp {
@@ -19,10 +20,16 @@ std::string_view legacy_revision(const McpFields& fields) {
 
 }  // namespace
 
+std::optional<rpc::Error> McpService::fault_of_notification(const McpFields& fields, std::string_view message) const {
+  return mcp::fault_of_notification(fields, message);
+}
+
 McpService::Place McpService::begin(McpCaller caller) {
-  Room& room = room_for(caller.admission);
+  const bool is_late = caller.is_late || has_ended_;
+  Room& room = room_for(caller.admission, is_late);
   ++room.callers;
   room.timer.cancel();
+  if (is_late) leave(room);
   callers_.emplace(caller.number, &room);
   const std::string_view revision = legacy_revision(caller.fields);
   room.door->attach(caller.number,
@@ -34,9 +41,9 @@ McpService::Place McpService::begin(McpCaller caller) {
   return {room.door->methods(), protocol};
 }
 
-McpService::Room& McpService::room_for(const std::shared_ptr<const peer::Admission>& admission) {
-  const auto found =
-      std::ranges::find_if(rooms_, [&](const Room& room) { return room.admission == admission && !room.is_leaving; });
+McpService::Room& McpService::room_for(const std::shared_ptr<const peer::Admission>& admission, bool is_late) {
+  const auto found = std::ranges::find_if(
+      rooms_, [&](const Room& room) { return room.admission == admission && room.is_leaving == is_late; });
   if (found != rooms_.end()) return *found;
   Door::Options options{.scope = {.project = context_.root}, .tools = {.role = admission->role}};
   options.daemon.inside = {.root = context_.root, .connect = [this, admission] { return connect(admission); }};
@@ -49,7 +56,7 @@ McpService::Room& McpService::room_for(const std::shared_ptr<const peer::Admissi
 DaemonLink::Channel McpService::connect(const std::shared_ptr<const peer::Admission>& admission) {
   if (has_ended_) return nullptr;
   auto [near, far] = transport::memory_pair(context_.loop);
-  context_.server.admit(std::move(far), {}, peer::Protocol::json_lines(), {}, admission);
+  context_.server.admit_inside(std::move(far), admission);
   return std::move(near);
 }
 

@@ -37,6 +37,7 @@ class McpService final : public McpSource {
   McpService& operator=(const McpService&) = delete;
   virtual ~McpService() = default;
 
+  std::optional<rpc::Error> fault_of_notification(const McpFields& fields, std::string_view message) const override;
   Place begin(McpCaller caller) override;
   void end(std::uint64_t number) override;
   void end_session(const peer::Admission& ended) override;
@@ -53,7 +54,7 @@ class McpService final : public McpSource {
     transport::Loop::Timer timer = {};
   };
 
-  Room& room_for(const std::shared_ptr<const peer::Admission>& admission);
+  Room& room_for(const std::shared_ptr<const peer::Admission>& admission, bool is_late);
   DaemonLink::Channel connect(const std::shared_ptr<const peer::Admission>& admission);
   void leave(Room& room);
   void sweep_later();

@@ -49,10 +49,10 @@ class McpServiceTest : public testing::Test {
     for (int i = 0; i < 50; ++i) loop.turn(loop.now());
   }
   Posted& post(const std::string& body, const std::shared_ptr<const peer::Admission>& who, McpFields fields = {},
-               bool takes_stream = true) {
+               bool takes_stream = true, bool is_late = false) {
     Posted& message = *posted.emplace_back(std::make_unique<Posted>());
     message.number = server.new_number();
-    McpCaller caller{.number = message.number, .admission = who, .fields = std::move(fields)};
+    McpCaller caller{.number = message.number, .admission = who, .fields = std::move(fields), .is_late = is_late};
     if (takes_stream) {
       caller.notify = [&message](std::string_view method, const rpc::Json&) { message.told.emplace_back(method); };
     }
@@ -110,7 +110,8 @@ TEST_F(McpServiceTest, TheServerIsAskedAsWhoHasTheToken) {
   const Posted& list = post(call("task_list"), owner);
   EXPECT_NE(list.answer.find("\"structuredContent\""), std::string::npos) << list.answer;
   EXPECT_EQ(asked_by, owner);
-  EXPECT_EQ(server.client_count(), 1U);
+  EXPECT_EQ(server.inside_count(), 1U);
+  EXPECT_EQ(server.client_count(), 0U);
 }
 
 TEST_F(McpServiceTest, ADoorThatIsNotUsedGoesWithItsConnections) {
@@ -124,7 +125,7 @@ TEST_F(McpServiceTest, ADoorThatIsNotUsedGoesWithItsConnections) {
   clock.advance(McpService::idle_time);
   turn();
   EXPECT_EQ(service.door_count(), 0U);
-  EXPECT_EQ(server.client_count(), 0U);
+  EXPECT_EQ(server.inside_count(), 0U);
 }
 
 TEST_F(McpServiceTest, WhoGoesCancelsWhatHeAsked) {
@@ -145,6 +146,45 @@ TEST_F(McpServiceTest, AListenIsToldToItsOwnMessageAndEndsWithTheService) {
   turn();
   EXPECT_NE(first.answer.find(R"("resultType":"complete")"), std::string::npos) << first.answer;
   EXPECT_EQ(post(listen, owner, listening).told.size(), 1U) << "that was for now only";
+}
+
+TEST_F(McpServiceTest, WhoIsLateIsAnsweredAndKeepsNothing) {
+  service.end_all(false);
+  Posted& late = post(listen, owner, listening, true, true);
+  EXPECT_EQ(late.told, std::vector<std::string>{"notifications/subscriptions/acknowledged"});
+  EXPECT_NE(late.answer.find(R"("resultType":"complete")"), std::string::npos) << late.answer;
+  Posted& list = post(call("task_list"), owner, {}, true, true);
+  EXPECT_NE(list.answer.find("\"structuredContent\""), std::string::npos) << list.answer;
+  EXPECT_EQ(post(listen, owner, listening).answer, "") << "the door is open again";
+  late.exchange.reset();
+  list.exchange.reset();
+  turn();
+  EXPECT_EQ(service.door_count(), 1U);
+}
+
+TEST_F(McpServiceTest, AListenThatEndsBeforeItsTasksWereFoundIsAcknowledgedFirst) {
+  const std::string about_a_task =
+      R"({"jsonrpc":"2.0","id":"x","method":"subscriptions/listen","params":{"notifications":)"
+      R"({"resourceSubscriptions":["duet://tasks","duet://tasks/task-1"]},"_meta":)"
+      R"({"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}})";
+  const Posted& waiting = post(about_a_task, owner, listening);
+  ASSERT_EQ(held.size(), 1U);
+  EXPECT_TRUE(waiting.told.empty());
+  service.end_all(false);
+  turn();
+  EXPECT_EQ(waiting.told, std::vector<std::string>{"notifications/subscriptions/acknowledged"});
+  EXPECT_NE(waiting.answer.find(R"("resultType":"complete")"), std::string::npos) << waiting.answer;
+}
+
+TEST_F(McpServiceTest, TheIdOfAListenIsBounded) {
+  const auto listen_as = [](std::size_t size) {
+    std::string text(listen);
+    return text.replace(text.find(R"("x")"), 3, '"' + std::string(size - 2, 'x') + '"');
+  };
+  EXPECT_EQ(post(listen_as(1024), owner, listening).told.size(), 1U);
+  const Posted& refused = post(listen_as(1025), owner, listening);
+  EXPECT_TRUE(refused.told.empty());
+  EXPECT_NE(refused.answer.find("-32602"), std::string::npos);
 }
 
 TEST_F(McpServiceTest, WhoCanBeToldNothingCannotListen) {
@@ -169,7 +209,10 @@ TEST_F(McpServiceTest, AfterTheEndNobodyIsAsked) {
   service.end_all(true);
   const Posted& list = post(call("task_list"), owner);
   EXPECT_NE(list.answer.find("daemon-stopped: "), std::string::npos) << list.answer;
-  EXPECT_EQ(server.client_count(), 0U);
+  Posted& late = post(listen, owner, listening);
+  EXPECT_EQ(late.told, std::vector<std::string>{"notifications/subscriptions/acknowledged"});
+  EXPECT_NE(late.answer.find(R"("resultType":"complete")"), std::string::npos) << late.answer;
+  EXPECT_EQ(server.inside_count(), 0U);
 }
 
 }  // namespace

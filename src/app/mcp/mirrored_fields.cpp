@@ -6,6 +6,8 @@
 
 #include "app/mcp/revision.h"
 #include "app/words/base64.h"
+#include "duet/rpc/message.h"
+#include "duet/rpc/value.h"
 
 namespace duet::app::mcp {
 namespace {
@@ -70,6 +72,15 @@ std::optional<rpc::Error> fault_of_version(const McpFields& fields, std::optiona
   return is_spoken ? std::nullopt : std::optional(unsupported_revision(*fields.version));
 }
 
+std::optional<std::string_view> version_in(const value& params) {
+  const object* const members = params.if_object();
+  const value* const meta = members != nullptr ? members->if_contains("_meta") : nullptr;
+  const object* const about = meta != nullptr ? meta->if_object() : nullptr;
+  const value* const version = about != nullptr ? about->if_contains(version_key) : nullptr;
+  const bool is_there = version != nullptr && version->is_string();
+  return is_there ? std::optional(std::string_view(version->get_string())) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<rpc::Error> fault_of_fields(const McpFields& fields, std::string_view method, const object& params,
@@ -81,6 +92,21 @@ std::optional<rpc::Error> fault_of_fields(const McpFields& fields, std::string_v
   if (!fields.method && is_modern) return is_missing("Mcp-Method");
   if (fields.method && *fields.method != method) return differs("Mcp-Method");
   return fault_of_name(fields.name, method, params, is_modern);
+}
+
+std::optional<rpc::Error> fault_of_notification(const McpFields& fields, std::string_view text) {
+  const bool repeats_nothing = !fields.version && !fields.method && !fields.has_repeated;
+  if (repeats_nothing) return std::nullopt;
+  const rpc::Message message = rpc::decode(text, rpc::Batches::refused);
+  if (message.kind != rpc::Message::Kind::notification) return std::nullopt;
+  if (fields.has_repeated) return mismatch("a field", "is there twice");
+  const value params = message.params.empty() ? value() : rpc::parse_value(message.params);
+  const std::optional<std::string_view> version = version_in(params);
+  if (fields.version) {
+    if (auto fault = fault_of_version(fields, version)) return fault;
+  }
+  if (fields.method && *fields.method != message.method) return differs("Mcp-Method");
+  return std::nullopt;
 }
 
 }  // namespace duet::app::mcp

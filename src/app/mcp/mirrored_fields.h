@@ -19,4 +19,7 @@ namespace duet::app::mcp {
 std::optional<rpc::Error> fault_of_fields(const McpFields& fields, std::string_view method,
                                           const boost::json::object& params, std::optional<std::string_view> version);
 
+/// The same for the text of a message that is a notification. It need repeat nothing.
+std::optional<rpc::Error> fault_of_notification(const McpFields& fields, std::string_view text);
+
 }  // namespace duet::app::mcp

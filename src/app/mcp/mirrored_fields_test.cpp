@@ -94,5 +94,29 @@ TEST(MirroredFields, AHeadThatPromisesAModernRequestNeedsOne) {
   EXPECT_TRUE(read_envelope("initialize", "{}", batch_revision, &version));
 }
 
+TEST(MirroredFields, WhatANotificationRepeatsMustBeRight) {
+  const std::string cancel = R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1)";
+  const std::string plain = cancel + "}}";
+  const std::string modern = cancel + R"(,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}})";
+  const auto code_of = [](const McpFields& fields, const std::string& text) {
+    const auto fault = fault_of_notification(fields, text);
+    return fault ? fault->code() : 0;
+  };
+  for (const std::string& text : {plain, modern}) {
+    EXPECT_EQ(code_of({}, text), 0) << "it need not";
+    EXPECT_EQ(code_of({.version = "2026-07-28", .method = "notifications/cancelled"}, text), 0);
+    EXPECT_EQ(code_of({.method = "tools/call"}, text), -32020);
+    EXPECT_EQ(code_of({.has_repeated = true}, text), -32020);
+  }
+  EXPECT_EQ(code_of({.version = "2025-11-25"}, modern), -32020);
+  EXPECT_EQ(code_of({.version = "2025-11-25"}, plain), 0);
+  EXPECT_EQ(code_of({.version = "1999-01-01"}, plain), -32022);
+  const McpFields wrong{.version = "1999-01-01", .method = "x"};
+  for (const char* other : {R"({"jsonrpc":"2.0","id":1,"method":"ping"})", R"({"jsonrpc":"2.0","id":1,"result":{}})",
+                            "[]", "{", "", R"({"jsonrpc":"2.0","method":"x","params":7})"}) {
+    EXPECT_EQ(code_of(wrong, other), 0) << other;
+  }
+}
+
 }  // namespace
 }  // namespace duet::app::mcp

@@ -7,6 +7,7 @@
 
 #include "app/mcp/mirrored_fields.h"
 #include "app/words/program_name.h"
+#include "duet/rpc/json_scan.h"
 #include "duet/rpc/utf8.h"
 #include "duet/rpc/value.h"
 #include "duet/version.h"
@@ -17,22 +18,31 @@ namespace {
 using boost::json::object;
 using boost::json::value;
 
-constexpr std::string_view version_key = "io.modelcontextprotocol/protocolVersion";
 constexpr std::string_view capabilities_key = "io.modelcontextprotocol/clientCapabilities";
 constexpr std::string_view server_info_key = "io.modelcontextprotocol/serverInfo";
 constexpr int unsupported_version = -32022;
 constexpr int missing_capability = -32021;
+constexpr std::size_t longest_token = 1024;  // it is in every message about the progress
 
 const object* object_member(const object& of, std::string_view name) {
   const value* const found = of.if_contains(name);
   return found != nullptr ? found->if_object() : nullptr;
 }
 
-// A token is a text or a whole number; another one asks for nothing.
-value token_in(const object* meta) {
+std::string_view member_text(std::string_view of, std::string_view name) {
+  std::string_view found;
+  rpc::for_each_member(of, [&](std::string_view each, std::string_view text) {
+    if (each == name) found = text;
+    return true;
+  });
+  return found;
+}
+
+// A token is a text or a number; another one asks for nothing.
+std::string token_in(const object* meta, std::string_view params) {
   const value* const token = meta != nullptr ? meta->if_contains("progressToken") : nullptr;
   const bool is_token = token != nullptr && (token->is_string() || token->is_number());
-  return is_token ? *token : value();
+  return is_token ? std::string(member_text(member_text(params, "_meta"), "progressToken")) : std::string();
 }
 
 bool declares_tasks(const object& capabilities) {
@@ -96,10 +106,12 @@ tl::expected<Envelope, rpc::Error> read_envelope(std::string_view method, std::s
     envelope.params = std::move(parsed.get_object());
   }
   const object* const meta = object_member(envelope.params, "_meta");
-  envelope.progress_token = token_in(meta);
+  envelope.progress_token = token_in(meta, params);
   if (fields != nullptr) {
     if (const auto fault = fault_of_head(*fields, method, envelope.params, meta)) return tl::unexpected(*fault);
   }
+  if (envelope.progress_token.size() > longest_token)
+    return tl::unexpected(bad_params("a progressToken has at most 1,024 bytes"));
   if (meta != nullptr && meta->contains(version_key)) {
     const object kept = *meta;
     return read_modern(kept, std::move(envelope));
@@ -120,6 +132,10 @@ object server_info() { return {{"name", program_name}, {"version", kVersion}}; }
 std::string members_of(const object& object) {
   std::string text = rpc::to_text(object);
   return text.substr(1, text.size() - 2);
+}
+
+rpc::Json progress_text(const Envelope& envelope, const object& members) {
+  return rpc::Json::trusted(R"({"progressToken":)" + envelope.progress_token + ',' + members_of(members) + '}');
 }
 
 rpc::Json result_text(const Envelope& envelope, std::string_view members, std::string_view result_type) {

@@ -24,14 +24,16 @@ inline constexpr std::string_view newest_legacy = revisions[1];
 /// The one that has batches.
 inline constexpr std::string_view batch_revision = revisions[3];
 
+/// The member of `_meta` that makes a request a modern one.
+inline constexpr std::string_view version_key = "io.modelcontextprotocol/protocolVersion";
 inline constexpr std::string_view tasks_extension = "io.modelcontextprotocol/tasks";
 
 /// What a request says about itself, beside its method and its own params.
 struct Envelope {
   bool is_modern = false;
-  std::string_view revision = {};          ///< one of `revisions`
-  bool has_tasks = false;                  ///< its sender can have MCP tasks
-  boost::json::value progress_token = {};  ///< null: no progress is wanted
+  std::string_view revision = {};   ///< one of `revisions`
+  bool has_tasks = false;           ///< its sender can have MCP tasks
+  std::string progress_token = {};  ///< as it is spelt; empty: no progress is wanted
   boost::json::object params = {};
 };
 
@@ -52,6 +54,9 @@ rpc::Json result_text(const Envelope& envelope, std::string_view members, std::s
 rpc::Json cacheable_text(const Envelope& envelope, std::string_view members, std::int64_t ttl);
 /// The members of an object.
 std::string members_of(const boost::json::object& object);
+
+/// The params of a `notifications/progress` with these members, of which there is one at least.
+rpc::Json progress_text(const Envelope& envelope, const boost::json::object& members);
 
 /// `{name, version}` of this program.
 boost::json::object server_info();

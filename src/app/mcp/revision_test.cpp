@@ -75,9 +75,22 @@ TEST(Revision, ATokenIsATextOrANumber) {
   const auto token = [](const std::string& text) {
     return read_envelope("ping", R"({"_meta":{"progressToken":)" + text + "}}", newest_legacy)->progress_token;
   };
-  EXPECT_EQ(token("7"), 7);
-  EXPECT_EQ(token(R"("a")"), "a");
-  EXPECT_TRUE(token("{}").is_null());
+  for (const char* as_it_is : {"7", "1.0", "1e999", "123456789012345678901234567890", R"("a")", R"("\u0061\ud800")"}) {
+    EXPECT_EQ(token(as_it_is), as_it_is);
+  }
+  for (const char* other : {"{}", "[7]", "null", "true"}) EXPECT_EQ(token(other), "") << other;
+  EXPECT_EQ(token(R"(1,"progressToken":2)"), "2") << "the last one counts";
+  const std::string longest = '"' + std::string(1022, 'x') + '"';
+  EXPECT_EQ(token(longest), longest);
+  const auto refused =
+      read_envelope("ping", R"({"_meta":{"progressToken":"x)" + longest.substr(1) + "}}", newest_legacy);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), -32602);
+}
+
+TEST(Revision, ProgressHasItsToken) {
+  const Envelope envelope{.progress_token = "1.0"};
+  EXPECT_EQ(progress_text(envelope, {{"progress", 3}}).text(), R"({"progressToken":1.0,"progress":3})");
 }
 
 }  // namespace

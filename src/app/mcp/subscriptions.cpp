@@ -90,6 +90,7 @@ std::optional<rpc::Error> Subscriptions::listen(const std::shared_ptr<const Clie
   const auto uris = texts_in(wish->get_object(), "resourceSubscriptions", most_names);
   const auto handles = texts_in(wish->get_object(), "taskIds", most_names);
   if (!uris || !handles) return bad_params("lists of up to 256 texts");
+  if (id.size() > longest_id) return bad_params("the id, which is in all that is told, has at most 1,024 bytes");
   const std::size_t listening = listeners_.size() - listeners_.count(legacy);
   if (listening >= most_listens) return bad_params("no more than 16 subscriptions/listen at once");
   if (!handles->empty() && !envelope.has_tasks) return missing_tasks_capability();
@@ -106,6 +107,10 @@ std::optional<rpc::Error> Subscriptions::listen(const std::shared_ptr<const Clie
     watch();
   });
   listener.reply = reply;
+  if (has_ended_) {
+    end();
+    return std::nullopt;
+  }
   if (!starts_daemon(listener)) {
     acknowledge(listener);
     watch();
@@ -210,12 +215,22 @@ void Subscriptions::notify(const Listener& listener, std::string_view method, co
 }
 
 void Subscriptions::end() {
+  has_ended_ = true;
   for (auto& [number, listener] : std::exchange(listeners_, {})) {
-    if (!listener.reply) continue;
-    const std::string meta =
-        subscription_member(listener.id) + ',' + members_of({{"io.modelcontextprotocol/serverInfo", server_info()}});
-    listener.reply->ok(rpc::Json::trusted(R"({"resultType":"complete","_meta":{)" + meta + "}}"));
+    if (listener.reply) finish(listener);
   }
+}
+
+// Of tasks that were not found yet nothing is honoured.
+void Subscriptions::finish(Listener& listener) {
+  if (!listener.is_told) {
+    listener.handles.clear();
+    std::erase_if(listener.resources, [](const auto& resource) { return !resource.second.task.empty(); });
+    acknowledge(listener);
+  }
+  const std::string meta =
+      subscription_member(listener.id) + ',' + members_of({{"io.modelcontextprotocol/serverInfo", server_info()}});
+  listener.reply->ok(rpc::Json::trusted(R"({"resultType":"complete","_meta":{)" + meta + "}}"));
 }
 
 }  // namespace duet::app::mcp

@@ -30,6 +30,7 @@ class Subscriptions {
  public:
   static constexpr std::size_t most_listens = 16;
   static constexpr std::size_t most_names = 256;
+  static constexpr std::size_t longest_id = 1024;
   static constexpr std::chrono::milliseconds together{100};
 
   struct Calls {
@@ -51,7 +52,7 @@ class Subscriptions {
   /// What of the wish is honoured is acknowledged first, when its changes will be told. The reply is for our own end.
   std::optional<rpc::Error> listen(const std::shared_ptr<const Client>& client, const Envelope& envelope,
                                    const std::string& id, const std::shared_ptr<peer::Reply<>>& reply);
-  /// Every listen gets its result.
+  /// Every listen gets its result, also one that comes later.
   void end();
 
  private:
@@ -69,6 +70,7 @@ class Subscriptions {
   void watch(std::function<void()> live = [] {});
   void check(std::uint64_t number);
   void acknowledge(Listener& listener);
+  void finish(Listener& listener);
   void happened(std::string_view kind, std::string_view task);
   void tell();
   void tell_later();
@@ -80,6 +82,7 @@ class Subscriptions {
   Calls calls_;
   std::map<std::uint64_t, Listener> listeners_;
   std::uint64_t last_ = 0;
+  bool has_ended_ = false;
   transport::Loop::Timer telling_;
 };
 

@@ -123,10 +123,11 @@ struct DaemonStatus {
   std::optional<bool> managed = {};
   std::optional<FormerEnd> last_end = {};
   std::optional<std::string> startedBy = {};
+  std::optional<bool> stopping = {};
 };
 BOOST_DESCRIBE_STRUCT(DaemonStatus, (),
                       (pid, version, started_at, uptime_seconds, health, problems, subsystems, managed, last_end,
-                       startedBy))
+                       startedBy, stopping))
 
 /// What `daemon.reload` answers: single values by name, the rest by kind and name (`agents.claude`). A file of `[tls]`
 /// with other contents is a value that has changed.

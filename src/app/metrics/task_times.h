@@ -1,8 +1,9 @@
 #pragma once
 
 #include <chrono>
-#include <map>
 #include <optional>
+
+#include <boost/unordered/unordered_flat_map.hpp>
 
 #include "duet/base/clock.h"
 #include "task/store_tables.h"
@@ -10,7 +11,7 @@
 namespace duet::app {
 
 /// What the events of tasks tell of how long these waited and ran. It remembers when each task was taken that has not
-/// begun yet, in some 60 bytes, so it is as large as the queue. A wait that began before this daemon is not known.
+/// begun yet, in some 30 bytes, so it is as large as the queue. A wait that began before this daemon is not known.
 class TaskTimes {
  public:
   struct Times {
@@ -22,7 +23,7 @@ class TaskTimes {
   Times take(const task::Event& event);
 
  private:
-  std::map<task::TaskId, base::UtcTime> waiting_;
+  boost::unordered_flat_map<task::TaskId, base::UtcTime> waiting_;
 };
 
 }  // namespace duet::app

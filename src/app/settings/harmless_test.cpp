@@ -142,6 +142,37 @@ TEST_F(ProjectSettings, ThatWereTrustedAndAreGoneLeaveTheirAgentsToNobody) {
   EXPECT_EQ(read().note, "");
 }
 
+TEST_F(ProjectSettings, ThatWereTrustedKeepTheirBoundsWhateverBecomesOfTheFile) {
+  const std::string bounds =
+      "keep_days = 90\n[groups.slow]\nmax_running = 1\n[groups.frozen]\npaused = true\n[watch]\nmax_chain = 2\n";
+  trust(bounds);
+  TemporaryProject::write(places.user,
+                          "keep_days = 7\nkeep_tasks = 5\n[groups.slow]\nmax_running = 4\npaused = true\n");
+  for (const std::string& text :
+       {bounds + "# a comment", std::string("max_running = 2"), bounds + "[bad", std::string()}) {
+    text.empty() ? static_cast<void>(std::filesystem::remove(own)) : write(text);
+    const Settings settings = read();
+    ASSERT_TRUE(settings.tasks.groups.contains("slow") && settings.tasks.groups.contains("frozen")) << text;
+    EXPECT_EQ(settings.tasks.groups.at("slow").max_running, 1U) << text;
+    EXPECT_TRUE(settings.tasks.groups.at("slow").paused) << text << ": that is the user's own";
+    EXPECT_TRUE(settings.tasks.groups.at("frozen").paused) << text;
+    EXPECT_EQ(settings.tasks.keep_days, 90U) << text;
+    EXPECT_EQ(settings.tasks.keep_tasks, 5U) << text;
+    EXPECT_EQ(settings.watch.max_chain, 2U) << text;
+    EXPECT_NE(settings.note.find("the groups that you trusted keep their bounds"), std::string::npos) << settings.note;
+  }
+  TrustedFiles(places.user_state).revoke(own.string());
+  EXPECT_FALSE(read().tasks.groups.contains("frozen"));
+  EXPECT_EQ(read().tasks.groups.at("slow").max_running, 4U);
+}
+
+TEST_F(ProjectSettings, ThatAreNotTrustedAddNoGroupAndNoBound) {
+  write("keep_days = 1\n[groups.theirs]\npaused = true\n");
+  EXPECT_TRUE(read().tasks.groups.empty());
+  EXPECT_EQ(read().tasks.keep_days, 30U);
+  EXPECT_TRUE(read().tasks.untrusted_groups.contains("theirs"));
+}
+
 TEST_F(ProjectSettings, AreTrustedWhereTheyAreOnly) {
   TemporaryProject::write(home.path() / "theirs.toml", sound);
   TrustedFiles(places.user_state).trust((home.path() / "theirs.toml").string(), sound);

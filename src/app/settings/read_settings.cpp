@@ -1,6 +1,6 @@
 #include <fcntl.h>
 
-#include <array>
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
@@ -95,6 +95,36 @@ std::optional<std::string> trusted_content(const std::string& path, const std::s
   return trusted ? files.content(*trusted) : std::nullopt;
 }
 
+// So that no save of the file lets go what waits for a slot of a group, or deletes what was to be kept: whatever of the
+// settings and of the content that was trusted last is stricter counts.
+void keep_bounds(Settings& settings, const Settings& last) {
+  const auto keep_more = [&last](const char* name, auto& kept, auto before) {
+    if (last.words.contains(name)) kept = std::max(kept, before);
+  };
+  keep_more("keep_days", settings.tasks.keep_days, last.tasks.keep_days);
+  keep_more("keep_tasks", settings.tasks.keep_tasks, last.tasks.keep_tasks);
+  keep_more("keep_output", settings.tasks.keep_output, last.tasks.keep_output);
+  if (last.words.contains("watch.max_chain")) {
+    settings.watch.max_chain = std::min(settings.watch.max_chain, last.watch.max_chain);
+  }
+  for (const auto& [name, before] : last.tasks.groups) {
+    task::GroupSettings& group = settings.tasks.groups[name];
+    if (before.max_running && (!group.max_running || *before.max_running < *group.max_running)) {
+      group.max_running = before.max_running;
+    }
+    group.paused = group.paused || before.paused;
+  }
+  for (const auto& [name, value] : last.words) {
+    const bool is_bound = name.starts_with("groups.") || name.starts_with("keep_") || name == "watch.max_chain";
+    if (is_bound) settings.words.try_emplace(name, value);
+  }
+}
+
+// The end of a note.
+std::string about_groups(const Settings& last) {
+  return last.tasks.groups.empty() ? "" : "; until then the groups that you trusted keep their bounds and pauses";
+}
+
 const char* const look_there = "'duet-rpc trust' says what is wrong";
 
 // For a project's file that cannot be read or makes no sense. What could do no harm of the content that was trusted
@@ -102,9 +132,12 @@ const char* const look_there = "'duet-rpc trust' says what is wrong";
 Parsed read_without_project(std::vector<SettingsText> texts, const std::string& path, const std::string& user_state) {
   std::optional<std::string> before = trusted_content(path, user_state);
   if (!before) return parse_settings(texts);
+  const Settings last = settings_in({path, *before, true, true});
   texts.push_back({path, std::move(*before), true, false});
   Parsed parsed = parse_settings(texts);
   if (auto* const settings = std::get_if<Settings>(&parsed)) {
+    keep_bounds(*settings, last);
+    settings->note = about_groups(last);
     settings->tasks.had_trust = true;
     settings->tasks.distrust = {"their file cannot be used", look_there};
     return parsed;
@@ -117,24 +150,24 @@ Parsed read_without_project(std::vector<SettingsText> texts, const std::string& 
 struct Lost {
   std::vector<std::string_view> agents = {};  // their names stand in the settings
   bool default_agent = false;
+  std::string about_groups = {};  // which are not lost
 };
 
-// Of a content that is not trusted: the names of the one that was trusted last, which may not be in it any more.
-Lost add_names_of_last(Settings& settings, const std::string& path, const std::string& user_state) {
+// Of a content that is not trusted: the names of the one that was trusted last, which may not be in it any more, and
+// what it bounded.
+Lost add_last_trusted(Settings& settings, const std::string& path, const std::string& user_state) {
   const std::optional<std::string> before = trusted_content(path, user_state);
   if (!before) return {};
-  const std::array texts{SettingsText{path, *before, true, false}};
-  const Parsed parsed = parse_settings(texts);
-  const auto* const last = std::get_if<Settings>(&parsed);
-  if (last == nullptr) return {};
-  Lost lost;
-  for (const std::string& name : last->tasks.untrusted_agents) {
+  const Settings last = settings_in({path, *before, true, true});
+  keep_bounds(settings, last);
+  Lost lost{.about_groups = about_groups(last)};
+  for (const auto& [name, agent] : last.tasks.agents) {
     const auto [place, is_new] = settings.tasks.untrusted_agents.insert(name);
     if (is_new) lost.agents.emplace_back(*place);
   }
   std::string& default_agent = settings.tasks.untrusted_default;
-  lost.default_agent = default_agent.empty() && !last->tasks.untrusted_default.empty();
-  if (lost.default_agent) default_agent = last->tasks.untrusted_default;
+  lost.default_agent = default_agent.empty() && !last.tasks.default_agent.empty();
+  if (lost.default_agent) default_agent = last.tasks.default_agent;
   return lost;
 }
 
@@ -151,10 +184,15 @@ void judge(Settings& settings, const ProjectFile& file, const std::string& path,
   settings.tasks.had_trust = file.was_trusted && !file.trusted;
   if (!file.problem.empty()) settings.tasks.distrust = {"whether they are trusted is not known", look_there};
   if (!settings.tasks.had_trust) return;
-  const std::string lost = in_words(add_names_of_last(settings, path, user_state));
-  if (!settings.note.empty() || lost.empty()) return;
-  settings.note = path + " was changed after it was trusted, and has lost " + lost +
-                  ", whose place nobody takes; 'duet-rpc trust' shows the difference and asks";
+  const Lost lost = add_last_trusted(settings, path, user_state);
+  const std::string names = in_words(lost);
+  const bool says_nothing = names.empty() && lost.about_groups.empty();
+  if (settings.note.empty() && !says_nothing) {
+    settings.note = path + " was changed after it was trusted" +
+                    (names.empty() ? "" : ", and has lost " + names + ", whose place nobody takes") +
+                    "; 'duet-rpc trust' shows the difference and asks";
+  }
+  settings.note += lost.about_groups;
 }
 
 // For a project without a file. One that was trusted and is gone has taken its agents along, and nobody steps in.
@@ -165,16 +203,18 @@ Parsed read_without_file(const std::vector<SettingsText>& texts, const ProjectFi
   if (settings == nullptr || !file.was_trusted) return parsed;
   settings->tasks.had_trust = true;
   settings->tasks.distrust = {"their file is gone", "put it back, or say 'duet-rpc trust --revoke'"};
-  const std::string lost = in_words(add_names_of_last(*settings, path, user_state));
+  const Lost last = add_last_trusted(*settings, path, user_state);
+  const std::string lost = in_words(last);
   if (!file.problem.empty()) {
     const std::string agents = lost.empty() ? "" : "; nobody takes the place of its " + lost;
     settings->note =
         "whether there was a " + path + " that you had trusted is not known" + agents + ": " + file.problem;
     settings->tasks.distrust = {"whether you had trusted them is not known", look_there};
-  } else if (!lost.empty()) {
-    settings->note = path + " is gone, and you had trusted it: nobody takes the place of its " + lost + "; " +
-                     settings->tasks.distrust.cure;
+  } else if (!lost.empty() || !last.about_groups.empty()) {
+    const std::string names = lost.empty() ? "" : ": nobody takes the place of its " + lost;
+    settings->note = path + " is gone, and you had trusted it" + names + "; " + settings->tasks.distrust.cure;
   }
+  settings->note += last.about_groups;
   return parsed;
 }
 
@@ -195,7 +235,7 @@ Parsed read_with_project(const Project& project, const SettingsPlaces& places, s
   }
   if (!file.problem.empty()) note += "; which agents it had when it was trusted is not known: " + file.problem;
   Parsed parsed = read_without_project(std::move(texts), path, places.user_state);
-  if (auto* const settings = std::get_if<Settings>(&parsed)) settings->note = std::move(note);
+  if (auto* const settings = std::get_if<Settings>(&parsed)) settings->note = note + settings->note;
   return parsed;
 }
 

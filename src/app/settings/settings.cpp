@@ -88,6 +88,8 @@ class SettingsReader {
     if (!error_ && faults_.first()) fail(file_, faults_.first()->place, faults_.first()->text);
   }
 
+  Settings finish_unchecked() { return std::move(out_); }
+
   std::variant<Settings, SettingsError> finish() {
     if (!error_) check_agents();
     if (!error_) check_groups();
@@ -120,7 +122,7 @@ class SettingsReader {
     const SettingsWords all = words_of(top);
     if (of_project_) refuse_tls(top);
     if (!trusted) {
-      note_untrusted_agents(top);
+      note_untrusted_names(top);
       remove_harmful(top);
     }
     const SettingsWords counting = trusted ? all : words_of(top);
@@ -140,15 +142,19 @@ class SettingsReader {
   }
 
   // A task that names one of them is told so.
-  void note_untrusted_agents(const Setting& top) {
+  void note_untrusted_names(const Setting& top) {
     const auto* const table = top.as<Setting::Table>();
     const auto chosen = std::ranges::find(*table, "default_agent", &NamedSetting::name);
     const auto* const name = chosen == table->end() ? nullptr : chosen->setting.as<std::string>();
     if (name != nullptr) out_.tasks.untrusted_default = *name;
-    const auto agents = std::ranges::find(*table, "agents", &NamedSetting::name);
-    const auto* const names = agents == table->end() ? nullptr : agents->setting.as<Setting::Table>();
-    if (names == nullptr) return;
-    for (const NamedSetting& entry : *names) out_.tasks.untrusted_agents.insert(entry.name);
+    const auto note_names = [table](Text section, std::set<std::string, std::less<>>& into) {
+      const auto found = std::ranges::find(*table, section, &NamedSetting::name);
+      const auto* const names = found == table->end() ? nullptr : found->setting.as<Setting::Table>();
+      if (names == nullptr) return;
+      for (const NamedSetting& entry : *names) into.insert(entry.name);
+    };
+    note_names("agents", out_.tasks.untrusted_agents);
+    note_names("groups", out_.tasks.untrusted_groups);
   }
 
   void read_top(const Setting& top) {
@@ -438,6 +444,12 @@ std::variant<Settings, SettingsError> parse_settings(std::span<const SettingsTex
   SettingsReader reader;
   for (const SettingsText& text : texts) reader.add(text);
   return reader.finish();
+}
+
+Settings settings_in(const SettingsText& text) {
+  SettingsReader reader;
+  reader.add(text);
+  return reader.finish_unchecked();
 }
 
 }  // namespace duet::app

@@ -88,4 +88,7 @@ std::variant<Settings, SettingsError> check_project_settings(const SettingsText&
 /// The later ones go over the earlier ones.
 std::variant<Settings, SettingsError> parse_settings(std::span<const SettingsText> texts);
 
+/// What one text says by itself, as far as it makes sense: whether it fits other files is not looked at.
+Settings settings_in(const SettingsText& text);
+
 }  // namespace duet::app

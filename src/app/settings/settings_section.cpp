@@ -68,10 +68,12 @@ const Setting* SettingsSection::find(std::string_view name) const {
   return found == table_->end() ? nullptr : &found->setting;
 }
 
+// One that is there and misspelt tells itself.
 void SettingsSection::require(std::string_view name) const {
-  if (table_ != nullptr && find(name) == nullptr) {
-    faults_.add(setting_.place, prefix_ + std::string(name) + " is missing");
-  }
+  if (table_ == nullptr || find(name) != nullptr) return;
+  const bool is_misspelt = std::ranges::any_of(
+      *table_, [name](const NamedSetting& entry) { return !near_miss(entry.name, {name}).empty(); });
+  if (!is_misspelt) faults_.add(setting_.place, prefix_ + std::string(name) + " is missing");
 }
 
 void SettingsSection::refuse(const Setting& setting, std::string_view name, const std::string& must_be) const {

@@ -323,6 +323,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"[agents]\nx = 'claude'", "2:5",
               "agents.x is 'claude': it must be a table with command, stdin, shell, max_running, "},
         Wrong{"[agents.x]", "1:1", "agents.x.command is missing"},
+        Wrong{"[agents.x]\ncomand = ['a']", "2:1", "unknown name 'agents.x.comand' (did you mean 'command'?)"},
         Wrong{"[agents.x]\ncommand = ['x']\nmemory = '1M'", "3:10", "agents.x.memory is '1M': it must be"},
         Wrong{"[agents.x]\ncommand = ['x']\nprocesses = 0", "3:13", "agents.x.processes is 0: it must be"},
         Wrong{"[agents.x]\ncommand = ['x']\ncpu = 'all'", "3:7",

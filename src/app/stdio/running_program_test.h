@@ -15,7 +15,7 @@ namespace duet::app {
 /// at the end is killed. Its framing is written for the tests and shares nothing with the program's.
 class RunningProgram {
  public:
-  static constexpr auto patience = std::chrono::seconds(20);
+  static constexpr auto patience = std::chrono::seconds(60);
 
   explicit RunningProgram(std::vector<std::string> arguments);
   RunningProgram(const RunningProgram&) = delete;

@@ -2,12 +2,29 @@
 
 #include <array>
 #include <cstdio>
+#include <ranges>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "app/top/screens.h"
+#include "app/view/display_text.h"
 
 namespace duet::app::top {
 namespace {
+
+// As many of the keys as there is room for: the last ones first, since they are the way out.
+std::string keys_text(std::span<const std::string> keys, std::size_t columns) {
+  constexpr std::string_view between = "   ";
+  std::string out;
+  for (const std::string& key : keys | std::views::reverse) {
+    const std::string longer = out.empty() ? key : key + std::string(between) + out;
+    if (!out.empty() && display_width(longer) > columns) break;
+    out = longer;
+  }
+  return out;
+}
 
 Line foot(const Board& board, const View& view, std::size_t columns) {
   LineWriter line(columns);
@@ -17,11 +34,10 @@ Line foot(const Board& board, const View& view, std::size_t columns) {
   }
   if (!view.message().empty()) return line.add(view.message(), Paint::warn).take();
   const std::string pause = board.is_paused() ? "p resume" : "p pause";
-  const std::string keys = view.page() == View::Page::list
-                               ? "↑↓ choose   enter follow   c cancel   " + pause + "   ? help   q quit"
-                           : view.page() == View::Page::task ? "↑↓ scroll   c cancel   " + pause + "   ? help   q back"
-                                                             : "any key: back";
-  return line.add(keys, Paint::faint).take();
+  std::vector<std::string> keys{"any key: back"};
+  if (view.page() == View::Page::list) keys = {"↑↓ choose", "enter follow", "c cancel", pause, "? help", "q quit"};
+  if (view.page() == View::Page::task) keys = {"↑↓ scroll", "c cancel", pause, "? help", "q back"};
+  return line.add(keys_text(keys, columns), Paint::faint).take();
 }
 
 }  // namespace

@@ -73,6 +73,18 @@ TEST(TopLayout, ShowsWhatRunsWaitsEndedAndWhatIsWrong) {
   EXPECT_TRUE(screen.frame.at(6).chosen);
 }
 
+TEST(TopLayout, ANarrowScreenShowsTheHealthAndTheWayOut) {
+  const Board board = busy_board();
+  View view;
+  const std::string place(60, 'x');
+  const std::string text = text_of(lay_out(board, view, {.place = place}, noon, {.columns = 40, .rows = 10}));
+  EXPECT_TRUE(text.starts_with("duet-rpc top  xxxxxxxxxxxxxxx…  degraded\n")) << text;
+  EXPECT_TRUE(text.ends_with("\nc cancel   p resume   ? help   q quit\n")) << text;
+  view.press({.kind = Key::Kind::character, .character = '?'}, board);
+  const std::string help = text_of(lay_out(board, view, {.place = place}, noon, {.columns = 40, .rows = 10}));
+  EXPECT_NE(help.find("quit"), std::string::npos) << help;
+}
+
 TEST(TopLayout, AWideScreenHasTheOutputBesideThePrompt) {
   const Board board = busy_board();
   const std::string text = text_of(lay_out(board, View(), {.place = "shop"}, noon, {.columns = 120, .rows = 24}));

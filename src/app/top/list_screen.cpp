@@ -136,9 +136,11 @@ class ListScreen {
 
   void write_head() {
     LineWriter title(size_.columns);
-    title.add(std::string(program_name) + " top", Paint::strong).fill(2).add(link_.place, Paint::name);
-    const bool well = board_.status().health == "healthy";
-    if (link_.trouble.empty()) title.right(board_.status().health, well ? Paint::good : Paint::warn);
+    title.add(std::string(program_name) + " top", Paint::strong).fill(2);
+    const std::string health = link_.trouble.empty() ? board_.status().health : std::string();
+    const std::size_t taken = health.empty() ? 0 : display_width(health) + 2;
+    title.add(cut_to_width(link_.place, title.left() - std::min(title.left(), taken)), Paint::name);
+    title.right(health, health == "healthy" ? Paint::good : Paint::warn);
     add(title);
     write_counts();
     write_troubles();

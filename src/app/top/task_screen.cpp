@@ -18,6 +18,7 @@ using task::State;
 constexpr std::size_t most_prompt_lines = 3;
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 11> keys{{
+    {"q  ^C", "quit; tasks and daemon go on"},
     {"↑ ↓  k j", "choose a task, or scroll its output"},
     {"PgUp PgDn", "the same by pages; space is PgDn"},
     {"Home End  g G", "to the first and to the last"},
@@ -27,7 +28,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 11> keys{{
     {"p", "pause the queue, or let it go on; what runs is not touched"},
     {"^L", "draw the screen anew"},
     {"^Z", "suspend; fg brings it back"},
-    {"q  ^C", "quit; tasks and daemon go on"},
     {"?", "this page"},
 }};
 

@@ -97,6 +97,13 @@ std::string_view subject_member(std::string_view noun) {
   return {};
 }
 
+// The daemon's own times are shown as those of where the user is. What tasks and rules have written stays as it is.
+std::string value_text(const object& params, std::string_view name, base::UtcTime now) {
+  const std::string text = one_line(member_text(params, name));
+  const bool is_time = name == "until" || name == "notBefore" || name.ends_with("At");
+  return is_time ? with_local_times(text, now) : text;
+}
+
 // Events of any kind: what they are about, what happened, and all else that they say.
 std::string any_event(std::string_view kind, const object& params, const TextStyle& style, base::UtcTime now) {
   const auto [noun, verb] = noun_and_verb(kind);
@@ -109,7 +116,7 @@ std::string any_event(std::string_view kind, const object& params, const TextSty
     const bool said = name == "seq" || name == "at" || name == subject || name == "state" || name == "attempts";
     const bool empty = member.value().is_null() || (member.value().is_array() && member.value().get_array().empty());
     if (said || empty) continue;
-    out += "  " + std::string(name) + "=" + with_local_times(one_line(member_text(params, name)), now);
+    out += "  " + std::string(name) + "=" + value_text(params, name, now);
   }
   while (out.ends_with(' ')) out.pop_back();
   return out;

@@ -55,8 +55,17 @@ TEST(EventView, AReplayedTaskSaysWhenItCame) {
 }
 
 TEST(EventView, ATimeFarAwayIsText) {
-  EXPECT_EQ(told("event.notice", R"({"message":"9999-12-31T23:59:59.000Z 0000-01-01T00:00:00.000Z"})"),
-            "notice               message=9999-12-31T23:59:59.000Z 0000-01-01T00:00:00.000Z");
+  EXPECT_EQ(told("event.agentHeld", R"({"agent":"a","until":"9999-12-31T23:59:59.000Z"})"),
+            "a         held       until=9999-12-31T23:59:59.000Z");
+}
+
+TEST(EventView, TimesInWhatOthersWroteStayAsTheyAre) {
+  EXPECT_EQ(told("event.notice", R"({"message":"at 2026-11-16T14:02:11.000Z"})"),
+            "notice               message=at 2026-11-16T14:02:11.000Z");
+  EXPECT_EQ(told("event.taskOutput", R"({"taskId":"task-1","data":"2026-11-16T14:02:11.000Z"})"),
+            "task-1    output     data=2026-11-16T14:02:11.000Z");
+  EXPECT_EQ(told("event.agentHeld", R"({"agent":"a","until":"2026-11-16T14:02:11.000Z"})"),
+            "a         held       until=" + clock_time(*parse_time("2026-11-16T14:02:11.000Z"), event_view_now));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t between = 2;  // columns
 constexpr std::size_t narrowest = 4;
+constexpr std::size_t longest_whole = 24;  // a name that is not cut
 constexpr std::size_t default_width = 80;
 
 std::string painted(const std::string& text, Table::Paint paint, const TextStyle& style) {
@@ -40,15 +41,34 @@ std::vector<std::size_t> Table::widths(std::optional<std::size_t> room) const {
   for (const std::vector<Cell>& row : rows_) {
     for (std::size_t i = 0; i < row.size(); ++i) out[i] = std::max(out[i], display_width(one_line(row[i].text)));
   }
-  std::size_t total = between * (out.size() - 1);
-  for (const std::size_t width : out) total += width;
-  for (std::size_t i = out.size(); room && total > *room && i > 0; --i) {
-    const std::size_t spare = out[i - 1] > narrowest ? out[i - 1] - narrowest : 0;
-    const std::size_t cut = std::min(spare, total - *room);
-    out[i - 1] -= cut;
+  if (room) fit(out, *room);
+  return out;
+}
+
+std::size_t Table::least(std::size_t column, std::size_t width) const {
+  const bool is_name = (column == 0 || headings_[column] == "TASK") && width <= longest_whole;
+  return is_name ? width : std::min(width, narrowest);
+}
+
+void Table::fit(std::vector<std::size_t>& widths, std::size_t room) const {
+  std::size_t total = between * (widths.size() - 1);
+  std::size_t needed = total;
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    total += widths[i];
+    needed += least(i, widths[i]);
+  }
+  for (std::size_t i = widths.size(); needed > room && i > 1; --i) {
+    const std::size_t width = widths[i - 1];
+    if (width <= longest_whole && headings_[i - 1] == "TASK") continue;
+    needed -= least(i - 1, width) + between;
+    total -= width + between;
+    widths[i - 1] = 0;
+  }
+  for (std::size_t i = widths.size(); total > room && i > 0; --i) {
+    const std::size_t cut = std::min(widths[i - 1] - least(i - 1, widths[i - 1]), total - room);
+    widths[i - 1] -= cut;
     total -= cut;
   }
-  return out;
 }
 
 std::string Table::text(const TextStyle& style, std::optional<std::size_t> width) const {
@@ -57,6 +77,7 @@ std::string Table::text(const TextStyle& style, std::optional<std::size_t> width
   const auto add_line = [&](const auto& cell_at) {
     std::string gap;
     for (std::size_t i = 0; i < columns.size(); ++i) {
+      if (columns[i] == 0) continue;
       const auto [text, paint] = cell_at(i);
       const std::string cut = cut_to_width(one_line(text), columns[i]);
       if (cut.empty()) {

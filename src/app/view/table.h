@@ -13,7 +13,8 @@ namespace duet::app {
 /// Rows for people, in columns.
 ///
 /// Every column is as wide as its widest cell; if that is too much, the last one is cut, and the others after it from
-/// right to left. Cells may hold anything: they are shown on one line, harmlessly.
+/// right to left. The first one and tasks are names to be typed again: before those are cut, other columns are left
+/// out, the last ones first. Cells may hold anything: they are shown on one line, harmlessly.
 class Table {
  public:
   enum class Paint : std::uint8_t { none, name, good, fault, faint };
@@ -32,7 +33,9 @@ class Table {
   std::string text(const TextStyle& style, std::optional<std::size_t> width) const;
 
  private:
-  std::vector<std::size_t> widths(std::optional<std::size_t> room) const;
+  std::vector<std::size_t> widths(std::optional<std::size_t> room) const;  // 0: that column is left out
+  std::size_t least(std::size_t column, std::size_t width) const;
+  void fit(std::vector<std::size_t>& widths, std::size_t room) const;
 
   std::vector<std::string> headings_;
   std::vector<std::vector<Cell>> rows_;

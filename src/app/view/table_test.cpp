@@ -40,6 +40,20 @@ TEST(Table, CutsTheLastColumnFirst) {
             "task-3\n");
 }
 
+TEST(Table, LeavesColumnsOutBeforeItCutsWhatIsToBeTypedAgain) {
+  Table table({"ID", "OUTCOME", "COUNT", "TASK", "CAUSE"});
+  table.add({{"firing-12"}, {"fired"}, {"1"}, {"task-117"}, {"file.modify src/basket.py"}});
+  EXPECT_EQ(table.text(plain, 38),
+            "ID         OUTC…  COU…  TASK      CAU…\n"
+            "firing-12  fired  1     task-117  fil…\n");
+  EXPECT_EQ(table.text(plain, 25),
+            "ID         OUT…  TASK\n"
+            "firing-12  fir…  task-117\n");
+  EXPECT_EQ(table.text(plain, 20),
+            "ID         TASK\n"
+            "firing-12  task-117\n");
+}
+
 TEST(Table, FitsWideCharacters) {
   Table table({"A", "B"});
   table.add({{"日本"}, {"語語語語語語"}});

@@ -29,7 +29,7 @@ namespace {
 using namespace std::chrono_literals;
 using Strings = std::vector<std::string>;
 
-constexpr auto kPatience = 20s;
+constexpr auto kPatience = 60s;
 constexpr LogLimits kPatient{.flush = kPatience};
 
 /// The test's end of a sink: what was written, and what shall become of the next write.

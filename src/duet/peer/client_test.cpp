@@ -26,7 +26,7 @@ namespace {
 using namespace std::chrono_literals;
 using Cause = Outcome::Cause;
 
-constexpr auto patience = 20s;
+constexpr auto patience = 60s;
 
 /// A server on a thread of its own, since a Client waits inside its calls.
 class ServedThread {

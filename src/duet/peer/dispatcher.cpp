@@ -319,6 +319,7 @@ void Dispatcher::call_late_handler(const Method& method, const Request& request)
   } else if (in_order_) {
     holding_ = open;
   }
+  open_bytes_ += open->size();
   in_late_handler_ = open;
   dropped_in_handler_ = false;
   method.late_handler(method, request, AnyReply(open));
@@ -366,6 +367,7 @@ void Dispatcher::close(const RequestPointer& closed, const rpc::EncodedMessage* 
   const std::function<void()> not_needed = std::move(request->on_abandoned);  // it may hold the Reply, and so itself
   request->dispatcher.store(nullptr, std::memory_order_release);
   open_.erase(request->entry);
+  open_bytes_ -= request->size();
   if (request == holding_) holding_.reset();
   if (!has_work()) forget_cancels();
   const bool is_answered = answer != nullptr && !request->id.empty();
@@ -433,6 +435,7 @@ void Dispatcher::abandon() {
   detached_.clear();
   answers_.clear();
   holding_.reset();
+  open_bytes_ = 0;
   const OpenRequest::ById open = std::exchange(open_, {});
   for (const auto& [id, request] : open) {
     request->dispatcher.store(nullptr, std::memory_order_release);

@@ -113,8 +113,9 @@ class Dispatcher {
   /// go_on() would do something.
   bool can_go_on() const { return has_work() && !must_wait() && may_answer(); }
   std::size_t waiting_bytes() const { return waiting_bytes_ + answers_.size() + (batch_ ? batch_->size() : 0); }
-  /// Of the request whose answer all others wait for. They are no reason to read less: its cancel has to be read.
-  std::size_t held_bytes() const { return holding_ ? holding_->size() : 0; }
+  /// Of the request whose answer all others wait for; without order of all that are not answered. They are no reason to
+  /// read less: a cancel has to be read.
+  std::size_t held_bytes() const { return in_order_ ? (holding_ ? holding_->size() : 0) : open_bytes_; }
 
  private:
   friend class AnyReply;
@@ -223,6 +224,7 @@ class Dispatcher {
   std::shared_ptr<const HandOver> hand_over_;  // it outlives the conversation if a Reply does
 
   OpenRequest::ById open_;
+  std::size_t open_bytes_ = 0;
   RequestPointer holding_;  // whom later requests wait for; one of open_
   AnswerQueue answers_;
   bool in_handler_ = false;

@@ -94,23 +94,34 @@ void Server::admit(std::unique_ptr<transport::Channel> channel, const transport:
 std::uint64_t Server::admit(std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity,
                             const Protocol& protocol, std::string_view first_bytes,
                             std::shared_ptr<const Admission> admission) {
-  const std::uint64_t id = ++last_id_;
+  const Peer peer{
+      .connection = ++last_id_, .pid = identity.pid, .uid = identity.uid, .admission = std::move(admission)};
+  begin(std::move(channel), peer, protocol, first_bytes, false);
+  return peer.connection;
+}
+
+void Server::admit_inside(std::unique_ptr<transport::Channel> channel, std::shared_ptr<const Admission> admission) {
+  begin(std::move(channel), {.connection = ++last_id_, .admission = std::move(admission)}, protocol_, {}, true);
+}
+
+void Server::begin(std::unique_ptr<transport::Channel> channel, const Peer& peer, const Protocol& protocol,
+                   std::string_view first_bytes, bool is_inside) {
+  const std::uint64_t id = peer.connection;
   ConnectionEvents events;
   events.on_closed = [this, id](Ending) {
     closed_.push_back(id);
     if (!forgetting_) forgetting_ = loop_.deferred([this] { forget_closed(); });
   };
   events.on_load_changed = [this, id] { weigh(id); };
-  const Peer peer{.connection = id, .pid = identity.pid, .uid = identity.uid, .admission = std::move(admission)};
   if (events_.wrap_channel) channel = events_.wrap_channel(std::move(channel), peer);
   auto connection =
       std::make_unique<Connection>(loop_, std::move(channel), protocol, methods_, log_, std::move(events), peer, pool_);
   Connection& opened = *connection;
-  clients_.emplace(id, Client{.connection = std::move(connection), .since = loop_.now()});
+  clients_.emplace(id, Client{.connection = std::move(connection), .since = loop_.now(), .is_inside = is_inside});
+  inside_ += is_inside ? 1 : 0;
   if (share_ != no_share) opened.conversation().limit_waiting(share_);
   if (events_.on_opened) events_.on_opened(opened);
   opened.open(first_bytes);
-  return id;
 }
 
 void Server::forget_closed() {
@@ -120,13 +131,14 @@ void Server::forget_closed() {
 void Server::forget(std::uint64_t id) {
   const auto found = clients_.find(id);
   total_load_ -= found->second.load;
+  inside_ -= found->second.is_inside ? 1 : 0;
   clients_.erase(found);
   give_back_memory_later();
   if (events_.on_forgotten) events_.on_forgotten(id);
   share_what_is_left();
   for (const auto& acceptor : acceptors_) acceptor->resume();
-  if (clients_.size() + limits_.visitors <= limits_.max_clients) set_full(false);
-  if (clients_.empty() && events_.on_empty) events_.on_empty();
+  if (client_count() + limits_.visitors <= limits_.max_clients) set_full(false);
+  if (client_count() == 0 && events_.on_empty) events_.on_empty();
 }
 
 void Server::weigh(std::uint64_t id) {

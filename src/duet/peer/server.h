@@ -78,6 +78,9 @@ class DUET_API Server final : private transport::Acceptor::Listener {
   std::uint64_t admit(std::unique_ptr<transport::Channel> channel, const transport::PeerIdentity& identity,
                       const Protocol& protocol, std::string_view first_bytes = {},
                       std::shared_ptr<const Admission> admission = {});
+  /// The same for somebody of this process, who speaks for those that were let in like this: he has no descriptor, and
+  /// so takes nobody's place, and is not counted.
+  void admit_inside(std::unique_ptr<transport::Channel> channel, std::shared_ptr<const Admission> admission);
   /// A number that no client has or will have, for a conversation beside this server.
   std::uint64_t new_number() { return ++last_id_; }
   /// Accepts no more, lets handlers that run finish, closes.
@@ -87,7 +90,9 @@ class DUET_API Server final : private transport::Acceptor::Listener {
   std::size_t broadcast(std::string_view method, const rpc::Json& params);
   template <rpc::TextType Text>
   std::size_t broadcast(std::string_view method, const Text& params) = delete;
-  std::size_t client_count() const { return clients_.size(); }
+  /// Of those who have come from outside.
+  std::size_t client_count() const { return clients_.size() - inside_; }
+  std::size_t inside_count() const { return inside_; }
   /// False: the address of an acceptor was taken away, as when somebody removes the file of a socket.
   bool is_reachable() const;
   /// Takes such addresses again; clients stay. Throws std::system_error.
@@ -103,12 +108,15 @@ class DUET_API Server final : private transport::Acceptor::Listener {
     std::unique_ptr<Connection> connection;
     std::size_t load = 0;
     base::TimePoint since = {};
+    bool is_inside = false;
     transport::Loop::Deferred leaving = {};
   };
   using Clients = std::map<std::uint64_t, Client>;
 
-  bool has_room() override { return clients_.size() < limits_.max_clients || make_room(); }
+  bool has_room() override { return client_count() < limits_.max_clients || make_room(); }
   bool make_room();
+  void begin(std::unique_ptr<transport::Channel> channel, const Peer& peer, const Protocol& protocol,
+             std::string_view first_bytes, bool is_inside);
   Client* visitor_to_leave();
   void send_away(Client& client);
   void set_full(bool full);
@@ -129,7 +137,8 @@ class DUET_API Server final : private transport::Acceptor::Listener {
   Methods& methods_;
   std::shared_ptr<framing::BlockPool> pool_;
   std::vector<std::unique_ptr<transport::Acceptor>> acceptors_;
-  Clients clients_;  // those who came first stand first
+  Clients clients_;         // those who came first stand first
+  std::size_t inside_ = 0;  // of them
   bool full_ = false;
   std::uint64_t last_id_ = 0;
   std::size_t total_load_ = 0;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "duet/peer/server_fixture_test.h"
+#include "duet/transport/memory.h"
 
 namespace duet::peer {
 namespace {
@@ -77,6 +78,25 @@ TEST_F(FullServer, AVisitorThatIsOwedAnAnswerStaysLonger) {
   EXPECT_EQ(client(4).take(Framing::lines), Strings{full});
   EXPECT_TRUE(client(4).ended());
   EXPECT_EQ(s.ask(client(6), request("1", "echo", "[1]")), Strings{result("1", "[1]")});
+}
+
+TEST_F(FullServer, WhoIsInsideTakesNobodysPlace) {
+  std::vector<std::unique_ptr<transport::Channel>> inside;
+  const auto somebody = std::make_shared<const Admission>(Admission{.door = "d", .name = "n", .role = "r"});
+  for (int i = 0; i < 9; ++i) {
+    auto [near, far] = transport::memory_pair(s.loop);
+    s.server.admit_inside(std::move(far), somebody);
+    inside.push_back(std::move(near));
+  }
+  EXPECT_EQ(s.server.inside_count(), 9U);
+  EXPECT_EQ(s.server.client_count(), 0U);
+  come(5);
+  EXPECT_EQ(s.ask(client(5), request("1", "echo", "[1]")), Strings{result("1", "[1]")});
+  EXPECT_EQ(told, Strings{});
+  inside.clear();
+  s.turn();
+  EXPECT_EQ(s.server.inside_count(), 0U);
+  EXPECT_EQ(s.server.client_count(), 5U);
 }
 
 TEST_F(FullServer, SaysWhenAllHaveAPlaceAgain) {

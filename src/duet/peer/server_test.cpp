@@ -234,7 +234,7 @@ TEST(Server, DoesNotWaitForAServerThatIsTooBusyToAccept) {
                std::system_error);
   const auto before = std::chrono::steady_clock::now();
   EXPECT_EQ(error_of_start(s, s.path), EADDRINUSE);
-  EXPECT_LT(std::chrono::steady_clock::now() - before, 10s);
+  EXPECT_LT(std::chrono::steady_clock::now() - before, 30s);
   EXPECT_TRUE(fs::exists(s.path));
 }
 

@@ -9,7 +9,7 @@
 
 namespace duet::transport {
 
-inline constexpr std::chrono::seconds test_patience{20};
+inline constexpr std::chrono::seconds test_patience{60};
 
 /// Waits until another thread or process has brought about what `done` looks at; false if it never does.
 template <typename Done>

@@ -40,9 +40,9 @@ COMMAND is the one to run it with."
 
 (defun duet-wait (condition)
   "Wait until the function CONDITION returns non-nil; 10 s are enough for anything."
-  (let ((deadline (+ (float-time) 10)))
+  (let ((deadline (+ (float-time) 60)))
     (while (not (funcall condition))
-      (when (> (float-time) deadline) (ert-fail "it did not happen within 10 s"))
+      (when (> (float-time) deadline) (ert-fail "it did not happen within 60 s"))
       (accept-process-output nil 0.01))))
 
 (defun duet-child-of (parent)
@@ -111,7 +111,7 @@ COMMAND is the one to run it with."
   "The refusal has id null, which jsonrpc.el cannot deliver; what matters is that the next request is answered."
   (duet-with daemon
     (ignore-errors (jsonrpc-notify daemon :version (list :text (make-string 11000000 ?x))))
-    (let (answer (deadline (+ (float-time) 30)))
+    (let (answer (deadline (+ (float-time) 60)))
       (while (and (not answer) (< (float-time) deadline))
         (setq answer (ignore-errors (duet-call daemon :version))))
       (should (plist-get answer :version)))))

@@ -37,7 +37,7 @@ async function connect(project) {
   return { client, transport, call };
 }
 
-test("an agent's day", { timeout: 280_000 },
+test("an agent's day", { timeout: 600_000 },
   withProject(async (project) => {
     const main = project.write('src/main.cpp', source);
     project.write('compile_commands.json', JSON.stringify(

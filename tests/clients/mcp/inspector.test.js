@@ -33,7 +33,7 @@ const versions = [
 ];
 
 for (const { name, words, find } of versions) {
-  test(`${name}: list, call and read`, { timeout: 280_000 }, withProject(async (project) => {
+  test(`${name}: list, call and read`, { timeout: 600_000 }, withProject(async (project) => {
     const cli = find(project);
     const server = [program, 'mcp', '--project', project.root, '--agents', 'shell'];
     const inspect = async (...more) => {

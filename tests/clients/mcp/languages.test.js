@@ -127,7 +127,7 @@ async function diagnostics(asker, server, project) {
 }
 
 for (const server of servers) {
-  test(`${server.name} through the tools`, { timeout: 280_000 }, withProject(async (project) => {
+  test(`${server.name} through the tools`, { timeout: 600_000 }, withProject(async (project) => {
     fs.cpSync(path.join(samples, server.sample), project.root, { recursive: true });
     if (server.sample === 'cpp') {
       const units = ['main.cpp', 'greeting.cpp', 'broken.cpp'];

@@ -8,7 +8,7 @@ const { pathToFileURL } = require('node:url');
 const { test } = require('node:test');
 const { eventually, patience, withProject } = require('./project.js');
 
-const limit = { timeout: 280_000 };
+const limit = { timeout: 600_000 };
 const options = { timeout: patience };
 const revision = '2026-07-28';
 

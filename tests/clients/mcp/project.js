@@ -20,9 +20,19 @@ class Project {
     this.home = path.join(this.place, 'home');
     fs.mkdirSync(path.join(this.root, '.git'), { recursive: true });
     fs.mkdirSync(path.join(this.home, '.config', 'duet-rpc'), { recursive: true });
-    fs.writeFileSync(path.join(this.home, '.config', 'duet-rpc', 'config.toml'), 'default_agent = "shell"\n', { mode: 0o600 });
+    this.setUser('default_agent = "shell"\n');
     this.env = { PATH: process.env.PATH, HOME: this.home, XDG_CONFIG_HOME: path.join(this.home, '.config'),
       XDG_STATE_HOME: path.join(this.home, '.local', 'state') };
+  }
+
+  /** The user's settings. */
+  setUser(text) {
+    fs.writeFileSync(path.join(this.home, '.config', 'duet-rpc', 'config.toml'), text, { mode: 0o600 });
+  }
+
+  /** What a command prints; it must succeed. */
+  run(...words) {
+    return execFileSync(program, words, { cwd: this.root, env: this.env, encoding: 'utf8' });
   }
 
   /** What a stdio transport of any SDK needs to start the door. */

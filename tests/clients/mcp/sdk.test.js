@@ -11,7 +11,7 @@ const { StdioClientTransport } = require('@modelcontextprotocol/sdk/client/stdio
 const { CallToolResultSchema, ResourceUpdatedNotificationSchema } = require('@modelcontextprotocol/sdk/types.js');
 const { eventually, patience, withProject } = require('./project.js');
 
-const limit = { timeout: 280_000 };
+const limit = { timeout: 600_000 };
 const options = { timeout: patience };
 
 /** A connected client; REVISION replaces the one that it would ask for. */

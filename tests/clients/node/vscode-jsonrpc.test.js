@@ -13,7 +13,7 @@ const rpc = require('vscode-jsonrpc/node');
 const program = process.env.DUET_RPC_PROGRAM;
 assert.ok(program, 'DUET_RPC_PROGRAM names the program under test');
 
-const limit = { timeout: 60_000 };
+const limit = { timeout: 240_000 };
 
 /** A daemon of its own and vscode-jsonrpc's connection to it. */
 function start() {

@@ -1,0 +1,34 @@
+// In front of a daemon's own `/mcp`, for clients that cannot be given a token: it adds that to each request, and passes on
+// everything else as it comes.
+
+'use strict';
+
+const http = require('node:http');
+
+class TokenProxy {
+  constructor(url, token) {
+    const { hostname, port } = new URL(url);
+    this.http = http.createServer((request, response) => {
+      const headers = [...request.rawHeaders, 'Authorization', `Bearer ${token}`];
+      const asked = http.request({ hostname, port, method: request.method, path: request.url, headers, agent: false }, (answer) => {
+        response.writeHead(answer.statusCode, answer.rawHeaders);
+        answer.pipe(response);
+      });
+      asked.on('error', () => response.destroy());
+      response.on('close', () => asked.destroy());
+      request.pipe(asked);
+    });
+  }
+
+  async listen() {
+    await new Promise((resolve) => this.http.listen(0, '127.0.0.1', resolve));
+    return `http://127.0.0.1:${this.http.address().port}/mcp`;
+  }
+
+  async close() {
+    this.http.close();
+    this.http.closeAllConnections();
+  }
+}
+
+module.exports = { TokenProxy };
