@@ -15,7 +15,6 @@
 namespace duet::app::mcp {
 namespace {
 
-using boost::json::array;
 using boost::json::object;
 using boost::json::value;
 using std::chrono::seconds;
