@@ -95,7 +95,7 @@ class Opening(TlsTestCase):
         self.assertTrue(laptop.call("ping")["result"]["pong"])
         self.project.write_user_settings('[tls]\nlisten = "off"\n')
         eventually(lambda: self.tls() is None, what="it is closed")
-        self.assertEqual(laptop.ends(), b"")
+        self.assert_ended(laptop)
 
     def test_a_passed_socket_is_an_open_door(self):
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -384,7 +384,7 @@ class Changes(TlsTestCase):
             self.assertTrue(client.call("ping")["result"]["pong"])
         self.assertEqual(http.ask("POST", "/rpc", body=request("ping")).status, 200)
         self.revoke(self.laptop)
-        self.assertEqual(lines.ends(), b"")
+        self.assert_ended(lines)
         self.assertEqual(http.ends(), b"")
         self.assertEqual(silent.ends(), b"")
         self.assertEqual(socket_in_it.closed_with(), (1008, "session-ended"))
@@ -398,7 +398,7 @@ class Changes(TlsTestCase):
         other = Authority(self.place, "other")
         self.put("ca.pem", other.certificate)
         os.kill(self.project.pid(), signal.SIGHUP)
-        self.assertEqual(lines.ends(), b"")
+        self.assert_ended(lines)
         self.assertTrue(self.connect(other.issue("new", role="own")).call("ping")["result"]["pong"])
         self.assertEqual(self.refusal(self.laptop), "TLSV1_ALERT_UNKNOWN_CA")
 
@@ -505,13 +505,13 @@ class Changes(TlsTestCase):
     def test_a_certificate_that_expires_ends_its_connections(self):
         lines = self.connect(self.authority.issue("soon", role="own", end=25), "duet-rpc/1")
         self.assertTrue(lines.call("ping")["result"]["pong"])
-        self.assertEqual(lines.ends(patience=2 * PATIENCE), b"")
+        self.assert_ended(lines, 2 * PATIENCE)
 
     def test_a_role_that_changes_ends_the_connection(self):
         lines = self.connect(self.laptop, "duet-rpc/1")
         self.assertEqual(lines.call("session.info")["result"]["role"], "own")
         self.project.write_user_settings('[tls]\nlisten = "127.0.0.1:0"\n[tls.roles]\nlaptop = "observe"\n')
-        self.assertEqual(lines.ends(), b"")
+        self.assert_ended(lines)
         self.assertEqual(self.connect(self.laptop).call("session.info")["result"]["role"], "observe")
 
     def test_a_stop_tells_and_ends(self):

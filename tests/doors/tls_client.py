@@ -206,6 +206,11 @@ class TlsTestCase(ProjectTestCase):
         self.put("server.key", self.server.key)
         self.put("ca.pem", self.authority.certificate)
 
+    def assert_ended(self, lines, patience=PATIENCE):
+        """It ends; an event that was on its way may come before."""
+        for line in lines.ends(patience).splitlines():
+            self.assertIn(b'"method":"event.', line)
+
     def put(self, name, *files, mode=0o600):
         path = os.path.join(self.files, name)
         text = ""
