@@ -29,7 +29,7 @@ const object* object_member(const object& of, std::string_view name) {
   return found != nullptr ? found->if_object() : nullptr;
 }
 
-std::string_view member_text(std::string_view of, std::string_view name) {
+std::string_view text_of_member(std::string_view of, std::string_view name) {
   std::string_view found;
   rpc::for_each_member(of, [&](std::string_view each, std::string_view text) {
     if (each == name) found = text;
@@ -42,7 +42,7 @@ std::string_view member_text(std::string_view of, std::string_view name) {
 std::string token_in(const object* meta, std::string_view params) {
   const value* const token = meta != nullptr ? meta->if_contains("progressToken") : nullptr;
   const bool is_token = token != nullptr && (token->is_string() || token->is_number());
-  return is_token ? std::string(member_text(member_text(params, "_meta"), "progressToken")) : std::string();
+  return is_token ? std::string(text_of_member(text_of_member(params, "_meta"), "progressToken")) : std::string();
 }
 
 bool declares_tasks(const object& capabilities) {

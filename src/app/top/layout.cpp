@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdio>
-#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,8 +17,8 @@ namespace {
 std::string keys_text(std::span<const std::string> keys, std::size_t columns) {
   constexpr std::string_view between = "   ";
   std::string out;
-  for (const std::string& key : keys | std::views::reverse) {
-    const std::string longer = out.empty() ? key : key + std::string(between) + out;
+  for (auto key = keys.rbegin(); key != keys.rend(); ++key) {
+    const std::string longer = out.empty() ? *key : *key + std::string(between) + out;
     if (!out.empty() && display_width(longer) > columns) break;
     out = longer;
   }
