@@ -127,7 +127,7 @@ class HeldBack(RuleTestCase):
     def test_a_cooldown(self):
         self.start(shell("slow", "source = 'watch', pattern = 'a'", "true", "cooldown = '1h'\ntrailing = false"))
         self.write("a")
-        self.await_firings(1)
+        self.result_of(self.await_firings(1)[0])
         self.write("a", "again")
         self.await_held("cooldown")
         self.stays(1)
@@ -145,7 +145,7 @@ class HeldBack(RuleTestCase):
         self.start(shell("slow", "source = 'watch', pattern = '*.txt'", 'printf %s "$DUET_COUNT $DUET_PATHS"',
                          "cooldown = '20s'"))
         self.write("a.txt")
-        self.await_firings(1)
+        self.result_of(self.await_firings(1)[0])  # else the task would hold the next one back
         self.write("b.txt")
         self.await_held("cooldown")
         self.write("c.txt")
