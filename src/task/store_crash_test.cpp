@@ -39,7 +39,9 @@ std::set<TaskId> submit_until_killed(const std::string& folder, std::chrono::mic
   if (child == 0) submit_for_ever(folder, pipe.write_end.get());
   pipe.write_end.reset();
   pollfd first{.fd = pipe.read_end.get(), .events = POLLIN, .revents = 0};
-  if (begun) EXPECT_EQ(poll(&first, 1, 90'000), 1);
+  if (begun) {
+    EXPECT_EQ(poll(&first, 1, 90'000), 1);
+  }
   std::this_thread::sleep_for(life);
   kill(child, SIGKILL);
   int status = 0;

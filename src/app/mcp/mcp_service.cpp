@@ -10,7 +10,7 @@
 namespace duet::app::mcp {
 namespace {
 
-constexpr std::chrono::milliseconds between_looks{100};
+constexpr std::chrono::milliseconds between_sweeps{100};
 
 // What a legacy message is of that does not say so.
 std::string_view legacy_revision(const McpFields& fields) {
@@ -96,7 +96,7 @@ void McpService::sweep() {
   const auto is_left = [](const Room& room) { return room.is_leaving && room.callers == 0; };
   rooms_.remove_if([&](const Room& room) { return is_left(room) && room.door->is_idle(); });
   if (std::ranges::none_of(rooms_, is_left)) return;
-  sweeping_again_ = context_.loop.after(between_looks, [this] { sweep(); });
+  sweeping_again_ = context_.loop.after(between_sweeps, [this] { sweep(); });
 }
 
 }  // namespace duet::app::mcp
