@@ -72,8 +72,10 @@ void LanguageServer::use(Use use) {
   if (state_ == State::stopped) start();
 }
 
+// While it stops they are for the next start, which whoever asks now waits for.
 void LanguageServer::offer_folders(const std::string& folders) {
-  if (state_ == State::stopped && !folders.empty()) offered_folders_ = folders;
+  const bool is_down = state_ == State::stopped || state_ == State::stopping;
+  if (is_down && !folders.empty()) offered_folders_ = folders;
 }
 
 // Nothing: the PATH of the settings has the program, or nobody has.
