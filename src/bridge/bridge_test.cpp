@@ -582,6 +582,21 @@ TEST_F(BridgeTest, KeepsAServerThatHoldsWhatAClientSaid) {
   EXPECT_EQ(hover(path, 1, 1), "2|mine|0");
 }
 
+TEST_F(BridgeTest, WhoAsksRightBehindARefusalHasItLookedForOnHisOwnPath) {
+  make_of({{.name = "hidden", .command = {"only-here"}}});
+  std::filesystem::create_directory(folder.file("tools"));
+  std::filesystem::create_symlink("/bin/false", folder.file("tools/only-here"));
+  const Outcome first = outcome();
+  const Outcome second = outcome();
+  bridge->start("hidden", folder.path(), [&](const CallResult& result) {
+    EXPECT_EQ(cause_of(result), "not-found");
+    *first = result;
+    bridge->start("hidden", folder.path(), into(second), folder.file("tools"));
+  });
+  await(first);
+  EXPECT_NE(cause_of(await(second)), "not-found") << "it was found, though it ends at once";
+}
+
 TEST_F(BridgeTest, WaitsForServersThatNewSettingsHaveRemoved) {
   settings.patience.shutdown = milliseconds(200);
   make({"--ignore", "shutdown", "--ignore", "TERM"});

@@ -161,17 +161,10 @@ async function bodyOf(request) {
   return JSON.parse(Buffer.concat(parts).toString('utf8'));
 }
 
-/** Serves /mcp on a free port of the loopback; SERVER is what starts a door. */
-class Adapter {
-  #server;
-  #modern;
-  #sessions = new Map();
-
-  constructor(server) {
-    this.#server = server;
-    this.http = http.createServer((request, response) => {
-      this.#handle(request, response).catch(() => refuse(response, 400, -32700, 'Parse error'));
-    });
+/** Serves /mcp on a free port of the loopback. */
+class LocalServer {
+  constructor(handle) {
+    this.http = http.createServer(handle);
   }
 
   async listen() {
@@ -182,6 +175,24 @@ class Adapter {
   async close() {
     this.http.close();
     this.http.closeAllConnections();
+  }
+}
+
+/** SERVER is what starts a door. */
+class Adapter extends LocalServer {
+  #server;
+  #modern;
+  #sessions = new Map();
+
+  constructor(server) {
+    super((request, response) => {
+      this.#handle(request, response).catch(() => refuse(response, 400, -32700, 'Parse error'));
+    });
+    this.#server = server;
+  }
+
+  async close() {
+    await super.close();
     const doors = [...this.#sessions.values(), ...(this.#modern ? [this.#modern] : [])];
     await Promise.all(doors.map((door) => door.end()));
   }
@@ -241,4 +252,4 @@ class Adapter {
   }
 }
 
-module.exports = { Adapter };
+module.exports = { Adapter, LocalServer };

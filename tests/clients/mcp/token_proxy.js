@@ -4,11 +4,12 @@
 'use strict';
 
 const http = require('node:http');
+const { LocalServer } = require('./http_adapter.js');
 
-class TokenProxy {
+class TokenProxy extends LocalServer {
   constructor(url, token) {
     const { hostname, port } = new URL(url);
-    this.http = http.createServer((request, response) => {
+    super((request, response) => {
       const headers = [...request.rawHeaders, 'Authorization', `Bearer ${token}`];
       const asked = http.request({ hostname, port, method: request.method, path: request.url, headers, agent: false }, (answer) => {
         response.writeHead(answer.statusCode, answer.rawHeaders);
@@ -18,16 +19,6 @@ class TokenProxy {
       response.on('close', () => asked.destroy());
       request.pipe(asked);
     });
-  }
-
-  async listen() {
-    await new Promise((resolve) => this.http.listen(0, '127.0.0.1', resolve));
-    return `http://127.0.0.1:${this.http.address().port}/mcp`;
-  }
-
-  async close() {
-    this.http.close();
-    this.http.closeAllConnections();
   }
 }
 
