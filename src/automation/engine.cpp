@@ -31,7 +31,13 @@ Event event_of(const task::Event& told) {
     payload[name] = found == nullptr ? json::value(nullptr) : *found;
   }
   std::string type = "task." + plain_text(payload["state"]);
-  return {.source = "task", .type = std::move(type), .payload = std::move(payload)};
+  const json::value* const attempts = params.as_object().if_contains("attempts");
+  std::string occasion = type + ' ' + plain_text(payload["taskId"]) + '.';
+  occasion += attempts == nullptr ? "0" : plain_text(*attempts);
+  return {.source = "task",
+          .type = std::move(type),
+          .payload = std::move(payload),
+          .occasion = std::move(occasion)};
 }
 
 std::string_view name_of(Action::Type type) {
@@ -47,13 +53,13 @@ bool is_queued_again(const task::Event& event) { return event.kind == "taskQueue
 
 }  // namespace
 
-Engine::Engine(transport::Loop& loop, base::Log& log, int root, task::Store& store, task::Supervisor& supervisor,
+Engine::Engine(transport::Loop& loop, base::Log& log, int root, task::Store& store, task::Queue& queue,
                EngineLimits limits)
     : loop_(loop),
       log_(log),
       root_(root),
       store_(store),
-      supervisor_(supervisor),
+      queue_(queue),
       limits_(limits),
       programs_(loop, root),
       alarm_(loop, [this] { look_at_schedules(false); }) {
@@ -66,7 +72,7 @@ void Engine::load() {
   tl::expected<Memory, rpc::Error> memory = recall_memory(store_);
   if (!memory) throw memory.error();
   enabled_ = memory->enabled;
-  position_ = memory->position;
+  if (memory->numbers == queue_.numbers()) position_ = memory->position;
   faults_ = std::move(memory->faults);
   for (const std::string& fault : faults_) log_.error(fault);
   firings_.load(std::move(memory->firings), memory->last_firing);
@@ -112,17 +118,11 @@ void Engine::configure(Plan plan) {
   release_all();
 }
 
-// What the journal holds by now. While the store cannot be read, what was taken will do.
+// What the journal holds by now. While that cannot be read, what was taken will do.
 std::uint64_t Engine::newest_event() const {
-  std::uint64_t newest = position_.value_or(0);
-  const auto read = store_.read([&newest](task::StoreReader& reader) {
-    reader.newest_events([&newest](const task::Event& event) {
-      newest = event.seq;
-      return false;
-    });
-  });
-  if (!read) log_.warn("the newest event cannot be read", {{"reason", read.error().message()}});
-  return newest;
+  const tl::expected<std::uint64_t, rpc::Error> newest = queue_.newest_event();
+  if (!newest) log_.warn("the newest event cannot be read", {{"reason", newest.error().message()}});
+  return std::max(newest.value_or(0), position_.value_or(0));
 }
 
 void Engine::watch_files(const WatchSettings& settings) {
@@ -197,7 +197,9 @@ void Engine::take_due(ActiveRule& active, const Schedule::Passed& passed, bool a
   const bool once = active.rule.missed == Missed::once;
   const bool in_time = !after_start && loop_.clock().utc() - passed.last <= limits_.lateness;
   const std::size_t missed = once ? 0 : passed.count - (in_time ? 1 : 0);
-  const Event event{.source = "schedule", .type = "schedule.due", .payload = {{"time", base::utc_text(passed.last)}}};
+  const std::string time = base::utc_text(passed.last);
+  const Event event{
+      .source = "schedule", .type = "schedule.due", .payload = {{"time", time}}, .occasion = "schedule.due " + time};
   if (missed > 0) {
     hold(new_firing(active, event, missed),
          after_start ? "missed: the daemon was not running" : "missed: the machine was asleep, or its clock was set");
@@ -237,16 +239,16 @@ void Engine::catch_up() {
   catching_up_.cancel();
   constexpr std::size_t portion = 256;
   if (closed_) return;
-  std::vector<task::Event> events;
-  const auto read = store_.read([&](task::StoreReader& reader) {
-    reader.events_after(*position_, portion, [&](task::Event event) { events.push_back(std::move(event)); });
-  });
-  if (!read) return catch_up_later(second);
-  for (const task::Event& event : events) {
-    if (!take_in_order(event)) return catch_up_later(second);
-  }
-  is_behind_ = events.size() == portion;
-  if (is_behind_) catch_up_later(base::Duration::zero());
+  using Events = tl::expected<std::vector<task::Event>, rpc::Error>;
+  queue_.events_after(*position_, portion, lifetime_.bind([this](const Events& events) {
+    if (closed_) return;
+    if (!events) return catch_up_later(second);
+    for (const task::Event& event : *events) {
+      if (!take_in_order(event)) return catch_up_later(second);
+    }
+    is_behind_ = events->size() == portion;
+    if (is_behind_) catch_up_later(base::Duration::zero());
+  }));
 }
 
 void Engine::catch_up_later(base::Duration wait) {
@@ -262,7 +264,7 @@ bool Engine::take_in_order(const task::Event& event) {
     position_ = event.seq;
     return true;
   }
-  const auto task = store_.read([&event](task::StoreReader& reader) { return reader.find(event.task); });
+  const tl::expected<std::optional<task::Task>, rpc::Error> task = queue_.known(event.task);
   if (!task) return false;
   position_ = event.seq;
   if (is_end(event.kind)) {
@@ -357,6 +359,7 @@ void Engine::has_gone_along(const Note::Along& along, bool kept) {
 Note Engine::note_of(std::string_view rule_id) {
   Note note;
   note.remember(name::position, std::to_string(position_.value_or(0)));
+  if (const std::string numbers = queue_.numbers(); !numbers.empty()) note.remember(name::numbers, numbers);
   note.remember(name::last_firing, std::to_string(firings_.last_number()));
   if (const ActiveRule* active = rules_.find(rule_id)) {
     note.remember(name::of_rule(rule_id), Rulebook::saved(*active));

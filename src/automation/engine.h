@@ -30,8 +30,8 @@
 #include "duet/base/log.h"
 #include "duet/rpc/error.h"
 #include "duet/transport/loop.h"
+#include "task/queue.h"
 #include "task/store.h"
-#include "task/supervisor.h"
 #include "task/task.h"
 
 namespace duet::automation {
@@ -48,7 +48,7 @@ struct EngineLimits {
 /// what the rule may do next and the task are one transaction. It cannot run away. A rule is held back by its cooldown,
 /// by ten firings a minute, and by the number of tasks and programs that led to its event one through the other; every
 /// firing that is held back is listed with its reason. All of it is kept across restarts. Throws nothing but from its
-/// constructor. For the loop's thread; the store and the supervisor outlive it.
+/// constructor. For the loop's thread; the store and the queue outlive it.
 class Engine {
  public:
   using Done = std::function<void(const std::optional<rpc::Error>& error)>;
@@ -61,7 +61,7 @@ class Engine {
   };
 
   /// `root` is the project's folder and must stay open. Throws rpc::Error if the store cannot be read.
-  Engine(transport::Loop& loop, base::Log& log, int root, task::Store& store, task::Supervisor& supervisor,
+  Engine(transport::Loop& loop, base::Log& log, int root, task::Store& store, task::Queue& queue,
          EngineLimits limits = {});
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -154,6 +154,7 @@ class Engine {
   };
   void hold(Firing firing, std::string reason) { hold(std::move(firing), std::move(reason), Told{}); }
   void hold(Firing firing, std::string reason, Told told);
+  void give_key(const Rule& rule, const Event& event, task::Submission& submission) const;
   void hold_for_approval(Firing firing, Work work);
   Firing new_firing(const ActiveRule& active, const Event& event, std::size_t count);
   void stop_chain(ActiveRule& active, const Event& event, std::size_t count);
@@ -216,7 +217,7 @@ class Engine {
   base::Log& log_;
   int root_;
   task::Store& store_;
-  task::Supervisor& supervisor_;
+  task::Queue& queue_;
   EngineLimits limits_;
 
   bool enabled_ = true;

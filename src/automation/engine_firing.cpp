@@ -20,6 +20,10 @@ rpc::Error not_kept() {
   return task::unavailable("store", "it is done, and written down when the disk can be written again");
 }
 
+rpc::Error done_elsewhere(task::TaskId id) {
+  return task::unavailable("automation", "another daemon of the queue has done it: " + task::to_text(id));
+}
+
 rpc::Error no_room() { return task::unavailable("store", "more waits to be written than it can take"); }
 
 rpc::Error unknown(std::string_view param, std::string_view expected, std::string_view received,
@@ -98,7 +102,7 @@ std::optional<Engine::Link> Engine::link_of(const std::string& cause) {
   }
   const std::optional<task::TaskId> id = task::parse_task_id(cause);
   if (!id) return std::nullopt;
-  const auto task = store_.read([&](task::StoreReader& reader) { return reader.find(*id); });
+  const auto task = queue_.known(*id);
   const std::optional<Origin> origin = task && *task ? origin_of(**task) : std::nullopt;
   if (!origin) return std::nullopt;
   return Link{{{"ruleId", origin->rule_id}, {"taskId", cause}}, origin->cause};
@@ -119,9 +123,10 @@ void Engine::fire(const ActiveRule& active, const Event& event, Firing firing) {
   }
   Work& work = std::get<Work>(prepared);
   if (work.submission) {  // now: later settings may make another program of the default one
-    tl::expected<std::string, rpc::Error> agent = supervisor_.choose_agent(*work.submission);
+    tl::expected<std::string, rpc::Error> agent = queue_.choose_agent(*work.submission);
     if (!agent) return refuse(std::move(firing), reason_of(agent.error()));
     work.submission->agent = std::move(*agent);
+    give_key(active.rule, event, *work.submission);
   }
   if (active.rule.requires_approval) return hold_for_approval(std::move(firing), std::move(work));
   firing.kept = false;
@@ -129,6 +134,13 @@ void Engine::fire(const ActiveRule& active, const Event& event, Firing firing) {
   run(firing, work, Kind::fact, [this, firing](const tl::expected<task::TaskId, Refused>& result) {
     result ? has_fired(firing.number, *result) : refuse(firing, reason_of(result.error().error));
   });
+}
+
+// Each daemon of a shared queue has its own rules and hears of the same event: the first task counts for all.
+void Engine::give_key(const Rule& rule, const Event& event, task::Submission& submission) const {
+  if (!queue_.is_shared() || event.occasion.empty()) return;
+  submission.key = "rule " + rule.id + ' ' + event.occasion;
+  submission.key_decides = true;
 }
 
 void Engine::hold_for_approval(Firing firing, Work work) {
@@ -158,13 +170,18 @@ void Engine::run(const Firing& firing, const Work& work, Kind kind, const Ran& r
   if (ActiveRule* active = rules_.find(firing.rule_id)) ++active->submitting;
   const auto returned = std::make_shared<bool>(false);
   const Note::Along along = note.along();
-  supervisor_.submit(
+  queue_.submit(
       *work.submission,
       lifetime_.bind(
           [this, ran, returned, along, rule = firing.rule_id](const tl::expected<task::Accepted, rpc::Error>& result) {
-            has_gone_along(along, result.has_value());
-            has_submitted(rule, result ? std::optional(result->id) : std::nullopt);
-            result ? ran(result->id) : ran(tl::unexpected(Refused{result.error(), !*returned}));
+            const bool is_ours = result && result->is_new;
+            has_gone_along(along, is_ours);
+            has_submitted(rule, is_ours ? std::optional(result->id) : std::nullopt);
+            if (is_ours) {
+              ran(result->id);
+            } else {
+              ran(tl::unexpected(Refused{result ? done_elsewhere(result->id) : result.error(), !*returned}));
+            }
             release_all();  // What waits need not wait for it any more, or has it end.
           }),
       {.write = [note = std::move(note)](task::StoreWriter& writer, task::TaskId task) { note.write(writer, task); },
@@ -364,7 +381,7 @@ void Engine::choose_agents_of_old_work() {
     const ActiveRule* const active = rules_.find(firing.rule_id);
     const bool as_written =
         active != nullptr && active->rule.action.prompt == submission.prompt && fields_in(submission.prompt).empty();
-    const tl::expected<std::string, rpc::Error> chosen = supervisor_.choose_agent(submission);
+    const tl::expected<std::string, rpc::Error> chosen = queue_.choose_agent(submission);
     submission.agent = chosen && (*chosen != "shell" || as_written) ? *chosen : "claude";
     Note note = note_of(firing.rule_id);
     note.keep(firing);

@@ -24,18 +24,19 @@ bool Engine::happens_later(const ActiveRule& active, std::string_view refusal) {
 
 // Of rules that were not there just now. Each task says whose it is; the list of firings may have let go of it.
 void Engine::find_live_tasks() {
-  const auto note_live = [this](const task::Task& task) {
+  const auto note_live = [this, is_there = lifetime_.watch()](const task::Task& task) {
+    if (!is_there()) return false;
     const std::optional<Origin> origin = origin_of(task);
     ActiveRule* const active = origin ? rules_.find(origin->rule_id) : nullptr;
     if (active != nullptr) active->live.insert(task.id);
     return true;
   };
-  const auto read = store_.read([&note_live](task::StoreReader& reader) {
-    for (const task::State state : {task::State::queued, task::State::running}) {
-      reader.list(state, INT64_MAX, INT64_MAX, note_live);
-    }
-  });
-  if (!read) log_.warn("the tasks of rules cannot be read", {{"reason", read.error().message()}});
+  const auto note_problem = [this](const std::optional<rpc::Error>& problem) {
+    if (problem) log_.warn("the tasks of rules cannot be read", {{"reason", problem->message()}});
+  };
+  for (const task::State state : {task::State::queued, task::State::running}) {
+    queue_.list({.state = state, .limit = INT64_MAX}, note_live, lifetime_.bind(note_problem));
+  }
 }
 
 void Engine::wait(ActiveRule& active, const Event& event, Firing firing, std::string reason) {
@@ -79,7 +80,7 @@ void Engine::forget_pending_of_absent() {
 
 void Engine::cancel_tasks_of(const ActiveRule& active) {
   for (const task::TaskId id : active.live) {
-    supervisor_.cancel(id, [](const tl::expected<void, rpc::Error>&) {});  // it may have ended by itself
+    queue_.cancel(id, [](const tl::expected<void, rpc::Error>&) {});  // it may have ended by itself
   }
 }
 

@@ -64,8 +64,10 @@ Event Engine::event_for(const ActiveRule& active, const Question& question) {
   if (question.task && source != "task") throw misplaced("taskId", source);
   if (question.time && source != "schedule") throw misplaced("time", source);
   if (question.task) {
-    const tl::expected<task::Task, rpc::Error> task = supervisor_.find(*question.task);
-    if (!task) throw task.error();
+    const auto found = queue_.known(*question.task);
+    if (!found) throw rpc::Error(found.error());
+    if (!*found) throw task::unknown_task(task::to_text(*question.task));
+    const task::Task* const task = &**found;
     json::object payload = payload_of(*task);
     std::string type = "task." + plain_text(payload["state"]);
     Event event{.source = "task", .type = std::move(type), .payload = std::move(payload)};
@@ -141,7 +143,7 @@ json::object Engine::test(std::string_view rule_id, const Question& question) {
   } else {
     Work& would = std::get<Work>(work);
     if (would.submission) {
-      tl::expected<std::string, rpc::Error> agent = supervisor_.choose_agent(*would.submission);
+      tl::expected<std::string, rpc::Error> agent = queue_.choose_agent(*would.submission);
       if (agent) would.submission->agent = std::move(*agent);
       if (!agent && hindrance.empty()) hindrance = agent.error().message();
     }

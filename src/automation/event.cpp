@@ -118,21 +118,25 @@ void prefer_what_is_there(Event& event, const Event& other) {
 boost::json::object save_event(const Event& event) {
   boost::json::object payload;
   for (const auto& [name, value] : event.payload) payload[name] = saved_value(value);
-  return {{"source", event.source},
-          {"type", event.type},
-          {"payload", std::move(payload)},
-          {"depth", event.depth},
-          {"cause", event.cause}};
+  boost::json::object saved{{"source", event.source},
+                            {"type", event.type},
+                            {"payload", std::move(payload)},
+                            {"depth", event.depth},
+                            {"cause", event.cause}};
+  if (!event.occasion.empty()) saved["occasion"] = event.occasion;
+  return saved;
 }
 
 Event load_event(const boost::json::object& saved) {
   boost::json::object payload;
   for (const auto& [name, value] : saved.at("payload").as_object()) payload[name] = loaded_value(value);
+  const boost::json::value* const occasion = saved.if_contains("occasion");
   return {.source = std::string(saved.at("source").as_string()),
           .type = std::string(saved.at("type").as_string()),
           .payload = std::move(payload),
           .depth = saved.at("depth").to_number<unsigned>(),
-          .cause = std::string(saved.at("cause").as_string())};
+          .cause = std::string(saved.at("cause").as_string()),
+          .occasion = occasion == nullptr ? std::string() : std::string(occasion->as_string())};
 }
 
 std::string plain_text(const boost::json::value& value) {

@@ -20,6 +20,8 @@ struct Event {
   boost::json::object payload = {};
   unsigned depth = 0;      ///< how many tasks and programs of rules led to it, one through the other
   std::string cause = {};  ///< the last one of them: a task, or the firing that has run the program
+  /// What happened, told so that every daemon of a shared queue tells it alike; empty: it happened here only.
+  std::string occasion = {};
 };
 
 /// The files of a burst: as many of its paths as fit. They are a member of the payload, `paths`.

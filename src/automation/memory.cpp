@@ -58,6 +58,7 @@ Memory read_new_names(task::StoreReader& reader) {
   memory.enabled = !enabled || *enabled == "true";
   if (enabled && *enabled != "true" && *enabled != "false") memory.faults.emplace_back(unreadable_switch);
   memory.position = number_in(reader.recall(name::position));
+  memory.numbers = reader.recall(name::numbers).value_or("");
   memory.last_firing = number_in(reader.recall(name::last_firing)).value_or(0);
   reader.each_remembered(firing_names,
                          [&](std::string_view key, std::string_view value) { take(memory, load_firing(key, value)); });

@@ -20,6 +20,7 @@ namespace duet::automation {
 namespace name {
 inline constexpr const char* enabled = "automation/enabled";
 inline constexpr const char* position = "automation/position";        ///< in the journal, up to which it is done
+inline constexpr const char* numbers = "automation/numbers";          ///< whose number that is
 inline constexpr const char* last_firing = "automation/last-firing";  ///< so that no number is given twice
 inline constexpr std::string_view rules = "rule/";
 inline constexpr const char* old_text = "automation";  ///< all of it, in version 0.1
@@ -30,6 +31,7 @@ std::string of_rule(std::string_view id);
 struct Memory {
   bool enabled = true;
   std::optional<std::uint64_t> position = {};
+  std::string numbers = {};  ///< whose numbers that is one of: see task::Queue::numbers()
   std::uint64_t last_firing = 0;
   std::vector<Firing> firings = {};
   std::map<std::string, std::string> rules = {};  ///< as Rulebook::saved() made them

@@ -32,6 +32,7 @@ enum class Why : std::uint8_t {
   stopping,      ///< the daemon is
   shortage,      ///< the machine has no room for one more process now
   limits,        ///< its limits cannot be kept
+  worker,        ///< no worker of the queue could do it
 };
 
 /// One reason, with what it is about.
@@ -56,5 +57,23 @@ struct Explanation {
   std::string text = {};
   std::vector<WaitReason> reasons = {};
 };
+
+// Each reason in words, for whoever finds it.
+
+std::string state_text(const Task& task);
+WaitReason held_reason(TaskId id);
+/// Another one comes first, which is in this state.
+WaitReason after_reason(TaskId id, TaskId dependency, State state);
+WaitReason not_before_reason(TaskId id, std::optional<base::UtcTime> time, base::Duration left);
+WaitReason retry_reason(base::UtcTime now, base::Duration left);
+WaitReason group_paused_reason(const std::string& group);
+WaitReason agent_held_reason(const std::string& agent, base::UtcTime until, base::UtcTime now, TaskId task);
+WaitReason slot_reason(std::size_t running, std::size_t limit);
+WaitReason group_slot_reason(const std::string& group, std::size_t running, std::size_t limit);
+WaitReason agent_slot_reason(const std::string& agent, std::size_t running, std::size_t limit);
+/// So many come before it; none: it is about to start.
+WaitReason turn_reason(TaskId id, std::size_t before);
+/// All of them in one sentence.
+std::string text_of(const std::vector<WaitReason>& reasons);
 
 }  // namespace duet::task

@@ -28,6 +28,8 @@ std::string handle_of(TaskId id, std::string_view secret) { return to_text(id) +
 
 }  // namespace
 
+std::string new_handle(TaskId id) { return handle_of(id, random_secret()); }
+
 Companion Handles::for_new_task() {
   return {.write = [secret = random_secret()](StoreWriter& writer, TaskId id) {
     writer.remember(name_in_store(id), secret);

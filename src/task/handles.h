@@ -17,6 +17,9 @@
 
 namespace duet::task {
 
+/// A name of this task that nobody has yet.
+std::string new_handle(TaskId id);
+
 /// Names of tasks that cannot be guessed, `task-7-` and 26 random characters, for clients that pass them on to others.
 ///
 /// A task has one if somebody has asked for it, and only one. It is kept with the task and goes with it, which is not

@@ -17,22 +17,11 @@
 #include "duet/rpc/error.h"
 #include "task/agents.h"
 #include "task/store.h"
+#include "task/submitted.h"
 #include "task/task.h"
 #include "task/task_queue.h"
 
 namespace duet::task {
-
-/// A task that was taken.
-struct Accepted {
-  TaskId id = 0;
-  State state = State::queued;
-};
-
-/// What is written together with a new task, or not at all.
-struct Companion {
-  std::function<void(StoreWriter&, TaskId)> write = {};
-  Change::Kind kind = Change::Kind::request;  ///< a fact is no longer refused when the disk is
-};
 
 /// A new task as the queue takes it, with what it waits for.
 struct Arrival {
@@ -48,7 +37,7 @@ struct Arrival {
 /// anybody hears of them. The same key with the same body is the same task. For the loop's thread only.
 class Intake {
  public:
-  using Submitted = std::function<void(const tl::expected<Accepted, rpc::Error>&)>;
+  using Submitted = task::Submitted;
   /// A new task is on disk.
   using Taken = std::function<void(const Arrival&)>;
   /// How many tasks are queued, and how many may be.
@@ -58,8 +47,6 @@ class Intake {
   };
   /// Whether tasks may be in a group of this name; else why not.
   using CheckGroup = std::function<std::optional<rpc::Error>(const std::string& group)>;
-
-  static constexpr std::size_t most_dependencies = 1000;
 
   /// `last_id`: of the newest task in the store.
   Intake(const base::Clock& clock, Store& store, const Agents& agents, TaskId last_id, CheckGroup check_group,
@@ -100,7 +87,7 @@ class Intake {
 
   bool is_arriving(const std::vector<TaskId>& ids) const;
   void go_on();
-  Refusal check(Submission& submission) const;
+  static Refusal check(Submission& submission);
   tl::expected<bool, rpc::Error> answer_by_key(const Submission& submission, const std::string& body,
                                                const Submitted& submitted);
   Refusal look_at_dependencies(const std::vector<TaskId>& after, Arriving& arriving) const;

@@ -1,5 +1,6 @@
 #include "task/journal.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "duet/base/all_calls.h"
@@ -11,15 +12,17 @@ std::size_t size_of(const Event& event) { return sizeof(Event) + event.kind.size
 
 }  // namespace
 
-Journal::Journal(Store& store, Limits limits) : store_(store), limits_(limits) {
+Journal::Journal(Store& store, Limits limits) : store_(&store), limits_(limits) {
   load();
-  store_.publish_to([this](std::vector<Event> events) { publish(std::move(events)); });
+  store_->publish_to([this](std::vector<Event> events) { publish(std::move(events)); });
 }
 
-Journal::~Journal() { store_.publish_to({}); }
+Journal::~Journal() {
+  if (store_ != nullptr) store_->publish_to({});
+}
 
 void Journal::load() {
-  const auto loaded = store_.read([this](StoreReader& reader) {
+  const auto loaded = store_->read([this](StoreReader& reader) {
     epoch_ = reader.recall("epoch").value_or("");
     reader.newest_events([this](Event event) {
       if (events_.empty()) next_ = event.seq + 1;
@@ -49,15 +52,35 @@ void Journal::publish(std::vector<Event> events) {
   calls.check();
 }
 
+void Journal::prepare(std::optional<std::uint64_t> first, std::function<void()> done) {
+  const bool is_here = is_current_ && (!first || *first >= oldest());
+  if (is_here || !reach_back_) return done();
+  reach_back_(std::max<std::uint64_t>(first.value_or(next_), 1), std::move(done));
+}
+
+void Journal::put_before(std::vector<Event> events) {
+  for (auto event = events.rbegin(); event != events.rend(); ++event) {
+    bytes_ += size_of(*event);
+    events_.push_front(std::move(*event));
+  }
+}
+
+void Journal::begin_anew(std::string epoch, std::uint64_t next) {
+  epoch_ = std::move(epoch);
+  events_.clear();
+  bytes_ = 0;
+  next_ = next;
+}
+
 // The newest one stays, in memory and in the store: numbers go on from it.
 void Journal::make_room() {
   while (bytes_ > limits_.bytes && events_.size() > 1) {
     bytes_ -= size_of(events_.front());
     events_.pop_front();
   }
-  if (oldest() < trimmed_ + limits_.removed_at_once) return;
+  if (store_ == nullptr || oldest() < trimmed_ + limits_.removed_at_once) return;
   trimmed_ = oldest();
-  store_.write({.apply = [oldest = trimmed_](StoreWriter& writer) { writer.trim_events(oldest); },
+  store_->write({.apply = [oldest = trimmed_](StoreWriter& writer) { writer.trim_events(oldest); },
                 .kind = Change::Kind::patient_fact});
 }
 

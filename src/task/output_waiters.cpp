@@ -1,7 +1,6 @@
 #include "task/output_waiters.h"
 
 #include <utility>
-#include <vector>
 
 #include "duet/base/all_calls.h"
 
@@ -16,6 +15,14 @@ OutputWaiters::Ticket OutputWaiters::wait(TaskId id, base::Duration limit, Look 
 bool OutputWaiters::is_awaited(TaskId id) const {
   const auto first = waiting_.lower_bound({id, 0});
   return first != waiting_.end() && first->first.first == id;
+}
+
+std::vector<TaskId> OutputWaiters::awaited() const {
+  std::vector<TaskId> ids;
+  for (const auto& [ticket, waiting] : waiting_) {
+    if (ids.empty() || ids.back() != ticket.first) ids.push_back(ticket.first);
+  }
+  return ids;
 }
 
 // A look may be the end of another one that waits, or the beginning.

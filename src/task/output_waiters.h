@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "duet/transport/loop.h"
 #include "task/task.h"
@@ -26,6 +27,9 @@ class OutputWaiters {
   void stop_waiting(const Ticket& ticket) { waiting_.erase(ticket); }
   bool is_waiting(const Ticket& ticket) const { return waiting_.contains(ticket); }
   bool is_awaited(TaskId id) const;
+  bool is_empty() const { return waiting_.empty(); }
+  /// Each once.
+  std::vector<TaskId> awaited() const;
   /// There may be more of it, or there will not be any.
   void take(TaskId id);
   /// Nobody will learn of more.

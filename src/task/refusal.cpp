@@ -80,6 +80,14 @@ rpc::Error too_deep(TaskId asking, unsigned most) {
                  {{"subsystem", "supervisor"}, {"reason", "too-deep"}, {"taskId", to_text(asking)}});
 }
 
+rpc::Error needs_shared_queue(std::string_view param) {
+  return refusal(rpc::code::invalid_params, "Invalid params",
+                 {{"param", param},
+                  {"expected", "nothing, without a queue that machines share: see the setting `store`"},
+                  {"received", "a value"},
+                  {"reason", "not-shared"}});
+}
+
 rpc::Error is_stopping() { return unavailable("supervisor", "the daemon is stopping"); }
 
 rpc::Error no_agent(std::string_view why, std::string_view set) {

@@ -30,6 +30,8 @@ rpc::Error unavailable(std::string_view subsystem, std::string_view why);
 rpc::Error limits_not_kept(std::string_view why);
 /// Too many tasks led to the one that asks, one through the other.
 rpc::Error too_deep(TaskId asking, unsigned most);
+/// A parameter that only a queue has which machines share.
+rpc::Error needs_shared_queue(std::string_view param);
 rpc::Error is_stopping();
 /// The same, with the setting that would help.
 rpc::Error no_agent(std::string_view why, std::string_view set);

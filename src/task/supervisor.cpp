@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "duet/base/all_calls.h"
+#include "task/failure_text.h"
 #include "task/refusal.h"
 #include "task/retry.h"
 #include "task/task_output.h"
@@ -15,22 +16,6 @@ namespace {
 
 constexpr base::Duration second = std::chrono::seconds(1);
 constexpr base::Duration limits_pause = std::chrono::seconds(10);
-
-Failure failure_of(const Outcome& outcome) {
-  if (outcome.timed_out) return {Reason::timeout, "its time limit was over"};
-  if (outcome.out_of_memory) return {Reason::memory, "it needed more memory than its limit"};
-  switch (outcome.kind) {
-    case Outcome::Kind::exited:
-      return {Reason::exit, "exited with code " + std::to_string(outcome.code)};
-    case Outcome::Kind::signalled:
-      return {Reason::signal, "ended by " + process::signal_name(outcome.signal)};
-    case Outcome::Kind::not_started:
-      return {Reason::spawn, outcome.problem};
-    case Outcome::Kind::lost:
-      break;
-  }
-  return {Reason::lost, outcome.problem.empty() ? "its keeper was killed; nobody knows how it ended" : outcome.problem};
-}
 
 Retention::Limits kept_by(const TaskSettings& settings) {
   return {.days = settings.keep_days, .tasks = settings.keep_tasks, .output_bytes = settings.keep_output};
@@ -232,7 +217,7 @@ void Supervisor::take(const Event& event) {
   output_waiters_.take(event.task);
 }
 
-void Supervisor::submit(Submission submission, Intake::Submitted submitted, Companion companion) {
+void Supervisor::submit(Submission submission, Submitted submitted, Companion companion) {
   if (!intake_.must_wait(submission))
     return submit_now(std::move(submission), std::move(submitted), std::move(companion));
   const bool waits = intake_.wait(submission, lifetime_.bind([this, submission, submitted, companion] {
@@ -241,7 +226,7 @@ void Supervisor::submit(Submission submission, Intake::Submitted submitted, Comp
   if (!waits) submitted(tl::unexpected(unavailable("store", "more waits to be written than it can take")));
 }
 
-void Supervisor::submit_now(Submission submission, Intake::Submitted submitted, Companion companion) {
+void Supervisor::submit_now(Submission submission, Submitted submitted, Companion companion) {
   if (stopping_) return submitted(tl::unexpected(is_stopping()));
   if (store_.health().lost) return submitted(tl::unexpected(store_.refusal()));
   const Intake::Capacity room{static_cast<std::size_t>(counts_[0]) + restarting_.size(), settings_.queue_capacity};
@@ -600,8 +585,8 @@ std::vector<TaskId> Supervisor::running() const {
   return ids;
 }
 
-std::optional<EndWaiters::Ticket> Supervisor::wait(TaskId id, std::optional<base::Duration> limit,
-                                                   const EndWaiters::Waiter& waiter) {
+std::optional<Queue::Ticket> Supervisor::wait(TaskId id, std::optional<base::Duration> limit,
+                                              const FoundTask& waiter) {
   const tl::expected<Task, rpc::Error> task = find(id);
   const bool is_over = !task || has_ended(task->progress.state) || limit == base::Duration::zero();
   if (!is_over && !left_) return waiters_.wait(id, limit, waiter);
@@ -621,9 +606,8 @@ OutputFollower::Audience Supervisor::with_waiters(OutputFollower::Audience audie
 }
 
 // What is written before the follower is there is not told, but is there to be read: hence the first look.
-std::optional<OutputWaiters::Ticket> Supervisor::await_output(TaskId id, base::Duration limit,
-                                                              OutputWaiters::Look look) {
-  const OutputWaiters::Ticket ticket = output_waiters_.wait(id, limit, std::move(look));
+std::optional<Queue::Ticket> Supervisor::await_output(TaskId id, base::Duration limit, LookAtOutput look) {
+  const Ticket ticket = output_waiters_.wait(id, limit, std::move(look));
   follower_.audience_changed();
   output_waiters_.take(id);
   return output_waiters_.is_waiting(ticket) ? std::optional(ticket) : std::nullopt;

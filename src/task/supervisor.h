@@ -19,10 +19,12 @@
 #include "task/agents.h"
 #include "task/end_waiters.h"
 #include "task/explanation.h"
+#include "task/handles.h"
 #include "task/intake.h"
 #include "task/keeper.h"
 #include "task/output_follower.h"
 #include "task/output_waiters.h"
+#include "task/queue.h"
 #include "task/queue_gate.h"
 #include "task/retention.h"
 #include "task/runner.h"
@@ -45,16 +47,16 @@ struct Context {
   Agents::ProvideFor provide_for = {};        ///< limits; without it none can be kept
 };
 
-/// Takes tasks, queues them, has them run and sees to their end.
+/// The queue of one machine: takes tasks, queues them, has them run and sees to their end.
 ///
 /// Whatever it accepts is on disk before it says so. It tells of nothing by itself: each change is written with its
 /// event, and the journal tells. At most `max_running` tasks run at once, and no more of a group or an agent than those
 /// may have; TaskQueue has the order. A slot is free when no process of its task is left. It does not start processes:
 /// that is the Runner's. What it cannot do it says by value; only its construction and begin() throw. For the loop's
 /// thread only; the store and the runner outlive it.
-class Supervisor {
+class Supervisor final : public Queue {
  public:
-  using Cancelled = std::function<void(const tl::expected<void, rpc::Error>&)>;
+  using Queue::submit;
 
   static constexpr base::Duration stop_patience = std::chrono::seconds(15);
   /// From when running tasks are told to end until the daemon leaves without them.
@@ -64,7 +66,7 @@ class Supervisor {
              OutputFollower::Audience output);
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
-  ~Supervisor();
+  ~Supervisor() override;
 
   /// What the runner has to tell; before begin().
   KeeperEvents keeper_events();
@@ -73,117 +75,99 @@ class Supervisor {
   /// be listed.
   void begin(Runner& runner, const std::vector<RunId>& recorded);
 
-  /// Answers when the task is on disk, or at once if it is refused. `companion` is written with it.
-  void submit(Submission submission, Intake::Submitted submitted, Companion companion = {});
-  /// Who would do it, by the settings of now; or why nobody can.
-  tl::expected<std::string, rpc::Error> choose_agent(const Submission& submission) const {
+  void submit(Submission submission, Submitted submitted, Companion companion) override;
+  tl::expected<std::string, rpc::Error> choose_agent(const Submission& submission) const override {
     return agents_.choose(submission);
   }
-  /// Sees to it that such limits can be kept; or says why not.
-  tl::expected<void, std::string> provide_for(const process::Limits& limits) const {
+  tl::expected<void, std::string> provide_for(const process::Limits& limits) const override {
     return agents_.provide_for(limits);
   }
   /// Answers when the decision is on disk and, if it runs, it was told to end; or that there is no such task, or that
   /// it has ended.
-  void cancel(TaskId id, Cancelled cancelled);
-  /// Keeps a queued task from starting, or lets it go. Answers, when that is on disk, whether it changed anything; or
-  /// that there is no such task, or that it is not queued.
-  void set_held(TaskId id, bool held, const QueueGate::Changed& changed);
-  /// What of a queued task is to be changed; none: it stays.
-  struct Edit {
-    std::optional<std::string> prompt = {};
-    std::optional<std::int64_t> priority = {};
-    std::optional<std::string> group = {};
-    std::optional<std::chrono::milliseconds> delay = {};  ///< from now on; 0 takes away what there is
-    std::optional<base::UtcTime> not_before = {};
-    std::optional<std::vector<TaskId>> after = {};
-    std::optional<Labels> labels = {};
-  };
-  using FoundTask = std::function<void(const tl::expected<Task, rpc::Error>&)>;
+  void cancel(TaskId id, Cancelled cancelled) override;
+  void set_held(TaskId id, bool held, const Changed& changed) override;
   /// Answers with the task when that is on disk.
-  void edit(TaskId id, Edit edit, const FoundTask& edited);
-  /// A new task with the same parameters, without its key and its delay.
-  void restart(TaskId id, Intake::Submitted submitted, std::string by = {});
-  /// Queues an ended task again. Its attempts go on counting; those it had do not count against its retries.
-  void restart_in_place(TaskId id, Intake::Submitted submitted);
-
-  /// Ended tasks that went, and those that stay, with why.
-  struct Removal {
-    struct Kept {
-      TaskId id = 0;
-      std::string reason = {};  ///< `unknown`, `not-ended`, `needed` or `busy`
-      std::string text = {};
-      std::optional<TaskId> by = {};  ///< who needs it
-    };
-    std::vector<TaskId> removed = {};
-    std::vector<Kept> kept = {};
-  };
-  using Removed = std::function<void(const tl::expected<Removal, rpc::Error>&)>;
-  void remove(std::vector<TaskId> ids, Removed removed);
-  /// Of all that have ended, in a state or so long ago if that is given.
-  void clean(std::optional<State> state, std::optional<std::chrono::milliseconds> older, Removed removed);
+  void edit(TaskId id, Edit edit, const FoundTask& edited) override;
+  void restart(TaskId id, Submitted submitted, std::string by) override;
+  void restart_in_place(TaskId id, Submitted submitted) override;
+  void remove(std::vector<TaskId> ids, Removed removed) override;
+  void clean(std::optional<State> state, std::optional<std::chrono::milliseconds> older, Removed removed) override;
+  void set_paused(const std::optional<std::string>& group, bool paused, const Paused& done) override;
+  void release_agent(const std::string& agent, const Changed& released) override;
 
   /// Pauses and holds.
   QueueGate& gate() { return gate_; }
   const QueueGate& gate() const { return gate_; }
   const TaskQueue& queue() const { return queue_; }
-  const Agents& agents() const { return agents_; }
+  const Agents& agents() const override { return agents_; }
   std::size_t running_in_group(std::string_view group) const;
   std::size_t running_for_agent(std::string_view agent) const;
-  bool is_stopping_now() const { return stopping_; }
+  bool is_stopping_now() const override { return stopping_; }
   /// Those of the settings, and those that queued tasks are in.
   std::vector<std::string> groups() const;
   /// None if tasks may be in this group.
   std::optional<rpc::Error> check_group(const std::string& group) const;
-  /// Why it does not run, or that there is no such task.
   tl::expected<Explanation, rpc::Error> explain(TaskId id);
+  void explain(TaskId id,
+               const std::function<void(const tl::expected<Explanation, rpc::Error>&)>& explained) override {
+    explained(explain(id));
+  }
+  void look(const Stood& stood) override;
 
-  /// What the journal tells.
-  void take(const Event& event);
+  void take(const Event& event) override;
 
-  /// The task that a process is the keeper of.
-  std::optional<TaskId> task_of_keeper(pid_t keeper);
-  /// Whether there is a task that could have processes.
-  bool has_runs() const { return !runs_.empty(); }
+  std::optional<TaskId> task_of_keeper(pid_t keeper) override;
+  bool has_runs() const override { return !runs_.empty(); }
 
-  const Shortages& shortages() const { return shortages_; }
+  std::string shortage() const override { return shortages_.text(); }
 
   /// As it is on disk.
   tl::expected<Task, rpc::Error> find(TaskId id) { return find_task(store_, id); }
-  std::vector<TaskId> running() const;
-  /// Answers, now or later, when the task has ended or the time is up, or that there is none. A ticket: later.
-  std::optional<EndWaiters::Ticket> wait(TaskId id, std::optional<base::Duration> limit,
-                                         const EndWaiters::Waiter& waiter);
-  void stop_waiting(const EndWaiters::Ticket& ticket) { waiters_.stop_waiting(ticket); }
+  void find(TaskId id, const FoundTask& found) override { found(find(id)); }
+  void list(const ListQuery& query, const std::function<bool(const Task&)>& each,
+            const std::function<void(const std::optional<rpc::Error>&)>& done) override;
+  std::vector<TaskId> running() const override;
+  std::optional<Ticket> wait(TaskId id, std::optional<base::Duration> limit, const FoundTask& waiter) override;
+  void stop_waiting(const Ticket& ticket) override { waiters_.stop_waiting(ticket); }
 
-  struct Output {
-    OutputPiece piece;
-    bool done = false;  ///< no more will come after it
-  };
-  /// Or that there is no such task, or that its output cannot be read.
   tl::expected<Output, rpc::Error> output(TaskId id, std::uint64_t offset, std::size_t limit,
                                           std::optional<Stream> stream = {});
-  void output_audience_changed() { follower_.audience_changed(); }
-  /// Calls, as OutputWaiters does, now and whenever there may be more output of a task. A ticket: it was not content.
-  std::optional<OutputWaiters::Ticket> await_output(TaskId id, base::Duration limit, OutputWaiters::Look look);
-  void stop_awaiting_output(const OutputWaiters::Ticket& ticket) { output_waiters_.stop_waiting(ticket); }
+  void read_output(const OutputQuestion& question, const GotOutput& got) override {
+    got(output(question.id, question.offset, question.limit, question.stream));
+  }
+  void output_audience_changed() override { follower_.audience_changed(); }
+  std::optional<Ticket> await_output(TaskId id, base::Duration limit, LookAtOutput look) override;
+  void stop_awaiting_output(const Ticket& ticket) override { output_waiters_.stop_waiting(ticket); }
 
-  const StateCounts& counts() const { return counts_; }
-  const TaskSettings& settings() const { return settings_; }
-  void change_settings(TaskSettings settings);
+  void give_handle(TaskId id, const Handle& given) override { handles_.give(id, given); }
+  Companion handle_for_new_task() override { return Handles::for_new_task(); }
+  void find_handle(const std::string& handle,
+                   const std::function<void(const tl::expected<TaskId, rpc::Error>&)>& found) override {
+    found(handles_.find(handle));
+  }
+  void after_changes(std::function<void()> call) override { store_.after_changes(std::move(call)); }
+
+  bool is_shared() const override { return false; }
+  std::string numbers() const override { return {}; }
+  tl::expected<std::optional<Task>, rpc::Error> known(TaskId id) override;
+  void events_after(std::uint64_t seq, std::size_t limit, const Told& told) override;
+  tl::expected<std::uint64_t, rpc::Error> newest_event() override;
+
+  const StateCounts& counts() const override { return counts_; }
+  const TaskSettings& settings() const override { return settings_; }
+  void change_settings(TaskSettings settings) override;
   /// The store works again: what waited for that may start.
   void store_recovered() { schedule(); }
 
-  /// Takes no new work from now on: a stop is to follow.
-  void close() { stopping_ = true; }
+  void close() override { stopping_ = true; }
   /// Takes no new work. Running tasks may go on for `patience` (none: for ever), or not at all if forced, and are ended
   /// then. Calls when all
   /// are gone and what became of them is on disk, if it can be written; or when `end_patience` is over, and leaves what
   /// cannot be ended to the next daemon. Queued ones stay queued. May be called again. Who waits for the end of one
   /// that has not ended by then is refused.
-  void stop(bool force, std::function<void()> stopped, std::optional<base::Duration> patience = stop_patience);
-  /// The same, but running tasks go on, for the next daemon.
-  void leave(std::function<void()> left);
+  void stop(bool force, std::function<void()> stopped, std::optional<base::Duration> patience) override;
+  void stop(bool force, std::function<void()> stopped) { stop(force, std::move(stopped), stop_patience); }
+  void leave(std::function<void()> left) override;
 
  private:
   /// A task that was given to the runner: from then until no process of it is left and its end is on disk.
@@ -214,7 +198,7 @@ class Supervisor {
 
   void record(Transition transition, Change::Kind kind, std::function<void(bool kept)> done);
   void note(Transition transition, std::function<void()> done);
-  void submit_now(Submission submission, Intake::Submitted submitted, Companion companion);
+  void submit_now(Submission submission, Submitted submitted, Companion companion);
   void take_arrival(const Arrival& arrival);
   bool adopt(ActiveTask& task, const std::set<RunId>& recorded);
   void linger(RunId id);
@@ -253,7 +237,7 @@ class Supervisor {
   void when_queued(TaskId id, const std::function<void()>& act, const std::function<void(const rpc::Error&)>& refuse);
   bool is_in_queue(TaskId id) const { return queue_.contains(id) && !cancelling_.contains(id); }
   rpc::Error not_queued(TaskId id);
-  void write_held(TaskId id, bool held, QueueGate::Changed changed);
+  void write_held(TaskId id, bool held, Changed changed);
   tl::expected<void, rpc::Error> check_edit(TaskId id, const Edit& edit, const std::string& agent);
   std::optional<rpc::Error> check_dependencies(TaskId id, const std::vector<TaskId>& after);
   tl::expected<Edited, rpc::Error> edited_task(TaskId id, const Edit& edit);
@@ -263,7 +247,7 @@ class Supervisor {
   void need(const std::vector<TaskId>& ids) { needed_.insert(ids.begin(), ids.end()); }
   void need_no_more(const std::vector<TaskId>& ids);
   std::optional<TaskId> missing_dependency(const std::vector<TaskId>& after);
-  void requeue(const Task& task, const std::vector<TaskId>& after, Intake::Submitted submitted);
+  void requeue(const Task& task, const std::vector<TaskId>& after, Submitted submitted);
   void wait_again_for(TaskId id);
   std::optional<Removal::Kept> why_kept(TaskId id, const std::map<TaskId, TaskId>& needed);
   std::vector<EndedTask> take_removable(std::vector<TaskId>& ids, const std::map<TaskId, TaskId>& needed,
@@ -309,6 +293,7 @@ class Supervisor {
   OutputFollower follower_;
   Retention retention_;
   Intake intake_;
+  Handles handles_{store_};
   Runner* runner_ = nullptr;
   std::mt19937 chance_;
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "task/refusal.h"
+#include "task/submission_check.h"
 #include "task/supervisor.h"
 
 // What is done with tasks that do not run: they are held, edited, queued again, removed.
@@ -98,13 +99,13 @@ void Supervisor::when_queued(TaskId id, const std::function<void()>& act,
   }));
 }
 
-void Supervisor::set_held(TaskId id, bool held, const QueueGate::Changed& changed) {
+void Supervisor::set_held(TaskId id, bool held, const Changed& changed) {
   const auto refuse = [changed](const rpc::Error& error) { changed(tl::unexpected(error)); };
   when_queued(
       id, [this, id, held, changed] { write_held(id, held, changed); }, refuse);
 }
 
-void Supervisor::write_held(TaskId id, bool held, QueueGate::Changed changed) {
+void Supervisor::write_held(TaskId id, bool held, Changed changed) {
   if (holding_.contains(id)) {
     return store_.after_changes(
         lifetime_.bind([this, id, held, changed = std::move(changed)] { set_held(id, held, changed); }));
@@ -149,8 +150,8 @@ tl::expected<void, rpc::Error> Supervisor::check_edit(TaskId id, const Edit& edi
 }
 
 std::optional<rpc::Error> Supervisor::check_dependencies(TaskId id, const std::vector<TaskId>& after) {
-  if (after.size() > Intake::most_dependencies) {
-    return rpc::invalid_params("after", "array of at most " + std::to_string(Intake::most_dependencies) + " ids",
+  if (after.size() > most_dependencies) {
+    return rpc::invalid_params("after", "array of at most " + std::to_string(most_dependencies) + " ids",
                                "array");
   }
   const std::unordered_set<TaskId> dependents = queue_.all_dependents(id);
@@ -267,7 +268,7 @@ void Supervisor::edit_is_on_disk(const Edited& edited, const Edit& edit, const s
   wait_for_dependencies(id, edited.active.after);
 }
 
-void Supervisor::restart(TaskId id, Intake::Submitted submitted, std::string by) {
+void Supervisor::restart(TaskId id, Submitted submitted, std::string by) {
   std::optional<Submission> again;
   std::optional<Task> task;
   const auto read = store_.read([&](StoreReader& tasks) {
@@ -292,7 +293,7 @@ void Supervisor::restart(TaskId id, Intake::Submitted submitted, std::string by)
   submit(std::move(*again), std::move(submitted));
 }
 
-void Supervisor::restart_in_place(TaskId id, Intake::Submitted submitted) {
+void Supervisor::restart_in_place(TaskId id, Submitted submitted) {
   if (stopping_) return submitted(tl::unexpected(is_stopping()));
   // What is on its way to the disk may be its end, or the end of its record.
   store_.after_changes(lifetime_.bind([this, id, submitted = std::move(submitted)] {
@@ -327,7 +328,7 @@ void Supervisor::need_no_more(const std::vector<TaskId>& ids) {
   for (const TaskId id : ids) needed_.erase(needed_.find(id));
 }
 
-void Supervisor::requeue(const Task& task, const std::vector<TaskId>& after, Intake::Submitted submitted) {
+void Supervisor::requeue(const Task& task, const std::vector<TaskId>& after, Submitted submitted) {
   const TaskId id = task.id;
   const std::uint32_t attempts = task.progress.attempts;
   restarting_.insert(id);

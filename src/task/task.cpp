@@ -50,6 +50,12 @@ json::array ids_of(const std::vector<TaskId>& ids) {
   return out;
 }
 
+json::array texts_of(const std::vector<std::string>& texts) {
+  json::array out;
+  for (const std::string& text : texts) out.emplace_back(text);
+  return out;
+}
+
 std::optional<std::int64_t> number_at(const json::object& body, std::string_view name) {
   const json::value* const found = body.if_contains(name);
   return found != nullptr ? std::optional(found->to_number<std::int64_t>()) : std::nullopt;
@@ -133,6 +139,9 @@ std::string to_body(const Submission& submission) {
   if (!submission.labels.empty()) body.add_json("labels", rpc::to_text(to_json(submission.labels)));
   if (submission.limits.any()) body.add_json("limits", rpc::to_text(to_json(submission.limits)));
   if (!submission.metadata.empty()) body.add_json("metadata", rpc::to_text(submission.metadata));
+  if (submission.on_lost) body.add("onLost", rpc::word_of(*submission.on_lost));
+  if (!submission.needs.empty()) body.add_json("needs", rpc::to_text(texts_of(submission.needs)));
+  if (submission.here) body.add_json("here", "true");
   return body.take();
 }
 
@@ -169,6 +178,13 @@ Submission from_body(std::string_view text) {
   if (const json::value* labels = body.if_contains("labels")) submission.labels = labels_of(labels->as_object());
   if (const json::value* limits = body.if_contains("limits")) submission.limits = limits_of(limits->as_object());
   if (const json::value* metadata = body.if_contains("metadata")) submission.metadata = metadata->as_object();
+  if (const std::string lost = string_at("onLost"); !lost.empty()) {
+    submission.on_lost = lost == rpc::word_of(OnLost::retry) ? OnLost::retry : OnLost::fail;
+  }
+  if (const json::value* needs = body.if_contains("needs")) {
+    for (const json::value& label : needs->as_array()) submission.needs.emplace_back(label.as_string());
+  }
+  submission.here = body.contains("here");
   return submission;
 }
 
@@ -216,9 +232,23 @@ unsigned chain_depth(const json::object& metadata) {
   return deepest;
 }
 
+namespace {
+
+void add_shared(json::object& record, const SharedFacts& shared) {
+  record["worker"] = shared.worker.empty() ? json::value(nullptr) : json::value(shared.worker);
+  record["onLost"] = rpc::word_of(shared.on_lost);
+  record["needs"] = texts_of(shared.needs);
+  record["submittedBy"] = shared.submitted_by;
+  if (shared.silent) record["silent"] = true;
+  if (!shared.late.empty() && rpc::is_valid_json(shared.late)) record["late"] = rpc::parse_value(shared.late);
+  if (!shared.waiting_for.empty()) record["waitingFor"] = shared.waiting_for;
+}
+
+}  // namespace
+
 json::object record_of(const Task& task) {
   const Progress& progress = task.progress;
-  return {{"id", to_text(task.id)},
+  json::object record{{"id", to_text(task.id)},
           {"prompt", task.prompt},
           {"agent", task.agent},
           {"group", task.group},
@@ -243,6 +273,8 @@ json::object record_of(const Task& task) {
           {"attemptsNotCounted", progress.spared},
           {"labels", to_json(task.labels)},
           {"metadata", task.metadata}};
+  if (task.shared) add_shared(record, *task.shared);
+  return record;
 }
 
 }  // namespace duet::task

@@ -51,6 +51,10 @@ inline constexpr char default_group[] = "default";
 /// What people tell their tasks apart by.
 using Labels = std::map<std::string, std::string, std::less<>>;
 
+/// What becomes of an attempt whose worker is not heard of any more, in a queue that machines share.
+enum class OnLost : std::uint8_t { fail, retry };
+BOOST_DESCRIBE_ENUM(OnLost, fail, retry)
+
 /// The task whose processes have asked for another one.
 struct Cause {
   TaskId task = 0;
@@ -74,6 +78,11 @@ struct Submission {
   Labels labels = {};
   process::Limits limits = {};        ///< of each attempt
   boost::json::object metadata = {};  ///< why it was asked for, and the like; shown in the record
+  // Of a queue that machines share; a queue of one machine refuses the first two.
+  std::optional<OnLost> on_lost = {};    ///< none: as the settings say
+  std::vector<std::string> needs = {};   ///< labels that its worker must have
+  bool here = false;                     ///< it runs where it was asked for, and nowhere else
+  bool key_decides = false;           ///< the same key is the same task, whatever else differs; no part of the body
   // Who asked, for the record. No part of the body: another may ask for the same.
   std::string by = {};
   std::optional<Cause> cause = {};
@@ -105,6 +114,17 @@ struct Progress {
   std::optional<Failure> error = {};
 };
 
+/// What a queue that machines share knows of a task beside the rest.
+struct SharedFacts {
+  std::string worker = {};  ///< the name of the one that has it, or had it last; empty: none yet
+  OnLost on_lost = OnLost::fail;
+  std::vector<std::string> needs = {};
+  bool silent = false;              ///< its worker is not heard of
+  std::string late = {};            ///< JSON of an end that came too late to count; empty: none
+  std::string submitted_by = {};    ///< a role of the database
+  std::string waiting_for = {};     ///< what no worker has that it needs; empty: nothing
+};
+
 /// A task as the world sees it.
 struct Task {
   TaskId id = 0;
@@ -121,6 +141,7 @@ struct Task {
   bool output_gone = false;                ///< of some attempts, to make room
   std::optional<Usage> usage = {};         ///< of all attempts that have ended; of memory: the most that one had
   boost::json::object metadata = {};
+  std::optional<SharedFacts> shared = {};  ///< none: the queue is of one machine
 };
 
 boost::json::object to_json(const Labels& labels);
@@ -135,7 +156,8 @@ std::string shown_metadata_text(const Submission& submission);
 /// How many tasks and firings of rules led to the task of this metadata, one through the other.
 unsigned chain_depth(const boost::json::object& metadata);
 
-/// `{id, prompt, agent, priority, state, createdAt, …}`, null where nothing is known.
+/// `{id, prompt, agent, priority, state, createdAt, …}`, null where nothing is known. Of a shared queue also `worker`,
+/// `onLost`, `needs` and `submittedBy`, and `silent`, `late`, `waitingFor` where there is something to tell.
 boost::json::object record_of(const Task& task);
 
 }  // namespace duet::task

@@ -7,7 +7,7 @@
 
 #include "app/client/refusal_text.h"
 #include "app/view/task_view.h"
-#include "app/words/base64.h"
+#include "duet/base/base64.h"
 #include "duet/rpc/value.h"
 
 namespace duet::app {
@@ -197,7 +197,7 @@ void TaskFollower::print_piece(Followed& task, const object& piece) {
     print_(task.id, (task.last_byte == '\n' ? "" : "\n") + dropped);
     task.last_byte = '\n';
   }
-  const auto bytes = from_base64(piece.at("data").as_string());
+  const auto bytes = base::from_base64(piece.at("data").as_string());
   if (!bytes) throw Failure("the daemon's answer cannot be read: task.output gave no base64");
   if (bytes->empty()) return;
   print_(task.id, *bytes);

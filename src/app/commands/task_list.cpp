@@ -20,7 +20,7 @@
 #include "app/view/table.h"
 #include "app/view/task_columns.h"
 #include "app/view/task_view.h"
-#include "app/words/base64.h"
+#include "duet/base/base64.h"
 #include "app/words/moment.h"
 #include "duet/base/utc_text.h"
 #include "duet/rpc/value.h"
@@ -49,7 +49,7 @@ std::string last_line(DaemonClient& daemon, const std::string& id) {
   const auto total = end.at("next").to_number<std::uint64_t>();
   const object piece = output_piece(daemon, id, total - std::min(total, longest_line), longest_line);
   if (piece.empty()) return {};
-  std::string text = from_base64(piece.at("data").as_string()).value_or("");
+  std::string text = base::from_base64(piece.at("data").as_string()).value_or("");
   while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
   return text.substr(text.find_last_of("\r\n") + 1);
 }

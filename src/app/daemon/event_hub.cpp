@@ -41,10 +41,34 @@ bool EventHub::Filter::wants_output(std::string_view task_id) const {
 EventHub::EventHub(transport::Loop& loop, task::Journal& journal, Limits limits)
     : loop_(loop), journal_(journal), limits_(limits) {}
 
+void EventHub::add(std::uint64_t number, Subscriber subscriber) {
+  const bool is_first = subscribers_.empty();
+  subscribers_.emplace(number, std::move(subscriber));
+  if (is_first && on_clients_) on_clients_(true);
+}
+
+void EventHub::client_forgotten(std::uint64_t number) {
+  if (subscribers_.erase(number) > 0 && subscribers_.empty() && on_clients_) on_clients_(false);
+}
+
 void EventHub::client_opened(peer::Connection& connection) {
-  const std::uint64_t first = std::max(stopping_.value_or(journal_.next()), journal_.oldest());
-  subscribers_.emplace(connection.peer().connection,
-                       Subscriber{.connection = &connection, .from = first, .cursor = first});
+  const std::uint64_t number = connection.peer().connection;
+  add(number, {.connection = &connection, .is_new = true});
+  journal_.prepare({}, lifetime_.bind([this, number] {
+    const auto found = subscribers_.find(number);
+    if (found == subscribers_.end() || !found->second.is_new) return;
+    const std::uint64_t first = std::max(stopping_.value_or(journal_.next()), journal_.oldest());
+    found->second.from = first;
+    found->second.cursor = first;
+    found->second.is_new = false;
+  }));
+}
+
+void EventHub::journal_began_anew() {
+  for (auto& [number, subscriber] : subscribers_) {
+    subscriber.given.clear();
+    if (subscriber.is_open()) overflow(subscriber);
+  }
 }
 
 void EventHub::client_load_changed(const peer::Connection& connection) {
@@ -130,29 +154,37 @@ void EventHub::overflow(Subscriber& subscriber) {
   subscriber.connection->send(told, no_bound);
 }
 
-// What it asks for may be gone, or be of another store; then it is told what there is.
 bool EventHub::open_stream(std::uint64_t number, EventStream& stream, const StreamWish& wish) {
   for (const std::string& kind : wish.kinds) {
     if (std::ranges::find(kinds, kind) == kinds.end()) return false;
   }
-  Subscriber subscriber{.stream = &stream};
+  Subscriber subscriber{.stream = &stream, .is_new = true};
   subscriber.filter = {.kinds = wish.kinds,
                        .tasks = wish.tasks,
                        .outputs = wish.outputs,
                        .subscribed = wish.kinds.contains(output_kind)};
+  add(number, std::move(subscriber));
+  journal_.prepare(wish.since, lifetime_.bind([this, number, wish] {
+    const auto found = subscribers_.find(number);
+    if (found != subscribers_.end()) begin_stream(found->second, wish);
+  }));
+  return true;
+}
+
+// What it asks for may be gone, or be of another store; then it is told what there is.
+void EventHub::begin_stream(Subscriber& subscriber, const StreamWish& wish) {
   const bool is_other_epoch = !wish.epoch.empty() && wish.epoch != journal_.epoch();
   const std::uint64_t first = std::max<std::uint64_t>(wish.since.value_or(journal_.next()), 1);
   if (is_other_epoch || first < journal_.oldest() || first > journal_.next()) {
     const std::string params = rpc::to_text(
         boost::json::object{{"epoch", journal_.epoch()}, {"oldest", journal_.oldest()}, {"next", journal_.next()}});
-    stream.give({.kind = "missed", .params = params}, no_bound);
+    subscriber.stream->give({.kind = "missed", .params = params}, no_bound);
   }
   subscriber.cursor = is_other_epoch ? journal_.oldest() : std::clamp(first, journal_.oldest(), journal_.next());
   subscriber.from = subscriber.cursor;
-  const auto place = subscribers_.emplace(number, std::move(subscriber)).first;
-  pump(place->second);
+  subscriber.is_new = false;
+  pump(subscriber);
   if (on_subscribed_) on_subscribed_();
-  return true;
 }
 
 void EventHub::go_on(std::uint64_t number) {
@@ -162,11 +194,18 @@ void EventHub::go_on(std::uint64_t number) {
 
 void EventHub::add_subscribe_method(peer::Methods& methods, std::function<void()> on_subscribed) {
   on_subscribed_ = std::move(on_subscribed);
-  const auto handler = [this](const Subscribe& wanted, const peer::Request& request, peer::Reply<Subscription> reply) {
-    const Subscription answer = subscribe(wanted, request);
-    reply.ok(answer);
-    begin_replay(request);
-    on_subscribed_();
+  const auto handler = [this](Subscribe wanted, const peer::Request& request, peer::Reply<Subscription> reply) {
+    check(wanted, request);
+    const auto kept = shared(std::move(reply));
+    const auto first = wanted.since ? std::optional(static_cast<std::uint64_t>(*wanted.since)) : std::nullopt;
+    journal_.prepare(first, lifetime_.bind([this, kept, wanted, number = request.conversation.peer().connection,
+                                            id = std::string(request.id)] {
+      const auto found = subscribers_.find(number);
+      if (found == subscribers_.end()) return;  // it has gone meanwhile
+      kept->ok(subscribe(wanted, found->second));
+      begin_replay(number, id);
+      on_subscribed_();
+    }));
   };
   methods
       .add("events.subscribe",
@@ -194,38 +233,40 @@ EventHub::Filter EventHub::filter_of(const Subscribe& wanted) {
   return filter;
 }
 
-Subscription EventHub::subscribe(const Subscribe& wanted, const peer::Request& request) {
-  Filter filter = filter_of(wanted);
-  const std::optional<std::int64_t> since = wanted.since;
-  if (since && *since < 0) throw rpc::invalid_params("since", "integer from 0 up", "number");
-  const auto found = subscribers_.find(request.conversation.peer().connection);
-  if (found == subscribers_.end()) throw rpc::method_not_found();  // who asks by HTTP hears nothing
-  Subscriber& subscriber = found->second;
+void EventHub::check(const Subscribe& wanted, const peer::Request& request) const {
+  filter_of(wanted);
+  if (wanted.since && *wanted.since < 0) throw rpc::invalid_params("since", "integer from 0 up", "number");
+  // Who asks by HTTP hears nothing.
+  if (!subscribers_.contains(request.conversation.peer().connection)) throw rpc::method_not_found();
+}
 
+Subscription EventHub::subscribe(const Subscribe& wanted, Subscriber& subscriber) const {
   remember_given(subscriber);
-  if (subscriber.lost) subscriber.cursor = journal_.next();
+  if (subscriber.lost || subscriber.is_new) subscriber.cursor = journal_.next();
   Subscription answer{.epoch = journal_.epoch(), .next = journal_.next()};
-  if (since) {
-    const auto first = std::max<std::uint64_t>(static_cast<std::uint64_t>(*since), 1);
+  if (wanted.since) {
+    const auto first = std::max<std::uint64_t>(static_cast<std::uint64_t>(*wanted.since), 1);
     if (first < journal_.oldest() || first > journal_.next()) {
       answer.missed = true;
       answer.oldest = journal_.oldest();
     }
     subscriber.cursor = std::clamp(first, journal_.oldest(), journal_.next());
   }
-  subscriber.filter = std::move(filter);
+  subscriber.filter = filter_of(wanted);
   subscriber.from = subscriber.cursor;
   subscriber.lost = false;
+  subscriber.is_new = false;
   subscriber.answers_before = std::numeric_limits<std::uint64_t>::max();  // until the answer has its turn
   return answer;
 }
 
 // At once if the answer is out: by the next event the oldest one may be forgotten.
-void EventHub::begin_replay(const peer::Request& request) {
-  const std::uint64_t number = request.conversation.peer().connection;
+void EventHub::begin_replay(std::uint64_t number, const std::string& id) {
   const auto found = subscribers_.find(number);
   if (found == subscribers_.end()) return;
-  found->second.answers_before = request.conversation.answers_promised(request);
+  peer::Conversation& conversation = found->second.connection->conversation();
+  const rpc::Json no_params;
+  found->second.answers_before = conversation.answers_promised({"events.subscribe", id, no_params, conversation});
   if (!found->second.is_early()) return pump(found->second);
   loop_.defer(lifetime_.bind([this, number] {
     const auto still = subscribers_.find(number);

@@ -64,11 +64,15 @@ class EventHub final : public EventSource {
   /// What happens to the server's clients; whoever builds both sees to it that these are called.
   void client_opened(peer::Connection& connection);
   void client_load_changed(const peer::Connection& connection);
-  void client_forgotten(std::uint64_t number) { subscribers_.erase(number); }
+  void client_forgotten(std::uint64_t number);
+  /// Is told when the first client has come, and when the last one has gone.
+  void tell_of_clients(std::function<void(bool some)> tell) { on_clients_ = std::move(tell); }
+  /// The journal has begun anew: nobody has a place in it any more.
+  void journal_began_anew();
 
   bool open_stream(std::uint64_t number, EventStream& stream, const StreamWish& wish) override;
   void go_on(std::uint64_t number) override;
-  void close_stream(std::uint64_t number) override { subscribers_.erase(number); }
+  void close_stream(std::uint64_t number) override { client_forgotten(number); }
 
   /// It is a client of ours, or a stream.
   bool knows(std::uint64_t number) const { return subscribers_.contains(number); }
@@ -103,17 +107,21 @@ class EventHub final : public EventSource {
     std::uint64_t from = 0;              // where this filter began
     std::uint64_t cursor = 0;            // the next event it is to get
     bool lost = false;                   // it has fallen behind
+    bool is_new = false;                 // it begins with what happens from now on, once it is known what that is
     std::uint64_t answers_before = 0;    // that have to go out first: the last of them is the subscription's
     std::set<std::uint64_t> given = {};  // under earlier filters, as far as the journal goes back
 
-    bool is_open() const { return !lost && (connection == nullptr || !connection->is_closed()); }
+    bool is_open() const { return !lost && !is_new && (connection == nullptr || !connection->is_closed()); }
     bool is_early() const {
       return connection != nullptr && connection->conversation().answers_given() < answers_before;
     }
   };
 
-  Subscription subscribe(const Subscribe& wanted, const peer::Request& request);
-  void begin_replay(const peer::Request& request);
+  void add(std::uint64_t number, Subscriber subscriber);
+  void check(const Subscribe& wanted, const peer::Request& request) const;
+  Subscription subscribe(const Subscribe& wanted, Subscriber& subscriber) const;
+  void begin_replay(std::uint64_t number, const std::string& id);
+  void begin_stream(Subscriber& subscriber, const StreamWish& wish);
   static Filter filter_of(const Subscribe& wanted);
   static peer::Announcement message_of(std::string_view kind, const rpc::Json& params);
   bool give(Subscriber& subscriber, const task::Event& event);
@@ -127,6 +135,7 @@ class EventHub final : public EventSource {
   Limits limits_;
   std::unordered_map<std::uint64_t, Subscriber> subscribers_;
   std::function<void()> on_subscribed_;
+  std::function<void(bool)> on_clients_;
   std::optional<std::uint64_t> stopping_;  // the event that tells of it
   std::uint64_t given_last_ = 0;
   std::optional<peer::Announcement> message_;  // of that one

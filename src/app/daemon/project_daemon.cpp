@@ -105,7 +105,7 @@ ProjectDaemon::ProjectDaemon(Context context, Settings settings)
       end_(
           loop_, log_, server_, [this](std::string_view kind, const object& params) { tell(kind, params); },
           context_.manager),
-      automation_(loop_, log_, context_.project.directory.get(), tasks_.store(), tasks_.supervisor()),
+      automation_(loop_, log_, context_.project.directory.get(), tasks_.store(), tasks_.queue()),
       bridge_(loop_, log_,
               {.guard = {.executable = executable_.get()},
                .client_version = kVersion,
@@ -203,7 +203,7 @@ void ProjectDaemon::read_journal() {
   task::Journal& journal = tasks_.journal();
   journal.add_reader([this](const task::Event& event) { log_task_event(log_, event); });
   journal.add_reader([this](const task::Event&) { hub_.take_news(); });
-  journal.add_reader([this](const task::Event& event) { tasks_.supervisor().take(event); });
+  journal.add_reader([this](const task::Event& event) { tasks_.queue().take(event); });
   journal.add_reader([this](const task::Event& event) { automation_.take(event); });
   journal.add_reader([this](const task::Event& event) { metrics_.metrics().take(event); });
 }
@@ -227,8 +227,8 @@ void ProjectDaemon::add_methods() {
                       .reload = [this] { return reload_or_refuse(); },
                       .stop = [this](const StopRequest& request) { take_stop(request); }});
   add_metrics_methods(methods, loop_.clock(), metrics_.metrics());
-  hub_.add_subscribe_method(methods, [this] { tasks_.supervisor().output_audience_changed(); });
-  add_task_methods(methods, tasks_.supervisor(), tasks_.store());
+  hub_.add_subscribe_method(methods, [this] { tasks_.queue().output_audience_changed(); });
+  add_task_methods(methods, tasks_.queue());
   add_automation_methods(methods, automation_);
   add_lsp_methods(methods, bridge_);
   add_door_methods(methods, loop_.clock(),
@@ -290,8 +290,8 @@ void ProjectDaemon::begin_automation() {
   if (!plan) throw Failure(plan.error());
   automation_.configure(std::move(*plan));
   std::vector<task::Task> running;
-  for (const task::TaskId id : tasks_.supervisor().running()) {
-    if (auto task = tasks_.supervisor().find(id)) running.push_back(std::move(*task));
+  for (const task::TaskId id : tasks_.queue().running()) {
+    if (auto task = tasks_.queue().known(id); task && *task) running.push_back(std::move(**task));
   }
   automation_.begin(running);
 }
@@ -341,13 +341,13 @@ void ProjectDaemon::take_stop(const StopRequest& request) {
 // Whoever asks for work after a stop was answered is refused, though it has not begun yet.
 void ProjectDaemon::stop(std::string_view reason, const StopRequest& request) {
   automation_.close();
-  tasks_.supervisor().close();
+  tasks_.queue().close();
   end_.begin(reason, request);
 }
 
 // A task that waits for its time or a rule that waits for an event would wait in vain without a daemon.
 bool ProjectDaemon::is_used() const {
-  const task::StateCounts& counts = tasks_.supervisor().counts();
+  const task::StateCounts& counts = tasks_.queue().counts();
   const bool has_tasks = counts.at(static_cast<std::size_t>(task::State::queued)) > 0 ||
                          counts.at(static_cast<std::size_t>(task::State::running)) > 0;
   return has_tasks || server_.client_count() > 0 || http_.connection_count() > 0 || tls_.connection_count() > 0 ||
@@ -398,7 +398,7 @@ void ProjectDaemon::take_store_health(const task::Store::Health& health) {
   }
   if (!health.problem.empty()) return log_.error("the store cannot be written", {{"what", health.problem}});
   log_.info("the store can be written again");
-  tasks_.supervisor().store_recovered();
+  tasks_.store_recovered();
 }
 
 // As many tasks at once as there are descriptors for.
@@ -419,7 +419,7 @@ task::TaskSettings ProjectDaemon::task_settings() {
 void ProjectDaemon::look_at_limits() {
   std::string problem;
   for (const auto& [name, agent] : settings_.tasks.agents) {
-    const auto provided = tasks_.supervisor().provide_for(agent.limits);
+    const auto provided = tasks_.queue().provide_for(agent.limits);
     if (!provided && problem.empty())
       problem = "agents." + name + " has limits that cannot be kept: " + provided.error();
   }
@@ -454,7 +454,7 @@ void ProjectDaemon::take_signal(int signal) {
 }
 
 MetricLevels ProjectDaemon::metric_levels() const {
-  const auto counts = tasks_.supervisor().counts();
+  const auto counts = tasks_.queue().counts();
   const auto count = [&counts](task::State state) {
     return static_cast<std::uint64_t>(counts.at(static_cast<std::size_t>(state)));
   };
@@ -467,7 +467,7 @@ DaemonStatus ProjectDaemon::status() const {
   for (const std::string& problem : automation_.problems()) automation += (automation.empty() ? "" : "; ") + problem;
   problems_.set("automation", automation);
   problems_.set("tls", tls_.problem());
-  problems_.set("starts", tasks_.supervisor().shortages().text());
+  problems_.set("starts", tasks_.queue().shortage());
   DaemonStatus status{
       .pid = getpid(),
       .version = kVersion,
@@ -488,9 +488,9 @@ DaemonStatus ProjectDaemon::status() const {
 }
 
 Subsystems ProjectDaemon::subsystems() const {
-  const task::Supervisor& supervisor = tasks_.supervisor();
-  const auto count = [&supervisor](task::State state) {
-    return supervisor.counts().at(static_cast<std::size_t>(state));
+  const task::Queue& queue = tasks_.queue();
+  const auto count = [&queue](task::State state) {
+    return queue.counts().at(static_cast<std::size_t>(state));
   };
   return {.loop = {watch_.longest_turn().count()},
           .ipc = {.clients = server_.client_count(),
@@ -502,7 +502,7 @@ Subsystems ProjectDaemon::subsystems() const {
                                 : std::optional<TlsStatus>(),
           .supervisor = {.running = count(task::State::running),
                          .queued = count(task::State::queued),
-                         .maxRunning = supervisor.settings().max_running},
+                         .maxRunning = queue.settings().max_running},
           .store = {tasks_.store().is_healthy()},
           .automation = {.enabled = automation_.enabled(), .ruleCount = automation_.rule_count()},
           .lsp = {bridge_.running()}};

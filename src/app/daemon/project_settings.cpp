@@ -35,7 +35,7 @@ tl::expected<Reloaded, std::string> ProjectDaemon::reload() {
   // All of them are good: from here on nothing fails.
   SettingsChange change = change_between(settings_.words, next->settings.words);
   settings_ = std::move(next->settings);
-  tasks_.supervisor().change_settings(task_settings());
+  tasks_.queue().change_settings(task_settings());
   look_at_limits();
   automation_.configure(std::move(next->plan));
   bridge_.set_definitions(settings_.servers);

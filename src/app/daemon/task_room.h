@@ -52,7 +52,9 @@ class TaskRoom {
 
   task::Store& store() const { return *store_; }
   task::Journal& journal() const { return *journal_; }
-  task::Supervisor& supervisor() const { return *supervisor_; }
+  task::Queue& queue() const { return *supervisor_; }
+  /// The store can be written again.
+  void store_recovered() { supervisor_->store_recovered(); }
 
  private:
   transport::Loop& loop_;

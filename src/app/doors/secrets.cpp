@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include "app/words/base64.h"
+#include "duet/base/base64.h"
 
 namespace duet::app {
 
@@ -17,7 +17,7 @@ std::string random_text(std::size_t bytes) {
     if (count < 0 && errno != EINTR) throw std::system_error(errno, std::generic_category(), "getrandom");
     if (count > 0) done += static_cast<std::size_t>(count);
   }
-  std::string text = to_base64(random);
+  std::string text = base::to_base64(random);
   text.erase(std::min(text.find('='), text.size()));
   std::ranges::replace(text, '+', '-');
   std::ranges::replace(text, '/', '_');

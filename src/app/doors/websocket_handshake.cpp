@@ -7,7 +7,7 @@
 
 #include <nettle/sha1.h>
 
-#include "app/words/base64.h"
+#include "duet/base/base64.h"
 #include "duet/framing/http_text.h"
 
 namespace duet::app {
@@ -32,7 +32,7 @@ std::vector<std::string_view> subprotocols(const HttpHead& head) {
 // 16 bytes in base64: 22 characters that say something, and `==`.
 bool is_key(std::string_view key) {
   constexpr std::size_t nonce_bytes = 16;
-  const std::optional<std::string> nonce = from_base64(key);
+  const std::optional<std::string> nonce = base::from_base64(key);
   return nonce && nonce->size() == nonce_bytes;
 }
 
@@ -45,7 +45,7 @@ std::string answer_to(std::string_view key) {
   sha1_update(&context, text.size(), reinterpret_cast<const std::uint8_t*>(text.data()));
   std::array<std::uint8_t, SHA1_DIGEST_SIZE> digest{};
   sha1_digest(&context, digest.size(), digest.data());
-  return to_base64({reinterpret_cast<const char*>(digest.data()), digest.size()});
+  return base::to_base64({reinterpret_cast<const char*>(digest.data()), digest.size()});
 }
 
 }  // namespace

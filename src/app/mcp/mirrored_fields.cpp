@@ -5,7 +5,7 @@
 #include <string>
 
 #include "app/mcp/revision.h"
-#include "app/words/base64.h"
+#include "duet/base/base64.h"
 #include "duet/rpc/message.h"
 #include "duet/rpc/value.h"
 
@@ -45,7 +45,7 @@ std::optional<std::string> decoded(std::string_view text) {
   constexpr std::string_view end = "?=";
   const bool is_encoded = text.size() >= begin.size() + end.size() && text.starts_with(begin) && text.ends_with(end);
   if (!is_encoded) return std::string(text);
-  return from_base64(text.substr(begin.size(), text.size() - begin.size() - end.size()));
+  return base::from_base64(text.substr(begin.size(), text.size() - begin.size() - end.size()));
 }
 
 std::optional<rpc::Error> fault_of_name(const std::optional<std::string>& given, std::string_view method,

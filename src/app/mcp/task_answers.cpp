@@ -5,7 +5,7 @@
 
 #include <boost/json/array.hpp>
 
-#include "app/words/base64.h"
+#include "duet/base/base64.h"
 #include "duet/rpc/json_text.h"
 #include "duet/rpc/utf8.h"
 #include "duet/rpc/value.h"
@@ -120,7 +120,7 @@ std::size_t room(std::size_t max_bytes, std::size_t used) { return max_bytes - s
 OutputPart output_part(const value& answer) {
   const object& from = answer.as_object();
   OutputPart part{.offset = from.at("offset").to_number<std::uint64_t>(),
-                  .bytes = from_base64(from.at("data").as_string()).value_or(""),
+                  .bytes = base::from_base64(from.at("data").as_string()).value_or(""),
                   .next = from.at("next").to_number<std::uint64_t>(),
                   .done = from.at("done").as_bool()};
   if (const value* const dropped = from.if_contains("dropped"); dropped != nullptr && dropped->is_number()) {

@@ -28,10 +28,10 @@ void refuse_from_task(const peer::Request& request) {
                    boost::json::object{{"subsystem", "automation"}, {"reason", "from-a-task"}});
 }
 
-std::optional<task::TaskId> asking_task(const peer::Peer& peer, task::Supervisor& supervisor) {
-  if (peer.admission || peer.pid <= 0 || !supervisor.has_runs()) return std::nullopt;
+std::optional<task::TaskId> asking_task(const peer::Peer& peer, task::Queue& queue) {
+  if (peer.admission || peer.pid <= 0 || !queue.has_runs()) return std::nullopt;
   const std::optional<pid_t> keeper = task::keeper_above(static_cast<pid_t>(peer.pid));
-  return keeper ? supervisor.task_of_keeper(*keeper) : std::nullopt;
+  return keeper ? queue.task_of_keeper(*keeper) : std::nullopt;
 }
 
 }  // namespace duet::app

@@ -4,7 +4,7 @@
 
 #include "duet/peer/conversation.h"
 #include "duet/peer/method.h"
-#include "task/supervisor.h"
+#include "task/queue.h"
 
 namespace duet::app {
 
@@ -15,6 +15,6 @@ namespace duet::app {
 void refuse_from_task(const peer::Request& request);
 
 /// The task of this daemon whose process tree the client is in; none if it is in no such tree, or that cannot be told.
-std::optional<task::TaskId> asking_task(const peer::Peer& peer, task::Supervisor& supervisor);
+std::optional<task::TaskId> asking_task(const peer::Peer& peer, task::Queue& queue);
 
 }  // namespace duet::app

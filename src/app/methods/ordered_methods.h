@@ -14,20 +14,16 @@
 #include "duet/peer/connection.h"
 #include "duet/peer/methods.h"
 #include "duet/rpc/error.h"
-#include "task/handles.h"
-#include "task/store.h"
-#include "task/supervisor.h"
+#include "task/queue.h"
 
 namespace duet::app {
 
 /// What the methods about tasks of one daemon share.
 struct TaskContext {
-  task::Supervisor& supervisor;
-  task::Store& store;
+  task::Queue& queue;
   /// How many submits of each connection are on their way to the disk. They hold up no later request, so that they can
   /// share a commit; but a request that asks for what was submitted before it has to find it.
   std::unordered_map<std::uint64_t, std::size_t> submitting = {};
-  task::Handles handles{store};
   /// The task that each connection was found to come from: a walk through /proc for every submit would be dear.
   std::unordered_map<std::uint64_t, std::optional<task::TaskId>> asking = {};
 };
@@ -60,7 +56,7 @@ peer::AddedMethod add_in_order(peer::Methods& methods, const SharedTaskContext& 
     if (!context->submitting.contains(request.conversation.peer().connection)) {
       return act_or_refuse(act, *context, params, kept);
     }
-    context->store.after_changes(
+    context->queue.after_changes(
         [context, act, params = std::move(params), kept] { act_or_refuse(act, *context, params, kept); });
   };
   return methods.add(std::move(name), std::move(summary), handler);

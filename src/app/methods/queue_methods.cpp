@@ -74,22 +74,12 @@ std::optional<std::string> text_or_none(std::string text) {
 
 // ---- the queue ----
 
-// Also of one that the settings do not have any more, if it is paused or still has tasks.
-bool is_in_use(const task::Supervisor& supervisor, const std::string& group) {
-  if (group.empty()) return false;  // that would be the whole queue
-  return supervisor.gate().is_paused(group) || supervisor.queue().queued_in_group(group) > 0 ||
-         supervisor.running_in_group(group) > 0;
-}
-
 void set_paused(TaskContext& context, const QueuePart& part, bool paused, const SharedReply<QueuePaused>& reply) {
-  if (part.group && !is_in_use(context.supervisor, *part.group)) {
-    const auto refusal = context.supervisor.check_group(*part.group);
-    if (refusal) throw rpc::Error(*refusal);
-  }
-  context.supervisor.gate().set_paused(part.group, paused, [&context, paused, reply](const MaybeChanged& changed) {
-    if (!changed) return reply->fail(changed.error());
-    reply->ok({paused, *changed, context.supervisor.gate().paused_groups()});
-  });
+  context.queue.set_paused(part.group, paused,
+                           [paused, reply](const tl::expected<task::Queue::Pause, rpc::Error>& pause) {
+                             if (!pause) return reply->fail(pause.error());
+                             reply->ok({paused, pause->changed, pause->groups});
+                           });
 }
 
 void pause(TaskContext& context, const QueuePart& part, const SharedReply<QueuePaused>& reply) {
@@ -100,46 +90,52 @@ void resume(TaskContext& context, const QueuePart& part, const SharedReply<Queue
   set_paused(context, part, false, reply);
 }
 
-GroupStatus group_status(const task::Supervisor& supervisor, const std::string& name) {
-  GroupStatus status{.name = name,
-                     .paused = supervisor.gate().is_paused(name),
-                     .running = supervisor.running_in_group(name),
-                     .queued = supervisor.queue().queued_in_group(name)};
-  const auto& groups = supervisor.settings().groups;
+using Standing = task::Queue::Standing;
+using MaybeStanding = tl::expected<Standing, rpc::Error>;
+
+GroupStatus group_status(const task::Queue& queue, const std::string& name, const Standing::Group& group) {
+  GroupStatus status{.name = name, .paused = group.paused, .running = group.running, .queued = group.queued};
+  const auto& groups = queue.settings().groups;
   if (const auto found = groups.find(name); found != groups.end()) status.maxRunning = found->second.max_running;
   return status;
 }
 
-void status(TaskContext& context, const Nothing& /*params*/, const SharedReply<QueueStatus>& reply) {
-  const task::Supervisor& supervisor = context.supervisor;
-  const auto count = [&](task::State state) { return supervisor.counts().at(static_cast<std::size_t>(state)); };
-  QueueStatus status{.paused = supervisor.gate().is_paused(),
-                     .stopping = supervisor.is_stopping_now(),
+QueueStatus queue_status(const task::Queue& queue, const Standing& standing) {
+  const auto count = [&](task::State state) { return standing.counts.at(static_cast<std::size_t>(state)); };
+  QueueStatus status{.paused = standing.paused,
+                     .stopping = queue.is_stopping_now(),
                      .running = count(task::State::running),
                      .queued = count(task::State::queued),
-                     .maxRunning = supervisor.settings().max_running};
-  for (const std::string& name : supervisor.groups()) status.groups.push_back(group_status(supervisor, name));
-  for (const auto& [agent, hold] : supervisor.gate().holds()) {
-    status.heldAgents.push_back({agent, base::utc_text(hold.until)});
-  }
-  reply->ok(status);
+                     .maxRunning = queue.settings().max_running};
+  for (const auto& [name, group] : standing.groups) status.groups.push_back(group_status(queue, name, group));
+  for (const auto& [agent, hold] : standing.holds) status.heldAgents.push_back({agent, base::utc_text(hold.until)});
+  return status;
+}
+
+void status(TaskContext& context, const Nothing& /*params*/, const SharedReply<QueueStatus>& reply) {
+  context.queue.look([&queue = context.queue, reply](const MaybeStanding& standing) {
+    standing ? reply->ok(queue_status(queue, *standing)) : reply->fail(standing.error());
+  });
 }
 
 // ---- agents ----
 
-AgentStatus agent_status(const task::Supervisor& supervisor, const std::string& name, const task::Agent& agent) {
+AgentStatus agent_status(const task::Queue& queue, const Standing& standing, const std::string& name,
+                         const task::Agent& agent) {
+  const auto load = standing.agents.find(name);
+  const bool is_known = load != standing.agents.end();
   AgentStatus status{.name = name,
-                     .available = supervisor.agents().is_available(agent),
+                     .available = queue.agents().is_available(agent),
                      .isDefault = false,
                      .group = agent.group.empty() ? task::default_group : agent.group,
                      .priority = agent.priority.value_or(0),
                      .retries = agent.retries.value_or(0),
-                     .running = supervisor.running_for_agent(name),
-                     .queued = supervisor.queue().queued_for_agent(name),
+                     .running = is_known ? load->second.running : 0,
+                     .queued = is_known ? load->second.queued : 0,
                      .maxRunning = agent.max_running};
   if (agent.time_limit) status.timeLimitSeconds = seconds_in(*agent.time_limit);
-  const auto held = supervisor.gate().holds().find(name);
-  if (held == supervisor.gate().holds().end()) return status;
+  const auto held = standing.holds.find(name);
+  if (held == standing.holds.end()) return status;
   status.heldUntil = base::utc_text(held->second.until);
   status.heldBy = task::to_text(held->second.task);
   status.heldText = held->second.text;
@@ -151,23 +147,25 @@ struct AgentsAsked {
 };
 BOOST_DESCRIBE_STRUCT(AgentsAsked, (), ())
 
-void list_agents(TaskContext& context, const AgentsAsked& asked, const SharedReply<AgentsListed>& reply) {
-  const task::Agents& known = context.supervisor.agents();
+AgentsListed listed_agents(const task::Queue& queue, const Standing& standing, bool is_owner) {
+  const task::Agents& known = queue.agents();
   AgentsListed listed{.default_ = known.usual(), .agents = {}};
   for (const auto& [name, agent] : known.all()) {
-    AgentStatus& status = listed.agents.emplace_back(agent_status(context.supervisor, name, agent));
-    if (asked.is_owner) status.program = agent.command.front();
+    AgentStatus& status = listed.agents.emplace_back(agent_status(queue, standing, name, agent));
+    if (is_owner) status.program = agent.command.front();
     status.isDefault = listed.default_ == std::optional(name);
   }
-  reply->ok(listed);
+  return listed;
+}
+
+void list_agents(TaskContext& context, const AgentsAsked& asked, const SharedReply<AgentsListed>& reply) {
+  context.queue.look([&queue = context.queue, is_owner = asked.is_owner, reply](const MaybeStanding& standing) {
+    standing ? reply->ok(listed_agents(queue, *standing, is_owner)) : reply->fail(standing.error());
+  });
 }
 
 void release_agent(TaskContext& context, const AgentName& agent, const SharedReply<AgentReleased>& reply) {
-  task::Supervisor& supervisor = context.supervisor;
-  if (!supervisor.gate().is_held(agent.name) && supervisor.agents().find(agent.name) == nullptr) {
-    throw supervisor.agents().unknown(agent.name, "name");
-  }
-  supervisor.gate().release(agent.name, [reply](const MaybeChanged& released) {
+  context.queue.release_agent(agent.name, [reply](const MaybeChanged& released) {
     released ? reply->ok({*released}) : reply->fail(released.error());
   });
 }
@@ -175,7 +173,7 @@ void release_agent(TaskContext& context, const AgentName& agent, const SharedRep
 // ---- queued tasks ----
 
 void set_held(TaskContext& context, const TaskName& task, bool held, const SharedReply<TaskHeld>& reply) {
-  context.supervisor.set_held(task_id_of(task.taskId), held, [held, reply](const MaybeChanged& changed) {
+  context.queue.set_held(task_id_of(task.taskId), held, [held, reply](const MaybeChanged& changed) {
     changed ? reply->ok({held, *changed}) : reply->fail(changed.error());
   });
 }
@@ -202,15 +200,17 @@ WaitReasonShown shown(const task::WaitReason& reason) {
 }
 
 void explain(TaskContext& context, const TaskName& task, const SharedReply<TaskExplanation>& reply) {
-  const tl::expected<task::Explanation, rpc::Error> found = context.supervisor.explain(task_id_of(task.taskId));
-  if (!found) return reply->fail(found.error());
-  TaskExplanation explanation{.taskId = task::to_text(found->id), .state = found->state, .text = found->text};
-  for (const task::WaitReason& reason : found->reasons) explanation.reasons.push_back(shown(reason));
-  reply->ok(explanation);
+  context.queue.explain(
+      task_id_of(task.taskId), [reply](const tl::expected<task::Explanation, rpc::Error>& found) {
+        if (!found) return reply->fail(found.error());
+        TaskExplanation explanation{.taskId = task::to_text(found->id), .state = found->state, .text = found->text};
+        for (const task::WaitReason& reason : found->reasons) explanation.reasons.push_back(shown(reason));
+        reply->ok(explanation);
+      });
 }
 
-task::Supervisor::Edit edit_of(const EditTask& wanted) {
-  task::Supervisor::Edit edit{.priority = wanted.priority, .group = wanted.group};
+task::Queue::Edit edit_of(const EditTask& wanted) {
+  task::Queue::Edit edit{.priority = wanted.priority, .group = wanted.group};
   const bool is_empty = !wanted.prompt && !wanted.priority && !wanted.group && !wanted.delaySeconds &&
                         !wanted.notBefore && !wanted.after && !wanted.labels;
   if (is_empty) throw rpc::invalid_params("prompt", "something to change", "nothing");
@@ -227,7 +227,7 @@ task::Supervisor::Edit edit_of(const EditTask& wanted) {
 }
 
 void edit(TaskContext& context, const EditTask& wanted, const SharedReply<TaskRecord>& reply) {
-  context.supervisor.edit(task_id_of(wanted.taskId), edit_of(wanted),
+  context.queue.edit(task_id_of(wanted.taskId), edit_of(wanted),
                           [reply](const tl::expected<task::Task, rpc::Error>& task) {
                             if (!task) return reply->fail(task.error());
                             reply->ok(JsonOf<TaskRecord>(task::record_of(*task)));
@@ -240,8 +240,8 @@ void restart(TaskContext& context, const RestartTask& wanted, const SharedReply<
     reply->ok({task::to_text(accepted->id), accepted->state});
   };
   const task::TaskId id = task_id_of(wanted.taskId);
-  if (wanted.inPlace) return context.supervisor.restart_in_place(id, submitted);
-  context.supervisor.restart(id, submitted, wanted.by);
+  if (wanted.inPlace) return context.queue.restart_in_place(id, submitted);
+  context.queue.restart(id, submitted, wanted.by);
 }
 
 // ---- ended tasks ----
@@ -252,8 +252,8 @@ void remove(TaskContext& context, const TaskNames& wanted, const SharedReply<Tas
   }
   std::vector<task::TaskId> ids;
   for (const std::string& text : wanted.taskIds) ids.push_back(task_id_of(text));
-  context.supervisor.remove(std::move(ids),
-                            [reply](const tl::expected<task::Supervisor::Removal, rpc::Error>& removal) {
+  context.queue.remove(std::move(ids),
+                            [reply](const tl::expected<task::Queue::Removal, rpc::Error>& removal) {
                               if (!removal) return reply->fail(removal.error());
                               TasksRemoved out;
                               for (const task::TaskId id : removal->removed) out.removed.push_back(task::to_text(id));
@@ -271,8 +271,8 @@ void clean(TaskContext& context, const Clean& wanted, const SharedReply<TasksCle
   }
   std::optional<std::chrono::milliseconds> older;
   if (wanted.olderSeconds) older = delay_of("olderSeconds", *wanted.olderSeconds);
-  context.supervisor.clean(wanted.state, older,
-                           [reply](const tl::expected<task::Supervisor::Removal, rpc::Error>& removal) {
+  context.queue.clean(wanted.state, older,
+                           [reply](const tl::expected<task::Queue::Removal, rpc::Error>& removal) {
                              if (!removal) return reply->fail(removal.error());
                              reply->ok({removal->removed.size(), removal->kept.size()});
                            });

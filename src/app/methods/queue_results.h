@@ -136,7 +136,7 @@ BOOST_DESCRIBE_STRUCT(AgentReleased, (), (released))
 template <>
 struct duet::rpc::EnumWords<duet::task::Why> {
   using Why = task::Why;
-  static constexpr std::array<EnumWord<Why>, 19> list{{{Why::slot, "slot"},
+  static constexpr std::array<EnumWord<Why>, 20> list{{{Why::slot, "slot"},
                                                        {Why::group_slot, "group-slot"},
                                                        {Why::agent_slot, "agent-slot"},
                                                        {Why::paused, "paused"},
@@ -154,5 +154,6 @@ struct duet::rpc::EnumWords<duet::task::Why> {
                                                        {Why::store, "store"},
                                                        {Why::stopping, "stopping"},
                                                        {Why::shortage, "shortage"},
-                                                       {Why::limits, "limits"}}};
+                                                       {Why::limits, "limits"},
+                                                  {Why::worker, "worker"}}};
 };

@@ -19,7 +19,7 @@
 #include "app/methods/queue_methods.h"
 #include "app/methods/task_params.h"
 #include "app/methods/task_results.h"
-#include "app/words/base64.h"
+#include "duet/base/base64.h"
 #include "duet/peer/connection.h"
 #include "duet/rpc/error.h"
 #include "duet/rpc/utf8.h"
@@ -79,10 +79,6 @@ struct List {
 };
 BOOST_DESCRIBE_STRUCT(List, (), (state, limit, before, group, agent, labels, since, sort))
 
-bool is_plain(const List& wanted) {
-  return !wanted.group && !wanted.agent && !wanted.labels && !wanted.since && wanted.sort == Sort::newest;
-}
-
 task::ListQuery query_of(const List& wanted) {
   task::ListQuery query{.state = wanted.state, .group = wanted.group, .agent = wanted.agent, .sort = wanted.sort};
   query.limit = count_of("limit", wanted.limit, 1, most_listed);
@@ -104,19 +100,22 @@ struct Chat {
 };
 BOOST_DESCRIBE_STRUCT(Chat, (), (message, priority, agent, cwd, env))
 
-// Of a client that a task has started. Whoever is found to come from no task while none runs is looked at again.
-std::optional<task::Cause> cause_of(TaskContext& context, const peer::Peer& peer) {
+// The task that has started a client. Whoever is found to come from none while none runs is looked at again.
+std::optional<task::TaskId> asker(TaskContext& context, const peer::Peer& peer) {
   auto known = context.asking.find(peer.connection);
   if (known == context.asking.end()) {
-    if (!context.supervisor.has_runs()) return std::nullopt;
+    if (!context.queue.has_runs()) return std::nullopt;
     if (context.asking.size() >= most_known_askers) context.asking.clear();
-    known = context.asking.emplace(peer.connection, asking_task(peer, context.supervisor)).first;
+    known = context.asking.emplace(peer.connection, asking_task(peer, context.queue)).first;
   }
-  if (!known->second) return std::nullopt;
-  const auto asking = context.supervisor.find(*known->second);
-  const unsigned depth = asking ? task::chain_depth(asking->metadata) : 0;
-  if (depth >= longest_chain) throw task::too_deep(*known->second, longest_chain);
-  return task::Cause{*known->second, depth + 1};
+  return known->second;
+}
+
+// Or that too many led to it.
+tl::expected<task::Cause, rpc::Error> cause_by(task::TaskId asking, const tl::expected<task::Task, rpc::Error>& task) {
+  const unsigned depth = task ? task::chain_depth(task->metadata) : 0;
+  if (depth >= longest_chain) return tl::unexpected(task::too_deep(asking, longest_chain));
+  return task::Cause{asking, depth + 1};
 }
 
 // Submits a task for a client; `answer` is called when it is on disk, or with why not.
@@ -126,19 +125,26 @@ void submit_for(const SharedContext& context, const Request& request, task::Subm
   const peer::Peer& peer = request.conversation.peer();
   const std::uint64_t client = peer.connection;
   submission.by = asked_by(peer);
-  submission.cause = cause_of(*context, peer);
   ++context->submitting[client];
   auto submitted = [context, client, answer = std::move(answer)](const MaybeAccepted& accepted) {
     const auto found = context->submitting.find(client);
     if (--found->second == 0) context->submitting.erase(found);
     answer(accepted);
   };
-  context->supervisor.submit(std::move(submission), std::move(submitted), companion);
+  const std::optional<task::TaskId> asking = asker(*context, peer);
+  if (!asking) return context->queue.submit(std::move(submission), std::move(submitted), companion);
+  context->queue.find(*asking, [context, asking, submission = std::move(submission), submitted = std::move(submitted),
+                                companion](const tl::expected<task::Task, rpc::Error>& task) mutable {
+    const tl::expected<task::Cause, rpc::Error> cause = cause_by(*asking, task);
+    if (!cause) return submitted(tl::unexpected(cause.error()));
+    submission.cause = *cause;
+    context->queue.submit(std::move(submission), std::move(submitted), companion);
+  });
 }
 
 // One that had the key already may have no handle yet.
 void answer_with_handle(Context& context, const task::Accepted& accepted, const SharedReply<Submitted>& reply) {
-  context.handles.give(accepted.id, [accepted, reply](const tl::expected<std::string, rpc::Error>& handle) {
+  context.queue.give_handle(accepted.id, [accepted, reply](const tl::expected<std::string, rpc::Error>& handle) {
     if (!handle) return reply->fail(handle.error());
     reply->ok({task::to_text(accepted.id), accepted.state, *handle});
   });
@@ -154,7 +160,7 @@ void add_submit(Methods& methods, const SharedContext& context) {
           if (with_handle) return answer_with_handle(*context, *accepted, kept);
           kept->ok({task::to_text(accepted->id), accepted->state});
         },
-        with_handle ? task::Handles::for_new_task() : task::Companion());
+        with_handle ? context->queue.handle_for_new_task() : task::Companion());
   };
   methods
       .add("task.submit", "Queues a task. Answered once it is on disk, from when on it survives whatever happens",
@@ -180,7 +186,12 @@ void add_submit(Methods& methods, const SharedContext& context) {
       .describe(
           &Submit::handle,
           "Answer with a handle, too: another id, which cannot be guessed. The task can be read for a day after its "
-          "end then, whatever keep_tasks says");
+          "end then, whatever keep_tasks says")
+      .describe(&Submit::onLost,
+                "In a queue that machines share: what becomes of it if its worker is not heard of any more; else as the "
+                "settings say")
+      .describe(&Submit::needs, "In a queue that machines share: labels that its worker must have")
+      .describe(&Submit::here, "It runs on this machine, and on no other");
 }
 
 void add_send_chat(Methods& methods, const SharedContext& context) {
@@ -207,28 +218,22 @@ void add_send_chat(Methods& methods, const SharedContext& context) {
 }
 
 void cancel(Context& context, const TaskName& task, const SharedReply<Cancelled>& reply) {
-  context.supervisor.cancel(task_id_of(task.taskId), [reply](const tl::expected<void, rpc::Error>& cancelled) {
+  context.queue.cancel(task_id_of(task.taskId), [reply](const tl::expected<void, rpc::Error>& cancelled) {
     cancelled ? reply->ok({true}) : reply->fail(cancelled.error());
   });
 }
 
 void list(Context& context, const List& wanted, const SharedReply<std::vector<TaskRecord>>& reply) {
-  constexpr task::TaskId behind_all = std::numeric_limits<std::int64_t>::max();
-  const task::TaskId before = wanted.before ? task_id_of(*wanted.before) : behind_all;
-  const std::size_t limit = count_of("limit", wanted.limit, 1, most_listed);
-  std::string list = "[";
-  const auto add = [&list](const task::Task& task) {
-    if (list.size() > 1) list += ',';
-    rpc::append_value(list, task::record_of(task));
-    return list.size() < most_list_bytes;
+  const auto list = std::make_shared<std::string>("[");
+  const auto add = [list](const task::Task& task) {
+    if (list->size() > 1) *list += ',';
+    rpc::append_value(*list, task::record_of(task));
+    return list->size() < most_list_bytes;
   };
-  const task::ListQuery query = query_of(wanted);
-  const auto read = context.store.read([&](task::StoreReader& tasks) {
-    if (is_plain(wanted)) return tasks.list(wanted.state, before, limit, add);
-    tasks.list(query, add);
+  context.queue.list(query_of(wanted), add, [list, reply](const std::optional<rpc::Error>& problem) {
+    if (problem) return reply->fail(*problem);
+    reply->ok(JsonOf<std::vector<TaskRecord>>::trusted(*list += ']'));
   });
-  if (!read) return reply->fail(read.error());
-  reply->ok(JsonOf<std::vector<TaskRecord>>::trusted(list += ']'));
 }
 
 struct Get {
@@ -241,36 +246,43 @@ void get(Context& context, const Get& task, const SharedReply<TaskRecord>& reply
   if (task.taskId.has_value() == task.handle.has_value()) {
     throw rpc::invalid_params("taskId", "the id of a task, or else its handle", task.taskId ? "both" : "nothing");
   }
-  const auto id = task.handle ? context.handles.find(*task.handle) : task_id_of(*task.taskId);
-  if (!id) return reply->fail(id.error());
-  const tl::expected<task::Task, rpc::Error> found = context.supervisor.find(*id);
-  if (!found) return reply->fail(found.error());
-  reply->ok(JsonOf<TaskRecord>(task::record_of(*found)));
+  const auto answer = [reply](const tl::expected<task::Task, rpc::Error>& found) {
+    if (!found) return reply->fail(found.error());
+    reply->ok(JsonOf<TaskRecord>(task::record_of(*found)));
+  };
+  if (task.taskId) return context.queue.find(task_id_of(*task.taskId), answer);
+  context.queue.find_handle(*task.handle, [&context, answer](const tl::expected<task::TaskId, rpc::Error>& id) {
+    if (!id) return answer(tl::unexpected(id.error()));
+    context.queue.find(*id, answer);
+  });
 }
 
 void stats(Context& context, const Nothing& /*params*/, const SharedReply<TaskCounts>& reply) {
-  const task::StateCounts& counts = context.supervisor.counts();
-  const auto count = [&](task::State state) { return counts.at(static_cast<std::size_t>(state)); };
-  reply->ok({.total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0}),
-             .queued = count(task::State::queued),
-             .running = count(task::State::running),
-             .completed = count(task::State::completed),
-             .failed = count(task::State::failed),
-             .cancelled = count(task::State::cancelled)});
+  context.queue.look([reply](const tl::expected<task::Queue::Standing, rpc::Error>& standing) {
+    if (!standing) return reply->fail(standing.error());
+    const task::StateCounts& counts = standing->counts;
+    const auto count = [&](task::State state) { return counts.at(static_cast<std::size_t>(state)); };
+    reply->ok({.total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0}),
+               .queued = count(task::State::queued),
+               .running = count(task::State::running),
+               .completed = count(task::State::completed),
+               .failed = count(task::State::failed),
+               .cancelled = count(task::State::cancelled)});
+  });
 }
 
 void wait(Context& context, const Wait& wanted, const SharedReply<TaskRecord>& reply) {
-  task::Supervisor& supervisor = context.supervisor;
-  const auto ticket = supervisor.wait(task_id_of(wanted.taskId), patience_of("timeoutSeconds", wanted.timeoutSeconds),
-                                      [reply](const tl::expected<task::Task, rpc::Error>& task) {
-                                        if (!task) return reply->fail(task.error());
-                                        reply->ok(JsonOf<TaskRecord>(task::record_of(*task)));
-                                      });
-  if (ticket) reply->on_abandoned([&supervisor, ticket] { supervisor.stop_waiting(*ticket); });
+  task::Queue& queue = context.queue;
+  const auto ticket = queue.wait(task_id_of(wanted.taskId), patience_of("timeoutSeconds", wanted.timeoutSeconds),
+                                 [reply](const tl::expected<task::Task, rpc::Error>& task) {
+                                   if (!task) return reply->fail(task.error());
+                                   reply->ok(JsonOf<TaskRecord>(task::record_of(*task)));
+                                 });
+  if (ticket) reply->on_abandoned([&queue, ticket] { queue.stop_waiting(*ticket); });
 }
 
 // How much of a piece is shown as text: no character is cut, and at least one is shown if one is there.
-std::size_t shown_bytes(const task::Supervisor::Output& output, std::size_t limit) {
+std::size_t shown_bytes(const task::Queue::Output& output, std::size_t limit) {
   const std::string_view bytes = output.piece.bytes;
   if (output.done && bytes.size() <= limit) return bytes.size();
   const std::string_view most = bytes.substr(0, limit);
@@ -287,75 +299,127 @@ std::optional<task::Stream> stream_of(Streams streams) {
   return streams == Streams::out ? task::Stream::out : task::Stream::err;
 }
 
-// What a read of output is asked for, checked.
-struct OutputQuestion {
-  task::TaskId id;
-  std::uint64_t offset;
-  std::size_t limit;
-  bool exact;
-  std::optional<task::Stream> stream;
-};
+using MaybeOutput = tl::expected<task::Queue::Output, rpc::Error>;
 
-// Where the last so many bytes begin; as text, where the first whole character of them does.
-tl::expected<std::uint64_t, rpc::Error> offset_from_end(Context& context, const OutputQuestion& asked,
-                                                        std::uint64_t from_end) {
-  const auto whole = context.supervisor.output(asked.id, 0, 0);
-  if (!whole) return tl::unexpected(whole.error());
-  const std::uint64_t total = whole->piece.total;
-  const std::uint64_t offset = total - std::min(total, from_end);
-  if (asked.exact || offset == 0) return offset;
-  const auto first = context.supervisor.output(asked.id, offset, longest_character);
-  if (!first) return tl::unexpected(first.error());
-  if (first->piece.dropped) return offset;
-  const auto is_inside = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; };
-  const std::string& bytes = first->piece.bytes;
-  const auto begins = std::find_if_not(bytes.begin(), bytes.end(), is_inside);
-  return begins == bytes.end() ? offset : offset + static_cast<std::uint64_t>(begins - bytes.begin());
-}
-
-tl::expected<TaskOutput, rpc::Error> read_output(Context& context, const OutputQuestion& asked) {
-  const std::size_t most = asked.exact ? asked.limit : std::max(asked.limit, longest_character);
-  auto output = context.supervisor.output(asked.id, asked.offset, most, asked.stream);
-  if (!output) return tl::unexpected(output.error());
-  task::OutputPiece& piece = output->piece;
-  const std::size_t shown = asked.exact ? piece.bytes.size() : shown_bytes(*output, asked.limit);
+TaskOutput shown_output(task::Queue::Output output, std::size_t limit, bool exact) {
+  task::OutputPiece& piece = output.piece;
+  const std::size_t shown = exact ? piece.bytes.size() : shown_bytes(output, limit);
   TaskOutput result{
-      .offset = piece.offset, .next = piece.place_of(shown), .done = output->done && shown == piece.bytes.size()};
+      .offset = piece.offset, .next = piece.place_of(shown), .done = output.done && shown == piece.bytes.size()};
   if (piece.dropped) result.dropped = piece.dropped->to - piece.dropped->from;
   piece.bytes.resize(shown);
-  result.data = asked.exact ? to_base64(piece.bytes) : std::move(piece.bytes);
+  result.data = exact ? base::to_base64(piece.bytes) : std::move(piece.bytes);
   return result;
 }
 
-// True: it was answered. Without patience it is in any case.
-bool answer_output(Context& context, const OutputQuestion& asked, bool may_wait, const SharedReply<TaskOutput>& reply) {
-  const tl::expected<TaskOutput, rpc::Error> output = read_output(context, asked);
-  if (!output) return reply->fail(output.error()), true;
-  if (may_wait && output->data.empty() && !output->done && !output->dropped) return false;
-  return reply->ok(*output), true;
+// Where the first whole character of these bytes begins.
+std::uint64_t first_character(const task::OutputPiece& piece, std::uint64_t offset) {
+  if (piece.dropped) return offset;
+  const auto is_inside = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; };
+  const auto begins = std::find_if_not(piece.bytes.begin(), piece.bytes.end(), is_inside);
+  return begins == piece.bytes.end() ? offset : offset + static_cast<std::uint64_t>(begins - piece.bytes.begin());
 }
+
+// One who asks for output: reads it, and waits for more if there is none and he may.
+class OutputReading : public std::enable_shared_from_this<OutputReading> {
+ public:
+  OutputReading(task::Queue& queue, task::Queue::OutputQuestion question, bool exact, SharedReply<TaskOutput> reply)
+      : queue_(queue), question_(question), limit_(question.limit), exact_(exact), reply_(std::move(reply)) {
+    if (!exact_) question_.limit = std::max(limit_, longest_character);
+  }
+
+  void begin(std::optional<std::uint64_t> from_end, base::Duration patience) {
+    patience_ = patience;
+    if (!from_end) return read_first();
+    queue_.read_output({.id = question_.id}, [self = shared_from_this(), from_end](const MaybeOutput& whole) {
+      if (!whole) return self->reply_->fail(whole.error());
+      const std::uint64_t total = whole->piece.total;
+      self->begin_at(total - std::min(total, *from_end));
+    });
+  }
+
+ private:
+  // As text it begins with a whole character.
+  void begin_at(std::uint64_t offset) {
+    question_.offset = offset;
+    if (exact_ || offset == 0) return read_first();
+    queue_.read_output({.id = question_.id, .offset = offset, .limit = longest_character},
+                       [self = shared_from_this()](const MaybeOutput& first) {
+                         if (!first) return self->reply_->fail(first.error());
+                         self->question_.offset = first_character(first->piece, self->question_.offset);
+                         self->read_first();
+                       });
+  }
+
+  void read_first() {
+    const bool may_wait = patience_ > base::Duration::zero();
+    read(!may_wait, [self = shared_from_this()] { self->wait(); });
+  }
+
+  void wait() {
+    const auto self = shared_from_this();
+    ticket_ = queue_.await_output(question_.id, patience_, [self](bool is_last) { return self->look(is_last); });
+    if (ticket_) reply_->on_abandoned([&queue = queue_, ticket = *ticket_] { queue.stop_awaiting_output(ticket); });
+  }
+
+  // There may be more. One read at a time; what comes meanwhile is looked at behind it.
+  bool look(bool is_last) {
+    is_last_ = is_last_ || is_last;
+    looks_again_ = true;
+    if (!reading_) read_again();
+    return answered_;
+  }
+  void read_again() {
+    looks_again_ = false;
+    read(is_last_, [self = shared_from_this()] {
+      if (self->looks_again_) self->read_again();
+    });
+  }
+
+  // Answers, or calls `otherwise` if there is nothing to tell yet.
+  void read(bool whatever, std::function<void()> otherwise) {
+    reading_ = true;
+    queue_.read_output(question_, [self = shared_from_this(), whatever, otherwise](const MaybeOutput& output) {
+      self->reading_ = false;
+      if (self->answered_) return;
+      if (!self->answer(output, whatever)) return otherwise();
+      if (self->ticket_) self->queue_.stop_awaiting_output(*self->ticket_);
+    });
+  }
+  bool answer(const MaybeOutput& output, bool whatever) {
+    if (!output) return answered_ = true, reply_->fail(output.error()), true;
+    const TaskOutput shown = shown_output(*output, limit_, exact_);
+    if (!whatever && shown.data.empty() && !shown.done && !shown.dropped) return false;
+    answered_ = true;
+    reply_->ok(shown);
+    return true;
+  }
+
+  task::Queue& queue_;
+  task::Queue::OutputQuestion question_;
+  std::size_t limit_;
+  bool exact_;
+  SharedReply<TaskOutput> reply_;
+  base::Duration patience_ = {};
+  std::optional<task::Queue::Ticket> ticket_;
+  bool reading_ = false;
+  bool looks_again_ = false;
+  bool is_last_ = false;
+  bool answered_ = false;
+};
 
 void output(Context& context, const ReadOutput& wanted, const SharedReply<TaskOutput>& reply) {
   constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
   if (wanted.offset && wanted.fromEnd) throw rpc::invalid_params("fromEnd", "nothing beside offset", "number");
-  OutputQuestion asked{.id = task_id_of(wanted.taskId),
-                       .offset = count_of("offset", wanted.offset.value_or(0), 0, most),
-                       .limit = count_of("limit", wanted.limit, 1, most_output),
-                       .exact = wanted.encoding == Encoding::base64,
-                       .stream = stream_of(wanted.stream)};
+  const task::Queue::OutputQuestion asked{.id = task_id_of(wanted.taskId),
+                                          .offset = count_of("offset", wanted.offset.value_or(0), 0, most),
+                                          .limit = count_of("limit", wanted.limit, 1, most_output),
+                                          .stream = stream_of(wanted.stream)};
   const std::optional<base::Duration> patience = patience_of("waitSeconds", wanted.waitSeconds);
-  if (wanted.fromEnd) {
-    const auto offset = offset_from_end(context, asked, count_of("fromEnd", *wanted.fromEnd, 0, most));
-    if (!offset) return reply->fail(offset.error());
-    asked.offset = *offset;
-  }
-  const bool may_wait = patience && *patience > base::Duration::zero();
-  if (answer_output(context, asked, may_wait, reply)) return;
-  task::Supervisor& supervisor = context.supervisor;
-  const auto ticket = supervisor.await_output(asked.id, *patience, [&context, asked, reply](bool is_last) {
-    return answer_output(context, asked, !is_last, reply);
-  });
-  if (ticket) reply->on_abandoned([&supervisor, ticket] { supervisor.stop_awaiting_output(*ticket); });
+  std::optional<std::uint64_t> from_end;
+  if (wanted.fromEnd) from_end = count_of("fromEnd", *wanted.fromEnd, 0, most);
+  std::make_shared<OutputReading>(context.queue, asked, wanted.encoding == Encoding::base64, reply)
+      ->begin(from_end, patience.value_or(base::Duration::zero()));
 }
 
 void add_questions(Methods& methods, const SharedContext& context) {
@@ -399,8 +463,8 @@ void add_questions(Methods& methods, const SharedContext& context) {
 
 }  // namespace
 
-void add_task_methods(Methods& methods, task::Supervisor& supervisor, task::Store& store) {
-  const SharedContext context(new Context{supervisor, store});
+void add_task_methods(Methods& methods, task::Queue& queue) {
+  const SharedContext context(new Context{queue});
   add_submit(methods, context);
   add_in_order(methods, context, "task.cancel",
                "Ends a task, queued or running. Answered once that is certain; a running one takes some seconds",

@@ -18,7 +18,7 @@ class TaskMethodsTest : public task::SupervisorTest {
  protected:
   void SetUp() override {
     task::SupervisorTest::SetUp();
-    add_task_methods(methods_, *supervisor, *store);
+    add_task_methods(methods_, *supervisor);
     connect({});
   }
   void connect(const peer::Peer& peer) {

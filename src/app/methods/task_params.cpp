@@ -41,6 +41,20 @@ process::Limits limits_of(const Submit& submit) {
   return limits;
 }
 
+// In one order, each once.
+std::vector<std::string> needs_of(std::vector<std::string> needs) {
+  constexpr std::size_t most = 16;
+  constexpr std::size_t longest = 64;
+  std::ranges::sort(needs);
+  needs.erase(std::unique(needs.begin(), needs.end()), needs.end());
+  const bool sound = needs.size() <= most && std::ranges::all_of(needs, [](const std::string& label) {
+                       return !label.empty() && label.size() <= longest &&
+                              std::ranges::none_of(label, [](unsigned char byte) { return byte < 0x20; });
+                     });
+  if (sound) return needs;
+  throw rpc::invalid_params("needs", "at most 16 labels of 1 to 64 bytes, without control characters", "array");
+}
+
 }  // namespace
 
 task::Submission submission_of(Submit submit) {
@@ -67,6 +81,9 @@ task::Submission submission_of(Submit submit) {
   if (submit.notBefore) submission.not_before = time_of("notBefore", *submit.notBefore);
   if (submit.labels) submission.labels = labels_of(std::move(*submit.labels));
   submission.limits = limits_of(submit);
+  submission.on_lost = submit.onLost;
+  if (submit.needs) submission.needs = needs_of(std::move(*submit.needs));
+  submission.here = submit.here;
   return submission;
 }
 

@@ -38,10 +38,13 @@ struct Submit {
   std::optional<std::int64_t> processes;
   std::optional<double> cpu;
   bool handle = false;
+  std::optional<task::OnLost> onLost;
+  std::optional<std::vector<std::string>> needs;
+  bool here = false;
 };
 BOOST_DESCRIBE_STRUCT(Submit, (),
                       (prompt, agent, priority, key, cwd, env, timeoutSeconds, retries, after, group, delaySeconds,
-                       notBefore, labels, memory, processes, cpu, handle))
+                       notBefore, labels, memory, processes, cpu, handle, onLost, needs, here))
 
 /// How `task.output` gives bytes.
 enum class Encoding : std::uint8_t { utf_8, base64 };

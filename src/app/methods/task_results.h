@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <boost/describe/class.hpp>
 #include <boost/json/object.hpp>
@@ -38,7 +39,16 @@ struct TaskError {
 };
 BOOST_DESCRIBE_STRUCT(TaskError, (), (reason, message))
 
-/// The shape of task::record_of(). Everything is there; what is not known is null.
+/// An end that came when its task had been given up.
+struct LateEnd {
+  std::optional<std::int64_t> exitCode;
+  std::optional<std::string> signal;
+  std::string completedAt;
+};
+BOOST_DESCRIBE_STRUCT(LateEnd, (), (exitCode, signal, completedAt))
+
+/// The shape of task::record_of(). Everything is there; what is not known is null. What follows the metadata is of a
+/// queue that machines share.
 struct TaskRecord {
   std::string id;
   std::string prompt;
@@ -65,11 +75,19 @@ struct TaskRecord {
   std::uint32_t attemptsNotCounted;
   std::map<std::string, std::string, std::less<>> labels;
   boost::json::object metadata;
+  std::optional<std::string> worker = {};
+  std::optional<task::OnLost> onLost = {};
+  std::optional<std::vector<std::string>> needs = {};
+  std::optional<std::string> submittedBy = {};
+  std::optional<bool> silent = {};
+  std::optional<LateEnd> late = {};
+  std::optional<std::string> waitingFor = {};
 };
 BOOST_DESCRIBE_STRUCT(TaskRecord, (),
                       (id, prompt, agent, group, priority, state, held, createdAt, notBefore, retryAt, startedAt,
                        completedAt, pid, exitCode, signal, result, error, attempts, cpuSeconds, maxMemory, outputBytes,
-                       outputDropped, attemptsNotCounted, labels, metadata))
+                       outputDropped, attemptsNotCounted, labels, metadata, worker, onLost, needs, submittedBy, silent, late,
+                       waitingFor))
 
 struct TaskCounts {
   std::int64_t total;

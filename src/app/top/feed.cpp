@@ -7,7 +7,7 @@
 #include <boost/json/array.hpp>
 
 #include "app/top/screen_text.h"
-#include "app/words/base64.h"
+#include "duet/base/base64.h"
 #include "duet/rpc/value.h"
 
 namespace duet::app::top {
@@ -261,7 +261,7 @@ void Feed::read_last_line(TaskId number, std::uint64_t end) {
     if (!is_answer(outcome)) return;
     const value piece = rpc::parse_value(outcome.result);
     output_ends_[number] = end;
-    const std::string line = last_line(from_base64(piece.at("data").as_string()).value_or(""));
+    const std::string line = last_line(base::from_base64(piece.at("data").as_string()).value_or(""));
     if (!line.empty()) board_.set_output(number, line);
     on_change_();
   });

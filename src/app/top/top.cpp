@@ -14,7 +14,7 @@
 
 #include "app/client/refusal_text.h"
 #include "app/view/task_view.h"
-#include "app/words/base64.h"
+#include "duet/base/base64.h"
 #include "duet/rpc/value.h"
 
 namespace duet::app::top {
@@ -281,7 +281,7 @@ void Top::read_on(TaskId number, std::uint64_t end) {
     if (outcome.cause != peer::Outcome::Cause::answered) return read_later(false);
     const value piece = rpc::parse_value(outcome.result);
     Followed& followed = *view_.followed();
-    followed.output.append(from_base64(piece.at("data").as_string()).value_or(""));
+    followed.output.append(base::from_base64(piece.at("data").as_string()).value_or(""));
     followed.next = std::max(followed.next, piece.at("next").to_number<std::uint64_t>());
     changed();
     read_later(true);

@@ -1,9 +1,9 @@
-#include "app/words/base64.h"
+#include "duet/base/base64.h"
 
 #include <array>
 #include <cstdint>
 
-namespace duet::app {
+namespace duet::base {
 namespace {
 
 constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -52,4 +52,4 @@ std::optional<std::string> from_base64(std::string_view text) {
   return out;
 }
 
-}  // namespace duet::app
+}  // namespace duet::base

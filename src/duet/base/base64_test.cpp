@@ -1,9 +1,9 @@
-#include "app/words/base64.h"
+#include "duet/base/base64.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-namespace duet::app {
+namespace duet::base {
 namespace {
 
 TEST(Base64, IsThatOfTheStandard) {
@@ -38,4 +38,4 @@ RC_GTEST_PROP(Base64, AnyTextIsTakenOnlyInItsOneSpelling, ()) {
 }
 
 }  // namespace
-}  // namespace duet::app
+}  // namespace duet::base

@@ -1,0 +1,23 @@
+#include "task/failure_text.h"
+
+#include "process/launch.h"
+
+namespace duet::task {
+
+Failure failure_of(const Outcome& outcome) {
+  if (outcome.timed_out) return {Reason::timeout, "its time limit was over"};
+  if (outcome.out_of_memory) return {Reason::memory, "it needed more memory than its limit"};
+  switch (outcome.kind) {
+    case Outcome::Kind::exited:
+      return {Reason::exit, "exited with code " + std::to_string(outcome.code)};
+    case Outcome::Kind::signalled:
+      return {Reason::signal, "ended by " + process::signal_name(outcome.signal)};
+    case Outcome::Kind::not_started:
+      return {Reason::spawn, outcome.problem};
+    case Outcome::Kind::lost:
+      break;
+  }
+  return {Reason::lost, outcome.problem.empty() ? "its keeper was killed; nobody knows how it ended" : outcome.problem};
+}
+
+}  // namespace duet::task

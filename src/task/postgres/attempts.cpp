@@ -1,0 +1,604 @@
+#include "task/postgres/attempts.h"
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+
+#include "duet/rpc/object_text.h"
+#include "duet/rpc/value.h"
+#include "task/failure_text.h"
+#include "task/output.h"
+#include "task/postgres/records.h"
+#include "task/postgres/report.h"
+#include "task/postgres/shared_place.h"
+#include "task/retry.h"
+
+namespace duet::task::postgres {
+namespace {
+
+namespace json = boost::json;
+using namespace std::chrono_literals;
+
+constexpr base::Duration poll_with_wakes = 5s;
+constexpr base::Duration poll_without = 1s;
+constexpr base::Duration between_outputs = 500ms;
+constexpr base::Duration together = 10ms;  // starts wait so long for what comes with them
+constexpr base::Duration limits_pause = 10s;
+constexpr std::uint64_t output_at_once = std::uint64_t{512} << 10U;
+constexpr int beats_until_put_back = 3;
+constexpr base::Duration kept_reports = 60s;
+
+}  // namespace
+
+Attempts::Attempts(transport::Loop& loop, base::Log& log, Line& line, Membership& membership, const Agents& agents,
+                   Options options, Calls calls)
+    : loop_(loop),
+      log_(log),
+      line_(line),
+      membership_(membership),
+      agents_(agents),
+      options_(std::move(options)),
+      calls_(std::move(calls)),
+      shortages_(loop.clock()),
+      chance_(options_.seed) {
+  settings_changed();
+}
+
+KeeperEvents Attempts::keeper_events() {
+  return {.started = [this](RunId run, const Started& started) { on_started(run, started); },
+          .output = [](RunId, std::uint64_t) {},
+          .terminated = [](RunId) {},
+          .ended = [this](RunId run, const Outcome& outcome) { on_ended(run, outcome); },
+          .gone = [this](RunId run) { on_gone(run); },
+          .never_began = [this](RunId run, const std::string& why) { on_never_began(run, why); }};
+}
+
+void Attempts::begin(Runner& runner, const std::vector<RunId>& recorded) {
+  runner_ = &runner;
+  recorded_.insert(recorded.begin(), recorded.end());
+}
+
+void Attempts::settings_changed() {
+  usage_limits_.clear();
+  for (const auto& [name, agent] : agents_.all()) {
+    if (agent.hold) usage_limits_.emplace(name, UsageLimit(*agent.hold));
+  }
+}
+
+// ---- what the database says of us ----
+
+// What it believes us to have counts: what else we have is not ours any more.
+void Attempts::joined(const std::vector<OwnAttempt>& own) {
+  std::set<std::pair<TaskId, std::int64_t>> ours;
+  for (const OwnAttempt& each : own) {
+    ours.emplace(each.task, each.fence);
+    const RunId run{each.task, each.attempt};
+    if (find(each.task, each.fence) != attempts_.end()) continue;
+    const auto [place, is_new] = attempts_.emplace(
+        run, Attempt{.fence = each.fence, .output = OutputSender(options_.tasks, run, options_.output)});
+    if (!is_new) continue;
+    Attempt& attempt = place->second;
+    attempt.adopted = true;
+    attempt.cancelling = each.cancelling;
+    attempt.start_told = each.started;
+    attempt.on_lost = each.on_lost;
+    attempt.claimed = membership_.now();
+    if (is_first_join_ && (recorded_.contains(run) || each.started)) {
+      runner_->adopt(run);
+    } else {
+      put_back(run, attempt, {});  // the answer to its claim never came
+    }
+  }
+  is_first_join_ = false;
+  std::vector<RunId> others;
+  for (const auto& [run, attempt] : attempts_) {
+    if (!attempt.concluded && !ours.contains({run.task, attempt.fence})) others.push_back(run);
+  }
+  for (const RunId run : others) take_fenced(run);
+  waiting_ = false;
+  set_poll_timer();
+  set_output_timer();
+}
+
+void Attempts::beaten(const Membership::Calls::Beat& beat) {
+  for (const auto& [task, fence] : beat.cancels) {
+    const auto found = find(task, fence);
+    if (found != attempts_.end()) cancel(found->first, found->second);
+  }
+  std::vector<RunId> lost;
+  for (const auto& [run, attempt] : attempts_) {
+    const bool is_ours = beat.mine.contains({run.task, attempt.fence});
+    // Only we could have ended it, and have not.
+    const bool could_be_told = attempt.concluded || attempt.outcome || attempt.never_began;
+    if (!is_ours && !could_be_told && attempt.claimed < beat.sent) lost.push_back(run);
+  }
+  for (const RunId run : lost) take_fenced(run);
+  // A claim whose answer was lost: it never began, and is put back.
+  std::map<std::pair<TaskId, std::int64_t>, int> unknown;
+  for (const auto& mine : beat.mine) {
+    if (find(mine.first, mine.second) != attempts_.end()) continue;
+    const auto before = unknown_.find(mine);
+    unknown[mine] = before == unknown_.end() ? 1 : before->second + 1;
+  }
+  unknown_ = std::move(unknown);
+  for (const auto& [mine, beats] : unknown_) {
+    if (beats < beats_until_put_back && in_flight_) continue;
+    if (beats < 2) continue;
+    const RunId run{mine.first, 0};  // no attempt has that number: nothing of it is here
+    const auto [place, is_new] = attempts_.emplace(
+        run, Attempt{.fence = mine.second, .output = OutputSender(options_.tasks, run, 0)});
+    if (is_new) put_back(run, place->second, {});
+  }
+}
+
+void Attempts::fenced(const std::vector<std::int64_t>& fences) {
+  std::vector<RunId> lost;
+  for (const auto& [run, attempt] : attempts_) {
+    if (std::ranges::find(fences, attempt.fence) != fences.end()) lost.push_back(run);
+  }
+  for (const RunId run : lost) take_fenced(run);
+}
+
+Attempts::All::iterator Attempts::find(TaskId task, std::int64_t fence) {
+  for (auto at = attempts_.lower_bound({task, 0}); at != attempts_.end() && at->first.task == task; ++at) {
+    if (at->second.fence == fence) return at;
+  }
+  return attempts_.end();
+}
+
+std::pair<std::string, std::string> Attempts::remembered() const {
+  std::string running;
+  for (const auto& [run, attempt] : attempts_) {
+    if (attempt.concluded || attempt.never_began || attempt.fenced) continue;
+    rpc::ObjectText told;
+    told.add("task", run.task).add("fence", attempt.fence).add("attempt", run.attempt);
+    told.add("onLost", static_cast<int>(attempt.on_lost)).add("retries", attempt.retries);
+    if (attempt.started && attempt.start_told) {
+      told.add("pid", attempt.started->pid).add("ago", ago_of(loop_.clock(), attempt.started->at));
+    }
+    std::string text = told.take();
+    if (!attempt.claim.empty()) text.insert(text.size() - 1, "," + attempt.claim);
+    running += (running.empty() ? "[" : ",") + text;
+  }
+  std::string ended;
+  const base::Duration now = membership_.now();
+  for (const auto& [at, text] : reported_) {
+    if (now - at <= kept_reports) ended += (ended.empty() ? "[" : ",") + text;
+  }
+  return {running.empty() ? "[]" : running + "]", ended.empty() ? "[]" : ended + "]"};
+}
+
+// ---- asking and telling ----
+
+void Attempts::set_poll_timer() {
+  const base::Duration every = line_.standing().listens ? poll_with_wakes : poll_without;
+  const double factor = std::uniform_real_distribution(0.75, 1.25)(chance_);
+  poll_timer_ = loop_.after(std::chrono::duration_cast<base::Duration>(every * factor), [this] {
+    look(false);
+    set_poll_timer();
+  });
+}
+
+void Attempts::set_output_timer() {
+  output_timer_ = loop_.after(between_outputs, [this] {
+    if (!attempts_.empty()) flush();
+    set_output_timer();
+  });
+}
+
+void Attempts::look(bool wake_up) {
+  if (wake_up) waiting_ = false;
+  wants_claim_ = true;
+  flush();
+}
+
+void Attempts::soon() {
+  if (!soon_timer_) soon_timer_ = loop_.after(together, [this] { flush(); });
+}
+
+std::size_t Attempts::slots_in_use() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(attempts_, [](const auto& attempt) { return !attempt.second.gone; }));
+}
+
+std::size_t Attempts::free_slots() const {
+  if (closed_ || runner_ == nullptr || !membership_.may_claim()) return 0;
+  const std::size_t most = calls_.settings().max_running;
+  const std::size_t used = slots_in_use();
+  return used < most ? most - used : 0;
+}
+
+void Attempts::flush() {
+  soon_timer_.cancel();
+  if (in_flight_ || !membership_.is_joined() || !line_.is_up(Line::Way::work)) return;
+  Report report;
+  add_starts(report);
+  add_ends(report);
+  add_output(report);
+  const bool frees_slots = !report.ends.empty();
+  if (wants_claim_ || frees_slots) report.most = free_slots();
+  wants_claim_ = false;
+  if (report.is_empty()) return;
+  send(std::move(report));
+}
+
+void Attempts::add_starts(Report& report) {
+  for (auto& [run, attempt] : attempts_) {
+    if (attempt.start_told || !attempt.started || attempt.concluded || attempt.fenced || is_end_ready(attempt)) continue;
+    report.starts.push_back({run, attempt.fence, *attempt.started, ago_of(loop_.clock(), attempt.started->at)});
+    attempt.start_told = true;
+  }
+}
+
+// A cancelled task is one when its tree is gone; any other when its main process has ended.
+bool Attempts::is_end_ready(const Attempt& attempt) const {
+  if (attempt.concluded || attempt.end_told) return false;
+  if (attempt.never_began) return true;
+  return attempt.outcome && (!attempt.cancelling || attempt.gone);
+}
+
+void Attempts::add_ends(Report& report) {
+  for (auto& [run, attempt] : attempts_) {
+    if (!is_end_ready(attempt)) continue;
+    report.ends.push_back({.run = run, .fence = attempt.fence});
+    End& end = report.ends.back();
+    if (attempt.never_began) {
+      end.flags |= End::put_back;
+      end.retry = attempt.pause;
+    } else {
+      tell_outcome(end, *attempt.outcome, loop_.clock());
+      const std::uint32_t failures = std::max(run.attempt - std::min(run.attempt, attempt.spared), 1U);
+      end.retry = retry_delay(failures, std::uniform_real_distribution(0.0, 1.0)(chance_));
+      if (attempt.ended_by_stop) end.flags |= End::by_stop;
+      const auto held = attempt.ended_by_stop ? std::nullopt : usage_limit_of(run, attempt);
+      if (held) {
+        end.hold = std::max<base::Duration>(*held - loop_.clock().utc(), base::Duration::zero());
+        end.hold_text = to_text(run.task) + " has met a usage limit: " + failure_of(*attempt.outcome).message;
+      }
+    }
+    if (attempt.gone) end.flags |= End::tree_is_gone;
+    attempt.end_told = true;
+  }
+}
+
+// With the end comes all the rest of the output, in the same transaction.
+void Attempts::add_output(Report& report) {
+  std::uint64_t left = std::min(budget_.left(loop_.now()), output_at_once);
+  for (auto& [run, attempt] : attempts_) {
+    const bool is_last = attempt.end_told && !attempt.concluded && !attempt.never_began && !attempt.fenced &&
+                         std::ranges::any_of(report.ends, [run = run](const End& end) { return end.run == run; });
+    if (!is_last && (attempt.concluded || attempt.fenced || attempt.never_began || !attempt.start_told || left == 0)) continue;
+    try {
+      OutputSender::Portion portion = attempt.output.next(left, is_last);
+      if (portion.is_empty()) continue;
+      std::uint64_t bytes = 0;
+      for (const OutputSender::Piece& piece : portion.pieces) bytes += piece.bytes.size();
+      budget_.spend(bytes);
+      left -= std::min(left, bytes);
+      report.outputs.push_back({run, attempt.fence, std::move(portion)});
+    } catch (const std::system_error& error) {
+      log_.warn("output of a task cannot be read", {{"task", to_text(run.task)}, {"reason", error.code().message()}});
+    }
+  }
+}
+
+void Attempts::send(Report report) {
+  in_flight_ = true;
+  const auto shared = std::make_shared<Report>(std::move(report));
+  std::vector<Argument> arguments = arguments_of(*shared);
+  arguments.insert(arguments.end(), {argument_of(shared->most), array_of(turns_), array_of(closed_groups()), limits(), Argument()});
+  membership_.call(Line::Way::work, "report_v1", std::move(arguments), lifetime_.bind([this, shared](const Answer& answer) {
+    in_flight_ = false;
+    take(*shared, answer);
+  }));
+}
+
+void Attempts::take(const Report& report, const Answer& answer) {
+  if (!answer) {
+    report_is_lost(report);
+    if (!answer.error().sqlstate.empty()) {
+      log_.warn("the queue's database refused a report", {{"state", answer.error().sqlstate}, {"what", answer.error().message}});
+      soon_timer_ = loop_.after(1s, [this] { flush(); });
+    }
+    return;
+  }
+  for (const Report::Output& output : report.outputs) {
+    const auto found = attempts_.find(output.run);
+    if (found != attempts_.end()) found->second.output.arrived();
+  }
+  remember_report(report);
+  const int what = answer->column("what");
+  const int id = answer->column("id");
+  const int fence = answer->column("fence");
+  const int attempt = answer->column("attempt");
+  bool wrote = !report.starts.empty() || !report.ends.empty();
+  for (std::size_t row = 0; row < answer->rows(); ++row) {
+    const std::string_view kind = answer->text(row, what);
+    if (kind == "ready") {
+      membership_.wake(static_cast<std::int32_t>(answer->number(row, answer->column("lane")).value_or(0)),
+                       answer->number(row, attempt).value_or(0));
+    }
+    if (kind != "end" && kind != "fenced") continue;
+    const auto found = find(static_cast<TaskId>(answer->number(row, id).value_or(0)), answer->number(row, fence).value_or(0));
+    if (found == attempts_.end()) continue;
+    const bool is_end = std::ranges::any_of(report.ends, [&](const End& end) { return end.run == found->first; });
+    kind == "end" ? take_end(found->first, answer->number(row, attempt).value_or(0)) : take_fenced(found->first, is_end);
+  }
+  if (wrote) membership_.number_soon();
+  take_claims(*answer, report.most);
+  flush();
+}
+
+// It may have arrived or not: told again, it changes nothing that it has changed.
+void Attempts::report_is_lost(const Report& report) {
+  for (const Report::Start& start : report.starts) {
+    if (const auto found = attempts_.find(start.run); found != attempts_.end()) found->second.start_told = false;
+  }
+  for (const End& end : report.ends) {
+    if (const auto found = attempts_.find(end.run); found != attempts_.end()) found->second.end_told = false;
+  }
+  if (report.most > 0) wants_claim_ = true;
+}
+
+void Attempts::remember_report(const Report& report) {
+  const base::Duration now = membership_.now();
+  std::erase_if(reported_, [now](const auto& each) { return now - each.first > kept_reports; });
+  for (const End& end : report.ends) {
+    const auto found = attempts_.find(end.run);
+    if ((end.flags & End::put_back) != 0 || found == attempts_.end()) continue;
+    reported_.emplace_back(now, recovery_text(end, found->second.claim));
+  }
+}
+
+// ---- claims ----
+
+std::string Attempts::limits() const {
+  json::object groups;
+  json::object agents;
+  for (const auto& [name, group] : calls_.settings().groups) {
+    if (group.max_running) groups[name] = *group.max_running;
+  }
+  for (const auto& [name, agent] : agents_.all()) {
+    if (agent.max_running) agents[name] = *agent.max_running;
+  }
+  return rpc::to_text(json::object{{"groups", std::move(groups)}, {"agents", std::move(agents)}});
+}
+
+std::vector<std::string> Attempts::closed_groups() const {
+  std::vector<std::string> closed;
+  for (const auto& [name, group] : calls_.settings().groups) {
+    if (group.paused) closed.push_back(name);
+  }
+  return closed;
+}
+
+// Fewer than asked for: there are none, and we wait. Written down, it is looked at once more: a task that came between
+// was not told.
+void Attempts::take_claims(const Result& rows, std::size_t asked) {
+  const int what = rows.column("what");
+  std::size_t got = 0;
+  for (std::size_t row = 0; row < rows.rows(); ++row) {
+    if (rows.text(row, what) != "claim") continue;
+    take_claim(rows, row);
+    ++got;
+  }
+  if (asked == 0 || closed_) return;
+  if (got > 0) wants_claim_ = got == asked && free_slots() > 0;
+  if (got == asked || waiting_ || telling_wait_ || !line_.standing().listens) return;
+  telling_wait_ = true;
+  membership_.call(Line::Way::work, "wait_v1", {argument_of(true)}, lifetime_.bind([this](const Answer& answer) {
+    telling_wait_ = false;
+    if (!answer) return;
+    waiting_ = true;
+    look(false);
+  }));
+}
+
+void Attempts::take_claim(const Result& rows, std::size_t row) {
+  const auto text = [&](std::string_view column) { return std::string(rows.text(row, rows.column(column))); };
+  const auto number = [&](std::string_view column) { return rows.number(row, rows.column(column)).value_or(0); };
+  const RunId run{static_cast<TaskId>(number("id")), static_cast<std::uint32_t>(number("attempt"))};
+  const auto [place, is_new] = attempts_.emplace(
+      run, Attempt{.fence = number("fence"), .output = OutputSender(options_.tasks, run, options_.output)});
+  Attempt& attempt = place->second;
+  if (!is_new) return log_.error("an attempt was claimed twice", {{"task", to_text(run.task)}});
+  attempt.agent = text("agent");
+  attempt.group = text("grp");
+  attempt.on_lost = number("on_lost") == 0 ? OnLost::fail : OnLost::retry;
+  attempt.retries = static_cast<std::uint32_t>(number("retries"));
+  attempt.spared = static_cast<std::uint32_t>(number("spared"));
+  attempt.claimed = membership_.now();
+  const std::string body = text("body");
+  attempt.claim = claim_text(attempt.agent, attempt.group, number("priority"), body);
+  std::erase(turns_, attempt.group);
+  turns_.push_back(attempt.group);
+  start(run, attempt, body, text("env"));
+}
+
+void Attempts::start(RunId run, Attempt& attempt, std::string_view body, std::string_view env) {
+  tl::expected<Assignment, std::string> assignment = assignment_of(run, attempt, body, env);
+  if (!assignment) {
+    attempt.outcome = Outcome{.kind = Outcome::Kind::not_started, .ended_at = loop_.clock().utc()};
+    attempt.outcome->problem = assignment.error();
+    attempt.gone = true;
+    return soon();
+  }
+  const auto provided = agents_.provide_for(assignment->limits);
+  shortages_.set_limits(run.task, provided ? std::string() : provided.error());
+  if (!provided) return put_back(run, attempt, limits_pause);
+  runner_->start(*assignment);
+  calls_.began(run, true);
+}
+
+// Or why there is none.
+tl::expected<Assignment, std::string> Attempts::assignment_of(RunId run, const Attempt& attempt, std::string_view body,
+                                                              std::string_view env) const {
+  try {
+    Submission submission = from_body(body);
+    add_env(submission, env);
+    submission.cwd = local_folder(calls_.project(), submission.cwd);
+    if (agents_.is_untrusted(attempt.agent)) return tl::unexpected("its agent is not trusted on this machine: " + agents_.distrust().cure);
+    std::optional<Assignment> assignment = agents_.assignment(run, attempt.agent, std::move(submission));
+    if (!assignment) return tl::unexpected(std::string("the settings of this machine have no agent of that name"));
+    assignment->fence = static_cast<std::uint64_t>(attempt.fence);
+    assignment->worker = options_.worker;
+    assignment->leased = attempt.on_lost == OnLost::retry;
+    return std::move(*assignment);
+  } catch (const std::exception&) {
+    return tl::unexpected(std::string("what was asked for is damaged in the store"));
+  }
+}
+
+// It never began; another one, or we, may begin it.
+void Attempts::put_back(RunId /*run*/, Attempt& attempt, base::Duration pause) {
+  attempt.never_began = true;
+  attempt.pause = pause;
+  attempt.gone = true;
+  soon();
+}
+
+// ---- what keepers tell ----
+
+void Attempts::on_started(RunId run, const Started& started) {
+  const auto found = attempts_.find(run);
+  if (found == attempts_.end()) return;
+  Attempt& attempt = found->second;
+  attempt.started = started;
+  if (attempt.adopted) calls_.began(run, false);
+  if (!attempt.adopted) shortages_.one_has_started();
+  if (attempt.fenced || attempt.cancelling) runner_->cancel(run);
+  soon();
+}
+
+void Attempts::on_ended(RunId run, const Outcome& outcome) {
+  const auto found = attempts_.find(run);
+  if (found == attempts_.end()) return;
+  found->second.outcome = outcome;
+  flush();
+}
+
+void Attempts::on_gone(RunId run) {
+  const auto found = attempts_.find(run);
+  if (found == attempts_.end()) return;
+  found->second.gone = true;
+  calls_.gone(run);
+  forget_if_over(run);
+  look(false);
+}
+
+void Attempts::on_never_began(RunId run, const std::string& why) {
+  const auto found = attempts_.find(run);
+  if (found == attempts_.end()) return;
+  Attempt& attempt = found->second;
+  if (!why.empty() && !attempt.adopted) shortages_.met_by(run.task, why);
+  calls_.never_began(run);
+  if (attempt.start_told || attempt.started) {  // it did begin, and all that told of it is gone
+    attempt.outcome = Outcome{.kind = Outcome::Kind::lost, .ended_at = loop_.clock().utc()};
+    attempt.gone = true;
+    return flush();
+  }
+  put_back(run, attempt, attempt.adopted ? base::Duration::zero() : base::Duration(1s));
+}
+
+void Attempts::cancel(RunId run, Attempt& attempt) {
+  if (std::exchange(attempt.cancelling, true) || attempt.concluded || attempt.gone) return;
+  runner_->cancel(run);
+}
+
+// ---- ends ----
+
+// `state` is that of the task: 1 says that it is being cancelled, and the end counts when the tree is gone.
+void Attempts::take_end(RunId run, std::int64_t state) {
+  Attempt& attempt = attempts_.at(run);
+  attempt.end_told = false;
+  if (state == static_cast<std::int64_t>(State::running)) return cancel(run, attempt);
+  shortages_.forget(run.task);
+  conclude(run, attempt);
+  calls_.ended(run.task);
+}
+
+// Its end is told all the same, once: of a task that was given up it is kept as one that came late.
+void Attempts::take_fenced(RunId run, bool end_is_told) {
+  Attempt& attempt = attempts_.at(run);
+  if (attempt.concluded) return;
+  attempt.fenced = true;
+  attempt.end_told = false;
+  if (end_is_told || attempt.never_began || (attempt.gone && !attempt.outcome)) return conclude(run, attempt);
+  if (attempt.gone) return;
+  log_.warn("an attempt is not this worker's any more, and is ended",
+            {{"task", to_text(run.task)}, {"fence", attempt.fence}});
+  runner_->cancel(run);
+}
+
+void Attempts::conclude(RunId run, Attempt& attempt) {
+  attempt.concluded = true;
+  const bool has_keeper = !attempt.never_began && attempt.outcome && attempt.outcome->kind != Outcome::Kind::not_started;
+  if (has_keeper) runner_->acknowledge(run);
+  forget_if_over(run);
+}
+
+void Attempts::forget_if_over(RunId run) {
+  const auto found = attempts_.find(run);
+  if (found == attempts_.end() || !found->second.gone || !found->second.concluded) return;
+  attempts_.erase(found);
+  if (attempts_.empty()) calls_.stopped();
+}
+
+std::optional<base::UtcTime> Attempts::usage_limit_of(RunId run, const Attempt& attempt) const {
+  const auto limit = usage_limits_.find(attempt.agent);
+  if (limit == usage_limits_.end()) return std::nullopt;
+  std::string output;
+  if (limit->second.wants_output(*attempt.outcome)) {
+    try {
+      output = end_of_output(options_.tasks, run, UsageLimit::most_output);
+    } catch (const std::system_error&) {
+      output = attempt.outcome->result;  // what its keeper has of it
+    }
+  }
+  return limit->second.until(*attempt.outcome, output, std::min(attempt.outcome->ended_at, loop_.clock().utc()));
+}
+
+void Attempts::end_running() {
+  for (auto& [run, attempt] : attempts_) {
+    if (attempt.gone || attempt.concluded || attempt.ended_by_stop) continue;
+    attempt.ended_by_stop = !attempt.cancelling;
+    runner_->cancel(run);
+  }
+}
+
+bool Attempts::is_reported() const {
+  return !in_flight_ && std::ranges::none_of(attempts_, [](const auto& each) {
+    const Attempt& attempt = each.second;
+    return !attempt.concluded && (attempt.outcome || attempt.never_began);
+  });
+}
+
+std::vector<TaskId> Attempts::running() const {
+  std::vector<TaskId> ids;
+  for (const auto& [run, attempt] : attempts_) {
+    if (attempt.started && !attempt.outcome) ids.push_back(run.task);
+  }
+  return ids;
+}
+
+std::optional<RunId> Attempts::latest(TaskId id) const {
+  const auto behind = attempts_.lower_bound({id + 1, 0});
+  if (behind == attempts_.begin() || std::prev(behind)->first.task != id) return std::nullopt;
+  return std::prev(behind)->first;
+}
+
+bool Attempts::is_live(RunId run) const {
+  const auto found = attempts_.find(run);
+  return found != attempts_.end() && !found->second.gone;
+}
+
+std::optional<TaskId> Attempts::task_of_keeper(pid_t keeper) const {
+  const std::optional<RunId> run = runner_ == nullptr ? std::nullopt : runner_->run_of_keeper(keeper);
+  return run ? std::optional(run->task) : std::nullopt;
+}
+
+}  // namespace duet::task::postgres

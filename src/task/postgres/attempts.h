@@ -1,0 +1,179 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "duet/base/lifetime.h"
+#include "duet/base/log.h"
+#include "duet/transport/loop.h"
+#include "task/agents.h"
+#include "task/keeper.h"
+#include "task/postgres/line.h"
+#include "task/postgres/membership.h"
+#include "task/postgres/output_sender.h"
+#include "task/postgres/report.h"
+#include "task/runner.h"
+#include "task/shortages.h"
+#include "task/usage_limit.h"
+
+namespace duet::task::postgres {
+
+/// The attempts that this worker has: claims tasks when it has slots free, has them run, and reports what becomes of
+/// them, with their output.
+///
+/// One call at a time goes to the database, and carries all there is: starts, output, ends, and the next claim. A
+/// process is started only when its claim is known to be committed. Whatever is reported names the attempt's fence;
+/// one that is told `fenced` is ended at once. What could not be reported is reported again. For the loop's thread.
+class Attempts {
+ public:
+  struct Calls {
+    std::function<const TaskSettings&()> settings;
+    std::function<std::string()> project;
+    /// A run was begun or adopted, or everybody knows that it runs; or it is gone.
+    std::function<void(RunId, bool is_new)> began;
+    std::function<void(RunId)> gone;
+    std::function<void(RunId)> never_began;
+    /// The end of a task was taken: it may be over, or queued again.
+    std::function<void(TaskId)> ended;
+    std::function<void()> stopped;  ///< no attempt is left
+  };
+  struct Options {
+    int tasks = -1;  ///< the folder with the outputs
+    std::string worker = {};
+    std::uint64_t output = std::uint64_t{4} << 20U;
+    std::uint32_t seed = 0;
+  };
+
+  Attempts(transport::Loop& loop, base::Log& log, Line& line, Membership& membership, const Agents& agents,
+           Options options, Calls calls);
+  Attempts(const Attempts&) = delete;
+  Attempts& operator=(const Attempts&) = delete;
+
+  KeeperEvents keeper_events();
+  /// `recorded` are runs that left a record here.
+  void begin(Runner& runner, const std::vector<RunId>& recorded);
+  void settings_changed();
+
+  /// Asks for tasks if there are slots free; `wake_up`: somebody said that there are some.
+  void look(bool wake_up);
+  void joined(const std::vector<OwnAttempt>& own);
+  void beaten(const Membership::Calls::Beat& beat);
+  void fenced(const std::vector<std::int64_t>& fences);
+  /// For recover_v1: what runs, and what was reported in the last minute.
+  std::pair<std::string, std::string> remembered() const;
+
+  std::vector<TaskId> running() const;
+  bool is_empty() const { return attempts_.empty(); }
+  std::size_t slots_in_use() const;
+  std::optional<TaskId> task_of_keeper(pid_t keeper) const;
+  const Shortages& shortages() const { return shortages_; }
+  /// The latest attempt of a task, if it has one here.
+  std::optional<RunId> latest(TaskId id) const;
+  /// It has processes here.
+  bool is_live(RunId run) const;
+
+  /// Takes nothing more.
+  void close() { closed_ = true; }
+  /// Ends all that run, as failed by the stop.
+  void end_running();
+  /// Nothing is on its way to the database.
+  bool is_reported() const;
+
+ private:
+  struct Attempt {
+    std::int64_t fence = 0;
+    std::string agent = {};
+    std::string group = {};
+    OnLost on_lost = OnLost::fail;
+    std::uint32_t retries = 0;
+    std::uint32_t spared = 0;
+    std::string claim = {};  // JSON members of what it was claimed with, for a database that has forgotten it
+    bool adopted = false;
+    bool cancelling = false;
+    bool ended_by_stop = false;
+    bool never_began = false;
+    bool start_told = false;
+    bool end_told = false;   // it is on its way
+    bool concluded = false;  // the database has its end, or does not want it
+    bool fenced = false;
+    bool gone = false;
+    base::Duration pause = {};  // before it is tried again, if it never began
+    base::Duration claimed = {};
+    std::optional<Started> started = {};
+    std::optional<Outcome> outcome = {};
+    OutputSender output;
+  };
+  using All = std::map<RunId, Attempt>;
+
+  void set_poll_timer();
+  void set_output_timer();
+  void soon();
+  void flush();
+  void add_starts(Report& report);
+  void add_ends(Report& report);
+  void add_output(Report& report);
+  bool is_end_ready(const Attempt& attempt) const;
+  void send(Report report);
+  void take(const Report& report, const Answer& answer);
+  void take_claims(const Result& rows, std::size_t asked);
+  void take_claim(const Result& rows, std::size_t row);
+  void take_end(RunId run, std::int64_t state);
+  void take_fenced(RunId run, bool end_is_told = false);
+  void report_is_lost(const Report& report);
+  std::size_t free_slots() const;
+  std::string limits() const;
+  std::vector<std::string> closed_groups() const;
+  tl::expected<Assignment, std::string> assignment_of(RunId run, const Attempt& attempt, std::string_view body,
+                                                      std::string_view env) const;
+  void start(RunId run, Attempt& attempt, std::string_view body, std::string_view env);
+  void put_back(RunId run, Attempt& attempt, base::Duration pause);
+  void cancel(RunId run, Attempt& attempt);
+  void on_started(RunId run, const Started& started);
+  void on_ended(RunId run, const Outcome& outcome);
+  void on_gone(RunId run);
+  void on_never_began(RunId run, const std::string& why);
+  void conclude(RunId run, Attempt& attempt);
+  void forget_if_over(RunId run);
+  All::iterator find(TaskId task, std::int64_t fence);
+  std::optional<base::UtcTime> usage_limit_of(RunId run, const Attempt& attempt) const;
+  void remember_report(const Report& report);
+
+  transport::Loop& loop_;
+  base::Log& log_;
+  Line& line_;
+  Membership& membership_;
+  const Agents& agents_;
+  Options options_;
+  Calls calls_;
+  Runner* runner_ = nullptr;
+  std::set<RunId> recorded_;
+  bool is_first_join_ = true;
+  All attempts_;
+  Shortages shortages_;
+  OutputBudget budget_;
+  std::map<std::string, UsageLimit, std::less<>> usage_limits_;
+  std::vector<std::string> turns_;  // groups, the longest ago first
+  std::mt19937 chance_;
+  // What was reported in the last minute, for a database that has forgotten it.
+  std::vector<std::pair<base::Duration, std::string>> reported_;
+  std::map<std::pair<TaskId, std::int64_t>, int> unknown_;  // that the database believes us to have, and how many beats ago
+
+  bool closed_ = false;
+  bool in_flight_ = false;
+  bool wants_claim_ = false;
+  bool waiting_ = false;       // the database knows that we wait
+  bool telling_wait_ = false;  // it is being told
+  transport::Loop::Timer poll_timer_;
+  transport::Loop::Timer output_timer_;
+  transport::Loop::Timer soon_timer_;
+  base::Lifetime lifetime_;
+};
+
+}  // namespace duet::task::postgres

@@ -1,0 +1,223 @@
+#include "task/postgres/event_reader.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <boost/json/object.hpp>
+
+#include "duet/rpc/json_scan.h"
+#include "duet/rpc/value.h"
+#include "task/postgres/records.h"
+#include "task/time_text.h"
+
+namespace duet::task::postgres {
+namespace {
+
+namespace json = boost::json;
+using namespace std::chrono_literals;
+
+constexpr std::size_t most_read = 1000;
+constexpr std::size_t most_known = 4096;
+constexpr base::Duration look_with_wakes = 5s;
+constexpr base::Duration look_without = 1s;
+
+std::optional<base::UtcTime> time_in(const json::object& params, std::string_view name) {
+  const std::string text = text_in(params, name);
+  return text.empty() ? std::nullopt : parse_time(text);
+}
+
+}  // namespace
+
+EventReader::EventReader(transport::Loop& loop, Line& line, Membership& membership, Journal& journal, Calls calls)
+    : loop_(loop), line_(line), membership_(membership), journal_(journal), calls_(std::move(calls)) {
+  journal_.set_current(false);
+  journal_.fetch_with([this](std::uint64_t first, Done done) { reach_back(first, std::move(done)); });
+}
+
+void EventReader::set_wanted(bool wanted) {
+  if (std::exchange(wanted_, wanted) == wanted) return;
+  if (wanted) {
+    line_.listen(membership_.events_channel());
+    refresh();
+  } else {
+    line_.unlisten(membership_.events_channel());
+    timer_.cancel();
+    journal_.set_current(false);
+  }
+}
+
+void EventReader::begin() {
+  if (wanted_) refresh();
+}
+
+// Who waits for the journal is told in any case: while the database cannot be asked, what is here has to do.
+void EventReader::reach_back(std::uint64_t first, Done done) {
+  if (!line_.is_up(Line::Way::watch)) return done();
+  waiting_.emplace_back(first, std::move(done));
+  if (journal_.is_current()) return become_current();
+  refresh();
+}
+
+// Where the journal is now. What happened while nobody wanted it is not told.
+void EventReader::refresh() {
+  if (refreshing_ || !membership_.is_joined() || !line_.is_up(Line::Way::watch)) return;
+  refreshing_ = true;
+  line_.call(Line::Way::watch, "read_events_state_v1", {}, lifetime_.bind([this](const Answer& answer) {
+    refreshing_ = false;
+    take_state(answer);
+  }));
+}
+
+void EventReader::take_state(const Answer& answer) {
+  if (!answer) return become_current();
+  const json::object told = object_of(*answer);
+  const auto next = static_cast<std::uint64_t>(std::max<std::int64_t>(number_in(told, "next"), 1));
+  const std::string epoch = text_in(told, "epoch");
+  const bool is_other = epoch != journal_.epoch();
+  const bool is_far = !journal_.is_current() && journal_.next() != next;
+  if (is_other || is_far) {
+    const bool is_first = journal_.epoch().empty();
+    journal_.begin_anew(epoch, next);
+    if (is_other && !is_first) calls_.began_anew();
+  }
+  journal_.set_current(wanted_);
+  become_current();
+  if (flag_in(told, "unnumbered")) membership_.number_soon();
+  if (!wanted_) return;
+  set_timer();
+  look();
+}
+
+void EventReader::become_current() {
+  for (auto& [first, done] : std::exchange(waiting_, {})) {
+    if (first >= journal_.oldest() || !line_.is_up(Line::Way::watch)) {
+      done();
+    } else {
+      fetch_before(first, done);
+    }
+  }
+}
+
+// A portion at a time, from the newest back.
+void EventReader::fetch_before(std::uint64_t first, const Done& done) {
+  const std::uint64_t oldest = journal_.oldest();
+  const std::uint64_t from = std::max<std::uint64_t>(first, oldest > most_read ? oldest - most_read : 1);
+  if (oldest <= from) return done();
+  read(from - 1, static_cast<std::size_t>(oldest - from),
+       [this, first, from, oldest, done](const tl::expected<std::vector<Event>, Fault>& events) {
+         const bool is_whole = events && !events->empty() && events->back().seq + 1 == oldest;
+         if (journal_.oldest() != oldest || !is_whole) return done();
+         const bool is_gone = events->front().seq > from;  // what is older is not kept any more
+         journal_.put_before(*events);
+         is_gone || from <= first ? done() : fetch_before(first, done);
+       });
+}
+
+void EventReader::set_timer() {
+  const base::Duration every = line_.standing().listens ? look_with_wakes : look_without;
+  timer_ = loop_.after(every, [this] {
+    if (journal_.is_current()) {
+      look();
+    } else {
+      refresh();
+    }
+    set_timer();
+  });
+}
+
+void EventReader::look() {
+  if (!wanted_ || !journal_.is_current()) return;
+  if (journal_.epoch() != membership_.epoch()) return refresh();
+  again_ = reading_;
+  if (!reading_) read_on();
+}
+
+void EventReader::read_on() {
+  if (!line_.is_up(Line::Way::watch)) return;
+  reading_ = true;
+  again_ = false;
+  const std::uint64_t next = journal_.next();
+  read(next - 1, most_read, [this, next](const tl::expected<std::vector<Event>, Fault>& events) {
+    reading_ = false;
+    if (!events || !wanted_ || journal_.next() != next) return;
+    const bool has_more = events->size() == most_read;
+    if (!events->empty() && events->front().seq != next) {  // they went before we came to read them
+      journal_.set_current(false);
+      calls_.began_anew();
+      return refresh();
+    }
+    if (!events->empty()) journal_.publish(*events);
+    if (has_more || again_) read_on();
+  });
+}
+
+void EventReader::read(std::uint64_t after, std::size_t most, Told told) {
+  line_.call(Line::Way::watch, "read_events_v1", {argument_of(after), argument_of(most)},
+             lifetime_.bind([this, told = std::move(told)](const Answer& answer) {
+               if (!answer) return told(tl::unexpected(answer.error()));
+               told(events_of(*answer));
+             }));
+}
+
+std::vector<Event> EventReader::events_of(const Result& rows) {
+  const int seq = rows.column("seq");
+  const int kind = rows.column("kind");
+  const int task = rows.column("task");
+  const int params = rows.column("params");
+  const int arrived = rows.column("arrived_ms");
+  const int record = rows.column("record");
+  std::vector<Event> events;
+  events.reserve(rows.rows());
+  for (std::size_t row = 0; row < rows.rows(); ++row) {
+    Event& event = events.emplace_back();
+    event.seq = static_cast<std::uint64_t>(rows.number(row, seq).value_or(0));
+    event.kind = rows.text(row, kind);
+    event.task = static_cast<TaskId>(rows.number(row, task).value_or(0));
+    event.params = rows.text(row, params);
+    if (event.task != 0) know(event.task, rows.text(row, record), event.params);
+    const std::string number = "\"seq\":" + std::to_string(event.seq) + "}";
+    event.params.replace(event.params.size() - 1, 1, event.params.size() > 2 ? "," + number : number);
+    if (const auto at = rows.number(row, arrived)) event.arrived_at = time_of(*at);
+    if (event.arrived_at) membership_.saw_event_at(base::milliseconds_of(*event.arrived_at));
+  }
+  return events;
+}
+
+// What rules ask about a task when its event comes.
+void EventReader::know(TaskId id, std::string_view record, std::string_view params) {
+  if (record.empty() || !rpc::is_valid_json(record) || !rpc::is_valid_json(params)) return;
+  const json::value told = rpc::parse_value(record);
+  const json::value said = rpc::parse_value(params);
+  if (!told.is_object() || !said.is_object()) return;
+  if (!known_.contains(id)) {
+    if (known_order_.size() < most_known) {
+      known_order_.push_back(id);
+    } else {
+      known_.erase(std::exchange(known_order_[known_next_], id));
+      known_next_ = (known_next_ + 1) % most_known;
+    }
+  }
+  Task& task = known_[id];
+  const json::object& object = told.get_object();
+  task.id = id;
+  task.agent = text_in(object, "agent");
+  task.group = text_in(object, "group");
+  task.progress.state = static_cast<State>(number_in(object, "state"));
+  task.progress.attempts = static_cast<std::uint32_t>(number_in(object, "attempts"));
+  if (const auto started = time_in(said.get_object(), "startedAt")) task.progress.started_at = started;
+  if (const auto code = optional_in(said.get_object(), "exitCode")) task.progress.exit_code = code;
+  task.progress.signal = text_in(said.get_object(), "signal");
+  const std::string metadata = text_in(object, "metadata");
+  if (rpc::is_valid_json(metadata)) {
+    const json::value value = rpc::parse_value(metadata);
+    if (value.is_object()) task.metadata = value.get_object();
+  }
+}
+
+const Task* EventReader::known(TaskId id) const {
+  const auto found = known_.find(id);
+  return found == known_.end() ? nullptr : &found->second;
+}
+
+}  // namespace duet::task::postgres

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "duet/base/lifetime.h"
+#include "duet/transport/loop.h"
+#include "task/journal.h"
+#include "task/postgres/line.h"
+#include "task/postgres/membership.h"
+
+namespace duet::task::postgres {
+
+/// Reads the queue's events into the journal, as long as somebody wants them.
+///
+/// A wake-up says that there are more; without any it looks now and then. What is older than what the journal has is
+/// fetched for who asks. For the loop's thread.
+class EventReader {
+ public:
+  struct Calls {
+    /// The journal begins anew: its numbers are of another epoch.
+    std::function<void()> began_anew;
+  };
+
+  EventReader(transport::Loop& loop, Line& line, Membership& membership, Journal& journal, Calls calls);
+  EventReader(const EventReader&) = delete;
+  EventReader& operator=(const EventReader&) = delete;
+
+  void set_wanted(bool wanted);
+  bool is_wanted() const { return wanted_; }
+  /// There may be more.
+  void look();
+  /// The line is up, or the queue was joined.
+  void begin();
+
+  using Told = std::function<void(const tl::expected<std::vector<Event>, Fault>&)>;
+  /// Straight from the database.
+  void read(std::uint64_t after, std::size_t most, Told told);
+
+  /// Of a task that an event told of a while ago; none if that was too long ago.
+  const Task* known(TaskId id) const;
+
+ private:
+  using Done = std::function<void()>;
+
+  void reach_back(std::uint64_t first, Done done);
+  void refresh();
+  void take_state(const Answer& answer);
+  void read_on();
+  void become_current();
+  void fetch_before(std::uint64_t first, const Done& done);
+  void set_timer();
+  std::vector<Event> events_of(const Result& rows);
+  void know(TaskId id, std::string_view record, std::string_view params);
+
+  transport::Loop& loop_;
+  Line& line_;
+  Membership& membership_;
+  Journal& journal_;
+  Calls calls_;
+  bool wanted_ = false;
+  bool refreshing_ = false;
+  bool reading_ = false;
+  bool again_ = false;
+  std::vector<std::pair<std::uint64_t, Done>> waiting_;  // for the journal to be current
+  std::map<TaskId, Task> known_;
+  std::vector<TaskId> known_order_;
+  std::size_t known_next_ = 0;
+  transport::Loop::Timer timer_;
+  base::Lifetime lifetime_;
+};
+
+}  // namespace duet::task::postgres

@@ -1,0 +1,445 @@
+#include "task/postgres/membership.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <boost/json/array.hpp>
+
+#include "duet/rpc/json_scan.h"
+#include "duet/rpc/value.h"
+#include "task/postgres/records.h"
+
+namespace duet::task::postgres {
+namespace {
+
+namespace json = boost::json;
+using namespace std::chrono_literals;
+
+constexpr base::Duration between_hints = 20ms;  // wake-ups, and numbers of events
+constexpr base::Duration between_sweeps = 10s;
+constexpr base::Duration between_joins = 2s;
+constexpr std::int64_t most_numbered = 1000;
+constexpr std::int64_t most_forgotten_ms = 60'000;  // of events that a server may lack that we have seen
+constexpr const char* fenced_state = "DU001";
+constexpr const char* unusable_state = "DU002";
+constexpr const char* refused_state = "DU003";
+
+std::int64_t milliseconds(base::Duration time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+}
+
+OwnAttempt attempt_of(const json::object& told) {
+  return {.task = static_cast<TaskId>(number_in(told, "task")),
+          .fence = number_in(told, "fence"),
+          .attempt = static_cast<std::uint32_t>(number_in(told, "attempt")),
+          .started = flag_in(told, "started"),
+          .cancelling = flag_in(told, "cancelling"),
+          .on_lost = number_in(told, "onLost") == 0 ? OnLost::fail : OnLost::retry};
+}
+
+}  // namespace
+
+Membership::Membership(transport::Loop& loop, base::Log& log, Line& line, ClusterSettings settings, Options options,
+                       Calls calls)
+    : loop_(loop),
+      log_(log),
+      line_(line),
+      settings_(std::move(settings)),
+      options_(std::move(options)),
+      calls_(std::move(calls)),
+      memory_(memory_of(calls_.read_memory()).value_or(WorkerMemory())),
+      chance_(options_.seed),
+      shortest_lease_(settings_.lease) {
+  if (memory_.place != options_.place) memory_ = {};  // a copy of the folder
+}
+
+// ---- which server this is ----
+
+void Membership::greet(Line::Way /*way*/, const Line::Ask& ask, const Line::Verdict& verdict) {
+  ask("hello_v1", {}, lifetime_.bind([this, ask, verdict](const Answer& answer) {
+    if (!answer) return verdict(answer.error().message);
+    const json::object hello = object_of(*answer);
+    if (std::optional<std::string> why = check(hello)) return verdict(std::move(why));
+    const bool is_renewed = number_in(hello, "serverTimeline") > number_in(hello, "timeline");
+    if (!is_renewed) return verdict(std::nullopt);
+    // Before anything else, by whoever comes first.
+    ask("renew_v1", {argument_of(memory_.timeline)}, lifetime_.bind([this, verdict](const Answer& renewed) {
+      if (!renewed) return verdict(renewed.error().message);
+      epoch_ = text_in(object_of(*renewed), "epoch");
+      next_seq_ = static_cast<std::uint64_t>(number_in(object_of(*renewed), "nextSeq"));
+      verdict(std::nullopt);
+    }));
+  }));
+}
+
+// None: it is the one we know, or as good. What will not pass by itself is a refusal of the start.
+std::optional<std::string> Membership::check(const json::object& hello) {
+  const auto fatal = [this](std::string why) {
+    refusal_ = why;
+    return why;
+  };
+  if (flag_in(hello, "recovery")) return "the server is a standby";
+  const std::int64_t version = number_in(hello, "version");
+  if (version < protocol) return fatal("its schema is of version " + std::to_string(version) + ": run 'cluster migrate'");
+  if (number_in(hello, "oldest") > protocol) {
+    return fatal("its schema is of version " + std::to_string(version) + " and serves programs of protocol " +
+                 std::to_string(number_in(hello, "oldest")) + " and newer; this one speaks " +
+                 std::to_string(protocol) + ": upgrade it");
+  }
+  if (const std::string project = text_in(hello, "project"); project != settings_.project) {
+    return fatal("its queue is that of the project '" + project + "', and [cluster] project is '" + settings_.project +
+                 "'");
+  }
+  if (!flag_in(hello, "adopted")) {
+    return fatal("the queue was made on another server, of which this is a copy: if this is to be the queue from now "
+                 "on, run 'cluster adopt'");
+  }
+  const std::string queue = text_in(hello, "queue");
+  const bool is_known = memory_.queue == queue;
+  const std::int64_t timeline = number_in(hello, "serverTimeline");
+  if (is_known && memory_.system != text_in(hello, "system")) {
+    return fatal("the server has another system identifier than the one this daemon has seen");
+  }
+  if (is_known && timeline < memory_.timeline) {
+    return "the server is on timeline " + std::to_string(timeline) + ", and this daemon has seen " +
+           std::to_string(memory_.timeline) + ": it is an old primary";
+  }
+  const std::int64_t newest = number_in(hello, "newestEventMs");
+  if (is_known && timeline == memory_.timeline && newest + most_forgotten_ms < memory_.newest_event_ms) {
+    return fatal("the server lacks events that this daemon has seen: it is an old backup; if it is to be the queue from "
+                 "now on, run 'cluster adopt'");
+  }
+  refusal_.clear();
+  if (!is_known) memory_ = {.queue = queue, .place = options_.place};
+  memory_.system = text_in(hello, "system");
+  memory_.timeline = std::max(timeline, memory_.timeline);
+  queue_ = queue;
+  epoch_ = text_in(hello, "epoch");
+  next_seq_ = static_cast<std::uint64_t>(number_in(hello, "nextSeq"));
+  return std::nullopt;
+}
+
+void Membership::line_is_up() {
+  if (left_) return;
+  if (!joined_ || is_lease_over()) return join();
+  if (told_timeline_ != memory_.timeline) return recover();
+  calls_.problem({});
+  beat_soon();
+  calls_.look();
+}
+
+void Membership::line_is_down(const std::string& why) { calls_.problem("the queue's database: " + why); }
+
+// ---- joining ----
+
+bool Membership::is_lease_over() const { return now() - last_beat_ > settings_.lease; }
+
+// The new incarnation is written down before the database hears of it: whichever of both it has, we can show.
+void Membership::join() {
+  if (joining_ || left_ || !line_.is_up(Line::Way::watch)) return;
+  joining_ = true;
+  joined_ = false;
+  WorkerMemory next = memory_;
+  if (next.next.empty()) next.next = random_uuid();
+  remember(next);
+  const WorkerOffer offer = calls_.offer();
+  std::vector<Argument> old;
+  for (const std::string& known : {memory_.incarnation, memory_.next}) {
+    if (!known.empty()) old.emplace_back(known);
+  }
+  const base::Duration sent = now();
+  line_.call(Line::Way::watch, "attach_v1",
+             {settings_.name, memory_.worker == 0 ? Argument() : argument_of(memory_.worker), array_of(old),
+              memory_.next, options_.place, argument_of(milliseconds(settings_.lease)),
+              argument_of(milliseconds(settings_.lost_after)), array_of(offer.labels), array_of(offer.accepts),
+              array_of(offer.agents), argument_of(offer.slots), argument_of(settings_.run), options_.version,
+              argument_of(protocol)},
+             lifetime_.bind([this, sent](const Answer& answer) {
+               joining_ = false;
+               last_beat_ = answer ? sent : last_beat_;
+               take_join(answer);
+             }));
+}
+
+void Membership::take_join(const Answer& answer) {
+  if (left_) return;
+  if (!answer) return take_join_refusal(answer.error());
+  const json::object told = object_of(*answer);
+  WorkerMemory next = memory_;
+  next.worker = number_in(told, "worker");
+  next.incarnation = std::exchange(next.next, {});
+  remember(next);
+  joined_ = true;
+  refusal_.clear();
+  calls_.problem({});
+  calls_.extend(last_beat_ + settings_.lease, settings_.lease);
+  line_.listen(own_channel());
+  std::vector<OwnAttempt> running;
+  for (const json::value& each : array_in(told, "running")) running.push_back(attempt_of(each.as_object()));
+  log_.info("joined the queue", {{"worker", settings_.name}, {"attempts", running.size()}});
+  calls_.joined(running);
+  if (told_timeline_ != 0 && told_timeline_ != memory_.timeline) return recover();
+  told_timeline_ = memory_.timeline;
+  recover();  // the books of the queue want to hear it from everybody on a new timeline
+}
+
+void Membership::take_join_refusal(const Fault& fault) {
+  std::string why = fault.message;
+  if (fault.sqlstate == refused_state && rpc::is_valid_json(fault.message)) {
+    const json::value told = rpc::parse_value(fault.message);
+    const std::string refused = told.is_object() ? text_in(told.get_object(), "refused") : "";
+    if (refused == "name-taken") {
+      why = "another worker of the queue has the name '" + settings_.name +
+            "': set [cluster] name, or wait until it is lost, or run 'cluster forget " + settings_.name + "'";
+    } else if (refused == "role") {
+      why = "this role may not run tasks: give it " + options_.schema + "_worker, or set [cluster] run = false";
+    }
+    refusal_ = why;
+  }
+  if (fault.sqlstate == unusable_state) line_.reconnect(Line::Way::watch, why);
+  calls_.problem("the queue: " + why);
+  join_timer_ = loop_.after(jittered(between_joins), [this] { join(); });
+}
+
+// Somebody took us for gone, or our lease was over.
+void Membership::rejoin() {
+  if (!joined_) return;
+  log_.warn("this worker was given up, and joins the queue anew");
+  join();
+}
+
+void Membership::recover() {
+  if (recovering_here_) return;
+  recovering_here_ = true;
+  const std::int64_t timeline = memory_.timeline;
+  const auto [running, ended] = calls_.remembered();
+  call(Line::Way::watch, "recover_v1", {running, ended}, [this, timeline](const Answer& answer) {
+    recovering_here_ = false;
+    if (!answer) {
+      beat_timer_ = loop_.after(jittered(1s), [this] { joined_ ? recover() : join(); });
+      return;
+    }
+    told_timeline_ = timeline;
+    const json::object told = object_of(*answer);
+    recovering_ = flag_in(told, "recovering");
+    std::vector<std::int64_t> fences;
+    for (const json::value& fence : array_in(told, "fenced")) fences.push_back(fence.to_number<std::int64_t>());
+    calls_.fenced(fences);
+    calls_.problem({});
+    beat();
+    sweep_in({});
+    calls_.look();
+  });
+}
+
+void Membership::remember(const WorkerMemory& memory) {
+  memory_ = memory;
+  calls_.write_memory(to_text(memory_));
+}
+
+void Membership::saw_event_at(std::int64_t seen) {
+  constexpr std::int64_t step = 20'000;  // the file is not written for each event
+  if (seen < memory_.newest_event_ms + step) return;
+  WorkerMemory next = memory_;
+  next.newest_event_ms = seen;
+  remember(next);
+}
+
+void Membership::call(Line::Way way, std::string_view function, std::vector<Argument> arguments, Line::Done done) {
+  std::vector<Argument> all{argument_of(memory_.worker), memory_.incarnation};
+  all.insert(all.end(), std::make_move_iterator(arguments.begin()), std::make_move_iterator(arguments.end()));
+  line_.call(way, function, std::move(all),
+             lifetime_.bind([this, incarnation = memory_.incarnation, done = std::move(done)](const Answer& answer) {
+               const bool is_fenced = !answer && answer.error().sqlstate == fenced_state;
+               done(answer);
+               if (is_fenced && incarnation == memory_.incarnation && !left_) rejoin();
+             }));
+}
+
+void Membership::change_settings(ClusterSettings settings) {
+  settings_ = std::move(settings);
+  beat_soon();
+}
+
+// ---- beats ----
+
+void Membership::set_beat_timer() {
+  beat_timer_ = loop_.after(shortest_lease_ / 6, [this] { beat(); });
+}
+
+void Membership::beat_soon() {
+  if (joined_) beat();
+}
+
+void Membership::beat() {
+  set_beat_timer();
+  if (!joined_ || beating_ || left_ || !line_.is_up(Line::Way::watch)) return;
+  if (is_lease_over()) return rejoin();
+  beating_ = true;
+  const WorkerOffer offer = calls_.offer();
+  const base::Duration sent = now();
+  call(Line::Way::watch, "beat_v1",
+       {Argument(), argument_of(offer.slots), array_of(offer.labels), array_of(offer.accepts), array_of(offer.agents),
+        argument_of(milliseconds(settings_.lease)), argument_of(milliseconds(settings_.lost_after))},
+       [this, sent](const Answer& answer) {
+         beating_ = false;
+         take_beat(sent, answer);
+       });
+}
+
+void Membership::take_beat(base::Duration sent, const Answer& answer) {
+  if (!answer || left_) return;
+  last_beat_ = sent;
+  calls_.extend(sent + settings_.lease, settings_.lease);
+  const json::object told = object_of(*answer);
+  shortest_lease_ = std::min<base::Duration>(
+      settings_.lease, std::chrono::milliseconds(std::max<std::int64_t>(number_in(told, "shortestLease"), 1000)));
+  set_beat_timer();
+  agents_.clear();
+  for (const json::value& agent : array_in(told, "agents")) agents_.emplace(agent.as_string());
+  const bool could_claim = may_claim();
+  draining_ = flag_in(told, "draining");
+  recovering_ = flag_in(told, "recovering");
+  epoch_ = text_in(told, "epoch");
+  judge(sent, told);
+  Calls::Beat beat{.sent = sent};
+  for (const json::value& pair : array_in(told, "mine")) {
+    beat.mine.emplace(pair.at(0).to_number<TaskId>(), pair.at(1).to_number<std::int64_t>());
+  }
+  for (const json::value& each : array_in(told, "cancels")) {
+    beat.cancels.emplace_back(number_in(each.as_object(), "task"), number_in(each.as_object(), "fence"));
+  }
+  calls_.beaten(beat);
+  if (flag_in(told, "unnumbered")) number_soon();
+  if (number_in(told, "serverTimeline") > memory_.timeline) line_.reconnect(Line::Way::work, "a new timeline");
+  if (may_claim() && !could_claim) calls_.look();
+}
+
+void Membership::judge(base::Duration sent, const json::object& answer) {
+  std::vector<Liveness::Seen> others;
+  for (const json::value& each : array_in(answer, "workers")) {
+    const json::object& worker = each.as_object();
+    if (number_in(worker, "id") == memory_.worker) continue;
+    others.push_back({.worker = number_in(worker, "id"),
+                      .beat = number_in(worker, "beat"),
+                      .lease = std::chrono::milliseconds(number_in(worker, "lease")),
+                      .lost_after = std::chrono::milliseconds(number_in(worker, "lostAfter")),
+                      .silent = number_in(worker, "state") == 2});
+  }
+  if (!settings_.run) return;
+  for (const Liveness::Verdict& verdict : liveness_.look(sent, now(), others)) give_up(verdict);
+}
+
+void Membership::give_up(const Liveness::Verdict& verdict) {
+  call(Line::Way::watch, verdict.lost ? "lose_v1" : "silence_v1",
+       {argument_of(verdict.worker), argument_of(verdict.beat)}, [this](const Answer& answer) {
+         if (answer) take_ready(object_of(*answer));
+       });
+}
+
+void Membership::take_ready(const json::object& answer) {
+  for (const json::value& each : array_in(answer, "ready")) {
+    wake(static_cast<std::int32_t>(number_in(each.as_object(), "lane")), number_in(each.as_object(), "count"));
+  }
+  number_soon();
+}
+
+// ---- the books of all ----
+
+void Membership::sweep_in(base::Duration wait) {
+  const base::TimePoint when = loop_.now() + wait;
+  if (sweep_at_ && *sweep_at_ <= when) return;
+  sweep_at_ = when;
+  sweep_timer_ = loop_.after(wait, [this] { sweep(); });
+}
+
+void Membership::sweep() {
+  sweep_at_.reset();
+  if (sweeping_ || left_) return;
+  if (!joined_ || !settings_.run || !line_.is_up(Line::Way::watch)) return sweep_in(jittered(between_sweeps));
+  sweeping_ = true;
+  call(Line::Way::watch, "sweep_v1", {}, [this](const Answer& answer) {
+    sweeping_ = false;
+    sweep_in(jittered(between_sweeps));
+    if (!answer) return;
+    const json::object told = object_of(*answer);
+    take_ready(told);
+    if (flag_in(told, "more")) sweep_in({});
+    if (const std::int64_t due = number_in(told, "nextDueMs"); due >= 0) {
+      sweep_in(std::min<base::Duration>(std::chrono::milliseconds(due + 1), between_sweeps));
+    }
+  });
+}
+
+void Membership::number_soon() {
+  number_again_ = true;
+  if (numbering_ || number_timer_ || left_) return;
+  const base::Duration wait = std::max<base::Duration>(numbered_at_ + between_hints - loop_.now(), {});
+  number_timer_ = loop_.after(wait, [this] { number(); });
+}
+
+void Membership::number() {
+  number_timer_.cancel();
+  if (!line_.is_up(Line::Way::watch)) return;
+  numbering_ = true;
+  number_again_ = false;
+  numbered_at_ = loop_.now();
+  line_.call(Line::Way::watch, "number_v1", {argument_of(most_numbered)}, lifetime_.bind([this](const Answer& answer) {
+    numbering_ = false;
+    const std::int64_t count = answer ? answer->number(0, 0).value_or(0) : 0;
+    if (count > 0) calls_.numbered();
+    if (count == most_numbered || number_again_) number_soon();
+  }));
+}
+
+void Membership::wake(std::int32_t lane, std::int64_t count) {
+  if (count <= 0) return;
+  ready_[lane] += count;
+  calls_.look();
+  if (wake_timer_ || left_) return;
+  const base::Duration wait = std::max<base::Duration>(woke_at_ + between_hints - loop_.now(), {});
+  wake_timer_ = loop_.after(wait, [this] { send_wakes(); });
+}
+
+// A hint: what is lost is found by those who look now and then.
+void Membership::send_wakes() {
+  woke_at_ = loop_.now();
+  std::vector<std::int64_t> lanes;
+  std::vector<std::int64_t> counts;
+  for (const auto& [lane, count] : std::exchange(ready_, {})) {
+    lanes.push_back(lane);
+    counts.push_back(count);
+  }
+  if (lanes.empty() || !joined_) return;
+  call(Line::Way::watch, "wake_v1", {array_of(lanes), array_of(counts)}, [](const Answer&) {});
+}
+
+void Membership::stop() {
+  left_ = true;
+  for (transport::Loop::Timer* timer : {&beat_timer_, &join_timer_, &sweep_timer_, &number_timer_, &wake_timer_}) {
+    timer->cancel();
+  }
+}
+
+void Membership::leave(std::function<void()> left) {
+  const bool is_there = joined_ && line_.is_up(Line::Way::watch);
+  stop();
+  if (!is_there) return left();
+  joined_ = false;
+  call(Line::Way::watch, "leave_v1", {}, [this, left = std::move(left)](const Answer& answer) {
+    if (answer) remember({.queue = memory_.queue,
+                          .place = memory_.place,
+                          .system = memory_.system,
+                          .timeline = memory_.timeline,
+                          .newest_event_ms = memory_.newest_event_ms});
+    left();
+  });
+}
+
+base::Duration Membership::jittered(base::Duration time) {
+  const double factor = std::uniform_real_distribution(0.75, 1.25)(chance_);
+  return std::chrono::duration_cast<base::Duration>(time * factor);
+}
+
+}  // namespace duet::task::postgres

@@ -1,0 +1,192 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "duet/base/lifetime.h"
+#include "duet/base/log.h"
+#include "duet/transport/loop.h"
+#include "task/cluster_settings.h"
+#include "task/postgres/line.h"
+#include "task/postgres/liveness.h"
+#include "task/postgres/worker_memory.h"
+
+namespace duet::task::postgres {
+
+/// An attempt that the database believes this worker to have.
+struct OwnAttempt {
+  TaskId task = 0;
+  std::int64_t fence = 0;
+  std::uint32_t attempt = 0;
+  bool started = false;
+  bool cancelling = false;
+  OnLost on_lost = OnLost::fail;
+};
+
+/// What a worker tells of itself when it joins and with each beat.
+struct WorkerOffer {
+  std::size_t slots = 0;
+  std::vector<std::string> labels = {};
+  std::vector<std::string> accepts = {};  ///< agents that tasks of others may use here
+  std::vector<std::string> agents = {};   ///< all that it has
+};
+
+/// This daemon as a worker of the queue: joins it, beats, judges who else is still heard of, and keeps the books that
+/// belong to nobody (due tasks, retention, event numbers, wake-ups). It knows the lease, and what a failover asks for.
+///
+/// No leader: what it does for all is harmless if two do it. It does not run tasks. For the loop's thread only; the line
+/// outlives it.
+class Membership {
+ public:
+  struct Calls {
+    std::function<WorkerOffer()> offer;
+    /// It has joined, for the first time or under a new incarnation: it has these attempts, and no others.
+    std::function<void(const std::vector<OwnAttempt>&)> joined;
+    /// A beat was answered. All attempts that were known to be claimed when it was sent and are not in `mine` are not
+    /// ours any more.
+    struct Beat {
+      base::Duration sent = {};
+      std::set<std::pair<TaskId, std::int64_t>> mine = {};
+      std::vector<std::pair<TaskId, std::int64_t>> cancels = {};
+    };
+    std::function<void(const Beat&)> beaten;
+    /// On a new timeline: JSON of what runs, and of what was reported in the last minute, for `recover_v1`.
+    std::function<std::pair<std::string, std::string>()> remembered;
+    std::function<void(const std::vector<std::int64_t>& fences)> fenced;
+    /// Tasks may have become ready; or what keeps us from claiming has changed.
+    std::function<void()> look;
+    /// Events were numbered.
+    std::function<void()> numbered;
+    /// The lease holds until then, by CLOCK_BOOTTIME.
+    std::function<void(base::Duration deadline, base::Duration lease)> extend;
+    /// What is wrong; empty: nothing any more.
+    std::function<void(const std::string& problem)> problem;
+    /// Reads and writes the memory; `write` may not fail silently: it says why not.
+    std::function<std::string()> read_memory;
+    std::function<void(const std::string& text)> write_memory;
+  };
+  struct Options {
+    std::string schema = "duet";
+    std::string place = {};  ///< of the state folder, see WorkerMemory
+    std::string version = {};
+    std::function<base::Duration()> boottime = {};
+    std::uint32_t seed = 0;
+  };
+
+  static constexpr int protocol = 1;
+
+  Membership(transport::Loop& loop, base::Log& log, Line& line, ClusterSettings settings, Options options,
+             Calls calls);
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+
+  /// For Line::Events.
+  void greet(Line::Way way, const Line::Ask& ask, const Line::Verdict& verdict);
+  void line_is_up();
+  void line_is_down(const std::string& why);
+
+  bool is_joined() const { return joined_; }
+  /// Why it cannot join, if that will not pass by itself.
+  const std::string& refusal() const { return refusal_; }
+  bool may_claim() const { return joined_ && !draining_ && !recovering_ && settings_.run; }
+  std::int64_t worker() const { return memory_.worker; }
+  const std::string& incarnation() const { return memory_.incarnation; }
+  const std::string& queue() const { return queue_; }
+  const std::string& epoch() const { return epoch_; }
+  std::uint64_t next_seq() const { return next_seq_; }
+  bool is_draining() const { return draining_; }
+  /// All agents that some live worker has.
+  bool is_agent_known(const std::string& agent) const { return agents_.contains(agent); }
+  std::string own_channel() const { return options_.schema + "_w" + std::to_string(memory_.worker); }
+  std::string events_channel() const { return options_.schema + "_events"; }
+  base::Duration now() const { return options_.boottime(); }
+
+  /// Calls a function with this worker and its incarnation as its first arguments. Who is told that it is fenced joins
+  /// anew; the caller hears of the fault.
+  void call(Line::Way way, std::string_view function, std::vector<Argument> arguments, Line::Done done);
+
+  void change_settings(ClusterSettings settings);
+  void beat_soon();
+  /// Something was written that others want to hear of.
+  void number_soon();
+  /// Tasks of these lanes have become ready.
+  void wake(std::int32_t lane, std::int64_t count);
+  /// A task is due then: nobody else may know.
+  void sweep_in(base::Duration wait);
+  /// The worker is gone from the queue when this calls, or cannot be reached.
+  void leave(std::function<void()> left);
+  /// No more beats: the daemon ends, and its worker stays in the queue.
+  void stop();
+  /// Events were seen that happened then.
+  void saw_event_at(std::int64_t milliseconds);
+
+ private:
+  std::optional<std::string> check(const boost::json::object& hello);
+  void refuse(std::string why);
+  void join();
+  void take_join(const Answer& answer);
+  void take_join_refusal(const Fault& fault);
+  void rejoin();
+  void recover();
+  void beat();
+  void take_beat(base::Duration sent, const Answer& answer);
+  void judge(base::Duration sent, const boost::json::object& answer);
+  void give_up(const Liveness::Verdict& verdict);
+  void take_ready(const boost::json::object& answer);
+  void set_beat_timer();
+  void sweep();
+  void number();
+  void send_wakes();
+  void remember(const WorkerMemory& memory);
+  bool is_lease_over() const;
+  base::Duration jittered(base::Duration time);
+
+  transport::Loop& loop_;
+  base::Log& log_;
+  Line& line_;
+  ClusterSettings settings_;
+  Options options_;
+  Calls calls_;
+  WorkerMemory memory_;
+  std::mt19937 chance_;
+
+  bool joined_ = false;
+  bool joining_ = false;
+  bool beating_ = false;
+  bool recovering_here_ = false;  // what we run is being told again
+  bool left_ = false;
+  bool draining_ = false;
+  bool recovering_ = false;
+  std::string refusal_;
+  std::string queue_;
+  std::string epoch_;
+  std::uint64_t next_seq_ = 1;
+  std::int64_t told_timeline_ = 0;  // of the server when we last told what we run
+  std::set<std::string, std::less<>> agents_;
+  base::Duration last_beat_ = {};  // when the last answered one was sent
+  base::Duration shortest_lease_;
+  Liveness liveness_;
+
+  bool numbering_ = false;
+  bool number_again_ = false;
+  bool sweeping_ = false;
+  std::map<std::int32_t, std::int64_t> ready_;
+  std::optional<base::TimePoint> sweep_at_;
+  base::TimePoint woke_at_ = {};
+  base::TimePoint numbered_at_ = {};
+  transport::Loop::Timer beat_timer_;
+  transport::Loop::Timer join_timer_;
+  transport::Loop::Timer sweep_timer_;
+  transport::Loop::Timer number_timer_;
+  transport::Loop::Timer wake_timer_;
+  base::Lifetime lifetime_;
+};
+
+}  // namespace duet::task::postgres

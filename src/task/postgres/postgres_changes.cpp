@@ -1,0 +1,263 @@
+#include <algorithm>
+#include <utility>
+
+#include <boost/json/array.hpp>
+
+#include "duet/rpc/value.h"
+#include "task/postgres/postgres_queue.h"
+#include "task/postgres/records.h"
+#include "task/refusal.h"
+#include "task/submission_check.h"
+
+// What is changed in the queue, and in tasks that are in it or were.
+
+namespace duet::task::postgres {
+namespace {
+
+namespace json = boost::json;
+
+State state_in(const json::object& answer) { return static_cast<State>(number_in(answer, "state")); }
+
+rpc::Error not_queued(TaskId id, const json::object& answer) {
+  const State state = state_in(answer);
+  if (state == State::queued) return wrong_state(id, state, "Task is being started", "starting");
+  return wrong_state(id, state, "Task not queued", "not-queued");
+}
+
+std::vector<TaskId> ids_in(const json::object& answer, std::string_view name) {
+  std::vector<TaskId> ids;
+  for (const json::value& id : array_in(answer, name)) ids.push_back(id.to_number<TaskId>());
+  return ids;
+}
+
+}  // namespace
+
+void PostgresQueue::cancel(TaskId id, Cancelled cancelled) {
+  ask("cancel_v1", {argument_of(id)}, true, [this, id, cancelled](const tl::expected<Object, rpc::Error>& answer) {
+    if (!answer) return cancelled(tl::unexpected(answer.error()));
+    const std::string outcome = text_in(*answer, "outcome");
+    if (outcome == "unknown") return cancelled(tl::unexpected(unknown_task(to_text(id))));
+    if (outcome == "ended") return cancelled(tl::unexpected(not_cancellable(id, state_in(*answer))));
+    const std::int64_t worker = number_in(*answer, "worker");
+    if (outcome == "cancelling" && worker == membership_.worker()) {
+      membership_.beat_soon();  // which brings it
+    } else if (outcome == "cancelling" && worker != 0) {
+      membership_.call(Line::Way::watch, "nudge_v1", {argument_of(worker), "cancel"}, [](const Answer&) {});
+    }
+    cancelled({});
+  });
+}
+
+void PostgresQueue::set_held(TaskId id, bool held, const Changed& changed) {
+  if (stopping_) return changed(tl::unexpected(is_stopping()));
+  ask("hold_v1", {argument_of(id), argument_of(held)}, true,
+      [this, id, changed](const tl::expected<Object, rpc::Error>& answer) {
+        if (!answer) return changed(tl::unexpected(answer.error()));
+        const std::string outcome = text_in(*answer, "outcome");
+        if (outcome == "unknown") return changed(tl::unexpected(unknown_task(to_text(id))));
+        if (outcome == "not-queued") return changed(tl::unexpected(not_queued(id, *answer)));
+        if (flag_in(*answer, "ready")) membership_.wake(static_cast<std::int32_t>(number_in(*answer, "lane")), 1);
+        changed(outcome == "changed");
+      });
+}
+
+void PostgresQueue::edit(TaskId id, Edit edit, const FoundTask& edited) {
+  if (stopping_) return edited(tl::unexpected(is_stopping()));
+  if (edit.group) {
+    if (const auto refusal = check_group(*edit.group)) return edited(tl::unexpected(*refusal));
+  }
+  ask("read_request_v1", {argument_of(id)}, false,
+      [this, id, edit = std::move(edit), edited](const tl::expected<Object, rpc::Error>& request) {
+        if (!request) return edited(tl::unexpected(request.error()));
+        if (!request->contains("body")) return edited(tl::unexpected(unknown_task(to_text(id))));
+        edit_queued(id, edit, *request, edited);
+      });
+}
+
+// The body is changed with the rest: it is what runs, and what a restart asks for.
+void PostgresQueue::edit_queued(TaskId id, const Edit& edit, const Object& request, const FoundTask& edited) {
+  Submission submission = from_body(text_in(request, "body"));
+  Object change;
+  json::array names;
+  const auto note = [&](const char* name) { names.emplace_back(name); };
+  if (edit.prompt) {
+    submission.prompt = *edit.prompt;
+    change["prompt"] = prompt_text(*edit.prompt);
+    note("prompt");
+  }
+  if (edit.priority) {
+    submission.priority = edit.priority;
+    change["priority"] = *edit.priority;
+    note("priority");
+  }
+  if (edit.group) {
+    submission.group = *edit.group;
+    change["group"] = *edit.group;
+    note("group");
+  }
+  if (edit.delay || edit.not_before) {
+    submission.delay = edit.delay && edit.delay->count() > 0 ? edit.delay : std::nullopt;
+    submission.not_before = edit.not_before;
+    if (edit.delay) change["delay"] = edit.delay->count();
+    if (edit.not_before) change["notBefore"] = base::milliseconds_of(*edit.not_before);
+    note("notBefore");
+  }
+  if (edit.after) {
+    submission.after = *edit.after;
+    if (auto refusal = check_submission(submission)) return edited(tl::unexpected(*refusal));
+    json::array after;
+    for (const TaskId dependency : submission.after) after.emplace_back(dependency);
+    change["after"] = std::move(after);
+    note("after");
+  }
+  if (edit.labels) {
+    submission.labels = *edit.labels;
+    change["labels"] = rpc::to_text(to_json(*edit.labels));
+    note("labels");
+  }
+  change["body"] = to_body(submission);
+  change["changed"] = std::move(names);
+  ask("edit_v1", {argument_of(id), rpc::to_text(change)}, true,
+      [this, id, edit, edited](const tl::expected<Object, rpc::Error>& answer) {
+        if (!answer) return edited(tl::unexpected(answer.error()));
+        const std::string outcome = text_in(*answer, "outcome");
+        if (outcome == "unknown") return edited(tl::unexpected(unknown_task(to_text(id))));
+        if (outcome == "not-queued") return edited(tl::unexpected(not_queued(id, *answer)));
+        if (outcome == "missing") {
+          return edited(tl::unexpected(unknown_task(to_text(static_cast<TaskId>(number_in(*answer, "missing"))))));
+        }
+        if (outcome == "cycle") {
+          return edited(tl::unexpected(dependency_cycle(id, static_cast<TaskId>(number_in(*answer, "cycle")))));
+        }
+        if (outcome == "failed") {
+          return edited(tl::unexpected(
+              rpc::invalid_params("after", "tasks that have not failed",
+                                  to_text(static_cast<TaskId>(number_in(*answer, "failed"))) + " (failed)")));
+        }
+        if (flag_in(*answer, "ready")) membership_.wake(static_cast<std::int32_t>(number_in(*answer, "lane")), 1);
+        if (edit.delay) membership_.sweep_in(*edit.delay);
+        find(id, edited);
+      });
+}
+
+void PostgresQueue::restart(TaskId id, Submitted submitted, std::string by) {
+  if (stopping_) return submitted(tl::unexpected(is_stopping()));
+  ask("read_request_v1", {argument_of(id)}, false,
+      [this, id, submitted, by = std::move(by)](const tl::expected<Object, rpc::Error>& request) {
+        if (!request) return submitted(tl::unexpected(request.error()));
+        if (!request->contains("body")) return submitted(tl::unexpected(unknown_task(to_text(id))));
+        Submission submission = from_body(text_in(*request, "body"));
+        submission.agent = text_in(*request, "agent");
+        if (const auto priority = optional_in(*request, "priority")) submission.priority = *priority;
+        if (const std::string group = text_in(*request, "group"); !check_group(group)) submission.group = group;
+        submission.after = ids_in(*request, "after");
+        submission.key.clear();
+        submission.delay.reset();
+        submission.not_before.reset();
+        submission.metadata.erase("automation");  // it was not a rule that asked for this one
+        submission.metadata["restartOf"] = to_text(id);
+        submission.by = by;
+        submit(std::move(submission), submitted, {});
+      });
+}
+
+void PostgresQueue::restart_in_place(TaskId id, Submitted submitted) {
+  if (stopping_) return submitted(tl::unexpected(is_stopping()));
+  ask("requeue_v1", {argument_of(id)}, true, [this, id, submitted](const tl::expected<Object, rpc::Error>& answer) {
+    if (!answer) return submitted(tl::unexpected(answer.error()));
+    const std::string outcome = text_in(*answer, "outcome");
+    if (outcome == "unknown") return submitted(tl::unexpected(unknown_task(to_text(id))));
+    if (outcome == "full") return submitted(tl::unexpected(queue_full(settings_.queue_capacity)));
+    if (outcome == "missing") {
+      return submitted(tl::unexpected(unknown_task(to_text(static_cast<TaskId>(number_in(*answer, "missing"))))));
+    }
+    if (outcome == "not-ended") {
+      return submitted(tl::unexpected(wrong_state(id, state_in(*answer), "Task has not ended", "not-ended")));
+    }
+    membership_.wake(static_cast<std::int32_t>(number_in(*answer, "lane")), 1);
+    submitted(Accepted{id, state_in(*answer)});
+  });
+}
+
+void PostgresQueue::remove(std::vector<TaskId> ids, Removed removed) {
+  std::ranges::sort(ids);
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  remove_some(std::move(ids), {}, {}, {}, std::move(removed));
+}
+
+void PostgresQueue::clean(std::optional<State> state, std::optional<std::chrono::milliseconds> older,
+                          Removed removed) {
+  remove_some({}, state, older, {}, std::move(removed));
+}
+
+// A thousand at a time; of all that have ended, those that stay are told once.
+void PostgresQueue::remove_some(std::vector<TaskId> ids, std::optional<State> state,
+                                std::optional<std::chrono::milliseconds> older, Removal removal, Removed removed) {
+  constexpr std::size_t at_once = 1000;
+  if (stopping_) return removed(tl::unexpected(is_stopping()));
+  const bool is_clean = ids.empty();
+  std::vector<TaskId> some(ids.end() - static_cast<std::ptrdiff_t>(std::min(ids.size(), at_once)), ids.end());
+  ids.resize(ids.size() - some.size());
+  std::vector<std::int64_t> numbers(some.begin(), some.end());
+  ask("remove_v1",
+      {is_clean ? Argument() : Argument(array_of(numbers)), state ? argument_of(static_cast<int>(*state)) : Argument(),
+       older ? argument_of(older->count()) : Argument(), "request"},
+      true,
+      [this, ids = std::move(ids), is_clean, state, older, removal = std::move(removal),
+       removed = std::move(removed)](const tl::expected<Object, rpc::Error>& answer) mutable {
+        if (!answer) return removed(tl::unexpected(answer.error()));
+        take_removal(*answer, removal);
+        const bool has_more = is_clean ? flag_in(*answer, "more") && !array_in(*answer, "removed").empty() : !ids.empty();
+        if (has_more) return remove_some(std::move(ids), state, older, std::move(removal), std::move(removed));
+        std::ranges::sort(removal.removed);
+        std::ranges::sort(removal.kept, {}, &Removal::Kept::id);
+        const auto same = std::ranges::unique(removal.kept, {}, &Removal::Kept::id);
+        removal.kept.erase(same.begin(), same.end());
+        removed(removal);
+      });
+}
+
+void PostgresQueue::take_removal(const Object& answer, Removal& removal) {
+  for (const TaskId id : ids_in(answer, "removed")) removal.removed.push_back(id);
+  for (const json::value& each : array_in(answer, "kept")) {
+    const Object& told = each.as_object();
+    Removal::Kept kept{.id = static_cast<TaskId>(number_in(told, "id")), .reason = text_in(told, "reason")};
+    if (const auto by = optional_in(told, "by")) kept.by = static_cast<TaskId>(*by);
+    kept.text = kept.reason == "unknown"     ? "there is no such task"
+                : kept.reason == "not-ended" ? "it has not ended"
+                : kept.reason == "needed"    ? (kept.by ? to_text(*kept.by) : "another task") + " comes after it"
+                                             : "it is looked at";
+    removal.kept.push_back(std::move(kept));
+  }
+}
+
+void PostgresQueue::set_paused(const std::optional<std::string>& group, bool paused, const Paused& done) {
+  if (stopping_) return done(tl::unexpected(is_stopping()));
+  if (group) {
+    // One that only other daemons have may be paused all the same, if it has tasks.
+    const auto refusal = group->empty() ? check_group(*group) : std::nullopt;
+    if (refusal) return done(tl::unexpected(*refusal));
+  }
+  ask("pause_v1", {group ? Argument(*group) : Argument(), argument_of(paused)}, true,
+      [this, done](const tl::expected<Object, rpc::Error>& answer) {
+        if (!answer) return done(tl::unexpected(answer.error()));
+        Pause pause{.changed = flag_in(*answer, "changed")};
+        for (const json::value& name : array_in(*answer, "pausedGroups")) pause.groups.emplace_back(name.as_string());
+        attempts_.look(false);
+        done(pause);
+      });
+}
+
+void PostgresQueue::release_agent(const std::string& agent, const Changed& released) {
+  if (stopping_) return released(tl::unexpected(is_stopping()));
+  ask("release_v1", {agent}, true, [this, agent, released](const tl::expected<Object, rpc::Error>& answer) {
+    if (!answer) return released(tl::unexpected(answer.error()));
+    const bool was_held = flag_in(*answer, "released");
+    const bool is_known = agents_.find(agent) != nullptr || membership_.is_agent_known(agent);
+    if (!was_held && !is_known) return released(tl::unexpected(agents_.unknown(agent, "name")));
+    attempts_.look(false);
+    released(was_held);
+  });
+}
+
+}  // namespace duet::task::postgres

@@ -1,0 +1,143 @@
+#include <algorithm>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include <boost/json/array.hpp>
+
+#include "duet/rpc/utf8.h"
+#include "task/postgres/output_view.h"
+#include "task/postgres/postgres_queue.h"
+#include "task/postgres/records.h"
+#include "task/refusal.h"
+#include "task/task_output.h"
+
+// Output: from the files here, where all of it was written here; else from the database.
+
+namespace duet::task::postgres {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr base::Duration between_looks = 300ms;
+
+}  // namespace
+
+void PostgresQueue::read_output(const OutputQuestion& question, const GotOutput& got) {
+  ask("read_output_state_v1", {argument_of(question.id)}, false,
+      [this, question, got](const tl::expected<Object, rpc::Error>& state) {
+        if (!state) return got(tl::unexpected(state.error()));
+        if (!state->contains("state")) return got(tl::unexpected(unknown_task(to_text(question.id))));
+        if (!has_all_output(question.id, *state)) return read_remote(question, *state, got);
+        try {
+          const auto attempts = static_cast<std::uint32_t>(number_in(*state, "attempt"));
+          Output output{.piece = read_task_output(options_.tasks, question.id, attempts, question.offset,
+                                                  question.limit, question.stream)};
+          const auto run = attempts_.latest(question.id);
+          const bool is_over = has_ended(static_cast<State>(number_in(*state, "state"))) && (!run || !attempts_.is_live(*run));
+          output.done = is_over && output.piece.next >= output.piece.total;
+          got(output);
+        } catch (const std::system_error& error) {
+          log_.warn("output of a task cannot be read",
+                    {{"task", to_text(question.id)}, {"reason", error.code().message()}});
+          read_remote(question, *state, got);
+        }
+      });
+}
+
+// Every attempt that the database tells of has its file here, with all that was written.
+bool PostgresQueue::has_all_output(TaskId id, const Object& state) const {
+  const auto attempts = static_cast<std::uint32_t>(number_in(state, "attempt"));
+  const auto& told = array_in(state, "attempts");
+  if (attempts == 0) return false;
+  for (std::uint32_t attempt = 1; attempt <= attempts; ++attempt) {
+    const RunId run{id, attempt};
+    if (attempts_.is_live(run)) continue;
+    const auto found = std::ranges::find_if(told, [&](const boost::json::value& each) {
+      return number_in(each.as_object(), "attempt") == attempt;
+    });
+    const std::int64_t total = found == told.end() ? 0 : number_in(found->as_object(), "total");
+    if (attempts_.latest(id) == run && total == 0) continue;
+    try {
+      if (task::read_output(options_.tasks, run, UINT64_MAX, 0).total < static_cast<std::uint64_t>(total)) return false;
+    } catch (const std::system_error&) {
+      return false;
+    }
+    if (total == 0 && found == told.end() && attempt == attempts) return false;  // it runs elsewhere, and has said nothing
+  }
+  return true;
+}
+
+void PostgresQueue::read_remote(const OutputQuestion& question, const Object& state, const GotOutput& got) {
+  const auto view = std::make_shared<OutputView>(state);
+  line_.call(Line::Way::work, "read_output_v1",
+             {argument_of(question.id), argument_of(view->start(question.offset)), argument_of(question.limit)},
+             lifetime_.bind([question, view, got](const Answer& answer) {
+               if (!answer) return got(tl::unexpected(error_of(answer.error())));
+               got(view->read(*answer, question.offset, question.limit, question.stream));
+             }));
+}
+
+// ---- waiting for more ----
+
+std::optional<Queue::Ticket> PostgresQueue::await_output(TaskId id, base::Duration limit, LookAtOutput look) {
+  const Ticket ticket = output_waiters_.wait(id, limit, std::move(look));
+  follower_.audience_changed();
+  output_waiters_.take(id);
+  if (!output_waiters_.is_waiting(ticket)) return std::nullopt;
+  watch_output();
+  return ticket;
+}
+
+void PostgresQueue::stop_awaiting_output(const Ticket& ticket) { output_waiters_.stop_waiting(ticket); }
+
+void PostgresQueue::output_audience_changed() {
+  follower_.audience_changed();
+  list({.state = State::running, .limit = 1000},
+       [this](const Task& task) {
+         tell_remote(task.id);
+         return true;
+       },
+       [](const std::optional<rpc::Error>&) {});
+}
+
+// A task that runs elsewhere, whose output somebody here wants as it comes.
+void PostgresQueue::tell_remote(TaskId id) {
+  if (attempts_.latest(id) || remote_output_.contains(id) || !tells_.output.wants(id)) return;
+  ask("read_output_state_v1", {argument_of(id)}, false, [this, id](const tl::expected<Object, rpc::Error>& state) {
+    if (!state || !state->contains("state")) return;
+    remote_output_.try_emplace(id, OutputView(*state).total());
+    watch_output();
+  });
+}
+
+void PostgresQueue::watch_output() {
+  if (output_timer_ || left_) return;
+  output_timer_ = loop_.after(between_looks, [this] { look_at_output(); });
+}
+
+// While somebody waits for output that is written elsewhere.
+void PostgresQueue::look_at_output() {
+  output_timer_.cancel();
+  for (const TaskId id : output_waiters_.awaited()) {
+    if (!attempts_.latest(id)) output_waiters_.take(id);
+  }
+  std::erase_if(remote_output_, [this](const auto& each) { return !tells_.output.wants(each.first); });
+  for (const auto& [id, offset] : remote_output_) {
+    if (!reading_output_.insert(id).second) continue;
+    read_output({.id = id, .offset = offset, .limit = OutputSender::largest_piece},
+                lifetime_.bind([this, id = id](const tl::expected<Output, rpc::Error>& output) {
+                  reading_output_.erase(id);
+                  const auto found = remote_output_.find(id);
+                  if (!output || found == remote_output_.end()) return;
+                  const std::string_view whole = output->done ? std::string_view(output->piece.bytes)
+                                                              : rpc::whole_characters(output->piece.bytes);
+                  if (!whole.empty()) tells_.output.tell(id, output->piece.offset, Stream::mixed, whole);
+                  found->second = output->piece.place_of(whole.size());
+                  if (output->done) remote_output_.erase(found);
+                }));
+  }
+  if (!remote_output_.empty() || !output_waiters_.is_empty()) watch_output();
+}
+
+}  // namespace duet::task::postgres

@@ -1,0 +1,364 @@
+#include "task/postgres/postgres_queue.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <boost/json/array.hpp>
+
+#include "duet/rpc/value.h"
+#include "task/postgres/records.h"
+#include "task/refusal.h"
+#include "task/transition.h"
+
+namespace duet::task::postgres {
+namespace {
+
+namespace json = boost::json;
+using namespace std::chrono_literals;
+
+constexpr base::Duration end_patience = 10s;
+constexpr std::string_view told_name = "cluster/told";  // the last event of ours that the database has
+
+}  // namespace
+
+PostgresQueue::PostgresQueue(transport::Loop& loop, base::Log& log, Line& line, Store& store, Journal& journal,
+                             TaskSettings settings, ClusterSettings cluster, Options options, Tells tells)
+    : loop_(loop),
+      log_(log),
+      line_(line),
+      store_(store),
+      journal_(journal),
+      settings_(std::move(settings)),
+      cluster_(std::move(cluster)),
+      options_(std::move(options)),
+      tells_(std::move(tells)),
+      agents_(settings_, options_.environment, options_.project, options_.provide_for),
+      membership_(loop, log, line, cluster_,
+                  {.schema = cluster_.schema,
+                   .place = options_.place,
+                   .version = options_.version,
+                   .boottime = options_.boottime,
+                   .seed = options_.seed},
+                  membership_calls()),
+      submits_(loop, line, membership_, [this] { return settings_.queue_capacity; }),
+      attempts_(loop, log, line, membership_, agents_,
+                {.tasks = options_.tasks, .worker = cluster_.name, .output = cluster_.output, .seed = options_.seed + 1},
+                attempts_calls()),
+      events_(loop, line, membership_, journal, {.began_anew = [this] { tells_.journal_began_anew(); }}),
+      output_waiters_(loop),
+      follower_(
+          loop, log, options_.tasks, [](TaskId) { return GoneOutput{}; },
+          {.wants = [this](TaskId id) { return output_waiters_.is_awaited(id) || tells_.output.wants(id); },
+           .tell =
+               [this](TaskId id, std::uint64_t offset, Stream stream, std::string_view text) {
+                 tells_.output.tell(id, offset, stream, text);
+                 output_waiters_.take(id);
+               }}) {
+  store_.publish_to([this](std::vector<Event> events) { forward_events(std::move(events)); });
+}
+
+PostgresQueue::~PostgresQueue() { store_.publish_to({}); }
+
+void PostgresQueue::begin(Runner& runner, const std::vector<RunId>& recorded) {
+  runner_ = &runner;
+  attempts_.begin(runner, recorded);
+}
+
+void PostgresQueue::start() {
+  // What a daemon before had told its own store, and not the database.
+  std::vector<Event> untold;
+  const auto read = store_.read([&untold](StoreReader& reader) {
+    const std::string told = reader.recall(told_name).value_or("");
+    if (told.empty()) return;
+    reader.events_after(std::stoull(told), 10'000, [&untold](Event event) { untold.push_back(std::move(event)); });
+  });
+  if (!read) log_.warn("events of this daemon cannot be read", {{"reason", read.error().message()}});
+  forward_events(std::move(untold));
+  line_.start(line_events());
+}
+
+Line::Events PostgresQueue::line_events() {
+  return {.greet = [this](Line::Way way, const Line::Ask& ask,
+                          const Line::Verdict& verdict) { membership_.greet(way, ask, verdict); },
+          .up =
+              [this] {
+                membership_.line_is_up();
+                submits_.line_is_up();
+                attempts_.look(false);
+                events_.begin();
+                forward();
+              },
+          .down = [this](const std::string& why) { membership_.line_is_down(why); },
+          .notified = [this](const std::string& channel,
+                             const std::string& payload) { wake_up(channel, payload); }};
+}
+
+void PostgresQueue::wake_up(const std::string& channel, const std::string& payload) {
+  if (channel == membership_.events_channel()) return events_.look();
+  if (channel != membership_.own_channel()) return;
+  if (payload == "task") return attempts_.look(true);
+  membership_.beat_soon();  // a cancel, a drain: a beat brings what there is
+}
+
+WorkerOffer PostgresQueue::offer() const {
+  WorkerOffer offer{.slots = settings_.max_running, .labels = cluster_.labels};
+  offer.accepts = accepted_agents(cluster_, settings_);
+  for (const auto& [name, agent] : agents_.all()) offer.agents.push_back(name);
+  return offer;
+}
+
+Membership::Calls PostgresQueue::membership_calls() {
+  return {.offer = [this] { return offer(); },
+          .joined =
+              [this](const std::vector<OwnAttempt>& own) {
+                attempts_.joined(own);
+                submits_.line_is_up();
+                events_.begin();
+                count_soon();
+                forward();
+              },
+          .beaten = [this](const Membership::Calls::Beat& beat) { attempts_.beaten(beat); },
+          .remembered = [this] { return attempts_.remembered(); },
+          .fenced = [this](const std::vector<std::int64_t>& fences) { attempts_.fenced(fences); },
+          .look = [this] { attempts_.look(false); },
+          .numbered =
+              [this] {
+                events_.look();
+                count_soon();
+              },
+          .extend = options_.extend,
+          .problem =
+              [this](const std::string& problem) {
+                if (std::exchange(problem_, problem) != problem) tells_.problem(problem);
+              },
+          .read_memory = options_.read_memory,
+          .write_memory = options_.write_memory};
+}
+
+KeeperEvents PostgresQueue::keeper_events() {
+  KeeperEvents events = attempts_.keeper_events();
+  events.output = [this](RunId run, std::uint64_t /*total*/) { follower_.more(run); };
+  return events;
+}
+
+Attempts::Calls PostgresQueue::attempts_calls() {
+  return {.settings = [this]() -> const TaskSettings& { return settings_; },
+          .project = options_.project,
+          .began =
+              [this](RunId run, bool is_new) {
+                follower_.add(*runner_, run, is_new);
+                if (!is_new) follower_.began(run.task);
+              },
+          .gone =
+              [this](RunId run) {
+                follower_.gone(run);
+                output_waiters_.take(run.task);
+              },
+          .never_began = [this](RunId run) { follower_.never_began(run); },
+          .ended = [this](TaskId id) { output_waiters_.take(id); },
+          .stopped = [this] { check_stopped(); }};
+}
+
+void PostgresQueue::change_settings(TaskSettings settings) {
+  settings_ = std::move(settings);
+  agents_.change_settings(settings_);
+  attempts_.settings_changed();
+  membership_.beat_soon();
+  attempts_.look(false);
+}
+
+void PostgresQueue::change_cluster(ClusterSettings cluster) {
+  cluster_ = std::move(cluster);
+  membership_.change_settings(cluster_);
+}
+
+rpc::Error PostgresQueue::error_of(const Fault& fault) {
+  return unavailable("store", fault.message.empty() ? "the queue's database does not answer" : fault.message);
+}
+
+void PostgresQueue::ask(std::string_view function, std::vector<Argument> arguments, bool changes, const Asked& asked) {
+  if (!membership_.is_joined()) {
+    return asked(tl::unexpected(unavailable("store", trouble().empty() ? "the queue is not joined yet" : trouble())));
+  }
+  const auto taken = lifetime_.bind([this, changes, asked](const Answer& answer) {
+    if (changes) membership_.number_soon();
+    if (!answer) return asked(tl::unexpected(error_of(answer.error())));
+    asked(object_of(*answer));
+  });
+  if (changes) {
+    membership_.call(Line::Way::work, function, std::move(arguments), taken);
+  } else {
+    line_.call(Line::Way::work, function, std::move(arguments), taken);
+  }
+}
+
+// ---- events ----
+
+void PostgresQueue::take(const Event& event) {
+  if (tells_start(event)) {
+    follower_.began(event.task);
+    tell_remote(event.task);
+  }
+  if (!tells_end(event)) return;
+  answer_waiters(event.task);
+  output_waiters_.take(event.task);
+}
+
+tl::expected<std::optional<Task>, rpc::Error> PostgresQueue::known(TaskId id) {
+  if (const Task* const task = events_.known(id)) return *task;
+  return tl::unexpected(unavailable("store", "nothing has happened to " + to_text(id) + " lately"));
+}
+
+void PostgresQueue::events_after(std::uint64_t seq, std::size_t limit, const Told& told) {
+  if (!membership_.is_joined()) return told(tl::unexpected(unavailable("store", "the queue is not joined")));
+  events_.read(seq, limit, [told](const tl::expected<std::vector<Event>, Fault>& events) {
+    if (!events) return told(tl::unexpected(error_of(events.error())));
+    told(*events);
+  });
+}
+
+tl::expected<std::uint64_t, rpc::Error> PostgresQueue::newest_event() {
+  return (journal_.is_current() ? journal_.next() : membership_.next_seq()) - 1;
+}
+
+// What rules and the daemon tell is on this machine's disk first, and goes to the queue from there.
+void PostgresQueue::forward_events(std::vector<Event> events) {
+  constexpr std::size_t most = 10'000;
+  for (Event& event : events) {
+    const bool is_local = event.kind == "daemonStopping";
+    if (!is_local && untold_.size() < most) untold_.push_back(std::move(event));
+  }
+  forward();
+}
+
+void PostgresQueue::forward() {
+  if (telling_ || untold_.empty() || !membership_.is_joined() || !line_.is_up(Line::Way::work)) return;
+  telling_ = true;
+  const Event& event = untold_.front();
+  json::object params = rpc::parse_value(event.params).as_object();
+  params.erase("seq");
+  membership_.call(Line::Way::work, "tell_v1", {argument_of(event.seq), event.kind, rpc::to_text(params)},
+                   lifetime_.bind([this, seq = event.seq](const Answer& answer) {
+                     telling_ = false;
+                     if (!answer && answer.error().kind != Fault::Kind::refused) return;
+                     untold_.erase(untold_.begin());
+                     store_.write({.apply = [seq](StoreWriter& writer) { writer.remember(told_name, std::to_string(seq)); },
+                                   .kind = Change::Kind::patient_fact});
+                     membership_.number_soon();
+                     forward();
+                   }));
+}
+
+// For the daemon's own status; a moment old.
+void PostgresQueue::count_soon() {
+  if (count_timer_ || counting_) return;
+  count_timer_ = loop_.after(500ms, [this] {
+    counting_ = true;
+    ask("read_stats_v1", {}, false, [this](const tl::expected<Object, rpc::Error>& counts) {
+      counting_ = false;
+      if (!counts) return;
+      counts_ = {number_in(*counts, "queued"), number_in(*counts, "running"), number_in(*counts, "completed"),
+                 number_in(*counts, "failed"), number_in(*counts, "cancelled")};
+    });
+  });
+}
+
+// ---- waiting for ends ----
+
+std::optional<Queue::Ticket> PostgresQueue::wait(TaskId id, std::optional<base::Duration> limit,
+                                                 const FoundTask& waiter) {
+  if (left_) {
+    waiter(tl::unexpected(is_stopping()));
+    return std::nullopt;
+  }
+  const Ticket ticket{id, ++last_ticket_};
+  Waiter& waiting = waiters_[ticket];
+  waiting.waiter = waiter;
+  const auto answer = lifetime_.bind([this, ticket](bool whatever) {
+    find(ticket.first, [this, ticket, whatever](const tl::expected<Task, rpc::Error>& task) {
+      const auto found = waiters_.find(ticket);
+      const bool is_over = whatever || !task || has_ended(task->progress.state);
+      if (found == waiters_.end() || !is_over) return;
+      const FoundTask told = std::move(found->second.waiter);
+      waiters_.erase(found);
+      told(task);
+    });
+  });
+  if (limit) waiting.timer = loop_.after(*limit, [answer]() mutable { answer(true); });
+  auto first = answer;
+  first(limit == base::Duration::zero());
+  return ticket;
+}
+
+void PostgresQueue::stop_waiting(const Ticket& ticket) { waiters_.erase(ticket); }
+
+void PostgresQueue::answer_waiters(TaskId id) {
+  const auto first = waiters_.lower_bound({id, 0});
+  if (first == waiters_.end() || first->first.first != id) return;
+  find(id, [this, id](const tl::expected<Task, rpc::Error>& task) {
+    if (task && !has_ended(task->progress.state)) return;  // it was queued again
+    std::vector<FoundTask> woken;
+    for (auto at = waiters_.lower_bound({id, 0}); at != waiters_.end() && at->first.first == id; at = waiters_.erase(at)) {
+      woken.push_back(std::move(at->second.waiter));
+    }
+    for (const FoundTask& waiter : woken) waiter(task);
+  });
+}
+
+// ---- the end ----
+
+void PostgresQueue::close() {
+  stopping_ = true;
+  attempts_.close();
+}
+
+void PostgresQueue::stop(bool force, std::function<void()> stopped, std::optional<base::Duration> patience) {
+  close();
+  stopped_ = std::move(stopped);
+  if (force || patience == base::Duration::zero()) {
+    attempts_.end_running();
+    stop_timer_ = loop_.after(end_patience, [this] { end_now(); });
+  } else if (patience) {
+    stop_timer_ = loop_.after(*patience, [this] {
+      attempts_.end_running();
+      stop_timer_ = loop_.after(end_patience, [this] { end_now(); });
+    });
+  }
+  check_stopped();
+}
+
+// Whoever stops it leaves the queue: nothing is to wait for its lease.
+void PostgresQueue::check_stopped() {
+  if (stopped_ && attempts_.is_empty()) end_now();
+}
+
+void PostgresQueue::end_now() {
+  if (!stopped_) return;
+  stop_timer_.cancel();
+  const auto finish = [this, stopped = std::exchange(stopped_, {})] {
+    left_ = true;
+    output_waiters_.end();
+    for (auto& [ticket, waiter] : std::exchange(waiters_, {})) waiter.waiter(tl::unexpected(is_stopping()));
+    store_.when_idle(stopped);
+  };
+  if (!attempts_.is_empty()) {  // they go on: the next daemon finds them
+    membership_.stop();
+    return finish();
+  }
+  membership_.leave(lifetime_.bind(finish));
+}
+
+void PostgresQueue::leave(std::function<void()> left) {
+  close();
+  const auto finish = lifetime_.bind([this, left = std::move(left)] {
+    membership_.stop();
+    left_ = true;
+    output_waiters_.end();
+    for (auto& [ticket, waiter] : std::exchange(waiters_, {})) waiter.waiter(tl::unexpected(is_stopping()));
+    store_.when_idle(left);
+  });
+  submits_.after(finish);
+}
+
+}  // namespace duet::task::postgres

@@ -1,0 +1,211 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "duet/base/lifetime.h"
+#include "duet/base/log.h"
+#include "duet/transport/loop.h"
+#include "task/cluster_settings.h"
+#include "task/journal.h"
+#include "task/output_follower.h"
+#include "task/output_waiters.h"
+#include "task/postgres/attempts.h"
+#include "task/postgres/event_reader.h"
+#include "task/postgres/line.h"
+#include "task/postgres/membership.h"
+#include "task/postgres/submits.h"
+#include "task/queue.h"
+#include "task/store.h"
+
+namespace duet::task::postgres {
+
+/// The queue that several machines share, as this daemon sees it: one schema of a PostgreSQL database.
+///
+/// The database holds the truth; nothing is decided here that its functions decide. What is kept of it here is a copy
+/// that may be a moment old. This daemon's own store keeps what is its own: what its rules know, and the events that
+/// they tell until the database has them. For the loop's thread only; line, store, journal and runner outlive it.
+class PostgresQueue final : public Queue {
+ public:
+  struct Options {
+    int tasks = -1;                             ///< the folder with the outputs
+    std::function<std::string()> project = {};  ///< where tasks run
+    process::Environment environment = {};      ///< tasks get
+    Agents::ProvideFor provide_for = {};
+    std::uint32_t seed = 0;
+    std::string place = {};  ///< of the state folder, see WorkerMemory
+    std::string version = {};
+    std::function<base::Duration()> boottime = {};
+    std::function<std::string()> read_memory = {};
+    std::function<void(const std::string&)> write_memory = {};
+    std::function<void(base::Duration deadline, base::Duration lease)> extend = {};
+  };
+  struct Tells {
+    OutputFollower::Audience output = {};
+    std::function<void(const std::string& problem)> problem = {};  ///< empty: none any more
+    std::function<void()> journal_began_anew = {};
+  };
+
+  PostgresQueue(transport::Loop& loop, base::Log& log, Line& line, Store& store, Journal& journal,
+                TaskSettings settings, ClusterSettings cluster, Options options, Tells tells);
+  ~PostgresQueue() override;
+
+  /// Connects.
+  void start();
+  bool is_joined() const { return membership_.is_joined(); }
+  /// Why it cannot join, if that will not pass by itself; or what is wrong now.
+  std::string trouble() const { return membership_.refusal().empty() ? problem_ : membership_.refusal(); }
+  bool is_refused() const { return !membership_.refusal().empty(); }
+  KeeperEvents keeper_events();
+  void begin(Runner& runner, const std::vector<RunId>& recorded);
+  /// Somebody here wants to hear of events: clients, or rules.
+  void want_events(bool wanted) { events_.set_wanted(wanted); }
+  void change_cluster(ClusterSettings cluster);
+  /// For `cluster.status`.
+  void cluster_status(const std::function<void(const tl::expected<boost::json::object, rpc::Error>&)>& told);
+
+  using Queue::submit;
+  void submit(Submission submission, Submitted submitted, Companion companion) override;
+  tl::expected<std::string, rpc::Error> choose_agent(const Submission& submission) const override;
+  void cancel(TaskId id, Cancelled cancelled) override;
+  void set_held(TaskId id, bool held, const Changed& changed) override;
+  void edit(TaskId id, Edit edit, const FoundTask& edited) override;
+  void restart(TaskId id, Submitted submitted, std::string by) override;
+  void restart_in_place(TaskId id, Submitted submitted) override;
+  void remove(std::vector<TaskId> ids, Removed removed) override;
+  void clean(std::optional<State> state, std::optional<std::chrono::milliseconds> older, Removed removed) override;
+  void set_paused(const std::optional<std::string>& group, bool paused, const Paused& done) override;
+  void release_agent(const std::string& agent, const Changed& released) override;
+
+  void find(TaskId id, const FoundTask& found) override;
+  void list(const ListQuery& query, const std::function<bool(const Task&)>& each,
+            const std::function<void(const std::optional<rpc::Error>&)>& done) override;
+  void look(const Stood& stood) override;
+  void explain(TaskId id,
+               const std::function<void(const tl::expected<Explanation, rpc::Error>&)>& explained) override;
+  std::optional<Ticket> wait(TaskId id, std::optional<base::Duration> limit, const FoundTask& waiter) override;
+  void stop_waiting(const Ticket& ticket) override;
+  void read_output(const OutputQuestion& question, const GotOutput& got) override;
+  std::optional<Ticket> await_output(TaskId id, base::Duration limit, LookAtOutput look) override;
+  void stop_awaiting_output(const Ticket& ticket) override;
+
+  void give_handle(TaskId id, const Handle& given) override;
+  Companion handle_for_new_task() override { return {}; }
+  void find_handle(const std::string& handle,
+                   const std::function<void(const tl::expected<TaskId, rpc::Error>&)>& found) override;
+  void after_changes(std::function<void()> call) override { submits_.after(std::move(call)); }
+
+  bool is_shared() const override { return true; }
+  std::string numbers() const override { return membership_.queue(); }
+  tl::expected<std::optional<Task>, rpc::Error> known(TaskId id) override;
+  void events_after(std::uint64_t seq, std::size_t limit, const Told& told) override;
+  tl::expected<std::uint64_t, rpc::Error> newest_event() override;
+
+  const StateCounts& counts() const override { return counts_; }
+  const TaskSettings& settings() const override { return settings_; }
+  void change_settings(TaskSettings settings) override;
+  const Agents& agents() const override { return agents_; }
+  tl::expected<void, std::string> provide_for(const process::Limits& limits) const override {
+    return agents_.provide_for(limits);
+  }
+  std::string shortage() const override { return attempts_.shortages().text(); }
+  void take(const Event& event) override;
+  void output_audience_changed() override;
+  std::optional<TaskId> task_of_keeper(pid_t keeper) override { return attempts_.task_of_keeper(keeper); }
+  bool has_runs() const override { return !attempts_.is_empty(); }
+  std::vector<TaskId> running() const override { return attempts_.running(); }
+
+  void close() override;
+  bool is_stopping_now() const override { return stopping_; }
+  void stop(bool force, std::function<void()> stopped, std::optional<base::Duration> patience) override;
+  void leave(std::function<void()> left) override;
+
+ private:
+  using Object = boost::json::object;
+  using Asked = std::function<void(const tl::expected<Object, rpc::Error>&)>;
+  struct Waiter {
+    FoundTask waiter;
+    transport::Loop::Timer timer;
+  };
+
+  Line::Events line_events();
+  Membership::Calls membership_calls();
+  Attempts::Calls attempts_calls();
+  WorkerOffer offer() const;
+  static rpc::Error error_of(const Fault& fault);
+  /// Asks a function that gives JSON; `changes`: something was written, if it was.
+  void ask(std::string_view function, std::vector<Argument> arguments, bool changes, const Asked& asked);
+
+  // Submitting: postgres_submit.cpp.
+  tl::expected<Submits::Entry, rpc::Error> entry_of(Submission& submission) const;
+  std::optional<rpc::Error> check_group(const std::string& group) const;
+  void taken(const Submission& submission, const Submits::Taken& task, const Submitted& submitted,
+             const Companion& companion);
+
+  std::vector<WaitReason> reasons_of(TaskId id, const Object& facts) const;
+  void explain_doors(const Object& facts, std::vector<WaitReason>& reasons) const;
+  void edit_queued(TaskId id, const Edit& edit, const Object& request, const FoundTask& edited);
+  void remove_some(std::vector<TaskId> ids, std::optional<State> state, std::optional<std::chrono::milliseconds> older,
+                   Removal removal, Removed removed);
+  void take_removal(const Object& answer, Removal& removal);
+
+  // Output: postgres_output.cpp.
+  void read_remote(const OutputQuestion& question, const Object& state, const GotOutput& got);
+  bool has_all_output(TaskId id, const Object& state) const;
+  void watch_output();
+  void look_at_output();
+  void tell_remote(TaskId id);
+
+  void answer_waiters(TaskId id);
+  void wake_up(const std::string& channel, const std::string& payload);
+  void count_soon();
+  void forward_events(std::vector<Event> events);
+  void forward();
+  void check_stopped();
+  void end_now();
+
+  transport::Loop& loop_;
+  base::Log& log_;
+  Line& line_;
+  Store& store_;
+  Journal& journal_;
+  TaskSettings settings_;
+  ClusterSettings cluster_;
+  Options options_;
+  Tells tells_;
+  Agents agents_;
+  std::string problem_;
+  StateCounts counts_ = {};
+  Membership membership_;
+  Submits submits_;
+  Attempts attempts_;
+  EventReader events_;
+  Runner* runner_ = nullptr;
+  OutputWaiters output_waiters_;
+  OutputFollower follower_;
+  std::map<Ticket, Waiter> waiters_;
+  std::uint64_t last_ticket_ = 0;
+  // Of tasks that run elsewhere and whose output somebody here wants: how much of it was told.
+  std::map<TaskId, std::uint64_t> remote_output_;
+  std::set<TaskId> reading_output_;
+  transport::Loop::Timer output_timer_;
+  transport::Loop::Timer count_timer_;
+  bool counting_ = false;
+  // Events of this daemon that the database does not have yet.
+  std::vector<Event> untold_;
+  bool telling_ = false;
+
+  bool stopping_ = false;
+  bool left_ = false;
+  std::function<void()> stopped_;
+  transport::Loop::Timer stop_timer_;
+  base::Lifetime lifetime_;
+};
+
+}  // namespace duet::task::postgres

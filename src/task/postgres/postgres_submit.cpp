@@ -1,0 +1,109 @@
+#include <algorithm>
+#include <utility>
+
+#include "duet/rpc/value.h"
+#include "task/postgres/postgres_queue.h"
+#include "task/postgres/records.h"
+#include "task/postgres/shared_place.h"
+#include "task/refusal.h"
+#include "task/submission_check.h"
+
+// How tasks come into the queue.
+
+namespace duet::task::postgres {
+
+// One that only other workers have is as good as one of ours; what its settings say is theirs.
+tl::expected<std::string, rpc::Error> PostgresQueue::choose_agent(const Submission& submission) const {
+  const bool is_elsewhere = submission.agent && agents_.find(*submission.agent) == nullptr &&
+                            !agents_.is_untrusted(*submission.agent) && membership_.is_agent_known(*submission.agent);
+  if (is_elsewhere) return *submission.agent;
+  return agents_.choose(submission);
+}
+
+std::optional<rpc::Error> PostgresQueue::check_group(const std::string& group) const {
+  if (group == default_group || settings_.groups.contains(group)) return std::nullopt;
+  if (settings_.untrusted_groups.contains(group)) return untrusted_group(group, settings_.distrust);
+  std::vector<std::string> known{default_group};
+  for (const auto& [name, settings] : settings_.groups) known.push_back(name);
+  return unknown_group(group, known);
+}
+
+// What of it the database is told; or why nobody could do it.
+tl::expected<Submits::Entry, rpc::Error> PostgresQueue::entry_of(Submission& submission) const {
+  if (auto refusal = check_submission(submission)) return tl::unexpected(*refusal);
+  if (submission.key.find('\0') != submission.key.npos) {
+    return tl::unexpected(rpc::invalid_params("key", "string without NUL", "string"));
+  }
+  if (auto portable = make_portable(submission, options_.project()); !portable) {
+    return tl::unexpected(portable.error());
+  }
+  const process::Environment env = std::exchange(submission.env, {});
+  Submits::Entry entry{.key = submission.key, .body = to_body(submission)};
+  submission.env = env;
+  entry.env = env_text(submission);
+  tl::expected<std::string, rpc::Error> agent = choose_agent(submission);
+  if (!agent) return tl::unexpected(agent.error());
+  const Agent* const own = agents_.find(*agent);
+  if (own != nullptr) {
+    Agents::add_defaults(submission, *own);
+    const auto provided = agents_.provide_for(process::both(own->limits, submission.limits));
+    if (submission.here && !provided) return tl::unexpected(limits_not_kept(provided.error()));
+  }
+  if (submission.group.empty()) submission.group = default_group;
+  if (auto refusal = check_group(submission.group)) return tl::unexpected(*refusal);
+  const std::vector<std::string> accepts = accepted_agents(cluster_, settings_);
+  entry.own = own != nullptr && std::ranges::find(accepts, *agent) == accepts.end();
+  entry.agent = std::move(*agent);
+  entry.group = submission.group;
+  entry.needs = submission.needs;
+  if (submission.here) {
+    entry.needs.push_back("name=" + cluster_.name);
+    std::ranges::sort(entry.needs);
+  }
+  entry.priority = submission.priority.value_or(0);
+  entry.retries = submission.retries.value_or(0);
+  entry.on_lost = submission.on_lost.value_or(cluster_.on_lost);
+  if (submission.delay) entry.delay = submission.delay->count();
+  if (submission.not_before) entry.not_before = base::milliseconds_of(*submission.not_before);
+  entry.prompt = prompt_text(submission.prompt);
+  entry.metadata = shown_metadata_text(submission);
+  if (!submission.labels.empty()) entry.labels = rpc::to_text(to_json(submission.labels));
+  entry.after = submission.after;
+  return entry;
+}
+
+void PostgresQueue::submit(Submission submission, Submitted submitted, Companion companion) {
+  if (stopping_) return submitted(tl::unexpected(is_stopping()));
+  if (is_refused()) return submitted(tl::unexpected(unavailable("store", trouble())));
+  tl::expected<Submits::Entry, rpc::Error> entry = entry_of(submission);
+  if (!entry) return submitted(tl::unexpected(entry.error()));
+  submits_.add(std::move(*entry), [this, submission = std::move(submission), submitted = std::move(submitted),
+                                   companion](const tl::expected<Submits::Taken, rpc::Error>& task) {
+    if (!task) return submitted(tl::unexpected(task.error()));
+    taken(submission, *task, submitted, companion);
+  });
+}
+
+// A key that was there belongs to the same submission, or it is refused. What is to be written with a new task is
+// written behind it: should that be lost, the key finds the task.
+void PostgresQueue::taken(const Submission& submission, const Submits::Taken& task, const Submitted& submitted,
+                          const Companion& companion) {
+  const Accepted accepted{task.id, task.state, task.fresh};
+  if (!task.fresh) {
+    Submission plain = submission;
+    plain.env.clear();
+    const std::vector<std::string> differing =
+        submission.key.empty() || submission.key_decides
+            ? std::vector<std::string>()
+            : differences(task.body, to_body(plain), usual_priority(agents_, submission));
+    if (!differing.empty()) return submitted(tl::unexpected(key_is_taken(task.id, differing)));
+    return submitted(accepted);
+  }
+  log_.info("task accepted", {{"task", to_text(task.id)}, {"agent", submission.agent.value_or("")}});
+  if (!companion.write) return submitted(accepted);
+  store_.write({.apply = [write = companion.write, id = task.id](StoreWriter& writer) { write(writer, id); },
+                .done = [submitted, accepted](bool /*kept*/) { submitted(accepted); },
+                .kind = Change::Kind::fact});
+}
+
+}  // namespace duet::task::postgres

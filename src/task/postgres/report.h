@@ -1,0 +1,76 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "duet/base/clock.h"
+#include "task/postgres/argument.h"
+#include "task/postgres/output_sender.h"
+#include "task/run.h"
+#include "task/task.h"
+
+namespace duet::task::postgres {
+
+/// How an attempt ended, as the database is told. Times are how long ago: a worker's time of day counts for nothing.
+struct End {
+  enum Flag : int {
+    by_stop = 1,       ///< the daemon was stopped: it is not tried again
+    tree_is_gone = 2,  ///< no process is left
+    put_back = 4,      ///< it never began
+  };
+  RunId run = {};
+  std::int64_t fence = 0;
+  bool ok = false;
+  std::optional<std::int64_t> code = {};
+  std::optional<std::string> signal = {};
+  std::optional<Failure> failure = {};
+  std::optional<Started> started = {};
+  std::int64_t started_ago = 0;  ///< milliseconds
+  std::int64_t ended_ago = 0;
+  std::optional<Usage> usage = {};
+  std::optional<std::string> result = {};
+  base::Duration retry = {};  ///< the pause before it is tried again, if it is
+  std::optional<base::Duration> hold = {};
+  std::string hold_text = {};
+  int flags = 0;
+};
+
+/// What is told in one call.
+struct Report {
+  struct Start {
+    RunId run;
+    std::int64_t fence;
+    Started started;
+    std::int64_t ago;
+  };
+  struct Output {
+    RunId run;
+    std::int64_t fence;
+    OutputSender::Portion portion;
+  };
+  std::vector<Start> starts = {};
+  std::vector<End> ends = {};
+  std::vector<Output> outputs = {};
+  std::size_t most = 0;  ///< how many new tasks it asks for
+
+  bool is_empty() const { return starts.empty() && ends.empty() && outputs.empty() && most == 0; }
+};
+
+/// How long ago, in milliseconds, by this machine's clock on the wall; never negative.
+std::int64_t ago_of(const base::Clock& clock, base::UtcTime time);
+
+void tell_outcome(End& end, const Outcome& outcome, const base::Clock& clock);
+
+/// The arguments of report_v1 between the worker's and those of the claim.
+std::vector<Argument> arguments_of(const Report& report);
+
+/// Members of a JSON object: what an attempt was claimed with, for a database that has forgotten it.
+std::string claim_text(std::string_view agent, std::string_view group, std::int64_t priority, std::string_view body);
+/// An end for recover_v1: a JSON object.
+std::string recovery_text(const End& end, const std::string& claim);
+
+}  // namespace duet::task::postgres

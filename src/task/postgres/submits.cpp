@@ -1,0 +1,186 @@
+#include "task/postgres/submits.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <utility>
+
+#include <boost/json/object.hpp>
+
+#include "task/postgres/records.h"
+#include "task/refusal.h"
+
+namespace duet::task::postgres {
+namespace {
+
+std::string ids_text(const std::vector<TaskId>& ids) {
+  std::string text;
+  for (const TaskId id : ids) text += (text.empty() ? "" : ",") + std::to_string(id);
+  return text;
+}
+
+Argument or_null(const std::string& text) { return text.empty() ? Argument() : Argument(text); }
+
+}  // namespace
+
+void Submits::add(Entry entry, Done done) {
+  const std::size_t bytes = 512 + entry.body.size() + entry.prompt.size() + entry.env.size() + entry.metadata.size();
+  if (waiting_bytes_ + bytes > most_waiting_bytes) {
+    return done(tl::unexpected(unavailable("store", "more waits to be written than it can take")));
+  }
+  ++added_;
+  waiting_bytes_ += bytes;
+  waiting_.push_back({.id = random_uuid(),
+                      .entry = std::move(entry),
+                      .done = std::move(done),
+                      .until = loop_.now() + patience,
+                      .bytes = bytes});
+  if (!timer_) timer_ = loop_.after(patience, [this] { give_up_late(); });
+  // What else comes in this turn goes along.
+  if (!sending_) sending_ = loop_.deferred([this] { send(); });
+}
+
+void Submits::after(std::function<void()> call) {
+  if (answered_ == added_) return call();
+  afters_.emplace_back(added_, std::move(call));
+}
+
+void Submits::send() {
+  if (in_flight_ > 0 || pause_ || waiting_.empty() || !membership_.is_joined() || !line_.is_up(Line::Way::work)) return;
+  std::vector<Waiting> batch;
+  std::size_t bytes = 0;
+  while (!waiting_.empty() && batch.size() < most_at_once && (batch.empty() || bytes < most_bytes)) {
+    bytes += waiting_.front().bytes;
+    batch.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+  in_flight_ = batch.size();
+  std::vector<Argument> arguments = arguments_of(batch);
+  const auto kept = std::make_shared<std::vector<Waiting>>(std::move(batch));
+  membership_.call(Line::Way::work, "submit_v1", std::move(arguments),
+                   lifetime_.bind([this, kept](const Answer& answer) { take(std::move(*kept), answer); }));
+}
+
+std::vector<Argument> Submits::arguments_of(const std::vector<Waiting>& batch) const {
+  const auto column = [&batch](auto member) {
+    std::vector<Argument> values;
+    values.reserve(batch.size());
+    for (const Waiting& waiting : batch) values.push_back(member(waiting.entry));
+    return array_of(values);
+  };
+  std::vector<Argument> ids;
+  for (const Waiting& waiting : batch) ids.emplace_back(waiting.id);
+  return {array_of(ids),
+          column([](const Entry& entry) { return or_null(entry.key); }),
+          column([](const Entry& entry) { return Argument(entry.agent); }),
+          column([](const Entry& entry) { return Argument(entry.group); }),
+          column([](const Entry& entry) { return Argument(joined(entry.needs)); }),
+          column([](const Entry& entry) { return argument_of(entry.own); }),
+          column([](const Entry& entry) { return argument_of(entry.priority); }),
+          column([](const Entry& entry) { return argument_of(entry.retries); }),
+          column([](const Entry& entry) { return argument_of(static_cast<int>(entry.on_lost)); }),
+          column([](const Entry& entry) { return argument_of(entry.delay); }),
+          column([](const Entry& entry) { return argument_of(entry.not_before); }),
+          column([](const Entry& entry) { return Argument(entry.prompt); }),
+          column([](const Entry& entry) { return Argument(entry.metadata); }),
+          column([](const Entry& entry) { return or_null(entry.labels); }),
+          column([](const Entry& entry) { return Argument(entry.body); }),
+          column([](const Entry& entry) { return or_null(entry.env); }),
+          column([](const Entry& entry) { return Argument(ids_text(entry.after)); })};
+}
+
+void Submits::take(std::vector<Waiting> batch, const Answer& answer) {
+  in_flight_ = 0;
+  if (answer) {
+    take_rows(batch, *answer);
+  } else {
+    put_back(std::move(batch), answer.error());
+  }
+  send();
+}
+
+void Submits::take_rows(std::vector<Waiting>& batch, const Result& rows) {
+  const int place = rows.column("place");
+  const int lane = rows.column("lane");
+  std::vector<tl::expected<Taken, rpc::Error>> answers(
+      batch.size(), tl::unexpected(unavailable("store", "the queue's database gave no answer to it")));
+  for (std::size_t row = 0; row < rows.rows(); ++row) {
+    const auto at = static_cast<std::size_t>(rows.number(row, place).value_or(0)) - 1;
+    if (at >= batch.size()) continue;
+    answers[at] = taken_of(rows, row);
+    const bool may_start = answers[at] && answers[at]->fresh && !batch[at].entry.delay && !batch[at].entry.not_before;
+    if (may_start) membership_.wake(static_cast<std::int32_t>(rows.number(row, lane).value_or(0)), 1);
+    if (batch[at].entry.delay) membership_.sweep_in(std::chrono::milliseconds(*batch[at].entry.delay + 1));
+  }
+  membership_.number_soon();
+  for (std::size_t at = 0; at < batch.size(); ++at) {
+    waiting_bytes_ -= batch[at].bytes;
+    ++answered_;
+    batch[at].done(answers[at]);
+  }
+  answered();
+}
+
+tl::expected<Submits::Taken, rpc::Error> Submits::taken_of(const Result& rows, std::size_t row) const {
+  const std::string_view refusal = rows.text(row, rows.column("refusal"));
+  constexpr std::string_view unknown = "unknown:";
+  if (refusal.starts_with(unknown)) {
+    return tl::unexpected(unknown_task("task-" + std::string(refusal.substr(unknown.size()))));
+  }
+  if (refusal == "full") return tl::unexpected(queue_full(capacity_()));
+  if (!refusal.empty()) return tl::unexpected(unavailable("store", refusal));
+  return Taken{.id = static_cast<TaskId>(rows.number(row, rows.column("id")).value_or(0)),
+               .state = static_cast<State>(rows.number(row, rows.column("state")).value_or(0)),
+               .fresh = rows.flag(row, rows.column("fresh")),
+               .body = std::string(rows.text(row, rows.column("body")))};
+}
+
+// What was sent under its id may be there already: it is sent again under it, until its time is up.
+void Submits::put_back(std::vector<Waiting> batch, const Fault& fault) {
+  last_problem_ = fault.message;
+  const bool is_sent = fault.kind == Fault::Kind::unknown;
+  for (auto waiting = batch.rbegin(); waiting != batch.rend(); ++waiting) {
+    waiting->sent = waiting->sent || is_sent;
+    waiting_.push_front(std::move(*waiting));
+  }
+  give_up_late();
+  if (fault.kind != Fault::Kind::refused) return;
+  pause_ = loop_.after(std::chrono::seconds(1), [this] { send(); });  // a full disk, say
+}
+
+void Submits::give_up_late() {
+  timer_.cancel();
+  const base::TimePoint now = loop_.now();
+  std::vector<Waiting> late;
+  for (auto waiting = waiting_.begin(); waiting != waiting_.end();) {
+    if (waiting->until > now) {
+      ++waiting;
+      continue;
+    }
+    late.push_back(std::move(*waiting));
+    waiting = waiting_.erase(waiting);
+  }
+  if (!waiting_.empty()) timer_ = loop_.at(waiting_.front().until, [this] { give_up_late(); });
+  for (Waiting& waiting : late) {
+    waiting_bytes_ -= waiting.bytes;
+    ++answered_;
+    waiting.done(tl::unexpected(uncertain(waiting, last_problem_)));
+  }
+  answered();
+}
+
+void Submits::answered() {
+  while (!afters_.empty() && afters_.front().first <= answered_) {
+    const std::function<void()> call = std::move(afters_.front().second);
+    afters_.pop_front();
+    call();
+  }
+}
+
+rpc::Error Submits::uncertain(const Waiting& waiting, const std::string& why) {
+  const rpc::Error plain = unavailable("store", why);
+  boost::json::object data{{"subsystem", "store"}, {"outcome", waiting.sent ? "unknown" : "none"}};
+  return rpc::Error(plain.code(), plain.message(), std::move(data));
+}
+
+}  // namespace duet::task::postgres
