@@ -297,6 +297,21 @@ TEST_F(LinkTest, AConnectionIsUsedOnlyWhenItWasAccepted) {
   EXPECT_EQ(ups_, 1);
 }
 
+TEST_F(LinkTest, AServerThatDoesNotAnswerTheGreetingIsLeft) {
+  int connected = 0;
+  events_.connected = [&] {
+    if (++connected == 1) proxy_->to_client.mode = Proxy::Mode::drop;
+    link_->ask({"SELECT 1", {}}, [&](const Answer& answer) {
+      if (answer) link_->accept();
+    });
+  };
+  proxy_.emplace(loop_, server().socket_file(proxy_port), server().socket_file(5432));
+  begin(server().address(proxy_port), {.patience = 300ms});
+  ASSERT_TRUE(turn_until(loop_, [&] { return downs_ > 0; }));
+  proxy_->pass();
+  EXPECT_TRUE(await_ups(1));
+}
+
 TEST_F(LinkTest, WakeUpsAreTold) {
   std::vector<std::string> heard;
   events_.notified = [&](const std::string& channel, const std::string& payload) {
