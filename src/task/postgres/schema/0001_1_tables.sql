@@ -102,9 +102,9 @@ CREATE TABLE @schema@.lane(
   needs text[] NOT NULL,
   submitter text NOT NULL DEFAULT '',    -- a worker's name; empty: whoever accepts the agent
   agent_json text NOT NULL,              -- for params of events
-  retired_at timestamptz                 -- no queued task has it since then
+  retired_at timestamptz                 -- nobody looks there any more: whoever asks for the same gets a new lane
 );
-CREATE UNIQUE INDEX lane_of ON @schema@.lane(agent, grp, needs, submitter);
+CREATE UNIQUE INDEX lane_of ON @schema@.lane(agent, grp, needs, submitter) WHERE retired_at IS NULL;
 
 -- One row a task, the truth of it, and no wider than what changes: every claim and every end writes it anew.
 -- States: 0 waiting, 1 ready, 2 running, 3 completed, 4 failed, 5 cancelled.

@@ -11,7 +11,7 @@ CREATE FUNCTION @schema@.submit_v1(p_worker bigint, p_incarnation uuid, p_ids uu
   p_needs text[], p_own boolean[], p_priorities bigint[], p_retries integer[], p_on_lost smallint[], p_delays bigint[],
   p_not_before bigint[], p_prompts text[], p_metadata text[], p_labels text[], p_bodies text[], p_envs text[], p_after text[])
 RETURNS TABLE(place integer, id bigint, state smallint, fresh boolean, body text, refusal text, lane integer)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
   v_now timestamptz := clock_timestamp();
@@ -41,7 +41,8 @@ BEGIN
         p_not_before, p_prompts, p_metadata, p_labels, p_bodies, p_envs, p_after) WITH ORDINALITY
       AS a(id, key, agent, grp, needs, own, priority, retries, on_lost, delay, not_before, prompt, metadata, labels, body, env, after, place)
     CROSS JOIN LATERAL @schema@.submit_one(a.place::integer, v_name, v_room - a.place + 1, a.id, a.key, a.agent, a.grp, a.needs, a.own,
-      a.priority, a.retries, a.on_lost, a.delay, a.not_before, a.prompt, a.metadata, a.labels, a.body, a.env, a.after) s;
+      a.priority, a.retries, a.on_lost, a.delay, a.not_before, a.prompt, a.metadata, a.labels, a.body, a.env, a.after) s
+    ORDER BY a.place;
     RETURN;
   END IF;
   FOR v_turn IN 1..2 LOOP
@@ -56,7 +57,8 @@ BEGIN
         AS a(id, key, agent, grp, needs, own, priority, retries, on_lost, delay, not_before, prompt, metadata, labels, body, env, place)
       LEFT JOIN @schema@.lane l ON l.agent = a.agent AND l.grp = a.grp AND l.retired_at IS NULL
         AND l.needs = CASE WHEN a.needs = '' THEN '{}'::text[] ELSE @schema@.needs_of(a.needs) END
-        AND l.submitter = CASE WHEN a.own THEN v_name ELSE '' END),
+        AND l.submitter = CASE WHEN a.own THEN v_name ELSE '' END
+      ORDER BY a.place),  -- ids are given in that order
     put AS (
       INSERT INTO @schema@.request AS r(task, ident, key, submitted_by, prompt, labels, metadata, env, body)
       SELECT coalesce((SELECT o.task FROM @schema@.request o WHERE a.key IS NOT NULL AND o.ident = a.ident), nextval('@schema@.task_id')),
@@ -72,7 +74,7 @@ BEGIN
       INSERT INTO @schema@.event(id, task, at, arrived_ms, becomes, kind, params)
       SELECT nextval('@schema@.event_id'), p.task, v_now, @schema@.ms(v_now), 0, 'taskQueued',
         @schema@.task_params(p.task, 0::smallint, a.agent_json, 0, 0, ',"createdAt":"' || @schema@.iso(v_now) || '"')
-      FROM asked a JOIN put p ON p.ident = a.ident WHERE p.fresh)
+      FROM asked a JOIN put p ON p.ident = a.ident WHERE p.fresh ORDER BY p.task)
     SELECT a.place::integer, p.task, CASE WHEN p.fresh THEN 0::smallint
         ELSE (SELECT @schema@.world(t.state, t.announced) FROM @schema@.task t WHERE t.id = p.task) END,
       p.fresh, p.body, NULL::text, a.lane
@@ -105,7 +107,7 @@ DECLARE
   v_task @schema@.task;
 BEGIN
   SELECT l.id INTO v_lane FROM @schema@.lane l WHERE l.agent = p_agent AND l.grp = p_group AND l.needs = @schema@.needs_of(p_needs)
-    AND l.submitter = CASE WHEN p_own THEN p_name ELSE '' END;
+    AND l.submitter = CASE WHEN p_own THEN p_name ELSE '' END AND l.retired_at IS NULL;
   UPDATE @schema@.request r SET touched = r.touched + 1 WHERE r.ident = v_ident
   RETURNING r.task, coalesce(r.key_body, r.body) INTO v_id, v_body;
   IF FOUND THEN

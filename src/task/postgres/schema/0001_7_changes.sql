@@ -120,7 +120,8 @@ BEGIN
     LOCK TABLE @schema@.lane IN SHARE ROW EXCLUSIVE MODE;
     INSERT INTO @schema@.lane(agent, grp, needs, submitter, agent_json)
     SELECT l.agent, p_group, l.needs, l.submitter, l.agent_json FROM @schema@.lane l WHERE l.id = p_lane
-    ON CONFLICT (agent, grp, needs, submitter) DO UPDATE SET retired_at = NULL RETURNING id INTO v_lane;
+    ON CONFLICT DO NOTHING;
+    RETURN @schema@.lane_in_group(p_lane, p_group);
   END IF;
   RETURN v_lane;
 END $$;

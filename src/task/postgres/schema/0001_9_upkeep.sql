@@ -146,7 +146,9 @@ BEGIN
       DELETE FROM @schema@.told o WHERE o.worker = w.id;
     END IF;
   END LOOP;
-  UPDATE @schema@.lane l SET retired_at = NULL WHERE l.retired_at IS NOT NULL AND EXISTS (SELECT FROM @schema@.task t WHERE t.lane = l.id AND t.state = 1);
+  -- A task that was on its way while its lane was retired goes where such tasks go now.
+  UPDATE @schema@.task t SET lane = @schema@.lane_in_group(l.id, l.grp) FROM @schema@.lane l
+  WHERE l.retired_at IS NOT NULL AND t.lane = l.id AND t.state = 1;
   IF (SELECT count(*) FROM @schema@.lane l WHERE l.retired_at IS NULL) > 100 THEN
     UPDATE @schema@.lane l SET retired_at = p_now WHERE l.retired_at IS NULL AND l.id = ANY (ARRAY(
       SELECT o.id FROM @schema@.lane o WHERE NOT EXISTS (SELECT FROM @schema@.task t WHERE t.lane = o.id AND t.state = 1)
@@ -202,7 +204,8 @@ BEGIN
       RETURN false;
     END IF;
     PERFORM @schema@.make_lanes(p_worker, ARRAY[r.agent], ARRAY[r."group"], ARRAY[coalesce(r.needs, '')], ARRAY[false]);
-    SELECT l.id INTO v_lane FROM @schema@.lane l WHERE l.agent = r.agent AND l.grp = r."group" AND l.needs = @schema@.needs_of(r.needs) AND l.submitter = '';
+    SELECT l.id INTO v_lane FROM @schema@.lane l WHERE l.agent = r.agent AND l.grp = r."group" AND l.needs = @schema@.needs_of(r.needs)
+      AND l.submitter = '' AND l.retired_at IS NULL;
     INSERT INTO @schema@.request(task, ident, key, submitted_by, prompt, labels, metadata, body)
     VALUES (r.task, @schema@.ident_of(gen_random_uuid(), r.key), r.key, session_user, coalesce(r.prompt, '""'), r.labels, coalesce(r.metadata, '{}'), r.body)
     ON CONFLICT DO NOTHING;
@@ -277,7 +280,7 @@ SET lock_timeout = '5s' AS $$
 BEGIN
   IF p_name NOT IN ('queue_capacity', 'keep_days', 'keep_tasks', 'keep_output') THEN
     RETURN '{"outcome":"unknown"}';
-  ELSIF p_value !~ '^[0-9]{1,15}$' THEN
+  ELSIF p_value IS NULL OR p_value !~ '^[0-9]{1,15}$' THEN
     RETURN '{"outcome":"invalid"}';
   END IF;
   EXECUTE format('UPDATE @schema@.meta SET %I = $1', p_name) USING p_value::bigint;
