@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/cli/cert_commands.h"
+#include "app/cli/cluster_commands.h"
 #include "app/cli/task_commands.h"
 #include "duet/base/log_line.h"
 
@@ -593,7 +594,7 @@ consteval auto joined(const CommandEntry (&... lists)[Sizes]) {
 constexpr auto all_commands =
     joined(daemon_commands, entries::task_commands, entries::task_change_commands, entries::queue_commands,
            entries::agent_commands, automation_commands, entries::chat_commands, lsp_commands, dashboard_commands,
-           token_commands, entries::cert_commands, trust_commands, doctor_commands, program_commands);
+           token_commands, entries::cert_commands, entries::cluster_commands, trust_commands, doctor_commands, program_commands);
 
 constexpr TermEntry variables[] = {
     {"AIWG_IPC_DEBUG", "If 1, every message between a command and the daemon is shown on stderr, as with --trace"},
@@ -604,6 +605,7 @@ constexpr TermEntry variables[] = {
     {"DUET_RPC_LOG",
      "A file that rpc and daemon start --foreground log to instead of stderr, at level info unless --log-level says "
      "otherwise"},
+    {"DUET_RPC_STORE", "The database of the shared queue, over what the settings call store: a URL of PostgreSQL"},
     {"NO_COLOR", "No colours, if set and not empty"},
 };
 
