@@ -14,7 +14,8 @@ inline constexpr OptionEntry sql_option{
     .name = "sql", .summary = "Change nothing: print what it would do, for psql and whoever may do it"};
 inline constexpr OptionEntry cluster_init_options[] = {sql_option};
 inline constexpr OptionEntry cluster_migrate_options[] = {
-    {.name = "finish", .summary = "Drop what only daemons of earlier releases used; refused while one of them is there"},
+    {.name = "finish",
+     .summary = "Drop what only daemons of earlier releases used; refused while one of them is there"},
     sql_option,
 };
 inline constexpr OptionEntry cluster_adopt_options[] = {
@@ -36,7 +37,8 @@ inline constexpr CommandEntry cluster_commands[] = {
     {.path = "cluster",
      .summary = "Share one queue between machines",
      .details =
-         "Daemons whose setting `store` names the same PostgreSQL database share a queue: submit anywhere, run anywhere, "
+         "Daemons whose setting `store` names the same PostgreSQL database share a queue: submit anywhere, run "
+         "anywhere, "
          "watch from anywhere. All of these but status go to the database themselves, as whoever the settings say.",
      .group = true},
     {.path = "cluster init",
@@ -52,7 +54,8 @@ inline constexpr CommandEntry cluster_commands[] = {
      .summary = "Bring the queue up to this release",
      .details =
          "Adds to the schema what this release needs. Daemons of the last release go on meanwhile. It may run twice at "
-         "once, and one that was interrupted is finished by running it again. When no daemon of the last release is left, "
+         "once, and one that was interrupted is finished by running it again. When no daemon of the last release is "
+         "left, "
          "--finish drops what only they used.",
      .options = cluster_migrate_options,
      .client = true,
@@ -75,9 +78,9 @@ inline constexpr CommandEntry cluster_commands[] = {
      .client = true},
     {.path = "cluster set",
      .summary = "Change the settings of the queue",
-     .details =
-         "Changes queue_capacity, keep_days, keep_tasks or keep_output, which belong to the queue and count for all its "
-         "daemons.",
+     .details = "Changes queue_capacity, keep_days, keep_tasks or keep_output, which belong to the queue and count for "
+                "all its "
+                "daemons.",
      .arguments = cluster_set_argument,
      .client = true,
      .starts = StartsDaemon::never,
@@ -100,7 +103,8 @@ inline constexpr CommandEntry cluster_commands[] = {
      .summary = "Give up a worker that does not come back",
      .details =
          "Says that a silent worker is gone for good: what it ran is failed/lost at once, or queued again, instead of "
-         "after lost_after. One that is live is refused. Say it only of a machine that is off: a process that still runs "
+         "after lost_after. One that is live is refused. Say it only of a machine that is off: a process that still "
+         "runs "
          "there is not ended by this.",
      .arguments = worker_argument,
      .client = true,

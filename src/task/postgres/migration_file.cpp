@@ -47,7 +47,8 @@ Kind kind_of(Text word) { return word == "alone" ? Kind::alone : word == "finish
 
 void add_steps(std::vector<MigrationStep>& steps, const MigrationFile& file, Text schema) {
   Text rest = file.text;
-  MigrationStep step{.version = file.version};
+  MigrationStep step;
+  step.version = file.version;
   const auto close = [&] {
     if (!has_statement(step.text)) return;
     const bool same = !steps.empty() && steps.back().version == file.version;
@@ -59,7 +60,8 @@ void add_steps(std::vector<MigrationStep>& steps, const MigrationFile& file, Tex
     const Text line = take_line(rest);
     if (line.starts_with(mark)) {
       close();
-      step = {.version = file.version, .kind = kind_of(trimmed(line.substr(mark.size())))};
+      step.kind = kind_of(trimmed(line.substr(mark.size())));
+      step.text.clear();
     } else {
       step.text.append(line).append("\n");
     }

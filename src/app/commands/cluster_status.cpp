@@ -1,0 +1,25 @@
+#include <unistd.h>
+
+#include <string>
+
+#include <boost/json/object.hpp>
+
+#include "app/client/daemon_client.h"
+#include "app/commands/commands.h"
+#include "app/view/cluster_view.h"
+#include "app/view/table.h"
+#include "duet/rpc/error.h"
+#include "duet/rpc/value.h"
+
+namespace duet::app {
+
+int run_cluster_status(const CommandLine& line) {
+  DaemonClient daemon(line);
+  const std::string answer = daemon.call_raw("cluster.status");
+  if (line.flag("json")) return print_text(answer + '\n');
+  tell_untrusted(daemon);
+  const TextStyle style(colour_wanted(STDOUT_FILENO, line.no_color));
+  return print_text(cluster_page(rpc::parse_value(answer).as_object(), style, terminal_width(STDOUT_FILENO)));
+}
+
+}  // namespace duet::app
