@@ -8,7 +8,7 @@ namespace {
 TEST(StoreSecrets, WhatLeadsToTheQueueIsTakenOutAndNothingElse) {
   const process::Environment all{{"DUET_RPC_STORE", "postgresql://u:p@h"},
                                  {"PGPASSWORD", "p"},
-                                 {"PGPASSFILE", "/home/u/.pgpass"},
+                                 {"PGPASSFILE", "~/.pgpass"},
                                  {"PGHOST", "h"},
                                  {"DUET_RPC_CONFIG", "c"},
                                  {"PATH", "/bin"}};

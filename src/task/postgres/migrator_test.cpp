@@ -18,8 +18,8 @@ struct Killed : std::runtime_error {
   Killed() : std::runtime_error("killed") {}
 };
 
-/// As much of a server as a migration needs: transactions that are forgotten unless they are committed, the version, the
-/// rows of steps, which texts were committed, and an index that may be left half-built.
+/// As much of a server as a migration needs: transactions that are forgotten unless they are committed, the version,
+/// the rows of steps, which texts were committed, and an index that may be left half-built.
 class FakeServer {
  public:
   struct State {
@@ -129,7 +129,8 @@ constexpr MigrationFile two[] = {
     one[0],
     {2, "0002.sql",
      "ALTER TABLE @schema@.task ADD COLUMN extra int;\n--@ alone\nCREATE INDEX CONCURRENTLY new_index ON @schema@.task "
-     "(extra);\n--@ transaction\nCREATE FUNCTION @schema@.claim_v2();\n--@ finish\nDROP FUNCTION @schema@.claim_v1();"}};
+     "(extra);\n--@ transaction\nCREATE FUNCTION @schema@.claim_v2();\n--@ finish\nDROP FUNCTION "
+     "@schema@.claim_v1();"}};
 
 void expect_version_two(const FakeServer& server) {
   EXPECT_EQ(server.committed.version, 2);
