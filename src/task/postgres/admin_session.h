@@ -11,6 +11,7 @@
 #include <tl/expected.hpp>
 
 #include "task/postgres/line.h"
+#include "task/postgres/session.h"
 #include "task/postgres/store_address.h"
 
 namespace duet::task::postgres {
@@ -23,12 +24,6 @@ class AdminSession {
  public:
   using Wait = std::chrono::milliseconds;
   static constexpr Wait usual_wait{std::chrono::seconds(60)};
-
-  struct Notice {
-    std::string severity;  ///< NOTICE, WARNING, …
-    std::string sqlstate;
-    std::string message;
-  };
 
   /// Connects to the first host that fits. The error is for people.
   static tl::expected<std::unique_ptr<AdminSession>, std::string> open(const StoreAddress& address,

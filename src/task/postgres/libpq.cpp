@@ -27,6 +27,7 @@ Libpq open_library() {
 #define DUET_LIBPQ(name, result, parameters) find(library, #name, functions.name);
 #include "task/postgres/libpq_functions.h"
 #undef DUET_LIBPQ
+  functions.SSL_pending = reinterpret_cast<decltype(functions.SSL_pending)>(::dlsym(library, "SSL_pending"));
   return functions;
 }
 

@@ -48,6 +48,7 @@ struct Libpq {
 #define DUET_LIBPQ(name, result, parameters) result(*name) parameters = nullptr;
 #include "task/postgres/libpq_functions.h"
 #undef DUET_LIBPQ
+  int (*SSL_pending)(const void*) = nullptr;  // of the OpenSSL that it brings; null if it brings none
 };
 
 /// Throws std::runtime_error if it is not there (`install libpq5`), or lacks something. For any thread.

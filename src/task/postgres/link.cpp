@@ -1,0 +1,224 @@
+#include "task/postgres/link.h"
+
+#include <algorithm>
+#include <random>
+#include <system_error>
+#include <utility>
+
+namespace duet::task::postgres {
+namespace {
+
+bool is_momentary(const std::string& sqlstate) {
+  return sqlstate == "40001" || sqlstate == "40P01" || sqlstate == "55P03";
+}
+
+constexpr const char* read_only = "25006";
+
+Fault never(std::string why) { return {Fault::Kind::never, "", std::move(why)}; }
+Fault unknown(std::string why) { return {Fault::Kind::unknown, "", std::move(why)}; }
+
+}  // namespace
+
+Link::Link(transport::Loop& loop, const StoreAddress& address, Events events, Options options)
+    : loop_(loop),
+      address_(address),
+      events_(std::move(events)),
+      options_(options),
+      search_(loop, address, options.search),
+      server_(address.text()) {}
+
+void Link::start() { search_later(); }
+
+void Link::search_later() {
+  stage_ = Stage::searching;
+  pause_ = loop_.after(pauses_.next(random()), [this] { search(); });
+}
+
+void Link::search() {
+  search_.begin([this](tl::expected<ServerSearch::Found, std::string> outcome) { found(std::move(outcome)); });
+}
+
+void Link::found(tl::expected<ServerSearch::Found, std::string> outcome) {
+  if (!outcome) return close(outcome.error());
+  server_ = address_.user() + '@' + outcome->where.text() + '/' + address_.database();
+  try {
+    open_session(std::move(outcome->connection));
+  } catch (const std::system_error& error) {
+    return close(error.what());
+  }
+  stage_ = Stage::greeting;
+  if (events_.connected) {
+    events_.connected();
+  } else {
+    accept();
+  }
+}
+
+void Link::open_session(PgConnection connection) {
+  Session::Events events;
+  events.lost = [this](const std::string& why) { lost(why); };
+  events.notified = [this](const std::string& channel, const std::string& payload) {
+    if (events_.notified) events_.notified(channel, payload);
+  };
+  ++connection_;
+  session_ = std::make_unique<Session>(loop_, std::move(connection), std::move(events));
+}
+
+void Link::accept() {
+  if (stage_ != Stage::greeting) return;
+  stage_ = Stage::up;
+  up_since_ = loop_.now();
+  const auto there = lifetime_.watch();
+  if (events_.up) events_.up();
+  if (there()) pump();
+}
+
+void Link::refuse(const std::string& why) {
+  if (stage_ == Stage::greeting) close(why);
+}
+
+void Link::reconnect(const std::string& why) {
+  if (session_) close(why);
+}
+
+void Link::lost(const std::string& why) { close(why); }
+
+void Link::close(const std::string& why) {
+  if (stage_ == Stage::up && loop_.now() - up_since_ >= options_.settled) pauses_.begin_anew();
+  session_.reset();
+  inquiring_ = false;
+  repeat_pause_.cancel();
+  search_later();
+  CallQueue urgent = std::exchange(urgent_, CallQueue());
+  std::optional<Call> sent = std::exchange(sent_, std::nullopt);
+  const auto there = lifetime_.watch();
+  if (sent) sent->answer(tl::unexpected(unknown(why)));
+  while (there() && !urgent.empty()) urgent.pop().answer(tl::unexpected(never(why)));
+  if (there() && events_.down) events_.down(why);
+}
+
+void Link::call(Statement statement, Line::Done done) {
+  if (statement.has_zero_byte()) {
+    return answer_later(std::move(done), {Fault::Kind::refused, "22021", "text with a zero byte"});
+  }
+  if (waiting_.size() >= options_.most_calls || waiting_.bytes() + statement.bytes() > options_.most_bytes) {
+    return answer_later(std::move(done), never("too much waits for the database already"));
+  }
+  waiting_.push_back({std::move(statement), std::move(done), loop_.now() + options_.patience});
+  pump();
+  watch_time();
+}
+
+void Link::ask(Statement statement, Line::Done done) {
+  if (!session_) return answer_later(std::move(done), never("there is no connection"));
+  urgent_.push_back({std::move(statement), std::move(done), loop_.now() + options_.patience});
+  pump();
+  watch_time();
+}
+
+void Link::answer_later(Line::Done done, Fault fault) {
+  loop_.defer(lifetime_.bind([done = std::move(done), fault = std::move(fault)] { done(tl::unexpected(fault)); }));
+}
+
+void Link::pump() {
+  if (!session_ || !session_->is_sound() || session_->is_busy() || repeat_pause_) return;
+  if (auto call = next_call()) send(std::move(*call));
+}
+
+std::optional<Call> Link::next_call() {
+  if (!urgent_.empty()) return urgent_.pop();
+  if (stage_ != Stage::up || waiting_.empty()) return std::nullopt;
+  // One whose time is up is answered by check_time().
+  if (*waiting_.deadline() <= loop_.now()) return std::nullopt;
+  return waiting_.pop();
+}
+
+void Link::send(Call call) {
+  sent_ = std::move(call);
+  ++statement_;
+  sent_at_ = loop_.now();
+  look_at_ = sent_at_ + options_.patience;
+  session_->send(sent_->statement, [this](const Answer& answer) { answered(answer); });
+}
+
+void Link::answered(const Answer& answer) {
+  Call call = std::move(*std::exchange(sent_, std::nullopt));
+  inquiring_ = false;
+  round_trip_ = std::chrono::duration_cast<std::chrono::microseconds>(loop_.now() - sent_at_);
+  if (!answer && repeats(call, answer.error())) {
+    const bool elsewhere = answer.error().sqlstate == read_only;
+    waiting_.push_front(std::move(call));
+    if (elsewhere) close(answer.error().message);
+    return watch_time();
+  }
+  const auto there = lifetime_.watch();
+  call.answer(answer);
+  if (there()) pump();
+}
+
+// What is asked while a connection is greeted is the greeter's to judge.
+bool Link::repeats(Call& call, const Fault& fault) {
+  if (fault.kind != Fault::Kind::refused || !call.done || stage_ != Stage::up) return false;
+  if (fault.sqlstate == read_only) return true;
+  if (!is_momentary(fault.sqlstate) || call.repeats >= options_.repeats) return false;
+  const auto pause =
+      std::chrono::duration_cast<base::Duration>(std::chrono::milliseconds(20 << call.repeats) * (0.5 + random()));
+  if (loop_.now() + pause >= call.deadline) return false;
+  ++call.repeats;
+  repeat_pause_ = loop_.after(pause, [this] { pump(); });
+  return true;
+}
+
+void Link::watch_time() {
+  std::optional<base::TimePoint> next;
+  const auto consider = [&](std::optional<base::TimePoint> time) {
+    if (time && (!next || *time < *next)) next = time;
+  };
+  consider(urgent_.deadline());
+  consider(waiting_.deadline());
+  if (sent_ && sent_->done) consider(sent_->deadline);
+  if (sent_) consider(look_at_);
+  if (!next || (tick_ && tick_at_ <= *next)) return;
+  tick_at_ = *next;
+  tick_ = loop_.at(*next, [this] { check_time(); });
+}
+
+void Link::check_time() {
+  const auto there = lifetime_.watch();
+  const base::TimePoint now = loop_.now();
+  if (sent_ && sent_->deadline <= now) sent_->answer(tl::unexpected(unknown("the database did not answer in time")));
+  if (there()) expire(urgent_, now);
+  if (there()) expire(waiting_, now);
+  if (there() && sent_ && look_at_ <= now) look_after(now);
+  if (!there()) return;
+  pump();
+  watch_time();
+}
+
+void Link::expire(CallQueue& queue, base::TimePoint now) {
+  const auto there = lifetime_.watch();
+  while (there() && queue.deadline() && *queue.deadline() <= now) {
+    queue.pop().answer(tl::unexpected(never("the database could not be asked in time")));
+  }
+}
+
+void Link::look_after(base::TimePoint now) {
+  if (inquiring_ || !events_.inquire) return close("the server does not answer");
+  inquiring_ = true;
+  look_at_ = now + options_.inquiry;
+  events_.inquire(session_->server_process(),
+                  lifetime_.bind([this, asked = statement_](std::optional<bool> works) { told(asked, works); }));
+}
+
+void Link::told(std::uint64_t statement, std::optional<bool> works) {
+  if (statement != statement_ || !sent_ || !inquiring_ || !works) return;
+  if (!*works) return close("the server does not work on what it was sent");
+  inquiring_ = false;  // until look_at_, and then it is asked after again
+}
+
+double Link::random() {
+  static thread_local std::minstd_rand numbers{std::random_device()()};
+  return std::uniform_real_distribution<double>(0, 1)(numbers);
+}
+
+}  // namespace duet::task::postgres
