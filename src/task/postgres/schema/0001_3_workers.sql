@@ -1,0 +1,271 @@
+-- Who is there: the queue's founding, workers coming, beating and leaving, wake-ups.
+
+-- The owner's: makes the queue's row, once.
+CREATE FUNCTION @schema@.found_v1(p_project text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
+BEGIN
+  INSERT INTO @schema@.meta(version, oldest, project, queue, system, timeline, epoch)
+  SELECT 1, 1, p_project, gen_random_uuid(), s.system_identifier, @schema@.server_timeline(), @schema@.new_epoch()
+  FROM pg_control_system() s ON CONFLICT DO NOTHING;
+  RETURN (SELECT project FROM @schema@.meta);
+END $$;
+
+CREATE FUNCTION @schema@.new_epoch() RETURNS text LANGUAGE sql VOLATILE AS $$
+  SELECT pg_catalog.left(pg_catalog.replace(pg_catalog.gen_random_uuid()::text, '-', ''), 16)
+$$;
+
+-- NULL on a standby.
+CREATE FUNCTION @schema@.server_timeline() RETURNS integer LANGUAGE plpgsql AS $$
+BEGIN
+  IF pg_is_in_recovery() THEN
+    RETURN NULL;
+  END IF;
+  RETURN ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer;
+END $$;
+
+CREATE FUNCTION @schema@.hello_v1() RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  m @schema@.meta;
+  v_system bigint;
+BEGIN
+  SELECT * INTO m FROM @schema@.meta;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'the queue has not been founded' USING ERRCODE = 'DU002';
+  END IF;
+  SELECT s.system_identifier INTO v_system FROM pg_control_system() s;
+  RETURN json_build_object('version', m.version, 'oldest', m.oldest, 'project', m.project, 'queue', m.queue,
+    'system', v_system::text, 'timeline', m.timeline, 'serverTimeline', @schema@.server_timeline(), 'epoch', m.epoch,
+    'nextSeq', m.next_seq, 'newestEventMs', @schema@.ms(m.newest_event_at),
+    'settings', json_build_object('queue_capacity', m.queue_capacity, 'keep_days', m.keep_days, 'keep_tasks', m.keep_tasks,
+                                  'keep_output', m.keep_output),
+    'serverVersion', current_setting('server_version_num')::integer, 'recovery', pg_is_in_recovery(),
+    'now', @schema@.ms(clock_timestamp()), 'sessionUser', session_user, 'adopted', m.system = v_system)::text;
+END $$;
+
+CREATE FUNCTION @schema@.attach_v1(p_name text, p_worker bigint, p_old uuid[], p_new uuid, p_machine text, p_lease_ms bigint,
+  p_lost_after_ms bigint, p_labels text[], p_accepts text[], p_agents text[], p_slots integer, p_run boolean, p_version text,
+  p_protocol integer)
+RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
+DECLARE
+  m @schema@.meta;
+  w @schema@.worker;
+  v_other @schema@.worker;
+  v_timeline integer := @schema@.server_timeline();
+  v_labels text[] := coalesce(p_labels, '{}') || ('name=' || p_name);
+  v_takes_over boolean;
+BEGIN
+  SELECT * INTO m FROM @schema@.meta;
+  IF NOT FOUND OR m.system <> (SELECT s.system_identifier FROM pg_control_system() s) THEN
+    RAISE EXCEPTION 'adopt: the queue was made on another server' USING ERRCODE = 'DU002';
+  ELSIF v_timeline < m.timeline THEN
+    RAISE EXCEPTION 'timeline: the server is on % and the queue was on %', v_timeline, m.timeline USING ERRCODE = 'DU002';
+  ELSIF v_timeline > m.timeline THEN
+    RAISE EXCEPTION 'renew: the server is on a new timeline' USING ERRCODE = 'DU002';
+  END IF;
+  IF p_run AND NOT pg_has_role(session_user, '@schema@_worker', 'MEMBER') AND NOT pg_has_role(session_user, '@schema@_owner', 'MEMBER') THEN
+    RAISE EXCEPTION '%', '{"refused":"role"}' USING ERRCODE = 'DU003';
+  END IF;
+  SELECT * INTO w FROM @schema@.worker o
+  WHERE o.id = p_worker AND o.incarnation = ANY (p_old || p_new) AND o.state <> 3 FOR NO KEY UPDATE;
+  v_takes_over := FOUND;
+  SELECT * INTO v_other FROM @schema@.worker o WHERE o.name = p_name AND o.state <> 3 AND o.id IS DISTINCT FROM w.id;
+  IF FOUND THEN
+    RAISE EXCEPTION '%', json_build_object('refused', 'name-taken', 'worker', v_other.id, 'machine', v_other.machine)
+      USING ERRCODE = 'DU003';
+  END IF;
+  IF v_takes_over THEN
+    UPDATE @schema@.worker o SET name = p_name, incarnation = p_new, machine = p_machine, beat = o.beat + 1, beat_at = clock_timestamp(),
+      state = CASE WHEN o.draining THEN 1 ELSE 0 END, waiting = false, silent_beat = NULL, lease_ms = p_lease_ms,
+      lost_after_ms = p_lost_after_ms, slots = CASE WHEN p_run THEN p_slots ELSE 0 END, runs = p_run, labels = v_labels,
+      accepts = coalesce(p_accepts, '{}'), agents = coalesce(p_agents, '{}'), version = p_version, protocol = p_protocol,
+      login = session_user
+    WHERE o.id = w.id RETURNING o.* INTO w;
+  ELSE
+    INSERT INTO @schema@.worker(name, incarnation, machine, beat_at, lease_ms, lost_after_ms, slots, runs, labels, accepts, agents, version,
+      protocol, login, recovering, told_timeline)
+    VALUES (p_name, p_new, p_machine, clock_timestamp(), p_lease_ms, p_lost_after_ms, CASE WHEN p_run THEN p_slots ELSE 0 END, p_run,
+      v_labels, coalesce(p_accepts, '{}'), coalesce(p_agents, '{}'), p_version, p_protocol, session_user,
+      m.recovering_until IS NOT NULL, m.timeline)
+    ON CONFLICT DO NOTHING RETURNING * INTO w;
+    IF NOT FOUND THEN  -- somebody was quicker
+      RAISE EXCEPTION '%', '{"refused":"name-taken"}' USING ERRCODE = 'DU003';
+    END IF;
+  END IF;
+  PERFORM @schema@.find_lanes(w.id);
+  PERFORM @schema@.tell_worker(w.name, w.state);
+  RETURN json_build_object('worker', w.id, 'name', w.name, 'took_over', v_takes_over, 'running', (
+    SELECT coalesce(json_agg(json_build_object('task', t.id, 'fence', t.fence, 'attempt', t.attempts, 'started', t.announced,
+                                               'cancelling', t.cancelling, 'onLost', t.on_lost) ORDER BY t.id), '[]')
+    FROM @schema@.task t WHERE t.worker = w.id AND t.state = 2))::text;
+END $$;
+
+-- Need not be synced, and waits for no standby: nothing that is acknowledged depends on it.
+CREATE FUNCTION @schema@.beat_v1(p_worker bigint, p_incarnation uuid, p_waiting boolean, p_slots integer, p_labels text[],
+  p_accepts text[], p_agents text[], p_lease_ms bigint, p_lost_after_ms bigint)
+RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' SET jit = off
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+  m @schema@.meta;
+  w @schema@.worker;
+  v_was smallint;
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  SELECT o.state INTO v_was FROM @schema@.worker o
+  WHERE o.id = p_worker AND o.incarnation = p_incarnation AND o.state <> 3 FOR NO KEY UPDATE;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'fenced' USING ERRCODE = 'DU001';
+  END IF;
+  UPDATE @schema@.worker o SET beat = o.beat + 1, beat_at = clock_timestamp(), waiting = coalesce(p_waiting AND o.runs, o.waiting),
+    state = CASE WHEN o.draining THEN 1 ELSE 0 END, silent_beat = NULL,
+    slots = CASE WHEN o.runs THEN coalesce(p_slots, o.slots) ELSE 0 END,
+    labels = CASE WHEN p_labels IS NULL THEN o.labels ELSE p_labels || ('name=' || o.name) END, accepts = coalesce(p_accepts, o.accepts),
+    agents = coalesce(p_agents, o.agents), lease_ms = coalesce(p_lease_ms, o.lease_ms),
+    lost_after_ms = coalesce(p_lost_after_ms, o.lost_after_ms)
+  WHERE o.id = p_worker RETURNING o.* INTO w;
+  PERFORM @schema@.find_lanes(p_worker);
+  IF v_was = 2 THEN
+    PERFORM @schema@.tell_worker(w.name, w.state);
+  END IF;
+  SELECT * INTO m FROM @schema@.meta;
+  RETURN (
+    WITH mine AS MATERIALIZED (
+      SELECT t.id, t.fence, t.cancelling FROM @schema@.task t WHERE t.worker = p_worker AND t.state = 2),
+    others AS MATERIALIZED (SELECT * FROM @schema@.worker o WHERE o.state <> 3)
+    SELECT json_build_object(
+      'cancels', (SELECT coalesce(json_agg(json_build_object('task', c.id, 'fence', c.fence)), '[]') FROM mine c WHERE c.cancelling),
+      'workers', (SELECT json_agg(json_build_object('id', o.id, 'name', o.name, 'beat', o.beat, 'state', o.state, 'lease', o.lease_ms,
+                    'lostAfter', o.lost_after_ms, 'silentBeat', o.silent_beat) ORDER BY o.id) FROM others o),
+      'mine', (SELECT coalesce(json_agg(json_build_array(c.id, c.fence)), '[]') FROM mine c),
+      'shortestLease', (SELECT min(o.lease_ms) FROM others o WHERE o.state < 2),
+      'epoch', m.epoch, 'timeline', m.timeline, 'serverTimeline', @schema@.server_timeline(),
+      'gates', (SELECT coalesce(sum(g.version), 0) FROM @schema@.gate g),
+      'agents', (SELECT coalesce(json_agg(DISTINCT a.agent), '[]') FROM others o CROSS JOIN unnest(o.accepts || o.agents) AS a(agent)
+                 WHERE o.state < 2),
+      'unnumbered', EXISTS (SELECT FROM @schema@.event e WHERE e.seq IS NULL AND e.id > m.low_event),
+      'draining', w.draining, 'recovering', w.recovering)::text);
+END $$;
+
+CREATE FUNCTION @schema@.wait_v1(p_worker bigint, p_incarnation uuid, p_waiting boolean) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  PERFORM @schema@.guard(p_worker, p_incarnation);
+  UPDATE @schema@.worker w SET waiting = p_waiting WHERE w.id = p_worker AND w.runs AND w.waiting <> p_waiting;
+END $$;
+
+-- Of the workers that wait for tasks of these lanes, twice as many as there are new tasks are told, each by its own channel.
+CREATE FUNCTION @schema@.wake_v1(p_worker bigint, p_incarnation uuid, p_lanes integer[], p_counts integer[]) RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
+DECLARE
+  v_woken integer := 0;
+  v_lane record;
+  v_id bigint;
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  IF NOT EXISTS (SELECT FROM @schema@.worker w WHERE w.waiting AND w.state = 0) THEN
+    RETURN 0;
+  END IF;
+  PERFORM @schema@.guard(p_worker, p_incarnation);
+  FOR v_lane IN SELECT l AS row, u.many FROM unnest(p_lanes, p_counts) AS u(lane, many) JOIN @schema@.lane l ON l.id = u.lane LOOP
+    FOR v_id IN
+      UPDATE @schema@.worker w SET waiting = false WHERE w.id IN (
+        SELECT o.id FROM @schema@.worker o WHERE o.waiting AND o.state = 0 AND o.slots > 0 AND @schema@.serves(v_lane.row, o)
+        ORDER BY random() LIMIT 2 * v_lane.many FOR NO KEY UPDATE SKIP LOCKED)
+      RETURNING w.id
+    LOOP
+      PERFORM pg_notify('@schema@_w' || v_id, 'task');
+      v_woken := v_woken + 1;
+    END LOOP;
+  END LOOP;
+  RETURN v_woken;
+END $$;
+
+CREATE FUNCTION @schema@.nudge_v1(p_worker bigint, p_incarnation uuid, p_other bigint, p_what text) RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM @schema@.guard(p_worker, p_incarnation);
+  PERFORM pg_notify('@schema@_w' || p_other, p_what);
+END $$;
+
+-- What a worker has that is not heard of any more: attempts that may be repeated are, and so are claims that never became
+-- a process. With `p_all` the others are lost for good. Returns the lanes in which tasks became ready.
+CREATE FUNCTION @schema@.give_up(p_other bigint, p_all boolean) RETURNS integer[] LANGUAGE plpgsql AS $$
+DECLARE
+  v_task @schema@.task;
+  v_lanes integer[] := '{}';
+BEGIN
+  FOR v_task IN SELECT * FROM @schema@.task t WHERE t.worker = p_other AND t.state = 2 ORDER BY t.id FOR NO KEY UPDATE LOOP
+    IF v_task.cancelling AND (p_all OR v_task.on_lost = 1) THEN
+      v_lanes := v_lanes || @schema@.end_task(v_task.id, 5::smallint, NULL, NULL);
+    ELSIF v_task.on_lost = 1 AND v_task.lost + 1 >= 3 THEN
+      v_lanes := v_lanes || @schema@.end_task(v_task.id, 4::smallint, 4::smallint, 'three attempts were lost with their workers');
+    ELSIF v_task.on_lost = 1 THEN
+      v_lanes := v_lanes || @schema@.queue_again(v_task.id, 0, 1);
+    ELSIF p_all THEN
+      v_lanes := v_lanes || @schema@.end_task(v_task.id, 4::smallint, 4::smallint, 'its worker was not heard of again');
+    END IF;
+  END LOOP;
+  RETURN v_lanes;
+END $$;
+
+CREATE FUNCTION @schema@.silence_v1(p_worker bigint, p_incarnation uuid, p_other bigint, p_beat bigint) RETURNS text LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+DECLARE
+  w @schema@.worker;
+  v_lanes integer[];
+BEGIN
+  PERFORM set_config('synchronous_commit', 'local', true);  -- a beat must not wait for the standby behind this row
+  PERFORM @schema@.guard(p_worker, p_incarnation);
+  SELECT * INTO w FROM @schema@.worker o WHERE o.id = p_other AND o.beat = p_beat AND o.state <> 3 FOR NO KEY UPDATE;
+  IF NOT FOUND OR p_other = p_worker THEN
+    RETURN '{"silent":false,"ready":[]}';
+  END IF;
+  IF w.state <> 2 THEN
+    UPDATE @schema@.worker o SET state = 2, waiting = false, silent_beat = o.beat WHERE o.id = p_other;
+    PERFORM @schema@.tell_worker(w.name, 2::smallint);
+  END IF;
+  v_lanes := @schema@.give_up(p_other, false);
+  RETURN concat('{"silent":true,"ready":', @schema@.counted(v_lanes), '}');
+END $$;
+
+CREATE FUNCTION @schema@.lose_v1(p_worker bigint, p_incarnation uuid, p_other bigint, p_beat bigint) RETURNS text LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+DECLARE
+  w @schema@.worker;
+  v_lanes integer[];
+BEGIN
+  PERFORM set_config('synchronous_commit', 'local', true);
+  PERFORM @schema@.guard(p_worker, p_incarnation);
+  SELECT * INTO w FROM @schema@.worker o WHERE o.id = p_other AND o.beat = p_beat AND o.state = 2 FOR NO KEY UPDATE;
+  IF NOT FOUND OR p_other = p_worker THEN
+    RETURN '{"lost":false,"ready":[]}';
+  END IF;
+  UPDATE @schema@.worker o SET state = 3, gone_at = clock_timestamp() WHERE o.id = p_other;
+  PERFORM @schema@.tell_worker(w.name, 3::smallint);
+  v_lanes := @schema@.give_up(p_other, true);
+  RETURN concat('{"lost":true,"ready":', @schema@.counted(v_lanes), '}');
+END $$;
+
+CREATE FUNCTION @schema@.leave_v1(p_worker bigint, p_incarnation uuid) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+DECLARE
+  w @schema@.worker;
+  v_task @schema@.task;
+  v_lanes integer[] := '{}';
+BEGIN
+  UPDATE @schema@.worker o SET state = 3, waiting = false, gone_at = clock_timestamp()
+  WHERE o.id = p_worker AND o.incarnation = p_incarnation AND o.state <> 3 RETURNING o.* INTO w;
+  IF NOT FOUND THEN
+    RETURN '{"left":false,"ready":[]}';
+  END IF;
+  PERFORM @schema@.tell_worker(w.name, 3::smallint);
+  FOR v_task IN SELECT * FROM @schema@.task t WHERE t.worker = p_worker AND t.state = 2 AND NOT t.announced ORDER BY t.id FOR NO KEY UPDATE LOOP
+    IF v_task.cancelling THEN
+      v_lanes := v_lanes || @schema@.end_task(v_task.id, 5::smallint, NULL, NULL);
+    ELSE
+      v_lanes := v_lanes || @schema@.queue_again(v_task.id, -1, 0);
+    END IF;
+  END LOOP;
+  v_lanes := v_lanes || @schema@.give_up(p_worker, true);
+  RETURN concat('{"left":true,"ready":', @schema@.counted(v_lanes), '}');
+END $$;

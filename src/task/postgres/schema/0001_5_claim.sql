@@ -1,0 +1,162 @@
+-- Claim and report: the hot path. Both walk their indexes whatever the statistics say, which in a queue are always out of
+-- date; ids go through arrays, since the planner does not know how many a LIMIT of a parameter is.
+
+-- The tasks that a worker gets now. In a group the highest priority first, then the lowest id; groups take turns.
+-- `p_behind`: `{"LANE":[priority,id]}`, where in a lane to begin.
+CREATE FUNCTION @schema@.take(p_worker bigint, p_lanes integer[], p_is_simple boolean, p_most integer, p_turns text[], p_closed text[],
+                              p_limits json, p_behind json)
+RETURNS TABLE(id bigint, fence bigint, attempt integer, agent text, grp text, on_lost smallint, priority bigint, retries integer,
+              spared integer, body text, env text, cancelling boolean, lane integer) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_ids bigint[];
+BEGIN
+  IF p_is_simple AND cardinality(p_lanes) = 1 THEN
+    v_ids := ARRAY(SELECT r.id FROM @schema@.task r WHERE r.lane = p_lanes[1] AND r.state = 1
+                   ORDER BY r.rank, r.id LIMIT p_most FOR NO KEY UPDATE SKIP LOCKED);
+  ELSIF p_is_simple THEN
+    v_ids := ARRAY(SELECT t.id FROM unnest(p_lanes) AS l(lane) CROSS JOIN LATERAL (
+                     SELECT r.id, r.rank FROM @schema@.task r WHERE r.lane = l.lane AND r.state = 1
+                     ORDER BY r.rank, r.id LIMIT p_most FOR NO KEY UPDATE SKIP LOCKED) AS t
+                   ORDER BY t.rank, t.id LIMIT p_most);
+  ELSE
+    v_ids := @schema@.choose(p_lanes, p_most, p_turns, p_closed, p_limits, p_behind);
+  END IF;
+  IF cardinality(v_ids) = 0 THEN
+    RETURN;
+  END IF;
+  RETURN QUERY
+  WITH got AS (
+    UPDATE @schema@.task t SET state = 2, worker = p_worker, fence = nextval('@schema@.fence'), attempts = t.attempts + 1,
+      announced = false, retry_at = NULL, due = NULL
+    WHERE t.id = ANY (v_ids) RETURNING t.id, t.fence, t.attempts, t.on_lost, t.rank, t.retries, t.spared, t.lost, t.lane, t.cancelling)
+  SELECT g.id, g.fence, g.attempts, l.agent, l.grp, g.on_lost, ~g.rank, g.retries, g.spared + g.lost, q.body, q.env, g.cancelling, g.lane
+  FROM got g JOIN @schema@.request q ON q.task = g.id JOIN @schema@.lane l ON l.id = g.lane;
+END $$;
+
+-- The same where pauses, holds, limits or several groups have a say. Locks what it chooses.
+CREATE FUNCTION @schema@.choose(p_lanes integer[], p_most integer, p_turns text[], p_closed text[], p_limits json, p_behind json)
+RETURNS bigint[] LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_now timestamptz := clock_timestamp();
+  v_lanes integer[];
+  v_ids bigint[] := '{}';
+  v_kinds text[];   -- what has a limit, and how many more of it may run
+  v_names text[];
+  v_rooms bigint[];
+  v_of_group integer;
+  v_of_agent integer;
+  c record;
+BEGIN
+  IF EXISTS (SELECT FROM @schema@.gate g WHERE g.kind = 'queue' AND g.paused) THEN
+    RETURN v_ids;
+  END IF;
+  SELECT array_agg(l.id) INTO v_lanes FROM @schema@.lane l
+  WHERE l.id = ANY (p_lanes)
+    AND NOT coalesce((SELECT g.paused FROM @schema@.gate g WHERE g.kind = 'group' AND g.name = l.grp), l.grp = ANY (p_closed), false)
+    AND NOT EXISTS (SELECT FROM @schema@.gate g WHERE g.kind = 'agent' AND g.name = l.agent AND g.held_until > v_now)
+    AND EXISTS (SELECT FROM @schema@.task r WHERE r.lane = l.id AND r.state = 1);
+  IF v_lanes IS NULL THEN
+    RETURN v_ids;
+  END IF;
+  IF p_limits IS NOT NULL THEN
+    SELECT array_agg(x.kind ORDER BY x.kind, x.name), array_agg(x.name ORDER BY x.kind, x.name) INTO v_kinds, v_names
+    FROM (SELECT 'agent' AS kind, a.key AS name FROM json_each_text(p_limits -> 'agents') a
+            WHERE a.key IN (SELECT l.agent FROM @schema@.lane l WHERE l.id = ANY (v_lanes))
+          UNION ALL SELECT 'group', g.key FROM json_each_text(p_limits -> 'groups') g
+            WHERE g.key IN (SELECT l.grp FROM @schema@.lane l WHERE l.id = ANY (v_lanes))) x;
+  END IF;
+  IF v_kinds IS NOT NULL THEN
+    -- Two workers together must not go beyond a limit: one after the other. The count comes after the lock.
+    INSERT INTO @schema@.gate(kind, name) SELECT u.kind, u.name FROM unnest(v_kinds, v_names) AS u(kind, name) ON CONFLICT DO NOTHING;
+    FOR i IN 1..cardinality(v_kinds) LOOP
+      PERFORM FROM @schema@.gate g WHERE g.kind = v_kinds[i] AND g.name = v_names[i] FOR NO KEY UPDATE;
+    END LOOP;
+    v_rooms := ARRAY(
+      SELECT (CASE WHEN u.kind = 'agent' THEN p_limits -> 'agents' ->> u.name ELSE p_limits -> 'groups' ->> u.name END)::bigint
+        - (SELECT count(*) FROM @schema@.task t JOIN @schema@.lane l ON l.id = t.lane
+           WHERE t.state = 2 AND CASE WHEN u.kind = 'agent' THEN l.agent ELSE l.grp END = u.name)
+      FROM unnest(v_kinds, v_names) WITH ORDINALITY AS u(kind, name, place) ORDER BY u.place);
+  END IF;
+  FOR c IN
+    SELECT x.id, x.grp, x.agent FROM (
+      SELECT t.id, t.rank, l.grp, l.agent, row_number() OVER (PARTITION BY l.grp ORDER BY t.rank, t.id) AS turn,
+        coalesce(array_position(p_turns, l.grp), 0) AS place
+      FROM @schema@.lane l CROSS JOIN LATERAL (
+        SELECT r.id, r.rank FROM @schema@.task r WHERE r.lane = l.id AND r.state = 1
+          AND (r.rank, r.id) > (coalesce(~(p_behind -> l.id::text ->> 0)::bigint, -9223372036854775808),
+                                coalesce((p_behind -> l.id::text ->> 1)::bigint, 0))
+        ORDER BY r.rank, r.id LIMIT p_most + 20) t  -- some more: others may be taking the first ones
+      WHERE l.id = ANY (v_lanes)) x
+    ORDER BY x.turn, x.place, x.rank, x.id
+  LOOP
+    EXIT WHEN cardinality(v_ids) >= p_most;
+    v_of_group := NULL;
+    v_of_agent := NULL;
+    FOR i IN 1..coalesce(cardinality(v_kinds), 0) LOOP
+      IF v_kinds[i] = 'group' AND v_names[i] = c.grp THEN
+        v_of_group := i;
+      ELSIF v_kinds[i] = 'agent' AND v_names[i] = c.agent THEN
+        v_of_agent := i;
+      END IF;
+    END LOOP;
+    CONTINUE WHEN v_rooms[v_of_group] <= 0 OR v_rooms[v_of_agent] <= 0;
+    PERFORM FROM @schema@.task t WHERE t.id = c.id AND t.state = 1 FOR NO KEY UPDATE SKIP LOCKED;
+    CONTINUE WHEN NOT FOUND;
+    v_ids := v_ids || c.id;
+    IF v_of_group IS NOT NULL THEN
+      v_rooms[v_of_group] := v_rooms[v_of_group] - 1;
+    END IF;
+    IF v_of_agent IS NOT NULL THEN
+      v_rooms[v_of_agent] := v_rooms[v_of_agent] - 1;
+    END IF;
+  END LOOP;
+  RETURN v_ids;
+END $$;
+
+-- What a worker may take from: its lanes and whether nothing but order decides. No lanes: it may not claim at all.
+CREATE FUNCTION @schema@.stand(p_worker bigint, p_incarnation uuid, p_closed text[], p_limits json, p_behind json,
+                               OUT lanes integer[], OUT is_simple boolean)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_state smallint;
+  v_recovers boolean;
+  v_newer boolean;
+BEGIN
+  SELECT w.state, w.recovering, w.lanes, EXISTS (SELECT FROM @schema@.lane l WHERE l.id > w.lanes_to),
+    w.groups = 1 AND NOT EXISTS (SELECT FROM @schema@.gate g WHERE g.paused IS NOT NULL OR g.held_until IS NOT NULL)
+  INTO v_state, v_recovers, lanes, v_newer, is_simple
+  FROM @schema@.worker w WHERE w.id = p_worker AND w.incarnation = p_incarnation AND w.state <> 3;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'fenced' USING ERRCODE = 'DU001';
+  END IF;
+  IF v_state <> 0 OR (v_recovers AND EXISTS (SELECT FROM @schema@.meta m WHERE m.recovering_until > clock_timestamp())) THEN
+    lanes := '{}';
+    RETURN;
+  END IF;
+  IF v_newer THEN
+    lanes := lanes || ARRAY(SELECT l.id FROM @schema@.worker w JOIN @schema@.lane l ON l.id > w.lanes_to
+                            WHERE w.id = p_worker AND l.retired_at IS NULL AND @schema@.serves(l, w));
+    is_simple := false;
+  END IF;
+  is_simple := is_simple AND p_behind IS NULL AND coalesce(cardinality(p_closed), 0) = 0 AND p_limits IS NULL;
+END $$;
+
+CREATE FUNCTION @schema@.claim_v1(p_worker bigint, p_incarnation uuid, p_most integer, p_turns text[], p_closed text[], p_limits json,
+                                  p_behind json DEFAULT NULL)
+RETURNS TABLE(id bigint, fence bigint, attempt integer, agent text, grp text, on_lost smallint, priority bigint, retries integer,
+              spared integer, body text, env text, cancelling boolean, lane integer)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+#variable_conflict use_column
+DECLARE
+  v_lanes integer[];
+  v_is_simple boolean;
+BEGIN
+  SELECT s.lanes, s.is_simple INTO v_lanes, v_is_simple FROM @schema@.stand(p_worker, p_incarnation, p_closed, p_limits, p_behind) s;
+  IF p_most > 0 AND cardinality(v_lanes) > 0 THEN
+    RETURN QUERY SELECT * FROM @schema@.take(p_worker, v_lanes, v_is_simple, p_most, p_turns, p_closed, p_limits, p_behind);
+  END IF;
+END $$;

@@ -1,0 +1,247 @@
+-- Report: starts, output and ends of attempts, and the next claims, in one commit.
+
+-- What becomes of an attempt's task: 1 put back, 2 cancelled, 3 ended by a stop, 4 its agent is held, 5 completed, 6 tried
+-- again, 7 failed.
+CREATE FUNCTION @schema@.verdict(p_flags integer, p_cancelling boolean, p_hold bigint, p_ok boolean, p_retry bigint, p_counted integer,
+                                 p_retries integer)
+RETURNS integer LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE WHEN p_cancelling THEN 2 WHEN p_flags & 4 <> 0 THEN 1 WHEN p_flags & 1 <> 0 THEN 3 WHEN p_hold IS NOT NULL THEN 4
+              WHEN p_ok THEN 5 WHEN p_retry IS NOT NULL AND p_counted <= p_retries THEN 6 ELSE 7 END
+$$;
+
+CREATE FUNCTION @schema@.report_v1(p_worker bigint, p_incarnation uuid, p_starts json, p_tasks bigint[], p_fences bigint[], p_ok boolean[],
+  p_codes integer[], p_signals text[], p_reasons smallint[], p_messages text[], p_pids integer[], p_started_ago bigint[],
+  p_ended_ago bigint[], p_cpu_us bigint[], p_memory bigint[], p_output_bytes bigint[], p_retry_ms bigint[], p_hold_ms bigint[],
+  p_hold_texts text[], p_flags integer[], p_results bytea[], p_output json, p_most integer, p_turns text[], p_closed text[],
+  p_limits json, p_behind json DEFAULT NULL)
+RETURNS TABLE(what text, id bigint, fence bigint, attempt integer, agent text, grp text, on_lost smallint, priority bigint,
+              retries integer, spared integer, body text, env text, cancelling boolean, lane integer)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+#variable_conflict use_column
+DECLARE
+  v_now timestamptz := clock_timestamp();
+  v_many integer := coalesce(cardinality(p_tasks), 0);
+  v_seen bigint[] := '{}';
+  v_done bigint[] := '{}';
+  v_failed bigint[] := '{}';
+  v_env bigint[] := '{}';
+  v_after bigint[] := '{}';
+  v_ready integer[] := '{}';
+  v_lanes integer[];
+  v_is_simple boolean;
+  e record;
+BEGIN
+  SELECT s.lanes, s.is_simple INTO v_lanes, v_is_simple FROM @schema@.stand(p_worker, p_incarnation, p_closed, p_limits, p_behind) s;
+  IF p_starts IS NOT NULL THEN
+    RETURN QUERY SELECT s.what, s.id, s.fence, NULL::integer, NULL::text, NULL::text, NULL::smallint, NULL::bigint, NULL::integer,
+      NULL::integer, NULL::text, NULL::text, NULL::boolean, NULL::integer FROM @schema@.start_some(p_worker, p_starts, v_now) s;
+  END IF;
+  IF p_output IS NOT NULL THEN
+    PERFORM @schema@.keep_output(p_worker, p_output);
+  END IF;
+  IF v_many > 0 THEN
+    IF cardinality(array_remove(p_hold_ms, NULL)) > 0 THEN
+      PERFORM @schema@.hold_agents(p_worker, p_tasks, p_fences, p_hold_ms, p_hold_texts, p_flags, v_now);
+    END IF;
+    FOR e IN
+      WITH told AS (
+        SELECT a.task, a.fence, coalesce(a.ok, false) AS ok, a.code, a.sig, a.reason, a.message, a.pid,
+          v_now - @schema@.span(a.started_ago) AS started_at, v_now - @schema@.span(coalesce(a.ended_ago, 0)) AS completed_at,
+          a.cpu, a.memory, a.bytes, a.retry, a.hold, coalesce(a.flags, 0) AS flags, a.result
+        FROM unnest(p_tasks, p_fences, p_ok, p_codes, p_signals, p_reasons, p_messages, p_pids, p_started_ago, p_ended_ago, p_cpu_us, p_memory,
+          p_output_bytes, p_retry_ms, p_hold_ms, p_flags, p_results)
+          AS a(task, fence, ok, code, sig, reason, message, pid, started_ago, ended_ago, cpu, memory, bytes, retry, hold, flags, result)
+        ORDER BY a.task),
+      ended AS (
+        UPDATE @schema@.task t SET (state, attempts, spared, started_at, pid, completed_at, exit_code, signal, error_reason, error_message,
+            retry_at, due, cpu_us, max_memory, output_bytes, stored, cancelling) = (
+          SELECT (ARRAY[CASE WHEN a.retry > 0 THEN 0 ELSE 1 END, 5, 4, 1, 3, 0, 4])[x.v], t.attempts - CASE WHEN x.v = 1 THEN 1 ELSE 0 END,
+            t.spared + CASE WHEN x.v = 4 THEN 1 ELSE 0 END,
+            CASE WHEN x.is_end THEN coalesce(t.started_at, a.started_at) END, CASE WHEN x.is_end THEN coalesce(t.pid, a.pid) END,
+            CASE WHEN x.is_end THEN a.completed_at END, CASE WHEN x.is_end THEN a.code END, CASE WHEN x.is_end THEN a.sig END,
+            CASE WHEN x.v IN (3, 7) THEN coalesce(a.reason, 0) END, CASE WHEN x.v IN (3, 7) THEN coalesce(a.message, '') END,
+            CASE WHEN x.v = 6 THEN v_now + @schema@.span(a.retry) END,
+            CASE WHEN x.v = 6 OR (x.v = 1 AND a.retry > 0) THEN greatest(t.not_before, v_now + @schema@.span(a.retry)) END,
+            CASE WHEN a.cpu IS NULL THEN t.cpu_us ELSE coalesce(t.cpu_us, 0) + a.cpu END,
+            CASE WHEN a.cpu IS NULL THEN t.max_memory ELSE greatest(t.max_memory, a.memory, 0) END,
+            CASE WHEN a.cpu IS NULL THEN t.output_bytes ELSE coalesce(t.output_bytes, 0) + coalesce(a.bytes, 0) END,
+            CASE WHEN a.bytes > 0 AND x.is_end THEN
+              coalesce((SELECT sum(octet_length(o.bytes)) FROM @schema@.output o WHERE o.task = t.id), 0) ELSE t.stored END, false
+          FROM (SELECT y.v, y.v NOT IN (1, 4, 6) AS is_end FROM (SELECT @schema@.verdict(a.flags, t.cancelling, a.hold, a.ok, a.retry,
+                  t.attempts - t.spared - t.lost, t.retries) AS v) y) x)
+        FROM told a
+        WHERE t.id = a.task AND t.state = 2 AND t.worker = p_worker AND t.fence = a.fence AND (NOT t.cancelling OR a.flags & 6 <> 0)
+        RETURNING t.id, t.fence, t.state, t.attempts, t.spared + t.lost AS spared, t.lane, t.announced, t.started_at, t.pid, t.completed_at,
+          t.exit_code, t.signal, t.error_reason, t.error_message, t.retry_at, t.cpu_us, t.max_memory, t.output_bytes, t.stored,
+          t.has_dependents, t.has_env, t.has_after, a.started_at AS begun_at, a.pid AS begun_pid, a.result, a.flags & 4 <> 0 AS is_put_back),
+      results AS (
+        INSERT INTO @schema@.result AS r(task, bytes) SELECT d.id, d.result FROM ended d WHERE d.state >= 3 AND octet_length(d.result) > 0
+        ON CONFLICT (task) DO UPDATE SET bytes = excluded.bytes),
+      told_of AS (
+        INSERT INTO @schema@.event(id, task, at, was, becomes, stored, kind, params)
+        SELECT nextval('@schema@.event_id'), d.id, v_now, x.was, x.becomes, x.stored, @schema@.state_event(x.becomes),
+          @schema@.task_params(d.id, x.becomes, l.agent_json, d.attempts, d.spared, x.more)
+        FROM ended d JOIN @schema@.lane l ON l.id = d.lane CROSS JOIN LATERAL (
+          SELECT 0::smallint AS was, 1::smallint AS becomes, NULL::bigint AS stored, @schema@.start_params(d.begun_at, d.begun_pid) AS more
+          WHERE NOT d.announced AND d.begun_at IS NOT NULL AND NOT d.is_put_back
+          UNION ALL
+          SELECT (CASE WHEN d.announced OR (d.begun_at IS NOT NULL AND NOT d.is_put_back) THEN 1 ELSE 0 END)::smallint,
+            @schema@.world(d.state, false), CASE WHEN d.state >= 3 THEN d.stored END,
+            CASE WHEN d.state < 3 THEN ',"retryAt":"' || @schema@.iso(d.retry_at) || '"' ELSE
+              concat(@schema@.start_params(d.started_at, d.pid), @schema@.end_params(d.completed_at, d.exit_code, d.signal, d.error_reason,
+                d.error_message, d.cpu_us, d.max_memory, d.output_bytes)) END
+          WHERE NOT d.is_put_back OR d.announced OR d.state >= 3) x)
+      SELECT d.id, d.fence, d.state, d.has_dependents, d.has_env, d.has_after, d.is_put_back FROM ended d
+    LOOP
+      what := 'end';
+      id := e.id;
+      fence := e.fence;
+      attempt := CASE WHEN e.state >= 3 THEN e.state - 1 ELSE 0 END;
+      RETURN NEXT;
+      v_seen := v_seen || e.id;
+      IF e.has_dependents AND e.state = 3 THEN
+        v_done := v_done || e.id;
+      ELSIF e.has_dependents AND e.state > 3 THEN
+        v_failed := v_failed || e.id;
+      END IF;
+      IF e.has_env AND e.state >= 3 THEN
+        v_env := v_env || e.id;
+      END IF;
+      IF e.has_after AND NOT e.is_put_back THEN
+        v_after := v_after || e.id;
+      END IF;
+    END LOOP;
+    IF cardinality(v_env) > 0 THEN
+      UPDATE @schema@.request r SET env = NULL WHERE r.task = ANY (v_env);
+    END IF;
+    IF cardinality(v_after) > 0 THEN
+      PERFORM @schema@.pass_after(v_after);
+    END IF;
+    IF cardinality(v_done) > 0 OR cardinality(v_failed) > 0 THEN
+      v_ready := @schema@.settle(v_done, v_failed);
+    END IF;
+    IF cardinality(v_seen) < v_many THEN
+      RETURN QUERY SELECT s.what, s.id, s.fence, s.attempt, NULL::text, NULL::text, NULL::smallint, NULL::bigint, NULL::integer,
+        NULL::integer, NULL::text, NULL::text, NULL::boolean, NULL::integer
+      FROM @schema@.not_running(p_worker, v_seen, p_tasks, p_fences, p_ok, p_codes, p_signals, p_ended_ago, v_now) s;
+    END IF;
+    IF cardinality(v_ready) > 0 THEN
+      RETURN QUERY SELECT 'ready', NULL::bigint, NULL::bigint, count(*)::integer, NULL::text, NULL::text, NULL::smallint, NULL::bigint, NULL::integer,
+        NULL::integer, NULL::text, NULL::text, NULL::boolean, u.lane FROM unnest(v_ready) AS u(lane) GROUP BY u.lane;
+    END IF;
+  END IF;
+  IF p_most > 0 AND cardinality(v_lanes) > 0 THEN
+    RETURN QUERY SELECT 'claim', k.* FROM @schema@.take(p_worker, v_lanes, v_is_simple, p_most, p_turns, p_closed, p_limits, p_behind) k;
+  END IF;
+END $$;
+
+-- They have begun: they are past what they came after.
+CREATE FUNCTION @schema@.pass_after(p_tasks bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  DELETE FROM @schema@.after a WHERE a.task = ANY (p_tasks);
+  UPDATE @schema@.task t SET has_after = false WHERE t.id = ANY (p_tasks);
+END $$;
+
+-- `p_starts`: `[{"task":,"fence":,"pid":,"ago":}]`. One that is told again changes nothing.
+CREATE FUNCTION @schema@.start_some(p_worker bigint, p_starts json, p_now timestamptz)
+RETURNS TABLE(what text, id bigint, fence bigint) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_after bigint[];
+BEGIN
+  WITH told AS (
+    SELECT s.task, s.fence, s.pid, p_now - @schema@.span(coalesce(s.ago, 0)) AS at
+    FROM json_to_recordset(p_starts) AS s(task bigint, fence bigint, pid integer, ago bigint) ORDER BY s.task),
+  begun AS (
+    UPDATE @schema@.task t SET started_at = s.at, pid = s.pid, announced = true FROM told s
+    WHERE t.id = s.task AND t.state = 2 AND t.worker = p_worker AND t.fence = s.fence AND NOT t.announced
+    RETURNING t.id, t.lane, t.attempts, t.spared + t.lost AS spared, t.started_at, t.pid, t.has_after),
+  told_of AS (
+    INSERT INTO @schema@.event(id, task, at, was, becomes, kind, params)
+    SELECT nextval('@schema@.event_id'), b.id, p_now, 0, 1, 'taskStarted',
+      @schema@.task_params(b.id, 1::smallint, l.agent_json, b.attempts, b.spared, @schema@.start_params(b.started_at, b.pid))
+    FROM begun b JOIN @schema@.lane l ON l.id = b.lane)
+  SELECT array_agg(b.id) FILTER (WHERE b.has_after) INTO v_after FROM begun b;
+  IF v_after IS NOT NULL THEN
+    PERFORM @schema@.pass_after(v_after);
+  END IF;
+  RETURN QUERY
+  SELECT CASE WHEN EXISTS (SELECT FROM @schema@.task t WHERE t.id = s.task AND t.state = 2 AND t.worker = p_worker AND t.fence = s.fence)
+              THEN 'start' ELSE 'fenced' END, s.task, s.fence
+  FROM json_to_recordset(p_starts) AS s(task bigint, fence bigint);
+END $$;
+
+-- Ends that changed nothing: what was told before is said again, what is cancelled waits for its tree, all else is fenced.
+-- The end of one that is lost for good is kept.
+CREATE FUNCTION @schema@.not_running(p_worker bigint, p_seen bigint[], p_tasks bigint[], p_fences bigint[], p_ok boolean[], p_codes integer[],
+                                     p_signals text[], p_ended_ago bigint[], p_now timestamptz)
+RETURNS TABLE(what text, id bigint, fence bigint, attempt integer) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+  UPDATE @schema@.task t SET late = concat('{"exitCode":', coalesce(a.code::text, 'null'), ',"signal":', @schema@.quoted(a.sig),
+    ',"completedAt":"', @schema@.iso(p_now - @schema@.span(coalesce(a.ended_ago, 0))), '"}')
+  FROM unnest(p_tasks, p_fences, p_codes, p_signals, p_ended_ago) AS a(task, fence, code, sig, ended_ago)
+  WHERE t.id = a.task AND t.id <> ALL (p_seen) AND t.state = 4 AND t.error_reason = 4 AND t.worker = p_worker AND t.fence = a.fence
+    AND t.late IS NULL;
+  RETURN QUERY
+  SELECT CASE WHEN t.id IS NULL OR (t.state = 4 AND t.error_reason = 4) THEN 'fenced' ELSE 'end' END, a.task, a.fence,
+    @schema@.world(t.state, t.state = 2)::integer
+  FROM unnest(p_tasks, p_fences) AS a(task, fence)
+  LEFT JOIN @schema@.task t ON t.id = a.task AND t.worker = p_worker AND t.fence = a.fence
+  WHERE a.task <> ALL (p_seen);
+END $$;
+
+-- The agents of these attempts have met a usage limit. All gates are locked in order, since a claim may follow.
+CREATE FUNCTION @schema@.hold_agents(p_worker bigint, p_tasks bigint[], p_fences bigint[], p_hold_ms bigint[], p_texts text[], p_flags integer[],
+                                     p_now timestamptz)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  h record;
+BEGIN
+  FOR h IN
+    SELECT a.task, l.agent, l.agent_json, p_now + @schema@.span(a.hold) AS until, coalesce(a.text, '') AS text
+    FROM unnest(p_tasks, p_fences, p_hold_ms, p_texts, p_flags) AS a(task, fence, hold, text, flags)
+    JOIN @schema@.task t ON t.id = a.task JOIN @schema@.lane l ON l.id = t.lane
+    WHERE a.hold IS NOT NULL AND coalesce(a.flags, 0) & 5 = 0 AND t.state = 2 AND t.worker = p_worker AND t.fence = a.fence AND NOT t.cancelling
+    ORDER BY l.agent, a.hold DESC
+  LOOP
+    INSERT INTO @schema@.gate(kind, name) VALUES ('agent', h.agent) ON CONFLICT DO NOTHING;
+    PERFORM FROM @schema@.gate g ORDER BY g.kind, g.name FOR NO KEY UPDATE;
+    UPDATE @schema@.gate g SET held_until = h.until, held_since = p_now, held_task = h.task, held_text = h.text, version = g.version + 1
+    WHERE g.kind = 'agent' AND g.name = h.agent AND (g.held_until IS NULL OR g.held_until < h.until);
+    IF FOUND THEN
+      PERFORM @schema@.tell('agentHeld', concat('{"agent":', h.agent_json, ',"until":"', @schema@.iso(h.until), '","taskId":"task-', h.task,
+                                                '","text":', @schema@.quoted(h.text), '}'));
+    END IF;
+  END LOOP;
+END $$;
+
+-- `[{"task":,"fence":,"attempt":,"offset":,"bytes":base64,"marks":text,"total":,"dropped":[[from,to]],"last":bool}]`
+CREATE FUNCTION @schema@.keep_output(p_worker bigint, p_output json) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  o record;
+BEGIN
+  PERFORM FROM @schema@.task t WHERE t.id IN (SELECT p.task FROM json_to_recordset(p_output) AS p(task bigint)) ORDER BY t.id FOR NO KEY UPDATE;
+  FOR o IN
+    SELECT p.* FROM json_to_recordset(p_output) AS p(task bigint, fence bigint, attempt integer, "offset" bigint, bytes text, marks text,
+                                                     total bigint, dropped json, last boolean)
+    JOIN @schema@.task t ON t.id = p.task AND t.state = 2 AND t.worker = p_worker AND t.fence = p.fence AND t.attempts = p.attempt
+  LOOP
+    IF o.bytes <> '' THEN
+      INSERT INTO @schema@.output AS k(task, attempt, start, bytes, marks)
+      VALUES (o.task, o.attempt, o."offset", decode(o.bytes, 'base64'), o.marks)
+      ON CONFLICT (task, attempt, start) DO UPDATE SET bytes = excluded.bytes, marks = excluded.marks
+      WHERE octet_length(k.bytes) < octet_length(excluded.bytes);
+    END IF;
+    INSERT INTO @schema@.output_state AS s(task, attempt, total, dropped, last)
+    VALUES (o.task, o.attempt, coalesce(o.total, 0), coalesce(o.dropped::text, '[]'), coalesce(o.last, false))
+    ON CONFLICT (task, attempt) DO UPDATE SET total = greatest(s.total, excluded.total),
+      dropped = CASE WHEN o.dropped IS NULL THEN s.dropped ELSE excluded.dropped END, last = s.last OR excluded.last;
+    IF o.dropped IS NOT NULL THEN
+      DELETE FROM @schema@.output k USING json_array_elements(o.dropped) AS d
+      WHERE k.task = o.task AND k.attempt = o.attempt AND k.start >= (d ->> 0)::bigint
+        AND k.start + octet_length(k.bytes) <= (d ->> 1)::bigint;
+    END IF;
+  END LOOP;
+END $$;
