@@ -31,6 +31,7 @@ class Examination {
     ask_settings();
     ask_log();
     ask_activity();
+    ask_status();
     ask_tables();
     probe();
   }
@@ -132,6 +133,26 @@ class Examination {
     if (standbys) facts_.standbys = standbys->number(0, 0);
     const auto queue = rows("SELECT (pg_notification_queue_usage() * 1000)::bigint");
     if (queue && queue->number(0, 0)) facts_.notify_queue = static_cast<double>(*queue->number(0, 0)) / 1000;
+  }
+
+  // The schema's owner sees more of other sessions than this role may.
+  void ask_status() {
+    const Answer answer = session_.call(schema_, "read_status_v1", {});
+    if (!answer) return;
+    boost::system::error_code fault;
+    const boost::json::value parsed = boost::json::parse(answer->text(), fault);
+    const auto* const oldest =
+        fault || !parsed.is_object() ? nullptr : parsed.get_object().if_contains("oldestTransaction");
+    if (oldest != nullptr && oldest->is_object()) {
+      const object& transaction = oldest->get_object();
+      const auto* const application = transaction.if_contains("application");
+      const bool has_name = application != nullptr && application->is_string();
+      facts_.oldest_transaction = {std::to_string(number(transaction, "pid").value_or(0)),
+                                   has_name ? std::string(application->get_string()) : "",
+                                   std::chrono::seconds(number(transaction, "ageMs").value_or(0) / 1000)};
+    }
+    const auto sees = rows("SELECT 1 WHERE pg_has_role($1, 'pg_read_all_stats', 'USAGE')", {schema_ + "_owner"});
+    if (sees && sees->rows() > 0) facts_.hidden_sessions = 0;
   }
 
   std::vector<std::string> names(const std::string& sql) {

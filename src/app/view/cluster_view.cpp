@@ -50,9 +50,9 @@ std::optional<double> number(const object& fields, Text name) {
   return found->to_number<double>();
 }
 
-std::string readable_seconds(std::optional<double> seconds) {
-  if (!seconds || *seconds < 0) return "-";
-  return readable_duration(std::chrono::milliseconds(static_cast<std::int64_t>(*seconds * 1000)));
+std::string readable_age(std::optional<double> milliseconds) {
+  if (!milliseconds || *milliseconds < 0) return "-";
+  return readable_duration(std::chrono::milliseconds(static_cast<std::int64_t>(*milliseconds)));
 }
 
 Table::Cell state_of(const object& worker) {
@@ -67,15 +67,22 @@ Table worker_table(const array& workers, const std::string& own) {
     if (!entry.is_object()) continue;
     const object& worker = entry.get_object();
     const std::string name = member_text(worker, "name");
-    const auto age = number(worker, "beatAgeSeconds");
+    const auto age = number(worker, "beatAgeMs");
     table.add({{name == own ? name + " (this one)" : name, Table::Paint::name},
                state_of(worker),
                {text_or_dash(worker, "running") + " of " + text_or_dash(worker, "slots")},
-               {age ? readable_seconds(age) + " ago" : "-"},
+               {age ? readable_age(age) + " ago" : "-"},
                {text_or_dash(worker, "version")},
                {joined(list_of(worker, "labels"))}});
   }
   return table;
+}
+
+// Who could take it, or what nobody has.
+Table::Cell takers_of(const object& lane) {
+  const std::string missing = member_text(lane, "waitingFor");
+  if (!missing.empty()) return {missing, Table::Paint::fault};
+  return {joined(list_of(lane, "workers"))};
 }
 
 Table lane_table(const array& lanes) {
@@ -83,17 +90,12 @@ Table lane_table(const array& lanes) {
   for (const value& entry : lanes) {
     if (!entry.is_object()) continue;
     const object& lane = entry.get_object();
-    const std::string missing = member_text(lane, "waitingFor");
-    const std::string able = member_text(lane, "workers");
-    const Table::Cell who = !missing.empty()
-                                ? Table::Cell{missing, Table::Paint::fault}
-                                : Table::Cell{able.empty() ? "-" : able + (able == "1" ? " worker" : " workers")};
     table.add({{member_text(lane, "agent"), Table::Paint::name},
                {text_or_dash(lane, "group")},
                {joined(list_of(lane, "needs"))},
                {text_or_dash(lane, "queued")},
                {text_or_dash(lane, "running")},
-               who});
+               takers_of(lane)});
   }
   return table;
 }
@@ -105,16 +107,37 @@ std::string yes_or_no(const object& fields, Text name) {
 }
 
 std::string standbys_of(const object& database) {
-  const value* const found = member(database, "synchronousStandbys");
-  if (found == nullptr) return "-";
-  const std::string names =
-      found->is_array() ? joined(found->get_array()) : member_text(database, "synchronousStandbys");
-  return names.empty() || names == "0" ? "none: a failover may lose the last moments" : names;
+  const std::string count = member_text(database, "synchronousStandbys");
+  if (count.empty()) return "-";
+  return count == "0" ? "none that is synchronous: a failover may lose the last moments" : count + " synchronous";
 }
 
 std::string round_trip_of(const object& database) {
   const std::string time = member_text(database, "roundTripMs");
   return time.empty() ? "-" : time + " ms";
+}
+
+std::string oldest_transaction_of(const object& database) {
+  const value* const found = member(database, "oldestTransaction");
+  if (found == nullptr || !found->is_object()) return "none";
+  const object& oldest = found->get_object();
+  const std::string application = member_text(oldest, "application");
+  return readable_age(number(oldest, "ageMs")) + ", pid " + text_or_dash(oldest, "pid") +
+         (application.empty() ? "" : " (" + application + ")");
+}
+
+std::string dead_rows_of(const object& database) {
+  const array& tables = list_of(database, "tables");
+  if (tables.empty()) return "-";
+  double dead = 0;
+  double live = 0;
+  for (const value& table : tables) {
+    if (!table.is_object()) continue;
+    dead += number(table.get_object(), "dead").value_or(0);
+    live += number(table.get_object(), "live").value_or(0);
+  }
+  return std::to_string(static_cast<std::int64_t>(dead)) + ", beside " +
+         std::to_string(static_cast<std::int64_t>(live)) + " live ones";
 }
 
 std::string database_lines(const object& database, const TextStyle& style) {
@@ -126,9 +149,9 @@ std::string database_lines(const object& database, const TextStyle& style) {
       {"wake-ups", text_or_dash(database, "wakeUps")},
       {"pooler", yes_or_no(database, "pooler")},
       {"standbys", standbys_of(database)},
-      {"oldest transaction", readable_seconds(number(database, "oldestTransactionSeconds"))},
-      {"dead rows", text_or_dash(database, "deadRows")},
-      {"events to number", text_or_dash(database, "unnumberedEvents")},
+      {"oldest transaction", oldest_transaction_of(database)},
+      {"dead rows", dead_rows_of(database)},
+      {"events to number", text_or_dash(database, "unnumbered")},
   };
   std::string out;
   constexpr std::size_t column = 20;
@@ -147,9 +170,11 @@ std::string cluster_page(const object& status, const TextStyle& style, std::opti
   std::string out = worker_table(list_of(status, "workers"), member_text(status, "worker")).text(style, width);
   const Table lanes = lane_table(list_of(status, "lanes"));
   out += lanes.empty() ? "\nnothing waits\n" : '\n' + lanes.text(style, width);
-  const value* const database = member(status, "database");
-  if (database != nullptr && database->is_object()) out += '\n' + database_lines(database->get_object(), style);
-  return out;
+  object database = status;
+  if (const value* const own = member(status, "database"); own != nullptr && own->is_object()) {
+    for (const auto& fact : own->get_object()) database[fact.key()] = fact.value();
+  }
+  return out + '\n' + database_lines(database, style);
 }
 
 }  // namespace duet::app

@@ -14,14 +14,15 @@ constexpr const char* whole = R"({
   "worker": "build-3", "project": "site", "schema": "duet",
   "workers": [
     {"name": "build-3", "state": "live", "running": 2, "slots": 3, "labels": ["gpu", "os=debian"], "version": "0.3.0",
-     "beatAgeSeconds": 4.2},
-    {"name": "build-4", "state": "silent", "running": 1, "slots": 3, "labels": [], "version": "0.3.0", "beatAgeSeconds": 130}],
+     "beatAgeMs": 4200},
+    {"name": "build-4", "state": "silent", "running": 1, "slots": 3, "labels": [], "version": "0.3.0", "beatAgeMs": 130000}],
   "lanes": [
-    {"agent": "claude", "group": "default", "needs": [], "queued": 7, "running": 3, "workers": 2},
-    {"agent": "claude", "group": "default", "needs": ["tpu"], "queued": 1, "running": 0, "waitingFor": "no worker with tpu"}],
+    {"agent": "claude", "group": "default", "needs": [], "queued": 7, "running": 3, "workers": ["build-3", "build-4"]},
+    {"agent": "claude", "group": "default", "needs": ["tpu"], "queued": 1, "running": 0, "workers": [], "waitingFor": "no worker with tpu"}],
   "database": {"server": "duet@db1:5432/work", "timeline": 3, "roundTripMs": 0.4, "wakeUps": "listen", "pooler": false,
-    "insecure": true, "synchronousStandbys": [], "oldestTransactionSeconds": 2, "deadRows": 120, "unnumberedEvents": 0,
-    "schemaVersion": 1}})";
+    "insecure": true}, "synchronousStandbys": 0, "oldestTransaction": {"pid": 4711, "application": "psql", "ageMs": 2000},
+  "tables": [{"name": "task", "live": 500, "dead": 100}, {"name": "event", "live": 9, "dead": 20}], "unnumbered": 0,
+  "schemaVersion": 1})";
 
 TEST(ClusterView, ShowsWorkersLanesAndTheDatabase) {
   EXPECT_EQ(page(whole),
@@ -30,7 +31,7 @@ TEST(ClusterView, ShowsWorkersLanesAndTheDatabase) {
             "build-4             silent  1 of 3   2m 10s ago  0.3.0    \n"
             "\n"
             "AGENT   GROUP    NEEDS  QUEUED  RUNNING  FOR\n"
-            "claude  default         7       3        2 workers\n"
+            "claude  default         7       3        build-3, build-4\n"
             "claude  default  tpu    1       0        no worker with tpu\n"
             "\n"
             "primary             duet@db1:5432/work\n"
@@ -39,9 +40,9 @@ TEST(ClusterView, ShowsWorkersLanesAndTheDatabase) {
             "round trip          0.4 ms\n"
             "wake-ups            listen\n"
             "pooler              no\n"
-            "standbys            none: a failover may lose the last moments\n"
-            "oldest transaction  2s\n"
-            "dead rows           120\n"
+            "standbys            none that is synchronous: a failover may lose the last moments\n"
+            "oldest transaction  2s, pid 4711 (psql)\n"
+            "dead rows           120, beside 509 live ones\n"
             "events to number    0\n"
             "insecure: the server's certificate is not verified\n");
 }

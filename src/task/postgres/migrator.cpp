@@ -91,7 +91,7 @@ Migrator::Statements Migrator::first_statements(const std::string& project) cons
   for (const MigrationStep& step : steps_) {
     if (step.version == 1) out.push_back(step.text);
   }
-  out.push_back("SELECT " + schema_ + ".establish(" + sql_literal(project) + ")");
+  out.push_back("SELECT " + schema_ + ".found_v1(" + sql_literal(project) + ")");
   return out;
 }
 

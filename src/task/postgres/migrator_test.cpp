@@ -95,8 +95,8 @@ class FakeServer {
       if (open_) return tl::unexpected(Fault{Fault::Kind::refused, "25001", "in a transaction"});
       if (state().index) return tl::unexpected(Fault{Fault::Kind::refused, "42P07", "it is there"});
       state().index = true;
-    } else if (const auto at = sql.find("establish("); at != std::string::npos) {
-      state().project = sql.substr(at + 11, sql.size() - at - 13);
+    } else if (const auto at = sql.find("found_v1("); at != std::string::npos) {
+      state().project = sql.substr(at + 10, sql.size() - at - 12);
     } else if (has("ADD COLUMN") || has("CREATE FUNCTION") || has("DROP FUNCTION")) {
       state().texts.insert(sql);
     }
@@ -247,7 +247,7 @@ TEST(Migrator, SaysInSqlWhatItWouldDo) {
   const Migrator migrator(server.world(), "duet", two);
   const std::string init = migrator.init_sql("o'neill");
   EXPECT_NE(init.find("CREATE SCHEMA duet;\n"), std::string::npos) << init;
-  EXPECT_NE(init.find("establish('o''neill');\n"), std::string::npos) << init;
+  EXPECT_NE(init.find("found_v1('o''neill');\n"), std::string::npos) << init;
   EXPECT_NE(init.find("CREATE INDEX CONCURRENTLY new_index"), std::string::npos) << "and all that follows";
   const std::string migrate = migrator.migrate_sql(1);
   EXPECT_EQ(migrate.find("CREATE SCHEMA"), std::string::npos);
