@@ -141,7 +141,8 @@ BEGIN
                             WHERE w.id = p_worker AND l.retired_at IS NULL AND @schema@.serves(l, w));
     is_simple := false;
   END IF;
-  is_simple := is_simple AND p_behind IS NULL AND coalesce(cardinality(p_closed), 0) = 0 AND p_limits IS NULL;
+  is_simple := is_simple AND p_behind IS NULL AND coalesce(cardinality(p_closed), 0) = 0
+    AND coalesce(p_limits::text, '{}') IN ('{}', '{"groups":{},"agents":{}}');
 END $$;
 
 CREATE FUNCTION @schema@.claim_v1(p_worker bigint, p_incarnation uuid, p_most integer, p_turns text[], p_closed text[], p_limits json,
