@@ -25,7 +25,7 @@ namespace duet::task::postgres {
 class Database final : public Line {
  public:
   struct Options {
-    Link::Options link;
+    Link::Options link = {};
     base::Duration probe_wait = std::chrono::seconds(5);    ///< a wake-up that takes longer does not work
     base::Duration probe_again = std::chrono::seconds(60);  ///< after one that did not come back
   };

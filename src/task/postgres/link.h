@@ -34,7 +34,7 @@ class Link {
     std::size_t most_calls = 10'000;                     ///< that wait; more are answered `never` at once
     std::size_t most_bytes = std::size_t{64} << 20U;
     base::Duration settled = std::chrono::seconds(5);  ///< a connection that held so long is replaced at once
-    ServerSearch::Limits search;
+    ServerSearch::Limits search = {};
   };
   struct Events {
     /// A connection is made; what is asked now goes before all that waits. accept() or refuse() must follow. Without it

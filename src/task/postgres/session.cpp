@@ -193,8 +193,9 @@ void Session::lose(const std::string& why) {
   const auto there = lifetime_.watch();
   watch_.cancel();
   if (is_busy()) {
+    const std::string sqlstate = answer_ && !*answer_ ? answer_->error().sqlstate : "";
     const Line::Done done = std::exchange(done_, nullptr);
-    done(tl::unexpected(Fault{Fault::Kind::unknown, "", why}));
+    done(tl::unexpected(Fault{Fault::Kind::unknown, sqlstate, why}));
   }
   if (!there()) return;
   // What is called may be the end of this.

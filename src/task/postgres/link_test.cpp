@@ -1,0 +1,366 @@
+#include "task/postgres/link.h"
+
+#include <gtest/gtest.h>
+
+#include "task/postgres/proxy_test.h"
+#include "task/postgres/server_fixture_test.h"
+
+namespace duet::task::postgres {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int proxy_port = 7000;
+
+// A link, mostly through a proxy, with what it told.
+class LinkTest : public ServerTest {
+ protected:
+  void TearDown() override {
+    link_.reset();
+    proxy_.reset();
+    if (TestServer::programs()) std::filesystem::remove(server().socket_file(proxy_port));
+  }
+
+  void connect(int port = 0, Link::Options options = {}) {
+    begin(server().address(port), options);
+    ASSERT_TRUE(turn_until(loop_, [&] { return link_->is_up(); })) << trouble_;
+  }
+  void connect_through_proxy(Link::Options options = {}) {
+    proxy_.emplace(loop_, server().socket_file(proxy_port), server().socket_file(5432));
+    connect(proxy_port, options);
+  }
+  void begin(StoreAddress address, Link::Options options = {}) {
+    address_ = std::move(address);
+    events_.up = [this] { ++ups_; };
+    events_.down = [this](const std::string& why) {
+      ++downs_;
+      trouble_ = why;
+    };
+    link_.emplace(loop_, address_, events_, options);
+    link_->start();
+  }
+
+  std::shared_ptr<std::optional<Answer>> send(const std::string& sql, std::vector<Argument> arguments = {}) {
+    auto kept = std::make_shared<std::optional<Answer>>();
+    link_->call({sql, std::move(arguments)}, [kept](const Answer& answer) {
+      EXPECT_FALSE(*kept) << "answered twice";
+      *kept = answer;
+    });
+    EXPECT_FALSE(*kept) << "answered within the call";
+    return kept;
+  }
+  Answer await(const std::shared_ptr<std::optional<Answer>>& kept) {
+    EXPECT_TRUE(turn_until(loop_, [&] { return kept->has_value(); })) << "never answered";
+    return kept->value_or(Answer(tl::unexpected(Fault())));
+  }
+  Answer ask(const std::string& sql, std::vector<Argument> arguments = {}) {
+    return await(send(sql, std::move(arguments)));
+  }
+  static std::optional<Fault::Kind> kind(const Answer& answer) {
+    return answer ? std::nullopt : std::optional(answer.error().kind);
+  }
+  bool await_sent() {
+    const std::size_t before = proxy_->to_server.passed;
+    return turn_until(loop_, [&] { return proxy_->to_server.passed > before; });
+  }
+  bool await_ups(int count) {
+    return turn_until(loop_, [&] { return ups_ >= count && link_->is_up(); });
+  }
+
+  transport::Loop loop_;
+  StoreAddress address_;
+  Link::Events events_;
+  std::optional<Proxy> proxy_;
+  std::optional<Link> link_;
+  int ups_ = 0;
+  int downs_ = 0;
+  std::string trouble_;
+};
+
+TEST_F(LinkTest, AHundredCallsAreAnsweredInOrder) {
+  begin(server().address());
+  std::vector<std::int64_t> answers;
+  for (int i = 0; i < 100; ++i) {
+    link_->call({"SELECT $1::int", {argument_of(i)}},
+                [&](const Answer& answer) { answers.push_back(answer ? answer->number(0, 0).value_or(-1) : -2); });
+  }
+  ASSERT_TRUE(turn_until(loop_, [&] { return answers.size() == 100; }));
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(answers[static_cast<std::size_t>(i)], i);
+}
+
+TEST_F(LinkTest, ARefusalIsCertainAndTheConnectionGoesOn) {
+  connect();
+  const Answer answer = ask("SELECT 1/0");
+  EXPECT_EQ(kind(answer), Fault::Kind::refused);
+  EXPECT_EQ(answer.error().sqlstate, "22012");
+  EXPECT_EQ(ask("SELECT 2").value().text(), "2");
+  EXPECT_EQ(ups_, 1);
+}
+
+TEST_F(LinkTest, TextWithAZeroByteIsRefused) {
+  connect();
+  EXPECT_EQ(ask("SELECT $1::text", {std::string("a\0b", 3)}).error().sqlstate, "22021");
+}
+
+TEST_F(LinkTest, TooMuchThatWaitsIsNeverSent) {
+  begin(server().address(), {.most_calls = 3, .most_bytes = 1000});
+  const auto large = send("SELECT 1", {std::string(1000, 'x')});
+  std::vector<std::shared_ptr<std::optional<Answer>>> calls;
+  for (int i = 0; i < 4; ++i) calls.push_back(send("SELECT 1"));
+  EXPECT_EQ(kind(await(large)), Fault::Kind::never);
+  EXPECT_EQ(kind(await(calls[3])), Fault::Kind::never);
+  EXPECT_TRUE(await(calls[2]));
+}
+
+TEST_F(LinkTest, WhatWasNotSentWhenItBrokeGoesOverTheNextConnection) {
+  connect_through_proxy();
+  proxy_->cut();
+  ASSERT_TRUE(turn_until(loop_, [&] { return !link_->is_up(); }));
+  EXPECT_EQ(ask("SELECT 7").value().text(), "7");
+  EXPECT_EQ(ups_, 2);
+}
+
+TEST_F(LinkTest, WhatWasSentWhenItBrokeIsUnknownAndWhatWaitedBehindItIsNot) {
+  connect_through_proxy();
+  const auto sent = send("SELECT pg_sleep(30)");
+  const auto waiting = send("SELECT 8");
+  ASSERT_TRUE(await_sent());
+  proxy_->cut();
+  EXPECT_EQ(kind(await(sent)), Fault::Kind::unknown);
+  EXPECT_EQ(await(waiting).value().text(), "8");
+}
+
+TEST_F(LinkTest, HalfAnAnswerIsUnknown) {
+  connect_through_proxy();
+  proxy_->to_client.left = 20'000;
+  EXPECT_EQ(kind(ask("SELECT repeat('x', 50000)")), Fault::Kind::unknown);
+  EXPECT_TRUE(await_ups(2));
+}
+
+// The rows are sent before the commit; what says that it is committed are the last six bytes.
+TEST_F(LinkTest, AWholeAnswerWithoutTheWordThatItIsCommittedIsUnknown) {
+  constexpr std::size_t ready_for_query = 6;
+  connect_through_proxy();
+  ASSERT_TRUE(ask("SELECT repeat('x', 9000)"));
+  const std::size_t before = proxy_->to_client.passed;
+  ASSERT_TRUE(ask("SELECT repeat('x', 9000)"));
+  const std::size_t length = proxy_->to_client.passed - before;
+  proxy_->to_client.left = length;
+  EXPECT_TRUE(ask("SELECT repeat('x', 9000)")) << "all of it came before the end";
+  ASSERT_TRUE(await_ups(2));
+  proxy_->to_client.left = length - ready_for_query;
+  EXPECT_EQ(kind(ask("SELECT repeat('x', 9000)")), Fault::Kind::unknown);
+}
+
+TEST_F(LinkTest, AnErrorAtTheCommitIsTheAnswer) {
+  ASSERT_TRUE(
+      server().open()->run("CREATE TABLE IF NOT EXISTS parent (a int PRIMARY KEY); CREATE TABLE IF NOT EXISTS "
+                           "child (a int REFERENCES parent DEFERRABLE INITIALLY DEFERRED)"));
+  connect();
+  const Answer answer = ask("INSERT INTO child VALUES (1) RETURNING a");
+  EXPECT_EQ(kind(answer), Fault::Kind::refused);
+  EXPECT_EQ(answer.error().sqlstate, "23503");
+}
+
+TEST_F(LinkTest, WithoutAServerACallIsNeverSent) {
+  begin(server().address(5999), {.patience = 100ms});
+  EXPECT_EQ(kind(ask("SELECT 1")), Fault::Kind::never);
+  EXPECT_NE(trouble_.find("5999"), std::string::npos) << trouble_;
+}
+
+TEST_F(LinkTest, AnOverdueCallIsUnknownAndItsConnectionGivenUpWhenNobodyKnowsOfIt) {
+  connect_through_proxy({.patience = 200ms, .inquiry = 100ms});
+  proxy_->to_client.mode = Proxy::Mode::drop;
+  EXPECT_EQ(kind(ask("SELECT 1")), Fault::Kind::unknown);
+  ASSERT_TRUE(turn_until(loop_, [&] { return downs_ > 0; }));
+  proxy_->pass();
+  EXPECT_TRUE(await_ups(2));
+}
+
+TEST_F(LinkTest, AStalledServerIsGivenUpOnlyWhenTheInquiryGetsNoAnswerEither) {
+  int asked = 0;
+  events_.inquire = [&](int, const std::function<void(std::optional<bool>)>& answer) {
+    ++asked;
+    answer(std::nullopt);
+  };
+  connect_through_proxy({.patience = 100ms, .inquiry = 200ms});
+  proxy_->to_server.mode = Proxy::Mode::hold;
+  const auto began = std::chrono::steady_clock::now();
+  const auto call = send("SELECT 1");
+  EXPECT_EQ(kind(await(call)), Fault::Kind::unknown);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
+  EXPECT_TRUE(link_->is_up());
+  ASSERT_TRUE(turn_until(loop_, [&] { return downs_ > 0; }));
+  EXPECT_GE(std::chrono::steady_clock::now() - began, 300ms);
+  EXPECT_EQ(asked, 1);
+}
+
+TEST_F(LinkTest, WhileTheServerWorksOnAnOverdueCallNoOtherConnectionIsOpened) {
+  int asked = 0;
+  events_.inquire = [&](int process, const std::function<void(std::optional<bool>)>& answer) {
+    EXPECT_EQ(process, link_->session()->server_process());
+    ++asked;
+    answer(true);
+  };
+  connect_through_proxy({.patience = 100ms, .inquiry = 50ms});
+  const auto slow = send("SELECT pg_sleep(1)");
+  EXPECT_EQ(kind(await(slow)), Fault::Kind::unknown);
+  EXPECT_EQ(kind(ask("SELECT 1")), Fault::Kind::never) << "it waits behind the other one";
+  ASSERT_TRUE(turn_until(loop_, [&] { return asked > 2; }));
+  ASSERT_TRUE(turn_until(loop_, [&] { return !link_->session()->is_busy(); }));
+  EXPECT_EQ(ask("SELECT 3").value().text(), "3");
+  EXPECT_EQ(proxy_->accepted(), 1U);
+}
+
+TEST_F(LinkTest, AServerThatDoesNotWorkOnAnOverdueCallIsLeft) {
+  events_.inquire = [&](int, const std::function<void(std::optional<bool>)>& answer) { answer(false); };
+  connect_through_proxy({.patience = 100ms, .inquiry = 60s});
+  proxy_->to_client.mode = Proxy::Mode::hold;
+  EXPECT_EQ(kind(ask("SELECT 1")), Fault::Kind::unknown);
+  ASSERT_TRUE(turn_until(loop_, [&] { return downs_ > 0; }));
+  proxy_->pass();
+  EXPECT_TRUE(await_ups(2));
+}
+
+// momentary(code, N) refuses with the code until it is called for the Nth time.
+void make_momentary(AdminSession& session) {
+  ASSERT_TRUE(
+      session.run("DROP SEQUENCE IF EXISTS tries; CREATE SEQUENCE tries; CREATE OR REPLACE FUNCTION "
+                  "momentary(code text, needed int) RETURNS bigint LANGUAGE plpgsql AS $$ DECLARE n bigint := "
+                  "nextval('tries'); BEGIN IF n < needed THEN RAISE EXCEPTION USING ERRCODE = code; END IF; "
+                  "RETURN n; END $$"));
+}
+
+TEST_F(LinkTest, WhatIsRefusedForAMomentIsSentAgainFiveTimes) {
+  const auto session = server().open();
+  connect();
+  for (const char* code : {"40001", "40P01", "55P03"}) {
+    make_momentary(*session);
+    const Answer answer = ask("SELECT momentary($1, 6)", {code});
+    ASSERT_TRUE(answer) << answer.error().message;
+    EXPECT_EQ(answer->text(), "6");
+    make_momentary(*session);
+    EXPECT_EQ(ask("SELECT momentary($1, 7)", {code}).error().sqlstate, code);
+  }
+  EXPECT_EQ(ups_, 1);
+}
+
+TEST_F(LinkTest, WhatAStandbyRefusesIsSentOverTheNextConnection) {
+  make_momentary(*server().open());
+  connect();
+  const auto first = send("SELECT momentary('25006', 2)");
+  const auto second = send("SELECT 5");
+  EXPECT_EQ(await(first).value().text(), "2");
+  EXPECT_EQ(await(second).value().text(), "5");
+  EXPECT_EQ(ups_, 2);
+}
+
+TEST_F(LinkTest, AServerThatShutsDownIsLeftAndFoundAgain) {
+  connect();
+  ASSERT_TRUE(
+      server().open()->ask("SELECT pg_terminate_backend($1)", {argument_of(link_->session()->server_process())}));
+  ASSERT_TRUE(await_ups(2));
+  EXPECT_NE(trouble_.find("administrator"), std::string::npos) << trouble_;
+}
+
+TEST_F(LinkTest, AServerThatIsKilledAndStartedAgainIsFoundAgain) {
+  TestServer own;
+  own.start();
+  begin(own.address());
+  ASSERT_TRUE(await_ups(1));
+  ASSERT_TRUE(ask("CREATE TABLE kept (a int)"));
+  own.stop(SIGKILL);
+  ASSERT_TRUE(turn_until(loop_, [&] { return !link_->is_up(); }));
+  const auto waiting = send("INSERT INTO kept VALUES (1) RETURNING a");
+  own.start();
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ(await(waiting).value().text(), "1");
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
+  link_.reset();
+}
+
+TEST_F(LinkTest, AConnectionIsUsedOnlyWhenItWasAccepted) {
+  std::vector<std::string> greetings;
+  events_.connected = [&] {
+    link_->ask({"SELECT 'hello'", {}}, [&](const Answer& answer) {
+      greetings.emplace_back(answer.value().text());
+      if (greetings.size() < 3) return link_->refuse("not this one");
+      link_->accept();
+    });
+  };
+  begin(server().address());
+  const auto call = send("SELECT 'work'");
+  EXPECT_EQ(await(call).value().text(), "work");
+  EXPECT_EQ(greetings.size(), 3U);
+  EXPECT_EQ(downs_, 2);
+  EXPECT_EQ(trouble_, "not this one");
+  EXPECT_EQ(ups_, 1);
+}
+
+TEST_F(LinkTest, WakeUpsAreTold) {
+  std::vector<std::string> heard;
+  events_.notified = [&](const std::string& channel, const std::string& payload) {
+    heard.push_back(channel + "=" + payload);
+  };
+  connect();
+  ASSERT_TRUE(ask("LISTEN c"));
+  const auto other = server().open();
+  for (const char* payload : {"1", "2", ""}) ASSERT_TRUE(other->ask("SELECT pg_notify('c', $1)", {payload}));
+  ASSERT_TRUE(turn_until(loop_, [&] { return heard.size() == 3; }));
+  EXPECT_EQ(heard, (std::vector<std::string>{"c=1", "c=2", "c="}));
+}
+
+TEST_F(LinkTest, TheNextHostIsTriedWhenOneDoesNotAnswer) {
+  const std::string socket = server().sockets();
+  begin(StoreAddress::parse("postgresql://duet@/postgres?host=/nowhere," + socket + "&port=5432", {"n"}).value());
+  ASSERT_TRUE(await_ups(1));
+  EXPECT_EQ(link_->server(), "duet@" + socket + ":5432/postgres");
+}
+
+TEST_F(LinkTest, AHostThatSaysNothingIsGivenUpAndTriedLastTheNextTime) {
+  Proxy silent(loop_, server().socket_file(7001), server().socket_file(5432));
+  silent.to_client.mode = Proxy::Mode::drop;
+  const std::string hosts = server().sockets() + "," + server().sockets();
+  begin(StoreAddress::parse("postgresql://duet@/postgres?host=" + hosts + "&port=7001,5432", {"n"}).value(),
+        {.search = {.longest_attempt = 200ms}});
+  ASSERT_TRUE(await_ups(1));
+  EXPECT_EQ(silent.accepted(), 1U);
+  link_->reconnect("for the test");
+  ASSERT_TRUE(await_ups(2));
+  EXPECT_EQ(silent.accepted(), 1U);
+  link_.reset();
+}
+
+// Who answers for the loop here: how long was the longest turn?
+struct Stopwatch final : transport::Loop::Overseer {
+  void on_defect(const base::Activity&) override { throw; }
+  void on_turn(base::Duration took, const base::Activity&) override { longest = std::max(longest, took); }
+  base::Duration longest{};
+};
+
+TEST_F(LinkTest, TenMegabytesGoAndComeAndTheLoopIsNeverHeldUp) {
+  connect();
+  Stopwatch stopwatch;
+  const std::string text(10'000'000, 'y');
+  loop_.set_overseer(&stopwatch);
+  const auto call = send("SELECT $1::text, length($1::text)", {text});
+  const Answer answer = await(call);
+  loop_.set_overseer(nullptr);
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->number(0, 1), 10'000'000);
+  EXPECT_TRUE(answer->at(0, 0) == text);
+  EXPECT_LT(stopwatch.longest, 500ms);
+}
+
+TEST_F(LinkTest, TheLoopIsNotHeldUpWhileAServerIsLookedForAndDoesNotAnswer) {
+  Stopwatch stopwatch;
+  loop_.set_overseer(&stopwatch);
+  connect_through_proxy({.patience = 100ms});
+  proxy_->to_client.mode = Proxy::Mode::hold;
+  for (int i = 0; i < 3; ++i) ask("SELECT 1");
+  loop_.set_overseer(nullptr);
+  EXPECT_LT(stopwatch.longest, 100ms);
+}
+
+}  // namespace
+}  // namespace duet::task::postgres
