@@ -25,6 +25,11 @@ std::string cure_of(const Fault& fault) {
 
 }  // namespace
 
+std::string no_shared_queue() {
+  return "no queue is shared here: neither the setting `store` nor DUET_RPC_STORE names a database, such as "
+         "postgresql://duet@db/work";
+}
+
 task::ClusterSettings shared_queue(const CommandLine& line) {
   const Project project = find_project(line.text("project"));
   auto read = read_settings(project, settings_places());
@@ -32,10 +37,7 @@ task::ClusterSettings shared_queue(const CommandLine& line) {
   Settings& settings = std::get<Settings>(read);
   if (settings.cluster.store) return std::move(settings.cluster);
   const std::string note = settings.note.empty() ? "" : " (" + settings.note + ")";
-  throw Failure(
-      "no queue is shared here: neither the setting `store` nor DUET_RPC_STORE names a database, such as "
-      "postgresql://duet@db/work" +
-      note);
+  throw Failure(no_shared_queue() + note);
 }
 
 std::unique_ptr<AdminSession> open_queue(const CommandLine& line, const task::ClusterSettings& cluster) {

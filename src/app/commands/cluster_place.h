@@ -9,6 +9,9 @@
 
 namespace duet::app {
 
+/// For people: the settings name no queue.
+std::string no_shared_queue();
+
 /// The queue that the settings of the command's project name. Throws Failure if they name none, or are faulty.
 task::ClusterSettings shared_queue(const CommandLine& line);
 

@@ -13,7 +13,7 @@ namespace duet::task::postgres {
 /// A line that begins with `--@` cuts a text into steps. `--@ transaction` begins one that is run in a transaction of
 /// its own, as what stands before any such line is. `--@ alone` begins one that is a single statement outside of any
 /// (CREATE INDEX CONCURRENTLY). `--@ finish` begins what `migrate --finish` runs: dropping what only earlier releases
-/// used. Each step may be interrupted and run again.
+/// used. A step that locks a table locks no other one, since it holds the first while it waits for the second.
 struct MigrationFile {
   int version;
   std::string_view name;
