@@ -14,7 +14,8 @@ find_library(DUET_CMARK NAMES libcmark.a cmark REQUIRED)
 find_library(DUET_NETTLE NAMES libnettle.a nettle REQUIRED)
 find_library(DUET_CURSES NAMES libncursesw.a ncursesw REQUIRED)
 find_library(DUET_TERMINFO NAMES libtinfo.a tinfo REQUIRED)
-add_library(duet_rooms STATIC ${room_sources})
+include(cmake/schema.cmake)
+add_library(duet_rooms STATIC ${room_sources} ${schema_source})
 target_link_libraries(
   duet_rooms PUBLIC duet_internal $<IF:$<BOOL:${DUET_SQLITE_STATIC}>,${DUET_SQLITE_STATIC},SQLite::SQLite3> ${DUET_RE2}
                     ${CMAKE_DL_LIBS} m)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/cli/cert_commands.h"
+#include "app/cli/cluster_commands.h"
 #include "app/cli/task_commands.h"
 #include "duet/base/log_line.h"
 
@@ -574,7 +575,8 @@ constexpr CommandEntry doctor_commands[] = {
      .details =
          "Looks at the settings, the agents, the language servers, the socket, the store, what keeps a daemon from "
          "starting and what dead daemons left behind, and says what is wrong. The exit code is 1 if something is. "
-         "It gives a daemon 2.5s to answer.",
+         "It gives a daemon 2.5s to answer. Of a shared queue it looks at the database, too, with the settings' own "
+         "role.",
      .options = doctor_options,
      .client = true,
      .starts = StartsDaemon::never,
@@ -593,7 +595,8 @@ consteval auto joined(const CommandEntry (&... lists)[Sizes]) {
 constexpr auto all_commands =
     joined(daemon_commands, entries::task_commands, entries::task_change_commands, entries::queue_commands,
            entries::agent_commands, automation_commands, entries::chat_commands, lsp_commands, dashboard_commands,
-           token_commands, entries::cert_commands, trust_commands, doctor_commands, program_commands);
+           token_commands, entries::cert_commands, entries::cluster_commands, trust_commands, doctor_commands,
+           program_commands);
 
 constexpr TermEntry variables[] = {
     {"AIWG_IPC_DEBUG", "If 1, every message between a command and the daemon is shown on stderr, as with --trace"},
@@ -604,6 +607,7 @@ constexpr TermEntry variables[] = {
     {"DUET_RPC_LOG",
      "A file that rpc and daemon start --foreground log to instead of stderr, at level info unless --log-level says "
      "otherwise"},
+    {"DUET_RPC_STORE", "The database of the shared queue, over what the settings call store: a URL of PostgreSQL"},
     {"NO_COLOR", "No colours, if set and not empty"},
 };
 

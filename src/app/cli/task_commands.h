@@ -15,6 +15,7 @@ inline constexpr OptionEntry agent_option{
 inline constexpr OptionEntry follow_option{
     .letter = 'f', .name = "follow", .summary = "Print the output as it comes, until the task ends"};
 inline constexpr std::string_view ended_states[] = {"completed", "failed", "cancelled"};
+inline constexpr std::string_view lost_choices[] = {"fail", "retry"};
 inline constexpr std::string_view orders[] = {"newest", "oldest", "priority", "ended"};
 
 inline constexpr OptionEntry group_option{
@@ -87,6 +88,15 @@ inline constexpr OptionEntry submit_options[] = {
      .summary = "Mark the task, so that it can be listed by it; may be repeated",
      .kind = ValueKind::pair,
      .repeatable = true},
+    {.name = "on-lost",
+     .value = "fail|retry",
+     .summary = "If the machine that runs it is lost: the task has failed, or runs again elsewhere; of a shared queue",
+     .choices = lost_choices},
+    {.name = "needs",
+     .value = "LABEL",
+     .summary = "Run it on a machine with this label only; name=NAME is one that each has; may be repeated",
+     .repeatable = true},
+    {.name = "here", .summary = "Run it on the daemon's own machine only, in any folder, with the PATH of this shell"},
     follow_option,
     format_option,
 };

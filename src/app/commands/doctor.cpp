@@ -13,6 +13,7 @@
 
 #include "app/client/daemon_client.h"
 #include "app/commands/commands.h"
+#include "app/doctor/cluster_facts.h"
 #include "app/project/failure.h"
 #include "app/project/last_end.h"
 #include "app/project/running_daemon.h"
@@ -80,6 +81,7 @@ Finding silent_daemon(const StateFolder& folder, const Failure& failure) {
 
 // A daemon that is well answers in milliseconds.
 constexpr std::chrono::milliseconds patience(2500);
+constexpr std::chrono::milliseconds database_patience = std::chrono::seconds(10);
 
 std::vector<Finding> look_at_daemon(const CommandLine& line, const Project& project) {
   DaemonClient daemon(line, patience);
@@ -140,6 +142,7 @@ int run_doctor(const CommandLine& line) {
     add(findings, check_agents(read->tasks, process::current_environment(), project.root));
     add(findings, check_servers(read->servers, process::current_environment()));
     add(findings, check_tls(read->tls, tls_folder(settings_places())));
+    if (read->cluster.store) add(findings, check_cluster(cluster_facts(read->cluster, database_patience)));
   }
   add(findings, check_daemon(line, project));
   const bool healthy = std::ranges::none_of(findings, [](const Finding& f) { return f.verdict == Verdict::wrong; });

@@ -17,6 +17,7 @@
 #include "app/commands/commands.h"
 #include "app/commands/queue_params.h"
 #include "app/commands/record_printer.h"
+#include "app/commands/shared_submit.h"
 #include "app/view/task_view.h"
 #include "app/words/blank.h"
 #include "duet/rpc/utf8.h"
@@ -55,9 +56,10 @@ std::optional<std::string> place_to_run(const CommandLine& line, const DaemonCli
   return checked_folder(std::move(here));
 }
 
-object environment_of(const CommandLine& line, const DaemonClient& daemon) {
+// The PATH of this shell means something on this machine only.
+object environment_of(const CommandLine& line, const DaemonClient& daemon, bool runs_anywhere) {
   object env;
-  const char* const path = daemon.is_far() ? nullptr : std::getenv("PATH");
+  const char* const path = daemon.is_far() || runs_anywhere ? nullptr : std::getenv("PATH");
   if (path != nullptr && rpc::is_utf8(path)) env["PATH"] = path;
   if (find_option(line.command, "env") == nullptr) return env;
   for (const std::string& pair : line.texts("env")) {
@@ -68,17 +70,24 @@ object environment_of(const CommandLine& line, const DaemonClient& daemon) {
 }
 
 // What task.submit and chat.send have in common.
-object common_params(const CommandLine& line, const DaemonClient& daemon) {
+object common_params(const CommandLine& line, const DaemonClient& daemon, bool runs_anywhere) {
   object params;
   if (const auto folder = place_to_run(line, daemon)) params["cwd"] = *folder;
-  if (object env = environment_of(line, daemon); !env.empty()) params["env"] = std::move(env);
+  if (object env = environment_of(line, daemon, runs_anywhere); !env.empty()) params["env"] = std::move(env);
   if (const auto agent = line.text("agent")) params["agent"] = *agent;
   if (const auto priority = line.number("priority")) params["priority"] = *priority;
   return params;
 }
 
-object submission(const CommandLine& line, const DaemonClient& daemon) {
-  object params = common_params(line, daemon);
+// `worker` is the daemon's name in a shared queue; empty: it shares none, and `here` is the only place there is.
+object submission(const CommandLine& line, const DaemonClient& daemon, const std::string& worker) {
+  const bool here = line.flag("here");
+  object params = common_params(line, daemon, !worker.empty() && !here);
+  if (const auto on_lost = line.text("on-lost")) params["onLost"] = *on_lost;
+  boost::json::array needs;
+  for (const std::string& label : line.texts("needs")) needs.emplace_back(label);
+  if (here && !worker.empty()) needs.emplace_back("name=" + worker);
+  if (!needs.empty()) params["needs"] = std::move(needs);
   params["prompt"] = joined_words(line);
   if (const auto key = line.text("key")) params["key"] = *key;
   if (const auto limit = line.duration("time-limit")) {
@@ -126,13 +135,17 @@ int answer_with(DaemonClient& daemon, const CommandLine& line, const std::string
 int run_task_submit(const CommandLine& line) {
   const RecordPrinter checked(line);  // before anything is submitted
   DaemonClient daemon(line);
-  return answer_with(daemon, line, daemon.call_raw("task.submit", rpc::to_text(submission(line, daemon))));
+  const std::string worker = shared_worker(daemon);
+  object params = submission(line, daemon, worker);
+  if (worker.empty()) return answer_with(daemon, line, daemon.call_raw("task.submit", rpc::to_text(params)));
+  if (!params.contains("key")) params["key"] = new_submit_key();
+  return answer_with(daemon, line, submit_until_certain(daemon, rpc::to_text(params)));
 }
 
 int run_chat_send(const CommandLine& line) {
   const RecordPrinter checked(line);
   DaemonClient daemon(line);
-  object params = common_params(line, daemon);
+  object params = common_params(line, daemon, !shared_worker(daemon).empty());
   params["message"] = joined_words(line);
   return answer_with(daemon, line, daemon.call_raw("chat.send", rpc::to_text(params)));
 }

@@ -34,6 +34,8 @@ tl::expected<Reloaded, std::string> ProjectDaemon::reload() {
   }
   // All of them are good: from here on nothing fails.
   SettingsChange change = change_between(settings_.words, next->settings.words);
+  const std::string restart = task::keep_until_restart(settings_.cluster, next->settings.cluster);
+  problems_.set("restart", restart);
   settings_ = std::move(next->settings);
   tasks_.queue().change_settings(task_settings());
   look_at_limits();
@@ -48,10 +50,13 @@ tl::expected<Reloaded, std::string> ProjectDaemon::reload() {
   set_settings_fault({});
   note_trust();
   log_.info("the settings were read again");
+  if (!restart.empty()) log_.warn("settings need a restart", {{"what", restart}});
   if (!change.empty()) tell_change(change);
   Reloaded reloaded{.added = change.added, .removed = change.removed, .changed = change.changed};
-  const bool has_both = !settings_.note.empty() && !tls.fault.empty();
-  const std::string note = settings_.note + (has_both ? "; " : "") + tls.fault;
+  std::string note;
+  for (const std::string& part : {settings_.note, tls.fault, restart}) {
+    if (!part.empty()) note += (note.empty() ? "" : "; ") + part;
+  }
   if (!note.empty()) reloaded.note = note;
   return reloaded;
 }

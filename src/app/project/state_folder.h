@@ -86,6 +86,7 @@ inline constexpr const char* log_name = "daemon.log";
 inline constexpr const char* version_name = "daemon.version";
 inline constexpr const char* last_words_name = "daemon.last";
 inline constexpr const char* settings_fault_name = "daemon.settings";  // why settings were not taken over; else none
+inline constexpr const char* worker_file_name = "daemon.worker";  // its name in a shared queue; none: it shares none
 inline constexpr const char* metrics_name = "metrics";
 inline constexpr const char* state_path = ".aiwg/daemon";
 

@@ -22,6 +22,8 @@ constexpr Text harmful[] = {
     "mcp",              // likewise
     "http",             // opens a door, and says which names count as this machine
     "tls",              // for the user's own files only
+    "store",            // whoever has the queue gives this machine its tasks, and gets all prompts
+    "cluster",          // says what others may run here
     "keep_days",        // these three would delete tasks and outputs for good
     "keep_tasks",       //
     "keep_output",      //

@@ -34,11 +34,14 @@ std::string value_of(const char* variable) {
 
 // Adds a file of the user to the texts if it is there.
 std::optional<SettingsError> add_file(std::vector<SettingsText>& texts, const std::string& name) {
-  auto read = read_settings_file(AT_FDCWD, name);
+  bool others_may_read = false;
+  auto read = read_settings_file(AT_FDCWD, name, 1, FileOwner::ours, &others_may_read);
   if (const auto* refused = std::get_if<RefusedFile>(&read)) {
     return SettingsError{name + ": this settings file is not used: " + refused->why};
   }
-  if (auto& text = std::get<std::optional<std::string>>(read)) texts.push_back({name, std::move(*text)});
+  if (auto& text = std::get<std::optional<std::string>>(read)) {
+    texts.push_back({.file = name, .text = std::move(*text), .others_may_read = others_may_read});
+  }
   return std::nullopt;
 }
 
@@ -46,6 +49,7 @@ std::optional<SettingsError> add_file(std::vector<SettingsText>& texts, const st
 struct ProjectFile {
   std::optional<std::string> text = {};
   std::string refusal = {};
+  bool others_may_read = false;
   bool trusted = false;
   bool was_trusted = false;  // with this content or another one; so it is, too, if nobody can tell
   std::string problem = {};  // why nobody can tell
@@ -53,7 +57,7 @@ struct ProjectFile {
 
 ProjectFile read_project_file(const Project& project, const std::string& path, const std::string& user_state) {
   ProjectFile file;
-  auto read = read_settings_file(project.directory.get(), ".duet-rpc.toml");
+  auto read = read_settings_file(project.directory.get(), ".duet-rpc.toml", 1, FileOwner::ours, &file.others_may_read);
   if (const auto* refused = std::get_if<RefusedFile>(&read)) {
     file.refusal = path + ": this settings file is not used: " + refused->why;
   } else {
@@ -129,12 +133,12 @@ const char* const look_there = "'duet-rpc trust' says what is wrong";
 
 // For a project's file that cannot be read or makes no sense. What could do no harm of the content that was trusted
 // last still counts, and no agent of another file takes the place of one that it had.
-Parsed read_without_project(std::vector<SettingsText> texts, const std::string& path, const std::string& user_state) {
-  std::optional<std::string> before = trusted_content(path, user_state);
-  if (!before) return parse_settings(texts);
+Parsed read_without_project(std::vector<SettingsText> texts, const std::string& path, const SettingsPlaces& places) {
+  std::optional<std::string> before = trusted_content(path, places.user_state);
+  if (!before) return parse_settings(texts, places.store);
   const Settings last = settings_in({path, *before, true, true});
   texts.push_back({path, std::move(*before), true, false});
-  Parsed parsed = parse_settings(texts);
+  Parsed parsed = parse_settings(texts, places.store);
   if (auto* const settings = std::get_if<Settings>(&parsed)) {
     keep_bounds(*settings, last);
     settings->note = about_groups(last);
@@ -143,7 +147,7 @@ Parsed read_without_project(std::vector<SettingsText> texts, const std::string& 
     return parsed;
   }
   texts.pop_back();
-  return parse_settings(texts);
+  return parse_settings(texts, places.store);
 }
 
 /// What the content that was trusted last had and the present one has not.
@@ -197,13 +201,13 @@ void judge(Settings& settings, const ProjectFile& file, const std::string& path,
 
 // For a project without a file. One that was trusted and is gone has taken its agents along, and nobody steps in.
 Parsed read_without_file(const std::vector<SettingsText>& texts, const ProjectFile& file, const std::string& path,
-                         const std::string& user_state) {
-  Parsed parsed = parse_settings(texts);
+                         const SettingsPlaces& places) {
+  Parsed parsed = parse_settings(texts, places.store);
   auto* const settings = std::get_if<Settings>(&parsed);
   if (settings == nullptr || !file.was_trusted) return parsed;
   settings->tasks.had_trust = true;
   settings->tasks.distrust = {"their file is gone", "put it back, or say 'duet-rpc trust --revoke'"};
-  const Lost last = add_last_trusted(*settings, path, user_state);
+  const Lost last = add_last_trusted(*settings, path, places.user_state);
   const std::string lost = in_words(last);
   if (!file.problem.empty()) {
     const std::string agents = lost.empty() ? "" : "; nobody takes the place of its " + lost;
@@ -222,11 +226,11 @@ Parsed read_without_file(const std::vector<SettingsText>& texts, const ProjectFi
 Parsed read_with_project(const Project& project, const SettingsPlaces& places, std::vector<SettingsText> texts) {
   const std::string path = settings_path_of(project);
   ProjectFile file = read_project_file(project, path, places.user_state);
-  if (!file.text && file.refusal.empty()) return read_without_file(texts, file, path, places.user_state);
+  if (!file.text && file.refusal.empty()) return read_without_file(texts, file, path, places);
   std::string note = file.refusal;
   if (file.text) {
-    texts.push_back({path, std::move(*file.text), true, file.trusted});
-    Parsed parsed = parse_settings(texts);
+    texts.push_back({path, std::move(*file.text), true, file.trusted, file.others_may_read});
+    Parsed parsed = parse_settings(texts, places.store);
     auto* const settings = std::get_if<Settings>(&parsed);
     if (settings != nullptr) judge(*settings, file, path, places.user_state);
     if (settings != nullptr || file.trusted) return parsed;
@@ -234,7 +238,7 @@ Parsed read_with_project(const Project& project, const SettingsPlaces& places, s
     texts.pop_back();
   }
   if (!file.problem.empty()) note += "; which agents it had when it was trusted is not known: " + file.problem;
-  Parsed parsed = read_without_project(std::move(texts), path, places.user_state);
+  Parsed parsed = read_without_project(std::move(texts), path, places);
   if (auto* const settings = std::get_if<Settings>(&parsed)) settings->note = note + settings->note;
   return parsed;
 }
@@ -255,6 +259,8 @@ SettingsPlaces settings_places() {
     places.user = home + "/.config/duet-rpc/config.toml";
   }
   places.user_state = user_state_path();
+  std::string store = value_of("DUET_RPC_STORE");
+  if (!store.empty()) places.store = std::move(store);
   return places;
 }
 
@@ -267,7 +273,7 @@ std::variant<TlsSettings, SettingsError> tls_settings(const SettingsPlaces& plac
   const std::string& file = places.only.empty() ? places.user : places.only;
   std::vector<SettingsText> texts;
   if (auto error = file.empty() ? std::nullopt : add_file(texts, file)) return std::move(*error);
-  auto parsed = parse_settings(texts);
+  auto parsed = parse_users_settings(texts);
   if (auto* const error = std::get_if<SettingsError>(&parsed)) return std::move(*error);
   return std::move(std::get<Settings>(parsed).tls);
 }
@@ -292,7 +298,7 @@ std::variant<Settings, SettingsError> check_project_settings(const SettingsText&
   if (!places.user.empty()) error = add_file(texts, places.user);
   if (error) return std::move(*error);
   texts.push_back(own);
-  return parse_settings(texts);
+  return parse_settings(texts, places.store);
 }
 
 std::variant<Settings, SettingsError> read_settings(const Project& project, const SettingsPlaces& places) {
@@ -304,7 +310,7 @@ std::variant<Settings, SettingsError> read_settings(const Project& project, cons
   if (error) return std::move(*error);
   if (!only_one) return read_with_project(project, places, std::move(texts));
   if (texts.empty()) return SettingsError{users + ": there is no such file, but DUET_RPC_CONFIG names it"};
-  return parse_settings(texts);
+  return parse_settings(texts, places.store);
 }
 
 }  // namespace duet::app

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "app/settings/harmless.h"
+#include "app/settings/settings_cluster.h"
 #include "app/settings/settings_hold.h"
 #include "app/settings/settings_rules.h"
 #include "app/settings/settings_section.h"
@@ -26,7 +27,8 @@ using Text = std::string_view;
 
 constexpr Text top_names[] = {"default_agent", "max_running", "queue_capacity", "keep_days", "keep_tasks",
                               "keep_output",   "agents",      "groups",         "watch",     "rules",
-                              "lsp",           "daemon",      "http",           "tls",       "mcp"};
+                              "lsp",           "daemon",      "http",           "tls",       "mcp",
+                              "store",         "cluster"};
 constexpr Text agent_names[] = {"command", "stdin",    "shell", "max_running", "env",       "time_limit", "retries",
                                 "group",   "priority", "hold",  "memory",      "processes", "cpu"};
 constexpr Text group_names[] = {"max_running", "paused"};
@@ -77,6 +79,7 @@ class SettingsReader {
   void add(const SettingsText& source) {
     file_ = source.file;
     of_project_ = source.of_project;
+    others_may_read_ = source.others_may_read;
     faults_ = {};
     auto parsed = parse_toml(source.text);
     if (const auto* fault = std::get_if<SettingFault>(&parsed)) {
@@ -89,6 +92,14 @@ class SettingsReader {
   }
 
   Settings finish_unchecked() { return std::move(out_); }
+
+  void check_cluster(const std::optional<std::string>& store) {
+    if (error_) return;
+    const auto fault = cluster_.finish(store);
+    out_.cluster = cluster_.settings();
+    if (fault && fault->file.empty()) error_ = SettingsError{fault->text};
+    if (fault && !fault->file.empty()) fail(fault->file, fault->place, fault->text);
+  }
 
   std::variant<Settings, SettingsError> finish() {
     if (!error_) check_agents();
@@ -181,6 +192,7 @@ class SettingsReader {
     for_each_named(section, "groups", [this](const NamedSetting& entry) { read_group(entry); });
     if (const Setting* watch = section.find("watch")) read_watch(*watch);
     if (const Setting* rules = section.find("rules")) read_rules(section, *rules);
+    cluster_.read(faults_, section, file_, others_may_read_);
     for_each_named(section, "lsp", [this](const NamedSetting& entry) { read_server(entry); });
   }
 
@@ -418,7 +430,9 @@ class SettingsReader {
 
   std::string file_;
   bool of_project_ = false;
+  bool others_may_read_ = false;
   SettingFaults faults_;
+  ClusterReader cluster_;
   std::optional<SettingsError> error_;
   Settings out_;
   std::string default_agent_file_;
@@ -440,7 +454,15 @@ std::vector<std::string> known_settings() {
   return names;
 }
 
-std::variant<Settings, SettingsError> parse_settings(std::span<const SettingsText> texts) {
+std::variant<Settings, SettingsError> parse_settings(std::span<const SettingsText> texts,
+                                                     const std::optional<std::string>& store) {
+  SettingsReader reader;
+  for (const SettingsText& text : texts) reader.add(text);
+  reader.check_cluster(store);
+  return reader.finish();
+}
+
+std::variant<Settings, SettingsError> parse_users_settings(std::span<const SettingsText> texts) {
   SettingsReader reader;
   for (const SettingsText& text : texts) reader.add(text);
   return reader.finish();

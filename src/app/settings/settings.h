@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -12,6 +13,7 @@
 #include "automation/rule.h"
 #include "bridge/definition.h"
 #include "task/agent.h"
+#include "task/cluster_settings.h"
 
 namespace duet::app {
 
@@ -27,6 +29,7 @@ struct Settings {
   HttpSettings http = {};
   TlsSettings tls = {};
   task::TaskSettings tasks = {};
+  task::ClusterSettings cluster = {};
   automation::WatchSettings watch = {};
   std::vector<automation::Rule> rules = {};
   std::vector<bridge::Definition> servers = {};  ///< by name, without the well-known ones
@@ -46,9 +49,11 @@ struct SettingsPlaces {
   std::string only = {};        ///< the file of DUET_RPC_CONFIG, which stands for all others; empty: none
   std::string user = {};        ///< `config.toml` of the user; empty: none
   std::string user_state = {};  ///< the user's state folder, where it stands which files are trusted; empty: none
+  std::optional<std::string> store = {};  ///< of DUET_RPC_STORE: goes over `store` of all files
 };
 
-/// From DUET_RPC_CONFIG, XDG_CONFIG_HOME, XDG_STATE_HOME and HOME, as they and the working directory are now.
+/// From DUET_RPC_CONFIG, DUET_RPC_STORE, XDG_CONFIG_HOME, XDG_STATE_HOME and HOME, as they and the working directory
+/// are now.
 SettingsPlaces settings_places();
 
 /// Where the files of `[tls]` are, and a client's identity: `tls` beside the user's settings file. Empty: there is no
@@ -77,16 +82,21 @@ std::vector<std::string> known_settings();
 struct SettingsText {
   std::string file;
   std::string text;
-  bool of_project = false;  ///< not the user's own
-  bool trusted = true;      ///< else only what is harmless counts
+  bool of_project = false;       ///< not the user's own
+  bool trusted = true;           ///< else only what is harmless counts
+  bool others_may_read = false;  ///< the file: a password in it is refused
 };
 
 /// What would be read if the content of a project's file were trusted, with the user's own file below it.
 /// DUET_RPC_CONFIG does not count.
 std::variant<Settings, SettingsError> check_project_settings(const SettingsText& own, const SettingsPlaces& places);
 
-/// The later ones go over the earlier ones.
-std::variant<Settings, SettingsError> parse_settings(std::span<const SettingsText> texts);
+/// The later ones go over the earlier ones; the environment's store goes over all.
+std::variant<Settings, SettingsError> parse_settings(std::span<const SettingsText> texts,
+                                                     const std::optional<std::string>& store = {});
+
+/// The same without the project's file, in which the rest of what a store needs may stand.
+std::variant<Settings, SettingsError> parse_users_settings(std::span<const SettingsText> texts);
 
 /// What one text says by itself, as far as it makes sense: whether it fits other files is not looked at.
 Settings settings_in(const SettingsText& text);

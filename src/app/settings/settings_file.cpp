@@ -40,7 +40,8 @@ Read all_of(int file, std::size_t most_mebibytes) {
 
 }  // namespace
 
-Read read_settings_file(int folder, const std::string& name, std::size_t most_mebibytes, FileOwner owner) {
+Read read_settings_file(int folder, const std::string& name, std::size_t most_mebibytes, FileOwner owner,
+                        bool* others_may_read) {
   // Without O_NONBLOCK a FIFO would hold us up.
   const base::Fd file(openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!file && (errno == ENOENT || errno == ENOTDIR)) return std::nullopt;
@@ -48,6 +49,7 @@ Read read_settings_file(int folder, const std::string& name, std::size_t most_me
   struct stat status {};
   if (fstat(file.get(), &status) != 0) return RefusedFile{std::strerror(errno)};
   if (auto refused = refusal(status, owner)) return *refused;
+  if (others_may_read != nullptr) *others_may_read = (status.st_mode & (S_IRGRP | S_IROTH)) != 0;
   return all_of(file.get(), most_mebibytes);
 }
 

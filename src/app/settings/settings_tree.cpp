@@ -96,6 +96,12 @@ class NameBounds {
   std::optional<SettingFault> fault_;
 };
 
+// The library quotes what it did not expect. A URL on that line is taken for one with a password.
+bool may_hold_password(std::string_view text, std::uint32_t line) {
+  for (; line > 1 && !text.empty(); --line) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  return text.substr(0, text.find('\n')).find("://") != std::string_view::npos;
+}
+
 }  // namespace
 
 std::variant<Setting, SettingFault> parse_toml(std::string_view text) {
@@ -106,6 +112,9 @@ std::variant<Setting, SettingFault> parse_toml(std::string_view text) {
     if (auto fault = NameBounds().fault_in(top)) return *std::move(fault);
     return top;
   } catch (const toml::parse_error& error) {
+    if (may_hold_password(std::get<std::string>(cautious), place_of(error.source()).line))
+      return SettingFault{place_of(error.source()),
+                          "this is not TOML; what stands there may be a password, and is not shown"};
     std::string description(error.description());
     std::ranges::replace_if(
         description, [](char c) { return static_cast<unsigned char>(c) < 0x20; }, '?');

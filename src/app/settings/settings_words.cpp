@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "app/settings/store_url.h"
 #include "app/words/unseen.h"
 
 namespace duet::app {
@@ -98,6 +99,9 @@ std::string entry_key(const Setting::Table& table, std::size_t place) {
   return text == nullptr ? std::to_string(place) : key_of(*text);
 }
 
+// A store may have a password, wherever it stands: a name that nobody knows is shown, too.
+bool is_store(Text name) { return name == "store" || name.ends_with(".store"); }
+
 void add_words(SettingsWords& words, const std::string& name, const Setting& setting) {
   const std::string prefix = name.empty() ? "" : name + '.';
   if (const auto* table = setting.as<Setting::Table>(); table != nullptr && !table->empty()) {
@@ -109,7 +113,9 @@ void add_words(SettingsWords& words, const std::string& name, const Setting& set
       name == "rules" && list != nullptr && !list->empty() &&
       std::ranges::all_of(*list, [](const Setting& entry) { return entry.as<Setting::Table>() != nullptr; });
   if (!is_of_tables) {
-    if (!name.empty()) words[name] = written(setting);
+    const auto* const text = setting.as<std::string>();
+    const bool is_hidden = is_store(name) && text != nullptr;
+    if (!name.empty()) words[name] = is_hidden ? in_quotes(shown_store(*text)) : written(setting);
     return;
   }
   for (std::size_t i = 0; i < list->size(); ++i) {

@@ -12,7 +12,8 @@ namespace duet::app {
 /// shown like all others.
 
 /// The settings by full name, `agents.claude.command` or `rules.on-save.action.prompt`, and their values as one would
-/// write them. Each is on one line, and has no characters that a terminal would act upon or not show.
+/// write them; a password of `store` is `***`. Each is on one line, and has no characters that a terminal would act
+/// upon or not show.
 using SettingsWords = std::map<std::string, std::string>;
 SettingsWords words_of(const Setting& top);
 

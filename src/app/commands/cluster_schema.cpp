@@ -1,0 +1,110 @@
+// cluster init, migrate and adopt: what changes the schema, or which server it belongs to.
+
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <boost/json/object.hpp>
+
+#include "app/commands/cluster_place.h"
+#include "app/commands/commands.h"
+#include "app/commands/test_migrations.h"
+#include "app/project/failure.h"
+#include "app/view/display_text.h"
+#include "duet/base/fd.h"
+#include "duet/rpc/value.h"
+#include "task/postgres/migrator.h"
+
+namespace duet::app {
+namespace {
+
+using namespace task::postgres;
+using boost::json::object;
+
+constexpr AdminSession::Wait step_wait = std::chrono::hours(24);  // an index of a large table takes its time
+constexpr int oldest_server = 140000;
+
+void tell(const std::string& line) {
+  [[maybe_unused]] const bool written = base::write_all(STDERR_FILENO, harmless_lines(line) + '\n');
+}
+
+Migrator::World world_of(AdminSession* session) {
+  return {.run = [session](const std::string& sql) -> Answer {
+            if (session == nullptr) return tl::unexpected(Fault{Fault::Kind::never, "", "there is no connection"});
+            return session->run(sql, step_wait);
+          },
+          .pause = [](std::chrono::milliseconds time) { std::this_thread::sleep_for(time); },
+          .tell = tell};
+}
+
+void check_server(const AdminSession& session) {
+  if (session.server_version() < oldest_server)
+    throw Failure("the server is PostgreSQL " + std::to_string(session.server_version() / 10000) +
+                  ": a shared queue needs 14 or newer");
+  const std::string encoding = session.server_parameter("server_encoding");
+  if (encoding != "UTF8")
+    throw Failure("the database has the encoding " + encoding +
+                  ": make one with 'createdb --encoding=UTF8 "
+                  "--template=template0'");
+}
+
+int say(const CommandLine& line, const Migrator::Outcome& outcome) {
+  if (!outcome) throw Failure(outcome.error());
+  if (line.flag("json")) return print_text(rpc::to_text(object{{"done", *outcome}}) + '\n');
+  return print_text(*outcome + '\n');
+}
+
+// Asked for, so that who may not change the schema can see what would be changed.
+int version_of(AdminSession& session, const task::ClusterSettings& cluster) {
+  const object hello = rpc::parse_value(call_queue(session, cluster, "hello_v1", {})).as_object();
+  const boost::json::value* const version = hello.if_contains("version");
+  if (version == nullptr || !version->is_int64()) throw Failure("the server does not say which version the schema has");
+  return static_cast<int>(version->as_int64());
+}
+
+}  // namespace
+
+int run_cluster_init(const CommandLine& line) {
+  const task::ClusterSettings cluster = shared_queue(line);
+  const TestMigrations files;
+  if (line.flag("sql"))
+    return print_text(Migrator(world_of(nullptr), cluster.schema, files.all()).init_sql(cluster.project));
+  const auto session = open_queue(line, cluster);
+  check_server(*session);
+  return say(line, Migrator(world_of(session.get()), cluster.schema, files.all()).init(cluster.project));
+}
+
+int run_cluster_migrate(const CommandLine& line) {
+  const task::ClusterSettings cluster = shared_queue(line);
+  const auto session = open_queue(line, cluster);
+  const TestMigrations files;
+  Migrator migrator(world_of(session.get()), cluster.schema, files.all());
+  const bool finish = line.flag("finish");
+  if (line.flag("sql")) {
+    const int version = version_of(*session, cluster);
+    return print_text(finish ? migrator.finish_sql(version) : migrator.migrate_sql(version));
+  }
+  return say(line, finish ? migrator.finish() : migrator.migrate());
+}
+
+int run_cluster_adopt(const CommandLine& line) {
+  const task::ClusterSettings cluster = shared_queue(line);
+  const auto queue = line.text("queue");
+  if (!queue) throw Failure("say with --queue what becomes of the tasks that are queued in it: run or cancel");
+  const std::string statement = "SELECT " + cluster.schema + ".adopt_v1(" + sql_literal(*queue) + ")";
+  if (line.flag("sql"))
+    return print_text("BEGIN;\nSET LOCAL ROLE " + cluster.schema + "_owner;\n" + statement + ";\nCOMMIT;\n");
+  const auto session = open_queue(line, cluster);
+  const Answer answer = session->run("SET ROLE " + cluster.schema + "_owner; " + statement);
+  if (!answer) throw Failure(answer.error().message);
+  if (line.flag("json")) return print_text(std::string(answer->text()) + '\n');
+  return print_text("the queue in the schema " + cluster.schema + " belongs to this server now; what was queued " +
+                    (*queue == "run" ? "runs\n" : "is cancelled\n"));
+}
+
+}  // namespace duet::app

@@ -1,0 +1,215 @@
+#include "app/doctor/cluster_facts.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
+
+#include "task/postgres/admin_session.h"
+#include "task/postgres/migration_file.h"
+
+namespace duet::app {
+namespace {
+
+using namespace task::postgres;
+using boost::json::object;
+using std::chrono::system_clock;
+
+/// Puts questions and leaves open what the server would not tell.
+class Examination {
+ public:
+  Examination(AdminSession& session, std::string schema, ClusterFacts& facts)
+      : session_(session), schema_(std::move(schema)), facts_(facts) {}
+
+  void ask_all() {
+    ask_session();
+    ask_hello();
+    ask_settings();
+    ask_log();
+    ask_activity();
+    ask_status();
+    ask_tables();
+    probe();
+  }
+
+ private:
+  std::optional<Result> rows(const std::string& sql, std::vector<Argument> arguments = {}) {
+    Answer answer = session_.ask(sql, std::move(arguments), std::chrono::seconds(10));
+    if (!answer) return std::nullopt;
+    return std::move(*answer);
+  }
+
+  void ask_session() {
+    facts_.tls = session_.tls();
+    facts_.server_version = session_.server_version();
+    facts_.encoding = session_.server_parameter("server_encoding");
+    facts_.is_superuser = session_.server_parameter("is_superuser") == "on";
+    facts_.is_pooled = session_.is_pooled();
+    if (const auto found = rows("SELECT session_user")) facts_.user = std::string(found->text());
+  }
+
+  static std::optional<std::int64_t> number(const object& hello, const char* name) {
+    const boost::json::value* const found = hello.if_contains(name);
+    if (found == nullptr || !found->is_number()) return std::nullopt;
+    return found->to_number<std::int64_t>();
+  }
+
+  void ask_hello() {
+    const auto before = system_clock::now();
+    const Answer answer = session_.call(schema_, "hello_v1", {});
+    const auto after = system_clock::now();
+    if (!answer) {
+      facts_.schema_fault = answer.error().message;
+      return;
+    }
+    boost::system::error_code fault;
+    const boost::json::value parsed = boost::json::parse(answer->text(), fault);
+    if (fault || !parsed.is_object()) return;
+    const object& hello = parsed.get_object();
+    facts_.schema_version = number(hello, "version");
+    facts_.oldest = number(hello, "oldest").value_or(0);
+    facts_.timeline = number(hello, "serverTimeline");
+    facts_.known_timeline = number(hello, "timeline");
+    if (const auto* project = hello.if_contains("project"); project != nullptr && project->is_string())
+      facts_.project = std::string(project->get_string());
+    if (const auto* adopted = hello.if_contains("adopted"); adopted != nullptr && adopted->is_bool())
+      facts_.is_adopted = adopted->get_bool();
+    if (const auto now = number(hello, "now")) {
+      const auto here = before + (after - before) / 2;
+      const auto ours = std::chrono::duration_cast<std::chrono::milliseconds>(here.time_since_epoch());
+      facts_.clock_apart = std::chrono::milliseconds(*now) - ours;
+    }
+  }
+
+  std::string setting(const std::string& name) {
+    const auto found = rows("SELECT current_setting($1, true)", {name});
+    return found ? std::string(found->text()) : "";
+  }
+
+  void ask_settings() {
+    facts_.fsync = setting("fsync");
+    facts_.full_page_writes = setting("full_page_writes");
+    facts_.synchronous_commit = setting("synchronous_commit");
+    facts_.synchronous_standby_names = setting("synchronous_standby_names");
+    facts_.autovacuum = setting("autovacuum");
+  }
+
+  void ask_log() {
+    const bool on_error = setting("log_parameter_max_length_on_error") != "0";
+    const bool at_all = setting("log_parameter_max_length") != "0";
+    const auto is_set = [this](const std::string& name, const std::string& off) {
+      const std::string value = setting(name);
+      return !value.empty() && value != off;
+    };
+    if (on_error) facts_.logs_parameters = "log_parameter_max_length_on_error";
+    if (!at_all) return;
+    if (setting("log_statement") == "all") facts_.logs_parameters = "log_statement";
+    if (is_set("log_min_duration_statement", "-1")) facts_.logs_parameters = "log_min_duration_statement";
+    if (is_set("log_min_duration_sample", "-1")) facts_.logs_parameters = "log_min_duration_sample";
+    if (is_set("log_transaction_sample_rate", "0")) facts_.logs_parameters = "log_transaction_sample_rate";
+  }
+
+  void ask_activity() {
+    const auto old = rows(
+        "SELECT pid, application_name, extract(epoch FROM now() - xact_start)::bigint FROM pg_stat_activity "
+        "WHERE xact_start IS NOT NULL AND pid <> pg_backend_pid() AND datname = current_database() "
+        "ORDER BY xact_start LIMIT 1");
+    if (old && old->rows() > 0) {
+      facts_.oldest_transaction = {std::string(old->text(0, 0)), std::string(old->text(0, 1)),
+                                   std::chrono::seconds(old->number(0, 2).value_or(0))};
+    }
+    const auto hidden = rows("SELECT count(*) FROM pg_stat_activity WHERE query = '<insufficient privilege>'");
+    if (hidden) facts_.hidden_sessions = hidden->number(0, 0).value_or(0);
+    const auto left = rows(
+        "SELECT current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint "
+        "- "
+        "sum(numbackends) FROM pg_stat_database");
+    if (left) facts_.connections_left = left->number(0, 0);
+    const auto standbys = rows("SELECT count(*) FROM pg_stat_replication");
+    if (standbys) facts_.standbys = standbys->number(0, 0);
+    const auto queue = rows("SELECT (pg_notification_queue_usage() * 1000)::bigint");
+    if (queue && queue->number(0, 0)) facts_.notify_queue = static_cast<double>(*queue->number(0, 0)) / 1000;
+  }
+
+  // The schema's owner sees more of other sessions than this role may.
+  void ask_status() {
+    const Answer answer = session_.call(schema_, "read_status_v1", {});
+    if (!answer) return;
+    boost::system::error_code fault;
+    const boost::json::value parsed = boost::json::parse(answer->text(), fault);
+    const auto* const oldest =
+        fault || !parsed.is_object() ? nullptr : parsed.get_object().if_contains("oldestTransaction");
+    if (oldest != nullptr && oldest->is_object()) {
+      const object& transaction = oldest->get_object();
+      const auto* const application = transaction.if_contains("application");
+      const bool has_name = application != nullptr && application->is_string();
+      facts_.oldest_transaction = {std::to_string(number(transaction, "pid").value_or(0)),
+                                   has_name ? std::string(application->get_string()) : "",
+                                   std::chrono::seconds(number(transaction, "ageMs").value_or(0) / 1000)};
+    }
+    const auto sees = rows("SELECT 1 WHERE pg_has_role($1, 'pg_read_all_stats', 'USAGE')", {schema_ + "_owner"});
+    if (sees && sees->rows() > 0) facts_.hidden_sessions = 0;
+  }
+
+  std::vector<std::string> names(const std::string& sql) {
+    std::vector<std::string> out;
+    const auto found = rows(sql, {schema_});
+    for (std::size_t row = 0; found && row < found->rows(); ++row) out.emplace_back(found->text(row, 0));
+    return out;
+  }
+
+  void ask_tables() {
+    const auto tables =
+        rows("SELECT relname, n_live_tup, n_dead_tup FROM pg_stat_user_tables WHERE schemaname = $1", {schema_});
+    for (std::size_t row = 0; tables && row < tables->rows(); ++row) {
+      facts_.rows.push_back(
+          {std::string(tables->text(row, 0)), tables->number(row, 1).value_or(0), tables->number(row, 2).value_or(0)});
+    }
+    facts_.tables_without_vacuum = names(
+        "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND "
+        "c.reloptions && ARRAY['autovacuum_enabled=false', 'autovacuum_enabled=off', 'autovacuum_enabled=0']");
+    facts_.invalid_indexes = names(
+        "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_namespace n ON n.oid = "
+        "c.relnamespace WHERE n.nspname = $1 AND NOT i.indisvalid");
+  }
+
+  // To oneself, on a channel of one's own.
+  void probe() {
+    const std::string channel = schema_ + "_doctor_" + std::to_string(getpid());
+    facts_.wakes = false;
+    if (!session_.run("LISTEN " + channel) || !session_.run("NOTIFY " + channel)) return;
+    facts_.wakes = session_.await_notification(std::chrono::seconds(2)).has_value();
+  }
+
+  AdminSession& session_;
+  std::string schema_;
+  ClusterFacts& facts_;
+};
+
+}  // namespace
+
+ClusterFacts cluster_facts(const task::ClusterSettings& cluster, std::chrono::milliseconds most) {
+  ClusterFacts facts{.server = "store", .schema = cluster.schema, .own_project = cluster.project};
+  for (const MigrationFile& file : migration_files())
+    facts.own_version = std::max<std::int64_t>(facts.own_version, file.version);
+  try {
+    const auto address = StoreAddress::parse(*cluster.store, {.name = cluster.name, .insecure = cluster.insecure});
+    if (!address) return facts.unreachable = address.error(), facts;
+    facts.server = address->text();
+    facts.ssl_mode = address->ssl_mode();
+    facts.is_here = std::ranges::all_of(address->hosts(), [](const Host& host) { return host.is_here(); });
+    const auto session = AdminSession::open(*address, most);
+    if (!session) return facts.unreachable = session.error(), facts;
+    facts.server = (*session)->server();
+    Examination(**session, cluster.schema, facts).ask_all();
+  } catch (const std::runtime_error& missing) {  // libpq itself
+    facts.unreachable = missing.what();
+  }
+  return facts;
+}
+
+}  // namespace duet::app

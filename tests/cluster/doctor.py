@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""`duet-rpc doctor` about the database of a shared queue: each thing that is wrong with a real server is found.
+
+Usage: doctor.py --program PATH
+"""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import server  # noqa: E402
+import suite  # noqa: E402
+from project import ProjectTestCase  # noqa: E402
+
+ROWS = ("cluster", "cluster tls", "cluster role", "cluster schema", "cluster server", "cluster encoding", "cluster fsync",
+        "cluster full_page_writes", "cluster synchronous_commit", "cluster standby", "cluster pooler", "cluster wake-ups",
+        "cluster timeline", "cluster transactions", "cluster dead rows", "cluster autovacuum", "cluster indexes", "cluster clock",
+        "cluster connections", "cluster notify queue", "cluster server log")
+
+ONE = None
+
+
+def setUpModule():
+    global ONE
+    server.skip_unless_installed()
+    ONE = server.Server(fsync=True)
+    ONE.__enter__()
+    server.install(ONE, ONE.make_database("work"))
+    ONE.sql("CREATE ROLE duet LOGIN")
+    ONE.sql("GRANT duet_worker TO duet")
+
+
+def tearDownModule():
+    ONE.__exit__()
+
+
+class Doctor(ProjectTestCase):
+    def setUp(self):
+        super().setUp()
+        self.use(ONE.url("work", "duet"))
+
+    def use(self, store, project="site"):
+        self.project.write_user_settings(f'store = "{store}"\n[cluster]\nproject = "{project}"\nname = "here"\n')
+
+    def findings(self):
+        answer = self.project.run("doctor", "--json").json()
+        return {f["subject"]: f for f in answer["findings"] if f["subject"].startswith("cluster")}
+
+    def assert_found(self, subject, verdict, text):
+        finding = self.findings()[subject]
+        self.assertEqual(finding["verdict"], verdict, finding)
+        self.assertIn(text, finding["text"])
+
+    def test_a_sound_server_has_nothing_against_it(self):
+        findings = self.findings()
+        self.assertEqual(tuple(findings), ROWS)
+        self.assertEqual({s: f for s, f in findings.items() if f["verdict"] == "wrong"}, {})
+        self.assertIn("a failover may lose the last moments", findings["cluster standby"]["text"])
+        self.assertEqual(findings["cluster wake-ups"]["text"], "a probe came back")
+
+    def test_a_superuser_is_a_fault(self):
+        self.use(ONE.url("work"))
+        self.assert_found("cluster role", "wrong", "superuser")
+
+    def test_a_schema_that_is_not_there_and_one_of_another_project(self):
+        self.use(ONE.url("postgres", "duet"))
+        self.assert_found("cluster schema", "wrong", "cluster init")
+        self.use(ONE.url("work", "duet"), project="other")
+        self.assert_found("cluster schema", "wrong", "the queue of 'site'")
+
+    def test_settings_of_the_server_that_lose_or_tell_something(self):
+        for setting, value, subject, text in (("synchronous_commit", "off", "cluster synchronous_commit", "may be lost"),
+                                              ("full_page_writes", "off", "cluster full_page_writes", "power cut"),
+                                              ("autovacuum", "off", "cluster autovacuum", "ALTER SYSTEM"),
+                                              ("log_min_duration_statement", "100", "cluster server log", "log_min_duration"),
+                                              ("synchronous_standby_names", "nobody", "cluster standby", "commits wait")):
+            with self.subTest(setting):
+                ONE.set(**{setting: value})
+                self.addCleanup(ONE.sql, "SELECT pg_reload_conf()")
+                self.addCleanup(ONE.sql, f"ALTER SYSTEM RESET {setting}")
+                server.eventually("the server has taken it", lambda s=setting, v=value: ONE.sql(f"SHOW {s}") == [[v]] or
+                                  ONE.sql(f"SELECT setting FROM pg_settings WHERE name = '{s}'") == [[v]])
+                self.assert_found(subject, "wrong", text)
+                ONE.sql(f"ALTER SYSTEM RESET {setting}")
+                ONE.sql("SELECT pg_reload_conf()")
+
+    def test_an_invalid_index_and_a_table_without_vacuum(self):
+        ONE.sql("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'duet.lane_of'::regclass", "work")
+        self.addCleanup(ONE.sql, "UPDATE pg_index SET indisvalid = true WHERE indexrelid = 'duet.lane_of'::regclass", "work")
+        ONE.sql("ALTER TABLE duet.event SET (autovacuum_enabled = false)", "work")
+        self.addCleanup(ONE.sql, "ALTER TABLE duet.event RESET (autovacuum_enabled)", "work")
+        self.assert_found("cluster indexes", "wrong", "lane_of")
+        self.assert_found("cluster autovacuum", "wrong", "event")
+
+    def test_a_pooler_is_noticed(self):
+        if not server.Bouncer.installed():
+            self.skipTest("pgbouncer is not installed")
+        with server.Bouncer(ONE) as pooler:
+            self.use(pooler.url("work", "duet"))
+            findings = self.findings()
+        self.assertEqual(findings["cluster pooler"]["verdict"], "note")
+        self.assertEqual({s for s, f in findings.items() if f["verdict"] == "wrong"}, set())
+
+    def test_one_that_is_not_there_is_all_that_is_said(self):
+        self.use("postgresql://duet@127.0.0.1:1/work")
+        self.assertEqual(list(self.findings()), ["cluster"])
+        self.assert_found("cluster", "wrong", "127.0.0.1")
+
+
+if __name__ == "__main__":
+    suite.main()
