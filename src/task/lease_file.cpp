@@ -67,7 +67,7 @@ Word load(const void* page, std::size_t place) {
   static_assert(std::atomic_ref<Word>::is_always_lock_free);
   auto* word =
       static_cast<Word*>(const_cast<void*>(static_cast<const void*>(static_cast<const std::byte*>(page) + place)));
-  return std::atomic_ref<Word>(*word).load(std::memory_order_relaxed);
+  return std::atomic_ref<Word>(*word).load(std::memory_order_acquire);
 }
 
 Term term_at(const void* page, std::size_t place) {
@@ -163,13 +163,16 @@ void LeaseView::unmap() {
   page_ = nullptr;
 }
 
+// Who is slow may read a place before it is written and the other one while it is: twice the same is the newest.
 std::optional<LeaseTerm> LeaseView::look() const {
   if (page_ == nullptr) return std::nullopt;
+  std::uint64_t last = 0;  // which no term has
   for (int tries = 0; tries < max_tries; ++tries) {
-    if (const auto term = newest(page_)) {
+    const auto term = newest(page_);
+    if (term && term->number == last) {
       return LeaseTerm{BootTime(std::chrono::nanoseconds(term->deadline)), std::chrono::nanoseconds(term->length)};
     }
-    // Nothing is written yet, or both were while we read.
+    last = term ? term->number : 0;
   }
   return std::nullopt;
 }
