@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -249,9 +250,18 @@ void take_default_signals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-[[noreturn]] void become(Program& program, const Placement& placement, int report) {
+// A parent that has ended before the kernel was asked will not end again: whoever has another one by then ends itself.
+void die_with(pid_t parent, int report) {
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) end_child(report, {.error = errno});
+  if (getppid() != parent) _exit(127);
+}
+
+[[noreturn]] void become(Program& program, const Placement& placement, pid_t parent, int report) {
   const Launch& launch = program.launch;
-  if (write(launch.cgroup, "0", 1) != 1) end_child(report, {.error = errno, .is_of_cgroup = true});
+  if (launch.dies_with_us) die_with(parent, report);
+  if (launch.cgroup >= 0 && write(launch.cgroup, "0", 1) != 1) {
+    end_child(report, {.error = errno, .is_of_cgroup = true});
+  }
   take_default_signals();
   if (launch.new_session) {
     setsid();
@@ -266,18 +276,19 @@ void take_default_signals() {
   end_child(report, {.error = errno});
 }
 
-// posix_spawn() cannot do that. Were this process in the cgroup while it starts the program, whatever uses up the
-// memory there before it has left would end it, too.
-pid_t fork_into_cgroup(Program& program, const Placement& placement) {
+// For what posix_spawn() cannot do: a cgroup, and an end together with ours. Were this process in the cgroup while it
+// starts the program, whatever uses up the memory there before it has left would end it, too.
+pid_t fork_and_become(Program& program, const Placement& placement) {
   std::array<int, 2> pipe{-1, -1};
   if (pipe2(pipe.data(), O_CLOEXEC) != 0) refuse(Cause::exec_failed, errno, "a pipe");
   const base::Fd answer(pipe[0]);
   base::Fd report(pipe[1]);
   report.reset(fcntl(report.get(), F_DUPFD_CLOEXEC, placement.end()));
   if (!report) refuse(Cause::exec_failed, errno, "a descriptor for the program");
+  const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) refuse(Cause::exec_failed, errno, "fork");
-  if (pid == 0) become(program, placement, report.get());
+  if (pid == 0) become(program, placement, parent, report.get());
   report.reset();
   ForkFault fault;
   ssize_t count = 0;
@@ -331,7 +342,8 @@ pid_t spawn(const Launch& launch) {
     placement.want(launch.executable, placement.end());
   }
   placement.settle();
-  return launch.cgroup < 0 ? spawn_here(program, placement) : fork_into_cgroup(program, placement);
+  const bool needs_fork = launch.cgroup >= 0 || launch.dies_with_us;
+  return needs_fork ? fork_and_become(program, placement) : spawn_here(program, placement);
 }
 
 std::string find_program(const std::string& program, std::string_view path) {

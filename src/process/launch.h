@@ -32,6 +32,9 @@ struct Launch {
   int executable = -1;      ///< an opened program to run instead of looking for the first argument
   bool new_session = true;  ///< else only a process group of its own
   int cgroup = -1;  ///< `cgroup.procs` of the one it begins in, opened; the process that starts it stays outside
+  /// SIGKILL as soon as the thread that starts it has ended, however that ended. Not what the program starts in turn,
+  /// and not a program that takes other rights (set-uid, file capabilities): the kernel forgets it then.
+  bool dies_with_us = false;
 };
 
 /// A program that could not be started.

@@ -6,9 +6,12 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -26,18 +29,24 @@ namespace {
 namespace fs = std::filesystem;
 
 base::Fd cgroup_of_test;
+bool dies_with_test = false;
 
-/// Each is started in two ways: as it is, and in a cgroup, for which a plain file stands.
-class ProcessTest : public testing::TestWithParam<bool> {
+enum class Way : std::uint8_t { as_it_is, in_a_cgroup, to_die_with_us };
+
+/// Each is started in three ways; for the cgroup a plain file stands.
+class ProcessTest : public testing::TestWithParam<Way> {
  protected:
   void SetUp() override {
     std::string name = testing::TempDir() + "duet-XXXXXX";
     folder_ = mkdtemp(name.data());
-    if (GetParam()) cgroup_of_test.reset(open(entrance().c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    dies_with_test = GetParam() == Way::to_die_with_us;
+    if (GetParam() != Way::in_a_cgroup) return;
+    cgroup_of_test.reset(open(entrance().c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   }
   void TearDown() override {
     fs::remove_all(folder_);
     cgroup_of_test.reset();
+    dies_with_test = false;
   }
 
   fs::path entrance() const { return folder_ / "cgroup.procs"; }
@@ -67,6 +76,7 @@ struct Ran {
 
 Child start(Launch what) {
   what.cgroup = cgroup_of_test.get();
+  what.dies_with_us = dies_with_test;
   return launch(what);
 }
 
@@ -269,8 +279,36 @@ TEST_P(ProcessTest, AnOpenedProgramRunsAfterItsFileIsGone) {
   EXPECT_EQ(run({.arguments = {"any name", "still", "here"}, .executable = opened.get()}).output, "still here\n");
 }
 
-INSTANTIATE_TEST_SUITE_P(Anywhere, ProcessTest, testing::Values(false));
-INSTANTIATE_TEST_SUITE_P(InACgroup, ProcessTest, testing::Values(true));
+INSTANTIATE_TEST_SUITE_P(Anywhere, ProcessTest, testing::Values(Way::as_it_is));
+INSTANTIATE_TEST_SUITE_P(InACgroup, ProcessTest, testing::Values(Way::in_a_cgroup));
+INSTANTIATE_TEST_SUITE_P(DyingWithUs, ProcessTest, testing::Values(Way::to_die_with_us));
+
+// A process that starts `what` and is killed then; whether the program has ended by that, within the given time.
+bool dies_with_killed_parent(const Launch& what, int patience_ms) {
+  base::Pipe told = base::make_pipe();
+  const pid_t parent = fork();
+  if (parent == 0) {
+    const pid_t pid = spawn(what);
+    [[maybe_unused]] const ssize_t count = write(told.write_end.get(), &pid, sizeof pid);
+    while (true) pause();
+  }
+  pid_t pid = 0;
+  EXPECT_EQ(read(told.read_end.get(), &pid, sizeof pid), static_cast<ssize_t>(sizeof pid));
+  const base::Fd program(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  kill(parent, SIGKILL);
+  waitpid(parent, nullptr, 0);
+  pollfd ended{.fd = program.get(), .events = POLLIN, .revents = 0};
+  const bool has_ended = poll(&ended, 1, patience_ms) == 1;
+  syscall(SYS_pidfd_send_signal, program.get(), SIGKILL, nullptr, 0);
+  return has_ended;
+}
+
+TEST(Process, DiesWithUsOnlyIfItIsTo) {
+  Launch what = shell("trap '' HUP TERM; exec sleep 1000");
+  EXPECT_FALSE(dies_with_killed_parent(what, 100));
+  what.dies_with_us = true;
+  EXPECT_TRUE(dies_with_killed_parent(what, 60'000));
+}
 
 TEST(Process, BeginsInTheCgroup) {
   base::Pipe entrance = base::make_pipe();

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 namespace duet::task {
@@ -27,15 +28,20 @@ KeeperCore::KeeperCore(const Order& order, KeeperHands& hands, base::Clock& cloc
       mark_(order.mark),
       time_limit_(order.assignment.time_limit),
       grace_(order.grace),
+      leased_(order.assignment.claim && order.assignment.claim->leased),
       hands_(hands),
       clock_(clock),
       has_contact_(has_contact) {}
 
 bool KeeperCore::begin() {
+  if (leased_ && hands_.lease_left().until_end <= base::Duration::zero()) return refuse(EAGAIN, lease_was_over);
   const int error = hands_.write_began(run_, mark_);
-  if (error == 0) return true;
+  return error == 0 || refuse(error, "the record of the run cannot be written");
+}
+
+bool KeeperCore::refuse(int error, std::string_view problem) {
   known_.outcome = Outcome{.kind = Outcome::Kind::not_started, .code = error, .ended_at = clock_.utc()};
-  known_.outcome->problem = "the record of the run cannot be written";
+  known_.outcome->problem = problem;
   known_.gone = true;
   send_report();
   return false;
@@ -44,6 +50,7 @@ bool KeeperCore::begin() {
 void KeeperCore::started(const Started& started) {
   if (time_limit_) limit_at_ = now() + std::min<milliseconds>(*time_limit_, longest_limit);
   known_.started = started;
+  if (leased_) look_at_lease();
   write_down();
   tell_news();
 }
@@ -72,6 +79,7 @@ void KeeperCore::main_ended(int status, const process::Usage& used, bool out_of_
     outcome.kind = Outcome::Kind::exited;
     outcome.code = WEXITSTATUS(status);
   }
+  if (lease_over_) outcome.problem = lease_was_over;
   outcome.usage = Usage{.cpu = used.cpu, .max_memory = used.max_memory, .output_bytes = hands_.output_total()};
   cut_to_end(result_, result_bytes);
   outcome.result = std::move(result_);
@@ -114,6 +122,7 @@ void KeeperCore::heard(const Message& message) {
 }
 
 void KeeperCore::time_passed() {
+  if (leased_) look_at_lease();
   if (limit_at_ && now() >= *limit_at_) {
     limit_at_.reset();
     timed_out_ = true;
@@ -135,7 +144,7 @@ void KeeperCore::time_passed() {
 
 std::optional<base::TimePoint> KeeperCore::deadline() const {
   std::optional<base::TimePoint> first = leave_at_;
-  for (const auto& each : {limit_at_, kill_at_, write_at_}) {
+  for (const auto& each : {limit_at_, lease_at_, kill_at_, write_at_}) {
     if (each && (!first || *each < *first)) first = each;
   }
   return first;
@@ -164,8 +173,23 @@ void KeeperCore::terminate() {
   kill_at_ = now() + grace_;
 }
 
+// A lease that is extended after TERM takes nothing back.
+void KeeperCore::look_at_lease() {
+  lease_at_.reset();
+  if (killing_ || known_.gone) return;
+  const LeaseLeft left = hands_.lease_left();
+  if (left.until_end > base::Duration::zero()) {
+    lease_at_ = now() + std::min<base::Duration>(left.until_end, longest_limit);
+    return;
+  }
+  lease_over_ = lease_over_ || !kill_at_;
+  terminate();
+  kill_at_ = std::min(*kill_at_, now() + std::max(left.until_over, base::Duration::zero()));
+}
+
 void KeeperCore::tree_gone() {
   known_.gone = true;
+  lease_at_.reset();
   kill_at_.reset();
   write_down();
   leave_at_ = now() + acknowledgement_patience;

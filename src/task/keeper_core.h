@@ -15,6 +15,12 @@
 
 namespace duet::task {
 
+/// How long a leased run may go on. Not above zero: that time has come.
+struct LeaseLeft {
+  base::Duration until_end{0};   ///< when it is told to end
+  base::Duration until_over{0};  ///< when it must be dead: others may run the task then
+};
+
 /// What a keeper's core reaches the world through: the record and the output of its run, the run's processes, and the
 /// daemon that it is in contact with. Calls return at once. A write or sync answers 0, or the errno that prevented it;
 /// it may be tried again.
@@ -38,6 +44,8 @@ class KeeperHands {
 
   /// SIGTERM or SIGKILL to every process of the run.
   virtual void signal_tree(int signal) = 0;
+  /// By now, however long the machine was suspended. Asked for leased runs only; who has none need not answer.
+  virtual LeaseLeft lease_left() { return {}; }
   /// To the daemon; false if nobody is there any more. Only while the core has a contact.
   virtual bool send(const Message& message) = 0;
 
@@ -53,6 +61,9 @@ class KeeperHands {
 ///
 /// It does not finish with an end that neither its record nor the store has: what cannot be written is kept, tried
 /// again, and sent to each daemon that comes. Output is on the disk before the end is told.
+///
+/// A leased run is told to end at two thirds of its worker's lease, and killed after the grace or when the lease is
+/// over, whichever is first. It looks at the lease whenever time has passed, since nobody tells when that was extended.
 ///
 /// In order: begin(); then the driver starts the program, and calls started() or not_started(); then whatever happens,
 /// as it happens, until is_finished(); then leave(). After each call deadline() may be another one.
@@ -95,7 +106,9 @@ class KeeperCore {
 
  private:
   void finish(Outcome outcome);
+  bool refuse(int error, std::string_view problem);
   void terminate();
+  void look_at_lease();
   void tree_gone();
   int write_missing();
   bool is_written() const { return !write_at_; }
@@ -120,6 +133,7 @@ class KeeperCore {
   std::string mark_;
   std::optional<std::chrono::milliseconds> time_limit_;
   std::chrono::milliseconds grace_;
+  bool leased_;
   KeeperHands& hands_;
   base::Clock& clock_;
   bool has_contact_;
@@ -128,6 +142,7 @@ class KeeperCore {
   Written written_;
   std::optional<std::uint64_t> followed_;
   std::optional<base::TimePoint> limit_at_;
+  std::optional<base::TimePoint> lease_at_;  // when to look at the lease, at the latest
   std::optional<base::TimePoint> kill_at_;
   std::optional<base::TimePoint> write_at_;  // set: something is not written yet
   std::optional<base::TimePoint> leave_at_;
@@ -135,6 +150,7 @@ class KeeperCore {
   std::chrono::milliseconds write_again_{10};
   bool killing_ = false;
   bool timed_out_ = false;
+  bool lease_over_ = false;  // it was told to end for that
   bool told_ended_ = false;
   bool acknowledged_ = false;  // the store has the outcome
   bool durable_ = false;       // the disk has the record

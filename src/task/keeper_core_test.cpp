@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "task/lease_file.h"
+
 namespace duet::task {
 namespace {
 
@@ -39,6 +41,10 @@ class FakeHands final : public KeeperHands {
   }
   std::uint64_t output_total() const override { return total; }
   void signal_tree(int signal) override { signals.push_back(signal); }
+  LeaseLeft lease_left() override {
+    ++lease_looks;
+    return {.until_end = lease.end() - boot, .until_over = lease.deadline - boot};
+  }
   bool send(const Message& message) override {
     sent.push_back(message);
     return true;
@@ -57,6 +63,9 @@ class FakeHands final : public KeeperHands {
   std::uint64_t total = 0;
   std::vector<int> signals;
   std::vector<Message> sent;
+  BootTime boot{std::chrono::hours(1)};  // what CLOCK_BOOTTIME says
+  LeaseTerm lease = {};
+  int lease_looks = 0;
 };
 
 class KeeperCoreTest : public testing::Test {
@@ -267,6 +276,192 @@ TEST_F(KeeperCoreTest, FollowIsAnsweredOnceWhenThereIsMore) {
   EXPECT_EQ(hands_.sent.front().value, 4U);
   hear(Kind::follow, 4);
   EXPECT_EQ(hands_.sent.back().value, 8U);
+}
+
+using std::chrono::seconds;
+
+// A lease of 90 s, of which a beat was answered just now.
+class LeasedCoreTest : public KeeperCoreTest {
+ protected:
+  LeasedCoreTest() { extend(seconds(90)); }
+
+  static Order leased() {
+    Order order = KeeperCoreTest::order();
+    order.assignment.claim = Claim{.fence = 5, .worker = "build-3", .leased = true};
+    return order;
+  }
+  void extend(seconds length) { hands_.lease = {hands_.boot + length, length}; }
+  void begin() {
+    ASSERT_TRUE(core_.begin());
+    core_.started({.pid = 4711, .at = clock_.utc()});
+    core_.time_passed();
+  }
+  void pass(base::Duration time) {
+    hands_.boot += time;
+    clock_.advance(time);
+    core_.time_passed();
+  }
+  // The clock that is waited on does not count that.
+  void suspend(base::Duration time) {
+    hands_.boot += time;
+    core_.time_passed();
+  }
+  Outcome end(int status) {
+    core_.main_ended(status, used);
+    core_.reaped(true);
+    core_.heard({.kind = Kind::ask, .attempt = run.attempt, .task = run.task});
+    return *hands_.sent.back().report->outcome;
+  }
+  base::Duration until_deadline() const { return core_.deadline().value() - clock_.now(); }
+
+  KeeperCore core_{leased(), hands_, clock_, true};
+};
+
+TEST_F(LeasedCoreTest, AtTwoThirdsItIsToldToEndAndAfterTheGraceKilled) {
+  begin();
+  core_.contact_lost();
+  EXPECT_EQ(until_deadline(), seconds(60));
+  pass(milliseconds(59'999));
+  EXPECT_TRUE(hands_.signals.empty());
+  pass(milliseconds(1));
+  EXPECT_EQ(hands_.signals, std::vector<int>{SIGTERM});
+  EXPECT_EQ(until_deadline(), milliseconds(500));
+  pass(milliseconds(499));
+  EXPECT_EQ(hands_.signals.size(), 1U);
+  pass(milliseconds(1));
+  EXPECT_EQ(hands_.signals, (std::vector<int>{SIGTERM, SIGKILL}));
+  core_.contact_met();
+  const Outcome outcome = end(SIGKILL);
+  EXPECT_EQ(outcome.kind, Outcome::Kind::signalled);
+  EXPECT_EQ(outcome.signal, SIGKILL);
+  EXPECT_TRUE(outcome.ended_with_lease());
+  EXPECT_FALSE(outcome.timed_out);
+}
+
+TEST_F(LeasedCoreTest, WhatItMakesOfItCounts) {
+  begin();
+  pass(seconds(60));
+  const Outcome outcome = end(exit_code_3);
+  EXPECT_EQ(outcome.kind, Outcome::Kind::exited);
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_EQ(outcome.problem, "its worker's lease was over");
+}
+
+TEST_F(LeasedCoreTest, ALeaseThatIsExtendedLetsItGoOn) {
+  begin();
+  for (int beats = 0; beats < 10; ++beats) {
+    pass(until_deadline() - seconds(1));
+    extend(seconds(90));
+    pass(seconds(1));  // the end it knew; nobody has told it of the beat
+    EXPECT_EQ(until_deadline(), seconds(59));
+  }
+  EXPECT_TRUE(hands_.signals.empty());
+  EXPECT_FALSE(end(0).ended_with_lease());
+  EXPECT_EQ(hands_.sent.back().report->outcome->problem, "");
+}
+
+TEST_F(LeasedCoreTest, ALeaseThatIsMadeShorterIsSeenAtTheNextLook) {
+  begin();
+  hands_.lease = {hands_.boot + seconds(31), seconds(30)};
+  pass(seconds(4));
+  EXPECT_EQ(until_deadline(), seconds(17));
+}
+
+TEST_F(LeasedCoreTest, AMachineThatSleptBeyondTwoThirdsEndsItAtOnce) {
+  begin();
+  suspend(seconds(70));
+  EXPECT_EQ(hands_.signals, std::vector<int>{SIGTERM});
+  EXPECT_EQ(until_deadline(), milliseconds(500));
+}
+
+TEST_F(LeasedCoreTest, TheGraceIsNoLongerThanTheLease) {
+  begin();
+  suspend(milliseconds(89'900));
+  EXPECT_EQ(hands_.signals, std::vector<int>{SIGTERM});
+  EXPECT_EQ(until_deadline(), milliseconds(100));
+  pass(milliseconds(100));
+  EXPECT_EQ(hands_.signals.back(), SIGKILL);
+}
+
+TEST_F(LeasedCoreTest, AMachineThatSleptBeyondTheLeaseKillsItAtOnce) {
+  begin();
+  suspend(std::chrono::hours(8));
+  EXPECT_EQ(hands_.signals, (std::vector<int>{SIGTERM, SIGKILL}));
+  EXPECT_TRUE(end(SIGKILL).ended_with_lease());
+}
+
+TEST_F(LeasedCoreTest, AMachineThatSleepsWithinTheGraceKillsItWhenItWakes) {
+  begin();
+  pass(seconds(60));
+  suspend(seconds(30));
+  EXPECT_EQ(hands_.signals, (std::vector<int>{SIGTERM, SIGKILL}));
+}
+
+TEST_F(LeasedCoreTest, ALeaseThatIsExtendedAfterTermTakesNothingBack) {
+  begin();
+  pass(seconds(60));
+  extend(seconds(90));
+  pass(milliseconds(500));
+  EXPECT_EQ(hands_.signals, (std::vector<int>{SIGTERM, SIGKILL}));
+  EXPECT_TRUE(end(SIGKILL).ended_with_lease());
+}
+
+TEST_F(LeasedCoreTest, WithoutALeaseItDoesNotBegin) {
+  hands_.lease = {};
+  EXPECT_FALSE(core_.begin());
+  EXPECT_TRUE(hands_.done.empty());
+  ASSERT_EQ(hands_.sent.size(), 1U);
+  EXPECT_EQ(hands_.sent.front().report->outcome->kind, Outcome::Kind::not_started);
+  EXPECT_EQ(hands_.sent.front().report->outcome->code, EAGAIN) << "so that the daemon calls it never begun";
+  EXPECT_EQ(hands_.sent.front().report->outcome->problem, lease_was_over);
+  EXPECT_FALSE(hands_.sent.front().report->outcome->ended_with_lease()) << "nothing has run";
+}
+
+TEST_F(LeasedCoreTest, BeyondTwoThirdsItDoesNotBegin) {
+  hands_.boot += seconds(60);
+  EXPECT_FALSE(core_.begin());
+}
+
+TEST_F(LeasedCoreTest, WhoIsCancelledBeforeDoesNotEndForTheLeaseButIsKilledWithIt) {
+  begin();
+  pass(milliseconds(59'800));
+  core_.heard({.kind = Kind::cancel, .attempt = run.attempt, .task = run.task});
+  suspend(seconds(31));
+  EXPECT_EQ(hands_.signals, (std::vector<int>{SIGTERM, SIGKILL}));
+  EXPECT_EQ(end(SIGKILL).problem, "");
+}
+
+TEST_F(LeasedCoreTest, WhatItsMainProcessLeavesIsKilledWithTheLease) {
+  begin();
+  core_.main_ended(0, used);
+  core_.reaped(false);
+  EXPECT_EQ(hands_.signals, std::vector<int>{SIGTERM});
+  suspend(seconds(90));
+  EXPECT_EQ(hands_.signals.back(), SIGKILL);
+  core_.heard({.kind = Kind::ask, .attempt = run.attempt, .task = run.task});
+  EXPECT_EQ(hands_.sent.back().report->outcome->problem, "");
+}
+
+TEST_F(LeasedCoreTest, WhenItIsGoneTheLeaseIsOfNoInterest) {
+  begin();
+  end(0);
+  EXPECT_EQ(until_deadline(), seconds(2));
+  hands_.signals.clear();
+  suspend(std::chrono::hours(1));
+  EXPECT_TRUE(hands_.signals.empty());
+}
+
+TEST_F(LeasedCoreTest, AClaimWithoutALeaseAsksForNone) {
+  Order claimed = leased();
+  claimed.assignment.claim->leased = false;
+  hands_.lease = {};
+  KeeperCore core(claimed, hands_, clock_, true);
+  ASSERT_TRUE(core.begin());
+  core.started({.pid = 1});
+  core.time_passed();
+  EXPECT_FALSE(core.deadline());
+  EXPECT_EQ(hands_.lease_looks, 0);
+  EXPECT_TRUE(hands_.signals.empty());
 }
 
 }  // namespace

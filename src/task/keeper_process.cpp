@@ -37,6 +37,17 @@ base::Fd watch_children() {
   return base::Fd(base::check_call(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd"));
 }
 
+bool is_leased(const Order& order) { return order.assignment.claim && order.assignment.claim->leased; }
+
+// Without a claim it must not find that of a task that has started its daemon.
+void add_claim(process::Environment& environment, const std::optional<Claim>& claim) {
+  environment.erase("DUET_TASK_FENCE");
+  environment.erase("DUET_TASK_WORKER");
+  if (!claim) return;
+  environment["DUET_TASK_FENCE"] = std::to_string(claim->fence);
+  environment["DUET_TASK_WORKER"] = claim->worker;
+}
+
 // The task's umask, while the task is started.
 class UmaskScope {
  public:
@@ -59,7 +70,9 @@ KeeperProcess::KeeperProcess(Place& place, ReceivedOrder order)
       output_(place.tasks, order_.assignment.run, record_),
       core_(order_, *this, base::system_clock(), static_cast<bool>(place.contact)),
       usage_([this](const process::ProcessEntry& process) { return is_spared(process); }),
-      look_pause_(first_look) {}
+      look_pause_(first_look) {
+  if (is_leased(order_)) lease_.emplace(place.tasks);
+}
 
 bool KeeperProcess::run() {
   if (!core_.begin()) return false;
@@ -88,6 +101,8 @@ void KeeperProcess::start() {
   for (const std::string_view name : outsider_variables) launch.environment.erase(std::string(name));
   launch.environment["DUET_TASK_ID"] = "task-" + std::to_string(assignment.run.task);
   launch.environment["DUET_TASK_MARK"] = order_.mark;
+  add_claim(launch.environment, assignment.claim);
+  launch.dies_with_us = is_leased(order_);  // what the task has started lives on then, until a daemon ends it
   launch.directory = std::move(assignment.directory);
   launch.standard = {input_.get(), out.write_end.get(), err.write_end.get()};
   Started started{.pid = 0, .at = base::system_clock().utc()};
@@ -110,8 +125,8 @@ void KeeperProcess::start() {
 
 int KeeperProcess::write_began(RunId run, const std::string& mark) {
   static const std::string boot = process::boot_id();
-  return record_.write_began(run, {.mark = mark, .boot = boot, .keeper = getpid(), .cgroup = order_.cgroup}) ? 0
-                                                                                                             : errno;
+  const Fingerprint fingerprint{.mark = mark, .boot = boot, .keeper = getpid(), .cgroup = order_.cgroup};
+  return record_.write_began(run, fingerprint, order_.assignment.claim) ? 0 : errno;
 }
 
 int KeeperProcess::write_started(const Started& started) {
@@ -159,7 +174,9 @@ void KeeperProcess::wait() {
   std::vector<pollfd> ready{
       {place_.children.get(), POLLIN, 0}, {place_.listener.get(), POLLIN, 0}, {place_.contact.get(), POLLIN, 0}};
   for (const Reading& stream : streams_) ready.push_back({stream.pipe.read_end.get(), POLLIN, 0});
+  if (lease_) ready.push_back({lease_->timer(), POLLIN, 0});
   if (poll(ready.data(), ready.size(), timeout()) <= 0) return;
+  if (lease_ && ready.back().revents != 0) lease_->left();  // the core asks, too, but not once all is decided
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     if (ready[i + 3].revents != 0) read_pipe(streams_[i], buffer_bytes);
   }

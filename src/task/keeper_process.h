@@ -14,6 +14,7 @@
 #include "process/process_tree.h"
 #include "process/tree_usage.h"
 #include "task/keeper_core.h"
+#include "task/lease_watch.h"
 #include "task/order.h"
 #include "task/output_file.h"
 #include "task/run_record.h"
@@ -61,6 +62,7 @@ class KeeperProcess final : KeeperHands {
   int sync_output() override { return output_.sync(); }
   std::uint64_t output_total() const override { return output_.total(); }
   void signal_tree(int signal) override;
+  LeaseLeft lease_left() override { return lease_ ? lease_->left() : LeaseLeft{}; }
   bool send(const Message& message) override;
 
   void start();
@@ -83,6 +85,7 @@ class KeeperProcess final : KeeperHands {
   Place& place_;
   RunRecord record_;
   OutputFile output_;
+  std::optional<LeaseWatch> lease_;  // of a leased run
   KeeperCore core_;
   pid_t main_ = 0;
   std::uint64_t main_ticks_ = 0;           // when that started

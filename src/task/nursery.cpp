@@ -29,6 +29,9 @@ namespace {
 constexpr int orders_number = 3;
 constexpr int tasks_number = 4;
 constexpr int burial_ms = 1000;
+// A keeper is no part of the task that started its daemon, and needs no way to the queue's database.
+constexpr std::array not_for_keepers{"DUET_TASK_ID",   "DUET_TASK_MARK", "DUET_TASK_FENCE", "DUET_TASK_WORKER",
+                                     "DUET_RPC_STORE", "PGPASSWORD",     "PGPASSFILE"};
 constexpr itimerval wait_for_keepers{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_usec = 100'000}};
 constexpr std::chrono::seconds spare_time{1};  // less than a keeper waits to hear that its run is acknowledged
 
@@ -163,8 +166,7 @@ void Nursery::launch() {
   process::Launch launch;
   launch.arguments = {"duet-rpc", std::string(nursery_argument)};
   launch.environment = process::current_environment();
-  launch.environment.erase("DUET_TASK_ID");  // a keeper is no part of the task that started its daemon
-  launch.environment.erase("DUET_TASK_MARK");
+  for (const char* name : not_for_keepers) launch.environment.erase(name);
   launch.environment[std::string(nursery_variable)] = "1";
   launch.directory = "/";
   launch.further = {{theirs.get(), orders_number}, {tasks_, tasks_number}};

@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <system_error>
@@ -94,6 +95,22 @@ TEST_F(NurseryTest, AKeeperThatCannotBeForkedIsAnsweredFor) {
   const std::vector<std::string> lines = tape.lines();
   ASSERT_FALSE(lines.empty());
   EXPECT_NE(lines.front().find("no keeper can be forked"), std::string::npos) << lines.front();
+}
+
+TEST_F(NurseryTest, KeepersDoNotFindTheWayToTheDatabaseNorWhatATaskFinds) {
+  const std::vector<std::string> names{"DUET_TASK_ID",   "DUET_TASK_MARK", "DUET_TASK_FENCE", "DUET_TASK_WORKER",
+                                       "DUET_RPC_STORE", "PGPASSWORD",     "PGPASSFILE"};
+  for (const std::string& name : names) setenv(name.c_str(), "canary", 1);
+  setenv("DUET_OTHER", "canary", 1);
+  keepers().start(shell("while [ ! -e go ]; do sleep 0.01; done"));
+  for (const std::string& name : names) unsetenv(name.c_str());
+  unsetenv("DUET_OTHER");
+  ASSERT_TRUE(turn_until([&] { return story({1, 1}).started.has_value(); }));
+  const pid_t keeper = keeper_of({1, 1});
+  for (const std::string& name : names) EXPECT_FALSE(process::has_in_environment(keeper, name + "=canary")) << name;
+  EXPECT_TRUE(process::has_in_environment(keeper, "DUET_OTHER=canary"));
+  std::ofstream(folder_.file("go")) << "";
+  EXPECT_TRUE(finish({1, 1}));
 }
 
 TEST_F(NurseryTest, OneThatIsSuspendedIsWokenByAStartAndByACancel) {

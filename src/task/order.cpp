@@ -21,6 +21,7 @@ namespace duet::task {
 namespace {
 
 constexpr std::uint64_t version = 2;
+constexpr std::uint64_t version_with_claim = 3;  // the same, and a claim behind it
 
 template <typename Number>
 void put_optional(Packer& out, const std::optional<Number>& number) {
@@ -47,6 +48,19 @@ process::Limits take_limits(Unpacker& in) {
   limits.processes = take_optional<std::uint64_t>(in);
   limits.cpu = take_optional<double>(in);
   return limits;
+}
+
+void put_claim(Packer& out, const Claim& claim) {
+  out.put(claim.fence);
+  out.put(claim.worker);
+  out.put(claim.leased);
+}
+
+Claim take_claim(Unpacker& in) {
+  Claim claim{.fence = in.number()};
+  claim.worker = in.text();
+  claim.leased = in.number() != 0;
+  return claim;
 }
 
 // A file without a name. Read-only, so that a task cannot change what it is given.
@@ -132,7 +146,7 @@ std::optional<ReceivedOrder> receive_order(int socket) {
 std::string encode(const Order& order) {
   const Assignment& assignment = order.assignment;
   Packer out;
-  out.put(version);
+  out.put(assignment.claim ? version_with_claim : version);
   out.put(assignment.run.task);
   out.put(assignment.run.attempt);
   out.put(assignment.arguments.size());
@@ -150,6 +164,7 @@ std::string encode(const Order& order) {
   out.put(static_cast<std::uint64_t>(order.grace.count()));
   put_limits(out, assignment.limits);
   out.put(order.cgroup);
+  if (assignment.claim) put_claim(out, *assignment.claim);
   return out.take();
 }
 
@@ -157,7 +172,8 @@ std::optional<Order> decode_order(std::string_view bytes) {
   Unpacker in(bytes);
   Order order;
   Assignment& assignment = order.assignment;
-  if (in.number() != version) return std::nullopt;
+  const std::uint64_t its_version = in.number();
+  if (its_version != version && its_version != version_with_claim) return std::nullopt;
   assignment.run.task = in.number();
   assignment.run.attempt = static_cast<std::uint32_t>(in.number());
   for (std::uint64_t left = in.number(); left > 0 && in.good(); --left) assignment.arguments.push_back(in.text());
@@ -174,6 +190,7 @@ std::optional<Order> decode_order(std::string_view bytes) {
   order.grace = std::chrono::milliseconds(in.number());
   assignment.limits = take_limits(in);
   order.cgroup = in.text();
+  if (its_version == version_with_claim) assignment.claim = take_claim(in);
   if (!in.is_complete() || assignment.arguments.empty()) return std::nullopt;
   return order;
 }

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdint>
+#include <initializer_list>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -116,6 +118,35 @@ TEST_F(OrderTest, CutShortItIsNotTakenForOne) {
   EXPECT_TRUE(decode_order(bytes));
   EXPECT_FALSE(decode_order(bytes + "x"));
   for (std::size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(decode_order(bytes.substr(0, size))) << size;
+}
+
+TEST_F(OrderTest, BringsAClaim) {
+  EXPECT_FALSE(pass_on().order.assignment.claim);
+  order_.assignment.claim = Claim{.fence = std::uint64_t{1} << 40U, .worker = "build-3", .leased = true};
+  EXPECT_EQ(pass_on().order.assignment.claim, order_.assignment.claim);
+}
+
+TEST_F(OrderTest, WithAClaimCutShortItIsNotTakenForOneWithout) {
+  order_.assignment.claim = Claim{.fence = 9, .worker = "build-3", .leased = true};
+  const std::string bytes = encode(order_);
+  EXPECT_TRUE(decode_order(bytes));
+  EXPECT_FALSE(decode_order(bytes + "x"));
+  for (std::size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(decode_order(bytes.substr(0, size))) << size;
+}
+
+// Byte for byte: what daemons and keepers before there were claims send each other.
+TEST_F(OrderTest, WithoutAClaimItIsAsItWas) {
+  Order order{.assignment = {.run = {7, 2}, .arguments = {"go"}}, .mark = "m", .umask = 022, .cgroup = "c"};
+  const auto numbers = [](std::initializer_list<std::uint64_t> each) {
+    std::string bytes;
+    for (const std::uint64_t number : each) bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+    return bytes;
+  };
+  const std::string old = numbers({2, 7, 2, 1, 2}) + "go" + numbers({0, 0, 0, 0, 1}) + "m" +
+                          numbers({022, 5000, 0, 0, 0, 0, 0, 0, 1}) + "c";
+  EXPECT_EQ(encode(order), old);
+  ASSERT_TRUE(decode_order(old));
+  EXPECT_FALSE(decode_order(old)->assignment.claim);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -24,6 +25,18 @@ struct RunId {
   bool operator<(const RunId& other) const { return std::tie(task, attempt) < std::tie(other.task, other.attempt); }
 };
 
+/// What a run in a queue that many machines share belongs to. The task finds the first two as DUET_TASK_FENCE and
+/// DUET_TASK_WORKER.
+struct Claim {
+  std::uint64_t fence = 0;
+  std::string worker = {};  ///< its name; of more than 128 bytes the record keeps the beginning
+  /// It must end before the lease of its worker is over (see lease_file.h), daemon or no daemon: the keeper sees to
+  /// that, and its main process dies with the keeper.
+  bool leased = false;
+
+  bool operator==(const Claim&) const = default;
+};
+
 /// What a keeper is to do.
 struct Assignment {
   RunId run;
@@ -32,7 +45,8 @@ struct Assignment {
   std::string directory = {};
   std::optional<std::string> input = {};  ///< what it reads on stdin, of any size; else /dev/null
   std::optional<std::chrono::milliseconds> time_limit = {};
-  process::Limits limits = {};  ///< only where KeeperSettings have a place for cgroups
+  process::Limits limits = {};      ///< only where KeeperSettings have a place for cgroups
+  std::optional<Claim> claim = {};  ///< none in a queue of this machine alone
 };
 
 /// The main process of a run.
@@ -49,6 +63,9 @@ struct Usage {
 
   bool operator==(const Usage&) const = default;
 };
+
+/// The problem of a run that was told to end, or could not begin, since the lease of its worker was over.
+inline constexpr std::string_view lease_was_over = "its worker's lease was over";
 
 /// How a run ended, that is: its main process.
 struct Outcome {
@@ -67,8 +84,11 @@ struct Outcome {
   std::optional<Started> started = {};  ///< not if it never did, or if its keeper was killed at that moment
   base::UtcTime ended_at = {};          ///< of a lost run: when that was found
   std::optional<Usage> usage = {};      ///< not if its keeper was killed, or is of version 0.1
-  std::string problem = {};             ///< for people, without paths
+  std::string problem = {};             ///< for people, without paths; also of one that ended by `lease_was_over`
   std::string result = {};              ///< the last 64 KiB of stdout, raw
+
+  /// It was told to end for that reason; `kind` is what its main process made of it.
+  bool ended_with_lease() const { return kind < Kind::not_started && problem == lease_was_over; }
 };
 
 }  // namespace duet::task

@@ -32,6 +32,7 @@ constexpr off_t usage_place = 2560;
 constexpr off_t gone_place = 3072;
 constexpr off_t cgroup_place = 3136;
 constexpr off_t contact_place = 3584;
+constexpr off_t claim_place = 3680;
 constexpr off_t result_place = record_bytes;
 
 struct BeganBlock {
@@ -96,6 +97,13 @@ struct CgroupBlock {
 
 struct ContactBlock {
   char name[80];
+};
+
+// Of runs in a queue that many machines share.
+struct ClaimBlock {
+  std::uint64_t fence;
+  std::uint64_t leased;
+  char worker[128];
 };
 
 constexpr char format[8] = {'d', 'u', 'e', 't', 'r', 'u', 'n', '1'};
@@ -186,6 +194,16 @@ void put_text(char (&field)[size], std::string_view text) {
 template <std::size_t size>
 std::string text_of(const char (&field)[size]) {
   return {field, strnlen(field, size)};
+}
+
+ClaimBlock block_of(const Claim& claim) {
+  ClaimBlock block{.fence = claim.fence, .leased = claim.leased ? 1U : 0U, .worker = {}};
+  put_text(block.worker, claim.worker);
+  return block;
+}
+
+Claim claim_of(const ClaimBlock& block) {
+  return {.fence = block.fence, .worker = text_of(block.worker), .leased = block.leased != 0};
 }
 
 Outcome outcome_of(const OutcomeBlock& block) {
@@ -288,7 +306,7 @@ RunRecord RunRecord::open_to_read(int tasks, RunId run) {
 
 bool RunRecord::lock() const { return flock(get(), LOCK_EX | LOCK_NB) == 0; }
 
-bool RunRecord::write_began(RunId run, const Fingerprint& fingerprint) const {
+bool RunRecord::write_began(RunId run, const Fingerprint& fingerprint, const std::optional<Claim>& claim) const {
   BeganBlock block{};
   std::copy_n(format, sizeof format, block.format);
   block.task = run.task;
@@ -300,6 +318,7 @@ bool RunRecord::write_began(RunId run, const Fingerprint& fingerprint) const {
   const bool has_cgroup = !fingerprint.cgroup.empty() && fingerprint.cgroup.size() <= sizeof cgroup.folder;
   put_text(cgroup.folder, fingerprint.cgroup);
   if (has_cgroup && !write_block(get(), cgroup_place, cgroup)) return false;
+  if (claim && !write_block(get(), claim_place, block_of(*claim))) return false;
   return write_block(get(), began_place, block);
 }
 
@@ -355,6 +374,7 @@ tl::expected<RunRecord::State, int> RunRecord::try_read() const {
   if (const auto cgroup = block_at<CgroupBlock>(page, cgroup_place)) {
     state.fingerprint.cgroup = text_of(cgroup->folder);
   }
+  if (const auto claim = block_at<ClaimBlock>(page, claim_place)) state.claim = claim_of(*claim);
   if (const auto started = block_at<StartedBlock>(page, started_place)) {
     state.fingerprint.main = static_cast<pid_t>(started->pid);
     state.fingerprint.main_ticks = started->ticks;

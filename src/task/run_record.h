@@ -87,7 +87,7 @@ class RunRecord {
   /// False if somebody else has it.
   bool lock() const;
 
-  bool write_began(RunId run, const Fingerprint& fingerprint) const;
+  bool write_began(RunId run, const Fingerprint& fingerprint, const std::optional<Claim>& claim = {}) const;
   bool write_started(const Started& started, std::uint64_t ticks) const;
   /// False, with errno, also if only the result could not be written: then the outcome stands there without it.
   bool write_outcome(const Outcome& outcome) const;
@@ -102,6 +102,7 @@ class RunRecord {
     bool has_extent = false;  ///< the output cannot be read without it
     std::string contact = {};
     Fingerprint fingerprint = {};
+    std::optional<Claim> claim = {};  ///< of a run that began; only in a queue that many machines share
     std::optional<Started> started = {};
     std::optional<Outcome> outcome = {};  ///< without its result
   };

@@ -84,6 +84,26 @@ TEST_F(RunRecordTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(record.read_result(), result);
 }
 
+TEST_F(RunRecordTest, AClaimIsReadOnceTheRunBegan) {
+  const RunRecord record = RunRecord::create(tasks_.get(), run, "keeper-1.sock");
+  const Claim claim{.fence = std::uint64_t{1} << 40U, .worker = std::string(128, 'w'), .leased = true};
+  EXPECT_FALSE(record.read().claim);
+  ASSERT_TRUE(record.write_began(run, {.cgroup = std::string(432, 'c')}, claim));
+  const RunRecord::State state = record.read();
+  EXPECT_EQ(state.claim, claim);
+  EXPECT_EQ(state.contact, "keeper-1.sock");
+  EXPECT_EQ(state.fingerprint.cgroup, std::string(432, 'c'));
+  flip(3680);
+  EXPECT_FALSE(record.read().claim);
+}
+
+TEST_F(RunRecordTest, WithoutAClaimThereIsNone) {
+  const RunRecord record = RunRecord::create(tasks_.get(), run, "");
+  ASSERT_TRUE(record.write_began(run, {}));
+  EXPECT_TRUE(record.read().began);
+  EXPECT_FALSE(record.read().claim);
+}
+
 TEST_F(RunRecordTest, ATornBlockCountsAsNotWritten) {
   const RunRecord record = RunRecord::create(tasks_.get(), run, "");
   record.write_began(run, {});
