@@ -121,8 +121,8 @@ void Session::on_ready(std::uint32_t) {
   const auto there = lifetime_.watch();
   if (!read() || !flush()) sound_ = false;
   collect_results();
-  tell_notifications();
-  if (there() && complete_) answer();
+  if (complete_) answer();
+  if (there()) tell_notifications();
   if (there() && !sound_ && !losing_) lose(trouble());
 }
 
