@@ -346,6 +346,19 @@ TEST_F(LinkTest, AHostThatSaysNothingIsGivenUpAndTriedLastTheNextTime) {
   link_.reset();
 }
 
+TEST_F(LinkTest, AServerThatMayNotBeWrittenToIsPassedOver) {
+  TestServer standby;
+  standby.set("default_transaction_read_only = on");
+  standby.start_without_waiting();
+  const std::string hosts = standby.sockets() + "," + server().sockets();
+  const auto address = StoreAddress::parse("postgresql://duet@/postgres?host=" + hosts + "&port=5432", {"n"}).value();
+  ASSERT_TRUE(transport::await([&] { return standby.takes_connections(); })) << standby.read_log();
+  begin(address);
+  ASSERT_TRUE(await_ups(1));
+  EXPECT_EQ(link_->server(), "duet@" + server().sockets() + ":5432/postgres");
+  link_.reset();
+}
+
 // Who answers for the loop here: how long was the longest turn?
 struct Stopwatch final : transport::Loop::Overseer {
   void on_defect(const base::Activity&) override { throw; }
