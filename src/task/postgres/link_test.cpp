@@ -91,7 +91,7 @@ TEST_F(LinkTest, AHundredCallsAreAnsweredInOrder) {
 TEST_F(LinkTest, ARefusalIsCertainAndTheConnectionGoesOn) {
   connect();
   const Answer answer = ask("SELECT 1/0");
-  EXPECT_EQ(kind(answer), Fault::Kind::refused);
+  ASSERT_EQ(kind(answer), Fault::Kind::refused);
   EXPECT_EQ(answer.error().sqlstate, "22012");
   EXPECT_EQ(ask("SELECT 2").value().text(), "2");
   EXPECT_EQ(ups_, 1);
@@ -158,7 +158,7 @@ TEST_F(LinkTest, AnErrorAtTheCommitIsTheAnswer) {
                            "child (a int REFERENCES parent DEFERRABLE INITIALLY DEFERRED)"));
   connect();
   const Answer answer = ask("INSERT INTO child VALUES (1) RETURNING a");
-  EXPECT_EQ(kind(answer), Fault::Kind::refused);
+  ASSERT_EQ(kind(answer), Fault::Kind::refused);
   EXPECT_EQ(answer.error().sqlstate, "23503");
 }
 
