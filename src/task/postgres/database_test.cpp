@@ -205,6 +205,27 @@ TEST_F(DatabaseTest, PacketsThatAreDroppedWithoutAWordEndBothConnections) {
   EXPECT_TRUE(await_ups(2));
 }
 
+TEST_F(DatabaseTest, ManyComeBackToAServerThatWasKilledAndStartedAgain) {
+  TestServer own;
+  own.start();
+  std::vector<std::unique_ptr<Database>> many;
+  std::size_t up = 0;
+  Line::Events events;
+  events.up = [&] { ++up; };
+  for (int i = 0; i < 25; ++i) {
+    many.push_back(std::make_unique<Database>(loop_, own.address(), "pg_catalog"));
+    many.back()->start(events);
+  }
+  ASSERT_TRUE(turn_until(loop_, [&] { return up == many.size(); }));
+  own.stop(SIGKILL);
+  own.start();
+  up = 0;
+  const auto began = std::chrono::steady_clock::now();
+  ASSERT_TRUE(turn_until(loop_, [&] { return up >= many.size(); }));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 20s);
+  many.clear();
+}
+
 TEST_F(DatabaseTest, TheSameTroubleIsToldOnce) {
   begin(5999);
   ASSERT_TRUE(turn_until(loop_, [&] { return !troubles_.empty(); }));
