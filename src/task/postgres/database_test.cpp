@@ -163,21 +163,22 @@ TEST_F(DatabaseTest, WakeUpsAreProvenAndComeAlsoAfterAReconnect) {
 }
 
 TEST_F(DatabaseTest, AnOverdueCallIsAskedAfterOnTheOtherConnectionAndNoThirdOneIsOpened) {
-  begin(0, {.link = {.patience = 200ms, .inquiry = 100ms}});
+  begin(0, {.link = {.patience = 500ms, .inquiry = 10s}});
   ASSERT_TRUE(await_ups(1));
-  const auto slow = send(Way::work, "sleep", {"1.5"});
+  const auto slow = send(Way::work, "sleep", {"2.5"});
   const Answer late = await(slow);
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().kind, Fault::Kind::unknown);
   EXPECT_EQ(connections(), "2");
-  EXPECT_TRUE(call(Way::watch, "twice", {"1"})) << "the other one goes on";
+  EXPECT_TRUE(turn_until(loop_, [&] { return call(Way::watch, "twice", {"1"}).has_value(); }))
+      << "the other one goes on";
   ASSERT_TRUE(turn_until(loop_, [&] { return call(Way::work, "twice", {"3"}).has_value(); }));
   EXPECT_TRUE(troubles_.empty()) << troubles_[0];
   EXPECT_EQ(connections(), "2");
 }
 
 TEST_F(DatabaseTest, AnAnswerThatWasLostIsFoundOutOnTheOtherConnection) {
-  begin_through_proxy({.link = {.patience = 200ms, .inquiry = 60s}});
+  begin_through_proxy({.link = {.patience = 1s, .inquiry = 60s}});
   ASSERT_TRUE(await_ups(1) && await_proven());
   // The answer to the call is lost; what the other connection says is not.
   const auto lost = send(Way::work, "sleep", {"0"});
@@ -191,7 +192,7 @@ TEST_F(DatabaseTest, AnAnswerThatWasLostIsFoundOutOnTheOtherConnection) {
 }
 
 TEST_F(DatabaseTest, PacketsThatAreDroppedWithoutAWordEndBothConnections) {
-  begin_through_proxy({.link = {.patience = 200ms, .inquiry = 100ms}});
+  begin_through_proxy({.link = {.patience = 1s, .inquiry = 100ms}});
   ASSERT_TRUE(await_ups(1) && await_proven());
   proxy_->to_client.mode = Proxy::Mode::drop;
   proxy_->to_server.mode = Proxy::Mode::drop;
@@ -202,6 +203,27 @@ TEST_F(DatabaseTest, PacketsThatAreDroppedWithoutAWordEndBothConnections) {
   ASSERT_TRUE(turn_until(loop_, [&] { return !database_->is_up(Way::work) && !database_->is_up(Way::watch); }));
   proxy_->pass();
   EXPECT_TRUE(await_ups(2));
+}
+
+TEST_F(DatabaseTest, ManyComeBackToAServerThatWasKilledAndStartedAgain) {
+  TestServer own;
+  own.start();
+  std::vector<std::unique_ptr<Database>> many;
+  std::size_t up = 0;
+  Line::Events events;
+  events.up = [&] { ++up; };
+  for (int i = 0; i < 25; ++i) {
+    many.push_back(std::make_unique<Database>(loop_, own.address(), "pg_catalog"));
+    many.back()->start(events);
+  }
+  ASSERT_TRUE(turn_until(loop_, [&] { return up == many.size(); }));
+  own.stop(SIGKILL);
+  own.start();
+  up = 0;
+  const auto began = std::chrono::steady_clock::now();
+  ASSERT_TRUE(turn_until(loop_, [&] { return up >= many.size(); }));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 20s);
+  many.clear();
 }
 
 TEST_F(DatabaseTest, TheSameTroubleIsToldOnce) {

@@ -151,9 +151,8 @@ void Link::answered(const Answer& answer) {
     if (elsewhere) close(answer.error().message);
     return watch_time();
   }
-  const auto there = lifetime_.watch();
+  pump();  // the server works on the next one meanwhile
   call.answer(answer);
-  if (there()) pump();
 }
 
 // What is asked while a connection is greeted is the greeter's to judge.

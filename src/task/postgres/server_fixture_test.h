@@ -106,6 +106,12 @@ class TestServer {
     })) << "the server did not start: "
         << read_log();
   }
+  void start_without_waiting() { pid_ = spawn(command()); }
+  /// Also where nothing may be written.
+  bool takes_connections() const {
+    const auto any = StoreAddress::parse(store() + "&target_session_attrs=any", {"test"});
+    return AdminSession::open(any.value(), std::chrono::seconds(2)).has_value();
+  }
   void stop(int how = SIGINT) {
     if (pid_ <= 0) return;
     ::kill(pid_, how);
