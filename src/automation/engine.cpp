@@ -72,7 +72,8 @@ void Engine::load() {
   tl::expected<Memory, rpc::Error> memory = recall_memory(store_);
   if (!memory) throw memory.error();
   enabled_ = memory->enabled;
-  if (memory->numbers == queue_.numbers()) position_ = memory->position;
+  saved_position_ = memory->position;
+  saved_numbers_ = memory->numbers;
   faults_ = std::move(memory->faults);
   for (const std::string& fault : faults_) log_.error(fault);
   firings_.load(std::move(memory->firings), memory->last_firing);
@@ -91,6 +92,7 @@ tl::expected<Engine::Plan, std::string> Engine::prepare(const std::vector<Rule>&
 }
 
 void Engine::configure(Plan plan) {
+  if (!configured_ && saved_numbers_ == queue_.numbers()) position_ = saved_position_;  // else of another journal
   const bool some_are_new =
       std::ranges::any_of(plan.rules, [this](const auto& active) { return rules_.find(active->rule.id) == nullptr; });
   std::map<std::string, bool> were_enabled;

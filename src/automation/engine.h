@@ -229,6 +229,8 @@ class Engine {
   Programs programs_;
   unsigned max_chain_ = default_max_chain;
   std::optional<std::uint64_t> position_;  // in the journal; none before the first rules came
+  std::optional<std::uint64_t> saved_position_;  // by an engine before
+  std::string saved_numbers_;                    // whose number that is
   bool is_behind_ = true;                  // the journal is read from the store
   bool will_save_all_ = false;             // when the store can be written
   bool owes_switch_ = false;               // the engine's own, likewise

@@ -7,11 +7,9 @@
 #include <vector>
 
 #include "task/agent.h"
+#include "task/task.h"
 
 namespace duet::task {
-
-/// What becomes of an attempt whose worker is not heard of any more.
-enum class OnLost : std::uint8_t { fail, retry };
 
 /// `store` and `[cluster]`: the queue that this daemon shares with others, and what it is in it. Whoever made it has
 /// checked every bound. Without a store nothing else of it counts.

@@ -46,7 +46,7 @@ process::Environment environment_of_daemon() {
   process::Environment environment = process::current_environment();
   environment[ready_variable] = std::to_string(ready_descriptor);
   for (const char* name : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "NOTIFY_SOCKET", "WATCHDOG_PID",
-                           "WATCHDOG_USEC", "DUET_TASK_ID", "DUET_TASK_MARK"}) {
+                           "WATCHDOG_USEC", "DUET_TASK_ID", "DUET_TASK_MARK", "DUET_TASK_FENCE", "DUET_TASK_WORKER"}) {
     environment.erase(name);  // it is no part of the service or the task that starts it (task/outsider.h)
   }
   const auto settings = environment.find("DUET_RPC_CONFIG");

@@ -19,12 +19,12 @@ using boost::json::value;
 constexpr std::size_t no_bound = std::numeric_limits<std::size_t>::max();
 constexpr std::string_view output_kind = "taskOutput";
 
-constexpr std::array<std::string_view, 23> kinds = {
+constexpr std::array<std::string_view, 24> kinds = {
     "taskQueued",   "taskStarted",       "taskCompleted",  "taskFailed",      "taskCancelled",
     "taskHeld",     "taskReleased",      "taskEdited",     "tasksRemoved",    "queuePaused",
     "queueResumed", "agentHeld",         "agentReleased",  "automationFired", "daemonStopping",
     "notice",       "settingsChanged",   "approvalNeeded", "approvalDenied",  "chainStopped",
-    "runFailed",    "automationChanged", output_kind};
+    "runFailed",    "automationChanged", "workerChanged",  output_kind};
 
 }  // namespace
 

@@ -65,6 +65,7 @@ class EventHub final : public EventSource {
   void client_opened(peer::Connection& connection);
   void client_load_changed(const peer::Connection& connection);
   void client_forgotten(std::uint64_t number);
+  bool has_clients() const { return !subscribers_.empty(); }
   /// Is told when the first client has come, and when the last one has gone.
   void tell_of_clients(std::function<void(bool some)> tell) { on_clients_ = std::move(tell); }
   /// The journal has begun anew: nobody has a place in it any more.

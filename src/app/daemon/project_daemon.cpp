@@ -16,6 +16,7 @@
 #include "app/doors/roles.h"
 #include "app/log/trace.h"
 #include "app/methods/automation_methods.h"
+#include "app/methods/cluster_methods.h"
 #include "app/methods/daemon_methods.h"
 #include "app/methods/door_methods.h"
 #include "app/methods/lsp_methods.h"
@@ -99,7 +100,8 @@ ProjectDaemon::ProjectDaemon(Context context, Settings settings)
               .folder = context_.folder,
               .lock = context_.lock,
               .executable = executable_.get(),
-              .umask_of_tasks = context_.umask_of_tasks},
+              .umask_of_tasks = context_.umask_of_tasks,
+              .cluster = settings_.cluster},
              task_settings(), task_events()),
       hub_(loop_, tasks_.journal()),
       end_(
@@ -195,7 +197,19 @@ TaskRoom::Events ProjectDaemon::task_events() {
                          [this](task::TaskId id, std::uint64_t offset, task::Stream stream, std::string_view text) {
                            hub_.emit_output(task::to_text(id), offset, text, task::name_of(stream));
                          }},
-          .store = [this](const task::Store::Health& health) { take_store_health(health); }};
+          .store = [this](const task::Store::Health& health) { take_store_health(health); },
+          .queue = [this](const std::string& problem) { take_queue_problem(problem); },
+          .journal_began_anew = [this] { hub_.journal_began_anew(); }};
+}
+
+void ProjectDaemon::take_queue_problem(const std::string& problem) {
+  problems_.set("queue", problem);
+  problem.empty() ? log_.info("the queue is joined") : log_.error("the queue cannot be used", {{"what", problem}});
+}
+
+// Of a queue that machines share, events are read only while somebody wants them.
+void ProjectDaemon::look_at_readers() {
+  if (tasks_.shared() != nullptr) tasks_.shared()->want_events(hub_.has_clients() || !settings_.rules.empty());
 }
 
 // In this order: the log, clients, those who wait, the rules, the metrics.
@@ -211,7 +225,8 @@ void ProjectDaemon::read_journal() {
 // An event that concerns no task. Where it cannot be kept, those who are there hear of it all the same.
 void ProjectDaemon::tell(std::string_view kind, const object& params) {
   const auto text = std::make_shared<std::string>(rpc::to_text(params));
-  if (tasks_.store().health().lost) return hub_.tell_unkept(kind, *text);
+  const bool is_local = tasks_.shared() != nullptr && kind == "daemonStopping";  // others go on
+  if (tasks_.store().health().lost || is_local) return hub_.tell_unkept(kind, *text);
   tasks_.store().write({.apply = [kind = std::string(kind),
                                   text](task::StoreWriter& writer) { writer.tell(kind, 0, rpc::ObjectText(*text)); },
                         .done =
@@ -229,6 +244,7 @@ void ProjectDaemon::add_methods() {
   add_metrics_methods(methods, loop_.clock(), metrics_.metrics());
   hub_.add_subscribe_method(methods, [this] { tasks_.queue().output_audience_changed(); });
   add_task_methods(methods, tasks_.queue());
+  if (tasks_.shared() != nullptr) add_cluster_methods(methods, *tasks_.shared());
   add_automation_methods(methods, automation_);
   add_lsp_methods(methods, bridge_);
   add_door_methods(methods, loop_.clock(),
@@ -247,6 +263,7 @@ void ProjectDaemon::add_methods() {
 }
 
 void ProjectDaemon::open() {
+  tasks_.join();
   ServiceManager::Listeners passed = context_.manager.take_listeners();
   const bool activated = static_cast<bool>(passed.unix);
   if (activated) {
@@ -256,7 +273,9 @@ void ProjectDaemon::open() {
   }
   open_doors(std::move(passed));
   tasks_.begin();
+  hub_.tell_of_clients([this](bool /*some*/) { look_at_readers(); });
   begin_automation();
+  look_at_readers();
   guard_.emplace(loop_, log_, context_.project, context_.folder, [this] { return look_at_files(); });
   if (context_.address.elsewhere && !activated) guard_->watch_socket(context_.address.path);
   problems_.set("watch", guard_->problem());

@@ -112,6 +112,8 @@ class ProjectDaemon {
   void read_journal();
   void tell(std::string_view kind, const boost::json::object& params);
   void take_store_health(const task::Store::Health& health);
+  void take_queue_problem(const std::string& problem);
+  void look_at_readers();
   void take_signal(int signal);
   tl::expected<SettingsAndPlan, std::string> read_settings_and_plan() const;
   tl::expected<Reloaded, std::string> reload();

@@ -38,6 +38,8 @@ tl::expected<Reloaded, std::string> ProjectDaemon::reload() {
   problems_.set("restart", restart);
   settings_ = std::move(next->settings);
   tasks_.queue().change_settings(task_settings());
+  if (tasks_.shared() != nullptr) tasks_.shared()->change_cluster(settings_.cluster);
+  look_at_readers();
   look_at_limits();
   automation_.configure(std::move(next->plan));
   bridge_.set_definitions(settings_.servers);

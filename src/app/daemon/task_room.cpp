@@ -53,36 +53,58 @@ TaskRoom::TaskRoom(transport::Loop& loop, base::Log& log, const Context& context
       log_(log),
       tasks_(open_tasks(context.folder)),
       cgroups_(process::CgroupHome::find()),
-      store_(open_store(loop, context, std::move(events.store))),
-      journal_(std::make_unique<task::Journal>(*store_)) {
-  const task::Context for_supervisor{
-      .tasks = tasks_.get(),
-      .project = [&project = context.project] { return present_path(project); },
-      .environment = process::current_environment(),
-      .seed = std::random_device()(),
-      .provide_for =
-          [this](const process::Limits& limits) {
-            return cgroups_.and_then([&](auto& home) { return home.provide_for(limits); });
-          }};
-  supervisor_ = std::make_unique<task::Supervisor>(loop_, log_, *store_, std::move(settings), for_supervisor,
-                                                   std::move(events.output));
+      store_(open_store(loop, context, std::move(events.store))) {
+  const auto project = [&project = context.project] { return present_path(project); };
+  const task::Agents::ProvideFor provide_for = [this](const process::Limits& limits) {
+    return cgroups_.and_then([&](auto& home) { return home.provide_for(limits); });
+  };
+  if (context.cluster.store) {
+    shared_ = std::make_unique<SharedQueue>(
+        loop_, log_,
+        SharedQueue::Context{context.folder, tasks_.get(), project, process::current_environment(), provide_for},
+        *store_, std::move(settings), context.cluster,
+        task::postgres::PostgresQueue::Tells{std::move(events.output), std::move(events.queue),
+                                             std::move(events.journal_began_anew)});
+  } else {
+    journal_ = std::make_unique<task::Journal>(*store_);
+    const task::Context for_supervisor{.tasks = tasks_.get(),
+                                       .project = project,
+                                       .environment = process::current_environment(),
+                                       .seed = std::random_device()(),
+                                       .provide_for = provide_for};
+    supervisor_ = std::make_unique<task::Supervisor>(loop_, log_, *store_, std::move(settings), for_supervisor,
+                                                     std::move(events.output));
+  }
   keeper_world_ = std::make_unique<task::SystemKeeperWorld>(loop_, tasks_.get(), context.executable);
   keepers_ = std::make_unique<task::Keepers>(
       loop_, log_, *keeper_world_,
       task::KeeperSettings{.umask = context.umask_of_tasks, .cgroups = cgroups_ ? cgroups_->folder() : ""},
-      supervisor_->keeper_events());
+      shared_ ? shared_->queue().keeper_events() : supervisor_->keeper_events());
+}
+
+task::Queue& TaskRoom::queue() const {
+  if (shared_) return shared_->queue();
+  return *supervisor_;
+}
+
+void TaskRoom::store_recovered() const {
+  if (supervisor_) supervisor_->store_recovered();
+}
+
+void TaskRoom::join() {
+  if (shared_) shared_->join(*keepers_, task::recorded_runs(tasks_.get()));
 }
 
 void TaskRoom::begin() {
-  supervisor_->begin(*keepers_, task::recorded_runs(tasks_.get()));
+  if (supervisor_) supervisor_->begin(*keepers_, task::recorded_runs(tasks_.get()));
   keepers_->end_strays();
 }
 
 void TaskRoom::end(const StopRequest& request, std::function<void()> done) {
-  if (request.leave_tasks) return supervisor_->leave(std::move(done));
+  if (request.leave_tasks) return queue().leave(std::move(done));
   std::optional<base::Duration> patience = request.patience;
   if (!patience && !request.drain) patience = task::Supervisor::stop_patience;
-  supervisor_->stop(request.force, std::move(done), patience);
+  queue().stop(request.force, std::move(done), patience);
 }
 
 }  // namespace duet::app

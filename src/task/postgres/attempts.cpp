@@ -444,9 +444,9 @@ tl::expected<Assignment, std::string> Attempts::assignment_of(RunId run, const A
     if (agents_.is_untrusted(attempt.agent)) return tl::unexpected("its agent is not trusted on this machine: " + agents_.distrust().cure);
     std::optional<Assignment> assignment = agents_.assignment(run, attempt.agent, std::move(submission));
     if (!assignment) return tl::unexpected(std::string("the settings of this machine have no agent of that name"));
-    assignment->fence = static_cast<std::uint64_t>(attempt.fence);
-    assignment->worker = options_.worker;
-    assignment->leased = attempt.on_lost == OnLost::retry;
+    assignment->claim = Claim{.fence = static_cast<std::uint64_t>(attempt.fence),
+                              .worker = options_.worker,
+                              .leased = attempt.on_lost == OnLost::retry};
     return std::move(*assignment);
   } catch (const std::exception&) {
     return tl::unexpected(std::string("what was asked for is damaged in the store"));

@@ -235,7 +235,7 @@ void Membership::recover() {
 
 void Membership::remember(const WorkerMemory& memory) {
   memory_ = memory;
-  calls_.write_memory(to_text(memory_));
+  calls_.write_memory(memory_text(memory_));
 }
 
 void Membership::saw_event_at(std::int64_t seen) {

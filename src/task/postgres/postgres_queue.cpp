@@ -275,7 +275,7 @@ std::optional<Queue::Ticket> PostgresQueue::wait(TaskId id, std::optional<base::
   const Ticket ticket{id, ++last_ticket_};
   Waiter& waiting = waiters_[ticket];
   waiting.waiter = waiter;
-  const auto answer = lifetime_.bind([this, ticket](bool whatever) {
+  const auto answer = [this, ticket](bool whatever) {
     find(ticket.first, [this, ticket, whatever](const tl::expected<Task, rpc::Error>& task) {
       const auto found = waiters_.find(ticket);
       const bool is_over = whatever || !task || has_ended(task->progress.state);
@@ -284,10 +284,9 @@ std::optional<Queue::Ticket> PostgresQueue::wait(TaskId id, std::optional<base::
       waiters_.erase(found);
       told(task);
     });
-  });
-  if (limit) waiting.timer = loop_.after(*limit, [answer]() mutable { answer(true); });
-  auto first = answer;
-  first(limit == base::Duration::zero());
+  };
+  if (limit) waiting.timer = loop_.after(*limit, [answer] { answer(true); });
+  answer(limit == base::Duration::zero());
   return ticket;
 }
 

@@ -5,6 +5,7 @@
 
 #include <tl/expected.hpp>
 
+#include "duet/rpc/error.h"
 #include "task/task.h"
 
 // What a task may bring to another machine: a folder inside the project, and no PATH.

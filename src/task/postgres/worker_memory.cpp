@@ -9,7 +9,7 @@
 
 namespace duet::task::postgres {
 
-std::string to_text(const WorkerMemory& memory) {
+std::string memory_text(const WorkerMemory& memory) {
   rpc::ObjectText text;
   text.add("queue", memory.queue).add("place", memory.place).add("worker", memory.worker);
   text.add("incarnation", memory.incarnation).add("next", memory.next);

@@ -24,8 +24,8 @@ struct WorkerMemory {
   bool operator==(const WorkerMemory&) const = default;
 };
 
-std::string to_text(const WorkerMemory& memory);
-/// None if it is nothing that to_text() made.
+std::string memory_text(const WorkerMemory& memory);
+/// None if it is nothing that memory_text() made.
 std::optional<WorkerMemory> memory_of(std::string_view text);
 
 }  // namespace duet::task::postgres

@@ -1,0 +1,103 @@
+#include "app/daemon/shared_queue.h"
+
+#include <sys/stat.h>
+
+#include <chrono>
+#include <fstream>
+#include <random>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include "app/project/failure.h"
+#include "duet/base/fd.h"
+#include "duet/version.h"
+#include "task/store_secrets.h"
+
+namespace duet::app {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* memory_name = "cluster";
+constexpr base::Duration join_patience = 12s;
+constexpr std::size_t journal_bytes = std::size_t{48} << 20U;  // some 100,000 events, if anybody asks that far back
+
+// Where the state folder is: a copy of it on this machine or another one is somewhere else.
+std::string place_of(const StateFolder& folder) {
+  std::string machine;
+  std::ifstream("/etc/machine-id") >> machine;
+  struct stat status {};
+  base::check_call(fstat(folder.descriptor(), &status), "the state folder");
+  return machine + ":" + std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino);
+}
+
+task::postgres::StoreAddress address_of(const task::ClusterSettings& cluster) {
+  try {
+    auto address = task::postgres::StoreAddress::parse(*cluster.store, {cluster.name, cluster.insecure});
+    if (address) return *address;
+    throw Failure("store: " + address.error());
+  } catch (const std::runtime_error& error) {
+    throw Failure(std::string("store: ") + error.what());
+  }
+}
+
+void refuse_unfinished(task::Store& store) {
+  const auto counts = store.read([](task::StoreReader& reader) { return reader.counts(); });
+  if (!counts) throw Failure("tasks.db: " + counts.error().message());
+  const std::int64_t unfinished = (*counts)[0] + (*counts)[1];
+  if (unfinished == 0) return;
+  throw Failure("tasks.db has " + std::to_string(unfinished) + (unfinished == 1 ? " task that has" : " tasks that have") +
+                " not ended: start once without the setting `store`, and let them end or cancel them");
+}
+
+task::Lease open_lease(int tasks) {
+  try {
+    return task::Lease(tasks);
+  } catch (const std::system_error& error) {
+    throw Failure("cannot keep the worker's lease: " + error.code().message());
+  }
+}
+
+}  // namespace
+
+SharedQueue::SharedQueue(transport::Loop& loop, base::Log& log, const Context& context, task::Store& store,
+                         task::TaskSettings settings, task::ClusterSettings cluster,
+                         task::postgres::PostgresQueue::Tells tells)
+    : loop_(loop), log_(log), lease_(open_lease(context.tasks)), journal_(task::Journal::Limits{.bytes = journal_bytes}) {
+  refuse_unfinished(store);
+  const task::postgres::StoreAddress address = address_of(cluster);
+  address_ = address.text();
+  database_ = std::make_unique<task::postgres::Database>(loop, address, cluster.schema);
+  task::postgres::PostgresQueue::Options options{
+      .tasks = context.tasks,
+      .project = context.project,
+      .environment = task::without_store_secrets(context.environment),
+      .provide_for = context.provide_for,
+      .seed = std::random_device()(),
+      .place = place_of(context.folder),
+      .version = kVersion,
+      .boottime = [] { return std::chrono::duration_cast<base::Duration>(task::BootClock::now().time_since_epoch()); },
+      .read_memory = [&folder = context.folder] { return folder.read_small(memory_name); },
+      .write_memory = [&folder = context.folder](const std::string& text) { folder.write_small(memory_name, text); },
+      .extend =
+          [this](base::Duration deadline, base::Duration lease) {
+            const task::BootTime until{std::chrono::duration_cast<task::BootClock::duration>(deadline)};
+            if (!lease_.extend(until, lease)) log_.error("the worker's lease cannot be written: leased tasks will end");
+          }};
+  queue_ = std::make_unique<task::postgres::PostgresQueue>(loop, log, *database_, store, journal_, std::move(settings),
+                                                           std::move(cluster), std::move(options), std::move(tells));
+}
+
+void SharedQueue::join(task::Runner& runner, const std::vector<task::RunId>& recorded) {
+  queue_->begin(runner, recorded);
+  queue_->start();
+  const base::TimePoint deadline = loop_.now() + join_patience;
+  while (!queue_->is_joined() && !queue_->is_refused() && loop_.now() < deadline) loop_.turn(deadline);
+  if (queue_->is_joined()) return;
+  const std::string why = queue_->trouble().empty() ? "it does not answer" : queue_->trouble();
+  throw Failure("cannot join the queue at " + address_ + ": " + why,
+                queue_->is_refused() ? exit_code::failure : exit_code::try_again);
+}
+
+}  // namespace duet::app

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/project/state_folder.h"
+#include "duet/base/log.h"
+#include "duet/transport/loop.h"
+#include "task/cluster_settings.h"
+#include "task/journal.h"
+#include "task/lease_file.h"
+#include "task/postgres/database.h"
+#include "task/postgres/postgres_queue.h"
+#include "task/store.h"
+
+namespace duet::app {
+
+/// The queue on PostgreSQL put together, for a daemon whose settings have a `store`: the connections, the journal of the
+/// queue's events, the lease that keepers look at, and the queue.
+class SharedQueue {
+ public:
+  struct Context {
+    const StateFolder& folder;
+    int tasks = -1;  ///< the folder with the outputs
+    std::function<std::string()> project;
+    process::Environment environment;
+    task::Agents::ProvideFor provide_for;
+  };
+
+  /// Throws Failure: the address cannot be used, there is no libpq, or the local store has tasks that have not ended.
+  SharedQueue(transport::Loop& loop, base::Log& log, const Context& context, task::Store& store,
+              task::TaskSettings settings, task::ClusterSettings cluster, task::postgres::PostgresQueue::Tells tells);
+
+  /// Connects and joins the queue, turning the loop meanwhile. Throws Failure if that takes too long or is refused.
+  void join(task::Runner& runner, const std::vector<task::RunId>& recorded);
+
+  task::postgres::PostgresQueue& queue() { return *queue_; }
+  task::Journal& journal() { return journal_; }
+
+ private:
+  transport::Loop& loop_;
+  base::Log& log_;
+  std::string address_;
+  task::Lease lease_;
+  task::Journal journal_;
+  std::unique_ptr<task::postgres::Database> database_;
+  std::unique_ptr<task::postgres::PostgresQueue> queue_;
+};
+
+}  // namespace duet::app
