@@ -190,11 +190,8 @@ class Migrating(ClusterTestCase):
         with open(os.path.join(self.folder, "0002_made_up.sql"), "w", encoding="utf-8") as file:
             file.write(SECOND)
         self.env = {"DUET_RPC_TEST_MIGRATIONS": self.folder}
-        if "version 2" not in self.cluster("migrate", "--sql", env=self.env).out + "version 2" * self.takes_more():
+        if "task_extra" not in self.cluster("migrate", "--sql", env=self.env).out:
             self.skipTest("this program was not built for tests")
-
-    def takes_more(self):
-        return "task_extra" in self.cluster("migrate", "--sql", env=self.env).out
 
     def assert_second(self):
         self.assertEqual(self.version(), 2)
