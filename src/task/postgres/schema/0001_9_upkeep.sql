@@ -4,7 +4,7 @@
 -- that have a number, which stay in the index while somebody has an old snapshot. It moves only to what no transaction can
 -- fill in any more: every event's transaction had its xid before the event its id, so all with an id up to `seen_event` of
 -- the last call are over when all before the xid of this call are.
-CREATE FUNCTION @schema@.number_v1(p_most integer) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION @schema@.number_v1(p_most integer) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
   m @schema@.meta;
@@ -45,7 +45,8 @@ END $$;
 
 -- A little of everything that time brings; more calls do more. Harmless if two do it.
 CREATE FUNCTION @schema@.sweep_v1(p_worker bigint, p_incarnation uuid) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off AS $$
 DECLARE
   v_now timestamptz := clock_timestamp();
   v_lanes integer[];
@@ -92,8 +93,8 @@ BEGIN
     WHERE (NOT t.has_dependents OR @schema@.needed_by(t.id) IS NULL)
       AND (t.completed_at < p_now - interval '1 day' OR NOT EXISTS (SELECT FROM @schema@.handle h WHERE h.task = t.id))
     ORDER BY t.completed_at, t.id LIMIT CASE WHEN v_too_many > 0 THEN least(v_too_many, 100) ELSE 100 END);
-  v_old := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.id = ANY (v_old) AND t.state >= 3 ORDER BY t.id FOR UPDATE SKIP LOCKED);
-  v_old := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.id = ANY (v_old) AND (NOT t.has_dependents OR @schema@.needed_by(t.id) IS NULL));
+  v_old := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.id = ANY (v_old) ORDER BY t.id FOR UPDATE SKIP LOCKED);
+  v_old := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.id = ANY (v_old) AND t.state > 2 AND (NOT t.has_dependents OR @schema@.needed_by(t.id) IS NULL));
   IF cardinality(v_old) > 0 THEN
     PERFORM @schema@.erase(v_old, 'retention');
   END IF;
@@ -161,7 +162,7 @@ END $$;
 
 -- Failover. The server is on a timeline that nobody has seen: ids, fences and event numbers that the old primary may have
 -- given out are passed over, and nobody claims before every worker has told what it runs.
-CREATE FUNCTION @schema@.renew_v1(p_seen_timeline integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION @schema@.renew_v1(p_seen_timeline integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET lock_timeout = '5s' AS $$
 DECLARE
   m @schema@.meta;
@@ -237,7 +238,7 @@ END $$;
 -- `p_ended`: the same with `ok`, `code`, `signal`, `reason`, `message`, `startedAgo`, `endedAgo`, `cpuUs`, `memory`, `outputBytes`, `retryMs`, `flags`,
 -- `result` (base64).
 CREATE FUNCTION @schema@.recover_v1(p_worker bigint, p_incarnation uuid, p_running json, p_ended json) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET enable_seqscan = off AS $$
 DECLARE
   r record;
   v_fenced bigint[] := '{}';
@@ -275,7 +276,7 @@ END $$;
 
 -- The admin's.
 
-CREATE FUNCTION @schema@.set_v1(p_name text, p_value text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION @schema@.set_v1(p_name text, p_value text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET lock_timeout = '5s' AS $$
 BEGIN
   IF p_name NOT IN ('queue_capacity', 'keep_days', 'keep_tasks', 'keep_output') THEN
@@ -287,7 +288,7 @@ BEGIN
   RETURN '{"outcome":"changed"}';
 END $$;
 
-CREATE FUNCTION @schema@.drain_v1(p_name text, p_draining boolean) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION @schema@.drain_v1(p_name text, p_draining boolean) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET lock_timeout = '5s' AS $$
 DECLARE
   w @schema@.worker;
@@ -306,7 +307,7 @@ BEGIN
 END $$;
 
 -- Of a worker that is not live: it is gone, and what it ran is lost.
-CREATE FUNCTION @schema@.forget_v1(p_name text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION @schema@.forget_v1(p_name text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET lock_timeout = '5s' SET enable_seqscan = off AS $$
 DECLARE
   w @schema@.worker;
@@ -326,7 +327,7 @@ END $$;
 
 -- The owner's: the schema was found on another server than it was made on. `run`: queued tasks run here, and what the copy says to be
 -- running is lost; `cancel`: nothing of it does.
-CREATE FUNCTION @schema@.adopt_v1(p_queue text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION @schema@.adopt_v1(p_queue text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET lock_timeout = '5s' AS $$
 DECLARE
   w record;
