@@ -10,7 +10,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import server  # noqa: E402
-from queue_calls import COMPLETED, Worker  # noqa: E402
+from queue_calls import COMPLETED, Caller, Worker  # noqa: E402
 
 
 class Failover(unittest.TestCase):
@@ -83,6 +83,27 @@ class Failover(unittest.TestCase):
         with self.assertRaises(server.SqlError) as caught:
             self.first.sql("SELECT duet.renew_v1(2)", "work")
         self.assertEqual((caught.exception.code, caught.exception.message[:8]), ("DU002", "timeline"))
+
+    def test_beats_and_wake_ups_wait_for_no_standby(self):
+        second = self.first.standby(synchronous=True)
+        other = self.worker(self.first, "other")
+        self.one.submit()
+        claim, = self.one.claim()
+        third = self.worker(self.first, "third")
+        second.stop()
+        self.one.session.send(self.one.submit_text([{"key": "new"}]))
+        other.session.send(f"SELECT * FROM duet.claim_v1({other.id}, '{other.incarnation}', 1, '{{}}', '{{}}', NULL)")
+        caller = Caller(self.first, "work")
+        self.addCleanup(caller.close)
+        for worker in (self.one, other, third):
+            caller.json("beat_v1", worker.id, worker.incarnation, True, None, None, None, None, None, None)
+        for worker in (self.one, other):
+            caller.call("wait_v1", worker.id, worker.incarnation, False)
+        self.assertEqual(caller.call("wake_v1", self.one.id, self.one.incarnation, [claim.lane], [1]), [["1"]])
+        caller.number()
+        second.start()
+        self.assertEqual(self.one.session.answer()[0][3], "t")
+        other.session.answer()
 
     def test_a_standby_is_read_and_says_what_it_is(self):
         second = self.first.standby()

@@ -183,6 +183,7 @@ END $$;
 CREATE FUNCTION @schema@.nudge_v1(p_worker bigint, p_incarnation uuid, p_other bigint, p_what text) RETURNS void LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
   PERFORM @schema@.guard(p_worker, p_incarnation);
   PERFORM pg_notify('@schema@_w' || p_other, p_what);
 END $$;
@@ -198,6 +199,7 @@ BEGIN
     IF v_task.cancelling AND (p_all OR v_task.on_lost = 1) THEN
       v_lanes := v_lanes || @schema@.end_task(v_task.id, 5::smallint, NULL, NULL);
     ELSIF v_task.on_lost = 1 AND v_task.lost + 1 >= 3 THEN
+      UPDATE @schema@.task t SET lost = t.lost + 1 WHERE t.id = v_task.id;
       v_lanes := v_lanes || @schema@.end_task(v_task.id, 4::smallint, 4::smallint, 'three attempts were lost with their workers');
     ELSIF v_task.on_lost = 1 THEN
       v_lanes := v_lanes || @schema@.queue_again(v_task.id, 0, 1);

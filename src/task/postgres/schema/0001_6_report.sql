@@ -183,8 +183,9 @@ BEGIN
   UPDATE @schema@.task t SET late = concat('{"exitCode":', coalesce(a.code::text, 'null'), ',"signal":', @schema@.quoted(a.sig),
     ',"completedAt":"', @schema@.iso(p_now - @schema@.span(coalesce(a.ended_ago, 0))), '"}')
   FROM unnest(p_tasks, p_fences, p_codes, p_signals, p_ended_ago) AS a(task, fence, code, sig, ended_ago)
-  WHERE t.id = a.task AND t.id <> ALL (p_seen) AND t.state = 4 AND t.error_reason = 4 AND t.worker = p_worker AND t.fence = a.fence
-    AND t.late IS NULL;
+  WHERE t.id = a.task AND t.id <> ALL (p_seen) AND t.state = 4 AND t.error_reason = 4 AND t.fence = a.fence AND t.late IS NULL
+    AND (t.worker = p_worker OR EXISTS (  -- who was given up has come back as another worker of the same name
+      SELECT FROM @schema@.worker o JOIN @schema@.worker n ON n.name = o.name WHERE o.id = t.worker AND n.id = p_worker));
   RETURN QUERY
   SELECT CASE WHEN t.id IS NULL OR (t.state = 4 AND t.error_reason = 4) THEN 'fenced' ELSE 'end' END, a.task, a.fence,
     @schema@.world(t.state, t.state = 2)::integer

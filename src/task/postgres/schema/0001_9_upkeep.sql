@@ -11,6 +11,8 @@ DECLARE
   v_xmin xid8;
   r record;
 BEGIN
+  -- On disk here, and waiting for no standby: others could not be woken meanwhile, and a failover makes a new epoch.
+  PERFORM set_config('synchronous_commit', 'local', true);
   PERFORM FROM @schema@.meta o CROSS JOIN LATERAL (SELECT FROM @schema@.event e WHERE e.seq IS NULL AND e.id > o.low_event LIMIT 1) e;
   IF NOT FOUND THEN
     RETURN 0;  -- what commits from now on is somebody else's
@@ -137,12 +139,13 @@ END $$;
 CREATE FUNCTION @schema@.tidy(p_now timestamptz) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   w record;
+  v_oldest timestamptz := coalesce((SELECT min(t.completed_at) FROM @schema@.task t WHERE t.state >= 3), 'infinity');
 BEGIN
   FOR w IN SELECT o.id, o.gone_at, EXISTS (SELECT FROM @schema@.task t WHERE t.worker = o.id AND t.state = 2) AS is_left
            FROM @schema@.worker o WHERE o.state = 3 LOOP
     IF w.is_left THEN  -- a claim that was on its way when the worker was given up
       PERFORM @schema@.give_up(w.id, true);
-    ELSIF w.gone_at < p_now - interval '7 days' THEN
+    ELSIF w.gone_at < least(p_now - interval '7 days', v_oldest) THEN  -- records name their workers
       DELETE FROM @schema@.worker o WHERE o.id = w.id;
       DELETE FROM @schema@.told o WHERE o.worker = w.id;
     END IF;
@@ -155,8 +158,7 @@ BEGIN
       SELECT o.id FROM @schema@.lane o WHERE NOT EXISTS (SELECT FROM @schema@.task t WHERE t.lane = o.id AND t.state = 1)
         AND NOT EXISTS (SELECT FROM @schema@.task t WHERE t.state = 0 AND t.lane = o.id) AND NOT EXISTS (SELECT FROM @schema@.task t WHERE t.state = 2 AND t.lane = o.id)
       LIMIT 20));
-    DELETE FROM @schema@.lane l WHERE l.retired_at < (SELECT min(t.completed_at) FROM @schema@.task t WHERE t.state >= 3)
-      AND l.retired_at < p_now - interval '1 day';
+    DELETE FROM @schema@.lane l WHERE l.retired_at < least(p_now - interval '1 day', v_oldest);
   END IF;
 END $$;
 
@@ -179,7 +181,7 @@ BEGIN
     PERFORM setval('@schema@.task_id', nextval('@schema@.task_id') + 1000000), setval('@schema@.fence', nextval('@schema@.fence') + 1000000),
       setval('@schema@.event_id', nextval('@schema@.event_id') + 1000000);
     UPDATE @schema@.meta o SET timeline = v_timeline, epoch = @schema@.new_epoch(), next_seq = o.next_seq + 1000000, epoch_start = o.next_seq + 1000000,
-      recovering_until = (SELECT clock_timestamp() + @schema@.span(max(w.lease_ms)) FROM @schema@.worker w WHERE w.state <> 3) RETURNING o.* INTO m;
+      recovering_until = (SELECT clock_timestamp() + @schema@.span(max(w.lease_ms)) FROM @schema@.worker w WHERE w.state < 2) RETURNING o.* INTO m;
     UPDATE @schema@.worker w SET recovering = true WHERE w.state <> 3;
   END IF;
   RETURN json_build_object('renewed', v_renewed, 'timeline', m.timeline, 'epoch', m.epoch, 'nextSeq', m.next_seq,
@@ -268,7 +270,7 @@ BEGIN
   CROSS JOIN LATERAL @schema@.report_v1(p_worker, p_incarnation, v_starts, a.tasks, a.fences, a.oks, a.codes, a.signals, a.reasons, a.messages, a.pids, a.started, a.ended,
     a.cpu, a.memory, a.bytes, a.retry, NULL, NULL, a.flags, a.results, NULL, 0, NULL, NULL, NULL, NULL) k;
   UPDATE @schema@.worker w SET told_timeline = m.timeline FROM @schema@.meta m WHERE w.id = p_worker;
-  IF NOT EXISTS (SELECT FROM @schema@.worker w CROSS JOIN @schema@.meta m WHERE w.state <> 3 AND w.told_timeline < m.timeline) THEN
+  IF NOT EXISTS (SELECT FROM @schema@.worker w CROSS JOIN @schema@.meta m WHERE w.state < 2 AND w.told_timeline < m.timeline) THEN
     PERFORM @schema@.recovered();
   END IF;
   RETURN json_build_object('fenced', v_fenced, 'recovering', EXISTS (SELECT FROM @schema@.meta m WHERE m.recovering_until > clock_timestamp()))::text;
