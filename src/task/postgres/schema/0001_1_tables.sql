@@ -9,15 +9,18 @@ BEGIN
     v_name := '@schema@_' || v_name;
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = v_name) THEN
       EXECUTE format('CREATE ROLE %I NOLOGIN', v_name);
+      -- They count for who logs in as such a role. A login role that is only a member of it needs the same three lines:
+      -- PostgreSQL hands no settings on. Waits for locks are bounded by the functions themselves.
+      EXECUTE format('ALTER ROLE %I SET statement_timeout = ''30s''', v_name);
+      EXECUTE format('ALTER ROLE %I SET lock_timeout = ''5s''', v_name);
+      EXECUTE format('ALTER ROLE %I SET idle_in_transaction_session_timeout = ''10s''', v_name);
     END IF;
-    -- They count for who logs in as such a role. A login role that is only a member of it needs the same three lines:
-    -- PostgreSQL hands no settings on. Waits for locks are bounded by the functions themselves.
-    EXECUTE format('ALTER ROLE %I SET statement_timeout = ''30s''', v_name);
-    EXECUTE format('ALTER ROLE %I SET lock_timeout = ''5s''', v_name);
-    EXECUTE format('ALTER ROLE %I SET idle_in_transaction_session_timeout = ''10s''', v_name);
   END LOOP;
-  IF NOT pg_has_role(current_user, '@schema@_owner', 'MEMBER') THEN
-    EXECUTE format('GRANT %I TO %I', '@schema@_owner', current_user);
+  IF NOT (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = current_user) THEN
+    BEGIN  -- since PostgreSQL 16 who has made a role is a member that cannot become it
+      EXECUTE format('GRANT %I TO %I', '@schema@_owner', current_user);
+    EXCEPTION WHEN insufficient_privilege OR invalid_grant_operation THEN NULL;
+    END;
   END IF;
   BEGIN  -- so that `cluster status` knows of old transactions and standbys; it does without if that may not be granted
     EXECUTE format('GRANT pg_read_all_stats TO %I', '@schema@_owner');
@@ -102,9 +105,9 @@ CREATE TABLE @schema@.lane(
   needs text[] NOT NULL,
   submitter text NOT NULL DEFAULT '',    -- a worker's name; empty: whoever accepts the agent
   agent_json text NOT NULL,              -- for params of events
-  retired_at timestamptz                 -- no queued task has it since then
+  retired_at timestamptz                 -- nobody looks there any more: whoever asks for the same gets a new lane
 );
-CREATE UNIQUE INDEX lane_of ON @schema@.lane(agent, grp, needs, submitter);
+CREATE UNIQUE INDEX lane_of ON @schema@.lane(agent, grp, needs, submitter) WHERE retired_at IS NULL;
 
 -- One row a task, the truth of it, and no wider than what changes: every claim and every end writes it anew.
 -- States: 0 waiting, 1 ready, 2 running, 3 completed, 4 failed, 5 cancelled.

@@ -132,7 +132,7 @@ BEGIN
     AND NOT EXISTS (SELECT FROM @schema@.lane o WHERE o.agent = a.agent AND o.grp = a.grp
                     AND o.needs = @schema@.needs_of(a.needs) AND o.submitter = CASE WHEN a.own THEN w.name ELSE '' END
                     AND o.retired_at IS NULL)
-  ON CONFLICT (agent, grp, needs, submitter) DO UPDATE SET retired_at = NULL;
+  ON CONFLICT DO NOTHING;
 END $$;
 
 -- Sorted, so that the same labels are the same lane.
