@@ -130,7 +130,7 @@ Line::Standing Database::standing() const {
 void Database::connected(Way way) {
   End& end = end_of(way);
   end.link.ask({"SELECT pg_catalog.pg_backend_pid()", {}}, [this, &end](const Answer& answer) {
-    if (!answer && answer.error().kind != Fault::Kind::refused) return;  // the connection is gone
+    if (!answer) return end.link.refuse(answer.error().message);
     judge_pooler(end, answer);
     if (end.way == Way::watch && !end.pooled) return listen_to_all(end);
     greet(end);
@@ -138,15 +138,15 @@ void Database::connected(Way way) {
 }
 
 void Database::judge_pooler(End& end, const Answer& answer) {
-  end.pooled = answer && answer->number(0, 0) != end.link.session()->server_process();
+  end.pooled = answer->number(0, 0) != end.link.session()->server_process();
 }
 
 void Database::listen_to_all(End& end) {
   std::string script = "LISTEN " + quoted(probe_channel_);
   for (const std::string& channel : channels_) script += ";LISTEN " + quoted(channel);
   end.link.ask({script, {}, true}, [this, &end](const Answer& answer) {
-    if (answer) return greet(end);
-    if (answer.error().kind == Fault::Kind::refused) end.link.refuse(answer.error().message);
+    if (!answer) return end.link.refuse(answer.error().message);
+    greet(end);
   });
 }
 

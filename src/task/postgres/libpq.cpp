@@ -8,15 +8,15 @@
 namespace duet::task::postgres {
 namespace {
 
-constexpr const char* library_name = "libpq.so.5";
-
 template <typename Function>
 void find(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(::dlsym(library, name));
   if (function == nullptr) throw std::runtime_error(std::string("libpq is too old: it has no ") + name);
 }
 
-Libpq open_library() {
+}  // namespace
+
+Libpq open_libpq(const char* library_name) {
   // RTLD_LOCAL: nobody else's symbols are found in it. It is never closed, since the OpenSSL that it brings cleans up
   // at exit.
   void* library = ::dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
@@ -31,10 +31,8 @@ Libpq open_library() {
   return functions;
 }
 
-}  // namespace
-
 const Libpq& libpq() {
-  static const Libpq functions = open_library();
+  static const Libpq functions = open_libpq("libpq.so.5");
   return functions;
 }
 

@@ -53,6 +53,8 @@ struct Libpq {
 
 /// Throws std::runtime_error if it is not there (`install libpq5`), or lacks something. For any thread.
 const Libpq& libpq();
+/// The same from a library of that name, each time anew.
+Libpq open_libpq(const char* library_name);
 
 struct LibpqDelete {
   void operator()(Libpq::PGconn* connection) const { libpq().PQfinish(connection); }

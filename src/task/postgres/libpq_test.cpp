@@ -1,6 +1,8 @@
 #include "task/postgres/libpq.h"
 
 #include <cstddef>
+#include <stdexcept>
+#include <string>
 #include <type_traits>
 
 #include <gtest/gtest.h>
@@ -53,6 +55,20 @@ namespace duet::task::postgres {
 namespace {
 
 TEST(Libpq, IsOpenedAndHasAllThatWeCall) { EXPECT_GE(libpq().PQlibVersion(), 140000); }
+
+std::string error_of(const char* library_name) {
+  try {
+    open_libpq(library_name);
+    return "";
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+}
+
+TEST(Libpq, WhereItIsMissingTheErrorSaysWhatToInstall) {
+  EXPECT_NE(error_of("libpq.so.0").find("install libpq5"), std::string::npos) << error_of("libpq.so.0");
+  EXPECT_NE(error_of("libm.so.6").find("it has no PQ"), std::string::npos) << error_of("libm.so.6");
+}
 
 TEST(Libpq, TheFirstLineIsTrimmed) {
   EXPECT_EQ(first_line("  it failed \n\tIs it running?\n"), "it failed");

@@ -47,8 +47,8 @@ class Line {
   using Verdict = std::function<void(std::optional<std::string> refusal)>;
 
   struct Events {
-    /// A connection was made, and nothing else goes over it until the verdict, which must come exactly once. A refused
-    /// server is tried again later. Without it every server is fine.
+    /// A connection was made, and nothing else goes over it until the verdict, which must come exactly once, also when
+    /// what was asked failed. A refused server is tried again later. Without it every server is fine.
     std::function<void(Way way, Ask ask, Verdict verdict)> greet;
     /// Both ways are there, for the first time or again.
     std::function<void()> up;

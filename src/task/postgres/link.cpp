@@ -151,9 +151,8 @@ void Link::answered(const Answer& answer) {
     if (elsewhere) close(answer.error().message);
     return watch_time();
   }
-  const auto there = lifetime_.watch();
+  pump();  // the server works on the next one meanwhile
   call.answer(answer);
-  if (there()) pump();
 }
 
 // What is asked while a connection is greeted is the greeter's to judge.
@@ -186,7 +185,9 @@ void Link::watch_time() {
 void Link::check_time() {
   const auto there = lifetime_.watch();
   const base::TimePoint now = loop_.now();
-  if (sent_ && sent_->deadline <= now) sent_->answer(tl::unexpected(unknown("the database did not answer in time")));
+  if (stage_ == Stage::greeting && sent_ && sent_->deadline <= now) close("the server did not answer in time");
+  if (there() && sent_ && sent_->deadline <= now)
+    sent_->answer(tl::unexpected(unknown("the database did not answer in time")));
   if (there()) expire(urgent_, now);
   if (there()) expire(waiting_, now);
   if (there() && sent_ && look_at_ <= now) look_after(now);

