@@ -659,7 +659,7 @@ class Workers(QueueTest):
         for lost in (1, 2, 3):
             self.one.start(*self.one.claim())
             self.silence(other)
-            self.assertEqual(self.one.task(id).lost, min(lost, 2))
+            self.assertEqual(self.one.task(id).lost, lost)
             self.one.beat()
         task = self.one.task(id)
         self.assertEqual((task.state, task.error_reason, task.attempts), (FAILED, LOST, 3))
@@ -675,8 +675,10 @@ class Workers(QueueTest):
         task = other.task(id)
         self.assertEqual((task.state, task.error_reason, other.task(dependent).state), (FAILED, LOST, FAILED))
         again = self.worker("one")  # the name is free again
-        self.assertEqual(again.end(claim), "fenced")
-        self.assertIsNone(other.task(id).late)
+        self.assertEqual(other.end(claim, code=9), "fenced")
+        self.assertIsNone(other.task(id).late)  # that one never ran it
+        self.assertEqual(again.end(claim, code=7), "fenced")
+        self.assertEqual((other.task(id).state, json.loads(other.task(id).late)["exitCode"]), (FAILED, 7))
         self.assert_counts()
 
     def test_late_is_kept_for_the_worker_that_ran_it(self):

@@ -108,9 +108,9 @@ class Submitting(ProjectTestCase):
 
     def test_that_ends_with_the_time_and_with_certainty(self):
         daemon = self.fake(NONE, UNKNOWN)
-        self.assert_refused(self.submit("do it"), 123, "it was not taken")
+        self.assert_refused(self.submit("do it"), 1, "it was not taken")
         self.assertEqual(len(daemon.submits), 1)
-        self.assert_refused(self.submit("do it", "--timeout", "1s"), 123, "nobody knows")
+        self.assert_refused(self.submit("do it", "--timeout", "1s"), 1, "nobody knows")
         self.assertGreater(len(daemon.submits), 2)
 
     def test_a_daemon_that_is_known_by_its_socket_is_asked(self):

@@ -51,6 +51,20 @@ class SavedSettings(ProjectTestCase):
         os.unlink(self.user)
         self.await_max_running(3)
 
+    def test_where_the_queue_is_needs_a_restart_and_its_password_is_shown_nowhere(self):
+        self.save('max_running = 4\nstore = "postgresql://duet:c4nary@db/work"\n[cluster]\nproject = "site"\n')
+        self.await_max_running(4)  # all else counts at once
+        said = self.project.run("daemon", "reload")
+        self.assertEqual(said.code, 0, said)
+        self.assertIn("after a restart only: store", said.out + said.err)
+        status = self.project.run("daemon", "status", "--json")
+        self.assertIn("restart", [each["subsystem"] for each in status.json()["problems"]])
+        self.assert_logged("settings need a restart")
+        self.assertNotIn("c4nary", said.out + said.err + status.out + self.project.log())
+        self.save("max_running = 5")
+        self.await_max_running(5)
+        self.assertEqual([each for each in self.status()["problems"] if each["subsystem"] == "restart"], [])
+
     def test_of_the_project_count_as_far_as_they_need_no_trust(self):
         self.save("max_running = 8", os.path.join(self.project.root, ".duet-rpc.toml"))
         self.await_max_running(8)

@@ -105,7 +105,7 @@ int run_cluster_set(const CommandLine& line) {
   run("COMMIT");
   if (line.flag("json")) return print_text(rpc::to_text(all) + '\n');
   std::string out;
-  for (const auto& [name, value] : changes) out += name + " is " + value + " now\n";
+  for (const auto& [name, value] : changes) out.append(name).append(" is ").append(value).append(" now\n");
   return print_text(out);
 }
 

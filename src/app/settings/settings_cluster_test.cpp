@@ -189,7 +189,7 @@ struct ClusterFiles : testing::Test {
 
 TEST_F(ClusterFiles, APasswordIsRefusedWhereOthersMayRead) {
   TemporaryProject::write(places.user, secret);
-  for (const mode_t mode : {0640, 0604, 0644}) {
+  for (const mode_t mode : {0640U, 0604U, 0644U}) {
     ASSERT_EQ(chmod(places.user.c_str(), mode), 0);
     EXPECT_NE(fault().find("config.toml:1:9: store has a password, and others may read this file"), std::string::npos)
         << fault();

@@ -28,7 +28,7 @@ TEST(ClusterView, ShowsWorkersLanesAndTheDatabase) {
   EXPECT_EQ(page(whole),
             "WORKER              STATE   RUNNING  HEARD       VERSION  LABELS\n"
             "build-3 (this one)  live    2 of 3   4.2s ago    0.3.0    gpu, os=debian\n"
-            "build-4             silent  1 of 3   2m 10s ago  0.3.0    \n"
+            "build-4             silent  1 of 3   2m 10s ago  0.3.0\n"
             "\n"
             "AGENT   GROUP    NEEDS  QUEUED  RUNNING  FOR\n"
             "claude  default         7       3        build-3, build-4\n"

@@ -64,9 +64,11 @@ Migrator::Done Migrator::persist(const std::function<Answer()>& attempt, const s
   for (int i = 1;; ++i) {
     const Answer answer = attempt();
     if (answer) return {};
-    const std::string why = in_words(answer.error());
-    if (i == most_attempts || !may_pass(answer.error(), with_rivals)) return tl::unexpected(what + ": " + why);
-    world_.tell(what + " is held up, and tried again: " + why);
+    const bool is_last = i == most_attempts || !may_pass(answer.error(), with_rivals);
+    std::string text = what;
+    text.append(is_last ? ": " : " is held up, and tried again: ").append(in_words(answer.error()));
+    if (is_last) return tl::unexpected(std::move(text));
+    world_.tell(text);
     world_.pause(pause_after(i));
   }
 }
@@ -167,7 +169,7 @@ Migrator::Done Migrator::apply(const MigrationStep& step) {
 // An index that was given up half-way is there, and not valid. It waits for old transactions, and nobody for it.
 Answer Migrator::index_attempt(const std::string& index, const std::string& statement) {
   const std::string name = sql_literal(schema_ + "." + index);
-  const Answer state = world_.run(
+  Answer state = world_.run(
       "SELECT i.indisvalid, EXISTS (SELECT FROM pg_catalog.pg_stat_progress_create_index p "
       "WHERE p.index_relid = i.indexrelid) FROM pg_catalog.pg_index i WHERE i.indexrelid = "
       "pg_catalog.to_regclass(" +
@@ -177,7 +179,7 @@ Answer Migrator::index_attempt(const std::string& index, const std::string& stat
   if (state->rows() > 0 && state->flag(0, 1))
     return tl::unexpected(Fault{Fault::Kind::refused, "42P07", "another one builds it"});
   if (state->rows() > 0) {
-    const Answer dropped = world_.run("DROP INDEX CONCURRENTLY IF EXISTS " + schema_ + "." + index);
+    Answer dropped = world_.run("DROP INDEX CONCURRENTLY IF EXISTS " + schema_ + "." + index);
     if (!dropped) return dropped;
   }
   return world_.run(statement);
@@ -189,7 +191,7 @@ Migrator::Done Migrator::apply_alone(const MigrationStep& step) {
   const auto attempt = [&] { return index.empty() ? world_.run(step.text) : index_attempt(index, step.text); };
   const Answer role = world_.run("SET lock_timeout = 0; SET statement_timeout = 0; SET ROLE " + owner());
   if (!role) return tl::unexpected(in_words(role.error()));
-  const Done built = persist(attempt, name_of(step), true);
+  Done built = persist(attempt, name_of(step), true);
   [[maybe_unused]] const Answer back = world_.run("RESET ROLE");
   if (!built) return built;
   return persist([&] { return in_transaction({as_owner(), written_down(step)}); }, name_of(step), false);
@@ -221,22 +223,24 @@ std::string Migrator::older_workers(int version) const {
 }
 
 // The lock keeps an older daemon from coming in between.
+Migrator::Statements Migrator::finish_statements(const MigrationStep& step) const {
+  Statements out = statements_of(step);
+  const std::string number = std::to_string(step.version);
+  std::string raise = "DO $$ BEGIN IF EXISTS (" + older_workers(step.version);
+  raise += ") THEN RAISE EXCEPTION 'a daemon of an earlier release is there' USING ERRCODE = '55P03'; END IF; END $$";
+  std::string served = "UPDATE " + schema_ + ".meta SET oldest = ";
+  served.append(number).append(" WHERE oldest < ").append(number);
+  out.insert(out.begin() + 1, {"LOCK TABLE " + schema_ + ".worker IN SHARE MODE", std::move(raise), std::move(served)});
+  return out;
+}
+
 Answer Migrator::finish_attempt(const MigrationStep& step) {
-  const Answer older = in_transaction({as_owner(), older_workers(step.version)});
+  Answer older = in_transaction({as_owner(), older_workers(step.version)});
   if (!older) return older;
   std::string names;
-  for (std::size_t row = 0; row < older->rows(); ++row)
-    names += (row == 0 ? "" : ", ") + std::string(older->text(row, 0));
+  for (std::size_t row = 0; row < older->rows(); ++row) names.append(row == 0 ? "" : ", ").append(older->text(row, 0));
   if (!names.empty()) return tl::unexpected(refusal("daemons of an earlier release are still there: " + names));
-  Statements statements = statements_of(step);
-  const std::string number = std::to_string(step.version);
-  statements.insert(
-      statements.begin() + 1,
-      {"LOCK TABLE " + schema_ + ".worker IN SHARE MODE",
-       "DO $$ BEGIN IF EXISTS (" + older_workers(step.version) +
-           ") THEN RAISE EXCEPTION 'a daemon of an earlier release has come' USING ERRCODE = '55P03'; END IF; END $$",
-       "UPDATE " + schema_ + ".meta SET oldest = " + number + " WHERE oldest < " + number});
-  return in_transaction(statements);
+  return in_transaction(finish_statements(step));
 }
 
 Migrator::Outcome Migrator::finish() {

@@ -62,6 +62,7 @@ class Migrator {
 
   Statements first_statements(const std::string& project) const;
   Statements statements_of(const MigrationStep& step) const;
+  Statements finish_statements(const MigrationStep& step) const;
   Statements version_statements(int version) const;
   std::string journal_statement() const;
   std::string owner() const { return schema_ + "_owner"; }

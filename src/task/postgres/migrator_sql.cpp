@@ -49,14 +49,10 @@ std::string Migrator::migrate_sql(int present) const {
 }
 
 std::string Migrator::finish_sql(int present) const {
-  std::string out = std::string(heading) + "-- Only when no daemon of an earlier release is left.\n";
+  std::string out = std::string(heading) + "-- Refused while a daemon of an earlier release is there.\n";
   for (const MigrationStep& step : steps_) {
     if (step.kind != Kind::finish || step.version > present) continue;
-    const std::string number = std::to_string(step.version);
-    Statements statements = statements_of(step);
-    statements.insert(statements.begin() + 1,
-                      "UPDATE " + schema_ + ".meta SET oldest = " + number + " WHERE oldest < " + number);
-    out += transaction(statements);
+    out += transaction(finish_statements(step));
   }
   return out;
 }

@@ -9,15 +9,18 @@ BEGIN
     v_name := '@schema@_' || v_name;
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = v_name) THEN
       EXECUTE format('CREATE ROLE %I NOLOGIN', v_name);
+      -- They count for who logs in as such a role. A login role that is only a member of it needs the same three lines:
+      -- PostgreSQL hands no settings on. Waits for locks are bounded by the functions themselves.
+      EXECUTE format('ALTER ROLE %I SET statement_timeout = ''30s''', v_name);
+      EXECUTE format('ALTER ROLE %I SET lock_timeout = ''5s''', v_name);
+      EXECUTE format('ALTER ROLE %I SET idle_in_transaction_session_timeout = ''10s''', v_name);
     END IF;
-    -- They count for who logs in as such a role. A login role that is only a member of it needs the same three lines:
-    -- PostgreSQL hands no settings on. Waits for locks are bounded by the functions themselves.
-    EXECUTE format('ALTER ROLE %I SET statement_timeout = ''30s''', v_name);
-    EXECUTE format('ALTER ROLE %I SET lock_timeout = ''5s''', v_name);
-    EXECUTE format('ALTER ROLE %I SET idle_in_transaction_session_timeout = ''10s''', v_name);
   END LOOP;
-  IF NOT pg_has_role(current_user, '@schema@_owner', 'MEMBER') THEN
-    EXECUTE format('GRANT %I TO %I', '@schema@_owner', current_user);
+  IF NOT (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = current_user) THEN
+    BEGIN  -- since PostgreSQL 16 who has made a role is a member that cannot become it
+      EXECUTE format('GRANT %I TO %I', '@schema@_owner', current_user);
+    EXCEPTION WHEN insufficient_privilege OR invalid_grant_operation THEN NULL;
+    END;
   END IF;
   BEGIN  -- so that `cluster status` knows of old transactions and standbys; it does without if that may not be granted
     EXECUTE format('GRANT pg_read_all_stats TO %I', '@schema@_owner');

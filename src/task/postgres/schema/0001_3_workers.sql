@@ -2,7 +2,7 @@
 
 -- The owner's: makes the queue's row, once.
 CREATE FUNCTION @schema@.found_v1(p_project text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 BEGIN
   INSERT INTO @schema@.meta(version, oldest, project, queue, system, timeline, epoch)
   SELECT 1, 1, p_project, gen_random_uuid(), s.system_identifier, @schema@.server_timeline(), @schema@.new_epoch()
@@ -23,7 +23,7 @@ BEGIN
   RETURN ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer;
 END $$;
 
-CREATE FUNCTION @schema@.hello_v1() RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION @schema@.hello_v1() RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   m @schema@.meta;
   v_system bigint;
@@ -45,7 +45,7 @@ END $$;
 CREATE FUNCTION @schema@.attach_v1(p_name text, p_worker bigint, p_old uuid[], p_new uuid, p_machine text, p_lease_ms bigint,
   p_lost_after_ms bigint, p_labels text[], p_accepts text[], p_agents text[], p_slots integer, p_run boolean, p_version text,
   p_protocol integer)
-RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
+RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 DECLARE
   m @schema@.meta;
   w @schema@.worker;
@@ -102,7 +102,7 @@ END $$;
 -- Need not be synced, and waits for no standby: nothing that is acknowledged depends on it.
 CREATE FUNCTION @schema@.beat_v1(p_worker bigint, p_incarnation uuid, p_waiting boolean, p_slots integer, p_labels text[],
   p_accepts text[], p_agents text[], p_lease_ms bigint, p_lost_after_ms bigint)
-RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' SET jit = off
+RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET jit = off
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
   m @schema@.meta;
@@ -146,7 +146,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION @schema@.wait_v1(p_worker bigint, p_incarnation uuid, p_waiting boolean) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
   PERFORM @schema@.guard(p_worker, p_incarnation);
@@ -155,7 +155,7 @@ END $$;
 
 -- Of the workers that wait for tasks of these lanes, twice as many as there are new tasks are told, each by its own channel.
 CREATE FUNCTION @schema@.wake_v1(p_worker bigint, p_incarnation uuid, p_lanes integer[], p_counts integer[]) RETURNS integer
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 DECLARE
   v_woken integer := 0;
   v_lane record;
@@ -181,8 +181,9 @@ BEGIN
 END $$;
 
 CREATE FUNCTION @schema@.nudge_v1(p_worker bigint, p_incarnation uuid, p_other bigint, p_what text) RETURNS void LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
   PERFORM @schema@.guard(p_worker, p_incarnation);
   PERFORM pg_notify('@schema@_w' || p_other, p_what);
 END $$;
@@ -198,6 +199,7 @@ BEGIN
     IF v_task.cancelling AND (p_all OR v_task.on_lost = 1) THEN
       v_lanes := v_lanes || @schema@.end_task(v_task.id, 5::smallint, NULL, NULL);
     ELSIF v_task.on_lost = 1 AND v_task.lost + 1 >= 3 THEN
+      UPDATE @schema@.task t SET lost = t.lost + 1 WHERE t.id = v_task.id;
       v_lanes := v_lanes || @schema@.end_task(v_task.id, 4::smallint, 4::smallint, 'three attempts were lost with their workers');
     ELSIF v_task.on_lost = 1 THEN
       v_lanes := v_lanes || @schema@.queue_again(v_task.id, 0, 1);
@@ -209,7 +211,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION @schema@.silence_v1(p_worker bigint, p_incarnation uuid, p_other bigint, p_beat bigint) RETURNS text LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET enable_seqscan = off AS $$
 DECLARE
   w @schema@.worker;
   v_lanes integer[];
@@ -229,7 +231,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION @schema@.lose_v1(p_worker bigint, p_incarnation uuid, p_other bigint, p_beat bigint) RETURNS text LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET enable_seqscan = off AS $$
 DECLARE
   w @schema@.worker;
   v_lanes integer[];
@@ -247,7 +249,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION @schema@.leave_v1(p_worker bigint, p_incarnation uuid) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET enable_seqscan = off AS $$
 DECLARE
   w @schema@.worker;
   v_task @schema@.task;

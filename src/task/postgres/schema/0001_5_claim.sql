@@ -52,11 +52,12 @@ BEGIN
   IF EXISTS (SELECT FROM @schema@.gate g WHERE g.kind = 'queue' AND g.paused) THEN
     RETURN v_ids;
   END IF;
+  -- LIMIT: an EXISTS may become a join that reads and hashes all ready tasks.
   SELECT array_agg(l.id) INTO v_lanes FROM @schema@.lane l
+  CROSS JOIN LATERAL (SELECT FROM @schema@.task r WHERE r.lane = l.id AND r.state = 1 ORDER BY r.rank, r.id LIMIT 1) r
   WHERE l.id = ANY (p_lanes)
     AND NOT coalesce((SELECT g.paused FROM @schema@.gate g WHERE g.kind = 'group' AND g.name = l.grp), l.grp = ANY (p_closed), false)
-    AND NOT EXISTS (SELECT FROM @schema@.gate g WHERE g.kind = 'agent' AND g.name = l.agent AND g.held_until > v_now)
-    AND EXISTS (SELECT FROM @schema@.task r WHERE r.lane = l.id AND r.state = 1);
+    AND NOT EXISTS (SELECT FROM @schema@.gate g WHERE g.kind = 'agent' AND g.name = l.agent AND g.held_until > v_now);
   IF v_lanes IS NULL THEN
     RETURN v_ids;
   END IF;
@@ -149,7 +150,7 @@ CREATE FUNCTION @schema@.claim_v1(p_worker bigint, p_incarnation uuid, p_most in
                                   p_behind json DEFAULT NULL)
 RETURNS TABLE(id bigint, fence bigint, attempt integer, agent text, grp text, on_lost smallint, priority bigint, retries integer,
               spared integer, body text, env text, cancelling boolean, lane integer)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off
 SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE

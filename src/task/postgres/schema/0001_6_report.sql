@@ -16,7 +16,7 @@ CREATE FUNCTION @schema@.report_v1(p_worker bigint, p_incarnation uuid, p_starts
   p_limits json, p_behind json DEFAULT NULL)
 RETURNS TABLE(what text, id bigint, fence bigint, attempt integer, agent text, grp text, on_lost smallint, priority bigint,
               retries integer, spared integer, body text, env text, cancelling boolean, lane integer)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off
 SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
@@ -71,7 +71,8 @@ BEGIN
           FROM (SELECT y.v, y.v NOT IN (1, 4, 6) AS is_end FROM (SELECT @schema@.verdict(a.flags, t.cancelling, a.hold, a.ok, a.retry,
                   t.attempts - t.spared - t.lost, t.retries) AS v) y) x)
         FROM told a
-        WHERE t.id = a.task AND t.state = 2 AND t.worker = p_worker AND t.fence = a.fence AND (NOT t.cancelling OR a.flags & 6 <> 0)
+        -- By id, and not by the index of running tasks, of which each would be compared with each that is told.
+        WHERE t.id = a.task AND t.state + 0 = 2 AND t.worker = p_worker AND t.fence = a.fence AND (NOT t.cancelling OR a.flags & 6 <> 0)
         RETURNING t.id, t.fence, t.state, t.attempts, t.spared + t.lost AS spared, t.lane, t.announced, t.started_at, t.pid, t.completed_at,
           t.exit_code, t.signal, t.error_reason, t.error_message, t.retry_at, t.cpu_us, t.max_memory, t.output_bytes, t.stored,
           t.has_dependents, t.has_env, t.has_after, a.started_at AS begun_at, a.pid AS begun_pid, a.result, a.flags & 4 <> 0 AS is_put_back),
@@ -155,7 +156,7 @@ BEGIN
     FROM json_to_recordset(p_starts) AS s(task bigint, fence bigint, pid integer, ago bigint) ORDER BY s.task),
   begun AS (
     UPDATE @schema@.task t SET started_at = s.at, pid = s.pid, announced = true FROM told s
-    WHERE t.id = s.task AND t.state = 2 AND t.worker = p_worker AND t.fence = s.fence AND NOT t.announced
+    WHERE t.id = s.task AND t.state + 0 = 2 AND t.worker = p_worker AND t.fence = s.fence AND NOT t.announced
     RETURNING t.id, t.lane, t.attempts, t.spared + t.lost AS spared, t.started_at, t.pid, t.has_after),
   told_of AS (
     INSERT INTO @schema@.event(id, task, at, was, becomes, kind, params)
@@ -182,8 +183,9 @@ BEGIN
   UPDATE @schema@.task t SET late = concat('{"exitCode":', coalesce(a.code::text, 'null'), ',"signal":', @schema@.quoted(a.sig),
     ',"completedAt":"', @schema@.iso(p_now - @schema@.span(coalesce(a.ended_ago, 0))), '"}')
   FROM unnest(p_tasks, p_fences, p_codes, p_signals, p_ended_ago) AS a(task, fence, code, sig, ended_ago)
-  WHERE t.id = a.task AND t.id <> ALL (p_seen) AND t.state = 4 AND t.error_reason = 4 AND t.worker = p_worker AND t.fence = a.fence
-    AND t.late IS NULL;
+  WHERE t.id = a.task AND t.id <> ALL (p_seen) AND t.state = 4 AND t.error_reason = 4 AND t.fence = a.fence AND t.late IS NULL
+    AND (t.worker = p_worker OR EXISTS (  -- who was given up has come back as another worker of the same name
+      SELECT FROM @schema@.worker o JOIN @schema@.worker n ON n.name = o.name WHERE o.id = t.worker AND n.id = p_worker));
   RETURN QUERY
   SELECT CASE WHEN t.id IS NULL OR (t.state = 4 AND t.error_reason = 4) THEN 'fenced' ELSE 'end' END, a.task, a.fence,
     @schema@.world(t.state, t.state = 2)::integer
@@ -226,7 +228,7 @@ BEGIN
   FOR o IN
     SELECT p.* FROM json_to_recordset(p_output) AS p(task bigint, fence bigint, attempt integer, "offset" bigint, bytes text, marks text,
                                                      total bigint, dropped json, last boolean)
-    JOIN @schema@.task t ON t.id = p.task AND t.state = 2 AND t.worker = p_worker AND t.fence = p.fence AND t.attempts = p.attempt
+    JOIN @schema@.task t ON t.id = p.task AND t.state + 0 = 2 AND t.worker = p_worker AND t.fence = p.fence AND t.attempts = p.attempt
   LOOP
     IF o.bytes <> '' THEN
       INSERT INTO @schema@.output AS k(task, attempt, start, bytes, marks)

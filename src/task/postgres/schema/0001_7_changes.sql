@@ -1,7 +1,7 @@
 -- What people change: cancel, hold, edit, restart, remove, pause. Each locks the task's row first, and others in order of id.
 
 CREATE FUNCTION @schema@.cancel_v1(p_worker bigint, p_incarnation uuid, p_task bigint) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET enable_seqscan = off AS $$
 DECLARE
   t @schema@.task;
 BEGIN
@@ -21,7 +21,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION @schema@.hold_v1(p_worker bigint, p_incarnation uuid, p_task bigint, p_held boolean) RETURNS text LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET enable_seqscan = off AS $$
 DECLARE
   t @schema@.task;
 BEGIN
@@ -43,7 +43,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION @schema@.edit_v1(p_worker bigint, p_incarnation uuid, p_task bigint, p_change json) RETURNS text LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET enable_seqscan = off AS $$
 DECLARE
   v_now timestamptz := clock_timestamp();
   v_after bigint[];
@@ -128,7 +128,7 @@ END $$;
 
 -- The same id once more; its attempts go on counting, and none of those so far counts against its retries.
 CREATE FUNCTION @schema@.requeue_v1(p_worker bigint, p_incarnation uuid, p_task bigint) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET enable_seqscan = off AS $$
 DECLARE
   t @schema@.task;
   v_was smallint;
@@ -201,7 +201,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION @schema@.remove_v1(p_worker bigint, p_incarnation uuid, p_tasks bigint[], p_state smallint, p_older_ms bigint, p_by text)
-RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET enable_seqscan = off AS $$
 DECLARE
   v_most constant integer := 1000;
   v_asked bigint[] := p_tasks;
@@ -234,7 +234,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION @schema@.pause_v1(p_worker bigint, p_incarnation uuid, p_group text, p_paused boolean) RETURNS text LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 DECLARE
   v_kind text := CASE WHEN p_group IS NULL THEN 'queue' ELSE 'group' END;
   v_was boolean;
@@ -269,14 +269,14 @@ BEGIN
 END $$;
 
 CREATE FUNCTION @schema@.release_v1(p_worker bigint, p_incarnation uuid, p_agent text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 BEGIN
   PERFORM @schema@.guard(p_worker, p_incarnation);
   RETURN json_build_object('released', @schema@.release_agent(p_agent, 'request'))::text;
 END $$;
 
 CREATE FUNCTION @schema@.handle_v1(p_worker bigint, p_incarnation uuid, p_task bigint, p_handle text) RETURNS text LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 DECLARE
   v_handle text;
 BEGIN
@@ -292,7 +292,7 @@ END $$;
 
 -- An event of the daemon itself. Its numbers grow, and one that was told is not told again.
 CREATE FUNCTION @schema@.tell_v1(p_worker bigint, p_incarnation uuid, p_number bigint, p_kind text, p_params text) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 BEGIN
   PERFORM @schema@.guard(p_worker, p_incarnation);
   INSERT INTO @schema@.told AS o(worker, number) VALUES (p_worker, p_number)

@@ -48,7 +48,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION @schema@.read_task_v1(p_task bigint) RETURNS SETOF @schema@.record LANGUAGE plpgsql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
 SET enable_mergejoin = off AS $$
 BEGIN
   RETURN QUERY SELECT * FROM @schema@.records(ARRAY[p_task], 2147483647);
@@ -56,7 +56,7 @@ END $$;
 
 -- `p_query`: state, limit, from, group, agent, since (ms), labels (an object), sort (newest, oldest, priority, ended).
 CREATE FUNCTION @schema@.read_tasks_v1(p_query json) RETURNS SETOF @schema@.record LANGUAGE plpgsql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
 SET enable_mergejoin = off AS $$
 DECLARE
   v_state integer := (p_query ->> 'state')::integer;
@@ -79,9 +79,7 @@ BEGIN
     v_where := v_where || CASE v_state WHEN 0 THEN ' AND NOT (t.state = 2 AND t.announced)' ELSE ' AND t.announced' END;
   END IF;
   -- Said as the partial indexes say it where few are meant.
-  IF v_state = 1 THEN
-    v_where := v_where || ' AND t.state = 2';
-  ELSIF v_state IN (3, 4) THEN
+  IF v_state IN (3, 4) THEN
     v_where := v_where || ' AND t.state >= 4';
   ELSIF v_sort = 'ended' THEN
     v_where := v_where || ' AND t.state >= 3';
@@ -102,9 +100,11 @@ BEGIN
     v_where := v_where || ' AND (SELECT bool_and(position(''{'' || f || '','' IN s.x) > 0 OR position('','' || f || '','' IN s.x) > 0)'
       ' FROM unnest($5) AS f, (SELECT left(q.labels, -1) || '','' AS x FROM @schema@.request q WHERE q.task = t.id) s)';
   END IF;
-  IF v_state = 0 AND v_count < 20000 AND v_sort IN ('newest', 'oldest') THEN
-    v_ids := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.state = 1 UNION ALL SELECT t.id FROM @schema@.task t WHERE t.state = 0
-                   UNION ALL SELECT t.id FROM @schema@.task t WHERE t.state = 2 AND NOT t.announced);
+  IF v_state = 1 OR (v_state = 0 AND v_count < 20000 AND v_sort <> 'priority') THEN  -- few: they are found first, then sorted
+    v_ids := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.state = 2);
+    IF v_state = 0 THEN
+      v_ids := v_ids || ARRAY(SELECT t.id FROM @schema@.task t WHERE t.state = 1) || ARRAY(SELECT t.id FROM @schema@.task t WHERE t.state = 0);
+    END IF;
     v_where := v_where || ' AND t.id = ANY ($7)';
   END IF;
   EXECUTE 'SELECT ARRAY(SELECT t.id FROM @schema@.task t WHERE ' || v_where || ' ORDER BY ' ||
@@ -113,7 +113,8 @@ BEGIN
   RETURN QUERY SELECT * FROM @schema@.records(v_ids, 1024);
 END $$;
 
-CREATE FUNCTION @schema@.read_request_v1(p_task bigint) RETURNS text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION @schema@.read_request_v1(p_task bigint) RETURNS text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
   RETURN (SELECT concat('{"body":', @schema@.quoted(q.body), ',"agent":', l.agent_json, ',"group":', @schema@.quoted(l.grp), ',"state":',
                         @schema@.world(t.state, t.announced), ',"priority":', ~t.rank, ',"retries":', t.retries, ',"attempts":', t.attempts,
@@ -125,7 +126,7 @@ END $$;
 -- `record`: what rules need of the task, as it is now.
 CREATE FUNCTION @schema@.read_events_v1(p_after bigint, p_most integer)
 RETURNS TABLE(seq bigint, kind text, task bigint, params text, arrived_ms bigint, record text) LANGUAGE plpgsql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
 SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 BEGIN
@@ -138,7 +139,7 @@ BEGIN
   ORDER BY e.seq;
 END $$;
 
-CREATE FUNCTION @schema@.read_events_state_v1() RETURNS text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION @schema@.read_events_state_v1() RETURNS text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 BEGIN
   RETURN (SELECT json_build_object('epoch', m.epoch, 'oldest', greatest(m.epoch_start, coalesce(
@@ -146,7 +147,7 @@ BEGIN
     'unnumbered', EXISTS (SELECT FROM @schema@.event e WHERE e.seq IS NULL AND e.id > m.low_event))::text FROM @schema@.meta m);
 END $$;
 
-CREATE FUNCTION @schema@.read_stats_v1() RETURNS text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION @schema@.read_stats_v1() RETURNS text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
   RETURN (SELECT json_build_object('queued', m.queued, 'running', m.running, 'completed', m.completed, 'failed', m.failed, 'cancelled', m.cancelled)::text
           FROM @schema@.meta m);
@@ -173,7 +174,7 @@ BEGIN
       'beatAgeMs', @schema@.ms(clock_timestamp()) - @schema@.ms(w.beat_at)) ORDER BY w.id), '[]') FROM @schema@.worker w WHERE w.state <> 3);
 END $$;
 
-CREATE FUNCTION @schema@.read_queue_v1() RETURNS text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION @schema@.read_queue_v1() RETURNS text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET jit = off AS $$
 BEGIN
   RETURN (
@@ -194,7 +195,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION @schema@.read_output_v1(p_task bigint, p_offset bigint, p_most integer)
-RETURNS TABLE(attempt integer, start bigint, bytes bytea, marks text) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+RETURNS TABLE(attempt integer, start bigint, bytes bytea, marks text) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
@@ -211,7 +212,8 @@ BEGIN
   END LOOP;
 END $$;
 
-CREATE FUNCTION @schema@.read_output_state_v1(p_task bigint) RETURNS text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION @schema@.read_output_state_v1(p_task bigint) RETURNS text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
   RETURN (SELECT concat('{"attempts":[', (SELECT string_agg(concat('{"attempt":', o.attempt, ',"total":', o.total, ',"dropped":', o.dropped, ',"last":', to_json(o.last),
       ',"gone":', to_json(t.output_gone AND NOT EXISTS (SELECT FROM @schema@.output p WHERE p.task = t.id AND p.attempt = o.attempt) AND o.total > 0), '}'), ',' ORDER BY o.attempt)
@@ -219,13 +221,13 @@ BEGIN
     FROM @schema@.task t WHERE t.id = p_task);
 END $$;
 
-CREATE FUNCTION @schema@.read_handle_v1(p_handle text) RETURNS bigint LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION @schema@.read_handle_v1(p_handle text) RETURNS bigint LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
   RETURN (SELECT h.task FROM @schema@.handle h WHERE h.handle = p_handle);
 END $$;
 
-CREATE FUNCTION @schema@.read_explain_v1(p_task bigint) RETURNS text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET jit = off AS $$
+CREATE FUNCTION @schema@.read_explain_v1(p_task bigint) RETURNS text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
   RETURN (
     SELECT json_build_object('state', @schema@.world(t.state, t.announced), 'agent', l.agent, 'group', l.grp, 'needs', l.needs, 'held', t.held,
@@ -246,7 +248,7 @@ BEGIN
     FROM @schema@.task t JOIN @schema@.lane l ON l.id = t.lane LEFT JOIN @schema@.worker w ON w.id = t.worker WHERE t.id = p_task);
 END $$;
 
-CREATE FUNCTION @schema@.read_status_v1() RETURNS text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION @schema@.read_status_v1() RETURNS text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET jit = off AS $$
 DECLARE
   m @schema@.meta;

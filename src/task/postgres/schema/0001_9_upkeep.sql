@@ -4,13 +4,15 @@
 -- that have a number, which stay in the index while somebody has an old snapshot. It moves only to what no transaction can
 -- fill in any more: every event's transaction had its xid before the event its id, so all with an id up to `seen_event` of
 -- the last call are over when all before the xid of this call are.
-CREATE FUNCTION @schema@.number_v1(p_most integer) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION @schema@.number_v1(p_most integer) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
   m @schema@.meta;
   v_xmin xid8;
   r record;
 BEGIN
+  -- On disk here, and waiting for no standby: others could not be woken meanwhile, and a failover makes a new epoch.
+  PERFORM set_config('synchronous_commit', 'local', true);
   PERFORM FROM @schema@.meta o CROSS JOIN LATERAL (SELECT FROM @schema@.event e WHERE e.seq IS NULL AND e.id > o.low_event LIMIT 1) e;
   IF NOT FOUND THEN
     RETURN 0;  -- what commits from now on is somebody else's
@@ -45,7 +47,8 @@ END $$;
 
 -- A little of everything that time brings; more calls do more. Harmless if two do it.
 CREATE FUNCTION @schema@.sweep_v1(p_worker bigint, p_incarnation uuid) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off AS $$
 DECLARE
   v_now timestamptz := clock_timestamp();
   v_lanes integer[];
@@ -92,8 +95,8 @@ BEGIN
     WHERE (NOT t.has_dependents OR @schema@.needed_by(t.id) IS NULL)
       AND (t.completed_at < p_now - interval '1 day' OR NOT EXISTS (SELECT FROM @schema@.handle h WHERE h.task = t.id))
     ORDER BY t.completed_at, t.id LIMIT CASE WHEN v_too_many > 0 THEN least(v_too_many, 100) ELSE 100 END);
-  v_old := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.id = ANY (v_old) AND t.state >= 3 ORDER BY t.id FOR UPDATE SKIP LOCKED);
-  v_old := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.id = ANY (v_old) AND (NOT t.has_dependents OR @schema@.needed_by(t.id) IS NULL));
+  v_old := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.id = ANY (v_old) ORDER BY t.id FOR UPDATE SKIP LOCKED);
+  v_old := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.id = ANY (v_old) AND t.state > 2 AND (NOT t.has_dependents OR @schema@.needed_by(t.id) IS NULL));
   IF cardinality(v_old) > 0 THEN
     PERFORM @schema@.erase(v_old, 'retention');
   END IF;
@@ -136,12 +139,13 @@ END $$;
 CREATE FUNCTION @schema@.tidy(p_now timestamptz) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   w record;
+  v_oldest timestamptz := coalesce((SELECT min(t.completed_at) FROM @schema@.task t WHERE t.state >= 3), 'infinity');
 BEGIN
   FOR w IN SELECT o.id, o.gone_at, EXISTS (SELECT FROM @schema@.task t WHERE t.worker = o.id AND t.state = 2) AS is_left
            FROM @schema@.worker o WHERE o.state = 3 LOOP
     IF w.is_left THEN  -- a claim that was on its way when the worker was given up
       PERFORM @schema@.give_up(w.id, true);
-    ELSIF w.gone_at < p_now - interval '7 days' THEN
+    ELSIF w.gone_at < least(p_now - interval '7 days', v_oldest) THEN  -- records name their workers
       DELETE FROM @schema@.worker o WHERE o.id = w.id;
       DELETE FROM @schema@.told o WHERE o.worker = w.id;
     END IF;
@@ -154,14 +158,13 @@ BEGIN
       SELECT o.id FROM @schema@.lane o WHERE NOT EXISTS (SELECT FROM @schema@.task t WHERE t.lane = o.id AND t.state = 1)
         AND NOT EXISTS (SELECT FROM @schema@.task t WHERE t.state = 0 AND t.lane = o.id) AND NOT EXISTS (SELECT FROM @schema@.task t WHERE t.state = 2 AND t.lane = o.id)
       LIMIT 20));
-    DELETE FROM @schema@.lane l WHERE l.retired_at < (SELECT min(t.completed_at) FROM @schema@.task t WHERE t.state >= 3)
-      AND l.retired_at < p_now - interval '1 day';
+    DELETE FROM @schema@.lane l WHERE l.retired_at < least(p_now - interval '1 day', v_oldest);
   END IF;
 END $$;
 
 -- Failover. The server is on a timeline that nobody has seen: ids, fences and event numbers that the old primary may have
 -- given out are passed over, and nobody claims before every worker has told what it runs.
-CREATE FUNCTION @schema@.renew_v1(p_seen_timeline integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION @schema@.renew_v1(p_seen_timeline integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET lock_timeout = '5s' AS $$
 DECLARE
   m @schema@.meta;
@@ -178,7 +181,7 @@ BEGIN
     PERFORM setval('@schema@.task_id', nextval('@schema@.task_id') + 1000000), setval('@schema@.fence', nextval('@schema@.fence') + 1000000),
       setval('@schema@.event_id', nextval('@schema@.event_id') + 1000000);
     UPDATE @schema@.meta o SET timeline = v_timeline, epoch = @schema@.new_epoch(), next_seq = o.next_seq + 1000000, epoch_start = o.next_seq + 1000000,
-      recovering_until = (SELECT clock_timestamp() + @schema@.span(max(w.lease_ms)) FROM @schema@.worker w WHERE w.state <> 3) RETURNING o.* INTO m;
+      recovering_until = (SELECT clock_timestamp() + @schema@.span(max(w.lease_ms)) FROM @schema@.worker w WHERE w.state < 2) RETURNING o.* INTO m;
     UPDATE @schema@.worker w SET recovering = true WHERE w.state <> 3;
   END IF;
   RETURN json_build_object('renewed', v_renewed, 'timeline', m.timeline, 'epoch', m.epoch, 'nextSeq', m.next_seq,
@@ -237,7 +240,7 @@ END $$;
 -- `p_ended`: the same with `ok`, `code`, `signal`, `reason`, `message`, `startedAgo`, `endedAgo`, `cpuUs`, `memory`, `outputBytes`, `retryMs`, `flags`,
 -- `result` (base64).
 CREATE FUNCTION @schema@.recover_v1(p_worker bigint, p_incarnation uuid, p_running json, p_ended json) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET enable_seqscan = off AS $$
 DECLARE
   r record;
   v_fenced bigint[] := '{}';
@@ -267,7 +270,7 @@ BEGIN
   CROSS JOIN LATERAL @schema@.report_v1(p_worker, p_incarnation, v_starts, a.tasks, a.fences, a.oks, a.codes, a.signals, a.reasons, a.messages, a.pids, a.started, a.ended,
     a.cpu, a.memory, a.bytes, a.retry, NULL, NULL, a.flags, a.results, NULL, 0, NULL, NULL, NULL, NULL) k;
   UPDATE @schema@.worker w SET told_timeline = m.timeline FROM @schema@.meta m WHERE w.id = p_worker;
-  IF NOT EXISTS (SELECT FROM @schema@.worker w CROSS JOIN @schema@.meta m WHERE w.state <> 3 AND w.told_timeline < m.timeline) THEN
+  IF NOT EXISTS (SELECT FROM @schema@.worker w CROSS JOIN @schema@.meta m WHERE w.state < 2 AND w.told_timeline < m.timeline) THEN
     PERFORM @schema@.recovered();
   END IF;
   RETURN json_build_object('fenced', v_fenced, 'recovering', EXISTS (SELECT FROM @schema@.meta m WHERE m.recovering_until > clock_timestamp()))::text;
@@ -275,7 +278,7 @@ END $$;
 
 -- The admin's.
 
-CREATE FUNCTION @schema@.set_v1(p_name text, p_value text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION @schema@.set_v1(p_name text, p_value text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET lock_timeout = '5s' AS $$
 BEGIN
   IF p_name NOT IN ('queue_capacity', 'keep_days', 'keep_tasks', 'keep_output') THEN
@@ -287,7 +290,7 @@ BEGIN
   RETURN '{"outcome":"changed"}';
 END $$;
 
-CREATE FUNCTION @schema@.drain_v1(p_name text, p_draining boolean) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION @schema@.drain_v1(p_name text, p_draining boolean) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET lock_timeout = '5s' AS $$
 DECLARE
   w @schema@.worker;
@@ -306,7 +309,7 @@ BEGIN
 END $$;
 
 -- Of a worker that is not live: it is gone, and what it ran is lost.
-CREATE FUNCTION @schema@.forget_v1(p_name text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION @schema@.forget_v1(p_name text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET lock_timeout = '5s' SET enable_seqscan = off AS $$
 DECLARE
   w @schema@.worker;
@@ -326,7 +329,7 @@ END $$;
 
 -- The owner's: the schema was found on another server than it was made on. `run`: queued tasks run here, and what the copy says to be
 -- running is lost; `cancel`: nothing of it does.
-CREATE FUNCTION @schema@.adopt_v1(p_queue text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION @schema@.adopt_v1(p_queue text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET lock_timeout = '5s' AS $$
 DECLARE
   w record;

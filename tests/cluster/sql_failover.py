@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""What the queue's functions do when a standby takes over, and of a copy: `sql_failover.py [unittest options]`."""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import server  # noqa: E402
+from queue_calls import COMPLETED, Caller, Worker  # noqa: E402
+
+
+class Failover(unittest.TestCase):
+    def setUp(self):
+        self.first = self.enterServer(server.Server())
+        self.first.make_database("work")
+        server.install(self.first, "work")
+        self.open = []
+        self.one = self.worker(self.first, "one")
+
+    def enterServer(self, one):
+        one.__enter__()
+        self.addCleanup(one.__exit__)
+        return one
+
+    def worker(self, where, name, **options):
+        worker = Worker(where, "work", name, **options)
+        self.addCleanup(worker.close)
+        return worker
+
+    def again(self, where, worker):
+        """The same daemon, at another server."""
+        worker.close()
+        return self.worker(where, worker.name, worker=worker.id, old=[worker.incarnation])
+
+    def test_an_asynchronous_standby_that_lacks_the_last_moments(self):
+        second = self.first.standby()
+        self.one.submit()
+        server.eventually("the first task is there", lambda: second.sql("SELECT count(*) FROM duet.task", "work") == [["1"]])
+        second.sql("SELECT pg_wal_replay_pause()")  # what follows is on the first one alone
+        server.eventually("it has paused", lambda: second.sql("SELECT pg_get_wal_replay_pause_state()") == [["paused"]])
+        second.stop("immediate")
+        lost = self.one.submit(body="lost")
+        claims = self.one.claim(2)
+        self.one.start(*claims)
+        self.first.kill()
+        second.start()
+        second.promote()
+        with self.assertRaises(server.SqlError) as caught:
+            self.again(second, self.one)
+        self.assertEqual((caught.exception.code, caught.exception.message[:5]), ("DU002", "renew"))
+        renewed = json.loads(second.sql("SELECT duet.renew_v1(1)", "work")[0][0])
+        self.assertEqual((renewed["renewed"], renewed["timeline"], renewed["recovering"]), (True, 2, True))
+        one = self.again(second, self.one)
+        self.assertEqual(one.claim(), [])  # not before everybody has told
+        fresh = one.submit()
+        self.assertGreater(fresh, 1000000)
+        told = [{"task": claim.id, "fence": claim.fence, "attempt": 1, "pid": 5, "ago": 9, "agent": "claude", "group": "default", "body": claim.body}
+                for claim in claims]
+        self.assertEqual(one.do_json("recover_v1", json.dumps(told), "[]"), {"fenced": [], "recovering": False})
+        self.assertEqual([one.task(claim.id).pid for claim in claims], [5, 5])
+        self.assertEqual(json.loads(one.call("read_request_v1", lost)[0][0])["body"], "lost")
+        again, = one.claim(9)
+        self.assertEqual((again.id, again.fence > 1000000), (fresh, True))
+        self.assertEqual([one.end(claim) for claim in claims], [COMPLETED, COMPLETED])
+        seqs = [event.seq for event in one.events(one.json("read_events_state_v1")["oldest"] - 1)]
+        self.assertEqual(seqs, list(range(seqs[0], seqs[0] + len(seqs))))
+        self.assertGreater(seqs[0], 1000000)
+
+    def test_the_old_primary_is_refused_by_who_has_seen_the_new_one(self):
+        second = self.first.standby(synchronous=True)
+        id = self.one.submit()
+        self.first.kill()
+        second.promote()
+        second.set(synchronous_standby_names="")
+        second.sql("SELECT duet.renew_v1(1)", "work")
+        self.assertEqual(second.sql("SELECT count(*) FROM duet.task", "work"), [["1"]])
+        self.assertEqual(self.again(second, self.one).task(id).id, id)
+        self.first.start()
+        with self.assertRaises(server.SqlError) as caught:
+            self.first.sql("SELECT duet.renew_v1(2)", "work")
+        self.assertEqual((caught.exception.code, caught.exception.message[:8]), ("DU002", "timeline"))
+
+    def test_beats_and_wake_ups_wait_for_no_standby(self):
+        second = self.first.standby(synchronous=True)
+        other = self.worker(self.first, "other")
+        self.one.submit()
+        claim, = self.one.claim()
+        third = self.worker(self.first, "third")
+        second.stop()
+        self.one.session.send(self.one.submit_text([{"key": "new"}]))
+        other.session.send(f"SELECT * FROM duet.claim_v1({other.id}, '{other.incarnation}', 1, '{{}}', '{{}}', NULL)")
+        caller = Caller(self.first, "work")
+        self.addCleanup(caller.close)
+        for worker in (self.one, other, third):
+            caller.json("beat_v1", worker.id, worker.incarnation, True, None, None, None, None, None, None)
+        for worker in (self.one, other):
+            caller.call("wait_v1", worker.id, worker.incarnation, False)
+        self.assertEqual(caller.call("wake_v1", self.one.id, self.one.incarnation, [claim.lane], [1]), [["1"]])
+        caller.number()
+        second.start()
+        self.assertEqual(self.one.session.answer()[0][3], "t")
+        other.session.answer()
+
+    def test_a_standby_is_read_and_says_what_it_is(self):
+        second = self.first.standby()
+        hello = json.loads(second.sql("SELECT duet.hello_v1()", "work")[0][0])
+        self.assertEqual((hello["recovery"], hello["serverTimeline"]), (True, None))
+
+    def test_a_restored_dump_is_refused_until_it_is_adopted(self):
+        self.one.submit()
+        text = subprocess.run([f"{server.binaries()}/pg_dump", "-d", self.first.conninfo("work")], stdout=subprocess.PIPE, check=True, timeout=60).stdout.decode()
+        other = self.enterServer(server.Server())
+        other.make_database("work")
+        other.script("".join(f"CREATE ROLE duet_{name};" for name in ("owner", "worker", "client", "watcher", "admin")))
+        other.script(text, "work")
+        with self.assertRaises(server.SqlError) as caught:
+            self.worker(other, "two")
+        self.assertEqual((caught.exception.code, caught.exception.message[:5]), ("DU002", "adopt"))
+        other.sql("SELECT duet.adopt_v1('run')", "work")
+        two = self.worker(other, "two")
+        self.assertEqual(two.claim()[0].id, 1)
+        self.assertGreater(two.submit(), 1000000)
+
+
+if __name__ == "__main__":
+    server.skip_unless_installed()
+    unittest.main(verbosity=2)

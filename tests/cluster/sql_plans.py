@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""How claim, report, beat and the reads reach their rows: by index, whatever the statistics say.
+
+    sql_plans.py [--tasks N] [unittest options]      N tasks in the large queue, 100,000 unless given
+
+The plans are those that auto_explain saw inside the functions. Of task, request, event and output nothing may be read in a row,
+sorted or hashed; a sort of a few rows that were found by index (under a LIMIT, or looked up one by one) is none."""
+
+import base64
+import json
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import server  # noqa: E402
+from queue_calls import Worker  # noqa: E402
+
+LARGE = {"task", "request", "event", "output"}
+SERVER = None
+TASKS = 100_000
+EXPLAIN = ("LOAD 'auto_explain'", "SET auto_explain.log_min_duration = 0", "SET auto_explain.log_nested_statements = on",
+           "SET auto_explain.log_format = json", "SET auto_explain.log_timing = off")
+
+FILL = """
+INSERT INTO duet.lane(agent, grp, needs, agent_json) SELECT 'claude', 'g' || n, '{{}}', '"claude"' FROM generate_series(1, 5) n;
+INSERT INTO duet.request(task, ident, submitted_by, prompt, metadata, body)
+SELECT nextval('duet.task_id'), gen_random_uuid(), 'x', '"p"', '{{}}', '{{}}' FROM generate_series(1, {many});
+INSERT INTO duet.task(id, rank, created_at, lane, retries, state, on_lost, completed_at, due, worker, fence, stored, announced)
+SELECT n, -1 - n % 3, now() - interval '1 hour', 1 + n % 5, 0, s.state, 0, CASE WHEN s.state >= 3 THEN now() - n * interval '1 second' END,
+  CASE WHEN s.state = 0 THEN now() + interval '1 day' END, CASE WHEN s.state >= 2 THEN 1 + n % 3 END, n, n % 2, s.state = 2
+FROM generate_series(1, {many}) n CROSS JOIN LATERAL (
+  SELECT CASE WHEN n % 10 < 5 THEN 1 WHEN n % 10 = 5 AND n % 100 = 5 THEN 0 WHEN n % 1000 = 6 THEN 2 WHEN n % 20 = 7 THEN 4 ELSE 3 END AS state) s;
+INSERT INTO duet.event(id, seq, task, at, kind, params)
+SELECT nextval('duet.event_id'), n, n, now(), 'taskQueued', '{{}}' FROM generate_series(1, {many}) n;
+INSERT INTO duet.output(task, attempt, start, bytes) SELECT n, 1, 0, 'x' FROM generate_series(1, {many}) n WHERE n % 10 = 3;
+INSERT INTO duet.output_state(task, attempt, total) SELECT n, 1, 1 FROM generate_series(1, {many}) n WHERE n % 10 = 3;
+UPDATE duet.meta SET next_seq = {many} + 1, queued = {many} / 2, completed = {many} / 3, failed = {many} / 20;
+"""
+
+
+def plans_in(log):
+    """(statement, plan) of each that auto_explain wrote down."""
+    log = log.replace("\n\t", "\n")
+    found, at = [], 0
+    reader = json.JSONDecoder()
+    while True:
+        at = log.find("plan:\n", at)
+        if at < 0:
+            return found
+        plan, at = reader.raw_decode(log, log.index("{", at))
+        found.append((plan["Query Text"], plan["Plan"]))
+
+
+def nodes(plan, parents=()):
+    yield plan, parents
+    for child in plan.get("Plans", []):
+        yield from nodes(child, (*parents, plan))
+
+
+def drives(plan):
+    """The scans of large tables whose rows go through this node as they come: not looked up one by one, nor limited."""
+    is_list = "= ANY" in plan.get("Index Cond", "") and plan.get("Index Name") == "task_pkey"  # ids that were found before
+    if plan["Node Type"] == "Limit" or is_list:
+        return
+    if plan.get("Relation Name") in LARGE and "Scan" in plan["Node Type"]:
+        yield plan["Relation Name"]
+    for child in plan.get("Plans", []):
+        if child.get("Parent Relationship") in ("Outer", "Member", "Subquery"):
+            yield from drives(child)
+
+
+def faults_of(plan):
+    for node, _ in nodes(plan):
+        kind = node["Node Type"]
+        if node.get("Relation Name") in LARGE and kind in ("Seq Scan", "Bitmap Heap Scan", "Sample Scan", "Parallel Seq Scan"):
+            yield f"{kind} of {node['Relation Name']}"
+        if kind in ("Sort", "Incremental Sort", "Hash", "Hash Join", "Merge Join", "WindowAgg") or node.get("Strategy") == "Hashed":
+            for name in drives(node):
+                yield f"{kind} of {name}"
+        # An index that is walked from end to end is no better than the table, unless it is one of those for a few rows.
+        if kind in ("Index Scan", "Index Only Scan") and node.get("Relation Name") in LARGE and "Index Cond" not in node \
+                and node["Index Name"] in ("task_pkey", "request_pkey", "request_ident", "task_end", "event_seq", "output_pkey"):
+            if not any(parent["Node Type"] == "Limit" or parent.get("Node Type") == "Result" for parent in _above(plan, node)):
+                yield f"all of {node['Index Name']}"
+
+
+def _above(plan, wanted):
+    for node, parents in nodes(plan):
+        if node is wanted:
+            return parents
+    return ()
+
+
+def setUpModule():
+    global SERVER
+    SERVER = server.Server(settings={"autovacuum": "off", "jit": "on", "jit_above_cost": "0"}).__enter__()
+
+
+def tearDownModule():
+    SERVER.__exit__()
+
+
+class Plans(unittest.TestCase):
+    maxDiff = None
+    database = None
+
+    def prepare(self, name, tasks, statistics):
+        self.database = SERVER.make_database(name)
+        server.install(SERVER, name)
+        if statistics == "stale":
+            SERVER.sql("ANALYZE", name)
+        if tasks:
+            SERVER.script("SET synchronous_commit = off;" + FILL.format(many=tasks), name)
+        if statistics == "fresh":
+            SERVER.sql("VACUUM ANALYZE", name)
+
+    def look(self):
+        """Every call as often as it takes until the plan is one for all parameters."""
+        one = Worker(SERVER, self.database, "one")
+        other = Worker(SERVER, self.database, "other", labels=["gpu"], accepts=["claude", "codex"])
+        try:
+            one.submit_all({"group": "g1"}, {"needs": "gpu"}, {"agent": "codex"})
+            for session in (one.session, other.session):
+                for statement in EXPLAIN:
+                    session.ask(statement)
+            start = len(SERVER.log())
+            for turn in range(7):
+                self.work(one, turn)
+            for turn in range(2):
+                self.work(other, turn)
+            for _ in range(7):
+                one.ask(f"UPDATE duet.worker SET lanes = '{{1}}', groups = 1, lanes_to = 1000 WHERE id = {one.id} RETURNING id")
+                one.claim(2)
+            return plans_in(SERVER.log()[start:])
+        finally:
+            one.close()
+            other.close()
+
+    def work(self, worker, turn):
+        worker.submit_all({"group": "g1"}, {"group": f"g{turn % 5 + 1}"})
+        claims = worker.claim(2) + worker.claim(2, limits={"groups": {"g1": 5000}, "agents": {"claude": 5000}}) + worker.claim(1, behind={"1": [0, 5]})
+        worker.start(*claims[:1])
+        piece = base64.b64encode(b"x").decode()
+        worker.report([{"task": claim.id, "fence": claim.fence, "bytes": 1, "ok": claim.id % 2 == 0, "code": 1} for claim in claims],
+                      output=[{"task": claim.id, "fence": claim.fence, "attempt": claim.attempt, "offset": 0, "bytes": piece, "total": 1} for claim in claims], most=1)
+        worker.beat()
+        worker.number(100)
+        worker.do("sweep_v1")
+        some = claims[0].id if claims else 1
+        for name in ("read_task_v1", "read_request_v1", "read_explain_v1", "read_output_state_v1"):
+            worker.call(name, some)
+        worker.call("read_events_v1", 5, 20)
+        worker.call("read_output_v1", some, 0, 100)
+        for name in ("read_stats_v1", "read_events_state_v1", "hello_v1"):
+            worker.call(name)
+        for query in ({}, {"state": 1}, {"state": 3}, {"sort": "oldest", "from": 5}, {"sort": "ended"}, {"group": "g1"}):
+            worker.tasks(**query)
+
+    def assert_by_index(self, name, tasks, statistics):
+        self.prepare(name, tasks, statistics)
+        plans = self.look()
+        self.assertGreater(len(plans), 200)
+        self.assertTrue(any("Relation Name" in node and node["Relation Name"] == "task" for _, plan in plans for node, _ in nodes(plan)))
+        faults = {(fault, " ".join(text.split())[:300]) for text, plan in plans for fault in faults_of(plan)}
+        compiled = [text for text, plan in plans if "JIT" in plan]
+        self.assertEqual((sorted(faults), compiled), ([], []))
+
+    def test_an_empty_queue_without_statistics(self):
+        self.assert_by_index("empty_none", 0, "none")
+
+    def test_an_empty_queue_with_fresh_statistics(self):
+        self.assert_by_index("empty_fresh", 0, "fresh")
+
+    def test_a_large_queue_without_statistics(self):
+        self.assert_by_index("large_none", TASKS, "none")
+
+    def test_a_large_queue_whose_statistics_are_those_of_an_empty_one(self):
+        self.assert_by_index("large_stale", TASKS, "stale")
+
+    def test_a_large_queue_with_fresh_statistics(self):
+        self.assert_by_index("large_fresh", TASKS, "fresh")
+
+
+class TheTestItself(unittest.TestCase):
+    def test_it_sees_what_it_is_to_find(self):
+        scan = {"Node Type": "Seq Scan", "Relation Name": "task", "Parent Relationship": "Outer"}
+        self.assertEqual(list(faults_of(scan)), ["Seq Scan of task"])
+        walk = {"Node Type": "Index Scan", "Relation Name": "task", "Index Name": "task_ready", "Parent Relationship": "Outer"}
+        self.assertEqual(list(faults_of({"Node Type": "Sort", "Plans": [walk]})), ["Sort of task"])
+        self.assertEqual(list(faults_of({"Node Type": "Sort", "Plans": [{"Node Type": "Limit", "Plans": [walk]}]})), [])
+
+
+if __name__ == "__main__":
+    server.skip_unless_installed()
+    if "--tasks" in sys.argv:
+        at = sys.argv.index("--tasks")
+        TASKS = int(sys.argv[at + 1])
+        del sys.argv[at:at + 2]
+    unittest.main(verbosity=2)
