@@ -34,10 +34,7 @@ Event event_of(const task::Event& told) {
   const json::value* const attempts = params.as_object().if_contains("attempts");
   std::string occasion = type + ' ' + plain_text(payload["taskId"]) + '.';
   occasion += attempts == nullptr ? "0" : plain_text(*attempts);
-  return {.source = "task",
-          .type = std::move(type),
-          .payload = std::move(payload),
-          .occasion = std::move(occasion)};
+  return {.source = "task", .type = std::move(type), .payload = std::move(payload), .occasion = std::move(occasion)};
 }
 
 std::string_view name_of(Action::Type type) {
@@ -61,7 +58,7 @@ Engine::Engine(transport::Loop& loop, base::Log& log, int root, task::Store& sto
       store_(store),
       queue_(queue),
       limits_(limits),
-      programs_(loop, root),
+      programs_(loop, root, queue.is_shared()),
       alarm_(loop, [this] { look_at_schedules(false); }) {
   load();
 }

@@ -228,13 +228,13 @@ class Engine {
   Effects effects_;
   Programs programs_;
   unsigned max_chain_ = default_max_chain;
-  std::optional<std::uint64_t> position_;  // in the journal; none before the first rules came
+  std::optional<std::uint64_t> position_;        // in the journal; none before the first rules came
   std::optional<std::uint64_t> saved_position_;  // by an engine before
   std::string saved_numbers_;                    // whose number that is
-  bool is_behind_ = true;                  // the journal is read from the store
-  bool will_save_all_ = false;             // when the store can be written
-  bool owes_switch_ = false;               // the engine's own, likewise
-  std::map<std::uint64_t, Fired> hands_;   // of firings by hand whose fate is not on disk yet
+  bool is_behind_ = true;                        // the journal is read from the store
+  bool will_save_all_ = false;                   // when the store can be written
+  bool owes_switch_ = false;                     // the engine's own, likewise
+  std::map<std::uint64_t, Fired> hands_;         // of firings by hand whose fate is not on disk yet
   Alarm alarm_;
   std::unique_ptr<FileWatch> watch_;
   std::vector<std::string> faults_;  // of what was kept

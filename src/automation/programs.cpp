@@ -21,6 +21,7 @@
 #include "process/process_tree.h"
 #include "task/leftovers.h"
 #include "task/run_record.h"
+#include "task/store_secrets.h"
 
 namespace duet::automation {
 namespace {
@@ -66,6 +67,7 @@ class Programs::Running {
     const base::Fd theirs(ends[1]);
     fcntl(errors_.get(), F_SETFL, O_NONBLOCK);
     process::Environment environment = process::current_environment();
+    if (owner_.hides_store_) environment = task::without_store_secrets(std::move(environment));
     environment["DUET_TASK_MARK"] = fingerprint_.mark;
     child_ = process::launch({.arguments = program.command,
                               .environment = std::move(environment),
@@ -179,7 +181,8 @@ class Programs::Running {
   Ended ended;
 };
 
-Programs::Programs(transport::Loop& loop, int folder) : loop_(loop), folder_(folder) {}
+Programs::Programs(transport::Loop& loop, int folder, bool hides_store)
+    : loop_(loop), folder_(folder), hides_store_(hides_store) {}
 
 Programs::~Programs() = default;
 

@@ -32,8 +32,9 @@ class Programs {
   /// Called once: empty if it has ended with 0, else what went wrong.
   using Ended = std::function<void(const std::string& failure)>;
 
-  /// They start in the folder that is open as `folder`.
-  Programs(transport::Loop& loop, int folder);
+  /// They start in the folder that is open as `folder`. `hides_store`: what leads to a shared queue is taken out of
+  /// their environment.
+  Programs(transport::Loop& loop, int folder, bool hides_store = false);
   Programs(const Programs&) = delete;
   Programs& operator=(const Programs&) = delete;
   ~Programs();
@@ -55,6 +56,7 @@ class Programs {
 
   transport::Loop& loop_;
   int folder_;
+  bool hides_store_;
   std::list<Running> running_;
   std::deque<Waiting> waiting_;
   transport::Loop::Deferred next_;

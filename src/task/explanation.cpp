@@ -67,7 +67,8 @@ WaitReason not_before_reason(TaskId id, std::optional<base::UtcTime> time, base:
                     .change = "wait, or take the delay away: task edit " + to_text(id) + " --delay 0"};
   reason.until = time;
   reason.left = left;
-  reason.text = "it does not start before " + base::utc_text(time.value_or(base::UtcTime())) + ", in " + seconds_text(left);
+  reason.text =
+      "it does not start before " + base::utc_text(time.value_or(base::UtcTime())) + ", in " + seconds_text(left);
   return reason;
 }
 

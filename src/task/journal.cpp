@@ -81,7 +81,7 @@ void Journal::make_room() {
   if (store_ == nullptr || oldest() < trimmed_ + limits_.removed_at_once) return;
   trimmed_ = oldest();
   store_->write({.apply = [oldest = trimmed_](StoreWriter& writer) { writer.trim_events(oldest); },
-                .kind = Change::Kind::patient_fact});
+                 .kind = Change::Kind::patient_fact});
 }
 
 }  // namespace duet::task

@@ -39,8 +39,8 @@ class Journal {
   /// From oldest() to before next().
   const Event& at(std::uint64_t seq) const { return events_.at(static_cast<std::size_t>(seq - oldest())); }
 
-  /// What is kept elsewhere can be fetched; `reach_back` calls `done` when the events from `first` on are here, as far as
-  /// they are kept, and all that have happened by now.
+  /// What is kept elsewhere can be fetched; `reach_back` calls `done` when the events from `first` on are here, as far
+  /// as they are kept, and all that have happened by now.
   using ReachBack = std::function<void(std::uint64_t first, std::function<void()> done)>;
   void fetch_with(ReachBack reach_back) { reach_back_ = std::move(reach_back); }
   /// Calls, now or later, when what is asked for is here as far as it is kept. Without a number: what happens by now.

@@ -585,8 +585,7 @@ std::vector<TaskId> Supervisor::running() const {
   return ids;
 }
 
-std::optional<Queue::Ticket> Supervisor::wait(TaskId id, std::optional<base::Duration> limit,
-                                              const FoundTask& waiter) {
+std::optional<Queue::Ticket> Supervisor::wait(TaskId id, std::optional<base::Duration> limit, const FoundTask& waiter) {
   const tl::expected<Task, rpc::Error> task = find(id);
   const bool is_over = !task || has_ended(task->progress.state) || limit == base::Duration::zero();
   if (!is_over && !left_) return waiters_.wait(id, limit, waiter);

@@ -108,8 +108,7 @@ class Supervisor final : public Queue {
   /// None if tasks may be in this group.
   std::optional<rpc::Error> check_group(const std::string& group) const;
   tl::expected<Explanation, rpc::Error> explain(TaskId id);
-  void explain(TaskId id,
-               const std::function<void(const tl::expected<Explanation, rpc::Error>&)>& explained) override {
+  void explain(TaskId id, const std::function<void(const tl::expected<Explanation, rpc::Error>&)>& explained) override {
     explained(explain(id));
   }
   void look(const Stood& stood) override;

@@ -34,8 +34,7 @@ void Supervisor::explain_blocks(TaskId id, const ActiveTask& task, std::vector<W
   if (is_blocked(Block::held)) reasons.push_back(held_reason(id));
   if (is_blocked(Block::after)) explain_dependencies(id, task, reasons);
   if (is_blocked(Block::delay)) {
-    reasons.push_back(
-        not_before_reason(id, task.not_before, wakes_.left(id, Block::delay).value_or(base::Duration())));
+    reasons.push_back(not_before_reason(id, task.not_before, wakes_.left(id, Block::delay).value_or(base::Duration())));
   }
   explain_pause(id, reasons);
   if (is_blocked(Block::leftovers)) {
@@ -56,8 +55,7 @@ void Supervisor::explain_pause(TaskId id, std::vector<WaitReason>& reasons) cons
                               .change = "run the daemon where they can be kept, or cancel it"});
   }
   if (!queue_.is_blocked(id, Block::pause)) return;
-  reasons.push_back(
-      retry_reason(loop_.clock().utc(), wakes_.left(id, Block::pause).value_or(base::Duration())));
+  reasons.push_back(retry_reason(loop_.clock().utc(), wakes_.left(id, Block::pause).value_or(base::Duration())));
 }
 
 void Supervisor::explain_dependencies(TaskId id, const ActiveTask& task, std::vector<WaitReason>& reasons) {

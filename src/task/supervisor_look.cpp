@@ -45,8 +45,8 @@ void Supervisor::look(const Stood& stood) {
 void Supervisor::list(const ListQuery& query, const std::function<bool(const Task&)>& each,
                       const std::function<void(const std::optional<rpc::Error>&)>& done) {
   constexpr TaskId behind_all = std::numeric_limits<std::int64_t>::max();
-  const bool is_plain = !query.group && !query.agent && query.labels.empty() && !query.since &&
-                        query.sort == ListQuery::Sort::newest;
+  const bool is_plain =
+      !query.group && !query.agent && query.labels.empty() && !query.since && query.sort == ListQuery::Sort::newest;
   const auto read = store_.read([&](StoreReader& tasks) {
     if (is_plain) return tasks.list(query.state, query.from.value_or(behind_all), query.limit, each);
     tasks.list(query, each);

@@ -151,8 +151,7 @@ tl::expected<void, rpc::Error> Supervisor::check_edit(TaskId id, const Edit& edi
 
 std::optional<rpc::Error> Supervisor::check_dependencies(TaskId id, const std::vector<TaskId>& after) {
   if (after.size() > most_dependencies) {
-    return rpc::invalid_params("after", "array of at most " + std::to_string(most_dependencies) + " ids",
-                               "array");
+    return rpc::invalid_params("after", "array of at most " + std::to_string(most_dependencies) + " ids", "array");
   }
   const std::unordered_set<TaskId> dependents = queue_.all_dependents(id);
   for (const TaskId dependency : after) {

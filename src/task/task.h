@@ -79,10 +79,10 @@ struct Submission {
   process::Limits limits = {};        ///< of each attempt
   boost::json::object metadata = {};  ///< why it was asked for, and the like; shown in the record
   // Of a queue that machines share; a queue of one machine refuses the first two.
-  std::optional<OnLost> on_lost = {};    ///< none: as the settings say
-  std::vector<std::string> needs = {};   ///< labels that its worker must have
-  bool here = false;                     ///< it runs where it was asked for, and nowhere else
-  bool key_decides = false;           ///< the same key is the same task, whatever else differs; no part of the body
+  std::optional<OnLost> on_lost = {};   ///< none: as the settings say
+  std::vector<std::string> needs = {};  ///< labels that its worker must have
+  bool here = false;                    ///< it runs where it was asked for, and nowhere else
+  bool key_decides = false;             ///< the same key is the same task, whatever else differs; no part of the body
   // Who asked, for the record. No part of the body: another may ask for the same.
   std::string by = {};
   std::optional<Cause> cause = {};
@@ -119,10 +119,10 @@ struct SharedFacts {
   std::string worker = {};  ///< the name of the one that has it, or had it last; empty: none yet
   OnLost on_lost = OnLost::fail;
   std::vector<std::string> needs = {};
-  bool silent = false;              ///< its worker is not heard of
-  std::string late = {};            ///< JSON of an end that came too late to count; empty: none
-  std::string submitted_by = {};    ///< a role of the database
-  std::string waiting_for = {};     ///< what no worker has that it needs; empty: nothing
+  bool silent = false;            ///< its worker is not heard of
+  std::string late = {};          ///< JSON of an end that came too late to count; empty: none
+  std::string submitted_by = {};  ///< a role of the database
+  std::string waiting_for = {};   ///< what no worker has that it needs; empty: nothing
 };
 
 /// A task as the world sees it.

@@ -20,8 +20,8 @@
 #include "app/view/table.h"
 #include "app/view/task_columns.h"
 #include "app/view/task_view.h"
-#include "duet/base/base64.h"
 #include "app/words/moment.h"
+#include "duet/base/base64.h"
 #include "duet/base/utc_text.h"
 #include "duet/rpc/value.h"
 

@@ -31,6 +31,7 @@
 #include "duet/version.h"
 #include "process/launch.h"
 #include "task/refusal.h"
+#include "task/store_secrets.h"
 
 namespace duet::app {
 
@@ -61,6 +62,11 @@ std::string why_not_to_listen(const std::string& path, const std::error_code& er
     default:
       return error.message() + ": choose another place with --socket";
   }
+}
+
+process::Environment environment_of_servers(const task::ClusterSettings& cluster) {
+  process::Environment environment = process::current_environment();
+  return cluster.store ? task::without_store_secrets(std::move(environment)) : environment;
 }
 
 }  // namespace
@@ -111,7 +117,7 @@ ProjectDaemon::ProjectDaemon(Context context, Settings settings)
       bridge_(loop_, log_,
               {.guard = {.executable = executable_.get()},
                .client_version = kVersion,
-               .environment = process::current_environment()},
+               .environment = environment_of_servers(settings_.cluster)},
               context_.project.root, settings_.servers),
       mcp_({.loop = loop_, .log = log_, .server = server_, .root = context_.project.root}),
       http_(http_context()),
@@ -273,6 +279,7 @@ void ProjectDaemon::open() {
   }
   open_doors(std::move(passed));
   tasks_.begin();
+  note_worker();
   hub_.tell_of_clients([this](bool /*some*/) { look_at_readers(); });
   begin_automation();
   look_at_readers();
@@ -302,6 +309,12 @@ void ProjectDaemon::open_doors(ServiceManager::Listeners passed) {
     tls_.start(settings_.tls, settings_.http.hosts, context_.tls);
   }
   watch_revoked();
+}
+
+// For commands, which need not ask then.
+void ProjectDaemon::note_worker() const {
+  if (tasks_.shared() == nullptr) return context_.folder.remove(worker_file_name);
+  context_.folder.write_small(worker_file_name, settings_.cluster.name + '\n');
 }
 
 void ProjectDaemon::begin_automation() {
@@ -498,6 +511,7 @@ DaemonStatus ProjectDaemon::status() const {
   };
   if (context_.manager.is_there()) status.managed = true;
   status.startedBy = context_.started_by;
+  if (tasks_.shared() != nullptr) status.worker = settings_.cluster.name;
   if (end_.has_begun()) status.stopping = true;
   if (const std::optional<LastEnd>& last = context_.last_end) {
     status.last_end = {.pid = last->pid, .how = last->how};
@@ -508,9 +522,7 @@ DaemonStatus ProjectDaemon::status() const {
 
 Subsystems ProjectDaemon::subsystems() const {
   const task::Queue& queue = tasks_.queue();
-  const auto count = [&queue](task::State state) {
-    return queue.counts().at(static_cast<std::size_t>(state));
-  };
+  const auto count = [&queue](task::State state) { return queue.counts().at(static_cast<std::size_t>(state)); };
   return {.loop = {watch_.longest_turn().count()},
           .ipc = {.clients = server_.client_count(),
                   .byDoor = {.unix = server_.client_count() - http_.websocket_count() - tls_.server_count(),

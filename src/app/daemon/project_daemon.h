@@ -114,6 +114,7 @@ class ProjectDaemon {
   void take_store_health(const task::Store::Health& health);
   void take_queue_problem(const std::string& problem);
   void look_at_readers();
+  void note_worker() const;
   void take_signal(int signal);
   tl::expected<SettingsAndPlan, std::string> read_settings_and_plan() const;
   tl::expected<Reloaded, std::string> reload();

@@ -47,7 +47,8 @@ void refuse_unfinished(task::Store& store) {
   if (!counts) throw Failure("tasks.db: " + counts.error().message());
   const std::int64_t unfinished = (*counts)[0] + (*counts)[1];
   if (unfinished == 0) return;
-  throw Failure("tasks.db has " + std::to_string(unfinished) + (unfinished == 1 ? " task that has" : " tasks that have") +
+  throw Failure("tasks.db has " + std::to_string(unfinished) +
+                (unfinished == 1 ? " task that has" : " tasks that have") +
                 " not ended: start once without the setting `store`, and let them end or cancel them");
 }
 
@@ -64,7 +65,10 @@ task::Lease open_lease(int tasks) {
 SharedQueue::SharedQueue(transport::Loop& loop, base::Log& log, const Context& context, task::Store& store,
                          task::TaskSettings settings, task::ClusterSettings cluster,
                          task::postgres::PostgresQueue::Tells tells)
-    : loop_(loop), log_(log), lease_(open_lease(context.tasks)), journal_(task::Journal::Limits{.bytes = journal_bytes}) {
+    : loop_(loop),
+      log_(log),
+      lease_(open_lease(context.tasks)),
+      journal_(task::Journal::Limits{.bytes = journal_bytes}) {
   refuse_unfinished(store);
   const task::postgres::StoreAddress address = address_of(cluster);
   address_ = address.text();
@@ -97,7 +101,7 @@ void SharedQueue::join(task::Runner& runner, const std::vector<task::RunId>& rec
   if (queue_->is_joined()) return;
   const std::string why = queue_->trouble().empty() ? "it does not answer" : queue_->trouble();
   throw Failure("cannot join the queue at " + address_ + ": " + why,
-                queue_->is_refused() ? exit_code::failure : exit_code::try_again);
+                queue_->is_refused() ? exit_code::failed : exit_code::try_again);
 }
 
 }  // namespace duet::app

@@ -17,8 +17,8 @@
 
 namespace duet::app {
 
-/// The queue on PostgreSQL put together, for a daemon whose settings have a `store`: the connections, the journal of the
-/// queue's events, the lease that keepers look at, and the queue.
+/// The queue on PostgreSQL put together, for a daemon whose settings have a `store`: the connections, the journal of
+/// the queue's events, the lease that keepers look at, and the queue.
 class SharedQueue {
  public:
   struct Context {

@@ -31,7 +31,7 @@ class TaskRoom {
  public:
   struct Events {
     task::OutputFollower::Audience output;
-    task::Store::Tell store;  ///< how the store is, whenever that changes
+    task::Store::Tell store;                                     ///< how the store is, whenever that changes
     std::function<void(const std::string& problem)> queue = {};  ///< of a shared one; empty: nothing is wrong any more
     std::function<void()> journal_began_anew = {};
   };

@@ -119,7 +119,8 @@ TEST(TaskAnswers, AListCutsPrompts) {
 }
 
 TEST(TaskAnswers, TheDaemonsOutputIsDecoded) {
-  const OutputPart read = output_part(value{{"offset", 2}, {"data", base::to_base64("ab")}, {"next", 4}, {"done", false}});
+  const OutputPart read =
+      output_part(value{{"offset", 2}, {"data", base::to_base64("ab")}, {"next", 4}, {"done", false}});
   EXPECT_EQ(read.bytes, "ab");
   EXPECT_EQ(read.next, 4U);
   EXPECT_FALSE(read.dropped);

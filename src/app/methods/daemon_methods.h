@@ -124,10 +124,11 @@ struct DaemonStatus {
   std::optional<FormerEnd> last_end = {};
   std::optional<std::string> startedBy = {};
   std::optional<bool> stopping = {};
+  std::optional<std::string> worker = {};  ///< its name in a queue that machines share
 };
 BOOST_DESCRIBE_STRUCT(DaemonStatus, (),
                       (pid, version, started_at, uptime_seconds, health, problems, subsystems, managed, last_end,
-                       startedBy, stopping))
+                       startedBy, stopping, worker))
 
 /// What `daemon.reload` answers: single values by name, the rest by kind and name (`agents.claude`). A file of `[tls]`
 /// with other contents is a value that has changed.

@@ -200,13 +200,12 @@ WaitReasonShown shown(const task::WaitReason& reason) {
 }
 
 void explain(TaskContext& context, const TaskName& task, const SharedReply<TaskExplanation>& reply) {
-  context.queue.explain(
-      task_id_of(task.taskId), [reply](const tl::expected<task::Explanation, rpc::Error>& found) {
-        if (!found) return reply->fail(found.error());
-        TaskExplanation explanation{.taskId = task::to_text(found->id), .state = found->state, .text = found->text};
-        for (const task::WaitReason& reason : found->reasons) explanation.reasons.push_back(shown(reason));
-        reply->ok(explanation);
-      });
+  context.queue.explain(task_id_of(task.taskId), [reply](const tl::expected<task::Explanation, rpc::Error>& found) {
+    if (!found) return reply->fail(found.error());
+    TaskExplanation explanation{.taskId = task::to_text(found->id), .state = found->state, .text = found->text};
+    for (const task::WaitReason& reason : found->reasons) explanation.reasons.push_back(shown(reason));
+    reply->ok(explanation);
+  });
 }
 
 task::Queue::Edit edit_of(const EditTask& wanted) {
@@ -228,10 +227,10 @@ task::Queue::Edit edit_of(const EditTask& wanted) {
 
 void edit(TaskContext& context, const EditTask& wanted, const SharedReply<TaskRecord>& reply) {
   context.queue.edit(task_id_of(wanted.taskId), edit_of(wanted),
-                          [reply](const tl::expected<task::Task, rpc::Error>& task) {
-                            if (!task) return reply->fail(task.error());
-                            reply->ok(JsonOf<TaskRecord>(task::record_of(*task)));
-                          });
+                     [reply](const tl::expected<task::Task, rpc::Error>& task) {
+                       if (!task) return reply->fail(task.error());
+                       reply->ok(JsonOf<TaskRecord>(task::record_of(*task)));
+                     });
 }
 
 void restart(TaskContext& context, const RestartTask& wanted, const SharedReply<Submitted>& reply) {
@@ -252,17 +251,16 @@ void remove(TaskContext& context, const TaskNames& wanted, const SharedReply<Tas
   }
   std::vector<task::TaskId> ids;
   for (const std::string& text : wanted.taskIds) ids.push_back(task_id_of(text));
-  context.queue.remove(std::move(ids),
-                            [reply](const tl::expected<task::Queue::Removal, rpc::Error>& removal) {
-                              if (!removal) return reply->fail(removal.error());
-                              TasksRemoved out;
-                              for (const task::TaskId id : removal->removed) out.removed.push_back(task::to_text(id));
-                              for (const auto& kept : removal->kept) {
-                                out.kept.push_back({task::to_text(kept.id), kept.reason, kept.text});
-                                if (kept.by) out.kept.back().by = task::to_text(*kept.by);
-                              }
-                              reply->ok(out);
-                            });
+  context.queue.remove(std::move(ids), [reply](const tl::expected<task::Queue::Removal, rpc::Error>& removal) {
+    if (!removal) return reply->fail(removal.error());
+    TasksRemoved out;
+    for (const task::TaskId id : removal->removed) out.removed.push_back(task::to_text(id));
+    for (const auto& kept : removal->kept) {
+      out.kept.push_back({task::to_text(kept.id), kept.reason, kept.text});
+      if (kept.by) out.kept.back().by = task::to_text(*kept.by);
+    }
+    reply->ok(out);
+  });
 }
 
 void clean(TaskContext& context, const Clean& wanted, const SharedReply<TasksCleaned>& reply) {
@@ -271,11 +269,10 @@ void clean(TaskContext& context, const Clean& wanted, const SharedReply<TasksCle
   }
   std::optional<std::chrono::milliseconds> older;
   if (wanted.olderSeconds) older = delay_of("olderSeconds", *wanted.olderSeconds);
-  context.queue.clean(wanted.state, older,
-                           [reply](const tl::expected<task::Queue::Removal, rpc::Error>& removal) {
-                             if (!removal) return reply->fail(removal.error());
-                             reply->ok({removal->removed.size(), removal->kept.size()});
-                           });
+  context.queue.clean(wanted.state, older, [reply](const tl::expected<task::Queue::Removal, rpc::Error>& removal) {
+    if (!removal) return reply->fail(removal.error());
+    reply->ok({removal->removed.size(), removal->kept.size()});
+  });
 }
 
 void add_task_changes(Methods& methods, const SharedTaskContext& context) {

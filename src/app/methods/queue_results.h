@@ -155,5 +155,5 @@ struct duet::rpc::EnumWords<duet::task::Why> {
                                                        {Why::stopping, "stopping"},
                                                        {Why::shortage, "shortage"},
                                                        {Why::limits, "limits"},
-                                                  {Why::worker, "worker"}}};
+                                                       {Why::worker, "worker"}}};
 };

@@ -187,9 +187,10 @@ void add_submit(Methods& methods, const SharedContext& context) {
           &Submit::handle,
           "Answer with a handle, too: another id, which cannot be guessed. The task can be read for a day after its "
           "end then, whatever keep_tasks says")
-      .describe(&Submit::onLost,
-                "In a queue that machines share: what becomes of it if its worker is not heard of any more; else as the "
-                "settings say")
+      .describe(
+          &Submit::onLost,
+          "In a queue that machines share: what becomes of it if its worker is not heard of any more; else as the "
+          "settings say")
       .describe(&Submit::needs, "In a queue that machines share: labels that its worker must have")
       .describe(&Submit::here, "It runs on this machine, and on no other");
 }

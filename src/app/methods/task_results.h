@@ -86,8 +86,8 @@ struct TaskRecord {
 BOOST_DESCRIBE_STRUCT(TaskRecord, (),
                       (id, prompt, agent, group, priority, state, held, createdAt, notBefore, retryAt, startedAt,
                        completedAt, pid, exitCode, signal, result, error, attempts, cpuSeconds, maxMemory, outputBytes,
-                       outputDropped, attemptsNotCounted, labels, metadata, worker, onLost, needs, submittedBy, silent, late,
-                       waitingFor))
+                       outputDropped, attemptsNotCounted, labels, metadata, worker, onLost, needs, submittedBy, silent,
+                       late, waitingFor))
 
 struct TaskCounts {
   std::int64_t total;

@@ -129,8 +129,8 @@ void Attempts::beaten(const Membership::Calls::Beat& beat) {
     if (beats < beats_until_put_back && in_flight_) continue;
     if (beats < 2) continue;
     const RunId run{mine.first, 0};  // no attempt has that number: nothing of it is here
-    const auto [place, is_new] = attempts_.emplace(
-        run, Attempt{.fence = mine.second, .output = OutputSender(options_.tasks, run, 0)});
+    const auto [place, is_new] =
+        attempts_.emplace(run, Attempt{.fence = mine.second, .output = OutputSender(options_.tasks, run, 0)});
     if (is_new) put_back(run, place->second, {});
   }
 }
@@ -228,7 +228,8 @@ void Attempts::flush() {
 
 void Attempts::add_starts(Report& report) {
   for (auto& [run, attempt] : attempts_) {
-    if (attempt.start_told || !attempt.started || attempt.concluded || attempt.fenced || is_end_ready(attempt)) continue;
+    if (attempt.start_told || !attempt.started || attempt.concluded || attempt.fenced || is_end_ready(attempt))
+      continue;
     report.starts.push_back({run, attempt.fence, *attempt.started, ago_of(loop_.clock(), attempt.started->at)});
     attempt.start_told = true;
   }
@@ -271,7 +272,8 @@ void Attempts::add_output(Report& report) {
   for (auto& [run, attempt] : attempts_) {
     const bool is_last = attempt.end_told && !attempt.concluded && !attempt.never_began && !attempt.fenced &&
                          std::ranges::any_of(report.ends, [run = run](const End& end) { return end.run == run; });
-    if (!is_last && (attempt.concluded || attempt.fenced || attempt.never_began || !attempt.start_told || left == 0)) continue;
+    if (!is_last && (attempt.concluded || attempt.fenced || attempt.never_began || !attempt.start_told || left == 0))
+      continue;
     try {
       OutputSender::Portion portion = attempt.output.next(left, is_last);
       if (portion.is_empty()) continue;
@@ -290,18 +292,21 @@ void Attempts::send(Report report) {
   in_flight_ = true;
   const auto shared = std::make_shared<Report>(std::move(report));
   std::vector<Argument> arguments = arguments_of(*shared);
-  arguments.insert(arguments.end(), {argument_of(shared->most), array_of(turns_), array_of(closed_groups()), limits(), Argument()});
-  membership_.call(Line::Way::work, "report_v1", std::move(arguments), lifetime_.bind([this, shared](const Answer& answer) {
-    in_flight_ = false;
-    take(*shared, answer);
-  }));
+  arguments.insert(arguments.end(),
+                   {argument_of(shared->most), array_of(turns_), array_of(closed_groups()), limits(), Argument()});
+  membership_.call(Line::Way::work, "report_v1", std::move(arguments),
+                   lifetime_.bind([this, shared](const Answer& answer) {
+                     in_flight_ = false;
+                     take(*shared, answer);
+                   }));
 }
 
 void Attempts::take(const Report& report, const Answer& answer) {
   if (!answer) {
     report_is_lost(report);
     if (!answer.error().sqlstate.empty()) {
-      log_.warn("the queue's database refused a report", {{"state", answer.error().sqlstate}, {"what", answer.error().message}});
+      log_.warn("the queue's database refused a report",
+                {{"state", answer.error().sqlstate}, {"what", answer.error().message}});
       soon_timer_ = loop_.after(1s, [this] { flush(); });
     }
     return;
@@ -323,10 +328,12 @@ void Attempts::take(const Report& report, const Answer& answer) {
                        answer->number(row, attempt).value_or(0));
     }
     if (kind != "end" && kind != "fenced") continue;
-    const auto found = find(static_cast<TaskId>(answer->number(row, id).value_or(0)), answer->number(row, fence).value_or(0));
+    const auto found =
+        find(static_cast<TaskId>(answer->number(row, id).value_or(0)), answer->number(row, fence).value_or(0));
     if (found == attempts_.end()) continue;
     const bool is_end = std::ranges::any_of(report.ends, [&](const End& end) { return end.run == found->first; });
-    kind == "end" ? take_end(found->first, answer->number(row, attempt).value_or(0)) : take_fenced(found->first, is_end);
+    kind == "end" ? take_end(found->first, answer->number(row, attempt).value_or(0))
+                  : take_fenced(found->first, is_end);
   }
   if (wrote) membership_.number_soon();
   take_claims(*answer, report.most);
@@ -441,7 +448,8 @@ tl::expected<Assignment, std::string> Attempts::assignment_of(RunId run, const A
     Submission submission = from_body(body);
     add_env(submission, env);
     submission.cwd = local_folder(calls_.project(), submission.cwd);
-    if (agents_.is_untrusted(attempt.agent)) return tl::unexpected("its agent is not trusted on this machine: " + agents_.distrust().cure);
+    if (agents_.is_untrusted(attempt.agent))
+      return tl::unexpected("its agent is not trusted on this machine: " + agents_.distrust().cure);
     std::optional<Assignment> assignment = agents_.assignment(run, attempt.agent, std::move(submission));
     if (!assignment) return tl::unexpected(std::string("the settings of this machine have no agent of that name"));
     assignment->claim = Claim{.fence = static_cast<std::uint64_t>(attempt.fence),
@@ -536,7 +544,8 @@ void Attempts::take_fenced(RunId run, bool end_is_told) {
 
 void Attempts::conclude(RunId run, Attempt& attempt) {
   attempt.concluded = true;
-  const bool has_keeper = !attempt.never_began && attempt.outcome && attempt.outcome->kind != Outcome::Kind::not_started;
+  const bool has_keeper =
+      !attempt.never_began && attempt.outcome && attempt.outcome->kind != Outcome::Kind::not_started;
   if (has_keeper) runner_->acknowledge(run);
   forget_if_over(run);
 }

@@ -163,7 +163,8 @@ class Attempts {
   std::mt19937 chance_;
   // What was reported in the last minute, for a database that has forgotten it.
   std::vector<std::pair<base::Duration, std::string>> reported_;
-  std::map<std::pair<TaskId, std::int64_t>, int> unknown_;  // that the database believes us to have, and how many beats ago
+  std::map<std::pair<TaskId, std::int64_t>, int>
+      unknown_;  // that the database believes us to have, and how many beats ago
 
   bool closed_ = false;
   bool in_flight_ = false;

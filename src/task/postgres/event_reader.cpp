@@ -107,7 +107,8 @@ void EventReader::fetch_before(std::uint64_t first, const Done& done) {
   read(from - 1, static_cast<std::size_t>(oldest - from),
        [this, first, from, oldest, done](const tl::expected<std::vector<Event>, Fault>& events) {
          const bool is_whole = events && !events->empty() && events->back().seq + 1 == oldest;
-         if (journal_.oldest() != oldest || !is_whole) return done();
+         if (journal_.oldest() != oldest) return fetch_before(first, done);  // it has begun anew meanwhile
+         if (!is_whole) return done();
          const bool is_gone = events->front().seq > from;  // what is older is not kept any more
          journal_.put_before(*events);
          is_gone || from <= first ? done() : fetch_before(first, done);

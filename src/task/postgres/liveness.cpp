@@ -10,8 +10,8 @@ std::vector<Liveness::Verdict> Liveness::look(base::Duration asked, base::Durati
   std::map<std::int64_t, Known> still;
   for (const Seen& seen : others) {
     const auto found = known_.find(seen.worker);
-    const bool is_known = found != known_.end() && found->second.beat == seen.beat &&
-                          answered - found->second.looked <= seen.lease / 3;
+    const bool is_known =
+        found != known_.end() && found->second.beat == seen.beat && answered - found->second.looked <= seen.lease / 3;
     Known known = is_known ? found->second : Known{.beat = seen.beat, .since = answered};
     known.looked = answered;
     still[seen.worker] = known;

@@ -81,7 +81,8 @@ std::optional<std::string> Membership::check(const json::object& hello) {
   };
   if (flag_in(hello, "recovery")) return "the server is a standby";
   const std::int64_t version = number_in(hello, "version");
-  if (version < protocol) return fatal("its schema is of version " + std::to_string(version) + ": run 'cluster migrate'");
+  if (version < protocol)
+    return fatal("its schema is of version " + std::to_string(version) + ": run 'cluster migrate'");
   if (number_in(hello, "oldest") > protocol) {
     return fatal("its schema is of version " + std::to_string(version) + " and serves programs of protocol " +
                  std::to_string(number_in(hello, "oldest")) + " and newer; this one speaks " +
@@ -92,8 +93,9 @@ std::optional<std::string> Membership::check(const json::object& hello) {
                  "'");
   }
   if (!flag_in(hello, "adopted")) {
-    return fatal("the queue was made on another server, of which this is a copy: if this is to be the queue from now "
-                 "on, run 'cluster adopt'");
+    return fatal(
+        "the queue was made on another server, of which this is a copy: if this is to be the queue from now "
+        "on, run 'cluster adopt'");
   }
   const std::string queue = text_in(hello, "queue");
   const bool is_known = memory_.queue == queue;
@@ -107,8 +109,9 @@ std::optional<std::string> Membership::check(const json::object& hello) {
   }
   const std::int64_t newest = number_in(hello, "newestEventMs");
   if (is_known && timeline == memory_.timeline && newest + most_forgotten_ms < memory_.newest_event_ms) {
-    return fatal("the server lacks events that this daemon has seen: it is an old backup; if it is to be the queue from "
-                 "now on, run 'cluster adopt'");
+    return fatal(
+        "the server lacks events that this daemon has seen: it is an old backup; if it is to be the queue from "
+        "now on, run 'cluster adopt'");
   }
   refusal_.clear();
   if (!is_known) memory_ = {.queue = queue, .place = options_.place};
@@ -149,17 +152,17 @@ void Membership::join() {
     if (!known.empty()) old.emplace_back(known);
   }
   const base::Duration sent = now();
-  line_.call(Line::Way::watch, "attach_v1",
-             {settings_.name, memory_.worker == 0 ? Argument() : argument_of(memory_.worker), array_of(old),
-              memory_.next, options_.place, argument_of(milliseconds(settings_.lease)),
-              argument_of(milliseconds(settings_.lost_after)), array_of(offer.labels), array_of(offer.accepts),
-              array_of(offer.agents), argument_of(offer.slots), argument_of(settings_.run), options_.version,
-              argument_of(protocol)},
-             lifetime_.bind([this, sent](const Answer& answer) {
-               joining_ = false;
-               last_beat_ = answer ? sent : last_beat_;
-               take_join(answer);
-             }));
+  line_.call(
+      Line::Way::watch, "attach_v1",
+      {settings_.name, memory_.worker == 0 ? Argument() : argument_of(memory_.worker), array_of(old), memory_.next,
+       options_.place, argument_of(milliseconds(settings_.lease)), argument_of(milliseconds(settings_.lost_after)),
+       array_of(offer.labels), array_of(offer.accepts), array_of(offer.agents), argument_of(offer.slots),
+       argument_of(settings_.run), options_.version, argument_of(protocol)},
+      lifetime_.bind([this, sent](const Answer& answer) {
+        joining_ = false;
+        last_beat_ = answer ? sent : last_beat_;
+        take_join(answer);
+      }));
 }
 
 void Membership::take_join(const Answer& answer) {
@@ -428,11 +431,12 @@ void Membership::leave(std::function<void()> left) {
   if (!is_there) return left();
   joined_ = false;
   call(Line::Way::watch, "leave_v1", {}, [this, left = std::move(left)](const Answer& answer) {
-    if (answer) remember({.queue = memory_.queue,
-                          .place = memory_.place,
-                          .system = memory_.system,
-                          .timeline = memory_.timeline,
-                          .newest_event_ms = memory_.newest_event_ms});
+    if (answer)
+      remember({.queue = memory_.queue,
+                .place = memory_.place,
+                .system = memory_.system,
+                .timeline = memory_.timeline,
+                .newest_event_ms = memory_.newest_event_ms});
     left();
   });
 }

@@ -41,8 +41,8 @@ struct WorkerOffer {
 /// This daemon as a worker of the queue: joins it, beats, judges who else is still heard of, and keeps the books that
 /// belong to nobody (due tasks, retention, event numbers, wake-ups). It knows the lease, and what a failover asks for.
 ///
-/// No leader: what it does for all is harmless if two do it. It does not run tasks. For the loop's thread only; the line
-/// outlives it.
+/// No leader: what it does for all is harmless if two do it. It does not run tasks. For the loop's thread only; the
+/// line outlives it.
 class Membership {
  public:
   struct Calls {
@@ -82,8 +82,7 @@ class Membership {
 
   static constexpr int protocol = 1;
 
-  Membership(transport::Loop& loop, base::Log& log, Line& line, ClusterSettings settings, Options options,
-             Calls calls);
+  Membership(transport::Loop& loop, base::Log& log, Line& line, ClusterSettings settings, Options options, Calls calls);
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
 

@@ -44,8 +44,8 @@ OutputView::OutputView(const json::object& state) {
     attempt.begin = total_;
     attempt.total = static_cast<std::uint64_t>(number_in(told, "total"));
     for (const json::value& range : array_in(told, "dropped")) {
-      attempt.dropped.push_back({total_ + range.at(0).to_number<std::uint64_t>(),
-                                 total_ + range.at(1).to_number<std::uint64_t>()});
+      attempt.dropped.push_back(
+          {total_ + range.at(0).to_number<std::uint64_t>(), total_ + range.at(1).to_number<std::uint64_t>()});
     }
     if (flag_in(told, "gone")) attempt.dropped = {{total_, total_ + attempt.total}};
     total_ += attempt.total;

@@ -185,8 +185,7 @@ void PostgresQueue::remove(std::vector<TaskId> ids, Removed removed) {
   remove_some(std::move(ids), {}, {}, {}, std::move(removed));
 }
 
-void PostgresQueue::clean(std::optional<State> state, std::optional<std::chrono::milliseconds> older,
-                          Removed removed) {
+void PostgresQueue::clean(std::optional<State> state, std::optional<std::chrono::milliseconds> older, Removed removed) {
   remove_some({}, state, older, {}, std::move(removed));
 }
 
@@ -207,7 +206,8 @@ void PostgresQueue::remove_some(std::vector<TaskId> ids, std::optional<State> st
        removed = std::move(removed)](const tl::expected<Object, rpc::Error>& answer) mutable {
         if (!answer) return removed(tl::unexpected(answer.error()));
         take_removal(*answer, removal);
-        const bool has_more = is_clean ? flag_in(*answer, "more") && !array_in(*answer, "removed").empty() : !ids.empty();
+        const bool has_more =
+            is_clean ? flag_in(*answer, "more") && !array_in(*answer, "removed").empty() : !ids.empty();
         if (has_more) return remove_some(std::move(ids), state, older, std::move(removal), std::move(removed));
         std::ranges::sort(removal.removed);
         std::ranges::sort(removal.kept, {}, &Removal::Kept::id);

@@ -34,7 +34,8 @@ void PostgresQueue::read_output(const OutputQuestion& question, const GotOutput&
           Output output{.piece = read_task_output(options_.tasks, question.id, attempts, question.offset,
                                                   question.limit, question.stream)};
           const auto run = attempts_.latest(question.id);
-          const bool is_over = has_ended(static_cast<State>(number_in(*state, "state"))) && (!run || !attempts_.is_live(*run));
+          const bool is_over =
+              has_ended(static_cast<State>(number_in(*state, "state"))) && (!run || !attempts_.is_live(*run));
           output.done = is_over && output.piece.next >= output.piece.total;
           got(output);
         } catch (const std::system_error& error) {
@@ -53,9 +54,8 @@ bool PostgresQueue::has_all_output(TaskId id, const Object& state) const {
   for (std::uint32_t attempt = 1; attempt <= attempts; ++attempt) {
     const RunId run{id, attempt};
     if (attempts_.is_live(run)) continue;
-    const auto found = std::ranges::find_if(told, [&](const boost::json::value& each) {
-      return number_in(each.as_object(), "attempt") == attempt;
-    });
+    const auto found = std::ranges::find_if(
+        told, [&](const boost::json::value& each) { return number_in(each.as_object(), "attempt") == attempt; });
     const std::int64_t total = found == told.end() ? 0 : number_in(found->as_object(), "total");
     if (attempts_.latest(id) == run && total == 0) continue;
     try {
@@ -63,7 +63,8 @@ bool PostgresQueue::has_all_output(TaskId id, const Object& state) const {
     } catch (const std::system_error&) {
       return false;
     }
-    if (total == 0 && found == told.end() && attempt == attempts) return false;  // it runs elsewhere, and has said nothing
+    if (total == 0 && found == told.end() && attempt == attempts)
+      return false;  // it runs elsewhere, and has said nothing
   }
   return true;
 }
@@ -93,12 +94,13 @@ void PostgresQueue::stop_awaiting_output(const Ticket& ticket) { output_waiters_
 
 void PostgresQueue::output_audience_changed() {
   follower_.audience_changed();
-  list({.state = State::running, .limit = 1000},
-       [this](const Task& task) {
-         tell_remote(task.id);
-         return true;
-       },
-       [](const std::optional<rpc::Error>&) {});
+  list(
+      {.state = State::running, .limit = 1000},
+      [this](const Task& task) {
+        tell_remote(task.id);
+        return true;
+      },
+      [](const std::optional<rpc::Error>&) {});
 }
 
 // A task that runs elsewhere, whose output somebody here wants as it comes.
@@ -130,8 +132,8 @@ void PostgresQueue::look_at_output() {
                   reading_output_.erase(id);
                   const auto found = remote_output_.find(id);
                   if (!output || found == remote_output_.end()) return;
-                  const std::string_view whole = output->done ? std::string_view(output->piece.bytes)
-                                                              : rpc::whole_characters(output->piece.bytes);
+                  const std::string_view whole =
+                      output->done ? std::string_view(output->piece.bytes) : rpc::whole_characters(output->piece.bytes);
                   if (!whole.empty()) tells_.output.tell(id, output->piece.offset, Stream::mixed, whole);
                   found->second = output->piece.place_of(whole.size());
                   if (output->done) remote_output_.erase(found);

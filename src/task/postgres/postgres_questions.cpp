@@ -75,14 +75,13 @@ void PostgresQueue::find(TaskId id, const FoundTask& found) {
 void PostgresQueue::list(const ListQuery& query, const std::function<bool(const Task&)>& each,
                          const std::function<void(const std::optional<rpc::Error>&)>& done) {
   if (!membership_.is_joined()) return done(unavailable("store", "the queue is not joined yet"));
-  line_.call(Line::Way::work, "read_tasks_v1", {query_text(query)},
-             lifetime_.bind([each, done](const Answer& answer) {
-               if (!answer) return done(error_of(answer.error()));
-               for (std::size_t row = 0; row < answer->rows(); ++row) {
-                 if (!each(task_of(*answer, row))) break;
-               }
-               done(std::nullopt);
-             }));
+  line_.call(Line::Way::work, "read_tasks_v1", {query_text(query)}, lifetime_.bind([each, done](const Answer& answer) {
+    if (!answer) return done(error_of(answer.error()));
+    for (std::size_t row = 0; row < answer->rows(); ++row) {
+      if (!each(task_of(*answer, row))) break;
+    }
+    done(std::nullopt);
+  }));
 }
 
 // Counts are those of the numbered events: whoever asks has what is there numbered first.
@@ -146,8 +145,8 @@ std::vector<WaitReason> PostgresQueue::reasons_of(TaskId id, const Object& facts
   if (flag_in(facts, "held")) reasons.push_back(held_reason(id));
   for (const json::value& value : array_in(facts, "after")) {
     const Object& after = value.as_object();
-    reasons.push_back(after_reason(id, static_cast<TaskId>(number_in(after, "task")),
-                                   static_cast<State>(number_in(after, "state"))));
+    reasons.push_back(
+        after_reason(id, static_cast<TaskId>(number_in(after, "task")), static_cast<State>(number_in(after, "state"))));
   }
   const auto not_before = optional_in(facts, "notBefore");
   if (not_before && time_of(*not_before) > now) {
@@ -170,7 +169,8 @@ void PostgresQueue::explain_doors(const Object& facts, std::vector<WaitReason>& 
   const auto settings = settings_.groups.find(group);
   const bool is_set = settings != settings_.groups.end();
   const json::value* const paused = facts.if_contains("groupPaused");
-  const bool is_paused = paused != nullptr && paused->is_bool() ? paused->get_bool() : is_set && settings->second.paused;
+  const bool is_paused =
+      paused != nullptr && paused->is_bool() ? paused->get_bool() : is_set && settings->second.paused;
   if (is_paused) reasons.push_back(group_paused_reason(group));
   if (const auto until = optional_in(facts, "heldUntil")) {
     reasons.push_back(agent_held_reason(agent, time_of(*until), loop_.clock().utc(),
@@ -223,14 +223,14 @@ void PostgresQueue::cluster_status(const std::function<void(const tl::expected<O
     Object status = *answer;
     const Line::Standing standing = line_.standing();
     status["worker"] = cluster_.name;
-    status["server"] = standing.server;
-    status["wakeUps"] = standing.listens ? "listen" : "poll";
-    status["pooler"] = standing.pooled;
-    status["encrypted"] = standing.encrypted;
-    status["insecure"] = cluster_.insecure;
-    status["draining"] = membership_.is_draining();
-    if (standing.round_trip) status["roundTripMs"] = static_cast<double>(standing.round_trip->count()) / 1000;
-    if (!problem_.empty()) status["problem"] = problem_;
+    Object database{{"server", standing.server},
+                    {"wakeUps", standing.listens ? "listen" : "poll"},
+                    {"pooler", standing.pooled},
+                    {"encrypted", standing.encrypted},
+                    {"insecure", cluster_.insecure}};
+    if (standing.round_trip) database["roundTripMs"] = static_cast<double>(standing.round_trip->count()) / 1000;
+    if (!problem_.empty()) database["trouble"] = problem_;
+    status["database"] = std::move(database);
     told(status);
   });
 }

@@ -42,19 +42,19 @@ PostgresQueue::PostgresQueue(transport::Loop& loop, base::Log& log, Line& line, 
                    .seed = options_.seed},
                   membership_calls()),
       submits_(loop, line, membership_, [this] { return settings_.queue_capacity; }),
-      attempts_(loop, log, line, membership_, agents_,
-                {.tasks = options_.tasks, .worker = cluster_.name, .output = cluster_.output, .seed = options_.seed + 1},
-                attempts_calls()),
+      attempts_(
+          loop, log, line, membership_, agents_,
+          {.tasks = options_.tasks, .worker = cluster_.name, .output = cluster_.output, .seed = options_.seed + 1},
+          attempts_calls()),
       events_(loop, line, membership_, journal, {.began_anew = [this] { tells_.journal_began_anew(); }}),
       output_waiters_(loop),
-      follower_(
-          loop, log, options_.tasks, [](TaskId) { return GoneOutput{}; },
-          {.wants = [this](TaskId id) { return output_waiters_.is_awaited(id) || tells_.output.wants(id); },
-           .tell =
-               [this](TaskId id, std::uint64_t offset, Stream stream, std::string_view text) {
-                 tells_.output.tell(id, offset, stream, text);
-                 output_waiters_.take(id);
-               }}) {
+      follower_(loop, log, options_.tasks, [](TaskId) { return GoneOutput{}; },
+                {.wants = [this](TaskId id) { return output_waiters_.is_awaited(id) || tells_.output.wants(id); },
+                 .tell =
+                     [this](TaskId id, std::uint64_t offset, Stream stream, std::string_view text) {
+                       tells_.output.tell(id, offset, stream, text);
+                       output_waiters_.take(id);
+                     }}) {
   store_.publish_to([this](std::vector<Event> events) { forward_events(std::move(events)); });
 }
 
@@ -90,8 +90,7 @@ Line::Events PostgresQueue::line_events() {
                 forward();
               },
           .down = [this](const std::string& why) { membership_.line_is_down(why); },
-          .notified = [this](const std::string& channel,
-                             const std::string& payload) { wake_up(channel, payload); }};
+          .notified = [this](const std::string& channel, const std::string& payload) { wake_up(channel, payload); }};
 }
 
 void PostgresQueue::wake_up(const std::string& channel, const std::string& payload) {
@@ -238,16 +237,17 @@ void PostgresQueue::forward() {
   const Event& event = untold_.front();
   json::object params = rpc::parse_value(event.params).as_object();
   params.erase("seq");
-  membership_.call(Line::Way::work, "tell_v1", {argument_of(event.seq), event.kind, rpc::to_text(params)},
-                   lifetime_.bind([this, seq = event.seq](const Answer& answer) {
-                     telling_ = false;
-                     if (!answer && answer.error().kind != Fault::Kind::refused) return;
-                     untold_.erase(untold_.begin());
-                     store_.write({.apply = [seq](StoreWriter& writer) { writer.remember(told_name, std::to_string(seq)); },
-                                   .kind = Change::Kind::patient_fact});
-                     membership_.number_soon();
-                     forward();
-                   }));
+  membership_.call(
+      Line::Way::work, "tell_v1", {argument_of(event.seq), event.kind, rpc::to_text(params)},
+      lifetime_.bind([this, seq = event.seq](const Answer& answer) {
+        telling_ = false;
+        if (!answer && answer.error().kind != Fault::Kind::refused) return;
+        untold_.erase(untold_.begin());
+        store_.write({.apply = [seq](StoreWriter& writer) { writer.remember(told_name, std::to_string(seq)); },
+                      .kind = Change::Kind::patient_fact});
+        membership_.number_soon();
+        forward();
+      }));
 }
 
 // For the daemon's own status; a moment old.
@@ -298,7 +298,8 @@ void PostgresQueue::answer_waiters(TaskId id) {
   find(id, [this, id](const tl::expected<Task, rpc::Error>& task) {
     if (task && !has_ended(task->progress.state)) return;  // it was queued again
     std::vector<FoundTask> woken;
-    for (auto at = waiters_.lower_bound({id, 0}); at != waiters_.end() && at->first.first == id; at = waiters_.erase(at)) {
+    for (auto at = waiters_.lower_bound({id, 0}); at != waiters_.end() && at->first.first == id;
+         at = waiters_.erase(at)) {
       woken.push_back(std::move(at->second.waiter));
     }
     for (const FoundTask& waiter : woken) waiter(task);

@@ -87,8 +87,7 @@ class PostgresQueue final : public Queue {
   void list(const ListQuery& query, const std::function<bool(const Task&)>& each,
             const std::function<void(const std::optional<rpc::Error>&)>& done) override;
   void look(const Stood& stood) override;
-  void explain(TaskId id,
-               const std::function<void(const tl::expected<Explanation, rpc::Error>&)>& explained) override;
+  void explain(TaskId id, const std::function<void(const tl::expected<Explanation, rpc::Error>&)>& explained) override;
   std::optional<Ticket> wait(TaskId id, std::optional<base::Duration> limit, const FoundTask& waiter) override;
   void stop_waiting(const Ticket& ticket) override;
   void read_output(const OutputQuestion& question, const GotOutput& got) override;

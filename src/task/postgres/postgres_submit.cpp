@@ -34,6 +34,8 @@ tl::expected<Submits::Entry, rpc::Error> PostgresQueue::entry_of(Submission& sub
   if (submission.key.find('\0') != submission.key.npos) {
     return tl::unexpected(rpc::invalid_params("key", "string without NUL", "string"));
   }
+  const std::string own_name = "name=" + cluster_.name;
+  submission.here = submission.here || std::ranges::find(submission.needs, own_name) != submission.needs.end();
   if (auto portable = make_portable(submission, options_.project()); !portable) {
     return tl::unexpected(portable.error());
   }
@@ -56,10 +58,9 @@ tl::expected<Submits::Entry, rpc::Error> PostgresQueue::entry_of(Submission& sub
   entry.agent = std::move(*agent);
   entry.group = submission.group;
   entry.needs = submission.needs;
-  if (submission.here) {
-    entry.needs.push_back("name=" + cluster_.name);
-    std::ranges::sort(entry.needs);
-  }
+  const bool is_named = std::ranges::find(entry.needs, own_name) != entry.needs.end();
+  if (submission.here && !is_named) entry.needs.push_back(own_name);
+  std::ranges::sort(entry.needs);
   entry.priority = submission.priority.value_or(0);
   entry.retries = submission.retries.value_or(0);
   entry.on_lost = submission.on_lost.value_or(cluster_.on_lost);

@@ -149,7 +149,8 @@ const json::array& array_in(const json::object& object, std::string_view name) {
 base::UtcTime time_of(std::int64_t milliseconds) { return base::UtcTime(std::chrono::milliseconds(milliseconds)); }
 
 std::string prompt_text(std::string_view prompt) {
-  const std::string_view kept = prompt.size() <= kept_prompt ? prompt : rpc::whole_characters(prompt.substr(0, kept_prompt));
+  const std::string_view kept =
+      prompt.size() <= kept_prompt ? prompt : rpc::whole_characters(prompt.substr(0, kept_prompt));
   return rpc::to_text(json::value(std::string(kept)));
 }
 

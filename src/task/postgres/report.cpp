@@ -26,8 +26,8 @@ Argument starts_of(const std::vector<Report::Start>& starts) {
   if (starts.empty()) return {};
   json::array told;
   for (const Report::Start& start : starts) {
-    told.push_back(json::object{
-        {"task", start.run.task}, {"fence", start.fence}, {"pid", start.started.pid}, {"ago", start.ago}});
+    told.push_back(
+        json::object{{"task", start.run.task}, {"fence", start.fence}, {"pid", start.started.pid}, {"ago", start.ago}});
   }
   return rpc::to_text(told);
 }
@@ -112,16 +112,25 @@ std::vector<Argument> arguments_of(const Report& report) {
              [&](const End& end) {
                return failure(end, [](const Failure& why) { return argument_of(static_cast<int>(why.reason)); });
              }),
-      column(ends, [&](const End& end) { return failure(end, [](const Failure& why) { return Argument(why.message); }); }),
+      column(ends,
+             [&](const End& end) { return failure(end, [](const Failure& why) { return Argument(why.message); }); }),
       column(ends, [](const End& end) { return end.started ? argument_of(end.started->pid) : Argument(); }),
       column(ends, [](const End& end) { return end.started ? argument_of(end.started_ago) : Argument(); }),
       column(ends, [](const End& end) { return argument_of(end.ended_ago); }),
       column(ends,
-             [](const End& end) { return usage_argument(end, [](const Usage& used) { return static_cast<std::int64_t>(used.cpu.count()); }); }),
+             [](const End& end) {
+               return usage_argument(end,
+                                     [](const Usage& used) { return static_cast<std::int64_t>(used.cpu.count()); });
+             }),
       column(ends,
-             [](const End& end) { return usage_argument(end, [](const Usage& used) { return static_cast<std::int64_t>(used.max_memory); }); }),
+             [](const End& end) {
+               return usage_argument(end, [](const Usage& used) { return static_cast<std::int64_t>(used.max_memory); });
+             }),
       column(ends,
-             [](const End& end) { return usage_argument(end, [](const Usage& used) { return static_cast<std::int64_t>(used.output_bytes); }); }),
+             [](const End& end) {
+               return usage_argument(end,
+                                     [](const Usage& used) { return static_cast<std::int64_t>(used.output_bytes); });
+             }),
       column(ends, [](const End& end) { return argument_of(milliseconds(end.retry)); }),
       column(ends, [](const End& end) { return end.hold ? argument_of(milliseconds(*end.hold)) : Argument(); }),
       column(ends, [](const End& end) { return end.hold ? Argument(end.hold_text) : Argument(); }),
@@ -139,9 +148,14 @@ std::string claim_text(std::string_view agent, std::string_view group, std::int6
 }
 
 std::string recovery_text(const End& end, const std::string& claim) {
-  json::object told{{"task", end.run.task},      {"fence", end.fence},          {"attempt", end.run.attempt},
-                    {"ok", end.ok},              {"endedAgo", end.ended_ago},   {"startedAgo", end.started_ago},
-                    {"retryMs", milliseconds(end.retry)}, {"flags", end.flags}};
+  json::object told{{"task", end.run.task},
+                    {"fence", end.fence},
+                    {"attempt", end.run.attempt},
+                    {"ok", end.ok},
+                    {"endedAgo", end.ended_ago},
+                    {"startedAgo", end.started_ago},
+                    {"retryMs", milliseconds(end.retry)},
+                    {"flags", end.flags}};
   if (end.code) told["code"] = *end.code;
   if (end.signal) told["signal"] = *end.signal;
   if (end.failure) {

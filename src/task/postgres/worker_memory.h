@@ -9,8 +9,8 @@ namespace duet::task::postgres {
 
 /// What a worker has to know after a restart: who it is in which queue, and the newest it has seen of the database.
 ///
-/// It is kept in the project's state folder. `place` tells where that is (the machine, and the folder itself): a copy of
-/// the folder has another one, and is another worker.
+/// It is kept in the project's state folder. `place` tells where that is (the machine, and the folder itself): a copy
+/// of the folder has another one, and is another worker.
 struct WorkerMemory {
   std::string queue = {};  ///< its id; another one: nothing of the rest counts
   std::string place = {};
