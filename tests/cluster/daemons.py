@@ -1,0 +1,637 @@
+#!/usr/bin/env python3
+"""Real daemons on one queue: what a user sees of two machines, and of each fault that one of them may have.
+
+Usage: daemons.py --program PATH [unittest options]
+
+What needs a whole lease (30 s, the shortest there is) runs beside the rest: all of it starts when the file
+begins, and `WhenALeaseEnds` looks at it at the end.
+"""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+import traceback
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
+
+import server  # noqa: E402
+import suite  # noqa: E402
+from daemon import Failure, eventually, request  # noqa: E402
+from fleet import Fleet, read_file, start_time  # noqa: E402
+from proxy import STALL, Proxy  # noqa: E402
+
+UNAVAILABLE, WRONG = -32003, -32602
+LIMITS = "[groups.batch]\nmax_running = 1\n[agents.slow]\ncommand = [\"/bin/sh\", \"-c\", \"{prompt}\"]\nmax_running = 1\n"
+
+shared = None
+scenarios = {}
+
+
+def setUpModule():
+    global shared
+    shared = server.Server(settings={"max_connections": "120"})
+    shared.__enter__()
+    for name in ("worker_gone", "daemon_stopped", "cut_off"):
+        scenarios[name] = Background(globals()[name])
+
+
+def tearDownModule():
+    for one in scenarios.values():
+        one.thread.join()
+    shared.__exit__()
+
+
+class Background:
+    """A scenario in a thread of its own, with its own queue. Its failure is the result."""
+
+    def __init__(self, scenario):
+        self.scenario, self.problem = scenario, None
+        self.thread = threading.Thread(target=self.run, name=scenario.__name__)
+        self.thread.start()
+
+    def run(self):
+        try:
+            with Fleet(suite.program(), shared) as fleet:
+                try:
+                    self.scenario(fleet)
+                except BaseException:
+                    self.problem = f"{traceback.format_exc()}\n{fleet.logs()}"
+        except BaseException:
+            self.problem = traceback.format_exc()
+
+    def result(self):
+        self.thread.join()
+        if self.problem:
+            raise Failure(self.problem)
+
+
+def check(right, *what):
+    if not right:
+        raise Failure(" ".join(str(word) for word in what))
+
+
+def is_alive(record):
+    return start_time(record["pid"]) is not None
+
+
+def lines(path):
+    return read_file(path).decode().splitlines()
+
+
+class FleetTestCase(suite.TestCase):
+    """Tests with a queue each."""
+
+    own_server = False
+
+    def setUp(self):
+        self.fleet = Fleet(suite.program(), None if self.own_server else shared)
+        self.fleet.__enter__()
+        self.addCleanup(self.fleet.__exit__)
+        self.addCleanup(self.show_logs)
+
+    def show_logs(self):
+        outcome = getattr(self._outcome, "result", None)
+        if outcome and any(test is self for test, _ in outcome.failures + outcome.errors):
+            print(self.fleet.logs(), file=sys.stderr)
+
+    def two(self, **options):
+        return self.fleet.worker("one", **options), self.fleet.worker("two", **options)
+
+
+class Together(FleetTestCase):
+    def test_submitted_here_run_there_seen_from_both(self):
+        one, two = self.two()
+        id = one.submit("echo hello; echo there >&2; exit 3", needs=["name=two"])
+        for worker in (one, two):
+            record = worker.wait(id)
+            self.assertEqual((record["state"], record["exitCode"], record["worker"], record["result"]), ("failed", 3, "two", "hello\n"))
+            self.assertEqual(worker.output(id), "hello\nthere\n")
+        followed = one.run("task", "submit", "--needs", "name=two", "--follow", "echo a; sleep 1; echo b; exit 5")
+        self.assertEqual((followed.code, followed.out), (5, "a\nb\n"), followed)
+        late = two.submit("true", after=[one.submit("sleep 1", needs=["name=one"])])
+        self.assertEqual(one.wait(late)["state"], "completed")
+
+    def test_one_key_is_one_task_at_either(self):
+        one, two = self.two()
+        self.assertEqual(one.submit("true", key="k"), two.submit("true", key="k"))
+
+    def test_output_is_followed_from_elsewhere_as_it_comes(self):
+        one, two = self.two()
+        id = two.submit("echo first; sleep 4; echo last", needs=["name=two"])
+        one.runs(id)
+        begun = time.monotonic()
+        with one.popen("task", "follow", id) as follow:
+            self.assertEqual(follow.stdout.readline(), b"first\n")
+            self.assertLess(time.monotonic() - begun, 3.5)
+            self.assertEqual(follow.stdout.read(), b"last\n")
+
+    def test_a_cancel_reaches_a_task_that_runs_elsewhere(self):
+        one, two = self.two()
+        mark = two.path("terminated")
+        id = one.submit(f"trap 'date +%s.%N > {mark}; exit 0' TERM; echo ready; while :; do sleep 0.05; done", needs=["name=two"])
+        eventually(lambda: "ready" in one.output(id), what="the trap stands")
+        begun = time.time()
+        one.ok("task.cancel", taskId=id)
+        told = float(eventually(lambda: read_file(mark), what="TERM").decode())
+        self.assertLess(told - begun, 2.5, "TERM follows within 1 s, and a beat here is 5 s")
+        self.assertEqual(one.wait(id)["state"], "cancelled")
+        self.assertEqual(two.get(id)["state"], "cancelled")
+
+    def test_a_task_waits_for_a_worker_with_its_labels(self):
+        one = self.fleet.worker("one")
+        id = one.submit("true", needs=["gpu"])
+        eventually(lambda: one.get(id).get("waitingFor") == "no worker with gpu", 6, "waitingFor")
+        self.fleet.worker("three", cluster='labels = ["gpu", "os=debian"]')
+        record = one.wait(id)
+        self.assertEqual((record["state"], record["worker"]), ("completed", "three"))
+        self.assertNotIn("waitingFor", record)
+
+    def test_here_is_here(self):
+        one, two = self.two(slots=4)
+        folder = os.path.realpath(one.home)
+        ids = [one.run("task", "submit", "--here", "--cwd", folder, "pwd; echo $PATH", env={"PATH": "/only/here:/usr/bin:/bin"}).out.strip()
+               for _ in range(4)]
+        for id in ids:
+            self.assertEqual(two.wait(id)["worker"], "one")
+            self.assertEqual(two.output(id), f"{folder}\n/only/here:/usr/bin:/bin\n")
+        self.assertEqual(one.ask("task.submit", prompt="true", cwd=folder)["error"]["code"], WRONG)
+        os.mkdir(one.path("sub"))
+        os.mkdir(two.path("sub"))
+        id = one.submit("pwd", cwd=one.path("sub"), needs=["name=two"])
+        one.wait(id)
+        self.assertEqual(one.output(id), f"{two.path('sub')}\n")
+
+    def test_an_agent_that_nobody_accepts_is_refused(self):
+        one = self.fleet.worker("one")
+        two = self.fleet.worker("two", accept="[]")
+        self.assertEqual(one.ask("task.submit", prompt="true", agent="nothing")["error"]["code"], UNAVAILABLE)
+        for _ in range(4):
+            self.assertEqual(one.wait(one.submit("true"))["worker"], "one", "two does not accept shell")
+        self.assertIn(two.wait(two.submit("true"))["worker"], ("one", "two"))
+
+
+class Control(FleetTestCase):
+    """Pauses, holds and limits are the queue's."""
+
+    def most_at_once(self, files):
+        """By the times that tasks wrote: how many ran at the same time at most."""
+        moments = []
+        for line in [line for file in files for line in lines(file)]:
+            begin, end = line.split()
+            moments += [(float(begin), 1), (float(end), -1)]
+        most = now = 0
+        for _, step in sorted(moments):
+            now += step
+            most = max(most, now)
+        return most
+
+    def run_many(self, one, two, **params):
+        log = one.path("times")
+        prompt = f"b=$(date +%s.%N); sleep 0.4; echo $b $(date +%s.%N) >> {log}"
+        ids = [(one, two)[at % 2].submit(prompt, **params) for at in range(6)]
+        workers = {one.wait(id)["worker"] for id in ids}
+        self.assertEqual(len(lines(log)), 6)
+        return self.most_at_once([log]), workers
+
+    def test_limits_of_groups_are_counted_over_all(self):
+        one, two = self.two(top="", cluster=LIMITS)
+        most, _ = self.run_many(one, two, group="batch")
+        self.assertEqual(most, 1)
+
+    def test_limits_of_agents_are_counted_over_all(self):
+        one, two = self.two(accept='["shell", "slow"]', cluster=LIMITS)
+        most, _ = self.run_many(one, two, agent="slow")
+        self.assertEqual(most, 1)
+
+    def test_without_limits_both_work(self):
+        one, two = self.two()
+        most, workers = self.run_many(one, two)
+        self.assertEqual((workers, most > 2), ({"one", "two"}, True))
+
+    def test_pauses_and_holds_count_everywhere(self):
+        one, two = self.two(cluster=LIMITS)
+        one.ok("queue.pause")
+        eventually(lambda: two.ok("queue.status")["paused"], 6, "the pause is seen there")
+        id = two.submit("true")
+        held = one.submit("true", group="batch")
+        two.ok("task.hold", taskId=held)
+        self.assertTrue(one.get(held)["held"])
+        two.ok("queue.resume")
+        self.assertEqual(one.wait(id)["state"], "completed")
+        self.assertEqual(one.get(held)["state"], "queued")
+        one.ok("queue.pause", group="batch")
+        one.ok("task.release", taskId=held)
+        self.assertEqual(two.wait(two.submit("true"))["state"], "completed", "the other group goes on")
+        self.assertEqual(two.get(held)["state"], "queued")
+        two.ok("queue.resume", group="batch")
+        self.assertEqual(one.wait(held)["state"], "completed")
+
+
+class Events(FleetTestCase):
+    def read(self, worker, since, until=None):
+        """Events from SINCE on, up to UNTIL (not with it) or to what there is now; and the epoch."""
+        with worker.connect() as connection:
+            connection.send(request("events.subscribe", 1, params={"since": since}))
+            answer, events = connection.answer(1)
+            result = answer["result"]
+            self.assertFalse(result.get("missed"), answer)
+            until = until or result["next"]
+            while len(events) < until - since:
+                events.append(connection.next_message())
+            return [event["params"] | {"method": event["method"]} for event in events[:until - since]], result["epoch"]
+
+    def test_since_goes_on_at_another_daemon(self):
+        one, two = self.two()
+        for at in range(6):
+            one.wait((one, two)[at % 2].submit(f"exit {at % 2}"))
+        total = int(self.fleet.sql("SELECT count(*) FROM duet.event")[0][0])
+        self.assertGreaterEqual(total, 6 * 3 + 2)
+        first, epoch = self.read(one, 1, 8)
+        rest, other_epoch = self.read(two, 8, total + 1)
+        self.assertEqual(epoch, other_epoch)
+        self.assertEqual([event["seq"] for event in first + rest], list(range(1, total + 1)))
+        self.assertEqual(self.read(one, 1, total + 1)[0], first + rest, "the same for both")
+        for task in {event["taskId"] for event in first + rest if "taskId" in event}:
+            kinds = [event["method"].removeprefix("event.task") for event in first + rest if event.get("taskId") == task]
+            self.assertEqual(kinds[:2], ["Queued", "Started"])
+            self.assertIn(kinds[2:], (["Completed"], ["Failed"]))
+
+    def test_what_happens_there_is_heard_here(self):
+        one, two = self.two()
+        with one.connect() as connection:
+            connection.call("events.subscribe", params={})
+            id = two.submit("true", needs=["name=two"])
+            methods = []
+            while "event.taskCompleted" not in methods:
+                event = connection.next_message()
+                if event["params"].get("taskId") == id:
+                    methods.append(event["method"])
+            self.assertEqual(methods, ["event.taskQueued", "event.taskStarted", "event.taskCompleted"])
+            three = self.fleet.worker("three")
+            self.assertEqual(connection.next_message()["params"]["worker"], "three")
+            three.run("daemon", "stop")
+            event = connection.next_message()
+            self.assertEqual((event["method"], event["params"]["worker"], event["params"]["state"]), ("event.workerChanged", "three", "gone"))
+
+
+class Names(FleetTestCase):
+    def test_a_name_is_one_daemons(self):
+        one = self.fleet.worker("one")
+        other = self.fleet.worker("one", start=False)
+        refused = other.run("daemon", "start")
+        self.assertNotEqual(refused.code, 0, refused)
+        self.assertIn("one", refused.err)
+        self.assertEqual(one.workers(), {"one": "live"})
+        one.run("daemon", "stop")
+        other.start()
+        self.assertEqual(other.wait(other.submit("true"))["state"], "completed")
+
+    def copy(self, one, name):
+        """A worker whose state folder is a copy of that of ONE, which goes on."""
+        other = self.fleet.worker(name, start=False)
+        shutil.copytree(one.root, other.root, dirs_exist_ok=True,
+                        ignore=lambda folder, names: [n for n in names if n.endswith(".sock") or n in ("daemon.lock", "daemon.pid")])
+        return other
+
+    def test_a_copied_folder_is_another_worker(self):
+        one = self.fleet.worker("one")
+        marks = one.path("marks")
+        id = one.submit(f"echo x >> {marks}; until [ -e {one.path('go')} ]; do sleep 0.05; done")
+        record = one.runs(id)
+        refused = self.copy(one, "one").run("daemon", "start")
+        self.assertNotEqual(refused.code, 0, "it has the name of one that is live")
+        other = self.copy(one, "other")
+        other.start()
+        self.assertEqual(other.workers(), {"one": "live", "other": "live"})
+        self.assertEqual(other.wait(other.submit("true", needs=["name=other"]))["state"], "completed")
+        self.assertTrue(is_alive(record))
+        with open(one.path("go"), "w", encoding="ascii"):
+            pass
+        self.assertEqual((one.wait(id)["state"], lines(marks)), ("completed", ["x"]))
+
+
+class DaemonDies(FleetTestCase):
+    def test_its_tasks_go_on_and_nobody_notices(self):
+        one, two = self.two()
+        go = two.path("go")
+        stays = one.submit(f"until [ -e {go} ]; do sleep 0.05; done; echo end", needs=["name=two"])
+        ends = one.submit(f"sleep 1; echo ended; echo x >> {two.path('ended')}; exit 4", needs=["name=two"])
+        record = one.runs(stays)
+        one.runs(ends)
+        two.kill_daemon()
+        eventually(lambda: lines(two.path("ended")), what="the end without a daemon")
+        time.sleep(0.3)
+        two.start()
+        begun = time.monotonic()
+        record_of_end = eventually(lambda: (r := one.get(ends))["state"] == "failed" and r, 3, "the end is told within 2 s")
+        self.assertEqual((record_of_end["exitCode"], one.output(ends)), (4, "ended\n"), time.monotonic() - begun)
+        again = one.get(stays)
+        self.assertEqual((again["state"], again["pid"], again["attempts"]), ("running", record["pid"], 1))
+        self.assertEqual(one.workers(), {"one": "live", "two": "live"})
+        states = self.fleet.sql("SELECT params FROM duet.event WHERE kind = 'workerChanged'")
+        self.assertEqual({json.loads(row[0])["state"] for row in states}, {"live"})
+        with open(go, "w", encoding="ascii"):
+            pass
+        self.assertEqual((one.wait(stays)["state"], one.output(stays)), ("completed", "end\n"))
+        self.assertEqual(len(lines(two.path("ended"))), 1)
+
+    def test_stop_leaves_and_restart_stays(self):
+        one, two = self.two()
+        go = two.path("go")
+        id = one.submit(f"until [ -e {go} ]; do sleep 0.05; done", needs=["name=two"])
+        record = one.runs(id)
+        worker = self.fleet.sql("SELECT id FROM duet.worker WHERE name = 'two'")
+        restarted = two.run("daemon", "restart")
+        self.assertEqual(restarted.code, 0, restarted)
+        self.assertEqual(one.workers()["two"], "live")
+        self.assertEqual(self.fleet.sql("SELECT id FROM duet.worker WHERE name = 'two'"), worker)
+        self.assertEqual((one.get(id)["pid"], is_alive(record)), (record["pid"], True))
+        with open(go, "w", encoding="ascii"):
+            pass
+        self.assertEqual(one.wait(id)["state"], "completed")
+        blockers = [one.submit("sleep 60", needs=["name=two"]) for _ in range(2)]
+        for blocker in blockers:
+            one.runs(blocker)
+        queued = one.submit("true", needs=["name=two"])
+        stopped = two.run("daemon", "stop")
+        self.assertEqual(stopped.code, 0, stopped)
+        self.assertNotEqual(one.workers().get("two"), "live", "it has left")
+        for blocker in blockers:
+            self.assertIn(one.wait(blocker, 10)["state"], ("failed", "cancelled"), "it was ended by the stop")
+        eventually(lambda: one.get(queued).get("waitingFor"), 6, "nobody is there for it")
+        taker = self.fleet.worker("two")
+        self.assertEqual((taker.wait(queued)["state"], taker.workers()["two"]), ("completed", "live"))
+
+
+class DatabaseDies(FleetTestCase):
+    own_server = True
+
+    def test_all_goes_on_by_itself(self):
+        one, two = self.two()
+        marks = one.path("marks")
+        before = [one.submit(f"echo {at} >> {marks}; sleep 3", needs=["name=two"]) for at in range(2)]
+        after = [one.submit(f"echo {at} >> {marks}", needs=["name=two"]) for at in range(2, 6)]
+        for id in before:
+            two.runs(id)
+        self.fleet.server.kill()
+        self.fleet.server.start()
+        accepted = time.monotonic()
+        answer = one.ask("task.submit", prompt=f"echo 6 >> {marks}")
+        self.assertIn("result", answer, answer)
+        self.assertLess(time.monotonic() - accepted, 6)
+        for id in [*before, *after, answer["result"]["taskId"]]:
+            self.assertEqual(one.wait(id)["state"], "completed")
+        self.assertEqual(sorted(lines(marks)), [str(at) for at in range(7)], "none is lost, none ran twice")
+        self.assertEqual(two.workers(), {"one": "live", "two": "live"})
+
+    def test_without_it_submits_are_refused_and_tasks_go_on(self):
+        one, two = self.two()
+        marks = two.path("marks")
+        id = one.submit(f"echo begin >> {marks}; sleep 4; echo end >> {marks}; exit 6", needs=["name=two"])
+        record = two.runs(id)
+        self.fleet.server.kill()
+        begun = time.monotonic()
+        answer = one.ask("task.submit", prompt="true")
+        self.assertEqual(answer["error"]["code"], UNAVAILABLE, answer)
+        self.assertIn(answer["error"]["data"]["outcome"], ("none", "unknown"))
+        self.assertLess(time.monotonic() - begun, 13)
+        self.assertEqual(one.ask("task.get", taskId=id)["error"]["code"], UNAVAILABLE)
+        self.assertNotEqual(one.ok("daemon.status")["problems"], [])
+        eventually(lambda: lines(marks) == ["begin", "end"], what="the task goes on")
+        eventually(lambda: not is_alive(record), what="and ends")
+        self.fleet.server.start()
+        accepted = time.monotonic()
+        ended = eventually(lambda: (r := one.ask("task.get", taskId=id).get("result")) and r["state"] == "failed" and r, 8, "its end, within 6 s")
+        self.assertEqual((ended["exitCode"], ended["attempts"]), (6, 1))
+        print(f"told {time.monotonic() - accepted:.1f} s after the server was back", file=sys.stderr)
+        self.assertEqual(one.workers(), {"one": "live", "two": "live"})
+        if answer["error"]["data"]["outcome"] == "none":
+            self.assertEqual(self.fleet.sql("SELECT count(*) FROM duet.task"), [["1"]])
+        eventually(lambda: one.ok("daemon.status")["problems"] == [], 10, "no problem is left")
+
+
+class Pooled(FleetTestCase):
+    def test_behind_a_pooler_all_works_by_polling(self):
+        if not server.Bouncer.installed():
+            self.skipTest("pgbouncer is not installed")
+        with server.Bouncer(shared) as bouncer:
+            url = bouncer.url(self.fleet.database)
+            one, two = self.two(url=url)
+            try:
+                ids = [one.submit("echo hello", needs=["name=two"]) for _ in range(4)]
+                for id in ids:
+                    self.assertEqual((one.wait(id)["state"], one.output(id)), ("completed", "hello\n"))
+                database = one.ok("cluster.status")["database"]
+                self.assertEqual((database["wakeUps"], database["pooler"]), ("poll", True))
+                id = one.submit("trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done", needs=["name=two"])
+                eventually(lambda: "ready" in one.output(id), what="it runs")
+                one.ok("task.cancel", taskId=id)
+                self.assertEqual(one.wait(id, 15)["state"], "cancelled", "with the next beat at the latest")
+            finally:
+                for worker in self.fleet.workers:
+                    worker.run("daemon", "stop")
+
+
+class Secrets(FleetTestCase):
+    PASSWORD, VALUE = "canary-password-4711", "canary-value-0815"
+
+    def test_a_task_is_told_who_it_is_and_nothing_of_the_store(self):
+        one = self.fleet.worker("one", start=False)
+        one.write_user_settings(one.text.replace(f'store = "{self.fleet.url()}"\n', ""))
+        secret = self.fleet.url().replace("tester@", f"tester:{self.PASSWORD}@")
+        one.start(env={"DUET_RPC_STORE": secret, "PGPASSWORD": self.PASSWORD, "PGPASSFILE": f"/nowhere/{self.PASSWORD}"})
+        go = one.path("go")
+        id = one.submit(f"env; until [ -e {go} ]; do sleep 0.05; done", env={"CANARY": self.VALUE})
+        record = one.runs(id)
+        eventually(lambda: "CANARY=" in one.output(id), what="its environment")
+        names = dict(line.split("=", 1) for line in one.output(id).splitlines() if "=" in line)
+        self.assertEqual(names["DUET_TASK_WORKER"], "one")
+        self.assertEqual(names["DUET_TASK_FENCE"], self.fleet.sql("SELECT fence FROM duet.task")[0][0])
+        self.assertEqual({"DUET_RPC_STORE", "PGPASSWORD", "PGPASSFILE"} & set(names), set())
+        keepers = one.keepers()
+        self.assertNotEqual(keepers, [])
+        password, value = self.PASSWORD.encode(), self.VALUE.encode()
+        for pid in [*keepers, record["pid"]]:
+            self.assertNotIn(password, read_file(f"/proc/{pid}/environ") + read_file(f"/proc/{pid}/cmdline"), pid)
+        for pid in [one.lock_holder(), *keepers]:
+            self.assertNotIn(value, read_file(f"/proc/{pid}/environ") + read_file(f"/proc/{pid}/cmdline"), pid)
+        self.assertNotIn(password, read_file(f"/proc/{one.lock_holder()}/cmdline"))
+        with open(go, "w", encoding="ascii"):
+            pass
+        one.wait(id)
+        said = "".join(json.dumps(one.ok(method, **params)) for method, params in (
+            ("daemon.status", {}), ("cluster.status", {}), ("task.get", {"taskId": id}), ("task.list", {}), ("task.explain", {"taskId": id})))
+        said += str(one.run("cluster", "status")) + str(one.run("doctor", env={"DUET_RPC_STORE": secret}))
+        said = said.replace(json.dumps(one.output(id))[1:-1], "").encode()
+        self.assertNotIn(password, said)
+        record = one.get(id)
+        record.pop("result")
+        self.assertNotIn(value, json.dumps(record).encode())
+        self.assertNotIn(password, one.log().encode())
+        self.assertNotIn(value, one.log().encode())
+        self.assertEqual(self.fleet.sql("SELECT count(*) FROM duet.request WHERE env IS NOT NULL"), [["0"]], "erased at the end")
+        for folder, _, files in os.walk(one.state):
+            for file in files:
+                data = read_file(os.path.join(folder, file))
+                self.assertNotIn(password, data, file)
+                if not file.endswith(".out"):
+                    self.assertNotIn(value, data, file)
+
+    def test_a_malformed_store_is_not_shown(self):
+        one = self.fleet.worker("one", start=False)
+        for url in (f"postgresql://tester:{self.PASSWORD}@[broken/work", f"postgresql://tester:{self.PASSWORD}@host:port/work"):
+            result = one.run("daemon", "start", env={"DUET_RPC_STORE": url})
+            self.assertNotEqual(result.code, 0, result)
+            self.assertNotIn("canary", result.out + result.err)
+            self.assertNotIn(b"canary", read_file(os.path.join(one.state, "daemon.log")))
+
+
+# -- what needs a lease --
+
+
+def appends(path):
+    """A command that tells of its beginning, and of its end if it gets there, then waits for a file."""
+    return (f"echo begin $DUET_TASK_WORKER $DUET_TASK_FENCE $(date +%s.%N) $$ >> {path}; until [ -e {path}.go ]; do sleep 0.1; done; "
+            f"echo end $DUET_TASK_WORKER $DUET_TASK_FENCE $(date +%s.%N) $$ >> {path}")
+
+
+def let_go(path):
+    with open(path + ".go", "w", encoding="ascii"):
+        pass
+
+
+def worker_gone(fleet):
+    """A worker's machine is gone: silent after the lease; retry tasks run elsewhere, fail tasks are lost."""
+    one = fleet.worker("one")
+    two = fleet.worker("two", slots=4)
+    again, never = one.path("again"), one.path("never")
+    one.ok("queue.pause")
+    retry = one.submit(appends(again), onLost="retry", priority=5)
+    fail = one.submit(appends(never), onLost="fail", priority=5)
+    blockers = [one.submit("sleep 15", needs=["name=one"], priority=9) for _ in range(2)]
+    one.ok("queue.resume")
+    records = [two.runs(id) for id in (retry, fail)]
+    check({record["worker"] for record in records} == {"two"}, records)
+    two.kill_whole()
+    begun = time.monotonic()
+    check(not any(is_alive(record) for record in records), "the tasks die with their keepers")
+    eventually(lambda: one.workers()["two"] == "silent", 60, "two is silent")
+    silent = time.monotonic() - begun
+    check(25 < silent < 46, "silent after", silent, "s")
+    check(one.get(fail).get("silent") is True or one.get(fail)["state"] == "failed", one.get(fail))
+    record = one.runs(retry, 10)
+    check(record["worker"] == "one" and record["attempts"] == 2, record)
+    let_go(again)
+    check(one.wait(retry)["state"] == "completed", one.get(retry))
+    check([line.split()[:2] for line in lines(again)] == [["begin", "two"], ["begin", "one"], ["end", "one"]], lines(again))
+    lost = one.wait(fail, 60)
+    check((lost["state"], lost["error"]["reason"], lost["attempts"]) == ("failed", "lost", 1), lost)
+    check(len(lines(never)) == 1, lines(never))
+    check(time.monotonic() - begun < 75, "lost after", time.monotonic() - begun, "s")
+    for blocker in blockers:
+        check(one.wait(blocker)["state"] == "completed", one.get(blocker))
+    two.start()
+    check(one.wait(one.submit("true", needs=["name=two"]))["state"] == "completed", "it may come back")
+    check(one.get(fail)["state"] == "failed", "lost for good")
+
+
+def daemon_stopped(fleet):
+    """SIGSTOP for longer than the lease, then SIGCONT: a new incarnation, nothing twice."""
+    one = fleet.worker("one", lost_after="5m", slots=4)
+    two = fleet.worker("two", lost_after="5m", slots=4)
+    again, ends, stays = two.path("again"), two.path("ends"), two.path("stays")
+    one.ok("queue.pause")
+    ids = {name: one.submit(appends(name), onLost=lost, needs=needs) for name, lost, needs in (
+        (ends, "fail", ["name=two"]), (stays, "fail", ["name=two"]))}
+    retry = one.submit(appends(again), onLost="retry", priority=-1)
+    blockers = [one.submit("sleep 12", needs=["name=one"], priority=9) for _ in range(4)]
+    one.ok("queue.resume")
+    for id in ids.values():
+        two.runs(id)
+    record = two.runs(retry)
+    check(record["worker"] == "two", record)
+    secret = fleet.sql("SELECT incarnation FROM duet.worker WHERE name = 'two'")
+    pid = two.lock_holder()
+    os.kill(pid, signal.SIGSTOP)
+    begun = time.monotonic()
+    try:
+        let_go(ends)
+        eventually(lambda: not is_alive(record), 40, "the keeper ends the retry attempt")
+        ended = time.monotonic() - begun
+        check(13 < ended < 27, "two thirds of the lease are 20 s, then 5 s of TERM; it was", ended)
+        eventually(lambda: one.workers()["two"] == "silent", 60, "silent")
+        check(one.runs(retry, 10)["worker"] == "one", one.get(retry))
+        begins = [line.split() for line in lines(again)]
+        check(len(begins) == 2 and begins[1][1] == "one", begins)
+        check(one.get(ids[stays]).get("silent") is True, one.get(ids[stays]))
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    back = eventually(lambda: (r := one.get(ids[ends]))["state"] == "completed" and r, 10, "its end counts")
+    check(back["attempts"] == 1, back)
+    eventually(lambda: one.workers()["two"] == "live", 10, "two is back")
+    check(fleet.sql("SELECT incarnation FROM duet.worker WHERE name = 'two'") != secret, "a new incarnation")
+    check(one.get(ids[stays])["state"] == "running" and "silent" not in one.get(ids[stays]), one.get(ids[stays]))
+    let_go(stays)
+    let_go(again)
+    check(one.wait(ids[stays])["state"] == "completed", one.get(ids[stays]))
+    check(one.wait(retry)["worker"] == "one", one.get(retry))
+    check(len(lines(ends)) == 2 and len(lines(stays)) == 2 and len(lines(again)) == 3, lines(ends), lines(stays), lines(again))
+    for blocker in blockers:
+        one.wait(blocker)
+
+
+def cut_off(fleet):
+    """A worker that the database is out of reach for: as gone to the others, but its fail attempts go on and count."""
+    with Proxy(shared) as between:
+        one = fleet.worker("one", lost_after="5m", slots=4)
+        two = fleet.worker("two", url=between.url(fleet.database), lost_after="5m", slots=4)
+        again, stays = two.path("again"), two.path("stays")
+        blockers = [one.submit("sleep 12", needs=["name=one"]) for _ in range(4)]
+        for blocker in blockers:
+            one.runs(blocker)
+        retry, fail = (two.submit(appends(path), onLost=lost) for path, lost in ((again, "retry"), (stays, "fail")))
+        records = [two.runs(id) for id in (retry, fail)]
+        check({record["worker"] for record in records} == {"two"}, records)
+        between.up.mode = between.down.mode = STALL
+        begun = time.monotonic()
+        answer = two.ask("task.submit", prompt="true")
+        check(answer.get("error", {}).get("code") == UNAVAILABLE and "outcome" in answer["error"]["data"], answer)
+        check(time.monotonic() - begun < 13, "refused after", time.monotonic() - begun)
+        eventually(lambda: not is_alive(records[0]), 40, "the retry attempt is ended there")
+        check(time.monotonic() - begun < 27, "ended after", time.monotonic() - begun)
+        check(is_alive(records[1]), "the fail attempt goes on")
+        check(one.runs(retry, 60)["worker"] == "one", one.get(retry))
+        check(time.monotonic() - begun > 24, "not before the lease is over")
+        let_go(stays)
+        eventually(lambda: not is_alive(records[1]), what="the end")
+        between.kind()
+        between.cut()
+        back = eventually(lambda: (r := one.get(fail))["state"] == "completed" and r, 12, "its end counts within 10 s")
+        check(back["attempts"] == 1, back)
+        let_go(again)
+        check(one.wait(retry)["worker"] == "one", one.get(retry))
+        check(len(lines(stays)) == 2 and len(lines(again)) == 3, lines(stays), lines(again))
+        check(two.wait(two.submit("true", needs=["name=two"]))["state"] == "completed", "it works again")
+        for worker in (one, two):
+            worker.run("daemon", "stop")
+
+
+class WhenALeaseEnds(suite.TestCase):
+    def test_a_worker_that_is_gone(self):
+        scenarios["worker_gone"].result()
+
+    def test_a_daemon_that_was_stopped(self):
+        scenarios["daemon_stopped"].result()
+
+    def test_a_worker_that_is_cut_off(self):
+        scenarios["cut_off"].result()
+
+
+if __name__ == "__main__":
+    server.skip_unless_installed()
+    suite.main()
