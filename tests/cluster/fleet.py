@@ -63,17 +63,21 @@ class Worker(Project):
         return pid
 
     def kill_whole(self):
-        """The daemon and all its keepers at once, as if the machine were gone. The tasks die with their keepers."""
-        while True:
-            found = [pid for pid in [self.lock_holder(), *self.keepers()] if pid]
-            if not found:
-                return
-            for pid in found:
+        """The daemon and all its keepers at once."""
+        self.kill_all(lambda: [pid for pid in [self.lock_holder(), *self.keepers()] if pid])
+
+    def kill_family(self):
+        """All that the daemon has ever started, as if the machine were gone."""
+        self.kill_all(lambda: [pid for pid in [self.lock_holder(), *self.family()] if pid])
+
+    def kill_all(self, found):
+        while pids := found():
+            for pid in pids:
                 try:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
                     pass
-            for pid in found:
+            for pid in pids:
                 self.wait_gone(pid)
 
     def keepers(self):
@@ -90,7 +94,7 @@ class Worker(Project):
 
     def clean_up(self):
         try:
-            self.kill_whole()
+            self.kill_family()
         finally:
             super().clean_up()
 
