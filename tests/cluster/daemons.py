@@ -12,9 +12,7 @@ import os
 import shutil
 import signal
 import sys
-import threading
 import time
-import traceback
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -22,9 +20,10 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import server  # noqa: E402
 import suite  # noqa: E402
-from daemon import Failure, eventually, request  # noqa: E402
+from daemon import eventually, request  # noqa: E402
 from fleet import Fleet, read_file, start_time  # noqa: E402
 from proxy import STALL, Proxy  # noqa: E402
+from scenario import Background, appends, check, let_go, lines  # noqa: E402
 
 UNAVAILABLE, WRONG = -32003, -32602
 LIMITS = "[groups.batch]\nmax_running = 1\n[agents.slow]\ncommand = [\"/bin/sh\", \"-c\", \"{prompt}\"]\nmax_running = 1\n"
@@ -62,41 +61,8 @@ def tearDownModule():
     shared.__exit__()
 
 
-class Background:
-    """A scenario in a thread of its own, with its own queue. Its failure is the result."""
-
-    def __init__(self, scenario, on):
-        self.scenario, self.on, self.problem = scenario, on, None
-        self.thread = threading.Thread(target=self.run, name=scenario.__name__)
-        self.thread.start()
-
-    def run(self):
-        try:
-            with Fleet(suite.program(), self.on) as fleet:
-                try:
-                    self.scenario(fleet)
-                except BaseException:
-                    self.problem = f"{traceback.format_exc()}\n{fleet.logs()}"
-        except BaseException:
-            self.problem = traceback.format_exc()
-
-    def result(self):
-        self.thread.join()
-        if self.problem:
-            raise Failure(self.problem)
-
-
-def check(right, *what):
-    if not right:
-        raise Failure(" ".join(str(word) for word in what))
-
-
 def is_alive(record):
     return start_time(record["pid"]) is not None
-
-
-def lines(path):
-    return read_file(path).decode().splitlines()
 
 
 class FleetTestCase(suite.TestCase):
@@ -462,17 +428,6 @@ class Secrets(FleetTestCase):
 
 
 # -- what needs a lease --
-
-
-def appends(path):
-    """A command that tells of its beginning, and of its end if it gets there, then waits for a file."""
-    return (f"echo begin $DUET_TASK_WORKER $DUET_TASK_FENCE $(date +%s.%N) $$ >> {path}; until [ -e {path}.go ]; do sleep 0.1; done; "
-            f"echo end $DUET_TASK_WORKER $DUET_TASK_FENCE $(date +%s.%N) $$ >> {path}")
-
-
-def let_go(path):
-    with open(path + ".go", "w", encoding="ascii"):
-        pass
 
 
 def worker_gone(fleet):
