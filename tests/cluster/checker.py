@@ -101,7 +101,7 @@ class Run:
     def try_submit(worker, params):
         """The answer, None without one."""
         try:
-            answer = worker.ask("task.submit", patience=25, **params)
+            answer = worker.ask("task.submit", patience=13, **params)
         except WEATHER:
             return None
         data = answer.get("error", {}).get("data") or {}
