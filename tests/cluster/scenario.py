@@ -1,10 +1,12 @@
 """For scenarios that take a lease or longer: they run at the same time, each in a thread with a queue of its own."""
 
+import functools
+import sys
 import threading
 import traceback
 
 import suite
-from daemon import Failure
+from daemon import Failure, eventually
 from fleet import Fleet, read_file
 
 
@@ -30,6 +32,50 @@ class Background:
         self.thread.join()
         if self.problem:
             raise Failure(self.problem)
+
+
+class Later:
+    """A call in a thread of its own; its result, when it is there."""
+
+    def __init__(self, act):
+        self.value, self.problem = None, None
+        self.thread = threading.Thread(target=self.run, args=(act,))
+        self.thread.start()
+
+    def run(self, act):
+        try:
+            self.value = act()
+        except BaseException:
+            self.problem = traceback.format_exc()
+
+    def result(self):
+        self.thread.join()
+        if self.problem:
+            raise Failure(self.problem)
+        return self.value
+
+
+def known_open(faults):
+    """For tests that show a fault which is known: FAULTS says which, by the test's name. A failure is shown as skipped, with what it was."""
+    def wrap(test):
+        @functools.wraps(test)
+        def run(self):
+            try:
+                test(self)
+            except AssertionError as failure:
+                if test.__name__ not in faults:
+                    raise
+                print(f"KNOWN OPEN: {test.__name__}: {failure}", file=sys.stderr)
+                self.skipTest(f"KNOWN OPEN: {faults[test.__name__]}")
+        return run
+    return wrap
+
+
+def happens(condition, patience):
+    try:
+        return eventually(condition, patience)
+    except Failure:
+        return None
 
 
 def check(right, *what):
