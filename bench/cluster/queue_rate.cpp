@@ -1,12 +1,14 @@
-// What the queue's functions on PostgreSQL cost, against the least that a durable queue there can be. Prints a JSON line.
+// What the queue's functions on PostgreSQL cost, against the least that a durable queue there can be. Prints a JSON
+// line.
 //
 //   queue_rate --conninfo C --queue floor|duet --load submit  --batch B --count N [--clients W] [--number] [--wake]
-//   queue_rate --conninfo C --queue floor|duet --load drain   --batch B --count N --clients W [--number] [--seconds S] [--behind]
-//   queue_rate --conninfo C --queue floor|duet --load latency --count N
+//   queue_rate --conninfo C --queue floor|duet --load drain   --batch B --count N --clients W [--number] [--seconds S]
+//   [--behind] queue_rate --conninfo C --queue floor|duet --load latency --count N
 //
-// submit: W connections, each B tasks a call, until N are in. drain: N are put in first; then each connection ends the B that it
-// has and takes the next B, in one call and one commit. latency: from before a submit until a connection that was waiting has
-// claimed the task. --number: one more connection numbers events every 20 ms. --wake: after each submit workers are woken.
+// submit: W connections, each B tasks a call, until N are in. drain: N are put in first; then each connection ends the
+// B that it has and takes the next B, in one call and one commit. latency: from before a submit until a connection that
+// was waiting has claimed the task. --number: one more connection numbers events every 20 ms. --wake: after each submit
+// workers are woken.
 // --behind: as a daemon does, a look that took 20 ms is followed for a second by looks behind what was taken last.
 
 #include <poll.h>
@@ -70,8 +72,8 @@ std::string random_id() {
   char text[37];
   const unsigned long long a = chance();
   const unsigned long long b = chance();
-  std::snprintf(text, sizeof text, "%08llx-%04llx-4%03llx-9%03llx-%012llx", a >> 32, (a >> 16) & 0xffff, a & 0xfff, b >> 52,
-                b & 0xffffffffffff);
+  std::snprintf(text, sizeof text, "%08llx-%04llx-4%03llx-9%03llx-%012llx", a >> 32, (a >> 16) & 0xffff, a & 0xfff,
+                b >> 52, b & 0xffffffffffff);
   return text;
 }
 
@@ -199,7 +201,8 @@ class Floor : public Queue {
     line.commit();
     const std::vector<Answer> all = line.answers();
     Taken taken;
-    for (int row = 0; row < PQntuples(all.back().get()); ++row) taken.ids.emplace_back(PQgetvalue(all.back().get(), row, 0));
+    for (int row = 0; row < PQntuples(all.back().get()); ++row)
+      taken.ids.emplace_back(PQgetvalue(all.back().get(), row, 0));
     return taken;
   }
   void fill(long count) override { line.run("fill", {std::to_string(count)}); }
@@ -218,15 +221,20 @@ class Duet : public Queue {
     prepare("wake", "wake_v1", 4);
     prepare("number", "number_v1", 1);
     line.prepare("fill",
-                 "SELECT count(*) FROM generate_series(1, $3::bigint, 10000) g, LATERAL (SELECT least(10000, $3::bigint - g + 1)::integer AS n) k,"
-                 " LATERAL (SELECT array_agg(gen_random_uuid()) AS ids FROM generate_series(1, k.n)) i, LATERAL duet.submit_v1($1::bigint, $2::uuid, i.ids,"
-                 " NULL, array_fill('claude'::text, ARRAY[n]), array_fill('default'::text, ARRAY[n]), array_fill(''::text, ARRAY[n]),"
-                 " array_fill(false, ARRAY[n]), array_fill(0::bigint, ARRAY[n]), NULL, NULL, NULL, NULL, array_fill('\"x\"'::text, ARRAY[n]),"
+                 "SELECT count(*) FROM generate_series(1, $3::bigint, 10000) g, LATERAL (SELECT least(10000, "
+                 "$3::bigint - g + 1)::integer AS n) k,"
+                 " LATERAL (SELECT array_agg(gen_random_uuid()) AS ids FROM generate_series(1, k.n)) i, LATERAL "
+                 "duet.submit_v1($1::bigint, $2::uuid, i.ids,"
+                 " NULL, array_fill('claude'::text, ARRAY[n]), array_fill('default'::text, ARRAY[n]), "
+                 "array_fill(''::text, ARRAY[n]),"
+                 " array_fill(false, ARRAY[n]), array_fill(0::bigint, ARRAY[n]), NULL, NULL, NULL, NULL, "
+                 "array_fill('\"x\"'::text, ARRAY[n]),"
                  " array_fill('{}'::text, ARRAY[n]), NULL, array_fill(repeat('x', 200), ARRAY[n]), NULL, NULL) s");
     line.commit();
     line.answers();
-    const std::vector<Answer> answer = line.run("attach", {random_id(), "NULL", "{}", incarnation_, "machine", "90000", "600000", "{}", "{claude}",
-                                                           "{claude}", "100", "true", "bench", "1"});
+    const std::vector<Answer> answer =
+        line.run("attach", {random_id(), "NULL", "{}", incarnation_, "machine", "90000", "600000", "{}", "{claude}",
+                            "{claude}", "100", "true", "bench", "1"});
     const std::string text = PQgetvalue(answer[0].get(), 0, 0);
     const std::size_t at = text.find(':') + 1;
     id_ = std::to_string(std::stol(text.substr(at)));
@@ -237,18 +245,42 @@ class Duet : public Queue {
   void submit(std::size_t many) override {
     Words ids;
     for (std::size_t i = 0; i < many; ++i) ids.push_back(random_id());
-    line.send("submit", {id_, incarnation_, list_of(ids), "NULL", same("claude", many), same("default", many), same("\"\"", many), same("f", many),
-                         same("0", many), "NULL", "NULL", "NULL", "NULL", same("\"\\\"" + std::string(200, 'x') + "\\\"\"", many), same("\"{}\"", many),
-                         "NULL", same(std::string(200, 'x'), many), "NULL", "NULL"});
+    line.send("submit", {id_, incarnation_, list_of(ids), "NULL", same("claude", many), same("default", many),
+                         same("\"\"", many), same("f", many), same("0", many), "NULL", "NULL", "NULL", "NULL",
+                         same("\"\\\"" + std::string(200, 'x') + "\\\"\"", many), same("\"{}\"", many), "NULL",
+                         same(std::string(200, 'x'), many), "NULL", "NULL"});
   }
   Taken turn(const Taken& ended, long most) override {
     const std::size_t n = ended.ids.size();
     const bool is_behind = looks_behind_ && !place_.empty() && Clock::now() < full_look_after_;
     const auto start = Clock::now();
-    const std::vector<Answer> all =
-        line.run("report", {id_, incarnation_, "NULL", list_of(ended.ids), list_of(ended.fences), same("t", n), same("0", n), "NULL", "NULL", "NULL",
-                            same("7", n), same("5", n), same("1", n), same("1000", n), same("4096", n), same("0", n), "NULL", "NULL", "NULL",
-                            same("2", n), same("\"\\\\x646f6e65\"", n), "NULL", std::to_string(most), "{}", "{}", "NULL", is_behind ? place_ : "NULL"});
+    const std::vector<Answer> all = line.run("report", {id_,
+                                                        incarnation_,
+                                                        "NULL",
+                                                        list_of(ended.ids),
+                                                        list_of(ended.fences),
+                                                        same("t", n),
+                                                        same("0", n),
+                                                        "NULL",
+                                                        "NULL",
+                                                        "NULL",
+                                                        same("7", n),
+                                                        same("5", n),
+                                                        same("1", n),
+                                                        same("1000", n),
+                                                        same("4096", n),
+                                                        same("0", n),
+                                                        "NULL",
+                                                        "NULL",
+                                                        "NULL",
+                                                        same("2", n),
+                                                        same("\"\\\\x646f6e65\"", n),
+                                                        "NULL",
+                                                        std::to_string(most),
+                                                        "{}",
+                                                        "{}",
+                                                        "NULL",
+                                                        is_behind ? place_ : "NULL"});
     const bool is_slow = Clock::now() - start > std::chrono::milliseconds(20);
     if (is_slow && !is_behind) full_look_after_ = Clock::now() + std::chrono::seconds(1);
     Taken taken;
@@ -259,7 +291,8 @@ class Duet : public Queue {
       if (what != "claim") continue;
       taken.ids.emplace_back(PQgetvalue(rows, row, 1));
       taken.fences.emplace_back(PQgetvalue(rows, row, 2));
-      place_ = std::string("{\"") + PQgetvalue(rows, row, 13) + "\":[" + PQgetvalue(rows, row, 7) + "," + taken.ids.back() + "]}";
+      place_ = std::string("{\"") + PQgetvalue(rows, row, 13) + "\":[" + PQgetvalue(rows, row, 7) + "," +
+               taken.ids.back() + "]}";
     }
     if (is_behind && taken.ids.empty()) {
       full_look_after_ = {};
@@ -337,8 +370,8 @@ Effort together(long clients, const Options& options, const std::function<void(Q
 void tell_rate(const Options& options, long done, Effort effort) {
   const auto many = static_cast<double>(std::max(done, 1L));
   std::printf("{\"load\":\"%s\",\"batch\":%ld,\"clients\":%ld,\"done\":%ld,\"rate\":%.1f,\"server_us\":%.1f}\n",
-              options.text("load", "").c_str(), options.number("batch", 1), options.number("clients", 1), done, many / effort.time,
-              effort.server_cpu * 1e6 / many);
+              options.text("load", "").c_str(), options.number("batch", 1), options.number("clients", 1), done,
+              many / effort.time, effort.server_cpu * 1e6 / many);
 }
 
 void submit(const Options& options) {
@@ -419,7 +452,8 @@ void latency(const Options& options) {
   over = true;
   worker.join();
   std::sort(times.begin(), times.end());
-  std::printf("{\"load\":\"latency\",\"p50_ms\":%.3f,\"p99_ms\":%.3f}\n", times[times.size() / 2], times[times.size() * 99 / 100]);
+  std::printf("{\"load\":\"latency\",\"p50_ms\":%.3f,\"p99_ms\":%.3f}\n", times[times.size() / 2],
+              times[times.size() * 99 / 100]);
 }
 
 Options read(int count, char** words) {
@@ -438,10 +472,14 @@ int main(int count, char** words) {
   try {
     const Options options = read(count, words);
     const std::string load = options.text("load", "");
-    if (load == "submit") submit(options);
-    else if (load == "drain") drain(options);
-    else if (load == "latency") latency(options);
-    else throw std::runtime_error("--load submit, drain or latency");
+    if (load == "submit")
+      submit(options);
+    else if (load == "drain")
+      drain(options);
+    else if (load == "latency")
+      latency(options);
+    else
+      throw std::runtime_error("--load submit, drain or latency");
   } catch (const std::exception& error) {
     std::fprintf(stderr, "queue_rate: %s\n", error.what());
     return 1;
