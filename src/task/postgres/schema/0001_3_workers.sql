@@ -177,30 +177,27 @@ END $$;
 CREATE FUNCTION @schema@.wake_v1(p_worker bigint, p_incarnation uuid, p_lanes integer[], p_counts integer[])
   RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
-  SET lock_timeout = '5s' AS $$
+SET lock_timeout = '5s' AS $$
 DECLARE
-  v_woken integer := 0;
-  v_lane record;
-  v_id bigint;
+  v_waits boolean;
+  v_woken integer;
 BEGIN
-  PERFORM set_config('synchronous_commit', 'off', true);
-  IF NOT EXISTS (SELECT FROM @schema@.worker w WHERE w.waiting AND w.state = 0) THEN
+  SELECT EXISTS (SELECT FROM @schema@.worker o WHERE o.waiting AND o.state = 0) INTO v_waits
+  FROM @schema@.worker w WHERE w.id = p_worker AND w.incarnation = p_incarnation AND w.state <> 3;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'fenced' USING ERRCODE = 'DU001';
+  ELSIF NOT v_waits THEN
     RETURN 0;
   END IF;
-  PERFORM @schema@.guard(p_worker, p_incarnation);
-  FOR v_lane IN SELECT l AS row, u.many FROM unnest(p_lanes, p_counts) AS u(lane, many) JOIN @schema@.lane l
-    ON l.id = u.lane LOOP
-    FOR v_id IN
-      UPDATE @schema@.worker w SET waiting = false WHERE w.id IN (
-        SELECT o.id FROM @schema@.worker o WHERE o.waiting AND o.state = 0 AND o.slots > 0
-          AND @schema@.serves(v_lane.row, o)
-        ORDER BY random() LIMIT 2 * v_lane.many FOR NO KEY UPDATE SKIP LOCKED)
-      RETURNING w.id
-    LOOP
-      PERFORM pg_notify('@schema@_w' || v_id, 'task');
-      v_woken := v_woken + 1;
-    END LOOP;
-  END LOOP;
+  PERFORM set_config('synchronous_commit', 'off', true);
+  WITH chosen AS MATERIALIZED (
+    SELECT o.id FROM unnest(p_lanes, p_counts) AS u(lane, many) JOIN @schema@.lane l ON l.id = u.lane
+    CROSS JOIN LATERAL (
+      SELECT c.id FROM @schema@.worker c WHERE c.waiting AND c.state = 0 AND c.slots > 0 AND @schema@.serves(l, c)
+      ORDER BY random() LIMIT 2 * u.many FOR NO KEY UPDATE SKIP LOCKED) o),
+  woken AS (
+    UPDATE @schema@.worker w SET waiting = false WHERE w.id = ANY (ARRAY(SELECT c.id FROM chosen c)) RETURNING w.id)
+  SELECT count(pg_notify('@schema@_w' || w.id, 'task')) INTO v_woken FROM woken w;
   RETURN v_woken;
 END $$;
 

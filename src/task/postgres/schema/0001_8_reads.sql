@@ -123,7 +123,7 @@ BEGIN
       v_ids := v_ids || ARRAY(SELECT t.id FROM @schema@.task t WHERE t.state = 1) || ARRAY(SELECT t.id
         FROM @schema@.task t WHERE t.state = 0);
     END IF;
-    v_where := v_where || ' AND t.id = ANY ($7)';
+    v_where := replace(v_where, 't.state = ANY', 't.state + 0 = ANY') || ' AND t.id = ANY ($7)';
   END IF;
   EXECUTE 'SELECT ARRAY(SELECT t.id FROM @schema@.task t WHERE ' || v_where || ' ORDER BY ' ||
     CASE v_sort WHEN 'oldest' THEN 't.id' WHEN 'priority' THEN 't.rank, t.id' WHEN 'ended'
