@@ -1,13 +1,14 @@
 -- Report: starts, output and ends of attempts, and the next claims, in one commit.
 
--- What becomes of an attempt's task: 1 put back, 2 cancelled, 3 ended by a stop, 4 its agent is held, 5 completed, 6 tried
+-- What becomes of an attempt's task: 1 put back, 2 cancelled, 3 ended by a stop, 4 queued again and not counted (its
+-- agent is held, or its worker's lease was over), 5 completed, 6 tried
 -- again, 7 failed.
 CREATE FUNCTION @schema@.verdict(p_flags integer, p_cancelling boolean, p_hold bigint, p_ok boolean, p_retry bigint,
   p_counted integer,
                                  p_retries integer)
 RETURNS integer LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE WHEN p_cancelling THEN 2 WHEN p_flags & 4 <> 0 THEN 1 WHEN p_flags & 1 <> 0 THEN 3
-    WHEN p_hold IS NOT NULL THEN 4
+    WHEN p_hold IS NOT NULL OR p_flags & 8 <> 0 THEN 4
               WHEN p_ok THEN 5 WHEN p_retry IS NOT NULL AND p_counted <= p_retries THEN 6 ELSE 7 END
 $$;
 
@@ -252,7 +253,7 @@ BEGIN
     PERFORM FROM @schema@.gate g ORDER BY g.kind, g.name FOR NO KEY UPDATE;
     UPDATE @schema@.gate g SET held_until = h.until, held_since = p_now, held_task = h.task, held_text = h.text,
       version = g.version + 1
-    WHERE g.kind = 'agent' AND g.name = h.agent AND (g.held_until IS NULL OR g.held_until < h.until);
+    WHERE g.kind = 'agent' AND g.name = h.agent AND (g.held_until IS NULL OR g.held_until < h.until - interval '1 s');
     IF FOUND THEN
       PERFORM @schema@.tell('agentHeld', concat('{"agent":', h.agent_json, ',"until":"', @schema@.iso(h.until),
         '","taskId":"task-', h.task,
