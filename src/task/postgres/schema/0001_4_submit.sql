@@ -15,7 +15,7 @@ CREATE FUNCTION @schema@.submit_v1(p_worker bigint, p_incarnation uuid, p_ids uu
     p_after text[])
 RETURNS TABLE(place integer, id bigint, state smallint, fresh boolean, body text, refusal text, lane integer)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
-SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off AS $$
+SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
 DECLARE
   v_now timestamptz := clock_timestamp();
