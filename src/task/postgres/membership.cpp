@@ -313,6 +313,7 @@ void Membership::beat() {
   set_beat_timer();
   if (!joined_ || beating_ || left_ || !line_.is_up(Line::Way::watch)) return;
   if (is_lease_over()) return rejoin();
+  if (told_timeline_ != memory_.timeline) return recover();  // before anything else
   beating_ = true;
   const WorkerOffer offer = calls_.offer();
   const base::Duration sent = now();
@@ -351,7 +352,7 @@ void Membership::take_beat(base::Duration sent, const Result& answer) {
   for (const json::value& each : array_in(told, "cancels")) {
     beat.cancels.emplace_back(number_in(each.as_object(), "task"), number_in(each.as_object(), "fence"));
   }
-  calls_.beaten(beat);
+  if (!is_telling_again()) calls_.beaten(beat);  // else the database does not know yet what we have
   if (recovering_ && recovered_timeline_ != memory_.timeline) recover();
   if (flag_in(told, "unnumbered")) number_soon();
   if (may_claim() && !could_claim) calls_.look();

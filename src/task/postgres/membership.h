@@ -111,7 +111,7 @@ class Membership {
   std::uint64_t next_seq() const { return next_seq_; }
   bool is_draining() const { return draining_; }
   /// What runs here is being told again: until that is known nothing else is to be told of it.
-  bool is_telling_again() const { return recovering_here_; }
+  bool is_telling_again() const { return recovering_here_ || told_timeline_ != memory_.timeline; }
   /// All agents that some live worker has.
   bool is_agent_known(const std::string& agent) const { return agents_.contains(agent); }
   std::string own_channel() const { return options_.schema + "_w" + std::to_string(memory_.worker); }
