@@ -128,16 +128,18 @@ class Server:
         for standby in self.standbys:
             standby.__exit__()
         if self.pid():
-            self.kill()
+            try:
+                self.stop("immediate")  # not killed: it would leave its shared memory behind
+            except AssertionError:
+                self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     # -- its life --
 
     def create(self):
         _run([f"{binaries()}/initdb", "-D", self.data, "-A", "trust", "-U", "tester", "-E", "UTF8", "--locale=C", "--no-sync"])
-        usual = {"shared_buffers": "64MB", "max_connections": "60", "max_wal_size": "2GB", "wal_level": "replica",
-                 "log_line_prefix": "'%m %p %q%u@%d '"}
-        self._configure(**{**usual, **self.settings})
+        self._configure(**{"shared_buffers": "64MB", "max_connections": "60", "max_wal_size": "2GB", "wal_level": "replica",
+                           "log_line_prefix": "'%m %p %q%u@%d '", **self.settings})
         if self.tls:
             self.tls.give_to(self)
 
