@@ -30,7 +30,7 @@ LIMITS = "[groups.batch]\nmax_running = 1\n[agents.slow]\ncommand = [\"/bin/sh\"
 # Faults of the program that are known and not mended: the tests that show them are shown as skipped while they fail.
 OPEN = {
     "test_a_copied_folder_is_another_worker": "the copy ends what the original runs",
-    "test_answers_that_are_cut_off": "a cancel is not asked again; a callback of the loop fails after a reconnect",
+    "test_answers_that_are_cut_off": "a cancel whose answer was cut off is refused and not asked again",
     "test_an_agent_that_nobody_accepts_is_refused": "the refusal is -32602",
 }
 shared = None

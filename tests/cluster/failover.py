@@ -29,9 +29,9 @@ scenarios = {}
 
 # Faults of the program that are known and not mended: the tests that show them are shown as skipped while they fail.
 OPEN = {
-    "test_the_old_primary_comes_back": "a daemon that is started again forgets the timeline it has seen, and joins the old primary",
-    "test_to_a_synchronous_standby": "the loop stands still for 25 s when event numbers move on by a million",
-    "test_to_an_asynchronous_standby": "a beat before what runs was told again ends the attempts, and they run twice",
+    "test_the_old_primary_comes_back": "an old primary that stands first in the address ends the search for a server",
+    "test_to_an_asynchronous_standby": "a beat before what runs was told again ends the attempts, and they run twice (seen once)",
+    "test_a_restored_backup": "a daemon that has read no events joins a backup that lacks its own tasks",
 }
 
 
@@ -340,7 +340,6 @@ def another_server(fleet):
 
 
 class Failover(suite.TestCase):
-    @known_open(OPEN)
     def test_to_a_synchronous_standby(self):
         scenarios["synchronous"].result()
 
@@ -355,6 +354,7 @@ class Failover(suite.TestCase):
     def test_with_a_worker_that_is_late(self):
         scenarios["one_is_late"].result()
 
+    @known_open(OPEN)
     def test_a_restored_backup(self):
         scenarios["restored_backup"].result()
 

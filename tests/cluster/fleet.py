@@ -159,7 +159,7 @@ class Fleet:
             with Fleet.made:
                 Fleet.count += 1
                 self.database = self.server.make_database(f"work{Fleet.count}")
-                server.install(self.server, self.database)
+                self.make_queue()
         except BaseException:
             self.__exit__()
             raise
@@ -172,6 +172,14 @@ class Fleet:
         finally:
             if self.is_own:
                 self.server.__exit__()
+
+    def make_queue(self):
+        """By the program itself, whose schema is the one that its daemons need."""
+        with Project(program=self.program) as project:
+            project.write_user_settings(f'store = "{self.url()}"\n[cluster]\nproject = "site"\n')
+            made = project.run("cluster", "init")
+            if made.code != 0:
+                raise Failure(f"cluster init: {made}")
 
     def url(self):
         return self.server.url(self.database)
