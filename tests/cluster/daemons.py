@@ -29,9 +29,7 @@ LIMITS = "[groups.batch]\nmax_running = 1\n[agents.slow]\ncommand = [\"/bin/sh\"
 
 # Faults of the program that are known and not mended: the tests that show them are shown as skipped while they fail.
 OPEN = {
-    "test_a_copied_folder_is_another_worker": "the copy ends what the original runs",
     "test_answers_that_are_cut_off": "a cancel whose answer was cut off is refused and not asked again",
-    "test_an_agent_that_nobody_accepts_is_refused": "the refusal is -32602",
 }
 shared = None
 scenarios = {}
@@ -153,7 +151,6 @@ class Together(FleetTestCase):
 
 
 class Accepting(FleetTestCase):
-    @known_open(OPEN)
     def test_an_agent_that_nobody_accepts_is_refused(self):
         one = self.fleet.worker("one")
         two = self.fleet.worker("two", accept="[]")
@@ -288,7 +285,6 @@ class Names(FleetTestCase):
                         ignore=lambda folder, names: [n for n in names if n.endswith(".sock") or n in ("daemon.lock", "daemon.pid")])
         return other
 
-    @known_open(OPEN)
     def test_a_copied_folder_is_another_worker(self):
         one = self.fleet.worker("one")
         marks = one.path("marks")
@@ -500,6 +496,7 @@ def daemon_stopped(fleet):
         check(13 < ended < 27, "two thirds of the lease are 20 s, then 5 s of TERM; it was", ended)
         eventually(lambda: one.workers()["two"] == "silent", 60, "silent")
         eventually(lambda: (r := one.get(retry))["state"] == "running" and r["worker"] == "one", 10, "it runs elsewhere")
+        eventually(lambda: len(lines(again)) > 1, what="its shell has written")
         begins = [line.split() for line in lines(again)]
         check(len(begins) == 2 and begins[1][1] == "one", begins)
         check(one.get(ids[stays]).get("silent") is True, one.get(ids[stays]))
