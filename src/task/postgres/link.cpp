@@ -74,7 +74,9 @@ void Link::accept() {
 }
 
 void Link::refuse(const std::string& why) {
-  if (stage_ == Stage::greeting) close(why);
+  if (stage_ != Stage::greeting) return;
+  search_.try_others_first();
+  close(why);
 }
 
 void Link::reconnect(const std::string& why) {

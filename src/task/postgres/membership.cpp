@@ -343,6 +343,7 @@ void Membership::take_beat(base::Duration sent, const Result& answer) {
   draining_ = flag_in(told, "draining");
   recovering_ = flag_in(told, "recovering");
   epoch_ = text_in(told, "epoch");
+  saw_event_at(number_in(told, "newestEventMs"));
   judge(sent, told);
   Calls::Beat beat{.sent = sent};
   for (const json::value& each : array_in(told, "mine")) {

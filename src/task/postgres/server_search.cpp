@@ -74,6 +74,10 @@ void ServerSearch::tried(tl::expected<PgConnection, std::string> outcome) {
   try_next();
 }
 
+void ServerSearch::try_others_first() {
+  if (next_ > 0 && next_ <= candidates_.size()) silent_.push_back(candidates_[next_ - 1]);
+}
+
 void ServerSearch::finish(tl::expected<Found, std::string> outcome) {
   const Done done = std::exchange(done_, nullptr);
   if (done) done(std::move(outcome));

@@ -38,6 +38,8 @@ class ServerSearch {
   /// Ends a search that is under way, without an answer from it. The answer never comes within the call.
   void begin(Done done);
   void stop();
+  /// The server that was found last is not the one that is wanted: the others come before it the next time.
+  void try_others_first();
 
  private:
   void look_up();

@@ -161,6 +161,7 @@ BEGIN
         'spared', c.spared)), '[]') FROM mine c),
       'shortestLease', (SELECT min(o.lease_ms) FROM others o WHERE o.state < 2),
       'epoch', m.epoch, 'timeline', m.timeline, 'serverTimeline', @schema@.server_timeline(),
+      'newestEventMs', @schema@.ms(m.newest_event_at),
       'gates', (SELECT coalesce(sum(g.version), 0) FROM @schema@.gate g),
       'agents', (SELECT coalesce(json_agg(DISTINCT a.agent), '[]') FROM others o CROSS
         JOIN unnest(o.accepts) AS a(agent)
