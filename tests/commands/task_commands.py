@@ -38,7 +38,7 @@ action = { type = "notify", message = "a new year" }
 class TaskTestCase(ProjectTestCase):
     def setUp(self):
         super().setUp()
-        self.write(".duet-rpc.toml", SETTINGS)
+        self.project.write_settings(SETTINGS)
         os.mkdir(os.path.join(self.project.root, "inbox"))
         self.daemon = self.project.start()
 
@@ -353,7 +353,7 @@ class Automation(TaskTestCase):
 class Chat(TaskTestCase):
     def test_a_message_becomes_a_task_of_the_default_agent(self):
         self.assertEqual(self.project.run("daemon", "stop").code, 0)
-        self.write(".duet-rpc.toml", 'default_agent = "echo"\n' + SETTINGS)
+        self.project.write_settings('default_agent = "echo"\n' + SETTINGS)
         self.project.start()
         id = self.project.run("chat", "send", "hello", "there", "--priority", "2").out.strip()
         self.project.run("task", "wait", id)

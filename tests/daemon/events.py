@@ -27,8 +27,7 @@ LONG_NAME = "a" * 64  # of an agent: it stands in every event
 class Events(ProjectTestCase):
     def setUp(self):
         super().setUp()
-        with open(os.path.join(self.project.root, ".duet-rpc.toml"), "w", encoding="utf-8") as file:
-            file.write(f'[agents.{LONG_NAME}]\ncommand = ["sleep", "{{prompt}}"]\n')
+        self.project.write_settings(f'[agents.{LONG_NAME}]\ncommand = ["sleep", "{{prompt}}"]\n')
         self.pid = self.project.start()
 
     def make_events(self, count, agent="shell"):

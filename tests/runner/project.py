@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import time
 
+import store
 import suite
 from daemon import PATIENCE, Failure, eventually, request
 
@@ -144,6 +145,9 @@ class Project:
         os.makedirs(os.path.join(self.root, ".git"))
         self.pids = set()
         self.needs_no_trust = True  # its settings file is that of the test, named by DUET_RPC_CONFIG
+        self.store = store.Store()
+        if store.SHARED:
+            self.write_user_settings("")
 
     def __enter__(self):
         return self
@@ -169,7 +173,7 @@ class Project:
     def environment(self, extra=None):
         kept = {name: value for name, value in os.environ.items() if name not in HIDDEN}
         kept.update(HOME=self.home, XDG_CONFIG_HOME=os.path.join(self.home, ".config"),
-                    XDG_STATE_HOME=os.path.join(self.home, ".local", "state"))
+                    XDG_STATE_HOME=os.path.join(self.home, ".local", "state"), **self.store.environment())
         own = os.path.join(self.root, ".duet-rpc.toml")
         if self.needs_no_trust and os.path.lexists(own):
             kept["DUET_RPC_CONFIG"] = own
@@ -181,7 +185,14 @@ class Project:
         path = os.path.join(self.home, ".config", "duet-rpc", "config.toml")
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+            file.write(self.store.settings(text))
+        os.chmod(path, 0o600)
+
+    def write_settings(self, text):
+        """The project's own file, which counts without trust if it is there when a command begins."""
+        path = os.path.join(self.root, ".duet-rpc.toml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.store.settings(text))
         os.chmod(path, 0o600)
 
     def remember_port(self, word):

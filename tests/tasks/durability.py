@@ -71,9 +71,7 @@ def submit_until_gone(project, effects):
 
 class DurabilityTestCase(ProjectTestCase):
     def set_up_project(self, project):
-        with open(os.path.join(project.root, ".duet-rpc.toml"), "w", encoding="utf-8") as file:
-            file.write(SETTINGS)
-        os.chmod(file.name, 0o600)
+        project.write_settings(SETTINGS)
         return Effects(project)
 
     def wait_until_all_ended(self, project, patience=4 * PATIENCE):
