@@ -12,6 +12,7 @@ import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 
+import store  # noqa: E402
 import suite  # noqa: E402
 from daemon import PATIENCE, eventually  # noqa: E402
 from project import ProjectTestCase, Result  # noqa: E402
@@ -83,8 +84,8 @@ class Submitting(TaskTestCase):
         folder = os.path.join(self.project.root, "sub")
         os.mkdir(folder)
         path = "/nowhere:" + os.environ["PATH"]
-        result = self.project.run("task", "submit", "--agent", "shell", "--follow", 'pwd; echo "$PATH"', cwd=folder,
-                                  env={"PATH": path})
+        result = self.project.run("task", "submit", "--agent", "shell", "--follow", *store.HERE_FLAG, 'pwd; echo "$PATH"',
+                                  cwd=folder, env={"PATH": path})
         self.assertEqual(result.out, f"{folder}\n{path}\n")
 
     def test_json_is_what_the_daemon_gave(self):

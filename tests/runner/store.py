@@ -35,6 +35,7 @@ def _taken_from_the_command_line():
 KIND = _taken_from_the_command_line()
 SHARED = KIND == "postgresql"
 HERE = {"here": True} if SHARED else {}  # of submits that need this machine: a PATH or a folder outside of the project
+HERE_FLAG = ["--here"] if SHARED else []  # the same on the command line
 MORE_IN_RECORDS = ["worker", "onLost", "needs", "submittedBy"] if SHARED else []
 
 
