@@ -135,8 +135,8 @@ class Server:
 
     def create(self):
         _run([f"{binaries()}/initdb", "-D", self.data, "-A", "trust", "-U", "tester", "-E", "UTF8", "--locale=C", "--no-sync"])
-        self._configure(shared_buffers="64MB", max_connections="60", max_wal_size="2GB", wal_level="replica",
-                        log_line_prefix="'%m %p %q%u@%d '", **self.settings)
+        self._configure(**{"shared_buffers": "64MB", "max_connections": "60", "max_wal_size": "2GB", "wal_level": "replica",
+                           "log_line_prefix": "'%m %p %q%u@%d '", **self.settings})
         if self.tls:
             self.tls.give_to(self)
 

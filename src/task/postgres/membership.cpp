@@ -368,6 +368,7 @@ void Membership::sweep() {
     if (!answer) return;
     const json::object told = object_of(*answer);
     take_ready(told);
+    if (number_in(told, "removed") > 0) calls_.removed();
     if (flag_in(told, "more")) sweep_in({});
     if (const std::int64_t due = number_in(told, "nextDueMs"); due >= 0) {
       sweep_in(std::min<base::Duration>(std::chrono::milliseconds(due + 1), between_sweeps));

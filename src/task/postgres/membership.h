@@ -62,6 +62,8 @@ class Membership {
     std::function<void(const std::vector<std::int64_t>& fences)> fenced;
     /// Tasks may have become ready; or what keeps us from claiming has changed.
     std::function<void()> look;
+    /// Old tasks were removed.
+    std::function<void()> removed;
     /// Events were numbered.
     std::function<void()> numbered;
     /// The lease holds until then, by CLOCK_BOOTTIME.

@@ -6,6 +6,7 @@
 #include <boost/json/array.hpp>
 
 #include "duet/rpc/utf8.h"
+#include "task/output.h"
 #include "task/postgres/output_view.h"
 #include "task/postgres/postgres_queue.h"
 #include "task/postgres/records.h"
@@ -20,6 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr base::Duration between_looks = 300ms;
+constexpr base::Duration between_tidyings = 10min;
 
 }  // namespace
 
@@ -77,6 +79,42 @@ void PostgresQueue::read_remote(const OutputQuestion& question, const Object& st
                if (!answer) return got(tl::unexpected(error_of(answer.error())));
                got(view->read(*answer, question.offset, question.limit, question.stream));
              }));
+}
+
+// ---- files of tasks that are gone ----
+
+void PostgresQueue::tidy_in(base::Duration wait) {
+  tidy_timer_ = loop_.after(wait, [this] { tidy(); });
+}
+
+// Others remove tasks, too, and do not say so: now and then the database is asked which of ours it still has.
+void PostgresQueue::tidy() {
+  tidy_in(between_tidyings);
+  if (runner_ == nullptr || !membership_.is_joined()) return;
+  std::set<std::int64_t> ids;
+  for (const RunId run : runner_->outputs()) ids.insert(static_cast<std::int64_t>(run.task));
+  if (ids.empty()) return;
+  line_.call(Line::Way::work, "read_known_v1", {array_of(std::vector<std::int64_t>(ids.begin(), ids.end()))},
+             lifetime_.bind([this](const Answer& answer) {
+               if (!answer) return;
+               std::set<TaskId> known;
+               for (std::size_t row = 0; row < answer->rows(); ++row) {
+                 known.insert(static_cast<TaskId>(answer->number(row, 0).value_or(0)));
+               }
+               remove_outputs(known);
+             }));
+}
+
+// And of those that are known, the oldest beyond `keep_output`: the database has the bounded copy.
+void PostgresQueue::remove_outputs(const std::set<TaskId>& known) {
+  std::vector<RunId> runs = runner_->outputs();
+  std::ranges::sort(runs);
+  std::uint64_t bytes = 0;
+  for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
+    if (attempts_.latest(run->task)) continue;  // it runs here, or is reported
+    bytes += output_size(options_.tasks, *run);
+    if (!known.contains(run->task) || bytes > settings_.keep_output) runner_->remove_output(*run);
+  }
 }
 
 // ---- waiting for more ----

@@ -116,11 +116,13 @@ Membership::Calls PostgresQueue::membership_calls() {
                 events_.begin();
                 count_soon();
                 forward();
+                tidy_in(30s);
               },
           .beaten = [this](const Membership::Calls::Beat& beat) { attempts_.beaten(beat); },
           .remembered = [this] { return attempts_.remembered(); },
           .fenced = [this](const std::vector<std::int64_t>& fences) { attempts_.fenced(fences); },
           .look = [this] { attempts_.look(false); },
+          .removed = [this] { tidy_in(1s); },
           .numbered =
               [this] {
                 events_.look();

@@ -144,8 +144,8 @@ class PostgresQueue final : public Queue {
   // Submitting: postgres_submit.cpp.
   tl::expected<Submits::Entry, rpc::Error> entry_of(Submission& submission) const;
   std::optional<rpc::Error> check_group(const std::string& group) const;
-  void taken(const Submission& submission, const Submits::Taken& task, const Submitted& submitted,
-             const Companion& companion);
+  void taken(const Submission& submission, const std::string& asked, const Submits::Taken& task,
+             const Submitted& submitted, const Companion& companion);
 
   std::vector<WaitReason> reasons_of(TaskId id, const Object& facts) const;
   void explain_doors(const Object& facts, std::vector<WaitReason>& reasons) const;
@@ -160,6 +160,11 @@ class PostgresQueue final : public Queue {
   void watch_output();
   void look_at_output();
   void tell_remote(TaskId id);
+
+  // Files here of tasks that are gone: postgres_output.cpp.
+  void tidy_in(base::Duration wait);
+  void tidy();
+  void remove_outputs(const std::set<TaskId>& known);
 
   void answer_waiters(TaskId id);
   void wake_up(const std::string& channel, const std::string& payload);
@@ -195,6 +200,7 @@ class PostgresQueue final : public Queue {
   std::set<TaskId> reading_output_;
   transport::Loop::Timer output_timer_;
   transport::Loop::Timer count_timer_;
+  transport::Loop::Timer tidy_timer_;
   bool counting_ = false;
   // Events of this daemon that the database does not have yet.
   std::vector<Event> untold_;

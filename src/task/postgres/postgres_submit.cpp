@@ -78,25 +78,24 @@ void PostgresQueue::submit(Submission submission, Submitted submitted, Companion
   if (is_refused()) return submitted(tl::unexpected(unavailable("store", trouble())));
   tl::expected<Submits::Entry, rpc::Error> entry = entry_of(submission);
   if (!entry) return submitted(tl::unexpected(entry.error()));
-  submits_.add(std::move(*entry), [this, submission = std::move(submission), submitted = std::move(submitted),
+  std::string asked = entry->body;
+  submits_.add(std::move(*entry), [this, submission = std::move(submission), asked = std::move(asked),
+                                   submitted = std::move(submitted),
                                    companion](const tl::expected<Submits::Taken, rpc::Error>& task) {
     if (!task) return submitted(tl::unexpected(task.error()));
-    taken(submission, *task, submitted, companion);
+    taken(submission, asked, *task, submitted, companion);
   });
 }
 
 // A key that was there belongs to the same submission, or it is refused. What is to be written with a new task is
 // written behind it: should that be lost, the key finds the task.
-void PostgresQueue::taken(const Submission& submission, const Submits::Taken& task, const Submitted& submitted,
-                          const Companion& companion) {
+void PostgresQueue::taken(const Submission& submission, const std::string& asked, const Submits::Taken& task,
+                          const Submitted& submitted, const Companion& companion) {
   const Accepted accepted{task.id, task.state, task.fresh};
   if (!task.fresh) {
-    Submission plain = submission;
-    plain.env.clear();
+    const bool may_differ = submission.key.empty() || submission.key_decides;
     const std::vector<std::string> differing =
-        submission.key.empty() || submission.key_decides
-            ? std::vector<std::string>()
-            : differences(task.body, to_body(plain), usual_priority(agents_, submission));
+        may_differ ? std::vector<std::string>() : differences(task.body, asked, usual_priority(agents_, submission));
     if (!differing.empty()) return submitted(tl::unexpected(key_is_taken(task.id, differing)));
     return submitted(accepted);
   }

@@ -43,27 +43,34 @@ $$;
 CREATE FUNCTION @schema@.task_params(p_task bigint, p_world smallint, p_agent_json text, p_attempts integer,
                                      p_not_counted integer, p_more text)
 RETURNS text LANGUAGE sql STABLE AS $$
-  SELECT pg_catalog.concat('{"taskId":"task-', p_task, '","state":"', @schema@.state_word(p_world), '","agent":', p_agent_json,
-    ',"attempts":', p_attempts, CASE WHEN p_not_counted > 0 THEN ',"attemptsNotCounted":' || p_not_counted END, p_more, '}')
+  SELECT pg_catalog.concat('{"taskId":"task-', p_task, '","state":"', @schema@.state_word(p_world), '","agent":',
+    p_agent_json,
+    ',"attempts":', p_attempts, CASE WHEN p_not_counted > 0 THEN ',"attemptsNotCounted":' || p_not_counted END,
+      p_more, '}')
 $$;
 
 CREATE FUNCTION @schema@.start_params(p_started timestamptz, p_pid integer) RETURNS text LANGUAGE sql STABLE AS $$
   SELECT pg_catalog.concat(',"startedAt":"' || @schema@.iso(p_started) || '"', ',"pid":' || p_pid)
 $$;
 
-CREATE FUNCTION @schema@.end_params(p_completed timestamptz, p_code integer, p_signal text, p_reason smallint, p_message text,
+CREATE FUNCTION @schema@.end_params(p_completed timestamptz, p_code integer, p_signal text, p_reason smallint,
+  p_message text,
                                     p_cpu_us bigint, p_memory bigint, p_output bigint)
 RETURNS text LANGUAGE sql STABLE AS $$
-  SELECT pg_catalog.concat(',"completedAt":"', @schema@.iso(p_completed), '","exitCode":', coalesce(p_code::text, 'null'),
+  SELECT pg_catalog.concat(',"completedAt":"', @schema@.iso(p_completed), '","exitCode":',
+    coalesce(p_code::text, 'null'),
     ',"signal":', CASE WHEN p_signal IS NULL THEN 'null' ELSE @schema@.quoted(p_signal) END,
     CASE WHEN p_reason IS NOT NULL THEN
-      pg_catalog.concat(',"error":{"reason":"', @schema@.reason_word(p_reason), '","message":', @schema@.quoted(p_message), '}') END,
+      pg_catalog.concat(',"error":{"reason":"', @schema@.reason_word(p_reason), '","message":',
+        @schema@.quoted(p_message), '}') END,
     CASE WHEN p_cpu_us IS NOT NULL THEN
-      pg_catalog.concat(',"cpuSeconds":', p_cpu_us::float8 / 1000000, ',"maxMemory":', p_memory, ',"outputBytes":', p_output) END)
+      pg_catalog.concat(',"cpuSeconds":', p_cpu_us::float8 / 1000000, ',"maxMemory":', p_memory, ',"outputBytes":',
+        p_output) END)
 $$;
 
 -- The event of a task that is as this row has it.
-CREATE FUNCTION @schema@.tell_task(p_task @schema@.task, p_was smallint, p_stored bigint DEFAULT NULL, p_kind text DEFAULT NULL,
+CREATE FUNCTION @schema@.tell_task(p_task @schema@.task, p_was smallint, p_stored bigint DEFAULT NULL,
+  p_kind text DEFAULT NULL,
                                    p_more text DEFAULT '')
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -103,7 +110,8 @@ BEGIN
   END IF;
 END $$;
 
-CREATE FUNCTION @schema@.serves(p_lane @schema@.lane, p_worker @schema@.worker) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+CREATE FUNCTION @schema@.serves(p_lane @schema@.lane, p_worker @schema@.worker) RETURNS boolean
+  LANGUAGE sql IMMUTABLE AS $$
   SELECT (p_lane).needs <@ (p_worker).labels AND ((p_lane).agent = ANY ((p_worker).accepts)
     OR ((p_lane).submitter = (p_worker).name AND (p_lane).agent = ANY ((p_worker).agents)))
 $$;
@@ -126,7 +134,8 @@ RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   LOCK TABLE @schema@.lane IN SHARE ROW EXCLUSIVE MODE;
   INSERT INTO @schema@.lane AS l(agent, grp, needs, submitter, agent_json)
-  SELECT DISTINCT a.agent, a.grp, @schema@.needs_of(a.needs), CASE WHEN a.own THEN w.name ELSE '' END, @schema@.quoted(a.agent)
+  SELECT DISTINCT a.agent, a.grp, @schema@.needs_of(a.needs), CASE WHEN a.own THEN w.name ELSE '' END,
+    @schema@.quoted(a.agent)
   FROM unnest(p_agents, p_groups, p_needs, p_own) AS a(agent, grp, needs, own)
   CROSS JOIN @schema@.worker w WHERE w.id = p_worker
     AND NOT EXISTS (SELECT FROM @schema@.lane o WHERE o.agent = a.agent AND o.grp = a.grp
@@ -145,7 +154,8 @@ BEGIN
 END $$;
 
 -- The state of a queued task that nobody has claimed.
-CREATE FUNCTION @schema@.queued_state(p_held boolean, p_open integer, p_due timestamptz) RETURNS smallint LANGUAGE sql VOLATILE AS $$
+CREATE FUNCTION @schema@.queued_state(p_held boolean, p_open integer, p_due timestamptz) RETURNS smallint
+  LANGUAGE sql VOLATILE AS $$
   SELECT (CASE WHEN p_held OR p_open > 0 OR p_due > pg_catalog.clock_timestamp() THEN 0 ELSE 1 END)::smallint
 $$;
 
@@ -164,7 +174,8 @@ BEGIN
     SELECT a.task FROM @schema@.after a WHERE a.dependency = ANY (p_failed)
     UNION SELECT a.task FROM failing f JOIN @schema@.after a ON a.dependency = f.id)
   SELECT array_agg(x.id) INTO v_all FROM (
-    SELECT f.id FROM failing f UNION SELECT a.task FROM @schema@.after a WHERE a.dependency = ANY (p_done) AND a.open) x;
+    SELECT f.id FROM failing f UNION SELECT a.task FROM @schema@.after a WHERE a.dependency = ANY (p_done)
+      AND a.open) x;
   IF v_all IS NULL THEN
     RETURN v_lanes;
   END IF;
@@ -180,9 +191,11 @@ BEGIN
   WHILE cardinality(v_next) > 0 LOOP
     v_more := '{}';
     FOR v_task IN
-      UPDATE @schema@.task t SET state = 4, completed_at = clock_timestamp(), error_reason = 5, held = false, due = NULL, retry_at = NULL,
+      UPDATE @schema@.task t SET state = 4, completed_at = clock_timestamp(), error_reason = 5, held = false,
+        due = NULL, retry_at = NULL,
         error_message = 'task-' || f.dependency || ' did not succeed'
-      FROM (SELECT a.task, min(a.dependency) AS dependency FROM @schema@.after a WHERE a.dependency = ANY (v_next) GROUP BY a.task) f
+      FROM (SELECT a.task, min(a.dependency) AS dependency FROM @schema@.after a
+        WHERE a.dependency = ANY (v_next) GROUP BY a.task) f
       WHERE t.id = f.task AND t.state < 2 RETURNING t.*
     LOOP
       PERFORM @schema@.tell_task(v_task, 0::smallint, v_task.stored);
@@ -208,7 +221,8 @@ DECLARE
 BEGIN
   SELECT @schema@.world(t.state, t.announced) INTO v_was FROM @schema@.task t WHERE t.id = p_task;
   SELECT coalesce(sum(octet_length(o.bytes)), 0) INTO v_stored FROM @schema@.output o WHERE o.task = p_task;
-  UPDATE @schema@.task t SET state = p_state, completed_at = clock_timestamp(), error_reason = p_reason, error_message = p_message,
+  UPDATE @schema@.task t SET state = p_state, completed_at = clock_timestamp(), error_reason = p_reason,
+    error_message = p_message,
     held = false, due = NULL, retry_at = NULL, cancelling = false, stored = v_stored
   WHERE t.id = p_task RETURNING t.* INTO v_task;
   PERFORM @schema@.tell_task(v_task, v_was, v_stored);
@@ -222,14 +236,17 @@ BEGIN
 END $$;
 
 -- Queues a task anew whose attempt is over without an end of its own; the row is locked. Its old fence is worth nothing.
-CREATE FUNCTION @schema@.queue_again(p_task bigint, p_attempts integer, p_lost integer) RETURNS integer LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.queue_again(p_task bigint, p_attempts integer, p_lost integer) RETURNS integer
+  LANGUAGE plpgsql AS $$
 DECLARE
   v_task @schema@.task;
   v_was smallint;
 BEGIN
   SELECT @schema@.world(t.state, t.announced) INTO v_was FROM @schema@.task t WHERE t.id = p_task;
-  UPDATE @schema@.task t SET state = @schema@.queued_state(t.held, t.open_after, t.not_before), attempts = t.attempts + p_attempts,
-    lost = t.lost + p_lost, fence = NULL, announced = false, started_at = NULL, pid = NULL, retry_at = NULL, due = t.not_before
+  UPDATE @schema@.task t SET state = @schema@.queued_state(t.held, t.open_after, t.not_before),
+    attempts = t.attempts + p_attempts,
+    lost = t.lost + p_lost, fence = NULL, announced = false, started_at = NULL, pid = NULL, retry_at = NULL,
+      due = t.not_before
   WHERE t.id = p_task RETURNING t.* INTO v_task;
   IF v_was = 1 THEN
     PERFORM @schema@.tell_task(v_task, v_was);

@@ -23,7 +23,8 @@ BEGIN
   RETURN ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer;
 END $$;
 
-CREATE FUNCTION @schema@.hello_v1() RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
+CREATE FUNCTION @schema@.hello_v1() RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog,
+  pg_temp SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   m @schema@.meta;
   v_system bigint;
@@ -36,16 +37,20 @@ BEGIN
   RETURN json_build_object('version', m.version, 'oldest', m.oldest, 'project', m.project, 'queue', m.queue,
     'system', v_system::text, 'timeline', m.timeline, 'serverTimeline', @schema@.server_timeline(), 'epoch', m.epoch,
     'nextSeq', m.next_seq, 'newestEventMs', @schema@.ms(m.newest_event_at),
-    'settings', json_build_object('queue_capacity', m.queue_capacity, 'keep_days', m.keep_days, 'keep_tasks', m.keep_tasks,
+    'settings', json_build_object('queue_capacity', m.queue_capacity, 'keep_days', m.keep_days, 'keep_tasks',
+      m.keep_tasks,
                                   'keep_output', m.keep_output),
     'serverVersion', current_setting('server_version_num')::integer, 'recovery', pg_is_in_recovery(),
     'now', @schema@.ms(clock_timestamp()), 'sessionUser', session_user, 'adopted', m.system = v_system)::text;
 END $$;
 
-CREATE FUNCTION @schema@.attach_v1(p_name text, p_worker bigint, p_old uuid[], p_new uuid, p_machine text, p_lease_ms bigint,
-  p_lost_after_ms bigint, p_labels text[], p_accepts text[], p_agents text[], p_slots integer, p_run boolean, p_version text,
+CREATE FUNCTION @schema@.attach_v1(p_name text, p_worker bigint, p_old uuid[], p_new uuid, p_machine text,
+  p_lease_ms bigint,
+  p_lost_after_ms bigint, p_labels text[], p_accepts text[], p_agents text[], p_slots integer, p_run boolean,
+    p_version text,
   p_protocol integer)
-RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
+RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+  SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 DECLARE
   m @schema@.meta;
   w @schema@.worker;
@@ -58,11 +63,13 @@ BEGIN
   IF NOT FOUND OR m.system <> (SELECT s.system_identifier FROM pg_control_system() s) THEN
     RAISE EXCEPTION 'adopt: the queue was made on another server' USING ERRCODE = 'DU002';
   ELSIF v_timeline < m.timeline THEN
-    RAISE EXCEPTION 'timeline: the server is on % and the queue was on %', v_timeline, m.timeline USING ERRCODE = 'DU002';
+    RAISE EXCEPTION 'timeline: the server is on % and the queue was on %', v_timeline, m.timeline
+      USING ERRCODE = 'DU002';
   ELSIF v_timeline > m.timeline THEN
     RAISE EXCEPTION 'renew: the server is on a new timeline' USING ERRCODE = 'DU002';
   END IF;
-  IF p_run AND NOT pg_has_role(session_user, '@schema@_worker', 'MEMBER') AND NOT pg_has_role(session_user, '@schema@_owner', 'MEMBER') THEN
+  IF p_run AND NOT pg_has_role(session_user, '@schema@_worker', 'MEMBER')
+    AND NOT pg_has_role(session_user, '@schema@_owner', 'MEMBER') THEN
     RAISE EXCEPTION '%', '{"refused":"role"}' USING ERRCODE = 'DU003';
   END IF;
   SELECT * INTO w FROM @schema@.worker o
@@ -74,16 +81,20 @@ BEGIN
       USING ERRCODE = 'DU003';
   END IF;
   IF v_takes_over THEN
-    UPDATE @schema@.worker o SET name = p_name, incarnation = p_new, machine = p_machine, beat = o.beat + 1, beat_at = clock_timestamp(),
+    UPDATE @schema@.worker o SET name = p_name, incarnation = p_new, machine = p_machine, beat = o.beat + 1,
+      beat_at = clock_timestamp(),
       state = CASE WHEN o.draining THEN 1 ELSE 0 END, waiting = false, silent_beat = NULL, lease_ms = p_lease_ms,
       lost_after_ms = p_lost_after_ms, slots = CASE WHEN p_run THEN p_slots ELSE 0 END, runs = p_run, labels = v_labels,
-      accepts = coalesce(p_accepts, '{}'), agents = coalesce(p_agents, '{}'), version = p_version, protocol = p_protocol,
+      accepts = coalesce(p_accepts, '{}'), agents = coalesce(p_agents, '{}'), version = p_version,
+        protocol = p_protocol,
       login = session_user
     WHERE o.id = w.id RETURNING o.* INTO w;
   ELSE
-    INSERT INTO @schema@.worker(name, incarnation, machine, beat_at, lease_ms, lost_after_ms, slots, runs, labels, accepts, agents, version,
+    INSERT INTO @schema@.worker(name, incarnation, machine, beat_at, lease_ms, lost_after_ms, slots, runs, labels,
+      accepts, agents, version,
       protocol, login, recovering, told_timeline)
-    VALUES (p_name, p_new, p_machine, clock_timestamp(), p_lease_ms, p_lost_after_ms, CASE WHEN p_run THEN p_slots ELSE 0 END, p_run,
+    VALUES (p_name, p_new, p_machine, clock_timestamp(), p_lease_ms, p_lost_after_ms, CASE WHEN p_run THEN p_slots
+      ELSE 0 END, p_run,
       v_labels, coalesce(p_accepts, '{}'), coalesce(p_agents, '{}'), p_version, p_protocol, session_user,
       m.recovering_until IS NOT NULL, m.timeline)
     ON CONFLICT DO NOTHING RETURNING * INTO w;
@@ -94,15 +105,18 @@ BEGIN
   PERFORM @schema@.find_lanes(w.id);
   PERFORM @schema@.tell_worker(w.name, w.state);
   RETURN json_build_object('worker', w.id, 'name', w.name, 'took_over', v_takes_over, 'running', (
-    SELECT coalesce(json_agg(json_build_object('task', t.id, 'fence', t.fence, 'attempt', t.attempts, 'started', t.announced,
+    SELECT coalesce(json_agg(json_build_object('task', t.id, 'fence', t.fence, 'attempt', t.attempts, 'started',
+      t.announced,
                                                'cancelling', t.cancelling, 'onLost', t.on_lost) ORDER BY t.id), '[]')
     FROM @schema@.task t WHERE t.worker = w.id AND t.state = 2))::text;
 END $$;
 
 -- Need not be synced, and waits for no standby: nothing that is acknowledged depends on it.
-CREATE FUNCTION @schema@.beat_v1(p_worker bigint, p_incarnation uuid, p_waiting boolean, p_slots integer, p_labels text[],
+CREATE FUNCTION @schema@.beat_v1(p_worker bigint, p_incarnation uuid, p_waiting boolean, p_slots integer,
+  p_labels text[],
   p_accepts text[], p_agents text[], p_lease_ms bigint, p_lost_after_ms bigint)
-RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET jit = off
+RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+  SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET jit = off
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
   m @schema@.meta;
@@ -115,10 +129,12 @@ BEGIN
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fenced' USING ERRCODE = 'DU001';
   END IF;
-  UPDATE @schema@.worker o SET beat = o.beat + 1, beat_at = clock_timestamp(), waiting = coalesce(p_waiting AND o.runs, o.waiting),
+  UPDATE @schema@.worker o SET beat = o.beat + 1, beat_at = clock_timestamp(), waiting = coalesce(p_waiting
+    AND o.runs, o.waiting),
     state = CASE WHEN o.draining THEN 1 ELSE 0 END, silent_beat = NULL,
     slots = CASE WHEN o.runs THEN coalesce(p_slots, o.slots) ELSE 0 END,
-    labels = CASE WHEN p_labels IS NULL THEN o.labels ELSE p_labels || ('name=' || o.name) END, accepts = coalesce(p_accepts, o.accepts),
+    labels = CASE WHEN p_labels IS NULL THEN o.labels ELSE p_labels || ('name=' || o.name) END,
+      accepts = coalesce(p_accepts, o.accepts),
     agents = coalesce(p_agents, o.agents), lease_ms = coalesce(p_lease_ms, o.lease_ms),
     lost_after_ms = coalesce(p_lost_after_ms, o.lost_after_ms)
   WHERE o.id = p_worker RETURNING o.* INTO w;
@@ -132,20 +148,24 @@ BEGIN
       SELECT t.id, t.fence, t.cancelling FROM @schema@.task t WHERE t.worker = p_worker AND t.state = 2),
     others AS MATERIALIZED (SELECT * FROM @schema@.worker o WHERE o.state <> 3)
     SELECT json_build_object(
-      'cancels', (SELECT coalesce(json_agg(json_build_object('task', c.id, 'fence', c.fence)), '[]') FROM mine c WHERE c.cancelling),
-      'workers', (SELECT json_agg(json_build_object('id', o.id, 'name', o.name, 'beat', o.beat, 'state', o.state, 'lease', o.lease_ms,
+      'cancels', (SELECT coalesce(json_agg(json_build_object('task', c.id, 'fence', c.fence)), '[]') FROM mine c
+        WHERE c.cancelling),
+      'workers', (SELECT json_agg(json_build_object('id', o.id, 'name', o.name, 'beat', o.beat, 'state', o.state,
+        'lease', o.lease_ms,
                     'lostAfter', o.lost_after_ms, 'silentBeat', o.silent_beat) ORDER BY o.id) FROM others o),
       'mine', (SELECT coalesce(json_agg(json_build_array(c.id, c.fence)), '[]') FROM mine c),
       'shortestLease', (SELECT min(o.lease_ms) FROM others o WHERE o.state < 2),
       'epoch', m.epoch, 'timeline', m.timeline, 'serverTimeline', @schema@.server_timeline(),
       'gates', (SELECT coalesce(sum(g.version), 0) FROM @schema@.gate g),
-      'agents', (SELECT coalesce(json_agg(DISTINCT a.agent), '[]') FROM others o CROSS JOIN unnest(o.accepts || o.agents) AS a(agent)
+      'agents', (SELECT coalesce(json_agg(DISTINCT a.agent), '[]') FROM others o CROSS
+        JOIN unnest(o.accepts || o.agents) AS a(agent)
                  WHERE o.state < 2),
       'unnumbered', EXISTS (SELECT FROM @schema@.event e WHERE e.seq IS NULL AND e.id > m.low_event),
       'draining', w.draining, 'recovering', w.recovering)::text);
 END $$;
 
-CREATE FUNCTION @schema@.wait_v1(p_worker bigint, p_incarnation uuid, p_waiting boolean) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+CREATE FUNCTION @schema@.wait_v1(p_worker bigint, p_incarnation uuid, p_waiting boolean) RETURNS void LANGUAGE plpgsql
+  SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
@@ -154,33 +174,35 @@ BEGIN
 END $$;
 
 -- Of the workers that wait for tasks of these lanes, twice as many as there are new tasks are told, each by its own channel.
-CREATE FUNCTION @schema@.wake_v1(p_worker bigint, p_incarnation uuid, p_lanes integer[], p_counts integer[]) RETURNS integer
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
+CREATE FUNCTION @schema@.wake_v1(p_worker bigint, p_incarnation uuid, p_lanes integer[], p_counts integer[])
+  RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+SET lock_timeout = '5s' AS $$
 DECLARE
-  v_woken integer := 0;
-  v_lane record;
-  v_id bigint;
+  v_waits boolean;
+  v_woken integer;
 BEGIN
-  PERFORM set_config('synchronous_commit', 'off', true);
-  IF NOT EXISTS (SELECT FROM @schema@.worker w WHERE w.waiting AND w.state = 0) THEN
+  SELECT EXISTS (SELECT FROM @schema@.worker o WHERE o.waiting AND o.state = 0) INTO v_waits
+  FROM @schema@.worker w WHERE w.id = p_worker AND w.incarnation = p_incarnation AND w.state <> 3;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'fenced' USING ERRCODE = 'DU001';
+  ELSIF NOT v_waits THEN
     RETURN 0;
   END IF;
-  PERFORM @schema@.guard(p_worker, p_incarnation);
-  FOR v_lane IN SELECT l AS row, u.many FROM unnest(p_lanes, p_counts) AS u(lane, many) JOIN @schema@.lane l ON l.id = u.lane LOOP
-    FOR v_id IN
-      UPDATE @schema@.worker w SET waiting = false WHERE w.id IN (
-        SELECT o.id FROM @schema@.worker o WHERE o.waiting AND o.state = 0 AND o.slots > 0 AND @schema@.serves(v_lane.row, o)
-        ORDER BY random() LIMIT 2 * v_lane.many FOR NO KEY UPDATE SKIP LOCKED)
-      RETURNING w.id
-    LOOP
-      PERFORM pg_notify('@schema@_w' || v_id, 'task');
-      v_woken := v_woken + 1;
-    END LOOP;
-  END LOOP;
+  PERFORM set_config('synchronous_commit', 'off', true);
+  WITH chosen AS MATERIALIZED (
+    SELECT o.id FROM unnest(p_lanes, p_counts) AS u(lane, many) JOIN @schema@.lane l ON l.id = u.lane
+    CROSS JOIN LATERAL (
+      SELECT c.id FROM @schema@.worker c WHERE c.waiting AND c.state = 0 AND c.slots > 0 AND @schema@.serves(l, c)
+      ORDER BY random() LIMIT 2 * u.many FOR NO KEY UPDATE SKIP LOCKED) o),
+  woken AS (
+    UPDATE @schema@.worker w SET waiting = false WHERE w.id = ANY (ARRAY(SELECT c.id FROM chosen c)) RETURNING w.id)
+  SELECT count(pg_notify('@schema@_w' || w.id, 'task')) INTO v_woken FROM woken w;
   RETURN v_woken;
 END $$;
 
-CREATE FUNCTION @schema@.nudge_v1(p_worker bigint, p_incarnation uuid, p_other bigint, p_what text) RETURNS void LANGUAGE plpgsql
+CREATE FUNCTION @schema@.nudge_v1(p_worker bigint, p_incarnation uuid, p_other bigint, p_what text) RETURNS void
+  LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
@@ -195,12 +217,14 @@ DECLARE
   v_task @schema@.task;
   v_lanes integer[] := '{}';
 BEGIN
-  FOR v_task IN SELECT * FROM @schema@.task t WHERE t.worker = p_other AND t.state = 2 ORDER BY t.id FOR NO KEY UPDATE LOOP
+  FOR v_task IN SELECT * FROM @schema@.task t WHERE t.worker = p_other AND t.state = 2 ORDER BY t.id
+    FOR NO KEY UPDATE LOOP
     IF v_task.cancelling AND (p_all OR v_task.on_lost = 1) THEN
       v_lanes := v_lanes || @schema@.end_task(v_task.id, 5::smallint, NULL, NULL);
     ELSIF v_task.on_lost = 1 AND v_task.lost + 1 >= 3 THEN
       UPDATE @schema@.task t SET lost = t.lost + 1 WHERE t.id = v_task.id;
-      v_lanes := v_lanes || @schema@.end_task(v_task.id, 4::smallint, 4::smallint, 'three attempts were lost with their workers');
+      v_lanes := v_lanes || @schema@.end_task(v_task.id, 4::smallint, 4::smallint,
+        'three attempts were lost with their workers');
     ELSIF v_task.on_lost = 1 THEN
       v_lanes := v_lanes || @schema@.queue_again(v_task.id, 0, 1);
     ELSIF p_all THEN
@@ -210,8 +234,10 @@ BEGIN
   RETURN v_lanes;
 END $$;
 
-CREATE FUNCTION @schema@.silence_v1(p_worker bigint, p_incarnation uuid, p_other bigint, p_beat bigint) RETURNS text LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+CREATE FUNCTION @schema@.silence_v1(p_worker bigint, p_incarnation uuid, p_other bigint, p_beat bigint) RETURNS text
+  LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+  SET lock_timeout = '5s' SET enable_seqscan = off AS $$
 DECLARE
   w @schema@.worker;
   v_lanes integer[];
@@ -230,8 +256,10 @@ BEGIN
   RETURN concat('{"silent":true,"ready":', @schema@.counted(v_lanes), '}');
 END $$;
 
-CREATE FUNCTION @schema@.lose_v1(p_worker bigint, p_incarnation uuid, p_other bigint, p_beat bigint) RETURNS text LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+CREATE FUNCTION @schema@.lose_v1(p_worker bigint, p_incarnation uuid, p_other bigint, p_beat bigint) RETURNS text
+  LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+  SET lock_timeout = '5s' SET enable_seqscan = off AS $$
 DECLARE
   w @schema@.worker;
   v_lanes integer[];
@@ -249,7 +277,8 @@ BEGIN
 END $$;
 
 CREATE FUNCTION @schema@.leave_v1(p_worker bigint, p_incarnation uuid) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s'
+  SET enable_seqscan = off AS $$
 DECLARE
   w @schema@.worker;
   v_task @schema@.task;
@@ -261,7 +290,8 @@ BEGIN
     RETURN '{"left":false,"ready":[]}';
   END IF;
   PERFORM @schema@.tell_worker(w.name, 3::smallint);
-  FOR v_task IN SELECT * FROM @schema@.task t WHERE t.worker = p_worker AND t.state = 2 AND NOT t.announced ORDER BY t.id FOR NO KEY UPDATE LOOP
+  FOR v_task IN SELECT * FROM @schema@.task t WHERE t.worker = p_worker AND t.state = 2 AND NOT t.announced
+    ORDER BY t.id FOR NO KEY UPDATE LOOP
     IF v_task.cancelling THEN
       v_lanes := v_lanes || @schema@.end_task(v_task.id, 5::smallint, NULL, NULL);
     ELSE

@@ -3,16 +3,25 @@
 
 -- The tasks that a worker gets now. In a group the highest priority first, then the lowest id; groups take turns.
 -- `p_behind`: `{"LANE":[priority,id]}`, where in a lane to begin.
-CREATE FUNCTION @schema@.take(p_worker bigint, p_lanes integer[], p_is_simple boolean, p_most integer, p_turns text[], p_closed text[],
+CREATE FUNCTION @schema@.take(p_worker bigint, p_lanes integer[], p_is_simple boolean, p_most integer, p_turns text[],
+  p_closed text[],
                               p_limits json, p_behind json)
-RETURNS TABLE(id bigint, fence bigint, attempt integer, agent text, grp text, on_lost smallint, priority bigint, retries integer,
+RETURNS TABLE(id bigint, fence bigint, attempt integer, agent text, grp text, on_lost smallint, priority bigint,
+  retries integer,
               spared integer, body text, env text, cancelling boolean, lane integer) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_ids bigint[];
+  v_rank bigint := -9223372036854775808;
+  v_id bigint := 0;
 BEGIN
   IF p_is_simple AND cardinality(p_lanes) = 1 THEN
+    IF p_behind IS NOT NULL THEN
+      v_rank := coalesce(~(p_behind -> p_lanes[1]::text ->> 0)::bigint, v_rank);
+      v_id := coalesce((p_behind -> p_lanes[1]::text ->> 1)::bigint, v_id);
+    END IF;
     v_ids := ARRAY(SELECT r.id FROM @schema@.task r WHERE r.lane = p_lanes[1] AND r.state = 1
+                     AND (r.rank, r.id) > (v_rank, v_id)
                    ORDER BY r.rank, r.id LIMIT p_most FOR NO KEY UPDATE SKIP LOCKED);
   ELSIF p_is_simple THEN
     v_ids := ARRAY(SELECT t.id FROM unnest(p_lanes) AS l(lane) CROSS JOIN LATERAL (
@@ -27,15 +36,21 @@ BEGIN
   END IF;
   RETURN QUERY
   WITH got AS (
-    UPDATE @schema@.task t SET state = 2, worker = p_worker, fence = nextval('@schema@.fence'), attempts = t.attempts + 1,
+    UPDATE @schema@.task t SET state = 2, worker = p_worker, fence = nextval('@schema@.fence'),
+      attempts = t.attempts + 1,
       announced = false, retry_at = NULL, due = NULL
-    WHERE t.id = ANY (v_ids) RETURNING t.id, t.fence, t.attempts, t.on_lost, t.rank, t.retries, t.spared, t.lost, t.lane, t.cancelling)
-  SELECT g.id, g.fence, g.attempts, l.agent, l.grp, g.on_lost, ~g.rank, g.retries, g.spared + g.lost, q.body, q.env, g.cancelling, g.lane
-  FROM got g JOIN @schema@.request q ON q.task = g.id JOIN @schema@.lane l ON l.id = g.lane;
+    WHERE t.id = ANY (v_ids) RETURNING t.id, t.fence, t.attempts, t.on_lost, t.rank, t.retries, t.spared, t.lost,
+      t.lane, t.cancelling)
+  SELECT g.id, g.fence, g.attempts, l.agent, l.grp, g.on_lost, ~g.rank, g.retries, g.spared + g.lost, q.body, q.env,
+    g.cancelling, g.lane
+  FROM got g  -- OFFSET: looked up one by one, whatever the planner believes of how many there are
+  CROSS JOIN LATERAL (SELECT o.body, o.env FROM @schema@.request o WHERE o.task = g.id OFFSET 0) q
+  CROSS JOIN LATERAL (SELECT o.agent, o.grp FROM @schema@.lane o WHERE o.id = g.lane OFFSET 0) l;
 END $$;
 
 -- The same where pauses, holds, limits or several groups have a say. Locks what it chooses.
-CREATE FUNCTION @schema@.choose(p_lanes integer[], p_most integer, p_turns text[], p_closed text[], p_limits json, p_behind json)
+CREATE FUNCTION @schema@.choose(p_lanes integer[], p_most integer, p_turns text[], p_closed text[], p_limits json,
+  p_behind json)
 RETURNS bigint[] LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -54,9 +69,14 @@ BEGIN
   END IF;
   -- LIMIT: an EXISTS may become a join that reads and hashes all ready tasks.
   SELECT array_agg(l.id) INTO v_lanes FROM @schema@.lane l
-  CROSS JOIN LATERAL (SELECT FROM @schema@.task r WHERE r.lane = l.id AND r.state = 1 ORDER BY r.rank, r.id LIMIT 1) r
+  CROSS JOIN LATERAL (
+    SELECT FROM @schema@.task r WHERE r.lane = l.id AND r.state = 1
+      AND (r.rank, r.id) > (coalesce(~(p_behind -> l.id::text ->> 0)::bigint, -9223372036854775808),
+                            coalesce((p_behind -> l.id::text ->> 1)::bigint, 0))
+    ORDER BY r.rank, r.id LIMIT 1) r
   WHERE l.id = ANY (p_lanes)
-    AND NOT coalesce((SELECT g.paused FROM @schema@.gate g WHERE g.kind = 'group' AND g.name = l.grp), l.grp = ANY (p_closed), false)
+    AND NOT coalesce((SELECT g.paused FROM @schema@.gate g WHERE g.kind = 'group' AND g.name = l.grp),
+      l.grp = ANY (p_closed), false)
     AND NOT EXISTS (SELECT FROM @schema@.gate g WHERE g.kind = 'agent' AND g.name = l.agent AND g.held_until > v_now);
   IF v_lanes IS NULL THEN
     RETURN v_ids;
@@ -70,12 +90,14 @@ BEGIN
   END IF;
   IF v_kinds IS NOT NULL THEN
     -- Two workers together must not go beyond a limit: one after the other. The count comes after the lock.
-    INSERT INTO @schema@.gate(kind, name) SELECT u.kind, u.name FROM unnest(v_kinds, v_names) AS u(kind, name) ON CONFLICT DO NOTHING;
+    INSERT INTO @schema@.gate(kind, name) SELECT u.kind, u.name FROM unnest(v_kinds, v_names) AS u(kind, name)
+      ON CONFLICT DO NOTHING;
     FOR i IN 1..cardinality(v_kinds) LOOP
       PERFORM FROM @schema@.gate g WHERE g.kind = v_kinds[i] AND g.name = v_names[i] FOR NO KEY UPDATE;
     END LOOP;
     v_rooms := ARRAY(
-      SELECT (CASE WHEN u.kind = 'agent' THEN p_limits -> 'agents' ->> u.name ELSE p_limits -> 'groups' ->> u.name END)::bigint
+      SELECT (CASE WHEN u.kind = 'agent' THEN p_limits -> 'agents' ->> u.name
+        ELSE p_limits -> 'groups' ->> u.name END)::bigint
         - (SELECT count(*) FROM @schema@.task t JOIN @schema@.lane l ON l.id = t.lane
            WHERE t.state = 2 AND CASE WHEN u.kind = 'agent' THEN l.agent ELSE l.grp END = u.name)
       FROM unnest(v_kinds, v_names) WITH ORDINALITY AS u(kind, name, place) ORDER BY u.place);
@@ -133,7 +155,8 @@ BEGIN
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fenced' USING ERRCODE = 'DU001';
   END IF;
-  IF v_state <> 0 OR (v_recovers AND EXISTS (SELECT FROM @schema@.meta m WHERE m.recovering_until > clock_timestamp())) THEN
+  IF v_state <> 0 OR (v_recovers AND EXISTS (SELECT FROM @schema@.meta m
+    WHERE m.recovering_until > clock_timestamp())) THEN
     lanes := '{}';
     RETURN;
   END IF;
@@ -142,23 +165,28 @@ BEGIN
                             WHERE w.id = p_worker AND l.retired_at IS NULL AND @schema@.serves(l, w));
     is_simple := false;
   END IF;
-  is_simple := is_simple AND p_behind IS NULL AND coalesce(cardinality(p_closed), 0) = 0
+  is_simple := is_simple AND (p_behind IS NULL OR cardinality(lanes) = 1) AND coalesce(cardinality(p_closed), 0) = 0
     AND coalesce(p_limits::text, '{}') IN ('{}', '{"groups":{},"agents":{}}');
 END $$;
 
-CREATE FUNCTION @schema@.claim_v1(p_worker bigint, p_incarnation uuid, p_most integer, p_turns text[], p_closed text[], p_limits json,
+CREATE FUNCTION @schema@.claim_v1(p_worker bigint, p_incarnation uuid, p_most integer, p_turns text[],
+  p_closed text[], p_limits json,
                                   p_behind json DEFAULT NULL)
-RETURNS TABLE(id bigint, fence bigint, attempt integer, agent text, grp text, on_lost smallint, priority bigint, retries integer,
+RETURNS TABLE(id bigint, fence bigint, attempt integer, agent text, grp text, on_lost smallint, priority bigint,
+  retries integer,
               spared integer, body text, env text, cancelling boolean, lane integer)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+  SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off
 SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
   v_lanes integer[];
   v_is_simple boolean;
 BEGIN
-  SELECT s.lanes, s.is_simple INTO v_lanes, v_is_simple FROM @schema@.stand(p_worker, p_incarnation, p_closed, p_limits, p_behind) s;
+  SELECT s.lanes, s.is_simple INTO v_lanes, v_is_simple FROM @schema@.stand(p_worker, p_incarnation, p_closed,
+    p_limits, p_behind) s;
   IF p_most > 0 AND cardinality(v_lanes) > 0 THEN
-    RETURN QUERY SELECT * FROM @schema@.take(p_worker, v_lanes, v_is_simple, p_most, p_turns, p_closed, p_limits, p_behind);
+    RETURN QUERY SELECT * FROM @schema@.take(p_worker, v_lanes, v_is_simple, p_most, p_turns, p_closed, p_limits,
+      p_behind);
   END IF;
 END $$;

@@ -2,21 +2,29 @@
 
 -- What becomes of an attempt's task: 1 put back, 2 cancelled, 3 ended by a stop, 4 its agent is held, 5 completed, 6 tried
 -- again, 7 failed.
-CREATE FUNCTION @schema@.verdict(p_flags integer, p_cancelling boolean, p_hold bigint, p_ok boolean, p_retry bigint, p_counted integer,
+CREATE FUNCTION @schema@.verdict(p_flags integer, p_cancelling boolean, p_hold bigint, p_ok boolean, p_retry bigint,
+  p_counted integer,
                                  p_retries integer)
 RETURNS integer LANGUAGE sql IMMUTABLE AS $$
-  SELECT CASE WHEN p_cancelling THEN 2 WHEN p_flags & 4 <> 0 THEN 1 WHEN p_flags & 1 <> 0 THEN 3 WHEN p_hold IS NOT NULL THEN 4
+  SELECT CASE WHEN p_cancelling THEN 2 WHEN p_flags & 4 <> 0 THEN 1 WHEN p_flags & 1 <> 0 THEN 3
+    WHEN p_hold IS NOT NULL THEN 4
               WHEN p_ok THEN 5 WHEN p_retry IS NOT NULL AND p_counted <= p_retries THEN 6 ELSE 7 END
 $$;
 
-CREATE FUNCTION @schema@.report_v1(p_worker bigint, p_incarnation uuid, p_starts json, p_tasks bigint[], p_fences bigint[], p_ok boolean[],
-  p_codes integer[], p_signals text[], p_reasons smallint[], p_messages text[], p_pids integer[], p_started_ago bigint[],
-  p_ended_ago bigint[], p_cpu_us bigint[], p_memory bigint[], p_output_bytes bigint[], p_retry_ms bigint[], p_hold_ms bigint[],
-  p_hold_texts text[], p_flags integer[], p_results bytea[], p_output json, p_most integer, p_turns text[], p_closed text[],
+CREATE FUNCTION @schema@.report_v1(p_worker bigint, p_incarnation uuid, p_starts json, p_tasks bigint[],
+  p_fences bigint[], p_ok boolean[],
+  p_codes integer[], p_signals text[], p_reasons smallint[], p_messages text[], p_pids integer[],
+    p_started_ago bigint[],
+  p_ended_ago bigint[], p_cpu_us bigint[], p_memory bigint[], p_output_bytes bigint[], p_retry_ms bigint[],
+    p_hold_ms bigint[],
+  p_hold_texts text[], p_flags integer[], p_results bytea[], p_output json, p_most integer, p_turns text[],
+    p_closed text[],
   p_limits json, p_behind json DEFAULT NULL)
-RETURNS TABLE(what text, id bigint, fence bigint, attempt integer, agent text, grp text, on_lost smallint, priority bigint,
+RETURNS TABLE(what text, id bigint, fence bigint, attempt integer, agent text, grp text, on_lost smallint,
+  priority bigint,
               retries integer, spared integer, body text, env text, cancelling boolean, lane integer)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+  SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off
 SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
@@ -32,10 +40,13 @@ DECLARE
   v_is_simple boolean;
   e record;
 BEGIN
-  SELECT s.lanes, s.is_simple INTO v_lanes, v_is_simple FROM @schema@.stand(p_worker, p_incarnation, p_closed, p_limits, p_behind) s;
+  SELECT s.lanes, s.is_simple INTO v_lanes, v_is_simple FROM @schema@.stand(p_worker, p_incarnation, p_closed,
+    p_limits, p_behind) s;
   IF p_starts IS NOT NULL THEN
-    RETURN QUERY SELECT s.what, s.id, s.fence, NULL::integer, NULL::text, NULL::text, NULL::smallint, NULL::bigint, NULL::integer,
-      NULL::integer, NULL::text, NULL::text, NULL::boolean, NULL::integer FROM @schema@.start_some(p_worker, p_starts, v_now) s;
+    RETURN QUERY SELECT s.what, s.id, s.fence, NULL::integer, NULL::text, NULL::text, NULL::smallint, NULL::bigint,
+      NULL::integer,
+      NULL::integer, NULL::text, NULL::text, NULL::boolean, NULL::integer
+        FROM @schema@.start_some(p_worker, p_starts, v_now) s;
   END IF;
   IF p_output IS NOT NULL THEN
     PERFORM @schema@.keep_output(p_worker, p_output);
@@ -44,56 +55,67 @@ BEGIN
     IF cardinality(array_remove(p_hold_ms, NULL)) > 0 THEN
       PERFORM @schema@.hold_agents(p_worker, p_tasks, p_fences, p_hold_ms, p_hold_texts, p_flags, v_now);
     END IF;
+    -- No join: a plan that was made while the queue was empty would read all of it. A fence is one attempt's.
     FOR e IN
-      WITH told AS (
-        SELECT a.task, a.fence, coalesce(a.ok, false) AS ok, a.code, a.sig, a.reason, a.message, a.pid,
-          v_now - @schema@.span(a.started_ago) AS started_at, v_now - @schema@.span(coalesce(a.ended_ago, 0)) AS completed_at,
-          a.cpu, a.memory, a.bytes, a.retry, a.hold, coalesce(a.flags, 0) AS flags, a.result
-        FROM unnest(p_tasks, p_fences, p_ok, p_codes, p_signals, p_reasons, p_messages, p_pids, p_started_ago, p_ended_ago, p_cpu_us, p_memory,
-          p_output_bytes, p_retry_ms, p_hold_ms, p_flags, p_results)
-          AS a(task, fence, ok, code, sig, reason, message, pid, started_ago, ended_ago, cpu, memory, bytes, retry, hold, flags, result)
-        ORDER BY a.task),
-      ended AS (
-        UPDATE @schema@.task t SET (state, attempts, spared, started_at, pid, completed_at, exit_code, signal, error_reason, error_message,
-            retry_at, due, cpu_us, max_memory, output_bytes, stored, cancelling) = (
-          SELECT (ARRAY[CASE WHEN a.retry > 0 THEN 0 ELSE 1 END, 5, 4, 1, 3, 0, 4])[x.v], t.attempts - CASE WHEN x.v = 1 THEN 1 ELSE 0 END,
-            t.spared + CASE WHEN x.v = 4 THEN 1 ELSE 0 END,
-            CASE WHEN x.is_end THEN coalesce(t.started_at, a.started_at) END, CASE WHEN x.is_end THEN coalesce(t.pid, a.pid) END,
-            CASE WHEN x.is_end THEN a.completed_at END, CASE WHEN x.is_end THEN a.code END, CASE WHEN x.is_end THEN a.sig END,
-            CASE WHEN x.v IN (3, 7) THEN coalesce(a.reason, 0) END, CASE WHEN x.v IN (3, 7) THEN coalesce(a.message, '') END,
-            CASE WHEN x.v = 6 THEN v_now + @schema@.span(a.retry) END,
-            CASE WHEN x.v = 6 OR (x.v = 1 AND a.retry > 0) THEN greatest(t.not_before, v_now + @schema@.span(a.retry)) END,
+      WITH ended AS (
+        UPDATE @schema@.task t SET (state, attempts, spared, started_at, pid, completed_at, exit_code, signal,
+            error_reason, error_message, retry_at, due, cpu_us, max_memory, output_bytes, stored, cancelling) = (
+          SELECT (ARRAY[CASE WHEN a.retry > 0 THEN 0 ELSE 1 END, 5, 4, 1, 3, 0, 4])[a.v],
+            t.attempts - CASE WHEN a.v = 1 THEN 1 ELSE 0 END, t.spared + CASE WHEN a.v = 4 THEN 1 ELSE 0 END,
+            CASE WHEN a.is_end THEN coalesce(t.started_at, v_now - @schema@.span(p_started_ago[a.i])) END,
+            CASE WHEN a.is_end THEN coalesce(t.pid, p_pids[a.i]) END,
+            CASE WHEN a.is_end THEN v_now - @schema@.span(coalesce(p_ended_ago[a.i], 0)) END,
+            CASE WHEN a.is_end THEN p_codes[a.i] END, CASE WHEN a.is_end THEN p_signals[a.i] END,
+            CASE WHEN a.v IN (3, 7) THEN coalesce(p_reasons[a.i], 0) END,
+            CASE WHEN a.v IN (3, 7) THEN coalesce(p_messages[a.i], '') END,
+            CASE WHEN a.v = 6 THEN v_now + @schema@.span(a.retry) END,
+            CASE WHEN a.v = 6 OR (a.v = 1 AND a.retry > 0)
+              THEN greatest(t.not_before, v_now + @schema@.span(a.retry)) END,
             CASE WHEN a.cpu IS NULL THEN t.cpu_us ELSE coalesce(t.cpu_us, 0) + a.cpu END,
-            CASE WHEN a.cpu IS NULL THEN t.max_memory ELSE greatest(t.max_memory, a.memory, 0) END,
-            CASE WHEN a.cpu IS NULL THEN t.output_bytes ELSE coalesce(t.output_bytes, 0) + coalesce(a.bytes, 0) END,
-            CASE WHEN a.bytes > 0 AND x.is_end THEN
-              coalesce((SELECT sum(octet_length(o.bytes)) FROM @schema@.output o WHERE o.task = t.id), 0) ELSE t.stored END, false
-          FROM (SELECT y.v, y.v NOT IN (1, 4, 6) AS is_end FROM (SELECT @schema@.verdict(a.flags, t.cancelling, a.hold, a.ok, a.retry,
-                  t.attempts - t.spared - t.lost, t.retries) AS v) y) x)
-        FROM told a
-        -- By id, and not by the index of running tasks, of which each would be compared with each that is told.
-        WHERE t.id = a.task AND t.state + 0 = 2 AND t.worker = p_worker AND t.fence = a.fence AND (NOT t.cancelling OR a.flags & 6 <> 0)
-        RETURNING t.id, t.fence, t.state, t.attempts, t.spared + t.lost AS spared, t.lane, t.announced, t.started_at, t.pid, t.completed_at,
-          t.exit_code, t.signal, t.error_reason, t.error_message, t.retry_at, t.cpu_us, t.max_memory, t.output_bytes, t.stored,
-          t.has_dependents, t.has_env, t.has_after, a.started_at AS begun_at, a.pid AS begun_pid, a.result, a.flags & 4 <> 0 AS is_put_back),
+            CASE WHEN a.cpu IS NULL THEN t.max_memory ELSE greatest(t.max_memory, p_memory[a.i], 0) END,
+            CASE WHEN a.cpu IS NULL THEN t.output_bytes
+              ELSE coalesce(t.output_bytes, 0) + coalesce(p_output_bytes[a.i], 0) END,
+            CASE WHEN p_output_bytes[a.i] > 0 AND a.is_end THEN coalesce(
+                (SELECT sum(octet_length(o.bytes)) FROM @schema@.output o WHERE o.task = t.id), 0)
+              ELSE t.stored END, false
+          FROM (SELECT y.*, y.v NOT IN (1, 4, 6) AS is_end FROM (
+            SELECT x.i, p_retry_ms[x.i] AS retry, p_cpu_us[x.i] AS cpu,
+              @schema@.verdict(coalesce(p_flags[x.i], 0), t.cancelling, p_hold_ms[x.i], coalesce(p_ok[x.i], false),
+                p_retry_ms[x.i], t.attempts - t.spared - t.lost, t.retries) AS v
+            FROM (SELECT array_position(p_fences, t.fence) AS i OFFSET 0) x OFFSET 0) y) a)
+        WHERE t.id = ANY (p_tasks) AND t.state + 0 = 2 AND t.worker = p_worker
+          AND t.id = p_tasks[array_position(p_fences, t.fence)]
+          AND (NOT t.cancelling OR coalesce(p_flags[array_position(p_fences, t.fence)], 0) & 6 <> 0)
+        RETURNING t.id, t.fence, t.state, t.attempts, t.spared + t.lost AS spared, t.lane, t.announced, t.started_at,
+          t.pid, t.completed_at, t.exit_code, t.signal, t.error_reason, t.error_message, t.retry_at, t.cpu_us,
+          t.max_memory, t.output_bytes, t.stored, t.has_dependents, t.has_env, t.has_after,
+          array_position(p_fences, t.fence) AS i),
       results AS (
-        INSERT INTO @schema@.result AS r(task, bytes) SELECT d.id, d.result FROM ended d WHERE d.state >= 3 AND octet_length(d.result) > 0
+        INSERT INTO @schema@.result AS r(task, bytes)
+        SELECT d.id, p_results[d.i] FROM ended d WHERE d.state >= 3 AND octet_length(p_results[d.i]) > 0
         ON CONFLICT (task) DO UPDATE SET bytes = excluded.bytes),
+      seen AS (
+        SELECT d.*, coalesce(p_flags[d.i], 0) & 4 <> 0 AS is_put_back, p_pids[d.i] AS begun_pid,
+          v_now - @schema@.span(p_started_ago[d.i]) AS begun_at FROM ended d),
       told_of AS (
         INSERT INTO @schema@.event(id, task, at, was, becomes, stored, kind, params)
-        SELECT nextval('@schema@.event_id'), d.id, v_now, x.was, x.becomes, x.stored, @schema@.state_event(x.becomes),
+        SELECT nextval('@schema@.event_id'), d.id, v_now, x.was, x.becomes, x.stored,
+          @schema@.state_event(x.becomes),
           @schema@.task_params(d.id, x.becomes, l.agent_json, d.attempts, d.spared, x.more)
-        FROM ended d JOIN @schema@.lane l ON l.id = d.lane CROSS JOIN LATERAL (
-          SELECT 0::smallint AS was, 1::smallint AS becomes, NULL::bigint AS stored, @schema@.start_params(d.begun_at, d.begun_pid) AS more
+        FROM seen d
+        CROSS JOIN LATERAL (SELECT o.agent_json FROM @schema@.lane o WHERE o.id = d.lane OFFSET 0) l
+        CROSS JOIN LATERAL (
+          SELECT 0::smallint AS was, 1::smallint AS becomes, NULL::bigint AS stored,
+            @schema@.start_params(d.begun_at, d.begun_pid) AS more
           WHERE NOT d.announced AND d.begun_at IS NOT NULL AND NOT d.is_put_back
           UNION ALL
           SELECT (CASE WHEN d.announced OR (d.begun_at IS NOT NULL AND NOT d.is_put_back) THEN 1 ELSE 0 END)::smallint,
             @schema@.world(d.state, false), CASE WHEN d.state >= 3 THEN d.stored END,
             CASE WHEN d.state < 3 THEN ',"retryAt":"' || @schema@.iso(d.retry_at) || '"' ELSE
-              concat(@schema@.start_params(d.started_at, d.pid), @schema@.end_params(d.completed_at, d.exit_code, d.signal, d.error_reason,
-                d.error_message, d.cpu_us, d.max_memory, d.output_bytes)) END
+              concat(@schema@.start_params(d.started_at, d.pid), @schema@.end_params(d.completed_at, d.exit_code,
+                d.signal, d.error_reason, d.error_message, d.cpu_us, d.max_memory, d.output_bytes)) END
           WHERE NOT d.is_put_back OR d.announced OR d.state >= 3) x)
-      SELECT d.id, d.fence, d.state, d.has_dependents, d.has_env, d.has_after, d.is_put_back FROM ended d
+      SELECT d.id, d.fence, d.state, d.has_dependents, d.has_env, d.has_after, d.is_put_back FROM seen d
     LOOP
       what := 'end';
       id := e.id;
@@ -123,17 +145,20 @@ BEGIN
       v_ready := @schema@.settle(v_done, v_failed);
     END IF;
     IF cardinality(v_seen) < v_many THEN
-      RETURN QUERY SELECT s.what, s.id, s.fence, s.attempt, NULL::text, NULL::text, NULL::smallint, NULL::bigint, NULL::integer,
+      RETURN QUERY SELECT s.what, s.id, s.fence, s.attempt, NULL::text, NULL::text, NULL::smallint, NULL::bigint,
+        NULL::integer,
         NULL::integer, NULL::text, NULL::text, NULL::boolean, NULL::integer
       FROM @schema@.not_running(p_worker, v_seen, p_tasks, p_fences, p_ok, p_codes, p_signals, p_ended_ago, v_now) s;
     END IF;
     IF cardinality(v_ready) > 0 THEN
-      RETURN QUERY SELECT 'ready', NULL::bigint, NULL::bigint, count(*)::integer, NULL::text, NULL::text, NULL::smallint, NULL::bigint, NULL::integer,
+      RETURN QUERY SELECT 'ready', NULL::bigint, NULL::bigint, count(*)::integer, NULL::text, NULL::text,
+        NULL::smallint, NULL::bigint, NULL::integer,
         NULL::integer, NULL::text, NULL::text, NULL::boolean, u.lane FROM unnest(v_ready) AS u(lane) GROUP BY u.lane;
     END IF;
   END IF;
   IF p_most > 0 AND cardinality(v_lanes) > 0 THEN
-    RETURN QUERY SELECT 'claim', k.* FROM @schema@.take(p_worker, v_lanes, v_is_simple, p_most, p_turns, p_closed, p_limits, p_behind) k;
+    RETURN QUERY SELECT 'claim', k.* FROM @schema@.take(p_worker, v_lanes, v_is_simple, p_most, p_turns, p_closed,
+      p_limits, p_behind) k;
   END IF;
 END $$;
 
@@ -149,53 +174,67 @@ CREATE FUNCTION @schema@.start_some(p_worker bigint, p_starts json, p_now timest
 RETURNS TABLE(what text, id bigint, fence bigint) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
+  v_tasks bigint[];
+  v_fences bigint[];
+  v_pids integer[];
+  v_agos bigint[];
   v_after bigint[];
 BEGIN
-  WITH told AS (
-    SELECT s.task, s.fence, s.pid, p_now - @schema@.span(coalesce(s.ago, 0)) AS at
-    FROM json_to_recordset(p_starts) AS s(task bigint, fence bigint, pid integer, ago bigint) ORDER BY s.task),
-  begun AS (
-    UPDATE @schema@.task t SET started_at = s.at, pid = s.pid, announced = true FROM told s
-    WHERE t.id = s.task AND t.state + 0 = 2 AND t.worker = p_worker AND t.fence = s.fence AND NOT t.announced
+  SELECT array_agg(s.task), array_agg(s.fence), array_agg(s.pid), array_agg(coalesce(s.ago, 0))
+  INTO v_tasks, v_fences, v_pids, v_agos
+  FROM json_to_recordset(p_starts) AS s(task bigint, fence bigint, pid integer, ago bigint);
+  WITH begun AS (
+    UPDATE @schema@.task t SET announced = true, pid = v_pids[array_position(v_fences, t.fence)],
+      started_at = p_now - @schema@.span(v_agos[array_position(v_fences, t.fence)])
+    WHERE t.id = ANY (v_tasks) AND t.state + 0 = 2 AND t.worker = p_worker AND NOT t.announced
+      AND t.id = v_tasks[array_position(v_fences, t.fence)]
     RETURNING t.id, t.lane, t.attempts, t.spared + t.lost AS spared, t.started_at, t.pid, t.has_after),
   told_of AS (
     INSERT INTO @schema@.event(id, task, at, was, becomes, kind, params)
     SELECT nextval('@schema@.event_id'), b.id, p_now, 0, 1, 'taskStarted',
-      @schema@.task_params(b.id, 1::smallint, l.agent_json, b.attempts, b.spared, @schema@.start_params(b.started_at, b.pid))
+      @schema@.task_params(b.id, 1::smallint, l.agent_json, b.attempts, b.spared,
+        @schema@.start_params(b.started_at, b.pid))
     FROM begun b JOIN @schema@.lane l ON l.id = b.lane)
   SELECT array_agg(b.id) FILTER (WHERE b.has_after) INTO v_after FROM begun b;
   IF v_after IS NOT NULL THEN
     PERFORM @schema@.pass_after(v_after);
   END IF;
   RETURN QUERY
-  SELECT CASE WHEN EXISTS (SELECT FROM @schema@.task t WHERE t.id = s.task AND t.state = 2 AND t.worker = p_worker AND t.fence = s.fence)
-              THEN 'start' ELSE 'fenced' END, s.task, s.fence
-  FROM json_to_recordset(p_starts) AS s(task bigint, fence bigint);
+  SELECT CASE WHEN t.id IS NULL THEN 'fenced' ELSE 'start' END, s.task, s.fence
+  FROM unnest(v_tasks, v_fences) AS s(task, fence)
+  LEFT JOIN LATERAL (SELECT o.id FROM @schema@.task o WHERE o.id = s.task AND o.state + 0 = 2 AND o.worker = p_worker
+                       AND o.fence = s.fence OFFSET 0) t ON true;
 END $$;
 
 -- Ends that changed nothing: what was told before is said again, what is cancelled waits for its tree, all else is fenced.
 -- The end of one that is lost for good is kept.
-CREATE FUNCTION @schema@.not_running(p_worker bigint, p_seen bigint[], p_tasks bigint[], p_fences bigint[], p_ok boolean[], p_codes integer[],
+CREATE FUNCTION @schema@.not_running(p_worker bigint, p_seen bigint[], p_tasks bigint[], p_fences bigint[],
+  p_ok boolean[], p_codes integer[],
                                      p_signals text[], p_ended_ago bigint[], p_now timestamptz)
 RETURNS TABLE(what text, id bigint, fence bigint, attempt integer) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
-  UPDATE @schema@.task t SET late = concat('{"exitCode":', coalesce(a.code::text, 'null'), ',"signal":', @schema@.quoted(a.sig),
+  UPDATE @schema@.task t SET late = concat('{"exitCode":', coalesce(a.code::text, 'null'), ',"signal":',
+    @schema@.quoted(a.sig),
     ',"completedAt":"', @schema@.iso(p_now - @schema@.span(coalesce(a.ended_ago, 0))), '"}')
   FROM unnest(p_tasks, p_fences, p_codes, p_signals, p_ended_ago) AS a(task, fence, code, sig, ended_ago)
-  WHERE t.id = a.task AND t.id <> ALL (p_seen) AND t.state = 4 AND t.error_reason = 4 AND t.fence = a.fence AND t.late IS NULL
+  WHERE t.id = a.task AND t.id = ANY (p_tasks) AND t.id <> ALL (p_seen) AND t.state = 4 AND t.error_reason = 4 AND t.fence = a.fence
+    AND t.late IS NULL
     AND (t.worker = p_worker OR EXISTS (  -- who was given up has come back as another worker of the same name
-      SELECT FROM @schema@.worker o JOIN @schema@.worker n ON n.name = o.name WHERE o.id = t.worker AND n.id = p_worker));
+      SELECT FROM @schema@.worker o JOIN @schema@.worker n ON n.name = o.name WHERE o.id = t.worker
+        AND n.id = p_worker));
   RETURN QUERY
   SELECT CASE WHEN t.id IS NULL OR (t.state = 4 AND t.error_reason = 4) THEN 'fenced' ELSE 'end' END, a.task, a.fence,
     @schema@.world(t.state, t.state = 2)::integer
   FROM unnest(p_tasks, p_fences) AS a(task, fence)
-  LEFT JOIN @schema@.task t ON t.id = a.task AND t.worker = p_worker AND t.fence = a.fence
+  LEFT JOIN LATERAL (SELECT o.id, o.state, o.error_reason FROM @schema@.task o WHERE o.id = a.task
+                       AND o.worker = p_worker AND o.fence = a.fence OFFSET 0) t ON true
   WHERE a.task <> ALL (p_seen);
 END $$;
 
 -- The agents of these attempts have met a usage limit. All gates are locked in order, since a claim may follow.
-CREATE FUNCTION @schema@.hold_agents(p_worker bigint, p_tasks bigint[], p_fences bigint[], p_hold_ms bigint[], p_texts text[], p_flags integer[],
+CREATE FUNCTION @schema@.hold_agents(p_worker bigint, p_tasks bigint[], p_fences bigint[], p_hold_ms bigint[],
+  p_texts text[], p_flags integer[],
                                      p_now timestamptz)
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -205,15 +244,18 @@ BEGIN
     SELECT a.task, l.agent, l.agent_json, p_now + @schema@.span(a.hold) AS until, coalesce(a.text, '') AS text
     FROM unnest(p_tasks, p_fences, p_hold_ms, p_texts, p_flags) AS a(task, fence, hold, text, flags)
     JOIN @schema@.task t ON t.id = a.task JOIN @schema@.lane l ON l.id = t.lane
-    WHERE a.hold IS NOT NULL AND coalesce(a.flags, 0) & 5 = 0 AND t.state = 2 AND t.worker = p_worker AND t.fence = a.fence AND NOT t.cancelling
+    WHERE a.hold IS NOT NULL AND coalesce(a.flags, 0) & 5 = 0 AND t.state = 2 AND t.worker = p_worker
+      AND t.fence = a.fence AND NOT t.cancelling
     ORDER BY l.agent, a.hold DESC
   LOOP
     INSERT INTO @schema@.gate(kind, name) VALUES ('agent', h.agent) ON CONFLICT DO NOTHING;
     PERFORM FROM @schema@.gate g ORDER BY g.kind, g.name FOR NO KEY UPDATE;
-    UPDATE @schema@.gate g SET held_until = h.until, held_since = p_now, held_task = h.task, held_text = h.text, version = g.version + 1
+    UPDATE @schema@.gate g SET held_until = h.until, held_since = p_now, held_task = h.task, held_text = h.text,
+      version = g.version + 1
     WHERE g.kind = 'agent' AND g.name = h.agent AND (g.held_until IS NULL OR g.held_until < h.until);
     IF FOUND THEN
-      PERFORM @schema@.tell('agentHeld', concat('{"agent":', h.agent_json, ',"until":"', @schema@.iso(h.until), '","taskId":"task-', h.task,
+      PERFORM @schema@.tell('agentHeld', concat('{"agent":', h.agent_json, ',"until":"', @schema@.iso(h.until),
+        '","taskId":"task-', h.task,
                                                 '","text":', @schema@.quoted(h.text), '}'));
     END IF;
   END LOOP;
@@ -223,13 +265,16 @@ END $$;
 CREATE FUNCTION @schema@.keep_output(p_worker bigint, p_output json) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   o record;
+  v_tasks bigint[];
 BEGIN
-  PERFORM FROM @schema@.task t WHERE t.id IN (SELECT p.task FROM json_to_recordset(p_output) AS p(task bigint)) ORDER BY t.id FOR NO KEY UPDATE;
+  v_tasks := ARRAY(SELECT DISTINCT p.task FROM json_to_recordset(p_output) AS p(task bigint) ORDER BY 1);
+  PERFORM FROM @schema@.task t WHERE t.id = ANY (v_tasks) ORDER BY t.id FOR NO KEY UPDATE;
   FOR o IN
-    SELECT p.* FROM json_to_recordset(p_output) AS p(task bigint, fence bigint, attempt integer, "offset" bigint, bytes text, marks text,
-                                                     total bigint, dropped json, last boolean)
-    JOIN @schema@.task t ON t.id = p.task AND t.state + 0 = 2 AND t.worker = p_worker AND t.fence = p.fence AND t.attempts = p.attempt
+    SELECT p.* FROM json_to_recordset(p_output) AS p(task bigint, fence bigint, attempt integer, "offset" bigint,
+      bytes text, marks text, total bigint, dropped json, last boolean)
   LOOP
+    CONTINUE WHEN NOT EXISTS (SELECT FROM @schema@.task t WHERE t.id = o.task AND t.state + 0 = 2
+      AND t.worker = p_worker AND t.fence = o.fence AND t.attempts = o.attempt);
     IF o.bytes <> '' THEN
       INSERT INTO @schema@.output AS k(task, attempt, start, bytes, marks)
       VALUES (o.task, o.attempt, o."offset", decode(o.bytes, 'base64'), o.marks)

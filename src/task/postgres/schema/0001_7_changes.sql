@@ -1,7 +1,9 @@
 -- What people change: cancel, hold, edit, restart, remove, pause. Each locks the task's row first, and others in order of id.
 
-CREATE FUNCTION @schema@.cancel_v1(p_worker bigint, p_incarnation uuid, p_task bigint) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+CREATE FUNCTION @schema@.cancel_v1(p_worker bigint, p_incarnation uuid, p_task bigint) RETURNS text LANGUAGE plpgsql
+  SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s'
+  SET enable_seqscan = off AS $$
 DECLARE
   t @schema@.task;
 BEGIN
@@ -11,17 +13,21 @@ BEGIN
     RETURN '{"outcome":"unknown"}';
   ELSIF t.state >= 3 THEN
     UPDATE @schema@.task o SET fence = o.fence WHERE o.id = p_task;  -- so that this answer, too, waits for the standby
-    RETURN json_build_object('outcome', 'ended', 'state', @schema@.world(t.state, true), 'worker', t.worker, 'fence', t.fence)::text;
+    RETURN json_build_object('outcome', 'ended', 'state', @schema@.world(t.state, true), 'worker', t.worker, 'fence',
+      t.fence)::text;
   ELSIF t.state = 2 THEN
     UPDATE @schema@.task o SET cancelling = true WHERE o.id = p_task;
-    RETURN json_build_object('outcome', 'cancelling', 'state', @schema@.world(t.state, t.announced), 'worker', t.worker, 'fence', t.fence)::text;
+    RETURN json_build_object('outcome', 'cancelling', 'state', @schema@.world(t.state, t.announced), 'worker',
+      t.worker, 'fence', t.fence)::text;
   END IF;
   PERFORM @schema@.end_task(p_task, 5::smallint, NULL, NULL);
   RETURN json_build_object('outcome', 'cancelled', 'state', 4, 'worker', NULL, 'fence', t.fence)::text;
 END $$;
 
-CREATE FUNCTION @schema@.hold_v1(p_worker bigint, p_incarnation uuid, p_task bigint, p_held boolean) RETURNS text LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+CREATE FUNCTION @schema@.hold_v1(p_worker bigint, p_incarnation uuid, p_task bigint, p_held boolean) RETURNS text
+  LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+  SET lock_timeout = '5s' SET enable_seqscan = off AS $$
 DECLARE
   t @schema@.task;
 BEGIN
@@ -42,8 +48,10 @@ BEGIN
   RETURN json_build_object('outcome', 'changed', 'state', 0, 'lane', t.lane, 'ready', t.state = 1)::text;
 END $$;
 
-CREATE FUNCTION @schema@.edit_v1(p_worker bigint, p_incarnation uuid, p_task bigint, p_change json) RETURNS text LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+CREATE FUNCTION @schema@.edit_v1(p_worker bigint, p_incarnation uuid, p_task bigint, p_change json) RETURNS text
+  LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+  SET lock_timeout = '5s' SET enable_seqscan = off AS $$
 DECLARE
   v_now timestamptz := clock_timestamp();
   v_after bigint[];
@@ -75,7 +83,8 @@ BEGIN
       SELECT p_task UNION SELECT a.task FROM behind b JOIN @schema@.after a ON a.dependency = b.id
         JOIN @schema@.task q ON q.id = a.task AND q.state < 3)
     SELECT min(b.id) INTO v_cycle FROM behind b WHERE b.id = ANY (v_after);
-    SELECT min(a.id) FILTER (WHERE o.id IS NULL), min(o.id) FILTER (WHERE o.state > 3), array_agg(o.id) FILTER (WHERE o.state <> 3)
+    SELECT min(a.id) FILTER (WHERE o.id IS NULL), min(o.id) FILTER (WHERE o.state > 3),
+      array_agg(o.id) FILTER (WHERE o.state <> 3)
     INTO v_missing, v_failed, v_open FROM unnest(v_after) AS a(id) LEFT JOIN @schema@.task o ON o.id = a.id;
     IF v_cycle IS NOT NULL THEN
       RETURN json_build_object('outcome', 'cycle', 'cycle', v_cycle, 'state', 0)::text;
@@ -85,27 +94,35 @@ BEGIN
       RETURN json_build_object('outcome', 'failed', 'failed', v_failed, 'state', 0)::text;
     END IF;
     DELETE FROM @schema@.after a WHERE a.task = p_task;
-    INSERT INTO @schema@.after(task, dependency, open) SELECT p_task, a, coalesce(a = ANY (v_open), false) FROM unnest(v_after) AS a;
+    INSERT INTO @schema@.after(task, dependency, open) SELECT p_task, a, coalesce(a = ANY (v_open), false)
+      FROM unnest(v_after) AS a;
     UPDATE @schema@.task o SET has_dependents = true WHERE o.id = ANY (v_after) AND NOT o.has_dependents;
   END IF;
   v_lane := t.lane;
   IF v_group IS NOT NULL THEN
     v_lane := @schema@.lane_in_group(t.lane, v_group);
   END IF;
-  v_not_before := CASE WHEN (p_change ->> 'delay')::bigint > 0 THEN v_now + @schema@.span((p_change ->> 'delay')::bigint)
-                       WHEN p_change ->> 'notBefore' IS NOT NULL THEN timestamptz 'epoch' + @schema@.span((p_change ->> 'notBefore')::bigint)
+  v_not_before := CASE WHEN (p_change ->> 'delay')::bigint > 0
+    THEN v_now + @schema@.span((p_change ->> 'delay')::bigint)
+                       WHEN p_change ->> 'notBefore' IS NOT NULL
+                         THEN timestamptz 'epoch' + @schema@.span((p_change ->> 'notBefore')::bigint)
                        WHEN p_change ->> 'delay' IS NULL THEN t.not_before END;
-  UPDATE @schema@.request r SET key_body = CASE WHEN r.key IS NOT NULL AND p_change ->> 'body' IS NOT NULL THEN coalesce(r.key_body, r.body) ELSE r.key_body END,
+  UPDATE @schema@.request r SET key_body = CASE WHEN r.key IS NOT NULL AND p_change ->> 'body' IS NOT NULL
+    THEN coalesce(r.key_body, r.body) ELSE r.key_body END,
     prompt = coalesce(p_change ->> 'prompt', r.prompt), body = coalesce(p_change ->> 'body', r.body),
     labels = coalesce(p_change ->> 'labels', r.labels), metadata = coalesce(p_change ->> 'metadata', r.metadata)
   WHERE r.task = p_task;
-  UPDATE @schema@.task o SET rank = coalesce(~(p_change ->> 'priority')::bigint, o.rank), lane = v_lane, not_before = v_not_before,
-    due = greatest(v_not_before, o.retry_at), has_after = CASE WHEN v_after IS NULL THEN o.has_after ELSE cardinality(v_after) > 0 END,
+  UPDATE @schema@.task o SET rank = coalesce(~(p_change ->> 'priority')::bigint, o.rank), lane = v_lane,
+    not_before = v_not_before,
+    due = greatest(v_not_before, o.retry_at), has_after = CASE WHEN v_after IS NULL THEN o.has_after
+      ELSE cardinality(v_after) > 0 END,
     open_after = CASE WHEN v_after IS NULL THEN o.open_after ELSE coalesce(cardinality(v_open), 0) END,
-    state = @schema@.queued_state(o.held, CASE WHEN v_after IS NULL THEN o.open_after ELSE coalesce(cardinality(v_open), 0) END,
+    state = @schema@.queued_state(o.held, CASE WHEN v_after IS NULL THEN o.open_after
+      ELSE coalesce(cardinality(v_open), 0) END,
                                   greatest(v_not_before, o.retry_at))
   WHERE o.id = p_task RETURNING o.* INTO t;
-  PERFORM @schema@.tell_task(t, 0::smallint, NULL, 'taskEdited', concat(',"changed":' || (p_change -> 'changed')::text));
+  PERFORM @schema@.tell_task(t, 0::smallint, NULL, 'taskEdited',
+    concat(',"changed":' || (p_change -> 'changed')::text));
   RETURN json_build_object('outcome', 'changed', 'state', 0, 'lane', t.lane, 'ready', t.state = 1)::text;
 END $$;
 
@@ -114,7 +131,8 @@ CREATE FUNCTION @schema@.lane_in_group(p_lane integer, p_group text) RETURNS int
 DECLARE
   v_lane integer;
 BEGIN
-  SELECT n.id INTO v_lane FROM @schema@.lane l JOIN @schema@.lane n ON n.agent = l.agent AND n.grp = p_group AND n.needs = l.needs
+  SELECT n.id INTO v_lane FROM @schema@.lane l JOIN @schema@.lane n ON n.agent = l.agent AND n.grp = p_group
+    AND n.needs = l.needs
     AND n.submitter = l.submitter AND n.retired_at IS NULL WHERE l.id = p_lane;
   IF NOT FOUND THEN
     LOCK TABLE @schema@.lane IN SHARE ROW EXCLUSIVE MODE;
@@ -127,8 +145,10 @@ BEGIN
 END $$;
 
 -- The same id once more; its attempts go on counting, and none of those so far counts against its retries.
-CREATE FUNCTION @schema@.requeue_v1(p_worker bigint, p_incarnation uuid, p_task bigint) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+CREATE FUNCTION @schema@.requeue_v1(p_worker bigint, p_incarnation uuid, p_task bigint) RETURNS text LANGUAGE plpgsql
+  SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s'
+  SET enable_seqscan = off AS $$
 DECLARE
   t @schema@.task;
   v_was smallint;
@@ -139,7 +159,8 @@ DECLARE
 BEGIN
   PERFORM @schema@.guard(p_worker, p_incarnation);
   -- Itself, those that it comes after and those that come after it.
-  PERFORM FROM @schema@.task o WHERE o.id = p_task OR o.id IN (SELECT a.dependency FROM @schema@.after a WHERE a.task = p_task
+  PERFORM FROM @schema@.task o WHERE o.id = p_task OR o.id IN (SELECT a.dependency FROM @schema@.after a
+    WHERE a.task = p_task
     UNION SELECT a.task FROM @schema@.after a WHERE a.dependency = p_task) ORDER BY o.id FOR NO KEY UPDATE;
   SELECT * INTO t FROM @schema@.task o WHERE o.id = p_task;
   IF NOT FOUND THEN
@@ -149,8 +170,10 @@ BEGIN
   ELSIF EXISTS (SELECT FROM @schema@.meta m WHERE m.queued >= m.queue_capacity) THEN
     RETURN json_build_object('outcome', 'full', 'state', @schema@.world(t.state, true))::text;
   END IF;
-  SELECT min(a.dependency) FILTER (WHERE o.id IS NULL), min(o.id) FILTER (WHERE o.state > 3), array_agg(o.id) FILTER (WHERE o.state <> 3)
-  INTO v_missing, v_failed, v_open FROM @schema@.after a LEFT JOIN @schema@.task o ON o.id = a.dependency WHERE a.task = p_task;
+  SELECT min(a.dependency) FILTER (WHERE o.id IS NULL), min(o.id) FILTER (WHERE o.state > 3),
+    array_agg(o.id) FILTER (WHERE o.state <> 3)
+  INTO v_missing, v_failed, v_open FROM @schema@.after a LEFT JOIN @schema@.task o ON o.id = a.dependency
+    WHERE a.task = p_task;
   IF v_missing IS NOT NULL THEN
     RETURN json_build_object('outcome', 'missing', 'missing', v_missing, 'state', @schema@.world(t.state, true))::text;
   END IF;
@@ -158,9 +181,12 @@ BEGIN
   v_stored := t.stored;
   DELETE FROM @schema@.result r WHERE r.task = p_task;
   UPDATE @schema@.after a SET open = coalesce(a.dependency = ANY (v_open), false) WHERE a.task = p_task;
-  UPDATE @schema@.task o SET state = CASE WHEN cardinality(v_open) > 0 THEN 0 ELSE 1 END, open_after = coalesce(cardinality(v_open), 0),
-    spared = o.attempts, lost = 0, fence = NULL, announced = false, held = false, not_before = NULL, due = NULL, retry_at = NULL, started_at = NULL,
-    completed_at = NULL, pid = NULL, exit_code = NULL, signal = NULL, error_reason = NULL, error_message = NULL, late = NULL, stored = 0
+  UPDATE @schema@.task o SET state = CASE WHEN cardinality(v_open) > 0 THEN 0 ELSE 1 END,
+    open_after = coalesce(cardinality(v_open), 0),
+    spared = o.attempts, lost = 0, fence = NULL, announced = false, held = false, not_before = NULL, due = NULL,
+      retry_at = NULL, started_at = NULL,
+    completed_at = NULL, pid = NULL, exit_code = NULL, signal = NULL, error_reason = NULL, error_message = NULL,
+      late = NULL, stored = 0
   WHERE o.id = p_task RETURNING o.* INTO t;
   PERFORM @schema@.tell_task(t, v_was, -v_stored);
   WITH again AS (
@@ -181,7 +207,8 @@ DECLARE
   v_stored bigint;
 BEGIN
   WITH gone AS (DELETE FROM @schema@.task t WHERE t.id = ANY (p_tasks) RETURNING t.state, t.stored)
-  SELECT ARRAY[0, 0, -count(*) FILTER (WHERE g.state = 3), -count(*) FILTER (WHERE g.state = 4), -count(*) FILTER (WHERE g.state = 5)],
+  SELECT ARRAY[0, 0, -count(*) FILTER (WHERE g.state = 3), -count(*) FILTER (WHERE g.state = 4),
+    -count(*) FILTER (WHERE g.state = 5)],
     -sum(g.stored) INTO v_deltas, v_stored FROM gone g;
   DELETE FROM @schema@.request r WHERE r.task = ANY (p_tasks);
   DELETE FROM @schema@.result r WHERE r.task = ANY (p_tasks);
@@ -189,7 +216,8 @@ BEGIN
   DELETE FROM @schema@.output_state o WHERE o.task = ANY (p_tasks);
   DELETE FROM @schema@.after a WHERE a.task = ANY (p_tasks);
   DELETE FROM @schema@.handle h WHERE h.task = ANY (p_tasks);
-  PERFORM @schema@.tell('tasksRemoved', concat('{"taskIds":[', (SELECT string_agg('"task-' || u.id || '"', ',' ORDER BY u.id) FROM unnest(p_tasks) AS u(id)),
+  PERFORM @schema@.tell('tasksRemoved', concat('{"taskIds":[', (SELECT string_agg('"task-' || u.id || '"', ','
+    ORDER BY u.id) FROM unnest(p_tasks) AS u(id)),
                                                '],"by":', @schema@.quoted(p_by), '}'), v_deltas, v_stored);
 END $$;
 
@@ -200,8 +228,10 @@ BEGIN
           WHERE a.dependency = p_task AND (q.state < 2 OR (q.state = 2 AND NOT q.announced)));
 END $$;
 
-CREATE FUNCTION @schema@.remove_v1(p_worker bigint, p_incarnation uuid, p_tasks bigint[], p_state smallint, p_older_ms bigint, p_by text)
-RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+CREATE FUNCTION @schema@.remove_v1(p_worker bigint, p_incarnation uuid, p_tasks bigint[], p_state smallint,
+  p_older_ms bigint, p_by text)
+RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+  SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET enable_seqscan = off AS $$
 DECLARE
   v_most constant integer := 1000;
   v_asked bigint[] := p_tasks;
@@ -219,12 +249,14 @@ BEGIN
   v_asked := ARRAY(SELECT DISTINCT u.id FROM unnest(v_asked) AS u(id) ORDER BY u.id);
   PERFORM FROM @schema@.task t WHERE t.id = ANY (v_asked[1:v_most]) ORDER BY t.id FOR UPDATE;
   WITH looked AS (
-    SELECT u.id, CASE WHEN t.id IS NULL THEN 'unknown' WHEN t.state < 3 THEN 'not-ended' WHEN n.task IS NOT NULL THEN 'needed' END AS reason,
+    SELECT u.id, CASE WHEN t.id IS NULL THEN 'unknown' WHEN t.state < 3 THEN 'not-ended' WHEN n.task IS NOT NULL
+      THEN 'needed' END AS reason,
       n.task AS needed_by, CASE WHEN t.id IS NOT NULL THEN @schema@.world(t.state, t.announced) END AS state
     FROM unnest(v_asked[1:v_most]) AS u(id) LEFT JOIN @schema@.task t ON t.id = u.id
     LEFT JOIN LATERAL (SELECT CASE WHEN t.has_dependents THEN @schema@.needed_by(t.id) END AS task) n ON true)
   SELECT array_agg(l.id ORDER BY l.id) FILTER (WHERE l.reason IS NULL),
-    coalesce(json_agg(json_build_object('id', l.id, 'reason', l.reason, 'by', l.needed_by, 'state', l.state) ORDER BY l.id)
+    coalesce(json_agg(json_build_object('id', l.id, 'reason', l.reason, 'by', l.needed_by, 'state', l.state)
+      ORDER BY l.id)
              FILTER (WHERE l.reason IS NOT NULL), '[]') INTO v_going, v_kept FROM looked l;
   IF v_going IS NOT NULL THEN
     PERFORM @schema@.erase(v_going, p_by);
@@ -233,8 +265,10 @@ BEGIN
     cardinality(v_asked) > v_most OR (p_tasks IS NULL AND cardinality(v_asked) = v_most))::text;
 END $$;
 
-CREATE FUNCTION @schema@.pause_v1(p_worker bigint, p_incarnation uuid, p_group text, p_paused boolean) RETURNS text LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
+CREATE FUNCTION @schema@.pause_v1(p_worker bigint, p_incarnation uuid, p_group text, p_paused boolean) RETURNS text
+  LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+  SET lock_timeout = '5s' AS $$
 DECLARE
   v_kind text := CASE WHEN p_group IS NULL THEN 'queue' ELSE 'group' END;
   v_was boolean;
@@ -242,9 +276,11 @@ DECLARE
 BEGIN
   PERFORM @schema@.guard(p_worker, p_incarnation);
   INSERT INTO @schema@.gate(kind, name) VALUES (v_kind, coalesce(p_group, '')) ON CONFLICT DO NOTHING;
-  SELECT g.paused INTO v_was FROM @schema@.gate g WHERE g.kind = v_kind AND g.name = coalesce(p_group, '') FOR NO KEY UPDATE;
+  SELECT g.paused INTO v_was FROM @schema@.gate g WHERE g.kind = v_kind AND g.name = coalesce(p_group, '')
+    FOR NO KEY UPDATE;
   -- What nobody has said of a group is said by the settings of each daemon, which this overrides.
-  v_changed := CASE WHEN v_kind = 'queue' THEN coalesce(v_was, false) <> p_paused ELSE v_was IS DISTINCT FROM p_paused END;
+  v_changed := CASE WHEN v_kind = 'queue' THEN coalesce(v_was, false) <> p_paused ELSE v_was IS DISTINCT
+    FROM p_paused END;
   UPDATE @schema@.gate g SET version = g.version + CASE WHEN v_changed THEN 1 ELSE 0 END,
     paused = CASE WHEN v_kind = 'queue' AND NOT p_paused THEN NULL ELSE p_paused END
   WHERE g.kind = v_kind AND g.name = coalesce(p_group, '');
@@ -253,13 +289,15 @@ BEGIN
                           concat('{', '"group":' || to_json(p_group)::text, '}'));
   END IF;
   RETURN json_build_object('changed', v_changed, 'pausedGroups', (
-    SELECT coalesce(json_agg(g.name ORDER BY g.name), '[]') FROM @schema@.gate g WHERE g.kind = 'group' AND g.paused))::text;
+    SELECT coalesce(json_agg(g.name ORDER BY g.name), '[]') FROM @schema@.gate g WHERE g.kind = 'group'
+      AND g.paused))::text;
 END $$;
 
 -- Ends the hold of an agent; false: there was none.
 CREATE FUNCTION @schema@.release_agent(p_agent text, p_by text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-  UPDATE @schema@.gate g SET held_until = NULL, held_since = NULL, held_task = NULL, held_text = NULL, version = g.version + 1
+  UPDATE @schema@.gate g SET held_until = NULL, held_since = NULL, held_task = NULL, held_text = NULL,
+    version = g.version + 1
   WHERE g.kind = 'agent' AND g.name = p_agent AND g.held_until IS NOT NULL;
   IF FOUND THEN
     PERFORM @schema@.tell('agentReleased', concat('{"agent":', @schema@.quoted(p_agent), ',"by":"', p_by, '"}'));
@@ -268,15 +306,18 @@ BEGIN
   RETURN false;
 END $$;
 
-CREATE FUNCTION @schema@.release_v1(p_worker bigint, p_incarnation uuid, p_agent text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
+CREATE FUNCTION @schema@.release_v1(p_worker bigint, p_incarnation uuid, p_agent text) RETURNS text LANGUAGE plpgsql
+  SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 BEGIN
   PERFORM @schema@.guard(p_worker, p_incarnation);
   RETURN json_build_object('released', @schema@.release_agent(p_agent, 'request'))::text;
 END $$;
 
-CREATE FUNCTION @schema@.handle_v1(p_worker bigint, p_incarnation uuid, p_task bigint, p_handle text) RETURNS text LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
+CREATE FUNCTION @schema@.handle_v1(p_worker bigint, p_incarnation uuid, p_task bigint, p_handle text) RETURNS text
+  LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+  SET lock_timeout = '5s' AS $$
 DECLARE
   v_handle text;
 BEGIN
@@ -291,8 +332,10 @@ BEGIN
 END $$;
 
 -- An event of the daemon itself. Its numbers grow, and one that was told is not told again.
-CREATE FUNCTION @schema@.tell_v1(p_worker bigint, p_incarnation uuid, p_number bigint, p_kind text, p_params text) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
+CREATE FUNCTION @schema@.tell_v1(p_worker bigint, p_incarnation uuid, p_number bigint, p_kind text, p_params text)
+  RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+  SET lock_timeout = '5s' AS $$
 BEGIN
   PERFORM @schema@.guard(p_worker, p_incarnation);
   INSERT INTO @schema@.told AS o(worker, number) VALUES (p_worker, p_number)

@@ -1,0 +1,141 @@
+#include "task/postgres/membership.h"
+
+#include "task/postgres/member_fixture_test.h"
+
+namespace duet::task::postgres {
+namespace {
+
+TEST_F(MemberTest, TakesAServerOfItsProjectAndNoOther) {
+  EXPECT_EQ(greet(hello()), std::nullopt);
+  EXPECT_NE(greet(R"({"version":1,"oldest":1,"project":"other","adopted":true})")->find("'other'"), std::string::npos);
+  EXPECT_NE(membership->refusal(), "");
+  EXPECT_NE(greet(R"({"version":0})")->find("cluster migrate"), std::string::npos);
+  EXPECT_NE(greet(R"({"version":9,"oldest":2,"project":"site","adopted":true})")->find("upgrade"), std::string::npos);
+  EXPECT_NE(greet(R"({"version":1,"oldest":1,"project":"site","adopted":false})")->find("adopt"), std::string::npos);
+  EXPECT_TRUE(greet(R"({"recovery":true})"));
+}
+
+TEST_F(MemberTest, AnOldPrimaryAndAnOldBackupAreRefused) {
+  EXPECT_EQ(greet(hello(3)), std::nullopt);
+  EXPECT_NE(greet(hello(2))->find("old primary"), std::string::npos);
+  membership->saw_event_at(1'000'000);
+  EXPECT_NE(greet(hello(3))->find("old backup"), std::string::npos);
+  EXPECT_EQ(greet(hello(4)), std::nullopt) << "a failover may lack the last moments";
+}
+
+TEST_F(MemberTest, OnANewTimelineTheNumbersMoveOnBeforeAnythingElse) {
+  EXPECT_EQ(greet(R"({"version":1,"oldest":1,"project":"site","queue":"q","system":"5","timeline":1,)"
+                  R"("serverTimeline":2,"epoch":"e","nextSeq":3,"adopted":true})"),
+            std::nullopt);
+  EXPECT_EQ(membership->epoch(), "f");
+  EXPECT_EQ(membership->next_seq(), 1000003U);
+}
+
+TEST_F(MemberTest, TheNewIncarnationIsWrittenDownBeforeTheDatabaseHearsOfIt) {
+  EXPECT_EQ(greet(hello()), std::nullopt);
+  membership->line_is_up();
+  const FakeLine::Call attach = line.take("attach_v1");
+  const WorkerMemory before = memory_of(memory).value();
+  EXPECT_EQ(before.next, attach.arguments.at(3));
+  // Killed here, the next daemon shows both.
+  make();
+  EXPECT_EQ(greet(hello()), std::nullopt);
+  membership->line_is_up();
+  const FakeLine::Call again = line.take("attach_v1");
+  EXPECT_EQ(again.arguments.at(2), "{\"" + before.next + "\"}");
+}
+
+TEST_F(MemberTest, ACopyOfTheFolderIsAnotherWorker) {
+  join();
+  memory.replace(memory.find("\"here\""), 6, "\"elsewhere\"");
+  make();
+  EXPECT_EQ(greet(hello()), std::nullopt);
+  membership->line_is_up();
+  EXPECT_EQ(line.take("attach_v1").arguments.at(1), std::nullopt);
+}
+
+TEST_F(MemberTest, AnAnsweredBeatExtendsTheLeaseFromWhenItWasSent) {
+  join();
+  EXPECT_EQ(lease_until, 1090s);
+  advance(15s);
+  const FakeLine::Call beat = line.take("beat_v1");
+  boot += 3s;  // it takes so long
+  beat.done(Result({"beat_v1"}, {{beat_text()}}));
+  EXPECT_EQ(lease_until, 1015s + 90s);
+}
+
+TEST_F(MemberTest, WhoseLeaseIsOverJoinsUnderANewIncarnation) {
+  join();
+  const std::string before = membership->incarnation();
+  boot += 91s;  // the machine slept: only this clock went on
+  clock.advance(15s);
+  turn();
+  EXPECT_FALSE(line.has("beat_v1"));
+  line.answer("attach_v1", R"({"worker":4,"running":[{"task":7,"fence":9,"attempt":1}]})");
+  EXPECT_NE(membership->incarnation(), before);
+  EXPECT_EQ(joined.back(), 1U);
+}
+
+TEST_F(MemberTest, WhoIsToldThatItIsFencedJoinsAnew) {
+  join();
+  advance(15s);
+  line.fail("beat_v1", Fault::Kind::refused, "DU001");
+  EXPECT_TRUE(line.has("attach_v1"));
+  EXPECT_FALSE(membership->is_joined());
+}
+
+TEST_F(MemberTest, AWorkerThatDoesNotBeatIsGivenUpByTheBeatThatWasSeen) {
+  join();
+  const std::string other = R"([{"id":8,"beat":5,"state":0,"lease":30000,"lostAfter":60000}])";
+  for (int i = 0; i < 7; ++i) {
+    advance(5s);
+    if (!line.has("beat_v1")) membership->beat_soon();
+    answer_beat(other);
+  }
+  const FakeLine::Call silence = line.take("silence_v1");
+  EXPECT_EQ(silence.arguments.at(2), "8");
+  EXPECT_EQ(silence.arguments.at(3), "5");
+  silence.done(Result({"silence_v1"}, {{R"({"silent":true,"ready":[{"lane":3,"count":2}]})"}}));
+  turn();
+  EXPECT_EQ(line.take("wake_v1").arguments.at(2), "{3}");
+}
+
+TEST_F(MemberTest, WakeUpsAndNumbersGoOutTogether) {
+  join();
+  line.calls.clear();
+  advance(1s);
+  for (int i = 0; i < 5; ++i) {
+    membership->wake(3, 1);
+    membership->number_soon();
+  }
+  turn();
+  EXPECT_EQ(line.take("wake_v1").arguments.at(3), "{5}");
+  EXPECT_FALSE(line.has("wake_v1"));
+  line.answer("number_v1", "5");
+  EXPECT_EQ(numbered, 1);
+  EXPECT_FALSE(line.has("number_v1"));
+}
+
+TEST_F(MemberTest, LeavingForgetsTheWorkerAndStaysSilentAfterwards) {
+  join();
+  line.calls.clear();
+  bool left = false;
+  membership->leave([&left] { left = true; });
+  line.answer("leave_v1", R"({"left":true,"ready":[]})");
+  EXPECT_TRUE(left);
+  EXPECT_EQ(memory_of(memory)->worker, 0);
+  advance(1h);
+  EXPECT_TRUE(line.calls.empty());
+}
+
+TEST_F(MemberTest, ATakenNameIsARefusalThatSaysWhatHelps) {
+  EXPECT_EQ(greet(hello()), std::nullopt);
+  membership->line_is_up();
+  line.take("attach_v1")
+      .done(tl::unexpected(Fault{Fault::Kind::refused, "DU003", R"({"refused":"name-taken","worker":1})"}));
+  EXPECT_NE(membership->refusal().find("cluster forget one"), std::string::npos);
+  EXPECT_FALSE(membership->is_joined());
+}
+
+}  // namespace
+}  // namespace duet::task::postgres

@@ -1,0 +1,227 @@
+-- A server that takes over, a copy that is adopted, and what the admin may do.
+
+-- Failover. The server is on a timeline that nobody has seen: ids, fences and event numbers that the old primary may have
+-- given out are passed over, and nobody claims before every worker has told what it runs.
+CREATE FUNCTION @schema@.renew_v1(p_seen_timeline integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+SET lock_timeout = '5s' AS $$
+DECLARE
+  m @schema@.meta;
+  v_timeline integer := @schema@.server_timeline();
+  v_renewed boolean := false;
+BEGIN
+  SELECT * INTO m FROM @schema@.meta FOR UPDATE;
+  IF v_timeline < greatest(m.timeline, p_seen_timeline) THEN
+    RAISE EXCEPTION 'timeline: the server is on % and the queue was on %', v_timeline,
+      greatest(m.timeline, p_seen_timeline) USING ERRCODE = 'DU002';
+  ELSIF m.system <> (SELECT s.system_identifier FROM pg_control_system() s) THEN
+    RAISE EXCEPTION 'adopt: the queue was made on another server' USING ERRCODE = 'DU002';
+  ELSIF v_timeline > m.timeline THEN
+    v_renewed := true;
+    PERFORM setval('@schema@.task_id', nextval('@schema@.task_id') + 1000000),
+      setval('@schema@.fence', nextval('@schema@.fence') + 1000000),
+      setval('@schema@.event_id', nextval('@schema@.event_id') + 1000000);
+    UPDATE @schema@.meta o SET timeline = v_timeline, epoch = @schema@.new_epoch(), next_seq = o.next_seq + 1000000,
+      epoch_start = o.next_seq + 1000000,
+      recovering_until = (SELECT clock_timestamp() + @schema@.span(max(w.lease_ms)) FROM @schema@.worker w
+        WHERE w.state < 2) RETURNING o.* INTO m;
+    UPDATE @schema@.worker w SET recovering = true WHERE w.state <> 3;
+  END IF;
+  RETURN json_build_object('renewed', v_renewed, 'timeline', m.timeline, 'epoch', m.epoch, 'nextSeq', m.next_seq,
+                           'recovering', coalesce(m.recovering_until > clock_timestamp(), false))::text;
+END $$;
+
+CREATE FUNCTION @schema@.recovered() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE @schema@.meta m SET recovering_until = NULL WHERE m.recovering_until IS NOT NULL;
+  UPDATE @schema@.worker w SET recovering = false WHERE w.recovering;
+END $$;
+
+-- Makes an attempt that its worker knows of what the row says, if the row is older than it.
+CREATE FUNCTION @schema@.restore(p_worker bigint, r record) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  t @schema@.task;
+  v_lane integer;
+  v_was smallint;
+BEGIN
+  SELECT * INTO t FROM @schema@.task o WHERE o.id = r.task FOR NO KEY UPDATE;
+  IF NOT FOUND THEN
+    IF r.body IS NULL THEN
+      RETURN false;
+    END IF;
+    PERFORM @schema@.make_lanes(p_worker, ARRAY[r.agent], ARRAY[r."group"], ARRAY[coalesce(r.needs, '')], ARRAY[false]);
+    SELECT l.id INTO v_lane FROM @schema@.lane l WHERE l.agent = r.agent AND l.grp = r."group"
+      AND l.needs = @schema@.needs_of(r.needs)
+      AND l.submitter = '' AND l.retired_at IS NULL;
+    INSERT INTO @schema@.request(task, ident, key, submitted_by, prompt, labels, metadata, body)
+    VALUES (r.task, @schema@.ident_of(gen_random_uuid(), r.key), r.key, session_user, coalesce(r.prompt, '""'),
+      r.labels, coalesce(r.metadata, '{}'), r.body)
+    ON CONFLICT DO NOTHING;
+    IF NOT FOUND THEN  -- the key has been given anew since
+      RETURN false;
+    END IF;
+    INSERT INTO @schema@.task(id, rank, created_at, lane, retries, state, on_lost, fence, worker, attempts)
+    VALUES (r.task, ~coalesce(r.priority, 0), clock_timestamp(), v_lane, coalesce(r.retries, 0), 2,
+      coalesce(r."onLost", 0), r.fence, p_worker, r.attempt)
+    RETURNING * INTO t;
+    INSERT INTO @schema@.event(id, task, at, becomes, kind, params)
+    SELECT nextval('@schema@.event_id'), t.id, t.created_at, 0, 'taskQueued',
+      @schema@.task_params(t.id, 0::smallint, l.agent_json, 0, 0,
+        ',"createdAt":"' || @schema@.iso(t.created_at) || '"') FROM @schema@.lane l WHERE l.id = v_lane;
+    RETURN true;
+  ELSIF t.state = 2 AND t.worker = p_worker AND t.fence = r.fence THEN
+    RETURN true;
+  ELSIF t.state >= 3 OR t.attempts > r.attempt OR (t.fence IS NOT NULL AND t.fence > r.fence) THEN
+    RETURN false;
+  END IF;
+  v_was := @schema@.world(t.state, t.announced);
+  UPDATE @schema@.task o SET state = 2, worker = p_worker, fence = r.fence, attempts = r.attempt, announced = false,
+    due = NULL, retry_at = NULL,
+    started_at = NULL, pid = NULL WHERE o.id = r.task RETURNING o.* INTO t;
+  IF v_was = 1 THEN  -- an earlier attempt, whose end was lost
+    PERFORM @schema@.tell_task(t, v_was);
+  END IF;
+  RETURN true;
+END $$;
+
+-- `p_running`: `[{"task","fence","attempt","pid","ago","agent","group","needs","body","onLost","priority","retries","key","prompt","metadata","labels"}]`;
+-- `p_ended`: the same with `ok`, `code`, `signal`, `reason`, `message`, `startedAgo`, `endedAgo`, `cpuUs`, `memory`, `outputBytes`, `retryMs`, `flags`,
+-- `result` (base64).
+CREATE FUNCTION @schema@.recover_v1(p_worker bigint, p_incarnation uuid, p_running json, p_ended json) RETURNS text
+  LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s'
+  SET enable_seqscan = off AS $$
+DECLARE
+  r record;
+  v_fenced bigint[] := '{}';
+  v_starts json;
+BEGIN
+  PERFORM @schema@.guard(p_worker, p_incarnation);
+  FOR r IN
+    SELECT * FROM json_to_recordset(coalesce(p_running, '[]')) AS x(task bigint, fence bigint, attempt integer,
+      pid integer, ago bigint, agent text, "group" text,
+      needs text, body text, "onLost" smallint, priority bigint, retries integer, key text, prompt text,
+        metadata text, labels text)
+    UNION ALL
+    SELECT * FROM json_to_recordset(coalesce(p_ended, '[]')) AS x(task bigint, fence bigint, attempt integer,
+      pid integer, ago bigint, agent text, "group" text,
+      needs text, body text, "onLost" smallint, priority bigint, retries integer, key text, prompt text,
+        metadata text, labels text)
+    ORDER BY task, fence
+  LOOP
+    IF NOT @schema@.restore(p_worker, r) THEN
+      v_fenced := v_fenced || r.fence;
+    END IF;
+  END LOOP;
+  SELECT json_agg(json_build_object('task', x.task, 'fence', x.fence, 'pid', x.pid, 'ago', x.ago)) INTO v_starts
+  FROM json_to_recordset(coalesce(p_running, '[]')) AS x(task bigint, fence bigint, pid integer, ago bigint)
+    WHERE x.pid IS NOT NULL;
+  PERFORM FROM (SELECT array_agg(x.task) AS tasks, array_agg(x.fence) AS fences, array_agg(x.ok) AS oks,
+    array_agg(x.code) AS codes, array_agg(x.signal) AS signals,
+      array_agg(x.reason) AS reasons, array_agg(x.message) AS messages, array_agg(x.pid) AS pids,
+        array_agg(x."startedAgo") AS started,
+      array_agg(x."endedAgo") AS ended, array_agg(x."cpuUs") AS cpu, array_agg(x.memory) AS memory,
+        array_agg(x."outputBytes") AS bytes,
+      array_agg(x."retryMs") AS retry, array_agg(x.flags) AS flags, array_agg(decode(x.result, 'base64')) AS results
+    FROM json_to_recordset(coalesce(p_ended, '[]')) AS x(task bigint, fence bigint, ok boolean, code integer,
+      signal text, reason smallint, message text, pid integer,
+      "startedAgo" bigint, "endedAgo" bigint, "cpuUs" bigint, memory bigint, "outputBytes" bigint, "retryMs" bigint,
+        flags integer, result text)) a
+  CROSS JOIN LATERAL @schema@.report_v1(p_worker, p_incarnation, v_starts, a.tasks, a.fences, a.oks, a.codes,
+    a.signals, a.reasons, a.messages, a.pids, a.started, a.ended,
+    a.cpu, a.memory, a.bytes, a.retry, NULL, NULL, a.flags, a.results, NULL, 0, NULL, NULL, NULL, NULL) k;
+  UPDATE @schema@.worker w SET told_timeline = m.timeline FROM @schema@.meta m WHERE w.id = p_worker;
+  IF NOT EXISTS (SELECT FROM @schema@.worker w CROSS JOIN @schema@.meta m WHERE w.state < 2
+    AND w.told_timeline < m.timeline) THEN
+    PERFORM @schema@.recovered();
+  END IF;
+  RETURN json_build_object('fenced', v_fenced, 'recovering', EXISTS (SELECT FROM @schema@.meta m
+    WHERE m.recovering_until > clock_timestamp()))::text;
+END $$;
+
+-- The admin's.
+
+CREATE FUNCTION @schema@.set_v1(p_name text, p_value text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+SET lock_timeout = '5s' AS $$
+BEGIN
+  IF p_name NOT IN ('queue_capacity', 'keep_days', 'keep_tasks', 'keep_output') THEN
+    RETURN '{"outcome":"unknown"}';
+  ELSIF p_value IS NULL OR p_value !~ '^[0-9]{1,15}$' THEN
+    RETURN '{"outcome":"invalid"}';
+  END IF;
+  EXECUTE format('UPDATE @schema@.meta SET %I = $1', p_name) USING p_value::bigint;
+  RETURN '{"outcome":"changed"}';
+END $$;
+
+CREATE FUNCTION @schema@.drain_v1(p_name text, p_draining boolean) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+SET lock_timeout = '5s' AS $$
+DECLARE
+  w @schema@.worker;
+BEGIN
+  SELECT * INTO w FROM @schema@.worker o WHERE o.name = p_name AND o.state <> 3 FOR NO KEY UPDATE;
+  IF NOT FOUND THEN
+    RETURN '{"outcome":"unknown"}';
+  ELSIF w.draining = p_draining THEN
+    RETURN '{"outcome":"same"}';
+  END IF;
+  UPDATE @schema@.worker o SET draining = p_draining, waiting = false,
+    state = CASE WHEN o.state = 2 THEN 2 WHEN p_draining THEN 1 ELSE 0 END WHERE o.id = w.id RETURNING o.* INTO w;
+  PERFORM @schema@.tell_worker(w.name, w.state);
+  PERFORM pg_notify('@schema@_w' || w.id, 'drain');
+  RETURN '{"outcome":"changed"}';
+END $$;
+
+-- Of a worker that is not live: it is gone, and what it ran is lost.
+CREATE FUNCTION @schema@.forget_v1(p_name text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+DECLARE
+  w @schema@.worker;
+  v_lanes integer[];
+BEGIN
+  SELECT * INTO w FROM @schema@.worker o WHERE o.name = p_name AND o.state <> 3 FOR NO KEY UPDATE;
+  IF NOT FOUND THEN
+    RETURN '{"outcome":"unknown"}';
+  ELSIF w.state < 2 THEN
+    RETURN '{"outcome":"live"}';
+  END IF;
+  UPDATE @schema@.worker o SET state = 3, gone_at = clock_timestamp() WHERE o.id = w.id;
+  PERFORM @schema@.tell_worker(w.name, 3::smallint);
+  v_lanes := @schema@.give_up(w.id, true);
+  RETURN concat('{"outcome":"changed","ready":', @schema@.counted(v_lanes), '}');
+END $$;
+
+-- The owner's: the schema was found on another server than it was made on. `run`: queued tasks run here, and what the copy says to be
+-- running is lost; `cancel`: nothing of it does.
+CREATE FUNCTION @schema@.adopt_v1(p_queue text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+SET lock_timeout = '5s' AS $$
+DECLARE
+  w record;
+  t record;
+BEGIN
+  IF p_queue NOT IN ('run', 'cancel') OR p_queue IS NULL THEN
+    RETURN '{"outcome":"invalid"}';
+  END IF;
+  PERFORM FROM @schema@.meta FOR UPDATE;
+  UPDATE @schema@.meta m SET system = s.system_identifier, timeline = @schema@.server_timeline(),
+    queue = gen_random_uuid(), epoch = @schema@.new_epoch(),
+    epoch_start = m.next_seq + 1000000, next_seq = m.next_seq + 1000000, low_event = 0, seen_event = 0,
+      mark_event = 0, mark_xid = NULL, recovering_until = NULL
+  FROM pg_control_system() s;
+  PERFORM setval('@schema@.task_id', nextval('@schema@.task_id') + 1000000),
+    setval('@schema@.fence', nextval('@schema@.fence') + 1000000),
+    setval('@schema@.event_id', nextval('@schema@.event_id') + 1000000);
+  FOR w IN SELECT o.id FROM @schema@.worker o WHERE o.state <> 3 ORDER BY o.id LOOP
+    UPDATE @schema@.worker o SET state = 3, gone_at = clock_timestamp(), waiting = false WHERE o.id = w.id;
+    PERFORM @schema@.give_up(w.id, true);
+  END LOOP;
+  IF p_queue = 'cancel' THEN
+    FOR t IN SELECT o.id FROM @schema@.task o WHERE o.state < 2 ORDER BY o.id FOR NO KEY UPDATE LOOP
+      PERFORM @schema@.end_task(t.id, 5::smallint, NULL, NULL) FROM @schema@.task o WHERE o.id = t.id AND o.state < 2;
+    END LOOP;
+  END IF;
+  RETURN '{"outcome":"adopted"}';
+END $$;

@@ -1,0 +1,102 @@
+#include "task/postgres/submits.h"
+
+#include "task/postgres/member_fixture_test.h"
+
+namespace duet::task::postgres {
+namespace {
+
+class SubmitsTest : public MemberTest {
+ protected:
+  SubmitsTest() {
+    join();
+    line.calls.clear();
+    submits.emplace(loop, line, *membership, [] { return std::size_t{5}; });
+  }
+  void add(const std::string& body) {
+    submits->add({.agent = "claude", .group = "default", .prompt = "\"p\"", .metadata = "{}", .body = body},
+                 [this](const tl::expected<Submits::Taken, rpc::Error>& taken) {
+                   answers.push_back(taken ? std::to_string(taken->id) : taken.error().data());
+                 });
+  }
+  static Result rows(const std::vector<Result::Row>& rows) {
+    return {{"place", "id", "state", "fresh", "body", "refusal", "lane"}, rows};
+  }
+
+  std::vector<std::string> answers;
+  std::optional<Submits> submits;
+};
+
+TEST_F(SubmitsTest, AllThatCameInOneTurnGoInOneCall) {
+  add("a");
+  add("b");
+  turn();
+  const FakeLine::Call call = line.take("submit_v1");
+  EXPECT_EQ(call.arguments.at(16), R"({"a","b"})");
+  add("c");  // waits for the answer
+  turn();
+  EXPECT_FALSE(line.has("submit_v1"));
+  call.done(rows({{"2", "12", "0", "t", {}, {}, "1"}, {"1", "11", "0", "t", {}, {}, "1"}}));
+  EXPECT_EQ(answers, (std::vector<std::string>{"11", "12"}));
+  EXPECT_TRUE(line.has("submit_v1"));
+}
+
+TEST_F(SubmitsTest, AnAnswerThatWasLostIsAskedForUnderTheSameId) {
+  add("a");
+  turn();
+  const FakeLine::Call first = line.take("submit_v1");
+  first.done(tl::unexpected(Fault{Fault::Kind::unknown, "", "cut"}));
+  const FakeLine::Call again = line.take("submit_v1");
+  EXPECT_EQ(again.arguments.at(2), first.arguments.at(2));
+  again.done(rows({{"1", "11", "0", "t", {}, {}, "1"}}));
+  EXPECT_EQ(answers, (std::vector<std::string>{"11"}));
+}
+
+TEST_F(SubmitsTest, WithoutCertaintyItSaysWhetherItMayTurnUp) {
+  line.up = false;
+  add("a");
+  turn();
+  advance(10s);
+  EXPECT_EQ(answers, (std::vector<std::string>{R"({"subsystem":"store","outcome":"none"})"}));
+  line.up = true;
+  add("b");
+  turn();
+  line.up = false;
+  line.fail("submit_v1", Fault::Kind::unknown);
+  advance(10s);
+  EXPECT_EQ(answers.back(), R"({"subsystem":"store","outcome":"unknown"})");
+}
+
+TEST_F(SubmitsTest, ARefusalIsNotTriedAgainAtOnce) {
+  add("a");
+  turn();
+  line.fail("submit_v1", Fault::Kind::refused, "53100");
+  turn();
+  EXPECT_FALSE(line.has("submit_v1"));
+  advance(1s);
+  EXPECT_TRUE(line.has("submit_v1"));
+}
+
+TEST_F(SubmitsTest, RefusalsOfTheQueueAreTheirs) {
+  add("a");
+  add("b");
+  turn();
+  line.take("submit_v1").done(rows({{"1", {}, {}, "f", {}, "full", {}}, {"2", {}, {}, "f", {}, "unknown:77", {}}}));
+  EXPECT_EQ(answers.at(0), R"({"capacity":5})");
+  EXPECT_NE(answers.at(1).find("task-77"), std::string::npos);
+}
+
+TEST_F(SubmitsTest, WhoAsksBehindThemWaitsForThem) {
+  bool called = false;
+  submits->after([&called] { called = true; });
+  EXPECT_TRUE(called);
+  called = false;
+  add("a");
+  submits->after([&called] { called = true; });
+  turn();
+  EXPECT_FALSE(called);
+  line.take("submit_v1").done(rows({{"1", "11", "0", "t", {}, {}, "1"}}));
+  EXPECT_TRUE(called);
+}
+
+}  // namespace
+}  // namespace duet::task::postgres
