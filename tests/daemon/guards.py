@@ -79,10 +79,7 @@ class Starts(GuardTestCase):
         self.run_well("daemon", "stop", "--socket", path)
 
     def test_by_the_users_settings(self):
-        folder = os.path.join(self.project.home, ".config", "duet-rpc")
-        os.makedirs(folder)
-        with open(os.path.join(folder, "config.toml"), "w", encoding="ascii") as file:
-            file.write("[daemon]\nautostart = true\n")
+        self.project.write_user_settings("[daemon]\nautostart = true\n")
         self.assert_refused(self.project.run("daemon", "status"), 3, "no daemon is running")
         self.assert_refused(self.project.run("daemon", "stop"), 3, "no daemon is running")
         self.assertEqual(self.run_well("task", "list").out, "no tasks\n")

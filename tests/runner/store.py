@@ -9,6 +9,7 @@ import atexit
 import os
 import re
 import sys
+import threading
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cluster"))
@@ -49,6 +50,7 @@ class _Server:
 
     def __init__(self):
         self.number = 0
+        self.lock = threading.Lock()
         self.server = server.Server()
         atexit.register(self.server.__exit__)
         self.server.__enter__()
@@ -58,10 +60,11 @@ class _Server:
         atexit.register(self.session.close)
 
     def new_database(self):
-        self.number += 1
-        name = f"project{self.number}"
-        self.session.ask(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
-        return name
+        with self.lock:
+            self.number += 1
+            name = f"project{self.number}"
+            self.session.ask(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
+            return name
 
 
 _server = None
@@ -85,11 +88,12 @@ class Store:
 
     def __init__(self):
         self._database = None
+        self._lock = threading.Lock()
 
     def database(self):
-        if self._database is None:
-            self._database = _the_server().new_database()
-        return self._database
+        with self._lock:
+            self._database = self._database or _the_server().new_database()
+            return self._database
 
     def sql(self, text):
         return _the_server().server.sql(text, self.database())
