@@ -98,6 +98,13 @@ class Connection:
             raise Failure("the connection has ended")
         return json.loads(line.decode("utf-8"))
 
+    def next_event(self, patience=PATIENCE):
+        """The next message that does not tell of a worker of a shared queue, which comes and goes at a time of its own."""
+        while True:
+            message = self.next_message(patience)
+            if message.get("method") != "event.workerChanged":
+                return message
+
     def answer(self, id, patience=PATIENCE):
         """The answer to ID and the notifications that came before it."""
         events = []

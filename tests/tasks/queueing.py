@@ -54,7 +54,8 @@ class Records(TaskTestCase):
             self.call("task.wait", taskId=id)
         eventually(lambda: self.call("task.stats")["result"]["total"] == 3, what="only three tasks are kept")
         self.assertEqual(self.error("task.get", taskId=ids[0])["code"], -32000)
-        eventually(lambda: len(os.listdir(os.path.join(self.project.state, "tasks"))) == 3, what="three outputs")
+        folder = os.path.join(self.project.state, "tasks")
+        eventually(lambda: sum(name.endswith(".out") for name in os.listdir(folder)) == 3, what="three outputs")
         self.assertEqual(self.submit("true"), "task-9")
 
 
