@@ -128,7 +128,10 @@ class Server:
         for standby in self.standbys:
             standby.__exit__()
         if self.pid():
-            self.kill()
+            try:
+                self.stop("immediate")  # not killed: it would leave its shared memory behind
+            except AssertionError:
+                self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     # -- its life --

@@ -36,7 +36,7 @@ INSERT INTO duet.event(id, seq, task, at, kind, params)
 SELECT nextval('duet.event_id'), n, n, now(), 'taskQueued', '{{}}' FROM generate_series(1, {many}) n;
 INSERT INTO duet.output(task, attempt, start, bytes) SELECT n, 1, 0, 'x' FROM generate_series(1, {many}) n WHERE n % 10 = 3;
 INSERT INTO duet.output_state(task, attempt, total) SELECT n, 1, 1 FROM generate_series(1, {many}) n WHERE n % 10 = 3;
-UPDATE duet.meta SET next_seq = {many} + 1, queued = {many} / 2, completed = {many} / 3, failed = {many} / 20;
+UPDATE duet.meta SET queue_capacity = 100000000, next_seq = {many} + 1, queued = {many} / 2, completed = {many} / 3, failed = {many} / 20;
 """
 
 

@@ -85,7 +85,7 @@ void EventHub::take_news() {
 void EventHub::tell_unkept(std::string_view kind, std::string_view params) {
   peer::Announcement message = message_of(kind, rpc::Json::view(params));
   for (auto& [number, subscriber] : subscribers_) {
-    if (subscriber.is_open() && subscriber.filter.wants({.kind = std::string(kind)}))
+    if (subscriber.is_there() && subscriber.filter.wants({.kind = std::string(kind)}))
       send(subscriber, {.kind = kind, .params = params}, message, limits_.unread_bytes);
   }
 }

@@ -112,7 +112,8 @@ class EventHub final : public EventSource {
     std::uint64_t answers_before = 0;    // that have to go out first: the last of them is the subscription's
     std::set<std::uint64_t> given = {};  // under earlier filters, as far as the journal goes back
 
-    bool is_open() const { return !lost && !is_new && (connection == nullptr || !connection->is_closed()); }
+    bool is_there() const { return !lost && (connection == nullptr || !connection->is_closed()); }
+    bool is_open() const { return is_there() && !is_new; }
     bool is_early() const {
       return connection != nullptr && connection->conversation().answers_given() < answers_before;
     }

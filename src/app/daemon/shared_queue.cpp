@@ -83,7 +83,16 @@ SharedQueue::SharedQueue(transport::Loop& loop, base::Log& log, const Context& c
       .version = kVersion,
       .boottime = [] { return std::chrono::duration_cast<base::Duration>(task::BootClock::now().time_since_epoch()); },
       .read_memory = [&folder = context.folder] { return folder.read_small(memory_name); },
-      .write_memory = [&folder = context.folder](const std::string& text) { folder.write_small(memory_name, text); },
+      .write_memory =
+          [this, &folder = context.folder](const std::string& text) {
+            try {
+              folder.write_small(memory_name, text);
+              return true;
+            } catch (const Failure& failure) {  // a full disk, say: it is tried again
+              log_.error("who this worker is cannot be written down", {{"reason", failure.what()}});
+              return false;
+            }
+          },
       .extend =
           [this](base::Duration deadline, base::Duration lease) {
             const task::BootTime until{std::chrono::duration_cast<task::BootClock::duration>(deadline)};

@@ -18,14 +18,22 @@
 namespace duet::app {
 namespace {
 
-base::Fd open_tasks(const StateFolder& folder) {
-  constexpr const char* name = "tasks";
+// Those of a shared queue stand apart: its tasks have other numbers, and a copy of the folder has other tasks.
+std::string name_of_tasks(const StateFolder& folder, bool is_shared) {
+  struct stat status {};
+  if (!is_shared || fstat(folder.descriptor(), &status) != 0) return "tasks";
+  return "tasks-" + std::to_string(status.st_ino);
+}
+
+base::Fd open_tasks(const StateFolder& folder, bool is_shared) {
+  const std::string text = name_of_tasks(folder, is_shared);
+  const char* const name = text.c_str();
   const bool is_there = mkdirat(folder.descriptor(), name, 0700) == 0 || errno == EEXIST;
   base::Fd tasks;
   if (is_there) tasks.reset(openat(folder.descriptor(), name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (tasks) return tasks;
   const int error = errno;
-  throw Failure("cannot open " + folder.shown() + "/tasks: " + std::strerror(error) +
+  throw Failure("cannot open " + folder.shown() + "/" + text + ": " + std::strerror(error) +
                     (base::is_disk_full(error) ? ": make room on its disk" : ""),
                 code_of_refused_start(error));
 }
@@ -51,7 +59,7 @@ TaskRoom::TaskRoom(transport::Loop& loop, base::Log& log, const Context& context
                    Events events)
     : loop_(loop),
       log_(log),
-      tasks_(open_tasks(context.folder)),
+      tasks_(open_tasks(context.folder, context.cluster.store.has_value())),
       cgroups_(process::CgroupHome::find()),
       store_(open_store(loop, context, std::move(events.store))) {
   const auto project = [&project = context.project] { return present_path(project); };

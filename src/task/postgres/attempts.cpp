@@ -29,8 +29,10 @@ constexpr base::Duration between_outputs = 500ms;
 constexpr base::Duration together = 10ms;  // starts wait so long for what comes with them
 constexpr base::Duration limits_pause = 10s;
 constexpr std::uint64_t output_at_once = std::uint64_t{512} << 10U;
-constexpr int beats_until_put_back = 3;
-constexpr base::Duration kept_reports = 60s;
+constexpr base::Duration kept_reports = 60s;  // before the last beat that was answered
+constexpr std::size_t most_reported = std::size_t{8} << 20U;
+constexpr std::size_t most_told = 10'000;
+constexpr std::uint64_t most_in_report = std::uint64_t{4} << 20U;
 
 }  // namespace
 
@@ -76,22 +78,7 @@ void Attempts::joined(const std::vector<OwnAttempt>& own) {
   std::set<std::pair<TaskId, std::int64_t>> ours;
   for (const OwnAttempt& each : own) {
     ours.emplace(each.task, each.fence);
-    const RunId run{each.task, each.attempt};
-    if (find(each.task, each.fence) != attempts_.end()) continue;
-    const auto [place, is_new] = attempts_.emplace(
-        run, Attempt{.fence = each.fence, .output = OutputSender(options_.tasks, run, options_.output)});
-    if (!is_new) continue;
-    Attempt& attempt = place->second;
-    attempt.adopted = true;
-    attempt.cancelling = each.cancelling;
-    attempt.start_told = each.started;
-    attempt.on_lost = each.on_lost;
-    attempt.claimed = membership_.now();
-    if (is_first_join_ && (recorded_.contains(run) || each.started)) {
-      runner_->adopt(run);
-    } else {
-      put_back(run, attempt, {});  // the answer to its claim never came
-    }
+    if (find(each.task, each.fence) == attempts_.end()) take_unknown(each);
   }
   is_first_join_ = false;
   std::vector<RunId> others;
@@ -102,6 +89,29 @@ void Attempts::joined(const std::vector<OwnAttempt>& own) {
   waiting_ = false;
   set_poll_timer();
   set_output_timer();
+}
+
+// One that was left by a daemon before, or a claim whose answer was lost, or an end that the database has forgotten.
+void Attempts::take_unknown(const OwnAttempt& own) {
+  const RunId run{own.task, own.attempt};
+  const auto [place, is_new] =
+      attempts_.emplace(run, Attempt{.fence = own.fence, .output = OutputSender(options_.tasks, run, options_.output)});
+  if (!is_new) return;
+  Attempt& attempt = place->second;
+  attempt.agent = own.agent;
+  attempt.retries = own.retries;
+  attempt.spared = own.spared;
+  attempt.adopted = true;
+  attempt.cancelling = own.cancelling;
+  attempt.start_told = own.started;
+  attempt.on_lost = own.on_lost;
+  attempt.claimed = membership_.now();
+  if (is_first_join_ && (recorded_.contains(run) || own.started)) return runner_->adopt(run);
+  if (!own.started && !told_.contains(own.fence)) return put_back(run, attempt, {});  // it never began
+  attempt.outcome = Outcome{.kind = Outcome::Kind::lost, .ended_at = loop_.clock().utc()};
+  attempt.made_here = true;
+  attempt.gone = true;
+  soon();
 }
 
 void Attempts::beaten(const Membership::Calls::Beat& beat) {
@@ -117,22 +127,12 @@ void Attempts::beaten(const Membership::Calls::Beat& beat) {
     if (!is_ours && !could_be_told && attempt.claimed < beat.sent) lost.push_back(run);
   }
   for (const RunId run : lost) take_fenced(run);
-  // A claim whose answer was lost: it never began, and is put back.
-  std::map<std::pair<TaskId, std::int64_t>, int> unknown;
-  for (const auto& mine : beat.mine) {
-    if (find(mine.first, mine.second) != attempts_.end()) continue;
-    const auto before = unknown_.find(mine);
-    unknown[mine] = before == unknown_.end() ? 1 : before->second + 1;
+  // Only while no claim is on its way is it certain that what we do not know never began.
+  if (in_flight_ || beat.sent <= claim_ended_) return;
+  for (const OwnAttempt& own : beat.own) {
+    if (find(own.task, own.fence) == attempts_.end()) take_unknown(own);
   }
-  unknown_ = std::move(unknown);
-  for (const auto& [mine, beats] : unknown_) {
-    if (beats < beats_until_put_back && in_flight_) continue;
-    if (beats < 2) continue;
-    const RunId run{mine.first, 0};  // no attempt has that number: nothing of it is here
-    const auto [place, is_new] =
-        attempts_.emplace(run, Attempt{.fence = mine.second, .output = OutputSender(options_.tasks, run, 0)});
-    if (is_new) put_back(run, place->second, {});
-  }
+  if (std::exchange(lost_claim_, false)) look(false);
 }
 
 void Attempts::fenced(const std::vector<std::int64_t>& fences) {
@@ -165,10 +165,7 @@ std::pair<std::string, std::string> Attempts::remembered() const {
     running += (running.empty() ? "[" : ",") + text;
   }
   std::string ended;
-  const base::Duration now = membership_.now();
-  for (const auto& [at, text] : reported_) {
-    if (now - at <= kept_reports) ended += (ended.empty() ? "[" : ",") + text;
-  }
+  for (const auto& [at, text] : reported_) ended += (ended.empty() ? "[" : ",") + text;
   return {running.empty() ? "[]" : running + "]", ended.empty() ? "[]" : ended + "]"};
 }
 
@@ -207,6 +204,7 @@ std::size_t Attempts::slots_in_use() const {
 
 std::size_t Attempts::free_slots() const {
   if (closed_ || runner_ == nullptr || !membership_.may_claim()) return 0;
+  if (lost_claim_) return 0;
   const std::size_t most = calls_.settings().max_running;
   const std::size_t used = slots_in_use();
   return used < most ? most - used : 0;
@@ -243,8 +241,13 @@ bool Attempts::is_end_ready(const Attempt& attempt) const {
 }
 
 void Attempts::add_ends(Report& report) {
+  std::uint64_t bytes = 0;
   for (auto& [run, attempt] : attempts_) {
-    if (!is_end_ready(attempt)) continue;
+    if (!is_end_ready(attempt) || bytes > most_in_report) continue;
+    const bool has_output = !attempt.never_began && !attempt.made_here && !attempt.fenced;
+    const std::uint64_t rest = has_output ? output_left(run, attempt) : 0;
+    if (rest > output_at_once) continue;  // it goes before
+    bytes += rest + (attempt.outcome ? attempt.outcome->result.size() : 0);
     report.ends.push_back({.run = run, .fence = attempt.fence});
     End& end = report.ends.back();
     if (attempt.never_began) {
@@ -255,6 +258,7 @@ void Attempts::add_ends(Report& report) {
       const std::uint32_t failures = std::max(run.attempt - std::min(run.attempt, attempt.spared), 1U);
       end.retry = retry_delay(failures, std::uniform_real_distribution(0.0, 1.0)(chance_));
       if (attempt.ended_by_stop) end.flags |= End::by_stop;
+      if (attempt.outcome->ended_with_lease()) end.flags |= End::lease_was_over;
       const auto held = attempt.ended_by_stop ? std::nullopt : usage_limit_of(run, attempt);
       if (held) {
         end.hold = std::max<base::Duration>(*held - loop_.clock().utc(), base::Duration::zero());
@@ -266,9 +270,23 @@ void Attempts::add_ends(Report& report) {
   }
 }
 
-// With the end comes all the rest of the output, in the same transaction.
+std::uint64_t Attempts::output_left(RunId run, const Attempt& attempt) const {
+  try {
+    return attempt.output.left();
+  } catch (const std::system_error& error) {
+    log_.warn("output of a task cannot be read", {{"task", to_text(run.task)}, {"reason", error.code().message()}});
+    return 0;
+  }
+}
+
+// With the end comes the rest of the output, in the same transaction; what is too much for that goes before, whatever
+// the rate.
 void Attempts::add_output(Report& report) {
-  std::uint64_t left = std::min(budget_.left(loop_.now()), output_at_once);
+  const std::int64_t budget = budget_.left(loop_.now());
+  std::uint64_t left = budget > 0 ? std::min(static_cast<std::uint64_t>(budget), output_at_once) : 0;
+  if (std::ranges::any_of(attempts_, [this](const auto& each) { return is_end_ready(each.second); })) {
+    left = std::max(left, output_at_once);
+  }
   for (auto& [run, attempt] : attempts_) {
     const bool is_last = attempt.end_told && !attempt.concluded && !attempt.never_began && !attempt.fenced &&
                          std::ranges::any_of(report.ends, [run = run](const End& end) { return end.run == run; });
@@ -301,43 +319,43 @@ void Attempts::send(Report report) {
                    }));
 }
 
+// Until all of it is taken nothing new is asked for: what was claimed counts first.
 void Attempts::take(const Report& report, const Answer& answer) {
-  if (!answer) {
-    report_is_lost(report);
-    if (!answer.error().sqlstate.empty()) {
-      log_.warn("the queue's database refused a report",
-                {{"state", answer.error().sqlstate}, {"what", answer.error().message}});
-      soon_timer_ = loop_.after(1s, [this] { flush(); });
-    }
-    return;
+  if (answer) return take_rows(report, *answer);
+  report_is_lost(report);
+  if (report.most > 0 && answer.error().kind == Fault::Kind::unknown) lost_claim_ = true;
+  if (answer.error().kind == Fault::Kind::unknown) return membership_.beat_soon();
+  if (answer.error().kind == Fault::Kind::refused) {
+    log_.warn("the queue's database refused a report",
+              {{"state", answer.error().sqlstate}, {"what", answer.error().message}});
   }
+  soon_timer_ = loop_.after(1s, [this] { flush(); });
+}
+
+void Attempts::take_rows(const Report& report, const Result& rows) {
   for (const Report::Output& output : report.outputs) {
     const auto found = attempts_.find(output.run);
     if (found != attempts_.end()) found->second.output.arrived();
   }
   remember_report(report);
-  const int what = answer->column("what");
-  const int id = answer->column("id");
-  const int fence = answer->column("fence");
-  const int attempt = answer->column("attempt");
-  bool wrote = !report.starts.empty() || !report.ends.empty();
-  for (std::size_t row = 0; row < answer->rows(); ++row) {
-    const std::string_view kind = answer->text(row, what);
-    if (kind == "ready") {
-      membership_.wake(static_cast<std::int32_t>(answer->number(row, answer->column("lane")).value_or(0)),
-                       answer->number(row, attempt).value_or(0));
-    }
+  const int what = rows.column("what");
+  const int attempt = rows.column("attempt");
+  const auto number = [&rows](std::size_t row, int column) { return rows.number(row, column).value_or(0); };
+  for (std::size_t row = 0; row < rows.rows(); ++row) {
+    const std::string_view kind = rows.text(row, what);
     if (kind != "end" && kind != "fenced") continue;
-    const auto found =
-        find(static_cast<TaskId>(answer->number(row, id).value_or(0)), answer->number(row, fence).value_or(0));
+    const auto found = find(static_cast<TaskId>(number(row, rows.column("id"))), number(row, rows.column("fence")));
     if (found == attempts_.end()) continue;
-    const bool is_end = std::ranges::any_of(report.ends, [&](const End& end) { return end.run == found->first; });
-    kind == "end" ? take_end(found->first, answer->number(row, attempt).value_or(0))
-                  : take_fenced(found->first, is_end);
+    const RunId run = found->first;
+    const bool is_end = std::ranges::any_of(report.ends, [run](const End& end) { return end.run == run; });
+    kind == "end" ? take_end(run, number(row, attempt)) : take_fenced(run, is_end);
   }
-  if (wrote) membership_.number_soon();
-  take_claims(*answer, report.most);
-  flush();
+  take_claims(rows, report.most);
+  for (std::size_t row = 0; row < rows.rows(); ++row) {
+    if (rows.text(row, what) != "ready") continue;
+    membership_.wake(static_cast<std::int32_t>(number(row, rows.column("lane"))), number(row, attempt));
+  }
+  if (!report.starts.empty() || !report.ends.empty()) membership_.number_soon();
 }
 
 // It may have arrived or not: told again, it changes nothing that it has changed.
@@ -353,11 +371,18 @@ void Attempts::report_is_lost(const Report& report) {
 
 void Attempts::remember_report(const Report& report) {
   const base::Duration now = membership_.now();
-  std::erase_if(reported_, [now](const auto& each) { return now - each.first > kept_reports; });
   for (const End& end : report.ends) {
     const auto found = attempts_.find(end.run);
     if ((end.flags & End::put_back) != 0 || found == attempts_.end()) continue;
     reported_.emplace_back(now, recovery_text(end, found->second.claim));
+    reported_bytes_ += reported_.back().second.size();
+    told_.insert(end.fence);
+  }
+  if (told_.size() > most_told) told_.erase(told_.begin());
+  while (!reported_.empty() &&
+         (reported_bytes_ > most_reported || membership_.last_beat() - reported_.front().first > kept_reports)) {
+    reported_bytes_ -= reported_.front().second.size();
+    reported_.pop_front();
   }
 }
 
@@ -423,6 +448,7 @@ void Attempts::take_claim(const Result& rows, std::size_t row) {
   attempt.claim = claim_text(attempt.agent, attempt.group, number("priority"), body);
   std::erase(turns_, attempt.group);
   turns_.push_back(attempt.group);
+  if (closed_) return put_back(run, attempt, {});
   start(run, attempt, body, text("env"));
 }
 
@@ -431,6 +457,7 @@ void Attempts::start(RunId run, Attempt& attempt, std::string_view body, std::st
   if (!assignment) {
     attempt.outcome = Outcome{.kind = Outcome::Kind::not_started, .ended_at = loop_.clock().utc()};
     attempt.outcome->problem = assignment.error();
+    attempt.made_here = true;
     attempt.gone = true;
     return soon();
   }
@@ -554,7 +581,7 @@ void Attempts::forget_if_over(RunId run) {
   const auto found = attempts_.find(run);
   if (found == attempts_.end() || !found->second.gone || !found->second.concluded) return;
   attempts_.erase(found);
-  if (attempts_.empty()) calls_.stopped();
+  if (attempts_.empty() && is_idle()) calls_.stopped();
 }
 
 std::optional<base::UtcTime> Attempts::usage_limit_of(RunId run, const Attempt& attempt) const {
@@ -574,16 +601,9 @@ std::optional<base::UtcTime> Attempts::usage_limit_of(RunId run, const Attempt& 
 void Attempts::end_running() {
   for (auto& [run, attempt] : attempts_) {
     if (attempt.gone || attempt.concluded || attempt.ended_by_stop) continue;
-    attempt.ended_by_stop = !attempt.cancelling;
+    attempt.ended_by_stop = !attempt.cancelling && !attempt.outcome;  // what has ended has ended by itself
     runner_->cancel(run);
   }
-}
-
-bool Attempts::is_reported() const {
-  return !in_flight_ && std::ranges::none_of(attempts_, [](const auto& each) {
-    const Attempt& attempt = each.second;
-    return !attempt.concluded && (attempt.outcome || attempt.never_began);
-  });
 }
 
 std::vector<TaskId> Attempts::running() const {

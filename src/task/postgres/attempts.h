@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -84,7 +85,9 @@ class Attempts {
   /// Ends all that run, as failed by the stop.
   void end_running();
   /// Nothing is on its way to the database.
-  bool is_reported() const;
+  bool is_idle() const { return !in_flight_ && !telling_wait_; }
+  /// The database is to know that we wait for tasks.
+  bool is_waiting() const { return waiting_; }
 
  private:
   struct Attempt {
@@ -99,6 +102,7 @@ class Attempts {
     bool cancelling = false;
     bool ended_by_stop = false;
     bool never_began = false;
+    bool made_here = false;  // its outcome: no keeper knows of it
     bool start_told = false;
     bool end_told = false;   // it is on its way
     bool concluded = false;  // the database has its end, or does not want it
@@ -120,10 +124,13 @@ class Attempts {
   void add_ends(Report& report);
   void add_output(Report& report);
   bool is_end_ready(const Attempt& attempt) const;
+  std::uint64_t output_left(RunId run, const Attempt& attempt) const;
   void send(Report report);
   void take(const Report& report, const Answer& answer);
   void take_claims(const Result& rows, std::size_t asked);
   void take_claim(const Result& rows, std::size_t row);
+  void take_rows(const Report& report, const Result& rows);
+  void take_unknown(const OwnAttempt& own);
   void take_end(RunId run, std::int64_t state);
   void take_fenced(RunId run, bool end_is_told = false);
   void report_is_lost(const Report& report);
@@ -162,12 +169,14 @@ class Attempts {
   std::vector<std::string> turns_;  // groups, the longest ago first
   std::mt19937 chance_;
   // What was reported in the last minute, for a database that has forgotten it.
-  std::vector<std::pair<base::Duration, std::string>> reported_;
-  std::map<std::pair<TaskId, std::int64_t>, int>
-      unknown_;  // that the database believes us to have, and how many beats ago
+  std::deque<std::pair<base::Duration, std::string>> reported_;
+  std::size_t reported_bytes_ = 0;
+  std::set<std::int64_t> told_;  // fences of ends that were taken, the newest of them
 
   bool closed_ = false;
   bool in_flight_ = false;
+  bool lost_claim_ = false;          // the answer to one never came: a beat tells what we have
+  base::Duration claim_ended_ = {};  // when the last call that asked for tasks was over
   bool wants_claim_ = false;
   bool waiting_ = false;       // the database knows that we wait
   bool telling_wait_ = false;  // it is being told

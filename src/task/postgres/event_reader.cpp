@@ -53,7 +53,7 @@ void EventReader::begin() {
 
 // Who waits for the journal is told in any case: while the database cannot be asked, what is here has to do.
 void EventReader::reach_back(std::uint64_t first, Done done) {
-  if (!line_.is_up(Line::Way::watch)) return done();
+  if (!line_.is_up(Line::Way::watch) || !membership_.is_joined()) return done();
   waiting_.emplace_back(first, std::move(done));
   if (journal_.is_current()) return become_current();
   refresh();
@@ -83,10 +83,15 @@ void EventReader::take_state(const Answer& answer) {
   }
   journal_.set_current(wanted_);
   become_current();
+  calls_.became_current();
   if (flag_in(told, "unnumbered")) membership_.number_soon();
   if (!wanted_) return;
   set_timer();
   look();
+}
+
+void EventReader::line_is_down() {
+  for (auto& [first, done] : std::exchange(waiting_, {})) done();
 }
 
 void EventReader::become_current() {
@@ -187,10 +192,11 @@ std::vector<Event> EventReader::events_of(const Result& rows) {
 
 // What rules ask about a task when its event comes.
 void EventReader::know(TaskId id, std::string_view record, std::string_view params) {
-  if (record.empty() || !rpc::is_valid_json(record) || !rpc::is_valid_json(params)) return;
-  const json::value told = rpc::parse_value(record);
-  const json::value said = rpc::parse_value(params);
-  if (!told.is_object() || !said.is_object()) return;
+  const auto parsed = [](std::string_view text) {
+    return rpc::is_valid_json(text) ? rpc::parse_value(text) : json::value();
+  };
+  const json::value told = parsed(record);
+  const json::value said = parsed(params);
   if (!known_.contains(id)) {
     if (known_order_.size() < most_known) {
       known_order_.push_back(id);
@@ -199,7 +205,10 @@ void EventReader::know(TaskId id, std::string_view record, std::string_view para
       known_next_ = (known_next_ + 1) % most_known;
     }
   }
-  Task& task = known_[id];
+  std::optional<Task>& place = known_[id];
+  if (!told.is_object() || !said.is_object()) return place.reset();  // it was removed
+  if (!place) place.emplace();
+  Task& task = *place;
   const json::object& object = told.get_object();
   task.id = id;
   task.agent = text_in(object, "agent");
@@ -216,7 +225,7 @@ void EventReader::know(TaskId id, std::string_view record, std::string_view para
   }
 }
 
-const Task* EventReader::known(TaskId id) const {
+const std::optional<Task>* EventReader::known(TaskId id) const {
   const auto found = known_.find(id);
   return found == known_.end() ? nullptr : &found->second;
 }

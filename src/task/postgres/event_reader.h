@@ -24,6 +24,8 @@ class EventReader {
   struct Calls {
     /// The journal begins anew: its numbers are of another epoch.
     std::function<void()> began_anew;
+    /// What happened while nobody read may not have been told.
+    std::function<void()> became_current;
   };
 
   EventReader(transport::Loop& loop, Line& line, Membership& membership, Journal& journal, Calls calls);
@@ -41,8 +43,11 @@ class EventReader {
   /// Straight from the database.
   void read(std::uint64_t after, std::size_t most, Told told);
 
-  /// Of a task that an event told of a while ago; none if that was too long ago.
-  const Task* known(TaskId id) const;
+  /// Of a task that an event told of: as it was then, or none if it is not kept any more. Null: no event told of it
+  /// lately.
+  const std::optional<Task>* known(TaskId id) const;
+  /// Who waits for the journal has to do with what is here.
+  void line_is_down();
 
  private:
   using Done = std::function<void()>;
@@ -67,7 +72,7 @@ class EventReader {
   bool reading_ = false;
   bool again_ = false;
   std::vector<std::pair<std::uint64_t, Done>> waiting_;  // for the journal to be current
-  std::map<TaskId, Task> known_;
+  std::map<TaskId, std::optional<Task>> known_;
   std::vector<TaskId> known_order_;
   std::size_t known_next_ = 0;
   transport::Loop::Timer timer_;

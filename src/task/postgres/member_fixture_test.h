@@ -38,7 +38,10 @@ class MemberTest : public testing::Test {
     calls.extend = [this](base::Duration deadline, base::Duration /*lease*/) { lease_until = deadline; };
     calls.problem = [this](const std::string& text) { problem = text; };
     calls.read_memory = [this] { return memory; };
-    calls.write_memory = [this](const std::string& text) { memory = text; };
+    calls.write_memory = [this](const std::string& text) {
+      memory = text;
+      return true;
+    };
     ClusterSettings settings;
     settings.store = "postgresql://here";
     settings.project = "site";

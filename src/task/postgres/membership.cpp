@@ -35,7 +35,10 @@ OwnAttempt attempt_of(const json::object& told) {
           .attempt = static_cast<std::uint32_t>(number_in(told, "attempt")),
           .started = flag_in(told, "started"),
           .cancelling = flag_in(told, "cancelling"),
-          .on_lost = number_in(told, "onLost") == 0 ? OnLost::fail : OnLost::retry};
+          .on_lost = number_in(told, "onLost") == 0 ? OnLost::fail : OnLost::retry,
+          .agent = text_in(told, "agent"),
+          .retries = static_cast<std::uint32_t>(number_in(told, "retries")),
+          .spared = static_cast<std::uint32_t>(number_in(told, "spared"))};
 }
 
 }  // namespace
@@ -56,11 +59,12 @@ Membership::Membership(transport::Loop& loop, base::Log& log, Line& line, Cluste
 
 // ---- which server this is ----
 
-void Membership::greet(Line::Way /*way*/, const Line::Ask& ask, const Line::Verdict& verdict) {
-  ask("hello_v1", {}, lifetime_.bind([this, ask, verdict](const Answer& answer) {
+void Membership::greet(Line::Way way, const Line::Ask& ask, const Line::Verdict& verdict) {
+  ask("hello_v1", {}, lifetime_.bind([this, way, ask, verdict](const Answer& answer) {
     if (!answer) return verdict(answer.error().message);
     const json::object hello = object_of(*answer);
     if (std::optional<std::string> why = check(hello)) return verdict(std::move(why));
+    note_timeline(way, number_in(hello, "serverTimeline"));
     const bool is_renewed = number_in(hello, "serverTimeline") > number_in(hello, "timeline");
     if (!is_renewed) return verdict(std::nullopt);
     // Before anything else, by whoever comes first.
@@ -71,6 +75,14 @@ void Membership::greet(Line::Way /*way*/, const Line::Ask& ask, const Line::Verd
       verdict(std::nullopt);
     }));
   }));
+}
+
+// Both ways must lead to the newest primary: an old one that still runs goes on acknowledging.
+void Membership::note_timeline(Line::Way way, std::int64_t timeline) {
+  timelines_[way] = timeline;
+  for (const auto& [other, known] : timelines_) {
+    if (known < timeline && line_.is_up(other)) line_.reconnect(other, "another server has a newer timeline");
+  }
 }
 
 // None: it is the one we know, or as good. What will not pass by itself is a refusal of the start.
@@ -116,7 +128,10 @@ std::optional<std::string> Membership::check(const json::object& hello) {
   refusal_.clear();
   if (!is_known) memory_ = {.queue = queue, .place = options_.place};
   memory_.system = text_in(hello, "system");
-  memory_.timeline = std::max(timeline, memory_.timeline);
+  if (timeline > memory_.timeline) {
+    memory_.timeline = timeline;
+    remember(memory_);
+  }
   queue_ = queue;
   epoch_ = text_in(hello, "epoch");
   next_seq_ = static_cast<std::uint64_t>(number_in(hello, "nextSeq"));
@@ -140,12 +155,17 @@ bool Membership::is_lease_over() const { return now() - last_beat_ > settings_.l
 
 // The new incarnation is written down before the database hears of it: whichever of both it has, we can show.
 void Membership::join() {
+  join_timer_.cancel();
   if (joining_ || left_ || !line_.is_up(Line::Way::watch)) return;
-  joining_ = true;
-  joined_ = false;
   WorkerMemory next = memory_;
   if (next.next.empty()) next.next = random_uuid();
-  remember(next);
+  if (!remember(next)) {
+    calls_.problem("the queue: who this worker is cannot be written down");
+    join_timer_ = loop_.after(jittered(between_joins), [this] { join(); });
+    return;
+  }
+  joining_ = true;
+  joined_ = false;
   const WorkerOffer offer = calls_.offer();
   std::vector<Argument> old;
   for (const std::string& known : {memory_.incarnation, memory_.next}) {
@@ -202,7 +222,9 @@ void Membership::take_join_refusal(const Fault& fault) {
   }
   if (fault.sqlstate == unusable_state) line_.reconnect(Line::Way::watch, why);
   calls_.problem("the queue: " + why);
-  join_timer_ = loop_.after(jittered(between_joins), [this] { join(); });
+  join_timer_ = loop_.after(jittered(between_joins), [this] {
+    if (!joined_) join();
+  });
 }
 
 // Somebody took us for gone, or our lease was over.
@@ -215,12 +237,15 @@ void Membership::rejoin() {
 void Membership::recover() {
   if (recovering_here_) return;
   recovering_here_ = true;
+  set_beat_timer();
   const std::int64_t timeline = memory_.timeline;
   const auto [running, ended] = calls_.remembered();
   call(Line::Way::watch, "recover_v1", {running, ended}, [this, timeline](const Answer& answer) {
     recovering_here_ = false;
     if (!answer) {
-      beat_timer_ = loop_.after(jittered(1s), [this] { joined_ ? recover() : join(); });
+      recover_timer_ = loop_.after(jittered(1s), [this] {
+        if (joined_ && line_.is_up(Line::Way::watch)) recover();
+      });
       return;
     }
     told_timeline_ = timeline;
@@ -236,9 +261,9 @@ void Membership::recover() {
   });
 }
 
-void Membership::remember(const WorkerMemory& memory) {
+bool Membership::remember(const WorkerMemory& memory) {
   memory_ = memory;
-  calls_.write_memory(memory_text(memory_));
+  return calls_.write_memory(memory_text(memory_));
 }
 
 void Membership::saw_event_at(std::int64_t seen) {
@@ -272,7 +297,8 @@ void Membership::set_beat_timer() {
 }
 
 void Membership::beat_soon() {
-  if (joined_) beat();
+  beat_again_ = beating_;
+  if (joined_ && !beating_) beat();
 }
 
 void Membership::beat() {
@@ -283,19 +309,22 @@ void Membership::beat() {
   const WorkerOffer offer = calls_.offer();
   const base::Duration sent = now();
   call(Line::Way::watch, "beat_v1",
-       {Argument(), argument_of(offer.slots), array_of(offer.labels), array_of(offer.accepts), array_of(offer.agents),
-        argument_of(milliseconds(settings_.lease)), argument_of(milliseconds(settings_.lost_after))},
-       [this, sent](const Answer& answer) {
+       {argument_of(offer.waiting), argument_of(offer.slots), array_of(offer.labels), array_of(offer.accepts),
+        array_of(offer.agents), argument_of(milliseconds(settings_.lease)),
+        argument_of(milliseconds(settings_.lost_after))},
+       [this, sent, lease = base::Duration(settings_.lease)](const Answer& answer) {
          beating_ = false;
-         take_beat(sent, answer);
+         if (answer && !left_) {
+           last_beat_ = sent;
+           calls_.extend(sent + lease, lease);
+           take_beat(sent, *answer);
+         }
+         if (std::exchange(beat_again_, false)) beat_soon();
        });
 }
 
-void Membership::take_beat(base::Duration sent, const Answer& answer) {
-  if (!answer || left_) return;
-  last_beat_ = sent;
-  calls_.extend(sent + settings_.lease, settings_.lease);
-  const json::object told = object_of(*answer);
+void Membership::take_beat(base::Duration sent, const Result& answer) {
+  const json::object told = object_of(answer);
   shortest_lease_ = std::min<base::Duration>(
       settings_.lease, std::chrono::milliseconds(std::max<std::int64_t>(number_in(told, "shortestLease"), 1000)));
   set_beat_timer();
@@ -307,15 +336,15 @@ void Membership::take_beat(base::Duration sent, const Answer& answer) {
   epoch_ = text_in(told, "epoch");
   judge(sent, told);
   Calls::Beat beat{.sent = sent};
-  for (const json::value& pair : array_in(told, "mine")) {
-    beat.mine.emplace(pair.at(0).to_number<TaskId>(), pair.at(1).to_number<std::int64_t>());
+  for (const json::value& each : array_in(told, "mine")) {
+    beat.own.push_back(attempt_of(each.as_object()));
+    beat.mine.emplace(beat.own.back().task, beat.own.back().fence);
   }
   for (const json::value& each : array_in(told, "cancels")) {
     beat.cancels.emplace_back(number_in(each.as_object(), "task"), number_in(each.as_object(), "fence"));
   }
   calls_.beaten(beat);
   if (flag_in(told, "unnumbered")) number_soon();
-  if (number_in(told, "serverTimeline") > memory_.timeline) line_.reconnect(Line::Way::work, "a new timeline");
   if (may_claim() && !could_claim) calls_.look();
 }
 
@@ -421,7 +450,8 @@ void Membership::send_wakes() {
 
 void Membership::stop() {
   left_ = true;
-  for (transport::Loop::Timer* timer : {&beat_timer_, &join_timer_, &sweep_timer_, &number_timer_, &wake_timer_}) {
+  for (transport::Loop::Timer* timer :
+       {&beat_timer_, &join_timer_, &recover_timer_, &sweep_timer_, &number_timer_, &wake_timer_}) {
     timer->cancel();
   }
 }

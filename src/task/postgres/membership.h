@@ -28,11 +28,15 @@ struct OwnAttempt {
   bool started = false;
   bool cancelling = false;
   OnLost on_lost = OnLost::fail;
+  std::string agent = {};
+  std::uint32_t retries = 0;
+  std::uint32_t spared = 0;
 };
 
 /// What a worker tells of itself when it joins and with each beat.
 struct WorkerOffer {
   std::size_t slots = 0;
+  bool waiting = false;  ///< for tasks
   std::vector<std::string> labels = {};
   std::vector<std::string> accepts = {};  ///< agents that tasks of others may use here
   std::vector<std::string> agents = {};   ///< all that it has
@@ -54,6 +58,7 @@ class Membership {
     struct Beat {
       base::Duration sent = {};
       std::set<std::pair<TaskId, std::int64_t>> mine = {};
+      std::vector<OwnAttempt> own = {};  ///< the same, at length
       std::vector<std::pair<TaskId, std::int64_t>> cancels = {};
     };
     std::function<void(const Beat&)> beaten;
@@ -70,9 +75,9 @@ class Membership {
     std::function<void(base::Duration deadline, base::Duration lease)> extend;
     /// What is wrong; empty: nothing any more.
     std::function<void(const std::string& problem)> problem;
-    /// Reads and writes the memory; `write` may not fail silently: it says why not.
     std::function<std::string()> read_memory;
-    std::function<void(const std::string& text)> write_memory;
+    /// False: it could not be written, which was logged.
+    std::function<bool(const std::string& text)> write_memory;
   };
   struct Options {
     std::string schema = "duet";
@@ -108,6 +113,8 @@ class Membership {
   std::string own_channel() const { return options_.schema + "_w" + std::to_string(memory_.worker); }
   std::string events_channel() const { return options_.schema + "_events"; }
   base::Duration now() const { return options_.boottime(); }
+  /// When the last beat that was answered was sent.
+  base::Duration last_beat() const { return last_beat_; }
 
   /// Calls a function with this worker and its incarnation as its first arguments. Who is told that it is fenced joins
   /// anew; the caller hears of the fault.
@@ -137,7 +144,7 @@ class Membership {
   void rejoin();
   void recover();
   void beat();
-  void take_beat(base::Duration sent, const Answer& answer);
+  void take_beat(base::Duration sent, const Result& answer);
   void judge(base::Duration sent, const boost::json::object& answer);
   void give_up(const Liveness::Verdict& verdict);
   void take_ready(const boost::json::object& answer);
@@ -145,7 +152,8 @@ class Membership {
   void sweep();
   void number();
   void send_wakes();
-  void remember(const WorkerMemory& memory);
+  bool remember(const WorkerMemory& memory);
+  void note_timeline(Line::Way way, std::int64_t timeline);
   bool is_lease_over() const;
   base::Duration jittered(base::Duration time);
 
@@ -161,6 +169,7 @@ class Membership {
   bool joined_ = false;
   bool joining_ = false;
   bool beating_ = false;
+  bool beat_again_ = false;
   bool recovering_here_ = false;  // what we run is being told again
   bool left_ = false;
   bool draining_ = false;
@@ -169,7 +178,8 @@ class Membership {
   std::string queue_;
   std::string epoch_;
   std::uint64_t next_seq_ = 1;
-  std::int64_t told_timeline_ = 0;  // of the server when we last told what we run
+  std::int64_t told_timeline_ = 0;               // of the server when we last told what we run
+  std::map<Line::Way, std::int64_t> timelines_;  // of the servers that the ways lead to
   std::set<std::string, std::less<>> agents_;
   base::Duration last_beat_ = {};  // when the last answered one was sent
   base::Duration shortest_lease_;
@@ -184,6 +194,7 @@ class Membership {
   base::TimePoint numbered_at_ = {};
   transport::Loop::Timer beat_timer_;
   transport::Loop::Timer join_timer_;
+  transport::Loop::Timer recover_timer_;
   transport::Loop::Timer sweep_timer_;
   transport::Loop::Timer number_timer_;
   transport::Loop::Timer wake_timer_;

@@ -17,6 +17,7 @@ TEST_F(MemberTest, TakesAServerOfItsProjectAndNoOther) {
 
 TEST_F(MemberTest, AnOldPrimaryAndAnOldBackupAreRefused) {
   EXPECT_EQ(greet(hello(3)), std::nullopt);
+  EXPECT_EQ(memory_of(memory)->timeline, 3) << "it is known after a restart, too";
   EXPECT_NE(greet(hello(2))->find("old primary"), std::string::npos);
   membership->saw_event_at(1'000'000);
   EXPECT_NE(greet(hello(3))->find("old backup"), std::string::npos);

@@ -9,10 +9,10 @@
 
 namespace duet::task::postgres {
 
-std::uint64_t OutputBudget::left(base::TimePoint now) {
+std::int64_t OutputBudget::left(base::TimePoint now) {
   if (at_ != base::TimePoint()) {
     const double seconds = std::chrono::duration<double>(now - at_).count();
-    const auto more = static_cast<std::uint64_t>(std::max(seconds, 0.0) * static_cast<double>(rate_));
+    const auto more = static_cast<std::int64_t>(std::max(seconds, 0.0) * static_cast<double>(rate_));
     left_ = std::min(left_ + more, 10 * rate_);
   }
   at_ = now;
@@ -24,17 +24,13 @@ OutputSender::Portion OutputSender::next(std::uint64_t most, bool is_last) {
   Portion portion{.last = is_last};
   std::uint64_t at = sent_;
   std::uint64_t used = 0;
-  behind_ = false;
   while (true) {
     portion.total = read_output(tasks_, run_, UINT64_MAX, 0).total;
     const std::uint64_t tail_from = portion.total > tail() ? portion.total - tail() : 0;
     if (at >= head()) at = std::max(at, tail_from);
     const std::uint64_t end = at < head() ? std::min(portion.total, head()) : portion.total;
     if (at >= end) break;
-    if (!is_last && used >= most) {
-      behind_ = true;
-      break;
-    }
+    if (!is_last && used >= most) break;
     OutputPiece read = read_output(tasks_, run_, at, std::min<std::uint64_t>(end - at, largest_piece));
     if (read.bytes.empty() && read.next <= at) break;
     const std::string marks = marks_of(tasks_, run_, read.offset, read.bytes.size());
@@ -51,6 +47,14 @@ OutputSender::Portion OutputSender::next(std::uint64_t most, bool is_last) {
     }
   }
   return portion;
+}
+
+std::uint64_t OutputSender::left() const {
+  const std::uint64_t total = read_output(tasks_, run_, UINT64_MAX, 0).total;
+  const std::uint64_t tail_from = std::max(total > tail() ? total - tail() : 0, head());
+  const std::uint64_t of_head = std::min(total, head()) - std::min(std::min(total, head()), sent_);
+  const std::uint64_t of_tail = total > std::max(tail_from, sent_) ? total - std::max(tail_from, sent_) : 0;
+  return of_head + of_tail;
 }
 
 std::string marks_of(int tasks, RunId run, std::uint64_t offset, std::size_t size) {

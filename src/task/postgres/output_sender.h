@@ -15,14 +15,15 @@ namespace duet::task::postgres {
 class OutputBudget {
  public:
   explicit OutputBudget(std::uint64_t bytes_a_second = std::uint64_t{1} << 20U)
-      : rate_(bytes_a_second), left_(10 * bytes_a_second) {}
+      : rate_(static_cast<std::int64_t>(bytes_a_second)), left_(10 * rate_) {}
 
-  std::uint64_t left(base::TimePoint now);
-  void spend(std::uint64_t bytes) { left_ -= bytes < left_ ? bytes : left_; }
+  /// Not above 0: what was spent too much has to be saved up first.
+  std::int64_t left(base::TimePoint now);
+  void spend(std::uint64_t bytes) { left_ -= static_cast<std::int64_t>(bytes); }
 
  private:
-  std::uint64_t rate_;
-  std::uint64_t left_;
+  std::int64_t rate_;
+  std::int64_t left_;
   base::TimePoint at_ = {};
 };
 
@@ -54,8 +55,8 @@ class OutputSender {
   Portion next(std::uint64_t most, bool is_last);
   /// The last portion has arrived; without this the next one begins where that did.
   void arrived() { sent_ = asked_; }
-  /// There may be more to send than the last portion had.
-  bool is_behind() const { return behind_; }
+  /// How much the last portion would have. Throws std::system_error if the file cannot be read.
+  std::uint64_t left() const;
 
  private:
   std::uint64_t head() const { return bound_ / 2; }
@@ -66,7 +67,6 @@ class OutputSender {
   std::uint64_t bound_;
   std::uint64_t sent_ = 0;   // or dropped
   std::uint64_t asked_ = 0;  // on its way
-  bool behind_ = false;
 };
 
 /// The streams of bytes from `offset` on, as the marks of a piece have them.

@@ -58,6 +58,7 @@ TEST_F(OutputSenderTest, WhatDidNotArriveIsSentAgain) {
 TEST_F(OutputSenderTest, OfMuchTheFirstAndTheLastHalfOfTheBoundStay) {
   OutputSender sender(tasks_.get(), run_, 8);
   write("0123456789abcdef");
+  EXPECT_EQ(sender.left(), 8U);
   EXPECT_EQ(shown(sender.next(100, true)), "0:0123 12:cdef total 16 dropped 4-12");
 }
 
@@ -82,18 +83,19 @@ TEST_F(OutputSenderTest, NoMoreThanAllowedAtOnceUnlessItIsTheLast) {
   OutputSender sender(tasks_.get(), run_, 1U << 20U);
   write(std::string(3 * OutputSender::largest_piece, 'x'));
   EXPECT_EQ(sender.next(1, false).pieces.size(), 1U);
-  EXPECT_TRUE(sender.is_behind());
+  EXPECT_EQ(sender.left(), 3 * OutputSender::largest_piece);
   EXPECT_EQ(sender.next(1, true).pieces.size(), 3U);
 }
 
 TEST(OutputBudget, IsSavedUpForTenSeconds) {
   OutputBudget budget(100);
   const base::TimePoint start{1h};
-  EXPECT_EQ(budget.left(start), 1000U);
+  EXPECT_EQ(budget.left(start), 1000);
   budget.spend(1500);
-  EXPECT_EQ(budget.left(start), 0U);
-  EXPECT_EQ(budget.left(start + 2s), 200U);
-  EXPECT_EQ(budget.left(start + 1h), 1000U);
+  EXPECT_EQ(budget.left(start), -500);
+  EXPECT_EQ(budget.left(start + 2s), -300);
+  EXPECT_EQ(budget.left(start + 7s), 200);
+  EXPECT_EQ(budget.left(start + 1h), 1000);
 }
 
 }  // namespace

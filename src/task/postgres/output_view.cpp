@@ -36,7 +36,6 @@ std::vector<Stretch> stretches_of(std::string_view marks) {
 }  // namespace
 
 OutputView::OutputView(const json::object& state) {
-  bool is_last = false;
   for (const json::value& value : array_in(state, "attempts")) {
     const json::object& told = value.as_object();
     Attempt& attempt = attempts_.emplace_back();
@@ -49,10 +48,18 @@ OutputView::OutputView(const json::object& state) {
     }
     if (flag_in(told, "gone")) attempt.dropped = {{total_, total_ + attempt.total}};
     total_ += attempt.total;
-    is_last = flag_in(told, "last");
   }
-  const bool has_ended_now = has_ended(static_cast<State>(number_in(state, "state")));
-  is_over_ = has_ended_now && (is_last || attempts_.empty());
+  is_over_ = has_ended(static_cast<State>(number_in(state, "state")));
+}
+
+// What an attempt wrote that is over, and that its worker did not live to send, is not there: to the end of it.
+std::uint64_t OutputView::end_of_lost(std::uint64_t offset) const {
+  for (const Attempt& attempt : attempts_) {
+    const bool is_over = is_over_ || &attempt != &attempts_.back();
+    if (is_over && attempt.begin <= offset && offset < attempt.begin + attempt.total)
+      return attempt.begin + attempt.total;
+  }
+  return offset;
 }
 
 std::optional<OutputRange> OutputView::gap_at(std::uint64_t offset) const {
@@ -85,7 +92,12 @@ Queue::Output OutputView::read(const Result& rows, std::uint64_t offset, std::si
         attempt->begin + static_cast<std::uint64_t>(rows.number(row, rows.column("start")).value_or(0));
     const std::string bytes = rows.bytes(row, rows.column("bytes")).value_or("");
     if (begin + bytes.size() <= at) continue;
-    if (begin > at) break;  // a gap, which the next read tells
+    if (begin > at && (!piece.bytes.empty() || piece.dropped)) break;  // a gap, which the next read tells
+    if (begin > at) {
+      piece.dropped = OutputRange{at, begin};
+      piece.offset = begin;
+      at = begin;
+    }
     const std::vector<Stretch> stretches = stretches_of(rows.text(row, rows.column("marks")));
     for (std::size_t each = 0; each < stretches.size() && used < limit; ++each) {
       const std::uint64_t end =
@@ -99,6 +111,13 @@ Queue::Output OutputView::read(const Result& rows, std::uint64_t offset, std::si
       }
       at += size;
       used += size;
+    }
+  }
+  if (at == piece.offset && at < total_ && !piece.dropped && rows.rows() == 0) {
+    if (const std::uint64_t end = end_of_lost(at); end > at) {
+      piece.dropped = OutputRange{at, end};
+      piece.offset = end;
+      at = end;
     }
   }
   piece.next = at;

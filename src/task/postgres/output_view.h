@@ -19,6 +19,8 @@ class OutputView {
   explicit OutputView(const boost::json::object& state);
 
   std::uint64_t total() const { return total_; }
+  /// Where the last attempt begins.
+  std::uint64_t last_begin() const { return attempts_.empty() ? 0 : attempts_.back().begin; }
   /// Where the first byte is that is there, at this offset or behind it.
   std::uint64_t start(std::uint64_t offset) const;
   /// Of rows of `read_output_v1` for that start.
@@ -33,6 +35,7 @@ class OutputView {
   };
 
   std::optional<OutputRange> gap_at(std::uint64_t offset) const;
+  std::uint64_t end_of_lost(std::uint64_t offset) const;
 
   std::vector<Attempt> attempts_;
   std::uint64_t total_ = 0;

@@ -45,6 +45,15 @@ TEST(OutputView, OfOneStreamTheOtherIsSkipped) {
   EXPECT_EQ(shown(view.read(rows, 0, 100, Stream::out)), "0 oomm 6 done");
 }
 
+TEST(OutputView, WhatALostWorkerDidNotSendIsDropped) {
+  const OutputView lost(state(R"({"attempts":[{"attempt":1,"total":9,"dropped":[],"last":false}],"state":3})"));
+  EXPECT_EQ(shown(lost.read(pieces({{"1", "0", bytes_of("abc"), ""}}), 0, 100, {})), "0 abc 3");
+  EXPECT_EQ(shown(lost.read(pieces({}), 3, 100, {})), "9  9 dropped 6 done");
+  const OutputView again(state(
+      R"({"attempts":[{"attempt":1,"total":9,"dropped":[],"last":false},{"attempt":2,"total":2,"dropped":[],"last":true}],"state":2})"));
+  EXPECT_EQ(shown(again.read(pieces({{"2", "0", bytes_of("xy"), ""}}), 3, 100, {})), "9 xy 11 dropped 6 done");
+}
+
 TEST(OutputView, WhatRunsIsNotDone) {
   const OutputView running(state(R"({"attempts":[{"attempt":1,"total":1,"dropped":[],"last":false}],"state":1})"));
   EXPECT_EQ(shown(running.read(pieces({{"1", "0", bytes_of("a"), ""}}), 0, 9, {})), "0 a 1");

@@ -115,6 +115,10 @@ void PostgresQueue::edit_queued(TaskId id, const Edit& edit, const Object& reque
     change["labels"] = rpc::to_text(to_json(*edit.labels));
     note("labels");
   }
+  Submission checked = submission;
+  checked.agent = text_in(request, "agent");
+  if (const auto agent = choose_agent(checked); !agent && edit.prompt) return edited(tl::unexpected(agent.error()));
+  change["metadata"] = shown_metadata_text(submission);
   change["body"] = to_body(submission);
   change["changed"] = std::move(names);
   ask("edit_v1", {argument_of(id), rpc::to_text(change)}, true,
@@ -222,7 +226,7 @@ void PostgresQueue::take_removal(const Object& answer, Removal& removal) {
   for (const json::value& each : array_in(answer, "kept")) {
     const Object& told = each.as_object();
     Removal::Kept kept{.id = static_cast<TaskId>(number_in(told, "id")), .reason = text_in(told, "reason")};
-    if (const auto by = optional_in(told, "by")) kept.by = static_cast<TaskId>(*by);
+    if (const auto by = optional_in(told, "by"); by && kept.reason == "needed") kept.by = static_cast<TaskId>(*by);
     kept.text = kept.reason == "unknown"     ? "there is no such task"
                 : kept.reason == "not-ended" ? "it has not ended"
                 : kept.reason == "needed"    ? (kept.by ? to_text(*kept.by) : "another task") + " comes after it"
@@ -231,20 +235,31 @@ void PostgresQueue::take_removal(const Object& answer, Removal& removal) {
   }
 }
 
+// One that only other daemons have may be paused, too, if it has tasks or is paused.
 void PostgresQueue::set_paused(const std::optional<std::string>& group, bool paused, const Paused& done) {
   if (stopping_) return done(tl::unexpected(is_stopping()));
-  if (group) {
-    // One that only other daemons have may be paused all the same, if it has tasks.
-    const auto refusal = group->empty() ? check_group(*group) : std::nullopt;
-    if (refusal) return done(tl::unexpected(*refusal));
-  }
+  const auto refusal = group ? check_group(*group) : std::nullopt;
+  if (!refusal) return pause_now(group, paused, done);
+  look([this, group, paused, done, refusal](const tl::expected<Standing, rpc::Error>& standing) {
+    if (!standing) return done(tl::unexpected(standing.error()));
+    if (!standing->groups.contains(*group)) return done(tl::unexpected(*refusal));
+    pause_now(group, paused, done);
+  });
+}
+
+void PostgresQueue::pause_now(const std::optional<std::string>& group, bool paused, const Paused& done) {
   ask("pause_v1", {group ? Argument(*group) : Argument(), argument_of(paused)}, true,
       [this, done](const tl::expected<Object, rpc::Error>& answer) {
         if (!answer) return done(tl::unexpected(answer.error()));
-        Pause pause{.changed = flag_in(*answer, "changed")};
-        for (const json::value& name : array_in(*answer, "pausedGroups")) pause.groups.emplace_back(name.as_string());
         attempts_.look(false);
-        done(pause);
+        look([done, changed = flag_in(*answer, "changed")](const tl::expected<Standing, rpc::Error>& standing) {
+          if (!standing) return done(tl::unexpected(standing.error()));
+          Pause pause{.changed = changed};
+          for (const auto& [name, each] : standing->groups) {
+            if (each.paused) pause.groups.push_back(name);
+          }
+          done(pause);
+        });
       });
 }
 

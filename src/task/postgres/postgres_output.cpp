@@ -59,6 +59,7 @@ bool PostgresQueue::has_all_output(TaskId id, const Object& state) const {
     const auto found = std::ranges::find_if(
         told, [&](const boost::json::value& each) { return number_in(each.as_object(), "attempt") == attempt; });
     const std::int64_t total = found == told.end() ? 0 : number_in(found->as_object(), "total");
+    if (found != told.end() && flag_in(found->as_object(), "gone")) return false;
     if (attempts_.latest(id) == run && total == 0) continue;
     try {
       if (task::read_output(options_.tasks, run, UINT64_MAX, 0).total < static_cast<std::uint64_t>(total)) return false;
@@ -91,24 +92,24 @@ void PostgresQueue::tidy_in(base::Duration wait) {
 void PostgresQueue::tidy() {
   tidy_in(between_tidyings);
   if (runner_ == nullptr || !membership_.is_joined()) return;
+  const auto runs = std::make_shared<std::vector<RunId>>(runner_->outputs());
   std::set<std::int64_t> ids;
-  for (const RunId run : runner_->outputs()) ids.insert(static_cast<std::int64_t>(run.task));
+  for (const RunId run : *runs) ids.insert(static_cast<std::int64_t>(run.task));
   if (ids.empty()) return;
   line_.call(Line::Way::work, "read_known_v1", {array_of(std::vector<std::int64_t>(ids.begin(), ids.end()))},
-             lifetime_.bind([this](const Answer& answer) {
+             lifetime_.bind([this, runs](const Answer& answer) {
                if (!answer) return;
                std::set<TaskId> known;
                for (std::size_t row = 0; row < answer->rows(); ++row) {
                  known.insert(static_cast<TaskId>(answer->number(row, 0).value_or(0)));
                }
-               remove_outputs(known);
+               remove_outputs(std::move(*runs), known);
              }));
 }
 
 // And of those that are known, the oldest beyond `keep_output`: the database has the bounded copy.
-void PostgresQueue::remove_outputs(const std::set<TaskId>& known) {
-  std::vector<RunId> runs = runner_->outputs();
-  std::ranges::sort(runs);
+void PostgresQueue::remove_outputs(std::vector<RunId> runs, const std::set<TaskId>& known) {
+  std::sort(runs.begin(), runs.end());
   std::uint64_t bytes = 0;
   for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
     if (attempts_.latest(run->task)) continue;  // it runs here, or is reported
@@ -135,20 +136,22 @@ void PostgresQueue::output_audience_changed() {
   list(
       {.state = State::running, .limit = 1000},
       [this](const Task& task) {
-        tell_remote(task.id);
+        tell_remote(task.id, false);
         return true;
       },
       [](const std::optional<rpc::Error>&) {});
 }
 
 // A task that runs elsewhere, whose output somebody here wants as it comes.
-void PostgresQueue::tell_remote(TaskId id) {
+void PostgresQueue::tell_remote(TaskId id, bool from_start) {
   if (attempts_.latest(id) || remote_output_.contains(id) || !tells_.output.wants(id)) return;
-  ask("read_output_state_v1", {argument_of(id)}, false, [this, id](const tl::expected<Object, rpc::Error>& state) {
-    if (!state || !state->contains("state")) return;
-    remote_output_.try_emplace(id, OutputView(*state).total());
-    watch_output();
-  });
+  ask("read_output_state_v1", {argument_of(id)}, false,
+      [this, id, from_start](const tl::expected<Object, rpc::Error>& state) {
+        if (!state || !state->contains("state")) return;
+        const OutputView view(*state);
+        remote_output_.try_emplace(id, from_start ? view.last_begin() : view.total());
+        watch_output();
+      });
 }
 
 void PostgresQueue::watch_output() {

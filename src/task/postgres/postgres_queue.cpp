@@ -18,6 +18,7 @@ namespace json = boost::json;
 using namespace std::chrono_literals;
 
 constexpr base::Duration end_patience = 10s;
+constexpr int unknown_task_code = -32000;
 constexpr std::string_view told_name = "cluster/told";  // the last event of ours that the database has
 
 }  // namespace
@@ -46,7 +47,8 @@ PostgresQueue::PostgresQueue(transport::Loop& loop, base::Log& log, Line& line, 
           loop, log, line, membership_, agents_,
           {.tasks = options_.tasks, .worker = cluster_.name, .output = cluster_.output, .seed = options_.seed + 1},
           attempts_calls()),
-      events_(loop, line, membership_, journal, {.began_anew = [this] { tells_.journal_began_anew(); }}),
+      events_(loop, line, membership_, journal,
+              {.began_anew = [this] { tells_.journal_began_anew(); }, .became_current = [this] { look_at_waiters(); }}),
       output_waiters_(loop),
       follower_(loop, log, options_.tasks, [](TaskId) { return GoneOutput{}; },
                 {.wants = [this](TaskId id) { return output_waiters_.is_awaited(id) || tells_.output.wants(id); },
@@ -89,7 +91,11 @@ Line::Events PostgresQueue::line_events() {
                 events_.begin();
                 forward();
               },
-          .down = [this](const std::string& why) { membership_.line_is_down(why); },
+          .down =
+              [this](const std::string& why) {
+                membership_.line_is_down(why);
+                events_.line_is_down();
+              },
           .notified = [this](const std::string& channel, const std::string& payload) { wake_up(channel, payload); }};
 }
 
@@ -101,7 +107,7 @@ void PostgresQueue::wake_up(const std::string& channel, const std::string& paylo
 }
 
 WorkerOffer PostgresQueue::offer() const {
-  WorkerOffer offer{.slots = settings_.max_running, .labels = cluster_.labels};
+  WorkerOffer offer{.slots = settings_.max_running, .waiting = attempts_.is_waiting(), .labels = cluster_.labels};
   offer.accepts = accepted_agents(cluster_, settings_);
   for (const auto& [name, agent] : agents_.all()) offer.agents.push_back(name);
   return offer;
@@ -155,9 +161,16 @@ Attempts::Calls PostgresQueue::attempts_calls() {
               [this](RunId run) {
                 follower_.gone(run);
                 output_waiters_.take(run.task);
+                if (stopped_ && attempts_.slots_in_use() == 0 && !stop_timer_) {  // only their ends are to be told
+                  stop_timer_ = loop_.after(end_patience, [this] { end_now(); });
+                }
               },
           .never_began = [this](RunId run) { follower_.never_began(run); },
-          .ended = [this](TaskId id) { output_waiters_.take(id); },
+          .ended =
+              [this](TaskId id) {
+                output_waiters_.take(id);
+                answer_waiters(id);
+              },
           .stopped = [this] { check_stopped(); }};
 }
 
@@ -199,7 +212,7 @@ void PostgresQueue::ask(std::string_view function, std::vector<Argument> argumen
 void PostgresQueue::take(const Event& event) {
   if (tells_start(event)) {
     follower_.began(event.task);
-    tell_remote(event.task);
+    tell_remote(event.task, true);
   }
   if (!tells_end(event)) return;
   answer_waiters(event.task);
@@ -207,7 +220,7 @@ void PostgresQueue::take(const Event& event) {
 }
 
 tl::expected<std::optional<Task>, rpc::Error> PostgresQueue::known(TaskId id) {
-  if (const Task* const task = events_.known(id)) return *task;
+  if (const std::optional<Task>* const task = events_.known(id)) return *task;
   return tl::unexpected(unavailable("store", "nothing has happened to " + to_text(id) + " lately"));
 }
 
@@ -227,7 +240,7 @@ tl::expected<std::uint64_t, rpc::Error> PostgresQueue::newest_event() {
 void PostgresQueue::forward_events(std::vector<Event> events) {
   constexpr std::size_t most = 10'000;
   for (Event& event : events) {
-    const bool is_local = event.kind == "daemonStopping";
+    const bool is_local = event.kind == "daemonStopping";  // others go on
     if (!is_local && untold_.size() < most) untold_.push_back(std::move(event));
   }
   forward();
@@ -243,7 +256,12 @@ void PostgresQueue::forward() {
       Line::Way::work, "tell_v1", {argument_of(event.seq), event.kind, rpc::to_text(params)},
       lifetime_.bind([this, seq = event.seq](const Answer& answer) {
         telling_ = false;
-        if (!answer && answer.error().kind != Fault::Kind::refused) return;
+        const std::string state = answer ? "" : answer.error().sqlstate;
+        const bool is_bad = state.starts_with("22") || state.starts_with("23");  // never to be taken
+        if (!answer && !is_bad) {
+          forward_timer_ = loop_.after(2s, [this] { forward(); });
+          return;
+        }
         untold_.erase(untold_.begin());
         store_.write({.apply = [seq](StoreWriter& writer) { writer.remember(told_name, std::to_string(seq)); },
                       .kind = Change::Kind::patient_fact});
@@ -288,17 +306,40 @@ std::optional<Queue::Ticket> PostgresQueue::wait(TaskId id, std::optional<base::
     });
   };
   if (limit) waiting.timer = loop_.after(*limit, [answer] { answer(true); });
+  want_events(wanted_here_);
+  if (!wait_timer_) wait_timer_ = loop_.after(5s, [this] { look_at_waiters(); });
   answer(limit == base::Duration::zero());
   return ticket;
 }
 
-void PostgresQueue::stop_waiting(const Ticket& ticket) { waiters_.erase(ticket); }
+void PostgresQueue::stop_waiting(const Ticket& ticket) {
+  waiters_.erase(ticket);
+  look_at_waiters();
+}
+
+void PostgresQueue::want_events(bool wanted) {
+  wanted_here_ = wanted;
+  events_.set_wanted(wanted_here_ || !waiters_.empty());
+}
+
+// Who waits hears by an event. A look now and then is for what no event told: while nobody read them, or when they were
+// gone before they were read.
+void PostgresQueue::look_at_waiters() {
+  want_events(wanted_here_);
+  wait_timer_.cancel();
+  if (waiters_.empty()) return;
+  wait_timer_ = loop_.after(5s, [this] { look_at_waiters(); });
+  std::set<TaskId> ids;
+  for (const auto& [ticket, waiter] : waiters_) ids.insert(ticket.first);
+  for (const TaskId id : ids) answer_waiters(id);
+}
 
 void PostgresQueue::answer_waiters(TaskId id) {
   const auto first = waiters_.lower_bound({id, 0});
   if (first == waiters_.end() || first->first.first != id) return;
   find(id, [this, id](const tl::expected<Task, rpc::Error>& task) {
-    if (task && !has_ended(task->progress.state)) return;  // it was queued again
+    const bool is_unknown = !task && task.error().code() == unknown_task_code;
+    if (task ? !has_ended(task->progress.state) : !is_unknown) return;  // queued again; or it is looked at later
     std::vector<FoundTask> woken;
     for (auto at = waiters_.lower_bound({id, 0}); at != waiters_.end() && at->first.first == id;
          at = waiters_.erase(at)) {
@@ -332,7 +373,7 @@ void PostgresQueue::stop(bool force, std::function<void()> stopped, std::optiona
 
 // Whoever stops it leaves the queue: nothing is to wait for its lease.
 void PostgresQueue::check_stopped() {
-  if (stopped_ && attempts_.is_empty()) end_now();
+  if (stopped_ && attempts_.is_empty() && attempts_.is_idle()) end_now();
 }
 
 void PostgresQueue::end_now() {

@@ -43,7 +43,7 @@ class PostgresQueue final : public Queue {
     std::string version = {};
     std::function<base::Duration()> boottime = {};
     std::function<std::string()> read_memory = {};
-    std::function<void(const std::string&)> write_memory = {};
+    std::function<bool(const std::string&)> write_memory = {};  ///< false: it could not be
     std::function<void(base::Duration deadline, base::Duration lease)> extend = {};
   };
   struct Tells {
@@ -65,7 +65,7 @@ class PostgresQueue final : public Queue {
   KeeperEvents keeper_events();
   void begin(Runner& runner, const std::vector<RunId>& recorded);
   /// Somebody here wants to hear of events: clients, or rules.
-  void want_events(bool wanted) { events_.set_wanted(wanted); }
+  void want_events(bool wanted);
   void change_cluster(ClusterSettings cluster);
   /// For `cluster.status`.
   void cluster_status(const std::function<void(const tl::expected<boost::json::object, rpc::Error>&)>& told);
@@ -147,6 +147,7 @@ class PostgresQueue final : public Queue {
   void taken(const Submission& submission, const std::string& asked, const Submits::Taken& task,
              const Submitted& submitted, const Companion& companion);
 
+  void pause_now(const std::optional<std::string>& group, bool paused, const Paused& done);
   std::vector<WaitReason> reasons_of(TaskId id, const Object& facts) const;
   void explain_doors(const Object& facts, std::vector<WaitReason>& reasons) const;
   void edit_queued(TaskId id, const Edit& edit, const Object& request, const FoundTask& edited);
@@ -159,13 +160,14 @@ class PostgresQueue final : public Queue {
   bool has_all_output(TaskId id, const Object& state) const;
   void watch_output();
   void look_at_output();
-  void tell_remote(TaskId id);
+  void tell_remote(TaskId id, bool from_start);
 
   // Files here of tasks that are gone: postgres_output.cpp.
   void tidy_in(base::Duration wait);
   void tidy();
-  void remove_outputs(const std::set<TaskId>& known);
+  void remove_outputs(std::vector<RunId> runs, const std::set<TaskId>& known);
 
+  void look_at_waiters();
   void answer_waiters(TaskId id);
   void wake_up(const std::string& channel, const std::string& payload);
   void count_soon();
@@ -201,6 +203,9 @@ class PostgresQueue final : public Queue {
   transport::Loop::Timer output_timer_;
   transport::Loop::Timer count_timer_;
   transport::Loop::Timer tidy_timer_;
+  transport::Loop::Timer wait_timer_;
+  transport::Loop::Timer forward_timer_;
+  bool wanted_here_ = false;  // events, by clients or rules
   bool counting_ = false;
   // Events of this daemon that the database does not have yet.
   std::vector<Event> untold_;

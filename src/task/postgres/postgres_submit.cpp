@@ -17,6 +17,12 @@ tl::expected<std::string, rpc::Error> PostgresQueue::choose_agent(const Submissi
   const bool is_elsewhere = submission.agent && agents_.find(*submission.agent) == nullptr &&
                             !agents_.is_untrusted(*submission.agent) && membership_.is_agent_known(*submission.agent);
   if (is_elsewhere) return *submission.agent;
+  const bool is_nobodys =
+      submission.agent && agents_.find(*submission.agent) == nullptr && !agents_.is_untrusted(*submission.agent);
+  if (is_nobodys) {
+    return tl::unexpected(
+        no_agent("no worker of the queue accepts the agent '" + *submission.agent + "'", "cluster.accept"));
+  }
   return agents_.choose(submission);
 }
 
@@ -79,12 +85,12 @@ void PostgresQueue::submit(Submission submission, Submitted submitted, Companion
   tl::expected<Submits::Entry, rpc::Error> entry = entry_of(submission);
   if (!entry) return submitted(tl::unexpected(entry.error()));
   std::string asked = entry->body;
-  submits_.add(std::move(*entry), [this, submission = std::move(submission), asked = std::move(asked),
-                                   submitted = std::move(submitted),
-                                   companion](const tl::expected<Submits::Taken, rpc::Error>& task) {
-    if (!task) return submitted(tl::unexpected(task.error()));
-    taken(submission, asked, *task, submitted, companion);
-  });
+  submits_.add(std::move(*entry),
+               [this, submission = std::move(submission), asked = std::move(asked), submitted = std::move(submitted),
+                companion](const tl::expected<Submits::Taken, rpc::Error>& task) {
+                 if (!task) return submitted(tl::unexpected(task.error()));
+                 taken(submission, asked, *task, submitted, companion);
+               });
 }
 
 // A key that was there belongs to the same submission, or it is refused. What is to be written with a new task is

@@ -168,7 +168,8 @@ std::string recovery_text(const End& end, const std::string& claim) {
     told["memory"] = end.usage->max_memory;
     told["outputBytes"] = end.usage->output_bytes;
   }
-  if (end.result) told["result"] = base::to_base64(*end.result);
+  constexpr std::size_t largest_result = 16 * 1024;  // of what is told again
+  if (end.result && end.result->size() <= largest_result) told["result"] = base::to_base64(*end.result);
   std::string text = rpc::to_text(told);
   if (!claim.empty()) text.insert(text.size() - 1, "," + claim);
   return text;

@@ -18,9 +18,10 @@ namespace duet::task::postgres {
 /// How an attempt ended, as the database is told. Times are how long ago: a worker's time of day counts for nothing.
 struct End {
   enum Flag : int {
-    by_stop = 1,       ///< the daemon was stopped: it is not tried again
-    tree_is_gone = 2,  ///< no process is left
-    put_back = 4,      ///< it never began
+    by_stop = 1,         ///< the daemon was stopped: it is not tried again
+    tree_is_gone = 2,    ///< no process is left
+    put_back = 4,        ///< it never began
+    lease_was_over = 8,  ///< it was ended since its worker was not heard of: it is tried again, and not counted
   };
   RunId run = {};
   std::int64_t fence = 0;

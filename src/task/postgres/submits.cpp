@@ -144,7 +144,7 @@ void Submits::put_back(std::vector<Waiting> batch, const Fault& fault) {
     waiting_.push_front(std::move(*waiting));
   }
   give_up_late();
-  if (fault.kind != Fault::Kind::refused) return;
+  if (fault.kind == Fault::Kind::unknown) return;                     // the line tells when it is up again
   pause_ = loop_.after(std::chrono::seconds(1), [this] { send(); });  // a full disk, say
 }
 

@@ -107,7 +107,8 @@ BEGIN
   RETURN json_build_object('worker', w.id, 'name', w.name, 'took_over', v_takes_over, 'running', (
     SELECT coalesce(json_agg(json_build_object('task', t.id, 'fence', t.fence, 'attempt', t.attempts, 'started',
       t.announced,
-                                               'cancelling', t.cancelling, 'onLost', t.on_lost) ORDER BY t.id), '[]')
+                                               'cancelling', t.cancelling, 'onLost', t.on_lost, 'retries', t.retries,
+      'spared', t.spared + t.lost, 'agent', (SELECT l.agent FROM @schema@.lane l WHERE l.id = t.lane)) ORDER BY t.id), '[]')
     FROM @schema@.task t WHERE t.worker = w.id AND t.state = 2))::text;
 END $$;
 
@@ -145,7 +146,9 @@ BEGIN
   SELECT * INTO m FROM @schema@.meta;
   RETURN (
     WITH mine AS MATERIALIZED (
-      SELECT t.id, t.fence, t.cancelling FROM @schema@.task t WHERE t.worker = p_worker AND t.state = 2),
+      SELECT t.id, t.fence, t.cancelling, t.attempts, t.announced, t.on_lost, t.retries, t.spared + t.lost AS spared,
+        (SELECT l.agent FROM @schema@.lane l WHERE l.id = t.lane) AS agent
+      FROM @schema@.task t WHERE t.worker = p_worker AND t.state = 2),
     others AS MATERIALIZED (SELECT * FROM @schema@.worker o WHERE o.state <> 3)
     SELECT json_build_object(
       'cancels', (SELECT coalesce(json_agg(json_build_object('task', c.id, 'fence', c.fence)), '[]') FROM mine c
@@ -153,12 +156,14 @@ BEGIN
       'workers', (SELECT json_agg(json_build_object('id', o.id, 'name', o.name, 'beat', o.beat, 'state', o.state,
         'lease', o.lease_ms,
                     'lostAfter', o.lost_after_ms, 'silentBeat', o.silent_beat) ORDER BY o.id) FROM others o),
-      'mine', (SELECT coalesce(json_agg(json_build_array(c.id, c.fence)), '[]') FROM mine c),
+      'mine', (SELECT coalesce(json_agg(json_build_object('task', c.id, 'fence', c.fence, 'attempt', c.attempts,
+        'started', c.announced, 'cancelling', c.cancelling, 'onLost', c.on_lost, 'agent', c.agent, 'retries', c.retries,
+        'spared', c.spared)), '[]') FROM mine c),
       'shortestLease', (SELECT min(o.lease_ms) FROM others o WHERE o.state < 2),
       'epoch', m.epoch, 'timeline', m.timeline, 'serverTimeline', @schema@.server_timeline(),
       'gates', (SELECT coalesce(sum(g.version), 0) FROM @schema@.gate g),
       'agents', (SELECT coalesce(json_agg(DISTINCT a.agent), '[]') FROM others o CROSS
-        JOIN unnest(o.accepts || o.agents) AS a(agent)
+        JOIN unnest(o.accepts) AS a(agent)
                  WHERE o.state < 2),
       'unnumbered', EXISTS (SELECT FROM @schema@.event e WHERE e.seq IS NULL AND e.id > m.low_event),
       'draining', w.draining, 'recovering', w.recovering)::text);

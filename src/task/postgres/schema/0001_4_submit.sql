@@ -15,7 +15,7 @@ CREATE FUNCTION @schema@.submit_v1(p_worker bigint, p_incarnation uuid, p_ids uu
     p_after text[])
 RETURNS TABLE(place integer, id bigint, state smallint, fresh boolean, body text, refusal text, lane integer)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
-SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off AS $$
+SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
 DECLARE
   v_now timestamptz := clock_timestamp();
@@ -52,7 +52,8 @@ BEGIN
       lane := v_lane;
       RETURN NEXT;
     ELSE
-      RETURN QUERY SELECT 1, id, @schema@.world(t.state, t.announced), false, coalesce(r.key_body, r.body), NULL::text, t.lane
+      RETURN QUERY SELECT 1, id, @schema@.world(t.state, t.announced), false, coalesce(r.key_body, r.body),
+        NULL::text, t.lane
         FROM @schema@.task t JOIN @schema@.request r ON r.task = t.id WHERE t.id = id;
     END IF;
   ELSIF v_many = 1 THEN
@@ -65,9 +66,11 @@ BEGIN
       CROSS JOIN unnest(string_to_array(nullif(u.ids, ''), ',')) AS a)) ORDER BY t.id FOR NO KEY UPDATE;
     RETURN QUERY SELECT s.* FROM unnest(p_ids, p_keys, p_agents, p_groups, p_needs, p_own, p_priorities, p_retries,
         p_on_lost, p_delays, p_not_before, p_prompts, p_metadata, p_labels, p_bodies, p_envs, p_after) WITH ORDINALITY
-      AS a(id, key, agent, grp, needs, own, priority, retries, on_lost, delay, not_before, prompt, metadata, labels, body,
+      AS a(id, key, agent, grp, needs, own, priority, retries, on_lost, delay, not_before, prompt, metadata, labels,
+        body,
         env, after, place)
-    CROSS JOIN LATERAL @schema@.submit_one(a.place::integer, p_worker, v_name, v_room - a.place + 1, a.id, a.key, a.agent,
+    CROSS JOIN LATERAL @schema@.submit_one(a.place::integer, p_worker, v_name, v_room - a.place + 1, a.id, a.key,
+      a.agent,
       a.grp, a.needs, a.own, a.priority, a.retries, a.on_lost, a.delay, a.not_before, a.prompt, a.metadata, a.labels,
       a.body, a.env, a.after) s
     ORDER BY a.place;
@@ -81,7 +84,8 @@ END $$;
 -- Many tasks that come after none. `p_lane`: of the first, if it is there.
 CREATE FUNCTION @schema@.submit_many(p_worker bigint, p_name text, p_lane integer, p_agent text, p_now timestamptz,
   p_ids uuid[], p_keys text[], p_agents text[], p_groups text[], p_needs text[], p_own boolean[], p_priorities bigint[],
-  p_retries integer[], p_on_lost smallint[], p_delays bigint[], p_not_before bigint[], p_prompts text[], p_metadata text[],
+  p_retries integer[], p_on_lost smallint[], p_delays bigint[], p_not_before bigint[], p_prompts text[],
+    p_metadata text[],
   p_labels text[], p_bodies text[], p_envs text[])
 RETURNS TABLE(place integer, id bigint, state smallint, fresh boolean, body text, refusal text, lane integer)
 LANGUAGE plpgsql AS $$
@@ -95,7 +99,8 @@ DECLARE
   v_put bigint[];
   v_done integer;
 BEGIN
-  IF p_lane IS NOT NULL AND p_agents = array_fill(p_agents[1], ARRAY[v_many]) AND p_own = array_fill(false, ARRAY[v_many])
+  IF p_lane IS NOT NULL AND p_agents = array_fill(p_agents[1], ARRAY[v_many])
+    AND p_own = array_fill(false, ARRAY[v_many])
      AND p_groups = array_fill(p_groups[1], ARRAY[v_many]) AND p_needs = array_fill(''::text, ARRAY[v_many]) THEN
     v_lanes := array_fill(p_lane, ARRAY[v_many]);
     v_agents := array_fill(p_agent, ARRAY[v_many]);
@@ -110,7 +115,8 @@ BEGIN
     END LOOP;
   END IF;
   IF cardinality(array_remove(p_keys, NULL)) > 0 THEN
-    v_idents := ARRAY(SELECT @schema@.ident_of(u.id, u.key) FROM unnest(p_ids, p_keys) WITH ORDINALITY AS u(id, key, place)
+    v_idents := ARRAY(SELECT @schema@.ident_of(u.id, u.key) FROM unnest(p_ids, p_keys) WITH ORDINALITY AS u(id, key,
+      place)
                       ORDER BY u.place);
   END IF;
   v_ids := ARRAY(SELECT nextval('@schema@.task_id') FROM generate_series(1, v_many));

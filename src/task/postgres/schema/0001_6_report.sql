@@ -1,13 +1,14 @@
 -- Report: starts, output and ends of attempts, and the next claims, in one commit.
 
--- What becomes of an attempt's task: 1 put back, 2 cancelled, 3 ended by a stop, 4 its agent is held, 5 completed, 6 tried
+-- What becomes of an attempt's task: 1 put back, 2 cancelled, 3 ended by a stop, 4 queued again and not counted (its
+-- agent is held, or its worker's lease was over), 5 completed, 6 tried
 -- again, 7 failed.
 CREATE FUNCTION @schema@.verdict(p_flags integer, p_cancelling boolean, p_hold bigint, p_ok boolean, p_retry bigint,
   p_counted integer,
                                  p_retries integer)
 RETURNS integer LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE WHEN p_cancelling THEN 2 WHEN p_flags & 4 <> 0 THEN 1 WHEN p_flags & 1 <> 0 THEN 3
-    WHEN p_hold IS NOT NULL THEN 4
+    WHEN p_hold IS NOT NULL OR p_flags & 8 <> 0 THEN 4
               WHEN p_ok THEN 5 WHEN p_retry IS NOT NULL AND p_counted <= p_retries THEN 6 ELSE 7 END
 $$;
 
@@ -38,10 +39,21 @@ DECLARE
   v_ready integer[] := '{}';
   v_lanes integer[];
   v_is_simple boolean;
+  v_is_usual boolean;  -- one lane, and nothing but order decides
   e record;
+  d @schema@.task;
 BEGIN
-  SELECT s.lanes, s.is_simple INTO v_lanes, v_is_simple FROM @schema@.stand(p_worker, p_incarnation, p_closed,
-    p_limits, p_behind) s;
+  -- What stand() finds out, for the usual case: a call less.
+  SELECT w.lanes, w.state = 0 AND NOT w.recovering AND w.groups = 1 AND cardinality(w.lanes) = 1 AND p_behind IS NULL
+      AND coalesce(cardinality(p_closed), 0) = 0 AND (p_limits IS NULL OR p_limits::text = '{}')
+      AND NOT EXISTS (SELECT FROM @schema@.lane l WHERE l.id > w.lanes_to)
+      AND NOT EXISTS (SELECT FROM @schema@.gate g WHERE g.paused IS NOT NULL OR g.held_until IS NOT NULL)
+  INTO v_lanes, v_is_usual
+  FROM @schema@.worker w WHERE w.id = p_worker AND w.incarnation = p_incarnation AND w.state <> 3;
+  IF v_is_usual IS NOT TRUE THEN
+    SELECT s.lanes, s.is_simple INTO v_lanes, v_is_simple
+    FROM @schema@.stand(p_worker, p_incarnation, p_closed, p_limits, p_behind) s;
+  END IF;
   IF p_starts IS NOT NULL THEN
     RETURN QUERY SELECT s.what, s.id, s.fence, NULL::integer, NULL::text, NULL::text, NULL::smallint, NULL::bigint,
       NULL::integer,
@@ -55,86 +67,124 @@ BEGIN
     IF cardinality(array_remove(p_hold_ms, NULL)) > 0 THEN
       PERFORM @schema@.hold_agents(p_worker, p_tasks, p_fences, p_hold_ms, p_hold_texts, p_flags, v_now);
     END IF;
-    -- No join: a plan that was made while the queue was empty would read all of it. A fence is one attempt's.
-    FOR e IN
-      WITH ended AS (
-        UPDATE @schema@.task t SET (state, attempts, spared, started_at, pid, completed_at, exit_code, signal,
-            error_reason, error_message, retry_at, due, cpu_us, max_memory, output_bytes, stored, cancelling) = (
-          SELECT (ARRAY[CASE WHEN a.retry > 0 THEN 0 ELSE 1 END, 5, 4, 1, 3, 0, 4])[a.v],
-            t.attempts - CASE WHEN a.v = 1 THEN 1 ELSE 0 END, t.spared + CASE WHEN a.v = 4 THEN 1 ELSE 0 END,
-            CASE WHEN a.is_end THEN coalesce(t.started_at, v_now - @schema@.span(p_started_ago[a.i])) END,
-            CASE WHEN a.is_end THEN coalesce(t.pid, p_pids[a.i]) END,
-            CASE WHEN a.is_end THEN v_now - @schema@.span(coalesce(p_ended_ago[a.i], 0)) END,
-            CASE WHEN a.is_end THEN p_codes[a.i] END, CASE WHEN a.is_end THEN p_signals[a.i] END,
-            CASE WHEN a.v IN (3, 7) THEN coalesce(p_reasons[a.i], 0) END,
-            CASE WHEN a.v IN (3, 7) THEN coalesce(p_messages[a.i], '') END,
-            CASE WHEN a.v = 6 THEN v_now + @schema@.span(a.retry) END,
-            CASE WHEN a.v = 6 OR (a.v = 1 AND a.retry > 0)
-              THEN greatest(t.not_before, v_now + @schema@.span(a.retry)) END,
-            CASE WHEN a.cpu IS NULL THEN t.cpu_us ELSE coalesce(t.cpu_us, 0) + a.cpu END,
-            CASE WHEN a.cpu IS NULL THEN t.max_memory ELSE greatest(t.max_memory, p_memory[a.i], 0) END,
-            CASE WHEN a.cpu IS NULL THEN t.output_bytes
-              ELSE coalesce(t.output_bytes, 0) + coalesce(p_output_bytes[a.i], 0) END,
-            CASE WHEN p_output_bytes[a.i] > 0 AND a.is_end THEN coalesce(
-                (SELECT sum(octet_length(o.bytes)) FROM @schema@.output o WHERE o.task = t.id), 0)
-              ELSE t.stored END, false
-          FROM (SELECT y.*, y.v NOT IN (1, 4, 6) AS is_end FROM (
-            SELECT x.i, p_retry_ms[x.i] AS retry, p_cpu_us[x.i] AS cpu,
-              @schema@.verdict(coalesce(p_flags[x.i], 0), t.cancelling, p_hold_ms[x.i], coalesce(p_ok[x.i], false),
-                p_retry_ms[x.i], t.attempts - t.spared - t.lost, t.retries) AS v
-            FROM (SELECT array_position(p_fences, t.fence) AS i OFFSET 0) x OFFSET 0) y) a)
-        WHERE t.id = ANY (p_tasks) AND t.state + 0 = 2 AND t.worker = p_worker
-          AND t.id = p_tasks[array_position(p_fences, t.fence)]
-          AND (NOT t.cancelling OR coalesce(p_flags[array_position(p_fences, t.fence)], 0) & 6 <> 0)
-        RETURNING t.id, t.fence, t.state, t.attempts, t.spared + t.lost AS spared, t.lane, t.announced, t.started_at,
-          t.pid, t.completed_at, t.exit_code, t.signal, t.error_reason, t.error_message, t.retry_at, t.cpu_us,
-          t.max_memory, t.output_bytes, t.stored, t.has_dependents, t.has_env, t.has_after,
-          array_position(p_fences, t.fence) AS i),
-      results AS (
-        INSERT INTO @schema@.result AS r(task, bytes)
-        SELECT d.id, p_results[d.i] FROM ended d WHERE d.state >= 3 AND octet_length(p_results[d.i]) > 0
-        ON CONFLICT (task) DO UPDATE SET bytes = excluded.bytes),
-      seen AS (
-        SELECT d.*, coalesce(p_flags[d.i], 0) & 4 <> 0 AS is_put_back, p_pids[d.i] AS begun_pid,
-          v_now - @schema@.span(p_started_ago[d.i]) AS begun_at FROM ended d),
-      told_of AS (
+    IF v_many = 1 AND p_ok[1] AND p_hold_ms[1] IS NULL AND coalesce(p_flags[1], 0) & 5 = 0
+      AND coalesce(p_output_bytes[1], 0) = 0 THEN
+      -- The usual end, by plain statements. What it does not find goes the long way.
+      UPDATE @schema@.task t SET state = 3, completed_at = v_now - @schema@.span(coalesce(p_ended_ago[1], 0)),
+        started_at = coalesce(t.started_at, v_now - @schema@.span(p_started_ago[1])), pid = coalesce(t.pid, p_pids[1]),
+        exit_code = p_codes[1], signal = p_signals[1], retry_at = NULL, due = NULL,
+        cpu_us = CASE WHEN p_cpu_us[1] IS NULL THEN t.cpu_us ELSE coalesce(t.cpu_us, 0) + p_cpu_us[1] END,
+        max_memory = CASE WHEN p_cpu_us[1] IS NULL THEN t.max_memory ELSE greatest(t.max_memory, p_memory[1], 0) END,
+        output_bytes = CASE WHEN p_cpu_us[1] IS NULL THEN t.output_bytes ELSE coalesce(t.output_bytes, 0) END
+      WHERE t.id = p_tasks[1] AND t.state + 0 = 2 AND t.worker = p_worker AND t.fence = p_fences[1] AND NOT t.cancelling
+        AND NOT t.has_dependents AND NOT t.has_env AND NOT t.has_after
+      RETURNING t.* INTO d;
+      IF FOUND THEN
+        v_seen := p_tasks;
+        IF octet_length(p_results[1]) > 0 THEN
+          INSERT INTO @schema@.result AS r(task, bytes) VALUES (d.id, p_results[1])
+          ON CONFLICT (task) DO UPDATE SET bytes = excluded.bytes;
+        END IF;
         INSERT INTO @schema@.event(id, task, at, was, becomes, stored, kind, params)
-        SELECT nextval('@schema@.event_id'), d.id, v_now, x.was, x.becomes, x.stored,
-          @schema@.state_event(x.becomes),
-          @schema@.task_params(d.id, x.becomes, l.agent_json, d.attempts, d.spared, x.more)
-        FROM seen d
+        SELECT nextval('@schema@.event_id'), d.id, v_now, k.world - 1, k.world, CASE WHEN k.world = 2 THEN d.stored END,
+          CASE WHEN k.world = 1 THEN 'taskStarted' ELSE 'taskCompleted' END,
+          @schema@.task_params(d.id, k.world, l.agent_json, d.attempts, d.spared + d.lost,
+            @schema@.start_params(d.started_at, d.pid) || CASE WHEN k.world = 1 THEN '' ELSE
+              @schema@.end_params(d.completed_at, d.exit_code, d.signal, NULL, NULL, d.cpu_us, d.max_memory,
+                d.output_bytes) END)
+        FROM (VALUES (1::smallint), (2::smallint)) AS k(world)
         CROSS JOIN LATERAL (SELECT o.agent_json FROM @schema@.lane o WHERE o.id = d.lane OFFSET 0) l
-        CROSS JOIN LATERAL (
-          SELECT 0::smallint AS was, 1::smallint AS becomes, NULL::bigint AS stored,
-            @schema@.start_params(d.begun_at, d.begun_pid) AS more
-          WHERE NOT d.announced AND d.begun_at IS NOT NULL AND NOT d.is_put_back
-          UNION ALL
-          SELECT (CASE WHEN d.announced OR (d.begun_at IS NOT NULL AND NOT d.is_put_back) THEN 1 ELSE 0 END)::smallint,
-            @schema@.world(d.state, false), CASE WHEN d.state >= 3 THEN d.stored END,
-            CASE WHEN d.state < 3 THEN ',"retryAt":"' || @schema@.iso(d.retry_at) || '"' ELSE
-              concat(@schema@.start_params(d.started_at, d.pid), @schema@.end_params(d.completed_at, d.exit_code,
-                d.signal, d.error_reason, d.error_message, d.cpu_us, d.max_memory, d.output_bytes)) END
-          WHERE NOT d.is_put_back OR d.announced OR d.state >= 3) x)
-      SELECT d.id, d.fence, d.state, d.has_dependents, d.has_env, d.has_after, d.is_put_back FROM seen d
-    LOOP
-      what := 'end';
-      id := e.id;
-      fence := e.fence;
-      attempt := CASE WHEN e.state >= 3 THEN e.state - 1 ELSE 0 END;
-      RETURN NEXT;
-      v_seen := v_seen || e.id;
-      IF e.has_dependents AND e.state = 3 THEN
-        v_done := v_done || e.id;
-      ELSIF e.has_dependents AND e.state > 3 THEN
-        v_failed := v_failed || e.id;
+        WHERE k.world = 2 OR (NOT d.announced AND p_started_ago[1] IS NOT NULL);
+        what := 'end';
+        id := d.id;
+        fence := d.fence;
+        attempt := 2;
+        RETURN NEXT;
       END IF;
-      IF e.has_env AND e.state >= 3 THEN
-        v_env := v_env || e.id;
-      END IF;
-      IF e.has_after AND NOT e.is_put_back THEN
-        v_after := v_after || e.id;
-      END IF;
-    END LOOP;
+    END IF;
+    IF cardinality(v_seen) = 0 THEN
+      -- No join: a plan that was made while the queue was empty would read all of it. A fence is one attempt's.
+      FOR e IN
+        WITH ended AS (
+          UPDATE @schema@.task t SET (state, attempts, spared, started_at, pid, completed_at, exit_code, signal,
+              error_reason, error_message, retry_at, due, cpu_us, max_memory, output_bytes, stored, cancelling) = (
+            SELECT (ARRAY[CASE WHEN a.retry > 0 THEN 0 ELSE 1 END, 5, 4, 1, 3, 0, 4])[a.v],
+              t.attempts - CASE WHEN a.v = 1 THEN 1 ELSE 0 END, t.spared + CASE WHEN a.v = 4 THEN 1 ELSE 0 END,
+              CASE WHEN a.is_end THEN coalesce(t.started_at, v_now - @schema@.span(p_started_ago[a.i])) END,
+              CASE WHEN a.is_end THEN coalesce(t.pid, p_pids[a.i]) END,
+              CASE WHEN a.is_end THEN v_now - @schema@.span(coalesce(p_ended_ago[a.i], 0)) END,
+              CASE WHEN a.is_end THEN p_codes[a.i] END, CASE WHEN a.is_end THEN p_signals[a.i] END,
+              CASE WHEN a.v IN (3, 7) THEN coalesce(p_reasons[a.i], 0) END,
+              CASE WHEN a.v IN (3, 7) THEN coalesce(p_messages[a.i], '') END,
+              CASE WHEN a.v = 6 THEN v_now + @schema@.span(a.retry) END,
+              CASE WHEN a.v = 6 OR (a.v = 1 AND a.retry > 0)
+                THEN greatest(t.not_before, v_now + @schema@.span(a.retry)) END,
+              CASE WHEN a.cpu IS NULL THEN t.cpu_us ELSE coalesce(t.cpu_us, 0) + a.cpu END,
+              CASE WHEN a.cpu IS NULL THEN t.max_memory ELSE greatest(t.max_memory, p_memory[a.i], 0) END,
+              CASE WHEN a.cpu IS NULL THEN t.output_bytes
+                ELSE coalesce(t.output_bytes, 0) + coalesce(p_output_bytes[a.i], 0) END,
+              CASE WHEN p_output_bytes[a.i] > 0 AND a.is_end THEN coalesce(
+                  (SELECT sum(octet_length(o.bytes)) FROM @schema@.output o WHERE o.task = t.id), 0)
+                ELSE t.stored END, false
+            FROM (SELECT y.*, y.v NOT IN (1, 4, 6) AS is_end FROM (
+              SELECT x.i, p_retry_ms[x.i] AS retry, p_cpu_us[x.i] AS cpu,
+                @schema@.verdict(coalesce(p_flags[x.i], 0), t.cancelling, p_hold_ms[x.i], coalesce(p_ok[x.i], false),
+                  p_retry_ms[x.i], t.attempts - t.spared - t.lost, t.retries) AS v
+              FROM (SELECT array_position(p_fences, t.fence) AS i OFFSET 0) x OFFSET 0) y) a)
+          WHERE t.id = ANY (p_tasks) AND t.state + 0 = 2 AND t.worker = p_worker
+            AND t.id = p_tasks[array_position(p_fences, t.fence)]
+            AND (NOT t.cancelling OR coalesce(p_flags[array_position(p_fences, t.fence)], 0) & 6 <> 0)
+          RETURNING t.id, t.fence, t.state, t.attempts, t.spared + t.lost AS spared, t.lane, t.announced, t.started_at,
+            t.pid, t.completed_at, t.exit_code, t.signal, t.error_reason, t.error_message, t.retry_at, t.cpu_us,
+            t.max_memory, t.output_bytes, t.stored, t.has_dependents, t.has_env, t.has_after,
+            array_position(p_fences, t.fence) AS i),
+        results AS (
+          INSERT INTO @schema@.result AS r(task, bytes)
+          SELECT d.id, p_results[d.i] FROM ended d WHERE d.state >= 3 AND octet_length(p_results[d.i]) > 0
+          ON CONFLICT (task) DO UPDATE SET bytes = excluded.bytes),
+        seen AS (
+          SELECT d.*, coalesce(p_flags[d.i], 0) & 4 <> 0 AS is_put_back, p_pids[d.i] AS begun_pid,
+            v_now - @schema@.span(p_started_ago[d.i]) AS begun_at FROM ended d),
+        told_of AS (
+          INSERT INTO @schema@.event(id, task, at, was, becomes, stored, kind, params)
+          SELECT nextval('@schema@.event_id'), d.id, v_now, x.was, x.becomes, x.stored,
+            @schema@.state_event(x.becomes),
+            @schema@.task_params(d.id, x.becomes, l.agent_json, d.attempts, d.spared, x.more)
+          FROM seen d
+          CROSS JOIN LATERAL (SELECT o.agent_json FROM @schema@.lane o WHERE o.id = d.lane OFFSET 0) l
+          CROSS JOIN LATERAL (
+            SELECT 0::smallint AS was, 1::smallint AS becomes, NULL::bigint AS stored,
+              @schema@.start_params(d.begun_at, d.begun_pid) AS more
+            WHERE NOT d.announced AND d.begun_at IS NOT NULL AND NOT d.is_put_back
+            UNION ALL
+            SELECT (CASE WHEN d.announced OR (d.begun_at IS NOT NULL AND NOT d.is_put_back) THEN 1
+              ELSE 0 END)::smallint,
+              @schema@.world(d.state, false), CASE WHEN d.state >= 3 THEN d.stored END,
+              CASE WHEN d.state < 3 THEN ',"retryAt":"' || @schema@.iso(d.retry_at) || '"' ELSE
+                concat(@schema@.start_params(d.started_at, d.pid), @schema@.end_params(d.completed_at, d.exit_code,
+                  d.signal, d.error_reason, d.error_message, d.cpu_us, d.max_memory, d.output_bytes)) END
+            WHERE NOT d.is_put_back OR d.announced OR d.state >= 3) x)
+        SELECT d.id, d.fence, d.state, d.has_dependents, d.has_env, d.has_after, d.is_put_back FROM seen d
+      LOOP
+        what := 'end';
+        id := e.id;
+        fence := e.fence;
+        attempt := CASE WHEN e.state >= 3 THEN e.state - 1 ELSE 0 END;
+        RETURN NEXT;
+        v_seen := v_seen || e.id;
+        IF e.has_dependents AND e.state = 3 THEN
+          v_done := v_done || e.id;
+        ELSIF e.has_dependents AND e.state > 3 THEN
+          v_failed := v_failed || e.id;
+        END IF;
+        IF e.has_env AND e.state >= 3 THEN
+          v_env := v_env || e.id;
+        END IF;
+        IF e.has_after AND NOT e.is_put_back THEN
+          v_after := v_after || e.id;
+        END IF;
+      END LOOP;
+    END IF;
     IF cardinality(v_env) > 0 THEN
       UPDATE @schema@.request r SET env = NULL WHERE r.task = ANY (v_env);
     END IF;
@@ -156,7 +206,23 @@ BEGIN
         NULL::integer, NULL::text, NULL::text, NULL::boolean, u.lane FROM unnest(v_ready) AS u(lane) GROUP BY u.lane;
     END IF;
   END IF;
-  IF p_most > 0 AND cardinality(v_lanes) > 0 THEN
+  IF p_most > 0 AND v_is_usual THEN
+    RETURN QUERY
+    WITH pick AS MATERIALIZED (
+      SELECT r.id FROM @schema@.task r WHERE r.lane = v_lanes[1] AND r.state = 1
+      ORDER BY r.rank, r.id LIMIT p_most FOR NO KEY UPDATE SKIP LOCKED),
+    got AS (
+      UPDATE @schema@.task t SET state = 2, worker = p_worker, fence = nextval('@schema@.fence'),
+        attempts = t.attempts + 1, announced = false, retry_at = NULL, due = NULL
+      WHERE t.id = ANY (ARRAY(SELECT p.id FROM pick p))
+      RETURNING t.id, t.fence, t.attempts, t.on_lost, t.rank, t.retries, t.spared, t.lost, t.lane, t.cancelling)
+    SELECT 'claim', g.id, g.fence, g.attempts, l.agent, l.grp, g.on_lost, ~g.rank, g.retries, g.spared + g.lost,
+      q.body, q.env,
+      g.cancelling, g.lane
+    FROM got g
+    CROSS JOIN LATERAL (SELECT o.body, o.env FROM @schema@.request o WHERE o.task = g.id OFFSET 0) q
+    CROSS JOIN LATERAL (SELECT o.agent, o.grp FROM @schema@.lane o WHERE o.id = g.lane OFFSET 0) l;
+  ELSIF p_most > 0 AND cardinality(v_lanes) > 0 THEN
     RETURN QUERY SELECT 'claim', k.* FROM @schema@.take(p_worker, v_lanes, v_is_simple, p_most, p_turns, p_closed,
       p_limits, p_behind) k;
   END IF;
@@ -218,7 +284,8 @@ BEGIN
     @schema@.quoted(a.sig),
     ',"completedAt":"', @schema@.iso(p_now - @schema@.span(coalesce(a.ended_ago, 0))), '"}')
   FROM unnest(p_tasks, p_fences, p_codes, p_signals, p_ended_ago) AS a(task, fence, code, sig, ended_ago)
-  WHERE t.id = a.task AND t.id = ANY (p_tasks) AND t.id <> ALL (p_seen) AND t.state = 4 AND t.error_reason = 4 AND t.fence = a.fence
+  WHERE t.id = a.task AND t.id = ANY (p_tasks) AND t.id <> ALL (p_seen) AND t.state = 4 AND t.error_reason = 4
+    AND t.fence = a.fence
     AND t.late IS NULL
     AND (t.worker = p_worker OR EXISTS (  -- who was given up has come back as another worker of the same name
       SELECT FROM @schema@.worker o JOIN @schema@.worker n ON n.name = o.name WHERE o.id = t.worker
@@ -252,7 +319,7 @@ BEGIN
     PERFORM FROM @schema@.gate g ORDER BY g.kind, g.name FOR NO KEY UPDATE;
     UPDATE @schema@.gate g SET held_until = h.until, held_since = p_now, held_task = h.task, held_text = h.text,
       version = g.version + 1
-    WHERE g.kind = 'agent' AND g.name = h.agent AND (g.held_until IS NULL OR g.held_until < h.until);
+    WHERE g.kind = 'agent' AND g.name = h.agent AND (g.held_until IS NULL OR g.held_until < h.until - interval '1 s');
     IF FOUND THEN
       PERFORM @schema@.tell('agentHeld', concat('{"agent":', h.agent_json, ',"until":"', @schema@.iso(h.until),
         '","taskId":"task-', h.task,

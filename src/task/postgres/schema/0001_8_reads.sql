@@ -276,6 +276,14 @@ BEGIN
     FROM @schema@.task t WHERE t.id = p_task);
 END $$;
 
+-- Of these tasks those that there still are.
+CREATE FUNCTION @schema@.read_known_v1(p_tasks bigint[]) RETURNS TABLE(id bigint) LANGUAGE plpgsql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY SELECT t.id FROM unnest(p_tasks) AS u(id) JOIN @schema@.task t ON t.id = u.id;
+END $$;
+
 CREATE FUNCTION @schema@.read_handle_v1(p_handle text) RETURNS bigint LANGUAGE plpgsql STABLE SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 BEGIN

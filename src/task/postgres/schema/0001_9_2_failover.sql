@@ -71,7 +71,8 @@ BEGIN
     RETURN true;
   ELSIF t.state = 2 AND t.worker = p_worker AND t.fence = r.fence THEN
     RETURN true;
-  ELSIF t.state >= 3 OR t.attempts > r.attempt OR (t.fence IS NOT NULL AND t.fence > r.fence) THEN
+  ELSIF t.state >= 3 OR t.attempts > r.attempt OR (t.fence IS NOT NULL AND t.fence > r.fence)
+    OR (t.state < 2 AND t.attempts >= r.attempt) THEN  -- the last: queued again since
     RETURN false;
   END IF;
   v_was := @schema@.world(t.state, t.announced);

@@ -1,0 +1,564 @@
+#!/usr/bin/env python3
+"""What the other functions of the queue promise: workers, changes, upkeep, reads, failover: `sql_queue.py [unittest options]`.
+
+No program is needed: daemons are played by connections."""
+
+import base64
+import json
+import os
+import sys
+import threading
+import uuid
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import server  # noqa: E402
+from queue_calls import CANCELLED, COMPLETED, FAILED, LOST, QUEUED, RUNNING  # noqa: E402
+from queue_fixture import QueueTest, run, setUpModule, tearDownModule  # noqa: E402, F401
+
+
+class Workers(QueueTest):
+    def silence(self, who=None):
+        other = who or self.worker("watch", accepts=[], agents=[])
+        return other, other.do_json("silence_v1", self.one.id, self.one.beat_number())
+
+    def test_a_name_is_one_workers(self):
+        message = self.assert_refused("DU003", lambda: self.worker("one"))
+        self.assertEqual(json.loads(message), {"refused": "name-taken", "worker": self.one.id, "machine": "machine"})
+        self.assert_refused("DU003", lambda: self.worker("one", worker=self.one.id, old=[str(uuid.uuid4())]))
+        self.one.do("leave_v1")
+        self.assertNotEqual(self.worker("one").id, self.one.id)
+
+    def test_an_attach_whose_answer_was_lost_is_repeated(self):
+        again = self.worker("one", worker=self.one.id, old=[self.one.incarnation])
+        text = ["one", again.id, [self.one.incarnation], again.incarnation, "machine", 90000, 600000, [], ["claude"], ["claude"], 4, True, "0.2", 1]
+        self.assertEqual(self.one.json("attach_v1", *text)["took_over"], True)
+
+    def test_a_beat_moves_and_brings_everybodys(self):
+        before = self.one.beat_number()
+        answer = self.one.beat(waiting=True)
+        self.assertEqual(answer["workers"][0]["beat"], before + 1)
+        self.assertEqual((answer["shortestLease"], answer["agents"], answer["mine"]), (90000, ["claude"], []))
+        self.assertEqual(self.one.one("SELECT waiting FROM duet.worker"), "t")
+
+    def test_silence_does_nothing_if_the_beat_has_moved(self):
+        other = self.worker("other")
+        before = self.one.beat_number()
+        self.one.beat()
+        self.assertFalse(other.do_json("silence_v1", self.one.id, before)["silent"])
+        self.assertFalse(other.do_json("lose_v1", self.one.id, self.one.beat_number())["lost"])  # not silent before
+        self.assertFalse(other.do_json("silence_v1", other.id, other.beat_number())["silent"])  # nobody silences himself
+
+    def test_a_silent_workers_retry_attempts_are_queued_anew_and_fail_ones_stay(self):
+        retry, fail = self.one.submit(on_lost=1), self.one.submit(on_lost=0)
+        self.one.start(*self.one.claim(2))
+        other, answer = self.silence()
+        self.assertEqual([entry["count"] for entry in answer["ready"]], [1])
+        self.assertEqual((self.state(retry), self.one.task(retry).lost), (QUEUED, 1))
+        task = self.one.task(fail)
+        self.assertEqual((task.state, task.silent), (RUNNING, True))
+        self.assertTrue(self.silence(other)[1]["silent"])  # once more changes nothing
+        self.assertEqual(self.one.task(retry).lost, 1)
+        self.assert_counts()
+
+    def test_a_claim_of_a_fail_task_is_not_given_to_another_while_its_worker_may_be_running_it(self):
+        id = self.one.submit(on_lost=0)
+        self.one.claim()
+        self.silence()
+        self.assertEqual(self.worker("third").claim(), [])
+        self.assertEqual(self.state(id), QUEUED)
+
+    def test_an_end_counts_when_the_worker_is_back_in_time(self):
+        self.one.submit(on_lost=0)
+        claim, = self.one.claim()
+        self.one.start(claim)
+        self.silence()
+        self.assertEqual(self.one.end(claim), COMPLETED)
+
+    def test_three_lost_attempts_are_enough_and_retries_are_not_used_up(self):
+        other = self.worker("watch", accepts=[], agents=[])
+        id = self.one.submit(on_lost=1, retries=1)
+        for lost in (1, 2, 3):
+            self.one.start(*self.one.claim())
+            self.silence(other)
+            self.assertEqual(self.one.task(id).lost, lost)
+            self.one.beat()
+        task = self.one.task(id)
+        self.assertEqual((task.state, task.error_reason, task.attempts), (FAILED, LOST, 3))
+        self.assert_counts()
+
+    def test_lost_for_good_and_an_end_that_comes_late(self):
+        id = self.one.submit(on_lost=0)
+        dependent = self.one.submit(after=[id])
+        claim, = self.one.claim()
+        self.one.start(claim)
+        other, _ = self.silence()
+        self.assertTrue(other.do_json("lose_v1", self.one.id, self.one.beat_number())["lost"])
+        task = other.task(id)
+        self.assertEqual((task.state, task.error_reason, other.task(dependent).state), (FAILED, LOST, FAILED))
+        again = self.worker("one")  # the name is free again
+        self.assertEqual(other.end(claim, code=9), "fenced")
+        self.assertIsNone(other.task(id).late)  # that one never ran it
+        self.assertEqual(again.end(claim, code=7), "fenced")
+        self.assertEqual((other.task(id).state, json.loads(other.task(id).late)["exitCode"]), (FAILED, 7))
+        self.assert_counts()
+
+    def test_late_is_kept_for_the_worker_that_ran_it(self):
+        self.one.submit(on_lost=1)
+        other = self.worker("watch", accepts=[], agents=[])
+        for _ in range(3):
+            claim, = self.one.claim()
+            self.one.start(claim)
+            self.silence(other)
+            self.one.beat()
+        self.assertEqual(self.one.end(claim, code=7, ok=False), "fenced")
+        task = self.one.task(claim.id)
+        self.assertEqual((task.state, task.error_reason), (FAILED, LOST))
+        late = json.loads(task.late)
+        self.assertEqual((late["exitCode"], late["signal"], list(late)), (7, None, ["exitCode", "signal", "completedAt"]))
+
+    def test_who_leaves_gives_back_what_never_started(self):
+        first, second = self.one.submit(), self.one.submit()
+        started, _ = self.one.claim(2)
+        self.one.start(started)
+        other = self.worker("other")
+        self.one.do("leave_v1")
+        claim, = other.claim(9)
+        self.assertEqual((claim.id, claim.attempt), (second, 1))
+        self.assertEqual((other.task(first).state, other.task(first).error_reason), (FAILED, LOST))
+
+    def test_a_worker_that_beats_again_is_live_again_and_it_is_told(self):
+        self.silence()
+        self.one.beat()
+        self.assertEqual([event.params["state"] for event in self.one.events() if event.params.get("worker") == "one"], ["live", "silent", "live"])
+
+    def test_wake_ups_go_to_those_that_wait_and_serve_the_lane(self):
+        gpu = self.worker("gpu", labels=["gpu"])
+        others = [self.worker(f"w{n}") for n in range(5)]
+        for worker in (gpu, *others):
+            worker.do("wait_v1", True)
+            worker.ask(f"LISTEN duet_w{worker.id}")
+        row = self.one.submit_all({"needs": "gpu"})[0]
+        self.assertEqual(self.one.do("wake_v1", [row.lane], [1]), [["1"]])
+        self.assertEqual(self.one.do("wake_v1", [row.lane], [1]), [["0"]])
+        row = self.one.submit_all({})[0]
+        self.assertEqual(self.one.do("wake_v1", [row.lane], [1]), [["2"]])
+        self.assertEqual(self.one.do("wake_v1", [row.lane], [9]), [["3"]])
+        self.assertEqual(self.one.do("wake_v1", [], []), [["0"]])
+
+    def test_drain_and_forget(self):
+        self.assertEqual([self.one.json("drain_v1", name, True)["outcome"] for name in ("one", "one", "who")], ["changed", "same", "unknown"])
+        self.assertTrue(self.one.beat()["draining"])
+        self.assertEqual(self.one.json("forget_v1", "one")["outcome"], "live")
+        other, _ = self.silence()
+        self.assertEqual(other.json("forget_v1", "one")["outcome"], "changed")
+        self.assert_refused("DU001", self.one.beat)
+
+    def test_settings_of_the_queue(self):
+        outcomes = [self.one.json("set_v1", *words)["outcome"] for words in (("keep_days", "7"), ("keep_days", "-1"), ("project", "x"), ("keep_days", None))]
+        self.assertEqual(outcomes, ["changed", "invalid", "unknown", "invalid"])
+        self.assertEqual(self.one.json("hello_v1")["settings"]["keep_days"], 7)
+
+
+class Changes(QueueTest):
+    def test_a_held_task_does_not_start(self):
+        id = self.one.submit()
+        self.assertEqual([self.one.do_json("hold_v1", id, held)["outcome"] for held in (True, True)], ["changed", "same"])
+        self.assertEqual(self.one.claim(), [])
+        self.one.do_json("hold_v1", id, False)
+        self.assertEqual(self.one.claim()[0].id, id)
+        self.assertEqual(self.one.do_json("hold_v1", id, True), {"outcome": "not-queued", "state": QUEUED})
+        self.assertEqual(self.one.do_json("hold_v1", 99, True)["outcome"], "unknown")
+        self.assertEqual(self.one.kinds(id), ["taskQueued", "taskHeld", "taskReleased"])
+        self.assertEqual(list(self.one.events()[-1].params), ["taskId", "state", "agent", "attempts"])
+        self.assert_counts()
+
+    def test_a_held_one_is_not_made_ready_by_time_nor_by_dependencies(self):
+        first = self.one.submit()
+        id = self.one.submit(after=[first], delay=1)
+        self.one.do_json("hold_v1", id, True)
+        self.one.run_one()
+        self.one.do("sweep_v1")
+        self.assertEqual(self.one.claim(), [])
+        self.one.do_json("hold_v1", id, False)
+        server.eventually("its delay is over", lambda: self.one.do_json("sweep_v1") and self.one.claim())
+
+    def test_a_delay_passes(self):
+        id = self.one.submit(delay=3600000)
+        self.assertEqual(self.one.claim(), [])
+        self.assertAlmostEqual(self.one.task(id).not_before_ms - self.one.task(id).created_ms, 3600000, delta=5)
+        self.one.do_json("edit_v1", id, {"delay": 0, "changed": ["notBefore"]})
+        self.assertEqual(self.one.claim()[0].id, id)
+
+    def test_not_before_a_time_that_has_passed(self):
+        self.assertEqual(self.one.claim() or self.one.submit(not_before=1000) and self.one.claim()[0].id, 1)
+
+    def test_an_edit_changes_what_it_names(self):
+        id = self.one.submit(labels='{"a":"b"}')
+        answer = self.one.do_json("edit_v1", id, {"prompt": '"q"', "body": '{"q":1}', "priority": 7, "group": "g", "labels": '{"a":"c"}',
+                                                  "metadata": '{"m":1}', "changed": ["prompt", "group"]})
+        self.assertEqual(answer["outcome"], "changed")
+        task = self.one.task(id)
+        self.assertEqual((task.prompt, task.priority, task.grp, task.labels, task.metadata), ('"q"', 7, "g", '{"a":"c"}', '{"m":1}'))
+        event = self.one.events()[-1]
+        self.assertEqual((event.kind, event.params["changed"]), ("taskEdited", ["prompt", "group"]))
+        self.assertEqual(self.one.claim()[0].grp, "g")
+
+    def test_an_edit_makes_no_cycle(self):
+        first = self.one.submit()
+        second = self.one.submit(after=[first])
+        third = self.one.submit(after=[second])
+        self.assertEqual(self.one.do_json("edit_v1", first, {"after": [third]}), {"outcome": "cycle", "cycle": third, "state": QUEUED})
+        self.assertEqual(self.one.do_json("edit_v1", first, {"after": [first]})["outcome"], "cycle")
+        self.assertEqual(self.one.do_json("edit_v1", first, {"after": [99]}), {"outcome": "missing", "missing": 99, "state": QUEUED})
+        self.assertEqual(self.one.do_json("edit_v1", third, {"after": []})["outcome"], "changed")
+        self.assertEqual([claim.id for claim in self.one.claim(9)], [first, third])
+
+    def test_two_edits_at_once_make_no_cycle_together(self):
+        for _ in range(10):
+            first, second = self.one.submit(), self.one.submit()
+            callers = [self.caller(), self.caller()]
+            for caller, (task, after) in zip(callers, [(first, second), (second, first)]):
+                caller.session.send(f"SELECT duet.edit_v1({self.one.id}, '{self.one.incarnation}', {task}, '{{\"after\":[{after}]}}')")
+            outcomes = sorted(json.loads(caller.session.answer()[0][0])["outcome"] for caller in callers)
+            self.assertEqual(outcomes, ["changed", "cycle"])
+
+    def test_an_edited_dependency_counts(self):
+        first, second = self.one.submit(), self.one.submit()
+        self.one.do_json("edit_v1", first, {"after": [second]})
+        self.assertEqual([claim.id for claim in self.one.claim(9)], [second])
+
+    def test_restart_in_place(self):
+        id = self.one.submit(retries=1)
+        waits = self.one.submit(after=[id])
+        self.assertEqual(self.one.do_json("requeue_v1", id)["outcome"], "not-ended")
+        claim = self.one.run_one(result=b"old")
+        self.assertEqual(self.one.do_json("requeue_v1", id)["outcome"], "queued")
+        task = self.one.task(id)
+        self.assertEqual((task.state, task.attempts, task.result, task.completed_ms, task.exit_code), (QUEUED, 1, None, None, None))
+        self.assertEqual([claim.id for claim in self.one.claim(9)], [id])  # the one that comes after it waits again
+        again = self.one.task(id)
+        self.assertEqual(self.one.end(claim), "fenced")
+        self.assertEqual(self.one.report([{"task": id, "fence": again.fence, "ok": False, "code": 1, "retry": 0}])[0].attempt, QUEUED)  # a retry is left
+        self.assertEqual(self.state(waits), QUEUED)
+        self.assert_counts()
+
+    def test_restart_in_place_of_one_whose_dependency_failed_fails_again(self):
+        first = self.one.submit()
+        second = self.one.submit(after=[first])
+        self.one.run_one(ok=False)
+        self.assertEqual(self.one.do_json("requeue_v1", second), {"outcome": "queued", "state": FAILED, "lane": 1})
+        self.one.do_json("requeue_v1", first)
+        self.one.do_json("requeue_v1", second)
+        self.one.run_one()
+        self.assertEqual(self.one.claim()[0].id, second)
+        self.assert_counts()
+
+    def test_removal_keeps_what_is_not_ended_or_needed(self):
+        done, needed = self.one.submit(), self.one.submit()
+        self.one.run_one()
+        self.one.run_one()
+        held = self.one.submit(after=[needed])
+        self.one.do_json("hold_v1", held, True)
+        answer = self.one.do_json("remove_v1", [needed, done, held, 99], None, None, "request")
+        self.assertEqual(answer["removed"], [done])
+        self.assertEqual([(kept["id"], kept["reason"], kept["by"]) for kept in answer["kept"]],
+                         [(needed, "needed", held), (held, "not-ended", None), (99, "unknown", None)])
+        self.assertIsNone(self.one.task(done))
+        self.assertEqual(self.one.events()[-1].params, {"taskIds": [f"task-{done}"], "by": "request"})
+        self.assert_counts()
+
+    def test_cleaning_by_state_and_age(self):
+        for ok in (True, False, True):
+            self.one.submit()
+            self.one.run_one(ok=ok)
+        self.assertEqual(self.one.do_json("remove_v1", None, None, 3600000, "request")["removed"], [])
+        self.assertEqual(self.one.do_json("remove_v1", None, FAILED, None, "request"), {"removed": [2], "kept": [], "more": False})
+        self.assertEqual(self.one.do_json("remove_v1", None, None, None, "request")["removed"], [1, 3])
+        self.assert_counts()
+
+    def test_handles(self):
+        id = self.one.submit()
+        self.assertEqual(self.one.do("handle_v1", id, "h1"), [["h1"]])
+        self.assertEqual(self.one.do("handle_v1", id, "h2"), [["h1"]])
+        self.assertEqual(self.one.do("handle_v1", 99, "h3"), [[None]])
+        self.assertEqual([self.one.call("read_handle_v1", name) for name in ("h1", "h2")], [[[str(id)]], [[None]]])
+
+    def test_an_event_of_a_daemon_is_told_once(self):
+        answers = [self.one.do("tell_v1", number, "notice", '{"n":1}')[0][0] for number in (1, 1, 2, 1)]
+        self.assertEqual(answers, ["t", "f", "t", "f"])
+        self.assertEqual(len([event for event in self.one.events() if event.kind == "notice"]), 2)
+
+
+class Upkeep(QueueTest):
+    def run_many(self, many, **end):
+        self.one.submit_all(*[{} for _ in range(many)])
+        claims = self.one.claim(many)
+        self.one.report([{"task": claim.id, "fence": claim.fence, **end} for claim in claims])
+        self.one.number()
+
+    def sweep(self):
+        while self.one.do_json("sweep_v1")["more"]:
+            self.one.number()
+        self.one.number()
+
+    def test_what_ended_first_goes_first(self):
+        self.one.json("set_v1", "keep_tasks", "5")
+        self.run_many(250)
+        self.sweep()
+        self.assertEqual([int(row[0]) for row in self.one.ask("SELECT id FROM duet.task ORDER BY id")], [246, 247, 248, 249, 250])
+        for table in ("request", "result", "output"):
+            self.assertLessEqual(int(self.one.one(f"SELECT count(*) FROM duet.{table}")), 5)
+        self.assert_counts()
+
+    def test_what_is_older_than_keep_days_goes(self):
+        self.run_many(3)
+        self.one.ask("UPDATE duet.task SET completed_at = completed_at - interval '31 days' WHERE id < 3 RETURNING id")
+        self.sweep()
+        self.assertEqual(self.one.one("SELECT min(id) FROM duet.task"), "3")
+
+    def test_one_that_is_needed_or_promised_stays(self):
+        self.run_many(3)
+        self.one.submit(after=[1])
+        self.one.do("handle_v1", 2, "h")
+        self.one.json("set_v1", "keep_tasks", "0")
+        self.sweep()
+        self.assertEqual(self.one.ask("SELECT id FROM duet.task WHERE state = 3 ORDER BY id"), [["1"], ["2"]])
+
+    def test_output_beyond_its_bound_goes_and_the_record_says_so(self):
+        for _ in range(3):
+            self.one.submit()
+            claim, = self.one.claim()
+            self.one.report([{"task": claim.id, "fence": claim.fence, "bytes": 1000}], output=[
+                {"task": claim.id, "fence": claim.fence, "attempt": 1, "offset": 0, "bytes": base64.b64encode(b"x" * 1000).decode(), "total": 1000, "last": True}])
+        self.one.json("set_v1", "keep_output", "2000")
+        self.one.number()
+        self.sweep()
+        self.assertEqual([self.one.task(id).output_gone for id in (1, 2, 3)], [True, False, False])
+        self.assertEqual(self.one.json("read_output_state_v1", 1)["attempts"][0]["gone"], True)
+        self.assertEqual(self.one.one("SELECT stored FROM duet.meta"), "2000")
+
+    def test_events_beyond_a_hundred_thousand_go(self):
+        self.one.ask("SELECT duet.tell('notice', '{}') FROM generate_series(1, 100500)")
+        self.one.number(200000)
+        self.sweep()
+        self.assertEqual(self.one.ask("SELECT count(*) <= 100001, min(seq) > 500 FROM duet.event"), [["t", "t"]])
+        self.assertGreater(self.one.json("read_events_state_v1")["oldest"], 500)
+
+    def test_a_claim_that_committed_after_its_worker_was_given_up_is_found(self):
+        id = self.one.submit(on_lost=0)
+        self.one.claim()
+        other = self.worker("other", accepts=[], agents=[])
+        other.ask(f"UPDATE duet.worker SET state = 3, gone_at = now() WHERE id = {self.one.id} RETURNING id")
+        other.do("sweep_v1")
+        self.assertEqual((other.task(id).state, other.task(id).error_reason), (FAILED, LOST))
+
+    def test_lanes_that_nobody_needs_are_retired_and_come_back(self):
+        for n in range(120):
+            self.one.submit(group=f"g{n}")
+        self.one.report([{"task": claim.id, "fence": claim.fence} for claim in self.one.claim(200)])
+        for _ in range(10):
+            self.one.do("sweep_v1")
+        self.assertLessEqual(int(self.one.one("SELECT count(*) FROM duet.lane WHERE retired_at IS NULL")), 100)
+        self.assertEqual(self.one.task(1).grp, "g0")
+        self.one.beat()
+        ids = [self.one.submit(group=f"g{n}") for n in range(120)]
+        self.assertEqual([claim.id for claim in self.one.claim(200)], ids)
+
+    def test_numbers_have_no_gaps_under_eight_writers_and_every_tasks_events_are_in_order(self):
+        workers = [self.worker(f"w{n}") for n in range(8)]
+        over = threading.Event()
+        problems = []
+
+        def work(worker):
+            try:
+                for _ in range(25):
+                    worker.submit_all({"retries": 1}, {})
+                    claims = worker.claim(2)
+                    worker.start(*claims)
+                    worker.report([{"task": claim.id, "fence": claim.fence, "ok": claim.id % 3 > 0, "code": 1, "retry": 0} for claim in claims])
+            except Exception as problem:  # noqa: BLE001 - it is shown below
+                problems.append(problem)
+
+        def number(caller):
+            while not over.is_set():
+                caller.number(7)
+        numbering = [threading.Thread(target=number, args=[self.caller()]) for _ in range(2)]
+        working = [threading.Thread(target=work, args=[worker]) for worker in workers]
+        for thread in numbering + working:
+            thread.start()
+        for thread in working:
+            thread.join()
+        over.set()
+        for thread in numbering:
+            thread.join()
+        self.assertEqual(problems, [])
+        events = self.one.events()
+        self.assertEqual([event.seq for event in events], list(range(1, len(events) + 1)))
+        self.assertEqual(self.one.one("SELECT count(*) FROM duet.event WHERE seq IS NULL"), "0")
+        follows = {None: {"taskQueued"}, "taskQueued": {"taskStarted"}, "taskStarted": {"taskQueued", "taskCompleted", "taskFailed"}}
+        last = {}
+        for event in events:
+            if event.task:
+                self.assertIn(event.kind, follows[last.get(event.task)], event)
+                last[event.task] = event.kind
+        self.assertEqual(len(last), 400)
+        self.assertGreater(int(self.one.one("SELECT low_event FROM duet.meta")), 0)
+        self.assert_counts()
+
+    def test_an_event_that_commits_late_is_numbered_late_and_not_forgotten(self):
+        slow = self.caller()
+        slow.ask("BEGIN")
+        slow.ask(f"SELECT * FROM duet.tell_v1({self.one.id}, '{self.one.incarnation}', 1, 'slow', '{{}}')")
+        for _ in range(20):
+            self.one.submit()
+            self.one.number()
+        slow.ask("COMMIT")
+        self.assertEqual(self.one.events()[-1].kind, "slow")
+        for _ in range(5):
+            self.one.submit()
+            self.one.number()
+        self.assertEqual(self.one.one("SELECT count(*) FROM duet.event WHERE seq IS NULL"), "0")
+
+    def test_adopt_makes_it_another_queue(self):
+        waiting, running = self.one.submit(), self.one.submit()
+        self.one.start(*self.one.claim(1))
+        before = self.one.json("hello_v1")
+        self.one.ask("UPDATE duet.meta SET system = 1 RETURNING system")
+        self.assertFalse(self.one.json("hello_v1")["adopted"])
+        self.assertIn("adopt", self.assert_refused("DU002", lambda: self.worker("two")))
+        self.assertEqual(self.one.json("adopt_v1", "cancel"), {"outcome": "adopted"})
+        after = self.one.json("hello_v1")
+        self.assertTrue(after["adopted"])
+        self.assertNotEqual((before["queue"], before["epoch"]), (after["queue"], after["epoch"]))
+        self.assertEqual([self.one.task(id).state for id in (waiting, running)], [FAILED, CANCELLED])
+        self.assert_refused("DU001", self.one.beat)
+        self.assert_counts()
+
+
+class Reads(QueueTest):
+    def test_lists(self):
+        for n in range(6):
+            self.one.submit(group="b" if n % 2 else "a", priority=n % 3, labels=json.dumps({"n": str(n), "x": "y"}, separators=(",", ":")))
+        self.one.run_one()
+        self.one.run_one(ok=False)
+        self.one.start(*self.one.claim(1))
+        self.one.number()
+
+        def ids(**query):
+            return [task.id for task in self.one.tasks(**query)]
+        self.assertEqual(ids(), [6, 5, 4, 3, 2, 1])
+        self.assertEqual(ids(limit=2, sort="oldest"), [1, 2])
+        self.assertEqual(ids(**{"from": 4}), [3, 2, 1])
+        self.assertEqual(ids(group="a"), [5, 3, 1])
+        self.assertEqual(ids(agent="none"), [])
+        self.assertEqual(ids(labels={"n": "3"}), [4])
+        self.assertEqual(ids(labels={"n": "3", "x": "y"}), [4])
+        self.assertEqual(ids(labels={"n": "y"}), [])
+        states = {task.id: task.state for task in self.one.tasks()}
+        for state in (QUEUED, RUNNING, COMPLETED, FAILED, CANCELLED):
+            self.assertEqual(ids(state=state), [id for id in (6, 5, 4, 3, 2, 1) if states[id] == state])
+        self.assertEqual(len(ids(sort="ended")), 2)
+        self.assertEqual([task.priority for task in self.one.tasks(sort="priority")], [2, 2, 1, 1, 0, 0])
+        self.assertEqual(ids(since=self.one.task(3).created_ms + 3600000), [])
+
+    def test_a_long_result_is_cut_in_lists(self):
+        self.one.submit()
+        self.one.run_one(result=b"a" * 2000 + b"end")
+        self.assertEqual(len(self.one.task(1).result), 2 + 2 * 2003)
+        self.assertTrue(self.one.tasks()[0].result.endswith(b"end".hex()))
+        self.assertEqual(len(self.one.tasks()[0].result), 2 + 2 * 1024)
+
+    def test_unknown_tasks(self):
+        self.assertIsNone(self.one.task(99))
+        for name in ("read_request_v1", "read_explain_v1", "read_output_state_v1"):
+            self.assertEqual(self.one.call(name, 99), [[None]])
+
+    def test_the_queue_in_numbers(self):
+        self.one.submit_all({"group": "a"}, {"group": "a"}, {"group": "b", "delay": 3600000})
+        self.one.start(*self.one.claim(1))
+        self.one.do_json("pause_v1", "c", True)
+        queue = self.one.json("read_queue_v1")
+        self.assertEqual([(group["name"], group["paused"], group["running"], group["queued"]) for group in queue["groups"]],
+                         [("a", None, 1, 1), ("b", None, 0, 1), ("c", True, 0, 0)])
+        self.assertEqual([(agent["name"], agent["running"], agent["queued"]) for agent in queue["agents"]], [("claude", 1, 2)])
+        self.assertEqual((queue["paused"], queue["workers"][0]["running"]), (False, 1))
+
+    def test_status_names_lanes_and_for_whom_they_wait(self):
+        self.one.submit(needs="gpu")
+        status = self.one.json("read_status_v1")
+        self.assertEqual((status["lanes"][0]["needs"], status["lanes"][0]["workers"], status["lanes"][0]["waitingFor"]), (["gpu"], [], "no worker with gpu"))
+        self.assertEqual((status["unnumbered"], status["schemaVersion"]), (2, 1))
+
+    def test_why_a_task_waits(self):
+        first = self.one.submit()
+        id = self.one.submit(after=[first], needs="gpu")
+        explained = self.one.json("read_explain_v1", id)
+        self.assertEqual((explained["after"], explained["qualified"], explained["missing"]), ([{"task": first, "state": QUEUED}], 0, "no worker with gpu"))
+        self.assertEqual(self.one.json("read_explain_v1", self.one.submit())["before"], 1)
+
+
+class Failover(QueueTest):
+    """What the functions do on a new timeline, which is played by an older one in the row."""
+
+    def renew(self):
+        self.one.ask("UPDATE duet.meta SET timeline = 0 RETURNING timeline")
+        self.one.ask("UPDATE duet.worker SET told_timeline = 0 RETURNING id")
+        return self.one.json("renew_v1", 0)
+
+    def test_numbers_are_passed_over_and_the_epoch_is_new(self):
+        self.one.submit()
+        self.one.number()
+        before = self.one.json("hello_v1")
+        renewed = self.renew()
+        self.assertTrue(renewed["renewed"])
+        self.assertNotEqual(renewed["epoch"], before["epoch"])
+        self.assertEqual(renewed["nextSeq"], before["nextSeq"] + 1000000)
+        self.assertGreater(self.one.submit(), 1000000)
+        self.assertFalse(self.one.json("renew_v1", 1)["renewed"])
+        self.assertGreater(self.one.events(before["nextSeq"])[0].seq, 1000000)
+        self.assertGreater(self.one.json("read_events_state_v1")["oldest"], 1000000)
+
+    def test_an_older_server_is_refused(self):
+        self.assertIn("timeline", self.assert_refused("DU002", self.one.json, "renew_v1", 7))
+        self.one.ask("UPDATE duet.meta SET timeline = 9 RETURNING timeline")
+        self.assertIn("timeline", self.assert_refused("DU002", lambda: self.worker("two")))
+
+    def test_nobody_claims_before_all_have_told(self):
+        other = self.worker("other")
+        self.one.submit()
+        self.assertTrue(self.renew()["recovering"])
+        self.assertEqual(self.one.claim(), [])
+        self.assertTrue(self.one.do_json("recover_v1", "[]", "[]")["recovering"])
+        self.assertTrue(self.one.beat()["recovering"])
+        self.assertEqual(self.one.claim(), [])
+        self.assertFalse(other.do_json("recover_v1", None, None)["recovering"])
+        self.assertEqual(len(self.one.claim()), 1)
+
+    def test_a_lease_is_enough(self):
+        self.worker("dead", lease=1)
+        self.one.ask("UPDATE duet.worker SET lease_ms = 1 RETURNING id")
+        self.one.submit()
+        self.renew()
+        server.eventually("the lease is over", lambda: self.one.claim())
+
+    def test_what_runs_and_what_ended_is_told_again(self):
+        claimed, gone = self.one.submit(retries=2), self.one.submit()
+        claims = self.one.claim(2)
+        # As if the new primary had neither of the claims, nor the second task at all.
+        self.one.ask("UPDATE duet.task SET state = 1, attempts = 0, fence = NULL, worker = NULL RETURNING id")
+        self.one.ask(f"WITH a AS (DELETE FROM duet.task WHERE id = {gone} RETURNING id), b AS (DELETE FROM duet.request WHERE task = {gone} RETURNING task) SELECT 1")
+        self.renew()
+        running = [{"task": claims[0].id, "fence": claims[0].fence, "attempt": 1, "pid": 5, "ago": 3}]
+        ended = [{"task": gone, "fence": claims[1].fence, "attempt": 1, "agent": "claude", "group": "default", "body": "{}", "prompt": '"p"', "ok": True,
+                  "code": 0, "startedAgo": 9, "endedAgo": 1, "result": "aGk="}]
+        for _ in range(2):
+            self.assertEqual(self.one.do_json("recover_v1", json.dumps(running), json.dumps(ended))["fenced"] in ([], [claims[1].fence]), True)
+        self.assertEqual((self.state(claimed), self.one.task(claimed).pid), (RUNNING, 5))
+        task = self.one.task(gone)
+        self.assertEqual((task.state, task.result, task.attempts), (COMPLETED, "\\x6869", 1))
+        self.assertEqual(self.one.end(claims[0]), COMPLETED)
+
+
+if __name__ == "__main__":
+    run()
