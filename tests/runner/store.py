@@ -98,6 +98,11 @@ class Store:
     def sql(self, text):
         return _the_server().server.sql(text, self.database())
 
+    def await_numbers(self):
+        """A shared queue numbers events a moment after the changes that they tell of."""
+        if SHARED:
+            server.eventually("all events are numbered", lambda: self.sql("SELECT 1 FROM duet.event WHERE seq IS NULL LIMIT 1") == [])
+
     def environment(self):
         return {"DUET_RPC_STORE": _the_server().server.url(self.database())} if SHARED else {}
 

@@ -52,7 +52,8 @@ env = { COLOUR = "blue" }
         self.connect()
 
     def kinds(self):
-        """Of all events so far."""
+        """Of all events so far, when they have their numbers."""
+        self.project.store.await_numbers()
         with self.project.connect() as connection:
             connection.send(request("events.subscribe", 1, params={"since": 1}))
             answer, early = connection.answer(1)
