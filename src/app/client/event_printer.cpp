@@ -100,7 +100,8 @@ std::string EventPrinter::begin_epoch() {
 
 // Those that are replayed tell of other daemons.
 bool EventPrinter::is_final(const Notification& event) const {
-  return event.seq >= live_from_ && !rpc::parse_value(event.params).as_object().contains("restarting");
+  const bool is_new = !event.seq || *event.seq >= live_from_;  // one of a shared queue has no number
+  return is_new && !rpc::parse_value(event.params).as_object().contains("restarting");
 }
 
 // A daemon sends so much only if it does not answer.

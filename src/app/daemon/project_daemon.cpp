@@ -221,7 +221,8 @@ void ProjectDaemon::look_at_readers() {
 // In this order: the log, clients, those who wait, the rules, the metrics.
 void ProjectDaemon::read_journal() {
   task::Journal& journal = tasks_.journal();
-  journal.add_reader([this](const task::Event& event) { log_task_event(log_, event); });
+  // The worker of a shared queue logs what it does itself.
+  if (tasks_.shared() == nullptr) journal.add_reader([this](const task::Event& event) { log_task_event(log_, event); });
   journal.add_reader([this](const task::Event&) { hub_.take_news(); });
   journal.add_reader([this](const task::Event& event) { tasks_.queue().take(event); });
   journal.add_reader([this](const task::Event& event) { automation_.take(event); });
@@ -382,7 +383,8 @@ bool ProjectDaemon::is_used() const {
   const task::StateCounts& counts = tasks_.queue().counts();
   const bool has_tasks = counts.at(static_cast<std::size_t>(task::State::queued)) > 0 ||
                          counts.at(static_cast<std::size_t>(task::State::running)) > 0;
-  return has_tasks || server_.client_count() > 0 || http_.connection_count() > 0 || tls_.connection_count() > 0 ||
+  const bool is_working = tasks_.shared() != nullptr ? tasks_.queue().has_runs() : has_tasks;  // others do the rest
+  return is_working || server_.client_count() > 0 || http_.connection_count() > 0 || tls_.connection_count() > 0 ||
          automation_.has_work();
 }
 

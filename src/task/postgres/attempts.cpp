@@ -32,6 +32,7 @@ constexpr std::uint64_t output_at_once = std::uint64_t{512} << 10U;
 constexpr base::Duration kept_reports = 60s;  // before the last beat that was answered
 constexpr std::size_t most_reported = std::size_t{8} << 20U;
 constexpr std::size_t most_told = 10'000;
+constexpr std::uint32_t most_lost = 3;
 constexpr std::uint64_t most_in_report = std::uint64_t{4} << 20U;
 
 }  // namespace
@@ -212,7 +213,7 @@ std::size_t Attempts::free_slots() const {
 
 void Attempts::flush() {
   soon_timer_.cancel();
-  if (in_flight_ || !membership_.is_joined() || !line_.is_up(Line::Way::work)) return;
+  if (in_flight_ || !membership_.is_joined() || membership_.is_telling_again() || !line_.is_up(Line::Way::work)) return;
   Report report;
   add_starts(report);
   add_ends(report);
@@ -258,7 +259,8 @@ void Attempts::add_ends(Report& report) {
       const std::uint32_t failures = std::max(run.attempt - std::min(run.attempt, attempt.spared), 1U);
       end.retry = retry_delay(failures, std::uniform_real_distribution(0.0, 1.0)(chance_));
       if (attempt.ended_by_stop) end.flags |= End::by_stop;
-      if (attempt.outcome->ended_with_lease()) end.flags |= End::lease_was_over;
+      const bool is_lost = attempt.outcome->kind == Outcome::Kind::lost || attempt.outcome->ended_with_lease();
+      if (is_lost && attempt.on_lost == OnLost::retry && attempt.spared < most_lost) end.flags |= End::lease_was_over;
       const auto held = attempt.ended_by_stop ? std::nullopt : usage_limit_of(run, attempt);
       if (held) {
         end.hold = std::max<base::Duration>(*held - loop_.clock().utc(), base::Duration::zero());
@@ -348,6 +350,7 @@ void Attempts::take_rows(const Report& report, const Result& rows) {
     if (found == attempts_.end()) continue;
     const RunId run = found->first;
     const bool is_end = std::ranges::any_of(report.ends, [run](const End& end) { return end.run == run; });
+    if (kind == "end" && number(row, attempt) == static_cast<std::int64_t>(State::queued)) sweep_for(report, run);
     kind == "end" ? take_end(run, number(row, attempt)) : take_fenced(run, is_end);
   }
   take_claims(rows, report.most);
@@ -356,6 +359,13 @@ void Attempts::take_rows(const Report& report, const Result& rows) {
     membership_.wake(static_cast<std::int32_t>(number(row, rows.column("lane"))), number(row, attempt));
   }
   if (!report.starts.empty() || !report.ends.empty()) membership_.number_soon();
+}
+
+// It is tried again then.
+void Attempts::sweep_for(const Report& report, RunId run) {
+  for (const End& end : report.ends) {
+    if (end.run == run) membership_.sweep_in(end.retry + 1ms);
+  }
 }
 
 // It may have arrived or not: told again, it changes nothing that it has changed.
@@ -503,6 +513,9 @@ void Attempts::on_started(RunId run, const Started& started) {
   if (found == attempts_.end()) return;
   Attempt& attempt = found->second;
   attempt.started = started;
+  if (!attempt.start_told) {
+    log_.info("task started", {{"task", to_text(run.task)}, {"agent", attempt.agent}, {"pid", started.pid}});
+  }
   if (attempt.adopted) calls_.began(run, false);
   if (!attempt.adopted) shortages_.one_has_started();
   if (attempt.fenced || attempt.cancelling) runner_->cancel(run);
@@ -552,8 +565,18 @@ void Attempts::take_end(RunId run, std::int64_t state) {
   attempt.end_told = false;
   if (state == static_cast<std::int64_t>(State::running)) return cancel(run, attempt);
   shortages_.forget(run.task);
+  log_end(run, attempt, state);
   conclude(run, attempt);
   calls_.ended(run.task);
+}
+
+void Attempts::log_end(RunId run, const Attempt& attempt, std::int64_t state) const {
+  if (attempt.never_began || !attempt.outcome) return;
+  const Outcome& outcome = *attempt.outcome;
+  const std::string how =
+      outcome.kind == Outcome::Kind::exited ? "exit " + std::to_string(outcome.code) : failure_of(outcome).message;
+  log_.info("task " + std::string(name_of(static_cast<State>(state))),
+            {{"task", to_text(run.task)}, {"agent", attempt.agent}, {"how", how}});
 }
 
 // Its end is told all the same, once: of a task that was given up it is kept as one that came late.

@@ -130,6 +130,8 @@ class Attempts {
   void take_claims(const Result& rows, std::size_t asked);
   void take_claim(const Result& rows, std::size_t row);
   void take_rows(const Report& report, const Result& rows);
+  void sweep_for(const Report& report, RunId run);
+  void log_end(RunId run, const Attempt& attempt, std::int64_t state) const;
   void take_unknown(const OwnAttempt& own);
   void take_end(RunId run, std::int64_t state);
   void take_fenced(RunId run, bool end_is_told = false);

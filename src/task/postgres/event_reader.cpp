@@ -111,7 +111,8 @@ void EventReader::fetch_before(std::uint64_t first, const Done& done) {
   if (oldest <= from) return done();
   read(from - 1, static_cast<std::size_t>(oldest - from),
        [this, first, from, oldest, done](const tl::expected<std::vector<Event>, Fault>& events) {
-         const bool is_whole = events && !events->empty() && events->back().seq + 1 == oldest;
+         const bool is_whole = events && !events->empty() && events->back().seq + 1 == oldest &&
+                               events->front().seq + events->size() == oldest;
          if (journal_.oldest() != oldest) return fetch_before(first, done);  // it has begun anew meanwhile
          if (!is_whole) return done();
          const bool is_gone = events->front().seq > from;  // what is older is not kept any more
@@ -147,14 +148,18 @@ void EventReader::read_on() {
   read(next - 1, most_read, [this, next](const tl::expected<std::vector<Event>, Fault>& events) {
     reading_ = false;
     if (!events || !wanted_ || journal_.next() != next) return;
-    const bool has_more = events->size() == most_read;
-    if (!events->empty() && events->front().seq != next) {  // they went before we came to read them
+    std::vector<Event> following;
+    for (const Event& event : *events) {
+      if (event.seq == next + following.size()) following.push_back(event);
+    }
+    const bool is_cut = following.size() < events->size();
+    if (!following.empty()) journal_.publish(std::move(following));
+    if (is_cut) {  // they went before we came to read them, or the numbers have moved on
       journal_.set_current(false);
       calls_.began_anew();
       return refresh();
     }
-    if (!events->empty()) journal_.publish(*events);
-    if (has_more || again_) read_on();
+    if (events->size() == most_read || again_) read_on();
   });
 }
 

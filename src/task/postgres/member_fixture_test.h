@@ -32,6 +32,7 @@ class MemberTest : public testing::Test {
     calls.beaten = [this](const Membership::Calls::Beat& beat) { beats.push_back(beat); };
     calls.remembered = [] { return std::pair<std::string, std::string>("[]", "[]"); };
     calls.fenced = [this](const std::vector<std::int64_t>& fences) { fenced = fences; };
+    calls.is_quiet = [] { return true; };
     calls.look = [this] { ++looks; };
     calls.removed = [] {};
     calls.numbered = [this] { ++numbered; };
@@ -74,7 +75,6 @@ class MemberTest : public testing::Test {
     EXPECT_EQ(greet(hello()), std::nullopt);
     membership->line_is_up();
     line.answer("attach_v1", R"({"worker":4,"name":"one","took_over":false,"running":[]})");
-    line.answer("recover_v1", R"({"fenced":[],"recovering":false})");
     answer_beat();
     turn();
   }

@@ -202,9 +202,14 @@ void Membership::take_join(const Answer& answer) {
   for (const json::value& each : array_in(told, "running")) running.push_back(attempt_of(each.as_object()));
   log_.info("joined the queue", {{"worker", settings_.name}, {"attempts", running.size()}});
   calls_.joined(running);
-  if (told_timeline_ != 0 && told_timeline_ != memory_.timeline) return recover();
-  told_timeline_ = memory_.timeline;
-  recover();  // the books of the queue want to hear it from everybody on a new timeline
+  if (told_timeline_ == 0) told_timeline_ = memory_.timeline;  // else a beat says that the queue wants to hear
+  told_timeline_ == memory_.timeline ? begin_work() : recover();
+}
+
+void Membership::begin_work() {
+  beat();
+  sweep_in({});
+  calls_.look();
 }
 
 void Membership::take_join_refusal(const Fault& fault) {
@@ -236,8 +241,12 @@ void Membership::rejoin() {
 
 void Membership::recover() {
   if (recovering_here_) return;
-  recovering_here_ = true;
   set_beat_timer();
+  if (!calls_.is_quiet()) {
+    recover_timer_ = loop_.after(50ms, [this] { recover(); });
+    return;
+  }
+  recovering_here_ = true;
   const std::int64_t timeline = memory_.timeline;
   const auto [running, ended] = calls_.remembered();
   call(Line::Way::watch, "recover_v1", {running, ended}, [this, timeline](const Answer& answer) {
@@ -249,15 +258,14 @@ void Membership::recover() {
       return;
     }
     told_timeline_ = timeline;
+    recovered_timeline_ = timeline;
     const json::object told = object_of(*answer);
     recovering_ = flag_in(told, "recovering");
     std::vector<std::int64_t> fences;
     for (const json::value& fence : array_in(told, "fenced")) fences.push_back(fence.to_number<std::int64_t>());
     calls_.fenced(fences);
     calls_.problem({});
-    beat();
-    sweep_in({});
-    calls_.look();
+    begin_work();
   });
 }
 
@@ -305,6 +313,7 @@ void Membership::beat() {
   set_beat_timer();
   if (!joined_ || beating_ || left_ || !line_.is_up(Line::Way::watch)) return;
   if (is_lease_over()) return rejoin();
+  if (told_timeline_ != memory_.timeline) return recover();  // before anything else
   beating_ = true;
   const WorkerOffer offer = calls_.offer();
   const base::Duration sent = now();
@@ -343,7 +352,8 @@ void Membership::take_beat(base::Duration sent, const Result& answer) {
   for (const json::value& each : array_in(told, "cancels")) {
     beat.cancels.emplace_back(number_in(each.as_object(), "task"), number_in(each.as_object(), "fence"));
   }
-  calls_.beaten(beat);
+  if (!is_telling_again()) calls_.beaten(beat);  // else the database does not know yet what we have
+  if (recovering_ && recovered_timeline_ != memory_.timeline) recover();
   if (flag_in(told, "unnumbered")) number_soon();
   if (may_claim() && !could_claim) calls_.look();
 }

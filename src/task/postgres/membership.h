@@ -65,6 +65,8 @@ class Membership {
     /// On a new timeline: JSON of what runs, and of what was reported in the last minute, for `recover_v1`.
     std::function<std::pair<std::string, std::string>()> remembered;
     std::function<void(const std::vector<std::int64_t>& fences)> fenced;
+    /// Nothing of it is on its way to the database: what is remembered is what there is.
+    std::function<bool()> is_quiet;
     /// Tasks may have become ready; or what keeps us from claiming has changed.
     std::function<void()> look;
     /// Old tasks were removed.
@@ -108,6 +110,8 @@ class Membership {
   const std::string& epoch() const { return epoch_; }
   std::uint64_t next_seq() const { return next_seq_; }
   bool is_draining() const { return draining_; }
+  /// What runs here is being told again: until that is known nothing else is to be told of it.
+  bool is_telling_again() const { return recovering_here_ || told_timeline_ != memory_.timeline; }
   /// All agents that some live worker has.
   bool is_agent_known(const std::string& agent) const { return agents_.contains(agent); }
   std::string own_channel() const { return options_.schema + "_w" + std::to_string(memory_.worker); }
@@ -143,6 +147,7 @@ class Membership {
   void take_join_refusal(const Fault& fault);
   void rejoin();
   void recover();
+  void begin_work();
   void beat();
   void take_beat(base::Duration sent, const Result& answer);
   void judge(base::Duration sent, const boost::json::object& answer);
@@ -179,6 +184,7 @@ class Membership {
   std::string epoch_;
   std::uint64_t next_seq_ = 1;
   std::int64_t told_timeline_ = 0;               // of the server when we last told what we run
+  std::int64_t recovered_timeline_ = 0;          // the same, as the database has confirmed
   std::map<Line::Way, std::int64_t> timelines_;  // of the servers that the ways lead to
   std::set<std::string, std::less<>> agents_;
   base::Duration last_beat_ = {};  // when the last answered one was sent

@@ -215,8 +215,8 @@ void PostgresQueue::remove_some(std::vector<TaskId> ids, std::optional<State> st
         if (has_more) return remove_some(std::move(ids), state, older, std::move(removal), std::move(removed));
         std::ranges::sort(removal.removed);
         std::ranges::sort(removal.kept, {}, &Removal::Kept::id);
-        const auto same = std::ranges::unique(removal.kept, {}, &Removal::Kept::id);
-        removal.kept.erase(same.begin(), same.end());
+        const auto is_same = [](const Removal::Kept& one, const Removal::Kept& other) { return one.id == other.id; };
+        removal.kept.erase(std::unique(removal.kept.begin(), removal.kept.end(), is_same), removal.kept.end());
         removed(removal);
       });
 }

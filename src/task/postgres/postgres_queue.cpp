@@ -127,6 +127,7 @@ Membership::Calls PostgresQueue::membership_calls() {
           .beaten = [this](const Membership::Calls::Beat& beat) { attempts_.beaten(beat); },
           .remembered = [this] { return attempts_.remembered(); },
           .fenced = [this](const std::vector<std::int64_t>& fences) { attempts_.fenced(fences); },
+          .is_quiet = [this] { return attempts_.is_idle(); },
           .look = [this] { attempts_.look(false); },
           .removed = [this] { tidy_in(1s); },
           .numbered =
@@ -389,7 +390,15 @@ void PostgresQueue::end_now() {
     membership_.stop();
     return finish();
   }
-  membership_.leave(lifetime_.bind(finish));
+  settle(3, lifetime_.bind([this, finish] { membership_.leave(lifetime_.bind(finish)); }));
+}
+
+// What was asked before is answered before: who waits for a task that has just ended hears of it. Output takes a few
+// questions behind each other.
+void PostgresQueue::settle(int rounds, const std::function<void()>& then) {
+  if (rounds == 0 || !line_.is_up(Line::Way::work)) return then();
+  line_.call(Line::Way::work, "read_stats_v1", {},
+             lifetime_.bind([this, rounds, then](const Answer&) { settle(rounds - 1, then); }));
 }
 
 void PostgresQueue::leave(std::function<void()> left) {

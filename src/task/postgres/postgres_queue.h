@@ -174,6 +174,7 @@ class PostgresQueue final : public Queue {
   void forward_events(std::vector<Event> events);
   void forward();
   void check_stopped();
+  void settle(int rounds, const std::function<void()>& then);
   void end_now();
 
   transport::Loop& loop_;

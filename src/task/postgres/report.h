@@ -21,7 +21,7 @@ struct End {
     by_stop = 1,         ///< the daemon was stopped: it is not tried again
     tree_is_gone = 2,    ///< no process is left
     put_back = 4,        ///< it never began
-    lease_was_over = 8,  ///< it was ended since its worker was not heard of: it is tried again, and not counted
+    lease_was_over = 8,  ///< it was lost with its keeper or its worker's lease: it is tried again, and not counted
   };
   RunId run = {};
   std::int64_t fence = 0;

@@ -5,24 +5,24 @@
 namespace duet::task::postgres {
 namespace {
 
-std::string folder_of(const std::string& cwd, const std::string& project = "/home/p") {
+std::string folder_of(const std::string& cwd, const std::string& project = "/srv/p") {
   Submission submission{.prompt = "x", .cwd = cwd};
   const auto portable = make_portable(submission, project);
   return portable ? submission.cwd : "refused";
 }
 
 TEST(SharedPlace, AFolderInsideTheProjectIsToldFromItsRoot) {
-  EXPECT_EQ(folder_of("/home/p/src/a"), "src/a");
-  EXPECT_EQ(folder_of("/home/p/src/../b/"), "b");
+  EXPECT_EQ(folder_of("/srv/p/src/a"), "src/a");
+  EXPECT_EQ(folder_of("/srv/p/src/../b/"), "b");
   EXPECT_EQ(folder_of("src"), "src");
-  EXPECT_EQ(folder_of("/home/p"), "");
-  EXPECT_EQ(folder_of("/home/p/."), "");
+  EXPECT_EQ(folder_of("/srv/p"), "");
+  EXPECT_EQ(folder_of("/srv/p/."), "");
   EXPECT_EQ(folder_of(""), "");
   EXPECT_EQ(folder_of("/etc", "/"), "etc");
 }
 
 TEST(SharedPlace, AFolderElsewhereIsRefused) {
-  for (const char* cwd : {"/home", "/home/pp", "/home/p/..", "/", "../q", "src/../../q"}) {
+  for (const char* cwd : {"/srv", "/srv/pp", "/srv/p/..", "/", "../q", "src/../../q"}) {
     EXPECT_EQ(folder_of(cwd), "refused") << cwd;
   }
 }
@@ -30,12 +30,12 @@ TEST(SharedPlace, AFolderElsewhereIsRefused) {
 TEST(SharedPlace, OneThatRunsHereKeepsItsFolderAndPath) {
   Submission submission{.prompt = "x", .cwd = "/tmp", .env = {{"PATH", "/bin"}, {"A", "b"}}};
   submission.here = true;
-  EXPECT_TRUE(make_portable(submission, "/home/p"));
+  EXPECT_TRUE(make_portable(submission, "/srv/p"));
   EXPECT_EQ(submission.cwd, "/tmp");
   EXPECT_TRUE(submission.env.contains("PATH"));
   submission.here = false;
   submission.cwd.clear();
-  EXPECT_TRUE(make_portable(submission, "/home/p"));
+  EXPECT_TRUE(make_portable(submission, "/srv/p"));
   EXPECT_FALSE(submission.env.contains("PATH"));
   EXPECT_TRUE(submission.env.contains("A"));
 }
