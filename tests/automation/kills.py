@@ -80,6 +80,7 @@ class Refused(RuleTestCase):
         first = self.call("task.submit", prompt="while [ ! -e go ]; do sleep 0.1; done", agent="shell")["result"]
         eventually(lambda: self.call("task.get", taskId=first["taskId"])["result"]["state"] == "running")
         self.call("task.submit", prompt="true", agent="shell")
+        eventually(lambda: self.call("queue.status")["result"]["queued"] == 1, what="the queue is known to be full")
         self.assertEqual(self.call("automation.approve", id=entry["id"])["result"], {"approved": True})
         self.await_held("approved: Queue full")
         self.project.kill(self.pid, signal.SIGKILL)

@@ -88,7 +88,7 @@ class Questions(RuleTestCase):
         with self.project.connect() as client:
             client.call("ping")
             self.write("a")
-            needed = client.next_message()
+            needed = client.next_event()
         self.assertEqual(needed["method"], "event.approvalNeeded")
         self.assertEqual(needed["params"]["would"], {"action": "agent", "prompt": "echo dangerous", "agent": "shell"})
         self.assertEqual(needed["params"]["cause"], "file.create a")

@@ -28,7 +28,7 @@ class RuleTestCase(ProjectTestCase):
         os.rename(beside, self.path(name))
 
     def settings(self, *texts):
-        self.write(".duet-rpc.toml", "\n".join(texts))
+        self.write(".duet-rpc.toml", self.project.store.settings("\n".join(texts)))
 
     def start(self, *texts, **options):
         if texts:

@@ -117,9 +117,9 @@ class OtherSources(RuleTestCase):
         with self.project.connect() as client:
             client.call("ping")
             self.write("a.txt")
-            notice = client.next_message()
+            notice = client.next_event()
             self.assertEqual((notice["method"], notice["params"]["message"]), ("event.notice", "file.create: a.txt"))
-            fired = client.next_message()
+            fired = client.next_event()
             self.assertEqual((fired["method"], fired["params"]["ruleId"]), ("event.automationFired", "note"))
 
 

@@ -24,10 +24,7 @@ command = ["printf", "%s", "{prompt}"]
 class QueueTestCase(ProjectTestCase):
     def setUp(self):
         super().setUp()
-        path = os.path.join(self.project.root, ".duet-rpc.toml")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(SETTINGS)
-        os.chmod(path, 0o600)
+        self.project.write_settings(SETTINGS)
         self.project.start()
 
     def run_task(self, *words, **options):

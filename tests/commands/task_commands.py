@@ -12,6 +12,7 @@ import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 
+import store  # noqa: E402
 import suite  # noqa: E402
 from daemon import PATIENCE, eventually  # noqa: E402
 from project import ProjectTestCase, Result  # noqa: E402
@@ -38,7 +39,7 @@ action = { type = "notify", message = "a new year" }
 class TaskTestCase(ProjectTestCase):
     def setUp(self):
         super().setUp()
-        self.write(".duet-rpc.toml", SETTINGS)
+        self.project.write_settings(SETTINGS)
         os.mkdir(os.path.join(self.project.root, "inbox"))
         self.daemon = self.project.start()
 
@@ -83,8 +84,8 @@ class Submitting(TaskTestCase):
         folder = os.path.join(self.project.root, "sub")
         os.mkdir(folder)
         path = "/nowhere:" + os.environ["PATH"]
-        result = self.project.run("task", "submit", "--agent", "shell", "--follow", 'pwd; echo "$PATH"', cwd=folder,
-                                  env={"PATH": path})
+        result = self.project.run("task", "submit", "--agent", "shell", "--follow", *store.HERE_FLAG, 'pwd; echo "$PATH"',
+                                  cwd=folder, env={"PATH": path})
         self.assertEqual(result.out, f"{folder}\n{path}\n")
 
     def test_json_is_what_the_daemon_gave(self):
@@ -353,7 +354,7 @@ class Automation(TaskTestCase):
 class Chat(TaskTestCase):
     def test_a_message_becomes_a_task_of_the_default_agent(self):
         self.assertEqual(self.project.run("daemon", "stop").code, 0)
-        self.write(".duet-rpc.toml", 'default_agent = "echo"\n' + SETTINGS)
+        self.project.write_settings('default_agent = "echo"\n' + SETTINGS)
         self.project.start()
         id = self.project.run("chat", "send", "hello", "there", "--priority", "2").out.strip()
         self.project.run("task", "wait", id)

@@ -134,8 +134,7 @@ class StartsThatFail(ProjectTestCase):
         self.assert_no_start("daemon.sock", "move it away")
 
     def test_settings_that_are_wrong(self):
-        with open(os.path.join(self.project.root, ".duet-rpc.toml"), "w", encoding="utf-8") as file:
-            file.write("max_running = 3\nmax_runing = 3\n")
+        self.project.write_settings("max_running = 3\nmax_runing = 3\n")
         self.assert_no_start(r"\.duet-rpc\.toml", "2", "max_runing", "max_running")
 
     def test_settings_that_are_not_there(self):
@@ -182,8 +181,7 @@ class Doctor(ProjectTestCase):
         return found
 
     def settings(self, text):
-        with open(os.path.join(self.project.root, ".duet-rpc.toml"), "w", encoding="utf-8") as file:
-            file.write(text)
+        self.project.write_settings(text)
 
     def test_tells_of_a_daemon_its_socket_and_its_store(self):
         self.settings('default_agent = "shell"\n')

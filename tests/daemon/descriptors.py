@@ -23,8 +23,7 @@ class Few(ProjectTestCase):
         return self.project.start(preexec_fn=limited(resource.RLIMIT_NOFILE, FEW))
 
     def settings(self, text):
-        with open(os.path.join(self.project.root, ".duet-rpc.toml"), "w", encoding="utf-8") as file:
-            file.write(text)
+        self.project.write_settings(text)
 
     def problems(self, subsystem):
         status = self.project.run("call", "daemon.status")

@@ -60,8 +60,7 @@ class Starts(GuardTestCase):
         self.assertEqual(sum(result.out.startswith("started") for result in results), 1, results)
 
     def test_a_start_that_fails_still_fails(self):
-        with open(os.path.join(self.project.root, ".duet-rpc.toml"), "w", encoding="ascii") as file:
-            file.write("nonsense = 1\n")
+        self.project.write_settings("nonsense = 1\n")
         self.assert_refused(self.project.run("daemon", "start", "--if-needed"), 1, "nonsense")
         self.assert_refused(self.project.run("task", "list", "--start"), 1, "nonsense")
 
@@ -80,10 +79,7 @@ class Starts(GuardTestCase):
         self.run_well("daemon", "stop", "--socket", path)
 
     def test_by_the_users_settings(self):
-        folder = os.path.join(self.project.home, ".config", "duet-rpc")
-        os.makedirs(folder)
-        with open(os.path.join(folder, "config.toml"), "w", encoding="ascii") as file:
-            file.write("[daemon]\nautostart = true\n")
+        self.project.write_user_settings("[daemon]\nautostart = true\n")
         self.assert_refused(self.project.run("daemon", "status"), 3, "no daemon is running")
         self.assert_refused(self.project.run("daemon", "stop"), 3, "no daemon is running")
         self.assertEqual(self.run_well("task", "list").out, "no tasks\n")
@@ -92,8 +88,7 @@ class Starts(GuardTestCase):
 
     def test_not_by_a_projects(self):
         self.project.needs_no_trust = False
-        with open(os.path.join(self.project.root, ".duet-rpc.toml"), "w", encoding="ascii") as file:
-            file.write("[daemon]\nautostart = true\n")
+        self.project.write_settings("[daemon]\nautostart = true\n")
         self.assert_refused(self.project.run("task", "list"), 3, "no daemon is running")
 
     def test_commands_that_need_none(self):
@@ -133,9 +128,8 @@ class Idle(GuardTestCase):
         self.assert_refused(self.project.run("daemon", "status"), 3, "no daemon is running")
 
     def test_a_rule_that_is_on_keeps_it(self):
-        with open(os.path.join(self.project.root, ".duet-rpc.toml"), "w", encoding="ascii") as file:
-            file.write('[[rules]]\nid = "r"\ntrigger = { source = "task", type = "task.failed" }\n'
-                       'action = { type = "notify" }\n')
+        self.project.write_settings('[[rules]]\nid = "r"\ntrigger = { source = "task", type = "task.failed" }\n'
+                                    'action = { type = "notify" }\n')
         _, pid = self.start_idle()
         with self.project.connect() as client:
             self.assertEqual(client.call("daemon.status")["result"]["subsystems"]["automation"]["ruleCount"], 1)
@@ -188,8 +182,7 @@ class Stops(GuardTestCase):
         self.assertNotIn("restarting", stopping[0]["params"])
 
     def test_a_drain_waits_for_what_runs(self):
-        with open(os.path.join(self.project.root, ".duet-rpc.toml"), "w", encoding="ascii") as file:
-            file.write("max_running = 1\n")
+        self.project.write_settings("max_running = 1\n")
         self.project.start()
         marker = os.path.join(self.project.place.name, "marker")
         task = self.submit(f"until [ -e '{marker}' ]; do sleep 0.05; done")

@@ -13,6 +13,7 @@ import jsonschema
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bridge"))
 
 from bridge_project import BridgeTestCase, eventually, suite  # noqa: E402
+import store  # noqa: E402
 
 RULES = """
 [[rules]]
@@ -89,7 +90,7 @@ class OfTheDaemon(Schemas, BridgeTestCase):
         self.set_servers(fake=[word for answer in ANSWERS for word in ("--answer", answer)])
         with open(self.path(".duet-rpc.toml"), encoding="utf-8") as settings:
             servers = settings.read()
-        self.write(".duet-rpc.toml", "default_agent = 'shell'\n" + servers + RULES)
+        self.project.write_settings("default_agent = 'shell'\n" + servers + RULES)
         self.file = self.write("source.fake", SOURCE)
         self.start()
         self.connection = self.project.connect()
@@ -107,6 +108,8 @@ class OfTheDaemon(Schemas, BridgeTestCase):
     def test_every_result_has_its_shape(self):
         for method in ("ping", "daemon.status", "listMethods", "describeMethods", "version", "rpc.discover"):
             self.result(method)
+        if store.SHARED:
+            self.result("cluster.status")
         self.result("events.subscribe")
         self.result("events.subscribe", since=1000)
         self.ask_about_tasks()

@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import time
 
+import store
 import suite
 from daemon import PATIENCE, Failure, eventually, request
 
@@ -97,6 +98,13 @@ class Connection:
             raise Failure("the connection has ended")
         return json.loads(line.decode("utf-8"))
 
+    def next_event(self, patience=PATIENCE):
+        """The next message that does not tell of a worker of a shared queue, which comes and goes at a time of its own."""
+        while True:
+            message = self.next_message(patience)
+            if message.get("method") != "event.workerChanged":
+                return message
+
     def answer(self, id, patience=PATIENCE):
         """The answer to ID and the notifications that came before it."""
         events = []
@@ -144,6 +152,9 @@ class Project:
         os.makedirs(os.path.join(self.root, ".git"))
         self.pids = set()
         self.needs_no_trust = True  # its settings file is that of the test, named by DUET_RPC_CONFIG
+        self.store = store.Store()
+        if store.SHARED:
+            self.write_user_settings("")
 
     def __enter__(self):
         return self
@@ -169,7 +180,7 @@ class Project:
     def environment(self, extra=None):
         kept = {name: value for name, value in os.environ.items() if name not in HIDDEN}
         kept.update(HOME=self.home, XDG_CONFIG_HOME=os.path.join(self.home, ".config"),
-                    XDG_STATE_HOME=os.path.join(self.home, ".local", "state"))
+                    XDG_STATE_HOME=os.path.join(self.home, ".local", "state"), **self.store.environment())
         own = os.path.join(self.root, ".duet-rpc.toml")
         if self.needs_no_trust and os.path.lexists(own):
             kept["DUET_RPC_CONFIG"] = own
@@ -181,7 +192,14 @@ class Project:
         path = os.path.join(self.home, ".config", "duet-rpc", "config.toml")
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+            file.write(self.store.settings(text))
+        os.chmod(path, 0o600)
+
+    def write_settings(self, text):
+        """The project's own file, which counts without trust if it is there when a command begins."""
+        path = os.path.join(self.root, ".duet-rpc.toml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.store.settings(text))
         os.chmod(path, 0o600)
 
     def remember_port(self, word):

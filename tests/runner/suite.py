@@ -1,9 +1,10 @@
-"""For test files of the black-box kind: `file.py --program PATH [unittest options]`."""
+"""For test files of the black-box kind: `file.py --program PATH [--store postgresql] [unittest options]`."""
 
 import os
 import sys
 import unittest
 
+import store
 from daemon import Daemon
 
 _options = {}
@@ -45,4 +46,5 @@ def main():
     if "program" not in _options:
         sys.exit("usage: --program PATH is needed")
     _options["program"] = os.path.abspath(_options["program"])
+    store.begin()
     unittest.main(verbosity=2)

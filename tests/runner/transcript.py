@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plays transcripts: conversations with the program, written down line by line.
 
-    transcript.py --program build/release/bin/duet-rpc tests/transcripts/stdio/*.rpc
+    transcript.py --program build/release/bin/duet-rpc [--store postgresql] tests/transcripts/stdio/*.rpc
 
     # what this shows                   a comment
     env NAME=VALUE                      for the next `run`; $TMP is a folder of this transcript's own
@@ -25,6 +25,8 @@
     stderr has "text"                   at once or soon; also: stderr matches "regular expression"
     stderr lacks "text"                 after `exits` only
     file $TMP/log has "text"            likewise `matches` and `lacks`
+    on sqlite: LINE                     LINE, if the daemons keep their tasks there; or `on postgresql:`, which --store asks for;
+                                        there, event.workerChanged may come at any time and is passed over
 """
 
 import argparse
@@ -41,6 +43,7 @@ import tempfile
 import time
 from json.decoder import scanstring
 
+import store
 from daemon import PATIENCE, Daemon, Failure, SocketServer, eventually, frame, signal_named
 
 
@@ -158,6 +161,7 @@ class Transcript:
         self.environment, self.conversation = {}, []
         self.daemon = self.server = self.peer = None
         self.markers = 0
+        self.store = store.Store()
 
     def play(self):
         with open(self.path, encoding="utf-8") as file, tempfile.TemporaryDirectory(prefix="duet-") as self.folder:
@@ -186,6 +190,10 @@ class Transcript:
 
     def _play_line(self, number, line):
         self.conversation.append(f"{number:4}  {line[:200]}")
+        wanted = re.fullmatch(r"on (sqlite|postgresql): (.*)", line)
+        if wanted and wanted.group(1) != store.KIND:
+            return
+        line = wanted.group(2) if wanted else line
         for pattern, name in self.commands:
             match = re.fullmatch(pattern, line)
             if match:
@@ -224,7 +232,12 @@ class Transcript:
         project = os.path.join(self.folder, "project")
         os.makedirs(project, exist_ok=True)
         argv = [self.program, "daemon", "start", "--foreground", "--project", project, *shlex.split(arguments)]
-        env = {"HOME": self.folder, "XDG_CONFIG_HOME": self.folder, "XDG_STATE_HOME": self.folder, **self.environment}
+        env = {"HOME": self.folder, "XDG_CONFIG_HOME": self.folder, "XDG_STATE_HOME": self.folder, **self.store.environment(), **self.environment}
+        settings = self.store.settings("")
+        if settings:
+            os.makedirs(os.path.join(self.folder, "duet-rpc"), exist_ok=True)
+            with open(os.path.join(self.folder, "duet-rpc", "config.toml"), "w", encoding="utf-8") as file:
+                file.write(settings)
         self.server = SocketServer([*argv, "--socket"], env=env)
         self.daemon, self.peer = self.server.daemon, self.server.connect()
         self.environment = {}
@@ -238,8 +251,9 @@ class Transcript:
         self.peer.incoming.wait_until(lambda data: False, float(seconds) + BUSY)
         if not self.peer.incoming.ended:
             raise Failure("the connection is still open")
-        if self.peer.unread():
-            raise Failure(f"output nobody expected: {self.peer.unread()[:300]!r}")
+        left = self._next_body() if self.peer.unread() else None
+        if left:
+            raise Failure(f"output nobody expected: {left[:300]!r}")
 
     def send(self, text):
         self.peer.send(text)
@@ -249,7 +263,7 @@ class Transcript:
 
     def expect(self, text):
         expected = decode(text)
-        body = self.peer.next_body()
+        body = self._next_body()
         if body is None:
             raise Failure("no message came" + (", the output ended" if self.peer.incoming.ended else ""))
         shown = body if len(body) < 400 else body[:300] + b" ..."
@@ -257,6 +271,13 @@ class Transcript:
         found = differences(expected, decode(body.decode("utf-8")))
         if found:
             raise Failure("; ".join(found))
+
+    def _next_body(self):
+        """A queue that daemons share tells when they come and go, at a time of its own."""
+        while True:
+            body = self.peer.next_body()
+            if not (store.SHARED and body and b'"event.workerChanged"' in body):
+                return body
 
     def still_answers(self):
         self.markers += 1
@@ -326,6 +347,7 @@ def main():
     parser.add_argument("paths", nargs="+", help="transcripts, or folders of them")
     options = parser.parse_args()
     servers = dict(server.split("=", 1) for server in options.server)
+    store.begin()
     files = []
     for path in options.paths:
         files += sorted(glob.glob(os.path.join(path, "**", "*.rpc"), recursive=True)) if os.path.isdir(path) else [path]

@@ -197,9 +197,7 @@ command = ["{sys.executable}", "-S", "{{prompt}}"]
 class TwoProjects(ContainmentTestCase):
     def test_do_not_touch_each_others_tasks(self):
         other = self.new_project()
-        with open(os.path.join(other.root, ".duet-rpc.toml"), "w", encoding="utf-8") as file:
-            file.write(self.settings)
-        os.chmod(file.name, 0o600)
+        other.write_settings(self.settings)
         other.start()
         self.addCleanup(other.run, "daemon", "stop", "--force")
         theirs = other.call("task.submit", params={"prompt": "echo ready; sleep 300"})["result"]["taskId"]

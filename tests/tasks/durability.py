@@ -18,6 +18,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 
+import store  # noqa: E402
 import suite  # noqa: E402
 from daemon import PATIENCE, Failure, eventually  # noqa: E402
 from project import ProjectTestCase  # noqa: E402
@@ -71,9 +72,7 @@ def submit_until_gone(project, effects):
 
 class DurabilityTestCase(ProjectTestCase):
     def set_up_project(self, project):
-        with open(os.path.join(project.root, ".duet-rpc.toml"), "w", encoding="utf-8") as file:
-            file.write(SETTINGS)
-        os.chmod(file.name, 0o600)
+        project.write_settings(SETTINGS)
         return Effects(project)
 
     def wait_until_all_ended(self, project, patience=4 * PATIENCE):
@@ -120,6 +119,7 @@ class Killed(DurabilityTestCase):
 
 
 @unittest.skipUnless(os.geteuid() == 0, "only root can make a small disk")
+@store.only_sqlite("the disk that is full is this machine's")
 class FullDisk(DurabilityTestCase):
     def setUp(self):
         self.place = tempfile.mkdtemp(prefix="duet-disk-")
@@ -203,6 +203,7 @@ class FailingSyncs:
 
 
 @unittest.skipUnless(can_trace(), "strace is needed")
+@store.only_sqlite("the syncs that fail are this machine's")
 class SyncFails(DurabilityTestCase):
     def test_nothing_is_accepted_while_syncs_fail_and_what_was_refused_never_runs(self):
         effects = self.set_up_project(self.project)

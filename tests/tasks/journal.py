@@ -94,9 +94,7 @@ def submit_until_gone(project, accepted, prompts):
 class Killed(ProjectTestCase):
     def setUp(self):
         super().setUp()
-        with open(os.path.join(self.project.root, ".duet-rpc.toml"), "w", encoding="utf-8") as file:
-            file.write(SETTINGS + "".join(RULE.format(number) for number in range(1, RULES + 1)))
-        os.chmod(file.name, 0o600)
+        self.project.write_settings(SETTINGS + "".join(RULE.format(number) for number in range(1, RULES + 1)))
         self.addCleanup(self.project.run, "daemon", "stop", "--force")
 
     def test_no_event_is_lost_told_twice_or_told_of_what_did_not_happen(self):

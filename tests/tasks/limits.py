@@ -13,6 +13,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 
+import store  # noqa: E402
 import suite  # noqa: E402
 from daemon import eventually  # noqa: E402
 from project import Project, ProjectTestCase  # noqa: E402
@@ -60,11 +61,11 @@ class Refused(TaskTestCase):
 
     def test_a_limit_that_cannot_be_kept_is_refused_with_the_cure(self):
         for limit in ({"memory": 64 * MIB}, {"processes": 5}, {"cpu": 0.5}):
-            error = self.error("task.submit", prompt="true", **limit)
+            error = self.error("task.submit", prompt="true", **limit, **store.HERE)
             self.assertEqual((error["code"], error["data"]["reason"]), (-32003, "limits-not-kept"), error)
             self.assertIn("cgroup", error["message"])
-        self.assertEqual(self.error("task.submit", prompt="true", agent="small")["data"]["reason"], "limits-not-kept")
-        result = self.project.run("task", "submit", "--memory", "64M", "true")
+        self.assertEqual(self.error("task.submit", prompt="true", agent="small", **store.HERE)["data"]["reason"], "limits-not-kept")
+        result = self.project.run("task", "submit", "--memory", "64M", "true", *store.HERE_FLAG)
         self.assertEqual(result.code, 1, result)
         self.assertIn("limits cannot be kept", result.err)
         self.assertEqual(self.call("task.stats")["result"]["total"], 0)

@@ -23,9 +23,7 @@ class TaskTestCase(ProjectTestCase):
         self.addCleanup(self.connection.close)
 
     def write_settings(self, text):
-        with open(os.path.join(self.project.root, ".duet-rpc.toml"), "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(file.name, 0o600)
+        self.project.write_settings(text)
 
     def path(self, name):
         return os.path.join(self.project.root, name)

@@ -8,6 +8,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 
+import store  # noqa: E402
 import suite  # noqa: E402
 from daemon import eventually  # noqa: E402
 from task_project import TaskTestCase  # noqa: E402
@@ -69,7 +70,7 @@ class Usage(TaskTestCase):
         self.check(record, times=2)
 
     def test_a_task_that_could_not_be_started_has_used_nothing(self):
-        record = self.wait(self.submit("true", cwd="/nowhere"))
+        record = self.wait(self.submit("true", cwd="/nowhere", **store.HERE))
         self.assertEqual([record[name] for name in ("cpuSeconds", "maxMemory", "outputBytes")], [None] * 3)
 
 
