@@ -59,10 +59,12 @@ void EventReader::reach_back(std::uint64_t first, Done done) {
   refresh();
 }
 
-// Where the journal is now. What happened while nobody wanted it is not told.
+// Where the journal is now, with all that is committed: whoever wants to read has it numbered. What happened while nobody
+// wanted it is not told.
 void EventReader::refresh() {
   if (refreshing_ || !membership_.is_joined() || !line_.is_up(Line::Way::watch)) return;
   refreshing_ = true;
+  line_.call(Line::Way::watch, "number_v1", {argument_of(most_read)}, [](const Answer&) {});
   line_.call(Line::Way::watch, "read_events_state_v1", {}, lifetime_.bind([this](const Answer& answer) {
     refreshing_ = false;
     take_state(answer);
