@@ -89,6 +89,7 @@ class Supervisor final : public Queue {
   /// Answers with the task when that is on disk.
   void edit(TaskId id, Edit edit, const FoundTask& edited) override;
   void restart(TaskId id, Submitted submitted, std::string by) override;
+  void restart(TaskId id, Submitted submitted) { restart(id, std::move(submitted), {}); }
   void restart_in_place(TaskId id, Submitted submitted) override;
   void remove(std::vector<TaskId> ids, Removed removed) override;
   void clean(std::optional<State> state, std::optional<std::chrono::milliseconds> older, Removed removed) override;
@@ -119,6 +120,7 @@ class Supervisor final : public Queue {
   bool has_runs() const override { return !runs_.empty(); }
 
   std::string shortage() const override { return shortages_.text(); }
+  const Shortages& shortages() const { return shortages_; }
 
   /// As it is on disk.
   tl::expected<Task, rpc::Error> find(TaskId id) { return find_task(store_, id); }
