@@ -429,7 +429,7 @@ void Attempts::take_claims(const Result& rows, std::size_t asked) {
     ++got;
   }
   if (asked == 0 || closed_) return;
-  if (got > 0) wants_claim_ = got == asked && free_slots() > 0;
+  if (got == asked && free_slots() > 0) wants_claim_ = true;
   if (got == asked || waiting_ || telling_wait_ || !line_.standing().listens) return;
   telling_wait_ = true;
   membership_.call(Line::Way::work, "wait_v1", {argument_of(true)}, lifetime_.bind([this](const Answer& answer) {

@@ -69,6 +69,7 @@ std::vector<Argument> Submits::arguments_of(const std::vector<Waiting>& batch) c
     return array_of(values);
   };
   std::vector<Argument> ids;
+  ids.reserve(batch.size());
   for (const Waiting& waiting : batch) ids.emplace_back(waiting.id);
   return {array_of(ids),
           column([](const Entry& entry) { return or_null(entry.key); }),
@@ -179,8 +180,8 @@ void Submits::answered() {
 
 rpc::Error Submits::uncertain(const Waiting& waiting, const std::string& why) {
   const rpc::Error plain = unavailable("store", why);
-  boost::json::object data{{"subsystem", "store"}, {"outcome", waiting.sent ? "unknown" : "none"}};
-  return rpc::Error(plain.code(), plain.message(), std::move(data));
+  const boost::json::object data{{"subsystem", "store"}, {"outcome", waiting.sent ? "unknown" : "none"}};
+  return {plain.code(), plain.message(), data};
 }
 
 }  // namespace duet::task::postgres
