@@ -59,8 +59,8 @@ void EventReader::reach_back(std::uint64_t first, Done done) {
   refresh();
 }
 
-// Where the journal is now, with all that is committed: whoever wants to read has it numbered. What happened while nobody
-// wanted it is not told.
+// Where the journal is now, with all that is committed: whoever wants to read has it numbered. What happened while
+// nobody wanted it is not told.
 void EventReader::refresh() {
   if (refreshing_ || !membership_.is_joined() || !line_.is_up(Line::Way::watch)) return;
   refreshing_ = true;
