@@ -378,7 +378,7 @@ class OutputReading : public std::enable_shared_from_this<OutputReading> {
   }
 
   // Answers, or calls `otherwise` if there is nothing to tell yet.
-  void read(bool whatever, std::function<void()> otherwise) {
+  void read(bool whatever, const std::function<void()>& otherwise) {
     reading_ = true;
     queue_.read_output(question_, [self = shared_from_this(), whatever, otherwise](const MaybeOutput& output) {
       self->reading_ = false;
