@@ -506,7 +506,7 @@ class Fencing(QueueTest):
         again = self.worker("one", worker=self.one.id, old=[old])
         self.assertEqual((again.id, again.attached["took_over"]), (self.one.id, True))
         self.assertEqual(again.attached["running"], [{"task": self.claim.id, "fence": self.claim.fence, "attempt": 1, "started": False,
-                                                      "cancelling": False, "onLost": 1}])
+                                                      "cancelling": False, "onLost": 1, "retries": 3, "spared": 0, "agent": "claude"}])
         for call in (lambda: self.one.end(self.claim), self.one.claim, self.one.beat, self.one.submit,
                      lambda: self.one.do("cancel_v1", self.claim.id), lambda: self.one.do("sweep_v1"), lambda: self.one.do("wait_v1", True)):
             self.assert_refused("DU001", call)

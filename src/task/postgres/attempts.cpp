@@ -247,7 +247,7 @@ void Attempts::add_ends(Report& report) {
     if (!is_end_ready(attempt) || bytes > most_in_report) continue;
     const bool has_output = !attempt.never_began && !attempt.made_here && !attempt.fenced;
     const std::uint64_t rest = has_output ? output_left(run, attempt) : 0;
-    if (rest > output_at_once) continue;  // it goes before
+    if (rest > most_in_report) continue;  // it goes before
     bytes += rest + (attempt.outcome ? attempt.outcome->result.size() : 0);
     report.ends.push_back({.run = run, .fence = attempt.fence});
     End& end = report.ends.back();
@@ -352,6 +352,13 @@ void Attempts::take_rows(const Report& report, const Result& rows) {
     const bool is_end = std::ranges::any_of(report.ends, [run](const End& end) { return end.run == run; });
     if (kind == "end" && number(row, attempt) == static_cast<std::int64_t>(State::queued)) sweep_for(report, run);
     kind == "end" ? take_end(run, number(row, attempt)) : take_fenced(run, is_end);
+  }
+  for (const End& end : report.ends) {  // what was not answered is told again, a little later
+    const auto found = attempts_.find(end.run);
+    if (found == attempts_.end() || !found->second.end_told) continue;
+    log_.warn("the end of a task was not answered, and is told again", {{"task", to_text(end.run.task)}});
+    found->second.end_told = false;
+    soon_timer_ = loop_.after(1s, [this] { flush(); });
   }
   take_claims(rows, report.most);
   for (std::size_t row = 0; row < rows.rows(); ++row) {
