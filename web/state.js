@@ -22,7 +22,7 @@ export const pageSize = 1000;
 /** Everything that `events.subscribe` may be asked for, but the output of tasks. */
 export const eventKinds = ['taskQueued', 'taskStarted', 'taskCompleted', 'taskFailed', 'taskCancelled', 'taskHeld',
   'taskReleased', 'taskEdited', 'tasksRemoved', 'queuePaused', 'queueResumed', 'agentHeld', 'agentReleased',
-  'automationFired', 'automationChanged', 'daemonStopping', 'notice', 'settingsChanged', 'approvalNeeded', 'approvalDenied', 'chainStopped',
+  'automationFired', 'automationChanged', 'workerChanged', 'daemonStopping', 'notice', 'settingsChanged', 'approvalNeeded', 'approvalDenied', 'chainStopped',
   'runFailed'];
 
 const changes = /** @type {(keyof Task)[]} */ (['state', 'attempts', 'retryAt', 'startedAt', 'pid', 'completedAt', 'exitCode',

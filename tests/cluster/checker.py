@@ -27,7 +27,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import server  # noqa: E402
 from daemon import Failure, eventually  # noqa: E402
 from fleet import ENDED, Fleet, read_file  # noqa: E402
-from proxy import DELAY, DROP, STALL, Proxy  # noqa: E402
+from database_proxy import DELAY, DROP, STALL, Proxy  # noqa: E402
 
 JOB = os.path.join(os.path.dirname(os.path.abspath(__file__)), "job.py")
 WEATHER = (OSError, Failure, ValueError)
