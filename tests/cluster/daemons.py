@@ -21,7 +21,7 @@ import server  # noqa: E402
 import suite  # noqa: E402
 from daemon import Failure, eventually, request  # noqa: E402
 from fleet import Fleet, read_file, start_time  # noqa: E402
-from proxy import DROP, STALL, Proxy  # noqa: E402
+from database_proxy import DROP, STALL, Proxy  # noqa: E402
 from scenario import Background, Later, appends, check, happens, known_open, let_go, lines  # noqa: E402
 
 UNAVAILABLE, WRONG = -32003, -32602
