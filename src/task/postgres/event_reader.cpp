@@ -39,6 +39,7 @@ void EventReader::set_wanted(bool wanted) {
   if (std::exchange(wanted_, wanted) == wanted) return;
   if (wanted) {
     line_.listen(membership_.events_channel());
+    set_timer();
     refresh();
   } else {
     line_.unlisten(membership_.events_channel());
@@ -87,8 +88,6 @@ void EventReader::take_state(const Answer& answer) {
   become_current();
   calls_.became_current();
   if (flag_in(told, "unnumbered")) membership_.number_soon();
-  if (!wanted_) return;
-  set_timer();
   look();
 }
 
@@ -123,6 +122,7 @@ void EventReader::fetch_before(std::uint64_t first, const Done& done) {
        });
 }
 
+// A look now and then is for wake-ups that did not come, and for questions that failed.
 void EventReader::set_timer() {
   const base::Duration every = line_.standing().listens ? look_with_wakes : look_without;
   timer_ = loop_.after(every, [this] {
@@ -149,7 +149,8 @@ void EventReader::read_on() {
   const std::uint64_t next = journal_.next();
   read(next - 1, most_read, [this, next](const tl::expected<std::vector<Event>, Fault>& events) {
     reading_ = false;
-    if (!events || !wanted_ || journal_.next() != next) return;
+    if (!events || !wanted_) return;
+    if (journal_.next() != next) return look();  // it has begun anew meanwhile
     std::vector<Event> following;
     for (const Event& event : *events) {
       if (event.seq == next + following.size()) following.push_back(event);
