@@ -628,12 +628,14 @@ void Attempts::log_end(RunId run, const Attempt& attempt, std::int64_t state) co
 void Attempts::take_fenced(RunId run, bool end_is_told) {
   Attempt& attempt = attempts_.at(run);
   if (attempt.concluded) return;
-  attempt.fenced = true;
+  const bool is_new = !std::exchange(attempt.fenced, true);
   attempt.end_told = false;
   if (end_is_told || attempt.never_began || (attempt.gone && !attempt.outcome)) return conclude(run, attempt);
   if (attempt.gone) return;
-  log_.warn("an attempt is not this worker's any more, and is ended",
-            {{"task", to_text(run.task)}, {"fence", attempt.fence}});
+  if (is_new) {
+    log_.warn("an attempt is not this worker's any more, and is ended",
+              {{"task", to_text(run.task)}, {"fence", attempt.fence}});
+  }
   runner_->cancel(run);
 }
 

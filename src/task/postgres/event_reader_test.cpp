@@ -239,6 +239,22 @@ TEST_F(EventReaderTest, EventsThatComeDuringAFetchAreBehindWhatIsFetched) {
   for (std::uint64_t seq = 1; seq < 13; ++seq) EXPECT_EQ(journal.at(seq).seq, seq);
 }
 
+TEST_F(EventReaderTest, WhatTheJournalHasNoRoomForIsNotFetchedWithoutEnd) {
+  be_current(3001);
+  const auto done = prepare(1);
+  answer_events(from_to(2001, 3000));
+  ASSERT_FALSE(*done);
+  reader->look();
+  const FakeLine::Call fetch = line.take("read_events_v1");
+  Result::Row large = event(3001);
+  large.at(3) = R"({"text":")" + std::string(Journal::Limits{}.bytes, 'x') + R"("})";
+  answer_events(rows({large}));
+  EXPECT_EQ(journal.oldest(), 3001U) << "all that was fetched went again";
+  fetch.done(from_to(1001, 2000));
+  EXPECT_TRUE(*done);
+  EXPECT_FALSE(is_reading());
+}
+
 TEST_F(EventReaderTest, ATaskThatAnEventToldOfIsKnown) {
   be_current();
   reader->look();
