@@ -88,7 +88,7 @@ void EventReader::take_state(const Answer& answer) {
   become_current();
   calls_.became_current();
   if (flag_in(told, "unnumbered")) membership_.number_soon();
-  look();
+  read_soon();  // whatever the last beat has told of the epoch: else it would be asked for without end until the next
 }
 
 void EventReader::line_is_down() {
@@ -105,11 +105,12 @@ void EventReader::become_current() {
   }
 }
 
-// A portion at a time, from the newest back.
+// A portion at a time, from the newest back, as far as the journal has room: what is published meanwhile lets go of
+// what is too much, which would be fetched without end.
 void EventReader::fetch_before(std::uint64_t first, const Done& done) {
   const std::uint64_t oldest = journal_.oldest();
   const std::uint64_t from = std::max<std::uint64_t>(first, oldest > most_read ? oldest - most_read : 1);
-  if (oldest <= from) return done();
+  if (oldest <= from || journal_.is_full()) return done();
   read(from - 1, static_cast<std::size_t>(oldest - from),
        [this, first, from, oldest, done](const tl::expected<std::vector<Event>, Fault>& events) {
          const bool is_whole = events && !events->empty() && events->back().seq + 1 == oldest &&
@@ -138,6 +139,11 @@ void EventReader::set_timer() {
 void EventReader::look() {
   if (!wanted_ || !journal_.is_current()) return;
   if (journal_.epoch() != membership_.epoch()) return refresh();
+  read_soon();
+}
+
+void EventReader::read_soon() {
+  if (!wanted_ || !journal_.is_current()) return;
   again_ = reading_;
   if (!reading_) read_on();
 }
@@ -150,7 +156,7 @@ void EventReader::read_on() {
   read(next - 1, most_read, [this, next](const tl::expected<std::vector<Event>, Fault>& events) {
     reading_ = false;
     if (!events || !wanted_) return;
-    if (journal_.next() != next) return look();  // it has begun anew meanwhile
+    if (journal_.next() != next) return read_soon();  // it has begun anew meanwhile
     std::vector<Event> following;
     for (const Event& event : *events) {
       if (event.seq == next + following.size()) following.push_back(event);

@@ -55,6 +55,7 @@ class EventReader {
   void reach_back(std::uint64_t first, Done done);
   void refresh();
   void take_state(const Answer& answer);
+  void read_soon();
   void read_on();
   void become_current();
   void fetch_before(std::uint64_t first, const Done& done);
