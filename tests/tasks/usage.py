@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import store  # noqa: E402
 import suite  # noqa: E402
-from daemon import eventually  # noqa: E402
+from daemon import eventually, request  # noqa: E402
 from task_project import TaskTestCase  # noqa: E402
 
 MIB = 1 << 20
@@ -48,10 +48,10 @@ class Usage(TaskTestCase):
     def test_a_record_says_what_the_kernel_says_and_so_does_the_event(self):
         record = self.wait(self.submit(self.work))
         self.check(record)
-        self.connect()  # one that was told of nothing yet
-        self.call("events.subscribe", since=1)
+        self.connect()
+        self.connection.send(request("events.subscribe", 1, params={"since": 1}))
         event = {}
-        while event.get("method") != "event.taskCompleted":
+        while event.get("method") != "event.taskCompleted":  # before the answer, or in the replay
             event = self.connection.next_message()
         for name in ("cpuSeconds", "maxMemory", "outputBytes"):
             self.assertEqual(event["params"][name], record[name])

@@ -205,7 +205,8 @@ TaskRoom::Events ProjectDaemon::task_events() {
                          }},
           .store = [this](const task::Store::Health& health) { take_store_health(health); },
           .queue = [this](const std::string& problem) { take_queue_problem(problem); },
-          .journal_began_anew = [this] { hub_.journal_began_anew(); }};
+          .journal_began_anew = [this] { hub_.journal_began_anew(); },
+          .starts = [this](const task::Task& task) { automation_.task_starts(task); }};
 }
 
 void ProjectDaemon::take_queue_problem(const std::string& problem) {

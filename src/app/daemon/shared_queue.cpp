@@ -56,7 +56,10 @@ task::Lease open_lease(int tasks) {
   try {
     return task::Lease(tasks);
   } catch (const std::system_error& error) {
-    throw Failure("cannot keep the worker's lease: " + error.code().message());
+    const int code = error.code().value();
+    throw Failure("cannot keep the worker's lease: " + error.code().message() +
+                      (base::is_disk_full(code) ? ": make room on its disk" : ""),
+                  code_of_refused_start(code));
   }
 }
 
@@ -81,14 +84,17 @@ SharedQueue::SharedQueue(transport::Loop& loop, base::Log& log, const Context& c
       .seed = std::random_device()(),
       .place = place_of(context.folder),
       .version = kVersion,
+      .limits = context.limits,
       .boottime = [] { return std::chrono::duration_cast<base::Duration>(task::BootClock::now().time_since_epoch()); },
       .read_memory = [&folder = context.folder] { return folder.read_small(memory_name); },
       .write_memory =
           [this, &folder = context.folder](const std::string& text) {
             try {
               folder.write_small(memory_name, text);
+              not_remembered_.reset();
               return true;
             } catch (const Failure& failure) {  // a full disk, say: it is tried again
+              not_remembered_ = failure;
               log_.error("who this worker is cannot be written down", {{"reason", failure.what()}});
               return false;
             }
@@ -106,8 +112,10 @@ void SharedQueue::join(task::Runner& runner, const std::vector<task::RunId>& rec
   queue_->begin(runner, recorded);
   queue_->start();
   const base::TimePoint deadline = loop_.now() + join_patience;
-  while (!queue_->is_joined() && !queue_->is_refused() && loop_.now() < deadline) loop_.turn(deadline);
+  const auto is_over = [this] { return queue_->is_joined() || queue_->is_refused() || not_remembered_; };
+  while (!is_over() && loop_.now() < deadline) loop_.turn(deadline);
   if (queue_->is_joined()) return;
+  if (not_remembered_) throw Failure(*not_remembered_);
   const std::string why = queue_->trouble().empty() ? "it does not answer" : queue_->trouble();
   throw Failure("cannot join the queue at " + address_ + ": " + why,
                 queue_->is_refused() ? exit_code::failed : exit_code::try_again);

@@ -34,6 +34,7 @@ class TaskRoom {
     task::Store::Tell store;                                     ///< how the store is, whenever that changes
     std::function<void(const std::string& problem)> queue = {};  ///< of a shared one; empty: nothing is wrong any more
     std::function<void()> journal_began_anew = {};
+    std::function<void(const task::Task&)> starts = {};  ///< of a shared queue: a rule's task, on this machine
   };
 
   struct Context {

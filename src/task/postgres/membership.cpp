@@ -339,6 +339,8 @@ void Membership::take_beat(base::Duration sent, const Result& answer) {
   set_beat_timer();
   agents_.clear();
   for (const json::value& agent : array_in(told, "agents")) agents_.emplace(agent.as_string());
+  limits_.clear();
+  for (const json::value& label : array_in(told, "limits")) limits_.emplace(label.as_string());
   const bool could_claim = may_claim();
   draining_ = flag_in(told, "draining");
   recovering_ = flag_in(told, "recovering");

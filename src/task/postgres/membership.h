@@ -114,6 +114,8 @@ class Membership {
   bool is_telling_again() const { return recovering_here_ || told_timeline_ != memory_.timeline; }
   /// All agents that some live worker has.
   bool is_agent_known(const std::string& agent) const { return agents_.contains(agent); }
+  /// A live worker has it: `limit=memory`.
+  bool is_limit_known(const std::string& label) const { return limits_.contains(label); }
   std::string own_channel() const { return options_.schema + "_w" + std::to_string(memory_.worker); }
   std::string events_channel() const { return options_.schema + "_events"; }
   base::Duration now() const { return options_.boottime(); }
@@ -187,6 +189,7 @@ class Membership {
   std::int64_t recovered_timeline_ = 0;          // the same, as the database has confirmed
   std::map<Line::Way, std::int64_t> timelines_;  // of the servers that the ways lead to
   std::set<std::string, std::less<>> agents_;
+  std::set<std::string, std::less<>> limits_;
   base::Duration last_beat_ = {};  // when the last answered one was sent
   base::Duration shortest_lease_;
   Liveness liveness_;

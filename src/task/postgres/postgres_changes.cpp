@@ -66,16 +66,22 @@ void PostgresQueue::edit(TaskId id, Edit edit, const FoundTask& edited) {
   if (edit.group) {
     if (const auto refusal = check_group(*edit.group)) return edited(tl::unexpected(*refusal));
   }
+  edit_as_it_is(id, edit, edited, 10);
+}
+
+// Somebody else may edit it meanwhile: then it is read and changed once more.
+void PostgresQueue::edit_as_it_is(TaskId id, const Edit& edit, const FoundTask& edited, int tries) {
   ask("read_request_v1", {argument_of(id)}, false,
-      [this, id, edit = std::move(edit), edited](const tl::expected<Object, rpc::Error>& request) {
+      [this, id, edit, edited, tries](const tl::expected<Object, rpc::Error>& request) {
         if (!request) return edited(tl::unexpected(request.error()));
         if (!request->contains("body")) return edited(tl::unexpected(unknown_task(to_text(id))));
-        edit_queued(id, edit, *request, edited);
+        edit_queued(id, edit, *request, edited, tries);
       });
 }
 
 // The body is changed with the rest: it is what runs, and what a restart asks for.
-void PostgresQueue::edit_queued(TaskId id, const Edit& edit, const Object& request, const FoundTask& edited) {
+void PostgresQueue::edit_queued(TaskId id, const Edit& edit, const Object& request, const FoundTask& edited,
+                                int tries) {
   Submission submission = from_body(text_in(request, "body"));
   Object change;
   json::array names;
@@ -121,10 +127,13 @@ void PostgresQueue::edit_queued(TaskId id, const Edit& edit, const Object& reque
   change["metadata"] = shown_metadata_text(submission);
   change["body"] = to_body(submission);
   change["changed"] = std::move(names);
+  change["was"] = text_in(request, "version");
   ask("edit_v1", {argument_of(id), rpc::to_text(change)}, true,
-      [this, id, edit, edited](const tl::expected<Object, rpc::Error>& answer) {
+      [this, id, edit, edited, tries](const tl::expected<Object, rpc::Error>& answer) {
         if (!answer) return edited(tl::unexpected(answer.error()));
         const std::string outcome = text_in(*answer, "outcome");
+        if (outcome == "other" && tries > 1) return edit_as_it_is(id, edit, edited, tries - 1);
+        if (outcome == "other") return edited(tl::unexpected(unavailable("store", "others edit it all the time")));
         if (outcome == "unknown") return edited(tl::unexpected(unknown_task(to_text(id))));
         if (outcome == "not-queued") return edited(tl::unexpected(not_queued(id, *answer)));
         if (outcome == "missing") {
@@ -150,6 +159,7 @@ void PostgresQueue::restart(TaskId id, Submitted submitted, std::string by) {
       [this, id, submitted, by = std::move(by)](const tl::expected<Object, rpc::Error>& request) {
         if (!request) return submitted(tl::unexpected(request.error()));
         if (!request->contains("body")) return submitted(tl::unexpected(unknown_task(to_text(id))));
+        if (flag_in(*request, "hasEnv")) return submitted(tl::unexpected(env_is_gone(id)));
         Submission submission = from_body(text_in(*request, "body"));
         submission.agent = text_in(*request, "agent");
         if (const auto priority = optional_in(*request, "priority")) submission.priority = *priority;
@@ -171,7 +181,8 @@ void PostgresQueue::restart_in_place(TaskId id, Submitted submitted) {
     if (!answer) return submitted(tl::unexpected(answer.error()));
     const std::string outcome = text_in(*answer, "outcome");
     if (outcome == "unknown") return submitted(tl::unexpected(unknown_task(to_text(id))));
-    if (outcome == "full") return submitted(tl::unexpected(queue_full(settings_.queue_capacity)));
+    if (outcome == "env-gone") return submitted(tl::unexpected(env_is_gone(id)));
+    if (outcome == "full") return submitted(tl::unexpected(queue_full(static_cast<std::size_t>(number_in(*answer, "capacity")))));
     if (outcome == "missing") {
       return submitted(tl::unexpected(unknown_task(to_text(static_cast<TaskId>(number_in(*answer, "missing"))))));
     }

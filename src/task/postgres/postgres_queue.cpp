@@ -42,7 +42,7 @@ PostgresQueue::PostgresQueue(transport::Loop& loop, base::Log& log, Line& line, 
                    .boottime = options_.boottime,
                    .seed = options_.seed},
                   membership_calls()),
-      submits_(loop, line, membership_, [this] { return settings_.queue_capacity; }),
+      submits_(loop, line, membership_),
       attempts_(
           loop, log, line, membership_, agents_,
           {.tasks = options_.tasks, .worker = cluster_.name, .output = cluster_.output, .seed = options_.seed + 1},
@@ -108,6 +108,9 @@ void PostgresQueue::wake_up(const std::string& channel, const std::string& paylo
 
 WorkerOffer PostgresQueue::offer() const {
   WorkerOffer offer{.slots = settings_.max_running, .waiting = attempts_.is_waiting(), .labels = cluster_.labels};
+  for (std::string& label : limit_labels()) {
+    if (std::ranges::find(offer.labels, label) == offer.labels.end()) offer.labels.push_back(std::move(label));
+  }
   offer.accepts = accepted_agents(cluster_, settings_);
   for (const auto& [name, agent] : agents_.all()) offer.agents.push_back(name);
   return offer;
@@ -167,12 +170,23 @@ Attempts::Calls PostgresQueue::attempts_calls() {
                 }
               },
           .never_began = [this](RunId run) { follower_.never_began(run); },
+          .starts = [this](TaskId id, std::string_view body) { tell_start(id, body); },
           .ended =
               [this](TaskId id) {
                 output_waiters_.take(id);
                 answer_waiters(id);
               },
           .stopped = [this] { check_stopped(); }};
+}
+
+// Rules hear of their tasks at once: files may be changed before the journal tells that a task runs.
+void PostgresQueue::tell_start(TaskId id, std::string_view body) {
+  const bool is_of_rule = body.find("\"automation\"") != body.npos;
+  if (!is_of_rule || !tells_.starts) return;
+  Task task;
+  task.id = id;
+  task.metadata = from_body(body).metadata;
+  tells_.starts(task);
 }
 
 void PostgresQueue::change_settings(TaskSettings settings) {
@@ -264,7 +278,12 @@ void PostgresQueue::forward() {
           return;
         }
         untold_.erase(untold_.begin());
-        store_.write({.apply = [seq](StoreWriter& writer) { writer.remember(told_name, std::to_string(seq)); },
+        // The last one stays here: numbers go on from it.
+        store_.write({.apply =
+                          [seq](StoreWriter& writer) {
+                            writer.remember(told_name, std::to_string(seq));
+                            writer.trim_events(seq);
+                          },
                       .kind = Change::Kind::patient_fact});
         membership_.number_soon();
         forward();
@@ -298,12 +317,11 @@ std::optional<Queue::Ticket> PostgresQueue::wait(TaskId id, std::optional<base::
   waiting.waiter = waiter;
   const auto answer = [this, ticket](bool whatever) {
     find(ticket.first, [this, ticket, whatever](const tl::expected<Task, rpc::Error>& task) {
-      const auto found = waiters_.find(ticket);
-      const bool is_over = whatever || !task || has_ended(task->progress.state);
-      if (found == waiters_.end() || !is_over) return;
-      const FoundTask told = std::move(found->second.waiter);
-      waiters_.erase(found);
-      told(task);
+      if (!whatever && task && !has_ended(task->progress.state)) return;
+      tell_last(task, [this, ticket, task] {
+        const auto found = waiters_.extract(ticket);
+        if (!found.empty()) found.mapped().waiter(task);
+      });
     });
   };
   if (limit) waiting.timer = loop_.after(*limit, [answer] { answer(true); });
@@ -341,13 +359,21 @@ void PostgresQueue::answer_waiters(TaskId id) {
   find(id, [this, id](const tl::expected<Task, rpc::Error>& task) {
     const bool is_unknown = !task && task.error().code() == unknown_task_code;
     if (task ? !has_ended(task->progress.state) : !is_unknown) return;  // queued again; or it is looked at later
-    std::vector<FoundTask> woken;
-    for (auto at = waiters_.lower_bound({id, 0}); at != waiters_.end() && at->first.first == id;
-         at = waiters_.erase(at)) {
-      woken.push_back(std::move(at->second.waiter));
-    }
-    for (const FoundTask& waiter : woken) waiter(task);
+    tell_last(task, [this, id, task] {
+      std::vector<FoundTask> woken;
+      for (auto at = waiters_.lower_bound({id, 0}); at != waiters_.end() && at->first.first == id;
+           at = waiters_.erase(at)) {
+        woken.push_back(std::move(at->second.waiter));
+      }
+      for (const FoundTask& waiter : woken) waiter(task);
+    });
   });
+}
+
+// Of a task that was removed its events alone say how it ended: they come first.
+void PostgresQueue::tell_last(const tl::expected<Task, rpc::Error>& task, std::function<void()> tell) {
+  const bool is_unknown = !task && task.error().code() == unknown_task_code;
+  is_unknown ? events_.catch_up(std::move(tell)) : tell();
 }
 
 // ---- the end ----

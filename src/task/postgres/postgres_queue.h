@@ -41,6 +41,7 @@ class PostgresQueue final : public Queue {
     std::uint32_t seed = 0;
     std::string place = {};  ///< of the state folder, see WorkerMemory
     std::string version = {};
+    std::vector<std::string> limits = {};  ///< that can be kept here: memory, processes, cpu
     std::function<base::Duration()> boottime = {};
     std::function<std::string()> read_memory = {};
     std::function<bool(const std::string&)> write_memory = {};  ///< false: it could not be
@@ -50,6 +51,7 @@ class PostgresQueue final : public Queue {
     OutputFollower::Audience output = {};
     std::function<void(const std::string& problem)> problem = {};  ///< empty: none any more
     std::function<void()> journal_began_anew = {};
+    std::function<void(const Task&)> starts = {};  ///< of a rule's task, on this machine
   };
 
   PostgresQueue(transport::Loop& loop, base::Log& log, Line& line, Store& store, Journal& journal,
@@ -137,11 +139,14 @@ class PostgresQueue final : public Queue {
   Membership::Calls membership_calls();
   Attempts::Calls attempts_calls();
   WorkerOffer offer() const;
+  void tell_start(TaskId id, std::string_view body);
   static rpc::Error error_of(const Fault& fault);
   /// Asks a function that gives JSON; `changes`: something was written, if it was.
   void ask(std::string_view function, std::vector<Argument> arguments, bool changes, const Asked& asked);
 
   // Submitting: postgres_submit.cpp.
+  std::vector<std::string> limit_labels() const;
+  std::optional<rpc::Error> add_limits(const Submission& submission, Submits::Entry& entry) const;
   tl::expected<Submits::Entry, rpc::Error> entry_of(Submission& submission) const;
   std::optional<rpc::Error> check_group(const std::string& group) const;
   void taken(const Submission& submission, const std::string& asked, const Submits::Taken& task,
@@ -150,7 +155,8 @@ class PostgresQueue final : public Queue {
   void pause_now(const std::optional<std::string>& group, bool paused, const Paused& done);
   std::vector<WaitReason> reasons_of(TaskId id, const Object& facts) const;
   void explain_doors(const Object& facts, std::vector<WaitReason>& reasons) const;
-  void edit_queued(TaskId id, const Edit& edit, const Object& request, const FoundTask& edited);
+  void edit_as_it_is(TaskId id, const Edit& edit, const FoundTask& edited, int tries);
+  void edit_queued(TaskId id, const Edit& edit, const Object& request, const FoundTask& edited, int tries);
   void remove_some(std::vector<TaskId> ids, std::optional<State> state, std::optional<std::chrono::milliseconds> older,
                    Removal removal, Removed removed);
   void take_removal(const Object& answer, Removal& removal);
@@ -169,6 +175,7 @@ class PostgresQueue final : public Queue {
 
   void look_at_waiters();
   void answer_waiters(TaskId id);
+  void tell_last(const tl::expected<Task, rpc::Error>& task, std::function<void()> tell);
   void wake_up(const std::string& channel, const std::string& payload);
   void count_soon();
   void forward_events(std::vector<Event> events);

@@ -19,6 +19,12 @@ std::string ids_text(const std::vector<TaskId>& ids) {
   return text;
 }
 
+std::size_t number_of(std::string_view text) {
+  std::size_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
 Argument or_null(const std::string& text) { return text.empty() ? Argument() : Argument(text); }
 
 }  // namespace
@@ -128,7 +134,8 @@ tl::expected<Submits::Taken, rpc::Error> Submits::taken_of(const Result& rows, s
   if (refusal.starts_with(unknown)) {
     return tl::unexpected(unknown_task("task-" + std::string(refusal.substr(unknown.size()))));
   }
-  if (refusal == "full") return tl::unexpected(queue_full(capacity_()));
+  constexpr std::string_view full = "full:";
+  if (refusal.starts_with(full)) return tl::unexpected(queue_full(number_of(refusal.substr(full.size()))));
   if (!refusal.empty()) return tl::unexpected(unavailable("store", refusal));
   return Taken{.id = static_cast<TaskId>(rows.number(row, rows.column("id")).value_or(0)),
                .state = static_cast<State>(rows.number(row, rows.column("state")).value_or(0)),

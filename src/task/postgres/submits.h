@@ -55,8 +55,8 @@ class Submits {
   static constexpr std::size_t most_bytes = std::size_t{8} << 20U;
   static constexpr std::size_t most_waiting_bytes = std::size_t{64} << 20U;
 
-  Submits(transport::Loop& loop, Line& line, Membership& membership, std::function<std::size_t()> capacity)
-      : loop_(loop), line_(line), membership_(membership), capacity_(std::move(capacity)) {}
+  Submits(transport::Loop& loop, Line& line, Membership& membership)
+      : loop_(loop), line_(line), membership_(membership) {}
   Submits(const Submits&) = delete;
   Submits& operator=(const Submits&) = delete;
 
@@ -88,7 +88,6 @@ class Submits {
   transport::Loop& loop_;
   Line& line_;
   Membership& membership_;
-  std::function<std::size_t()> capacity_;
   std::deque<Waiting> waiting_;
   std::size_t waiting_bytes_ = 0;
   std::size_t in_flight_ = 0;

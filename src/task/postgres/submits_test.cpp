@@ -10,7 +10,7 @@ class SubmitsTest : public MemberTest {
   SubmitsTest() {
     join();
     line.calls.clear();
-    submits.emplace(loop, line, *membership, [] { return std::size_t{5}; });
+    submits.emplace(loop, line, *membership);
   }
   void add(const std::string& body) {
     submits->add({.agent = "claude", .group = "default", .prompt = "\"p\"", .metadata = "{}", .body = body},
@@ -80,7 +80,7 @@ TEST_F(SubmitsTest, RefusalsOfTheQueueAreTheirs) {
   add("a");
   add("b");
   turn();
-  line.take("submit_v1").done(rows({{"1", {}, {}, "f", {}, "full", {}}, {"2", {}, {}, "f", {}, "unknown:77", {}}}));
+  line.take("submit_v1").done(rows({{"1", {}, {}, "f", {}, "full:5", {}}, {"2", {}, {}, "f", {}, "unknown:77", {}}}));
   EXPECT_EQ(answers.at(0), R"({"capacity":5})");
   EXPECT_NE(answers.at(1).find("task-77"), std::string::npos);
 }
