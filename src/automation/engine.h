@@ -78,7 +78,9 @@ class Engine {
   /// The next event of the journal, once it is on disk.
   void take(const task::Event& event);
   /// A task starts on this machine now: what it changes may be seen before the journal tells of it.
-  void task_starts(const task::Task& task) { note_start(task); }
+  void task_starts(const task::Task& task) {
+    if (!rules_.all().empty()) note_start(task);  // else nobody reads of its end
+  }
   /// The daemon stops: what happens from now on is for the next one.
   void close();
 

@@ -231,6 +231,17 @@ class Changes(QueueTestCase):
         self.assertEqual((record["state"], record["exitCode"], record["notBefore"]), ("failed", 3, None))
         self.assertEqual(self.get(first)["attempts"], 1)
 
+    def test_a_task_is_not_restarted_with_less_than_it_had(self):
+        id = self.submit("echo $COLOUR", env={"COLOUR": "red"})
+        self.wait(id)
+        for in_place in (False, True):
+            if store.SHARED:  # which erases it
+                error = self.error("task.restart", taskId=id, inPlace=in_place)
+                self.assertEqual((error["code"], error["data"]["reason"]), (-32602, "env-gone"))
+            else:
+                again = self.ok("task.restart", taskId=id, inPlace=in_place)["taskId"]
+                self.assertEqual(self.wait(again)["result"], "red\n")
+
     def test_a_task_is_restarted_in_place(self):
         id = self.submit(f"echo x; [ -e {self.path('good')} ]", retries=1)
         record = self.wait(id)
@@ -280,7 +291,8 @@ class Draining(QueueTestCase):
         running = self.block()
         queued = self.submit("true", after=[running])
         self.assertEqual(self.ok("daemon.stop", drain=True), {"stopping": True})
-        self.assertEqual(self.error("task.submit", prompt="true")["code"], -32003)
+        error = self.error("task.submit", prompt="true")
+        self.assertEqual((error["code"], error["data"].get("outcome")), (-32003, "none" if store.SHARED else None))
         self.assertEqual(self.get(running)["state"], "running")
         self.assertTrue(self.ok("queue.status")["stopping"])
         self.let_go()
