@@ -72,7 +72,7 @@ class Told(RuleTestCase):
     def test_what_the_queue_has_been_told_is_not_kept_here(self):
         self.start(shell("rule", "source = 'watch', pattern = 'a'", "true"))
         for number in range(20):
-            self.assertIn("result", self.call("automation.enable", ruleId="rule", enabled=number % 2 == 1))
+            self.assertIn("result", self.call("automation.enable" if number % 2 else "automation.disable", ruleId="rule"))
         self.assertIn("result", self.call("task.submit", prompt="true", agent="shell"))
 
         def events():
