@@ -21,7 +21,6 @@ constexpr base::Duration between_sweeps = 10s;
 constexpr base::Duration between_joins = 2s;
 constexpr std::int64_t most_numbered = 1000;
 constexpr std::int64_t most_forgotten_ms = 60'000;  // of events that a server may lack that we have seen
-constexpr const char* fenced_state = "DU001";
 constexpr const char* unusable_state = "DU002";
 constexpr const char* refused_state = "DU003";
 

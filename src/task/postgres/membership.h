@@ -90,6 +90,7 @@ class Membership {
   };
 
   static constexpr int protocol = 1;
+  static constexpr const char* fenced_state = "DU001";  ///< of a call whose worker or incarnation is not the row's
 
   Membership(transport::Loop& loop, base::Log& log, Line& line, ClusterSettings settings, Options options, Calls calls);
   Membership(const Membership&) = delete;

@@ -17,6 +17,7 @@
 #include "task/output_follower.h"
 #include "task/output_waiters.h"
 #include "task/postgres/attempts.h"
+#include "task/postgres/changes.h"
 #include "task/postgres/event_reader.h"
 #include "task/postgres/line.h"
 #include "task/postgres/membership.h"
@@ -127,7 +128,10 @@ class PostgresQueue final : public Queue {
 
  private:
   using Object = boost::json::object;
-  using Asked = std::function<void(const tl::expected<Object, rpc::Error>&)>;
+  using FoundObject = tl::expected<Object, rpc::Error>;
+  using Asked = std::function<void(const FoundObject&)>;
+  /// `again`: what is told may be our own doing, whose answer was lost.
+  using Altered = std::function<void(const FoundObject&, bool again)>;
   struct Waiter {
     FoundTask waiter;
     transport::Loop::Timer timer;
@@ -138,8 +142,13 @@ class PostgresQueue final : public Queue {
   Attempts::Calls attempts_calls();
   WorkerOffer offer() const;
   static rpc::Error error_of(const Fault& fault);
-  /// Asks a function that gives JSON; `changes`: something was written, if it was.
-  void ask(std::string_view function, std::vector<Argument> arguments, bool changes, const Asked& asked);
+  /// Asks a function that gives JSON.
+  void ask(std::string_view function, std::vector<Argument> arguments, const Asked& asked);
+  /// The same of one that changes something; asked again until its answer is known.
+  void alter(std::string_view function, std::vector<Argument> arguments, const Altered& altered);
+  /// The same of one that must not be done twice: a lost answer is none.
+  void once(std::string_view function, std::vector<Argument> arguments, const Asked& asked);
+  rpc::Error not_joined() const;
 
   // Submitting: postgres_submit.cpp.
   tl::expected<Submits::Entry, rpc::Error> entry_of(Submission& submission) const;
@@ -151,9 +160,10 @@ class PostgresQueue final : public Queue {
   std::vector<WaitReason> reasons_of(TaskId id, const Object& facts) const;
   void explain_doors(const Object& facts, std::vector<WaitReason>& reasons) const;
   void edit_queued(TaskId id, const Edit& edit, const Object& request, const FoundTask& edited);
+  void find_edited(TaskId id, const std::string& body, const rpc::Error& refusal, const FoundTask& edited);
   void remove_some(std::vector<TaskId> ids, std::optional<State> state, std::optional<std::chrono::milliseconds> older,
                    Removal removal, Removed removed);
-  void take_removal(const Object& answer, Removal& removal);
+  static void take_removal(const Object& answer, bool again, Removal& removal);
 
   // Output: postgres_output.cpp.
   void read_remote(const OutputQuestion& question, const Object& state, const GotOutput& got);
@@ -191,6 +201,7 @@ class PostgresQueue final : public Queue {
   StateCounts counts_ = {};
   Membership membership_;
   Submits submits_;
+  Changes changes_;
   Attempts attempts_;
   EventReader events_;
   Runner* runner_ = nullptr;
