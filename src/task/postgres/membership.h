@@ -102,6 +102,8 @@ class Membership {
   void line_is_down(const std::string& why);
 
   bool is_joined() const { return joined_; }
+  /// A daemon before was this worker, and has not left.
+  bool was_member() const { return memory_.worker != 0; }
   /// Why it cannot join, if that will not pass by itself.
   const std::string& refusal() const { return refusal_; }
   bool may_claim() const { return joined_ && !draining_ && !recovering_ && settings_.run; }

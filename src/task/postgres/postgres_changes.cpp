@@ -51,15 +51,16 @@ void PostgresQueue::cancel(TaskId id, Cancelled cancelled) {
 
 void PostgresQueue::set_held(TaskId id, bool held, const Changed& changed) {
   if (stopping_) return changed(tl::unexpected(is_stopping()));
-  alter("hold_v1", {argument_of(id), argument_of(held)}, [this, id, held, changed](const FoundObject& answer, bool again) {
-    if (!answer) return changed(tl::unexpected(answer.error()));
-    const std::string outcome = text_in(*answer, "outcome");
-    if (outcome == "unknown") return changed(tl::unexpected(unknown_task(to_text(id))));
-    const bool is_done = again && !held;  // once released it may start at once
-    if (outcome == "not-queued" && !is_done) return changed(tl::unexpected(not_queued(id, *answer)));
-    if (flag_in(*answer, "ready")) membership_.wake(static_cast<std::int32_t>(number_in(*answer, "lane")), 1);
-    changed(again || outcome == "changed");
-  });
+  alter("hold_v1", {argument_of(id), argument_of(held)},
+        [this, id, held, changed](const FoundObject& answer, bool again) {
+          if (!answer) return changed(tl::unexpected(answer.error()));
+          const std::string outcome = text_in(*answer, "outcome");
+          if (outcome == "unknown") return changed(tl::unexpected(unknown_task(to_text(id))));
+          const bool is_done = again && !held;  // once released it may start at once
+          if (outcome == "not-queued" && !is_done) return changed(tl::unexpected(not_queued(id, *answer)));
+          if (flag_in(*answer, "ready")) membership_.wake(static_cast<std::int32_t>(number_in(*answer, "lane")), 1);
+          changed(again || outcome == "changed");
+        });
 }
 
 void PostgresQueue::edit(TaskId id, Edit edit, const FoundTask& edited) {
@@ -123,27 +124,27 @@ void PostgresQueue::edit_queued(TaskId id, const Edit& edit, const Object& reque
   change["body"] = to_body(submission);
   change["changed"] = std::move(names);
   alter("edit_v1", {argument_of(id), rpc::to_text(change)},
-      [this, id, edit, edited, body = text_in(change, "body")](const FoundObject& answer, bool again) {
-        if (!answer) return edited(tl::unexpected(answer.error()));
-        const std::string outcome = text_in(*answer, "outcome");
-        if (outcome == "unknown") return edited(tl::unexpected(unknown_task(to_text(id))));
-        if (outcome == "not-queued" && again) return find_edited(id, body, not_queued(id, *answer), edited);
-        if (outcome == "not-queued") return edited(tl::unexpected(not_queued(id, *answer)));
-        if (outcome == "missing") {
-          return edited(tl::unexpected(unknown_task(to_text(static_cast<TaskId>(number_in(*answer, "missing"))))));
-        }
-        if (outcome == "cycle") {
-          return edited(tl::unexpected(dependency_cycle(id, static_cast<TaskId>(number_in(*answer, "cycle")))));
-        }
-        if (outcome == "failed") {
-          return edited(tl::unexpected(
-              rpc::invalid_params("after", "tasks that have not failed",
-                                  to_text(static_cast<TaskId>(number_in(*answer, "failed"))) + " (failed)")));
-        }
-        if (flag_in(*answer, "ready")) membership_.wake(static_cast<std::int32_t>(number_in(*answer, "lane")), 1);
-        if (edit.delay) membership_.sweep_in(*edit.delay);
-        find(id, edited);
-      });
+        [this, id, edit, edited, body = text_in(change, "body")](const FoundObject& answer, bool again) {
+          if (!answer) return edited(tl::unexpected(answer.error()));
+          const std::string outcome = text_in(*answer, "outcome");
+          if (outcome == "unknown") return edited(tl::unexpected(unknown_task(to_text(id))));
+          if (outcome == "not-queued" && again) return find_edited(id, body, not_queued(id, *answer), edited);
+          if (outcome == "not-queued") return edited(tl::unexpected(not_queued(id, *answer)));
+          if (outcome == "missing") {
+            return edited(tl::unexpected(unknown_task(to_text(static_cast<TaskId>(number_in(*answer, "missing"))))));
+          }
+          if (outcome == "cycle") {
+            return edited(tl::unexpected(dependency_cycle(id, static_cast<TaskId>(number_in(*answer, "cycle")))));
+          }
+          if (outcome == "failed") {
+            return edited(tl::unexpected(
+                rpc::invalid_params("after", "tasks that have not failed",
+                                    to_text(static_cast<TaskId>(number_in(*answer, "failed"))) + " (failed)")));
+          }
+          if (flag_in(*answer, "ready")) membership_.wake(static_cast<std::int32_t>(number_in(*answer, "lane")), 1);
+          if (edit.delay) membership_.sweep_in(*edit.delay);
+          find(id, edited);
+        });
 }
 
 // It was started while we asked again: as we have changed it, or as it was before.
@@ -215,11 +216,12 @@ void PostgresQueue::remove_some(std::vector<TaskId> ids, std::optional<State> st
   std::vector<TaskId> some(ids.end() - static_cast<std::ptrdiff_t>(std::min(ids.size(), at_once)), ids.end());
   ids.resize(ids.size() - some.size());
   std::vector<std::int64_t> numbers(some.begin(), some.end());
-  alter("remove_v1",
+  alter(
+      "remove_v1",
       {is_clean ? Argument() : Argument(array_of(numbers)), state ? argument_of(static_cast<int>(*state)) : Argument(),
        older ? argument_of(older->count()) : Argument(), "request"},
-      [this, ids = std::move(ids), is_clean, state, older, removal = std::move(removal),
-       removed = std::move(removed)](const FoundObject& answer, bool again) mutable {
+      [this, ids = std::move(ids), is_clean, state, older, removal = std::move(removal), removed = std::move(removed)](
+          const FoundObject& answer, bool again) mutable {
         if (!answer) return removed(tl::unexpected(answer.error()));
         take_removal(*answer, again, removal);
         const bool has_more =
@@ -266,18 +268,19 @@ void PostgresQueue::set_paused(const std::optional<std::string>& group, bool pau
 
 void PostgresQueue::pause_now(const std::optional<std::string>& group, bool paused, const Paused& done) {
   alter("pause_v1", {group ? Argument(*group) : Argument(), argument_of(paused)},
-      [this, done](const FoundObject& answer, bool again) {
-        if (!answer) return done(tl::unexpected(answer.error()));
-        attempts_.look(false);
-        look([done, changed = again || flag_in(*answer, "changed")](const tl::expected<Standing, rpc::Error>& standing) {
-          if (!standing) return done(tl::unexpected(standing.error()));
-          Pause pause{.changed = changed};
-          for (const auto& [name, each] : standing->groups) {
-            if (each.paused) pause.groups.push_back(name);
-          }
-          done(pause);
+        [this, done](const FoundObject& answer, bool again) {
+          if (!answer) return done(tl::unexpected(answer.error()));
+          attempts_.look(false);
+          look([done,
+                changed = again || flag_in(*answer, "changed")](const tl::expected<Standing, rpc::Error>& standing) {
+            if (!standing) return done(tl::unexpected(standing.error()));
+            Pause pause{.changed = changed};
+            for (const auto& [name, each] : standing->groups) {
+              if (each.paused) pause.groups.push_back(name);
+            }
+            done(pause);
+          });
         });
-      });
 }
 
 void PostgresQueue::release_agent(const std::string& agent, const Changed& released) {

@@ -55,21 +55,20 @@ void PostgresQueue::find(TaskId id, const FoundTask& found) {
   if (!membership_.is_joined()) {
     return found(tl::unexpected(unavailable("store", trouble().empty() ? "the queue is not joined yet" : trouble())));
   }
-  line_.call(Line::Way::work, "read_task_v1", {argument_of(id)},
-             lifetime_.bind([this, id, found](const Answer& answer) {
-               if (!answer) return found(tl::unexpected(error_of(answer.error())));
-               if (answer->rows() == 0) return found(tl::unexpected(unknown_task(to_text(id))));
-               const auto task = std::make_shared<Task>(task_of(*answer, 0));
-               constexpr std::size_t longest_character = 4;
-               if (task->prompt.size() + longest_character <= kept_prompt) return found(*task);
-               ask("read_request_v1", {argument_of(id)},
-                   [task, found](const tl::expected<Object, rpc::Error>& request) {
-                     if (!request) return found(tl::unexpected(request.error()));
-                     const std::string body = text_in(*request, "body");
-                     if (!body.empty()) task->prompt = from_body(body).prompt;
-                     found(*task);
-                   });
-             }));
+  line_.call(
+      Line::Way::work, "read_task_v1", {argument_of(id)}, lifetime_.bind([this, id, found](const Answer& answer) {
+        if (!answer) return found(tl::unexpected(error_of(answer.error())));
+        if (answer->rows() == 0) return found(tl::unexpected(unknown_task(to_text(id))));
+        const auto task = std::make_shared<Task>(task_of(*answer, 0));
+        constexpr std::size_t longest_character = 4;
+        if (task->prompt.size() + longest_character <= kept_prompt) return found(*task);
+        ask("read_request_v1", {argument_of(id)}, [task, found](const tl::expected<Object, rpc::Error>& request) {
+          if (!request) return found(tl::unexpected(request.error()));
+          const std::string body = text_in(*request, "body");
+          if (!body.empty()) task->prompt = from_body(body).prompt;
+          found(*task);
+        });
+      }));
 }
 
 void PostgresQueue::list(const ListQuery& query, const std::function<bool(const Task&)>& each,

@@ -81,6 +81,11 @@ void PostgresQueue::start() {
   line_.start(line_events());
 }
 
+void PostgresQueue::when_joined(std::function<void()> call) {
+  if (is_joined()) return call();
+  when_joined_.push_back(std::move(call));
+}
+
 Line::Events PostgresQueue::line_events() {
   return {.greet = [this](Line::Way way, const Line::Ask& ask,
                           const Line::Verdict& verdict) { membership_.greet(way, ask, verdict); },
@@ -125,6 +130,7 @@ Membership::Calls PostgresQueue::membership_calls() {
                 count_soon();
                 forward();
                 tidy_in(30s);
+                for (const auto& call : std::exchange(when_joined_, {})) call();
               },
           .beaten = [this](const Membership::Calls::Beat& beat) { attempts_.beaten(beat); },
           .remembered = [this] { return attempts_.remembered(); },

@@ -60,6 +60,10 @@ class PostgresQueue final : public Queue {
   /// Connects.
   void start();
   bool is_joined() const { return membership_.is_joined(); }
+  /// By a daemon before, here: what it left running may still be ours.
+  bool was_joined() const { return membership_.was_member(); }
+  /// Calls at once, or when it has joined for the first time.
+  void when_joined(std::function<void()> call);
   /// Why it cannot join, if that will not pass by itself; or what is wrong now.
   std::string trouble() const { return membership_.refusal().empty() ? problem_ : membership_.refusal(); }
   bool is_refused() const { return !membership_.refusal().empty(); }
@@ -118,7 +122,8 @@ class PostgresQueue final : public Queue {
   void take(const Event& event) override;
   void output_audience_changed() override;
   std::optional<TaskId> task_of_keeper(pid_t keeper) override { return attempts_.task_of_keeper(keeper); }
-  bool has_runs() const override { return !attempts_.is_empty(); }
+  /// Before it has joined, nobody knows whether it has.
+  bool has_runs() const override { return !attempts_.is_empty() || !membership_.is_joined(); }
   std::vector<TaskId> running() const override { return attempts_.running(); }
 
   void close() override;
@@ -198,6 +203,7 @@ class PostgresQueue final : public Queue {
   Tells tells_;
   Agents agents_;
   std::string problem_;
+  std::vector<std::function<void()>> when_joined_;
   StateCounts counts_ = {};
   Membership membership_;
   Submits submits_;

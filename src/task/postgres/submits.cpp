@@ -49,7 +49,8 @@ void Submits::after(std::function<void()> call) {
 }
 
 void Submits::send() {
-  if (!in_flight_.empty() || pause_ || waiting_.empty() || !membership_.is_joined() || !line_.is_up(Line::Way::work)) return;
+  if (!in_flight_.empty() || pause_ || waiting_.empty() || !membership_.is_joined() || !line_.is_up(Line::Way::work))
+    return;
   std::size_t bytes = 0;
   while (!waiting_.empty() && in_flight_.size() < most_at_once && (in_flight_.empty() || bytes < most_bytes)) {
     bytes += waiting_.front().bytes;
