@@ -16,6 +16,7 @@ void Changes::call(std::string_view function, std::vector<Argument> arguments, D
   change.function = function;
   change.arguments = std::move(arguments);
   change.done = std::move(done);
+  change.until = loop_.now() + patience;
   change.deadline = loop_.after(patience + grace, [this, number] { give_up(number); });
   send(number);
 }
@@ -46,6 +47,7 @@ void Changes::take(std::uint64_t number, const Answer& answer) {
   if (!is_lost && !is_fenced) return finish(number, answer);
   change.problem = answer.error().message;
   change.again = change.again || is_lost;
+  if (loop_.now() >= change.until) return give_up(number);
   if (is_lost) send(number);  // it waits for the next connection
 }
 

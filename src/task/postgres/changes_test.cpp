@@ -58,6 +58,15 @@ TEST_F(ChangesTest, WhoIsFencedAsksAgainWhenItHasJoinedAnew) {
   EXPECT_EQ(answers, std::vector<std::string>{"done"}) << "the first one did nothing";
 }
 
+TEST_F(ChangesTest, WhenItsTimeIsUpItIsNotSentAgain) {
+  cancel();
+  advance(10s);
+  EXPECT_TRUE(answers.empty());
+  line.fail("cancel_v1", Fault::Kind::unknown);
+  EXPECT_EQ(answers, std::vector<std::string>{"the test says no again"});
+  EXPECT_FALSE(line.has("cancel_v1"));
+}
+
 TEST_F(ChangesTest, AfterTenSecondsItIsGivenUp) {
   cancel();
   advance(6s);

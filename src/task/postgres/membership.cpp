@@ -270,15 +270,14 @@ void Membership::recover() {
 
 bool Membership::remember(const WorkerMemory& memory) {
   memory_ = memory;
+  written_event_ms_ = memory_.newest_event_ms;
   return calls_.write_memory(memory_text(memory_));
 }
 
 void Membership::saw_event_at(std::int64_t seen) {
-  constexpr std::int64_t step = 20'000;  // the file is not written for each event
-  if (seen < memory_.newest_event_ms + step) return;
-  WorkerMemory next = memory_;
-  next.newest_event_ms = seen;
-  remember(next);
+  constexpr std::int64_t step = 5'000;  // the file is not written for each event
+  memory_.newest_event_ms = std::max(memory_.newest_event_ms, seen);
+  if (memory_.newest_event_ms >= written_event_ms_ + step) remember(memory_);
 }
 
 void Membership::call(Line::Way way, std::string_view function, std::vector<Argument> arguments, Line::Done done) {

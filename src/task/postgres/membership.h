@@ -172,6 +172,7 @@ class Membership {
   Options options_;
   Calls calls_;
   WorkerMemory memory_;
+  std::int64_t written_event_ms_ = 0;  // the newest that is on disk
   std::mt19937 chance_;
 
   bool joined_ = false;
