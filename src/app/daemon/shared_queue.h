@@ -36,7 +36,8 @@ class SharedQueue {
   SharedQueue(transport::Loop& loop, base::Log& log, const Context& context, task::Store& store,
               task::TaskSettings settings, task::ClusterSettings cluster, task::postgres::PostgresQueue::Tells tells);
 
-  /// Connects and joins the queue, turning the loop meanwhile. Throws Failure if that takes too long or is refused.
+  /// Connects and joins the queue, turning the loop meanwhile. Throws Failure if that is refused or takes too long;
+  /// but who has been its worker goes on without it: there may be runs, and it joins when it can.
   void join(task::Runner& runner, const std::vector<task::RunId>& recorded);
 
   task::postgres::PostgresQueue& queue() { return *queue_; }

@@ -106,7 +106,11 @@ void TaskRoom::join() {
 
 void TaskRoom::begin() {
   if (supervisor_) supervisor_->begin(*keepers_, task::recorded_runs(tasks_.get()));
-  keepers_->end_strays();
+  when_joined([this] { keepers_->end_strays(); });  // only the queue knows which they are
+}
+
+void TaskRoom::when_joined(std::function<void()> call) {
+  shared_ ? shared_->queue().when_joined(std::move(call)) : call();
 }
 
 void TaskRoom::end(const StopRequest& request, std::function<void()> done) {

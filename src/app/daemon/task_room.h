@@ -54,6 +54,8 @@ class TaskRoom {
 
   /// Joins a shared queue, before anybody is answered, turning the loop meanwhile. Throws Failure.
   void join();
+  /// At once, or when a shared queue is joined: one that has been its worker may start without it.
+  void when_joined(std::function<void()> call);
   /// Takes up what an earlier daemon left, and starts working.
   void begin();
   void end(const StopRequest& request, std::function<void()> done);

@@ -90,6 +90,7 @@ class Membership {
   };
 
   static constexpr int protocol = 1;
+  static constexpr const char* fenced_state = "DU001";  ///< of a call whose worker or incarnation is not the row's
 
   Membership(transport::Loop& loop, base::Log& log, Line& line, ClusterSettings settings, Options options, Calls calls);
   Membership(const Membership&) = delete;
@@ -101,6 +102,8 @@ class Membership {
   void line_is_down(const std::string& why);
 
   bool is_joined() const { return joined_; }
+  /// A daemon before was this worker, and has not left.
+  bool was_member() const { return memory_.worker != 0; }
   /// Why it cannot join, if that will not pass by itself.
   const std::string& refusal() const { return refusal_; }
   bool may_claim() const { return joined_ && !draining_ && !recovering_ && settings_.run; }
@@ -171,6 +174,7 @@ class Membership {
   Options options_;
   Calls calls_;
   WorkerMemory memory_;
+  std::int64_t written_event_ms_ = 0;  // the newest that is on disk
   std::mt19937 chance_;
 
   bool joined_ = false;

@@ -43,6 +43,7 @@ PostgresQueue::PostgresQueue(transport::Loop& loop, base::Log& log, Line& line, 
                    .seed = options_.seed},
                   membership_calls()),
       submits_(loop, line, membership_),
+      changes_(loop, membership_),
       attempts_(
           loop, log, line, membership_, agents_,
           {.tasks = options_.tasks, .worker = cluster_.name, .output = cluster_.output, .seed = options_.seed + 1},
@@ -78,6 +79,11 @@ void PostgresQueue::start() {
   if (!read) log_.warn("events of this daemon cannot be read", {{"reason", read.error().message()}});
   forward_events(std::move(untold));
   line_.start(line_events());
+}
+
+void PostgresQueue::when_joined(std::function<void()> call) {
+  if (is_joined()) return call();
+  when_joined_.push_back(std::move(call));
 }
 
 Line::Events PostgresQueue::line_events() {
@@ -122,10 +128,12 @@ Membership::Calls PostgresQueue::membership_calls() {
               [this](const std::vector<OwnAttempt>& own) {
                 attempts_.joined(own);
                 submits_.line_is_up();
+                changes_.joined();
                 events_.begin();
                 count_soon();
                 forward();
                 tidy_in(30s);
+                for (const auto& call : std::exchange(when_joined_, {})) call();
               },
           .beaten = [this](const Membership::Calls::Beat& beat) { attempts_.beaten(beat); },
           .remembered = [this] { return attempts_.remembered(); },
@@ -206,20 +214,34 @@ rpc::Error PostgresQueue::error_of(const Fault& fault) {
   return unavailable("store", fault.message.empty() ? "the queue's database does not answer" : fault.message);
 }
 
-void PostgresQueue::ask(std::string_view function, std::vector<Argument> arguments, bool changes, const Asked& asked) {
-  if (!membership_.is_joined()) {
-    return asked(tl::unexpected(unavailable("store", trouble().empty() ? "the queue is not joined yet" : trouble())));
-  }
-  const auto taken = lifetime_.bind([this, changes, asked](const Answer& answer) {
-    if (changes) membership_.number_soon();
+rpc::Error PostgresQueue::not_joined() const {
+  return unavailable("store", trouble().empty() ? "the queue is not joined yet" : trouble());
+}
+
+void PostgresQueue::ask(std::string_view function, std::vector<Argument> arguments, const Asked& asked) {
+  if (!membership_.is_joined()) return asked(tl::unexpected(not_joined()));
+  line_.call(Line::Way::work, function, std::move(arguments), lifetime_.bind([asked](const Answer& answer) {
     if (!answer) return asked(tl::unexpected(error_of(answer.error())));
     asked(object_of(*answer));
-  });
-  if (changes) {
-    membership_.call(Line::Way::work, function, std::move(arguments), taken);
-  } else {
-    line_.call(Line::Way::work, function, std::move(arguments), taken);
-  }
+  }));
+}
+
+void PostgresQueue::alter(std::string_view function, std::vector<Argument> arguments, const Altered& altered) {
+  if (!membership_.is_joined()) return altered(tl::unexpected(not_joined()), false);
+  changes_.call(function, std::move(arguments), lifetime_.bind([this, altered](const Answer& answer, bool again) {
+    membership_.number_soon();
+    if (!answer) return altered(tl::unexpected(error_of(answer.error())), again);
+    altered(object_of(*answer), again);
+  }));
+}
+
+void PostgresQueue::once(std::string_view function, std::vector<Argument> arguments, const Asked& asked) {
+  if (!membership_.is_joined()) return asked(tl::unexpected(not_joined()));
+  membership_.call(Line::Way::work, function, std::move(arguments), lifetime_.bind([this, asked](const Answer& answer) {
+    membership_.number_soon();
+    if (!answer) return asked(tl::unexpected(error_of(answer.error())));
+    asked(object_of(*answer));
+  }));
 }
 
 // ---- events ----
@@ -295,7 +317,7 @@ void PostgresQueue::count_soon() {
   if (count_timer_ || counting_) return;
   count_timer_ = loop_.after(500ms, [this] {
     counting_ = true;
-    ask("read_stats_v1", {}, false, [this](const tl::expected<Object, rpc::Error>& counts) {
+    ask("read_stats_v1", {}, [this](const tl::expected<Object, rpc::Error>& counts) {
       counting_ = false;
       if (!counts) return;
       counts_ = {number_in(*counts, "queued"), number_in(*counts, "running"), number_in(*counts, "completed"),
