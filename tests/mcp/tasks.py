@@ -128,6 +128,7 @@ class Tools(McpTestCase):
     def test_why_a_task_waits(self):
         door = self.shell_door()
         door.structured("task_run", {"prompt": "sleep 1000", "wait_seconds": 0})
+        eventually(lambda: door.structured("task_get", {"task_id": "task-1"})["state"] == "running", what="a start")
         second = door.structured("task_run", {"prompt": "true", "after": ["task-1"], "wait_seconds": 0})
         self.assertEqual(second["state"], "queued")
         self.assertIn("task-1", second["waiting"])

@@ -215,8 +215,8 @@ void Attempts::flush() {
   soon_timer_.cancel();
   if (in_flight_ || !membership_.is_joined() || membership_.is_telling_again() || !line_.is_up(Line::Way::work)) return;
   Report report;
-  add_starts(report);
   add_ends(report);
+  add_starts(report);
   add_output(report);
   const bool frees_slots = !report.ends.empty();
   if (wants_claim_ || frees_slots) report.most = free_slots();
@@ -225,10 +225,10 @@ void Attempts::flush() {
   send(std::move(report));
 }
 
+// An end that goes now tells of its start, too.
 void Attempts::add_starts(Report& report) {
   for (auto& [run, attempt] : attempts_) {
-    if (attempt.start_told || !attempt.started || attempt.concluded || attempt.fenced || is_end_ready(attempt))
-      continue;
+    if (attempt.start_told || !attempt.started || attempt.concluded || attempt.fenced || attempt.end_told) continue;
     report.starts.push_back({run, attempt.fence, *attempt.started, ago_of(loop_.clock(), attempt.started->at)});
     attempt.start_told = true;
   }

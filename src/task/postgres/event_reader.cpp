@@ -48,6 +48,7 @@ void EventReader::set_wanted(bool wanted) {
 void EventReader::begin_reading() {
   wanted_ = true;
   line_.listen(membership_.events_channel());
+  set_timer();
   refresh();
 }
 
@@ -99,9 +100,7 @@ void EventReader::take_state(const Answer& answer) {
   become_current();
   calls_.became_current();
   if (flag_in(told, "unnumbered")) membership_.number_soon();
-  if (!wanted_) return;
-  set_timer();
-  look();
+  read_soon();  // whatever the last beat has told of the epoch: else it would be asked for without end until the next
 }
 
 void EventReader::line_is_down() {
@@ -114,7 +113,7 @@ void EventReader::catch_up(Done done) {
   line_.call(Line::Way::watch, "number_v1", {argument_of(most_read)},
              lifetime_.bind([this, done = std::move(done)](const Answer& /*answer*/) {
                catching_up_.push_back(done);
-               look();
+               read_soon();
                if (!reading_) caught_up();
              }));
 }
@@ -150,6 +149,7 @@ void EventReader::fetch_before(std::uint64_t first, const Done& done) {
        });
 }
 
+// A look now and then is for wake-ups that did not come, and for questions that failed.
 void EventReader::set_timer() {
   const base::Duration every = line_.standing().listens ? look_with_wakes : look_without;
   timer_ = loop_.after(every, [this] {
@@ -165,6 +165,11 @@ void EventReader::set_timer() {
 void EventReader::look() {
   if (!wanted_ || !journal_.is_current()) return;
   if (journal_.epoch() != membership_.epoch()) return refresh();
+  read_soon();
+}
+
+void EventReader::read_soon() {
+  if (!wanted_ || !journal_.is_current()) return;
   again_ = reading_;
   if (!reading_) read_on();
 }
@@ -176,8 +181,9 @@ void EventReader::read_on() {
   const std::uint64_t next = journal_.next();
   read(next - 1, most_read, [this, next](const tl::expected<std::vector<Event>, Fault>& events) {
     reading_ = false;
-    if (events && wanted_ && journal_.next() == next) take_events(*events);
-    if (!reading_ && again_ && wanted_ && journal_.is_current()) read_on();
+    const bool is_anew = journal_.next() != next;  // it has begun so meanwhile
+    if (events && wanted_ && !is_anew) take_events(*events);
+    if (events && (again_ || is_anew)) read_soon();
     if (!reading_) caught_up();
   });
 }

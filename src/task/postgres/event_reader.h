@@ -62,6 +62,7 @@ class EventReader {
   void refresh();
   void caught_up();
   void take_state(const Answer& answer);
+  void read_soon();
   void read_on();
   void take_events(const std::vector<Event>& events);
   void become_current();
