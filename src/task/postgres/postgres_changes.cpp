@@ -205,7 +205,8 @@ void PostgresQueue::restart_in_place(TaskId id, Submitted submitted) {
     const std::string outcome = text_in(*answer, "outcome");
     if (outcome == "unknown") return submitted(tl::unexpected(unknown_task(to_text(id))));
     if (outcome == "env-gone") return submitted(tl::unexpected(env_is_gone(id)));
-    if (outcome == "full") return submitted(tl::unexpected(queue_full(static_cast<std::size_t>(number_in(*answer, "capacity")))));
+    if (outcome == "full")
+      return submitted(tl::unexpected(queue_full(static_cast<std::size_t>(number_in(*answer, "capacity")))));
     if (outcome == "missing") {
       return submitted(tl::unexpected(unknown_task(to_text(static_cast<TaskId>(number_in(*answer, "missing"))))));
     }
@@ -220,6 +221,7 @@ void PostgresQueue::restart_in_place(TaskId id, Submitted submitted) {
 void PostgresQueue::remove(std::vector<TaskId> ids, Removed removed) {
   std::ranges::sort(ids);
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  if (ids.empty()) return removed(Removal{});
   remove_some(std::move(ids), {}, {}, {}, std::move(removed));
 }
 

@@ -289,27 +289,26 @@ void PostgresQueue::forward() {
   const Event& event = untold_.front();
   json::object params = rpc::parse_value(event.params).as_object();
   params.erase("seq");
-  membership_.call(
-      Line::Way::work, "tell_v1", {argument_of(event.seq), event.kind, rpc::to_text(params)},
-      lifetime_.bind([this, seq = event.seq](const Answer& answer) {
-        telling_ = false;
-        const std::string state = answer ? "" : answer.error().sqlstate;
-        const bool is_bad = state.starts_with("22") || state.starts_with("23");  // never to be taken
-        if (!answer && !is_bad) {
-          forward_timer_ = loop_.after(2s, [this] { forward(); });
-          return;
-        }
-        untold_.erase(untold_.begin());
-        // The last one stays here: numbers go on from it.
-        store_.write({.apply =
-                          [seq](StoreWriter& writer) {
-                            writer.remember(told_name, std::to_string(seq));
-                            writer.trim_events(seq);
-                          },
-                      .kind = Change::Kind::patient_fact});
-        membership_.number_soon();
-        forward();
-      }));
+  membership_.call(Line::Way::work, "tell_v1", {argument_of(event.seq), event.kind, rpc::to_text(params)},
+                   lifetime_.bind([this, seq = event.seq](const Answer& answer) {
+                     telling_ = false;
+                     const std::string state = answer ? "" : answer.error().sqlstate;
+                     const bool is_bad = state.starts_with("22") || state.starts_with("23");  // never to be taken
+                     if (!answer && !is_bad) {
+                       forward_timer_ = loop_.after(2s, [this] { forward(); });
+                       return;
+                     }
+                     untold_.erase(untold_.begin());
+                     // The last one stays here: numbers go on from it.
+                     store_.write({.apply =
+                                       [seq](StoreWriter& writer) {
+                                         writer.remember(told_name, std::to_string(seq));
+                                         writer.trim_events(seq);
+                                       },
+                                   .kind = Change::Kind::patient_fact});
+                     membership_.number_soon();
+                     forward();
+                   }));
 }
 
 // For the daemon's own status; a moment old.

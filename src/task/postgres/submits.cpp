@@ -58,11 +58,13 @@ void Submits::send() {
   if (!in_flight_.empty() || pause_ || waiting_.empty() || !membership_.is_joined() || !line_.is_up(Line::Way::work))
     return;
   std::size_t bytes = 0;
-  while (!waiting_.empty() && in_flight_.size() < most_at_once && (in_flight_.empty() || bytes < most_bytes)) {
+  const std::size_t most = singly_ > 0 ? 1 : most_at_once;
+  while (!waiting_.empty() && in_flight_.size() < most && (in_flight_.empty() || bytes < most_bytes)) {
     bytes += waiting_.front().bytes;
     in_flight_.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }
+  singly_ -= std::min(singly_, in_flight_.size());
   membership_.call(Line::Way::work, "submit_v1", arguments_of(in_flight_),
                    lifetime_.bind([this](const Answer& answer) { take(answer); }));
 }
@@ -150,6 +152,12 @@ tl::expected<Submits::Taken, rpc::Error> Submits::taken_of(const Result& rows, s
 // What was sent under its id may be there already: it is sent again under it, until its time is up.
 void Submits::put_back(std::vector<Waiting> batch, const Fault& fault) {
   last_problem_ = fault.message;
+  const bool is_bad = fault.sqlstate.starts_with("22");  // what it says, and not how the server is
+  if (is_bad && batch.size() == 1) {
+    answer(batch.front(), tl::unexpected(uncertain(batch.front(), fault.message)));
+    return answered();
+  }
+  if (is_bad) singly_ = batch.size();  // the others are as good as ever
   const bool is_sent = fault.kind == Fault::Kind::unknown;
   for (auto waiting = batch.rbegin(); waiting != batch.rend(); ++waiting) {
     if (!waiting->done) continue;
@@ -157,7 +165,7 @@ void Submits::put_back(std::vector<Waiting> batch, const Fault& fault) {
     waiting_.push_front(std::move(*waiting));
   }
   give_up_late();
-  if (fault.kind == Fault::Kind::unknown) return;                     // the line tells when it is up again
+  if (is_sent || is_bad) return;                                      // the line tells when it is up again
   pause_ = loop_.after(std::chrono::seconds(1), [this] { send(); });  // a full disk, say
 }
 

@@ -93,6 +93,7 @@ class Submits {
   std::deque<Waiting> waiting_;
   std::size_t waiting_bytes_ = 0;
   std::vector<Waiting> in_flight_;
+  std::size_t singly_ = 0;  // so many go one by one: one of them was refused
   std::string last_problem_ = "the queue's database does not answer";
   std::uint64_t added_ = 0;
   std::uint64_t answered_ = 0;

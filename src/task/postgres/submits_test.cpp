@@ -117,6 +117,21 @@ TEST_F(SubmitsTest, RefusalsOfTheQueueAreTheirs) {
   EXPECT_NE(answers.at(1).find("task-77"), std::string::npos);
 }
 
+TEST_F(SubmitsTest, OneThatTheServerCannotTakeKeepsNoOtherBack) {
+  add("a");
+  add("b");
+  turn();
+  const Fault fault{.kind = Fault::Kind::refused, .sqlstate = "22021", .message = "no such text"};
+  line.take("submit_v1").done(tl::unexpected(fault));
+  turn();
+  line.take("submit_v1").done(tl::unexpected(fault));
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_NE(answers.at(0).find(R"("outcome":"none")"), std::string::npos);
+  turn();
+  line.take("submit_v1").done(rows({{"1", "8", "0", "t", {}, {}, "1"}}));
+  EXPECT_EQ(answers.size(), 2U);
+}
+
 TEST_F(SubmitsTest, WhoAsksBehindThemWaitsForThem) {
   bool called = false;
   submits->after([&called] { called = true; });
