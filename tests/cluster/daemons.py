@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -118,6 +119,20 @@ class Together(FleetTestCase):
         self.assertEqual((record["state"], record["worker"]), ("completed", "three"))
         self.assertNotIn("waitingFor", record)
 
+    def test_a_limit_goes_to_a_worker_that_can_keep_it(self):
+        one, _ = self.two()
+        limit = {"memory": 64 << 20}
+        if any("limit=memory" in worker["labels"] for worker in one.ok("cluster.status")["workers"]):
+            self.skipTest("the daemons of this machine can keep limits")
+        error = one.ask("task.submit", prompt="true", **limit)["error"]
+        self.assertEqual((error["code"], error["data"]["reason"]), (UNAVAILABLE, "limits-not-kept"))
+        four = self.fleet.worker("four", cluster='labels = ["limit=memory"]')  # it says so
+        answer = eventually(lambda: one.ask("task.submit", prompt="true", delaySeconds=3600, **limit).get("result"), what="it is known here")
+        self.assertEqual(one.get(answer["taskId"])["needs"], ["limit=memory"])
+        four.run("cluster", "drain")
+        eventually(lambda: one.get(answer["taskId"]).get("waitingFor") == "no worker with limit=memory", what="waitingFor")
+        one.ok("task.cancel", taskId=answer["taskId"])
+
     def test_here_is_here(self):
         one, two = self.two()
         folder = os.path.realpath(one.home)
@@ -183,6 +198,21 @@ class Control(FleetTestCase):
         one, two = self.two()
         most, workers = self.run_many(one, two)
         self.assertEqual((workers, most > 2), ({"one", "two"}, True))
+
+    def test_two_edits_at_once_both_count(self):
+        one, two = self.two()
+        id = one.submit("true", delaySeconds=3600)
+        for turn in range(1, 16):
+            edits = [threading.Thread(target=one.ok, args=("task.edit",), kwargs={"taskId": id, "prompt": f"echo {turn}"}),
+                     threading.Thread(target=two.ok, args=("task.edit",), kwargs={"taskId": id, "priority": turn})]
+            for edit in edits:
+                edit.start()
+            for edit in edits:
+                edit.join()
+            body = json.loads(self.fleet.sql(f"SELECT body FROM duet.request WHERE task = {id.removeprefix('task-')}")[0][0])
+            self.assertEqual((body["prompt"], body["priority"]), (f"echo {turn}", turn))
+        one.ok("task.edit", taskId=id, delaySeconds=0)
+        self.assertEqual(two.wait(id)["result"], "15\n")
 
     def test_pauses_and_holds_count_everywhere(self):
         one, two = self.two()
