@@ -77,6 +77,10 @@ class Engine {
   void begin(const std::vector<task::Task>& running);
   /// The next event of the journal, once it is on disk.
   void take(const task::Event& event);
+  /// A task starts on this machine now: what it changes may be seen before the journal tells of it.
+  void task_starts(const task::Task& task) {
+    if (!rules_.all().empty()) note_start(task);  // else nobody reads of its end
+  }
   /// The daemon stops: what happens from now on is for the next one.
   void close();
 
@@ -116,10 +120,11 @@ class Engine {
 
  private:
   using Kind = task::Change::Kind;
-  /// `at_once`: nothing was tried to be written.
+  /// `may_come`: nothing was written, and it may be done later.
   struct Refused {
     rpc::Error error;
-    bool at_once;
+    bool may_come;
+    bool is_elsewhere = false;  ///< another daemon has done it
   };
   using Ran = std::function<void(const tl::expected<task::TaskId, Refused>&)>;
 
@@ -146,6 +151,8 @@ class Engine {
   void consider(ActiveRule& active, const Event& event, std::size_t count);
   void fire(const ActiveRule& active, const Event& event, Firing firing);
   void run(const Firing& firing, const Work& work, Kind kind, const Ran& ran);
+  void ask_first(const Firing& firing, const Work& work, Note note, Kind kind, const Ran& ran);
+  void submit(const Firing& firing, const Work& work, Note note, Kind kind, const Ran& ran);
   void refuse(Firing firing, std::string reason);
   /// What is told of it in the same transaction.
   struct Told {

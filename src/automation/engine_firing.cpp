@@ -15,6 +15,8 @@ namespace {
 namespace json = boost::json;
 
 constexpr const char* waits_for_approval = "approval";
+constexpr const char* was_asked_for = "its task is asked for";
+constexpr int queue_full_code = -32002;
 
 rpc::Error not_kept() {
   return task::unavailable("store", "it is done, and written down when the disk can be written again");
@@ -37,11 +39,14 @@ std::string reason_of(const rpc::Error& refusal) {
   return refusal.message() + (says_little ? ": " + refusal.data() : "");
 }
 
+// Of a task that other daemons may ask for, too; else empty.
+std::string key_of(const Work& work) { return work.submission ? work.submission->key : std::string(); }
+
 // The firing when its work has been taken.
 Firing fired(Firing firing) {
   firing.reason.clear();
   firing.awaiting.reset();
-  firing.approved = firing.deciding = false;
+  firing.approved = firing.deciding = firing.asked = false;
   return firing;
 }
 
@@ -131,7 +136,9 @@ void Engine::fire(const ActiveRule& active, const Event& event, Firing firing) {
   if (active.rule.requires_approval) return hold_for_approval(std::move(firing), std::move(work));
   firing.kept = false;
   firings_.put(firing);
-  run(firing, work, Kind::fact, [this, firing](const tl::expected<task::TaskId, Refused>& result) {
+  const bool is_asked_again = !key_of(work).empty();
+  run(firing, work, Kind::fact, [this, firing, is_asked_again](const tl::expected<task::TaskId, Refused>& result) {
+    if (!result && closed_ && is_asked_again) return;  // by the next daemon
     result ? has_fired(firing.number, *result) : refuse(firing, reason_of(result.error().error));
   });
 }
@@ -152,11 +159,12 @@ void Engine::hold_for_approval(Firing firing, Work work) {
   hold(std::move(firing), waits_for_approval, {"approvalNeeded", std::move(params)});
 }
 
-// The work, the firing as it is when that is taken, and what tells of it are one transaction.
+// The work, the firing as it is when that is taken, and what tells of it are one transaction. A task with a key goes
+// elsewhere: what is about to be asked for is written down first, with all but its task.
 void Engine::run(const Firing& firing, const Work& work, Kind kind, const Ran& ran) {
   if (!work.submission && !store_.has_room()) return ran(tl::unexpected(Refused{no_room(), true}));
   const std::string id = id_of(firing);
-  Note note = note_of(firing.rule_id);
+  Note note = key_of(work).empty() ? note_of(firing.rule_id) : Note();
   note.keep(fired(firing));
   const bool is_notice = !work.submission && !work.program;
   if (is_notice) note.tell("notice", {{"ruleId", firing.rule_id}, {"id", id}, {"message", work.notice}});
@@ -168,22 +176,48 @@ void Engine::run(const Firing& firing, const Work& work, Kind kind, const Ran& r
     });
   }
   if (ActiveRule* active = rules_.find(firing.rule_id)) ++active->submitting;
+  key_of(work).empty() ? submit(firing, work, std::move(note), kind, ran)
+                       : ask_first(firing, work, std::move(note), kind, ran);
+}
+
+// A daemon that is killed between both asks again under the same key when it is back: the event is not judged anew.
+void Engine::ask_first(const Firing& firing, const Work& work, Note note, Kind kind, const Ran& ran) {
+  Firing asked = firing;
+  asked.awaiting = work;
+  asked.approved = asked.asked = true;
+  asked.reason = was_asked_for;
+  Note first = note_of(firing.rule_id);
+  first.keep(asked);
+  write(std::move(first), kind, [this, firing, work, note = std::move(note), kind, ran](bool kept) {
+    if (kept && !closed_) return submit(firing, work, note, kind, ran);
+    has_submitted(firing.rule_id, std::nullopt);
+    ran(tl::unexpected(Refused{kept ? task::is_stopping() : store_.refusal(), kept}));
+  });
+}
+
+void Engine::submit(const Firing& firing, const Work& work, Note note, Kind kind, const Ran& ran) {
   const auto returned = std::make_shared<bool>(false);
-  const Note::Along along = note.along();
+  const auto answered = [this, ran, returned, note, has_key = !key_of(work).empty(), asked = firing.asked,
+                         rule = firing.rule_id](const tl::expected<task::Accepted, rpc::Error>& result) {
+    const bool is_ours = result && (result->is_new || asked);
+    has_gone_along(note.along(), is_ours);
+    has_submitted(rule, is_ours ? std::optional(result->id) : std::nullopt);
+    if (is_ours && !result->is_new) {  // the daemon before had its task taken, and could not write that down
+      store_.write({.apply = [note, id = result->id](task::StoreWriter& writer) { note.write(writer, id); },
+                    .kind = Kind::fact});
+    }
+    if (is_ours) {
+      ran(result->id);
+    } else if (result) {
+      ran(tl::unexpected(Refused{done_elsewhere(result->id), false, true}));
+    } else {
+      const bool is_full = result.error().code() == queue_full_code;
+      ran(tl::unexpected(Refused{result.error(), !*returned || is_full || has_key}));
+    }
+    release_all();  // What waits need not wait for it any more, or has it end.
+  };
   queue_.submit(
-      *work.submission,
-      lifetime_.bind(
-          [this, ran, returned, along, rule = firing.rule_id](const tl::expected<task::Accepted, rpc::Error>& result) {
-            const bool is_ours = result && result->is_new;
-            has_gone_along(along, is_ours);
-            has_submitted(rule, is_ours ? std::optional(result->id) : std::nullopt);
-            if (is_ours) {
-              ran(result->id);
-            } else {
-              ran(tl::unexpected(Refused{result ? done_elsewhere(result->id) : result.error(), !*returned}));
-            }
-            release_all();  // What waits need not wait for it any more, or has it end.
-          }),
+      *work.submission, lifetime_.bind(answered),
       {.write = [note = std::move(note)](task::StoreWriter& writer, task::TaskId task) { note.write(writer, task); },
        .kind = kind});
   *returned = true;
@@ -287,7 +321,7 @@ void Engine::approve(std::string_view firing_id, const Done& done) {
   const Work work = *waiting->awaiting;
   run(*waiting, work, Kind::request,
       [this, done, number = waiting->number](const tl::expected<task::TaskId, Refused>& result) {
-        if (!result && result.error().at_once) return keep_approved(number, reason_of(result.error().error), done);
+        if (!result && result.error().may_come) return keep_approved(number, reason_of(result.error().error), done);
         if (result) {
           has_fired(number, *result);
         } else if (Firing* firing = firings_.find(number)) {
@@ -322,7 +356,9 @@ void Engine::deny(std::string_view firing_id, const Done& done) {
 
 // It is approved, though it cannot be done now.
 void Engine::keep_approved(std::uint64_t number, const std::string& why_later, const Done& done) {
-  Firing approved = *firings_.find(number);
+  const Firing* const waiting = firings_.find(number);
+  if (waiting == nullptr) return done(task::unavailable("automation", "too many firings wait for approval"));
+  Firing approved = *waiting;
   approved.approved = true;
   approved.deciding = false;
   approved.reason = "approved: " + why_later;
@@ -330,6 +366,7 @@ void Engine::keep_approved(std::uint64_t number, const std::string& why_later, c
   note.keep(approved);
   write(std::move(note), Kind::request, [this, done, approved](bool kept) {
     Firing* const firing = firings_.find(approved.number);
+    if (firing == nullptr) return done(std::nullopt);
     if (kept) {
       *firing = approved;
       try_approved();
@@ -364,7 +401,13 @@ void Engine::try_approved(std::uint64_t number) {
   run(firing, work, Kind::fact, [this, number](const tl::expected<task::TaskId, Refused>& result) {
     if (result) return has_fired(number, *result);
     Firing* const refused = firings_.find(number);
+    if (refused == nullptr) return;
     refused->deciding = false;
+    if (result.error().is_elsewhere) {
+      refused->awaiting.reset();
+      refused->approved = false;
+      return hold(*refused, reason_of(result.error().error));
+    }
     std::string reason = "approved: " + reason_of(result.error().error);
     if (std::exchange(refused->reason, reason) == reason) return;
     Note note = note_of(refused->rule_id);

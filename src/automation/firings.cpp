@@ -38,6 +38,7 @@ Firing read_firing(const json::object& saved) {
   firing.at = base::UtcTime(std::chrono::milliseconds(saved.at("at").to_number<std::int64_t>()));
   firing.count = saved.at("count").to_number<std::size_t>();
   firing.approved = saved.contains("approved");
+  firing.asked = saved.contains("asked");
   if (const json::value* turn = saved.if_contains("turn")) firing.turn = turn->to_number<std::uint64_t>();
   if (const json::value* cause = saved.if_contains("cause")) firing.cause = cause->as_string();
   if (const json::value* by = saved.if_contains("by")) firing.by = by->as_string();
@@ -59,6 +60,7 @@ std::string save_firing(const Firing& firing) {
                      {"taskId", firing.task_id}};
   if (firing.awaiting) saved["awaiting"] = save_work(*firing.awaiting);
   if (firing.approved) saved["approved"] = true;
+  if (firing.asked) saved["asked"] = true;
   if (firing.turn > firing.number) saved["turn"] = firing.turn;
   if (!firing.cause.empty()) saved["cause"] = firing.cause;
   if (!firing.by.empty()) saved["by"] = firing.by;

@@ -31,6 +31,7 @@ struct Firing {
   boost::json::array links = {};      ///< of the chain in which it was stopped: `{ruleId, taskId}`, the first one first
   std::optional<Work> awaiting = {};  ///< approval, or room when it was approved
   bool approved = false;
+  bool asked = false;     ///< its task was asked for under its key, and may be in the queue
   bool deciding = false;  ///< something is on its way to the disk; not kept itself
   bool kept = true;       ///< false: not shown before it is on disk
   bool unsaved = false;   ///< the store has not been given it yet

@@ -88,7 +88,9 @@ json::object save_work(const Work& work) {
 
 Work load_work(const json::object& saved) {
   if (const json::value* body = saved.if_contains("submission")) {
-    return {.submission = task::from_body(body->as_string())};
+    Work work{.submission = task::from_body(body->as_string())};
+    work.submission->key_decides = !work.submission->key.empty();
+    return work;
   }
   if (const json::value* command = saved.if_contains("command")) {
     Program program{.timeout = std::chrono::milliseconds(saved.at("timeout").to_number<std::int64_t>()),

@@ -179,6 +179,18 @@ tl::expected<void, std::string> CgroupHome::provide_for(const Limits& limits, co
   return {};
 }
 
+std::vector<std::string> CgroupHome::offered() const {
+  const std::vector<std::string> controllers = words_in(folder_ + "/cgroup.controllers");
+  std::vector<std::string> names;
+  const auto add = [&](const char* controller, const char* name) {
+    if (std::ranges::find(controllers, controller) != controllers.end()) names.emplace_back(name);
+  };
+  add("memory", "memory");
+  add("pids", "processes");
+  add("cpu", "cpu");
+  return names;
+}
+
 Cgroup::Cgroup(std::string folder, const Limits& limits) : folder_(std::move(folder)) {
   base::check_call(mkdir(folder_.c_str(), 0755), "a cgroup for the limits");
   try {

@@ -48,6 +48,8 @@ class CgroupHome {
   /// Sees to it that cgroups below can be given such limits; or says why not. `swaps`: where the kernel lists what it
   /// swaps to.
   tl::expected<void, std::string> provide_for(const Limits& limits, const std::string& swaps = "/proc/swaps") const;
+  /// Which limits could be provided for, by name: memory, processes, cpu. Nothing is switched on.
+  std::vector<std::string> offered() const;
 
  private:
   explicit CgroupHome(std::string folder) : folder_(std::move(folder)) {}

@@ -64,6 +64,14 @@ rpc::Error untrusted_group(std::string_view name, const Distrust& distrust) {
 
 rpc::Error queue_full(std::size_t capacity) { return refusal(-32002, "Queue full", {{"capacity", capacity}}); }
 
+rpc::Error env_is_gone(TaskId id) {
+  return refusal(rpc::code::invalid_params, "Invalid params",
+                 {{"param", "taskId"},
+                  {"expected", "a task without env, which a shared queue erases: submit it anew, with its env"},
+                  {"received", to_text(id)},
+                  {"reason", "env-gone"}});
+}
+
 rpc::Error unavailable(std::string_view subsystem, std::string_view why) {
   return refusal(-32003, unavailable_text(why), {{"subsystem", subsystem}});
 }

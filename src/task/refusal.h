@@ -17,6 +17,8 @@ rpc::Error not_cancellable(TaskId id, State state);
 /// What was asked for is for tasks in another state; `reason` says which, in one word.
 rpc::Error wrong_state(TaskId id, State state, std::string_view message, std::string_view reason);
 rpc::Error queue_full(std::size_t capacity);
+/// It cannot be restarted: a shared queue erases what it had in `env` when it ends, and shows it to nobody before.
+rpc::Error env_is_gone(TaskId id);
 /// The key of a submission belongs to another one, which differs in these parameters.
 rpc::Error key_is_taken(TaskId id, const std::vector<std::string>& differences);
 /// A task cannot come after itself.

@@ -3,11 +3,14 @@
 
 import os
 import signal
+import sqlite3
 import sys
+import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 
+import store  # noqa: E402
 import suite  # noqa: E402
 from daemon import eventually  # noqa: E402
 from rule_project import RuleTestCase, shell  # noqa: E402
@@ -62,6 +65,20 @@ class Kills(RuleTestCase):
         [fired] = self.await_firings(1)
         self.assertEqual(self.result_of(fired), "done\n")
         self.assertEqual(len(self.call("task.list")["result"]), 1)
+
+
+class Told(RuleTestCase):
+    @unittest.skipUnless(store.SHARED, "with a shared queue: the daemon's own store has no events for long")
+    def test_what_the_queue_has_been_told_is_not_kept_here(self):
+        self.start(shell("rule", "source = 'watch', pattern = 'a'", "true"))
+        for number in range(20):
+            self.assertIn("result", self.call("automation.enable" if number % 2 else "automation.disable", ruleId="rule"))
+        self.assertIn("result", self.call("task.submit", prompt="true", agent="shell"))
+
+        def events():
+            with sqlite3.connect(os.path.join(self.project.state, "tasks.db")) as database:
+                return database.execute("SELECT count(*) FROM event").fetchone()[0]
+        eventually(lambda: events() <= 1, what="only the last one is left")
 
 
 class Refused(RuleTestCase):

@@ -146,6 +146,7 @@ class HeldBack(RuleTestCase):
                          "cooldown = '20s'"))
         self.write("a.txt")
         self.result_of(self.await_firings(1)[0])  # else the task would hold the next one back
+        self.project.store.await_numbers()
         self.write("b.txt")
         self.await_held("cooldown")
         self.write("c.txt")

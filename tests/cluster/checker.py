@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
 """Three workers, two submitters, and everything that may die dies at random. Then the queue is asked whether it kept its word.
 
-Usage: checker.py --program PATH [--seconds 30] [--seed N] [--proxy]
+Usage: checker.py --program PATH [--seconds 30] [--seed N] [--proxy | --namespaces]
 
-Daemons, keepers and postgres are killed with SIGKILL, daemons are stopped for up to 60 s. With --proxy the ways between
-daemons and server are stalled, cut, dropped and delayed instead, each direction by itself. Afterwards must hold: every acknowledged task is there
+Daemons, keepers and postgres are killed, daemons are stopped: see harm.py. With --proxy the ways between daemons and server are stalled, cut,
+dropped and delayed instead, each direction by itself; with --namespaces each daemon has a network of its own, whose wire is cut (this needs
+root, and is skipped with a loud line where the machine does not allow it). Afterwards must hold: every acknowledged task is there
 and has ended; one submit is one task at most; `fail` tasks have begun once at most; `retry` attempts never overlap; ends in the
 database are those that the tasks wrote; events have no gap and each task's a legal order; counts are right; no process is left.
 """
 
 import argparse
 import collections
+import contextlib
 import json
 import os
 import random
-import signal
 import sys
 import tempfile
 import threading
@@ -24,17 +25,16 @@ import uuid
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 
+import namespaces  # noqa: E402
 import server  # noqa: E402
 from daemon import Failure, eventually  # noqa: E402
 from fleet import ENDED, Fleet, read_file  # noqa: E402
-from database_proxy import DELAY, DROP, STALL, Proxy  # noqa: E402
+from database_proxy import Proxy  # noqa: E402
+from harm import Harm  # noqa: E402
 
 JOB = os.path.join(os.path.dirname(os.path.abspath(__file__)), "job.py")
 WEATHER = (OSError, Failure, ValueError)
 LEASE, LOST_AFTER = 30, 60
-
-# Faults of the program that are known and not mended, by the beginnings of their lines: shown, but no failure of the run.
-OPEN = ("lost before its third lost attempt:",)
 
 
 class Submit:
@@ -57,7 +57,6 @@ class Run:
         self.counts = collections.Counter()
         self.submits = []
         self.faults = []
-        self.busy = set()  # workers that something is being done to
         self.lock = threading.Lock()
         self.jobs = tempfile.TemporaryDirectory(prefix="duet-jobs-")
 
@@ -131,149 +130,43 @@ class Run:
             self.count("cancels acknowledged")
             submit.cancelled = True
 
-    # -- those who do harm --
-
-    def harm(self):
-        chance = random.Random(f"{self.seed} harm")
-        deeds = [self.cut, self.stall, self.drop, self.delay, self.refuse, self.kill_daemon] if self.options.proxy else \
-                [self.kill_daemon, self.kill_daemon, self.kill_keeper, self.kill_keeper, self.stop_daemon, self.kill_postgres, self.restart]
-        threads = []
-        while not self.over.is_set():
-            self.over.wait(chance.uniform(0.2, self.options.calm))
-            deed, worker, number = chance.choice(deeds), chance.choice(self.fleet.workers), chance.random()
-            name = "postgres" if deed == self.kill_postgres else worker.name
-            with self.lock:
-                if name in self.busy or (deed != self.kill_keeper and len(self.busy) >= 2):
-                    continue
-                self.busy.add(name)
-            thread = threading.Thread(target=self.do, args=(deed, name, worker, number))
-            thread.start()
-            threads.append(thread)
-        for thread in threads:
-            thread.join()
-
-    def do(self, deed, name, worker, number):
-        try:
-            deed(worker, number)
-            if deed != self.kill_keeper:
-                self.count(deed.__name__.replace("_", " "))
-        except Exception as problem:
-            self.fault(f"{deed.__name__} of {name}: {type(problem).__name__}: {problem}")
-        finally:
-            with self.lock:
-                self.busy.discard(name)
-
-    def start_again(self, worker):
-        def attempt():
-            try:
-                return worker.start()
-            except Failure as problem:
-                self.problem = str(problem)
-                return None
-        try:
-            eventually(attempt, 90, "the daemon starts again")
-        except Failure as failure:
-            raise Failure(f"{failure}: {self.problem}") from None
-
-    def kill_daemon(self, worker, number):
-        worker.kill_daemon()
-        self.over.wait(number * number * 5)
-        self.start_again(worker)
-
-    def restart(self, worker, _):
-        result = worker.run("daemon", "restart", patience=90)
-        if result.code != 0:
-            self.count("restarts that were refused")
-            self.start_again(worker)
-
-    def kill_keeper(self, worker, number):
-        """One that has a task, or the one that makes them."""
-        keepers = worker.keepers()
-        if keepers:
-            try:
-                os.kill(keepers[int(number * len(keepers))], signal.SIGKILL)
-                self.count("keepers killed")
-            except ProcessLookupError:
-                pass
-
-    def stop_daemon(self, worker, number):
-        pid = worker.lock_holder()
-        if pid:
-            os.kill(pid, signal.SIGSTOP)
-            try:
-                self.over.wait(1 + number * number * 59)
-            finally:
-                os.kill(pid, signal.SIGCONT)
-
-    def kill_postgres(self, _, number):
-        self.fleet.server.kill()
-        self.over.wait(number * 8)
-        self.fleet.server.start()
-
-    # the ways between
-
-    def for_a_while(self, number):
-        self.over.wait(0.5 + number ** 3 * 45)
-
-    def stall(self, worker, number):
-        for way in self.some_ways(worker, number):
-            way.mode = STALL
-        self.for_a_while(number)
-        worker.proxy.kind()
-
-    def drop(self, worker, number):
-        """What was lost will not come back: at the end the connections of now are over."""
-        for way in self.some_ways(worker, number):
-            way.mode = DROP
-        self.for_a_while(number)
-        worker.proxy.cut()
-        worker.proxy.kind()
-
-    def delay(self, worker, number):
-        for way in self.some_ways(worker, number):
-            way.seconds, way.mode = number * 4, DELAY
-        self.for_a_while(number)
-        worker.proxy.kind()
-
-    def refuse(self, worker, number):
-        worker.proxy.refusing = True
-        worker.proxy.cut()
-        self.for_a_while(number)
-        worker.proxy.kind()
-
-    def cut(self, worker, _):
-        worker.proxy.cut()
-
-    @staticmethod
-    def some_ways(worker, number):
-        return ((worker.proxy.up,), (worker.proxy.down,), (worker.proxy.up, worker.proxy.down))[int(number * 3000) % 3]
-
     # -- the whole --
 
     def play(self):
+        """True: nothing is wrong."""
         print(f"seed {self.seed}, {self.options.seconds} s", file=sys.stderr, flush=True)
-        proxies = []
-        with self.jobs, Fleet(self.options.program) as self.fleet:
+        shared = namespaces.listening() if self.options.namespaces else server.Server()
+        with self.jobs, shared, contextlib.ExitStack() as ways, Fleet(self.options.program, shared) as self.fleet:
             try:
-                for name in ("one", "two", "three"):
-                    options = {"lease": f"{LEASE}s", "lost_after": f"{LOST_AFTER}s", "slots": 3}
-                    if self.options.proxy:
-                        proxies.append(Proxy(self.fleet.server).__enter__())
-                        options["url"] = proxies[-1].url(self.fleet.database)
-                    worker = self.fleet.worker(name, **options)
-                    worker.proxy = proxies[-1] if proxies else None
+                for number, name in enumerate(("one", "two", "three"), 1):
+                    self.add_worker(ways, number, name)
                 self.trouble()
                 self.judge()
                 self.show()
             finally:
                 for worker in self.fleet.workers:
                     worker.kill_family()
-                for proxy in proxies:
-                    proxy.__exit__()
-        return not [fault for fault in self.faults if not fault.startswith(OPEN)]
+        return not self.faults
+
+    def add_worker(self, ways, number, name):
+        options = {"lease": f"{LEASE}s", "lost_after": f"{LOST_AFTER}s", "slots": 3}
+        proxy = network = None
+        if self.options.proxy:
+            proxy = ways.enter_context(Proxy(self.fleet.server))
+            options["url"] = proxy.url(self.fleet.database)
+        if self.options.namespaces:
+            network = ways.enter_context(namespaces.Network(number))
+            options.update(url=network.url(self.fleet.server, self.fleet.database), cluster="insecure = true")
+        worker = self.fleet.worker(name, start=False, **options)
+        worker.proxy, worker.network = proxy, network
+        if network:
+            worker.program = network.program(self.fleet.program)
+        worker.start()
 
     def trouble(self):
-        threads = [threading.Thread(target=self.harm), *(threading.Thread(target=self.submitter, args=(n,)) for n in range(2))]
+        mode = "proxy" if self.options.proxy else "namespaces" if self.options.namespaces else "kills"
+        self.harm = Harm(self, mode)
+        threads = [threading.Thread(target=self.harm.go), *(threading.Thread(target=self.submitter, args=(n,)) for n in range(2))]
         for thread in threads:
             thread.start()
         self.over.wait(self.options.seconds)
@@ -285,7 +178,7 @@ class Run:
         for what, number in sorted(self.counts.items()):
             print(f"{number:6} {what}", file=sys.stderr)
         for fault in self.faults:
-            print(f"{'KNOWN OPEN' if fault.startswith(OPEN) else 'FAULT'}: {fault}", file=sys.stderr)
+            print(f"FAULT: {fault}", file=sys.stderr)
         if self.faults:
             print(self.fleet.logs(self.options.log), file=sys.stderr)
 
@@ -294,7 +187,7 @@ class Run:
     def judge(self):
         for worker in self.fleet.workers:
             if worker.lock_holder() is None:
-                self.start_again(worker)
+                self.harm.start_again(worker)
         self.all_end()
         rows = self.rows()
         for submit in self.submits:
@@ -431,12 +324,17 @@ def main():
     parser.add_argument("--program", required=True)
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--seed", type=int)
-    parser.add_argument("--proxy", action="store_true")
+    ways = parser.add_mutually_exclusive_group()
+    ways.add_argument("--proxy", action="store_true")
+    ways.add_argument("--namespaces", action="store_true")
     parser.add_argument("--pause", type=float, default=0.4, help="at most so long between two submits of one submitter")
     parser.add_argument("--calm", type=float, default=2.5, help="at most so long between two deeds")
     parser.add_argument("--log", type=int, default=3000, help="how much of each log is shown of a run that failed")
     options = parser.parse_args()
     server.skip_unless_installed()
+    if options.namespaces and not namespaces.allowed():
+        print("SKIPPED: this machine allows no network namespaces (root, iproute2), so NOTHING was tested with them", file=sys.stderr, flush=True)
+        sys.exit(server.SKIPPED)
     sys.exit(0 if Run(options).play() else 1)
 
 

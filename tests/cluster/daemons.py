@@ -3,15 +3,14 @@
 
 Usage: daemons.py --program PATH [unittest options]
 
-What needs a whole lease (30 s, the shortest there is) runs beside the rest: all of it starts when the file
-begins, and `WhenALeaseEnds` looks at it at the end.
+What needs a whole lease is in leases.py, other faults of the database in faults.py and failover.py.
 """
 
 import json
 import os
 import shutil
-import signal
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -19,37 +18,23 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import server  # noqa: E402
 import suite  # noqa: E402
-from daemon import Failure, eventually, request  # noqa: E402
+from daemon import eventually, request  # noqa: E402
 from fleet import Fleet, read_file, start_time  # noqa: E402
-from database_proxy import DROP, STALL, Proxy  # noqa: E402
-from scenario import Background, Later, appends, check, happens, known_open, let_go, lines  # noqa: E402
+from scenario import lines  # noqa: E402
 
 UNAVAILABLE, WRONG = -32003, -32602
 LIMITS = "[groups.batch]\nmax_running = 1\n[agents.slow]\ncommand = [\"/bin/sh\", \"-c\", \"{prompt}\"]\nmax_running = 1\n"
 
-# Faults of the program that are known and not mended: the tests that show them are shown as skipped while they fail.
-OPEN = {
-    "test_answers_that_are_cut_off": "a cancel whose answer was cut off is refused and not asked again",
-}
 shared = None
-scenarios = {}
 
 
 def setUpModule():
     global shared
     shared = server.Server(settings={"max_connections": "120"})
     shared.__enter__()
-    for name in ("worker_gone", "daemon_stopped", "cut_off", "answers_cut_off"):
-        scenarios[name] = Background(globals()[name], shared)
-    for name in ("database_killed", "database_down"):
-        scenarios[name] = Background(globals()[name], None)
 
 
 def tearDownModule():
-    for name, what in OPEN.items():
-        print(f"KNOWN OPEN: {name}: {what}", file=sys.stderr)
-    for one in scenarios.values():
-        one.thread.join()
     shared.__exit__()
 
 
@@ -134,6 +119,20 @@ class Together(FleetTestCase):
         self.assertEqual((record["state"], record["worker"]), ("completed", "three"))
         self.assertNotIn("waitingFor", record)
 
+    def test_a_limit_goes_to_a_worker_that_can_keep_it(self):
+        one, _ = self.two()
+        limit = {"memory": 64 << 20}
+        if any("limit=memory" in worker["labels"] for worker in one.ok("cluster.status")["workers"]):
+            self.skipTest("the daemons of this machine can keep limits")
+        error = one.ask("task.submit", prompt="true", **limit)["error"]
+        self.assertEqual((error["code"], error["data"]["reason"]), (UNAVAILABLE, "limits-not-kept"))
+        four = self.fleet.worker("four", cluster='labels = ["limit=memory"]')  # it says so
+        answer = eventually(lambda: one.ask("task.submit", prompt="true", delaySeconds=3600, **limit).get("result"), what="it is known here")
+        self.assertEqual(one.get(answer["taskId"])["needs"], ["limit=memory"])
+        four.run("cluster", "drain")
+        eventually(lambda: one.get(answer["taskId"]).get("waitingFor") == "no worker with limit=memory", what="waitingFor")
+        one.ok("task.cancel", taskId=answer["taskId"])
+
     def test_here_is_here(self):
         one, two = self.two()
         folder = os.path.realpath(one.home)
@@ -199,6 +198,21 @@ class Control(FleetTestCase):
         one, two = self.two()
         most, workers = self.run_many(one, two)
         self.assertEqual((workers, most > 2), ({"one", "two"}, True))
+
+    def test_two_edits_at_once_both_count(self):
+        one, two = self.two()
+        id = one.submit("true", delaySeconds=3600)
+        for turn in range(1, 16):
+            edits = [threading.Thread(target=one.ok, args=("task.edit",), kwargs={"taskId": id, "prompt": f"echo {turn}"}),
+                     threading.Thread(target=two.ok, args=("task.edit",), kwargs={"taskId": id, "priority": turn})]
+            for edit in edits:
+                edit.start()
+            for edit in edits:
+                edit.join()
+            body = json.loads(self.fleet.sql(f"SELECT body FROM duet.request WHERE task = {id.removeprefix('task-')}")[0][0])
+            self.assertEqual((body["prompt"], body["priority"]), (f"echo {turn}", turn))
+        one.ok("task.edit", taskId=id, delaySeconds=0)
+        self.assertEqual(two.wait(id)["result"], "15\n")
 
     def test_pauses_and_holds_count_everywhere(self):
         one, two = self.two()
@@ -429,245 +443,6 @@ class Secrets(FleetTestCase):
             self.assertNotEqual(result.code, 0, result)
             self.assertNotIn("canary", result.out + result.err)
             self.assertNotIn(b"canary", read_file(os.path.join(one.state, "daemon.log")))
-
-
-# -- what needs a lease --
-
-
-def worker_gone(fleet):
-    """A worker's machine is gone: silent after the lease; retry tasks run elsewhere, fail tasks are lost."""
-    one = fleet.worker("one")
-    two = fleet.worker("two", slots=4, lost_after="45s")
-    again, never = one.path("again"), one.path("never")
-    one.ok("queue.pause")
-    retry = one.submit(appends(again), onLost="retry", priority=5)
-    fail = one.submit(appends(never), onLost="fail", priority=5)
-    blockers = [one.submit("sleep 15", needs=["name=one"], priority=9) for _ in range(2)]
-    one.ok("queue.resume")
-    records = [two.runs(id) for id in (retry, fail)]
-    check({record["worker"] for record in records} == {"two"}, records)
-    two.kill_whole()
-    begun = time.monotonic()
-    eventually(lambda: not is_alive(records[0]), 5, "a retry attempt dies with its keeper")
-    two.kill_family()
-    eventually(lambda: one.workers()["two"] == "silent", 60, "two is silent")
-    silent = time.monotonic() - begun
-    check(25 < silent < 46, "silent after", silent, "s")
-    check(one.get(fail).get("silent") is True or one.get(fail)["state"] == "failed", one.get(fail))
-    record = eventually(lambda: (r := one.get(retry))["state"] == "running" and r["worker"] == "one" and r, 10, "it runs elsewhere")
-    check(record["attempts"] == 2, record)
-    let_go(again)
-    check(one.wait(retry)["state"] == "completed", one.get(retry))
-    check([line.split()[:2] for line in lines(again)] == [["begin", "two"], ["begin", "one"], ["end", "one"]], lines(again))
-    lost = one.wait(fail, 60)
-    check((lost["state"], lost["error"]["reason"], lost["attempts"]) == ("failed", "lost", 1), lost)
-    check(len(lines(never)) == 1, lines(never))
-    check(time.monotonic() - begun < 80, "lost after", time.monotonic() - begun, "s")
-    for blocker in blockers:
-        check(one.wait(blocker)["state"] == "completed", one.get(blocker))
-    two.start()
-    check(one.wait(one.submit("true", needs=["name=two"]))["state"] == "completed", "it may come back")
-    check(one.get(fail)["state"] == "failed", "lost for good")
-
-
-def daemon_stopped(fleet):
-    """SIGSTOP for longer than the lease, then SIGCONT: a new incarnation, nothing twice."""
-    one = fleet.worker("one", lost_after="5m", slots=4)
-    two = fleet.worker("two", lost_after="5m", slots=4)
-    again, ends, stays = two.path("again"), two.path("ends"), two.path("stays")
-    one.ok("queue.pause")
-    ids = {name: one.submit(appends(name), onLost=lost, needs=needs) for name, lost, needs in (
-        (ends, "fail", ["name=two"]), (stays, "fail", ["name=two"]))}
-    retry = one.submit(appends(again), onLost="retry", priority=-1)
-    blockers = [one.submit("sleep 12", needs=["name=one"], priority=9) for _ in range(4)]
-    one.ok("queue.resume")
-    for id in ids.values():
-        two.runs(id)
-    record = two.runs(retry)
-    check(record["worker"] == "two", record)
-    secret = fleet.sql("SELECT incarnation FROM duet.worker WHERE name = 'two'")
-    pid = two.lock_holder()
-    os.kill(pid, signal.SIGSTOP)
-    begun = time.monotonic()
-    try:
-        let_go(ends)
-        eventually(lambda: not is_alive(record), 40, "the keeper ends the retry attempt")
-        ended = time.monotonic() - begun
-        check(13 < ended < 27, "two thirds of the lease are 20 s, then 5 s of TERM; it was", ended)
-        eventually(lambda: one.workers()["two"] == "silent", 60, "silent")
-        eventually(lambda: (r := one.get(retry))["state"] == "running" and r["worker"] == "one", 10, "it runs elsewhere")
-        eventually(lambda: len(lines(again)) > 1, what="its shell has written")
-        begins = [line.split() for line in lines(again)]
-        check(len(begins) == 2 and begins[1][1] == "one", begins)
-        check(one.get(ids[stays]).get("silent") is True, one.get(ids[stays]))
-    finally:
-        os.kill(pid, signal.SIGCONT)
-    back = eventually(lambda: (r := one.get(ids[ends]))["state"] == "completed" and r, 10, "its end counts")
-    check(back["attempts"] == 1, back)
-    eventually(lambda: one.workers()["two"] == "live", 10, "two is back")
-    check(fleet.sql("SELECT incarnation FROM duet.worker WHERE name = 'two'") != secret, "a new incarnation")
-    check(one.get(ids[stays])["state"] == "running" and "silent" not in one.get(ids[stays]), one.get(ids[stays]))
-    let_go(stays)
-    let_go(again)
-    check(one.wait(ids[stays])["state"] == "completed", one.get(ids[stays]))
-    check(one.wait(retry)["worker"] == "one", one.get(retry))
-    check(len(lines(ends)) == 2 and len(lines(stays)) == 2 and len(lines(again)) == 3, lines(ends), lines(stays), lines(again))
-    for blocker in blockers:
-        one.wait(blocker)
-
-
-def cut_off(fleet):
-    """A worker that the database is out of reach for: as gone to the others, but its fail attempts go on and count."""
-    with Proxy(shared) as between:
-        one = fleet.worker("one", lost_after="5m", slots=4)
-        two = fleet.worker("two", url=between.url(fleet.database), lost_after="5m", slots=4)
-        again, stays = two.path("again"), two.path("stays")
-        blockers = [one.submit("sleep 12", needs=["name=one"]) for _ in range(4)]
-        for blocker in blockers:
-            one.runs(blocker)
-        retry, fail = (two.submit(appends(path), onLost=lost) for path, lost in ((again, "retry"), (stays, "fail")))
-        records = [two.runs(id) for id in (retry, fail)]
-        check({record["worker"] for record in records} == {"two"}, records)
-        between.up.mode = between.down.mode = STALL
-        begun = time.monotonic()
-        answer = two.ask("task.submit", prompt="true")
-        check(answer.get("error", {}).get("code") == UNAVAILABLE and "outcome" in answer["error"]["data"], answer)
-        check(time.monotonic() - begun < 13, "refused after", time.monotonic() - begun)
-        eventually(lambda: not is_alive(records[0]), 40, "the retry attempt is ended there")
-        check(time.monotonic() - begun < 27, "ended after", time.monotonic() - begun)
-        check(is_alive(records[1]), "the fail attempt goes on")
-        eventually(lambda: (r := one.get(retry))["state"] == "running" and r["worker"] == "one", 60, "it runs elsewhere")
-        check(time.monotonic() - begun > 24, "not before the lease is over")
-        let_go(stays)
-        eventually(lambda: not is_alive(records[1]), what="the end")
-        between.kind()
-        between.cut()
-        back = eventually(lambda: (r := one.get(fail))["state"] == "completed" and r, 12, "its end counts within 10 s")
-        check(back["attempts"] == 1, back)
-        let_go(again)
-        check(one.wait(retry)["worker"] == "one", one.get(retry))
-        check(len(lines(stays)) == 2 and len(lines(again)) == 3, lines(stays), lines(again))
-        check(two.wait(two.submit("true", needs=["name=two"]))["state"] == "completed", "it works again")
-        for worker in (one, two):
-            worker.run("daemon", "stop")
-
-
-def answers_cut_off(fleet):
-    """A commit whose answer is lost, of a submit, a cancel, a claim and an end: each is found again, none is repeated."""
-    with Proxy(shared) as between:
-        one = fleet.worker("one")
-        two = fleet.worker("two", url=between.url(fleet.database), slots=4)
-        path = two.path("task")
-
-        def without_answers(act, is_committed):
-            """ACT while nothing comes back from the server; the connections end as soon as the server has done it.
-
-            A connection that was busy with another call has not sent it: then it is done once more.
-            """
-            for _ in range(5):
-                two.wait(two.submit("true", needs=["name=two"]))  # both connections are up
-                eventually(lambda: two.ok("daemon.status")["problems"] == [], what="no problem")
-                between.down.mode = DROP
-                later = Later(act)
-                done = happens(is_committed, 8)
-                between.cut()
-                between.kind()
-                result = later.result()
-                if done or happens(is_committed, 3):
-                    return result
-            raise Failure("it was never committed")
-
-        def state(id):
-            return fleet.sql(f"SELECT state, cancelling FROM duet.task WHERE id = {id.removeprefix('task-')}")[0]
-
-        waiting = "SELECT 1 FROM duet.task WHERE state = 1"
-        id = without_answers(lambda: two.submit(appends(path), needs=["gpu"]), lambda: fleet.sql(waiting) != [])
-        check(len(fleet.sql(waiting)) == 1, "one submit, one task")
-        answer = without_answers(lambda: two.ask("task.cancel", taskId=id), lambda: state(id)[0] == "5")
-        refused = None
-        if "result" not in answer:
-            refused = f"a cancel whose answer was cut off is refused: {answer['error']['message']}"
-        check(one.get(id)["state"] == "cancelled", one.get(id))
-        claimed = without_answers(lambda: one.submit(appends(path), needs=["name=two"]),
-                                  lambda: fleet.sql("SELECT 1 FROM duet.task WHERE state = 2") != [])
-        record = one.runs(claimed, 20)
-        check((record["attempts"], len(eventually(lambda: lines(path)))) == (1, 1), record, lines(path))
-        without_answers(lambda: let_go(path), lambda: state(claimed)[0] == "3")
-        record = one.wait(claimed)
-        check((record["state"], record["attempts"], len(lines(path))) == ("completed", 1, 2), record, lines(path))
-        check(two.wait(two.submit("true", needs=["name=two"]), 30)["state"] == "completed", "it goes on")
-        events = [row[0] for row in fleet.sql(f"SELECT kind FROM duet.event WHERE task = {claimed.removeprefix('task-')} ORDER BY id")]
-        check(events == ["taskQueued", "taskStarted", "taskCompleted"], events)
-        check(not refused, refused)
-
-
-def database_killed(fleet):
-    """kill -9 of postgres: all goes on by itself, nothing is lost, nothing runs twice."""
-    one, two = fleet.worker("one"), fleet.worker("two")
-    marks = one.path("marks")
-    before = [one.submit(f"echo {at} >> {marks}; sleep 3", needs=["name=two"]) for at in range(2)]
-    after = [one.submit(f"echo {at} >> {marks}", needs=["name=two"]) for at in range(2, 6)]
-    for id in before:
-        two.runs(id)
-    fleet.server.kill()
-    fleet.server.start()
-    accepted = time.monotonic()
-    answer = one.ask("task.submit", prompt=f"echo 6 >> {marks}")
-    check("result" in answer, answer)
-    check(time.monotonic() - accepted < 8, "went on after", time.monotonic() - accepted)
-    for id in [*before, *after, answer["result"]["taskId"]]:
-        check(one.wait(id)["state"] == "completed", one.get(id))
-    check(sorted(lines(marks)) == [str(at) for at in range(7)], "none is lost, none ran twice:", lines(marks))
-    check(two.workers() == {"one": "live", "two": "live"}, two.workers())
-
-
-def database_down(fleet):
-    """Without the database submits are refused in time, tasks go on, and nobody is silent."""
-    one, two = fleet.worker("one"), fleet.worker("two")
-    marks = two.path("marks")
-    id = one.submit(f"echo begin >> {marks}; sleep 4; echo end >> {marks}; exit 6", needs=["name=two"])
-    record = two.runs(id)
-    fleet.server.kill()
-    begun = time.monotonic()
-    answer = one.ask("task.submit", prompt="true")
-    check(answer.get("error", {}).get("code") == UNAVAILABLE, answer)
-    outcome = answer["error"]["data"]["outcome"]
-    check(outcome in ("none", "unknown") and time.monotonic() - begun < 13, answer, time.monotonic() - begun)
-    begun = time.monotonic()
-    read = one.ask("task.get", taskId=id)
-    check(read.get("error", {}).get("code") == UNAVAILABLE and time.monotonic() - begun < 13, read)
-    check(one.ok("daemon.status")["problems"] != [], "its status says so")
-    eventually(lambda: lines(marks) == ["begin", "end"], what="the task goes on")
-    eventually(lambda: not is_alive(record), what="and ends")
-    time.sleep(max(0, 12 - (time.monotonic() - begun)))  # with the time before, longer than a third of the lease
-    fleet.server.start()
-    ended = eventually(lambda: (r := one.ask("task.get", taskId=id).get("result")) and r["state"] == "failed" and r, 8, "its end, within 6 s")
-    check((ended["exitCode"], ended["attempts"]) == (6, 1), ended)
-    check(one.workers() == {"one": "live", "two": "live"}, one.workers())
-    if outcome == "none":
-        check(fleet.sql("SELECT count(*) FROM duet.task") == [["1"]], "it never turns up")
-    eventually(lambda: one.ok("daemon.status")["problems"] == [], 10, "no problem is left")
-
-
-class WhenALeaseEnds(suite.TestCase):
-    def test_a_worker_that_is_gone(self):
-        scenarios["worker_gone"].result()
-
-    def test_a_daemon_that_was_stopped(self):
-        scenarios["daemon_stopped"].result()
-
-    @known_open(OPEN)
-    def test_answers_that_are_cut_off(self):
-        scenarios["answers_cut_off"].result()
-
-    def test_a_database_that_is_killed(self):
-        scenarios["database_killed"].result()
-
-    def test_a_database_that_is_down(self):
-        scenarios["database_down"].result()
-
-    def test_a_worker_that_is_cut_off(self):
-        scenarios["cut_off"].result()
 
 
 if __name__ == "__main__":

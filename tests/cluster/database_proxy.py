@@ -6,6 +6,7 @@
         between.down.mode = proxy.STALL   # what the server sends is not even read
         between.cut()                     # every connection is closed, new ones are welcome
         between.refusing = True           # and now they are not
+        between.freeze()                  # the connections of now carry nothing any more, and are not closed; new ones are fine
 """
 
 import asyncio
@@ -53,6 +54,11 @@ class Proxy:
         """All passes again. What was stalled goes on."""
         self.up.mode = self.down.mode = PASS
         self.refusing = False
+
+    def freeze(self):
+        """The next connections have directions of their own."""
+        self.up.mode = self.down.mode = STALL
+        self.up, self.down = Direction(), Direction()
 
     def cut(self):
         """Closes all connections of now."""

@@ -21,18 +21,11 @@ import server  # noqa: E402
 import suite  # noqa: E402
 from daemon import Failure, eventually  # noqa: E402
 from fleet import start_time  # noqa: E402
-from scenario import Background, appends, check, known_open, let_go, lines  # noqa: E402
+from scenario import Background, appends, check, let_go, lines  # noqa: E402
 
 STEP = 1_000_000
 LEASE = 30
 scenarios = {}
-
-# Faults of the program that are known and not mended: the tests that show them are shown as skipped while they fail.
-OPEN = {
-    "test_the_old_primary_comes_back": "an old primary that stands first in the address ends the search for a server",
-    "test_to_an_asynchronous_standby": "a beat before what runs was told again ends the attempts, and they run twice (seen once)",
-    "test_a_restored_backup": "a daemon that has read no events joins a backup that lacks its own tasks",
-}
 
 
 def setUpModule():
@@ -43,8 +36,6 @@ def setUpModule():
 def tearDownModule():
     for one in scenarios.values():
         one.thread.join()
-    for name, what in OPEN.items():
-        print(f"KNOWN OPEN: {name}: {what}", file=sys.stderr)
 
 
 def both(first, second, database):
@@ -343,18 +334,15 @@ class Failover(suite.TestCase):
     def test_to_a_synchronous_standby(self):
         scenarios["synchronous"].result()
 
-    @known_open(OPEN)
     def test_the_old_primary_comes_back(self):
         scenarios["old_primary"].result()
 
-    @known_open(OPEN)
     def test_to_an_asynchronous_standby(self):
         scenarios["asynchronous"].result()
 
     def test_with_a_worker_that_is_late(self):
         scenarios["one_is_late"].result()
 
-    @known_open(OPEN)
     def test_a_restored_backup(self):
         scenarios["restored_backup"].result()
 

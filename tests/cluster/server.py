@@ -117,6 +117,7 @@ class Server:
         self.port = free_port() if tls else 5432
         self.settings = dict(settings)
         self.settings.setdefault("fsync", "on" if fsync else "off")
+        self.environment = None  # of its processes; None: ours
         self.standbys = []
 
     def __enter__(self):
@@ -159,7 +160,7 @@ class Server:
         """Also after a kill, when processes of the last one are still going."""
         def try_it():
             try:
-                _run([f"{binaries()}/pg_ctl", "-D", self.data, "-l", f"{self.folder}/log", "-w", "-t", "60", "start"])
+                _run([f"{binaries()}/pg_ctl", "-D", self.data, "-l", f"{self.folder}/log", "-w", "-t", "60", "start"], env=self.environment)
                 return True
             except AssertionError as problem:
                 self.problem = f"{problem}\n{self.log()[-2000:]}"

@@ -63,7 +63,7 @@ class Submit(QueueTest):
         self.one.submit_all({"key": "a"}, {"key": "b"})
         self.one.number()
         known, refused = self.one.submit_all({"key": "a"}, {"key": "c"})
-        self.assertEqual((known.fresh, known.refusal, refused.refusal, refused.id), (False, None, "full", None))
+        self.assertEqual((known.fresh, known.refusal, refused.refusal, refused.id), (False, None, "full:2", None))
         self.assert_counts()
 
     def test_texts_come_back_as_they_were_with_escaped_nul_and_a_megabyte(self):

@@ -41,6 +41,13 @@ class Workers(QueueTest):
         self.assertEqual((answer["shortestLease"], answer["agents"], answer["mine"]), (90000, ["claude"], []))
         self.assertEqual(self.one.one("SELECT waiting FROM duet.worker"), "t")
 
+    def test_a_beat_brings_the_limits_that_somebody_can_keep(self):
+        self.assertEqual(self.one.beat()["limits"], [])
+        other = self.worker("other", labels=["limit=cpu", "gpu"])
+        self.assertEqual(self.one.beat()["limits"], ["limit=cpu"])
+        self.one.json("drain_v1", "other", True)
+        self.assertEqual(self.one.beat()["limits"], [], other.id)
+
     def test_silence_does_nothing_if_the_beat_has_moved(self):
         other = self.worker("other")
         before = self.one.beat_number()
@@ -204,6 +211,14 @@ class Changes(QueueTest):
         self.assertEqual((event.kind, event.params["changed"]), ("taskEdited", ["prompt", "group"]))
         self.assertEqual(self.one.claim()[0].grp, "g")
 
+    def test_an_edit_of_what_is_not_there_any_more_changes_nothing(self):
+        id = self.one.submit(body='{"prompt":"a"}')
+        was = self.one.json("read_request_v1", id)["version"]
+        self.assertEqual(self.one.do_json("edit_v1", id, {"was": was, "body": '{"prompt":"b"}', "prompt": '"b"'})["outcome"], "changed")
+        other = {"was": was, "body": '{"prompt":"a","priority":3}', "priority": 3}
+        self.assertEqual(self.one.do_json("edit_v1", id, other), {"outcome": "other"})
+        self.assertEqual((self.one.task(id).priority, self.one.claim()[0].body), (0, '{"prompt":"b"}'))
+
     def test_an_edit_makes_no_cycle(self):
         first = self.one.submit()
         second = self.one.submit(after=[first])
@@ -254,6 +269,21 @@ class Changes(QueueTest):
         self.assertEqual(self.one.claim()[0].id, second)
         self.assert_counts()
 
+    def test_what_had_an_environment_is_not_restarted_without_it(self):
+        id = self.one.submit(env='{"A":"b"}')
+        self.assertTrue(self.one.json("read_request_v1", id)["hasEnv"])
+        self.one.run_one()
+        self.assertEqual(self.one.do_json("requeue_v1", id)["outcome"], "env-gone")
+        self.assertEqual(self.state(id), COMPLETED)
+
+    def test_a_full_queue_says_what_it_holds(self):
+        id = self.one.submit()
+        self.one.run_one()
+        self.one.json("set_v1", "queue_capacity", "1")
+        self.one.submit()
+        self.one.number()
+        self.assertEqual(self.one.do_json("requeue_v1", id), {"outcome": "full", "state": COMPLETED, "capacity": 1})
+
     def test_removal_keeps_what_is_not_ended_or_needed(self):
         done, needed = self.one.submit(), self.one.submit()
         self.one.run_one()
@@ -274,7 +304,9 @@ class Changes(QueueTest):
             self.one.run_one(ok=ok)
         self.assertEqual(self.one.do_json("remove_v1", None, None, 3600000, "request")["removed"], [])
         self.assertEqual(self.one.do_json("remove_v1", None, FAILED, None, "request"), {"removed": [2], "kept": [], "more": False})
-        self.assertEqual(self.one.do_json("remove_v1", None, None, None, "request")["removed"], [1, 3])
+        self.one.do_json("hold_v1", self.one.submit(after=[1]), True)
+        self.assertEqual(self.one.do_json("remove_v1", None, None, None, "request"),
+                         {"removed": [3], "kept": [{"id": 1, "reason": "needed", "by": 4, "state": COMPLETED}], "more": False})
         self.assert_counts()
 
     def test_handles(self):

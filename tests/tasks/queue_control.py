@@ -2,6 +2,7 @@
 """What people do with the queue: groups, pauses, holds, delays, edits, restarts, removals, usage limits of agents."""
 
 import datetime
+import glob
 import os
 import random
 import sys
@@ -231,6 +232,17 @@ class Changes(QueueTestCase):
         self.assertEqual((record["state"], record["exitCode"], record["notBefore"]), ("failed", 3, None))
         self.assertEqual(self.get(first)["attempts"], 1)
 
+    def test_a_task_is_not_restarted_with_less_than_it_had(self):
+        id = self.submit("echo $COLOUR", env={"COLOUR": "red"})
+        self.wait(id)
+        for in_place in (False, True):
+            if store.SHARED:  # which erases it
+                error = self.error("task.restart", taskId=id, inPlace=in_place)
+                self.assertEqual((error["code"], error["data"]["reason"]), (-32602, "env-gone"))
+            else:
+                again = self.ok("task.restart", taskId=id, inPlace=in_place)["taskId"]
+                self.assertEqual(self.wait(again)["result"], "red\n")
+
     def test_a_task_is_restarted_in_place(self):
         id = self.submit(f"echo x; [ -e {self.path('good')} ]", retries=1)
         record = self.wait(id)
@@ -270,7 +282,8 @@ class Changes(QueueTestCase):
         self.let_go()
         self.wait(later)
         eventually(lambda: self.ok("task.clean") and self.ok("task.stats")["total"] == 0, what="nothing is left")
-        eventually(lambda: not os.listdir(os.path.join(self.project.state, "tasks")), what="no output is left")
+        outputs = os.path.join(self.project.state, "tasks-*" if store.SHARED else "tasks", "*.out")
+        eventually(lambda: not glob.glob(outputs), what="no output is left")
         self.restart_daemon()
         self.assertEqual(self.submit("true"), "task-7")  # an id is never used again
 
@@ -280,7 +293,8 @@ class Draining(QueueTestCase):
         running = self.block()
         queued = self.submit("true", after=[running])
         self.assertEqual(self.ok("daemon.stop", drain=True), {"stopping": True})
-        self.assertEqual(self.error("task.submit", prompt="true")["code"], -32003)
+        error = self.error("task.submit", prompt="true")
+        self.assertEqual((error["code"], error["data"].get("outcome")), (-32003, "none" if store.SHARED else None))
         self.assertEqual(self.get(running)["state"], "running")
         self.assertTrue(self.ok("queue.status")["stopping"])
         self.let_go()

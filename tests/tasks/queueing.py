@@ -88,7 +88,7 @@ class Order(TaskTestCase):
         ids = [self.submit("true"), self.submit("true", after=[first])] + [self.submit("true") for _ in range(3)]
         eventually(lambda: self.call("queue.status")["result"]["queued"] == 5, what="the queue is known to be full")
         error = self.error("task.submit", prompt="true")
-        self.assertEqual(error["code"], -32002)
+        self.assertEqual((error["code"], error["data"]), (-32002, {"capacity": 5}))
         self.assertEqual(self.call("task.cancel", taskId=ids[0])["result"], {"cancelled": True})
         eventually(lambda: "result" in self.call("task.submit", prompt="true"), what="there is room again")
         self.assertEqual(self.get(ids[0])["state"], "cancelled")

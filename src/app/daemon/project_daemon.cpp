@@ -205,7 +205,8 @@ TaskRoom::Events ProjectDaemon::task_events() {
                          }},
           .store = [this](const task::Store::Health& health) { take_store_health(health); },
           .queue = [this](const std::string& problem) { take_queue_problem(problem); },
-          .journal_began_anew = [this] { hub_.journal_began_anew(); }};
+          .journal_began_anew = [this] { hub_.journal_began_anew(); },
+          .starts = [this](const task::Task& task) { automation_.task_starts(task); }};
 }
 
 void ProjectDaemon::take_queue_problem(const std::string& problem) {
@@ -282,7 +283,8 @@ void ProjectDaemon::open() {
   tasks_.begin();
   note_worker();
   hub_.tell_of_clients([this](bool /*some*/) { look_at_readers(); });
-  begin_automation();
+  check_rules();
+  tasks_.when_joined([this] { begin_automation(); });  // which events are new to rules, only the queue knows
   look_at_readers();
   guard_.emplace(loop_, log_, context_.project, context_.folder, [this] { return look_at_files(); });
   if (context_.address.elsewhere && !activated) guard_->watch_socket(context_.address.path);
@@ -318,10 +320,15 @@ void ProjectDaemon::note_worker() const {
   context_.folder.write_small(worker_file_name, settings_.cluster.name + '\n');
 }
 
-void ProjectDaemon::begin_automation() {
+automation::Engine::Plan ProjectDaemon::check_rules() const {
   auto plan = automation::Engine::prepare(settings_.rules, settings_.watch);
   if (!plan) throw Failure(plan.error());
-  automation_.configure(std::move(*plan));
+  return std::move(*plan);
+}
+
+void ProjectDaemon::begin_automation() {
+  automation_.configure(check_rules());
+  automation_begun_ = true;
   std::vector<task::Task> running;
   for (const task::TaskId id : tasks_.queue().running()) {
     if (auto task = tasks_.queue().known(id); task && *task) running.push_back(std::move(**task));

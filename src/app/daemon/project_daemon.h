@@ -99,6 +99,7 @@ class ProjectDaemon {
   void open_doors(ServiceManager::Listeners passed);
   void watch_revoked();
   TaskRoom::Events task_events();
+  automation::Engine::Plan check_rules() const;
   void begin_automation();
   void add_methods();
   void listen(const std::function<void()>& attempt);
@@ -150,6 +151,7 @@ class ProjectDaemon {
   EventHub hub_;
   DaemonEnd end_;
   automation::Engine automation_;
+  bool automation_begun_ = false;
   bridge::Bridge bridge_;
   mcp::McpService mcp_;
   HttpService http_;  // behind what its connections ask, as the next one

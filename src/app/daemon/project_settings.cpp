@@ -41,7 +41,7 @@ tl::expected<Reloaded, std::string> ProjectDaemon::reload() {
   if (tasks_.shared() != nullptr) tasks_.shared()->change_cluster(settings_.cluster);
   look_at_readers();
   look_at_limits();
-  automation_.configure(std::move(next->plan));
+  if (automation_begun_) automation_.configure(std::move(next->plan));
   bridge_.set_definitions(settings_.servers);
   http_.reload(settings_.http);
   const TlsService::Reloaded tls = tls_.reload(settings_.tls, settings_.http.hosts);

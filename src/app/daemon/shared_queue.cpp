@@ -21,6 +21,7 @@ using namespace std::chrono_literals;
 
 constexpr const char* memory_name = "cluster";
 constexpr base::Duration join_patience = 12s;
+constexpr base::Duration rejoin_patience = 5s;                 // of one that has runs to look after meanwhile
 constexpr std::size_t journal_bytes = std::size_t{48} << 20U;  // some 100,000 events, if anybody asks that far back
 
 // Where the state folder is: a copy of it on this machine or another one is somewhere else.
@@ -56,7 +57,10 @@ task::Lease open_lease(int tasks) {
   try {
     return task::Lease(tasks);
   } catch (const std::system_error& error) {
-    throw Failure("cannot keep the worker's lease: " + error.code().message());
+    const int code = error.code().value();
+    throw Failure("cannot keep the worker's lease: " + error.code().message() +
+                      (base::is_disk_full(code) ? ": make room on its disk" : ""),
+                  code_of_refused_start(code));
   }
 }
 
@@ -81,14 +85,17 @@ SharedQueue::SharedQueue(transport::Loop& loop, base::Log& log, const Context& c
       .seed = std::random_device()(),
       .place = place_of(context.folder),
       .version = kVersion,
+      .limits = context.limits,
       .boottime = [] { return std::chrono::duration_cast<base::Duration>(task::BootClock::now().time_since_epoch()); },
       .read_memory = [&folder = context.folder] { return folder.read_small(memory_name); },
       .write_memory =
           [this, &folder = context.folder](const std::string& text) {
             try {
               folder.write_small(memory_name, text);
+              not_remembered_.reset();
               return true;
             } catch (const Failure& failure) {  // a full disk, say: it is tried again
+              not_remembered_ = failure;
               log_.error("who this worker is cannot be written down", {{"reason", failure.what()}});
               return false;
             }
@@ -105,10 +112,17 @@ SharedQueue::SharedQueue(transport::Loop& loop, base::Log& log, const Context& c
 void SharedQueue::join(task::Runner& runner, const std::vector<task::RunId>& recorded) {
   queue_->begin(runner, recorded);
   queue_->start();
-  const base::TimePoint deadline = loop_.now() + join_patience;
-  while (!queue_->is_joined() && !queue_->is_refused() && loop_.now() < deadline) loop_.turn(deadline);
+  const bool is_known = queue_->was_joined();
+  const base::TimePoint deadline = loop_.now() + (is_known ? rejoin_patience : join_patience);
+  const auto is_over = [this] { return queue_->is_joined() || queue_->is_refused() || not_remembered_; };
+  while (!is_over() && loop_.now() < deadline) loop_.turn(deadline);
   if (queue_->is_joined()) return;
+  if (not_remembered_) throw Failure(*not_remembered_);
   const std::string why = queue_->trouble().empty() ? "it does not answer" : queue_->trouble();
+  if (is_known && !queue_->is_refused()) {
+    log_.warn("the daemon goes on without its queue, and joins it when it can", {{"queue", address_}, {"why", why}});
+    return;
+  }
   throw Failure("cannot join the queue at " + address_ + ": " + why,
                 queue_->is_refused() ? exit_code::failed : exit_code::try_again);
 }

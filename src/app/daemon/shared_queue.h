@@ -2,9 +2,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "app/project/failure.h"
 #include "app/project/state_folder.h"
 #include "duet/base/log.h"
 #include "duet/transport/loop.h"
@@ -27,13 +29,15 @@ class SharedQueue {
     std::function<std::string()> project;
     process::Environment environment;
     task::Agents::ProvideFor provide_for;
+    std::vector<std::string> limits;  ///< that can be kept, by name
   };
 
   /// Throws Failure: the address cannot be used, there is no libpq, or the local store has tasks that have not ended.
   SharedQueue(transport::Loop& loop, base::Log& log, const Context& context, task::Store& store,
               task::TaskSettings settings, task::ClusterSettings cluster, task::postgres::PostgresQueue::Tells tells);
 
-  /// Connects and joins the queue, turning the loop meanwhile. Throws Failure if that takes too long or is refused.
+  /// Connects and joins the queue, turning the loop meanwhile. Throws Failure if that is refused or takes too long;
+  /// but who has been its worker goes on without it: there may be runs, and it joins when it can.
   void join(task::Runner& runner, const std::vector<task::RunId>& recorded);
 
   task::postgres::PostgresQueue& queue() { return *queue_; }
@@ -46,6 +50,7 @@ class SharedQueue {
   task::Lease lease_;
   task::Journal journal_;
   std::unique_ptr<task::postgres::Database> database_;
+  std::optional<Failure> not_remembered_;  // why it could not be written down who this worker is
   std::unique_ptr<task::postgres::PostgresQueue> queue_;
 };
 

@@ -69,10 +69,11 @@ TaskRoom::TaskRoom(transport::Loop& loop, base::Log& log, const Context& context
   if (context.cluster.store) {
     shared_ = std::make_unique<SharedQueue>(
         loop_, log_,
-        SharedQueue::Context{context.folder, tasks_.get(), project, process::current_environment(), provide_for},
+        SharedQueue::Context{context.folder, tasks_.get(), project, process::current_environment(), provide_for,
+                             cgroups_ ? cgroups_->offered() : std::vector<std::string>()},
         *store_, std::move(settings), context.cluster,
         task::postgres::PostgresQueue::Tells{std::move(events.output), std::move(events.queue),
-                                             std::move(events.journal_began_anew)});
+                                             std::move(events.journal_began_anew), std::move(events.starts)});
   } else {
     journal_ = std::make_unique<task::Journal>(*store_);
     const task::Context for_supervisor{.tasks = tasks_.get(),
@@ -105,7 +106,11 @@ void TaskRoom::join() {
 
 void TaskRoom::begin() {
   if (supervisor_) supervisor_->begin(*keepers_, task::recorded_runs(tasks_.get()));
-  keepers_->end_strays();
+  when_joined([this] { keepers_->end_strays(); });  // only the queue knows which they are
+}
+
+void TaskRoom::when_joined(std::function<void()> call) {
+  shared_ ? shared_->queue().when_joined(std::move(call)) : call();
 }
 
 void TaskRoom::end(const StopRequest& request, std::function<void()> done) {

@@ -34,6 +34,7 @@ class TaskRoom {
     task::Store::Tell store;                                     ///< how the store is, whenever that changes
     std::function<void(const std::string& problem)> queue = {};  ///< of a shared one; empty: nothing is wrong any more
     std::function<void()> journal_began_anew = {};
+    std::function<void(const task::Task&)> starts = {};  ///< of a shared queue: a rule's task, on this machine
   };
 
   struct Context {
@@ -53,6 +54,8 @@ class TaskRoom {
 
   /// Joins a shared queue, before anybody is answered, turning the loop meanwhile. Throws Failure.
   void join();
+  /// At once, or when a shared queue is joined: one that has been its worker may start without it.
+  void when_joined(std::function<void()> call);
   /// Takes up what an earlier daemon left, and starts working.
   void begin();
   void end(const StopRequest& request, std::function<void()> done);

@@ -518,6 +518,7 @@ void Attempts::start(RunId run, Attempt& attempt, std::string_view body, std::st
   const auto provided = agents_.provide_for(assignment->limits);
   shortages_.set_limits(run.task, provided ? std::string() : provided.error());
   if (!provided) return put_back(run, attempt, limits_pause);
+  if (calls_.starts) calls_.starts(run.task, body);
   runner_->start(*assignment);
   calls_.began(run, true);
 }

@@ -41,6 +41,7 @@ class Attempts {
     std::function<void(RunId, bool is_new)> began;
     std::function<void(RunId)> gone;
     std::function<void(RunId)> never_began;
+    std::function<void(TaskId, std::string_view body)> starts;  ///< it is about to
     /// The end of a task was taken: it may be over, or queued again.
     std::function<void(TaskId)> ended;
     std::function<void()> stopped;  ///< no attempt is left

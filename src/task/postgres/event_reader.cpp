@@ -21,6 +21,7 @@ constexpr std::size_t most_read = 1000;
 constexpr std::size_t most_known = 4096;
 constexpr base::Duration look_with_wakes = 5s;
 constexpr base::Duration look_without = 1s;
+constexpr base::Duration linger = 3s;
 
 std::optional<base::UtcTime> time_in(const json::object& params, std::string_view name) {
   const std::string text = text_in(params, name);
@@ -36,16 +37,27 @@ EventReader::EventReader(transport::Loop& loop, Line& line, Membership& membersh
 }
 
 void EventReader::set_wanted(bool wanted) {
-  if (std::exchange(wanted_, wanted) == wanted) return;
-  if (wanted) {
-    line_.listen(membership_.events_channel());
-    set_timer();
-    refresh();
-  } else {
-    line_.unlisten(membership_.events_channel());
-    timer_.cancel();
-    journal_.set_current(false);
+  if (!wanted) {
+    if (wanted_ && !lingering_) lingering_ = loop_.after(linger, [this] { end_reading(); });
+    return;
   }
+  lingering_.cancel();
+  if (!wanted_) begin_reading();
+}
+
+void EventReader::begin_reading() {
+  wanted_ = true;
+  line_.listen(membership_.events_channel());
+  set_timer();
+  refresh();
+}
+
+void EventReader::end_reading() {
+  wanted_ = false;
+  line_.unlisten(membership_.events_channel());
+  timer_.cancel();
+  journal_.set_current(false);
+  caught_up();
 }
 
 void EventReader::begin() {
@@ -93,6 +105,21 @@ void EventReader::take_state(const Answer& answer) {
 
 void EventReader::line_is_down() {
   for (auto& [first, done] : std::exchange(waiting_, {})) done();
+  caught_up();
+}
+
+void EventReader::catch_up(Done done) {
+  if (!wanted_ || !membership_.is_joined() || !line_.is_up(Line::Way::watch)) return done();
+  line_.call(Line::Way::watch, "number_v1", {argument_of(most_read)},
+             lifetime_.bind([this, done = std::move(done)](const Answer& /*answer*/) {
+               catching_up_.push_back(done);
+               read_soon();
+               if (!reading_) caught_up();
+             }));
+}
+
+void EventReader::caught_up() {
+  for (const Done& done : std::exchange(catching_up_, {})) done();
 }
 
 void EventReader::become_current() {
@@ -155,21 +182,27 @@ void EventReader::read_on() {
   const std::uint64_t next = journal_.next();
   read(next - 1, most_read, [this, next](const tl::expected<std::vector<Event>, Fault>& events) {
     reading_ = false;
-    if (!events || !wanted_) return;
-    if (journal_.next() != next) return read_soon();  // it has begun anew meanwhile
-    std::vector<Event> following;
-    for (const Event& event : *events) {
-      if (event.seq == next + following.size()) following.push_back(event);
-    }
-    const bool is_cut = following.size() < events->size();
-    if (!following.empty()) journal_.publish(std::move(following));
-    if (is_cut) {  // they went before we came to read them, or the numbers have moved on
-      journal_.set_current(false);
-      calls_.began_anew();
-      return refresh();
-    }
-    if (events->size() == most_read || again_) read_on();
+    const bool is_anew = journal_.next() != next;  // it has begun so meanwhile
+    if (events && wanted_ && !is_anew) take_events(*events);
+    if (events && (again_ || is_anew)) read_soon();
+    if (!reading_) caught_up();
   });
+}
+
+void EventReader::take_events(const std::vector<Event>& events) {
+  const std::uint64_t next = journal_.next();
+  std::vector<Event> following;
+  for (const Event& event : events) {
+    if (event.seq == next + following.size()) following.push_back(event);
+  }
+  const bool is_cut = following.size() < events.size();
+  if (!following.empty()) journal_.publish(std::move(following));
+  if (is_cut) {  // they went before we came to read them, or the numbers have moved on
+    journal_.set_current(false);
+    calls_.began_anew();
+    return refresh();
+  }
+  again_ = again_ || events.size() == most_read;
 }
 
 void EventReader::read(std::uint64_t after, std::size_t most, Told told) {

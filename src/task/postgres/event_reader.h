@@ -32,6 +32,7 @@ class EventReader {
   EventReader(const EventReader&) = delete;
   EventReader& operator=(const EventReader&) = delete;
 
+  /// What nobody wants any more is read for some seconds longer: short visits often follow one another.
   void set_wanted(bool wanted);
   bool is_wanted() const { return wanted_; }
   /// There may be more.
@@ -43,6 +44,9 @@ class EventReader {
   /// Straight from the database.
   void read(std::uint64_t after, std::size_t most, Told told);
 
+  /// Calls, now or later, when the journal has told all that is committed by now, as far as it can be read.
+  void catch_up(std::function<void()> done);
+
   /// Of a task that an event told of: as it was then, or none if it is not kept any more. Null: no event told of it
   /// lately.
   const std::optional<Task>* known(TaskId id) const;
@@ -53,10 +57,14 @@ class EventReader {
   using Done = std::function<void()>;
 
   void reach_back(std::uint64_t first, Done done);
+  void begin_reading();
+  void end_reading();
   void refresh();
+  void caught_up();
   void take_state(const Answer& answer);
   void read_soon();
   void read_on();
+  void take_events(const std::vector<Event>& events);
   void become_current();
   void fetch_before(std::uint64_t first, const Done& done);
   void set_timer();
@@ -73,10 +81,12 @@ class EventReader {
   bool reading_ = false;
   bool again_ = false;
   std::vector<std::pair<std::uint64_t, Done>> waiting_;  // for the journal to be current
+  std::vector<Done> catching_up_;                        // wait for what is committed to be told
   std::map<TaskId, std::optional<Task>> known_;
   std::vector<TaskId> known_order_;
   std::size_t known_next_ = 0;
   transport::Loop::Timer timer_;
+  transport::Loop::Timer lingering_;
   base::Lifetime lifetime_;
 };
 

@@ -21,7 +21,6 @@ constexpr base::Duration between_sweeps = 10s;
 constexpr base::Duration between_joins = 2s;
 constexpr std::int64_t most_numbered = 1000;
 constexpr std::int64_t most_forgotten_ms = 60'000;  // of events that a server may lack that we have seen
-constexpr const char* fenced_state = "DU001";
 constexpr const char* unusable_state = "DU002";
 constexpr const char* refused_state = "DU003";
 
@@ -271,15 +270,14 @@ void Membership::recover() {
 
 bool Membership::remember(const WorkerMemory& memory) {
   memory_ = memory;
+  written_event_ms_ = memory_.newest_event_ms;
   return calls_.write_memory(memory_text(memory_));
 }
 
 void Membership::saw_event_at(std::int64_t seen) {
-  constexpr std::int64_t step = 20'000;  // the file is not written for each event
-  if (seen < memory_.newest_event_ms + step) return;
-  WorkerMemory next = memory_;
-  next.newest_event_ms = seen;
-  remember(next);
+  constexpr std::int64_t step = 5'000;  // the file is not written for each event
+  memory_.newest_event_ms = std::max(memory_.newest_event_ms, seen);
+  if (memory_.newest_event_ms >= written_event_ms_ + step) remember(memory_);
 }
 
 void Membership::call(Line::Way way, std::string_view function, std::vector<Argument> arguments, Line::Done done) {
@@ -339,6 +337,8 @@ void Membership::take_beat(base::Duration sent, const Result& answer) {
   set_beat_timer();
   agents_.clear();
   for (const json::value& agent : array_in(told, "agents")) agents_.emplace(agent.as_string());
+  limits_.clear();
+  for (const json::value& label : array_in(told, "limits")) limits_.emplace(label.as_string());
   const bool could_claim = may_claim();
   draining_ = flag_in(told, "draining");
   recovering_ = flag_in(told, "recovering");

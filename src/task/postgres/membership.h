@@ -90,6 +90,7 @@ class Membership {
   };
 
   static constexpr int protocol = 1;
+  static constexpr const char* fenced_state = "DU001";  ///< of a call whose worker or incarnation is not the row's
 
   Membership(transport::Loop& loop, base::Log& log, Line& line, ClusterSettings settings, Options options, Calls calls);
   Membership(const Membership&) = delete;
@@ -101,6 +102,8 @@ class Membership {
   void line_is_down(const std::string& why);
 
   bool is_joined() const { return joined_; }
+  /// A daemon before was this worker, and has not left.
+  bool was_member() const { return memory_.worker != 0; }
   /// Why it cannot join, if that will not pass by itself.
   const std::string& refusal() const { return refusal_; }
   bool may_claim() const { return joined_ && !draining_ && !recovering_ && settings_.run; }
@@ -114,6 +117,8 @@ class Membership {
   bool is_telling_again() const { return recovering_here_ || told_timeline_ != memory_.timeline; }
   /// All agents that some live worker has.
   bool is_agent_known(const std::string& agent) const { return agents_.contains(agent); }
+  /// A live worker has it: `limit=memory`.
+  bool is_limit_known(const std::string& label) const { return limits_.contains(label); }
   std::string own_channel() const { return options_.schema + "_w" + std::to_string(memory_.worker); }
   std::string events_channel() const { return options_.schema + "_events"; }
   base::Duration now() const { return options_.boottime(); }
@@ -169,6 +174,7 @@ class Membership {
   Options options_;
   Calls calls_;
   WorkerMemory memory_;
+  std::int64_t written_event_ms_ = 0;  // the newest that is on disk
   std::mt19937 chance_;
 
   bool joined_ = false;
@@ -187,6 +193,7 @@ class Membership {
   std::int64_t recovered_timeline_ = 0;          // the same, as the database has confirmed
   std::map<Line::Way, std::int64_t> timelines_;  // of the servers that the ways lead to
   std::set<std::string, std::less<>> agents_;
+  std::set<std::string, std::less<>> limits_;
   base::Duration last_beat_ = {};  // when the last answered one was sent
   base::Duration shortest_lease_;
   Liveness liveness_;

@@ -24,6 +24,15 @@ TEST_F(MemberTest, AnOldPrimaryAndAnOldBackupAreRefused) {
   EXPECT_EQ(greet(hello(4)), std::nullopt) << "a failover may lack the last moments";
 }
 
+TEST_F(MemberTest, EveryEventThatWasSeenCountsAndAfterAKillAllButTheLastMoments) {
+  EXPECT_EQ(greet(hello()), std::nullopt);
+  for (std::int64_t seen = 1'000; seen <= 62'000; seen += 1'000) membership->saw_event_at(seen);
+  EXPECT_NE(greet(hello())->find("old backup"), std::string::npos) << "the server's newest is of 1,000";
+  EXPECT_GT(memory_of(memory)->newest_event_ms, 62'000 - 5'000);
+  membership->saw_event_at(30'000);
+  EXPECT_GT(memory_of(memory)->newest_event_ms, 62'000 - 5'000) << "an older one changes nothing";
+}
+
 TEST_F(MemberTest, OnANewTimelineTheNumbersMoveOnBeforeAnythingElse) {
   EXPECT_EQ(greet(R"({"version":1,"oldest":1,"project":"site","queue":"q","system":"5","timeline":1,)"
                   R"("serverTimeline":2,"epoch":"e","nextSeq":3,"adopted":true})"),

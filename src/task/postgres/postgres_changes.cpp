@@ -33,11 +33,12 @@ std::vector<TaskId> ids_in(const json::object& answer, std::string_view name) {
 }  // namespace
 
 void PostgresQueue::cancel(TaskId id, Cancelled cancelled) {
-  ask("cancel_v1", {argument_of(id)}, true, [this, id, cancelled](const tl::expected<Object, rpc::Error>& answer) {
+  alter("cancel_v1", {argument_of(id)}, [this, id, cancelled](const FoundObject& answer, bool again) {
     if (!answer) return cancelled(tl::unexpected(answer.error()));
     const std::string outcome = text_in(*answer, "outcome");
     if (outcome == "unknown") return cancelled(tl::unexpected(unknown_task(to_text(id))));
-    if (outcome == "ended") return cancelled(tl::unexpected(not_cancellable(id, state_in(*answer))));
+    const bool is_done = again && state_in(*answer) == State::cancelled;
+    if (outcome == "ended" && !is_done) return cancelled(tl::unexpected(not_cancellable(id, state_in(*answer))));
     const std::int64_t worker = number_in(*answer, "worker");
     if (outcome == "cancelling" && worker == membership_.worker()) {
       membership_.beat_soon();  // which brings it
@@ -50,15 +51,16 @@ void PostgresQueue::cancel(TaskId id, Cancelled cancelled) {
 
 void PostgresQueue::set_held(TaskId id, bool held, const Changed& changed) {
   if (stopping_) return changed(tl::unexpected(is_stopping()));
-  ask("hold_v1", {argument_of(id), argument_of(held)}, true,
-      [this, id, changed](const tl::expected<Object, rpc::Error>& answer) {
-        if (!answer) return changed(tl::unexpected(answer.error()));
-        const std::string outcome = text_in(*answer, "outcome");
-        if (outcome == "unknown") return changed(tl::unexpected(unknown_task(to_text(id))));
-        if (outcome == "not-queued") return changed(tl::unexpected(not_queued(id, *answer)));
-        if (flag_in(*answer, "ready")) membership_.wake(static_cast<std::int32_t>(number_in(*answer, "lane")), 1);
-        changed(outcome == "changed");
-      });
+  alter("hold_v1", {argument_of(id), argument_of(held)},
+        [this, id, held, changed](const FoundObject& answer, bool again) {
+          if (!answer) return changed(tl::unexpected(answer.error()));
+          const std::string outcome = text_in(*answer, "outcome");
+          if (outcome == "unknown") return changed(tl::unexpected(unknown_task(to_text(id))));
+          const bool is_done = again && !held;  // once released it may start at once
+          if (outcome == "not-queued" && !is_done) return changed(tl::unexpected(not_queued(id, *answer)));
+          if (flag_in(*answer, "ready")) membership_.wake(static_cast<std::int32_t>(number_in(*answer, "lane")), 1);
+          changed(again || outcome == "changed");
+        });
 }
 
 void PostgresQueue::edit(TaskId id, Edit edit, const FoundTask& edited) {
@@ -66,16 +68,22 @@ void PostgresQueue::edit(TaskId id, Edit edit, const FoundTask& edited) {
   if (edit.group) {
     if (const auto refusal = check_group(*edit.group)) return edited(tl::unexpected(*refusal));
   }
-  ask("read_request_v1", {argument_of(id)}, false,
-      [this, id, edit = std::move(edit), edited](const tl::expected<Object, rpc::Error>& request) {
+  edit_as_it_is(id, edit, edited, 10);
+}
+
+// Somebody else may edit it meanwhile: then it is read and changed once more.
+void PostgresQueue::edit_as_it_is(TaskId id, const Edit& edit, const FoundTask& edited, int tries) {
+  ask("read_request_v1", {argument_of(id)},
+      [this, id, edit, edited, tries](const tl::expected<Object, rpc::Error>& request) {
         if (!request) return edited(tl::unexpected(request.error()));
         if (!request->contains("body")) return edited(tl::unexpected(unknown_task(to_text(id))));
-        edit_queued(id, edit, *request, edited);
+        edit_queued(id, edit, *request, edited, tries);
       });
 }
 
 // The body is changed with the rest: it is what runs, and what a restart asks for.
-void PostgresQueue::edit_queued(TaskId id, const Edit& edit, const Object& request, const FoundTask& edited) {
+void PostgresQueue::edit_queued(TaskId id, const Edit& edit, const Object& request, const FoundTask& edited,
+                                int tries) {
   Submission submission = from_body(text_in(request, "body"));
   Object change;
   json::array names;
@@ -121,35 +129,59 @@ void PostgresQueue::edit_queued(TaskId id, const Edit& edit, const Object& reque
   change["metadata"] = shown_metadata_text(submission);
   change["body"] = to_body(submission);
   change["changed"] = std::move(names);
-  ask("edit_v1", {argument_of(id), rpc::to_text(change)}, true,
-      [this, id, edit, edited](const tl::expected<Object, rpc::Error>& answer) {
-        if (!answer) return edited(tl::unexpected(answer.error()));
-        const std::string outcome = text_in(*answer, "outcome");
-        if (outcome == "unknown") return edited(tl::unexpected(unknown_task(to_text(id))));
-        if (outcome == "not-queued") return edited(tl::unexpected(not_queued(id, *answer)));
-        if (outcome == "missing") {
-          return edited(tl::unexpected(unknown_task(to_text(static_cast<TaskId>(number_in(*answer, "missing"))))));
-        }
-        if (outcome == "cycle") {
-          return edited(tl::unexpected(dependency_cycle(id, static_cast<TaskId>(number_in(*answer, "cycle")))));
-        }
-        if (outcome == "failed") {
-          return edited(tl::unexpected(
-              rpc::invalid_params("after", "tasks that have not failed",
-                                  to_text(static_cast<TaskId>(number_in(*answer, "failed"))) + " (failed)")));
-        }
-        if (flag_in(*answer, "ready")) membership_.wake(static_cast<std::int32_t>(number_in(*answer, "lane")), 1);
-        if (edit.delay) membership_.sweep_in(*edit.delay);
-        find(id, edited);
-      });
+  change["was"] = text_in(request, "version");
+  alter("edit_v1", {argument_of(id), rpc::to_text(change)},
+        [this, id, edit, edited, tries, body = text_in(change, "body")](const FoundObject& answer, bool again) {
+          if (!answer) return edited(tl::unexpected(answer.error()));
+          const std::string outcome = text_in(*answer, "outcome");
+          if (outcome == "other") return edit_again(id, edit, again ? body : std::string(), edited, tries);
+          if (outcome == "unknown") return edited(tl::unexpected(unknown_task(to_text(id))));
+          if (outcome == "not-queued" && again) return find_edited(id, body, not_queued(id, *answer), edited);
+          if (outcome == "not-queued") return edited(tl::unexpected(not_queued(id, *answer)));
+          if (outcome == "missing") {
+            return edited(tl::unexpected(unknown_task(to_text(static_cast<TaskId>(number_in(*answer, "missing"))))));
+          }
+          if (outcome == "cycle") {
+            return edited(tl::unexpected(dependency_cycle(id, static_cast<TaskId>(number_in(*answer, "cycle")))));
+          }
+          if (outcome == "failed") {
+            return edited(tl::unexpected(
+                rpc::invalid_params("after", "tasks that have not failed",
+                                    to_text(static_cast<TaskId>(number_in(*answer, "failed"))) + " (failed)")));
+          }
+          if (flag_in(*answer, "ready")) membership_.wake(static_cast<std::int32_t>(number_in(*answer, "lane")), 1);
+          if (edit.delay) membership_.sweep_in(*edit.delay);
+          find(id, edited);
+        });
+}
+
+// It was started while we asked again: as we have changed it, or as it was before.
+void PostgresQueue::find_edited(TaskId id, const std::string& body, const rpc::Error& refusal,
+                                const FoundTask& edited) {
+  ask("read_request_v1", {argument_of(id)}, [this, id, body, refusal, edited](const FoundObject& request) {
+    if (!request) return edited(tl::unexpected(request.error()));
+    if (text_in(*request, "body") != body) return edited(tl::unexpected(refusal));
+    find(id, edited);
+  });
+}
+
+// Somebody has edited it since it was read; or we ourselves, when we asked again: then it has that body.
+void PostgresQueue::edit_again(TaskId id, const Edit& edit, const std::string& body, const FoundTask& edited,
+                               int tries) {
+  if (tries <= 1) return edited(tl::unexpected(unavailable("store", "others edit it all the time")));
+  ask("read_request_v1", {argument_of(id)}, [this, id, edit, body, edited, tries](const FoundObject& request) {
+    if (request && !body.empty() && text_in(*request, "body") == body) return find(id, edited);
+    edit_as_it_is(id, edit, edited, tries - 1);
+  });
 }
 
 void PostgresQueue::restart(TaskId id, Submitted submitted, std::string by) {
   if (stopping_) return submitted(tl::unexpected(is_stopping()));
-  ask("read_request_v1", {argument_of(id)}, false,
+  ask("read_request_v1", {argument_of(id)},
       [this, id, submitted, by = std::move(by)](const tl::expected<Object, rpc::Error>& request) {
         if (!request) return submitted(tl::unexpected(request.error()));
         if (!request->contains("body")) return submitted(tl::unexpected(unknown_task(to_text(id))));
+        if (flag_in(*request, "hasEnv")) return submitted(tl::unexpected(env_is_gone(id)));
         Submission submission = from_body(text_in(*request, "body"));
         submission.agent = text_in(*request, "agent");
         if (const auto priority = optional_in(*request, "priority")) submission.priority = *priority;
@@ -167,11 +199,14 @@ void PostgresQueue::restart(TaskId id, Submitted submitted, std::string by) {
 
 void PostgresQueue::restart_in_place(TaskId id, Submitted submitted) {
   if (stopping_) return submitted(tl::unexpected(is_stopping()));
-  ask("requeue_v1", {argument_of(id)}, true, [this, id, submitted](const tl::expected<Object, rpc::Error>& answer) {
+  // Not asked again: by then it may have run and ended once more.
+  once("requeue_v1", {argument_of(id)}, [this, id, submitted](const FoundObject& answer) {
     if (!answer) return submitted(tl::unexpected(answer.error()));
     const std::string outcome = text_in(*answer, "outcome");
     if (outcome == "unknown") return submitted(tl::unexpected(unknown_task(to_text(id))));
-    if (outcome == "full") return submitted(tl::unexpected(queue_full(settings_.queue_capacity)));
+    if (outcome == "env-gone") return submitted(tl::unexpected(env_is_gone(id)));
+    if (outcome == "full")
+      return submitted(tl::unexpected(queue_full(static_cast<std::size_t>(number_in(*answer, "capacity")))));
     if (outcome == "missing") {
       return submitted(tl::unexpected(unknown_task(to_text(static_cast<TaskId>(number_in(*answer, "missing"))))));
     }
@@ -186,6 +221,7 @@ void PostgresQueue::restart_in_place(TaskId id, Submitted submitted) {
 void PostgresQueue::remove(std::vector<TaskId> ids, Removed removed) {
   std::ranges::sort(ids);
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  if (ids.empty()) return removed(Removal{});
   remove_some(std::move(ids), {}, {}, {}, std::move(removed));
 }
 
@@ -202,17 +238,18 @@ void PostgresQueue::remove_some(std::vector<TaskId> ids, std::optional<State> st
   std::vector<TaskId> some(ids.end() - static_cast<std::ptrdiff_t>(std::min(ids.size(), at_once)), ids.end());
   ids.resize(ids.size() - some.size());
   std::vector<std::int64_t> numbers(some.begin(), some.end());
-  ask("remove_v1",
+  alter(
+      "remove_v1",
       {is_clean ? Argument() : Argument(array_of(numbers)), state ? argument_of(static_cast<int>(*state)) : Argument(),
        older ? argument_of(older->count()) : Argument(), "request"},
-      true,
-      [this, ids = std::move(ids), is_clean, state, older, removal = std::move(removal),
-       removed = std::move(removed)](const tl::expected<Object, rpc::Error>& answer) mutable {
+      [this, ids = std::move(ids), is_clean, state, older, removal = std::move(removal), removed = std::move(removed)](
+          const FoundObject& answer, bool again) mutable {
         if (!answer) return removed(tl::unexpected(answer.error()));
-        take_removal(*answer, removal);
+        take_removal(*answer, again, removal);
         const bool has_more =
             is_clean ? flag_in(*answer, "more") && !array_in(*answer, "removed").empty() : !ids.empty();
         if (has_more) return remove_some(std::move(ids), state, older, std::move(removal), std::move(removed));
+        if (!removal.removed.empty()) tidy_in(std::chrono::seconds(1));  // their outputs here
         std::ranges::sort(removal.removed);
         std::ranges::sort(removal.kept, {}, &Removal::Kept::id);
         const auto is_same = [](const Removal::Kept& one, const Removal::Kept& other) { return one.id == other.id; };
@@ -221,11 +258,16 @@ void PostgresQueue::remove_some(std::vector<TaskId> ids, std::optional<State> st
       });
 }
 
-void PostgresQueue::take_removal(const Object& answer, Removal& removal) {
+// What is not there when it is asked for again was removed the first time.
+void PostgresQueue::take_removal(const Object& answer, bool again, Removal& removal) {
   for (const TaskId id : ids_in(answer, "removed")) removal.removed.push_back(id);
   for (const json::value& each : array_in(answer, "kept")) {
     const Object& told = each.as_object();
     Removal::Kept kept{.id = static_cast<TaskId>(number_in(told, "id")), .reason = text_in(told, "reason")};
+    if (again && kept.reason == "unknown") {
+      removal.removed.push_back(kept.id);
+      continue;
+    }
     if (const auto by = optional_in(told, "by"); by && kept.reason == "needed") kept.by = static_cast<TaskId>(*by);
     kept.text = kept.reason == "unknown"     ? "there is no such task"
                 : kept.reason == "not-ended" ? "it has not ended"
@@ -248,26 +290,27 @@ void PostgresQueue::set_paused(const std::optional<std::string>& group, bool pau
 }
 
 void PostgresQueue::pause_now(const std::optional<std::string>& group, bool paused, const Paused& done) {
-  ask("pause_v1", {group ? Argument(*group) : Argument(), argument_of(paused)}, true,
-      [this, done](const tl::expected<Object, rpc::Error>& answer) {
-        if (!answer) return done(tl::unexpected(answer.error()));
-        attempts_.look(false);
-        look([done, changed = flag_in(*answer, "changed")](const tl::expected<Standing, rpc::Error>& standing) {
-          if (!standing) return done(tl::unexpected(standing.error()));
-          Pause pause{.changed = changed};
-          for (const auto& [name, each] : standing->groups) {
-            if (each.paused) pause.groups.push_back(name);
-          }
-          done(pause);
+  alter("pause_v1", {group ? Argument(*group) : Argument(), argument_of(paused)},
+        [this, done](const FoundObject& answer, bool again) {
+          if (!answer) return done(tl::unexpected(answer.error()));
+          attempts_.look(false);
+          look([done,
+                changed = again || flag_in(*answer, "changed")](const tl::expected<Standing, rpc::Error>& standing) {
+            if (!standing) return done(tl::unexpected(standing.error()));
+            Pause pause{.changed = changed};
+            for (const auto& [name, each] : standing->groups) {
+              if (each.paused) pause.groups.push_back(name);
+            }
+            done(pause);
+          });
         });
-      });
 }
 
 void PostgresQueue::release_agent(const std::string& agent, const Changed& released) {
   if (stopping_) return released(tl::unexpected(is_stopping()));
-  ask("release_v1", {agent}, true, [this, agent, released](const tl::expected<Object, rpc::Error>& answer) {
+  alter("release_v1", {agent}, [this, agent, released](const FoundObject& answer, bool again) {
     if (!answer) return released(tl::unexpected(answer.error()));
-    const bool was_held = flag_in(*answer, "released");
+    const bool was_held = again || flag_in(*answer, "released");
     const bool is_known = agents_.find(agent) != nullptr || membership_.is_agent_known(agent);
     if (!was_held && !is_known) return released(tl::unexpected(agents_.unknown(agent, "name")));
     attempts_.look(false);

@@ -26,7 +26,7 @@ constexpr base::Duration between_tidyings = 10min;
 }  // namespace
 
 void PostgresQueue::read_output(const OutputQuestion& question, const GotOutput& got) {
-  ask("read_output_state_v1", {argument_of(question.id)}, false,
+  ask("read_output_state_v1", {argument_of(question.id)},
       [this, question, got](const tl::expected<Object, rpc::Error>& state) {
         if (!state) return got(tl::unexpected(state.error()));
         if (!state->contains("state")) return got(tl::unexpected(unknown_task(to_text(question.id))));
@@ -145,13 +145,12 @@ void PostgresQueue::output_audience_changed() {
 // A task that runs elsewhere, whose output somebody here wants as it comes.
 void PostgresQueue::tell_remote(TaskId id, bool from_start) {
   if (attempts_.latest(id) || remote_output_.contains(id) || !tells_.output.wants(id)) return;
-  ask("read_output_state_v1", {argument_of(id)}, false,
-      [this, id, from_start](const tl::expected<Object, rpc::Error>& state) {
-        if (!state || !state->contains("state")) return;
-        const OutputView view(*state);
-        remote_output_.try_emplace(id, from_start ? view.last_begin() : view.total());
-        watch_output();
-      });
+  ask("read_output_state_v1", {argument_of(id)}, [this, id, from_start](const tl::expected<Object, rpc::Error>& state) {
+    if (!state || !state->contains("state")) return;
+    const OutputView view(*state);
+    remote_output_.try_emplace(id, from_start ? view.last_begin() : view.total());
+    watch_output();
+  });
 }
 
 void PostgresQueue::watch_output() {

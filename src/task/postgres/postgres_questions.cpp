@@ -55,21 +55,20 @@ void PostgresQueue::find(TaskId id, const FoundTask& found) {
   if (!membership_.is_joined()) {
     return found(tl::unexpected(unavailable("store", trouble().empty() ? "the queue is not joined yet" : trouble())));
   }
-  line_.call(Line::Way::work, "read_task_v1", {argument_of(id)},
-             lifetime_.bind([this, id, found](const Answer& answer) {
-               if (!answer) return found(tl::unexpected(error_of(answer.error())));
-               if (answer->rows() == 0) return found(tl::unexpected(unknown_task(to_text(id))));
-               const auto task = std::make_shared<Task>(task_of(*answer, 0));
-               constexpr std::size_t longest_character = 4;
-               if (task->prompt.size() + longest_character <= kept_prompt) return found(*task);
-               ask("read_request_v1", {argument_of(id)}, false,
-                   [task, found](const tl::expected<Object, rpc::Error>& request) {
-                     if (!request) return found(tl::unexpected(request.error()));
-                     const std::string body = text_in(*request, "body");
-                     if (!body.empty()) task->prompt = from_body(body).prompt;
-                     found(*task);
-                   });
-             }));
+  line_.call(
+      Line::Way::work, "read_task_v1", {argument_of(id)}, lifetime_.bind([this, id, found](const Answer& answer) {
+        if (!answer) return found(tl::unexpected(error_of(answer.error())));
+        if (answer->rows() == 0) return found(tl::unexpected(unknown_task(to_text(id))));
+        const auto task = std::make_shared<Task>(task_of(*answer, 0));
+        constexpr std::size_t longest_character = 4;
+        if (task->prompt.size() + longest_character <= kept_prompt) return found(*task);
+        ask("read_request_v1", {argument_of(id)}, [task, found](const tl::expected<Object, rpc::Error>& request) {
+          if (!request) return found(tl::unexpected(request.error()));
+          const std::string body = text_in(*request, "body");
+          if (!body.empty()) task->prompt = from_body(body).prompt;
+          found(*task);
+        });
+      }));
 }
 
 void PostgresQueue::list(const ListQuery& query, const std::function<bool(const Task&)>& each,
@@ -89,12 +88,12 @@ void PostgresQueue::look(const Stood& stood) {
   if (!membership_.is_joined()) return stood(tl::unexpected(unavailable("store", "the queue is not joined yet")));
   constexpr int most_numbered = 10'000;
   line_.call(Line::Way::work, "number_v1", {argument_of(most_numbered)}, [](const Answer&) {});
-  ask("read_stats_v1", {}, false, [this](const tl::expected<Object, rpc::Error>& counts) {
+  ask("read_stats_v1", {}, [this](const tl::expected<Object, rpc::Error>& counts) {
     if (!counts) return;
     counts_ = {number_in(*counts, "queued"), number_in(*counts, "running"), number_in(*counts, "completed"),
                number_in(*counts, "failed"), number_in(*counts, "cancelled")};
   });
-  ask("read_queue_v1", {}, false, [this, stood](const tl::expected<Object, rpc::Error>& queue) {
+  ask("read_queue_v1", {}, [this, stood](const tl::expected<Object, rpc::Error>& queue) {
     if (!queue) return stood(tl::unexpected(queue.error()));
     events_.look();
     Standing standing{.paused = flag_in(*queue, "paused"), .counts = counts_};
@@ -126,7 +125,7 @@ void PostgresQueue::explain(TaskId id,
     if (!task) return explained(tl::unexpected(task.error()));
     Explanation explanation{.id = id, .state = task->progress.state, .text = state_text(*task)};
     if (task->progress.state != State::queued) return explained(explanation);
-    ask("read_explain_v1", {argument_of(id)}, false,
+    ask("read_explain_v1", {argument_of(id)},
         [this, explanation, explained](const tl::expected<Object, rpc::Error>& facts) mutable {
           if (!facts) return explained(tl::unexpected(facts.error()));
           explanation.reasons = reasons_of(explanation.id, *facts);
@@ -218,7 +217,7 @@ void PostgresQueue::find_handle(const std::string& handle,
 }
 
 void PostgresQueue::cluster_status(const std::function<void(const tl::expected<Object, rpc::Error>&)>& told) {
-  ask("read_status_v1", {}, false, [this, told](const tl::expected<Object, rpc::Error>& answer) {
+  ask("read_status_v1", {}, [this, told](const tl::expected<Object, rpc::Error>& answer) {
     if (!answer) return told(tl::unexpected(answer.error()));
     Object status = *answer;
     const Line::Standing standing = line_.standing();

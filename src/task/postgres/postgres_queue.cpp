@@ -42,7 +42,8 @@ PostgresQueue::PostgresQueue(transport::Loop& loop, base::Log& log, Line& line, 
                    .boottime = options_.boottime,
                    .seed = options_.seed},
                   membership_calls()),
-      submits_(loop, line, membership_, [this] { return settings_.queue_capacity; }),
+      submits_(loop, line, membership_),
+      changes_(loop, membership_),
       attempts_(
           loop, log, line, membership_, agents_,
           {.tasks = options_.tasks, .worker = cluster_.name, .output = cluster_.output, .seed = options_.seed + 1},
@@ -80,6 +81,11 @@ void PostgresQueue::start() {
   line_.start(line_events());
 }
 
+void PostgresQueue::when_joined(std::function<void()> call) {
+  if (is_joined()) return call();
+  when_joined_.push_back(std::move(call));
+}
+
 Line::Events PostgresQueue::line_events() {
   return {.greet = [this](Line::Way way, const Line::Ask& ask,
                           const Line::Verdict& verdict) { membership_.greet(way, ask, verdict); },
@@ -108,6 +114,9 @@ void PostgresQueue::wake_up(const std::string& channel, const std::string& paylo
 
 WorkerOffer PostgresQueue::offer() const {
   WorkerOffer offer{.slots = settings_.max_running, .waiting = attempts_.is_waiting(), .labels = cluster_.labels};
+  for (std::string& label : limit_labels()) {
+    if (std::ranges::find(offer.labels, label) == offer.labels.end()) offer.labels.push_back(std::move(label));
+  }
   offer.accepts = accepted_agents(cluster_, settings_);
   for (const auto& [name, agent] : agents_.all()) offer.agents.push_back(name);
   return offer;
@@ -119,10 +128,12 @@ Membership::Calls PostgresQueue::membership_calls() {
               [this](const std::vector<OwnAttempt>& own) {
                 attempts_.joined(own);
                 submits_.line_is_up();
+                changes_.joined();
                 events_.begin();
                 count_soon();
                 forward();
                 tidy_in(30s);
+                for (const auto& call : std::exchange(when_joined_, {})) call();
               },
           .beaten = [this](const Membership::Calls::Beat& beat) { attempts_.beaten(beat); },
           .remembered = [this] { return attempts_.remembered(); },
@@ -169,12 +180,23 @@ Attempts::Calls PostgresQueue::attempts_calls() {
                 follower_.never_began(run);
                 bound_stop();
               },
+          .starts = [this](TaskId id, std::string_view body) { tell_start(id, body); },
           .ended =
               [this](TaskId id) {
                 output_waiters_.take(id);
                 answer_waiters(id);
               },
           .stopped = [this] { check_stopped(); }};
+}
+
+// Rules hear of their tasks at once: files may be changed before the journal tells that a task runs.
+void PostgresQueue::tell_start(TaskId id, std::string_view body) {
+  const bool is_of_rule = body.find("\"automation\"") != body.npos;
+  if (!is_of_rule || !tells_.starts) return;
+  Task task;
+  task.id = id;
+  task.metadata = from_body(body).metadata;
+  tells_.starts(task);
 }
 
 void PostgresQueue::change_settings(TaskSettings settings) {
@@ -194,20 +216,34 @@ rpc::Error PostgresQueue::error_of(const Fault& fault) {
   return unavailable("store", fault.message.empty() ? "the queue's database does not answer" : fault.message);
 }
 
-void PostgresQueue::ask(std::string_view function, std::vector<Argument> arguments, bool changes, const Asked& asked) {
-  if (!membership_.is_joined()) {
-    return asked(tl::unexpected(unavailable("store", trouble().empty() ? "the queue is not joined yet" : trouble())));
-  }
-  const auto taken = lifetime_.bind([this, changes, asked](const Answer& answer) {
-    if (changes) membership_.number_soon();
+rpc::Error PostgresQueue::not_joined() const {
+  return unavailable("store", trouble().empty() ? "the queue is not joined yet" : trouble());
+}
+
+void PostgresQueue::ask(std::string_view function, std::vector<Argument> arguments, const Asked& asked) {
+  if (!membership_.is_joined()) return asked(tl::unexpected(not_joined()));
+  line_.call(Line::Way::work, function, std::move(arguments), lifetime_.bind([asked](const Answer& answer) {
     if (!answer) return asked(tl::unexpected(error_of(answer.error())));
     asked(object_of(*answer));
-  });
-  if (changes) {
-    membership_.call(Line::Way::work, function, std::move(arguments), taken);
-  } else {
-    line_.call(Line::Way::work, function, std::move(arguments), taken);
-  }
+  }));
+}
+
+void PostgresQueue::alter(std::string_view function, std::vector<Argument> arguments, const Altered& altered) {
+  if (!membership_.is_joined()) return altered(tl::unexpected(not_joined()), false);
+  changes_.call(function, std::move(arguments), lifetime_.bind([this, altered](const Answer& answer, bool again) {
+    membership_.number_soon();
+    if (!answer) return altered(tl::unexpected(error_of(answer.error())), again);
+    altered(object_of(*answer), again);
+  }));
+}
+
+void PostgresQueue::once(std::string_view function, std::vector<Argument> arguments, const Asked& asked) {
+  if (!membership_.is_joined()) return asked(tl::unexpected(not_joined()));
+  membership_.call(Line::Way::work, function, std::move(arguments), lifetime_.bind([this, asked](const Answer& answer) {
+    membership_.number_soon();
+    if (!answer) return asked(tl::unexpected(error_of(answer.error())));
+    asked(object_of(*answer));
+  }));
 }
 
 // ---- events ----
@@ -255,22 +291,26 @@ void PostgresQueue::forward() {
   const Event& event = untold_.front();
   json::object params = rpc::parse_value(event.params).as_object();
   params.erase("seq");
-  membership_.call(
-      Line::Way::work, "tell_v1", {argument_of(event.seq), event.kind, rpc::to_text(params)},
-      lifetime_.bind([this, seq = event.seq](const Answer& answer) {
-        telling_ = false;
-        const std::string state = answer ? "" : answer.error().sqlstate;
-        const bool is_bad = state.starts_with("22") || state.starts_with("23");  // never to be taken
-        if (!answer && !is_bad) {
-          forward_timer_ = loop_.after(2s, [this] { forward(); });
-          return;
-        }
-        untold_.erase(untold_.begin());
-        store_.write({.apply = [seq](StoreWriter& writer) { writer.remember(told_name, std::to_string(seq)); },
-                      .kind = Change::Kind::patient_fact});
-        membership_.number_soon();
-        forward();
-      }));
+  membership_.call(Line::Way::work, "tell_v1", {argument_of(event.seq), event.kind, rpc::to_text(params)},
+                   lifetime_.bind([this, seq = event.seq](const Answer& answer) {
+                     telling_ = false;
+                     const std::string state = answer ? "" : answer.error().sqlstate;
+                     const bool is_bad = state.starts_with("22") || state.starts_with("23");  // never to be taken
+                     if (!answer && !is_bad) {
+                       forward_timer_ = loop_.after(2s, [this] { forward(); });
+                       return;
+                     }
+                     untold_.erase(untold_.begin());
+                     // The last one stays here: numbers go on from it.
+                     store_.write({.apply =
+                                       [seq](StoreWriter& writer) {
+                                         writer.remember(told_name, std::to_string(seq));
+                                         writer.trim_events(seq);
+                                       },
+                                   .kind = Change::Kind::patient_fact});
+                     membership_.number_soon();
+                     forward();
+                   }));
 }
 
 // For the daemon's own status; a moment old.
@@ -278,7 +318,7 @@ void PostgresQueue::count_soon() {
   if (count_timer_ || counting_) return;
   count_timer_ = loop_.after(500ms, [this] {
     counting_ = true;
-    ask("read_stats_v1", {}, false, [this](const tl::expected<Object, rpc::Error>& counts) {
+    ask("read_stats_v1", {}, [this](const tl::expected<Object, rpc::Error>& counts) {
       counting_ = false;
       if (!counts) return;
       counts_ = {number_in(*counts, "queued"), number_in(*counts, "running"), number_in(*counts, "completed"),
@@ -300,12 +340,11 @@ std::optional<Queue::Ticket> PostgresQueue::wait(TaskId id, std::optional<base::
   waiting.waiter = waiter;
   const auto answer = [this, ticket](bool whatever) {
     find(ticket.first, [this, ticket, whatever](const tl::expected<Task, rpc::Error>& task) {
-      const auto found = waiters_.find(ticket);
-      const bool is_over = whatever || !task || has_ended(task->progress.state);
-      if (found == waiters_.end() || !is_over) return;
-      const FoundTask told = std::move(found->second.waiter);
-      waiters_.erase(found);
-      told(task);
+      if (!whatever && task && !has_ended(task->progress.state)) return;
+      tell_last(task, [this, ticket, task] {
+        const auto found = waiters_.extract(ticket);
+        if (!found.empty()) found.mapped().waiter(task);
+      });
     });
   };
   if (limit) waiting.timer = loop_.after(*limit, [answer] { answer(true); });
@@ -343,13 +382,21 @@ void PostgresQueue::answer_waiters(TaskId id) {
   find(id, [this, id](const tl::expected<Task, rpc::Error>& task) {
     const bool is_unknown = !task && task.error().code() == unknown_task_code;
     if (task ? !has_ended(task->progress.state) : !is_unknown) return;  // queued again; or it is looked at later
-    std::vector<FoundTask> woken;
-    for (auto at = waiters_.lower_bound({id, 0}); at != waiters_.end() && at->first.first == id;
-         at = waiters_.erase(at)) {
-      woken.push_back(std::move(at->second.waiter));
-    }
-    for (const FoundTask& waiter : woken) waiter(task);
+    tell_last(task, [this, id, task] {
+      std::vector<FoundTask> woken;
+      for (auto at = waiters_.lower_bound({id, 0}); at != waiters_.end() && at->first.first == id;
+           at = waiters_.erase(at)) {
+        woken.push_back(std::move(at->second.waiter));
+      }
+      for (const FoundTask& waiter : woken) waiter(task);
+    });
   });
+}
+
+// Of a task that was removed its events alone say how it ended: they come first.
+void PostgresQueue::tell_last(const tl::expected<Task, rpc::Error>& task, std::function<void()> tell) {
+  const bool is_unknown = !task && task.error().code() == unknown_task_code;
+  is_unknown ? events_.catch_up(std::move(tell)) : tell();
 }
 
 // ---- the end ----

@@ -17,6 +17,7 @@
 #include "task/output_follower.h"
 #include "task/output_waiters.h"
 #include "task/postgres/attempts.h"
+#include "task/postgres/changes.h"
 #include "task/postgres/event_reader.h"
 #include "task/postgres/line.h"
 #include "task/postgres/membership.h"
@@ -41,6 +42,7 @@ class PostgresQueue final : public Queue {
     std::uint32_t seed = 0;
     std::string place = {};  ///< of the state folder, see WorkerMemory
     std::string version = {};
+    std::vector<std::string> limits = {};  ///< that can be kept here: memory, processes, cpu
     std::function<base::Duration()> boottime = {};
     std::function<std::string()> read_memory = {};
     std::function<bool(const std::string&)> write_memory = {};  ///< false: it could not be
@@ -50,6 +52,7 @@ class PostgresQueue final : public Queue {
     OutputFollower::Audience output = {};
     std::function<void(const std::string& problem)> problem = {};  ///< empty: none any more
     std::function<void()> journal_began_anew = {};
+    std::function<void(const Task&)> starts = {};  ///< of a rule's task, on this machine
   };
 
   PostgresQueue(transport::Loop& loop, base::Log& log, Line& line, Store& store, Journal& journal,
@@ -59,6 +62,10 @@ class PostgresQueue final : public Queue {
   /// Connects.
   void start();
   bool is_joined() const { return membership_.is_joined(); }
+  /// By a daemon before, here: what it left running may still be ours.
+  bool was_joined() const { return membership_.was_member(); }
+  /// Calls at once, or when it has joined for the first time.
+  void when_joined(std::function<void()> call);
   /// Why it cannot join, if that will not pass by itself; or what is wrong now.
   std::string trouble() const { return membership_.refusal().empty() ? problem_ : membership_.refusal(); }
   bool is_refused() const { return !membership_.refusal().empty(); }
@@ -117,7 +124,8 @@ class PostgresQueue final : public Queue {
   void take(const Event& event) override;
   void output_audience_changed() override;
   std::optional<TaskId> task_of_keeper(pid_t keeper) override { return attempts_.task_of_keeper(keeper); }
-  bool has_runs() const override { return !attempts_.is_empty(); }
+  /// Before it has joined, nobody knows whether it has.
+  bool has_runs() const override { return !attempts_.is_empty() || !membership_.is_joined(); }
   std::vector<TaskId> running() const override { return attempts_.running(); }
 
   void close() override;
@@ -127,7 +135,10 @@ class PostgresQueue final : public Queue {
 
  private:
   using Object = boost::json::object;
-  using Asked = std::function<void(const tl::expected<Object, rpc::Error>&)>;
+  using FoundObject = tl::expected<Object, rpc::Error>;
+  using Asked = std::function<void(const FoundObject&)>;
+  /// `again`: what is told may be our own doing, whose answer was lost.
+  using Altered = std::function<void(const FoundObject&, bool again)>;
   struct Waiter {
     FoundTask waiter;
     transport::Loop::Timer timer;
@@ -137,11 +148,19 @@ class PostgresQueue final : public Queue {
   Membership::Calls membership_calls();
   Attempts::Calls attempts_calls();
   WorkerOffer offer() const;
+  void tell_start(TaskId id, std::string_view body);
   static rpc::Error error_of(const Fault& fault);
-  /// Asks a function that gives JSON; `changes`: something was written, if it was.
-  void ask(std::string_view function, std::vector<Argument> arguments, bool changes, const Asked& asked);
+  /// Asks a function that gives JSON.
+  void ask(std::string_view function, std::vector<Argument> arguments, const Asked& asked);
+  /// The same of one that changes something; asked again until its answer is known.
+  void alter(std::string_view function, std::vector<Argument> arguments, const Altered& altered);
+  /// The same of one that must not be done twice: a lost answer is none.
+  void once(std::string_view function, std::vector<Argument> arguments, const Asked& asked);
+  rpc::Error not_joined() const;
 
   // Submitting: postgres_submit.cpp.
+  std::vector<std::string> limit_labels() const;
+  std::optional<rpc::Error> add_limits(const Submission& submission, Submits::Entry& entry) const;
   tl::expected<Submits::Entry, rpc::Error> entry_of(Submission& submission) const;
   std::optional<rpc::Error> check_group(const std::string& group) const;
   void taken(const Submission& submission, const std::string& asked, const Submits::Taken& task,
@@ -150,10 +169,13 @@ class PostgresQueue final : public Queue {
   void pause_now(const std::optional<std::string>& group, bool paused, const Paused& done);
   std::vector<WaitReason> reasons_of(TaskId id, const Object& facts) const;
   void explain_doors(const Object& facts, std::vector<WaitReason>& reasons) const;
-  void edit_queued(TaskId id, const Edit& edit, const Object& request, const FoundTask& edited);
+  void edit_as_it_is(TaskId id, const Edit& edit, const FoundTask& edited, int tries);
+  void edit_queued(TaskId id, const Edit& edit, const Object& request, const FoundTask& edited, int tries);
+  void edit_again(TaskId id, const Edit& edit, const std::string& body, const FoundTask& edited, int tries);
+  void find_edited(TaskId id, const std::string& body, const rpc::Error& refusal, const FoundTask& edited);
   void remove_some(std::vector<TaskId> ids, std::optional<State> state, std::optional<std::chrono::milliseconds> older,
                    Removal removal, Removed removed);
-  void take_removal(const Object& answer, Removal& removal);
+  static void take_removal(const Object& answer, bool again, Removal& removal);
 
   // Output: postgres_output.cpp.
   void read_remote(const OutputQuestion& question, const Object& state, const GotOutput& got);
@@ -169,6 +191,7 @@ class PostgresQueue final : public Queue {
 
   void look_at_waiters();
   void answer_waiters(TaskId id);
+  void tell_last(const tl::expected<Task, rpc::Error>& task, std::function<void()> tell);
   void wake_up(const std::string& channel, const std::string& payload);
   void count_soon();
   void forward_events(std::vector<Event> events);
@@ -189,9 +212,11 @@ class PostgresQueue final : public Queue {
   Tells tells_;
   Agents agents_;
   std::string problem_;
+  std::vector<std::function<void()>> when_joined_;
   StateCounts counts_ = {};
   Membership membership_;
   Submits submits_;
+  Changes changes_;
   Attempts attempts_;
   EventReader events_;
   Runner* runner_ = nullptr;

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <boost/json/object.hpp>
+
 #include "duet/rpc/value.h"
 #include "task/postgres/postgres_queue.h"
 #include "task/postgres/records.h"
@@ -11,6 +13,16 @@
 // How tasks come into the queue.
 
 namespace duet::task::postgres {
+namespace {
+
+constexpr const char* limit_label = "limit=";
+
+// Whoever asks may ask elsewhere.
+rpc::Error not_taken(std::string_view subsystem, const rpc::Error& why) {
+  return {why.code(), why.message(), boost::json::object{{"subsystem", subsystem}, {"outcome", "none"}}};
+}
+
+}  // namespace
 
 // One that only other workers have is as good as one of ours; what its settings say is theirs.
 tl::expected<std::string, rpc::Error> PostgresQueue::choose_agent(const Submission& submission) const {
@@ -32,6 +44,30 @@ std::optional<rpc::Error> PostgresQueue::check_group(const std::string& group) c
   std::vector<std::string> known{default_group};
   for (const auto& [name, settings] : settings_.groups) known.push_back(name);
   return unknown_group(group, known);
+}
+
+std::vector<std::string> PostgresQueue::limit_labels() const {
+  std::vector<std::string> labels;
+  for (const std::string& name : options_.limits) labels.push_back(limit_label + name);
+  return labels;
+}
+
+// Limits are needed as labels are, by a worker that can keep them: each worker has those of its own.
+std::optional<rpc::Error> PostgresQueue::add_limits(const Submission& submission, Submits::Entry& entry) const {
+  std::vector<std::string> wanted;
+  if (submission.limits.memory) wanted.emplace_back("memory");
+  if (submission.limits.processes) wanted.emplace_back("processes");
+  if (submission.limits.cpu) wanted.emplace_back("cpu");
+  for (const std::string& name : wanted) {
+    const std::string label = limit_label + name;
+    const bool is_ours = cluster_.run && std::ranges::find(options_.limits, name) != options_.limits.end();
+    if (!is_ours && !membership_.is_limit_known(label)) {
+      return limits_not_kept("no worker of the queue can keep a limit of " + name +
+                             ": it takes a daemon with a cgroup of its own, see 'duet-rpc doctor' there");
+    }
+    entry.needs.push_back(label);
+  }
+  return std::nullopt;
 }
 
 // What of it the database is told; or why nobody could do it.
@@ -66,6 +102,7 @@ tl::expected<Submits::Entry, rpc::Error> PostgresQueue::entry_of(Submission& sub
   entry.needs = submission.needs;
   const bool is_named = std::ranges::find(entry.needs, own_name) != entry.needs.end();
   if (submission.here && !is_named) entry.needs.push_back(own_name);
+  if (auto refusal = add_limits(submission, entry)) return tl::unexpected(*refusal);
   std::ranges::sort(entry.needs);
   entry.priority = submission.priority.value_or(0);
   entry.retries = submission.retries.value_or(0);
@@ -80,8 +117,8 @@ tl::expected<Submits::Entry, rpc::Error> PostgresQueue::entry_of(Submission& sub
 }
 
 void PostgresQueue::submit(Submission submission, Submitted submitted, Companion companion) {
-  if (stopping_) return submitted(tl::unexpected(is_stopping()));
-  if (is_refused()) return submitted(tl::unexpected(unavailable("store", trouble())));
+  if (stopping_) return submitted(tl::unexpected(not_taken("supervisor", is_stopping())));
+  if (is_refused()) return submitted(tl::unexpected(not_taken("store", unavailable("store", trouble()))));
   tl::expected<Submits::Entry, rpc::Error> entry = entry_of(submission);
   if (!entry) return submitted(tl::unexpected(entry.error()));
   std::string asked = entry->body;

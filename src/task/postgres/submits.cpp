@@ -19,6 +19,15 @@ std::string ids_text(const std::vector<TaskId>& ids) {
   return text;
 }
 
+std::size_t number_of(std::string_view text) {
+  std::size_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+// The line's own word comes first: it may know that a call was never sent.
+constexpr base::Duration grace = std::chrono::milliseconds(50);
+
 Argument or_null(const std::string& text) { return text.empty() ? Argument() : Argument(text); }
 
 }  // namespace
@@ -35,7 +44,7 @@ void Submits::add(Entry entry, Done done) {
                       .done = std::move(done),
                       .until = loop_.now() + patience,
                       .bytes = bytes});
-  if (!timer_) timer_ = loop_.after(patience, [this] { give_up_late(); });
+  if (!timer_) set_timer();
   // What else comes in this turn goes along.
   if (!sending_) sending_ = loop_.deferred([this] { send(); });
 }
@@ -46,19 +55,18 @@ void Submits::after(std::function<void()> call) {
 }
 
 void Submits::send() {
-  if (in_flight_ > 0 || pause_ || waiting_.empty() || !membership_.is_joined() || !line_.is_up(Line::Way::work)) return;
-  std::vector<Waiting> batch;
+  if (!in_flight_.empty() || pause_ || waiting_.empty() || !membership_.is_joined() || !line_.is_up(Line::Way::work))
+    return;
   std::size_t bytes = 0;
-  while (!waiting_.empty() && batch.size() < most_at_once && (batch.empty() || bytes < most_bytes)) {
+  const std::size_t most = singly_ > 0 ? 1 : most_at_once;
+  while (!waiting_.empty() && in_flight_.size() < most && (in_flight_.empty() || bytes < most_bytes)) {
     bytes += waiting_.front().bytes;
-    batch.push_back(std::move(waiting_.front()));
+    in_flight_.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }
-  in_flight_ = batch.size();
-  std::vector<Argument> arguments = arguments_of(batch);
-  const auto kept = std::make_shared<std::vector<Waiting>>(std::move(batch));
-  membership_.call(Line::Way::work, "submit_v1", std::move(arguments),
-                   lifetime_.bind([this, kept](const Answer& answer) { take(std::move(*kept), answer); }));
+  singly_ -= std::min(singly_, in_flight_.size());
+  membership_.call(Line::Way::work, "submit_v1", arguments_of(in_flight_),
+                   lifetime_.bind([this](const Answer& answer) { take(answer); }));
 }
 
 std::vector<Argument> Submits::arguments_of(const std::vector<Waiting>& batch) const {
@@ -90,8 +98,8 @@ std::vector<Argument> Submits::arguments_of(const std::vector<Waiting>& batch) c
           column([](const Entry& entry) { return Argument(ids_text(entry.after)); })};
 }
 
-void Submits::take(std::vector<Waiting> batch, const Answer& answer) {
-  in_flight_ = 0;
+void Submits::take(const Answer& answer) {
+  std::vector<Waiting> batch = std::exchange(in_flight_, {});
   if (answer) {
     take_rows(batch, *answer);
   } else {
@@ -114,12 +122,16 @@ void Submits::take_rows(std::vector<Waiting>& batch, const Result& rows) {
     if (batch[at].entry.delay) membership_.sweep_in(std::chrono::milliseconds(*batch[at].entry.delay + 1));
   }
   membership_.number_soon();
-  for (std::size_t at = 0; at < batch.size(); ++at) {
-    waiting_bytes_ -= batch[at].bytes;
-    ++answered_;
-    batch[at].done(answers[at]);
-  }
+  for (std::size_t at = 0; at < batch.size(); ++at) answer(batch[at], answers[at]);
   answered();
+}
+
+void Submits::answer(Waiting& waiting, const tl::expected<Taken, rpc::Error>& taken) {
+  const Done done = std::exchange(waiting.done, nullptr);
+  if (!done) return;
+  waiting_bytes_ -= waiting.bytes;
+  ++answered_;
+  done(taken);
 }
 
 tl::expected<Submits::Taken, rpc::Error> Submits::taken_of(const Result& rows, std::size_t row) const {
@@ -128,7 +140,8 @@ tl::expected<Submits::Taken, rpc::Error> Submits::taken_of(const Result& rows, s
   if (refusal.starts_with(unknown)) {
     return tl::unexpected(unknown_task("task-" + std::string(refusal.substr(unknown.size()))));
   }
-  if (refusal == "full") return tl::unexpected(queue_full(capacity_()));
+  constexpr std::string_view full = "full:";
+  if (refusal.starts_with(full)) return tl::unexpected(queue_full(number_of(refusal.substr(full.size()))));
   if (!refusal.empty()) return tl::unexpected(unavailable("store", refusal));
   return Taken{.id = static_cast<TaskId>(rows.number(row, rows.column("id")).value_or(0)),
                .state = static_cast<State>(rows.number(row, rows.column("state")).value_or(0)),
@@ -139,18 +152,25 @@ tl::expected<Submits::Taken, rpc::Error> Submits::taken_of(const Result& rows, s
 // What was sent under its id may be there already: it is sent again under it, until its time is up.
 void Submits::put_back(std::vector<Waiting> batch, const Fault& fault) {
   last_problem_ = fault.message;
+  const bool is_bad = fault.sqlstate.starts_with("22");  // what it says, and not how the server is
+  if (is_bad && batch.size() == 1) {
+    answer(batch.front(), tl::unexpected(uncertain(batch.front(), fault.message)));
+    return answered();
+  }
+  if (is_bad) singly_ = batch.size();  // the others are as good as ever
   const bool is_sent = fault.kind == Fault::Kind::unknown;
   for (auto waiting = batch.rbegin(); waiting != batch.rend(); ++waiting) {
+    if (!waiting->done) continue;
     waiting->sent = waiting->sent || is_sent;
     waiting_.push_front(std::move(*waiting));
   }
   give_up_late();
-  if (fault.kind == Fault::Kind::unknown) return;                     // the line tells when it is up again
+  if (is_sent || is_bad) return;                                      // the line tells when it is up again
   pause_ = loop_.after(std::chrono::seconds(1), [this] { send(); });  // a full disk, say
 }
 
+// Also what is on its way: whoever waited behind another call has less time left than the call.
 void Submits::give_up_late() {
-  timer_.cancel();
   const base::TimePoint now = loop_.now();
   std::vector<Waiting> late;
   for (auto waiting = waiting_.begin(); waiting != waiting_.end();) {
@@ -161,13 +181,23 @@ void Submits::give_up_late() {
     late.push_back(std::move(*waiting));
     waiting = waiting_.erase(waiting);
   }
-  if (!waiting_.empty()) timer_ = loop_.at(waiting_.front().until, [this] { give_up_late(); });
-  for (Waiting& waiting : late) {
-    waiting_bytes_ -= waiting.bytes;
-    ++answered_;
-    waiting.done(tl::unexpected(uncertain(waiting, last_problem_)));
+  for (Waiting& waiting : in_flight_) {
+    if (!waiting.done || waiting.until + grace > now) continue;
+    late.push_back({.done = std::exchange(waiting.done, nullptr), .sent = true, .bytes = waiting.bytes});
   }
+  set_timer();
+  for (Waiting& waiting : late) answer(waiting, tl::unexpected(uncertain(waiting, last_problem_)));
   answered();
+}
+
+void Submits::set_timer() {
+  std::optional<base::TimePoint> next;
+  for (const Waiting& waiting : in_flight_) {
+    if (waiting.done && (!next || waiting.until + grace < *next)) next = waiting.until + grace;
+  }
+  if (!waiting_.empty() && (!next || waiting_.front().until < *next)) next = waiting_.front().until;
+  timer_.cancel();
+  if (next) timer_ = loop_.at(*next, [this] { give_up_late(); });
 }
 
 void Submits::answered() {

@@ -55,8 +55,8 @@ class Submits {
   static constexpr std::size_t most_bytes = std::size_t{8} << 20U;
   static constexpr std::size_t most_waiting_bytes = std::size_t{64} << 20U;
 
-  Submits(transport::Loop& loop, Line& line, Membership& membership, std::function<std::size_t()> capacity)
-      : loop_(loop), line_(line), membership_(membership), capacity_(std::move(capacity)) {}
+  Submits(transport::Loop& loop, Line& line, Membership& membership)
+      : loop_(loop), line_(line), membership_(membership) {}
   Submits(const Submits&) = delete;
   Submits& operator=(const Submits&) = delete;
 
@@ -69,7 +69,7 @@ class Submits {
   struct Waiting {
     std::string id = {};
     Entry entry = {};
-    Done done = {};
+    Done done = {};  // none: it was answered while it was on its way
     base::TimePoint until = {};
     bool sent = false;  // at least once, and nobody knows what became of it
     std::size_t bytes = 0;
@@ -77,10 +77,12 @@ class Submits {
 
   void send();
   std::vector<Argument> arguments_of(const std::vector<Waiting>& batch) const;
-  void take(std::vector<Waiting> batch, const Answer& answer);
+  void take(const Answer& answer);
   void take_rows(std::vector<Waiting>& batch, const Result& rows);
   void put_back(std::vector<Waiting> batch, const Fault& fault);
   void give_up_late();
+  void set_timer();
+  void answer(Waiting& waiting, const tl::expected<Taken, rpc::Error>& taken);
   void answered();
   static rpc::Error uncertain(const Waiting& waiting, const std::string& why);
   tl::expected<Taken, rpc::Error> taken_of(const Result& rows, std::size_t row) const;
@@ -88,10 +90,10 @@ class Submits {
   transport::Loop& loop_;
   Line& line_;
   Membership& membership_;
-  std::function<std::size_t()> capacity_;
   std::deque<Waiting> waiting_;
   std::size_t waiting_bytes_ = 0;
-  std::size_t in_flight_ = 0;
+  std::vector<Waiting> in_flight_;
+  std::size_t singly_ = 0;  // so many go one by one: one of them was refused
   std::string last_problem_ = "the queue's database does not answer";
   std::uint64_t added_ = 0;
   std::uint64_t answered_ = 0;

@@ -10,7 +10,7 @@ class SubmitsTest : public MemberTest {
   SubmitsTest() {
     join();
     line.calls.clear();
-    submits.emplace(loop, line, *membership, [] { return std::size_t{5}; });
+    submits.emplace(loop, line, *membership);
   }
   void add(const std::string& body) {
     submits->add({.agent = "claude", .group = "default", .prompt = "\"p\"", .metadata = "{}", .body = body},
@@ -66,6 +66,38 @@ TEST_F(SubmitsTest, WithoutCertaintyItSaysWhetherItMayTurnUp) {
   EXPECT_EQ(answers.back(), R"({"subsystem":"store","outcome":"unknown"})");
 }
 
+TEST_F(SubmitsTest, WhoWaitedBehindAnotherCallIsAnsweredInTimeAllTheSame) {
+  add("a");
+  turn();
+  const FakeLine::Call first = line.take("submit_v1");
+  advance(2s);
+  add("b");
+  turn();
+  advance(7s);
+  first.done(rows({{"1", "11", "0", "t", {}, {}, "1"}}));
+  const FakeLine::Call second = line.take("submit_v1");
+  advance(3100ms);
+  const std::string unknown = R"({"subsystem":"store","outcome":"unknown"})";
+  EXPECT_EQ(answers, (std::vector<std::string>{"11", unknown})) << "ten seconds after it came, not after it was sent";
+  second.done(tl::unexpected(Fault{Fault::Kind::unknown, "", "cut"}));
+  turn();
+  EXPECT_FALSE(line.has("submit_v1")) << "nobody waits for it";
+  add("c");
+  turn();
+  EXPECT_EQ(line.take("submit_v1").arguments.at(16), R"({"c"})");
+  EXPECT_EQ(answers.size(), 2U);
+}
+
+TEST_F(SubmitsTest, TheLineMaySayThatItWasNeverSent) {
+  add("a");
+  turn();
+  const FakeLine::Call call = line.take("submit_v1");
+  advance(10s);
+  EXPECT_TRUE(answers.empty());
+  call.done(tl::unexpected(Fault{Fault::Kind::never, "", "no"}));
+  EXPECT_EQ(answers, std::vector<std::string>{R"({"subsystem":"store","outcome":"none"})"});
+}
+
 TEST_F(SubmitsTest, ARefusalIsNotTriedAgainAtOnce) {
   add("a");
   turn();
@@ -80,9 +112,24 @@ TEST_F(SubmitsTest, RefusalsOfTheQueueAreTheirs) {
   add("a");
   add("b");
   turn();
-  line.take("submit_v1").done(rows({{"1", {}, {}, "f", {}, "full", {}}, {"2", {}, {}, "f", {}, "unknown:77", {}}}));
+  line.take("submit_v1").done(rows({{"1", {}, {}, "f", {}, "full:5", {}}, {"2", {}, {}, "f", {}, "unknown:77", {}}}));
   EXPECT_EQ(answers.at(0), R"({"capacity":5})");
   EXPECT_NE(answers.at(1).find("task-77"), std::string::npos);
+}
+
+TEST_F(SubmitsTest, OneThatTheServerCannotTakeKeepsNoOtherBack) {
+  add("a");
+  add("b");
+  turn();
+  const Fault fault{.kind = Fault::Kind::refused, .sqlstate = "22021", .message = "no such text"};
+  line.take("submit_v1").done(tl::unexpected(fault));
+  turn();
+  line.take("submit_v1").done(tl::unexpected(fault));
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_NE(answers.at(0).find(R"("outcome":"none")"), std::string::npos);
+  turn();
+  line.take("submit_v1").done(rows({{"1", "8", "0", "t", {}, {}, "1"}}));
+  EXPECT_EQ(answers.size(), 2U);
 }
 
 TEST_F(SubmitsTest, WhoAsksBehindThemWaitsForThem) {

@@ -153,6 +153,11 @@ BEGIN
   RETURN ARRAY(SELECT DISTINCT n COLLATE "C" FROM unnest(string_to_array(p_joined, E'\x1f')) AS n ORDER BY 1);
 END $$;
 
+-- By which one tells whether a request was edited.
+CREATE FUNCTION @schema@.version_of(p_body text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+  SELECT pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to(p_body, 'UTF8')), 'hex')
+$$;
+
 -- The state of a queued task that nobody has claimed.
 CREATE FUNCTION @schema@.queued_state(p_held boolean, p_open integer, p_due timestamptz) RETURNS smallint
   LANGUAGE sql VOLATILE AS $$

@@ -188,7 +188,8 @@ BEGIN
                    FROM @schema@.task t WHERE t.id = v_id;
       RETURN;
     ELSIF p_room <= 0 THEN
-      RETURN QUERY SELECT p_place, NULL::bigint, NULL::smallint, false, NULL::text, 'full'::text, NULL::integer;
+      RETURN QUERY SELECT p_place, NULL::bigint, NULL::smallint, false, NULL::text, 'full:' || m.queue_capacity,
+        NULL::integer FROM @schema@.meta m;
       RETURN;
     END IF;
   END IF;

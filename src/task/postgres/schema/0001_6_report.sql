@@ -69,8 +69,10 @@ BEGIN
     END IF;
     IF v_many = 1 AND p_ok[1] AND p_hold_ms[1] IS NULL AND coalesce(p_flags[1], 0) & 5 = 0
       AND coalesce(p_output_bytes[1], 0) = 0 THEN
-      -- The usual end, by plain statements. What it does not find goes the long way.
-      UPDATE @schema@.task t SET state = 3, completed_at = v_now - @schema@.span(coalesce(p_ended_ago[1], 0)),
+      -- The usual end, by plain statements. What it does not find goes the long way. It is not before its start,
+      -- whatever became of the worker's clock.
+      UPDATE @schema@.task t SET state = 3,
+        completed_at = greatest(t.started_at, v_now - @schema@.span(coalesce(p_ended_ago[1], 0))),
         started_at = coalesce(t.started_at, v_now - @schema@.span(p_started_ago[1])), pid = coalesce(t.pid, p_pids[1]),
         exit_code = p_codes[1], signal = p_signals[1], retry_at = NULL, due = NULL,
         cpu_us = CASE WHEN p_cpu_us[1] IS NULL THEN t.cpu_us ELSE coalesce(t.cpu_us, 0) + p_cpu_us[1] END,
@@ -112,7 +114,7 @@ BEGIN
               t.attempts - CASE WHEN a.v = 1 THEN 1 ELSE 0 END, t.spared + CASE WHEN a.v = 4 THEN 1 ELSE 0 END,
               CASE WHEN a.is_end THEN coalesce(t.started_at, v_now - @schema@.span(p_started_ago[a.i])) END,
               CASE WHEN a.is_end THEN coalesce(t.pid, p_pids[a.i]) END,
-              CASE WHEN a.is_end THEN v_now - @schema@.span(coalesce(p_ended_ago[a.i], 0)) END,
+              CASE WHEN a.is_end THEN greatest(t.started_at, v_now - @schema@.span(coalesce(p_ended_ago[a.i], 0))) END,
               CASE WHEN a.is_end THEN p_codes[a.i] END, CASE WHEN a.is_end THEN p_signals[a.i] END,
               CASE WHEN a.v IN (3, 7) THEN coalesce(p_reasons[a.i], 0) END,
               CASE WHEN a.v IN (3, 7) THEN coalesce(p_messages[a.i], '') END,

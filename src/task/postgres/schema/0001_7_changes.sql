@@ -48,6 +48,7 @@ BEGIN
   RETURN json_build_object('outcome', 'changed', 'state', 0, 'lane', t.lane, 'ready', t.state = 1)::text;
 END $$;
 
+-- `p_change`: what is new, the whole body with it, and in `was` the version of the body that it was made of.
 CREATE FUNCTION @schema@.edit_v1(p_worker bigint, p_incarnation uuid, p_task bigint, p_change json) RETURNS text
   LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
@@ -77,6 +78,9 @@ BEGIN
     RETURN '{"outcome":"unknown"}';
   ELSIF t.state >= 2 THEN
     RETURN json_build_object('outcome', 'not-queued', 'state', @schema@.world(t.state, t.announced))::text;
+  ELSIF EXISTS (SELECT FROM @schema@.request r WHERE r.task = p_task
+    AND p_change ->> 'was' <> @schema@.version_of(r.body)) THEN
+    RETURN '{"outcome":"other"}';  -- somebody has edited it since its body was read
   END IF;
   IF v_after IS NOT NULL THEN
     WITH RECURSIVE behind(id) AS (
@@ -168,7 +172,10 @@ BEGIN
   ELSIF t.state < 3 THEN
     RETURN json_build_object('outcome', 'not-ended', 'state', @schema@.world(t.state, t.announced))::text;
   ELSIF EXISTS (SELECT FROM @schema@.meta m WHERE m.queued >= m.queue_capacity) THEN
-    RETURN json_build_object('outcome', 'full', 'state', @schema@.world(t.state, true))::text;
+    RETURN json_build_object('outcome', 'full', 'state', @schema@.world(t.state, true),
+      'capacity', (SELECT m.queue_capacity FROM @schema@.meta m))::text;
+  ELSIF t.has_env AND EXISTS (SELECT FROM @schema@.request r WHERE r.task = p_task AND r.env IS NULL) THEN
+    RETURN json_build_object('outcome', 'env-gone', 'state', @schema@.world(t.state, true))::text;
   END IF;
   SELECT min(a.dependency) FILTER (WHERE o.id IS NULL), min(o.id) FILTER (WHERE o.state > 3),
     array_agg(o.id) FILTER (WHERE o.state <> 3)
@@ -260,6 +267,14 @@ BEGIN
              FILTER (WHERE l.reason IS NOT NULL), '[]') INTO v_going, v_kept FROM looked l;
   IF v_going IS NOT NULL THEN
     PERFORM @schema@.erase(v_going, p_by);
+  END IF;
+  IF p_tasks IS NULL AND cardinality(v_asked) < v_most THEN  -- all that is left of them is needed
+    SELECT coalesce(json_agg(json_build_object('id', k.id, 'reason', 'needed', 'by', k.needed_by, 'state', k.state)),
+      '[]') INTO v_kept
+    FROM (SELECT t.id, @schema@.needed_by(t.id) AS needed_by, @schema@.world(t.state, true) AS state
+          FROM @schema@.task t WHERE t.state >= 3 AND (p_state IS NULL OR t.state = p_state + 1) AND t.has_dependents
+            AND (p_older_ms IS NULL OR t.completed_at < clock_timestamp() - @schema@.span(p_older_ms))
+          ORDER BY t.completed_at, t.id LIMIT v_most) k WHERE k.needed_by IS NOT NULL;
   END IF;
   RETURN json_build_object('removed', coalesce(to_json(v_going), '[]'), 'kept', v_kept, 'more',
     cardinality(v_asked) > v_most OR (p_tasks IS NULL AND cardinality(v_asked) = v_most))::text;

@@ -137,7 +137,8 @@ CREATE FUNCTION @schema@.read_request_v1(p_task bigint) RETURNS text LANGUAGE pl
 SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
   SET enable_mergejoin = off AS $$
 BEGIN
-  RETURN (SELECT concat('{"body":', @schema@.quoted(q.body), ',"agent":', l.agent_json, ',"group":',
+  RETURN (SELECT concat('{"body":', @schema@.quoted(q.body), ',"version":"', @schema@.version_of(q.body),
+    '","hasEnv":', to_json(t.has_env), ',"agent":', l.agent_json, ',"group":',
     @schema@.quoted(l.grp), ',"state":',
                         @schema@.world(t.state, t.announced), ',"priority":', ~t.rank, ',"retries":', t.retries,
                           ',"attempts":', t.attempts,
