@@ -15,7 +15,7 @@
 namespace duet::task {
 namespace {
 
-constexpr int max_tries = 100;
+constexpr int max_read_tries = 100;
 constexpr int most_stretches = 1024;  // that are looked at for one answer
 
 base::Fd open_output(int tasks, RunId run) {
@@ -141,7 +141,7 @@ OutputPiece read_output(int tasks, RunId run, std::uint64_t offset, std::size_t 
   const auto extent = [&] { return record ? record.read_extent() : std::nullopt; };
   std::optional<Extent> before = extent();
   base::Fd file = open_output(tasks, run);  // after that: what an extent tells of is there
-  for (int tries = 0; tries < max_tries; ++tries) {
+  for (int tries = 0; tries < max_read_tries; ++tries) {
     OutputPiece piece = read_piece(Layout(before, file.get()), file.get(), offset, limit);
     if (trim(piece, Layout(extent(), file.get()))) return piece;
     before = extent();

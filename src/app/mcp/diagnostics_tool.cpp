@@ -20,7 +20,7 @@ constexpr std::size_t most_diagnosed = 20;
 constexpr int most_checks = 3;
 
 // A file, as it was before its server was asked, and what was answered.
-struct Checked {
+struct CheckedFile {
   Scope::Target target;
   std::shared_ptr<SourceCache::Source> seen = {};
   object answer = {};
@@ -33,7 +33,7 @@ struct Checkup {
   PagePlace from;
   std::string home;
   base::TimePoint until;
-  std::vector<Checked> files = {};
+  std::vector<CheckedFile> files = {};
   int round = 0;
   std::size_t left = 0;  // roots whose daemon has not answered
 };
@@ -48,10 +48,10 @@ void finish_checkup(const CheckupPointer& all) {
     if (!cache.is_unchanged(all->files[i].seen)) changed.push_back(i);
   }
   if (!changed.empty() && all->round < most_checks) return look_again_at(all, changed);
-  const auto is_there = [&](const Checked& file) { return is_still_there(all->call, file.target.path); };
+  const auto is_there = [&](const CheckedFile& file) { return is_still_there(all->call, file.target.path); };
   if (!std::ranges::all_of(all->files, is_there)) return;
   std::vector<object> answers;
-  for (Checked& file : all->files) answers.push_back(std::move(file.answer));
+  for (CheckedFile& file : all->files) answers.push_back(std::move(file.answer));
   for (const std::size_t i : changed) {
     answers[i]["fresh"] = false;
     answers[i]["reason"] = "changed";
@@ -59,14 +59,14 @@ void finish_checkup(const CheckupPointer& all) {
   // Files of one other tree are told from its root, so that a wrong tree is seen.
   const std::string& first = all->files.front().target.root;
   const bool is_one_tree =
-      std::ranges::all_of(all->files, [&](const Checked& file) { return file.target.root == first; });
+      std::ranges::all_of(all->files, [&](const CheckedFile& file) { return file.target.root == first; });
   const std::string severity = all->arguments.text("severity").value_or("warning");
   finish_page(all->call, all->arguments, all->from,
               diagnostics_page(answers, severity, is_one_tree ? first : all->home));
 }
 
 Desk::Part question_about(Checkup& all, std::size_t file, base::Duration wait) {
-  Checked& checked = all.files[file];
+  CheckedFile& checked = all.files[file];
   checked.seen = all.call->services().sources.find(checked.target.path);
   object params{{"file", checked.target.path}, {"waitSeconds", std::chrono::duration<double>(wait).count()}};
   add_path(params);
@@ -133,7 +133,7 @@ void run_code_diagnostics(const CallPointer& call, const Arguments& arguments) {
     NamedPlace place{.file = name};
     const tl::expected<Scope::Target, ToolError> target = locate_place(*call, place);
     if (!target) return call->fail(target.error());
-    const auto is_it = [&](const Checked& file) { return file.target.path == target->path; };
+    const auto is_it = [&](const CheckedFile& file) { return file.target.path == target->path; };
     if (std::ranges::any_of(all->files, is_it)) continue;
     which.push_back(all->files.size());
     all->files.push_back({.target = *target});

@@ -25,12 +25,6 @@ const value* member(const object& fields, Text name) {
   return found == nullptr || found->is_null() ? nullptr : found;
 }
 
-const array& list_of(const object& fields, Text name) {
-  static const array none;
-  const value* const found = member(fields, name);
-  return found != nullptr && found->is_array() ? found->get_array() : none;
-}
-
 std::string text_or_dash(const object& fields, Text name) {
   std::string text = member_text(fields, name);
   return text.empty() ? "-" : text;
@@ -73,7 +67,7 @@ Table worker_table(const array& workers, const std::string& own) {
                {text_or_dash(worker, "running") + " of " + text_or_dash(worker, "slots")},
                {age ? readable_age(age) + " ago" : "-"},
                {text_or_dash(worker, "version")},
-               {joined(list_of(worker, "labels"))}});
+               {joined(member_list(worker, "labels"))}});
   }
   return table;
 }
@@ -82,7 +76,7 @@ Table worker_table(const array& workers, const std::string& own) {
 Table::Cell takers_of(const object& lane) {
   const std::string missing = member_text(lane, "waitingFor");
   if (!missing.empty()) return {missing, Table::Paint::fault};
-  return {joined(list_of(lane, "workers"))};
+  return {joined(member_list(lane, "workers"))};
 }
 
 Table lane_table(const array& lanes) {
@@ -92,7 +86,7 @@ Table lane_table(const array& lanes) {
     const object& lane = entry.get_object();
     table.add({{member_text(lane, "agent"), Table::Paint::name},
                {text_or_dash(lane, "group")},
-               {joined(list_of(lane, "needs"))},
+               {joined(member_list(lane, "needs"))},
                {text_or_dash(lane, "queued")},
                {text_or_dash(lane, "running")},
                takers_of(lane)});
@@ -127,7 +121,7 @@ std::string oldest_transaction_of(const object& database) {
 }
 
 std::string dead_rows_of(const object& database) {
-  const array& tables = list_of(database, "tables");
+  const array& tables = member_list(database, "tables");
   if (tables.empty()) return "-";
   double dead = 0;
   double live = 0;
@@ -167,8 +161,8 @@ std::string database_lines(const object& database, const TextStyle& style) {
 }  // namespace
 
 std::string cluster_page(const object& status, const TextStyle& style, std::optional<std::size_t> width) {
-  std::string out = worker_table(list_of(status, "workers"), member_text(status, "worker")).text(style, width);
-  const Table lanes = lane_table(list_of(status, "lanes"));
+  std::string out = worker_table(member_list(status, "workers"), member_text(status, "worker")).text(style, width);
+  const Table lanes = lane_table(member_list(status, "lanes"));
   out += lanes.empty() ? "\nnothing waits\n" : '\n' + lanes.text(style, width);
   object database = status;
   if (const value* const own = member(status, "database"); own != nullptr && own->is_object()) {

@@ -11,6 +11,7 @@
 #include "app/view/file_place.h"
 #include "app/view/markdown.h"
 #include "app/view/table.h"
+#include "app/view/task_view.h"
 #include "bridge/text.h"
 #include "duet/rpc/json_text.h"
 #include "duet/rpc/value.h"
@@ -21,18 +22,6 @@ namespace {
 using boost::json::array;
 using boost::json::object;
 using boost::json::value;
-
-std::string text_of(const object& from, std::string_view name) {
-  const value* found = from.if_contains(name);
-  if (found == nullptr || found->is_null()) return {};
-  return found->is_string() ? std::string(found->get_string()) : rpc::to_text(*found);
-}
-
-const array& list_of(const object& from, std::string_view name) {
-  static const array none;
-  const value* found = from.if_contains(name);
-  return found != nullptr && found->is_array() ? found->get_array() : none;
-}
 
 std::size_t count_of(const object& from, std::string_view name) {
   const value* found = from.if_contains(name);
@@ -55,14 +44,14 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 
 // `of`: the file of a place that names none.
 std::string place_text(const object& place, const TextStyle& style, std::string_view of = {}) {
-  const std::string file = place.contains("file") ? text_of(place, "file") : std::string(of);
-  const std::string name = file.empty() ? text_of(place, "uri") : file_for_people(file);
-  return style.name(one_line(name)) + ':' + text_of(place, "line") + ':' + text_of(place, "column");
+  const std::string file = place.contains("file") ? member_text(place, "file") : std::string(of);
+  const std::string name = file.empty() ? member_text(place, "uri") : file_for_people(file);
+  return style.name(one_line(name)) + ':' + member_text(place, "line") + ':' + member_text(place, "column");
 }
 
 // The line, and a mark under the part from the column to the end column.
 std::string marked_line(const object& place, const TextStyle& style) {
-  const std::string text = text_of(place, "text");
+  const std::string text = member_text(place, "text");
   if (text.find_first_not_of(" \t") == std::string::npos) return {};
   const std::size_t column = std::max<std::size_t>(count_of(place, "column"), 1);
   const std::string_view before = rpc::first_characters(text, column - 1);
@@ -81,11 +70,11 @@ void add_symbols(std::string& out, const array& symbols, std::string_view file, 
     if (!entry.is_object()) continue;
     const object& symbol = entry.get_object();
     out += place_text(symbol, style, file) + ": " + std::string(2 * depth, ' ') +
-           style.faint(one_line(text_of(symbol, "kind"))) + ' ' + one_line(text_of(symbol, "name"));
-    if (const std::string detail = text_of(symbol, "detail"); !detail.empty())
+           style.faint(one_line(member_text(symbol, "kind"))) + ' ' + one_line(member_text(symbol, "name"));
+    if (const std::string detail = member_text(symbol, "detail"); !detail.empty())
       out += "  " + style.faint(one_line(detail));
     out += '\n';
-    add_symbols(out, list_of(symbol, "children"), file, depth + 1, style);
+    add_symbols(out, member_list(symbol, "children"), file, depth + 1, style);
   }
 }
 
@@ -104,9 +93,9 @@ std::string last_line(std::string_view text) {
 }  // namespace
 
 std::string hover_view(const object& result, const TextStyle& style) {
-  const std::string contents = text_of(result, "contents");
+  const std::string contents = member_text(result, "contents");
   if (contents.empty()) return "nothing is known about this place\n";
-  if (text_of(result, "kind") != "plaintext") return plain_markdown(contents, style);
+  if (member_text(result, "kind") != "plaintext") return plain_markdown(contents, style);
   std::string out;
   for (const std::string_view line : lines_of(contents)) out += one_line(line) + '\n';
   return out;
@@ -114,34 +103,35 @@ std::string hover_view(const object& result, const TextStyle& style) {
 
 std::string places_view(const object& result, const TextStyle& style) {
   std::string out;
-  for (const value& place : list_of(result, "places")) {
+  for (const value& place : member_list(result, "places")) {
     if (place.is_object()) out += place_text(place.get_object(), style) + '\n' + marked_line(place.get_object(), style);
   }
   return out.empty() ? "nothing found\n" : out + more_line(result, style);
 }
 
 std::string completion_view(const object& result, const TextStyle& style) {
-  const array& items = list_of(result, "items");
+  const array& items = member_list(result, "items");
   if (items.empty()) return "nothing fits here\n";
   Table table({"LABEL", "KIND", "DETAIL"});
   for (const value& entry : items) {
     if (!entry.is_object()) continue;
     const object& item = entry.get_object();
-    std::string label = text_of(item, "label");
+    std::string label = member_text(item, "label");
     label.erase(0, label.find_first_not_of(' '));
-    table.add({{label, Table::Paint::name}, {text_of(item, "kind")}, {text_of(item, "detail"), Table::Paint::faint}});
+    table.add(
+        {{label, Table::Paint::name}, {member_text(item, "kind")}, {member_text(item, "detail"), Table::Paint::faint}});
   }
   return table.text(style, terminal_width(STDOUT_FILENO)) + more_line(result, style);
 }
 
 std::string found_view(const object& result, const TextStyle& style) {
   std::string out;
-  for (const value& entry : list_of(result, "symbols")) {
+  for (const value& entry : member_list(result, "symbols")) {
     if (!entry.is_object()) continue;
     const object& symbol = entry.get_object();
-    out += place_text(symbol, style) + ": " + style.faint(one_line(text_of(symbol, "kind"))) + ' ' +
-           one_line(text_of(symbol, "path"));
-    if (const std::string detail = text_of(symbol, "detail"); !detail.empty())
+    out += place_text(symbol, style) + ": " + style.faint(one_line(member_text(symbol, "kind"))) + ' ' +
+           one_line(member_text(symbol, "path"));
+    if (const std::string detail = member_text(symbol, "detail"); !detail.empty())
       out += "  " + style.faint(one_line(detail));
     out += '\n';
   }
@@ -150,99 +140,102 @@ std::string found_view(const object& result, const TextStyle& style) {
 
 std::vector<std::string> lacks_of(const object& result) {
   std::vector<std::string> lacks;
-  const std::string server = one_line(text_of(result, "server"));
-  if (text_of(result, "complete") == "false") {
-    lacks.push_back(server + " is still at work (" + one_line(text_of(result, "indexing")) + "): there may be more");
+  const std::string server = one_line(member_text(result, "server"));
+  if (member_text(result, "complete") == "false") {
+    lacks.push_back(server + " is still at work (" + one_line(member_text(result, "indexing")) +
+                    "): there may be more");
   }
-  if (text_of(result, "fresh") == "false" && !result.contains("diagnostics")) {
+  if (member_text(result, "fresh") == "false" && !result.contains("diagnostics")) {
     lacks.push_back("the file is another by now: this may be about an earlier text");
   }
-  if (const std::string note = text_of(result, "note"); !note.empty()) lacks.push_back(one_line(note));
+  if (const std::string note = member_text(result, "note"); !note.empty()) lacks.push_back(one_line(note));
   return lacks;
 }
 
 std::string symbol_failure_line(const object& data) {
-  const std::string name = "'" + one_line(text_of(data, "received")) + "'";
+  const std::string name = "'" + one_line(member_text(data, "received")) + "'";
   std::string all;
   const auto add = [&all](const std::string& text) { all += (all.empty() ? "" : ", ") + one_line(text); };
-  if (text_of(data, "reason") == "not-found") {
-    for (const value& near : list_of(data, "near")) add(near.is_string() ? std::string(near.get_string()) : "");
+  if (member_text(data, "reason") == "not-found") {
+    for (const value& near : member_list(data, "near")) add(near.is_string() ? std::string(near.get_string()) : "");
     return "no symbol is called " + name + (all.empty() ? "" : "; there is " + all);
   }
-  for (const value& entry : list_of(data, "candidates")) {
+  for (const value& entry : member_list(data, "candidates")) {
     if (!entry.is_object()) continue;
     const object& symbol = entry.get_object();
-    add(text_of(symbol, "path") + ' ' + text_of(symbol, "kind") + ' ' + file_for_people(text_of(symbol, "file")) + ':' +
-        text_of(symbol, "line"));
+    add(member_text(symbol, "path") + ' ' + member_text(symbol, "kind") + ' ' +
+        file_for_people(member_text(symbol, "file")) + ':' + member_text(symbol, "line"));
   }
-  return name + " names " + text_of(data, "count") + " symbols: " + all;
+  return name + " names " + member_text(data, "count") + " symbols: " + all;
 }
 
 std::string symbols_view(const object& result, std::string_view file, const TextStyle& style) {
   std::string out;
-  add_symbols(out, list_of(result, "symbols"), file, 0, style);
+  add_symbols(out, member_list(result, "symbols"), file, 0, style);
   return out.empty() ? "no symbols\n" : out;
 }
 
 // A server that numbers nothing can never be surer than this.
 bool are_known(const object& result) {
-  return text_of(result, "fresh") != "false" || text_of(result, "reason") == "unversioned";
+  return member_text(result, "fresh") != "false" || member_text(result, "reason") == "unversioned";
 }
 
 std::string diagnostics_view(const object& result, const TextStyle& style) {
-  const std::string file = text_of(result, "file");
+  const std::string file = member_text(result, "file");
   std::string out;
-  for (const value& entry : list_of(result, "diagnostics")) {
+  for (const value& entry : member_list(result, "diagnostics")) {
     if (!entry.is_object()) continue;
     const object& finding = entry.get_object();
-    const std::string severity = text_of(finding, "severity");
-    std::string origin = text_of(finding, "source");
-    if (const std::string code = text_of(finding, "code"); !code.empty()) origin += (origin.empty() ? "" : " ") + code;
+    const std::string severity = member_text(finding, "severity");
+    std::string origin = member_text(finding, "source");
+    if (const std::string code = member_text(finding, "code"); !code.empty())
+      origin += (origin.empty() ? "" : " ") + code;
     out += place_text(finding, style, file) + ": " +
            (severity == "error" ? style.fault(severity) : style.heading(severity)) + ": " +
-           one_line(text_of(finding, "message"));
+           one_line(member_text(finding, "message"));
     out += origin.empty() ? "\n" : "  " + style.faint('[' + one_line(origin) + ']') + '\n';
     out += marked_line(finding, style);
   }
   const std::string name = one_line(file_for_people(file));
   if (are_known(result)) return out.empty() ? name + ": nothing found\n" : out;
-  const bool changed = text_of(result, "reason") == "changed";
+  const bool changed = member_text(result, "reason") == "changed";
   return out + name + ": " + style.fault("not known yet") + ": " +
          (changed ? "it changed meanwhile" : "the server has not looked at it in time; --wait gives it more") +
          (out.empty() ? "" : "; what is shown is about an earlier text") + '\n';
 }
 
 std::string servers_view(const object& result, const TextStyle& style) {
-  const array& servers = list_of(result, "servers");
+  const array& servers = member_list(result, "servers");
   if (servers.empty()) return "no language server has been needed yet\n";
   Table table({"NAME", "STATE", "PID", "DOCUMENTS", "ROOT", "LAST FAILURE"});
   std::string notes;
   for (const value& entry : servers) {
     const object& server = entry.as_object();
-    const std::string indexing = text_of(server, "indexing");
-    if (const std::string note = text_of(server, "note"); !note.empty()) notes += one_line(note) + '\n';
-    if (const std::string folder = text_of(server, "compileCommands"); !folder.empty()) {
-      notes += text_of(server, "name") + " has compile_commands.json of " + one_line(file_for_people(folder)) + '\n';
+    const std::string indexing = member_text(server, "indexing");
+    if (const std::string note = member_text(server, "note"); !note.empty()) notes += one_line(note) + '\n';
+    if (const std::string folder = member_text(server, "compileCommands"); !folder.empty()) {
+      notes +=
+          member_text(server, "name") + " has compile_commands.json of " + one_line(file_for_people(folder)) + '\n';
     }
     const value* failure = server.if_contains("failure");
-    const std::string state = text_of(server, "state");
+    const std::string state = member_text(server, "state");
     std::string shown_state = state;
     if (!indexing.empty()) shown_state.append(", ").append(indexing);
-    table.add({{text_of(server, "name"), Table::Paint::name},
+    table.add({{member_text(server, "name"), Table::Paint::name},
                {shown_state, state == "ready" ? Table::Paint::good : Table::Paint::none},
-               {text_of(server, "pid")},
-               {text_of(server, "documents")},
-               {file_for_people(text_of(server, "root"))},
-               {failure != nullptr ? text_of(failure->as_object(), "message") : "", Table::Paint::fault}});
+               {member_text(server, "pid")},
+               {member_text(server, "documents")},
+               {file_for_people(member_text(server, "root"))},
+               {failure != nullptr ? member_text(failure->as_object(), "message") : "", Table::Paint::fault}});
   }
   return table.text(style, terminal_width(STDOUT_FILENO)) + notes;
 }
 
 std::string failure_line(std::string_view message, const object& data) {
   std::string out = one_line(message);
-  if (const std::string cause = text_of(data, "cause"); !cause.empty()) out = cause + ": " + out;
-  const std::string said = last_line(text_of(data, "stderr"));
-  const std::string printed = last_line(text_of(data, "stdout"));
+  if (const std::string cause = member_text(data, "cause"); !cause.empty()) out = cause + ": " + out;
+  const std::string said = last_line(member_text(data, "stderr"));
+  const std::string printed = last_line(member_text(data, "stdout"));
   if (!said.empty()) out += "; its stderr ends with: " + said;
   if (said.empty() && !printed.empty()) out += "; it printed: " + printed;
   return out;

@@ -60,10 +60,8 @@ const object& metadata_of(const object& record) {
 }
 
 std::string listed(const object& metadata, std::string_view name) {
-  const value* const found = metadata.if_contains(name);
   std::string out;
-  if (found == nullptr || !found->is_array()) return out;
-  for (const value& entry : found->get_array()) {
+  for (const value& entry : member_list(metadata, name)) {
     if (entry.is_string()) out.append(out.empty() ? "" : ", ").append(entry.get_string());
   }
   return out;
@@ -142,6 +140,12 @@ std::string member_text(const object& record, std::string_view name) {
   const value* const found = record.if_contains(name);
   if (found == nullptr || found->is_null()) return {};
   return found->is_string() ? std::string(found->get_string()) : rpc::to_text(*found);
+}
+
+const boost::json::array& member_list(const object& record, std::string_view name) {
+  static const boost::json::array none;
+  const value* const found = record.if_contains(name);
+  return found != nullptr && found->is_array() ? found->get_array() : none;
 }
 
 bool has_ended(const object& record) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
 #include "app/view/table.h"
@@ -14,6 +15,8 @@ namespace duet::app {
 
 /// A member of a record: a text as it is, other values as JSON, nothing for null.
 std::string member_text(const boost::json::object& record, std::string_view name);
+/// Empty if it is not there or no list.
+const boost::json::array& member_list(const boost::json::object& record, std::string_view name);
 
 bool has_ended(const boost::json::object& record);
 /// What `task wait` and --follow exit with: the task's own code, 128 and the signal's number, 130 if it was cancelled;
