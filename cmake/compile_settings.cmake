@@ -55,3 +55,12 @@ if(DUET_LTO)
   check_ipo_supported(LANGUAGES CXX)
   set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ON)
 endif()
+
+# A third of a megabyte less to read and to relocate at each start.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  include(CheckLinkerFlag)
+  check_linker_flag(CXX -Wl,-z,pack-relative-relocs DUET_PACKED_RELOCATIONS)
+  if(DUET_PACKED_RELOCATIONS)
+    add_link_options(-Wl,-z,pack-relative-relocs)
+  endif()
+endif()

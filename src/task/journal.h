@@ -52,6 +52,8 @@ class Journal {
   void add_reader(Reader reader) { readers_.push_back(std::move(reader)); }
   /// Events that were committed, which the next number begins with. The store passes them on by itself.
   void publish(std::vector<Event> events);
+  /// More would be let go again by the next that is published.
+  bool is_full() const { return bytes_ >= limits_.bytes; }
   /// Older events, which end where those that are here begin.
   void put_before(std::vector<Event> events);
   /// Numbers go on from `next`; what is here is forgotten. Another epoch: those of before mean nothing any more.

@@ -132,19 +132,20 @@ void OutputFollower::tell_some(RunId run) {
   const std::uint64_t at = followed.before + from;
   followed.told = from + size;
   const bool wanted = audience_.wants(run.task);
+  const bool is_over = followed.gone && (is_rest || !wanted);
 
   if (is_rest || !wanted) {
     followed.following = false;
-    if (followed.gone) forget(run);
+    if (is_over) forget(run);
   } else if (followed.gone) {
     tell_some_later(run);
   } else {
     followed.runner->follow(run, piece.next);  // not `told`: a character that never ends would be told for ever
   }
 
-  if (!wanted) return;
-  if (size > 0) audience_.tell(run.task, at, stream, std::string_view(piece.bytes).substr(0, size));
-  if (is_rest) audience_.tell(run.task, at + size, Stream::mixed, {});
+  if (wanted && size > 0) audience_.tell(run.task, at, stream, std::string_view(piece.bytes).substr(0, size));
+  if (wanted && is_rest) audience_.tell(run.task, at + size, Stream::mixed, {});
+  if (is_over) audience_.done();
 }
 
 // The keeper is not asked for more meanwhile.
@@ -156,7 +157,9 @@ void OutputFollower::try_again(RunId run, Followed& followed) {
     if (again.began && audience_.wants(run.task)) return tell_some(run);
     if (audience_.wants(run.task)) return follow(run, again, again.from_start);
     again.following = false;
-    if (again.gone) forget(run);
+    if (!again.gone) return;
+    forget(run);
+    audience_.done();
   });
 }
 

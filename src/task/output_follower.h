@@ -24,6 +24,8 @@ class OutputFollower {
   struct Audience {
     std::function<bool(TaskId)> wants;
     std::function<void(TaskId, std::uint64_t offset, Stream stream, std::string_view text)> tell;
+    /// A run that is gone is not told any more: all of it was, or nobody wants it.
+    std::function<void()> done = [] {};
   };
 
   /// What was let go of a task's output before its present attempt; none if that cannot be read now.

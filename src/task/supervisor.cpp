@@ -53,7 +53,7 @@ Supervisor::Supervisor(transport::Loop& loop, base::Log& log, Store& store, Task
           loop, log, store, counts_, tasks_, kept_by(settings_),
           [this](TaskId id) {
             return latest_run(id) != runs_.end() || is_needed_somewhere(id) || restarting_.contains(id) ||
-                   leaving_.contains(id);
+                   leaving_.contains(id) || follower_.is_telling(id);
           },
           [this](RunId run) { runner_->remove_output(run); }),
       intake_(
@@ -601,7 +601,8 @@ OutputFollower::Audience Supervisor::with_waiters(OutputFollower::Audience audie
                                                       std::string_view text) {
                 tell(id, offset, stream, text);
                 output_waiters_.take(id);
-              }};
+              },
+          .done = [this] { retention_.look(); }};
 }
 
 // What is written before the follower is there is not told, but is there to be read: hence the first look.

@@ -19,7 +19,6 @@ import random
 import sys
 import tempfile
 import threading
-import time
 import uuid
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))

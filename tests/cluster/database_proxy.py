@@ -71,10 +71,11 @@ class Proxy:
     def _run(self, ready):
         asyncio.set_event_loop(self.loop)
         path = os.path.join(self.folder, ".s.PGSQL.5432")
-        self.loop.run_until_complete(asyncio.start_unix_server(self._serve, path))
+        listener = self.loop.run_until_complete(asyncio.start_unix_server(self._serve, path))
         os.chmod(path, 0o777)
         ready.set()
         self.loop.run_forever()
+        listener.close()
         for task in asyncio.all_tasks(self.loop):
             task.cancel()
         self._cut()

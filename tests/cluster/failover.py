@@ -322,6 +322,11 @@ def another_server(fleet):
             worker.write_user_settings(worker.text.replace(fleet.url(), other.url(fleet.database)))
             refused = worker.run("daemon", "start")
             check(refused.code != 0 and "adopt" in refused.err, worker.name, refused)
+        one.write_user_settings(one.text.replace(fleet.url(), both(other, fleet.server, fleet.database)))
+        one.start()  # the copy stands first in the address, and is passed by
+        check(fleet.sql("SELECT state FROM duet.worker WHERE name = 'one' AND state = 0") == [["0"]], "it has joined the original")
+        one.run("daemon", "stop")
+        one.write_user_settings(one.text.replace(fleet.url(), other.url(fleet.database)))
         adopted = one.run("cluster", "adopt", "--queue", "cancel")
         check(adopted.code == 0, adopted)
         one.start()

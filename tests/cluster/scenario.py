@@ -1,7 +1,5 @@
 """For scenarios that take a lease or longer: they run at the same time, each in a thread with a queue of its own."""
 
-import functools
-import sys
 import threading
 import traceback
 
@@ -53,22 +51,6 @@ class Later:
         if self.problem:
             raise Failure(self.problem)
         return self.value
-
-
-def known_open(faults):
-    """For tests that show a fault which is known: FAULTS says which, by the test's name. A failure is shown as skipped, with what it was."""
-    def wrap(test):
-        @functools.wraps(test)
-        def run(self):
-            try:
-                test(self)
-            except AssertionError as failure:
-                if test.__name__ not in faults:
-                    raise
-                print(f"KNOWN OPEN: {test.__name__}: {failure}", file=sys.stderr)
-                self.skipTest(f"KNOWN OPEN: {faults[test.__name__]}")
-        return run
-    return wrap
 
 
 def happens(condition, patience):

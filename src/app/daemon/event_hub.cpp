@@ -10,6 +10,7 @@
 #include "duet/rpc/json_text.h"
 #include "duet/rpc/utf8.h"
 #include "duet/rpc/value.h"
+#include "task/refusal.h"
 
 namespace duet::app {
 namespace {
@@ -202,6 +203,8 @@ void EventHub::add_subscribe_method(peer::Methods& methods, std::function<void()
                                             id = std::string(request.id)] {
       const auto found = subscribers_.find(number);
       if (found == subscribers_.end()) return;  // it has gone meanwhile
+      // A shared queue that was never joined has no events to go on from.
+      if (journal_.epoch().empty()) return kept->fail(task::unavailable("store", "the queue is not joined yet"));
       kept->ok(subscribe(wanted, found->second));
       begin_replay(number, id);
       on_subscribed_();

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <random>
@@ -22,6 +23,7 @@ using namespace std::chrono_literals;
 constexpr const char* memory_name = "cluster";
 constexpr base::Duration join_patience = 12s;
 constexpr base::Duration rejoin_patience = 5s;                 // of one that has runs to look after meanwhile
+constexpr base::Duration search_patience = 3s;                 // behind a server that was refused, among several
 constexpr std::size_t journal_bytes = std::size_t{48} << 20U;  // some 100,000 events, if anybody asks that far back
 
 // Where the state folder is: a copy of it on this machine or another one is somewhere else.
@@ -76,6 +78,7 @@ SharedQueue::SharedQueue(transport::Loop& loop, base::Log& log, const Context& c
   refuse_unfinished(store);
   const task::postgres::StoreAddress address = address_of(cluster);
   address_ = address.text();
+  has_several_hosts_ = address.hosts().size() > 1;
   database_ = std::make_unique<task::postgres::Database>(loop, address, cluster.schema);
   task::postgres::PostgresQueue::Options options{
       .tasks = context.tasks,
@@ -109,13 +112,24 @@ SharedQueue::SharedQueue(transport::Loop& loop, base::Log& log, const Context& c
                                                            std::move(cluster), std::move(options), std::move(tells));
 }
 
+// One host may be a copy of the queue, and another one the queue itself.
+bool SharedQueue::is_refused_by_all() {
+  if (!queue_->is_refused()) {
+    refused_until_.reset();
+    return false;
+  }
+  if (!refused_until_) refused_until_ = loop_.now() + (has_several_hosts_ ? search_patience : base::Duration::zero());
+  return loop_.now() >= *refused_until_;
+}
+
 void SharedQueue::join(task::Runner& runner, const std::vector<task::RunId>& recorded) {
   queue_->begin(runner, recorded);
   queue_->start();
   const bool is_known = queue_->was_joined();
   const base::TimePoint deadline = loop_.now() + (is_known ? rejoin_patience : join_patience);
-  const auto is_over = [this] { return queue_->is_joined() || queue_->is_refused() || not_remembered_; };
-  while (!is_over() && loop_.now() < deadline) loop_.turn(deadline);
+  const auto is_over = [this] { return queue_->is_joined() || is_refused_by_all() || not_remembered_.has_value(); };
+  while (!is_over() && loop_.now() < deadline)
+    loop_.turn(refused_until_ ? std::min(deadline, *refused_until_) : deadline);
   if (queue_->is_joined()) return;
   if (not_remembered_) throw Failure(*not_remembered_);
   const std::string why = queue_->trouble().empty() ? "it does not answer" : queue_->trouble();

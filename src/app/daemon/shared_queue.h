@@ -44,9 +44,13 @@ class SharedQueue {
   task::Journal& journal() { return journal_; }
 
  private:
+  bool is_refused_by_all();
+
   transport::Loop& loop_;
   base::Log& log_;
   std::string address_;
+  bool has_several_hosts_ = false;
+  std::optional<base::TimePoint> refused_until_;  // so long others are looked for
   task::Lease lease_;
   task::Journal journal_;
   std::unique_ptr<task::postgres::Database> database_;

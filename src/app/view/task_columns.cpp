@@ -70,6 +70,7 @@ constexpr std::array columns_there_are = {
     Column{"state", "STATE", [](const object& record, base::UtcTime) { return member_text(record, "state"); }},
     Column{"agent", "AGENT", [](const object& record, base::UtcTime) { return member_text(record, "agent"); }},
     Column{"group", "GROUP", [](const object& record, base::UtcTime) { return anywhere(record, "group"); }},
+    Column{"worker", "WORKER", [](const object& record, base::UtcTime) { return member_text(record, "worker"); }},
     Column{"priority", "PRIORITY", [](const object& record, base::UtcTime) { return member_text(record, "priority"); }},
     Column{"labels", "LABELS", [](const object& record, base::UtcTime) { return joined_members(record, "labels"); }},
     Column{"created", "CREATED",
@@ -145,6 +146,9 @@ TaskColumns usual_columns(const array& records, std::optional<std::size_t> width
   };
   const std::size_t room = width.value_or(0);
   TaskColumns columns{"id", "state", "agent"};
+  if (room >= room_for_more && any([](const object& record) { return !member_text(record, "worker").empty(); })) {
+    columns.emplace_back("worker");
+  }
   if (room >= room_for_more && any(is_in_a_group)) columns.emplace_back("group");
   if (room >= room_for_more && any([](const object& record) { return member_text(record, "priority") != "0"; })) {
     columns.emplace_back("priority");

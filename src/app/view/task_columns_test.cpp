@@ -49,6 +49,13 @@ TEST(TaskColumns, AWideTerminalShowsMore) {
             "id,state,agent,group,priority,labels,created,ran,error,prompt,output");
 }
 
+TEST(TaskColumns, OfASharedQueueAWideTerminalShowsWhereTasksRun) {
+  boost::json::array shared = records();
+  shared[0].as_object()["worker"] = "build-3";
+  EXPECT_EQ(joined(usual_columns(shared, 80)), "id,state,agent,created,ran,prompt");
+  EXPECT_TRUE(joined(usual_columns(shared, 150)).starts_with("id,state,agent,worker,group,"));
+}
+
 TEST(TaskColumns, OneThatIsNotThereIsNamed) {
   EXPECT_TRUE(
       parse_columns("id,stat").error().starts_with("--columns: there is no column 'stat', perhaps 'state' is "));

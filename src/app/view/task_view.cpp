@@ -121,6 +121,21 @@ std::string usage_of(const object& record) {
          (dropped != nullptr && dropped->is_bool() && dropped->get_bool() ? ", which was let go" : "");
 }
 
+// What a record of a shared queue has besides.
+void add_shared_rows(Rows& rows, const object& record) {
+  const bool is_silent = member_text(record, "silent") == "true";
+  rows.add("waits for", member_text(record, "waitingFor"));
+  rows.add("worker", member_text(record, "worker") + (is_silent ? " (not heard of)" : ""));
+  rows.add("needs", listed(record, "needs"));
+  if (member_text(record, "onLost") == "retry") rows.add("if lost", "runs again elsewhere");
+  rows.add("role", member_text(record, "submittedBy"));
+  const value* const late = record.if_contains("late");
+  if (late == nullptr || !late->is_object()) return;
+  const std::string signal = member_text(late->get_object(), "signal");
+  const std::string how = signal.empty() ? "exit code " + member_text(late->get_object(), "exitCode") : signal;
+  rows.add("late end", how + " at " + member_text(late->get_object(), "completedAt") + ", which does not count");
+}
+
 }  // namespace
 
 std::string member_text(const object& record, std::string_view name) {
@@ -184,6 +199,7 @@ std::string task_page(const object& record, const TextStyle& style, base::UtcTim
   rows.add("after", listed(metadata, "after"));
   rows.add("retries", member_text(metadata, "retries"));
   rows.add("time limit", time_limit_in(metadata));
+  add_shared_rows(rows, record);
   rows.add("came from", member_text(metadata, "source"));
   if (const std::string by = member_text(metadata, "by"); by != "unix") rows.add("asked by", by);
   rows.add("created", time("createdAt"));

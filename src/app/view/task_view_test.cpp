@@ -47,6 +47,36 @@ TEST(TaskView, APageShowsWhoAskedOverTheNetwork) {
   EXPECT_EQ(page("unix").find("unix"), std::string::npos);
 }
 
+TEST(TaskView, APageShowsWhereATaskOfASharedQueueRuns) {
+  object task = record("running");
+  task["worker"] = "build-3";
+  task["needs"] = {"gpu"};
+  task["onLost"] = "retry";
+  task["submittedBy"] = "ann";
+  EXPECT_EQ(task_page(task, TextStyle(false), {}),
+            "id          task-1\nstate       running\nworker      build-3\nneeds       gpu\n"
+            "if lost     runs again elsewhere\nrole        ann\n");
+  task["silent"] = true;
+  EXPECT_NE(task_page(task, TextStyle(false), {}).find("build-3 (not heard of)"), std::string::npos);
+}
+
+TEST(TaskView, APageShowsWhatATaskOfASharedQueueWaitsFor) {
+  object task = record("queued");
+  task["worker"] = nullptr;
+  task["onLost"] = "fail";
+  task["waitingFor"] = "no worker with gpu";
+  EXPECT_EQ(task_page(task, TextStyle(false), {}),
+            "id          task-1\nstate       queued\nwaits for   no worker with gpu\n");
+}
+
+TEST(TaskView, APageShowsAnEndThatCameLate) {
+  object task = record("failed");
+  task["late"] = {{"exitCode", 3}, {"signal", nullptr}, {"completedAt", "2026-01-02T03:04:05.000Z"}};
+  EXPECT_NE(task_page(task, TextStyle(false), {})
+                .find("late end    exit code 3 at 2026-01-02T03:04:05.000Z, which does not count\n"),
+            std::string::npos);
+}
+
 TEST(TaskView, APageShowsWhatWasUsed) {
   object task = record("completed", 0);
   task["cpuSeconds"] = 61.5;

@@ -129,8 +129,9 @@ void Attempts::beaten(const Membership::Calls::Beat& beat) {
     if (!is_ours && !could_be_told && attempt.claimed < beat.sent) lost.push_back(run);
   }
   for (const RunId run : lost) take_fenced(run);
-  // Only while no claim is on its way is it certain that what we do not know never began.
-  if (in_flight_ || beat.sent <= claim_ended_) return;
+  // Of what we do not know it is certain that it never began only if no report was on its way together with the beat
+  // that may have brought it, or told its end.
+  if (changing_ || beat.sent < changed_) return;
   for (const OwnAttempt& own : beat.own) {
     if (find(own.task, own.fence) == attempts_.end()) take_unknown(own);
   }
@@ -190,7 +191,10 @@ void Attempts::set_output_timer() {
 }
 
 void Attempts::look(bool wake_up) {
-  if (wake_up) waiting_ = false;
+  if (wake_up) {
+    waiting_ = false;
+    woken_ = telling_wait_;
+  }
   wants_claim_ = true;
   flush();
 }
@@ -248,7 +252,8 @@ void Attempts::add_ends(Report& report) {
     if (!is_end_ready(attempt) || bytes > most_in_report) continue;
     const bool has_output = !attempt.never_began && !attempt.made_here && !attempt.fenced;
     const std::uint64_t rest = has_output ? output_left(run, attempt) : 0;
-    if (rest > most_in_report) continue;  // it goes before
+    const bool can_go_before = attempt.start_told || attempt.started;
+    if (rest > most_in_report && can_go_before) continue;
     bytes += rest + (attempt.outcome ? attempt.outcome->result.size() : 0);
     report.ends.push_back({.run = run, .fence = attempt.fence});
     End& end = report.ends.back();
@@ -290,27 +295,40 @@ void Attempts::add_output(Report& report) {
   if (std::ranges::any_of(attempts_, [this](const auto& each) { return is_end_ready(each.second); })) {
     left = std::max(left, output_at_once);
   }
-  for (auto& [run, attempt] : attempts_) {
-    const bool is_last = attempt.end_told && !attempt.concluded && !attempt.never_began && !attempt.fenced &&
-                         std::ranges::any_of(report.ends, [run = run](const End& end) { return end.run == run; });
-    if (!is_last && (attempt.concluded || attempt.fenced || attempt.never_began || !attempt.start_told || left == 0))
-      continue;
-    try {
-      OutputSender::Portion portion = attempt.output.next(left, is_last);
-      if (portion.is_empty()) continue;
-      std::uint64_t bytes = 0;
-      for (const OutputSender::Piece& piece : portion.pieces) bytes += piece.bytes.size();
-      budget_.spend(bytes);
-      left -= std::min(left, bytes);
-      report.outputs.push_back({run, attempt.fence, std::move(portion)});
-    } catch (const std::system_error& error) {
-      log_.warn("output of a task cannot be read", {{"task", to_text(run.task)}, {"reason", error.code().message()}});
+  std::vector<All::iterator> others;
+  for (auto at = attempts_.begin(); at != attempts_.end(); ++at) {
+    // Those whose end waits come first: one that writes without end would keep them back for ever.
+    if (!is_end_ready(at->second) && !at->second.end_told) {
+      others.push_back(at);
+    } else {
+      left -= std::min(left, add_output_of(report, at->first, at->second, left));
     }
   }
+  for (const All::iterator at : others) left -= std::min(left, add_output_of(report, at->first, at->second, left));
+}
+
+// How much it is.
+std::uint64_t Attempts::add_output_of(Report& report, RunId run, Attempt& attempt, std::uint64_t left) {
+  if (attempt.concluded || attempt.never_began || attempt.fenced) return 0;
+  const bool is_last =
+      attempt.end_told && std::ranges::any_of(report.ends, [run](const End& end) { return end.run == run; });
+  if (!is_last && (!attempt.start_told || left == 0)) return 0;
+  std::uint64_t bytes = 0;
+  try {
+    OutputSender::Portion portion = attempt.output.next(left, is_last);
+    if (portion.is_empty()) return 0;
+    for (const OutputSender::Piece& piece : portion.pieces) bytes += piece.bytes.size();
+    budget_.spend(bytes);
+    report.outputs.push_back({run, attempt.fence, std::move(portion)});
+  } catch (const std::system_error& error) {
+    log_.warn("output of a task cannot be read", {{"task", to_text(run.task)}, {"reason", error.code().message()}});
+  }
+  return bytes;
 }
 
 void Attempts::send(Report report) {
   in_flight_ = true;
+  changing_ = report.most > 0 || !report.ends.empty();
   const auto shared = std::make_shared<Report>(std::move(report));
   std::vector<Argument> arguments = arguments_of(*shared);
   arguments.insert(arguments.end(),
@@ -318,8 +336,24 @@ void Attempts::send(Report report) {
   membership_.call(Line::Way::work, "report_v1", std::move(arguments),
                    lifetime_.bind([this, shared](const Answer& answer) {
                      in_flight_ = false;
+                     if (std::exchange(changing_, false)) changed_ = membership_.now();
                      take(*shared, answer);
+                     if (answer) go_on();
+                     say_if_stopped();
                    }));
+}
+
+// What has happened meanwhile is told at once, but for output, which has its own time.
+void Attempts::go_on() {
+  if (lost_claim_) membership_.beat_soon();  // the one that was under way may have been of no use
+  if (in_flight_ || soon_timer_) return;
+  const auto is_start = [](const auto& each) {
+    const Attempt& attempt = each.second;
+    return attempt.started && !attempt.start_told && !attempt.concluded && !attempt.fenced;
+  };
+  const bool has_end = std::ranges::any_of(attempts_, [this](const auto& each) { return is_end_ready(each.second); });
+  if (has_end || (wants_claim_ && free_slots() > 0)) return flush();
+  if (std::ranges::any_of(attempts_, is_start)) soon();
 }
 
 // Until all of it is taken nothing new is asked for: what was claimed counts first.
@@ -415,6 +449,7 @@ std::string Attempts::limits() const {
   for (const auto& [name, agent] : agents_.all()) {
     if (agent.max_running) agents[name] = *agent.max_running;
   }
+  if (groups.empty() && agents.empty()) return "{}";  // which the database has a shorter way for
   return rpc::to_text(json::object{{"groups", std::move(groups)}, {"agents", std::move(agents)}});
 }
 
@@ -442,9 +477,11 @@ void Attempts::take_claims(const Result& rows, std::size_t asked) {
   telling_wait_ = true;
   membership_.call(Line::Way::work, "wait_v1", {argument_of(true)}, lifetime_.bind([this](const Answer& answer) {
     telling_wait_ = false;
-    if (!answer) return;
-    waiting_ = true;
+    const bool was_woken = std::exchange(woken_, false);  // the database waits for us no more
+    if (!answer) return say_if_stopped();
+    waiting_ = !was_woken;
     look(false);
+    say_if_stopped();
   }));
 }
 
@@ -508,10 +545,11 @@ tl::expected<Assignment, std::string> Attempts::assignment_of(RunId run, const A
 }
 
 // It never began; another one, or we, may begin it.
-void Attempts::put_back(RunId /*run*/, Attempt& attempt, base::Duration pause) {
+void Attempts::put_back(RunId run, Attempt& attempt, base::Duration pause) {
   attempt.never_began = true;
   attempt.pause = pause;
   attempt.gone = true;
+  calls_.never_began(run);
   soon();
 }
 
@@ -552,10 +590,10 @@ void Attempts::on_never_began(RunId run, const std::string& why) {
   if (found == attempts_.end()) return;
   Attempt& attempt = found->second;
   if (!why.empty() && !attempt.adopted) shortages_.met_by(run.task, why);
-  calls_.never_began(run);
   if (attempt.start_told || attempt.started) {  // it did begin, and all that told of it is gone
     attempt.outcome = Outcome{.kind = Outcome::Kind::lost, .ended_at = loop_.clock().utc()};
     attempt.gone = true;
+    calls_.never_began(run);
     return flush();
   }
   put_back(run, attempt, attempt.adopted ? base::Duration::zero() : base::Duration(1s));
@@ -599,12 +637,14 @@ void Attempts::log_end(RunId run, const Attempt& attempt, std::int64_t state) co
 void Attempts::take_fenced(RunId run, bool end_is_told) {
   Attempt& attempt = attempts_.at(run);
   if (attempt.concluded) return;
-  attempt.fenced = true;
+  const bool is_new = !std::exchange(attempt.fenced, true);
   attempt.end_told = false;
   if (end_is_told || attempt.never_began || (attempt.gone && !attempt.outcome)) return conclude(run, attempt);
   if (attempt.gone) return;
-  log_.warn("an attempt is not this worker's any more, and is ended",
-            {{"task", to_text(run.task)}, {"fence", attempt.fence}});
+  if (is_new) {
+    log_.warn("an attempt is not this worker's any more, and is ended",
+              {{"task", to_text(run.task)}, {"fence", attempt.fence}});
+  }
   runner_->cancel(run);
 }
 
@@ -620,6 +660,10 @@ void Attempts::forget_if_over(RunId run) {
   const auto found = attempts_.find(run);
   if (found == attempts_.end() || !found->second.gone || !found->second.concluded) return;
   attempts_.erase(found);
+  say_if_stopped();
+}
+
+void Attempts::say_if_stopped() const {
   if (attempts_.empty() && is_idle()) calls_.stopped();
 }
 

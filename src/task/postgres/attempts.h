@@ -124,9 +124,11 @@ class Attempts {
   void add_starts(Report& report);
   void add_ends(Report& report);
   void add_output(Report& report);
+  std::uint64_t add_output_of(Report& report, RunId run, Attempt& attempt, std::uint64_t left);
   bool is_end_ready(const Attempt& attempt) const;
   std::uint64_t output_left(RunId run, const Attempt& attempt) const;
   void send(Report report);
+  void go_on();
   void take(const Report& report, const Answer& answer);
   void take_claims(const Result& rows, std::size_t asked);
   void take_claim(const Result& rows, std::size_t row);
@@ -151,6 +153,7 @@ class Attempts {
   void on_never_began(RunId run, const std::string& why);
   void conclude(RunId run, Attempt& attempt);
   void forget_if_over(RunId run);
+  void say_if_stopped() const;
   All::iterator find(TaskId task, std::int64_t fence);
   std::optional<base::UtcTime> usage_limit_of(RunId run, const Attempt& attempt) const;
   void remember_report(const Report& report);
@@ -178,11 +181,13 @@ class Attempts {
 
   bool closed_ = false;
   bool in_flight_ = false;
-  bool lost_claim_ = false;          // the answer to one never came: a beat tells what we have
-  base::Duration claim_ended_ = {};  // when the last call that asked for tasks was over
+  bool lost_claim_ = false;      // the answer to one never came: a beat tells what we have
+  bool changing_ = false;        // the report that is on its way asks for tasks, or tells ends
+  base::Duration changed_ = {};  // when the last such report was over
   bool wants_claim_ = false;
   bool waiting_ = false;       // the database knows that we wait
   bool telling_wait_ = false;  // it is being told
+  bool woken_ = false;         // meanwhile
   transport::Loop::Timer poll_timer_;
   transport::Loop::Timer output_timer_;
   transport::Loop::Timer soon_timer_;

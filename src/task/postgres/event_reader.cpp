@@ -132,11 +132,12 @@ void EventReader::become_current() {
   }
 }
 
-// A portion at a time, from the newest back.
+// A portion at a time, from the newest back, as far as the journal has room: what is published meanwhile lets go of
+// what is too much, which would be fetched without end.
 void EventReader::fetch_before(std::uint64_t first, const Done& done) {
   const std::uint64_t oldest = journal_.oldest();
   const std::uint64_t from = std::max<std::uint64_t>(first, oldest > most_read ? oldest - most_read : 1);
-  if (oldest <= from) return done();
+  if (oldest <= from || journal_.is_full()) return done();
   read(from - 1, static_cast<std::size_t>(oldest - from),
        [this, first, from, oldest, done](const tl::expected<std::vector<Event>, Fault>& events) {
          const bool is_whole = events && !events->empty() && events->back().seq + 1 == oldest &&

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -28,8 +29,14 @@ class MemberTest : public testing::Test {
     calls.offer = [] {
       return WorkerOffer{.slots = 2, .labels = {"gpu"}, .accepts = {"claude"}, .agents = {"claude"}};
     };
-    calls.joined = [this](const std::vector<OwnAttempt>& own) { joined.push_back(own.size()); };
-    calls.beaten = [this](const Membership::Calls::Beat& beat) { beats.push_back(beat); };
+    calls.joined = [this](const std::vector<OwnAttempt>& own) {
+      joined.push_back(own.size());
+      if (on_joined) on_joined(own);
+    };
+    calls.beaten = [this](const Membership::Calls::Beat& beat) {
+      beats.push_back(beat);
+      if (on_beaten) on_beaten(beat);
+    };
     calls.remembered = [] { return std::pair<std::string, std::string>("[]", "[]"); };
     calls.fenced = [this](const std::vector<std::int64_t>& fences) { fenced = fences; };
     calls.is_quiet = [] { return true; };
@@ -98,6 +105,8 @@ class MemberTest : public testing::Test {
   base::Duration boot = 1000s;
   std::string memory;
   std::string problem;
+  std::function<void(const std::vector<OwnAttempt>&)> on_joined;
+  std::function<void(const Membership::Calls::Beat&)> on_beaten;
   std::vector<std::size_t> joined;
   std::vector<Membership::Calls::Beat> beats;
   std::vector<std::int64_t> fenced;

@@ -173,11 +173,13 @@ Attempts::Calls PostgresQueue::attempts_calls() {
               [this](RunId run) {
                 follower_.gone(run);
                 output_waiters_.take(run.task);
-                if (stopped_ && attempts_.slots_in_use() == 0 && !stop_timer_) {  // only their ends are to be told
-                  stop_timer_ = loop_.after(end_patience, [this] { end_now(); });
-                }
+                bound_stop();
               },
-          .never_began = [this](RunId run) { follower_.never_began(run); },
+          .never_began =
+              [this](RunId run) {
+                follower_.never_began(run);
+                bound_stop();
+              },
           .starts = [this](TaskId id, std::string_view body) { tell_start(id, body); },
           .ended =
               [this](TaskId id) {
@@ -416,7 +418,14 @@ void PostgresQueue::stop(bool force, std::function<void()> stopped, std::optiona
       stop_timer_ = loop_.after(end_patience, [this] { end_now(); });
     });
   }
+  bound_stop();
   check_stopped();
+}
+
+// When nothing runs any more only ends are to be told, and the database may not be there for that.
+void PostgresQueue::bound_stop() {
+  if (!stopped_ || stop_timer_ || attempts_.slots_in_use() > 0) return;
+  stop_timer_ = loop_.after(end_patience, [this] { end_now(); });
 }
 
 // Whoever stops it leaves the queue: nothing is to wait for its lease.

@@ -196,6 +196,7 @@ class PostgresQueue final : public Queue {
   void count_soon();
   void forward_events(std::vector<Event> events);
   void forward();
+  void bound_stop();
   void check_stopped();
   void settle(int rounds, const std::function<void()>& then);
   void end_now();

@@ -1,0 +1,378 @@
+#include "task/postgres/attempts.h"
+
+#include "task/postgres/attempts_fixture_test.h"
+
+namespace duet::task::postgres {
+namespace {
+
+constexpr RunId seven{7, 1};
+constexpr RunId eight{8, 1};
+
+TEST_F(AttemptsTest, AsksForAsManyTasksAsItHasSlots) {
+  attempts->look(false);
+  EXPECT_EQ(report().most, 2);
+}
+
+TEST_F(AttemptsTest, AClaimIsStartedOnceItIsAnsweredAndItsStartIsTold) {
+  attempts->look(false);
+  EXPECT_TRUE(runner.started.empty());
+  answer({claim(7, 31), claim(8, 32)});
+  ASSERT_EQ(runner.started.size(), 2U);
+  EXPECT_EQ(runner.started.at(0).run, seven);
+  EXPECT_EQ(runner.started.at(0).claim->fence, 31U);
+  EXPECT_EQ(runner.started.at(0).claim->worker, "one");
+  started(seven);
+  started(eight);
+  advance(10ms);
+  const ReportTold told = report();
+  EXPECT_EQ(told.starts, (std::vector<TaskId>{7, 8})) << "what comes together is told together";
+  EXPECT_EQ(told.most, 0) << "no slot is free";
+}
+
+TEST_F(AttemptsTest, WithoutLimitsOrPausesTheDatabaseMayTakeItsShortWay) {
+  attempts->look(false);
+  const FakeLine::Call call = line.take("report_v1");
+  EXPECT_EQ(call.arguments.at(24), "{}");
+  EXPECT_EQ(call.arguments.at(25), "{}");
+  EXPECT_EQ(call.arguments.at(26), std::nullopt);
+}
+
+TEST_F(AttemptsTest, LimitsAndPausesOfTheSettingsGoWithTheClaim) {
+  settings.groups["night"] = {.max_running = 1, .paused = true};
+  settings.agents["cat"] = {.command = {"cat"}, .max_running = 3};
+  agents->change_settings(settings);
+  attempts->look(false);
+  const FakeLine::Call call = line.take("report_v1");
+  EXPECT_EQ(call.arguments.at(24), R"({"night"})");
+  EXPECT_EQ(rpc::parse_value(call.arguments.at(25).value()),
+            rpc::parse_value(R"({"groups":{"night":1},"agents":{"cat":3}})"));
+}
+
+TEST_F(AttemptsTest, AnEndIsToldAndThenForgotten) {
+  have({claim(7, 31)});
+  started(seven);
+  exited(seven);
+  const ReportTold told = report();
+  EXPECT_EQ(told.ends, std::vector<TaskId>{7});
+  EXPECT_TRUE(told.starts.empty()) << "the end tells of it";
+  EXPECT_EQ(told.fences, std::vector<std::int64_t>{31});
+  EXPECT_TRUE(runner.acknowledged.empty()) << "the record stays until the database has the end";
+}
+
+TEST_F(AttemptsTest, TheRecordGoesWhenTheDatabaseHasTheEndAndTheSlotWhenTheTreeIsGone) {
+  have({claim(7, 31)});
+  started(seven);
+  exited(seven);
+  answer({end(7, 31)});
+  EXPECT_EQ(runner.acknowledged, std::vector<RunId>{seven});
+  EXPECT_EQ(ended, std::vector<TaskId>{7});
+  EXPECT_EQ(attempts->slots_in_use(), 1U);
+  EXPECT_FALSE(attempts->is_empty());
+  tell.gone(seven);
+  EXPECT_TRUE(attempts->is_empty());
+  EXPECT_EQ(attempts->slots_in_use(), 0U);
+}
+
+TEST_F(AttemptsTest, WhatHappensWhileAReportIsOnItsWayIsToldWhenThatIsAnswered) {
+  have({claim(7, 31), claim(8, 32)});
+  started(seven);
+  started(eight);
+  advance(10ms);
+  ASSERT_TRUE(is_reporting());
+  exited(seven);
+  tell.gone(seven);
+  EXPECT_EQ(line.calls.size(), 1U);
+  answer({});
+  ASSERT_TRUE(is_reporting()) << "a slot is free, and would wait for the next look";
+  const ReportTold told = report();
+  EXPECT_EQ(told.ends, std::vector<TaskId>{7});
+  EXPECT_EQ(told.most, 1);
+}
+
+TEST_F(AttemptsTest, AStartThatFellIntoAReportIsToldBehindIt) {
+  have({claim(7, 31), claim(8, 32)});
+  started(seven);
+  advance(10ms);
+  started(eight);
+  advance(10ms);
+  answer({});
+  advance(10ms);
+  ASSERT_TRUE(is_reporting());
+  EXPECT_EQ(report().starts, std::vector<TaskId>{8});
+}
+
+TEST_F(AttemptsTest, WhatDidNotArriveIsToldAgain) {
+  have({claim(7, 31)});
+  started(seven);
+  exited(seven);
+  line.fail("report_v1", Fault::Kind::unknown);
+  advance(1s);
+  EXPECT_EQ(report().ends, std::vector<TaskId>{7});
+}
+
+TEST_F(AttemptsTest, ARefusedReportIsToldAgainAfterASecond) {
+  have({claim(7, 31)});
+  started(seven);
+  advance(10ms);
+  line.fail("report_v1", Fault::Kind::refused, "53100");
+  turn();
+  EXPECT_FALSE(is_reporting());
+  advance(1s);
+  EXPECT_EQ(report().starts, std::vector<TaskId>{7});
+}
+
+TEST_F(AttemptsTest, AnEndThatWasNotAnsweredIsToldAgainALittleLater) {
+  have({claim(7, 31)});
+  started(seven);
+  exited(seven);
+  tell.gone(seven);
+  answer({});
+  turn();
+  EXPECT_FALSE(is_reporting()) << "not at once, else it would be asked without end";
+  advance(1s);
+  EXPECT_EQ(report().ends, std::vector<TaskId>{7});
+}
+
+TEST_F(AttemptsTest, OneThatCannotBeStartedHasAnEndThatSaysWhy) {
+  have({claim(7, 31, 1, "nobody")});
+  EXPECT_TRUE(runner.started.empty());
+  advance(10ms);
+  const FakeLine::Call call = line.take("report_v1");
+  EXPECT_NE(call.arguments.at(9)->find("no agent of that name"), std::string::npos);
+  call.done(rows({end(7, 31, State::failed)}));
+  EXPECT_TRUE(attempts->is_empty());
+  EXPECT_TRUE(runner.acknowledged.empty()) << "no keeper knows of it";
+}
+
+TEST_F(AttemptsTest, OneThatNeverBeganIsPutBack) {
+  have({claim(7, 31)});
+  tell.never_began(seven, "the disk is full");
+  EXPECT_NE(attempts->shortages().text(), "");
+  advance(10ms);
+  const FakeLine::Call call = line.take("report_v1");
+  EXPECT_EQ(ReportTold(call.arguments).flags, std::vector<std::int64_t>{End::put_back | End::tree_is_gone});
+  EXPECT_EQ(call.arguments.at(16), R"({"1000"})") << "after a second";
+  call.done(rows({end(7, 31, State::queued), claim(7, 40)}));
+  EXPECT_EQ(runner.started.size(), 2U) << "the same attempt, under another fence";
+  EXPECT_TRUE(attempts->is_live(seven));
+}
+
+TEST_F(AttemptsTest, WhatItMayNotStartAnyMoreItPutsBack) {
+  attempts->look(false);
+  attempts->close();
+  answer({claim(7, 31)});
+  EXPECT_TRUE(runner.started.empty());
+  advance(10ms);
+  const ReportTold told = report();
+  EXPECT_EQ(told.ends, std::vector<TaskId>{7});
+  EXPECT_EQ(told.flags, std::vector<std::int64_t>{End::put_back | End::tree_is_gone});
+  EXPECT_EQ(told.most, 0);
+}
+
+TEST_F(AttemptsTest, ALimitThatCannotBeKeptPutsItBackForAWhile) {
+  provide_for = [](const process::Limits& /*limits*/) -> tl::expected<void, std::string> {
+    return tl::unexpected(std::string("no cgroups"));
+  };
+  make_attempts();
+  attempts->joined({});
+  Result::Row limited = claim(7, 31);
+  limited.at(10) = to_body({.prompt = "true", .limits = {.memory = 1U << 30U}});
+  have({limited});
+  EXPECT_TRUE(runner.started.empty());
+  advance(10ms);
+  EXPECT_EQ(line.take("report_v1").arguments.at(16), R"({"10000"})");
+}
+
+// ---- claims whose answer was lost ----
+
+TEST_F(AttemptsTest, NothingIsAskedForUntilABeatSaysWhatALostClaimGave) {
+  attempts->look(false);
+  line.fail("report_v1", Fault::Kind::unknown);
+  advance(6s);
+  EXPECT_FALSE(is_reporting());
+  line.answer("beat_v1", beat_with(R"([{"task":7,"fence":31,"attempt":1,"started":false}])"));
+  ASSERT_TRUE(is_reporting());
+  EXPECT_EQ(line.calls.back().function, "report_v1");
+  advance(10ms);
+  const ReportTold told = report();
+  EXPECT_EQ(told.ends, std::vector<TaskId>{7});
+  EXPECT_EQ(told.flags, std::vector<std::int64_t>{End::put_back | End::tree_is_gone});
+  EXPECT_TRUE(runner.started.empty()) << "it was never begun here";
+}
+
+TEST_F(AttemptsTest, ABeatThatWasSentBeforeAClaimWasOverSaysNothingOfIt) {
+  membership->beat_soon();
+  const FakeLine::Call beat = line.take("beat_v1");
+  boot += 1ms;
+  have({claim(7, 31)});
+  started(seven);
+  exited(seven);
+  tell.gone(seven);
+  answer({end(7, 31)});
+  ASSERT_TRUE(attempts->is_empty());
+  beat.done(Result({"beat_v1"}, {{beat_with(R"([{"task":7,"fence":31,"attempt":1,"started":false}])")}}));
+  EXPECT_TRUE(attempts->is_empty()) << "its end was told while the beat was on its way";
+}
+
+// ---- attempts that are not ours any more ----
+
+TEST_F(AttemptsTest, AnAttemptThatABeatDoesNotTellOfIsEnded) {
+  have({claim(7, 31)});
+  started(seven);
+  advance(10ms);
+  answer({});
+  advance(1s);
+  membership->beat_soon();
+  if (line.has("report_v1")) answer({});
+  line.answer("beat_v1", beat_with("[]"));
+  EXPECT_EQ(runner.cancelled, std::vector<RunId>{seven});
+  exited(seven);
+  const ReportTold told = report();
+  EXPECT_EQ(told.ends, std::vector<TaskId>{7}) << "as one that came late";
+}
+
+TEST_F(AttemptsTest, AFencedEndIsToldOnceAndForgotten) {
+  have({claim(7, 31)});
+  started(seven);
+  exited(seven);
+  tell.gone(seven);
+  answer({fenced_row(7, 31)});
+  EXPECT_TRUE(attempts->is_empty());
+  EXPECT_EQ(runner.acknowledged, std::vector<RunId>{seven});
+}
+
+TEST_F(AttemptsTest, AFencedStartEndsTheProcess) {
+  have({claim(7, 31)});
+  started(seven);
+  advance(10ms);
+  answer({fenced_row(7, 31)});
+  EXPECT_EQ(runner.cancelled, std::vector<RunId>{seven});
+  EXPECT_EQ(attempts->slots_in_use(), 1U) << "until its processes are gone";
+}
+
+TEST_F(AttemptsTest, AfterANewJoinOnlyWhatTheDatabaseNamesIsOurs) {
+  have({claim(7, 31), claim(8, 32)});
+  started(seven);
+  started(eight);
+  attempts->joined({{.task = 8, .fence = 32, .attempt = 1, .started = true}});
+  EXPECT_EQ(runner.cancelled, std::vector<RunId>{seven});
+}
+
+TEST_F(AttemptsTest, ACancelEndsTheTreeAndTheEndIsToldWhenThatIsGone) {
+  have({claim(7, 31)});
+  started(seven);
+  membership->beat_soon();
+  line.answer("beat_v1",
+              R"({"mine":[{"task":7,"fence":31,"attempt":1}],"cancels":[{"task":7,"fence":31}],"epoch":"e"})");
+  EXPECT_EQ(runner.cancelled, std::vector<RunId>{seven});
+  exited(seven, 143);
+  const FakeLine::Call call = line.take("report_v1");
+  EXPECT_FALSE(ReportTold(call.arguments).has_end(7)) << "its start, at most";
+  call.done(rows({}));
+  tell.gone(seven);
+  const ReportTold told = report();
+  EXPECT_EQ(told.flags, std::vector<std::int64_t>{End::tree_is_gone});
+}
+
+TEST_F(AttemptsTest, AnEndOfATaskThatIsBeingCancelledCountsWhenItsTreeIsGone) {
+  have({claim(7, 31)});
+  started(seven);
+  exited(seven);
+  answer({end(7, 31, State::running)});
+  EXPECT_EQ(runner.cancelled, std::vector<RunId>{seven});
+  EXPECT_TRUE(runner.acknowledged.empty());
+  tell.gone(seven);
+  EXPECT_EQ(report().ends, std::vector<TaskId>{7});
+}
+
+// ---- what a daemon before has left ----
+
+TEST_F(AttemptsTest, WhatADaemonBeforeHasLeftIsAdoptedOrPutBack) {
+  recorded = {seven};
+  make_attempts();
+  attempts->joined({{.task = 7, .fence = 31, .attempt = 1}, {.task = 8, .fence = 32, .attempt = 1}});
+  EXPECT_EQ(runner.adopted, std::vector<RunId>{seven});
+  advance(10ms);
+  const ReportTold told = report();
+  EXPECT_EQ(told.ends, std::vector<TaskId>{8}) << "it left no record: it never began";
+}
+
+TEST_F(AttemptsTest, AnAdoptedAttemptOfWhichNothingIsLeftIsLost) {
+  make_attempts();
+  attempts->joined({{.task = 7, .fence = 31, .attempt = 1, .started = true}});
+  ASSERT_EQ(runner.adopted, std::vector<RunId>{seven});
+  tell.never_began(seven, "");
+  const FakeLine::Call call = line.take("report_v1");
+  EXPECT_EQ(ReportTold(call.arguments).flags, std::vector<std::int64_t>{End::tree_is_gone});
+  call.done(rows({end(7, 31, State::failed)}));
+  EXPECT_TRUE(attempts->is_empty());
+}
+
+// ---- waiting and stopping ----
+
+TEST_F(AttemptsTest, WhoGetsLessThanItAskedForSaysThatItWaitsAndLooksOnceMore) {
+  attempts->look(false);
+  answer({});
+  EXPECT_FALSE(attempts->is_waiting());
+  line.answer("wait_v1", "");
+  EXPECT_TRUE(attempts->is_waiting());
+  EXPECT_EQ(report().most, 2) << "a task that came between was not told";
+}
+
+TEST_F(AttemptsTest, AWakeUpBeforeTheAnswerOfTheWaitEndsTheWait) {
+  attempts->look(false);
+  answer({});
+  attempts->look(true);  // the database has chosen us, and takes us off the list
+  answer({});
+  line.answer("wait_v1", "");
+  EXPECT_FALSE(attempts->is_waiting());
+  answer({});
+  EXPECT_TRUE(line.has("wait_v1")) << "else no wake-up comes until the next beat";
+}
+
+TEST_F(AttemptsTest, AStopThatFindsAnAskingUnderWayHearsWhenThatIsOver) {
+  attempts->look(false);
+  attempts->close();
+  EXPECT_FALSE(attempts->is_idle());
+  answer({});
+  EXPECT_TRUE(attempts->is_idle());
+  EXPECT_EQ(stops, 1);
+}
+
+TEST_F(AttemptsTest, AStopThatFindsAWaitUnderWayHearsWhenThatIsOver) {
+  attempts->look(false);
+  answer({});
+  attempts->close();
+  stops = 0;
+  line.fail("wait_v1", Fault::Kind::unknown);
+  EXPECT_EQ(stops, 1);
+}
+
+TEST_F(AttemptsTest, WhatAStopEndsIsToldSo) {
+  have({claim(7, 31)});
+  started(seven);
+  attempts->close();
+  attempts->end_running();
+  EXPECT_EQ(runner.cancelled, std::vector<RunId>{seven});
+  exited(seven, 143);
+  EXPECT_EQ(report().flags, std::vector<std::int64_t>{End::by_stop});
+}
+
+TEST_F(AttemptsTest, WhatIsRememberedForAFailoverIsWhatRunsAndWhatWasTold) {
+  have({claim(7, 31), claim(8, 32)});
+  started(seven);
+  started(eight);
+  exited(seven);
+  answer({end(7, 31)});
+  const auto [running, told] = attempts->remembered();
+  const boost::json::array runs = rpc::parse_value(running).as_array();
+  ASSERT_EQ(runs.size(), 1U);
+  EXPECT_EQ(number_in(runs.at(0).as_object(), "fence"), 32);
+  EXPECT_EQ(text_in(runs.at(0).as_object(), "agent"), "shell");
+  const boost::json::array ends = rpc::parse_value(told).as_array();
+  ASSERT_EQ(ends.size(), 1U);
+  EXPECT_EQ(number_in(ends.at(0).as_object(), "fence"), 31);
+}
+
+}  // namespace
+}  // namespace duet::task::postgres

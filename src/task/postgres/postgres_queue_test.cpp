@@ -1,0 +1,317 @@
+#include "task/postgres/postgres_queue.h"
+
+#include <fcntl.h>
+
+#include "duet/rpc/object_text.h"
+#include "task/postgres/member_fixture_test.h"
+#include "task/postgres/records.h"
+#include "task/supervisor_fixture_test.h"
+
+namespace duet::task::postgres {
+namespace {
+
+/// A queue with a real store of its own, whose database is the test.
+class PostgresQueueTest : public MemberTest {
+ protected:
+  PostgresQueueTest() {
+    runner.tasks = tasks.get();
+    auto place = std::make_unique<StoreFolder>(directory.get(), StoreFolder::Options{});
+    store.emplace(
+        loop, std::move(place), [](const Store::Health&) {}, Committer::Options{.patience = {}});
+    ClusterSettings cluster;
+    cluster.store = "postgresql://here";
+    cluster.project = "site";
+    cluster.name = "one";
+    PostgresQueue::Options options{.tasks = tasks.get(), .project = [] { return std::string("/project"); }};
+    options.environment = {{"PATH", "/bin"}};
+    options.place = "here";
+    options.version = "1";
+    options.boottime = [this] { return boot; };
+    options.read_memory = [this] { return own_memory; };
+    options.write_memory = [this](const std::string& text) {
+      own_memory = text;
+      return true;
+    };
+    options.extend = [](base::Duration, base::Duration) {};
+    PostgresQueue::Tells tells;
+    tells.output = {.wants = [](TaskId) { return false; },
+                    .tell = [](TaskId, std::uint64_t, Stream, std::string_view) {}};
+    tells.problem = [](const std::string&) {};
+    tells.journal_began_anew = [] {};
+    TaskSettings settings;
+    settings.max_running = 2;
+    settings.default_agent = "shell";
+    queue.emplace(loop, log, line, *store, journal, settings, cluster, options, tells);
+    queue->begin(runner, {});
+    tell = queue->keeper_events();
+    queue->start();
+  }
+
+  void join_queue() {
+    line.events.greet(
+        Line::Way::work,
+        [this](std::string_view function, std::vector<Argument> arguments, Line::Done done) {
+          line.call(Line::Way::work, function, std::move(arguments), std::move(done));
+        },
+        [](const std::optional<std::string>& why) { EXPECT_FALSE(why); });
+    line.answer("hello_v1", hello());
+    line.events.up();
+    line.answer("attach_v1", R"({"worker":4,"name":"one","took_over":false,"running":[]})");
+    line.answer("beat_v1", beat_text());
+    turn();
+    if (line.has("report_v1")) line.take("report_v1").done(Result({"what"}, {}));
+    if (line.has("wait_v1")) line.answer("wait_v1", "");
+    if (line.has("report_v1")) line.take("report_v1").done(Result({"what"}, {}));
+    line.calls.clear();
+  }
+  static Result task_row(TaskId id, State state, const std::string& prompt = "p") {
+    return {{"id", "state", "prompt"},
+            {{std::to_string(id), std::to_string(static_cast<int>(state)), prompt_text(prompt)}}};
+  }
+  static std::string shown(const tl::expected<Task, rpc::Error>& task) {
+    return task ? to_text(task->id) + ' ' + std::string(name_of(task->progress.state))
+                : std::to_string(task.error().code());
+  }
+  Queue::FoundTask note() {
+    return [this](const tl::expected<Task, rpc::Error>& task) { answers.push_back(shown(task)); };
+  }
+  void wait_for_store() {
+    const auto deadline = std::chrono::steady_clock::now() + transport::test_patience;
+    auto idle = std::make_shared<bool>(false);
+    store->when_idle([idle] { *idle = true; });
+    while (!*idle && std::chrono::steady_clock::now() < deadline) loop.turn(loop.now() + 1s);
+    EXPECT_TRUE(*idle);
+  }
+  /// Claims task 7 with the fence 31.
+  void have_seven() {
+    line.events.notified("duet_w4", "task");
+    line.take("report_v1")
+        .done(Result({"what", "id", "fence", "attempt", "agent", "grp", "body"},
+                     {{"claim", "7", "31", "1", "shell", "default", to_body({.prompt = "true"})}}));
+    line.calls.clear();
+  }
+  /// What the database is asked on the way out, until it is left.
+  void see_off() {
+    for (int i = 0; i < 3; ++i) line.answer("read_stats_v1", "{}");
+    line.answer("leave_v1", R"({"left":true,"ready":[]})");
+    wait_for_store();
+  }
+
+  transport::TemporaryFolder folder;
+  base::Fd directory = open_folder(folder.path());
+  base::Fd tasks = [this] {
+    mkdirat(directory.get(), "tasks", 0700);
+    return base::Fd(openat(directory.get(), "tasks", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  }();
+  std::string own_memory;
+  FakeRunner runner;
+  KeeperEvents tell;
+  std::vector<std::string> answers;
+  std::optional<Store> store;
+  Journal journal{Journal::Limits{}};
+  std::optional<PostgresQueue> queue;
+};
+
+TEST_F(PostgresQueueTest, UntilItIsJoinedAQuestionIsRefusedByValue) {
+  queue->find(7, note());
+  queue->cancel(7, [this](const tl::expected<void, rpc::Error>& done) { answers.push_back(done ? "ok" : "no"); });
+  queue->list(
+      {}, [](const Task&) { return true; },
+      [this](const std::optional<rpc::Error>& error) { answers.push_back(error ? "no" : "ok"); });
+  queue->look([this](const tl::expected<Queue::Standing, rpc::Error>& told) { answers.push_back(told ? "ok" : "no"); });
+  queue->wait(7, std::nullopt, note());
+  EXPECT_EQ(answers, (std::vector<std::string>{"-32003", "no", "no", "no", "-32003"}));
+  EXPECT_FALSE(queue->is_joined());
+}
+
+TEST_F(PostgresQueueTest, ATaskThatIsNotThereIsUnknown) {
+  join_queue();
+  queue->find(7, note());
+  line.take("read_task_v1").done(Result({"id"}, {}));
+  EXPECT_EQ(answers, std::vector<std::string>{"-32000"});
+}
+
+TEST_F(PostgresQueueTest, ALongPromptIsAskedForWhole) {
+  join_queue();
+  const std::string prompt(5000, 'x');
+  std::string found;
+  queue->find(7, [&found](const tl::expected<Task, rpc::Error>& task) { found = task.value().prompt; });
+  line.take("read_task_v1").done(task_row(7, State::queued, prompt));
+  EXPECT_EQ(found, "");
+  line.answer("read_request_v1", rpc::to_text(boost::json::object{{"body", to_body({.prompt = prompt})}}));
+  EXPECT_EQ(found, prompt);
+}
+
+TEST_F(PostgresQueueTest, WhoWaitsHearsOfTheEndOnce) {
+  join_queue();
+  queue->wait(7, std::nullopt, note());
+  line.take("read_task_v1").done(task_row(7, State::running));
+  EXPECT_TRUE(answers.empty());
+  EXPECT_TRUE(line.channels.contains("duet_events")) << "by an event";
+  queue->take({.seq = 5, .kind = "taskCompleted", .task = 7, .params = "{}"});
+  queue->take({.seq = 6, .kind = "taskCompleted", .task = 7, .params = "{}"});
+  line.take("read_task_v1").done(task_row(7, State::completed));
+  line.take("read_task_v1").done(task_row(7, State::completed));
+  EXPECT_EQ(answers, std::vector<std::string>{"task-7 completed"});
+  advance(5s);
+  EXPECT_FALSE(line.channels.contains("duet_events")) << "nobody wants them any more";
+}
+
+TEST_F(PostgresQueueTest, AnEndThatNoEventToldOfIsFoundByALook) {
+  join_queue();
+  queue->wait(7, std::nullopt, note());
+  line.take("read_task_v1").done(task_row(7, State::running));
+  advance(5s);
+  line.fail("read_task_v1", Fault::Kind::unknown);
+  EXPECT_TRUE(answers.empty()) << "a question that failed is asked again";
+  advance(5s);
+  line.take("read_task_v1").done(Result({"id"}, {}));
+  EXPECT_EQ(answers, std::vector<std::string>{"-32000"}) << "it was removed meanwhile";
+}
+
+TEST_F(PostgresQueueTest, AWaitWithALimitIsAnsweredThen) {
+  join_queue();
+  queue->wait(7, 2s, note());
+  line.take("read_task_v1").done(task_row(7, State::running));
+  advance(2s);
+  line.take("read_task_v1").done(task_row(7, State::running));
+  EXPECT_EQ(answers, std::vector<std::string>{"task-7 running"});
+}
+
+TEST_F(PostgresQueueTest, ACancelReachesTheWorkerThatHasTheTask) {
+  join_queue();
+  const auto cancel = [this] {
+    queue->cancel(7, [this](const tl::expected<void, rpc::Error>& done) {
+      answers.push_back(done ? "ok" : std::to_string(done.error().code()));
+    });
+  };
+  cancel();
+  line.answer("cancel_v1", R"({"outcome":"cancelling","worker":9,"state":1})");
+  EXPECT_EQ(line.take("nudge_v1").arguments.at(2), "9");
+  EXPECT_FALSE(line.has("beat_v1"));
+  cancel();
+  line.answer("cancel_v1", R"({"outcome":"cancelling","worker":4,"state":1})");
+  EXPECT_TRUE(line.has("beat_v1")) << "a beat brings it";
+  cancel();
+  line.answer("cancel_v1", R"({"outcome":"unknown"})");
+  cancel();
+  line.answer("cancel_v1", R"({"outcome":"ended","state":2})");
+  EXPECT_EQ(answers.size(), 4U);
+  EXPECT_EQ(answers.at(1), "ok");
+  EXPECT_EQ(answers.at(2), "-32000");
+  EXPECT_NE(answers.at(3), "ok");
+}
+
+TEST_F(PostgresQueueTest, ASubmitIsTakenOrItsKeyBelongsToAnother) {
+  join_queue();
+  const auto submit = [this](const std::string& prompt) {
+    queue->submit({.prompt = prompt, .key = "k"}, [this](const tl::expected<Accepted, rpc::Error>& accepted) {
+      answers.push_back(accepted ? to_text(accepted->id) : std::to_string(accepted.error().code()));
+    });
+    turn();
+    return line.take("submit_v1");
+  };
+  const FakeLine::Call first = submit("a");
+  const std::vector<std::string> columns{"place", "id", "state", "fresh", "body", "refusal", "lane"};
+  first.done(Result(columns, {{"1", "7", "0", "t", {}, {}, "1"}}));
+  const FakeLine::Call again = submit("a");
+  again.done(Result(columns, {{"1", "7", "0", "f", to_body({.prompt = "a", .key = "k"}), {}, "1"}}));
+  const FakeLine::Call other = submit("b");
+  other.done(Result(columns, {{"1", "7", "0", "f", to_body({.prompt = "a", .key = "k"}), {}, "1"}}));
+  EXPECT_EQ(answers, (std::vector<std::string>{"task-7", "task-7", "-32602"}));
+}
+
+TEST_F(PostgresQueueTest, OutputThatWasWrittenElsewhereComesFromTheDatabase) {
+  join_queue();
+  std::string bytes;
+  queue->read_output({.id = 7, .limit = 100}, [&bytes](const tl::expected<Queue::Output, rpc::Error>& output) {
+    bytes = output.value().piece.bytes;
+  });
+  line.answer("read_output_state_v1", R"({"state":2,"attempt":1,"attempts":[{"attempt":1,"total":3,"dropped":[]}]})");
+  EXPECT_TRUE(line.has("read_output_v1"));
+}
+
+TEST_F(PostgresQueueTest, AnEventOfThisDaemonIsToldUntilTheDatabaseHasIt) {
+  join_queue();
+  store->write({.apply = [](StoreWriter& writer) { writer.tell("ruleFired", 0, rpc::ObjectText()); },
+                .kind = Change::Kind::fact});
+  store->write({.apply = [](StoreWriter& writer) { writer.tell("ruleHeld", 0, rpc::ObjectText()); },
+                .kind = Change::Kind::fact});
+  wait_for_store();
+  turn();
+  line.fail("tell_v1", Fault::Kind::unknown);
+  EXPECT_FALSE(line.has("tell_v1"));
+  advance(2s);
+  const FakeLine::Call again = line.take("tell_v1");
+  EXPECT_EQ(again.arguments.at(3), "ruleFired");
+  EXPECT_EQ(again.arguments.at(4), "{}") << "the database has numbers of its own";
+  again.done(tl::unexpected(Fault{Fault::Kind::refused, "22P02", "never to be taken"}));
+  EXPECT_EQ(line.take("tell_v1").arguments.at(3), "ruleHeld") << "one that is bad keeps no other back";
+}
+
+TEST_F(PostgresQueueTest, WithNothingRunningAStopLeavesTheQueue) {
+  join_queue();
+  bool stopped = false;
+  queue->stop(
+      false, [&stopped] { stopped = true; }, std::nullopt);
+  see_off();
+  EXPECT_TRUE(stopped);
+}
+
+TEST_F(PostgresQueueTest, AStopThatFallsIntoALookForTasksNeedsNoPatience) {
+  join_queue();
+  line.events.notified("duet_w4", "task");
+  ASSERT_TRUE(line.has("report_v1"));
+  bool stopped = false;
+  queue->stop(
+      false, [&stopped] { stopped = true; }, std::nullopt);
+  line.take("report_v1").done(Result({"what"}, {}));
+  ASSERT_TRUE(line.has("read_stats_v1"));
+  see_off();
+  EXPECT_TRUE(stopped);
+}
+
+TEST_F(PostgresQueueTest, WhoWaitsHearsOfTheStop) {
+  join_queue();
+  queue->wait(7, std::nullopt, note());
+  line.take("read_task_v1").done(task_row(7, State::running));
+  queue->stop(
+      false, [] {}, std::nullopt);
+  see_off();
+  ASSERT_EQ(answers.size(), 1U);
+  queue->wait(8, std::nullopt, note());
+  EXPECT_EQ(answers.size(), 2U);
+  EXPECT_EQ(answers.at(0), answers.at(1));
+}
+
+TEST_F(PostgresQueueTest, AnEndThatCannotBeToldKeepsADrainFromItsEndOnlyForAWhile) {
+  join_queue();
+  have_seven();
+  line.up = false;
+  tell.started({7, 1}, {.pid = 100, .at = clock.utc()});
+  tell.ended({7, 1}, {.kind = Outcome::Kind::exited, .started = Started{100, clock.utc()}, .ended_at = clock.utc()});
+  tell.gone({7, 1});
+  bool stopped = false;
+  queue->stop(
+      false, [&stopped] { stopped = true; }, std::nullopt);
+  EXPECT_FALSE(stopped);
+  advance(10s);
+  wait_for_store();
+  EXPECT_TRUE(stopped) << "the next daemon finds it";
+}
+
+TEST_F(PostgresQueueTest, OneThatNeverBeganKeepsADrainFromItsEndOnlyForAWhile) {
+  join_queue();
+  have_seven();
+  line.up = false;
+  bool stopped = false;
+  queue->stop(
+      false, [&stopped] { stopped = true; }, std::nullopt);
+  tell.never_began({7, 1}, "no room");
+  advance(10s);
+  wait_for_store();
+  EXPECT_TRUE(stopped);
+}
+
+}  // namespace
+}  // namespace duet::task::postgres
