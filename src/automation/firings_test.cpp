@@ -154,5 +154,16 @@ TEST(Firings, WhatIsNoneIsNotTakenForOne) {
   }
 }
 
+TEST(Firings, OneWhoseTaskWasAskedForIsAskedForAgainUnderItsKey) {
+  Firings firings;
+  Firing made = firing(firings, "a", "its task is asked for");
+  made.approved = made.asked = true;
+  made.awaiting = Work{.submission = task::Submission{.prompt = "p", .key = "rule a task.completed task-1.1"}};
+  const Firing back = load_firing(name_of(made), save_firing(made)).value();
+  EXPECT_TRUE(back.asked);
+  EXPECT_EQ(back.awaiting->submission->key, "rule a task.completed task-1.1");
+  EXPECT_TRUE(back.awaiting->submission->key_decides);
+}
+
 }  // namespace
 }  // namespace duet::automation

@@ -331,6 +331,17 @@ class Report(QueueTest):
         self.assertEqual((params["cpuSeconds"], params["exitCode"], params["signal"]), (0.25, 0, None))
         self.assert_counts()
 
+    def test_an_end_is_not_before_its_start_whatever_the_workers_clock_says(self):
+        day = 86_400_000
+        for more in ({}, {"ok": False}):
+            told = self.started()
+            self.one.end(told, ended_ago=day, **more)
+            self.one.submit()
+            untold = self.one.run_one(ended_ago=day, started_ago=20, **more)
+            for claim in (told, untold):
+                task = self.one.task(claim.id)
+                self.assertGreaterEqual(task.completed_ms, task.started_ms)
+
     def test_an_end_before_its_start_was_told_tells_both(self):
         self.one.submit()
         claim = self.one.run_one()

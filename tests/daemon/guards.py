@@ -11,6 +11,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 
+import store  # noqa: E402
 import suite  # noqa: E402
 from daemon import PATIENCE, eventually  # noqa: E402
 from project import ProjectTestCase  # noqa: E402
@@ -111,6 +112,7 @@ class Idle(GuardTestCase):
         self.run_well("daemon", "stop")
         return task, self.project.start("--idle", f"{int(self.IDLE * 1000)}ms", "--started-by", "a test")
 
+    @store.only_sqlite("of a shared queue only what runs here keeps a daemon")
     def test_it_ends_when_nobody_uses_it_any_more(self):
         task, pid = self.start_idle()
         begun = time.monotonic()

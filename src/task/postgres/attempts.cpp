@@ -10,6 +10,7 @@
 
 #include "duet/rpc/object_text.h"
 #include "duet/rpc/value.h"
+#include "process/launch.h"
 #include "task/failure_text.h"
 #include "task/output.h"
 #include "task/postgres/records.h"
@@ -619,10 +620,17 @@ void Attempts::take_end(RunId run, std::int64_t state) {
 void Attempts::log_end(RunId run, const Attempt& attempt, std::int64_t state) const {
   if (attempt.never_began || !attempt.outcome) return;
   const Outcome& outcome = *attempt.outcome;
-  const std::string how =
-      outcome.kind == Outcome::Kind::exited ? "exit " + std::to_string(outcome.code) : failure_of(outcome).message;
-  log_.info("task " + std::string(name_of(static_cast<State>(state))),
-            {{"task", to_text(run.task)}, {"agent", attempt.agent}, {"how", how}});
+  const bool has_code = outcome.kind == Outcome::Kind::exited;
+  const bool has_signal = outcome.kind == Outcome::Kind::signalled;
+  const std::string code = has_code ? std::to_string(outcome.code) : "";
+  const std::string signal = has_signal ? '"' + process::signal_name(outcome.signal) + '"' : "";
+  const bool has_failed = static_cast<State>(state) == State::failed;
+  const std::string reason = has_failed ? '"' + std::string(name_of(failure_of(outcome).reason)) + '"' : "";
+  log_.info("task " + std::string(name_of(static_cast<State>(state))), {{"task", to_text(run.task)},
+                                                                        {"agent", attempt.agent},
+                                                                        {"exit", base::JsonText{code}},
+                                                                        {"signal", base::JsonText{signal}},
+                                                                        {"reason", base::JsonText{reason}}});
 }
 
 // Its end is told all the same, once: of a task that was given up it is kept as one that came late.
