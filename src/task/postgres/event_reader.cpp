@@ -21,6 +21,7 @@ constexpr std::size_t most_read = 1000;
 constexpr std::size_t most_known = 4096;
 constexpr base::Duration look_with_wakes = 5s;
 constexpr base::Duration look_without = 1s;
+constexpr base::Duration longest_placing = 1s;
 constexpr base::Duration linger = 3s;
 
 std::optional<base::UtcTime> time_in(const json::object& params, std::string_view name) {
@@ -81,6 +82,7 @@ void EventReader::refresh() {
   line_.call(Line::Way::watch, "read_events_state_v1", {}, lifetime_.bind([this](const Answer& answer) {
     refreshing_ = false;
     take_state(answer);
+    placed();
   }));
 }
 
@@ -106,6 +108,18 @@ void EventReader::take_state(const Answer& answer) {
 void EventReader::line_is_down() {
   for (auto& [first, done] : std::exchange(waiting_, {})) done();
   caught_up();
+  placed();
+}
+
+void EventReader::after_placing(Done done) {
+  if (!refreshing_) return done();
+  after_placing_.push_back(std::move(done));
+  if (!placing_) placing_ = loop_.after(longest_placing, [this] { placed(); });
+}
+
+void EventReader::placed() {
+  placing_.cancel();
+  for (const Done& done : std::exchange(after_placing_, {})) done();
 }
 
 void EventReader::catch_up(Done done) {

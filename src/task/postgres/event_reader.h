@@ -44,6 +44,9 @@ class EventReader {
   /// Straight from the database.
   void read(std::uint64_t after, std::size_t most, Told told);
 
+  /// Calls, now or within a second, when whoever has just come has his place in the journal: what is changed then is
+  /// told to him.
+  void after_placing(std::function<void()> done);
   /// Calls, now or later, when the journal has told all that is committed by now, as far as it can be read.
   void catch_up(std::function<void()> done);
 
@@ -61,6 +64,7 @@ class EventReader {
   void end_reading();
   void refresh();
   void caught_up();
+  void placed();
   void take_state(const Answer& answer);
   void read_soon();
   void read_on();
@@ -82,6 +86,8 @@ class EventReader {
   bool again_ = false;
   std::vector<std::pair<std::uint64_t, Done>> waiting_;  // for the journal to be current
   std::vector<Done> catching_up_;                        // wait for what is committed to be told
+  std::vector<Done> after_placing_;
+  transport::Loop::Timer placing_;
   std::map<TaskId, std::optional<Task>> known_;
   std::vector<TaskId> known_order_;
   std::size_t known_next_ = 0;

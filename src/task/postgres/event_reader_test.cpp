@@ -77,6 +77,30 @@ TEST_F(EventReaderTest, ReadsNothingUntilSomebodyWantsIt) {
   EXPECT_FALSE(journal.is_current());
 }
 
+TEST_F(EventReaderTest, WhatTheFirstClientChangesWaitsForItsPlace) {
+  int changes = 0;
+  const auto change = [&] { reader->after_placing([&] { ++changes; }); };
+  reader->set_wanted(true);
+  const auto placed = prepare(std::nullopt);
+  change();
+  EXPECT_EQ(changes, 0) << "its event might be numbered before the place is known";
+  answer_state(5);
+  EXPECT_TRUE(*placed);
+  EXPECT_EQ(changes, 1);
+  change();
+  EXPECT_EQ(changes, 2);
+}
+
+TEST_F(EventReaderTest, NoChangeWaitsLongForAPlace) {
+  int changes = 0;
+  reader->set_wanted(true);
+  reader->after_placing([&] { ++changes; });
+  advance(1s);
+  EXPECT_EQ(changes, 1);
+  answer_state(5);
+  EXPECT_EQ(changes, 1);
+}
+
 TEST_F(EventReaderTest, AWakeUpBringsWhatIsNew) {
   be_current();
   reader->look();

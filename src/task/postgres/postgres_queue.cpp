@@ -230,20 +230,26 @@ void PostgresQueue::ask(std::string_view function, std::vector<Argument> argumen
 
 void PostgresQueue::alter(std::string_view function, std::vector<Argument> arguments, const Altered& altered) {
   if (!membership_.is_joined()) return altered(tl::unexpected(not_joined()), false);
-  changes_.call(function, std::move(arguments), lifetime_.bind([this, altered](const Answer& answer, bool again) {
+  const auto answered = lifetime_.bind([this, altered](const Answer& answer, bool again) {
     membership_.number_soon();
     if (!answer) return altered(tl::unexpected(error_of(answer.error())), again);
     altered(object_of(*answer), again);
-  }));
+  });
+  events_.after_placing(lifetime_.bind([this, function = std::string(function), arguments = std::move(arguments),
+                                        answered] { changes_.call(function, arguments, answered); }));
 }
 
 void PostgresQueue::once(std::string_view function, std::vector<Argument> arguments, const Asked& asked) {
   if (!membership_.is_joined()) return asked(tl::unexpected(not_joined()));
-  membership_.call(Line::Way::work, function, std::move(arguments), lifetime_.bind([this, asked](const Answer& answer) {
+  const auto answered = lifetime_.bind([this, asked](const Answer& answer) {
     membership_.number_soon();
     if (!answer) return asked(tl::unexpected(error_of(answer.error())));
     asked(object_of(*answer));
-  }));
+  });
+  events_.after_placing(
+      lifetime_.bind([this, function = std::string(function), arguments = std::move(arguments), answered] {
+        membership_.call(Line::Way::work, function, arguments, answered);
+      }));
 }
 
 // ---- events ----

@@ -121,13 +121,13 @@ void PostgresQueue::submit(Submission submission, Submitted submitted, Companion
   if (is_refused()) return submitted(tl::unexpected(not_taken("store", unavailable("store", trouble()))));
   tl::expected<Submits::Entry, rpc::Error> entry = entry_of(submission);
   if (!entry) return submitted(tl::unexpected(entry.error()));
-  std::string asked = entry->body;
-  submits_.add(std::move(*entry),
-               [this, submission = std::move(submission), asked = std::move(asked), submitted = std::move(submitted),
-                companion](const tl::expected<Submits::Taken, rpc::Error>& task) {
-                 if (!task) return submitted(tl::unexpected(task.error()));
-                 taken(submission, asked, *task, submitted, companion);
-               });
+  const auto answer = [this, submission = std::move(submission), asked = entry->body, submitted = std::move(submitted),
+                       companion](const tl::expected<Submits::Taken, rpc::Error>& task) {
+    if (!task) return submitted(tl::unexpected(task.error()));
+    taken(submission, asked, *task, submitted, companion);
+  };
+  events_.after_placing(
+      lifetime_.bind([this, entry = std::move(*entry), answer] { submits_.add(Submits::Entry(entry), answer); }));
 }
 
 // A key that was there belongs to the same submission, or it is refused. What is to be written with a new task is
