@@ -50,6 +50,7 @@ void ClusterSimulation::set_habits() {
                       &habits_.stops}) {
     *habit = chance_.one_in(2);
   }
+  if (chance_.one_in(6)) habits_ = {.requests = habits_.requests, .faults = 3, .failovers = true};
   if (habits_.faults > 0 && chance_.one_in(2)) {
     const std::uint64_t most = chance_.one_in(2) ? 30 : 300;
     server_.habits = {
@@ -227,16 +228,22 @@ void ClusterSimulation::start(Worker& worker) {
   truth_.began_to_read(worker.host.number);
   const Machine::As as(machine_, *worker.process);
   try {
-    worker.daemon = std::make_unique<WorkerDaemon>(
-        *worker.population, server_, *worker.process, worker.host,
-        [this, number = worker.host.number, process = worker.process.get()](const task::Event& event) {
-          if (!process->dead) truth_.heard(number, event);
-        });
+    worker.daemon =
+        std::make_unique<WorkerDaemon>(*worker.population, server_, *worker.process, worker.host, ears_of(worker));
   } catch (const std::exception& error) {
     if (!worker.process->dead) truth_.fail(worker.host.name + " cannot start: " + error.what());
     machine_.end(*worker.process);
     worker.start_at = machine_.clock().now() + some_pause();
   }
+}
+
+WorkerDaemon::Ears ClusterSimulation::ears_of(const Worker& worker) {
+  const std::size_t number = worker.host.number;
+  return {.event =
+              [this, number, process = worker.process.get()](const task::Event& event) {
+                if (!process->dead) truth_.heard(number, event);
+              },
+          .began_anew = [this, number] { truth_.journal_began_anew(number); }};
 }
 
 // Nothing that it still does on its way down has any effect.
@@ -401,6 +408,7 @@ void ClusterSimulation::wait(Worker& worker) {
 void ClusterSimulation::cause_fault() {
   ++faults_;
   Worker& worker = some_worker();
+  if (habits_.failovers) return fail_over();
   switch (chance_.below(8)) {
     case 0:
     case 1:
@@ -429,6 +437,26 @@ void ClusterSimulation::cause_fault() {
       note("connections of " + worker.host.name + " break");
       server_.break_connections(worker.host.number);
   }
+}
+
+// What is committed after this moment and before the other server takes over is lost; or nothing is.
+void ClusterSimulation::fail_over() {
+  if (!server_.is_up() || std::exchange(failing_over_, true)) return;
+  const bool is_lossy = chance_.one_in(2);
+  const base::TimePoint since = machine_.clock().now();
+  const auto standby = std::make_shared<ModelDatabase::Data>(database_.data());
+  agenda_.after(milliseconds(chance_.below(3000)), [this, is_lossy, since, standby] {
+    note(std::string("another server takes over") + (is_lossy ? ", without the last moments" : ""));
+    truth_.outage();
+    server_.set_up(false);
+    if (!is_lossy) *standby = database_.data();
+    agenda_.after(milliseconds(chance_.below(20'000)), [this, is_lossy, since, standby] {
+      database_.fail_over(std::move(*standby));
+      truth_.failed_over(is_lossy ? since : machine_.clock().now());
+      failing_over_ = false;
+      end_outage();
+    });
+  });
 }
 
 void ClusterSimulation::end_outage() {
@@ -488,7 +516,7 @@ void ClusterSimulation::finish() {
   note("faults cease");
   habits_ = {.requests = 0, .faults = 0};
   server_.habits = {};
-  end_outage();
+  if (!failing_over_) end_outage();
   for (Worker& worker : workers_) {
     server_.set_cut(worker.host.number, ModelServer::Cut::none);
     if (worker.process) worker.process->dies_after.reset();

@@ -54,13 +54,13 @@ class ClusterSimulation {
   struct Habits {
     std::uint64_t requests = 20;
     std::uint64_t faults = 5;
-    bool daemons_die = true;
-    bool keepers_die = true;
-    bool cuts = true;
-    bool outages = true;
-    bool freezes = true;
-    bool stops = true;
-    bool failovers = false;
+    bool daemons_die = false;
+    bool keepers_die = false;
+    bool cuts = false;
+    bool outages = false;
+    bool freezes = false;
+    bool stops = false;
+    bool failovers = false;  ///< and then nothing that keeps a worker from telling again what it runs
   };
 
   void set_habits();
@@ -73,6 +73,7 @@ class ClusterSimulation {
   void tell_soundness();
 
   void start(Worker& worker);
+  WorkerDaemon::Ears ears_of(const Worker& worker);
   void drop(Worker& worker, base::Duration pause);
   void kill(Worker& worker);
   void stop(Worker& worker);
@@ -117,6 +118,7 @@ class ClusterSimulation {
   std::vector<Worker> workers_;
   std::map<std::uint64_t, Unanswered> unanswered_;
   std::vector<task::Submission> keyed_;
+  bool failing_over_ = false;
   std::uint64_t requests_ = 0;
   std::uint64_t steps_ = 0;
   std::uint64_t lives_ = 0;

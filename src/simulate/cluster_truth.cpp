@@ -24,15 +24,14 @@ void ClusterTruth::accepted(const std::string& prompt, task::TaskId id) {
   Asked& asked = asked_.at(prompt);
   if (asked.id && *asked.id != id) fail(prompt + " is " + name_of(id) + ", but was " + name_of(*asked.id));
   asked.id = id;
-  if (!database_.data().tasks.contains(id) && !lost_commits) fail(name_of(id) + " was accepted, and is not there");
+  asked.accepted = clock_.now();
+  if (!database_.data().tasks.contains(id) && !has_lost_commits_) fail(name_of(id) + " was accepted, and is not there");
 }
 
 void ClusterTruth::refused(const std::string& prompt, bool never) {
   Asked& asked = asked_.at(prompt);
   asked.never = asked.never || (never && asked.submission.key.empty());
 }
-
-void ClusterTruth::waited(task::TaskId /*id*/, task::State /*state*/) const {}
 
 std::vector<task::TaskId> ClusterTruth::accepted_tasks() const {
   std::vector<task::TaskId> ids;
@@ -78,7 +77,7 @@ void ClusterTruth::check_overlap(const Tree& tree) {
 void ClusterTruth::check_starts(const Tree& tree) {
   const auto found = database_.data().tasks.find(static_cast<std::int64_t>(tree.run.task));
   if (found == database_.data().tasks.end()) {
-    if (!lost_commits) fail(name_of(tree.run.task) + " begins, and is not there");
+    if (!has_lost_commits_) fail(name_of(tree.run.task) + " begins, and is not there");
     return;
   }
   const ModelTask& task = found->second;
@@ -143,6 +142,22 @@ void ClusterTruth::set_sound(std::size_t host, bool sound) {
   if (!since) since = clock_.now();
 }
 
+// What was acknowledged since then may be gone, and nothing else.
+void ClusterTruth::failed_over(base::TimePoint since) {
+  has_failed_over_ = true;
+  has_lost_commits_ = has_lost_commits_ || since < clock_.now();
+  for (auto& [prompt, asked] : asked_) {
+    const bool is_there = asked.id && database_.data().tasks.contains(static_cast<std::int64_t>(*asked.id));
+    if (asked.id && !is_there && asked.accepted >= since) asked.id.reset();
+  }
+  std::erase_if(acknowledged_, [since](const auto& cancel) { return cancel.second >= since; });
+  told_.clear();
+  for (const ModelEvent& event : database_.data().events) {
+    if (event.becomes) told_[event.task] = *event.becomes;
+  }
+  checked_events_ = database_.data().events.size();
+}
+
 void ClusterTruth::outage() { outages_.push_back(clock_.now()); }
 
 // ---- what the database has ----
@@ -164,7 +179,7 @@ void ClusterTruth::check_events() {
     const bool is_new = known == told_.end();
     const bool fits = is_new ? !event.was : event.was == known->second;
     const bool has_ended = !is_new && known->second > 1;
-    if ((!fits || has_ended) && !lost_commits) {
+    if (!fits || has_ended) {
       fail(name_of(event.task) + " is told to become " + std::to_string(*event.becomes) + " out of turn");
     }
     told_[event.task] = *event.becomes;
@@ -189,9 +204,14 @@ void ClusterTruth::check_silence(const std::vector<Argument>& arguments) {
   }
 }
 
+void ClusterTruth::journal_began_anew(std::size_t host) {
+  if (!has_failed_over_) fail("a daemon says that events are missing, and none is");
+  began_to_read(host);
+}
+
 void ClusterTruth::heard(std::size_t host, const task::Event& event) {
   std::optional<std::uint64_t>& last = hosts_.at(host).last_seq;
-  if (last && event.seq != *last + 1 && !lost_commits) {
+  if (last && event.seq != *last + 1 && !has_failed_over_) {
     fail("a daemon is told of event " + std::to_string(event.seq) + " after " + std::to_string(*last));
   }
   last = event.seq;
@@ -199,7 +219,7 @@ void ClusterTruth::heard(std::size_t host, const task::Event& event) {
   const auto found = std::ranges::find(events, std::optional(static_cast<std::int64_t>(event.seq)), &ModelEvent::seq);
   const bool is_same =
       found != events.end() && found->kind == event.kind && found->task == static_cast<std::int64_t>(event.task);
-  if (!is_same && !lost_commits) fail("event " + std::to_string(event.seq) + " is told as another one");
+  if (!is_same && !has_lost_commits_) fail("event " + std::to_string(event.seq) + " is told as another one");
 }
 
 // ---- the end ----
@@ -214,7 +234,7 @@ void ClusterTruth::check_ends() {
   const auto& events = database_.data().events;
   for (std::size_t i = 1; i < events.size(); ++i) {
     if (!events[i].seq || !events[i - 1].seq) return fail("an event never got its number");
-    if (*events[i].seq != *events[i - 1].seq + 1 && !lost_commits) fail("numbers of events have a gap");
+    if (*events[i].seq != *events[i - 1].seq + 1 && !has_failed_over_) fail("numbers of events have a gap");
   }
 }
 
@@ -224,12 +244,11 @@ void ClusterTruth::check_submits() {
   for (const auto& [id, task] : database_.data().tasks) {
     const std::string prompt = task::from_body(task.body).prompt;
     const auto [place, is_first] = found.emplace(prompt, id);
-    if (!is_first && !lost_commits) fail(prompt + " became " + name_of(place->second) + " and " + name_of(id));
+    if (!is_first && !has_lost_commits_) fail(prompt + " became " + name_of(place->second) + " and " + name_of(id));
   }
   for (const auto& [prompt, asked] : asked_) {
     const auto there = found.find(prompt);
     const bool is_there = there != found.end();
-    if (lost_commits) continue;
     if (asked.id && !is_there) fail(name_of(static_cast<std::int64_t>(*asked.id)) + " was accepted, and is gone");
     if (asked.never && !asked.id && is_there) fail(prompt + " was refused for good, and is there");
   }
@@ -240,7 +259,7 @@ void ClusterTruth::check_end(const ModelTask& task) {
   const bool is_cancelled = task.state == ModelTask::cancelled;
   const auto id = static_cast<task::TaskId>(task.id);
   if (is_cancelled && !cancels_.contains(id)) fail(name_of(task.id) + " is cancelled, and nobody asked for it");
-  if (!is_cancelled && acknowledged_.contains(id) && !lost_commits) {
+  if (!is_cancelled && acknowledged_.contains(id)) {
     fail("a cancel of " + name_of(task.id) + " was acknowledged, but it ended as " + std::to_string(task.world()));
   }
   if (is_cancelled || !task.fence) return;

@@ -34,8 +34,7 @@ class ClusterTruth {
   /// `never`: it was said that it will never turn up.
   void refused(const std::string& prompt, bool never);
   void asked_to_cancel(task::TaskId id) { cancels_.insert(id); }
-  void cancelled(task::TaskId id) { acknowledged_.insert(id); }
-  void waited(task::TaskId id, task::State state) const;
+  void cancelled(task::TaskId id) { acknowledged_.emplace(id, clock_.now()); }
   std::vector<task::TaskId> accepted_tasks() const;
   /// Those that never end by themselves, and have not.
   std::vector<task::TaskId> endless_tasks() const;
@@ -53,12 +52,14 @@ class ClusterTruth {
   void outage();
   /// Calls and answers are lost by chance: a worker may seem silent.
   bool calls_get_lost = false;
-  /// A server may have taken over that lacked the last moments.
-  bool lost_commits = false;
+  /// Another server has taken over, which lacks what was committed since then.
+  void failed_over(base::TimePoint since);
 
-  /// A daemon was told of an event; its epoch, and whether it is the first one since it began to read.
+  /// A daemon was told of an event.
   void heard(std::size_t host, const task::Event& event);
   void began_to_read(std::size_t host) { hosts_.at(host).last_seq.reset(); }
+  /// It says that events may be missing: only when another server has taken over.
+  void journal_began_anew(std::size_t host);
   /// After each function that was carried out.
   void carried_out(std::string_view function, const std::vector<Argument>& arguments);
 
@@ -72,6 +73,7 @@ class ClusterTruth {
   struct Asked {
     task::Submission submission;
     std::optional<task::TaskId> id = {};
+    base::TimePoint accepted = {};
     bool never = false;
   };
   // A process that was started under a fence.
@@ -109,10 +111,12 @@ class ClusterTruth {
   std::optional<std::string> violation_;
   std::map<std::string, Asked> asked_;  // by prompt
   std::set<task::TaskId> cancels_;
-  std::set<task::TaskId> acknowledged_;
+  std::map<task::TaskId, base::TimePoint> acknowledged_;
   std::map<std::uint64_t, Run> runs_;  // by fence
   std::vector<Host> hosts_;
   std::vector<base::TimePoint> outages_;
+  bool has_failed_over_ = false;
+  bool has_lost_commits_ = false;
   std::size_t checked_events_ = 0;
   std::map<std::int64_t, int> told_;  // the last state of each task that an event told of
   std::map<std::int64_t, bool> was_silent_;

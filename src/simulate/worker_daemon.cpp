@@ -17,7 +17,8 @@ constexpr char memory_name[] = "cluster";
 
 }  // namespace
 
-WorkerDaemon::WorkerDaemon(Population& population, ModelServer& server, Process& process, WorkerHost& host, Heard heard)
+WorkerDaemon::WorkerDaemon(Population& population, ModelServer& server, Process& process, WorkerHost& host,
+                           const Ears& ears)
     : population_(population),
       process_(process),
       host_(host),
@@ -37,8 +38,9 @@ WorkerDaemon::WorkerDaemon(Population& population, ModelServer& server, Process&
           .output = {.wants = [](task::TaskId) { return false; },
                      .tell = [](task::TaskId, std::uint64_t, task::Stream, std::string_view) {}},
           .problem = [](const std::string&) {},
-          .journal_began_anew = [] {}});
-  journal_.add_reader(std::move(heard));
+
+          .journal_began_anew = ears.began_anew});
+  journal_.add_reader(ears.event);
   journal_.add_reader([this](const task::Event& event) { queue_->take(event); });
   world_ = std::make_unique<SimulatedWorld>(loop_, population, process, tasks_.get());
   keepers_ = std::make_unique<task::Keepers>(loop_, log_, *world_, task::KeeperSettings{}, queue_->keeper_events());

@@ -36,10 +36,13 @@ struct WorkerHost {
 /// to be made as its process (Machine::As).
 class WorkerDaemon {
  public:
-  using Heard = std::function<void(const task::Event&)>;
+  struct Ears {
+    std::function<void(const task::Event&)> event;
+    std::function<void()> began_anew;  ///< events may be missing from now on
+  };
 
   /// Throws task::StoreError, rpc::Error or std::system_error if it cannot start.
-  WorkerDaemon(Population& population, ModelServer& server, Process& process, WorkerHost& host, Heard heard);
+  WorkerDaemon(Population& population, ModelServer& server, Process& process, WorkerHost& host, const Ears& ears);
   WorkerDaemon(const WorkerDaemon&) = delete;
   WorkerDaemon& operator=(const WorkerDaemon&) = delete;
   ~WorkerDaemon();
