@@ -108,7 +108,8 @@ ModelDatabase::Answer ModelDatabase::report(const Arguments& arguments) {
 // One that is told again changes nothing.
 void ModelDatabase::start_some(ReportCall& call, const Argument& told) {
   if (!told) return;
-  for (const json::value& each : rpc::parse_value(*told).as_array()) {
+  const json::value parsed = rpc::parse_value(*told);
+  for (const json::value& each : parsed.as_array()) {
     const Object& start = each.as_object();
     const std::int64_t fence = number_in(start, "fence");
     ModelTask* const task = find(number_in(start, "task"));
@@ -125,7 +126,8 @@ void ModelDatabase::start_some(ReportCall& call, const Argument& told) {
 
 void ModelDatabase::keep_output(const ReportCall& call, const Argument& told) {
   if (!told) return;
-  for (const json::value& each : rpc::parse_value(*told).as_array()) {
+  const json::value parsed = rpc::parse_value(*told);
+  for (const json::value& each : parsed.as_array()) {
     const Object& piece = each.as_object();
     const ModelTask* const task = find(number_in(piece, "task"));
     const bool is_his =
