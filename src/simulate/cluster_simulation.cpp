@@ -16,7 +16,7 @@ using std::chrono::seconds;
 
 namespace {
 
-constexpr std::chrono::hours time_to_rest{6};
+constexpr std::chrono::hours time_to_rest{1};
 
 std::int64_t since_start(base::TimePoint now) {
   return std::chrono::duration_cast<milliseconds>(now.time_since_epoch() - std::chrono::hours(1)).count();
@@ -44,8 +44,9 @@ ClusterSimulation::ClusterSimulation(SimulationOptions options)
 }
 
 void ClusterSimulation::set_habits() {
-  habits_.requests = chance_.between(5, 60);
+  habits_.requests = chance_.between(5, 40);
   habits_.faults = chance_.one_in(6) ? 0 : chance_.between(1, 8);
+  habits_.open_tasks = chance_.between(3, 20);
   for (bool* habit : {&habits_.daemons_die, &habits_.keepers_die, &habits_.cuts, &habits_.outages, &habits_.freezes,
                       &habits_.stops}) {
     *habit = chance_.one_in(2);
@@ -335,6 +336,7 @@ void ClusterSimulation::request() {
 }
 
 void ClusterSimulation::submit(Worker& worker) {
+  if (truth_.open_tasks() >= habits_.open_tasks) return;
   const std::uint64_t number = chance_.next() >> 20U;
   const std::uint64_t kind = chance_.below(12);
   task::Submission submission{.prompt = kind == 0  ? endless_prompt_of(number)
@@ -344,8 +346,11 @@ void ClusterSimulation::submit(Worker& worker) {
   submission.on_lost = chance_.one_in(2) ? task::OnLost::retry : task::OnLost::fail;
   if (chance_.one_in(3)) submission.retries = static_cast<std::uint32_t>(chance_.between(1, 3));
   if (chance_.one_in(6)) submission.after.push_back(some_task());
-  if (chance_.one_in(10)) submission.needs = {"gpu"};
-  if (chance_.one_in(10)) submission.here = true;
+  if (chance_.one_in(10)) {
+    submission.needs = {"gpu"};
+  } else {
+    submission.here = chance_.one_in(10);
+  }
   if (chance_.one_in(10)) submission.delay = milliseconds(chance_.below(60'000));
   if (chance_.one_in(8)) {
     submission.key = "key " + submission.prompt;

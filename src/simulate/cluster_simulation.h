@@ -54,6 +54,7 @@ class ClusterSimulation {
   struct Habits {
     std::uint64_t requests = 20;
     std::uint64_t faults = 5;
+    std::size_t open_tasks = 10;  ///< more are not submitted
     bool daemons_die = false;
     bool keepers_die = false;
     bool cuts = false;

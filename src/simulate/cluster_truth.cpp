@@ -12,6 +12,13 @@ namespace {
 
 std::string name_of(std::int64_t id) { return "task-" + std::to_string(id); }
 
+std::string standing_of(const ModelTask& task) {
+  return "state " + std::to_string(task.state) + ", worker " + std::to_string(task.worker) + ", fence " +
+         std::to_string(task.fence.value_or(0)) + ", attempt " + std::to_string(task.attempts) + ", lane " +
+         std::to_string(task.lane) + ", waits for " + std::to_string(task.open_after) +
+         (task.announced ? ", started" : "") + (task.cancelling ? ", cancelling" : "");
+}
+
 }  // namespace
 
 // ---- what clients ask ----
@@ -224,8 +231,9 @@ void ClusterTruth::heard(std::size_t host, const task::Event& event) {
 
 // ---- the end ----
 
-bool ClusterTruth::has_come_to_rest() const {
-  return std::ranges::all_of(database_.data().tasks, [](const auto& task) { return task.second.has_ended(); });
+std::size_t ClusterTruth::open_tasks() const {
+  const auto open = [](const auto& task) { return !task.second.has_ended(); };
+  return static_cast<std::size_t>(std::ranges::count_if(database_.data().tasks, open));
 }
 
 void ClusterTruth::check_ends() {
@@ -255,7 +263,7 @@ void ClusterTruth::check_submits() {
 }
 
 void ClusterTruth::check_end(const ModelTask& task) {
-  if (!task.has_ended()) return fail(name_of(task.id) + " never ends");
+  if (!task.has_ended()) return fail(name_of(task.id) + " never ends: " + standing_of(task));
   const bool is_cancelled = task.state == ModelTask::cancelled;
   const auto id = static_cast<task::TaskId>(task.id);
   if (is_cancelled && !cancels_.contains(id)) fail(name_of(task.id) + " is cancelled, and nobody asked for it");
@@ -297,7 +305,7 @@ void ClusterTruth::check_outcome(const ModelTask& task, const Run& run) {
 }
 
 void ClusterTruth::check_output(const ModelTask& task, const Run& run) {
-  if (run.keeper_died) return;
+  if (run.keeper_died || has_lost_commits_) return;  // output is not told again
   const auto found = database_.data().output.find({task.id, static_cast<int>(run.attempt)});
   const std::string kept = found == database_.data().output.end() ? std::string() : found->second.first;
   if (kept != run.output) {

@@ -63,7 +63,8 @@ class ClusterTruth {
   /// After each function that was carried out.
   void carried_out(std::string_view function, const std::vector<Argument>& arguments);
 
-  bool has_come_to_rest() const;
+  std::size_t open_tasks() const;
+  bool has_come_to_rest() const { return open_tasks() == 0; }
   /// When all has come to rest.
   void check_ends();
   std::uint64_t count() const { return asked_.size(); }
