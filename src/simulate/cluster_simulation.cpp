@@ -446,7 +446,8 @@ void ClusterSimulation::cause_fault() {
 
 // What is committed after this moment and before the other server takes over is lost; or nothing is.
 void ClusterSimulation::fail_over() {
-  if (!server_.is_up() || std::exchange(failing_over_, true)) return;
+  if (!server_.is_up() || machine_.clock().now() < next_failover_ || std::exchange(failing_over_, true)) return;
+  next_failover_ = machine_.clock().now() + seconds(chance_.between(10, 300));
   const bool is_lossy = chance_.one_in(2);
   const base::TimePoint since = machine_.clock().now();
   const auto standby = std::make_shared<ModelDatabase::Data>(database_.data());

@@ -120,6 +120,7 @@ class ClusterSimulation {
   std::map<std::uint64_t, Unanswered> unanswered_;
   std::vector<task::Submission> keyed_;
   bool failing_over_ = false;
+  base::TimePoint next_failover_ = {};
   std::uint64_t requests_ = 0;
   std::uint64_t steps_ = 0;
   std::uint64_t lives_ = 0;
