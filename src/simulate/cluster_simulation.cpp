@@ -33,7 +33,8 @@ ClusterSimulation::ClusterSimulation(SimulationOptions options)
       database_(machine_.clock(), chance_.fork()),
       count_(chance_.between(2, 3)),
       server_(agenda_, database_, trace_, count_, chance_.fork()),
-      truth_(database_, machine_.clock(), count_) {
+      truth_(database_, machine_.clock(), count_),
+      chance_of_looks_(options.seed) {
   set_habits();
   server_.carried_out = [this](std::size_t host, std::string_view function, const std::vector<Argument>& arguments) {
     if (options_.disk) note("worker-" + std::to_string(host) + " has called " + std::string(function));
@@ -182,7 +183,10 @@ void ClusterSimulation::turn(Worker& worker) {
   if (!worker.daemon) return start(worker);
   as(worker, [&] {
     worker.daemon->loop().turn(machine_.clock().now());
-    if (!worker.daemon->look()) worker.stopped = true;
+    if (worker.daemon->look()) return;
+    worker.stopped = true;
+    const task::postgres::PostgresQueue& queue = worker.daemon->queue();
+    if (queue.is_refused() && !worker.process->dead) truth_.fail(worker.host.name + " is refused: " + queue.trouble());
   });
 }
 
@@ -209,10 +213,12 @@ void ClusterSimulation::look_at(Worker& worker) {
 
 void ClusterSimulation::tell_soundness() {
   for (const Worker& worker : workers_) {
-    const bool is_sound = worker.daemon && !worker.frozen && !worker.stopping && worker.daemon->queue().is_joined() &&
+    const bool is_sound = worker.daemon && !worker.frozen && !worker.stopping && worker.daemon->has_begun() &&
                           server_.cut_of(worker.host.number) == ModelServer::Cut::none;
     truth_.set_sound(worker.host.number, is_sound);
+    truth_.set_reached(worker.host.number, is_sound && server_.is_up());
   }
+  if (chance_of_looks_.one_in(50)) truth_.check_fenced();
 }
 
 // ---- lives ----

@@ -115,6 +115,7 @@ class ClusterSimulation {
   std::size_t count_;
   ModelServer server_;
   ClusterTruth truth_;
+  Random chance_of_looks_;
   Habits habits_;
   std::vector<Worker> workers_;
   std::map<std::uint64_t, Unanswered> unanswered_;

@@ -150,6 +150,29 @@ void ClusterTruth::set_sound(std::size_t host, bool sound) {
   if (!since) since = clock_.now();
 }
 
+void ClusterTruth::set_reached(std::size_t host, bool reached) {
+  std::optional<base::TimePoint>& since = hosts_.at(host).reached_since;
+  if (!reached) return since.reset();
+  if (!since) since = clock_.now();
+}
+
+void ClusterTruth::check_fenced() {
+  constexpr std::chrono::seconds patience{90};  // some beats, and the grace between TERM and KILL
+  const base::TimePoint now = clock_.now();
+  for (auto& [fence, run] : runs_) {
+    if (!run.alive) continue;
+    const auto task = database_.data().tasks.find(static_cast<std::int64_t>(run.task));
+    const bool is_own = task != database_.data().tasks.end() && task->second.state == ModelTask::running &&
+                        task->second.fence == static_cast<std::int64_t>(fence);
+    if (is_own || !run.fenced) run.fenced = is_own ? std::nullopt : std::optional(now);
+    const auto& reached = hosts_.at(run.host).reached_since;
+    if (run.fenced && reached && now - std::max(*run.fenced, *reached) > patience) {
+      fail(name_of(static_cast<std::int64_t>(run.task)) + " runs on under fence " + std::to_string(fence) +
+           ", which is not its worker's any more");
+    }
+  }
+}
+
 // What was acknowledged since then may be gone, and nothing else.
 void ClusterTruth::failed_over(base::TimePoint since) {
   has_failed_over_ = true;

@@ -49,6 +49,9 @@ class ClusterTruth {
   // What goes wrong: a worker that could beat all the time must not be called silent.
   void set_slots(std::size_t host, std::size_t slots) { hosts_.at(host).slots = slots; }
   void set_sound(std::size_t host, bool sound);
+  /// And a worker that hears from the database ends what is not its own any more.
+  void set_reached(std::size_t host, bool reached);
+  void check_fenced();
   void outage();
   /// Calls and answers are lost by chance: a worker may seem silent.
   bool calls_get_lost = false;
@@ -88,10 +91,12 @@ class ClusterTruth {
     bool keeper_died = false;
     bool stopped = false;
     std::string output = {};
+    std::optional<base::TimePoint> fenced = {};  // since then it is not its worker's any more
   };
   struct Host {
     std::size_t slots = 0;
     std::optional<base::TimePoint> sound_since = {};
+    std::optional<base::TimePoint> reached_since = {};
     std::optional<std::uint64_t> last_seq = {};
   };
 

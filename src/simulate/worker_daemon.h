@@ -49,6 +49,8 @@ class WorkerDaemon {
 
   transport::Loop& loop() { return loop_; }
   task::postgres::PostgresQueue& queue() { return *queue_; }
+  /// It has joined the queue, for the first time.
+  bool has_begun() const { return begun_; }
   /// After each turn. False: it could not join in time, and ends.
   bool look();
 
