@@ -52,8 +52,13 @@ void ClusterSimulation::set_habits() {
                       &habits_.stops}) {
     *habit = chance_.one_in(2);
   }
-  if (chance_.one_in(6)) habits_ = {.requests = habits_.requests, .faults = 3, .failovers = true};
-  if (habits_.faults > 0 && chance_.one_in(2)) {
+  const Habits alone{.requests = habits_.requests, .faults = 2, .open_tasks = habits_.open_tasks};
+  const std::uint64_t kind = chance_.below(6);  // some faults are looked at without the noise of others
+  if (kind < 3) habits_ = alone;
+  habits_.failovers = kind == 0;
+  habits_.outages = habits_.outages || kind == 1;
+  habits_.cuts = habits_.cuts || kind == 2;
+  if (habits_.faults > 0 && kind != 1 && chance_.one_in(2)) {
     const std::uint64_t most = chance_.one_in(2) ? 30 : 300;
     server_.habits = {
         .requests_lost = chance_.below(most), .answers_lost = chance_.below(most), .stalls = chance_.below(most)};
@@ -270,7 +275,7 @@ base::Duration ClusterSimulation::some_pause() {
     case 0:
       return seconds(chance_.below(100));
     case 1:
-      return seconds(chance_.below(600));
+      return seconds(chance_.below(900));
     default:
       return milliseconds(chance_.below(5000));
   }
