@@ -56,7 +56,7 @@ void ClusterSimulation::set_habits() {
   const std::uint64_t kind = chance_.below(6);  // some faults are looked at without the noise of others
   if (kind < 3) habits_ = alone;
   habits_.failovers = kind == 0;
-  habits_.outages = habits_.outages || kind == 1;
+  habits_.only_outages = kind == 1;
   habits_.cuts = habits_.cuts || kind == 2;
   if (habits_.faults > 0 && kind != 1 && chance_.one_in(2)) {
     const std::uint64_t most = chance_.one_in(2) ? 30 : 300;
@@ -425,6 +425,7 @@ void ClusterSimulation::cause_fault() {
   ++faults_;
   Worker& worker = some_worker();
   if (habits_.failovers) return fail_over();
+  if (habits_.only_outages) return go_down();
   switch (chance_.below(8)) {
     case 0:
     case 1:
@@ -437,11 +438,8 @@ void ClusterSimulation::cause_fault() {
       if (habits_.cuts) cut(worker);
       return;
     case 4:
-      if (!habits_.outages || !server_.is_up()) return;
-      note("the database goes down");
-      truth_.outage();
-      server_.set_up(false);
-      return agenda_.after(some_pause(), [this] { end_outage(); });
+      if (habits_.outages) go_down();
+      return;
     case 5:
       if (habits_.freezes) freeze(worker);
       return;
@@ -474,6 +472,14 @@ void ClusterSimulation::fail_over() {
       end_outage();
     });
   });
+}
+
+void ClusterSimulation::go_down() {
+  if (!server_.is_up()) return;
+  note("the database goes down");
+  truth_.outage();
+  server_.set_up(false);
+  agenda_.after(some_pause(), [this] { end_outage(); });
 }
 
 void ClusterSimulation::end_outage() {

@@ -59,6 +59,7 @@ class ClusterSimulation {
     bool keepers_die = false;
     bool cuts = false;
     bool outages = false;
+    bool only_outages = false;
     bool freezes = false;
     bool stops = false;
     bool failovers = false;  ///< and then nothing that keeps a worker from telling again what it runs
@@ -91,6 +92,7 @@ class ClusterSimulation {
   void cut(Worker& worker);
   void freeze(Worker& worker);
   void fail_over();
+  void go_down();
   void end_outage();
 
   void finish();
