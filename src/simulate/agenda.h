@@ -31,6 +31,7 @@ class Agenda {
     deeds_.erase(deeds_.begin());
     deed();
   }
+  base::TimePoint now() const { return clock_.now(); }
   std::size_t size() const { return deeds_.size(); }
   void clear() { deeds_.clear(); }
 

@@ -11,22 +11,34 @@
 #include <random>
 #include <string>
 
+#include "simulate/cluster_simulation.h"
 #include "simulate/simulation.h"
 
 namespace {
 
+using duet::simulate::ClusterSimulation;
 using duet::simulate::Simulation;
+using duet::simulate::SimulationOptions;
 using duet::simulate::Verdict;
 
+constexpr std::uint64_t usual_steps = 2000;
+constexpr std::uint64_t steps_of_cluster = 20'000;  // a worker's lease has many of them
+
 struct Arguments {
-  std::uint64_t steps = 2000;
+  std::uint64_t steps = 0;
   std::uint64_t from = 0;  // the first seed
   std::uint64_t to = 0;    // the last one; 0: as many as there is time for
   double seconds = 0;
   unsigned workers = 1;
-  bool one = false;   // --seed: that one, with its trace
-  bool disk = false;  // --disk: and with what is done to the disk
+  bool one = false;      // --seed: that one, with its trace
+  bool disk = false;     // --disk: and with what is done to the disk, or to the database
+  bool cluster = false;  // --cluster: the world of daemons that share a queue
 };
+
+Verdict run(const Arguments& arguments, const SimulationOptions& options) {
+  if (arguments.cluster) return ClusterSimulation(options).run();
+  return Simulation(options).run();
+}
 
 struct Sums {
   std::uint64_t seeds = 0;
@@ -41,20 +53,24 @@ double seconds_since(std::chrono::steady_clock::time_point begun) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
 }
 
-void print_failure(std::uint64_t seed, std::uint64_t steps, const Verdict& verdict, bool with_trace) {
+std::string again(const Arguments& arguments, std::uint64_t seed) {
+  return std::string("again, with all that happened: ./dev simulate ") + (arguments.cluster ? "--cluster " : "") +
+         "--seed " + std::to_string(seed) + " --steps " + std::to_string(arguments.steps);
+}
+
+void print_failure(const Arguments& arguments, std::uint64_t seed, const Verdict& verdict, bool with_trace) {
   if (with_trace) {
     for (const std::string& line : verdict.last) std::printf("  %s\n", line.c_str());
   }
-  std::printf("seed %" PRIu64 ", step %" PRIu64 ": %s\nagain, with all that happened: ./dev simulate --seed %" PRIu64
-              " --steps %" PRIu64 "\n",
-              seed, verdict.step, verdict.violation->c_str(), seed, steps);
+  std::printf("seed %" PRIu64 ", step %" PRIu64 ": %s\n%s\n", seed, verdict.step, verdict.violation->c_str(),
+              again(arguments, seed).c_str());
 }
 
 int run_one(const Arguments& arguments) {
-  const Verdict verdict = Simulation({arguments.from, arguments.steps, true, arguments.disk}).run();
+  const Verdict verdict = run(arguments, {arguments.from, arguments.steps, true, arguments.disk});
   std::printf("digest %s\n", duet::simulate::hex(verdict.digest).c_str());
   if (!verdict.violation) return 0;
-  print_failure(arguments.from, arguments.steps, verdict, false);
+  print_failure(arguments, arguments.from, verdict, false);
   return 1;
 }
 
@@ -67,7 +83,7 @@ int work(const Arguments& arguments, unsigned worker, std::uint64_t& current) {
     if (arguments.to > 0 && seed > arguments.to) break;
     if (arguments.seconds > 0 && seconds_since(begun) > arguments.seconds) break;
     current = seed;
-    const Verdict verdict = Simulation({.seed = seed, .steps = arguments.steps}).run();
+    const Verdict verdict = run(arguments, {.seed = seed, .steps = arguments.steps});
     ++sums.seeds;
     sums.steps += verdict.step;
     sums.tasks += verdict.tasks;
@@ -76,24 +92,23 @@ int work(const Arguments& arguments, unsigned worker, std::uint64_t& current) {
     sums.hours += std::chrono::duration<double>(verdict.simulated).count() / 3600;
     digests = digests * 31 + verdict.digest;
     if (!verdict.violation) continue;
-    print_failure(seed, arguments.steps, verdict, true);
+    print_failure(arguments, seed, verdict, true);
     return 1;
   }
   const double took = seconds_since(begun);
   std::printf("seeds %" PRIu64 " from %" PRIu64 ", steps %" PRIu64
               " (%.0f/s), simulated hours %.0f (%.0f/s), tasks %" PRIu64 ", lives of the daemon %" PRIu64
-              ", power cuts %" PRIu64 ", digest %s\n",
+              ", %s %" PRIu64 ", digest %s\n",
               sums.seeds, arguments.from + worker, sums.steps, static_cast<double>(sums.steps) / took, sums.hours,
-              sums.hours / took, sums.tasks, sums.lives, sums.cuts, duet::simulate::hex(digests).c_str());
+              sums.hours / took, sums.tasks, sums.lives, arguments.cluster ? "faults" : "power cuts", sums.cuts,
+              duet::simulate::hex(digests).c_str());
   return 0;
 }
 
 // A crash says nothing by itself: the parent of who crashed names the seed.
-void print_crash(int signal, std::uint64_t seed, std::uint64_t steps) {
-  std::printf("seed %" PRIu64
-              ": the simulation was ended by signal %d\nagain, with all that happened: ./dev simulate --seed %" PRIu64
-              " --steps %" PRIu64 "\n",
-              seed, signal, seed, steps);
+void print_crash(const Arguments& arguments, int signal, std::uint64_t seed) {
+  std::printf("seed %" PRIu64 ": the simulation was ended by signal %d\n%s\n", seed, signal,
+              again(arguments, seed).c_str());
 }
 
 int run_all(const Arguments& arguments) {
@@ -117,7 +132,7 @@ int run_all(const Arguments& arguments) {
   int status = 0;
   for (pid_t pid = 0; (pid = wait(&status)) > 0;) {
     failed |= status != 0 ? 1 : 0;
-    if (WIFSIGNALED(status)) print_crash(WTERMSIG(status), seeds[workers.at(pid)], arguments.steps);
+    if (WIFSIGNALED(status)) print_crash(arguments, WTERMSIG(status), seeds[workers.at(pid)]);
   }
   return failed;
 }
@@ -129,9 +144,11 @@ int refuse(const char* why) {
 
 int show_usage() {
   std::puts(
-      "usage: duet-simulate [--seed N] [--steps N] [--seconds N] [--from N] [--to N] [--workers N] [--disk]\n"
+      "usage: duet-simulate [--seed N] [--steps N] [--seconds N] [--from N] [--to N] [--workers N] [--disk] "
+      "[--cluster]\n"
       "  --seed N      that one, with all that happens; with --disk also to the disk\n"
-      "  --steps N     of each seed (2000)\n"
+      "  --steps N     of each seed (2000; 20000 with --cluster)\n"
+      "  --cluster     daemons that share a queue in a database; --disk shows what each calls there\n"
       "  --from N --to N  these seeds, each once; without --to as many as --seconds (10) have time for,\n"
       "                without --from from a random one on");
   return 2;
@@ -145,8 +162,8 @@ int main(int count, char** values) {
   bool has_to = false;
   for (int i = 1; i < count; ++i) {
     const std::string name = values[i];
-    if (name == "--disk") {
-      arguments.disk = true;
+    if (name == "--disk" || name == "--cluster") {
+      (name == "--disk" ? arguments.disk : arguments.cluster) = true;
       continue;
     }
     if (i + 1 == count) return show_usage();
@@ -173,6 +190,7 @@ int main(int count, char** values) {
       return show_usage();
     }
   }
+  if (arguments.steps == 0) arguments.steps = arguments.cluster ? steps_of_cluster : usual_steps;
   if (arguments.one) return run_one(arguments);
   if (arguments.workers == 0) return refuse("--workers must be 1 or more");
   if (has_to && (!has_from || arguments.to < arguments.from)) return refuse("--from N --to M: M must not be below N");

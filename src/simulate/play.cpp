@@ -39,6 +39,8 @@ std::string prompt_of(std::uint64_t number) { return "play " + std::to_string(nu
 
 std::string endless_prompt_of(std::uint64_t number) { return "endless " + std::to_string(number); }
 
+std::string long_prompt_of(std::uint64_t number) { return "long " + std::to_string(number); }
+
 Play play_of(std::string_view prompt, std::uint32_t attempt) {
   std::uint64_t number = 0xcbf29ce484222325;
   for (const char byte : prompt) number = (number ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
@@ -52,6 +54,7 @@ Play play_of(std::string_view prompt, std::uint32_t attempt) {
     play.can_start = true;
     play.main.life = for_ever;
   }
+  if (prompt.starts_with("long")) play.main.life += std::chrono::seconds(number % 300);
   if (chance.one_in(4)) {
     for (std::uint64_t i = chance.between(1, 2); i > 0; --i) {
       const milliseconds life = chance.one_in(3) ? milliseconds(for_ever) : play.main.life + some_time(chance);

@@ -38,6 +38,8 @@ struct Play {
 std::string prompt_of(std::uint64_t number);
 /// The same, but its main process never ends by itself.
 std::string endless_prompt_of(std::uint64_t number);
+/// The same, but it takes minutes.
+std::string long_prompt_of(std::uint64_t number);
 Play play_of(std::string_view prompt, std::uint32_t attempt);
 
 }  // namespace duet::simulate

@@ -23,12 +23,21 @@ bool Tree::alive() const {
 
 // ---- the population ----
 
-Population::Population(Machine& machine, Agenda& agenda, Trace& trace, Witness witness)
+Population::Population(Machine& machine, Agenda& agenda, Trace& trace, Witness witness, std::string home)
     : machine_(machine),
       agenda_(agenda),
       trace_(trace),
       witness_(std::move(witness)),
+      home_(std::move(home)),
       chance_(machine.chance().fork()) {}
+
+int Population::open_home() {
+  const int root = machine_.open_root();
+  if (home_.empty()) return root;
+  const base::Fd opened(root);
+  machine_.make_folder_at(opened.get(), home_.c_str());
+  return machine_.open_at(opened.get(), home_.c_str(), O_RDONLY | O_DIRECTORY);
+}
 
 base::Duration Population::latency() {
   return chance_.one_in(10) ? milliseconds(chance_.below(200)) : std::chrono::microseconds(chance_.below(2000));
@@ -75,6 +84,10 @@ std::shared_ptr<Tree> Population::plant(const task::Order& order, base::TimePoin
   std::erase_if(trees_, [](const auto& tree) { return !tree->alive(); });
   auto tree = std::make_shared<Tree>(
       Tree{.run = run, .mark = order.mark, .ordered = ordered, .play = std::move(play), .members = {}});
+  if (const auto& claim = order.assignment.claim) {
+    tree->fence = claim->fence;
+    tree->leased = claim->leased;
+  }
   tree->members.push_back({++last_pid_, tree->play.main.ignores_term});
   for (const Play::Part& part : tree->play.others) tree->members.push_back({++last_pid_, part.ignores_term});
   trees_.push_back(tree);
@@ -106,6 +119,15 @@ void Population::signal(const std::shared_ptr<Tree>& tree, int signal) {
   }
 }
 
+void Population::kill_main(const std::shared_ptr<Tree>& tree) { end_member(tree, 0, SIGKILL, {}); }
+
+void Population::kill_all() {
+  for (SimulatedKeeper* keeper : keepers()) keeper->kill();
+  for (const auto& tree : living_trees()) {
+    for (std::size_t i = 0; i < tree->members.size(); ++i) end_member(tree, i, SIGKILL, {});
+  }
+}
+
 void Population::cut_power() {
   for (const auto& tree : trees_) {
     tree->on_end = {};
@@ -121,8 +143,8 @@ SimulatedKeeper::SimulatedKeeper(Population& population, std::string contact)
     : population_(population), process_{"keeper"}, contact_(std::move(contact)), pid_(population.next_pid()) {
   const Machine::As as(population_.machine(), process_);
   Machine& machine = population_.machine();
-  const base::Fd root(machine.open_root());
-  tasks_.reset(machine.open_at(root.get(), "tasks", O_RDONLY | O_DIRECTORY));
+  const base::Fd home(population_.open_home());
+  tasks_.reset(machine.open_at(home.get(), "tasks", O_RDONLY | O_DIRECTORY));
 }
 
 void SimulatedKeeper::send(Letter letter) {
@@ -252,6 +274,7 @@ void SimulatedKeeper::kill() {
   alive_ = false;
   process_.dead = true;
   if (tree_) tree_->on_end = {};
+  if (tree_ && tree_->leased) population_.kill_main(tree_);
   drop_everything();
 }
 
@@ -310,6 +333,8 @@ std::uint64_t SimulatedKeeper::output_total() const { return output_->total(); }
 void SimulatedKeeper::signal_tree(int signal) {
   if (tree_ && !process_.dead) population_.signal(tree_, signal);
 }
+
+task::LeaseLeft SimulatedKeeper::lease_left() { return population_.lease_left(); }
 
 bool SimulatedKeeper::send(const task::Message& message) {
   if (process_.dead) return true;  // it does not live to send it, nor to see that

@@ -34,6 +34,8 @@ struct Tree {
   task::RunId run;
   std::string mark;
   base::TimePoint ordered = {};  ///< when the daemon asked for it
+  std::uint64_t fence = 0;       ///< of its claim, in a queue that machines share
+  bool leased = false;           ///< its main process dies with its keeper
   Play play;
   std::vector<Member> members;  ///< the main process is the first
   std::function<void(std::size_t member, int status)> on_end = {};
@@ -111,6 +113,7 @@ class SimulatedKeeper final : task::KeeperHands {
   void append_output(std::string_view bytes, task::Stream stream) override;
   std::uint64_t output_total() const override;
   void signal_tree(int signal) override;
+  task::LeaseLeft lease_left() override;
   bool send(const task::Message& message) override;
 
   Population& population_;
@@ -146,7 +149,8 @@ struct Witness {
 /// All processes of the machine but the daemon: keepers and what they run. They outlive daemons, not power cuts.
 class Population {
  public:
-  Population(Machine& machine, Agenda& agenda, Trace& trace, Witness witness);
+  /// `home`: the folder of its daemon on the disk; empty: the root.
+  Population(Machine& machine, Agenda& agenda, Trace& trace, Witness witness, std::string home = {});
 
   Machine& machine() { return machine_; }
   Agenda& agenda() { return agenda_; }
@@ -155,7 +159,11 @@ class Population {
 
   /// A process cannot be started at the moment: an errno, or 0.
   int spawn_error = 0;
+  /// What leased runs may rely on.
+  std::function<task::LeaseLeft()> lease_left;
 
+  /// The folder of the daemon.
+  int open_home();
   SimulatedKeeper& add_keeper(std::string contact);
   SimulatedKeeper* find_keeper(std::string_view contact);
   std::vector<SimulatedKeeper*> keepers();
@@ -167,6 +175,9 @@ class Population {
   void cut_power();
   const std::string& boot() const { return machine_.boot(); }
   pid_t next_pid() { return ++last_pid_; }
+  void kill_main(const std::shared_ptr<Tree>& tree);
+  /// All its processes are killed. The disk keeps what it has.
+  void kill_all();
   /// A time that somebody needs to hear of something.
   base::Duration latency();
 
@@ -177,6 +188,7 @@ class Population {
   Agenda& agenda_;
   Trace& trace_;
   Witness witness_;
+  std::string home_;
   Random chance_;
   pid_t last_pid_ = 1000;
   std::list<std::unique_ptr<SimulatedKeeper>> keepers_;

@@ -83,14 +83,15 @@ void Attempts::joined(const std::vector<OwnAttempt>& own) {
     if (find(each.task, each.fence) == attempts_.end()) take_unknown(each);
   }
   is_first_join_ = false;
+  waiting_ = false;
+  set_poll_timer();
+  set_output_timer();
+  if (membership_.is_telling_again()) return;  // it does not know yet what we have
   std::vector<RunId> others;
   for (const auto& [run, attempt] : attempts_) {
     if (!attempt.concluded && !ours.contains({run.task, attempt.fence})) others.push_back(run);
   }
   for (const RunId run : others) take_fenced(run);
-  waiting_ = false;
-  set_poll_timer();
-  set_output_timer();
 }
 
 // One that was left by a daemon before, or a claim whose answer was lost, or an end that the database has forgotten.

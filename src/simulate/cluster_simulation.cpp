@@ -1,0 +1,589 @@
+#include "simulate/cluster_simulation.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "duet/rpc/value.h"
+#include "simulate/model.h"
+#include "task/postgres/records.h"
+
+namespace duet::simulate {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+namespace {
+
+constexpr std::chrono::hours time_to_rest{1};
+
+std::int64_t since_start(base::TimePoint now) {
+  return std::chrono::duration_cast<milliseconds>(now.time_since_epoch() - std::chrono::hours(1)).count();
+}
+
+}  // namespace
+
+ClusterSimulation::ClusterSimulation(SimulationOptions options)
+    : options_(options),
+      chance_(options.seed),
+      trace_(options.loud),
+      machine_(chance_.next()),
+      agenda_(machine_.clock()),
+      database_(machine_.clock(), chance_.fork()),
+      count_(chance_.between(2, 3)),
+      server_(agenda_, database_, trace_, count_, chance_.fork()),
+      truth_(database_, machine_.clock(), count_),
+      chance_of_looks_(options.seed) {
+  set_habits();
+  server_.carried_out = [this](std::size_t host, std::string_view function, const std::vector<Argument>& arguments) {
+    if (options_.disk) note("worker-" + std::to_string(host) + " has called " + std::string(function));
+    truth_.carried_out(function, arguments);
+  };
+  workers_.resize(count_);
+  for (std::size_t i = 0; i < count_; ++i) add_worker(i);
+}
+
+void ClusterSimulation::set_habits() {
+  habits_.requests = chance_.between(5, 40);
+  habits_.faults = chance_.one_in(6) ? 0 : chance_.between(1, 8);
+  habits_.open_tasks = chance_.between(3, 20);
+  for (bool* habit : {&habits_.daemons_die, &habits_.keepers_die, &habits_.cuts, &habits_.outages, &habits_.freezes,
+                      &habits_.stops}) {
+    *habit = chance_.one_in(2);
+  }
+  const Habits alone{.requests = habits_.requests, .faults = 2, .open_tasks = habits_.open_tasks};
+  const std::uint64_t kind = chance_.below(6);  // some faults are looked at without the noise of others
+  if (kind < 3) habits_ = alone;
+  habits_.failovers = kind == 0;
+  habits_.only_outages = kind == 1;
+  habits_.cuts = habits_.cuts || kind == 2;
+  if (habits_.faults > 0 && kind != 1 && chance_.one_in(2)) {
+    const std::uint64_t most = chance_.one_in(2) ? 30 : 300;
+    server_.habits = {
+        .requests_lost = chance_.below(most), .answers_lost = chance_.below(most), .stalls = chance_.below(most)};
+    truth_.calls_get_lost = true;
+  }
+}
+
+void ClusterSimulation::add_worker(std::size_t number) {
+  Worker& worker = workers_[number];
+  WorkerHost& host = worker.host;
+  host.number = number;
+  host.name = "worker-" + std::to_string(number);
+  task::Agent agent{.command = {"play"}, .prompt_on_stdin = true};
+  host.settings.agents[usual_agent] = agent;
+  host.settings.default_agent = usual_agent;
+  host.settings.max_running = chance_.between(1, 4);
+  host.cluster.store = "postgresql://model";
+  host.cluster.project = "site";
+  host.cluster.name = host.name;
+  host.cluster.lease = seconds(chance_.one_in(2) ? 30 : chance_.between(30, 90));
+  host.cluster.lost_after = host.cluster.lease + seconds(chance_.below(300));
+  if (number == 0) host.cluster.labels = {"gpu"};
+  host.listens = !chance_.one_in(4);
+  host.boot_ahead = seconds(chance_.below(1'000'000));
+  truth_.set_slots(number, host.settings.max_running);
+  worker.population = std::make_unique<Population>(
+      machine_, agenda_, trace_,
+      Witness{.began = [this, number](const Tree& tree) { truth_.began(number, tree); },
+              .main_ended = [this, number](const Tree& tree, int status,
+                                           bool kept) { truth_.main_ended(number, tree, status, kept); },
+              .gone = [](const Tree&) {},
+              .ordered = [](task::RunId) {},
+              .wrote = [this, number](task::RunId run, std::string_view bytes,
+                                      task::Stream) { truth_.wrote(number, run, bytes); },
+              .keeper_died = [this, number](task::RunId run, bool) { truth_.keeper_died(number, run); },
+              .output_unsynced = [](task::RunId) {}},
+      host.name);
+  worker.population->lease_left = [this, number] {
+    const WorkerHost& owner = workers_[number].host;
+    if (!owner.lease) return task::LeaseLeft{};
+    const task::BootTime now{machine_.clock().now().time_since_epoch() + owner.boot_ahead};
+    return task::LeaseLeft{.until_end = owner.lease->end() - now, .until_over = owner.lease->deadline - now};
+  };
+  worker.start_at = machine_.clock().now();
+}
+
+ClusterSimulation::~ClusterSimulation() {
+  for (Worker& worker : workers_) {
+    if (!worker.daemon) continue;
+    worker.process->dead = true;
+    as(worker, [&] { worker.daemon.reset(); });
+  }
+}
+
+void ClusterSimulation::note(const std::string& what) {
+  trace_.note(std::to_string(since_start(machine_.clock().now())) + " ms: " + what);
+}
+
+void ClusterSimulation::as(Worker& worker, const std::function<void()>& work) {
+  const Machine::As as(machine_, *worker.process);
+  try {
+    work();
+  } catch (const std::exception& error) {
+    if (!worker.process->dead) truth_.fail("an exception left " + worker.host.name + ": " + error.what());
+  }
+}
+
+Verdict ClusterSimulation::run() {
+  const base::TimePoint begun = machine_.clock().now();
+  try {
+    for (steps_ = 0; steps_ < options_.steps && !truth_.violation(); ++steps_) step();
+    if (!truth_.violation()) finish();
+  } catch (const std::exception& error) {
+    truth_.fail(std::string("an exception left the simulation: ") + error.what());
+  }
+  return {.violation = truth_.violation(),
+          .step = steps_,
+          .digest = trace_.digest(),
+          .simulated = machine_.clock().now() - begun,
+          .tasks = truth_.count(),
+          .lives = lives_,
+          .cuts = faults_,
+          .last = trace_.last()};
+}
+
+// ---- time ----
+
+void ClusterSimulation::step() {
+  const std::uint64_t choice = chance_.below(1000);
+  if (choice < habits_.faults) {
+    cause_fault();
+  } else if (choice < habits_.faults + habits_.requests) {
+    request();
+  } else {
+    proceed();
+  }
+  look();
+}
+
+// What is due happens, in any order; if nothing is, time passes.
+void ClusterSimulation::proceed() {
+  const base::TimePoint now = machine_.clock().now();
+  base::TimePoint next = now + minutes(1);
+  std::vector<Worker*> due;
+  for (Worker& worker : workers_) {
+    std::optional<base::TimePoint> wanted = worker.start_at;
+    if (worker.daemon) wanted = worker.daemon->loop().next();
+    if (worker.frozen) wanted = std::max(wanted.value_or(*worker.frozen), *worker.frozen);
+    if (!wanted) continue;
+    next = std::min(next, *wanted);
+    if (*wanted <= now) due.push_back(&worker);
+  }
+  const std::size_t things = due.size() + (agenda_.has_due() ? 1 : 0);
+  if (things > 0) {
+    const std::size_t choice = chance_.below(things);
+    return choice < due.size() ? turn(*due[choice]) : agenda_.do_next();
+  }
+  if (const auto deed = agenda_.next()) next = std::min(next, *deed);
+  machine_.clock().advance(next - now);
+}
+
+void ClusterSimulation::turn(Worker& worker) {
+  if (worker.frozen) {
+    note(worker.host.name + " thaws");
+    worker.frozen.reset();
+  }
+  if (!worker.daemon) return start(worker);
+  as(worker, [&] {
+    worker.daemon->loop().turn(machine_.clock().now());
+    if (worker.daemon->look()) return;
+    worker.stopped = true;
+    const task::postgres::PostgresQueue& queue = worker.daemon->queue();
+    if (queue.is_refused() && !worker.process->dead) truth_.fail(worker.host.name + " is refused: " + queue.trouble());
+  });
+}
+
+void ClusterSimulation::look() {
+  for (Worker& worker : workers_) look_at(worker);
+  tell_soundness();
+  for (const auto& [number, request] : unanswered_) {
+    if (machine_.clock().now() > request.patience_ends) {
+      return truth_.fail("no answer to " + request.what + " by " + workers_[request.worker].host.name);
+    }
+  }
+}
+
+void ClusterSimulation::look_at(Worker& worker) {
+  if (!worker.daemon) return;
+  if (worker.process->dead) {
+    note(worker.host.name + " is killed");
+    return drop(worker, some_pause());
+  }
+  if (!worker.stopped) return;
+  note(worker.host.name + " has stopped");
+  drop(worker, some_pause());
+}
+
+void ClusterSimulation::tell_soundness() {
+  for (const Worker& worker : workers_) {
+    const bool is_sound = worker.daemon && !worker.frozen && !worker.stopping && worker.daemon->has_begun() &&
+                          server_.cut_of(worker.host.number) == ModelServer::Cut::none;
+    truth_.set_sound(worker.host.number, is_sound);
+    truth_.set_reached(worker.host.number, is_sound && server_.is_up());
+  }
+  if (chance_of_looks_.one_in(50)) truth_.check_fenced();
+}
+
+// ---- lives ----
+
+void ClusterSimulation::start(Worker& worker) {
+  note(worker.host.name + " starts");
+  ++lives_;
+  worker.process = std::make_unique<Process>(Process{worker.host.name});
+  worker.stopping = worker.stopped = false;
+  if (habits_.faults > 0 && habits_.daemons_die && chance_.one_in(10)) {
+    worker.process->dies_after = chance_.below(60);
+    worker.process->finishes_last_change = chance_.one_in(2);
+  }
+  truth_.began_to_read(worker.host.number);
+  const Machine::As as(machine_, *worker.process);
+  try {
+    worker.daemon =
+        std::make_unique<WorkerDaemon>(*worker.population, server_, *worker.process, worker.host, ears_of(worker));
+  } catch (const std::exception& error) {
+    if (!worker.process->dead) truth_.fail(worker.host.name + " cannot start: " + error.what());
+    machine_.end(*worker.process);
+    worker.start_at = machine_.clock().now() + some_pause();
+  }
+}
+
+WorkerDaemon::Ears ClusterSimulation::ears_of(const Worker& worker) {
+  const std::size_t number = worker.host.number;
+  return {.event =
+              [this, number, process = worker.process.get()](const task::Event& event) {
+                if (!process->dead) truth_.heard(number, event);
+              },
+          .began_anew = [this, number] { truth_.journal_began_anew(number); }};
+}
+
+// Nothing that it still does on its way down has any effect.
+void ClusterSimulation::drop(Worker& worker, base::Duration pause) {
+  worker.process->dead = true;
+  as(worker, [&] { worker.daemon.reset(); });
+  machine_.end(*worker.process);
+  worker.frozen.reset();
+  worker.stopping = worker.stopped = false;
+  worker.start_at = machine_.clock().now() + pause;
+  std::erase_if(unanswered_, [&](const auto& each) { return each.second.worker == worker.host.number; });
+}
+
+base::Duration ClusterSimulation::some_pause() {
+  if (habits_.faults == 0) return seconds(1);
+  switch (chance_.below(4)) {
+    case 0:
+      return seconds(chance_.below(100));
+    case 1:
+      return seconds(chance_.below(900));
+    default:
+      return milliseconds(chance_.below(5000));
+  }
+}
+
+void ClusterSimulation::kill(Worker& worker) {
+  if (!worker.daemon) return;
+  if (chance_.one_in(2)) {
+    worker.process->dead = true;
+  } else {
+    worker.process->dies_after = chance_.below(30);
+    worker.process->finishes_last_change = chance_.one_in(2);
+  }
+}
+
+void ClusterSimulation::stop(Worker& worker) {
+  if (!worker.daemon || worker.stopping || worker.frozen) return;
+  worker.stopping = true;
+  const bool leaves = chance_.one_in(2);
+  const bool force = chance_.one_in(2);
+  const base::Duration patience = seconds(chance_.below(20));
+  note(worker.host.name + " stops" + (leaves ? ", tasks go on" : force ? " by force" : ""));
+  const std::uint64_t number = expect_answer(worker, "stop", patience + seconds(60));
+  const auto stopped = [this, &worker, number, process = worker.process.get()] {
+    if (process->dead) return;
+    take_answer(number);
+    worker.stopped = true;
+  };
+  as(worker, [&] {
+    if (leaves) return worker.daemon->queue().leave(stopped);
+    truth_.stopped_tasks(worker.host.number);
+    worker.daemon->queue().stop(force, stopped, patience);
+  });
+}
+
+// ---- what clients do ----
+
+std::uint64_t ClusterSimulation::expect_answer(Worker& worker, const std::string& what, base::Duration patience) {
+  unanswered_[++requests_] = {what, machine_.clock().now() + patience, worker.host.number};
+  return requests_;
+}
+
+void ClusterSimulation::take_answer(std::uint64_t request) {
+  if (unanswered_.erase(request) == 0) truth_.fail("request " + std::to_string(request) + " is answered twice");
+}
+
+task::TaskId ClusterSimulation::some_task() {
+  std::vector<task::TaskId> ids = truth_.accepted_tasks();
+  if (ids.empty()) return 1;
+  const std::size_t newest = std::min<std::size_t>(ids.size(), 12);
+  return chance_.one_in(4) ? ids[chance_.below(ids.size())] : ids[ids.size() - 1 - chance_.below(newest)];
+}
+
+void ClusterSimulation::request() {
+  Worker& worker = some_worker();
+  if (!worker.daemon || worker.frozen || worker.stopping) return;
+  switch (chance_.below(10)) {
+    case 0:
+    case 1:
+      return cancel(worker, some_task());
+    case 2:
+      return wait(worker);
+    case 3:
+      if (!keyed_.empty()) send(worker, keyed_[chance_.below(keyed_.size())]);
+      return;
+    default:
+      submit(worker);
+  }
+}
+
+void ClusterSimulation::submit(Worker& worker) {
+  if (truth_.open_tasks() >= habits_.open_tasks) return;
+  const std::uint64_t number = chance_.next() >> 20U;
+  const std::uint64_t kind = chance_.below(12);
+  task::Submission submission{.prompt = kind == 0  ? endless_prompt_of(number)
+                                        : kind < 4 ? long_prompt_of(number)
+                                                   : prompt_of(number)};
+  submission.priority = static_cast<std::int64_t>(chance_.below(3));
+  submission.on_lost = chance_.one_in(2) ? task::OnLost::retry : task::OnLost::fail;
+  if (chance_.one_in(3)) submission.retries = static_cast<std::uint32_t>(chance_.between(1, 3));
+  if (chance_.one_in(6)) submission.after.push_back(some_task());
+  if (chance_.one_in(10)) {
+    submission.needs = {"gpu"};
+  } else {
+    submission.here = chance_.one_in(10);
+  }
+  if (chance_.one_in(10)) submission.delay = milliseconds(chance_.below(60'000));
+  if (chance_.one_in(8)) {
+    submission.key = "key " + submission.prompt;
+    keyed_.push_back(submission);
+  }
+  send(worker, submission);
+}
+
+void ClusterSimulation::send(Worker& worker, const task::Submission& submission) {
+  const std::string& prompt = submission.prompt;
+  note("submit " + prompt + " to " + worker.host.name +
+       (submission.on_lost == task::OnLost::retry ? ", on lost retry" : "") +
+       (submission.retries ? ", retries " + std::to_string(*submission.retries) : ""));
+  truth_.submitted(submission);
+  const std::uint64_t number = expect_answer(worker, "submit of " + prompt, seconds(25));
+  as(worker, [&] {
+    worker.daemon->queue().submit(
+        submission,
+        [this, prompt, number, process = worker.process.get()](const tl::expected<task::Accepted, rpc::Error>& answer) {
+          if (process->dead) return;
+          take_answer(number);
+          note(prompt + (answer ? " is " + task::to_text(answer->id) : " is refused: " + answer.error().message()));
+          if (answer) return truth_.accepted(prompt, answer->id);
+          const std::string data(answer.error().data());
+          truth_.refused(prompt, data.find("\"unknown\"") == data.npos);
+        },
+        {});
+  });
+}
+
+void ClusterSimulation::cancel(Worker& worker, task::TaskId id) {
+  note("cancel " + task::to_text(id) + " by " + worker.host.name);
+  truth_.asked_to_cancel(id);
+  const std::uint64_t number = expect_answer(worker, "cancel of " + task::to_text(id), seconds(15));
+  as(worker, [&] {
+    worker.daemon->queue().cancel(
+        id, [this, id, number, process = worker.process.get()](const tl::expected<void, rpc::Error>& answer) {
+          if (process->dead) return;
+          take_answer(number);
+          note("cancel of " + task::to_text(id) + (answer ? " is acknowledged" : " is refused"));
+          if (answer) truth_.cancelled(id);
+        });
+  });
+}
+
+void ClusterSimulation::wait(Worker& worker) {
+  const task::TaskId id = some_task();
+  const base::Duration limit = seconds(chance_.below(60));
+  const std::uint64_t number = expect_answer(worker, "wait for " + task::to_text(id), limit + seconds(25));
+  as(worker, [&] {
+    worker.daemon->queue().wait(
+        id, limit, [this, number, process = worker.process.get()](const tl::expected<task::Task, rpc::Error>&) {
+          if (!process->dead) take_answer(number);
+        });
+  });
+}
+
+// ---- what goes wrong ----
+
+void ClusterSimulation::cause_fault() {
+  ++faults_;
+  Worker& worker = some_worker();
+  if (habits_.failovers) return fail_over();
+  if (habits_.only_outages) return go_down();
+  switch (chance_.below(8)) {
+    case 0:
+    case 1:
+      if (habits_.daemons_die) kill(worker);
+      return;
+    case 2:
+      if (habits_.keepers_die) kill_keeper(worker);
+      return;
+    case 3:
+      if (habits_.cuts) cut(worker);
+      return;
+    case 4:
+      if (habits_.outages) go_down();
+      return;
+    case 5:
+      if (habits_.freezes) freeze(worker);
+      return;
+    case 6:
+      if (habits_.stops) stop(worker);
+      return;
+    default:
+      if (!habits_.cuts) return;
+      note("connections of " + worker.host.name + " break");
+      server_.break_connections(worker.host.number);
+  }
+}
+
+// What is committed after this moment and before the other server takes over is lost; or nothing is.
+void ClusterSimulation::fail_over() {
+  if (!server_.is_up() || machine_.clock().now() < next_failover_ || std::exchange(failing_over_, true)) return;
+  next_failover_ = machine_.clock().now() + seconds(chance_.between(10, 300));
+  const bool is_lossy = chance_.one_in(2);
+  const base::TimePoint since = machine_.clock().now();
+  const auto standby = std::make_shared<ModelDatabase::Data>(database_.data());
+  agenda_.after(milliseconds(chance_.below(3000)), [this, is_lossy, since, standby] {
+    note(std::string("another server takes over") + (is_lossy ? ", without the last moments" : ""));
+    truth_.outage();
+    server_.set_up(false);
+    if (!is_lossy) *standby = database_.data();
+    agenda_.after(milliseconds(chance_.below(20'000)), [this, is_lossy, since, standby] {
+      database_.fail_over(std::move(*standby));
+      truth_.failed_over(is_lossy ? since : machine_.clock().now());
+      failing_over_ = false;
+      end_outage();
+    });
+  });
+}
+
+void ClusterSimulation::go_down() {
+  if (!server_.is_up()) return;
+  note("the database goes down");
+  truth_.outage();
+  server_.set_up(false);
+  agenda_.after(some_pause(), [this] { end_outage(); });
+}
+
+void ClusterSimulation::end_outage() {
+  if (server_.is_up()) return;
+  note("the database is up");
+  server_.set_up(true);
+}
+
+// One, or with the daemon all that runs there.
+void ClusterSimulation::kill_keeper(Worker& worker) {
+  const auto keepers = worker.population->keepers();
+  if (chance_.one_in(5)) {
+    note("all processes of " + worker.host.name + " are killed");
+    worker.population->kill_all();
+    if (worker.daemon) worker.process->dead = true;
+    return;
+  }
+  if (keepers.empty()) return;
+  SimulatedKeeper& keeper = *keepers[chance_.below(keepers.size())];
+  if (chance_.one_in(2)) return keeper.kill();
+  keeper.process().dies_after = chance_.below(8);
+  keeper.process().finishes_last_change = chance_.one_in(2);
+}
+
+void ClusterSimulation::cut(Worker& worker) {
+  const std::size_t number = worker.host.number;
+  if (server_.cut_of(number) != ModelServer::Cut::none) return;
+  const bool silent = chance_.one_in(2);
+  note(worker.host.name + " is cut off" + (silent ? " without a word" : ""));
+  server_.set_cut(number, silent ? ModelServer::Cut::silent : ModelServer::Cut::refused);
+  agenda_.after(some_pause(), [this, number] {
+    note("worker-" + std::to_string(number) + " is not cut off any more");
+    server_.set_cut(number, ModelServer::Cut::none);
+  });
+}
+
+// SIGSTOP to the daemon: its keepers go on.
+void ClusterSimulation::freeze(Worker& worker) {
+  if (!worker.daemon || worker.frozen) return;
+  const base::Duration time = some_pause();
+  note(worker.host.name + " is frozen");
+  worker.frozen = machine_.clock().now() + time;
+  for (auto& [number, request] : unanswered_) {
+    if (request.worker == worker.host.number) request.patience_ends += time + seconds(20);
+  }
+}
+
+// ---- the end ----
+
+bool ClusterSimulation::has_come_to_rest() {
+  const bool has_processes =
+      std::ranges::any_of(workers_, [](const Worker& worker) { return !worker.population->living_trees().empty(); });
+  return truth_.has_come_to_rest() && !has_processes && unanswered_.empty();
+}
+
+void ClusterSimulation::finish() {
+  note("faults cease");
+  habits_ = {.requests = 0, .faults = 0};
+  server_.habits = {};
+  if (!failing_over_) end_outage();
+  for (Worker& worker : workers_) {
+    server_.set_cut(worker.host.number, ModelServer::Cut::none);
+    if (worker.process) worker.process->dies_after.reset();
+    if (worker.frozen) worker.frozen = machine_.clock().now();
+    if (!worker.daemon) worker.start_at = machine_.clock().now();
+    for (SimulatedKeeper* keeper : worker.population->keepers()) keeper->process().dies_after.reset();
+  }
+  const base::TimePoint until = machine_.clock().now() + time_to_rest;
+  base::TimePoint next_cancel = machine_.clock().now() + seconds(20);
+  while (!truth_.violation() && machine_.clock().now() < until && !has_come_to_rest()) {
+    live_on();
+    if (machine_.clock().now() < next_cancel) continue;
+    cancel_endless();
+    next_cancel += minutes(1);
+  }
+  const base::TimePoint end = machine_.clock().now() + seconds(30);
+  while (!truth_.violation() && machine_.clock().now() < end) live_on();
+  if (truth_.violation()) return;
+  check_processes();
+  truth_.check_ends();
+}
+
+void ClusterSimulation::live_on() {
+  ++steps_;
+  proceed();
+  look();
+}
+
+void ClusterSimulation::cancel_endless() {
+  for (const task::TaskId id : truth_.endless_tasks()) {
+    for (Worker& worker : workers_) {
+      if (!worker.daemon || worker.stopping) continue;
+      cancel(worker, id);
+      break;
+    }
+  }
+}
+
+void ClusterSimulation::check_processes() {
+  for (Worker& worker : workers_) {
+    for (const auto& tree : worker.population->living_trees()) {
+      truth_.fail("processes of " + task::to_text(tree->run.task) + " run for ever on " + worker.host.name);
+    }
+  }
+}
+
+}  // namespace duet::simulate

@@ -1,0 +1,170 @@
+#include <algorithm>
+
+#include <boost/json/array.hpp>
+
+#include "duet/rpc/value.h"
+#include "simulate/model_database.h"
+#include "task/postgres/argument.h"
+#include "task/postgres/records.h"
+
+// A server that takes over: 0001_9_2_failover.sql.
+
+namespace duet::simulate {
+
+namespace json = boost::json;
+using task::postgres::flag_in;
+using task::postgres::number_in;
+using task::postgres::optional_in;
+using task::postgres::text_in;
+
+namespace {
+
+constexpr std::int64_t passed_over = 1'000'000;
+
+json::array list_of(const Argument& text) { return text ? rpc::parse_value(*text).as_array() : json::array(); }
+
+Argument number_argument(const json::object& told, std::string_view name) {
+  const auto number = optional_in(told, name);
+  return number ? Argument(std::to_string(*number)) : Argument();
+}
+
+// The same call of report_v1 as recover_v1 makes it.
+std::vector<Argument> report_of(const Arguments& arguments, const json::array& running, const json::array& ended) {
+  using Column = std::vector<Argument>;
+  json::array starts;
+  for (const json::value& each : running) {
+    if (each.as_object().contains("pid")) starts.push_back(each);
+  }
+  std::vector<Column> columns(18);
+  for (const json::value& each : ended) {
+    const json::object& told = each.as_object();
+    const auto text = [&](const char* name) {
+      return told.contains(name) ? Argument(text_in(told, name)) : Argument();
+    };
+    const Column row{number_argument(told, "task"),
+                     number_argument(told, "fence"),
+                     flag_in(told, "ok") ? "t" : "f",
+                     number_argument(told, "code"),
+                     text("signal"),
+                     number_argument(told, "reason"),
+                     text("message"),
+                     number_argument(told, "pid"),
+                     number_argument(told, "startedAgo"),
+                     number_argument(told, "endedAgo"),
+                     {},
+                     {},
+                     {},
+                     number_argument(told, "retryMs"),
+                     {},
+                     {},
+                     number_argument(told, "flags"),
+                     text("result")};
+    for (std::size_t i = 0; i < columns.size(); ++i) columns[i].push_back(row[i]);
+  }
+  std::vector<Argument> call{arguments.at(0), arguments.at(1), rpc::to_text(starts)};
+  for (const Column& column : columns) call.emplace_back(task::postgres::array_of(column));
+  call.emplace_back();  // no output
+  call.emplace_back("0");
+  return call;
+}
+
+}  // namespace
+
+// Ids, fences and event numbers that the old primary may have given out are passed over.
+ModelDatabase::Answer ModelDatabase::renew(const Arguments& arguments) {
+  if (server_timeline_ < std::max(data_.timeline, arguments.number(0))) throw Refused{"DU002", "timeline"};
+  const bool is_new = server_timeline_ > data_.timeline;
+  if (is_new) {
+    data_.last_task += passed_over;
+    data_.last_fence += passed_over;
+    data_.last_event += passed_over;
+    data_.timeline = server_timeline_;
+    data_.epoch = "epoch-" + std::to_string(server_timeline_);
+    data_.next_seq += passed_over;
+    data_.epoch_start = data_.next_seq;
+    std::optional<std::int64_t> longest;
+    for (auto& [id, worker] : data_.workers) {
+      if (worker.state < ModelWorker::silent) longest = std::max(longest.value_or(0), worker.lease);
+      if (worker.state != ModelWorker::gone) worker.recovering = true;
+    }
+    data_.recovering_until = longest ? std::optional(now() + *longest) : std::nullopt;
+  }
+  return one({{"renewed", is_new},
+              {"timeline", data_.timeline},
+              {"epoch", data_.epoch},
+              {"nextSeq", data_.next_seq},
+              {"recovering", is_recovering()}});
+}
+
+void ModelDatabase::recovered() {
+  data_.recovering_until.reset();
+  for (auto& [id, worker] : data_.workers) worker.recovering = false;
+}
+
+// Makes an attempt that its worker knows of what the row says, if the row is older than it.
+bool ModelDatabase::restore(const ModelWorker& worker, const Object& told) {
+  const std::int64_t fence = number_in(told, "fence");
+  const auto attempt = static_cast<int>(number_in(told, "attempt"));
+  ModelTask* task = find(number_in(told, "task"));
+  if (task == nullptr) {
+    if (!told.contains("body")) return false;
+    ModelTask& made = data_.tasks[number_in(told, "task")];
+    made.id = number_in(told, "task");
+    made.ident = "restored " + std::to_string(made.id);
+    made.created = now();
+    made.prompt = "\"\"";
+    made.metadata = "{}";
+    made.body = text_in(told, "body");
+    made.priority = number_in(told, "priority");
+    made.retries = static_cast<int>(number_in(told, "retries"));
+    made.on_lost = static_cast<int>(number_in(told, "onLost"));
+    made.state = ModelTask::running;
+    made.fence = fence;
+    made.worker = worker.id;
+    made.attempts = attempt;
+    made.lane = lane_of({text_in(told, "agent"), text_in(told, "group"), {}, {}});
+    tell_task(made, {}, 0);
+    return true;
+  }
+  if (task->state == ModelTask::running && task->worker == worker.id && task->fence == fence) return true;
+  const bool is_newer = task->has_ended() || task->attempts > attempt || (task->fence && *task->fence > fence) ||
+                        (task->state < ModelTask::running && task->attempts >= attempt);
+  if (is_newer) return false;
+  const int was = task->world();
+  task->state = ModelTask::running;
+  task->worker = worker.id;
+  task->fence = fence;
+  task->attempts = attempt;
+  task->announced = false;
+  task->due.reset();
+  task->retry_at.reset();
+  task->started.reset();
+  task->pid.reset();
+  if (was == 1) tell_task(*task, was, 0);
+  return true;
+}
+
+ModelDatabase::Answer ModelDatabase::recover(const Arguments& arguments) {
+  ModelWorker& worker = guard(arguments);
+  const json::array running = list_of(arguments.at(2));
+  const json::array ended = list_of(arguments.at(3));
+  std::vector<const Object*> all;
+  for (const json::value& each : running) all.push_back(&each.as_object());
+  for (const json::value& each : ended) all.push_back(&each.as_object());
+  std::ranges::stable_sort(
+      all, {}, [](const Object* told) { return std::pair(number_in(*told, "task"), number_in(*told, "fence")); });
+  json::array fenced;
+  for (const Object* const told : all) {
+    if (!restore(worker, *told)) fenced.push_back(number_in(*told, "fence"));
+  }
+  const std::vector<Argument> call = report_of(arguments, running, ended);
+  report(Arguments(call));
+  worker.told_timeline = data_.timeline;
+  const bool have_all_told = std::ranges::all_of(data_.workers, [this](const auto& each) {
+    return each.second.state >= ModelWorker::silent || each.second.told_timeline >= data_.timeline;
+  });
+  if (have_all_told) recovered();
+  return one({{"fenced", fenced}, {"recovering", is_recovering()}});
+}
+
+}  // namespace duet::simulate
