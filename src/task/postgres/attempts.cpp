@@ -160,7 +160,6 @@ std::pair<std::string, std::string> Attempts::remembered() const {
     if (attempt.concluded || attempt.never_began || attempt.fenced) continue;
     rpc::ObjectText told;
     told.add("task", run.task).add("fence", attempt.fence).add("attempt", run.attempt);
-    told.add("onLost", static_cast<int>(attempt.on_lost)).add("retries", attempt.retries);
     if (attempt.started && attempt.start_told) {
       told.add("pid", attempt.started->pid).add("ago", ago_of(loop_.clock(), attempt.started->at));
     }
@@ -501,7 +500,12 @@ void Attempts::take_claim(const Result& rows, std::size_t row) {
   attempt.spared = static_cast<std::uint32_t>(number("spared"));
   attempt.claimed = membership_.now();
   const std::string body = text("body");
-  attempt.claim = claim_text(attempt.agent, attempt.group, number("priority"), body);
+  attempt.claim = claim_text({.agent = attempt.agent,
+                              .group = attempt.group,
+                              .priority = number("priority"),
+                              .retries = attempt.retries,
+                              .on_lost = attempt.on_lost,
+                              .body = body});
   std::erase(turns_, attempt.group);
   turns_.push_back(attempt.group);
   if (closed_) return put_back(run, attempt, {});

@@ -448,11 +448,13 @@ void PostgresQueue::end_now() {
     for (auto& [ticket, waiter] : std::exchange(waiters_, {})) waiter.waiter(tl::unexpected(is_stopping()));
     store_.when_idle(stopped);
   };
-  if (!attempts_.is_empty()) {  // they go on: the next daemon finds them
-    membership_.stop();
-    return finish();
-  }
-  settle(3, lifetime_.bind([this, finish] { membership_.leave(lifetime_.bind(finish)); }));
+  const auto leave = [this, finish] {
+    if (attempts_.is_empty()) return membership_.leave(lifetime_.bind(finish));
+    membership_.stop();  // they go on: the next daemon finds them
+    finish();
+  };
+  if (!attempts_.is_empty()) return leave();
+  settle(3, lifetime_.bind(leave));  // meanwhile the queue may be joined, with attempts that were not known before
 }
 
 // What was asked before is answered before: who waits for a task that has just ended hears of it. Output takes a few

@@ -140,9 +140,10 @@ std::vector<Argument> arguments_of(const Report& report) {
   };
 }
 
-std::string claim_text(std::string_view agent, std::string_view group, std::int64_t priority, std::string_view body) {
+std::string claim_text(const ClaimedTask& task) {
   rpc::ObjectText text;
-  text.add("agent", agent).add("group", group).add("priority", priority).add("body", body);
+  text.add("agent", task.agent).add("group", task.group).add("priority", task.priority);
+  text.add("retries", task.retries).add("onLost", static_cast<int>(task.on_lost)).add("body", task.body);
   std::string object = text.take();
   return object.substr(1, object.size() - 2);
 }

@@ -70,7 +70,15 @@ void tell_outcome(End& end, const Outcome& outcome, const base::Clock& clock);
 std::vector<Argument> arguments_of(const Report& report);
 
 /// Members of a JSON object: what an attempt was claimed with, for a database that has forgotten it.
-std::string claim_text(std::string_view agent, std::string_view group, std::int64_t priority, std::string_view body);
+struct ClaimedTask {
+  std::string_view agent;
+  std::string_view group;
+  std::int64_t priority = 0;
+  std::uint32_t retries = 0;
+  OnLost on_lost = OnLost::fail;
+  std::string_view body;
+};
+std::string claim_text(const ClaimedTask& task);
 /// An end for recover_v1: a JSON object.
 std::string recovery_text(const End& end, const std::string& claim);
 

@@ -123,8 +123,15 @@ TEST(PostgresReport, OnlyTheLastPieceOfTheLastPortionIsTheLast) {
 TEST(PostgresReport, WhatIsToldAgainAfterAFailoverHasTheClaimInIt) {
   End end = ended({.kind = Outcome::Kind::exited, .code = 3, .started = Started{100, noon - 5s}, .ended_at = noon});
   end.result = std::string("a\0b", 3);
-  const boost::json::object told =
-      rpc::parse_value(recovery_text(end, claim_text("shell", "say \"x\"", 5, R"({"prompt":"p"})"))).as_object();
+  const boost::json::object told = rpc::parse_value(recovery_text(end, claim_text({.agent = "shell",
+                                                                                   .group = "say \"x\"",
+                                                                                   .priority = 5,
+                                                                                   .retries = 2,
+                                                                                   .on_lost = OnLost::retry,
+                                                                                   .body = R"({"prompt":"p"})"})))
+                                       .as_object();
+  EXPECT_EQ(told.at("retries"), 2);
+  EXPECT_EQ(told.at("onLost"), 1) << "else a task that a failover lost would come back as another one";
   EXPECT_EQ(told.at("agent"), "shell");
   EXPECT_EQ(told.at("group"), "say \"x\"");
   EXPECT_EQ(told.at("priority"), 5);
