@@ -3,13 +3,13 @@
 //
 //   queue_rate --conninfo C --queue floor|duet --load submit  --batch B --count N [--clients W] [--number] [--wake]
 //   queue_rate --conninfo C --queue floor|duet --load drain   --batch B --count N --clients W [--number] [--seconds S]
-//   [--behind] queue_rate --conninfo C --queue floor|duet --load latency --count N
+//   queue_rate --conninfo C --queue floor|duet --load latency --count N
 //
 // submit: W connections, each B tasks a call, until N are in. drain: N are put in first; then each connection ends the
 // B that it has and takes the next B, in one call and one commit. latency: from before a submit until a connection that
 // was waiting has claimed the task. --number: one more connection numbers events every 20 ms. --wake: after each submit
-// workers are woken.
-// --behind: as a daemon does, a look that took 20 ms is followed for a second by looks behind what was taken last.
+// workers are woken. --behind: as a daemon does, a look that took 20 ms is followed for a second by looks behind what
+// was taken last. --plain: statements are not prepared, as behind a pooler; else they are, as the daemon does it.
 
 #include <poll.h>
 #include <unistd.h>
@@ -331,7 +331,7 @@ class Duet : public Queue {
 std::unique_ptr<Queue> open(const Options& options) {
   const std::string conninfo = options.text("conninfo", "");
   if (options.text("queue", "floor") == "floor") return std::make_unique<Floor>(conninfo);
-  return std::make_unique<Duet>(conninfo, options.has("behind"), options.has("prepared"));
+  return std::make_unique<Duet>(conninfo, options.has("behind"), !options.has("plain"));
 }
 
 /// Runs beside a load until it is over.
