@@ -104,8 +104,8 @@ class Run:
             return
         if not os.path.exists(self.options.program):
             return print(f"without daemons: there is no {self.options.program}", file=sys.stderr)
-        import daemons
-        bench = daemons.Daemons(one, self.options.program, self.part)
+        import daemon_rows
+        bench = daemon_rows.Daemons(one, self.options.program, self.part)
         for name in names:
             self.note(number, name, getattr(bench, name)())
 

@@ -243,7 +243,7 @@ END $$;
 CREATE FUNCTION @schema@.silence_v1(p_worker bigint, p_incarnation uuid, p_other bigint, p_beat bigint) RETURNS text
   LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
-  SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+  SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off AS $$
 DECLARE
   w @schema@.worker;
   v_lanes integer[];
@@ -265,7 +265,7 @@ END $$;
 CREATE FUNCTION @schema@.lose_v1(p_worker bigint, p_incarnation uuid, p_other bigint, p_beat bigint) RETURNS text
   LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
-  SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+  SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off AS $$
 DECLARE
   w @schema@.worker;
   v_lanes integer[];
@@ -284,7 +284,7 @@ END $$;
 
 CREATE FUNCTION @schema@.leave_v1(p_worker bigint, p_incarnation uuid) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s'
-  SET enable_seqscan = off AS $$
+  SET jit = off SET enable_seqscan = off AS $$
 DECLARE
   w @schema@.worker;
   v_task @schema@.task;
