@@ -11,8 +11,8 @@ sys.path.insert(0, str(HERE.parents[1] / "tests/cluster"))
 import fleet  # noqa: E402
 
 CALLS = "SELECT coalesce(sum(calls), 0) FROM pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())"
-OURS = " AND query LIKE '%duet.%' AND query NOT LIKE '%pg_stat_statements%'"
-CLAIMS = " AND query LIKE '%duet.claim!_v1(%' ESCAPE '!'"
+OURS = " AND toplevel AND query NOT LIKE '%pg_stat_statements%'"
+CLAIMS = " AND NOT toplevel AND query LIKE '%SKIP LOCKED%' AND query LIKE '%duet.task r WHERE r.lane%'"  # each look for a task
 
 
 def share(values, part):
@@ -29,9 +29,7 @@ class Daemons:
         return max(int(count * self.part), 5)
 
     def queue(self):
-        self.one.script("DROP SCHEMA IF EXISTS duet CASCADE")
-        made = fleet.Fleet(self.program, shared=self.one)
-        return made
+        return fleet.Fleet(self.program, shared=self.one)
 
     # -- 50 idle workers --
 

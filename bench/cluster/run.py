@@ -72,18 +72,22 @@ class Run:
         print(json.dumps(result), file=self.out or sys.stderr, flush=True)
 
     def measure(self):
-        settings = {"shared_buffers": "256MB", "max_wal_size": "4GB", "max_connections": "200",
-                    "shared_preload_libraries": "'pg_stat_statements'"}
+        settings = {"shared_buffers": "256MB", "max_wal_size": "4GB", "max_connections": "200"}
         peers = self.options.peers if rates.has_peers(self.options.peers) else None
         if not peers:
             print("without graphile-worker and pg-boss: see --install-peers", file=sys.stderr)
+        # The rates' server counts no statements: that costs, and more where functions have statements of their own.
         with server.Server(fsync=True, settings=settings) as one:
             bench = rates.Rates(one, rates.compile_program(BUILD), peers, self.part)
             for number in range(self.rounds):
                 self.loads(bench, number)
                 for question in self.wanted(QUESTIONS):
                     self.note(number, question, getattr(bench, question)())
-                self.daemons(one, number)
+        counting = {"shared_preload_libraries": "'pg_stat_statements'", "pg_stat_statements.track": "all"}
+        if self.wanted(OF_DAEMONS):
+            with server.Server(fsync=True, settings={**settings, **counting}) as one:
+                for number in range(self.rounds):
+                    self.daemons(one, number)
 
     def loads(self, bench, number):
         names = self.wanted(LOADS)
@@ -99,14 +103,11 @@ class Run:
             bench.slow_commits(False)
 
     def daemons(self, one, number):
-        names = self.wanted(OF_DAEMONS)
-        if not names:
-            return
         if not os.path.exists(self.options.program):
             return print(f"without daemons: there is no {self.options.program}", file=sys.stderr)
         import daemon_rows
         bench = daemon_rows.Daemons(one, self.options.program, self.part)
-        for name in names:
+        for name in self.wanted(OF_DAEMONS):
             self.note(number, name, getattr(bench, name)())
 
 

@@ -196,14 +196,23 @@ BEGIN
     RETURN 0;
   END IF;
   PERFORM set_config('synchronous_commit', 'off', true);
-  WITH chosen AS MATERIALIZED (
-    SELECT o.id FROM unnest(p_lanes, p_counts) AS u(lane, many) JOIN @schema@.lane l ON l.id = u.lane
-    CROSS JOIN LATERAL (
-      SELECT c.id FROM @schema@.worker c WHERE c.waiting AND c.state = 0 AND c.slots > 0 AND @schema@.serves(l, c)
-      ORDER BY random() LIMIT 2 * u.many FOR NO KEY UPDATE SKIP LOCKED) o),
-  woken AS (
-    UPDATE @schema@.worker w SET waiting = false WHERE w.id = ANY (ARRAY(SELECT c.id FROM chosen c)) RETURNING w.id)
-  SELECT count(pg_notify('@schema@_w' || w.id, 'task')) INTO v_woken FROM woken w;
+  IF cardinality(p_lanes) = 1 THEN  -- as most often
+    WITH woken AS (
+      UPDATE @schema@.worker w SET waiting = false WHERE w.id = ANY (ARRAY(
+        SELECT c.id FROM @schema@.worker c CROSS JOIN @schema@.lane l
+        WHERE l.id = p_lanes[1] AND c.waiting AND c.state = 0 AND c.slots > 0 AND @schema@.serves(l, c)
+        ORDER BY random() LIMIT 2 * p_counts[1] FOR NO KEY UPDATE OF c SKIP LOCKED)) RETURNING w.id)
+    SELECT count(pg_notify('@schema@_w' || w.id, 'task')) INTO v_woken FROM woken w;
+  ELSE
+    WITH chosen AS MATERIALIZED (
+      SELECT o.id FROM unnest(p_lanes, p_counts) AS u(lane, many) JOIN @schema@.lane l ON l.id = u.lane
+      CROSS JOIN LATERAL (
+        SELECT c.id FROM @schema@.worker c WHERE c.waiting AND c.state = 0 AND c.slots > 0 AND @schema@.serves(l, c)
+        ORDER BY random() LIMIT 2 * u.many FOR NO KEY UPDATE SKIP LOCKED) o),
+    woken AS (
+      UPDATE @schema@.worker w SET waiting = false WHERE w.id = ANY (ARRAY(SELECT c.id FROM chosen c)) RETURNING w.id)
+    SELECT count(pg_notify('@schema@_w' || w.id, 'task')) INTO v_woken FROM woken w;
+  END IF;
   RETURN v_woken;
 END $$;
 
