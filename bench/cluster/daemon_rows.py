@@ -39,7 +39,8 @@ class Daemons:
             all.sql("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
             many = self.some(50)
             workers = [all.worker(f"w{i}", lease="90s", lost_after="10m") for i in range(many)]
-            time.sleep(20)  # they come, and the last of them has looked around
+            workers[0].submit("true")  # there is a lane to look at
+            time.sleep(20)  # more than a beat: all know of it, and the last of them has looked around
             statements, claims = self.count(all, seconds)
             submits = max(int(seconds / 2), 5)
             quiet_claims = claims / seconds
