@@ -123,7 +123,7 @@ BEGIN
   END IF;
   v_ids := ARRAY(SELECT nextval('@schema@.task_id') FROM generate_series(1, v_many));
   IF v_idents = p_ids THEN
-    BEGIN  -- most often none of them is there, and what looks for conflicts costs a fifth of all
+    BEGIN  -- most often none of them is there, and looking for conflicts costs a tenth of all
       INSERT INTO @schema@.request(task, ident, key, submitted_by, prompt, labels, metadata, env, body)
       SELECT a.id, a.ident, a.key, session_user, a.prompt, a.labels, a.metadata, a.env, a.body
       FROM unnest(v_ids, v_idents, p_keys, p_prompts, p_labels, p_metadata, p_envs, p_bodies)
