@@ -155,6 +155,8 @@ def main():
     options = parser.parse_args()
     if options.report:
         return report([json.loads(line) for line in open(options.report, encoding="utf-8")])
+    options.program = os.path.abspath(options.program)
+    options.peers = options.peers.absolute()
     server.skip_unless_installed()
     if options.install_peers:
         rates.install_peers(options.peers)
