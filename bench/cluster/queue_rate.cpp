@@ -3,13 +3,13 @@
 //
 //   queue_rate --conninfo C --queue floor|duet --load submit  --batch B --count N [--clients W] [--number] [--wake]
 //   queue_rate --conninfo C --queue floor|duet --load drain   --batch B --count N --clients W [--number] [--seconds S]
-//   [--behind] queue_rate --conninfo C --queue floor|duet --load latency --count N
+//   queue_rate --conninfo C --queue floor|duet --load latency --count N
 //
 // submit: W connections, each B tasks a call, until N are in. drain: N are put in first; then each connection ends the
 // B that it has and takes the next B, in one call and one commit. latency: from before a submit until a connection that
 // was waiting has claimed the task. --number: one more connection numbers events every 20 ms. --wake: after each submit
-// workers are woken.
-// --behind: as a daemon does, a look that took 20 ms is followed for a second by looks behind what was taken last.
+// workers are woken. --behind: as a daemon does, a look that took 20 ms is followed for a second by looks behind what
+// was taken last. --plain: statements are not prepared, as behind a pooler; else they are, as the daemon does it.
 
 #include <poll.h>
 #include <unistd.h>
@@ -92,9 +92,17 @@ class Line {
   void send(const std::string& name, const Words& words = {}) {
     std::vector<const char*> values;
     for (const std::string& word : words) values.push_back(word == "NULL" ? nullptr : word.c_str());
-    PQsendQueryPrepared(raw_.get(), name.c_str(), static_cast<int>(values.size()), values.data(), nullptr, nullptr, 0);
+    const int many = static_cast<int>(values.size());
+    const auto plain = plain_.find(name);
+    if (plain == plain_.end()) {
+      PQsendQueryPrepared(raw_.get(), name.c_str(), many, values.data(), nullptr, nullptr, 0);
+    } else {
+      PQsendQueryParams(raw_.get(), plain->second.c_str(), many, nullptr, values.data(), nullptr, nullptr, 0);
+    }
     ++waited_for_;
   }
+  /// Sent as text each time, as the daemon does.
+  void keep_plain(const std::string& name, const std::string& text) { plain_[name] = text; }
   void commit() {
     PQpipelineSync(raw_.get());
     ++waited_for_;
@@ -122,17 +130,10 @@ class Line {
   }
   /// What the server's process for this connection has used of a processor, in seconds; 0 if it is not on this machine.
   double server_cpu() const {
-    std::ifstream file("/proc/" + std::to_string(PQbackendPID(raw_.get())) + "/stat");
-    std::string text;
-    std::getline(file, text);
-    if (text.empty()) return 0;
-    std::istringstream fields(text.substr(text.rfind(')') + 2));
-    std::string skipped;
-    for (int i = 0; i < 11; ++i) fields >> skipped;
-    double user = 0;
-    double system = 0;
-    fields >> user >> system;
-    return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+    std::ifstream file("/proc/" + std::to_string(PQbackendPID(raw_.get())) + "/schedstat");
+    double nanoseconds = 0;
+    file >> nanoseconds;
+    return nanoseconds / 1e9;
   }
   bool is_notified(int milliseconds) {
     const auto end = Clock::now() + std::chrono::milliseconds(milliseconds);
@@ -152,6 +153,7 @@ class Line {
 
  private:
   std::unique_ptr<PGconn, Freed> raw_;
+  std::map<std::string, std::string> plain_;
   int waited_for_ = 0;
 };
 
@@ -213,7 +215,8 @@ class Floor : public Queue {
 
 class Duet : public Queue {
  public:
-  Duet(const std::string& conninfo, bool looks_behind) : Queue(conninfo), looks_behind_(looks_behind) {
+  Duet(const std::string& conninfo, bool looks_behind, bool is_prepared)
+      : Queue(conninfo), looks_behind_(looks_behind), is_prepared_(is_prepared) {
     prepare("attach", "attach_v1", 14);
     prepare("submit", "submit_v1", 19);
     prepare("report", "report_v1", 27);
@@ -310,12 +313,17 @@ class Duet : public Queue {
   void prepare(const std::string& name, const std::string& function, int many) {
     std::string text = "SELECT * FROM duet." + function + "(";
     for (int i = 1; i <= many; ++i) text += (i > 1 ? ",$" : "$") + std::to_string(i);
-    line.prepare(name, text + ")");
+    if (is_prepared_) {
+      line.prepare(name, text + ")");
+    } else {
+      line.keep_plain(name, text + ")");
+    }
   }
 
   std::string incarnation_ = random_id();
   std::string id_;
   bool looks_behind_;
+  bool is_prepared_;
   std::string place_;
   Clock::time_point full_look_after_{};
 };
@@ -323,7 +331,7 @@ class Duet : public Queue {
 std::unique_ptr<Queue> open(const Options& options) {
   const std::string conninfo = options.text("conninfo", "");
   if (options.text("queue", "floor") == "floor") return std::make_unique<Floor>(conninfo);
-  return std::make_unique<Duet>(conninfo, options.has("behind"));
+  return std::make_unique<Duet>(conninfo, options.has("behind"), !options.has("plain"));
 }
 
 /// Runs beside a load until it is over.

@@ -1,145 +1,169 @@
 #!/usr/bin/env python3
-"""Rates of the queue's functions on PostgreSQL against the floor, in turns, on a server of its own.
+"""The queue on PostgreSQL: every row that has a bar, beside the floor, graphile-worker and pg-boss, on a server of its own.
 
-    run.py --program QUEUE_RATE [--rounds 5] [--loads submit-1,drain-100-4,…] [--questions million,horizon,writers,slow]
+    run.py [--rounds 5] [--rows submit-1,slow,idle,…] [--quick] [--program DUET_RPC] [--install-peers] [--out FILE]
+    run.py --report FILE
 
-Without --questions: the loads, as medians of the rounds with the ratio to the floor of the same round. The server syncs every
-commit; `slow` repeats some loads with commits of 2 ms."""
+All systems take turns in every round; the table has medians of the rounds and of the ratios within a round. --rows: beginnings of
+names of rows. --quick: one round with a tenth of the tasks, to see that all of it works: its figures say nothing.
+--install-peers: from npm, into build/bench-peers. Without the packages there the columns of the peers are empty."""
 
 import argparse
 import json
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "tests/cluster"))
+sys.path.insert(0, str(HERE))
 
-import server  # noqa: E402
+import rates  # noqa: E402
+from rates import LOADS, SLOW, server  # noqa: E402
 
-FLOOR = """DROP SCHEMA IF EXISTS floor CASCADE; CREATE SCHEMA floor;
-CREATE TABLE floor.task(id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, state smallint NOT NULL DEFAULT 1,
-  priority bigint NOT NULL DEFAULT 0, body text NOT NULL);
-CREATE INDEX task_ready ON floor.task(priority DESC, id) WHERE state = 1;"""
-TABLES = "floor.task, duet.task, duet.request, duet.result, duet.event"
-LOADS = {
-    "submit-1": ["submit", "--count", "1500"],
-    "submit-100": ["submit", "--batch", "100", "--count", "30000"],
-    "drain-1-1": ["drain", "--count", "2000"],
-    "drain-1-2": ["drain", "--count", "3000", "--clients", "2"],
-    "drain-1-4": ["drain", "--count", "4000", "--clients", "4"],
-    "drain-100-1": ["drain", "--batch", "100", "--count", "30000"],
-    "drain-100-4": ["drain", "--batch", "100", "--count", "30000", "--clients", "4"],
-    "latency": ["latency", "--count", "300"],
+BUILD = HERE.parents[1] / "build"
+# row: bar and goal of duet : floor, then of duet : graphile-worker and duet : pg-boss; of latencies less is better
+RATIOS = {
+    "submit-1": (0.50, 0.65, 2.5, 2.5),
+    "submit-100": (0.20, 0.28, 1.3, 1.3),
+    "drain-1-1": (0.35, 0.50, 1.2, 2.5),
+    "drain-1-2": (0.35, 0.50, 1.2, 2.5),
+    "drain-1-4": (0.35, 0.50, 1.2, 2.5),
+    "drain-100-1": (0.15, 0.20, 1.0, 2.0),
+    "drain-100-4": (0.15, 0.20, 1.0, 2.0),
+    "latency": (2.2, 1.7, 0.6, 0.5),
+    "slow-submit-1": (0.90, 0.90, 1.2, 1.2),
+    "slow-drain-1-4": (0.90, 0.90, 0.95, 2.0),
+    "slow-latency": (1.1, 1.1, 0.95, 0.85),
 }
+# row: bar, whether less is better, what it is
+FIGURES = {
+    "million-submit-1": (0.9, False, "a million tasks over a thousand: submits one by one"),
+    "million-drain-1": (0.9, False, "the same: claim and end, 1 at a time"),
+    "million-submit-100": (0.6, False, "the same: submits 100 a call"),
+    "million-drain-100": (0.6, False, "the same: claim and end, 100 at a time, 4 workers"),
+    "writers": (0.9, False, "8 writers, 2 ms commits: with wake-ups and numbers over without"),
+    "horizon": (0.5, False, "after 24,000 starts under an old snapshot over none"),
+    "idle-claims": (3, True, "50 idle workers: claims caused by a submit"),
+    "idle-statements": (0.5, True, "50 idle workers: statements a second of each"),
+    "wait": (50, True, "an end, seen by task.wait on another daemon, p50, ms"),
+    "follow": (1000, True, "first output byte by --follow there, p99, ms"),
+    "start": (10, True, "start of a task submitted on another daemon, over a daemon alone, p50, ms"),
+}
+QUESTIONS = {"million": "million", "writers": "writers", "horizon": "horizon"}
+OF_DAEMONS = ("idle", "wait", "follow", "start")
 
 
-class Bench:
-    def __init__(self, one, program):
-        self.one, self.program = one, program
+class Run:
+    def __init__(self, options):
+        self.options = options
+        self.part = 0.1 if options.quick else 1.0
+        self.rounds = 1 if options.quick else options.rounds
+        self.out = open(options.out, "w", encoding="utf-8") if options.out else None
+        self.results = []
 
-    def prepare(self):
-        self.one.script("DROP SCHEMA IF EXISTS duet CASCADE;" + FLOOR)
-        server.install(self.one, "postgres")
-        self.one.sql("SELECT duet.set_v1('queue_capacity', '100000000')")
-        self.one.sql("CHECKPOINT")
+    def wanted(self, names):
+        asked = self.options.rows.split(",") if self.options.rows else [""]
+        return [name for name in names if any(name.startswith(word) or word.startswith(f"{name}-") for word in asked)]
 
-    def empty(self):
-        self.one.sql(f"TRUNCATE {TABLES}")
+    def note(self, number, row, values):
+        result = {"round": number, "row": row, **values}
+        self.results.append(result)
+        print(json.dumps(result), file=self.out or sys.stderr, flush=True)
 
-    def run(self, queue, words):
-        extra = ["--number"] if queue == "duet" and words[0] == "drain" and "--number" not in words else []
-        out = subprocess.run([self.program, "--conninfo", self.one.conninfo(), "--queue", queue, "--load", *words, *extra],
-                             stdout=subprocess.PIPE, check=True, timeout=600).stdout
-        return json.loads(out)
+    def measure(self):
+        settings = {"shared_buffers": "256MB", "max_wal_size": "4GB", "max_connections": "200"}
+        peers = self.options.peers if rates.has_peers(self.options.peers) else None
+        if not peers:
+            print("without graphile-worker and pg-boss: see --install-peers", file=sys.stderr)
+        # The rates' server counts no statements: that costs, and more where functions have statements of their own.
+        with server.Server(fsync=True, settings=settings) as one:
+            bench = rates.Rates(one, rates.compile_program(BUILD), peers, self.part)
+            for number in range(self.rounds):
+                self.loads(bench, number)
+                for question in self.wanted(QUESTIONS):
+                    self.note(number, question, getattr(bench, question)())
+        counting = {"shared_preload_libraries": "'pg_stat_statements'", "pg_stat_statements.track": "all"}
+        if self.wanted(OF_DAEMONS):
+            with server.Server(fsync=True, settings={**settings, **counting}) as one:
+                for number in range(self.rounds):
+                    self.daemons(one, number)
 
-    def pair(self, name):
-        self.empty()
-        return [self.run(queue, LOADS[name]) for queue in ("floor", "duet")]
-
-
-def figure(result):
-    return result.get("rate", result.get("p50_ms"))
-
-
-def rounds(bench, names, many):
-    seen = {name: [] for name in names}
-    for number in range(many):
-        bench.prepare()
+    def loads(self, bench, number):
+        names = self.wanted(LOADS)
+        slow = self.wanted(SLOW)
+        if names or slow:
+            bench.prepare()
         for name in names:
-            seen[name].append(bench.pair(name))
-            print(f"round {number + 1}: {name}: {json.dumps(seen[name][-1])}", file=sys.stderr, flush=True)
-    print("| load | floor | duet | ratio |\n|---|---|---|---|")
-    for name, pairs in seen.items():
-        floor, duet = (statistics.median(figure(pair[side]) for pair in pairs) for side in (0, 1))
-        ratio = statistics.median(figure(pair[1]) / figure(pair[0]) for pair in pairs)
-        print(f"| {name} | {floor:,.1f} | {duet:,.1f} | {ratio:.2f} |", flush=True)
+            self.note(number, name, {system: bench.run(name, system) for system in bench.systems})
+        if slow:
+            bench.slow_commits(True)
+            for name in slow:
+                self.note(number, name, {system: bench.run(name, system) for system in bench.systems})
+            bench.slow_commits(False)
+
+    def daemons(self, one, number):
+        if not os.path.exists(self.options.program):
+            return print(f"without daemons: there is no {self.options.program}", file=sys.stderr)
+        import daemon_rows
+        bench = daemon_rows.Daemons(one, self.options.program, self.part)
+        for name in self.wanted(OF_DAEMONS):
+            self.note(number, name, getattr(bench, name)())
 
 
-def million(bench, _):
-    """The same rates with 1,000 tasks in the queue and with a million?"""
-    for rows in (1000, 1_000_000):
-        bench.prepare()
-        bench.run("duet", ["drain", "--count", str(rows), "--seconds", "0", "--batch", "1"])
-        bench.one.sql("VACUUM ANALYZE")
-        bench.one.sql("CHECKPOINT")
-        for words in (["submit", "--count", "1500"], ["submit", "--batch", "100", "--count", "20000"], ["drain", "--count", "0", "--seconds", "3"],
-                      ["drain", "--batch", "100", "--clients", "4", "--count", "0", "--seconds", "2"]):
-            print(f"million: {rows} tasks, {' '.join(words)}: {json.dumps(bench.run('duet', words))}", flush=True)
+def verdict(value, bar, less):
+    return "" if (value <= bar if less else value >= bar) else " **missed**"
 
 
-def horizon(bench, _):
-    """What does an old snapshot do to claims, without and with looks behind what was taken last?"""
-    for held, behind in ((False, []), (True, []), (True, ["--behind"])):
-        bench.prepare()
-        with server.Session(bench.one.conninfo()) as holder:
-            if held:
-                holder.ask("BEGIN ISOLATION LEVEL REPEATABLE READ")
-                holder.ask("SELECT count(*) FROM duet.task")
-            for turn in range(3):
-                result = bench.run("duet", ["drain", "--batch", "4", "--clients", "2", "--count", "8000", *behind])
-                print(f"horizon: held {held}, {' '.join(behind) or 'plain'}, turn {turn + 1}: {json.dumps(result)}", flush=True)
+def report(results):
+    print("| row | floor | duet | duet : floor | bar | graphile-worker | : it | bar | pg-boss | : it | bar |\n" + "|---" * 11 + "|")
+    for row, (bar, _, *of_peers) in RATIOS.items():
+        mine = [result for result in results if result["row"] == row]
+        if not mine:
+            continue
+        less = row.endswith("latency")
 
+        def middle(system):
+            return statistics.median(result[system] for result in mine)
 
-def slow_commits(bench, on):
-    for name, value in (("commit_delay", "2000"), ("commit_siblings", "0")):
-        bench.one.sql(f"ALTER SYSTEM SET {name} = {value}" if on else f"ALTER SYSTEM RESET {name}")
-    bench.one.sql("SELECT pg_reload_conf()")
-
-
-def writers(bench, _):
-    """Eight writers and commits of 2 ms, without and with wake-ups and numbers."""
-    slow_commits(bench, True)
-    bench.prepare()
-    for extra in ([], ["--wake", "--number"], [], ["--wake", "--number"]):
-        bench.empty()
-        print(f"writers: {' '.join(extra) or 'without'}: {json.dumps(bench.run('duet', ['submit', '--count', '6000', '--clients', '8', *extra]))}", flush=True)
-    slow_commits(bench, False)
-
-
-def slow(bench, many):
-    """Some loads with commits of 2 ms."""
-    slow_commits(bench, True)
-    rounds(bench, ["submit-1", "drain-1-4", "latency"], many)
-    slow_commits(bench, False)
+        def ratio(system):
+            return statistics.median(result["duet"] / result[system] for result in mine)
+        form = ",.2f" if less else ",.0f"
+        cells = [row, format(middle("floor"), form), format(middle("duet"), form), f"{ratio('floor'):.2f}{verdict(ratio('floor'), bar, less)}", bar]
+        for system, limit in zip(rates.SCHEMAS, of_peers):
+            known = system in mine[0]
+            cells += [format(middle(system), form), f"{ratio(system):.2f}{verdict(ratio(system), limit, less)}", limit] if known else ["", "", limit]
+        print("| " + " | ".join(map(str, cells)) + " |")
+    print("\n| and | seen | bar |\n|---|---|---|")
+    for row, (bar, less, text) in FIGURES.items():
+        values = [result[row] for result in results if row in result]
+        if values:
+            value = statistics.median(values)
+            print(f"| {text} | {value:.2f}{verdict(value, bar, less)} | {'at most' if less else 'at least'} {bar} |")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", required=True)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--loads", default=",".join(LOADS))
-    parser.add_argument("--questions", default="")
+    parser.add_argument("--rows", default="")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--program", default=str(BUILD / "release/bin/duet-rpc"))
+    parser.add_argument("--peers", type=pathlib.Path, default=BUILD / "bench-peers")
+    parser.add_argument("--install-peers", action="store_true")
+    parser.add_argument("--out")
+    parser.add_argument("--report")
     options = parser.parse_args()
-    settings = {"shared_buffers": "256MB", "max_wal_size": "4GB"}
-    with server.Server(fsync=True, settings=settings) as one:
-        bench = Bench(one, os.path.abspath(options.program))
-        if not options.questions:
-            return rounds(bench, options.loads.split(","), options.rounds)
-        for question in options.questions.split(","):
-            {"million": million, "horizon": horizon, "writers": writers, "slow": slow}[question](bench, options.rounds)
+    if options.report:
+        return report([json.loads(line) for line in open(options.report, encoding="utf-8")])
+    options.program = os.path.abspath(options.program)
+    options.peers = options.peers.absolute()
+    server.skip_unless_installed()
+    if options.install_peers:
+        rates.install_peers(options.peers)
+    run = Run(options)
+    run.measure()
+    report(run.results)
+    return 0
 
 
 if __name__ == "__main__":

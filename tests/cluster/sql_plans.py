@@ -167,6 +167,13 @@ class Plans(unittest.TestCase):
         compiled = [text for text, plan in plans if "JIT" in plan]
         self.assertEqual((sorted(faults), compiled), ([], []))
 
+    def test_who_may_not_read_in_a_row_does_not_compile_either(self):
+        # A plan that is switched off costs so much that the compiler starts: 0.3 s for a look at one row.
+        self.database = SERVER.make_database("settings")
+        server.install(SERVER, self.database)
+        self.assertEqual(SERVER.sql("SELECT proname FROM pg_proc WHERE pronamespace = 'duet'::regnamespace"
+                                    " AND 'enable_seqscan=off' = ANY (proconfig) AND 'jit=off' <> ALL (proconfig)", self.database), [])
+
     def test_an_empty_queue_without_statistics(self):
         self.assert_by_index("empty_none", 0, "none")
 

@@ -139,6 +139,7 @@ void Database::connected(Way way) {
 
 void Database::judge_pooler(End& end, const Answer& answer) {
   end.pooled = answer->number(0, 0) != end.link.session()->server_process();
+  if (!end.pooled) end.link.prepare_statements();
 }
 
 void Database::listen_to_all(End& end) {

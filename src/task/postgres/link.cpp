@@ -64,6 +64,10 @@ void Link::open_session(PgConnection connection) {
   session_ = std::make_unique<Session>(loop_, std::move(connection), std::move(events));
 }
 
+void Link::prepare_statements() {
+  if (session_) session_->prepare_statements();
+}
+
 void Link::accept() {
   if (stage_ != Stage::greeting) return;
   stage_ = Stage::up;

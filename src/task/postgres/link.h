@@ -62,6 +62,8 @@ class Link {
   /// The same before all that waits, on this connection or not at all.
   void ask(Statement statement, Line::Done done);
 
+  /// On the connection of now, see Session.
+  void prepare_statements();
   void accept();
   void refuse(const std::string& why);
   void reconnect(const std::string& why);

@@ -97,6 +97,25 @@ TEST_F(LinkTest, ARefusalIsCertainAndTheConnectionGoesOn) {
   EXPECT_EQ(ups_, 1);
 }
 
+TEST_F(LinkTest, WhatIsSentAgainAndAgainIsPreparedOnceAndSentInFullWhenTheServerForgets) {
+  connect();
+  link_->prepare_statements();
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(ask("SELECT 2 * $1::int", {argument_of(i)}).value().number(0, 0), 2 * i);
+  EXPECT_EQ(ask("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE 'SELECT 2 *%'").value().text(), "1");
+  ASSERT_TRUE(ask("DEALLOCATE ALL"));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(ask("SELECT 2 * $1::int", {argument_of(i)}).value().number(0, 0), 2 * i);
+  EXPECT_EQ(ask("SELECT count(*) FROM pg_prepared_statements").value().text(), "0");
+  EXPECT_EQ(ups_, 1);
+}
+
+TEST_F(LinkTest, ARefusalOfWhatHasANameIsCertainToo) {
+  connect();
+  link_->prepare_statements();
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(ask("SELECT 1 / $1::int", {"0"}).error().sqlstate, "22012");
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(ask("SELECT nothing($1::int)", {"0"}).error().sqlstate, "42883");
+  EXPECT_EQ(ask("SELECT 1 / $1::int", {"1"}).value().text(), "1");
+}
+
 TEST_F(LinkTest, TextWithAZeroByteIsRefused) {
   connect();
   EXPECT_EQ(ask("SELECT $1::text", {std::string("a\0b", 3)}).error().sqlstate, "22021");

@@ -1,6 +1,7 @@
 #include "task/postgres/session.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace duet::task::postgres {
@@ -56,13 +57,21 @@ Answer answer_of(const Libpq::PGresult* result) {
   }
 }
 
-bool send_statement(Libpq::PGconn* connection, const Statement& statement) {
-  if (statement.script) return libpq().PQsendQuery(connection, statement.sql.c_str()) == 1;
+std::vector<const char*> values_of(const Statement& statement) {
   std::vector<const char*> values;
   values.reserve(statement.arguments.size());
   for (const Argument& argument : statement.arguments) values.push_back(argument ? argument->c_str() : nullptr);
-  return libpq().PQsendQueryParams(connection, statement.sql.c_str(), static_cast<int>(values.size()), nullptr,
-                                   values.data(), nullptr, nullptr, 0) == 1;
+  return values;
+}
+
+constexpr int uses_before_a_name = 2;
+
+// Short, since names end after 63 bytes.
+std::string name_of(const std::string& sql) { return "duet " + std::to_string(std::hash<std::string>()(sql)); }
+
+// There is no such name, there is one already, or what it stands for has become another thing.
+bool is_about_the_name(const std::string& sqlstate) {
+  return sqlstate == "26000" || sqlstate == "42P05" || sqlstate == "0A000";
 }
 
 }  // namespace
@@ -94,9 +103,52 @@ Session::Session(transport::Loop& loop, PgConnection connection, Events events)
 
 void Session::send(const Statement& statement, Line::Done done) {
   done_ = std::move(done);
+  sent_ = &statement;
   answer_.reset();
   complete_ = false;
-  if (!send_statement(connection_.get(), statement) || !flush()) lose_later(trouble());
+  if (!begin() || !flush()) lose_later(trouble());
+}
+
+bool Session::begin() {
+  if (!prepares_ || sent_->script || sent_->arguments.empty()) return send_in_full();
+  Known& known = known_[sent_->sql];
+  const std::string name = name_of(sent_->sql);
+  if (known.prepared) return send_by_name(name);
+  if (++known.uses <= uses_before_a_name) return send_in_full();
+  step_ = Step::preparing;
+  return libpq().PQsendPrepare(connection_.get(), name.c_str(), sent_->sql.c_str(), 0, nullptr) == 1;
+}
+
+bool Session::send_in_full() {
+  step_ = Step::whole;
+  if (sent_->script) return libpq().PQsendQuery(connection_.get(), sent_->sql.c_str()) == 1;
+  const std::vector<const char*> values = values_of(*sent_);
+  return libpq().PQsendQueryParams(connection_.get(), sent_->sql.c_str(), static_cast<int>(values.size()), nullptr,
+                                   values.data(), nullptr, nullptr, 0) == 1;
+}
+
+bool Session::send_by_name(const std::string& name) {
+  step_ = Step::named;
+  const std::vector<const char*> values = values_of(*sent_);
+  return libpq().PQsendQueryPrepared(connection_.get(), name.c_str(), static_cast<int>(values.size()), values.data(),
+                                     nullptr, nullptr, 0) == 1;
+}
+
+// What came was not the answer yet: the name is made and can be used, or there is none and all is sent in full.
+bool Session::goes_on() {
+  const Step step = step_;
+  const bool fine = !answer_ || *answer_;
+  if (step == Step::whole || !sound_) return false;
+  if (step == Step::named && (fine || !is_about_the_name(answer_->error().sqlstate))) return false;
+  if (fine) {
+    known_[sent_->sql].prepared = true;
+  } else {
+    prepares_ = false;
+  }
+  answer_.reset();
+  complete_ = false;
+  if (!(fine ? send_by_name(name_of(sent_->sql)) : send_in_full()) || !flush()) lose_later(trouble());
+  return true;
 }
 
 std::string Session::parameter(const std::string& name) const {
@@ -178,6 +230,7 @@ void Session::keep(const PgResult& result) {
 }
 
 void Session::answer() {
+  if (goes_on()) return;
   complete_ = false;
   Answer answer = answer_ ? std::move(*answer_) : Answer(Result());
   answer_.reset();

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "duet/base/lifetime.h"
@@ -54,8 +55,11 @@ class Session final : private transport::Loop::Watcher {
   bool is_busy() const { return static_cast<bool>(done_); }
   /// False: lost() is about to come.
   bool is_sound() const { return sound_; }
-  /// Not while it is busy. `done` never comes within the call.
+  /// Not while it is busy. `done` never comes within the call. The statement must stay until it is answered.
   void send(const Statement& statement, Line::Done done);
+  /// From now on what is sent again and again is parsed and planned once and then sent by a name. Only where nobody
+  /// changes connections under us; should the server not know a name any more, all is sent in full again.
+  void prepare_statements() { prepares_ = true; }
 
   /// The server's process, as libpq was told.
   int server_process() const { return libpq().PQbackendPID(connection_.get()); }
@@ -74,6 +78,10 @@ class Session final : private transport::Loop::Watcher {
   void collect_results();
   void keep(const PgResult& result);
   void answer();
+  bool begin();
+  bool send_in_full();
+  bool send_by_name(const std::string& name);
+  bool goes_on();
   void lose_later(const std::string& why);
   void lose(const std::string& why);
   std::string trouble() const;
@@ -82,8 +90,17 @@ class Session final : private transport::Loop::Watcher {
   PgConnection connection_;
   Events events_;
   Line::Done done_;
+  const Statement* sent_ = nullptr;  // what is under way
   std::optional<Answer> answer_;
-  bool complete_ = false;  // the server is ready for the next statement
+  bool prepares_ = false;
+  enum class Step { whole, preparing, named };
+  Step step_ = Step::whole;  // of what is under way
+  struct Known {
+    int uses = 0;
+    bool prepared = false;
+  };
+  std::unordered_map<std::string, Known> known_;  // by their text
+  bool complete_ = false;                         // the server is ready for the next statement
   bool sound_ = true;
   bool writing_ = false;    // not all is sent
   std::string last_words_;  // of a server that ends the connection

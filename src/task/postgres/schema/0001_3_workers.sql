@@ -199,14 +199,23 @@ BEGIN
     RETURN 0;
   END IF;
   PERFORM set_config('synchronous_commit', 'off', true);
-  WITH chosen AS MATERIALIZED (
-    SELECT o.id FROM unnest(p_lanes, p_counts) AS u(lane, many) JOIN @schema@.lane l ON l.id = u.lane
-    CROSS JOIN LATERAL (
-      SELECT c.id FROM @schema@.worker c WHERE c.waiting AND c.state = 0 AND c.slots > 0 AND @schema@.serves(l, c)
-      ORDER BY random() LIMIT 2 * u.many FOR NO KEY UPDATE SKIP LOCKED) o),
-  woken AS (
-    UPDATE @schema@.worker w SET waiting = false WHERE w.id = ANY (ARRAY(SELECT c.id FROM chosen c)) RETURNING w.id)
-  SELECT count(pg_notify('@schema@_w' || w.id, 'task')) INTO v_woken FROM woken w;
+  IF cardinality(p_lanes) = 1 THEN  -- as most often
+    WITH woken AS (
+      UPDATE @schema@.worker w SET waiting = false WHERE w.id = ANY (ARRAY(
+        SELECT c.id FROM @schema@.worker c CROSS JOIN @schema@.lane l
+        WHERE l.id = p_lanes[1] AND c.waiting AND c.state = 0 AND c.slots > 0 AND @schema@.serves(l, c)
+        ORDER BY random() LIMIT 2 * p_counts[1] FOR NO KEY UPDATE OF c SKIP LOCKED)) RETURNING w.id)
+    SELECT count(pg_notify('@schema@_w' || w.id, 'task')) INTO v_woken FROM woken w;
+  ELSE
+    WITH chosen AS MATERIALIZED (
+      SELECT o.id FROM unnest(p_lanes, p_counts) AS u(lane, many) JOIN @schema@.lane l ON l.id = u.lane
+      CROSS JOIN LATERAL (
+        SELECT c.id FROM @schema@.worker c WHERE c.waiting AND c.state = 0 AND c.slots > 0 AND @schema@.serves(l, c)
+        ORDER BY random() LIMIT 2 * u.many FOR NO KEY UPDATE SKIP LOCKED) o),
+    woken AS (
+      UPDATE @schema@.worker w SET waiting = false WHERE w.id = ANY (ARRAY(SELECT c.id FROM chosen c)) RETURNING w.id)
+    SELECT count(pg_notify('@schema@_w' || w.id, 'task')) INTO v_woken FROM woken w;
+  END IF;
   RETURN v_woken;
 END $$;
 
@@ -246,7 +255,7 @@ END $$;
 CREATE FUNCTION @schema@.silence_v1(p_worker bigint, p_incarnation uuid, p_other bigint, p_beat bigint) RETURNS text
   LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
-  SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+  SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off AS $$
 DECLARE
   w @schema@.worker;
   v_lanes integer[];
@@ -268,7 +277,7 @@ END $$;
 CREATE FUNCTION @schema@.lose_v1(p_worker bigint, p_incarnation uuid, p_other bigint, p_beat bigint) RETURNS text
   LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
-  SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+  SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off AS $$
 DECLARE
   w @schema@.worker;
   v_lanes integer[];
@@ -287,7 +296,7 @@ END $$;
 
 CREATE FUNCTION @schema@.leave_v1(p_worker bigint, p_incarnation uuid) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s'
-  SET enable_seqscan = off AS $$
+  SET jit = off SET enable_seqscan = off AS $$
 DECLARE
   w @schema@.worker;
   v_task @schema@.task;

@@ -3,7 +3,7 @@
 CREATE FUNCTION @schema@.cancel_v1(p_worker bigint, p_incarnation uuid, p_task bigint) RETURNS text LANGUAGE plpgsql
   SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s'
-  SET enable_seqscan = off AS $$
+  SET jit = off SET enable_seqscan = off AS $$
 DECLARE
   t @schema@.task;
 BEGIN
@@ -27,7 +27,7 @@ END $$;
 CREATE FUNCTION @schema@.hold_v1(p_worker bigint, p_incarnation uuid, p_task bigint, p_held boolean) RETURNS text
   LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
-  SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+  SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off AS $$
 DECLARE
   t @schema@.task;
 BEGIN
@@ -52,7 +52,7 @@ END $$;
 CREATE FUNCTION @schema@.edit_v1(p_worker bigint, p_incarnation uuid, p_task bigint, p_change json) RETURNS text
   LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
-  SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+  SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off AS $$
 DECLARE
   v_now timestamptz := clock_timestamp();
   v_after bigint[];
@@ -152,7 +152,7 @@ END $$;
 CREATE FUNCTION @schema@.requeue_v1(p_worker bigint, p_incarnation uuid, p_task bigint) RETURNS text LANGUAGE plpgsql
   SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s'
-  SET enable_seqscan = off AS $$
+  SET jit = off SET enable_seqscan = off AS $$
 DECLARE
   t @schema@.task;
   v_was smallint;
@@ -238,7 +238,7 @@ END $$;
 CREATE FUNCTION @schema@.remove_v1(p_worker bigint, p_incarnation uuid, p_tasks bigint[], p_state smallint,
   p_older_ms bigint, p_by text)
 RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-  SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+  SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off AS $$
 DECLARE
   v_most constant integer := 1000;
   v_asked bigint[] := p_tasks;

@@ -173,7 +173,7 @@ END $$;
 
 CREATE FUNCTION @schema@.read_events_state_v1() RETURNS text LANGUAGE plpgsql STABLE SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 BEGIN
   RETURN (SELECT json_build_object('epoch', m.epoch, 'oldest', greatest(m.epoch_start, coalesce(
       (SELECT min(e.seq) FROM @schema@.event e WHERE e.seq IS NOT NULL), m.next_seq)), 'next', m.next_seq,

@@ -91,7 +91,7 @@ END $$;
 CREATE FUNCTION @schema@.recover_v1(p_worker bigint, p_incarnation uuid, p_running json, p_ended json) RETURNS text
   LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s'
-  SET enable_seqscan = off AS $$
+  SET jit = off SET enable_seqscan = off AS $$
 DECLARE
   r record;
   v_fenced bigint[] := '{}';
@@ -177,7 +177,7 @@ END $$;
 -- Of a worker that is not live: it is gone, and what it ran is lost.
 CREATE FUNCTION @schema@.forget_v1(p_name text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
-SET lock_timeout = '5s' SET enable_seqscan = off AS $$
+SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off AS $$
 DECLARE
   w @schema@.worker;
   v_lanes integer[];
