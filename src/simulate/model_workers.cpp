@@ -145,9 +145,11 @@ ModelDatabase::Answer ModelDatabase::wake(const Arguments& arguments) {
   std::int64_t woken = 0;
   for (std::size_t i = 0; i < lanes.size(); ++i) {
     std::int64_t left = 2 * counts.at(i);
+    const auto lane = data_.lanes.find(static_cast<int>(lanes[i]));
+    if (lane == data_.lanes.end()) continue;  // a failover lost it
     for (auto& [id, worker] : data_.workers) {
-      const bool may_be_woken = worker.waiting && worker.state == ModelWorker::live && worker.slots > 0 &&
-                                serves(worker, data_.lanes.at(static_cast<int>(lanes[i])));
+      const bool may_be_woken =
+          worker.waiting && worker.state == ModelWorker::live && worker.slots > 0 && serves(worker, lane->second);
       if (!may_be_woken || left-- <= 0) continue;
       worker.waiting = false;
       notify("duet_w" + std::to_string(id), "task");
