@@ -49,8 +49,7 @@ ModelDatabase::Answer ModelDatabase::attach(const Arguments& arguments) {
   known.push_back(arguments.text(3));
   ModelWorker* worker = nullptr;
   for (auto& [id, each] : data_.workers) {
-    const bool is_his = (!arguments.at(1) || id == arguments.number(1)) && each.state != ModelWorker::gone &&
-                        std::ranges::find(known, each.incarnation) != known.end();
+    const bool is_his = each.state != ModelWorker::gone && std::ranges::find(known, each.incarnation) != known.end();
     if (is_his) worker = &each;
   }
   for (const auto& [id, each] : data_.workers) {

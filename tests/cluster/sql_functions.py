@@ -528,6 +528,13 @@ class Fencing(QueueTest):
         self.assert_refused("DU001", self.one.end, self.claim)
         self.assertEqual(self.one.do_json("leave_v1")["left"], False)
 
+    def test_who_came_anew_and_was_not_answered_is_known_by_the_incarnation(self):
+        self.one.do("leave_v1")
+        lost = self.worker("one")  # its answer does not come: it knows its old number alone, and what it called itself
+        again = self.worker("one", worker=self.one.id, old=[self.one.incarnation, lost.incarnation])
+        self.assertEqual((again.id, again.attached["took_over"]), (lost.id, True))
+        self.assert_refused("DU003", lambda: self.worker("one", worker=lost.id, old=[lost.incarnation]))
+
     def test_no_function_returns_an_incarnation(self):
         texts = [json.dumps(self.one.call(name)) for name in ("hello_v1", "read_queue_v1", "read_status_v1")] + [json.dumps(self.one.beat())]
         for text in texts:

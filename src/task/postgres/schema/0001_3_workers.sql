@@ -72,9 +72,9 @@ BEGIN
     AND NOT pg_has_role(session_user, '@schema@_owner', 'MEMBER') THEN
     RAISE EXCEPTION '%', '{"refused":"role"}' USING ERRCODE = 'DU003';
   END IF;
-  -- Without its number: one whose first answer was lost knows only the incarnation that it came with.
-  SELECT * INTO w FROM @schema@.worker o
-  WHERE o.id = coalesce(p_worker, o.id) AND o.incarnation = ANY (p_old || p_new) AND o.state <> 3 FOR NO KEY UPDATE;
+  -- By its incarnation alone: one whose first answer was lost does not know its number, or only that of an earlier self.
+  SELECT * INTO w FROM @schema@.worker o WHERE o.incarnation = ANY (p_old || p_new) AND o.state <> 3
+  ORDER BY o.id = p_worker DESC NULLS LAST, o.id DESC LIMIT 1 FOR NO KEY UPDATE;
   v_takes_over := FOUND;
   SELECT * INTO v_other FROM @schema@.worker o WHERE o.name = p_name AND o.state <> 3 AND o.id IS DISTINCT FROM w.id;
   IF FOUND THEN
