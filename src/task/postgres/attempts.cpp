@@ -469,8 +469,10 @@ void Attempts::take_claims(const Result& rows, std::size_t asked) {
   for (std::size_t row = 0; row < rows.rows(); ++row) {
     if (rows.text(row, what) != "claim") continue;
     take_claim(rows, row);
+    membership_.took(static_cast<std::int32_t>(rows.number(row, rows.column("lane")).value_or(0)));
     ++got;
   }
+  if (asked > 0) membership_.looked();
   if (asked == 0 || closed_) return;
   if (got == asked && free_slots() > 0) wants_claim_ = true;
   if (got == asked || waiting_ || telling_wait_ || !line_.standing().listens) return;

@@ -74,6 +74,8 @@ class Attempts {
   std::vector<TaskId> running() const;
   bool is_empty() const { return attempts_.empty(); }
   std::size_t slots_in_use() const;
+  /// A look would ask for tasks.
+  bool has_room() const { return free_slots() > 0; }
   std::optional<TaskId> task_of_keeper(pid_t keeper) const;
   const Shortages& shortages() const { return shortages_; }
   /// The latest attempt of a task, if it has one here.

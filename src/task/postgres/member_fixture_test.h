@@ -41,6 +41,7 @@ class MemberTest : public testing::Test {
     calls.fenced = [this](const std::vector<std::int64_t>& fences) { fenced = fences; };
     calls.is_quiet = [] { return true; };
     calls.look = [this] { ++looks; };
+    calls.has_room = [this] { return has_room; };
     calls.removed = [] {};
     calls.numbered = [this] { ++numbered; };
     calls.extend = [this](base::Duration deadline, base::Duration /*lease*/) { lease_until = deadline; };
@@ -112,6 +113,7 @@ class MemberTest : public testing::Test {
   std::vector<std::int64_t> fenced;
   base::Duration lease_until = {};
   int looks = 0;
+  bool has_room = false;
   int numbered = 0;
   std::optional<Membership> membership;
 };

@@ -440,10 +440,27 @@ void Membership::number() {
 void Membership::wake(std::int32_t lane, std::int64_t count) {
   if (count <= 0) return;
   ready_[lane] += count;
+  const bool may_be_ours = own_lanes_.contains(lane) && calls_.has_room();
   calls_.look();
-  if (wake_timer_ || left_) return;
-  const base::Duration wait = std::max<base::Duration>(woke_at_ + between_hints - loop_.now(), {});
-  wake_timer_ = loop_.after(wait, [this] { send_wakes(); });
+  if (!wake_timer_) wake_in(may_be_ours ? between_hints : base::Duration::zero());
+}
+
+void Membership::wake_in(base::Duration wait) {
+  if (left_) return;
+  const base::Duration spaced = woke_at_ + between_hints - loop_.now();
+  wake_timer_ = loop_.after(std::max({wait, spaced, base::Duration::zero()}), [this] { send_wakes(); });
+}
+
+void Membership::took(std::int32_t lane) {
+  own_lanes_.insert(lane);
+  const auto found = ready_.find(lane);
+  if (found != ready_.end() && --found->second <= 0) ready_.erase(found);
+}
+
+void Membership::looked() {
+  if (!wake_timer_) return;
+  wake_timer_.cancel();
+  if (!ready_.empty()) wake_in({});
 }
 
 // A hint: what is lost is found by those who look now and then.

@@ -69,6 +69,8 @@ class Membership {
     std::function<bool()> is_quiet;
     /// Tasks may have become ready; or what keeps us from claiming has changed.
     std::function<void()> look;
+    /// It has slots free for what it would find.
+    std::function<bool()> has_room = [] { return false; };
     /// Old tasks were removed.
     std::function<void()> removed;
     /// Events were numbered.
@@ -133,8 +135,13 @@ class Membership {
   void beat_soon();
   /// Something was written that others want to hear of.
   void number_soon();
-  /// Tasks of these lanes have become ready.
+  /// Tasks of these lanes have become ready. Of a lane that we have taken from before and have room for, others hear
+  /// only what we have not taken ourselves.
   void wake(std::int32_t lane, std::int64_t count);
+  /// We have taken a task of that lane.
+  void took(std::int32_t lane);
+  /// A look for tasks was answered.
+  void looked();
   /// A task is due then: nobody else may know.
   void sweep_in(base::Duration wait);
   /// The worker is gone from the queue when this calls, or cannot be reached.
@@ -161,6 +168,7 @@ class Membership {
   void set_beat_timer();
   void sweep();
   void number();
+  void wake_in(base::Duration wait);
   void send_wakes();
   bool remember(const WorkerMemory& memory);
   void note_timeline(Line::Way way, std::int64_t timeline);
@@ -204,6 +212,7 @@ class Membership {
   std::map<std::int32_t, std::int64_t> ready_;
   std::optional<base::TimePoint> sweep_at_;
   base::TimePoint woke_at_ = {};
+  std::set<std::int32_t> own_lanes_;  // that we have taken tasks of
   base::TimePoint numbered_at_ = {};
   transport::Loop::Timer beat_timer_;
   transport::Loop::Timer join_timer_;

@@ -110,6 +110,53 @@ TEST_F(MemberTest, AWorkerThatDoesNotBeatIsGivenUpByTheBeatThatWasSeen) {
   EXPECT_EQ(line.take("wake_v1").arguments.at(2), "{3}");
 }
 
+TEST_F(MemberTest, NobodyIsWokenForWhatWeTakeOurselves) {
+  has_room = true;
+  join();
+  line.calls.clear();
+  advance(1s);
+  membership->wake(3, 1);
+  turn();
+  line.take("wake_v1").done(Result());  // a lane that we may not serve at all
+  membership->took(3);
+  membership->looked();
+  advance(1s);
+  membership->wake(3, 2);
+  turn();
+  EXPECT_FALSE(line.has("wake_v1")) << "our own look comes first";
+  membership->took(3);
+  membership->took(3);
+  membership->looked();
+  advance(1s);
+  EXPECT_FALSE(line.has("wake_v1"));
+  membership->wake(3, 2);
+  membership->took(3);
+  membership->looked();
+  turn();
+  EXPECT_EQ(line.take("wake_v1").arguments.at(3), "{1}") << "of what is left others hear at once";
+}
+
+TEST_F(MemberTest, OthersAreWokenAtOnceIfThereIsNoRoomHere) {
+  join();
+  membership->took(3);
+  line.calls.clear();
+  advance(1s);
+  membership->wake(3, 1);
+  turn();
+  EXPECT_TRUE(line.has("wake_v1"));
+}
+
+TEST_F(MemberTest, OthersAreWokenIfOurOwnLookIsNotAnswered) {
+  has_room = true;
+  join();
+  membership->took(3);
+  line.calls.clear();
+  advance(1s);
+  membership->wake(3, 1);
+  advance(20ms);
+  EXPECT_TRUE(line.has("wake_v1"));
+}
+
 TEST_F(MemberTest, WakeUpsAndNumbersGoOutTogether) {
   join();
   line.calls.clear();

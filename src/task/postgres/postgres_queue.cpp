@@ -140,6 +140,7 @@ Membership::Calls PostgresQueue::membership_calls() {
           .fenced = [this](const std::vector<std::int64_t>& fences) { attempts_.fenced(fences); },
           .is_quiet = [this] { return attempts_.is_idle(); },
           .look = [this] { attempts_.look(false); },
+          .has_room = [this] { return attempts_.has_room(); },
           .removed = [this] { tidy_in(1s); },
           .numbered =
               [this] {
