@@ -227,7 +227,10 @@ void Engine::has_submitted(const std::string& rule_id, std::optional<task::TaskI
   ActiveRule* const active = rules_.find(rule_id);
   if (active == nullptr) return;
   if (active->submitting > 0) --active->submitting;
-  if (task) active->live.insert(*task);
+  if (!task) return;
+  const auto known = queue_.known(*task);  // its end may have come before the answer
+  const bool is_over = known && (!*known || has_ended((*known)->progress.state));
+  if (!is_over) active->live.insert(*task);
 }
 
 // At most once: a daemon that is killed after the firing is on disk has not started it, or has not heard of its end.

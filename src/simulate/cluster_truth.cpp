@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <concepts>
 
 #include "process/launch.h"
 #include "simulate/play.h"
@@ -10,7 +11,7 @@
 namespace duet::simulate {
 namespace {
 
-std::string name_of(std::int64_t id) { return "task-" + std::to_string(id); }
+std::string name_of(std::integral auto id) { return "task-" + std::to_string(id); }
 
 std::string standing_of(const ModelTask& task) {
   return "state " + std::to_string(task.state) + ", worker " + std::to_string(task.worker) + ", fence " +
@@ -32,7 +33,8 @@ void ClusterTruth::accepted(const std::string& prompt, task::TaskId id) {
   if (asked.id && *asked.id != id) fail(prompt + " is " + name_of(id) + ", but was " + name_of(*asked.id));
   asked.id = id;
   asked.accepted = clock_.now();
-  if (!database_.data().tasks.contains(id) && !has_lost_commits_) fail(name_of(id) + " was accepted, and is not there");
+  const bool is_there = database_.data().tasks.contains(static_cast<std::int64_t>(id));
+  if (!is_there && !has_lost_commits_) fail(name_of(id) + " was accepted, and is not there");
 }
 
 void ClusterTruth::refused(const std::string& prompt, bool never) {

@@ -88,7 +88,8 @@ void ModelDatabase::tell(const std::string& kind, const std::string& params) {
 
 void ModelDatabase::tell_worker(const ModelWorker& worker) {
   static constexpr std::array<const char*, 4> words{"live", "draining", "silent", "gone"};
-  tell("workerChanged", rpc::to_text(Object{{"worker", worker.name}, {"state", words.at(worker.state)}}));
+  tell("workerChanged",
+       rpc::to_text(Object{{"worker", worker.name}, {"state", words.at(static_cast<std::size_t>(worker.state))}}));
 }
 
 bool ModelDatabase::serves(const ModelWorker& worker, const ModelLane& lane) const {

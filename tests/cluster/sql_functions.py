@@ -27,12 +27,14 @@ class Submit(QueueTest):
 
     def test_one_submit_is_one_task_however_often_it_is_repeated(self):
         id = str(uuid.uuid4())
+        self.one.submit()
         first = self.one.submit_all({"id": id})[0]
+        self.one.submit()
         for _ in range(3):
-            again = self.one.submit_all({"id": id})[0]
+            again, = self.one.submit_all({"id": id})
             self.assertEqual((again.id, again.fresh), (first.id, False))
-        self.assertEqual(self.one.one("SELECT count(*) FROM duet.task"), "1")
-        self.assertEqual(self.one.one("SELECT touched FROM duet.request"), "3")  # each answer has written something
+        self.assertEqual(self.one.one("SELECT count(*) FROM duet.task"), "3")
+        self.assertEqual(self.one.one(f"SELECT touched FROM duet.request WHERE task = {first.id}"), "3")  # each answer has written something
         self.assert_counts()
 
     def test_the_same_submits_at_once_from_eight_connections_are_one_task_each(self):
@@ -44,6 +46,15 @@ class Submit(QueueTest):
         self.assertEqual(len(answers), 1)
         self.assertEqual(self.one.one("SELECT count(*) FROM duet.task"), "20")
         self.assert_counts()
+
+    def test_a_repeated_submit_is_known_though_what_it_came_after_is_gone(self):
+        first, id = self.one.submit(), str(uuid.uuid4())
+        self.one.run_one()
+        second = self.one.submit_all({"id": id, "after": [first]})[0]
+        self.one.run_one()
+        self.one.do_json("remove_v1", [first], None, None, "request")
+        again, = self.one.submit_all({"id": id, "after": [first]})
+        self.assertEqual((again.id, again.fresh, again.refusal), (second.id, False, None))
 
     def test_a_key_twice_in_one_call_is_one_task(self):
         first, second = self.one.submit_all({"key": "k"}, {"key": "k"})

@@ -164,7 +164,9 @@ std::pair<std::string, std::string> Attempts::remembered() const {
       told.add("pid", attempt.started->pid).add("ago", ago_of(loop_.clock(), attempt.started->at));
     }
     std::string text = told.take();
-    if (!attempt.claim.empty()) text.insert(text.size() - 1, "," + attempt.claim);
+    // What it was claimed with is for a row that is lost; without a bound nothing at all could be told.
+    const bool has_room = running.size() + attempt.claim.size() < most_reported;
+    if (!attempt.claim.empty() && has_room) text.insert(text.size() - 1, "," + attempt.claim);
     running += (running.empty() ? "[" : ",") + text;
   }
   std::string ended;
@@ -657,8 +659,7 @@ void Attempts::take_fenced(RunId run, bool end_is_told) {
 
 void Attempts::conclude(RunId run, Attempt& attempt) {
   attempt.concluded = true;
-  const bool has_keeper =
-      !attempt.never_began && attempt.outcome && attempt.outcome->kind != Outcome::Kind::not_started;
+  const bool has_keeper = !attempt.never_began && !attempt.made_here && attempt.outcome;
   if (has_keeper) runner_->acknowledge(run);
   forget_if_over(run);
 }

@@ -1,3 +1,4 @@
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "task/postgres/attempts_fixture_test.h"
@@ -305,6 +306,7 @@ class AttemptsStory : public AttemptsTest {
         }
         if (chance == 2) {
           processes[index].phase = Phase::ended;
+          processes[index].had_keeper = true;
           return tell.ended(run, {.kind = Outcome::Kind::not_started, .ended_at = clock.utc(), .problem = "no"});
         }
         processes[index].phase = Phase::running;

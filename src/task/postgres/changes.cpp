@@ -33,6 +33,7 @@ void Changes::send(std::uint64_t number) {
   Change& change = changes_.at(number);
   if (!membership_.is_joined()) return;
   change.under_way = true;
+  change.incarnation = membership_.incarnation();
   membership_.call(Line::Way::work, change.function, change.arguments,
                    lifetime_.bind([this, number](const Answer& answer) { take(number, answer); }));
 }
@@ -48,7 +49,8 @@ void Changes::take(std::uint64_t number, const Answer& answer) {
   change.problem = answer.error().message;
   change.again = change.again || is_lost;
   if (loop_.now() >= change.until) return give_up(number);
-  if (is_lost) send(number);  // it waits for the next connection
+  const bool is_another = change.incarnation != membership_.incarnation();  // we have joined anew meanwhile
+  if (is_lost || is_another) send(number);                                  // it waits for the next connection
 }
 
 void Changes::give_up(std::uint64_t number) {

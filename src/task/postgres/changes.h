@@ -41,6 +41,7 @@ class Changes {
     Done done;
     bool again = false;
     bool under_way = false;
+    std::string incarnation;  // that it was asked as
     base::TimePoint until;
     std::string problem = "the queue's database does not answer";
     transport::Loop::Timer deadline;

@@ -242,6 +242,7 @@ std::vector<Event> EventReader::events_of(const Result& rows) {
     event.kind = rows.text(row, kind);
     event.task = static_cast<TaskId>(rows.number(row, task).value_or(0));
     event.params = rows.text(row, params);
+    if (!event.params.ends_with('}')) event.params = "{}";  // nothing that the queue's functions write
     if (event.task != 0) know(event.task, rows.text(row, record), event.params);
     const std::string number = "\"seq\":" + std::to_string(event.seq) + "}";
     event.params.replace(event.params.size() - 1, 1, event.params.size() > 2 ? "," + number : number);

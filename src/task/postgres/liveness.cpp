@@ -16,7 +16,7 @@ std::vector<Liveness::Verdict> Liveness::look(base::Duration asked, base::Durati
     known.looked = answered;
     still[seen.worker] = known;
     const base::Duration unmoved = asked - known.since;  // an answer that took long proves no more
-    if (unmoved >= seen.lost_after) {
+    if (seen.silent && unmoved >= seen.lost_after) {
       verdicts.push_back({seen.worker, seen.beat, true});
     } else if (unmoved >= seen.lease && !seen.silent) {
       verdicts.push_back({seen.worker, seen.beat, false});

@@ -56,6 +56,14 @@ TEST_F(LivenessTest, ASilentOneIsLostWhenItsTimeIsUp) {
   EXPECT_EQ(look(600s, 7), "lost 7");
 }
 
+TEST_F(LivenessTest, OneIsSilentBeforeItIsLostThoughBothComeAtOnce) {
+  other_.lost_after = other_.lease;
+  EXPECT_EQ(look_every(15s, 0s, 90s, 7), "silent 7");
+  EXPECT_EQ(look(105s, 7), "silent 7") << "as long as nobody has said so";
+  other_.silent = true;
+  EXPECT_EQ(look(120s, 7), "lost 7");
+}
+
 TEST_F(LivenessTest, AnAnswerThatTookLongCountsFromWhenItWasAskedFor) {
   EXPECT_EQ(look_every(15s, 0s, 75s, 7), "");
   took_ = 9s;

@@ -52,7 +52,8 @@ Membership::Membership(transport::Loop& loop, base::Log& log, Line& line, Cluste
       calls_(std::move(calls)),
       memory_(memory_of(calls_.read_memory()).value_or(WorkerMemory())),
       chance_(options_.seed),
-      shortest_lease_(settings_.lease) {
+      shortest_lease_(settings_.lease),
+      kept_lease_(settings_.lease) {
   if (memory_.place != options_.place) memory_ = {};  // a copy of the folder
 }
 
@@ -195,7 +196,7 @@ void Membership::take_join(const Answer& answer) {
   joined_ = true;
   refusal_.clear();
   calls_.problem({});
-  calls_.extend(last_beat_ + settings_.lease, settings_.lease);
+  extend(last_beat_, settings_.lease);
   line_.listen(own_channel());
   std::vector<OwnAttempt> running;
   for (const json::value& each : array_in(told, "running")) running.push_back(attempt_of(each.as_object()));
@@ -314,20 +315,28 @@ void Membership::beat() {
   if (told_timeline_ != memory_.timeline) return recover();  // before anything else
   beating_ = true;
   const WorkerOffer offer = calls_.offer();
+  const base::Duration told = std::max<base::Duration>(kept_lease_, settings_.lease);
   const base::Duration sent = now();
   call(Line::Way::watch, "beat_v1",
        {argument_of(offer.waiting), argument_of(offer.slots), array_of(offer.labels), array_of(offer.accepts),
-        array_of(offer.agents), argument_of(milliseconds(settings_.lease)),
-        argument_of(milliseconds(settings_.lost_after))},
-       [this, sent, lease = base::Duration(settings_.lease)](const Answer& answer) {
+        array_of(offer.agents), argument_of(milliseconds(told)), argument_of(milliseconds(settings_.lost_after))},
+       [this, sent, told](const Answer& answer) {
          beating_ = false;
          if (answer && !left_) {
            last_beat_ = sent;
-           calls_.extend(sent + lease, lease);
+           extend(sent, told);
            take_beat(sent, *answer);
          }
          if (std::exchange(beat_again_, false)) beat_soon();
        });
+}
+
+// The keepers hear of a shorter lease before the database does, and of a longer one after it: else others could take
+// over what they still keep.
+void Membership::extend(base::Duration sent, base::Duration told) {
+  kept_lease_ = std::min<base::Duration>(told, settings_.lease);
+  calls_.extend(sent + kept_lease_, kept_lease_);
+  if (kept_lease_ != told) beat_again_ = true;
 }
 
 void Membership::take_beat(base::Duration sent, const Result& answer) {

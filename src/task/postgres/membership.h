@@ -169,6 +169,7 @@ class Membership {
   void sweep();
   void number();
   void wake_in(base::Duration wait);
+  void extend(base::Duration sent, base::Duration told);
   void send_wakes();
   bool remember(const WorkerMemory& memory);
   void note_timeline(Line::Way way, std::int64_t timeline);
@@ -204,6 +205,7 @@ class Membership {
   std::set<std::string, std::less<>> limits_;
   base::Duration last_beat_ = {};  // when the last answered one was sent
   base::Duration shortest_lease_;
+  base::Duration kept_lease_;  // that the keepers know of
   Liveness liveness_;
 
   bool numbering_ = false;

@@ -257,8 +257,9 @@ void PostgresQueue::once(std::string_view function, std::vector<Argument> argume
 
 void PostgresQueue::take(const Event& event) {
   if (tells_start(event)) {
+    const bool is_here = follower_.is_telling(event.task);
     follower_.began(event.task);
-    tell_remote(event.task, true);
+    if (!is_here) tell_remote(event.task, true);
   }
   if (!tells_end(event)) return;
   answer_waiters(event.task);
@@ -363,7 +364,7 @@ std::optional<Queue::Ticket> PostgresQueue::wait(TaskId id, std::optional<base::
 
 void PostgresQueue::stop_waiting(const Ticket& ticket) {
   waiters_.erase(ticket);
-  look_at_waiters();
+  want_events(wanted_here_);
 }
 
 void PostgresQueue::want_events(bool wanted) {

@@ -134,8 +134,10 @@ void PostgresQueue::submit(Submission submission, Submitted submitted, Companion
 // written behind it: should that be lost, the key finds the task.
 void PostgresQueue::taken(const Submission& submission, const std::string& asked, const Submits::Taken& task,
                           const Submitted& submitted, const Companion& companion) {
-  const Accepted accepted{task.id, task.state, task.fresh};
-  if (!task.fresh) {
+  const bool is_ours =
+      task.fresh || (task.again && submission.key.empty());  // without a key nobody else can have asked
+  const Accepted accepted{task.id, task.state, is_ours};
+  if (!is_ours) {
     const bool may_differ = submission.key.empty() || submission.key_decides;
     const std::vector<std::string> differing =
         may_differ ? std::vector<std::string>() : differences(task.body, asked, usual_priority(agents_, submission));

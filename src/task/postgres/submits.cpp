@@ -117,7 +117,9 @@ void Submits::take_rows(std::vector<Waiting>& batch, const Result& rows) {
     const auto at = static_cast<std::size_t>(rows.number(row, place).value_or(0)) - 1;
     if (at >= batch.size()) continue;
     answers[at] = taken_of(rows, row);
-    const bool may_start = answers[at] && answers[at]->fresh && !batch[at].entry.delay && !batch[at].entry.not_before;
+    if (answers[at]) answers[at]->again = batch[at].sent;
+    const bool is_new = answers[at] && (answers[at]->fresh || batch[at].sent);
+    const bool may_start = is_new && !batch[at].entry.delay && !batch[at].entry.not_before;
     if (may_start) membership_.wake(static_cast<std::int32_t>(rows.number(row, lane).value_or(0)), 1);
     if (batch[at].entry.delay) membership_.sweep_in(std::chrono::milliseconds(*batch[at].entry.delay + 1));
   }

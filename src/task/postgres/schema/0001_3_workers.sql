@@ -72,6 +72,9 @@ BEGIN
     AND NOT pg_has_role(session_user, '@schema@_owner', 'MEMBER') THEN
     RAISE EXCEPTION '%', '{"refused":"role"}' USING ERRCODE = 'DU003';
   END IF;
+  IF p_lease_ms NOT BETWEEN 1 AND 3600000 OR p_lost_after_ms < p_lease_ms THEN
+    RAISE EXCEPTION '%', '{"refused":"lease"}' USING ERRCODE = 'DU003';
+  END IF;
   -- By its incarnation alone: one whose first answer was lost does not know its number, or only that of an earlier self.
   SELECT * INTO w FROM @schema@.worker o WHERE o.incarnation = ANY (p_old || p_new) AND o.state <> 3
   ORDER BY o.id = p_worker DESC NULLS LAST, o.id DESC LIMIT 1 FOR NO KEY UPDATE;

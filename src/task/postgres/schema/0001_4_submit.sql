@@ -52,9 +52,9 @@ BEGIN
       lane := v_lane;
       RETURN NEXT;
     ELSE
-      RETURN QUERY SELECT 1, id, @schema@.world(t.state, t.announced), false, coalesce(r.key_body, r.body),
+      RETURN QUERY SELECT 1, t.id, @schema@.world(t.state, t.announced), false, coalesce(r.key_body, r.body),
         NULL::text, t.lane
-        FROM @schema@.task t JOIN @schema@.request r ON r.task = t.id WHERE t.id = id;
+        FROM @schema@.request r JOIN @schema@.task t ON t.id = r.task WHERE r.ident = p_ids[1];
     END IF;
   ELSIF v_many = 1 THEN
     RETURN QUERY SELECT s.* FROM @schema@.submit_one(1, p_worker, v_name, v_room, p_ids[1], p_keys[1], p_agents[1],
@@ -194,7 +194,7 @@ DECLARE
   v_agent text;
   v_needs text[] := '{}';
 BEGIN
-  IF p_key IS NOT NULL OR p_room <= 0 THEN
+  IF p_key IS NOT NULL OR p_room <= 0 OR p_after <> '' THEN  -- what it came after may be gone when it is asked again
     -- Written to, so that this answer waits for the standby, too.
     UPDATE @schema@.request r SET touched = r.touched + 1 WHERE r.ident = v_ident
     RETURNING r.task, coalesce(r.key_body, r.body) INTO v_id, v_body;

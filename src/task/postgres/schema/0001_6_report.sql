@@ -81,6 +81,7 @@ BEGIN
         output_bytes = CASE WHEN p_cpu_us[1] IS NULL THEN t.output_bytes ELSE coalesce(t.output_bytes, 0) END
       WHERE t.id = p_tasks[1] AND t.state + 0 = 2 AND t.worker = p_worker AND t.fence = p_fences[1] AND NOT t.cancelling
         AND NOT t.has_dependents AND NOT t.has_env AND NOT t.has_after
+        AND t.attempts = 1  -- else there may be output of earlier ones
       RETURNING t.* INTO d;
       IF FOUND THEN
         v_seen := p_tasks;
@@ -127,7 +128,7 @@ BEGIN
               CASE WHEN a.cpu IS NULL THEN t.max_memory ELSE greatest(t.max_memory, p_memory[a.i], 0) END,
               CASE WHEN a.cpu IS NULL THEN t.output_bytes
                 ELSE coalesce(t.output_bytes, 0) + coalesce(p_output_bytes[a.i], 0) END,
-              CASE WHEN p_output_bytes[a.i] > 0 AND a.is_end THEN coalesce(
+              CASE WHEN a.is_end AND (coalesce(p_output_bytes[a.i], 1) > 0 OR t.attempts > 1) THEN coalesce(
                   (SELECT sum(octet_length(o.bytes)) FROM @schema@.output o WHERE o.task = t.id), 0)
                 ELSE t.stored END, false
             FROM (SELECT y.*, y.v NOT IN (1, 4, 6) AS is_end FROM (

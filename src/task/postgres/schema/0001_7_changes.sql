@@ -163,9 +163,12 @@ DECLARE
 BEGIN
   PERFORM @schema@.guard(p_worker, p_incarnation);
   -- Itself, those that it comes after and those that come after it.
-  PERFORM FROM @schema@.task o WHERE o.id = p_task OR o.id IN (SELECT a.dependency FROM @schema@.after a
-    WHERE a.task = p_task
-    UNION SELECT a.task FROM @schema@.after a WHERE a.dependency = p_task) ORDER BY o.id FOR NO KEY UPDATE;
+  -- Twice: when its own row is locked nobody can come after it any more, and who came meanwhile is locked, too.
+  FOR v_turn IN 1..2 LOOP
+    PERFORM FROM @schema@.task o WHERE o.id = ANY (ARRAY(SELECT p_task
+      UNION SELECT a.dependency FROM @schema@.after a WHERE a.task = p_task
+      UNION SELECT a.task FROM @schema@.after a WHERE a.dependency = p_task)) ORDER BY o.id FOR NO KEY UPDATE;
+  END LOOP;
   SELECT * INTO t FROM @schema@.task o WHERE o.id = p_task;
   IF NOT FOUND THEN
     RETURN '{"outcome":"unknown"}';
@@ -353,6 +356,9 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan
   SET lock_timeout = '5s' AS $$
 BEGIN
   PERFORM @schema@.guard(p_worker, p_incarnation);
+  IF p_kind LIKE 'task%' OR p_kind LIKE 'worker%' OR json_typeof(p_params::json) <> 'object' THEN
+    RAISE EXCEPTION 'not an event of a daemon' USING ERRCODE = '22023';
+  END IF;
   INSERT INTO @schema@.told AS o(worker, number) VALUES (p_worker, p_number)
   ON CONFLICT (worker) DO UPDATE SET number = excluded.number WHERE o.number < excluded.number;
   IF FOUND THEN

@@ -13,6 +13,9 @@ DECLARE
   v_xmin xid8;
   r record;
 BEGIN
+  IF pg_current_xact_id_if_assigned() IS NOT NULL THEN  -- the mark below counts on it
+    RAISE EXCEPTION 'number_v1 is a transaction of its own' USING ERRCODE = '25001';
+  END IF;
   -- On disk here, and waiting for no standby: others could not be woken meanwhile, and a failover makes a new epoch.
   PERFORM set_config('synchronous_commit', 'local', true);
   PERFORM FROM @schema@.meta o CROSS JOIN LATERAL (SELECT FROM @schema@.event e WHERE e.seq IS NULL
@@ -103,6 +106,7 @@ BEGIN
       SELECT o.id, o.has_dependents, o.completed_at FROM @schema@.task o WHERE o.state >= 3
         AND o.completed_at < CASE WHEN v_too_many > 0 THEN 'infinity'::timestamptz
           ELSE p_now - m.keep_days * interval '1 day' END
+        AND (NOT o.has_dependents OR @schema@.needed_by(o.id) IS NULL)
       ORDER BY o.completed_at, o.id LIMIT 600) t
     WHERE (NOT t.has_dependents OR @schema@.needed_by(t.id) IS NULL)
       AND (t.completed_at < p_now - interval '1 day' OR NOT EXISTS (SELECT FROM @schema@.handle h WHERE h.task = t.id))
@@ -167,13 +171,18 @@ BEGIN
   -- A task that was on its way while its lane was retired goes where such tasks go now.
   UPDATE @schema@.task t SET lane = @schema@.lane_in_group(l.id, l.grp) FROM @schema@.lane l
   WHERE l.retired_at IS NOT NULL AND t.lane = l.id AND t.state = 1;
+  UPDATE @schema@.task t SET lane = @schema@.lane_in_group(l.id, l.grp) FROM @schema@.lane l
+  WHERE l.retired_at IS NOT NULL AND t.lane = l.id AND t.state = 0;
   IF (SELECT count(*) FROM @schema@.lane l WHERE l.retired_at IS NULL) > 100 THEN
     UPDATE @schema@.lane l SET retired_at = p_now WHERE l.retired_at IS NULL AND l.id = ANY (ARRAY(
-      SELECT o.id FROM @schema@.lane o WHERE NOT EXISTS (SELECT FROM @schema@.task t WHERE t.lane = o.id
-        AND t.state = 1)
+      SELECT o.id FROM @schema@.lane o WHERE o.retired_at IS NULL
+        AND NOT EXISTS (SELECT FROM @schema@.task t WHERE t.lane = o.id AND t.state = 1)
         AND NOT EXISTS (SELECT FROM @schema@.task t WHERE t.state = 0 AND t.lane = o.id)
           AND NOT EXISTS (SELECT FROM @schema@.task t WHERE t.state = 2 AND t.lane = o.id)
       LIMIT 20));
-    DELETE FROM @schema@.lane l WHERE l.retired_at < least(p_now - interval '1 day', v_oldest);
+    DELETE FROM @schema@.lane l WHERE l.retired_at < least(p_now - interval '1 day', v_oldest)
+      AND NOT EXISTS (SELECT FROM @schema@.task t WHERE t.lane = l.id AND t.state = 1)
+      AND NOT EXISTS (SELECT FROM @schema@.task t WHERE t.state = 0 AND t.lane = l.id)
+      AND NOT EXISTS (SELECT FROM @schema@.task t WHERE t.state = 2 AND t.lane = l.id);
   END IF;
 END $$;

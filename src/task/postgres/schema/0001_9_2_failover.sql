@@ -44,6 +44,9 @@ DECLARE
   v_lane integer;
   v_was smallint;
 BEGIN
+  IF r.fence > (SELECT f.last_value FROM @schema@.fence f) THEN
+    RETURN false;  -- it was never given: renew_v1 has passed over all that could have been
+  END IF;
   SELECT * INTO t FROM @schema@.task o WHERE o.id = r.task FOR NO KEY UPDATE;
   IF NOT FOUND THEN
     IF r.body IS NULL THEN
@@ -98,6 +101,12 @@ DECLARE
   v_starts json;
 BEGIN
   PERFORM @schema@.guard(p_worker, p_incarnation);
+  -- One after the other, or each would wait for the other to have told. Before rows of workers, as recovered() does.
+  PERFORM FROM @schema@.meta FOR NO KEY UPDATE;
+  IF NOT EXISTS (SELECT FROM @schema@.worker w WHERE w.id = p_worker AND w.runs) THEN  -- it has nothing to tell
+    p_running := '[]';
+    p_ended := '[]';
+  END IF;
   FOR r IN
     SELECT * FROM json_to_recordset(coalesce(p_running, '[]')) AS x(task bigint, fence bigint, attempt integer,
       pid integer, ago bigint, agent text, "group" text,
@@ -148,7 +157,7 @@ SET lock_timeout = '5s' AS $$
 BEGIN
   IF p_name NOT IN ('queue_capacity', 'keep_days', 'keep_tasks', 'keep_output') THEN
     RETURN '{"outcome":"unknown"}';
-  ELSIF p_value IS NULL OR p_value !~ '^[0-9]{1,15}$' THEN
+  ELSIF p_value IS NULL OR p_value !~ '^[0-9]{1,15}$' OR (p_name = 'keep_days' AND p_value::bigint > 36500) THEN
     RETURN '{"outcome":"invalid"}';
   END IF;
   EXECUTE format('UPDATE @schema@.meta SET %I = $1', p_name) USING p_value::bigint;
