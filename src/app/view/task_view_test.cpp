@@ -50,7 +50,7 @@ TEST(TaskView, APageShowsWhoAskedOverTheNetwork) {
 TEST(TaskView, APageShowsWhereATaskOfASharedQueueRuns) {
   object task = record("running");
   task["worker"] = "build-3";
-  task["needs"] = {"gpu"};
+  task["needs"] = boost::json::array{"gpu"};
   task["onLost"] = "retry";
   task["submittedBy"] = "ann";
   EXPECT_EQ(task_page(task, TextStyle(false), {}),
