@@ -1,6 +1,7 @@
 #include "task/journal.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "duet/base/all_calls.h"
@@ -55,7 +56,8 @@ void Journal::publish(std::vector<Event> events) {
 void Journal::prepare(std::optional<std::uint64_t> first, std::function<void()> done) {
   const bool is_here = is_current_ && (!first || *first >= oldest());
   if (is_here || !reach_back_) return done();
-  reach_back_(std::max<std::uint64_t>(first.value_or(next_), 1), std::move(done));
+  constexpr std::uint64_t nothing_earlier = std::numeric_limits<std::uint64_t>::max();
+  reach_back_(first ? std::max<std::uint64_t>(*first, 1) : nothing_earlier, std::move(done));
 }
 
 void Journal::put_before(std::vector<Event> events) {
