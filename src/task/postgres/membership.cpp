@@ -499,9 +499,12 @@ void Membership::leave(std::function<void()> left) {
   if (!is_there) return left();
   joined_ = false;
   call(Line::Way::watch, "leave_v1", {}, [this, left = std::move(left)](const Answer& answer) {
+    // The incarnation stays: a call that was lost on its way may still attach it, and only who can show it is let in
+    // then.
     if (answer)
       remember({.queue = memory_.queue,
                 .place = memory_.place,
+                .incarnation = memory_.incarnation,
                 .system = memory_.system,
                 .timeline = memory_.timeline,
                 .newest_event_ms = memory_.newest_event_ms});

@@ -181,6 +181,7 @@ TEST_F(MemberTest, LeavingForgetsTheWorkerAndStaysSilentAfterwards) {
   line.answer("leave_v1", R"({"left":true,"ready":[]})");
   EXPECT_TRUE(left);
   EXPECT_EQ(memory_of(memory)->worker, 0);
+  EXPECT_FALSE(memory_of(memory)->incarnation.empty()) << "a late attach may still be carried out";
   advance(1h);
   EXPECT_TRUE(line.calls.empty());
 }
