@@ -45,6 +45,7 @@ class SideBySide(HttpCarrier, tasks.SideBySide):
         self.assertTrue(has_only_ours())
         door.cancel(id)
         eventually(has_only_ours, 20, "the end of its connection")
+        self.open_gate()
 
 
 class McpTasks(HttpCarrier, tasks.McpTasks):
