@@ -69,7 +69,7 @@ class Sweep {
     }
     const base::Fd held = hold_process(entry);
     signal_process(held, signal_);
-    if (entry.state == 'T') signal_process(held, SIGCONT);
+    signal_process(held, SIGCONT);  // to all: who is being stopped right now does not look stopped yet
   }
 
   int signal_;

@@ -94,10 +94,14 @@ class Refused(RuleTestCase):
                    shell("careful", "source = 'watch', pattern = 'a'", "echo done", "requires_approval = true"))
         self.write("a")
         [entry] = self.await_held("approval")
-        first = self.call("task.submit", prompt="while [ ! -e go ]; do sleep 0.1; done", agent="shell")["result"]
-        eventually(lambda: self.call("task.get", taskId=first["taskId"])["result"]["state"] == "running")
-        self.call("task.submit", prompt="true", agent="shell")
-        eventually(lambda: self.call("queue.status")["result"]["queued"] == 1, what="the queue is known to be full")
+        self.assertIn("result", self.call("task.submit", prompt="while [ ! -e go ]; do sleep 0.1; done", agent="shell"))
+
+        def counts():
+            status = self.call("queue.status")["result"]
+            return status["queued"], status["running"]
+        eventually(lambda: counts() == (0, 1), what="the queue is known to have room")
+        self.assertIn("result", self.call("task.submit", prompt="true", agent="shell"))
+        eventually(lambda: counts() == (1, 1), what="the queue is known to be full")
         self.assertEqual(self.call("automation.approve", id=entry["id"])["result"], {"approved": True})
         self.await_held("approved: Queue full")
         self.project.kill(self.pid, signal.SIGKILL)

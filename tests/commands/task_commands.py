@@ -489,6 +489,37 @@ class OverflowingDaemon(FakeDaemon):
         return True
 
 
+class LateDaemon(FakeDaemon):
+    """Tells how task-2 began and ended when its record has been read and it is gone; then task-1 ends."""
+
+    def __init__(self):
+        self.is_gone = False
+        super().__init__([])
+
+    def handle(self, message, script, file):
+        def send(**members):
+            file.write(json.dumps({"jsonrpc": "2.0", **members}).encode() + b"\n")
+
+        id, method = message["params"].get("taskId"), message["method"]
+        if id == "task-2" and self.is_gone:
+            send(id=message["id"], error={"code": -32000, "message": "Task not found"})
+        elif method == "task.output":
+            send(id=message["id"], result=piece(0, b"words\n" if id == "task-2" else b"", done=id == "task-2" or self.is_gone))
+        else:
+            return super().handle(message, script, file) and self.tell(message, send, file)
+        file.flush()
+        return True
+
+    def tell(self, message, send, file):
+        if message["method"] == "task.get" and not self.is_gone:
+            self.is_gone = True
+            for event in ("Queued", "Started", "Failed"):
+                send(method="event.task" + event, params={"taskId": "task-2", "seq": 1, "exitCode": 6, "state": "failed"})
+            send(method="event.taskFailed", params={"taskId": "task-1", "seq": 2, "exitCode": 6, "state": "failed"})
+            file.flush()
+        return True
+
+
 def piece(offset, data, done=False, **members):
     return {"offset": offset, "data": base64.b64encode(data).decode(), "next": offset + len(data), "done": done, **members}
 
@@ -512,6 +543,11 @@ class Following(suite.TestCase):
                 result = self.follow(daemon)
                 dropped = 1000 - len(head)
                 self.assertEqual((result.out, result.code), (f"{shown}[{dropped} bytes dropped]\ntail", 0), result)
+
+    def test_news_that_come_behind_the_record_do_not_make_a_task_that_is_gone_unknown(self):
+        with LateDaemon() as daemon:
+            result = self.follow(daemon, "task-2", "-f")
+            self.assertEqual((result.out, result.code), ("task-2 | words\n", 6), result)
 
     def test_reading_goes_on_at_the_same_offset_after_a_loss(self):
         with FakeDaemon([(piece(0, b"one "), []), None], [None],

@@ -58,13 +58,21 @@ void TaskFollower::take(std::string_view event, std::string_view params) {
   if (task != nullptr) take_of(*task, event, parsed.get_object());
 }
 
-// It was restarted in place, and its output goes on.
+// It was restarted in place, and its output goes on; or this is old news, and the record was newer.
 void TaskFollower::Followed::begin_again() {
   news = true;
   done = given_up = false;
-  record.reset();
+  if (record) before = std::exchange(record, std::nullopt);
   end.reset();
   last_moment.reset();
+}
+
+// The daemon no longer knows it. False: that leaves open how it ended, or what it wrote.
+bool TaskFollower::Followed::end_as_told() {
+  const bool is_read = output_end ? offset >= *output_end : before.has_value();
+  if (!is_read || (!end && !before)) return false;
+  record = end ? end : before;
+  return done = true;
 }
 
 void TaskFollower::take_of(Followed& task, std::string_view event, const object& told) {
@@ -150,20 +158,31 @@ bool TaskFollower::drain_those_with_news() {
 
 bool TaskFollower::drain(Followed& task) {
   for (bool more = true; more && !task.done;) {
-    object params{{"taskId", task.id}, {"encoding", "base64"}};
-    params[task.tail ? "fromEnd" : "offset"] = task.tail.value_or(task.offset);
-    if (!stream_.empty()) params["stream"] = stream_;  // which a daemon of version 0.1 does not know
-    const auto result = calls_.ask("task.output", rpc::to_text(params), calls_.daemon().patience());
-    if (!result) return false;
-    const object piece = rpc::parse_value(*result).as_object();
-    if (std::exchange(task.tail, std::nullopt)) task.offset = begin_of(piece);
-    print_piece(task, piece);
-    const auto next = piece.at("next").to_number<std::uint64_t>();
+    const auto piece = read_piece(task);
+    if (!piece) return task.done;
+    if (std::exchange(task.tail, std::nullopt)) task.offset = begin_of(*piece);
+    print_piece(task, *piece);
+    const auto next = piece->at("next").to_number<std::uint64_t>();
     more = next > task.offset;
     task.offset = std::max(task.offset, next);
-    task.done = piece.at("done").as_bool();
+    task.done = piece->at("done").as_bool();
   }
   return true;
+}
+
+// Nothing: the connection was lost, or the task is gone and done.
+std::optional<object> TaskFollower::read_piece(Followed& task) {
+  object params{{"taskId", task.id}, {"encoding", "base64"}};
+  params[task.tail ? "fromEnd" : "offset"] = task.tail.value_or(task.offset);
+  if (!stream_.empty()) params["stream"] = stream_;  // which a daemon of version 0.1 does not know
+  const peer::Outcome outcome =
+      calls_.outcome_of("task.output", rpc::to_text(params), calls_.daemon().patience());
+  if (outcome.cause == peer::Outcome::Cause::answered) return rpc::parse_value(outcome.result).as_object();
+  if (SteadyCalls::daemon_has_gone(outcome)) return std::nullopt;
+  if (!is_unknown_task(outcome)) throw DaemonClient::failure_of("task.output", outcome);
+  print_what_was_heard(task);
+  if (!task.end_as_told()) throw DaemonClient::failure_of("task.output", outcome);
+  return std::nullopt;
 }
 
 // At once: by the time the last of them ends, others may have been removed.

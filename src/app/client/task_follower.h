@@ -47,6 +47,7 @@ class TaskFollower {
     bool done = false;
     bool given_up = false;
     std::optional<boost::json::object> record = {};   // as it was when all of the output had been read
+    std::optional<boost::json::object> before = {};   // the record, before it seemed to begin again
     std::optional<boost::json::object> end = {};      // what the daemon told of it
     std::optional<std::uint64_t> output_end = {};     // if the daemon told that there will be no more
     std::optional<base::TimePoint> last_moment = {};  // when the rest of the output is no longer waited for
@@ -56,6 +57,7 @@ class TaskFollower {
     bool has_everything() const { return record || (end && (done || (output_end && offset >= *output_end))); }
     bool is_over() const { return done || given_up; }
     void begin_again();
+    bool end_as_told();
   };
 
   Followed* find(const std::string& id);
@@ -68,6 +70,7 @@ class TaskFollower {
   bool stay();
   bool drain_those_with_news();
   bool drain(Followed& task);
+  std::optional<boost::json::object> read_piece(Followed& task);
   bool read_records();
   bool read_record(Followed& task);
   void print_piece(Followed& task, const boost::json::object& piece);

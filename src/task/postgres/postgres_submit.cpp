@@ -126,8 +126,9 @@ void PostgresQueue::submit(Submission submission, Submitted submitted, Companion
     if (!task) return submitted(tl::unexpected(task.error()));
     taken(submission, asked, *task, submitted, companion);
   };
-  events_.after_placing(
-      lifetime_.bind([this, entry = std::move(*entry), answer] { submits_.add(Submits::Entry(entry), answer); }));
+  events_.after_placing(lifetime_.bind([this, entry = std::move(*entry), answer, asked = loop_.now()] {
+    submits_.add(Submits::Entry(entry), answer, asked);
+  }));
 }
 
 // A key that was there belongs to the same submission, or it is refused. What is to be written with a new task is

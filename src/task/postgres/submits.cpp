@@ -32,7 +32,7 @@ Argument or_null(const std::string& text) { return text.empty() ? Argument() : A
 
 }  // namespace
 
-void Submits::add(Entry entry, Done done) {
+void Submits::add(Entry entry, Done done, std::optional<base::TimePoint> asked) {
   const std::size_t bytes = 512 + entry.body.size() + entry.prompt.size() + entry.env.size() + entry.metadata.size();
   if (waiting_bytes_ + bytes > most_waiting_bytes) {
     return done(tl::unexpected(unavailable("store", "more waits to be written than it can take")));
@@ -42,7 +42,7 @@ void Submits::add(Entry entry, Done done) {
   waiting_.push_back({.id = random_uuid(),
                       .entry = std::move(entry),
                       .done = std::move(done),
-                      .until = loop_.now() + patience,
+                      .until = asked.value_or(loop_.now()) + patience,
                       .bytes = bytes});
   if (!timer_) set_timer();
   // What else comes in this turn goes along.

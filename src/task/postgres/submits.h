@@ -3,6 +3,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,7 +62,8 @@ class Submits {
   Submits(const Submits&) = delete;
   Submits& operator=(const Submits&) = delete;
 
-  void add(Entry entry, Done done);
+  /// `asked`: since when it waits, if not since now.
+  void add(Entry entry, Done done, std::optional<base::TimePoint> asked = {});
   /// Calls when all that were added before are answered.
   void after(std::function<void()> call);
   void line_is_up() { send(); }

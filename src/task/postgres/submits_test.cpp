@@ -12,11 +12,13 @@ class SubmitsTest : public MemberTest {
     line.calls.clear();
     submits.emplace(loop, line, *membership);
   }
-  void add(const std::string& body) {
-    submits->add({.agent = "claude", .group = "default", .prompt = "\"p\"", .metadata = "{}", .body = body},
-                 [this](const tl::expected<Submits::Taken, rpc::Error>& taken) {
-                   answers.push_back(taken ? std::to_string(taken->id) : taken.error().data());
-                 });
+  void add(const std::string& body, std::optional<base::TimePoint> asked = {}) {
+    submits->add(
+        {.agent = "claude", .group = "default", .prompt = "\"p\"", .metadata = "{}", .body = body},
+        [this](const tl::expected<Submits::Taken, rpc::Error>& taken) {
+          answers.push_back(taken ? std::to_string(taken->id) : taken.error().data());
+        },
+        asked);
   }
   static Result rows(const std::vector<Result::Row>& rows) {
     return {{"place", "id", "state", "fresh", "body", "refusal", "lane"}, rows};
@@ -49,6 +51,14 @@ TEST_F(SubmitsTest, AnAnswerThatWasLostIsAskedForUnderTheSameId) {
   EXPECT_EQ(again.arguments.at(2), first.arguments.at(2));
   again.done(rows({{"1", "11", "0", "t", {}, {}, "1"}}));
   EXPECT_EQ(answers, (std::vector<std::string>{"11"}));
+}
+
+TEST_F(SubmitsTest, WhatWasAskedForBeforeIsAnsweredSooner) {
+  line.up = false;
+  add("a", loop.now() - 1s);
+  turn();
+  advance(9s);
+  EXPECT_EQ(answers.size(), 1U);
 }
 
 TEST_F(SubmitsTest, WithoutCertaintyItSaysWhetherItMayTurnUp) {
