@@ -192,13 +192,26 @@ void Attempts::set_output_timer() {
   });
 }
 
+// Whoever is woken is no longer written down. It writes itself down again before it looks: so it looks once, also if it
+// finds less than it has room for.
 void Attempts::look(bool wake_up) {
-  if (wake_up) {
-    waiting_ = false;
-    woken_ = telling_wait_;
-  }
   wants_claim_ = true;
-  flush();
+  if (!wake_up) return flush();
+  waiting_ = false;
+  woken_ = telling_wait_;
+  if (telling_wait_) return;
+  free_slots() > 0 ? tell_wait() : flush();
+}
+
+void Attempts::tell_wait() {
+  telling_wait_ = true;
+  membership_.call(Line::Way::work, "wait_v1", {argument_of(true)}, lifetime_.bind([this](const Answer& answer) {
+    telling_wait_ = false;
+    const bool was_woken = std::exchange(woken_, false);  // the database waits for us no more
+    waiting_ = answer && !was_woken;
+    if (answer || wants_claim_) look(false);
+    say_if_stopped();
+  }));
 }
 
 void Attempts::soon() {
@@ -478,15 +491,7 @@ void Attempts::take_claims(const Result& rows, std::size_t asked) {
   if (asked == 0 || closed_) return;
   if (got == asked && free_slots() > 0) wants_claim_ = true;
   if (got == asked || waiting_ || telling_wait_ || !line_.standing().listens) return;
-  telling_wait_ = true;
-  membership_.call(Line::Way::work, "wait_v1", {argument_of(true)}, lifetime_.bind([this](const Answer& answer) {
-    telling_wait_ = false;
-    const bool was_woken = std::exchange(woken_, false);  // the database waits for us no more
-    if (!answer) return say_if_stopped();
-    waiting_ = !was_woken;
-    look(false);
-    say_if_stopped();
-  }));
+  tell_wait();
 }
 
 void Attempts::take_claim(const Result& rows, std::size_t row) {

@@ -122,6 +122,7 @@ class Attempts {
   void set_poll_timer();
   void set_output_timer();
   void soon();
+  void tell_wait();
   void flush();
   void add_starts(Report& report);
   void add_ends(Report& report);

@@ -323,11 +323,27 @@ TEST_F(AttemptsTest, AWakeUpBeforeTheAnswerOfTheWaitEndsTheWait) {
   attempts->look(false);
   answer({});
   attempts->look(true);  // the database has chosen us, and takes us off the list
-  answer({});
   line.answer("wait_v1", "");
   EXPECT_FALSE(attempts->is_waiting());
   answer({});
   EXPECT_TRUE(line.has("wait_v1")) << "else no wake-up comes until the next beat";
+}
+
+TEST_F(AttemptsTest, WhoIsWokenSaysThatItWaitsAndLooksOnlyOnce) {
+  attempts->look(true);
+  EXPECT_FALSE(line.has("report_v1"));
+  line.answer("wait_v1", "");
+  answer({});
+  EXPECT_TRUE(attempts->is_waiting());
+  EXPECT_FALSE(line.has("wait_v1"));
+  EXPECT_FALSE(line.has("report_v1"));
+}
+
+TEST_F(AttemptsTest, WhoIsWokenLooksAlsoIfItCannotSayThatItWaits) {
+  attempts->look(true);
+  line.fail("wait_v1", Fault::Kind::refused);
+  EXPECT_FALSE(attempts->is_waiting());
+  EXPECT_EQ(report().most, 2);
 }
 
 TEST_F(AttemptsTest, AStopThatFindsAnAskingUnderWayHearsWhenThatIsOver) {

@@ -449,7 +449,7 @@ void Membership::number() {
 void Membership::wake(std::int32_t lane, std::int64_t count) {
   if (count <= 0) return;
   ready_[lane] += count;
-  const bool may_be_ours = own_lanes_.contains(lane) && calls_.has_room();
+  const bool may_be_ours = !others_lanes_.contains(lane) && calls_.has_room();
   calls_.look();
   if (!wake_timer_) wake_in(may_be_ours ? between_hints : base::Duration::zero());
 }
@@ -461,7 +461,7 @@ void Membership::wake_in(base::Duration wait) {
 }
 
 void Membership::took(std::int32_t lane) {
-  own_lanes_.insert(lane);
+  others_lanes_.erase(lane);
   const auto found = ready_.find(lane);
   if (found != ready_.end() && --found->second <= 0) ready_.erase(found);
 }
@@ -469,6 +469,7 @@ void Membership::took(std::int32_t lane) {
 void Membership::looked() {
   if (!wake_timer_) return;
   wake_timer_.cancel();
+  for (const auto& [lane, count] : ready_) others_lanes_.insert(lane);
   if (!ready_.empty()) wake_in({});
 }
 

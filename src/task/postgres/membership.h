@@ -135,8 +135,8 @@ class Membership {
   void beat_soon();
   /// Something was written that others want to hear of.
   void number_soon();
-  /// Tasks of these lanes have become ready. Of a lane that we have taken from before and have room for, others hear
-  /// only what we have not taken ourselves.
+  /// Tasks of these lanes have become ready. Where we have room others hear only of what our own look has left, but for
+  /// lanes that such a look found nothing in.
   void wake(std::int32_t lane, std::int64_t count);
   /// We have taken a task of that lane.
   void took(std::int32_t lane);
@@ -214,7 +214,7 @@ class Membership {
   std::map<std::int32_t, std::int64_t> ready_;
   std::optional<base::TimePoint> sweep_at_;
   base::TimePoint woke_at_ = {};
-  std::set<std::int32_t> own_lanes_;  // that we have taken tasks of
+  std::set<std::int32_t> others_lanes_;  // that we found nothing in when there was something, until we take of them
   base::TimePoint numbered_at_ = {};
   transport::Loop::Timer beat_timer_;
   transport::Loop::Timer join_timer_;

@@ -115,12 +115,6 @@ TEST_F(MemberTest, NobodyIsWokenForWhatWeTakeOurselves) {
   join();
   line.calls.clear();
   advance(1s);
-  membership->wake(3, 1);
-  turn();
-  line.take("wake_v1").done(Result());  // a lane that we may not serve at all
-  membership->took(3);
-  membership->looked();
-  advance(1s);
   membership->wake(3, 2);
   turn();
   EXPECT_FALSE(line.has("wake_v1")) << "our own look comes first";
@@ -136,9 +130,29 @@ TEST_F(MemberTest, NobodyIsWokenForWhatWeTakeOurselves) {
   EXPECT_EQ(line.take("wake_v1").arguments.at(3), "{1}") << "of what is left others hear at once";
 }
 
+TEST_F(MemberTest, OthersAreWokenAtOnceForALaneThatWeFoundNothingIn) {
+  has_room = true;
+  join();
+  line.calls.clear();
+  advance(1s);
+  membership->wake(3, 1);
+  membership->looked();
+  turn();
+  line.take("wake_v1").done(Result());
+  advance(1s);
+  membership->wake(3, 1);
+  turn();
+  EXPECT_TRUE(line.has("wake_v1")) << "it may be none that we serve";
+  membership->took(3);
+  advance(1s);
+  line.calls.clear();
+  membership->wake(3, 1);
+  turn();
+  EXPECT_FALSE(line.has("wake_v1")) << "it is one";
+}
+
 TEST_F(MemberTest, OthersAreWokenAtOnceIfThereIsNoRoomHere) {
   join();
-  membership->took(3);
   line.calls.clear();
   advance(1s);
   membership->wake(3, 1);
@@ -149,7 +163,6 @@ TEST_F(MemberTest, OthersAreWokenAtOnceIfThereIsNoRoomHere) {
 TEST_F(MemberTest, OthersAreWokenIfOurOwnLookIsNotAnswered) {
   has_room = true;
   join();
-  membership->took(3);
   line.calls.clear();
   advance(1s);
   membership->wake(3, 1);

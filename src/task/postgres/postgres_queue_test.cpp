@@ -85,6 +85,7 @@ class PostgresQueueTest : public MemberTest {
   /// Claims task 7 with the fence 31.
   void have_seven() {
     line.events.notified("duet_w4", "task");
+    line.answer("wait_v1", "");
     line.take("report_v1")
         .done(Result({"what", "id", "fence", "attempt", "agent", "grp", "body"},
                      {{"claim", "7", "31", "1", "shell", "default", to_body({.prompt = "true"})}}));
@@ -264,6 +265,7 @@ TEST_F(PostgresQueueTest, WithNothingRunningAStopLeavesTheQueue) {
 TEST_F(PostgresQueueTest, AStopThatFallsIntoALookForTasksNeedsNoPatience) {
   join_queue();
   line.events.notified("duet_w4", "task");
+  line.answer("wait_v1", "");
   ASSERT_TRUE(line.has("report_v1"));
   bool stopped = false;
   queue->stop(
