@@ -175,8 +175,7 @@ std::optional<object> TaskFollower::read_piece(Followed& task) {
   object params{{"taskId", task.id}, {"encoding", "base64"}};
   params[task.tail ? "fromEnd" : "offset"] = task.tail.value_or(task.offset);
   if (!stream_.empty()) params["stream"] = stream_;  // which a daemon of version 0.1 does not know
-  const peer::Outcome outcome =
-      calls_.outcome_of("task.output", rpc::to_text(params), calls_.daemon().patience());
+  const peer::Outcome outcome = calls_.outcome_of("task.output", rpc::to_text(params), calls_.daemon().patience());
   if (outcome.cause == peer::Outcome::Cause::answered) return rpc::parse_value(outcome.result).as_object();
   if (SteadyCalls::daemon_has_gone(outcome)) return std::nullopt;
   if (!is_unknown_task(outcome)) throw DaemonClient::failure_of("task.output", outcome);

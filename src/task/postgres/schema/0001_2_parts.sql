@@ -193,7 +193,7 @@ BEGIN
   WHILE cardinality(v_next) > 0 LOOP
     v_more := '{}';
     FOR v_task IN
-      UPDATE @schema@.task t SET state = 4, completed_at = clock_timestamp(), error_reason = 5, held = false,
+      UPDATE @schema@.task t SET state = 4, completed_at = greatest(t.created_at, clock_timestamp()), error_reason = 5, held = false,
         due = NULL, retry_at = NULL,
         error_message = 'task-' || f.dependency || ' did not succeed'
       FROM (SELECT a.task, min(a.dependency) AS dependency FROM @schema@.after a
@@ -223,7 +223,7 @@ DECLARE
 BEGIN
   SELECT @schema@.world(t.state, t.announced) INTO v_was FROM @schema@.task t WHERE t.id = p_task;
   SELECT coalesce(sum(octet_length(o.bytes)), 0) INTO v_stored FROM @schema@.output o WHERE o.task = p_task;
-  UPDATE @schema@.task t SET state = p_state, completed_at = clock_timestamp(), error_reason = p_reason,
+  UPDATE @schema@.task t SET state = p_state, completed_at = greatest(t.created_at, clock_timestamp()), error_reason = p_reason,
     error_message = p_message,
     held = false, due = NULL, retry_at = NULL, cancelling = false, stored = v_stored
   WHERE t.id = p_task RETURNING t.* INTO v_task;

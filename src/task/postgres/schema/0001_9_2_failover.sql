@@ -66,7 +66,7 @@ BEGIN
     END IF;
     INSERT INTO @schema@.task(id, rank, created_at, lane, retries, state, on_lost, has_env, fence, worker, attempts)
     VALUES (r.task, ~coalesce(r.priority, 0), clock_timestamp(), v_lane, coalesce(r.retries, 0), 2,
-      coalesce(r."onLost", 0), r.env IS NOT NULL, r.fence, p_worker, r.attempt)
+      coalesce(r."onLost", 0), coalesce(r."hasEnv", false), r.fence, p_worker, r.attempt)
     RETURNING * INTO t;
     INSERT INTO @schema@.event(id, task, at, becomes, kind, params)
     SELECT nextval('@schema@.event_id'), t.id, t.created_at, 0, 'taskQueued',
@@ -89,7 +89,7 @@ BEGIN
   RETURN true;
 END $$;
 
--- `p_running`: `[{"task","fence","attempt","pid","ago","agent","group","needs","submitter","body","env","onLost","priority","retries","key",
+-- `p_running`: `[{"task","fence","attempt","pid","ago","agent","group","needs","submitter","body","hasEnv","env","onLost","priority","retries","key",
 -- "prompt","metadata","labels"}]`, from "agent" on for a task that the server has lost;
 -- `p_ended`: the same with `ok`, `code`, `signal`, `reason`, `message`, `startedAgo`, `endedAgo`, `cpuUs`, `memory`, `outputBytes`, `retryMs`, `flags`,
 -- `result` (base64).
@@ -112,12 +112,12 @@ BEGIN
   FOR r IN
     SELECT * FROM json_to_recordset(coalesce(p_running, '[]')) AS x(task bigint, fence bigint, attempt integer,
       pid integer, ago bigint, agent text, "group" text,
-      needs text, submitter text, body text, env text, "onLost" smallint, priority bigint, retries integer, key text,
+      needs text, submitter text, body text, "hasEnv" boolean, env text, "onLost" smallint, priority bigint, retries integer, key text,
         prompt text, metadata text, labels text)
     UNION ALL
     SELECT * FROM json_to_recordset(coalesce(p_ended, '[]')) AS x(task bigint, fence bigint, attempt integer,
       pid integer, ago bigint, agent text, "group" text,
-      needs text, submitter text, body text, env text, "onLost" smallint, priority bigint, retries integer, key text,
+      needs text, submitter text, body text, "hasEnv" boolean, env text, "onLost" smallint, priority bigint, retries integer, key text,
         prompt text, metadata text, labels text)
     ORDER BY task, fence
   LOOP
