@@ -185,6 +185,7 @@ class ModelDatabase {
   Answer lose(const Arguments& arguments);
   Answer leave(const Arguments& arguments);
   boost::json::array running_of(const ModelWorker& worker) const;
+  bool has_to_repeat(const ModelWorker& worker) const;
   Lanes give_up(const ModelWorker& worker, bool all);
 
   // model_tasks.cpp

@@ -108,13 +108,20 @@ bool ModelDatabase::restore(const ModelWorker& worker, const Object& told) {
   ModelTask* task = find(number_in(told, "task"));
   if (task == nullptr) {
     if (!told.contains("body")) return false;
+    const std::string key = text_in(told, "key");
+    const std::string ident = key.empty() ? "restored " + std::to_string(number_in(told, "task")) : "key " + key;
+    const auto is_it = [&ident](const auto& each) { return each.second.ident == ident; };
+    if (std::ranges::any_of(data_.tasks, is_it)) return false;  // the key has been given anew since
     ModelTask& made = data_.tasks[number_in(told, "task")];
     made.id = number_in(told, "task");
-    made.ident = "restored " + std::to_string(made.id);
+    made.ident = ident;
+    made.key = key;
     made.created = now();
-    made.prompt = "\"\"";
-    made.metadata = "{}";
+    made.prompt = text_in(told, "prompt");
+    made.metadata = text_in(told, "metadata");
+    made.labels = text_in(told, "labels");
     made.body = text_in(told, "body");
+    if (told.contains("env")) made.env = text_in(told, "env");
     made.priority = number_in(told, "priority");
     made.retries = static_cast<int>(number_in(told, "retries"));
     made.on_lost = static_cast<int>(number_in(told, "onLost"));
@@ -122,7 +129,8 @@ bool ModelDatabase::restore(const ModelWorker& worker, const Object& told) {
     made.fence = fence;
     made.worker = worker.id;
     made.attempts = attempt;
-    made.lane = lane_of({text_in(told, "agent"), text_in(told, "group"), {}, {}});
+    made.lane = lane_of({text_in(told, "agent"), text_in(told, "group"), task::postgres::split(text_in(told, "needs")),
+                         text_in(told, "submitter")});
     tell_task(made, {}, 0);
     return true;
   }

@@ -48,10 +48,11 @@ enum class Fate { put_back, cancelled, stopped, spared, completed, again, failed
 
 Fate fate_of(const ModelTask& task, std::int64_t flagged, bool is_ok, bool has_retry) {
   if (task.cancelling) return Fate::cancelled;
-  if ((flagged & put_back_flag) != 0) return Fate::put_back;
+  const bool is_put_back = (flagged & put_back_flag) != 0;
+  if (is_put_back && !task.announced) return Fate::put_back;
   if ((flagged & by_stop) != 0) return Fate::stopped;
   if ((flagged & lease_was_over) != 0) return Fate::spared;
-  if (is_ok) return Fate::completed;
+  if (is_ok && !is_put_back) return Fate::completed;
   return has_retry && task.attempts - task.spared - task.lost <= task.retries ? Fate::again : Fate::failed;
 }
 
@@ -101,7 +102,7 @@ ModelDatabase::Answer ModelDatabase::report(const Arguments& arguments) {
   const bool may_claim = call.worker.state == ModelWorker::live && !(call.worker.recovering && is_recovering());
   if (may_claim) claim(call, arguments.number(most));
   return Result({"what", "id", "fence", "attempt", "agent", "grp", "on_lost", "priority", "retries", "spared", "body",
-                 "env", "cancelling", "lane"},
+                 "env", "cancelling", "lane", "needs", "submitter"},
                 call.rows);
 }
 
@@ -161,7 +162,7 @@ void ModelDatabase::end_some(ReportCall& call, const Arguments& arguments) {
   std::map<int, int> counts;
   for (const int lane : ready) ++counts[lane];
   for (const auto& [lane, count] : counts) {
-    Result::Row row(14);
+    Result::Row row(16);
     row[0] = "ready";
     row[3] = std::to_string(count);
     row[13] = std::to_string(lane);
@@ -174,7 +175,8 @@ void ModelDatabase::end_one(ReportCall& call, const Arguments& arguments, std::s
   const std::optional<std::int64_t> retry = arguments.number(retry_ms, i);
   const std::int64_t pause = retry.value_or(0);
   const Fate fate = fate_of(task, flagged, arguments.element(oks, i) == "t", retry.has_value());
-  const bool is_put_back = (flagged & put_back_flag) != 0;
+  const bool asks_back = (flagged & put_back_flag) != 0;
+  const bool is_put_back = asks_back && !task.announced;
   const std::optional<std::int64_t> begun = arguments.number(started_ago, i);
   const bool had_begun = task.announced || (begun && !is_put_back);
   const bool is_new_start = !task.announced && begun && !is_put_back;
@@ -195,7 +197,8 @@ void ModelDatabase::end_one(ReportCall& call, const Arguments& arguments, std::s
     task.signal.reset();
   }
   const bool has_failed = fate == Fate::stopped || fate == Fate::failed;
-  task.reason = has_failed ? std::optional(arguments.number(reasons, i).value_or(0)) : std::nullopt;
+  task.reason =
+      has_failed ? std::optional(arguments.number(reasons, i).value_or(asks_back ? reason_lost : 0)) : std::nullopt;
   task.message = has_failed ? arguments.element(messages, i).value_or("") : "";
   task.retry_at = fate == Fate::again ? std::optional(now() + pause) : std::nullopt;
   const bool waits = fate == Fate::again || (fate == Fate::put_back && pause > 0);
@@ -206,8 +209,7 @@ void ModelDatabase::end_one(ReportCall& call, const Arguments& arguments, std::s
     task.result = arguments.element(results, i).value_or("");
   }
   if (is_new_start) tell_task(task, 0, 1);
-  if (!is_put_back || task.announced || task.has_ended())
-    tell_task(task, had_begun ? 1 : 0, task.has_ended() ? task.world() : 0);
+  if (!is_put_back || task.has_ended()) tell_task(task, had_begun ? 1 : 0, task.has_ended() ? task.world() : 0);
   if (!is_put_back) data_.after.erase(task.id);
   if (task.has_dependents && task.state == ModelTask::completed) call.done.push_back(task.id);
   if (task.has_dependents && task.state > ModelTask::completed) call.failed.push_back(task.id);
@@ -255,7 +257,7 @@ void ModelDatabase::claim(ReportCall& call, std::int64_t many) {
                          std::to_string(task->attempts), lane.agent, lane.group, std::to_string(task->on_lost),
                          std::to_string(task->priority), std::to_string(task->retries),
                          std::to_string(task->spared + task->lost), task->body, task->env, task->cancelling ? "t" : "f",
-                         std::to_string(task->lane)});
+                         std::to_string(task->lane), task::postgres::joined(lane.needs), lane.submitter});
   }
 }
 

@@ -43,6 +43,13 @@ json::array ModelDatabase::running_of(const ModelWorker& worker) const {
   return running;
 }
 
+bool ModelDatabase::has_to_repeat(const ModelWorker& worker) const {
+  return std::ranges::any_of(data_.tasks, [&worker](const auto& each) {
+    const ModelTask& task = each.second;
+    return task.worker == worker.id && task.state == ModelTask::running && task.on_lost == 1;
+  });
+}
+
 ModelDatabase::Answer ModelDatabase::attach(const Arguments& arguments) {
   if (server_timeline_ > data_.timeline) throw Refused{"DU002", "renew: the server is on a new timeline"};
   std::vector<std::string> known = arguments.texts(2);
@@ -87,7 +94,7 @@ ModelDatabase::Answer ModelDatabase::beat(const Arguments& arguments) {
   ModelWorker& worker = guard(arguments);
   const bool was_silent = worker.state == ModelWorker::silent;
   ++worker.beat;
-  worker.waiting = arguments.flag(2);
+  if (arguments.at(2)) worker.waiting = arguments.flag(2);
   worker.state = ModelWorker::live;
   worker.slots = arguments.number(3);
   worker.labels = arguments.texts(4);
@@ -107,7 +114,8 @@ ModelDatabase::Answer ModelDatabase::beat(const Arguments& arguments) {
                              {"beat", each.beat},
                              {"state", static_cast<int>(each.state)},
                              {"lease", each.lease},
-                             {"lostAfter", each.lost_after}});
+                             {"lostAfter", each.lost_after},
+                             {"toRepeat", each.state == ModelWorker::silent && has_to_repeat(each)}});
     if (each.state >= ModelWorker::silent) continue;
     shortest = std::min(shortest, each.lease);
     agents.insert(each.accepts.begin(), each.accepts.end());

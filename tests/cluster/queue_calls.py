@@ -49,13 +49,14 @@ class Row(dict):
     __getattr__ = dict.__getitem__
 
 
-CLAIM = ["id", "fence", "attempt", "agent", "grp", "on_lost", "priority", "retries", "spared", "body", "env", "cancelling", "lane"]
+CLAIM = ["id", "fence", "attempt", "agent", "grp", "on_lost", "priority", "retries", "spared", "body", "env", "cancelling", "lane",
+         "needs", "submitter"]
 SUBMIT = ["place", "id", "state", "fresh", "body", "refusal", "lane"]
 EVENT = ["seq", "kind", "task", "params", "arrived_ms", "record"]
 RECORD = ("id prompt agent grp priority state held created_ms not_before_ms retry_ms started_ms completed_ms pid exit_code signal result"
           " error_reason error_message attempts spared lost cpu_us max_memory output_bytes output_gone labels metadata worker on_lost needs"
           " silent late submitted_by fence waiting_for cancelling").split()
-TEXTS = {"agent", "grp", "body", "env", "refusal", "kind", "params", "record", "prompt", "signal", "result", "error_message", "labels",
+TEXTS = {"submitter", "agent", "grp", "body", "env", "refusal", "kind", "params", "record", "prompt", "signal", "result", "error_message", "labels",
          "metadata", "worker", "needs", "late", "submitted_by", "waiting_for", "what"}
 
 

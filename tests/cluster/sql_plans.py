@@ -15,7 +15,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import server  # noqa: E402
-from queue_calls import Worker  # noqa: E402
+from queue_calls import CANCELLED, COMPLETED, FAILED, Worker  # noqa: E402
 
 LARGE = {"task", "request", "event", "output"}
 SERVER = None
@@ -102,19 +102,22 @@ def tearDownModule():
     SERVER.__exit__()
 
 
+def prepare(name, tasks, statistics):
+    """A database with a queue in it."""
+    SERVER.make_database(name)
+    server.install(SERVER, name)
+    if statistics == "stale":
+        SERVER.sql("ANALYZE", name)
+    if tasks:
+        SERVER.script("SET synchronous_commit = off;" + FILL.format(many=tasks), name)
+    if statistics == "fresh":
+        SERVER.sql("VACUUM ANALYZE", name)
+    return name
+
+
 class Plans(unittest.TestCase):
     maxDiff = None
     database = None
-
-    def prepare(self, name, tasks, statistics):
-        self.database = SERVER.make_database(name)
-        server.install(SERVER, name)
-        if statistics == "stale":
-            SERVER.sql("ANALYZE", name)
-        if tasks:
-            SERVER.script("SET synchronous_commit = off;" + FILL.format(many=tasks), name)
-        if statistics == "fresh":
-            SERVER.sql("VACUUM ANALYZE", name)
 
     def look(self):
         """Every call as often as it takes until the plan is one for all parameters."""
@@ -130,8 +133,8 @@ class Plans(unittest.TestCase):
                 self.work(one, turn)
             for turn in range(2):
                 self.work(other, turn)
-            for _ in range(7):
-                one.ask(f"UPDATE duet.worker SET lanes = '{{1}}', groups = 1, lanes_to = 1000 WHERE id = {one.id} RETURNING id")
+            for lanes in 7 * ("{1}", "{1,2}"):
+                one.ask(f"UPDATE duet.worker SET lanes = '{lanes}', groups = 1, lanes_to = 1000 WHERE id = {one.id} RETURNING id")
                 one.claim(2)
             return plans_in(SERVER.log()[start:])
         finally:
@@ -159,7 +162,7 @@ class Plans(unittest.TestCase):
             worker.tasks(**query)
 
     def assert_by_index(self, name, tasks, statistics):
-        self.prepare(name, tasks, statistics)
+        self.database = prepare(name, tasks, statistics)
         plans = self.look()
         self.assertGreater(len(plans), 200)
         self.assertTrue(any("Relation Name" in node and node["Relation Name"] == "task" for _, plan in plans for node, _ in nodes(plan)))
@@ -188,6 +191,47 @@ class Plans(unittest.TestCase):
 
     def test_a_large_queue_with_fresh_statistics(self):
         self.assert_by_index("large_fresh", TASKS, "fresh")
+
+
+class Walks(unittest.TestCase):
+    """By index is not enough where a few of many are meant: the index must lead to them."""
+
+    def rows_read(self, worker, function, *arguments):
+        start = len(SERVER.log())
+        answer = worker.call(function, *arguments)
+        plans = plans_in(SERVER.log()[start:])
+        self.assertGreater(len(plans), 0)
+        return answer, sum((node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"] for _, plan in plans
+                           for node, _ in nodes(plan) if node.get("Relation Name") == "task" and "Scan" in node["Node Type"])
+
+    def test_few_of_many(self):
+        database = prepare("walks", 20_000, "none")
+        SERVER.script("UPDATE duet.task SET state = 3 WHERE state IN (1, 2, 4); UPDATE duet.task SET state = 4 WHERE id = 77;"
+                      "UPDATE duet.task SET has_dependents = true; UPDATE duet.task SET state = 2, worker = 9 WHERE state = 0;"
+                      "UPDATE duet.task SET completed_at = now() - interval '2 hours' - id * interval '1 ms', created_at = now() - interval '3 hours'"
+                      " WHERE id <> 20000; UPDATE duet.task SET created_at = now(), completed_at = now() WHERE id = 20000; UPDATE duet.meta SET queued = 0, running = 200;", database)
+        SERVER.sql("VACUUM ANALYZE", database)
+        one = Worker(SERVER, database, "one")
+        self.addCleanup(one.close)
+        for statement in (*EXPLAIN, "SET auto_explain.log_analyze = on"):
+            one.session.ask(statement)
+        day, now = 86_400_000, int(one.one("SELECT duet.ms(clock_timestamp())"))
+        me = (one.id, one.incarnation)
+        for what, asked, found in (
+                ("old ones that there are not", ("remove_v1", *me, None, None, 30 * day, "x"), '"removed" : []'),
+                ("completed ones that are old", ("remove_v1", *me, None, COMPLETED, 30 * day, "x"), '"removed" : []'),
+                ("the one that failed", ("remove_v1", *me, None, FAILED, None, "x"), '"removed" : [77]'),
+                ("none that was cancelled", ("remove_v1", *me, None, CANCELLED, None, "x"), '"removed" : []'),
+                ("a restart", ("requeue_v1", *me, 1234), "queued")):
+            with self.subTest(what):
+                answer, rows = self.rows_read(one, *asked)
+                self.assertIn(found, answer[0][0])
+                self.assertLess(rows, 1000)
+        for query in ({}, {"state": COMPLETED}, {"sort": "oldest"}, {"sort": "ended"}, {"group": "g1"}):
+            with self.subTest(query):
+                answer, rows = self.rows_read(one, "read_tasks_v1", {**query, "since": now - day // 24})
+                self.assertEqual([row[0] for row in answer], ["20000"])
+                self.assertLess(rows, 1500)
 
 
 class TheTestItself(unittest.TestCase):

@@ -591,6 +591,32 @@ class Failover(QueueTest):
         self.assertEqual((task.state, task.result, task.attempts), (COMPLETED, "\\x6869", 1))
         self.assertEqual(self.one.end(claims[0]), COMPLETED)
 
+    def test_a_task_that_was_lost_comes_back_whole(self):
+        gpu = self.worker("gpu", labels=["gpu"], accepts=["codex"], agents=["codex", "shell"])
+        whole = {"agent": "shell", "group": "g", "needs": "gpu", "own": True, "key": "K", "on_lost": 1, "env": '{"A":"b"}'}
+        id = gpu.submit(**whole, prompt='"do it"', labels='{"a":"b"}', metadata='{"key":"K"}', body='{"prompt":"do it"}')
+        claim, = gpu.claim()
+        self.assertEqual((claim.needs, claim.submitter), ("gpu", "gpu"))
+        before = gpu.task(id)
+        for table, column in (("task", "id"), ("request", "task")):
+            self.one.ask(f"DELETE FROM duet.{table} WHERE {column} = {id} RETURNING {column}")
+        self.renew()
+        told = {"task": id, "fence": claim.fence, "attempt": 1, "pid": 5, "ago": 3, "agent": claim.agent, "group": claim.grp, "needs": claim.needs,
+                "submitter": claim.submitter, "body": claim.body, "hasEnv": True, "env": claim.env, "onLost": claim.on_lost, "key": "K", "prompt": '"do it"',
+                "labels": '{"a":"b"}', "metadata": '{"key":"K"}'}
+        self.assertEqual(gpu.do_json("recover_v1", json.dumps([told]), "[]")["fenced"], [])
+        after = gpu.task(id)
+        for name in ("prompt", "agent", "grp", "needs", "labels", "metadata", "on_lost", "attempts"):
+            self.assertEqual(after[name], before[name])
+        self.one.do_json("recover_v1", "[]", "[]")
+        again, = self.one.submit_all({**whole, "own": False})
+        self.assertEqual((again.id, again.fresh), (id, False))  # its key is known
+        self.one.do_json("silence_v1", gpu.id, gpu.beat_number())
+        self.assertEqual(self.worker("other", accepts=["shell"]).claim(9), [])  # it still needs the label
+        gpu.beat()
+        again, = gpu.claim(9)
+        self.assertEqual((again.id, again.attempt, again.env, again.lane), (id, 2, claim.env, claim.lane))
+
 
 if __name__ == "__main__":
     run()

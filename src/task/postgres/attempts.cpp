@@ -163,9 +163,10 @@ std::pair<std::string, std::string> Attempts::remembered() const {
     if (attempt.started && attempt.start_told) {
       told.add("pid", attempt.started->pid).add("ago", ago_of(loop_.clock(), attempt.started->at));
     }
-    std::string text = told.take();
     // What it was claimed with is for a row that is lost; without a bound nothing at all could be told.
-    const bool has_room = running.size() + attempt.claim.size() < most_reported;
+    const bool has_room = running.size() + attempt.claim.size() + attempt.env.size() < most_reported;
+    if (!attempt.env.empty() && has_room) told.add("env", attempt.env);
+    std::string text = told.take();
     if (!attempt.claim.empty() && has_room) text.insert(text.size() - 1, "," + attempt.claim);
     running += (running.empty() ? "[" : ",") + text;
   }
@@ -508,21 +509,25 @@ void Attempts::take_claim(const Result& rows, std::size_t row) {
   attempt.retries = static_cast<std::uint32_t>(number("retries"));
   attempt.spared = static_cast<std::uint32_t>(number("spared"));
   attempt.claimed = membership_.now();
+  attempt.env = text("env");
   const std::string body = text("body");
   attempt.claim = claim_text({.agent = attempt.agent,
                               .group = attempt.group,
                               .priority = number("priority"),
                               .retries = attempt.retries,
                               .on_lost = attempt.on_lost,
+                              .needs = rows.text(row, rows.column("needs")),
+                              .submitter = rows.text(row, rows.column("submitter")),
+                              .has_env = !attempt.env.empty(),
                               .body = body});
   std::erase(turns_, attempt.group);
   turns_.push_back(attempt.group);
   if (closed_) return put_back(run, attempt, {});
-  start(run, attempt, body, text("env"));
+  start(run, attempt, body);
 }
 
-void Attempts::start(RunId run, Attempt& attempt, std::string_view body, std::string_view env) {
-  tl::expected<Assignment, std::string> assignment = assignment_of(run, attempt, body, env);
+void Attempts::start(RunId run, Attempt& attempt, std::string_view body) {
+  tl::expected<Assignment, std::string> assignment = assignment_of(run, attempt, body);
   if (!assignment) {
     attempt.outcome = Outcome{.kind = Outcome::Kind::not_started, .ended_at = loop_.clock().utc()};
     attempt.outcome->problem = assignment.error();
@@ -538,12 +543,13 @@ void Attempts::start(RunId run, Attempt& attempt, std::string_view body, std::st
   calls_.began(run, true);
 }
 
-// Or why there is none.
-tl::expected<Assignment, std::string> Attempts::assignment_of(RunId run, const Attempt& attempt, std::string_view body,
-                                                              std::string_view env) const {
+// Or why there is none. The claim gets what the body says, before that becomes this machine's.
+tl::expected<Assignment, std::string> Attempts::assignment_of(RunId run, Attempt& attempt,
+                                                              std::string_view body) const {
   try {
     Submission submission = from_body(body);
-    add_env(submission, env);
+    attempt.claim += "," + request_text(submission);
+    add_env(submission, attempt.env);
     submission.cwd = local_folder(calls_.project(), submission.cwd);
     if (agents_.is_untrusted(attempt.agent))
       return tl::unexpected("its agent is not trusted on this machine: " + agents_.distrust().cure);

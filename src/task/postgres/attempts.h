@@ -101,6 +101,7 @@ class Attempts {
     std::uint32_t retries = 0;
     std::uint32_t spared = 0;
     std::string claim = {};  // JSON members of what it was claimed with, for a database that has forgotten it
+    std::string env = {};    // likewise
     bool adopted = false;
     bool cancelling = false;
     bool ended_by_stop = false;
@@ -145,9 +146,8 @@ class Attempts {
   std::size_t free_slots() const;
   std::string limits() const;
   std::vector<std::string> closed_groups() const;
-  tl::expected<Assignment, std::string> assignment_of(RunId run, const Attempt& attempt, std::string_view body,
-                                                      std::string_view env) const;
-  void start(RunId run, Attempt& attempt, std::string_view body, std::string_view env);
+  tl::expected<Assignment, std::string> assignment_of(RunId run, Attempt& attempt, std::string_view body) const;
+  void start(RunId run, Attempt& attempt, std::string_view body);
   void put_back(RunId run, Attempt& attempt, base::Duration pause);
   void cancel(RunId run, Attempt& attempt);
   void on_started(RunId run, const Started& started);

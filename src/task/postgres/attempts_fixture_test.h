@@ -107,7 +107,7 @@ class AttemptsTest : public MemberTest {
 
   static Result rows(const std::vector<Result::Row>& rows) {
     return {{"what", "id", "fence", "attempt", "agent", "grp", "on_lost", "priority", "retries", "spared", "body",
-             "env", "cancelling", "lane"},
+             "env", "cancelling", "lane", "needs", "submitter"},
             rows};
   }
   static Result::Row claim(TaskId id, std::int64_t fence, std::uint32_t attempt = 1,
@@ -125,7 +125,9 @@ class AttemptsTest : public MemberTest {
             to_body({.prompt = "true"}),
             "",
             "f",
-            "1"};
+            "1",
+            "",
+            ""};
   }
   static Result::Row end(TaskId id, std::int64_t fence, State state = State::completed) {
     return about("end", id, fence, std::to_string(static_cast<int>(state)));

@@ -390,5 +390,28 @@ TEST_F(AttemptsTest, WhatIsRememberedForAFailoverIsWhatRunsAndWhatWasTold) {
   EXPECT_EQ(number_in(ends.at(0).as_object(), "fence"), 31);
 }
 
+TEST_F(AttemptsTest, WhatRunsIsRememberedWithAllThatItsTaskNeedsToComeBack) {
+  Submission asked{.prompt = "true", .key = "K"};
+  asked.labels["a"] = "b";
+  Result::Row row = claim(7, 31);
+  row.at(10) = to_body(asked);
+  row.at(11) = R"({"A":"b"})";
+  row.at(14) = "gpu";
+  row.at(15) = "two";
+  have({row});
+  started(seven);
+  const std::string running = attempts->remembered().first;
+  const boost::json::object told = rpc::parse_value(running).at(0).as_object();
+  EXPECT_EQ(text_in(told, "needs"), "gpu");
+  EXPECT_EQ(text_in(told, "submitter"), "two");
+  EXPECT_EQ(text_in(told, "key"), "K");
+  EXPECT_EQ(text_in(told, "prompt"), R"("true")");
+  EXPECT_EQ(text_in(told, "labels"), R"({"a":"b"})");
+  EXPECT_EQ(text_in(told, "env"), R"({"A":"b"})") << "it may be tried again";
+  exited(seven);
+  answer({end(7, 31)});
+  EXPECT_EQ(attempts->remembered().second.find(R"("env")"), std::string::npos) << "it is erased with the end";
+}
+
 }  // namespace
 }  // namespace duet::task::postgres

@@ -18,7 +18,7 @@ std::vector<Liveness::Verdict> Liveness::look(base::Duration asked, base::Durati
     const base::Duration unmoved = asked - known.since;  // an answer that took long proves no more
     if (seen.silent && unmoved >= seen.lost_after) {
       verdicts.push_back({seen.worker, seen.beat, true});
-    } else if (unmoved >= seen.lease && !seen.silent) {
+    } else if (unmoved >= seen.lease && (!seen.silent || seen.to_repeat)) {
       verdicts.push_back({seen.worker, seen.beat, false});
     }
   }

@@ -14,7 +14,8 @@ namespace duet::task::postgres {
 ///
 /// A worker is silent when its beat was seen unmoved for its whole lease, with a look at least every third of that
 /// lease; after a longer pause between two looks its time begins anew, so that an outage of the database makes nobody
-/// silent. Likewise it is lost when that has gone on for its `lost_after`. Pure.
+/// silent. Likewise it is lost when that has gone on for its `lost_after`. One that is silent is found so once more if
+/// a claim of its came behind. Pure.
 class Liveness {
  public:
   /// A worker as the database tells of it.
@@ -23,7 +24,8 @@ class Liveness {
     std::int64_t beat = 0;
     base::Duration lease = {};
     base::Duration lost_after = {};
-    bool silent = false;  ///< somebody has found that already
+    bool silent = false;     ///< somebody has found that already
+    bool to_repeat = false;  ///< and it has a claim that was on its way then, which another may have
   };
   struct Verdict {
     std::int64_t worker = 0;

@@ -56,6 +56,17 @@ TEST_F(LivenessTest, ASilentOneIsLostWhenItsTimeIsUp) {
   EXPECT_EQ(look(600s, 7), "lost 7");
 }
 
+TEST_F(LivenessTest, ASilentOneWhoseClaimCameBehindIsSilencedOnceMore) {
+  other_.silent = true;
+  EXPECT_EQ(look_every(15s, 0s, 90s, 7), "");
+  other_.to_repeat = true;
+  EXPECT_EQ(look(105s, 7), "silent 7");
+  other_.to_repeat = false;
+  EXPECT_EQ(look(120s, 7), "");
+  other_.to_repeat = true;
+  EXPECT_EQ(look_every(15s, 135s, 600s, 7), "lost 7");
+}
+
 TEST_F(LivenessTest, OneIsSilentBeforeItIsLostThoughBothComeAtOnce) {
   other_.lost_after = other_.lease;
   EXPECT_EQ(look_every(15s, 0s, 90s, 7), "silent 7");

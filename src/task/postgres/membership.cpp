@@ -130,6 +130,7 @@ std::optional<std::string> Membership::check(const json::object& hello) {
   memory_.system = text_in(hello, "system");
   if (timeline > memory_.timeline) {
     memory_.timeline = timeline;
+    memory_.newest_event_ms = newest;  // a failover may have lost what was newer, and the next to greet has seen that
     remember(memory_);
   }
   queue_ = queue;
@@ -317,9 +318,11 @@ void Membership::beat() {
   const WorkerOffer offer = calls_.offer();
   const base::Duration told = std::max<base::Duration>(kept_lease_, settings_.lease);
   const base::Duration sent = now();
+  // Never that we do not wait: who is woken is taken off the list, and a beat of before could undo what wait_v1 says.
+  const Argument waits = offer.waiting ? argument_of(true) : Argument();
   call(Line::Way::watch, "beat_v1",
-       {argument_of(offer.waiting), argument_of(offer.slots), array_of(offer.labels), array_of(offer.accepts),
-        array_of(offer.agents), argument_of(milliseconds(told)), argument_of(milliseconds(settings_.lost_after))},
+       {waits, argument_of(offer.slots), array_of(offer.labels), array_of(offer.accepts), array_of(offer.agents),
+        argument_of(milliseconds(told)), argument_of(milliseconds(settings_.lost_after))},
        [this, sent, told](const Answer& answer) {
          beating_ = false;
          if (answer && !left_) {
@@ -377,7 +380,8 @@ void Membership::judge(base::Duration sent, const json::object& answer) {
                       .beat = number_in(worker, "beat"),
                       .lease = std::chrono::milliseconds(number_in(worker, "lease")),
                       .lost_after = std::chrono::milliseconds(number_in(worker, "lostAfter")),
-                      .silent = number_in(worker, "state") == 2});
+                      .silent = number_in(worker, "state") == 2,
+                      .to_repeat = flag_in(worker, "toRepeat")});
   }
   if (!settings_.run) return;
   for (const Liveness::Verdict& verdict : liveness_.look(sent, now(), others)) give_up(verdict);

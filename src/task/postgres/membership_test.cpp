@@ -22,6 +22,28 @@ TEST_F(MemberTest, AnOldPrimaryAndAnOldBackupAreRefused) {
   membership->saw_event_at(1'000'000);
   EXPECT_NE(greet(hello(3))->find("old backup"), std::string::npos);
   EXPECT_EQ(greet(hello(4)), std::nullopt) << "a failover may lack the last moments";
+  EXPECT_EQ(greet(hello(4)), std::nullopt) << "the other connection comes to the same server";
+  EXPECT_EQ(memory_of(memory)->newest_event_ms, 1'000);
+  membership->saw_event_at(62'000);
+  EXPECT_NE(greet(hello(4))->find("old backup"), std::string::npos) << "what was seen there counts";
+}
+
+TEST_F(MemberTest, ABeatTellsThatWeWaitAndLeavesTheRestToTheDatabase) {
+  join();
+  advance(15s);
+  EXPECT_EQ(line.take("beat_v1").arguments.at(2), std::nullopt)
+      << "one that is on its way could undo what wait_v1 says";
+}
+
+TEST_F(MemberTest, ASilentWorkerThatStillHasWhatCanBeRepeatedIsSilencedAgain) {
+  join();
+  const std::string other = R"([{"id":8,"beat":5,"state":2,"toRepeat":true,"lease":30000,"lostAfter":60000}])";
+  for (int i = 0; i < 7; ++i) {
+    advance(5s);
+    if (!line.has("beat_v1")) membership->beat_soon();
+    answer_beat(other);
+  }
+  EXPECT_TRUE(line.has("silence_v1"));
 }
 
 TEST_F(MemberTest, EveryEventThatWasSeenCountsAndAfterAKillAllButTheLastMoments) {

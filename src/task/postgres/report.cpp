@@ -80,6 +80,12 @@ Argument usage_argument(const End& end, std::int64_t (*member)(const Usage&)) {
   return end.usage ? argument_of(member(*end.usage)) : Argument();
 }
 
+// Without the braces.
+std::string members_of(rpc::ObjectText& text) {
+  const std::string object = text.take();
+  return object.substr(1, object.size() - 2);
+}
+
 }  // namespace
 
 std::int64_t ago_of(const base::Clock& clock, base::UtcTime time) {
@@ -144,8 +150,18 @@ std::string claim_text(const ClaimedTask& task) {
   rpc::ObjectText text;
   text.add("agent", task.agent).add("group", task.group).add("priority", task.priority);
   text.add("retries", task.retries).add("onLost", static_cast<int>(task.on_lost)).add("body", task.body);
-  std::string object = text.take();
-  return object.substr(1, object.size() - 2);
+  if (!task.needs.empty()) text.add("needs", task.needs);
+  if (!task.submitter.empty()) text.add("submitter", task.submitter);
+  if (task.has_env) text.add_json("hasEnv", "true");
+  return members_of(text);
+}
+
+std::string request_text(const Submission& asked) {
+  rpc::ObjectText text;
+  text.add("prompt", prompt_text(asked.prompt)).add("metadata", shown_metadata_text(asked));
+  if (!asked.key.empty()) text.add("key", asked.key);
+  if (!asked.labels.empty()) text.add("labels", rpc::to_text(to_json(asked.labels)));
+  return members_of(text);
 }
 
 std::string recovery_text(const End& end, const std::string& claim) {

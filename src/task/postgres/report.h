@@ -76,9 +76,14 @@ struct ClaimedTask {
   std::int64_t priority = 0;
   std::uint32_t retries = 0;
   OnLost on_lost = OnLost::fail;
+  std::string_view needs = {};      ///< labels, joined as they came
+  std::string_view submitter = {};  ///< whose own agent it is; empty: nobody's
+  bool has_env = false;             ///< which is told only while it may be needed
   std::string_view body;
 };
 std::string claim_text(const ClaimedTask& task);
+/// The same of what else was asked for, and is in the body: what lists and keys go by.
+std::string request_text(const Submission& asked);
 /// An end for recover_v1: a JSON object.
 std::string recovery_text(const End& end, const std::string& claim);
 

@@ -7,6 +7,7 @@
 
 #include "duet/base/base64.h"
 #include "duet/rpc/value.h"
+#include "task/postgres/records.h"
 
 namespace duet::task::postgres {
 namespace {
@@ -140,6 +141,30 @@ TEST(PostgresReport, WhatIsToldAgainAfterAFailoverHasTheClaimInIt) {
   EXPECT_EQ(told.at("pid"), 100);
   EXPECT_EQ(base::from_base64(std::string(told.at("result").as_string())), end.result);
   EXPECT_TRUE(rpc::parse_value(recovery_text(end, "")).is_object()) << "of an adopted one nothing more is known";
+}
+
+TEST(PostgresReport, AClaimTellsAllThatALostTaskNeedsToComeBack) {
+  Submission asked{.prompt = std::string(2'000, 'p'), .key = "K"};
+  asked.labels["a"] = "b";
+  const std::string claim = claim_text(
+      {.agent = "shell", .group = "g", .needs = "big\x1fgpu", .submitter = "one", .has_env = true, .body = "{}"});
+  const boost::json::object told = rpc::parse_value("{" + claim + "," + request_text(asked) + "}").as_object();
+  EXPECT_EQ(told.at("needs"), "big\x1fgpu") << "also what a limit or a name needs, which the body does not say";
+  EXPECT_EQ(told.at("submitter"), "one");
+  EXPECT_EQ(told.at("hasEnv"), true) << "else it would be restarted without";
+  EXPECT_EQ(told.at("key"), "K") << "else a rule of another daemon would fire again";
+  EXPECT_EQ(text_in(told, "prompt"), prompt_text(asked.prompt)) << "its beginning";
+  EXPECT_EQ(told.at("labels"), R"({"a":"b"})");
+  EXPECT_EQ(text_in(told, "metadata"), shown_metadata_text(asked));
+}
+
+TEST(PostgresReport, AClaimOfAPlainTaskTellsNoMore) {
+  const std::string text =
+      "{" + claim_text({.agent = "shell", .group = "g", .body = "{}"}) + "," + request_text({.prompt = "p"}) + "}";
+  const boost::json::object told = rpc::parse_value(text).as_object();
+  for (const char* const name : {"needs", "submitter", "hasEnv", "key", "labels"}) {
+    EXPECT_FALSE(told.contains(name)) << name;
+  }
 }
 
 TEST(PostgresReport, ALargeResultIsNotToldAgain) {

@@ -129,18 +129,15 @@ BEGIN
 END $$;
 
 -- Makes the lanes that are missing. One at a time: who has seen a lane's number has seen all before it.
-CREATE FUNCTION @schema@.make_lanes(p_worker bigint, p_agents text[], p_groups text[], p_needs text[], p_own boolean[])
+CREATE FUNCTION @schema@.make_lanes(p_agents text[], p_groups text[], p_needs text[], p_submitters text[])
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   LOCK TABLE @schema@.lane IN SHARE ROW EXCLUSIVE MODE;
   INSERT INTO @schema@.lane AS l(agent, grp, needs, submitter, agent_json)
-  SELECT DISTINCT a.agent, a.grp, @schema@.needs_of(a.needs), CASE WHEN a.own THEN w.name ELSE '' END,
-    @schema@.quoted(a.agent)
-  FROM unnest(p_agents, p_groups, p_needs, p_own) AS a(agent, grp, needs, own)
-  CROSS JOIN @schema@.worker w WHERE w.id = p_worker
-    AND NOT EXISTS (SELECT FROM @schema@.lane o WHERE o.agent = a.agent AND o.grp = a.grp
-                    AND o.needs = @schema@.needs_of(a.needs) AND o.submitter = CASE WHEN a.own THEN w.name ELSE '' END
-                    AND o.retired_at IS NULL)
+  SELECT DISTINCT a.agent, a.grp, @schema@.needs_of(a.needs), a.submitter, @schema@.quoted(a.agent)
+  FROM unnest(p_agents, p_groups, p_needs, p_submitters) AS a(agent, grp, needs, submitter)
+  WHERE NOT EXISTS (SELECT FROM @schema@.lane o WHERE o.agent = a.agent AND o.grp = a.grp
+                    AND o.needs = @schema@.needs_of(a.needs) AND o.submitter = a.submitter AND o.retired_at IS NULL)
   ON CONFLICT DO NOTHING;
 END $$;
 
@@ -196,7 +193,7 @@ BEGIN
   WHILE cardinality(v_next) > 0 LOOP
     v_more := '{}';
     FOR v_task IN
-      UPDATE @schema@.task t SET state = 4, completed_at = clock_timestamp(), error_reason = 5, held = false,
+      UPDATE @schema@.task t SET state = 4, completed_at = greatest(t.created_at, clock_timestamp()), error_reason = 5, held = false,
         due = NULL, retry_at = NULL,
         error_message = 'task-' || f.dependency || ' did not succeed'
       FROM (SELECT a.task, min(a.dependency) AS dependency FROM @schema@.after a
@@ -226,7 +223,7 @@ DECLARE
 BEGIN
   SELECT @schema@.world(t.state, t.announced) INTO v_was FROM @schema@.task t WHERE t.id = p_task;
   SELECT coalesce(sum(octet_length(o.bytes)), 0) INTO v_stored FROM @schema@.output o WHERE o.task = p_task;
-  UPDATE @schema@.task t SET state = p_state, completed_at = clock_timestamp(), error_reason = p_reason,
+  UPDATE @schema@.task t SET state = p_state, completed_at = greatest(t.created_at, clock_timestamp()), error_reason = p_reason,
     error_message = p_message,
     held = false, due = NULL, retry_at = NULL, cancelling = false, stored = v_stored
   WHERE t.id = p_task RETURNING t.* INTO v_task;

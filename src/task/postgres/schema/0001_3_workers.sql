@@ -159,7 +159,10 @@ BEGIN
         WHERE c.cancelling),
       'workers', (SELECT json_agg(json_build_object('id', o.id, 'name', o.name, 'beat', o.beat, 'state', o.state,
         'lease', o.lease_ms,
-                    'lostAfter', o.lost_after_ms, 'silentBeat', o.silent_beat) ORDER BY o.id) FROM others o),
+                    'lostAfter', o.lost_after_ms, 'silentBeat', o.silent_beat,
+        -- A claim that was on its way when it fell silent.
+        'toRepeat', o.state = 2 AND EXISTS (SELECT FROM @schema@.task t WHERE t.worker = o.id AND t.state = 2
+          AND t.on_lost = 1)) ORDER BY o.id) FROM others o),
       'mine', (SELECT coalesce(json_agg(json_build_object('task', c.id, 'fence', c.fence, 'attempt', c.attempts,
         'started', c.announced, 'cancelling', c.cancelling, 'onLost', c.on_lost, 'agent', c.agent, 'retries', c.retries,
         'spared', c.spared)), '[]') FROM mine c),

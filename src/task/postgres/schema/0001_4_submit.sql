@@ -57,7 +57,7 @@ BEGIN
         FROM @schema@.request r JOIN @schema@.task t ON t.id = r.task WHERE r.ident = p_ids[1];
     END IF;
   ELSIF v_many = 1 THEN
-    RETURN QUERY SELECT s.* FROM @schema@.submit_one(1, p_worker, v_name, v_room, p_ids[1], p_keys[1], p_agents[1],
+    RETURN QUERY SELECT s.* FROM @schema@.submit_one(1, v_name, v_room, p_ids[1], p_keys[1], p_agents[1],
       p_groups[1], p_needs[1], p_own[1], p_priorities[1], p_retries[1], p_on_lost[1], p_delays[1], p_not_before[1],
       p_prompts[1], p_metadata[1], p_labels[1], p_bodies[1], p_envs[1], p_after[1]) s;
   ELSIF v_many > v_room OR coalesce(array_to_string(p_after, ''), '') <> '' THEN
@@ -69,20 +69,20 @@ BEGIN
       AS a(id, key, agent, grp, needs, own, priority, retries, on_lost, delay, not_before, prompt, metadata, labels,
         body,
         env, after, place)
-    CROSS JOIN LATERAL @schema@.submit_one(a.place::integer, p_worker, v_name, v_room - a.place + 1, a.id, a.key,
+    CROSS JOIN LATERAL @schema@.submit_one(a.place::integer, v_name, v_room - a.place + 1, a.id, a.key,
       a.agent,
       a.grp, a.needs, a.own, a.priority, a.retries, a.on_lost, a.delay, a.not_before, a.prompt, a.metadata, a.labels,
       a.body, a.env, a.after) s
     ORDER BY a.place;
   ELSIF v_many > 0 THEN
-    RETURN QUERY SELECT s.* FROM @schema@.submit_many(p_worker, v_name, v_lane, v_agent, v_now, p_ids, p_keys, p_agents,
+    RETURN QUERY SELECT s.* FROM @schema@.submit_many(v_name, v_lane, v_agent, v_now, p_ids, p_keys, p_agents,
       p_groups, p_needs, p_own, p_priorities, p_retries, p_on_lost, p_delays, p_not_before, p_prompts, p_metadata,
       p_labels, p_bodies, p_envs) s;
   END IF;
 END $$;
 
 -- Many tasks that come after none. `p_lane`: of the first, if it is there.
-CREATE FUNCTION @schema@.submit_many(p_worker bigint, p_name text, p_lane integer, p_agent text, p_now timestamptz,
+CREATE FUNCTION @schema@.submit_many(p_name text, p_lane integer, p_agent text, p_now timestamptz,
   p_ids uuid[], p_keys text[], p_agents text[], p_groups text[], p_needs text[], p_own boolean[], p_priorities bigint[],
   p_retries integer[], p_on_lost smallint[], p_delays bigint[], p_not_before bigint[], p_prompts text[],
     p_metadata text[],
@@ -113,7 +113,8 @@ BEGIN
       LEFT JOIN @schema@.lane l ON l.agent = a.agent AND l.grp = a.grp AND l.needs = @schema@.needs_of(a.needs)
         AND l.submitter = CASE WHEN a.own THEN p_name ELSE '' END AND l.retired_at IS NULL;
       EXIT WHEN array_position(v_lanes, NULL) IS NULL;
-      PERFORM @schema@.make_lanes(p_worker, p_agents, p_groups, p_needs, p_own);
+      PERFORM @schema@.make_lanes(p_agents, p_groups, p_needs, ARRAY(
+        SELECT CASE WHEN u.own THEN p_name ELSE '' END FROM unnest(p_own) WITH ORDINALITY AS u(own, place) ORDER BY u.place));
     END LOOP;
   END IF;
   IF cardinality(array_remove(p_keys, NULL)) > 0 THEN
@@ -138,6 +139,7 @@ BEGIN
     SELECT a.id, a.ident, a.key, session_user, a.prompt, a.labels, a.metadata, a.env, a.body
     FROM unnest(v_ids, v_idents, p_keys, p_prompts, p_labels, p_metadata, p_envs, p_bodies)
       AS a(id, ident, key, prompt, labels, metadata, env, body)
+    ORDER BY a.ident, a.id  -- who has the same keys in another order waits for this one, and not each for the other
     ON CONFLICT (ident) DO NOTHING;
     GET DIAGNOSTICS v_done = ROW_COUNT;
   END IF;
@@ -170,7 +172,7 @@ BEGIN
 END $$;
 
 -- One task, with all that can be in its way.
-CREATE FUNCTION @schema@.submit_one(p_place integer, p_worker bigint, p_name text, p_room bigint, p_id uuid,
+CREATE FUNCTION @schema@.submit_one(p_place integer, p_name text, p_room bigint, p_id uuid,
   p_key text, p_agent text, p_group text,
   p_needs text, p_own boolean, p_priority bigint, p_retries integer, p_on_lost smallint, p_delay bigint,
     p_not_before bigint,
@@ -214,16 +216,19 @@ BEGIN
   IF p_needs <> '' THEN
     v_needs := @schema@.needs_of(p_needs);
   END IF;
+  -- They are locked: one that ends while this is written is never missed. Before the table of lanes, as an edit does it.
+  IF cardinality(v_after) > 0 THEN
+    PERFORM FROM @schema@.task t WHERE t.id = ANY (v_after) ORDER BY t.id FOR NO KEY UPDATE;
+  END IF;
   FOR v_turn IN 1..2 LOOP
     SELECT l.id, l.agent_json INTO v_lane, v_agent FROM @schema@.lane l WHERE l.agent = p_agent AND l.grp = p_group
       AND l.needs = v_needs
       AND l.submitter = CASE WHEN p_own THEN p_name ELSE '' END AND l.retired_at IS NULL;
     EXIT WHEN FOUND;
-    PERFORM @schema@.make_lanes(p_worker, ARRAY[p_agent], ARRAY[p_group], ARRAY[p_needs], ARRAY[p_own]);
+    PERFORM @schema@.make_lanes(ARRAY[p_agent], ARRAY[p_group], ARRAY[p_needs],
+      ARRAY[CASE WHEN p_own THEN p_name ELSE '' END]);
   END LOOP;
-  -- They are locked: one that ends while this is written is never missed.
   IF cardinality(v_after) > 0 THEN
-    PERFORM FROM @schema@.task t WHERE t.id = ANY (v_after) ORDER BY t.id FOR NO KEY UPDATE;
     SELECT min(a.id) FILTER (WHERE t.id IS NULL), min(t.id) FILTER (WHERE t.state > 3),
       array_agg(t.id) FILTER (WHERE t.state <> 3) INTO v_missing, v_failed, v_open
     FROM unnest(v_after) AS a(id) LEFT JOIN @schema@.task t ON t.id = a.id;

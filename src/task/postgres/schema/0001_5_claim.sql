@@ -1,6 +1,30 @@
 -- Claim and report: the hot path. Both walk their indexes whatever the statistics say, which in a queue are always out of
 -- date; ids go through arrays, since the planner does not know how many a LIMIT of a parameter is.
 
+-- The first of several lanes, locked; of what it does not take nothing is locked, so that others find it.
+CREATE FUNCTION @schema@.pick(p_lanes integer[], p_most integer) RETURNS bigint[] LANGUAGE plpgsql AS $$
+DECLARE
+  v_deep integer := p_most + 20;  -- some more of each lane: others may be taking the first ones
+  v_seen bigint[];
+  v_ids bigint[] := '{}';
+BEGIN
+  LOOP
+    v_seen := ARRAY(SELECT t.id FROM unnest(p_lanes) AS l(lane) CROSS JOIN LATERAL (
+                      SELECT r.id, r.rank FROM @schema@.task r WHERE r.lane = l.lane AND r.state = 1
+                      ORDER BY r.rank, r.id LIMIT v_deep) AS t
+                    ORDER BY t.rank, t.id);
+    EXIT WHEN cardinality(v_seen) = 0;
+    -- One by one in this order until there are enough: nothing may sort here, or all would be locked.
+    v_ids := v_ids || ARRAY(SELECT t.id FROM unnest(v_seen) AS s(id) CROSS JOIN LATERAL (
+                              SELECT r.id FROM @schema@.task r WHERE r.id = s.id AND r.state + 0 = 1
+                              FOR NO KEY UPDATE SKIP LOCKED) AS t
+                            WHERE s.id <> ALL (v_ids) LIMIT p_most - cardinality(v_ids));
+    EXIT WHEN cardinality(v_ids) >= p_most OR cardinality(v_seen) < v_deep OR v_deep > 10000;
+    v_deep := v_deep * 8;
+  END LOOP;
+  RETURN v_ids;
+END $$;
+
 -- The tasks that a worker gets now. In a group the highest priority first, then the lowest id; groups take turns.
 -- `p_behind`: `{"LANE":[priority,id]}`, where in a lane to begin.
 CREATE FUNCTION @schema@.take(p_worker bigint, p_lanes integer[], p_is_simple boolean, p_most integer, p_turns text[],
@@ -8,7 +32,7 @@ CREATE FUNCTION @schema@.take(p_worker bigint, p_lanes integer[], p_is_simple bo
                               p_limits json, p_behind json)
 RETURNS TABLE(id bigint, fence bigint, attempt integer, agent text, grp text, on_lost smallint, priority bigint,
   retries integer,
-              spared integer, body text, env text, cancelling boolean, lane integer) LANGUAGE plpgsql AS $$
+              spared integer, body text, env text, cancelling boolean, lane integer, needs text, submitter text) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_ids bigint[];
@@ -24,10 +48,7 @@ BEGIN
                      AND (r.rank, r.id) > (v_rank, v_id)
                    ORDER BY r.rank, r.id LIMIT p_most FOR NO KEY UPDATE SKIP LOCKED);
   ELSIF p_is_simple THEN
-    v_ids := ARRAY(SELECT t.id FROM unnest(p_lanes) AS l(lane) CROSS JOIN LATERAL (
-                     SELECT r.id, r.rank FROM @schema@.task r WHERE r.lane = l.lane AND r.state = 1
-                     ORDER BY r.rank, r.id LIMIT p_most FOR NO KEY UPDATE SKIP LOCKED) AS t
-                   ORDER BY t.rank, t.id LIMIT p_most);
+    v_ids := @schema@.pick(p_lanes, p_most);
   ELSE
     v_ids := @schema@.choose(p_lanes, p_most, p_turns, p_closed, p_limits, p_behind);
   END IF;
@@ -42,10 +63,11 @@ BEGIN
     WHERE t.id = ANY (v_ids) RETURNING t.id, t.fence, t.attempts, t.on_lost, t.rank, t.retries, t.spared, t.lost,
       t.lane, t.cancelling)
   SELECT g.id, g.fence, g.attempts, l.agent, l.grp, g.on_lost, ~g.rank, g.retries, g.spared + g.lost, q.body, q.env,
-    g.cancelling, g.lane
+    g.cancelling, g.lane, l.needs, l.submitter
   FROM got g  -- OFFSET: looked up one by one, whatever the planner believes of how many there are
   CROSS JOIN LATERAL (SELECT o.body, o.env FROM @schema@.request o WHERE o.task = g.id OFFSET 0) q
-  CROSS JOIN LATERAL (SELECT o.agent, o.grp FROM @schema@.lane o WHERE o.id = g.lane OFFSET 0) l;
+  CROSS JOIN LATERAL (SELECT o.agent, o.grp, array_to_string(o.needs, E'\x1f') AS needs, o.submitter
+      FROM @schema@.lane o WHERE o.id = g.lane OFFSET 0) l;
 END $$;
 
 -- The same where pauses, holds, limits or several groups have a say. Locks what it chooses.
@@ -174,7 +196,7 @@ CREATE FUNCTION @schema@.claim_v1(p_worker bigint, p_incarnation uuid, p_most in
                                   p_behind json DEFAULT NULL)
 RETURNS TABLE(id bigint, fence bigint, attempt integer, agent text, grp text, on_lost smallint, priority bigint,
   retries integer,
-              spared integer, body text, env text, cancelling boolean, lane integer)
+              spared integer, body text, env text, cancelling boolean, lane integer, needs text, submitter text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
   SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off
 SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
@@ -206,10 +228,11 @@ BEGIN
       WHERE t.id = ANY (ARRAY(SELECT p.id FROM pick p))
       RETURNING t.id, t.fence, t.attempts, t.on_lost, t.rank, t.retries, t.spared, t.lost, t.lane, t.cancelling)
     SELECT g.id, g.fence, g.attempts, l.agent, l.grp, g.on_lost, ~g.rank, g.retries, g.spared + g.lost, q.body, q.env,
-      g.cancelling, g.lane
+      g.cancelling, g.lane, l.needs, l.submitter
     FROM got g
     CROSS JOIN LATERAL (SELECT o.body, o.env FROM @schema@.request o WHERE o.task = g.id OFFSET 0) q
-    CROSS JOIN LATERAL (SELECT o.agent, o.grp FROM @schema@.lane o WHERE o.id = g.lane OFFSET 0) l;
+    CROSS JOIN LATERAL (SELECT o.agent, o.grp, array_to_string(o.needs, E'\x1f') AS needs, o.submitter
+      FROM @schema@.lane o WHERE o.id = g.lane OFFSET 0) l;
   ELSIF p_most > 0 AND cardinality(v_lanes) > 0 THEN
     RETURN QUERY SELECT * FROM @schema@.take(p_worker, v_lanes, v_is_simple, p_most, p_turns, p_closed, p_limits,
       p_behind);

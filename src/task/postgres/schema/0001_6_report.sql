@@ -1,15 +1,15 @@
 -- Report: starts, output and ends of attempts, and the next claims, in one commit.
 
 -- What becomes of an attempt's task: 1 put back, 2 cancelled, 3 ended by a stop, 4 queued again and not counted (its
--- agent is held, or its worker's lease was over), 5 completed, 6 tried
--- again, 7 failed.
+-- agent is held, or its worker's lease was over), 5 completed, 6 tried again, 7 failed. What was told to have begun is not put
+-- back: it is lost.
 CREATE FUNCTION @schema@.verdict(p_flags integer, p_cancelling boolean, p_hold bigint, p_ok boolean, p_retry bigint,
   p_counted integer,
-                                 p_retries integer)
+                                 p_retries integer, p_announced boolean)
 RETURNS integer LANGUAGE sql IMMUTABLE AS $$
-  SELECT CASE WHEN p_cancelling THEN 2 WHEN p_flags & 4 <> 0 THEN 1 WHEN p_flags & 1 <> 0 THEN 3
+  SELECT CASE WHEN p_cancelling THEN 2 WHEN p_flags & 4 <> 0 AND NOT p_announced THEN 1 WHEN p_flags & 1 <> 0 THEN 3
     WHEN p_hold IS NOT NULL OR p_flags & 8 <> 0 THEN 4
-              WHEN p_ok THEN 5 WHEN p_retry IS NOT NULL AND p_counted <= p_retries THEN 6 ELSE 7 END
+              WHEN p_ok AND p_flags & 4 = 0 THEN 5 WHEN p_retry IS NOT NULL AND p_counted <= p_retries THEN 6 ELSE 7 END
 $$;
 
 CREATE FUNCTION @schema@.report_v1(p_worker bigint, p_incarnation uuid, p_starts json, p_tasks bigint[],
@@ -23,7 +23,8 @@ CREATE FUNCTION @schema@.report_v1(p_worker bigint, p_incarnation uuid, p_starts
   p_limits json, p_behind json DEFAULT NULL)
 RETURNS TABLE(what text, id bigint, fence bigint, attempt integer, agent text, grp text, on_lost smallint,
   priority bigint,
-              retries integer, spared integer, body text, env text, cancelling boolean, lane integer)
+              retries integer, spared integer, body text, env text, cancelling boolean, lane integer,
+              needs text, submitter text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
   SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off
 SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
@@ -57,7 +58,7 @@ BEGIN
   IF p_starts IS NOT NULL THEN
     RETURN QUERY SELECT s.what, s.id, s.fence, NULL::integer, NULL::text, NULL::text, NULL::smallint, NULL::bigint,
       NULL::integer,
-      NULL::integer, NULL::text, NULL::text, NULL::boolean, NULL::integer
+      NULL::integer, NULL::text, NULL::text, NULL::boolean, NULL::integer, NULL::text, NULL::text
         FROM @schema@.start_some(p_worker, p_starts, v_now) s;
   END IF;
   IF p_output IS NOT NULL THEN
@@ -69,10 +70,10 @@ BEGIN
     END IF;
     IF v_many = 1 AND p_ok[1] AND p_hold_ms[1] IS NULL AND coalesce(p_flags[1], 0) & 13 = 0
       AND coalesce(p_output_bytes[1], 0) = 0 THEN
-      -- The usual end, by plain statements. What it does not find goes the long way. It is not before its start,
-      -- whatever became of the worker's clock.
+      -- The usual end, by plain statements. What it does not find goes the long way. It is not before its start
+      -- nor before its task, whatever became of the worker's clock.
       UPDATE @schema@.task t SET state = 3,
-        completed_at = greatest(coalesce(t.started_at, v_now - @schema@.span(p_started_ago[1])),
+        completed_at = greatest(t.created_at, coalesce(t.started_at, v_now - @schema@.span(p_started_ago[1])),
           v_now - @schema@.span(coalesce(p_ended_ago[1], 0))),
         started_at = coalesce(t.started_at, v_now - @schema@.span(p_started_ago[1])), pid = coalesce(t.pid, p_pids[1]),
         exit_code = p_codes[1], signal = p_signals[1], retry_at = NULL, due = NULL,
@@ -116,11 +117,12 @@ BEGIN
               t.attempts - CASE WHEN a.v = 1 THEN 1 ELSE 0 END, t.spared + CASE WHEN a.v = 4 THEN 1 ELSE 0 END,
               CASE WHEN a.is_end THEN coalesce(t.started_at, v_now - @schema@.span(p_started_ago[a.i])) END,
               CASE WHEN a.is_end THEN coalesce(t.pid, p_pids[a.i]) END,
-              CASE WHEN a.is_end THEN greatest(coalesce(t.started_at, v_now - @schema@.span(p_started_ago[a.i])),
+              CASE WHEN a.is_end THEN greatest(t.created_at, coalesce(t.started_at, v_now - @schema@.span(p_started_ago[a.i])),
                 v_now - @schema@.span(coalesce(p_ended_ago[a.i], 0))) END,
               CASE WHEN a.is_end THEN p_codes[a.i] END, CASE WHEN a.is_end THEN p_signals[a.i] END,
-              CASE WHEN a.v IN (3, 7) THEN coalesce(p_reasons[a.i], 0) END,
-              CASE WHEN a.v IN (3, 7) THEN coalesce(p_messages[a.i], '') END,
+              CASE WHEN a.v IN (3, 7) THEN coalesce(p_reasons[a.i], CASE WHEN p_flags[a.i] & 4 <> 0 THEN 4 ELSE 0 END) END,
+              CASE WHEN a.v IN (3, 7) THEN coalesce(p_messages[a.i],
+                CASE WHEN p_flags[a.i] & 4 <> 0 THEN 'its worker has lost it' ELSE '' END) END,
               CASE WHEN a.v = 6 THEN v_now + @schema@.span(a.retry) END,
               CASE WHEN a.v = 6 OR (a.v = 1 AND a.retry > 0)
                 THEN greatest(t.not_before, v_now + @schema@.span(a.retry)) END,
@@ -134,7 +136,7 @@ BEGIN
             FROM (SELECT y.*, y.v NOT IN (1, 4, 6) AS is_end FROM (
               SELECT x.i, p_retry_ms[x.i] AS retry, p_cpu_us[x.i] AS cpu,
                 @schema@.verdict(coalesce(p_flags[x.i], 0), t.cancelling, p_hold_ms[x.i], coalesce(p_ok[x.i], false),
-                  p_retry_ms[x.i], t.attempts - t.spared - t.lost, t.retries) AS v
+                  p_retry_ms[x.i], t.attempts - t.spared - t.lost, t.retries, t.announced) AS v
               FROM (SELECT array_position(p_fences, t.fence) AS i OFFSET 0) x OFFSET 0) y) a)
           WHERE t.id = ANY (p_tasks) AND t.state + 0 = 2 AND t.worker = p_worker
             AND t.id = p_tasks[array_position(p_fences, t.fence)]
@@ -148,7 +150,7 @@ BEGIN
           SELECT d.id, p_results[d.i] FROM ended d WHERE d.state >= 3 AND octet_length(p_results[d.i]) > 0
           ON CONFLICT (task) DO UPDATE SET bytes = excluded.bytes),
         seen AS (
-          SELECT d.*, coalesce(p_flags[d.i], 0) & 4 <> 0 AS is_put_back, p_pids[d.i] AS begun_pid,
+          SELECT d.*, coalesce(p_flags[d.i], 0) & 4 <> 0 AND NOT d.announced AS is_put_back, p_pids[d.i] AS begun_pid,
             v_now - @schema@.span(p_started_ago[d.i]) AS begun_at FROM ended d),
         told_of AS (
           INSERT INTO @schema@.event(id, task, at, was, becomes, stored, kind, params)
@@ -168,7 +170,7 @@ BEGIN
               CASE WHEN d.state < 3 THEN ',"retryAt":"' || @schema@.iso(d.retry_at) || '"' ELSE
                 concat(@schema@.start_params(d.started_at, d.pid), @schema@.end_params(d.completed_at, d.exit_code,
                   d.signal, d.error_reason, d.error_message, d.cpu_us, d.max_memory, d.output_bytes)) END
-            WHERE NOT d.is_put_back OR d.announced OR d.state >= 3) x)
+            WHERE NOT d.is_put_back OR d.state >= 3) x)
         SELECT d.id, d.fence, d.state, d.has_dependents, d.has_env, d.has_after, d.is_put_back FROM seen d
       LOOP
         what := 'end';
@@ -202,13 +204,14 @@ BEGIN
     IF cardinality(v_seen) < v_many THEN
       RETURN QUERY SELECT s.what, s.id, s.fence, s.attempt, NULL::text, NULL::text, NULL::smallint, NULL::bigint,
         NULL::integer,
-        NULL::integer, NULL::text, NULL::text, NULL::boolean, NULL::integer
+        NULL::integer, NULL::text, NULL::text, NULL::boolean, NULL::integer, NULL::text, NULL::text
       FROM @schema@.not_running(p_worker, v_seen, p_tasks, p_fences, p_ok, p_codes, p_signals, p_ended_ago, v_now) s;
     END IF;
     IF cardinality(v_ready) > 0 THEN
       RETURN QUERY SELECT 'ready', NULL::bigint, NULL::bigint, count(*)::integer, NULL::text, NULL::text,
         NULL::smallint, NULL::bigint, NULL::integer,
-        NULL::integer, NULL::text, NULL::text, NULL::boolean, u.lane FROM unnest(v_ready) AS u(lane) GROUP BY u.lane;
+        NULL::integer, NULL::text, NULL::text, NULL::boolean, u.lane, NULL::text, NULL::text
+      FROM unnest(v_ready) AS u(lane) GROUP BY u.lane;
     END IF;
   END IF;
   IF p_most > 0 AND v_is_usual THEN
@@ -223,10 +226,11 @@ BEGIN
       RETURNING t.id, t.fence, t.attempts, t.on_lost, t.rank, t.retries, t.spared, t.lost, t.lane, t.cancelling)
     SELECT 'claim', g.id, g.fence, g.attempts, l.agent, l.grp, g.on_lost, ~g.rank, g.retries, g.spared + g.lost,
       q.body, q.env,
-      g.cancelling, g.lane
+      g.cancelling, g.lane, l.needs, l.submitter
     FROM got g
     CROSS JOIN LATERAL (SELECT o.body, o.env FROM @schema@.request o WHERE o.task = g.id OFFSET 0) q
-    CROSS JOIN LATERAL (SELECT o.agent, o.grp FROM @schema@.lane o WHERE o.id = g.lane OFFSET 0) l;
+    CROSS JOIN LATERAL (SELECT o.agent, o.grp, array_to_string(o.needs, E'\x1f') AS needs, o.submitter
+      FROM @schema@.lane o WHERE o.id = g.lane OFFSET 0) l;
   ELSIF p_most > 0 AND cardinality(v_lanes) > 0 THEN
     RETURN QUERY SELECT 'claim', k.* FROM @schema@.take(p_worker, v_lanes, v_is_simple, p_most, p_turns, p_closed,
       p_limits, p_behind) k;
@@ -304,7 +308,8 @@ BEGIN
   WHERE a.task <> ALL (p_seen);
 END $$;
 
--- The agents of these attempts have met a usage limit. All gates are locked in order, since a claim may follow.
+-- The agents of these attempts have met a usage limit. All gates are locked in order, since a claim may follow; not that of
+-- edits, which is locked before tasks.
 CREATE FUNCTION @schema@.hold_agents(p_worker bigint, p_tasks bigint[], p_fences bigint[], p_hold_ms bigint[],
   p_texts text[], p_flags integer[],
                                      p_now timestamptz)
@@ -321,7 +326,7 @@ BEGIN
     ORDER BY l.agent, a.hold DESC
   LOOP
     INSERT INTO @schema@.gate(kind, name) VALUES ('agent', h.agent) ON CONFLICT DO NOTHING;
-    PERFORM FROM @schema@.gate g ORDER BY g.kind, g.name FOR NO KEY UPDATE;
+    PERFORM FROM @schema@.gate g WHERE g.kind <> 'edit' ORDER BY g.kind, g.name FOR NO KEY UPDATE;
     UPDATE @schema@.gate g SET held_until = h.until, held_since = p_now, held_task = h.task, held_text = h.text,
       version = g.version + 1
     WHERE g.kind = 'agent' AND g.name = h.agent AND (g.held_until IS NULL OR g.held_until < h.until - interval '1 s');

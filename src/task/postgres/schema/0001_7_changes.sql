@@ -1,4 +1,5 @@
--- What people change: cancel, hold, edit, restart, remove, pause. Each locks the task's row first, and others in order of id.
+-- What people change: cancel, hold, edit, restart, remove, pause. Each locks what a task comes after, then its own row, then those
+-- that come after it, each in order of id: as an end does, also where an edit has put a task behind a later one.
 
 CREATE FUNCTION @schema@.cancel_v1(p_worker bigint, p_incarnation uuid, p_task bigint) RETURNS text LANGUAGE plpgsql
   SECURITY DEFINER
@@ -72,8 +73,8 @@ BEGIN
     INSERT INTO @schema@.gate(kind, name) VALUES ('edit', '') ON CONFLICT DO NOTHING;
     PERFORM FROM @schema@.gate g WHERE g.kind = 'edit' FOR NO KEY UPDATE;
   END IF;
-  PERFORM FROM @schema@.task o WHERE o.id = ANY (p_task || v_after) ORDER BY o.id FOR NO KEY UPDATE;
-  SELECT * INTO t FROM @schema@.task o WHERE o.id = p_task;
+  PERFORM FROM @schema@.task o WHERE o.id = ANY (v_after) ORDER BY o.id FOR NO KEY UPDATE;
+  SELECT * INTO t FROM @schema@.task o WHERE o.id = p_task FOR NO KEY UPDATE;
   IF NOT FOUND THEN
     RETURN '{"outcome":"unknown"}';
   ELSIF t.state >= 2 THEN
@@ -162,13 +163,12 @@ DECLARE
   v_open bigint[];
 BEGIN
   PERFORM @schema@.guard(p_worker, p_incarnation);
-  -- Itself, those that it comes after and those that come after it.
-  -- Twice: when its own row is locked nobody can come after it any more, and who came meanwhile is locked, too.
-  FOR v_turn IN 1..2 LOOP
-    PERFORM FROM @schema@.task o WHERE o.id = ANY (ARRAY(SELECT p_task
-      UNION SELECT a.dependency FROM @schema@.after a WHERE a.task = p_task
-      UNION SELECT a.task FROM @schema@.after a WHERE a.dependency = p_task)) ORDER BY o.id FOR NO KEY UPDATE;
-  END LOOP;
+  -- When its own row is locked nobody can come after it any more: who did is looked for behind that.
+  PERFORM FROM @schema@.task o WHERE o.id = ANY (ARRAY(SELECT a.dependency FROM @schema@.after a WHERE a.task = p_task))
+    ORDER BY o.id FOR NO KEY UPDATE;
+  PERFORM FROM @schema@.task o WHERE o.id = p_task FOR NO KEY UPDATE;
+  PERFORM FROM @schema@.task o WHERE o.id = ANY (ARRAY(SELECT a.task FROM @schema@.after a WHERE a.dependency = p_task))
+    ORDER BY o.id FOR NO KEY UPDATE;
   SELECT * INTO t FROM @schema@.task o WHERE o.id = p_task;
   IF NOT FOUND THEN
     RETURN '{"outcome":"unknown"}';
@@ -238,23 +238,37 @@ BEGIN
           WHERE a.dependency = p_task AND (q.state < 2 OR (q.state = 2 AND NOT q.announced)));
 END $$;
 
+-- Ended tasks that a queued one comes after, or those that none does. `p_state` as the world sees it; NULL: all.
+CREATE FUNCTION @schema@.ended_before(p_state smallint, p_before timestamptz, p_needed boolean, p_most integer)
+RETURNS bigint[] LANGUAGE plpgsql AS $$
+BEGIN
+  IF p_state > 2 THEN  -- they are few, and have an index of their own
+    RETURN ARRAY(
+      SELECT t.id FROM @schema@.task t WHERE t.state >= 4 AND t.state = p_state + 1 AND t.completed_at < p_before
+        AND p_needed = (t.has_dependents AND @schema@.needed_by(t.id) IS NOT NULL)
+      ORDER BY t.id LIMIT p_most);
+  END IF;
+  RETURN ARRAY(
+    SELECT t.id FROM @schema@.task t WHERE t.state >= 3 AND (p_state IS NULL OR t.state = p_state + 1)
+      AND t.completed_at < p_before AND p_needed = (t.has_dependents AND @schema@.needed_by(t.id) IS NOT NULL)
+    ORDER BY t.completed_at, t.id LIMIT p_most);
+END $$;
+
 CREATE FUNCTION @schema@.remove_v1(p_worker bigint, p_incarnation uuid, p_tasks bigint[], p_state smallint,
   p_older_ms bigint, p_by text)
 RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
   SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off AS $$
 DECLARE
   v_most constant integer := 1000;
+  v_before timestamptz := coalesce(clock_timestamp() - @schema@.span(p_older_ms), 'infinity');
   v_asked bigint[] := p_tasks;
   v_going bigint[];
+  v_needed bigint[];
   v_kept json;
 BEGIN
   PERFORM @schema@.guard(p_worker, p_incarnation);
   IF p_tasks IS NULL THEN
-    v_asked := ARRAY(
-      SELECT t.id FROM @schema@.task t WHERE t.state >= 3 AND (p_state IS NULL OR t.state = p_state + 1)
-        AND (p_older_ms IS NULL OR t.completed_at < clock_timestamp() - @schema@.span(p_older_ms))
-        AND (NOT t.has_dependents OR @schema@.needed_by(t.id) IS NULL)
-      ORDER BY t.completed_at, t.id LIMIT v_most);
+    v_asked := @schema@.ended_before(p_state, v_before, false, v_most);
   END IF;
   v_asked := ARRAY(SELECT DISTINCT u.id FROM unnest(v_asked) AS u(id) ORDER BY u.id);
   PERFORM FROM @schema@.task t WHERE t.id = ANY (v_asked[1:v_most]) ORDER BY t.id FOR UPDATE;
@@ -272,12 +286,12 @@ BEGIN
     PERFORM @schema@.erase(v_going, p_by);
   END IF;
   IF p_tasks IS NULL AND cardinality(v_asked) < v_most THEN  -- all that is left of them is needed
+    v_needed := @schema@.ended_before(p_state, v_before, true, v_most);
     SELECT coalesce(json_agg(json_build_object('id', k.id, 'reason', 'needed', 'by', k.needed_by, 'state', k.state)),
       '[]') INTO v_kept
     FROM (SELECT t.id, @schema@.needed_by(t.id) AS needed_by, @schema@.world(t.state, true) AS state
-          FROM @schema@.task t WHERE t.state >= 3 AND (p_state IS NULL OR t.state = p_state + 1) AND t.has_dependents
-            AND (p_older_ms IS NULL OR t.completed_at < clock_timestamp() - @schema@.span(p_older_ms))
-          ORDER BY t.completed_at, t.id LIMIT v_most) k WHERE k.needed_by IS NOT NULL;
+          FROM @schema@.task t WHERE t.id = ANY (v_needed)) k
+    WHERE k.needed_by IS NOT NULL;
   END IF;
   RETURN json_build_object('removed', coalesce(to_json(v_going), '[]'), 'kept', v_kept, 'more',
     cardinality(v_asked) > v_most OR (p_tasks IS NULL AND cardinality(v_asked) = v_most))::text;

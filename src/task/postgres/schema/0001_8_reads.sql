@@ -66,6 +66,37 @@ BEGIN
 END $$;
 
 -- `p_query`: state, limit, from, group, agent, since (ms), labels (an object), sort (newest, oldest, priority, ended).
+-- All that may have been created since then, if they are few. What has ended since is found by its end, which is not before that;
+-- NULL: there are more, and who walks from the newest on finds some soon.
+CREATE FUNCTION @schema@.recent(p_since timestamptz, p_with_open boolean) RETURNS bigint[] LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  v_few constant integer := 1000;
+  v_ids bigint[];
+BEGIN
+  v_ids := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.state >= 3 AND t.completed_at >= p_since
+                 ORDER BY t.completed_at, t.id LIMIT v_few);
+  IF cardinality(v_ids) = v_few THEN
+    RETURN NULL;
+  ELSIF NOT p_with_open THEN
+    RETURN v_ids;
+  ELSIF (SELECT m.queued + m.running >= 20000 FROM @schema@.meta m) THEN
+    RETURN NULL;
+  END IF;
+  RETURN v_ids || @schema@.open_ones(true);
+END $$;
+
+-- With `p_queued` also those that do not run.
+CREATE FUNCTION @schema@.open_ones(p_queued boolean) RETURNS bigint[] LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  v_ids bigint[] := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.state = 2);
+BEGIN
+  IF p_queued THEN
+    v_ids := v_ids || ARRAY(SELECT t.id FROM @schema@.task t WHERE t.state = 1)
+      || ARRAY(SELECT t.id FROM @schema@.task t WHERE t.state = 0);
+  END IF;
+  RETURN v_ids;
+END $$;
+
 CREATE FUNCTION @schema@.read_tasks_v1(p_query json) RETURNS SETOF @schema@.record LANGUAGE plpgsql STABLE
   SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
@@ -118,11 +149,11 @@ BEGIN
   END IF;
   -- few: they are found first, then sorted
   IF v_state = 1 OR (v_state = 0 AND v_count < 20000 AND v_sort <> 'priority') THEN
-    v_ids := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.state = 2);
-    IF v_state = 0 THEN
-      v_ids := v_ids || ARRAY(SELECT t.id FROM @schema@.task t WHERE t.state = 1) || ARRAY(SELECT t.id
-        FROM @schema@.task t WHERE t.state = 0);
-    END IF;
+    v_ids := @schema@.open_ones(v_state = 0);
+  ELSIF v_since IS NOT NULL AND v_state IS DISTINCT FROM 0 THEN
+    v_ids := @schema@.recent(v_since, v_state IS NULL AND v_sort <> 'ended');
+  END IF;
+  IF v_ids IS NOT NULL THEN
     v_where := replace(v_where, 't.state = ANY', 't.state + 0 = ANY') || ' AND t.id = ANY ($7)';
   END IF;
   EXECUTE 'SELECT ARRAY(SELECT t.id FROM @schema@.task t WHERE ' || v_where || ' ORDER BY ' ||

@@ -52,20 +52,21 @@ BEGIN
     IF r.body IS NULL THEN
       RETURN false;
     END IF;
-    PERFORM @schema@.make_lanes(p_worker, ARRAY[r.agent], ARRAY[r."group"], ARRAY[coalesce(r.needs, '')], ARRAY[false]);
+    PERFORM @schema@.make_lanes(ARRAY[r.agent], ARRAY[r."group"], ARRAY[coalesce(r.needs, '')],
+      ARRAY[coalesce(r.submitter, '')]);
     SELECT l.id INTO v_lane FROM @schema@.lane l WHERE l.agent = r.agent AND l.grp = r."group"
       AND l.needs = @schema@.needs_of(r.needs)
-      AND l.submitter = '' AND l.retired_at IS NULL;
-    INSERT INTO @schema@.request(task, ident, key, submitted_by, prompt, labels, metadata, body)
+      AND l.submitter = coalesce(r.submitter, '') AND l.retired_at IS NULL;
+    INSERT INTO @schema@.request(task, ident, key, submitted_by, prompt, labels, metadata, env, body)
     VALUES (r.task, @schema@.ident_of(gen_random_uuid(), r.key), r.key, session_user, coalesce(r.prompt, '""'),
-      r.labels, coalesce(r.metadata, '{}'), r.body)
+      r.labels, coalesce(r.metadata, '{}'), r.env, r.body)
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN  -- the key has been given anew since
       RETURN false;
     END IF;
-    INSERT INTO @schema@.task(id, rank, created_at, lane, retries, state, on_lost, fence, worker, attempts)
+    INSERT INTO @schema@.task(id, rank, created_at, lane, retries, state, on_lost, has_env, fence, worker, attempts)
     VALUES (r.task, ~coalesce(r.priority, 0), clock_timestamp(), v_lane, coalesce(r.retries, 0), 2,
-      coalesce(r."onLost", 0), r.fence, p_worker, r.attempt)
+      coalesce(r."onLost", 0), coalesce(r."hasEnv", false), r.fence, p_worker, r.attempt)
     RETURNING * INTO t;
     INSERT INTO @schema@.event(id, task, at, becomes, kind, params)
     SELECT nextval('@schema@.event_id'), t.id, t.created_at, 0, 'taskQueued',
@@ -88,7 +89,8 @@ BEGIN
   RETURN true;
 END $$;
 
--- `p_running`: `[{"task","fence","attempt","pid","ago","agent","group","needs","body","onLost","priority","retries","key","prompt","metadata","labels"}]`;
+-- `p_running`: `[{"task","fence","attempt","pid","ago","agent","group","needs","submitter","body","hasEnv","env","onLost","priority","retries","key",
+-- "prompt","metadata","labels"}]`, from "agent" on for a task that the server has lost;
 -- `p_ended`: the same with `ok`, `code`, `signal`, `reason`, `message`, `startedAgo`, `endedAgo`, `cpuUs`, `memory`, `outputBytes`, `retryMs`, `flags`,
 -- `result` (base64).
 CREATE FUNCTION @schema@.recover_v1(p_worker bigint, p_incarnation uuid, p_running json, p_ended json) RETURNS text
@@ -110,13 +112,13 @@ BEGIN
   FOR r IN
     SELECT * FROM json_to_recordset(coalesce(p_running, '[]')) AS x(task bigint, fence bigint, attempt integer,
       pid integer, ago bigint, agent text, "group" text,
-      needs text, body text, "onLost" smallint, priority bigint, retries integer, key text, prompt text,
-        metadata text, labels text)
+      needs text, submitter text, body text, "hasEnv" boolean, env text, "onLost" smallint, priority bigint, retries integer, key text,
+        prompt text, metadata text, labels text)
     UNION ALL
     SELECT * FROM json_to_recordset(coalesce(p_ended, '[]')) AS x(task bigint, fence bigint, attempt integer,
       pid integer, ago bigint, agent text, "group" text,
-      needs text, body text, "onLost" smallint, priority bigint, retries integer, key text, prompt text,
-        metadata text, labels text)
+      needs text, submitter text, body text, "hasEnv" boolean, env text, "onLost" smallint, priority bigint, retries integer, key text,
+        prompt text, metadata text, labels text)
     ORDER BY task, fence
   LOOP
     IF NOT @schema@.restore(p_worker, r) THEN

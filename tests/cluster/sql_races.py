@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""What calls of the queue's functions do to each other when they come at once: `sql_races.py [unittest options]`.
+
+A call is kept under way by an open transaction around it, as a commit does that waits for a standby."""
+
+import base64
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import server  # noqa: E402
+from queue_calls import COMPLETED, FAILED, LOST, PUT_BACK, QUEUED, RUNNING, call_text  # noqa: E402
+from queue_fixture import QueueTest, run, setUpModule, tearDownModule  # noqa: E402, F401
+
+
+class RaceTest(QueueTest):
+    def setUp(self):
+        super().setUp()
+        self.watch = self.caller()
+
+    def wait_for_lock(self, caller):
+        """Until what was sent on this connection waits for another one."""
+        pid = caller.pid
+        server.eventually("it waits", lambda: self.watch.one(
+            f"SELECT cardinality(pg_blocking_pids({pid})) > 0") == "t")
+
+    def worker(self, name, **options):
+        worker = super().worker(name, **options)
+        worker.pid = worker.one("SELECT pg_backend_pid()")
+        return worker
+
+    def send(self, worker, function, *arguments):
+        worker.session.send(call_text(function, worker.id, worker.incarnation, *arguments))
+
+
+class Claims(RaceTest):
+    def test_a_claim_over_several_lanes_keeps_from_others_only_what_it_takes(self):
+        other = self.worker("other", labels=["gpu"])
+        gpu = self.worker("gpu", labels=["gpu"])
+        self.one.submit(), self.one.submit(needs="gpu")
+        for worker in (gpu, other):
+            worker.beat()
+        gpu.ask("BEGIN")
+        self.assertEqual([claim.id for claim in gpu.claim(1)], [1])
+        self.assertEqual([claim.id for claim in other.claim(1)], [2])
+        gpu.ask("COMMIT")
+
+    def test_however_many_others_are_taking_the_rest_is_found(self):
+        other = self.worker("other", labels=["gpu"])
+        gpu = self.worker("gpu", labels=["gpu"])
+        self.one.submit_all(*[{"needs": "gpu" if n % 2 else ""} for n in range(1000)])
+        for worker in (gpu, other):
+            worker.beat()
+        gpu.ask("BEGIN")
+        self.assertEqual([claim.id for claim in gpu.claim(900)], list(range(1, 901)))
+        self.assertEqual([claim.id for claim in other.claim(3)], [901, 902, 903])
+        gpu.ask("COMMIT")
+        self.assertEqual(len(gpu.claim(1000)), 97)
+
+    def test_the_highest_priority_of_all_lanes_first(self):
+        gpu = self.worker("gpu", labels=["gpu"])
+        for priority, needs in ((0, ""), (1, "gpu"), (5, ""), (3, "gpu"), (1, "")):
+            self.one.submit(priority=priority, needs=needs)
+        gpu.beat()
+        self.assertEqual([claim.id for _ in range(5) for claim in gpu.claim(1)], [3, 4, 2, 5, 1])
+
+    def test_a_claim_that_commits_behind_a_silence_is_told_and_given_up_by_the_next(self):
+        other = self.worker("other", accepts=[], agents=[])
+        retry, fail = self.one.submit(on_lost=1), self.one.submit()
+        self.one.ask("BEGIN")
+        self.one.claim(2)
+        self.assertTrue(other.do_json("silence_v1", self.one.id, self.one.beat_number())["silent"])
+        self.one.ask("COMMIT")
+
+        def seen():
+            return {worker["id"]: worker["toRepeat"] for worker in other.beat()["workers"]}
+        self.assertEqual(seen(), {self.one.id: True, other.id: False})
+        self.assertEqual(other.do_json("silence_v1", self.one.id, self.one.beat_number())["ready"], [{"lane": 1, "count": 1}])
+        self.assertEqual(seen(), {self.one.id: False, other.id: False}, fail)
+        self.assertEqual(self.watch.one(f"SELECT state FROM duet.task WHERE id = {retry}"), "1")
+
+
+class Deadlocks(RaceTest):
+    def test_the_same_keys_in_another_order(self):
+        other = self.worker("other")
+        keys = [{"key": f"k{n}"} for n in range(8)]
+        self.one.submit_all({})
+        third = self.worker("third")
+        # Who comes first waits for a key in the middle, and has those before it: in either order the same ones.
+        third.ask("BEGIN")
+        third.submit(key="k4")
+        self.one.session.send(self.one.submit_text(keys))
+        self.wait_for_lock(self.one)
+        other.session.send(other.submit_text(list(reversed(keys))))
+        self.wait_for_lock(other)
+        third.ask("COMMIT")
+        first = {row[1] for row in self.one.session.answer()}
+        self.assertEqual({row[1] for row in other.session.answer()}, first)
+        self.assertEqual(len(first), 8)
+
+    def test_a_submit_after_a_task_that_is_being_edited(self):
+        other = self.worker("other")
+        id = self.one.submit()
+        self.one.ask("BEGIN")
+        self.one.do_json("edit_v1", id, {"priority": 3})  # has the task
+        other.session.send(other.submit_text([{"after": [id], "group": "new"}]))
+        self.wait_for_lock(other)
+        self.assertEqual(self.one.do_json("edit_v1", id, {"group": "other"})["outcome"], "changed")  # wants a new lane
+        self.one.ask("COMMIT")
+        self.assertEqual(other.session.answer()[0][3], "t")
+
+    def test_a_hold_takes_no_gate_of_edits(self):
+        # It has the rows of tasks by then, which an edit takes behind that gate.
+        other = self.worker("other")
+        first, second = self.one.submit(), self.one.submit()
+        claim, = self.one.claim(1)
+        self.one.start(claim)
+        other.do_json("edit_v1", second, {"after": []})  # there is one from now on
+        other.ask("BEGIN")
+        other.do_json("edit_v1", second, {"after": []})
+        self.one.session.send(self.report_with_hold(claim))
+        self.assertEqual(self.one.session.answer()[0][0], "end", first)
+        other.ask("COMMIT")
+
+    def report_with_hold(self, claim):
+        piece = {"task": claim.id, "fence": claim.fence, "attempt": 1, "offset": 0, "bytes": base64.b64encode(b"x").decode(), "total": 1}
+        return call_text("report_v1", self.one.id, self.one.incarnation, None, [claim.id], [claim.fence], [False], [1], [None], [0], ["limit"], [77],
+                         [20], [0], [1], [1], [1], [None], [60000], ["usage"], [2], [b""], json.dumps([piece]), 0, [], [], None)
+
+    def test_an_edit_that_puts_a_task_behind_a_later_one_which_ends(self):
+        other = self.worker("other")
+        first, second = self.one.submit(priority=-1), self.one.submit()
+        claim, = self.one.claim(1)
+        self.assertEqual(claim.id, second)
+        other.do_json("edit_v1", first, {"after": [second]})
+        third = self.worker("third")
+        third.ask("BEGIN")
+        third.ask(f"SELECT FROM duet.task WHERE id = {second} FOR NO KEY UPDATE")
+        self.send(other, "edit_v1", first, {"after": [second]})
+        self.wait_for_lock(other)
+        # What an end of the second does now: it has its row, and wants that of the first.
+        self.assertEqual(third.ask(f"SELECT id FROM duet.task WHERE id = {first} FOR NO KEY UPDATE NOWAIT"), [[str(first)]])
+        third.ask("COMMIT")
+        self.assertIn("changed", other.session.answer()[0][0])
+        self.assertEqual(self.one.end(claim), COMPLETED)
+        self.assertEqual([each.id for each in self.one.claim(2)], [first])
+
+    def test_a_restart_locks_what_it_comes_after_before_itself(self):
+        other = self.worker("other")
+        first, second = self.one.submit(priority=-1), self.one.submit(delay=3600000)
+        other.do_json("edit_v1", first, {"after": [second]})
+        other.do_json("cancel_v1", first)
+        third = self.worker("third")
+        third.ask("BEGIN")
+        third.ask(f"SELECT FROM duet.task WHERE id = {second} FOR NO KEY UPDATE")
+        self.send(other, "requeue_v1", first)
+        self.wait_for_lock(other)
+        self.assertEqual(third.ask(f"SELECT id FROM duet.task WHERE id = {first} FOR NO KEY UPDATE NOWAIT"), [[str(first)]])
+        third.ask("COMMIT")
+        self.assertIn("queued", other.session.answer()[0][0])
+
+
+class PutBack(RaceTest):
+    def started(self, **task):
+        self.one.submit(**task)
+        claim, = self.one.claim()
+        self.one.start(claim)
+        return claim
+
+    def test_what_was_told_to_have_begun_is_not_put_back(self):
+        claim = self.started()
+        self.assertEqual(self.one.end(claim, ok=False, flags=PUT_BACK, reason=None, message=None, started_ago=None, pid=None), FAILED)
+        task = self.one.task(claim.id)
+        self.assertEqual((task.attempts, task.error_reason), (1, LOST))
+        self.assertEqual(self.one.kinds(claim.id), ["taskQueued", "taskStarted", "taskFailed"])
+        self.assert_counts()
+
+    def test_it_has_used_up_one_of_its_retries(self):
+        claim = self.started(retries=1)
+        self.assertEqual(self.one.end(claim, ok=False, flags=PUT_BACK, reason=None, message=None, retry=0, started_ago=None, pid=None), QUEUED)
+        self.one.do("sweep_v1")
+        again, = self.one.claim()
+        self.assertEqual(again.attempt, 2)
+        self.assertEqual(self.one.kinds(claim.id), ["taskQueued", "taskStarted", "taskQueued"])
+
+    def test_what_never_began_goes_back_as_ever(self):
+        self.one.submit()
+        claim, = self.one.claim()
+        self.assertEqual(self.one.end(claim, ok=False, flags=PUT_BACK, reason=None, message=None, started_ago=None, pid=None), QUEUED)
+        self.assertEqual(self.one.claim()[0].attempt, 1)
+        self.assertNotEqual(self.state(claim.id), RUNNING)
+
+
+if __name__ == "__main__":
+    run()
