@@ -31,6 +31,51 @@ if(unit_test_sources)
     endif()
   endif()
   duet_precompile(unit_tests <gtest/gtest.h>)
+  duet_compile_together(unit_tests)
+  # Compiled by themselves: they use names that their neighbours use, too.
+  foreach(
+    file
+    IN
+    ITEMS
+    app/mcp/task_answers
+    app/settings/settings
+    app/stdio/running_program
+    app/top/layout
+    app/view/table
+    app/view/task_columns
+    automation/cron
+    bridge/silence_clock
+    duet/framing/recovery
+    duet/framing/splits
+    duet/framing/websocket
+    duet/peer/client
+    duet/peer/mcp_protocol
+    duet/peer/reply
+    duet/peer/typed_method
+    duet/rpc/json
+    duet/rpc/json_read
+    duet/rpc/json_scan
+    duet/rpc/json_write
+    duet/rpc/message
+    duet/rpc/params
+    duet/rpc/scalar_scan
+    duet/rpc/schema
+    duet/transport/loop
+    duet/transport/memory
+    duet/transport/sentinel
+    duet/transport/stdio
+    duet/transport/unix_acceptor
+    pattern/regex
+    task/keeper
+    task/keeper_core
+    task/keeper_faults
+    task/keeper_lease
+    task/keeper_tree
+    task/output
+    task/postgres/attempts
+    task/postgres/link)
+    set_source_files_properties(src/${file}_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endforeach()
   target_compile_definitions(unit_tests PRIVATE DUET_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(TARGET duet-rpc AND NOT DUET_TEST_FOLDERS)
     target_compile_definitions(unit_tests PRIVATE DUET_RPC_PROGRAM="$<TARGET_FILE:duet-rpc>")
