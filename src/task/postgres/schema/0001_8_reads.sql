@@ -65,7 +65,8 @@ BEGIN
   RETURN QUERY SELECT * FROM @schema@.records(ARRAY[p_task], 2147483647);
 END $$;
 
--- `p_query`: state, limit, from, group, agent, since (ms), labels (an object), sort (newest, oldest, priority, ended).
+-- `p_query`: state, limit, from, group, agent, since (ms), labels (an object), sort (newest, oldest, priority, ended),
+-- ofRules (of the newest 100,000 tasks that rules have asked for).
 CREATE FUNCTION @schema@.read_tasks_v1(p_query json) RETURNS SETOF @schema@.record LANGUAGE plpgsql STABLE
   SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
@@ -117,7 +118,11 @@ BEGIN
       ' FROM unnest($5) AS f, (SELECT left(q.labels, -1) || '','' AS x FROM @schema@.request q WHERE q.task = t.id) s)';
   END IF;
   -- few: they are found first, then sorted
-  IF v_state = 1 OR (v_state = 0 AND v_count < 20000 AND v_sort <> 'priority') THEN
+  IF p_query ->> 'ofRules' = 'true' THEN
+    v_ids := ARRAY(SELECT q.task FROM @schema@.request q WHERE q.metadata LIKE '%"automation"%'
+      ORDER BY q.task DESC LIMIT 100000);
+    v_where := replace(v_where, 't.state = ANY', 't.state + 0 = ANY') || ' AND t.id = ANY ($7)';
+  ELSIF v_state = 1 OR (v_state = 0 AND v_count < 20000 AND v_sort <> 'priority') THEN
     v_ids := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.state = 2);
     IF v_state = 0 THEN
       v_ids := v_ids || ARRAY(SELECT t.id FROM @schema@.task t WHERE t.state = 1) || ARRAY(SELECT t.id
