@@ -83,6 +83,8 @@ class AttemptsTest : public MemberTest {
     runner.tasks = tasks.get();
     on_joined = [this](const std::vector<OwnAttempt>& own) { attempts->joined(own); };
     on_beaten = [this](const Membership::Calls::Beat& beat) { attempts->beaten(beat); };
+    on_recovered = [this](const Membership::Calls::Recovery& recovery) { attempts->recovered(recovery); };
+    remembered = [this] { return attempts->remembered(); };
     make_attempts();
     join();
     line.calls.clear();

@@ -358,21 +358,5 @@ TEST_F(AttemptsTest, WhatAStopEndsIsToldSo) {
   EXPECT_EQ(report().flags, std::vector<std::int64_t>{End::by_stop});
 }
 
-TEST_F(AttemptsTest, WhatIsRememberedForAFailoverIsWhatRunsAndWhatWasTold) {
-  have({claim(7, 31), claim(8, 32)});
-  started(seven);
-  started(eight);
-  exited(seven);
-  answer({end(7, 31)});
-  const auto [running, told] = attempts->remembered();
-  const boost::json::array runs = rpc::parse_value(running).as_array();
-  ASSERT_EQ(runs.size(), 1U);
-  EXPECT_EQ(number_in(runs.at(0).as_object(), "fence"), 32);
-  EXPECT_EQ(text_in(runs.at(0).as_object(), "agent"), "shell");
-  const boost::json::array ends = rpc::parse_value(told).as_array();
-  ASSERT_EQ(ends.size(), 1U);
-  EXPECT_EQ(number_in(ends.at(0).as_object(), "fence"), 31);
-}
-
 }  // namespace
 }  // namespace duet::task::postgres

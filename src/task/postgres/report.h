@@ -79,7 +79,5 @@ struct ClaimedTask {
   std::string_view body;
 };
 std::string claim_text(const ClaimedTask& task);
-/// An end for recover_v1: a JSON object.
-std::string recovery_text(const End& end, const std::string& claim);
 
 }  // namespace duet::task::postgres
