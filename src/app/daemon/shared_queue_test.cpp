@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "app/project/temporary_project_test.h"
+#include "duet/base/log_sink.h"
 #include "duet/transport/await_test.h"
 #include "task/store_fixture_test.h"
 
@@ -56,8 +57,8 @@ class SharedQueueTest : public testing::Test {
   }
   void add_task(task::TaskId id) {
     bool done = false;
-    store->add(task::insertion({.id = id, .created_at = loop.clock().utc()}, {.prompt = "do it"},
-                               [&done](bool /*kept*/) { done = true; }));
+    store->write(task::insertion({.id = id, .created_at = loop.clock().utc()}, {.prompt = "do it"},
+                                 [&done](bool /*kept*/) { done = true; }));
     const auto deadline = std::chrono::steady_clock::now() + transport::test_patience;
     while (!done && std::chrono::steady_clock::now() < deadline) loop.turn(loop.now() + std::chrono::seconds(1));
     ASSERT_TRUE(done);

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "app/project/temporary_project_test.h"
+#include "duet/base/log_sink.h"
 
 namespace duet::app {
 namespace {
@@ -25,8 +26,7 @@ class TaskRoomTest : public testing::Test {
     events.queue = [](const std::string&) {};
     events.journal_began_anew = [] {};
     room.reset();
-    const TaskRoom::Context context{
-        .project = place.project(), .folder = folder, .lock = *lock, .cluster = cluster};
+    const TaskRoom::Context context{.project = place.project(), .folder = folder, .lock = *lock, .cluster = cluster};
     room = std::make_unique<TaskRoom>(loop, log, context, task::TaskSettings{}, std::move(events));
   }
   /// Why it cannot be made; empty: it can.
