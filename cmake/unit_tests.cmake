@@ -32,49 +32,59 @@ if(unit_test_sources)
   endif()
   duet_precompile(unit_tests <gtest/gtest.h>)
   duet_compile_together(unit_tests)
-  # Compiled by themselves: they use names that their neighbours use, too.
-  foreach(
-    file
-    IN
-    ITEMS
-    app/mcp/task_answers
-    app/settings/settings
-    app/stdio/running_program
-    app/top/layout
-    app/view/table
-    app/view/task_columns
-    automation/cron
-    bridge/silence_clock
-    duet/framing/recovery
-    duet/framing/splits
-    duet/framing/websocket
-    duet/peer/client
-    duet/peer/mcp_protocol
-    duet/peer/reply
-    duet/peer/typed_method
-    duet/rpc/json
-    duet/rpc/json_read
-    duet/rpc/json_scan
-    duet/rpc/json_write
-    duet/rpc/message
-    duet/rpc/params
-    duet/rpc/scalar_scan
-    duet/rpc/schema
-    duet/transport/loop
-    duet/transport/memory
-    duet/transport/sentinel
-    duet/transport/stdio
-    duet/transport/unix_acceptor
-    pattern/regex
-    task/keeper
-    task/keeper_core
-    task/keeper_faults
-    task/keeper_lease
-    task/keeper_tree
-    task/output
-    task/postgres/attempts
-    task/postgres/link)
-    set_source_files_properties(src/${file}_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  # Together with others of their folder only: a new file moves the bounds of its own folder alone. Those that use a name of their
+  # neighbours stand by themselves.
+  set_target_properties(unit_tests PROPERTIES UNITY_BUILD_MODE GROUP)
+  set(test_files_alone
+      app/doors/login
+      app/mcp/print_config
+      app/mcp/task_answers
+      app/settings/settings
+      app/stdio/running_program
+      app/top/layout
+      app/view/table
+      app/view/task_columns
+      automation/cron
+      automation/work
+      bridge/silence_clock
+      duet/framing/recovery
+      duet/framing/splits
+      duet/framing/websocket
+      duet/peer/client
+      duet/peer/mcp_protocol
+      duet/peer/reply
+      duet/peer/typed_method
+      duet/rpc/json
+      duet/rpc/json_read
+      duet/rpc/json_scan
+      duet/rpc/json_write
+      duet/rpc/message
+      duet/rpc/params
+      duet/rpc/scalar_scan
+      duet/rpc/schema
+      duet/transport/loop
+      duet/transport/memory
+      duet/transport/sentinel
+      duet/transport/stdio
+      duet/transport/unix_acceptor
+      pattern/regex
+      task/keeper
+      task/keeper_core
+      task/keeper_faults
+      task/keeper_lease
+      task/keeper_tree
+      task/output
+      task/postgres/link)
+  foreach(file IN LISTS unit_test_sources)
+    file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR}/src ${file})
+    string(REGEX REPLACE "_test\\.cpp$" "" name ${name})
+    if(NOT name IN_LIST test_files_alone)
+      cmake_path(GET name PARENT_PATH folder)
+      math(EXPR count_${folder} "0${count_${folder}} + 1")
+      math(EXPR part "(${count_${folder}} - 1) / 8")
+      string(MAKE_C_IDENTIFIER "${folder}_${part}" group)
+      set_source_files_properties(${file} PROPERTIES UNITY_GROUP ${group})
+    endif()
   endforeach()
   target_compile_definitions(unit_tests PRIVATE DUET_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(TARGET duet-rpc AND NOT DUET_TEST_FOLDERS)

@@ -35,7 +35,7 @@ void Engine::find_live_tasks() {
     if (problem) log_.warn("the tasks of rules cannot be read", {{"reason", problem->message()}});
   };
   for (const task::State state : {task::State::queued, task::State::running}) {
-    queue_.list({.state = state, .limit = INT64_MAX}, note_live, lifetime_.bind(note_problem));
+    queue_.list({.state = state, .limit = INT64_MAX, .of_rules = true}, note_live, lifetime_.bind(note_problem));
   }
 }
 

@@ -219,6 +219,7 @@ class ModelDatabase {
   // model_failover.cpp
   Answer renew(const Arguments& arguments);
   Answer recover(const Arguments& arguments);
+  boost::json::array output_of(const boost::json::array& running) const;
   bool restore(const ModelWorker& worker, const Object& told);
   void recovered();
   bool is_recovering() const { return data_.recovering_until && *data_.recovering_until > now(); }

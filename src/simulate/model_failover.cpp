@@ -129,6 +129,7 @@ bool ModelDatabase::restore(const ModelWorker& worker, const Object& told) {
     made.fence = fence;
     made.worker = worker.id;
     made.attempts = attempt;
+    made.spared = static_cast<int>(number_in(told, "spared"));
     made.lane = lane_of({text_in(told, "agent"), text_in(told, "group"), task::postgres::split(text_in(told, "needs")),
                          text_in(told, "submitter")});
     tell_task(made, {}, 0);
@@ -143,6 +144,7 @@ bool ModelDatabase::restore(const ModelWorker& worker, const Object& told) {
   task->worker = worker.id;
   task->fence = fence;
   task->attempts = attempt;
+  task->spared = std::max(task->spared, static_cast<int>(number_in(told, "spared")) - task->lost);
   task->announced = false;
   task->due.reset();
   task->retry_at.reset();
@@ -150,6 +152,18 @@ bool ModelDatabase::restore(const ModelWorker& worker, const Object& told) {
   task->pid.reset();
   if (was == 1) tell_task(*task, was, 0);
   return true;
+}
+
+// How far it is here.
+json::array ModelDatabase::output_of(const json::array& running) const {
+  json::array list;
+  for (const json::value& each : running) {
+    const Object& told = each.as_object();
+    const auto found = data_.output.find({number_in(told, "task"), static_cast<int>(number_in(told, "attempt"))});
+    const std::size_t end = found == data_.output.end() ? 0 : found->second.first.size();
+    list.push_back(json::array{number_in(told, "fence"), end});
+  }
+  return list;
 }
 
 ModelDatabase::Answer ModelDatabase::recover(const Arguments& arguments) {
@@ -172,7 +186,7 @@ ModelDatabase::Answer ModelDatabase::recover(const Arguments& arguments) {
     return each.second.state >= ModelWorker::silent || each.second.told_timeline >= data_.timeline;
   });
   if (have_all_told) recovered();
-  return one({{"fenced", fenced}, {"recovering", is_recovering()}});
+  return one({{"fenced", fenced}, {"output", output_of(running)}, {"recovering", is_recovering()}});
 }
 
 }  // namespace duet::simulate

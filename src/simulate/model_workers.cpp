@@ -86,8 +86,11 @@ ModelDatabase::Answer ModelDatabase::attach(const Arguments& arguments) {
   worker->agents = arguments.texts(9);
   worker->slots = arguments.number(10);
   tell_worker(*worker);
-  return one(
-      {{"worker", worker->id}, {"name", worker->name}, {"took_over", takes_over}, {"running", running_of(*worker)}});
+  return one({{"worker", worker->id},
+              {"name", worker->name},
+              {"took_over", takes_over},
+              {"recovering", worker->told_timeline < data_.timeline},
+              {"running", running_of(*worker)}});
 }
 
 ModelDatabase::Answer ModelDatabase::beat(const Arguments& arguments) {

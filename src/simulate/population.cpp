@@ -315,7 +315,8 @@ void SimulatedKeeper::hang_up(Wire& wire) {
 }
 
 int SimulatedKeeper::write_began(task::RunId run, const std::string& mark) {
-  return record_.write_began(run, {.mark = mark, .boot = population_.boot(), .keeper = pid_}) ? 0 : errno;
+  const task::Fingerprint fingerprint{.mark = mark, .boot = population_.boot(), .keeper = pid_};
+  return record_.write_began(run, fingerprint, order_->assignment.claim) ? 0 : errno;
 }
 int SimulatedKeeper::write_started(const task::Started& started) {
   return record_.write_started(started, 1) ? 0 : errno;

@@ -93,6 +93,12 @@ std::optional<RunId> Keepers::run_of_keeper(pid_t keeper) {
   return std::nullopt;
 }
 
+std::optional<Claim> Keepers::claim_of(RunId run) {
+  const auto record = world_.open_record(run);
+  const auto state = record ? (*record)->read() : tl::unexpected(record.error().error);
+  return state ? state->claim : std::nullopt;
+}
+
 KeptRun* Keepers::find(RunId run) const {
   const auto found = runs_.find(run);
   return found == runs_.end() ? nullptr : found->second.get();

@@ -316,6 +316,15 @@ TEST_F(KeeperAdoptionTest, AnOutputStaysWhileItsRecordLeadsToProcesses) {
   EXPECT_TRUE(files().empty());
 }
 
+TEST_F(KeeperAdoptionTest, WhatARunBelongsToIsReadFromItsRecord) {
+  EXPECT_FALSE(keepers().claim_of(first));
+  const RunRecord record = RunRecord::create(tasks_.get(), first, new_contact_name());
+  EXPECT_FALSE(keepers().claim_of(first)) << "it has not begun";
+  const Claim claim{.fence = 31, .worker = "one", .leased = true};
+  ASSERT_TRUE(record.write_began(first, {}, claim));
+  EXPECT_EQ(keepers().claim_of(first), claim);
+}
+
 TEST_F(KeeperAdoptionTest, ARunOfAStoreThatIsNoMoreMakesWay) {
   run(shell("echo old"));
   const RunRecord old = RunRecord::create(tasks_.get(), first, new_contact_name());

@@ -88,6 +88,9 @@ struct ListQuery {
   std::optional<base::UtcTime> since = {};  ///< created then or later
   Labels labels = {};                       ///< has all of them
   Sort sort = Sort::newest;
+  /// Others than a rule's are not wanted. A hint for a queue that many machines share: there may be others all the
+  /// same.
+  bool of_rules = false;
 };
 
 /// A task that has ended, with what is needed to remove it.

@@ -29,7 +29,7 @@ scenarios = {}
 
 
 def setUpModule():
-    for scenario in (synchronous, old_primary, asynchronous, one_is_late, restored_backup, another_server):
+    for scenario in (synchronous, old_primary, asynchronous, one_is_late, restarted, restored_backup, another_server):
         scenarios[scenario.__name__] = Background(scenario, None)
 
 
@@ -276,6 +276,45 @@ def one_is_late(fleet):
     check(one.wait(id)["state"] == "completed" and len(lines(path)) == 2, one.get(id), lines(path))
 
 
+def restarted(fleet):
+    """A daemon that is killed in a failover that lost commits: what it ran goes on under the next one, and runs once."""
+    first = fleet.server
+    second = first.standby()
+    url = both(first, second, fleet.database)
+    one, two = (fleet.worker(name, url=url, slots=4) for name in ("one", "two"))
+    for worker in (one, two):
+        check(worker.wait(worker.submit("true", needs=[f"name={worker.name}"]))["state"] == "completed", "both work")
+    path, middle, last = (one.path(name) for name in ("task", "middle", "last"))
+    writes = one.submit(f"echo begin; {appends(middle)}; echo middle; {appends(last)}; echo end", needs=["name=one"])
+    eventually(lambda: "begin" in two.output(writes), what="the beginning of its output")
+    pid = two.lock_holder()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        id = one.submit(appends(path), needs=["name=two"])
+        caught_up(first, second)
+        hold_back(second)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    record = one.runs(id)
+    let_go(middle)
+    eventually(lambda: "middle" in two.output(writes), what="more of its output, which only the old server has")
+    quick = one.submit("echo quick", needs=["name=one"])
+    check(one.wait(quick)["state"] == "completed", "only the old server knows of it")
+    two.kill_daemon()
+    take_over(first, second)
+    two.start()
+    now = eventually(lambda: (r := one.ask("task.get", taskId=id).get("result")) and r["state"] == "running" and r, 60, "its daemon tells of it")
+    check((now["worker"], now["pid"], now["attempts"]) == ("two", record["pid"], 1), now)
+    let_go(path)
+    check(two.wait(id, LEASE + 30)["state"] == "completed", two.get(id))
+    check([line.split()[0] for line in lines(path)] == ["begin", "end"], "ran as", lines(path))
+    let_go(last)
+    check(one.wait(writes, LEASE + 30)["state"] == "completed", one.get(writes))
+    check(two.output(writes).split() == ["begin", "middle", "end"], "what the database has:", two.output(writes))
+    eventually(lambda: two.ask("task.get", taskId=quick).get("result", {}).get("state") == "completed", 30, "the end of a quick one is told again")
+    check(two.output(quick).split() == ["quick"], "what the database has of it:", two.output(quick))
+
+
 def restored_backup(fleet):
     """A server that lacks more than a minute of what a daemon has seen is refused, with and without a restart."""
     one = fleet.worker("one")
@@ -347,6 +386,9 @@ class Failover(suite.TestCase):
 
     def test_with_a_worker_that_is_late(self):
         scenarios["one_is_late"].result()
+
+    def test_with_a_daemon_that_is_restarted(self):
+        scenarios["restarted"].result()
 
     def test_a_restored_backup(self):
         scenarios["restored_backup"].result()

@@ -158,7 +158,7 @@ class Plans(unittest.TestCase):
         worker.call("read_output_v1", some, 0, 100)
         for name in ("read_stats_v1", "read_events_state_v1", "hello_v1"):
             worker.call(name)
-        for query in ({}, {"state": 1}, {"state": 3}, {"sort": "oldest", "from": 5}, {"sort": "ended"}, {"group": "g1"}):
+        for query in ({}, {"state": 1}, {"state": 3}, {"sort": "oldest", "from": 5}, {"sort": "ended"}, {"group": "g1"}, {"state": 0, "ofRules": True}):
             worker.tasks(**query)
 
     def assert_by_index(self, name, tasks, statistics):
@@ -167,6 +167,8 @@ class Plans(unittest.TestCase):
         self.assertGreater(len(plans), 200)
         self.assertTrue(any("Relation Name" in node and node["Relation Name"] == "task" for _, plan in plans for node, _ in nodes(plan)))
         faults = {(fault, " ".join(text.split())[:300]) for text, plan in plans for fault in faults_of(plan)}
+        of_rules = {node.get("Index Name") for text, plan in plans if "automation" in text for node, _ in nodes(plan) if "Relation Name" in node}
+        self.assertEqual(of_rules - {"task_pkey"}, {"request_of_rules"})
         compiled = [text for text, plan in plans if "JIT" in plan]
         self.assertEqual((sorted(faults), compiled), ([], []))
 

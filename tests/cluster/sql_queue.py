@@ -494,6 +494,17 @@ class Reads(QueueTest):
         self.assertEqual([task.priority for task in self.one.tasks(sort="priority")], [2, 2, 1, 1, 0, 0])
         self.assertEqual(ids(since=self.one.task(3).created_ms + 3600000), [])
 
+    def test_a_list_of_what_rules_asked_for(self):
+        of_rule = json.dumps({"automation": {"ruleId": "r"}}, separators=(",", ":"))
+        for n in range(6):
+            self.one.submit(metadata=of_rule if n % 2 else "{}")
+        self.one.run_one()
+        self.one.run_one()
+        self.one.start(*self.one.claim(2))
+        self.assertEqual([task.id for task in self.one.tasks(ofRules=True)], [6, 4, 2])
+        self.assertEqual([task.id for task in self.one.tasks(ofRules=True, state=QUEUED)], [6])
+        self.assertEqual([task.id for task in self.one.tasks(ofRules=True, state=RUNNING)], [4])
+
     def test_a_long_result_is_cut_in_lists(self):
         self.one.submit()
         self.one.run_one(result=b"a" * 2000 + b"end")
@@ -616,6 +627,44 @@ class Failover(QueueTest):
         gpu.beat()
         again, = gpu.claim(9)
         self.assertEqual((again.id, again.attempt, again.env, again.lane), (id, 2, claim.env, claim.lane))
+
+    def test_who_has_not_told_yet_hears_so_when_it_comes_back(self):
+        def back(worker):
+            answer = self.one.json("attach_v1", worker.name, worker.id, [worker.incarnation], worker.incarnation, "m", 90000, 600000, [], ["claude"],
+                                   ["claude"], 4, True, "1", 1)
+            return answer["recovering"]
+        other = self.worker("other")
+        self.assertFalse(back(self.one))
+        self.renew()
+        self.assertTrue(back(self.one))
+        self.one.do_json("recover_v1", "[]", "[]")
+        self.assertFalse(back(self.one))
+        self.assertTrue(back(other))
+
+    def test_how_far_output_is_here_is_answered(self):
+        for _ in range(2):
+            self.one.submit()
+        claims = self.one.claim(2)
+        self.one.start(*claims)
+        self.one.report(output=[{"task": claims[0].id, "fence": claims[0].fence, "attempt": 1, "offset": offset, "bytes": "YWJj", "marks": "", "total": 9,
+                                 "dropped": [], "last": False} for offset in (0, 3)])
+        self.renew()
+        running = [{"task": claim.id, "fence": claim.fence, "attempt": 1} for claim in claims]
+        self.assertEqual(self.one.do_json("recover_v1", json.dumps(running), "[]")["output"], [[claims[0].fence, 6], [claims[1].fence, 0]])
+
+    def test_attempts_that_did_not_count_do_not_count_afterwards(self):
+        known, gone = self.one.submit(retries=1), self.one.submit(retries=1)
+        claims = self.one.claim(2)
+        self.one.ask("UPDATE duet.task SET state = 1, attempts = 0, fence = NULL, worker = NULL RETURNING id")
+        self.one.ask(f"WITH a AS (DELETE FROM duet.task WHERE id = {gone} RETURNING id), b AS (DELETE FROM duet.request WHERE task = {gone} RETURNING task) SELECT 1")
+        self.renew()
+        running = [{"task": claim.id, "fence": claim.fence, "attempt": 3, "spared": 2, "agent": "claude", "group": "default", "body": "{}", "retries": 1}
+                   for claim in claims]
+        self.assertEqual(self.one.do_json("recover_v1", json.dumps(running), "[]")["fenced"], [])
+        for claim in claims:
+            self.assertEqual((self.one.task(claim.id).attempts, self.one.task(claim.id).spared), (3, 2))
+            self.assertEqual(self.one.end(claim, ok=False, retry=0), QUEUED)
+        self.assertEqual([self.state(id) for id in (known, gone)], [QUEUED, QUEUED])
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <random>
@@ -18,12 +17,7 @@
 namespace duet::app {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr const char* memory_name = "cluster";
-constexpr base::Duration join_patience = 12s;
-constexpr base::Duration rejoin_patience = 5s;                 // of one that has runs to look after meanwhile
-constexpr base::Duration search_patience = 3s;                 // behind a server that was refused, among several
 constexpr std::size_t journal_bytes = std::size_t{48} << 20U;  // some 100,000 events, if anybody asks that far back
 
 // Where the state folder is: a copy of it on this machine or another one is somewhere else.
@@ -112,33 +106,36 @@ SharedQueue::SharedQueue(transport::Loop& loop, base::Log& log, const Context& c
                                                            std::move(cluster), std::move(options), std::move(tells));
 }
 
-// One host may be a copy of the queue, and another one the queue itself.
-bool SharedQueue::is_refused_by_all() {
-  if (!queue_->is_refused()) {
-    refused_until_.reset();
-    return false;
-  }
-  if (!refused_until_) refused_until_ = loop_.now() + (has_several_hosts_ ? search_patience : base::Duration::zero());
-  return loop_.now() >= *refused_until_;
-}
-
 void SharedQueue::join(task::Runner& runner, const std::vector<task::RunId>& recorded) {
   queue_->begin(runner, recorded);
   queue_->start();
-  const bool is_known = queue_->was_joined();
-  const base::TimePoint deadline = loop_.now() + (is_known ? rejoin_patience : join_patience);
-  const auto is_over = [this] { return queue_->is_joined() || is_refused_by_all() || not_remembered_.has_value(); };
-  while (!is_over() && loop_.now() < deadline)
-    loop_.turn(refused_until_ ? std::min(deadline, *refused_until_) : deadline);
-  if (queue_->is_joined()) return;
-  if (not_remembered_) throw Failure(*not_remembered_);
+  JoinWait wait(loop_.now(), {.was_joined = queue_->was_joined(), .has_several_hosts = has_several_hosts_});
+  const auto look = [this, &wait] {
+    return wait.look(
+        loop_.now(),
+        {.joined = queue_->is_joined(), .refused = queue_->is_refused(), .unwritten = not_remembered_.has_value()});
+  };
+  std::optional<JoinWait::End> end = look();
+  for (; !end; end = look()) loop_.turn(wait.until());
+  take(*end);
+}
+
+void SharedQueue::take(JoinWait::End end) const {
   const std::string why = queue_->trouble().empty() ? "it does not answer" : queue_->trouble();
-  if (is_known && !queue_->is_refused()) {
-    log_.warn("the daemon goes on without its queue, and joins it when it can", {{"queue", address_}, {"why", why}});
-    return;
+  const std::string text = "cannot join the queue at " + address_ + ": " + why;
+  switch (end) {
+    case JoinWait::End::joined:
+      return;
+    case JoinWait::End::unwritten:
+      throw Failure(*not_remembered_);
+    case JoinWait::End::goes_on_without:
+      return log_.warn("the daemon goes on without its queue, and joins it when it can",
+                       {{"queue", address_}, {"why", why}});
+    case JoinWait::End::refused:
+      throw Failure(text);
+    case JoinWait::End::no_answer:
+      throw Failure(text, exit_code::try_again);
   }
-  throw Failure("cannot join the queue at " + address_ + ": " + why,
-                queue_->is_refused() ? exit_code::failed : exit_code::try_again);
 }
 
 }  // namespace duet::app

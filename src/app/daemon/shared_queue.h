@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/daemon/join_wait.h"
 #include "app/project/failure.h"
 #include "app/project/state_folder.h"
 #include "duet/base/log.h"
@@ -44,13 +45,12 @@ class SharedQueue {
   task::Journal& journal() { return journal_; }
 
  private:
-  bool is_refused_by_all();
+  void take(JoinWait::End end) const;
 
   transport::Loop& loop_;
   base::Log& log_;
   std::string address_;
   bool has_several_hosts_ = false;
-  std::optional<base::TimePoint> refused_until_;  // so long others are looked for
   task::Lease lease_;
   task::Journal journal_;
   std::unique_ptr<task::postgres::Database> database_;

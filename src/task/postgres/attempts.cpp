@@ -82,7 +82,7 @@ void Attempts::joined(const std::vector<OwnAttempt>& own) {
     ours.emplace(each.task, each.fence);
     if (find(each.task, each.fence) == attempts_.end()) take_unknown(each);
   }
-  is_first_join_ = false;
+  if (std::exchange(is_first_join_, false) && membership_.is_telling_again()) take_forgotten();
   waiting_ = false;
   set_poll_timer();
   set_output_timer();
@@ -117,6 +117,21 @@ void Attempts::take_unknown(const OwnAttempt& own) {
   soon();
 }
 
+// What a daemon before ran here and a server that took over may not know of: it is told, and the server decides.
+void Attempts::take_forgotten() {
+  for (const RunId run : recorded_) {
+    const std::optional<Claim> claim = attempts_.contains(run) ? std::nullopt : runner_->claim_of(run);
+    if (!claim) continue;
+    Attempt attempt{.fence = static_cast<std::int64_t>(claim->fence),
+                    .output = OutputSender(options_.tasks, run, options_.output)};
+    attempt.on_lost = claim->leased ? OnLost::retry : OnLost::fail;
+    attempt.adopted = true;
+    attempt.claimed = membership_.now();
+    attempts_.emplace(run, std::move(attempt));
+    runner_->adopt(run);
+  }
+}
+
 void Attempts::beaten(const Membership::Calls::Beat& beat) {
   for (const auto& [task, fence] : beat.cancels) {
     const auto found = find(task, fence);
@@ -139,12 +154,35 @@ void Attempts::beaten(const Membership::Calls::Beat& beat) {
   if (std::exchange(lost_claim_, false)) look(false);
 }
 
-void Attempts::fenced(const std::vector<std::int64_t>& fences) {
+// Output that the old server had taken and the new one lacks goes again.
+void Attempts::recovered(const Membership::Calls::Recovery& recovery) {
   std::vector<RunId> lost;
-  for (const auto& [run, attempt] : attempts_) {
-    if (std::ranges::find(fences, attempt.fence) != fences.end()) lost.push_back(run);
+  for (auto& [run, attempt] : attempts_) {
+    const bool is_lost = std::ranges::find(recovery.fenced, attempt.fence) != recovery.fenced.end();
+    if (is_lost) lost.push_back(run);
+    const auto has = recovery.output.find(attempt.fence);
+    if (!is_lost && has != recovery.output.end()) attempt.output.go_back_to(has->second);
   }
   for (const RunId run : lost) take_fenced(run);
+  tell_ends_again(recovery);
+}
+
+// What the server takes for running has ended; what it has not taken back it knows.
+void Attempts::tell_ends_again(const Membership::Calls::Recovery& recovery) {
+  for (Reported& reported : std::exchange(reported_, {})) {
+    const auto has = recovery.output.find(reported.attempt.fence);
+    const bool is_known = std::ranges::find(recovery.fenced, reported.attempt.fence) != recovery.fenced.end();
+    if (is_known || has == recovery.output.end()) continue;
+    const auto [place, is_new] = attempts_.emplace(reported.run, std::move(reported.attempt));
+    Attempt& attempt = place->second;
+    if (!is_new && !attempt.concluded) continue;  // another claim of the same attempt
+    attempt.gone = attempt.gone || is_new;
+    attempt.concluded = false;
+    attempt.told_again = true;
+    attempt.output.go_back_to(has->second);
+    soon();
+  }
+  reported_bytes_ = 0;
 }
 
 Attempts::All::iterator Attempts::find(TaskId task, std::int64_t fence) {
@@ -156,23 +194,29 @@ Attempts::All::iterator Attempts::find(TaskId task, std::int64_t fence) {
 
 std::pair<std::string, std::string> Attempts::remembered() const {
   std::string running;
+  const auto add = [&running, this](RunId run, const Attempt& attempt) {
+    running += (running.empty() ? "[" : ",") + recovery_text(run, attempt, running.size());
+  };
   for (const auto& [run, attempt] : attempts_) {
-    if (attempt.concluded || attempt.never_began || attempt.fenced) continue;
-    rpc::ObjectText told;
-    told.add("task", run.task).add("fence", attempt.fence).add("attempt", run.attempt);
-    if (attempt.started && attempt.start_told) {
-      told.add("pid", attempt.started->pid).add("ago", ago_of(loop_.clock(), attempt.started->at));
-    }
-    // What it was claimed with is for a row that is lost; without a bound nothing at all could be told.
-    const bool has_room = running.size() + attempt.claim.size() + attempt.env.size() < most_reported;
-    if (!attempt.env.empty() && has_room) told.add("env", attempt.env);
-    std::string text = told.take();
-    if (!attempt.claim.empty() && has_room) text.insert(text.size() - 1, "," + attempt.claim);
-    running += (running.empty() ? "[" : ",") + text;
+    if (!attempt.concluded && !attempt.never_began && !attempt.fenced) add(run, attempt);
   }
-  std::string ended;
-  for (const auto& [at, text] : reported_) ended += (ended.empty() ? "[" : ",") + text;
-  return {running.empty() ? "[]" : running + "]", ended.empty() ? "[]" : ended + "]"};
+  // What has ended, too: its end follows in a report, with the output that the server lacks.
+  for (const Reported& reported : reported_) add(reported.run, reported.attempt);
+  return {running.empty() ? "[]" : running + "]", "[]"};
+}
+
+std::string Attempts::recovery_text(RunId run, const Attempt& attempt, std::size_t before) const {
+  rpc::ObjectText told;
+  told.add("task", run.task).add("fence", attempt.fence).add("attempt", run.attempt).add("spared", attempt.spared);
+  if (attempt.started && attempt.start_told) {
+    told.add("pid", attempt.started->pid).add("ago", ago_of(loop_.clock(), attempt.started->at));
+  }
+  // What it was claimed with is for a row that is lost; without a bound nothing at all could be told.
+  const bool has_room = before + attempt.claim.size() + attempt.env.size() < most_reported;
+  if (!attempt.env.empty() && has_room) told.add("env", attempt.env);
+  std::string text = told.take();
+  if (!attempt.claim.empty() && has_room) text.insert(text.size() - 1, "," + attempt.claim);
+  return text;
 }
 
 // ---- asking and telling ----
@@ -390,7 +434,7 @@ void Attempts::take_rows(const Report& report, const Result& rows) {
     const auto found = attempts_.find(output.run);
     if (found != attempts_.end()) found->second.output.arrived();
   }
-  remember_report(report);
+  remember_told(report);
   const int what = rows.column("what");
   const int attempt = rows.column("attempt");
   const auto number = [&rows](std::size_t row, int column) { return rows.number(row, column).value_or(0); };
@@ -437,21 +481,27 @@ void Attempts::report_is_lost(const Report& report) {
   if (report.most > 0) wants_claim_ = true;
 }
 
-void Attempts::remember_report(const Report& report) {
-  const base::Duration now = membership_.now();
-  for (const End& end : report.ends) {
-    const auto found = attempts_.find(end.run);
-    if ((end.flags & End::put_back) != 0 || found == attempts_.end()) continue;
-    reported_.emplace_back(now, recovery_text(end, found->second.claim));
-    reported_bytes_ += reported_.back().second.size();
-    told_.insert(end.fence);
-  }
-  if (told_.size() > most_told) told_.erase(told_.begin());
+std::size_t Attempts::Reported::size() const {
+  return sizeof(Reported) + attempt.claim.size() + attempt.env.size() +
+         (attempt.outcome ? attempt.outcome->result.size() : 0);
+}
+
+void Attempts::remember_end(RunId run, const Attempt& attempt) {
+  if (attempt.never_began) return;
+  reported_.push_back({membership_.now(), run, attempt});
+  reported_bytes_ += reported_.back().size();
   while (!reported_.empty() &&
-         (reported_bytes_ > most_reported || membership_.last_beat() - reported_.front().first > kept_reports)) {
-    reported_bytes_ -= reported_.front().second.size();
+         (reported_bytes_ > most_reported || membership_.last_beat() - reported_.front().at > kept_reports)) {
+    reported_bytes_ -= reported_.front().size();
     reported_.pop_front();
   }
+}
+
+void Attempts::remember_told(const Report& report) {
+  for (const End& end : report.ends) {
+    if ((end.flags & End::put_back) == 0 && attempts_.contains(end.run)) told_.insert(end.fence);
+  }
+  if (told_.size() > most_told) told_.erase(told_.begin());
 }
 
 // ---- claims ----
@@ -633,12 +683,13 @@ void Attempts::take_end(RunId run, std::int64_t state) {
   if (state == static_cast<std::int64_t>(State::running)) return cancel(run, attempt);
   shortages_.forget(run.task);
   log_end(run, attempt, state);
+  remember_end(run, attempt);
   conclude(run, attempt);
   calls_.ended(run.task);
 }
 
 void Attempts::log_end(RunId run, const Attempt& attempt, std::int64_t state) const {
-  if (attempt.never_began || !attempt.outcome) return;
+  if (attempt.never_began || attempt.told_again || !attempt.outcome) return;
   const Outcome& outcome = *attempt.outcome;
   const bool has_code = outcome.kind == Outcome::Kind::exited;
   const bool has_signal = outcome.kind == Outcome::Kind::signalled;
@@ -670,7 +721,7 @@ void Attempts::take_fenced(RunId run, bool end_is_told) {
 
 void Attempts::conclude(RunId run, Attempt& attempt) {
   attempt.concluded = true;
-  const bool has_keeper = !attempt.never_began && !attempt.made_here && attempt.outcome;
+  const bool has_keeper = !attempt.never_began && !attempt.made_here && !attempt.told_again && attempt.outcome;
   if (has_keeper) runner_->acknowledge(run);
   forget_if_over(run);
 }

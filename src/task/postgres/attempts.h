@@ -67,7 +67,7 @@ class Attempts {
   void look(bool wake_up);
   void joined(const std::vector<OwnAttempt>& own);
   void beaten(const Membership::Calls::Beat& beat);
-  void fenced(const std::vector<std::int64_t>& fences);
+  void recovered(const Membership::Calls::Recovery& recovery);
   /// For recover_v1: what runs, and what was reported in the last minute.
   std::pair<std::string, std::string> remembered() const;
 
@@ -112,6 +112,7 @@ class Attempts {
     bool concluded = false;  // the database has its end, or does not want it
     bool fenced = false;
     bool gone = false;
+    bool told_again = false;    // after a failover: its keeper has been told
     base::Duration pause = {};  // before it is tried again, if it never began
     base::Duration claimed = {};
     std::optional<Started> started = {};
@@ -140,6 +141,7 @@ class Attempts {
   void sweep_for(const Report& report, RunId run);
   void log_end(RunId run, const Attempt& attempt, std::int64_t state) const;
   void take_unknown(const OwnAttempt& own);
+  void take_forgotten();
   void take_end(RunId run, std::int64_t state);
   void take_fenced(RunId run, bool end_is_told = false);
   void report_is_lost(const Report& report);
@@ -159,7 +161,10 @@ class Attempts {
   void say_if_stopped() const;
   All::iterator find(TaskId task, std::int64_t fence);
   std::optional<base::UtcTime> usage_limit_of(RunId run, const Attempt& attempt) const;
-  void remember_report(const Report& report);
+  void remember_end(RunId run, const Attempt& attempt);
+  void remember_told(const Report& report);
+  std::string recovery_text(RunId run, const Attempt& attempt, std::size_t before) const;
+  void tell_ends_again(const Membership::Calls::Recovery& recovery);
 
   transport::Loop& loop_;
   base::Log& log_;
@@ -177,8 +182,14 @@ class Attempts {
   std::map<std::string, UsageLimit, std::less<>> usage_limits_;
   std::vector<std::string> turns_;  // groups, the longest ago first
   std::mt19937 chance_;
-  // What was reported in the last minute, for a database that has forgotten it.
-  std::deque<std::pair<base::Duration, std::string>> reported_;
+  // Ends that were told in the last minute, for a database that has forgotten them.
+  struct Reported {
+    base::Duration at;
+    RunId run;
+    Attempt attempt;
+    std::size_t size() const;
+  };
+  std::deque<Reported> reported_;
   std::size_t reported_bytes_ = 0;
   std::set<std::int64_t> told_;  // fences of ends that were taken, the newest of them
 

@@ -20,6 +20,9 @@
 
 namespace duet::task::postgres {
 
+inline constexpr RunId seven{7, 1};
+inline constexpr RunId eight{8, 1};
+
 /// A call of report_v1, read back.
 struct ReportTold {
   struct Piece {
@@ -83,6 +86,8 @@ class AttemptsTest : public MemberTest {
     runner.tasks = tasks.get();
     on_joined = [this](const std::vector<OwnAttempt>& own) { attempts->joined(own); };
     on_beaten = [this](const Membership::Calls::Beat& beat) { attempts->beaten(beat); };
+    on_recovered = [this](const Membership::Calls::Recovery& recovery) { attempts->recovered(recovery); };
+    remembered = [this] { return attempts->remembered(); };
     make_attempts();
     join();
     line.calls.clear();

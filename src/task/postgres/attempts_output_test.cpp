@@ -5,8 +5,6 @@
 namespace duet::task::postgres {
 namespace {
 
-constexpr RunId seven{7, 1};
-constexpr RunId eight{8, 1};
 constexpr std::size_t mebibyte = std::size_t{1} << 20U;
 
 class AttemptsOutputTest : public AttemptsTest {

@@ -5,9 +5,6 @@
 namespace duet::task::postgres {
 namespace {
 
-constexpr RunId seven{7, 1};
-constexpr RunId eight{8, 1};
-
 TEST_F(AttemptsTest, AsksForAsManyTasksAsItHasSlots) {
   attempts->look(false);
   EXPECT_EQ(report().most, 2);
@@ -374,22 +371,6 @@ TEST_F(AttemptsTest, WhatAStopEndsIsToldSo) {
   EXPECT_EQ(report().flags, std::vector<std::int64_t>{End::by_stop});
 }
 
-TEST_F(AttemptsTest, WhatIsRememberedForAFailoverIsWhatRunsAndWhatWasTold) {
-  have({claim(7, 31), claim(8, 32)});
-  started(seven);
-  started(eight);
-  exited(seven);
-  answer({end(7, 31)});
-  const auto [running, told] = attempts->remembered();
-  const boost::json::array runs = rpc::parse_value(running).as_array();
-  ASSERT_EQ(runs.size(), 1U);
-  EXPECT_EQ(number_in(runs.at(0).as_object(), "fence"), 32);
-  EXPECT_EQ(text_in(runs.at(0).as_object(), "agent"), "shell");
-  const boost::json::array ends = rpc::parse_value(told).as_array();
-  ASSERT_EQ(ends.size(), 1U);
-  EXPECT_EQ(number_in(ends.at(0).as_object(), "fence"), 31);
-}
-
 TEST_F(AttemptsTest, WhatRunsIsRememberedWithAllThatItsTaskNeedsToComeBack) {
   Submission asked{.prompt = "true", .key = "K"};
   asked.labels["a"] = "b";
@@ -408,9 +389,6 @@ TEST_F(AttemptsTest, WhatRunsIsRememberedWithAllThatItsTaskNeedsToComeBack) {
   EXPECT_EQ(text_in(told, "prompt"), R"("true")");
   EXPECT_EQ(text_in(told, "labels"), R"({"a":"b"})");
   EXPECT_EQ(text_in(told, "env"), R"({"A":"b"})") << "it may be tried again";
-  exited(seven);
-  answer({end(7, 31)});
-  EXPECT_EQ(attempts->remembered().second.find(R"("env")"), std::string::npos) << "it is erased with the end";
 }
 
 }  // namespace

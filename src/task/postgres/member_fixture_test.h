@@ -37,8 +37,11 @@ class MemberTest : public testing::Test {
       beats.push_back(beat);
       if (on_beaten) on_beaten(beat);
     };
-    calls.remembered = [] { return std::pair<std::string, std::string>("[]", "[]"); };
-    calls.fenced = [this](const std::vector<std::int64_t>& fences) { fenced = fences; };
+    calls.remembered = [this] { return remembered ? remembered() : std::pair<std::string, std::string>("[]", "[]"); };
+    calls.recovered = [this](const Membership::Calls::Recovery& recovery) {
+      fenced = recovery.fenced;
+      if (on_recovered) on_recovered(recovery);
+    };
     calls.is_quiet = [] { return true; };
     calls.look = [this] { ++looks; };
     calls.has_room = [this] { return has_room; };
@@ -86,6 +89,11 @@ class MemberTest : public testing::Test {
     answer_beat();
     turn();
   }
+  /// Another server takes over, and the lines lead to it.
+  void fail_over() {
+    EXPECT_EQ(greet(hello(2)), std::nullopt);
+    membership->line_is_up();
+  }
   static std::string beat_text(const std::string& workers = "[]") {
     return R"({"cancels":[],"workers":)" + workers +
            R"(,"mine":[],"shortestLease":90000,"epoch":"e","timeline":1,"serverTimeline":1,"agents":["claude","other"]})";
@@ -108,6 +116,8 @@ class MemberTest : public testing::Test {
   std::string problem;
   std::function<void(const std::vector<OwnAttempt>&)> on_joined;
   std::function<void(const Membership::Calls::Beat&)> on_beaten;
+  std::function<void(const Membership::Calls::Recovery&)> on_recovered;
+  std::function<std::pair<std::string, std::string>()> remembered;
   std::vector<std::size_t> joined;
   std::vector<Membership::Calls::Beat> beats;
   std::vector<std::int64_t> fenced;

@@ -40,6 +40,17 @@ OwnAttempt attempt_of(const json::object& told) {
           .spared = static_cast<std::uint32_t>(number_in(told, "spared"))};
 }
 
+Membership::Calls::Recovery recovery_of(const json::object& told) {
+  Membership::Calls::Recovery recovery;
+  for (const json::value& fence : array_in(told, "fenced")) {
+    recovery.fenced.push_back(fence.to_number<std::int64_t>());
+  }
+  for (const json::value& each : array_in(told, "output")) {
+    recovery.output[each.at(0).to_number<std::int64_t>()] = each.at(1).to_number<std::uint64_t>();
+  }
+  return recovery;
+}
+
 }  // namespace
 
 Membership::Membership(transport::Loop& loop, base::Log& log, Line& line, ClusterSettings settings, Options options,
@@ -202,8 +213,9 @@ void Membership::take_join(const Answer& answer) {
   std::vector<OwnAttempt> running;
   for (const json::value& each : array_in(told, "running")) running.push_back(attempt_of(each.as_object()));
   log_.info("joined the queue", {{"worker", settings_.name}, {"attempts", running.size()}});
+  // A daemon that was restarted in a failover has still to tell what the one before it ran.
+  if (told_timeline_ == 0 && !flag_in(told, "recovering")) told_timeline_ = memory_.timeline;
   calls_.joined(running);
-  if (told_timeline_ == 0) told_timeline_ = memory_.timeline;  // else a beat says that the queue wants to hear
   told_timeline_ == memory_.timeline ? begin_work() : recover();
 }
 
@@ -262,9 +274,7 @@ void Membership::recover() {
     recovered_timeline_ = timeline;
     const json::object told = object_of(*answer);
     recovering_ = flag_in(told, "recovering");
-    std::vector<std::int64_t> fences;
-    for (const json::value& fence : array_in(told, "fenced")) fences.push_back(fence.to_number<std::int64_t>());
-    calls_.fenced(fences);
+    calls_.recovered(recovery_of(told));
     calls_.problem({});
     begin_work();
   });

@@ -64,7 +64,12 @@ class Membership {
     std::function<void(const Beat&)> beaten;
     /// On a new timeline: JSON of what runs, and of what was reported in the last minute, for `recover_v1`.
     std::function<std::pair<std::string, std::string>()> remembered;
-    std::function<void(const std::vector<std::int64_t>& fences)> fenced;
+    /// What the server made of that.
+    struct Recovery {
+      std::vector<std::int64_t> fenced = {};              ///< not ours any more
+      std::map<std::int64_t, std::uint64_t> output = {};  ///< of the others, by fence: how far the database has it
+    };
+    std::function<void(const Recovery&)> recovered;
     /// Nothing of it is on its way to the database: what is remembered is what there is.
     std::function<bool()> is_quiet;
     /// Tasks may have become ready; or what keeps us from claiming has changed.

@@ -221,6 +221,53 @@ TEST_F(MemberTest, LeavingForgetsTheWorkerAndStaysSilentAfterwards) {
   EXPECT_TRUE(line.calls.empty());
 }
 
+// ---- a server that takes over ----
+
+TEST_F(MemberTest, OnANewTimelineWhatRunsIsToldBeforeAnythingElse) {
+  join();
+  line.calls.clear();
+  remembered = [] { return std::pair<std::string, std::string>("[1]", "[2]"); };
+  fail_over();
+  EXPECT_FALSE(line.has("beat_v1"));
+  const FakeLine::Call call = line.take("recover_v1");
+  EXPECT_EQ(call.arguments.at(2), "[1]");
+  EXPECT_EQ(call.arguments.at(3), "[2]");
+  EXPECT_TRUE(membership->is_telling_again());
+  std::map<std::int64_t, std::uint64_t> output;
+  on_recovered = [&output](const Membership::Calls::Recovery& recovery) { output = recovery.output; };
+  call.done(Result({"recover_v1"}, {{R"({"fenced":[31],"output":[[32,700]],"recovering":true})"}}));
+  EXPECT_FALSE(membership->is_telling_again());
+  EXPECT_EQ(fenced, std::vector<std::int64_t>{31});
+  EXPECT_EQ(output, (std::map<std::int64_t, std::uint64_t>{{32, 700}}));
+  EXPECT_FALSE(membership->may_claim()) << "others have not told yet";
+  EXPECT_TRUE(line.has("beat_v1"));
+}
+
+TEST_F(MemberTest, ADaemonThatWasRestartedInAFailoverTellsBeforeItBeats) {
+  join();
+  make();
+  line.calls.clear();
+  EXPECT_EQ(greet(hello(2)), std::nullopt);
+  membership->line_is_up();
+  line.answer("attach_v1", R"({"worker":4,"name":"one","took_over":true,"recovering":true,"running":[]})");
+  EXPECT_TRUE(membership->is_telling_again());
+  EXPECT_FALSE(line.has("beat_v1"));
+  line.answer("recover_v1", R"({"fenced":[],"output":[],"recovering":false})");
+  EXPECT_FALSE(membership->is_telling_again());
+  EXPECT_TRUE(line.has("beat_v1"));
+}
+
+TEST_F(MemberTest, ADaemonThatWasRestartedOnAServerThatKnowsAllTellsNothingAgain) {
+  join();
+  make();
+  line.calls.clear();
+  EXPECT_EQ(greet(hello()), std::nullopt);
+  membership->line_is_up();
+  line.answer("attach_v1", R"({"worker":4,"name":"one","took_over":true,"recovering":false,"running":[]})");
+  EXPECT_FALSE(membership->is_telling_again());
+  EXPECT_FALSE(line.has("recover_v1"));
+}
+
 TEST_F(MemberTest, ATakenNameIsARefusalThatSaysWhatHelps) {
   EXPECT_EQ(greet(hello()), std::nullopt);
   membership->line_is_up();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -55,6 +56,8 @@ class OutputSender {
   Portion next(std::uint64_t most, bool is_last);
   /// The last portion has arrived; without this the next one begins where that did.
   void arrived() { sent_ = asked_; }
+  /// The database has it so far and no further, whatever has arrived before: another server has taken over.
+  void go_back_to(std::uint64_t offset) { sent_ = std::min(sent_, offset); }
   /// How much the last portion would have. Throws std::system_error if the file cannot be read.
   std::uint64_t left() const;
 

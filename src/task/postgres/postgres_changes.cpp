@@ -246,10 +246,14 @@ void PostgresQueue::remove_some(std::vector<TaskId> ids, std::optional<State> st
           const FoundObject& answer, bool again) mutable {
         if (!answer) return removed(tl::unexpected(answer.error()));
         take_removal(*answer, again, removal);
+        if (again || !removal.removed.empty()) tidy_in(std::chrono::seconds(1));  // their outputs here
+        if (is_clean && again) {
+          constexpr const char* why = "an answer was lost: tasks were removed, and nobody knows how many";
+          return removed(tl::unexpected(error_of(Fault{Fault::Kind::unknown, "", why})));
+        }
         const bool has_more =
             is_clean ? flag_in(*answer, "more") && !array_in(*answer, "removed").empty() : !ids.empty();
         if (has_more) return remove_some(std::move(ids), state, older, std::move(removal), std::move(removed));
-        if (!removal.removed.empty()) tidy_in(std::chrono::seconds(1));  // their outputs here
         std::ranges::sort(removal.removed);
         std::ranges::sort(removal.kept, {}, &Removal::Kept::id);
         const auto is_same = [](const Removal::Kept& one, const Removal::Kept& other) { return one.id == other.id; };

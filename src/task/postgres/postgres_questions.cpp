@@ -40,6 +40,7 @@ std::string query_text(const ListQuery& query) {
   if (query.group) asked["group"] = *query.group;
   if (query.agent) asked["agent"] = *query.agent;
   if (query.since) asked["since"] = base::milliseconds_of(*query.since);
+  if (query.of_rules) asked["ofRules"] = true;
   if (!query.labels.empty()) asked["labels"] = to_json(query.labels);
   return rpc::to_text(asked);
 }

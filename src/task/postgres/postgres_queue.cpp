@@ -137,7 +137,7 @@ Membership::Calls PostgresQueue::membership_calls() {
               },
           .beaten = [this](const Membership::Calls::Beat& beat) { attempts_.beaten(beat); },
           .remembered = [this] { return attempts_.remembered(); },
-          .fenced = [this](const std::vector<std::int64_t>& fences) { attempts_.fenced(fences); },
+          .recovered = [this](const Membership::Calls::Recovery& recovery) { attempts_.recovered(recovery); },
           .is_quiet = [this] { return attempts_.is_idle(); },
           .look = [this] { attempts_.look(false); },
           .has_room = [this] { return attempts_.has_room(); },

@@ -206,6 +206,38 @@ TEST_F(PostgresQueueTest, ACancelReachesTheWorkerThatHasTheTask) {
   EXPECT_NE(answers.at(3), "ok");
 }
 
+TEST_F(PostgresQueueTest, ACleanWhoseAnswerWasLostDoesNotSayThatNothingWasRemoved) {
+  join_queue();
+  queue->clean({}, {}, [this](const tl::expected<Queue::Removal, rpc::Error>& removal) {
+    answers.push_back(removal ? std::to_string(removal->removed.size()) : std::to_string(removal.error().code()));
+  });
+  line.fail("remove_v1", Fault::Kind::unknown);
+  line.answer("remove_v1", R"({"removed":[],"kept":[],"more":false})");
+  EXPECT_EQ(answers, std::vector<std::string>{"-32003"});
+}
+
+TEST_F(PostgresQueueTest, ARemovalWhoseAnswerWasLostKnowsWhatItRemoved) {
+  join_queue();
+  queue->remove({7, 8}, [this](const tl::expected<Queue::Removal, rpc::Error>& removal) {
+    answers.push_back(removal ? std::to_string(removal->removed.size()) : std::to_string(removal.error().code()));
+  });
+  line.fail("remove_v1", Fault::Kind::unknown);
+  line.answer("remove_v1", R"({"removed":[],"kept":[{"id":7,"reason":"unknown"},{"id":8,"reason":"unknown"}]})");
+  EXPECT_EQ(answers, std::vector<std::string>{"2"});
+}
+
+TEST_F(PostgresQueueTest, ARuleAsksForTasksOfRulesAlone) {
+  join_queue();
+  queue->list(
+      {.state = State::queued, .of_rules = true}, [](const Task&) { return true; },
+      [](const std::optional<rpc::Error>&) {});
+  const boost::json::value asked = rpc::parse_value(line.take("read_tasks_v1").arguments.at(0).value());
+  EXPECT_EQ(asked.as_object().at("ofRules"), true);
+  queue->list(
+      {}, [](const Task&) { return true; }, [](const std::optional<rpc::Error>&) {});
+  EXPECT_FALSE(rpc::parse_value(line.take("read_tasks_v1").arguments.at(0).value()).as_object().contains("ofRules"));
+}
+
 TEST_F(PostgresQueueTest, ASubmitIsTakenOrItsKeyBelongsToAnother) {
   join_queue();
   const auto submit = [this](const std::string& prompt) {

@@ -164,32 +164,4 @@ std::string request_text(const Submission& asked) {
   return members_of(text);
 }
 
-std::string recovery_text(const End& end, const std::string& claim) {
-  json::object told{{"task", end.run.task},
-                    {"fence", end.fence},
-                    {"attempt", end.run.attempt},
-                    {"ok", end.ok},
-                    {"endedAgo", end.ended_ago},
-                    {"startedAgo", end.started_ago},
-                    {"retryMs", milliseconds(end.retry)},
-                    {"flags", end.flags}};
-  if (end.code) told["code"] = *end.code;
-  if (end.signal) told["signal"] = *end.signal;
-  if (end.failure) {
-    told["reason"] = static_cast<int>(end.failure->reason);
-    told["message"] = end.failure->message;
-  }
-  if (end.started) told["pid"] = end.started->pid;
-  if (end.usage) {
-    told["cpuUs"] = end.usage->cpu.count();
-    told["memory"] = end.usage->max_memory;
-    told["outputBytes"] = end.usage->output_bytes;
-  }
-  constexpr std::size_t largest_result = 16 * 1024;  // of what is told again
-  if (end.result && end.result->size() <= largest_result) told["result"] = base::to_base64(*end.result);
-  std::string text = rpc::to_text(told);
-  if (!claim.empty()) text.insert(text.size() - 1, "," + claim);
-  return text;
-}
-
 }  // namespace duet::task::postgres

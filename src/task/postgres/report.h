@@ -84,7 +84,5 @@ struct ClaimedTask {
 std::string claim_text(const ClaimedTask& task);
 /// The same of what else was asked for, and is in the body: what lists and keys go by.
 std::string request_text(const Submission& asked);
-/// An end for recover_v1: a JSON object.
-std::string recovery_text(const End& end, const std::string& claim);
 
 }  // namespace duet::task::postgres

@@ -171,6 +171,7 @@ CREATE TABLE @schema@.request(
   key_body text                          -- what the key stands for, if the task was edited since
 ) WITH (fillfactor = 95, autovacuum_vacuum_cost_delay = 0);
 CREATE UNIQUE INDEX request_ident ON @schema@.request(ident);
+CREATE INDEX request_of_rules ON @schema@.request(task) WHERE metadata LIKE '%"automation"%';
 
 CREATE TABLE @schema@.result(task bigint PRIMARY KEY, bytes bytea NOT NULL);
 

@@ -108,7 +108,8 @@ BEGIN
   END IF;
   PERFORM @schema@.find_lanes(w.id);
   PERFORM @schema@.tell_worker(w.name, w.state);
-  RETURN json_build_object('worker', w.id, 'name', w.name, 'took_over', v_takes_over, 'running', (
+  RETURN json_build_object('worker', w.id, 'name', w.name, 'took_over', v_takes_over,
+    'recovering', w.told_timeline < m.timeline, 'running', (
     SELECT coalesce(json_agg(json_build_object('task', t.id, 'fence', t.fence, 'attempt', t.attempts, 'started',
       t.announced,
                                                'cancelling', t.cancelling, 'onLost', t.on_lost, 'retries', t.retries,

@@ -65,7 +65,6 @@ BEGIN
   RETURN QUERY SELECT * FROM @schema@.records(ARRAY[p_task], 2147483647);
 END $$;
 
--- `p_query`: state, limit, from, group, agent, since (ms), labels (an object), sort (newest, oldest, priority, ended).
 -- All that may have been created since then, if they are few. What has ended since is found by its end, which is not before that;
 -- NULL: there are more, and who walks from the newest on finds some soon.
 CREATE FUNCTION @schema@.recent(p_since timestamptz, p_with_open boolean) RETURNS bigint[] LANGUAGE plpgsql STABLE AS $$
@@ -97,6 +96,8 @@ BEGIN
   RETURN v_ids;
 END $$;
 
+-- `p_query`: state, limit, from, group, agent, since (ms), labels (an object), sort (newest, oldest, priority, ended),
+-- ofRules (of the newest 100,000 tasks that rules have asked for).
 CREATE FUNCTION @schema@.read_tasks_v1(p_query json) RETURNS SETOF @schema@.record LANGUAGE plpgsql STABLE
   SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
@@ -148,7 +149,10 @@ BEGIN
       ' FROM unnest($5) AS f, (SELECT left(q.labels, -1) || '','' AS x FROM @schema@.request q WHERE q.task = t.id) s)';
   END IF;
   -- few: they are found first, then sorted
-  IF v_state = 1 OR (v_state = 0 AND v_count < 20000 AND v_sort <> 'priority') THEN
+  IF p_query ->> 'ofRules' = 'true' THEN
+    v_ids := ARRAY(SELECT q.task FROM @schema@.request q WHERE q.metadata LIKE '%"automation"%'
+      ORDER BY q.task DESC LIMIT 100000);
+  ELSIF v_state = 1 OR (v_state = 0 AND v_count < 20000 AND v_sort <> 'priority') THEN
     v_ids := @schema@.open_ones(v_state = 0);
   ELSIF v_since IS NOT NULL AND v_state IS DISTINCT FROM 0 THEN
     v_ids := @schema@.recent(v_since, v_state IS NULL AND v_sort <> 'ended');

@@ -64,9 +64,9 @@ BEGIN
     IF NOT FOUND THEN  -- the key has been given anew since
       RETURN false;
     END IF;
-    INSERT INTO @schema@.task(id, rank, created_at, lane, retries, state, on_lost, has_env, fence, worker, attempts)
+    INSERT INTO @schema@.task(id, rank, created_at, lane, retries, state, on_lost, has_env, fence, worker, attempts, spared)
     VALUES (r.task, ~coalesce(r.priority, 0), clock_timestamp(), v_lane, coalesce(r.retries, 0), 2,
-      coalesce(r."onLost", 0), coalesce(r."hasEnv", false), r.fence, p_worker, r.attempt)
+      coalesce(r."onLost", 0), coalesce(r."hasEnv", false), r.fence, p_worker, r.attempt, coalesce(r.spared, 0))
     RETURNING * INTO t;
     INSERT INTO @schema@.event(id, task, at, becomes, kind, params)
     SELECT nextval('@schema@.event_id'), t.id, t.created_at, 0, 'taskQueued',
@@ -81,7 +81,7 @@ BEGIN
   END IF;
   v_was := @schema@.world(t.state, t.announced);
   UPDATE @schema@.task o SET state = 2, worker = p_worker, fence = r.fence, attempts = r.attempt, announced = false,
-    due = NULL, retry_at = NULL,
+    due = NULL, retry_at = NULL, spared = greatest(o.spared, coalesce(r.spared, 0) - o.lost),
     started_at = NULL, pid = NULL WHERE o.id = r.task RETURNING o.* INTO t;
   IF v_was = 1 THEN  -- an earlier attempt, whose end was lost
     PERFORM @schema@.tell_task(t, v_was);
@@ -90,7 +90,7 @@ BEGIN
 END $$;
 
 -- `p_running`: `[{"task","fence","attempt","pid","ago","agent","group","needs","submitter","body","hasEnv","env","onLost","priority","retries","key",
--- "prompt","metadata","labels"}]`, from "agent" on for a task that the server has lost;
+-- "prompt","metadata","labels","spared"}]`, from "agent" on for a task that the server has lost;
 -- `p_ended`: the same with `ok`, `code`, `signal`, `reason`, `message`, `startedAgo`, `endedAgo`, `cpuUs`, `memory`, `outputBytes`, `retryMs`, `flags`,
 -- `result` (base64).
 CREATE FUNCTION @schema@.recover_v1(p_worker bigint, p_incarnation uuid, p_running json, p_ended json) RETURNS text
@@ -113,12 +113,12 @@ BEGIN
     SELECT * FROM json_to_recordset(coalesce(p_running, '[]')) AS x(task bigint, fence bigint, attempt integer,
       pid integer, ago bigint, agent text, "group" text,
       needs text, submitter text, body text, "hasEnv" boolean, env text, "onLost" smallint, priority bigint, retries integer, key text,
-        prompt text, metadata text, labels text)
+        prompt text, metadata text, labels text, spared integer)
     UNION ALL
     SELECT * FROM json_to_recordset(coalesce(p_ended, '[]')) AS x(task bigint, fence bigint, attempt integer,
       pid integer, ago bigint, agent text, "group" text,
       needs text, submitter text, body text, "hasEnv" boolean, env text, "onLost" smallint, priority bigint, retries integer, key text,
-        prompt text, metadata text, labels text)
+        prompt text, metadata text, labels text, spared integer)
     ORDER BY task, fence
   LOOP
     IF NOT @schema@.restore(p_worker, r) THEN
@@ -147,7 +147,11 @@ BEGIN
     AND w.told_timeline < m.timeline) THEN
     PERFORM @schema@.recovered();
   END IF;
-  RETURN json_build_object('fenced', v_fenced, 'recovering', EXISTS (SELECT FROM @schema@.meta m
+  RETURN json_build_object('fenced', v_fenced, 'output', (  -- how far it is here, by fence
+    SELECT coalesce(json_agg(json_build_array(x.fence, coalesce((SELECT o.start + octet_length(o.bytes)
+      FROM @schema@.output o WHERE o.task = x.task AND o.attempt = x.attempt ORDER BY o.start DESC LIMIT 1), 0))), '[]')
+    FROM json_to_recordset(coalesce(p_running, '[]')) AS x(task bigint, fence bigint, attempt integer)),
+    'recovering', EXISTS (SELECT FROM @schema@.meta m
     WHERE m.recovering_until > clock_timestamp()))::text;
 END $$;
 

@@ -1,0 +1,196 @@
+#include "task/postgres/attempts_fixture_test.h"
+
+// What attempts do when another server takes over that may lack the last moments.
+
+namespace duet::task::postgres {
+namespace {
+
+class AttemptsFailoverTest : public AttemptsTest {
+ protected:
+  /// The runs that recover_v1 is told of, by fence.
+  std::map<std::int64_t, boost::json::object> told_running() {
+    const FakeLine::Call call = line.take("recover_v1");
+    std::map<std::int64_t, boost::json::object> running;
+    const boost::json::value parsed = rpc::parse_value(call.arguments.at(2).value());
+    for (const boost::json::value& each : parsed.as_array()) {
+      running[number_in(each.as_object(), "fence")] = each.as_object();
+    }
+    done = call.done;
+    return running;
+  }
+  void answer_recovery(const std::string& others, const std::string& output) {
+    done(Result({"recover_v1"}, {{R"({"fenced":)" + others + R"(,"output":)" + output + R"(,"recovering":false})"}}));
+  }
+  /// A daemon before ours left records, and the server it told of them is gone.
+  void restart(const std::string& attached) {
+    attempts.reset();
+    make();
+    make_attempts();
+    line.calls.clear();
+    EXPECT_EQ(greet(hello(2)), std::nullopt);
+    membership->line_is_up();
+    line.answer("attach_v1", attached);
+  }
+  void write_and_send(RunId run, const std::string& bytes) {
+    write_output(run, bytes);
+    advance(500ms);
+    answer({});
+  }
+
+  Line::Done done;
+};
+
+TEST_F(AttemptsFailoverTest, WhatRunsIsToldWithWhatItWasClaimedWith) {
+  Result::Row spared = claim(7, 31, 3);
+  spared.at(9) = "2";
+  have({spared});
+  started({7, 3});
+  advance(10ms);
+  answer({});
+  fail_over();
+  const auto running = told_running();
+  ASSERT_EQ(running.size(), 1U);
+  EXPECT_EQ(number_in(running.at(31), "task"), 7);
+  EXPECT_EQ(number_in(running.at(31), "pid"), 100);
+  EXPECT_EQ(text_in(running.at(31), "agent"), "shell");
+  EXPECT_EQ(number_in(running.at(31), "spared"), 2) << "else two of its retries were gone";
+}
+
+TEST_F(AttemptsFailoverTest, WhatIsSomebodyElsesNowIsEndedAndTheOthersGoOn) {
+  have({claim(7, 31), claim(8, 32)});
+  started(seven);
+  started(eight);
+  advance(10ms);
+  answer({});
+  fail_over();
+  told_running();
+  answer_recovery("[31]", "[[31,0],[32,0]]");
+  EXPECT_EQ(runner.cancelled, std::vector<RunId>{seven});
+  EXPECT_TRUE(attempts->is_live(eight));
+  exited(eight);
+  EXPECT_TRUE(report().has_end(8));
+}
+
+// ---- output ----
+
+TEST_F(AttemptsFailoverTest, OutputThatTheServerLacksGoesAgain) {
+  have({claim(7, 31)});
+  started(seven);
+  advance(10ms);
+  answer({});
+  write_and_send(seven, "one ");
+  write_and_send(seven, "two ");
+  fail_over();
+  told_running();
+  answer_recovery("[]", "[[31,4]]");
+  write_output(seven, "three");
+  exited(seven);
+  const ReportTold told = report();
+  ASSERT_EQ(told.pieces.size(), 1U);
+  EXPECT_EQ(told.pieces.front().offset, 4U);
+  EXPECT_EQ(told.pieces.front().bytes, "two three");
+}
+
+TEST_F(AttemptsFailoverTest, OutputThatTheServerHasDoesNotGoAgain) {
+  have({claim(7, 31)});
+  started(seven);
+  advance(10ms);
+  answer({});
+  write_and_send(seven, "one ");
+  fail_over();
+  told_running();
+  answer_recovery("[]", "[[31,4]]");
+  write_output(seven, "two");
+  exited(seven);
+  EXPECT_EQ(report().pieces.front().bytes, "two");
+}
+
+TEST_F(AttemptsFailoverTest, AnEndThatTheServerLacksIsToldAgainWithItsOutput) {
+  have({claim(7, 31)});
+  started(seven);
+  write_output(seven, "all of it");
+  exited(seven);
+  tell.gone(seven);
+  answer({end(7, 31)});
+  while (is_reporting()) answer({});  // it asks for more
+  ASSERT_TRUE(attempts->is_empty());
+  fail_over();
+  EXPECT_TRUE(told_running().contains(31));
+  answer_recovery("[]", "[[31,0]]");
+  advance(10ms);
+  const FakeLine::Call call = line.take("report_v1");
+  const ReportTold told(call.arguments);
+  EXPECT_EQ(told.ends, std::vector<TaskId>{7});
+  EXPECT_EQ(told.fences, std::vector<std::int64_t>{31});
+  ASSERT_EQ(told.pieces.size(), 1U);
+  EXPECT_EQ(told.pieces.front().bytes, "all of it");
+  EXPECT_TRUE(told.pieces.front().last);
+  call.done(rows({end(7, 31)}));
+  EXPECT_TRUE(attempts->is_empty());
+  EXPECT_EQ(runner.acknowledged, std::vector<RunId>{seven}) << "its keeper has heard of it once";
+}
+
+TEST_F(AttemptsFailoverTest, AnEndIsToldAgainWhileItsTreeIsNotGoneYet) {
+  have({claim(7, 31)});
+  started(seven);
+  exited(seven);
+  answer({end(7, 31)});
+  fail_over();
+  told_running();
+  answer_recovery("[]", "[[31,0]]");
+  advance(10ms);
+  const FakeLine::Call call = line.take("report_v1");
+  EXPECT_TRUE(ReportTold(call.arguments).has_end(7));
+  call.done(rows({end(7, 31)}));
+  EXPECT_EQ(attempts->slots_in_use(), 1U);
+  tell.gone(seven);
+  EXPECT_TRUE(attempts->is_empty());
+}
+
+TEST_F(AttemptsFailoverTest, AnEndThatTheServerHasIsNotToldAgain) {
+  have({claim(7, 31)});
+  started(seven);
+  exited(seven);
+  tell.gone(seven);
+  answer({end(7, 31)});
+  fail_over();
+  told_running();
+  answer_recovery("[31]", "[[31,3]]");
+  EXPECT_TRUE(attempts->is_empty());
+  EXPECT_TRUE(runner.cancelled.empty());
+}
+
+// ---- a daemon that was restarted meanwhile ----
+
+TEST_F(AttemptsFailoverTest, WhatADaemonBeforeRanAndTheServerHasForgottenIsToldAndGoesOn) {
+  recorded = {seven};
+  runner.claims[seven] = {.fence = 31, .worker = "one"};
+  restart(R"({"worker":4,"recovering":true,"running":[]})");
+  EXPECT_EQ(runner.adopted, std::vector<RunId>{seven}) << "else it is ended as a stray, and run again";
+  started(seven);
+  EXPECT_FALSE(is_reporting()) << "not before the server knows of it";
+  EXPECT_EQ(number_in(told_running().at(31), "task"), 7);
+  answer_recovery("[]", "[[31,0]]");
+  EXPECT_TRUE(runner.cancelled.empty());
+  advance(10ms);
+  EXPECT_EQ(report().start_fences, std::vector<std::int64_t>{31});
+}
+
+TEST_F(AttemptsFailoverTest, WhatADaemonBeforeRanAndSomebodyElseHasNowIsEnded) {
+  recorded = {seven};
+  runner.claims[seven] = {.fence = 31, .worker = "one"};
+  restart(R"({"worker":4,"recovering":true,"running":[]})");
+  told_running();
+  answer_recovery("[31]", "[[31,0]]");
+  EXPECT_EQ(runner.cancelled, std::vector<RunId>{seven});
+}
+
+TEST_F(AttemptsFailoverTest, WhatTheServerKnowsToBeNobodysIsAStray) {
+  recorded = {seven, eight};
+  runner.claims[seven] = {.fence = 31, .worker = "one"};
+  restart(R"({"worker":4,"recovering":false,"running":[{"task":8,"fence":32,"attempt":1,"started":true}]})");
+  EXPECT_EQ(runner.adopted, std::vector<RunId>{eight});
+}
+
+}  // namespace
+}  // namespace duet::task::postgres
