@@ -49,13 +49,17 @@ ModelDatabase::Answer ModelDatabase::call(std::string_view function, const std::
 
 ModelDatabase::Answer ModelDatabase::one(const Object& object) { return Result({"answer"}, {{rpc::to_text(object)}}); }
 
-// Who calls is the worker that it says.
-ModelWorker& ModelDatabase::guard(const Arguments& arguments) {
+ModelWorker* ModelDatabase::caller(const Arguments& arguments) {
   const auto found = data_.workers.find(arguments.number(0));
   const bool is_he = found != data_.workers.end() && found->second.incarnation == arguments.text(1) &&
                      found->second.state != ModelWorker::gone;
-  if (!is_he) throw Refused{"DU001", "fenced"};
-  return found->second;
+  return is_he ? &found->second : nullptr;
+}
+
+ModelWorker& ModelDatabase::guard(const Arguments& arguments) {
+  ModelWorker* const worker = caller(arguments);
+  if (worker == nullptr) throw Refused{"DU001", "fenced"};
+  return *worker;
 }
 
 ModelTask* ModelDatabase::find(std::int64_t id) {
@@ -116,11 +120,15 @@ ModelTask::State ModelDatabase::queued_state(const ModelTask& task) const {
   return waits ? ModelTask::waiting : ModelTask::ready;
 }
 
-json::array ModelDatabase::counted(const Lanes& lanes) {
+std::map<int, int> ModelDatabase::count_of(const Lanes& lanes) {
   std::map<int, int> counts;
   for (const int lane : lanes) ++counts[lane];
+  return counts;
+}
+
+json::array ModelDatabase::counted(const Lanes& lanes) {
   json::array all;
-  for (const auto& [lane, count] : counts) all.push_back(Object{{"lane", lane}, {"count", count}});
+  for (const auto& [lane, count] : count_of(lanes)) all.push_back(Object{{"lane", lane}, {"count", count}});
   return all;
 }
 

@@ -61,6 +61,7 @@ void ModelServer::connect(std::size_t host,
 
 void ModelServer::request(const std::shared_ptr<ServerConnection>& connection, std::string function,
                           std::vector<Argument> arguments, Reply reply) {
+  if (!connection->open) return;  // nobody is at its other end
   base::Duration wait = latency();
   if (chance_.below(10'000) < habits.stalls) {
     wait = milliseconds(chance_.below(milliseconds(longest_stall).count()));

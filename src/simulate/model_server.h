@@ -41,7 +41,7 @@ class ModelServer {
       : agenda_(agenda), database_(database), trace_(trace), chance_(chance), cuts_(hosts, Cut::none) {}
 
   Habits habits;
-  /// Before and after each function that is carried out.
+  /// After each function that is carried out.
   std::function<void(std::size_t host, std::string_view function, const std::vector<Argument>& arguments)> carried_out;
 
   ModelDatabase& database() { return database_; }
@@ -55,6 +55,7 @@ class ModelServer {
 
   /// Null, later, if there is no way.
   void connect(std::size_t host, const std::function<void(const std::shared_ptr<ServerConnection>&)>& connected);
+  /// Over a connection that has broken, whether its daemon knows of that or not, nothing is asked and nobody answers.
   void request(const std::shared_ptr<ServerConnection>& connection, std::string function,
                std::vector<Argument> arguments, Reply reply);
   base::Duration latency();
