@@ -29,7 +29,7 @@ void ClusterTruth::check_overlap(const Tree& tree) {
   if (runs_.contains(tree.fence))
     fail(name_of(tree.run.task) + " began twice under fence " + std::to_string(tree.fence));
   for (const auto& [fence, run] : runs_) {
-    const bool lives = run.alive;
+    const bool lives = run.alive || (run.has_tree && !run.keeper_died);
     if (run.task != tree.run.task || !lives) continue;
     fail("two attempts of " + name_of(run.task) + " run at once, under fence " + std::to_string(fence) + " and " +
          std::to_string(tree.fence));
