@@ -62,8 +62,10 @@ void ClusterSimulation::set_habits() {
   habits_.cuts = habits_.cuts || kind == 2;
   if (habits_.faults > 0 && kind != 1 && chance_.one_in(2)) {
     const std::uint64_t most = chance_.one_in(2) ? 30 : 300;
-    server_.habits = {
-        .requests_lost = chance_.below(most), .answers_lost = chance_.below(most), .stalls = chance_.below(most)};
+    server_.habits = {.requests_lost = chance_.below(most),
+                      .answers_lost = chance_.below(most),
+                      .stalls = chance_.below(most),
+                      .refusals = chance_.one_in(2) ? chance_.below(most) : 0};
     truth_.calls_get_lost = true;
   }
 }

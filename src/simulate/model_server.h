@@ -34,6 +34,7 @@ class ModelServer {
     std::uint64_t requests_lost = 0;
     std::uint64_t answers_lost = 0;
     std::uint64_t stalls = 0;
+    std::uint64_t refusals = 0;  ///< the server has no room on its disk, and does nothing
   };
   enum class Cut { none, refused, silent };
 
