@@ -55,6 +55,7 @@ void ClusterSimulation::fail_over() {
     note(std::string("another server takes over") + (is_lossy ? ", without the last moments" : ""));
     truth_.outage();
     server_.set_up(false);
+    if (!is_lossy && chance_.one_in(2)) database_.crash();
     if (!is_lossy) *standby = database_.data();
     agenda_.after(milliseconds(chance_.below(20'000)), [this, is_lossy, since, standby] {
       const ModelDatabase::Data before = database_.data();
@@ -71,6 +72,7 @@ void ClusterSimulation::go_down() {
   note("the database goes down");
   truth_.outage();
   server_.set_up(false);
+  if (chance_.one_in(2)) database_.crash();
   agenda_.after(some_pause(), [this] { end_outage(); });
 }
 

@@ -167,8 +167,12 @@ void ClusterTruth::failed_over(base::TimePoint since, const ModelDatabase::Data&
 void ClusterTruth::carried_out(std::string_view function, const std::vector<Argument>& arguments) {
   check_events(function);
   if (function == "silence_v1") check_silence(arguments);
-  if (function == "beat_v1") beats_[Arguments(arguments).number(0)] = clock_.now();
-  for (const auto& [id, worker] : database_.data().workers) was_silent_[id] = worker.state == ModelWorker::silent;
+  const std::string caller = arguments.empty() ? std::string() : arguments[0].value_or("");
+  for (const auto& [id, worker] : database_.data().workers) {
+    was_silent_[id] = worker.state == ModelWorker::silent;
+    const bool joins = function == "attach_v1" && worker.name == caller && worker.state == ModelWorker::live;
+    if (joins || (function == "beat_v1" && std::to_string(id) == caller)) beats_[id] = clock_.now();
+  }
 }
 
 // One at a time, from what it was to what it may become.

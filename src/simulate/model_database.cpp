@@ -40,6 +40,7 @@ ModelDatabase::Answer ModelDatabase::call(std::string_view function, const std::
   };
   const auto found = functions.find(function);
   if (found == functions.end()) throw std::logic_error("the model has no " + std::string(function));
+  note_unsynced(function, Arguments(arguments));
   try {
     return (this->*found->second)(Arguments(arguments));
   } catch (const Refused& refused) {
@@ -132,7 +133,29 @@ json::array ModelDatabase::counted(const Lanes& lanes) {
   return all;
 }
 
+// Beats and waits are not synced by themselves, but with the next call that is. A beat of one that was silent tells an
+// event, and is taken for such a call.
+void ModelDatabase::note_unsynced(std::string_view function, const Arguments& arguments) {
+  static const std::set<std::string_view> writes_nothing{"hello_v1", "wake_v1", "nudge_v1"};
+  if (writes_nothing.contains(function) || function.starts_with("read_")) return;
+  const bool is_unsynced = function == "beat_v1" || function == "wait_v1";
+  const ModelWorker* const worker = is_unsynced ? caller(arguments) : nullptr;
+  if (worker == nullptr || worker->state == ModelWorker::silent) return unsynced_.clear();
+  unsynced_.push_back({clock_.now(), *worker});
+}
+
+void ModelDatabase::crash() {
+  constexpr std::chrono::milliseconds until_written{600};  // three times wal_writer_delay
+  for (auto lost = unsynced_.rbegin(); lost != unsynced_.rend() && clock_.now() - lost->at < until_written; ++lost) {
+    ModelWorker& worker = data_.workers.at(lost->before.id);
+    worker.beat = lost->before.beat;
+    worker.waiting = lost->before.waiting;
+  }
+  unsynced_.clear();
+}
+
 void ModelDatabase::fail_over(Data data) {
+  unsynced_.clear();
   data_ = std::move(data);
   ++server_timeline_;
 }

@@ -160,6 +160,8 @@ class ModelDatabase {
   /// Wake-ups of the calls since the last time.
   std::vector<Notice> take_notices() { return std::exchange(notices_, {}); }
   const Data& data() const { return data_; }
+  /// The server ends at once: what was written without a sync in the last moments is gone.
+  void crash();
   /// Another server takes over: it has this, and is on the next timeline.
   void fail_over(Data data);
   std::int64_t server_timeline() const { return server_timeline_; }
@@ -172,6 +174,11 @@ class ModelDatabase {
     std::string message;
   };
   struct ReportCall;
+  /// A worker as it was before a call that was not synced.
+  struct Unsynced {
+    base::TimePoint at;
+    ModelWorker before;
+  };
 
   std::int64_t now() const { return base::milliseconds_of(clock_.utc()); }
   static Answer one(const Object& object);
@@ -190,6 +197,8 @@ class ModelDatabase {
   ModelTask::State queued_state(const ModelTask& task) const;
   static std::map<int, int> count_of(const Lanes& lanes);
   static boost::json::array counted(const Lanes& lanes);
+
+  void note_unsynced(std::string_view function, const Arguments& arguments);
 
   // model_workers.cpp
   Answer hello(const Arguments& arguments);
@@ -255,6 +264,7 @@ class ModelDatabase {
   Data data_;
   std::int64_t server_timeline_ = 1;
   std::vector<Notice> notices_;
+  std::vector<Unsynced> unsynced_;
 };
 
 }  // namespace duet::simulate

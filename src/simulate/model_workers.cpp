@@ -87,7 +87,7 @@ ModelDatabase::Answer ModelDatabase::beat(const Arguments& arguments) {
   ModelWorker& worker = guard(arguments);
   const bool was_silent = worker.state == ModelWorker::silent;
   ++worker.beat;
-  worker.waiting = arguments.flag(2);
+  if (arguments.at(2)) worker.waiting = arguments.flag(2);
   worker.state = ModelWorker::live;
   worker.slots = arguments.number(3);
   worker.labels = arguments.texts(4);
