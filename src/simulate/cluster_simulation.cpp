@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "duet/rpc/value.h"
+#include "simulate/cluster_names.h"
 #include "simulate/model.h"
 #include "task/postgres/records.h"
 
@@ -37,7 +38,7 @@ ClusterSimulation::ClusterSimulation(SimulationOptions options)
       chance_of_looks_(options.seed) {
   set_habits();
   server_.carried_out = [this](std::size_t host, std::string_view function, const std::vector<Argument>& arguments) {
-    if (options_.disk) note("worker-" + std::to_string(host) + " has called " + std::string(function));
+    if (options_.disk) note(worker_name(host) + " has called " + std::string(function));
     truth_.carried_out(function, arguments);
   };
   workers_.resize(count_);
@@ -55,13 +56,16 @@ void ClusterSimulation::set_habits() {
   const Habits alone{.requests = habits_.requests, .faults = 2, .open_tasks = habits_.open_tasks};
   const std::uint64_t kind = chance_.below(6);  // some faults are looked at without the noise of others
   if (kind < 3) habits_ = alone;
-  habits_.failovers = kind == 0;
+  habits_.failovers = kind == 0 || (kind > 2 && chance_.one_in(3));
+  habits_.only_failovers = kind == 0;
   habits_.only_outages = kind == 1;
   habits_.cuts = habits_.cuts || kind == 2;
   if (habits_.faults > 0 && kind != 1 && chance_.one_in(2)) {
     const std::uint64_t most = chance_.one_in(2) ? 30 : 300;
-    server_.habits = {
-        .requests_lost = chance_.below(most), .answers_lost = chance_.below(most), .stalls = chance_.below(most)};
+    server_.habits = {.requests_lost = chance_.below(most),
+                      .answers_lost = chance_.below(most),
+                      .stalls = chance_.below(most),
+                      .refusals = chance_.one_in(2) ? chance_.below(most) : 0};
     truth_.calls_get_lost = true;
   }
 }
@@ -70,7 +74,7 @@ void ClusterSimulation::add_worker(std::size_t number) {
   Worker& worker = workers_[number];
   WorkerHost& host = worker.host;
   host.number = number;
-  host.name = "worker-" + std::to_string(number);
+  host.name = worker_name(number);
   task::Agent agent{.command = {"play"}, .prompt_on_stdin = true};
   host.settings.agents[usual_agent] = agent;
   host.settings.default_agent = usual_agent;
@@ -83,19 +87,8 @@ void ClusterSimulation::add_worker(std::size_t number) {
   if (number == 0) host.cluster.labels = {"gpu"};
   host.listens = !chance_.one_in(4);
   host.boot_ahead = seconds(chance_.below(1'000'000));
-  truth_.set_slots(number, host.settings.max_running);
-  worker.population = std::make_unique<Population>(
-      machine_, agenda_, trace_,
-      Witness{.began = [this, number](const Tree& tree) { truth_.began(number, tree); },
-              .main_ended = [this, number](const Tree& tree, int status,
-                                           bool kept) { truth_.main_ended(number, tree, status, kept); },
-              .gone = [](const Tree&) {},
-              .ordered = [](task::RunId) {},
-              .wrote = [this, number](task::RunId run, std::string_view bytes,
-                                      task::Stream) { truth_.wrote(number, run, bytes); },
-              .keeper_died = [this, number](task::RunId run, bool) { truth_.keeper_died(number, run); },
-              .output_unsynced = [](task::RunId) {}},
-      host.name);
+  truth_.set_host(number, host.settings.max_running, host.cluster.labels);
+  worker.population = std::make_unique<Population>(machine_, agenda_, trace_, witness_of(number), host.name);
   worker.population->lease_left = [this, number] {
     const WorkerHost& owner = workers_[number].host;
     if (!owner.lease) return task::LeaseLeft{};
@@ -103,6 +96,17 @@ void ClusterSimulation::add_worker(std::size_t number) {
     return task::LeaseLeft{.until_end = owner.lease->end() - now, .until_over = owner.lease->deadline - now};
   };
   worker.start_at = machine_.clock().now();
+}
+
+Witness ClusterSimulation::witness_of(std::size_t host) {
+  return {.began = [this, host](const Tree& tree) { truth_.began(host, tree); },
+          .main_ended = [this](const Tree& tree, int status, bool kept) { truth_.main_ended(tree, status, kept); },
+          .gone = [this](const Tree& tree) { truth_.gone(tree); },
+          .ordered = [](task::RunId) {},
+          .wrote = [this, host](task::RunId run, std::string_view bytes,
+                                task::Stream stream) { truth_.wrote(host, run, bytes, stream); },
+          .keeper_died = [this, host](task::RunId run, bool) { truth_.keeper_died(host, run); },
+          .output_unsynced = [](task::RunId) {}};
 }
 
 ClusterSimulation::~ClusterSimulation() {
@@ -281,252 +285,6 @@ base::Duration ClusterSimulation::some_pause() {
   }
 }
 
-void ClusterSimulation::kill(Worker& worker) {
-  if (!worker.daemon) return;
-  if (chance_.one_in(2)) {
-    worker.process->dead = true;
-  } else {
-    worker.process->dies_after = chance_.below(30);
-    worker.process->finishes_last_change = chance_.one_in(2);
-  }
-}
-
-void ClusterSimulation::stop(Worker& worker) {
-  if (!worker.daemon || worker.stopping || worker.frozen) return;
-  worker.stopping = true;
-  const bool leaves = chance_.one_in(2);
-  const bool force = chance_.one_in(2);
-  const base::Duration patience = seconds(chance_.below(20));
-  note(worker.host.name + " stops" + (leaves ? ", tasks go on" : force ? " by force" : ""));
-  const std::uint64_t number = expect_answer(worker, "stop", patience + seconds(60));
-  const auto stopped = [this, &worker, number, process = worker.process.get()] {
-    if (process->dead) return;
-    take_answer(number);
-    worker.stopped = true;
-  };
-  as(worker, [&] {
-    if (leaves) return worker.daemon->queue().leave(stopped);
-    truth_.stopped_tasks(worker.host.number);
-    worker.daemon->queue().stop(force, stopped, patience);
-  });
-}
-
-// ---- what clients do ----
-
-std::uint64_t ClusterSimulation::expect_answer(Worker& worker, const std::string& what, base::Duration patience) {
-  unanswered_[++requests_] = {what, machine_.clock().now() + patience, worker.host.number};
-  return requests_;
-}
-
-void ClusterSimulation::take_answer(std::uint64_t request) {
-  if (unanswered_.erase(request) == 0) truth_.fail("request " + std::to_string(request) + " is answered twice");
-}
-
-task::TaskId ClusterSimulation::some_task() {
-  std::vector<task::TaskId> ids = truth_.accepted_tasks();
-  if (ids.empty()) return 1;
-  const std::size_t newest = std::min<std::size_t>(ids.size(), 12);
-  return chance_.one_in(4) ? ids[chance_.below(ids.size())] : ids[ids.size() - 1 - chance_.below(newest)];
-}
-
-void ClusterSimulation::request() {
-  Worker& worker = some_worker();
-  if (!worker.daemon || worker.frozen || worker.stopping) return;
-  switch (chance_.below(10)) {
-    case 0:
-    case 1:
-      return cancel(worker, some_task());
-    case 2:
-      return wait(worker);
-    case 3:
-      if (!keyed_.empty()) send(worker, keyed_[chance_.below(keyed_.size())]);
-      return;
-    default:
-      submit(worker);
-  }
-}
-
-void ClusterSimulation::submit(Worker& worker) {
-  if (truth_.open_tasks() >= habits_.open_tasks) return;
-  const std::uint64_t number = chance_.next() >> 20U;
-  const std::uint64_t kind = chance_.below(12);
-  task::Submission submission{.prompt = kind == 0  ? endless_prompt_of(number)
-                                        : kind < 4 ? long_prompt_of(number)
-                                                   : prompt_of(number)};
-  submission.priority = static_cast<std::int64_t>(chance_.below(3));
-  submission.on_lost = chance_.one_in(2) ? task::OnLost::retry : task::OnLost::fail;
-  if (chance_.one_in(3)) submission.retries = static_cast<std::uint32_t>(chance_.between(1, 3));
-  if (chance_.one_in(6)) submission.after.push_back(some_task());
-  if (chance_.one_in(10)) {
-    submission.needs = {"gpu"};
-  } else {
-    submission.here = chance_.one_in(10);
-  }
-  if (chance_.one_in(10)) submission.delay = milliseconds(chance_.below(60'000));
-  if (chance_.one_in(8)) {
-    submission.key = "key " + submission.prompt;
-    keyed_.push_back(submission);
-  }
-  send(worker, submission);
-}
-
-void ClusterSimulation::send(Worker& worker, const task::Submission& submission) {
-  const std::string& prompt = submission.prompt;
-  note("submit " + prompt + " to " + worker.host.name +
-       (submission.on_lost == task::OnLost::retry ? ", on lost retry" : "") +
-       (submission.retries ? ", retries " + std::to_string(*submission.retries) : ""));
-  truth_.submitted(submission);
-  const std::uint64_t number = expect_answer(worker, "submit of " + prompt, seconds(25));
-  as(worker, [&] {
-    worker.daemon->queue().submit(
-        submission,
-        [this, prompt, number, process = worker.process.get()](const tl::expected<task::Accepted, rpc::Error>& answer) {
-          if (process->dead) return;
-          take_answer(number);
-          note(prompt + (answer ? " is " + task::to_text(answer->id) : " is refused: " + answer.error().message()));
-          if (answer) return truth_.accepted(prompt, answer->id);
-          const std::string data(answer.error().data());
-          truth_.refused(prompt, data.find("\"unknown\"") == data.npos);
-        },
-        {});
-  });
-}
-
-void ClusterSimulation::cancel(Worker& worker, task::TaskId id) {
-  note("cancel " + task::to_text(id) + " by " + worker.host.name);
-  truth_.asked_to_cancel(id);
-  const std::uint64_t number = expect_answer(worker, "cancel of " + task::to_text(id), seconds(15));
-  as(worker, [&] {
-    worker.daemon->queue().cancel(
-        id, [this, id, number, process = worker.process.get()](const tl::expected<void, rpc::Error>& answer) {
-          if (process->dead) return;
-          take_answer(number);
-          note("cancel of " + task::to_text(id) + (answer ? " is acknowledged" : " is refused"));
-          if (answer) truth_.cancelled(id);
-        });
-  });
-}
-
-void ClusterSimulation::wait(Worker& worker) {
-  const task::TaskId id = some_task();
-  const base::Duration limit = seconds(chance_.below(60));
-  const std::uint64_t number = expect_answer(worker, "wait for " + task::to_text(id), limit + seconds(25));
-  as(worker, [&] {
-    worker.daemon->queue().wait(
-        id, limit, [this, number, process = worker.process.get()](const tl::expected<task::Task, rpc::Error>&) {
-          if (!process->dead) take_answer(number);
-        });
-  });
-}
-
-// ---- what goes wrong ----
-
-void ClusterSimulation::cause_fault() {
-  ++faults_;
-  Worker& worker = some_worker();
-  if (habits_.failovers) return fail_over();
-  if (habits_.only_outages) return go_down();
-  switch (chance_.below(8)) {
-    case 0:
-    case 1:
-      if (habits_.daemons_die) kill(worker);
-      return;
-    case 2:
-      if (habits_.keepers_die) kill_keeper(worker);
-      return;
-    case 3:
-      if (habits_.cuts) cut(worker);
-      return;
-    case 4:
-      if (habits_.outages) go_down();
-      return;
-    case 5:
-      if (habits_.freezes) freeze(worker);
-      return;
-    case 6:
-      if (habits_.stops) stop(worker);
-      return;
-    default:
-      if (!habits_.cuts) return;
-      note("connections of " + worker.host.name + " break");
-      server_.break_connections(worker.host.number);
-  }
-}
-
-// What is committed after this moment and before the other server takes over is lost; or nothing is.
-void ClusterSimulation::fail_over() {
-  if (!server_.is_up() || machine_.clock().now() < next_failover_ || std::exchange(failing_over_, true)) return;
-  next_failover_ = machine_.clock().now() + seconds(chance_.between(10, 300));
-  const bool is_lossy = chance_.one_in(2);
-  const base::TimePoint since = machine_.clock().now();
-  const auto standby = std::make_shared<ModelDatabase::Data>(database_.data());
-  agenda_.after(milliseconds(chance_.below(3000)), [this, is_lossy, since, standby] {
-    note(std::string("another server takes over") + (is_lossy ? ", without the last moments" : ""));
-    truth_.outage();
-    server_.set_up(false);
-    if (!is_lossy) *standby = database_.data();
-    agenda_.after(milliseconds(chance_.below(20'000)), [this, is_lossy, since, standby] {
-      database_.fail_over(std::move(*standby));
-      truth_.failed_over(is_lossy ? since : machine_.clock().now());
-      failing_over_ = false;
-      end_outage();
-    });
-  });
-}
-
-void ClusterSimulation::go_down() {
-  if (!server_.is_up()) return;
-  note("the database goes down");
-  truth_.outage();
-  server_.set_up(false);
-  agenda_.after(some_pause(), [this] { end_outage(); });
-}
-
-void ClusterSimulation::end_outage() {
-  if (server_.is_up()) return;
-  note("the database is up");
-  server_.set_up(true);
-}
-
-// One, or with the daemon all that runs there.
-void ClusterSimulation::kill_keeper(Worker& worker) {
-  const auto keepers = worker.population->keepers();
-  if (chance_.one_in(5)) {
-    note("all processes of " + worker.host.name + " are killed");
-    worker.population->kill_all();
-    if (worker.daemon) worker.process->dead = true;
-    return;
-  }
-  if (keepers.empty()) return;
-  SimulatedKeeper& keeper = *keepers[chance_.below(keepers.size())];
-  if (chance_.one_in(2)) return keeper.kill();
-  keeper.process().dies_after = chance_.below(8);
-  keeper.process().finishes_last_change = chance_.one_in(2);
-}
-
-void ClusterSimulation::cut(Worker& worker) {
-  const std::size_t number = worker.host.number;
-  if (server_.cut_of(number) != ModelServer::Cut::none) return;
-  const bool silent = chance_.one_in(2);
-  note(worker.host.name + " is cut off" + (silent ? " without a word" : ""));
-  server_.set_cut(number, silent ? ModelServer::Cut::silent : ModelServer::Cut::refused);
-  agenda_.after(some_pause(), [this, number] {
-    note("worker-" + std::to_string(number) + " is not cut off any more");
-    server_.set_cut(number, ModelServer::Cut::none);
-  });
-}
-
-// SIGSTOP to the daemon: its keepers go on.
-void ClusterSimulation::freeze(Worker& worker) {
-  if (!worker.daemon || worker.frozen) return;
-  const base::Duration time = some_pause();
-  note(worker.host.name + " is frozen");
-  worker.frozen = machine_.clock().now() + time;
-  for (auto& [number, request] : unanswered_) {
-    if (request.worker == worker.host.number) request.patience_ends += time + seconds(20);
-  }
-}
-
 // ---- the end ----
 
 bool ClusterSimulation::has_come_to_rest() {
@@ -560,6 +318,9 @@ void ClusterSimulation::finish() {
   if (truth_.violation()) return;
   check_processes();
   truth_.check_ends();
+  for (Worker& worker : workers_) {
+    if (worker.daemon) truth_.check_told(worker.host.number, worker.daemon->next_event());
+  }
 }
 
 void ClusterSimulation::live_on() {

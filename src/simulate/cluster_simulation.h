@@ -62,11 +62,13 @@ class ClusterSimulation {
     bool only_outages = false;
     bool freezes = false;
     bool stops = false;
-    bool failovers = false;  ///< and then nothing that keeps a worker from telling again what it runs
+    bool failovers = false;       ///< without loss: a worker may be kept from telling again what it runs
+    bool only_failovers = false;  ///< and some lose the last moments
   };
 
   void set_habits();
   void add_worker(std::size_t number);
+  Witness witness_of(std::size_t host);
   void step();
   void proceed();
   void turn(Worker& worker);

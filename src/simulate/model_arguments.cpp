@@ -17,6 +17,8 @@ std::string quoted_at(const std::string& text, std::size_t& at) {
 
 }  // namespace
 
+std::string ident_of(const std::string& id, const std::string& key) { return key.empty() ? id : "key " + key; }
+
 std::vector<Argument> elements_of(const Argument& array) {
   std::vector<Argument> elements;
   if (!array) return elements;

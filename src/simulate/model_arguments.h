@@ -15,6 +15,9 @@ namespace duet::simulate {
 
 using task::postgres::Argument;
 
+/// By what a submit is known: its key, or else its own id.
+std::string ident_of(const std::string& id, const std::string& key);
+
 /// The elements of an array literal as array_of() makes it; none of NULL.
 std::vector<Argument> elements_of(const Argument& array);
 

@@ -40,6 +40,7 @@ ModelDatabase::Answer ModelDatabase::call(std::string_view function, const std::
   };
   const auto found = functions.find(function);
   if (found == functions.end()) throw std::logic_error("the model has no " + std::string(function));
+  note_unsynced(function, Arguments(arguments));
   try {
     return (this->*found->second)(Arguments(arguments));
   } catch (const Refused& refused) {
@@ -49,13 +50,17 @@ ModelDatabase::Answer ModelDatabase::call(std::string_view function, const std::
 
 ModelDatabase::Answer ModelDatabase::one(const Object& object) { return Result({"answer"}, {{rpc::to_text(object)}}); }
 
-// Who calls is the worker that it says.
-ModelWorker& ModelDatabase::guard(const Arguments& arguments) {
+ModelWorker* ModelDatabase::caller(const Arguments& arguments) {
   const auto found = data_.workers.find(arguments.number(0));
   const bool is_he = found != data_.workers.end() && found->second.incarnation == arguments.text(1) &&
                      found->second.state != ModelWorker::gone;
-  if (!is_he) throw Refused{"DU001", "fenced"};
-  return found->second;
+  return is_he ? &found->second : nullptr;
+}
+
+ModelWorker& ModelDatabase::guard(const Arguments& arguments) {
+  ModelWorker* const worker = caller(arguments);
+  if (worker == nullptr) throw Refused{"DU001", "fenced"};
+  return *worker;
 }
 
 ModelTask* ModelDatabase::find(std::int64_t id) {
@@ -116,15 +121,41 @@ ModelTask::State ModelDatabase::queued_state(const ModelTask& task) const {
   return waits ? ModelTask::waiting : ModelTask::ready;
 }
 
-json::array ModelDatabase::counted(const Lanes& lanes) {
+std::map<int, int> ModelDatabase::count_of(const Lanes& lanes) {
   std::map<int, int> counts;
   for (const int lane : lanes) ++counts[lane];
+  return counts;
+}
+
+json::array ModelDatabase::counted(const Lanes& lanes) {
   json::array all;
-  for (const auto& [lane, count] : counts) all.push_back(Object{{"lane", lane}, {"count", count}});
+  for (const auto& [lane, count] : count_of(lanes)) all.push_back(Object{{"lane", lane}, {"count", count}});
   return all;
 }
 
+// Beats and waits are not synced by themselves, but with the next call that is. A beat of one that was silent tells an
+// event, and is taken for such a call.
+void ModelDatabase::note_unsynced(std::string_view function, const Arguments& arguments) {
+  static const std::set<std::string_view> writes_nothing{"hello_v1", "wake_v1", "nudge_v1"};
+  if (writes_nothing.contains(function) || function.starts_with("read_")) return;
+  const bool is_unsynced = function == "beat_v1" || function == "wait_v1";
+  const ModelWorker* const worker = is_unsynced ? caller(arguments) : nullptr;
+  if (worker == nullptr || worker->state == ModelWorker::silent) return unsynced_.clear();
+  unsynced_.push_back({clock_.now(), *worker});
+}
+
+void ModelDatabase::crash() {
+  constexpr std::chrono::milliseconds until_written{600};  // three times wal_writer_delay
+  for (auto lost = unsynced_.rbegin(); lost != unsynced_.rend() && clock_.now() - lost->at < until_written; ++lost) {
+    ModelWorker& worker = data_.workers.at(lost->before.id);
+    worker.beat = lost->before.beat;
+    worker.waiting = lost->before.waiting;
+  }
+  unsynced_.clear();
+}
+
 void ModelDatabase::fail_over(Data data) {
+  unsynced_.clear();
   data_ = std::move(data);
   ++server_timeline_;
 }

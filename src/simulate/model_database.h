@@ -16,12 +16,16 @@
 #include "simulate/model_arguments.h"
 #include "simulate/random.h"
 #include "task/postgres/line.h"
+#include "task/task.h"
 
 namespace duet::simulate {
+
+enum class Fate;
 
 /// Rows of the tables, as src/task/postgres/schema has them; times are milliseconds since 1970.
 struct ModelTask {
   enum State : int { waiting, ready, running, completed, failed, cancelled };
+  static constexpr int most_lost = 3;  ///< attempts that are lost with their workers
 
   std::int64_t id = 0;
   std::optional<std::int64_t> fence = {};
@@ -40,7 +44,8 @@ struct ModelTask {
   bool announced = false;
   bool held = false;
   bool has_dependents = false;
-  std::optional<std::int64_t> reason = {};
+  bool restored = false;  ///< a failover had lost it, and its worker told of it; no column
+  std::optional<task::Reason> reason = {};
   std::string message = {};
   std::optional<std::int64_t> pid = {};
   std::optional<std::int64_t> exit_code = {};
@@ -62,6 +67,9 @@ struct ModelTask {
   std::string result = {};
 
   bool has_ended() const { return state >= completed; }
+  bool is_for(task::OnLost what) const { return on_lost == static_cast<int>(what); }
+  /// It runs, and under this fence.
+  bool runs_under(std::int64_t its_fence) const { return state == running && fence == its_fence; }
   /// As the world sees it: one that is claimed and has not started is still queued.
   int world() const { return state >= completed ? state - 1 : state == running && announced ? 1 : 0; }
 };
@@ -105,11 +113,18 @@ struct ModelEvent {
   std::string params = {};
 };
 
+/// What is kept of an attempt's output: its bytes, of each from which stream it came (`o`, `e` or `m`), and whether
+/// that is all.
+struct ModelOutput {
+  std::string bytes = {};
+  std::string streams = {};
+  bool is_all = false;
+};
+
 /// The database of the queue in memory: what its functions do, one call at a time, each whole or not at all.
 ///
-/// It is written after the SQL and knows nothing of daemons, connections or processes. Not in it: groups' turns,
-/// pauses, holds of agents, limits, edits, retention, what is restored of tasks that the database does not know, and
-/// two transactions at once. A function that it does not have throws std::logic_error.
+/// It is written after the SQL and knows nothing of daemons, connections or processes. docs/simulator.md lists what is
+/// not in it. A function that it does not have throws std::logic_error.
 class ModelDatabase {
  public:
   using Answer = task::postgres::Answer;
@@ -135,9 +150,8 @@ class ModelDatabase {
     std::map<int, ModelLane> lanes = {};
     std::map<std::int64_t, std::map<std::int64_t, bool>> after = {};  ///< task: what it comes after, open or not
     std::vector<ModelEvent> events = {};
-    std::size_t unnumbered = 0;  ///< events before this place have a number
-    /// Output of an attempt, and whether that is all.
-    std::map<std::pair<std::int64_t, int>, std::pair<std::string, bool>> output = {};
+    std::size_t unnumbered = 0;                                       ///< events before this place have a number
+    std::map<std::pair<std::int64_t, int>, ModelOutput> output = {};  ///< by task and attempt
   };
 
   ModelDatabase(const base::Clock& clock, Random chance) : clock_(clock), chance_(chance) {}
@@ -146,6 +160,8 @@ class ModelDatabase {
   /// Wake-ups of the calls since the last time.
   std::vector<Notice> take_notices() { return std::exchange(notices_, {}); }
   const Data& data() const { return data_; }
+  /// The server ends at once: what was written without a sync in the last moments is gone.
+  void crash();
   /// Another server takes over: it has this, and is on the next timeline.
   void fail_over(Data data);
   std::int64_t server_timeline() const { return server_timeline_; }
@@ -158,9 +174,16 @@ class ModelDatabase {
     std::string message;
   };
   struct ReportCall;
+  /// A worker as it was before a call that was not synced.
+  struct Unsynced {
+    base::TimePoint at;
+    ModelWorker before;
+  };
 
   std::int64_t now() const { return base::milliseconds_of(clock_.utc()); }
   static Answer one(const Object& object);
+  /// Who calls, if it is the worker that it says and not gone.
+  ModelWorker* caller(const Arguments& arguments);
   ModelWorker& guard(const Arguments& arguments);
   ModelTask* find(std::int64_t id);
   void tell_task(const ModelTask& task, std::optional<int> was, int becomes, const std::string& kind = {});
@@ -172,7 +195,10 @@ class ModelDatabase {
   bool serves(const ModelWorker& worker, const ModelLane& lane) const;
   int lane_of(const ModelLane& lane);
   ModelTask::State queued_state(const ModelTask& task) const;
+  static std::map<int, int> count_of(const Lanes& lanes);
   static boost::json::array counted(const Lanes& lanes);
+
+  void note_unsynced(std::string_view function, const Arguments& arguments);
 
   // model_workers.cpp
   Answer hello(const Arguments& arguments);
@@ -186,16 +212,23 @@ class ModelDatabase {
   Answer leave(const Arguments& arguments);
   boost::json::array running_of(const ModelWorker& worker) const;
   bool has_to_repeat(const ModelWorker& worker) const;
+  Object beaten(const ModelWorker& worker) const;
+  /// Another worker than the caller's, if its beat has not moved.
+  ModelWorker* unmoved(const Arguments& arguments);
   Lanes give_up(const ModelWorker& worker, bool all);
 
   // model_tasks.cpp
   Answer submit(const Arguments& arguments);
   Answer cancel(const Arguments& arguments);
   Answer sweep(const Arguments& arguments);
+  struct After;
   Result::Row submit_one(const ModelWorker& worker, const Arguments& arguments, std::size_t place);
+  After after_of(const std::string& ids);
+  ModelTask& make_task(const ModelWorker& worker, const Arguments& arguments, std::size_t place);
   static Result::Row submitted(std::size_t place, const ModelTask& task, bool fresh);
-  Lanes end_task(ModelTask& task, ModelTask::State state, std::optional<std::int64_t> reason,
-                 const std::string& message);
+  Lanes end_task(ModelTask& task, ModelTask::State state, std::optional<task::Reason> reason = {},
+                 const std::string& message = {});
+  void finish(ModelTask& task, ModelTask::State state, std::optional<task::Reason> reason, const std::string& message);
   int queue_again(ModelTask& task, int attempts, int lost);
   Lanes settle(const std::vector<std::int64_t>& done, const std::vector<std::int64_t>& failed);
 
@@ -205,6 +238,9 @@ class ModelDatabase {
   void keep_output(const ReportCall& call, const Argument& output);
   void end_some(ReportCall& call, const Arguments& arguments);
   void end_one(ReportCall& call, const Arguments& arguments, std::size_t i, ModelTask& task);
+  void keep_end(const Arguments& arguments, std::size_t i, ModelTask& task) const;
+  static void drop_end(ModelTask& task);
+  void set_pause(ModelTask& task, Fate fate, std::int64_t pause) const;
   void not_running(ReportCall& call, const Arguments& arguments, std::size_t i);
   void claim(ReportCall& call, std::int64_t most);
 
@@ -221,6 +257,7 @@ class ModelDatabase {
   Answer recover(const Arguments& arguments);
   boost::json::array output_of(const boost::json::array& running) const;
   bool restore(const ModelWorker& worker, const Object& told);
+  bool make_again(const ModelWorker& worker, const Object& told);
   void recovered();
   bool is_recovering() const { return data_.recovering_until && *data_.recovering_until > now(); }
 
@@ -229,6 +266,7 @@ class ModelDatabase {
   Data data_;
   std::int64_t server_timeline_ = 1;
   std::vector<Notice> notices_;
+  std::vector<Unsynced> unsynced_;
 };
 
 }  // namespace duet::simulate

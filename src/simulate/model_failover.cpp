@@ -101,41 +101,46 @@ void ModelDatabase::recovered() {
   for (auto& [id, worker] : data_.workers) worker.recovering = false;
 }
 
-// Makes an attempt that its worker knows of what the row says, if the row is older than it.
+// A task that the database does not know. False: its key has been given anew since.
+bool ModelDatabase::make_again(const ModelWorker& worker, const Object& told) {
+  const std::int64_t id = number_in(told, "task");
+  const std::string key = text_in(told, "key");
+  const std::string ident = ident_of("restored " + std::to_string(id), key);
+  if (std::ranges::any_of(data_.tasks, [&](const auto& each) { return each.second.ident == ident; })) return false;
+  ModelTask& made = data_.tasks[id];
+  made.id = id;
+  made.ident = ident;
+  made.key = key;
+  made.restored = true;
+  made.created = now();
+  made.prompt = told.contains("prompt") ? text_in(told, "prompt") : "\"\"";
+  made.metadata = told.contains("metadata") ? text_in(told, "metadata") : "{}";
+  made.labels = text_in(told, "labels");
+  made.body = text_in(told, "body");
+  made.priority = number_in(told, "priority");
+  made.retries = static_cast<int>(number_in(told, "retries"));
+  made.on_lost = static_cast<int>(number_in(told, "onLost"));
+  made.state = ModelTask::running;
+  made.fence = number_in(told, "fence");
+  made.worker = worker.id;
+  made.attempts = static_cast<int>(number_in(told, "attempt"));
+  made.spared = static_cast<int>(number_in(told, "spared"));
+  if (told.contains("env")) made.env = text_in(told, "env");
+  made.lane = lane_of({text_in(told, "agent"), text_in(told, "group"), task::postgres::split(text_in(told, "needs")),
+                       text_in(told, "submitter")});
+  tell_task(made, {}, 0);
+  return true;
+}
+
+// Makes an attempt that its worker knows of what the row says, if the row is older than it. A fence that was never
+// given is nobody's: those that the old primary may have given out were passed over.
 bool ModelDatabase::restore(const ModelWorker& worker, const Object& told) {
   const std::int64_t fence = number_in(told, "fence");
   const auto attempt = static_cast<int>(number_in(told, "attempt"));
-  ModelTask* task = find(number_in(told, "task"));
-  if (task == nullptr) {
-    if (!told.contains("body")) return false;
-    const std::string key = text_in(told, "key");
-    const std::string ident = key.empty() ? "restored " + std::to_string(number_in(told, "task")) : "key " + key;
-    const auto is_it = [&ident](const auto& each) { return each.second.ident == ident; };
-    if (std::ranges::any_of(data_.tasks, is_it)) return false;  // the key has been given anew since
-    ModelTask& made = data_.tasks[number_in(told, "task")];
-    made.id = number_in(told, "task");
-    made.ident = ident;
-    made.key = key;
-    made.created = now();
-    made.prompt = text_in(told, "prompt");
-    made.metadata = text_in(told, "metadata");
-    made.labels = text_in(told, "labels");
-    made.body = text_in(told, "body");
-    if (told.contains("env")) made.env = text_in(told, "env");
-    made.priority = number_in(told, "priority");
-    made.retries = static_cast<int>(number_in(told, "retries"));
-    made.on_lost = static_cast<int>(number_in(told, "onLost"));
-    made.state = ModelTask::running;
-    made.fence = fence;
-    made.worker = worker.id;
-    made.attempts = attempt;
-    made.spared = static_cast<int>(number_in(told, "spared"));
-    made.lane = lane_of({text_in(told, "agent"), text_in(told, "group"), task::postgres::split(text_in(told, "needs")),
-                         text_in(told, "submitter")});
-    tell_task(made, {}, 0);
-    return true;
-  }
-  if (task->state == ModelTask::running && task->worker == worker.id && task->fence == fence) return true;
+  if (fence > data_.last_fence) return false;
+  ModelTask* const task = find(number_in(told, "task"));
+  if (task == nullptr) return told.contains("body") && make_again(worker, told);
+  if (task->runs_under(fence) && task->worker == worker.id) return true;
   const bool is_newer = task->has_ended() || task->attempts > attempt || (task->fence && *task->fence > fence) ||
                         (task->state < ModelTask::running && task->attempts >= attempt);
   if (is_newer) return false;
@@ -160,7 +165,7 @@ json::array ModelDatabase::output_of(const json::array& running) const {
   for (const json::value& each : running) {
     const Object& told = each.as_object();
     const auto found = data_.output.find({number_in(told, "task"), static_cast<int>(number_in(told, "attempt"))});
-    const std::size_t end = found == data_.output.end() ? 0 : found->second.first.size();
+    const std::size_t end = found == data_.output.end() ? 0 : found->second.bytes.size();
     list.push_back(json::array{number_in(told, "fence"), end});
   }
   return list;

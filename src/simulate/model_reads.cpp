@@ -97,7 +97,7 @@ ModelDatabase::Answer ModelDatabase::read_task(const Arguments& arguments) {
                            text_of(task->exit_code),
                            task->signal,
                            task->result,
-                           text_of(task->reason),
+                           task->reason ? Argument(std::to_string(static_cast<int>(*task->reason))) : Argument(),
                            task->message,
                            std::to_string(task->attempts),
                            std::to_string(task->spared),

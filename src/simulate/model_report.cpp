@@ -1,17 +1,21 @@
 #include <algorithm>
+#include <set>
 
 #include <boost/json/array.hpp>
 
 #include "duet/base/base64.h"
 #include "duet/rpc/value.h"
 #include "simulate/model_database.h"
+#include "simulate/model_fate.h"
 #include "task/postgres/records.h"
+#include "task/postgres/report.h"
 
 // Starts, output and ends of attempts, and the next claims: 0001_5_claim.sql, 0001_6_report.sql.
 
 namespace duet::simulate {
 
 namespace json = boost::json;
+using task::postgres::End;
 using task::postgres::flag_in;
 using task::postgres::number_in;
 using task::postgres::text_in;
@@ -38,45 +42,26 @@ enum Reported : std::size_t {
   most,
 };
 
-constexpr std::int64_t by_stop = 1;
-constexpr std::int64_t tree_is_gone = 2;
-constexpr std::int64_t put_back_flag = 4;
-constexpr std::int64_t lease_was_over = 8;
-constexpr int reason_lost = 4;
-
-enum class Fate { put_back, cancelled, stopped, spared, completed, again, failed };
-
-Fate fate_of(const ModelTask& task, std::int64_t flagged, bool is_ok, bool has_retry) {
-  if (task.cancelling) return Fate::cancelled;
-  const bool is_put_back = (flagged & put_back_flag) != 0;
-  if (is_put_back && !task.announced) return Fate::put_back;
-  if ((flagged & by_stop) != 0) return Fate::stopped;
-  if ((flagged & lease_was_over) != 0) return Fate::spared;
-  if (is_ok && !is_put_back) return Fate::completed;
-  return has_retry && task.attempts - task.spared - task.lost <= task.retries ? Fate::again : Fate::failed;
-}
-
-bool is_end(Fate fate) { return fate != Fate::put_back && fate != Fate::spared && fate != Fate::again; }
-
-ModelTask::State state_of(Fate fate, std::int64_t pause) {
-  switch (fate) {
-    case Fate::put_back:
-      return pause > 0 ? ModelTask::waiting : ModelTask::ready;
-    case Fate::spared:
-      return ModelTask::ready;
-    case Fate::again:
-      return ModelTask::waiting;
-    case Fate::completed:
-      return ModelTask::completed;
-    case Fate::cancelled:
-      return ModelTask::cancelled;
-    default:
-      return ModelTask::failed;
-  }
-}
-
 bool is_of(const ModelTask* task, const ModelWorker& worker, std::int64_t fence) {
-  return task != nullptr && task->state == ModelTask::running && task->worker == worker.id && task->fence == fence;
+  return task != nullptr && task->runs_under(fence) && task->worker == worker.id;
+}
+
+// Puts it at its place, whatever was there.
+void put(std::string& text, std::size_t offset, const std::string& piece) {
+  if (text.size() < offset + piece.size()) text.resize(offset + piece.size(), '\0');
+  text.replace(offset, piece.size(), piece);
+}
+
+// `0o12e40o` as a letter for each byte; without marks all of it is stdout.
+std::string letters_of(std::string_view marks, std::size_t size) {
+  std::string letters(size, 'o');
+  while (!marks.empty()) {
+    const std::size_t digits = marks.find_first_not_of("0123456789");
+    const std::size_t from = std::stoul(std::string(marks.substr(0, digits)));
+    std::fill(letters.begin() + static_cast<std::ptrdiff_t>(std::min(from, size)), letters.end(), marks.at(digits));
+    marks.remove_prefix(digits + 1);
+  }
+  return letters;
 }
 
 }  // namespace
@@ -134,34 +119,33 @@ void ModelDatabase::keep_output(const ReportCall& call, const Argument& told) {
     const bool is_his =
         is_of(task, call.worker, number_in(piece, "fence")) && task->attempts == number_in(piece, "attempt");
     if (!is_his) continue;
-    auto& [text, is_last] = data_.output[{task->id, task->attempts}];
+    ModelOutput& kept = data_.output[{task->id, task->attempts}];
     const std::string bytes = base::from_base64(text_in(piece, "bytes")).value();
     const auto offset = static_cast<std::size_t>(number_in(piece, "offset"));
-    if (text.size() < offset + bytes.size()) text.resize(offset + bytes.size(), '\0');
-    text.replace(offset, bytes.size(), bytes);
-    is_last = is_last || flag_in(piece, "last");
+    put(kept.bytes, offset, bytes);
+    put(kept.streams, offset, letters_of(text_in(piece, "marks"), bytes.size()));
+    kept.is_all = kept.is_all || flag_in(piece, "last");
   }
 }
 
+// Of a second end of the same task nothing is said: it is told again in another call.
 void ModelDatabase::end_some(ReportCall& call, const Arguments& arguments) {
   const std::size_t many = arguments.list(tasks).size();
-  std::vector<std::size_t> unseen;
+  std::set<std::int64_t> seen;
   for (std::size_t i = 0; i < many; ++i) {
     ModelTask* const task = find(*arguments.number(tasks, i));
     const std::int64_t flagged = arguments.number(flags, i).value_or(0);
     const bool counts = is_of(task, call.worker, *arguments.number(fences, i)) &&
-                        (!task->cancelling || (flagged & (tree_is_gone | put_back_flag)) != 0);
-    if (counts) {
-      end_one(call, arguments, i, *task);
-    } else {
-      unseen.push_back(i);
-    }
+                        (!task->cancelling || (flagged & (End::tree_is_gone | End::put_back)) != 0);
+    if (!counts) continue;
+    end_one(call, arguments, i, *task);
+    seen.insert(task->id);
   }
   const Lanes ready = settle(call.done, call.failed);
-  for (const std::size_t i : unseen) not_running(call, arguments, i);
-  std::map<int, int> counts;
-  for (const int lane : ready) ++counts[lane];
-  for (const auto& [lane, count] : counts) {
+  for (std::size_t i = 0; i < many; ++i) {
+    if (!seen.contains(*arguments.number(tasks, i))) not_running(call, arguments, i);
+  }
+  for (const auto& [lane, count] : count_of(ready)) {
     Result::Row row(16);
     row[0] = "ready";
     row[3] = std::to_string(count);
@@ -173,47 +157,58 @@ void ModelDatabase::end_some(ReportCall& call, const Arguments& arguments) {
 void ModelDatabase::end_one(ReportCall& call, const Arguments& arguments, std::size_t i, ModelTask& task) {
   const std::int64_t flagged = arguments.number(flags, i).value_or(0);
   const std::optional<std::int64_t> retry = arguments.number(retry_ms, i);
-  const std::int64_t pause = retry.value_or(0);
   const Fate fate = fate_of(task, flagged, arguments.element(oks, i) == "t", retry.has_value());
-  const bool asks_back = (flagged & put_back_flag) != 0;
+  const bool asks_back = (flagged & End::put_back) != 0;
   const bool is_put_back = asks_back && !task.announced;
-  const std::optional<std::int64_t> begun = arguments.number(started_ago, i);
-  const bool had_begun = task.announced || (begun && !is_put_back);
-  const bool is_new_start = !task.announced && begun && !is_put_back;
-  task.state = state_of(fate, pause);
+  const bool was_announced = task.announced;
+  const bool is_new_start = !was_announced && arguments.number(started_ago, i) && !is_put_back;
+  task.state = state_of(fate, retry.value_or(0) > 0);
   if (fate == Fate::put_back) --task.attempts;
   if (fate == Fate::spared) ++task.spared;
-  if (is_end(fate)) {
-    if (!task.started && begun) task.started = now() - *begun;
-    if (!task.pid) task.pid = arguments.number(pids, i);
-    task.completed_at = now() - arguments.number(ended_ago, i).value_or(0);
-    task.exit_code = arguments.number(codes, i);
-    task.signal = arguments.element(signals, i);
-  } else {
-    task.started.reset();
-    task.pid.reset();
-    task.completed_at.reset();
-    task.exit_code.reset();
-    task.signal.reset();
-  }
+  is_end(fate) ? keep_end(arguments, i, task) : drop_end(task);
   const bool has_failed = fate == Fate::stopped || fate == Fate::failed;
-  task.reason =
-      has_failed ? std::optional(arguments.number(reasons, i).value_or(asks_back ? reason_lost : 0)) : std::nullopt;
-  task.message = has_failed ? arguments.element(messages, i).value_or("") : "";
-  task.retry_at = fate == Fate::again ? std::optional(now() + pause) : std::nullopt;
-  const bool waits = fate == Fate::again || (fate == Fate::put_back && pause > 0);
-  task.due = waits ? std::optional(std::max(task.not_before.value_or(0), now() + pause)) : std::nullopt;
-  task.cancelling = false;
-  if (task.has_ended()) {
-    task.env.reset();
-    task.result = arguments.element(results, i).value_or("");
+  task.reason.reset();
+  if (has_failed) {
+    const auto usual = static_cast<std::int64_t>(asks_back ? task::Reason::lost : task::Reason::exit);
+    task.reason = static_cast<task::Reason>(arguments.number(reasons, i).value_or(usual));
   }
+  task.message = has_failed ? arguments.element(messages, i).value_or("") : "";
+  set_pause(task, fate, retry.value_or(0));
+  task.cancelling = false;
   if (is_new_start) tell_task(task, 0, 1);
+  const bool had_begun = was_announced || is_new_start;
   if (!is_put_back || task.has_ended()) tell_task(task, had_begun ? 1 : 0, task.has_ended() ? task.world() : 0);
   if (!is_put_back) data_.after.erase(task.id);
   if (task.has_dependents && task.state == ModelTask::completed) call.done.push_back(task.id);
   if (task.has_dependents && task.state > ModelTask::completed) call.failed.push_back(task.id);
   call.add("end", task.id, *task.fence, task.has_ended() ? task.world() : 0);
+}
+
+void ModelDatabase::keep_end(const Arguments& arguments, std::size_t i, ModelTask& task) const {
+  const std::optional<std::int64_t> begun = arguments.number(started_ago, i);
+  if (!task.started && begun) task.started = now() - *begun;
+  if (!task.pid) task.pid = arguments.number(pids, i);
+  task.completed_at = now() - arguments.number(ended_ago, i).value_or(0);
+  task.exit_code = arguments.number(codes, i);
+  task.signal = arguments.element(signals, i);
+  task.env.reset();
+  task.result = arguments.element(results, i).value_or("");
+}
+
+void ModelDatabase::drop_end(ModelTask& task) {
+  task.started.reset();
+  task.pid.reset();
+  task.completed_at.reset();
+  task.exit_code.reset();
+  task.signal.reset();
+}
+
+void ModelDatabase::set_pause(ModelTask& task, Fate fate, std::int64_t pause) const {
+  const bool waits = fate == Fate::again || (fate == Fate::put_back && pause > 0);
+  task.retry_at.reset();
+  task.due.reset();
+  if (fate == Fate::again) task.retry_at = now() + pause;
+  if (waits) task.due = std::max(task.not_before.value_or(0), now() + pause);
 }
 
 // What was told before is said again, what is cancelled waits for its tree, all else is fenced. The end of one that is
@@ -222,7 +217,7 @@ void ModelDatabase::not_running(ReportCall& call, const Arguments& arguments, st
   const std::int64_t id = *arguments.number(tasks, i);
   const std::int64_t fence = *arguments.number(fences, i);
   ModelTask* const task = find(id);
-  const bool is_lost = task != nullptr && task->state == ModelTask::failed && task->reason == reason_lost;
+  const bool is_lost = task != nullptr && task->state == ModelTask::failed && task->reason == task::Reason::lost;
   const bool is_his = task != nullptr && task->worker == call.worker.id && task->fence == fence;
   if (is_lost && task->fence == fence && task->late.empty()) {
     const auto owner = data_.workers.find(task->worker);

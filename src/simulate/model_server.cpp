@@ -8,6 +8,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using task::postgres::Fault;
 
 constexpr seconds longest_stall{30};
 constexpr seconds connect_patience{5};
@@ -61,6 +62,7 @@ void ModelServer::connect(std::size_t host,
 
 void ModelServer::request(const std::shared_ptr<ServerConnection>& connection, std::string function,
                           std::vector<Argument> arguments, Reply reply) {
+  if (!connection->open) return;  // nobody is at its other end
   base::Duration wait = latency();
   if (chance_.below(10'000) < habits.stalls) {
     wait = milliseconds(chance_.below(milliseconds(longest_stall).count()));
@@ -88,6 +90,10 @@ void ModelServer::carry_out(const std::shared_ptr<ServerConnection>& connection,
   if (chance_.below(10'000) < habits.requests_lost) {
     trace_.note("a call of " + function + " is lost");
     return break_off(connection);
+  }
+  if (chance_.below(10'000) < habits.refusals) {
+    trace_.note("a call of " + function + " is refused");
+    return answer(connection, tl::unexpected(Fault{Fault::Kind::refused, "53100", "no space left on device"}), reply);
   }
   const ModelDatabase::Answer given = database_.call(function, arguments);
   if (carried_out) carried_out(host, function, arguments);

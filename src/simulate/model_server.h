@@ -34,6 +34,7 @@ class ModelServer {
     std::uint64_t requests_lost = 0;
     std::uint64_t answers_lost = 0;
     std::uint64_t stalls = 0;
+    std::uint64_t refusals = 0;  ///< the server has no room on its disk, and does nothing
   };
   enum class Cut { none, refused, silent };
 
@@ -41,7 +42,7 @@ class ModelServer {
       : agenda_(agenda), database_(database), trace_(trace), chance_(chance), cuts_(hosts, Cut::none) {}
 
   Habits habits;
-  /// Before and after each function that is carried out.
+  /// After each function that is carried out.
   std::function<void(std::size_t host, std::string_view function, const std::vector<Argument>& arguments)> carried_out;
 
   ModelDatabase& database() { return database_; }
@@ -55,6 +56,7 @@ class ModelServer {
 
   /// Null, later, if there is no way.
   void connect(std::size_t host, const std::function<void(const std::shared_ptr<ServerConnection>&)>& connected);
+  /// Over a connection that has broken, whether its daemon knows of that or not, nothing is asked and nobody answers.
   void request(const std::shared_ptr<ServerConnection>& connection, std::string function,
                std::vector<Argument> arguments, Reply reply);
   base::Duration latency();

@@ -31,8 +31,6 @@ enum Submitted : std::size_t {
   after,
 };
 
-constexpr int reason_dependency = 5;
-
 std::vector<std::int64_t> ids_of(const std::string& text) {
   std::set<std::int64_t> all;
   for (std::size_t at = 0; at < text.size();) {
@@ -42,6 +40,8 @@ std::vector<std::int64_t> ids_of(const std::string& text) {
   }
   return {all.begin(), all.end()};
 }
+
+std::string not_succeeded(std::int64_t id) { return "task-" + std::to_string(id) + " did not succeed"; }
 
 }  // namespace
 
@@ -67,30 +67,38 @@ task::postgres::Result::Row ModelDatabase::submitted(std::size_t place, const Mo
           std::to_string(task.lane)};
 }
 
-task::postgres::Result::Row ModelDatabase::submit_one(const ModelWorker& worker, const Arguments& arguments,
-                                                      std::size_t place) {
+// What a task is to come after: of each whether it is still open; or which of them are unknown, or have failed.
+struct ModelDatabase::After {
+  std::map<std::int64_t, bool> all = {};
+  std::optional<std::int64_t> unknown = {};
+  std::optional<std::int64_t> failed = {};
+
+  int open() const {
+    return static_cast<int>(std::ranges::count_if(all, [](const auto& each) { return each.second; }));
+  }
+};
+
+ModelDatabase::After ModelDatabase::after_of(const std::string& list) {
+  After after;
+  for (const std::int64_t id : ids_of(list)) {
+    const ModelTask* const dependency = find(id);
+    if (dependency == nullptr) {
+      after.unknown = id;
+      break;
+    }
+    if (dependency->state > ModelTask::completed && !after.failed) after.failed = id;
+    after.all[id] = dependency->state != ModelTask::completed;
+  }
+  return after;
+}
+
+ModelTask& ModelDatabase::make_task(const ModelWorker& worker, const Arguments& arguments, std::size_t place) {
   const auto text = [&](std::size_t i) { return arguments.element(i, place).value_or(""); };
   const auto number = [&](std::size_t i) { return arguments.number(i, place); };
-  const std::string ident = text(keys).empty() ? text(ids) : "key " + text(keys);
-  for (const auto& [id, task] : data_.tasks) {
-    if (task.ident == ident) return submitted(place, task, false);
-  }
-  std::optional<std::int64_t> failed;
-  std::map<std::int64_t, bool> dependencies;
-  int open = 0;
-  for (const std::int64_t id : ids_of(text(after))) {
-    ModelTask* const dependency = find(id);
-    if (dependency == nullptr) {
-      return {std::to_string(place + 1), {}, {}, "f", {}, "unknown:" + std::to_string(id), {}};
-    }
-    if (dependency->state > ModelTask::completed && !failed) failed = id;
-    dependencies[id] = dependency->state != ModelTask::completed;
-    open += dependencies[id] ? 1 : 0;
-  }
   const std::int64_t id = ++data_.last_task;
   ModelTask& task = data_.tasks[id];
   task.id = id;
-  task.ident = ident;
+  task.ident = ident_of(text(ids), text(keys));
   task.key = text(keys);
   task.priority = number(priorities).value_or(0);
   task.created = now();
@@ -101,27 +109,39 @@ task::postgres::Result::Row ModelDatabase::submit_one(const ModelWorker& worker,
   task.labels = text(labels);
   task.body = text(bodies);
   task.env = arguments.element(envs, place);
-  task.open_after = open;
-  if (const auto delay = number(delays); delay && *delay > 0) {
-    task.not_before = now() + *delay;
-  } else {
-    task.not_before = number(not_before);
-  }
+  const std::int64_t delay = number(delays).value_or(0);
+  task.not_before = delay > 0 ? std::optional(now() + delay) : number(not_before);
   task.due = task.not_before;
   task.lane = lane_of(
       {text(agents), text(groups), task::postgres::split(text(needs)), text(own) == "t" ? worker.name : std::string()});
+  return task;
+}
+
+task::postgres::Result::Row ModelDatabase::submit_one(const ModelWorker& worker, const Arguments& arguments,
+                                                      std::size_t place) {
+  const auto text = [&](std::size_t i) { return arguments.element(i, place).value_or(""); };
+  const std::string ident = ident_of(text(ids), text(keys));
+  for (const auto& [id, task] : data_.tasks) {
+    if (task.ident == ident) return submitted(place, task, false);
+  }
+  const After comes_after = after_of(text(after));
+  if (comes_after.unknown) {
+    return {std::to_string(place + 1), {}, {}, "f", {}, "unknown:" + std::to_string(*comes_after.unknown), {}};
+  }
+  ModelTask& task = make_task(worker, arguments, place);
+  task.open_after = comes_after.open();
   task.state = queued_state(task);
-  if (!dependencies.empty()) data_.after[id] = dependencies;
-  for (const auto& [dependency, is_open] : dependencies) find(dependency)->has_dependents = true;
+  if (!comes_after.all.empty()) data_.after[task.id] = comes_after.all;
+  for (const auto& [dependency, is_open] : comes_after.all) find(dependency)->has_dependents = true;
   tell_task(task, {}, 0);
-  if (failed) {
-    end_task(task, ModelTask::failed, reason_dependency, "task-" + std::to_string(*failed) + " did not succeed");
+  if (comes_after.failed) {
+    end_task(task, ModelTask::failed, task::Reason::dependency, not_succeeded(*comes_after.failed));
   }
   return submitted(place, task, true);
 }
 
-ModelDatabase::Lanes ModelDatabase::end_task(ModelTask& task, ModelTask::State state,
-                                             std::optional<std::int64_t> reason, const std::string& message) {
+void ModelDatabase::finish(ModelTask& task, ModelTask::State state, std::optional<task::Reason> reason,
+                           const std::string& message) {
   const int was = task.world();
   task.state = state;
   task.completed_at = now();
@@ -132,6 +152,11 @@ ModelDatabase::Lanes ModelDatabase::end_task(ModelTask& task, ModelTask::State s
   task.retry_at.reset();
   task.env.reset();
   tell_task(task, was, task.world());
+}
+
+ModelDatabase::Lanes ModelDatabase::end_task(ModelTask& task, ModelTask::State state,
+                                             std::optional<task::Reason> reason, const std::string& message) {
+  finish(task, state, reason, message);
   return task.has_dependents ? settle({}, {task.id}) : Lanes();
 }
 
@@ -173,13 +198,7 @@ ModelDatabase::Lanes ModelDatabase::settle(const std::vector<std::int64_t>& done
     for (const auto& [id, dependencies] : data_.after) {
       ModelTask& task = data_.tasks.at(id);
       if (!dependencies.contains(dependency) || task.state >= ModelTask::running) continue;
-      task.state = ModelTask::failed;
-      task.completed_at = now();
-      task.reason = reason_dependency;
-      task.message = "task-" + std::to_string(dependency) + " did not succeed";
-      task.due.reset();
-      task.retry_at.reset();
-      tell_task(task, 0, task.world());
+      finish(task, ModelTask::failed, task::Reason::dependency, not_succeeded(dependency));
       failing.push_back(id);
     }
   }
@@ -196,7 +215,7 @@ ModelDatabase::Answer ModelDatabase::cancel(const Arguments& arguments) {
     return one(
         {{"outcome", "cancelling"}, {"state", task->world()}, {"worker", task->worker}, {"fence", *task->fence}});
   }
-  end_task(*task, ModelTask::cancelled, {}, {});
+  end_task(*task, ModelTask::cancelled);
   return one({{"outcome", "cancelled"}, {"state", 4}});
 }
 

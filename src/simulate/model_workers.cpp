@@ -107,6 +107,11 @@ ModelDatabase::Answer ModelDatabase::beat(const Arguments& arguments) {
   worker.lease = arguments.number(7);
   worker.lost_after = arguments.number(8);
   if (was_silent) tell_worker(worker);
+  return one(beaten(worker));
+}
+
+// What a beat brings.
+ModelDatabase::Object ModelDatabase::beaten(const ModelWorker& worker) const {
   json::array workers;
   std::int64_t shortest = worker.lease;
   std::set<std::string> agents;
@@ -128,18 +133,18 @@ ModelDatabase::Answer ModelDatabase::beat(const Arguments& arguments) {
   for (const json::value& each : mine) {
     if (each.at("cancelling").as_bool()) cancels.push_back(each);
   }
-  return one({{"cancels", cancels},
-              {"workers", workers},
-              {"mine", mine},
-              {"shortestLease", shortest},
-              {"epoch", data_.epoch},
-              {"timeline", data_.timeline},
-              {"serverTimeline", server_timeline_},
-              {"newestEventMs", data_.newest_event},
-              {"agents", json::array(agents.begin(), agents.end())},
-              {"unnumbered", data_.unnumbered < data_.events.size()},
-              {"draining", false},
-              {"recovering", worker.recovering}});
+  return {{"cancels", cancels},
+          {"workers", workers},
+          {"mine", mine},
+          {"shortestLease", shortest},
+          {"epoch", data_.epoch},
+          {"timeline", data_.timeline},
+          {"serverTimeline", server_timeline_},
+          {"newestEventMs", data_.newest_event},
+          {"agents", json::array(agents.begin(), agents.end())},
+          {"unnumbered", data_.unnumbered < data_.events.size()},
+          {"draining", false},
+          {"recovering", worker.recovering}};
 }
 
 ModelDatabase::Answer ModelDatabase::wait(const Arguments& arguments) {
@@ -175,71 +180,73 @@ ModelDatabase::Answer ModelDatabase::nudge(const Arguments& arguments) {
   return Result({"nudge_v1"}, {{""}});
 }
 
+// A cancelled one is cancelled. One that may be lost is tried again, or is lost for good; any other waits for its
+// worker until `all` are given up.
 ModelDatabase::Lanes ModelDatabase::give_up(const ModelWorker& worker, bool all) {
   Lanes lanes;
   const auto add = [&lanes](const Lanes& more) { lanes.insert(lanes.end(), more.begin(), more.end()); };
   for (auto& [id, task] : data_.tasks) {
     if (task.state != ModelTask::running || task.worker != worker.id) continue;
-    constexpr int lost = 4;
-    if (task.cancelling && (all || task.on_lost == 1)) {
-      add(end_task(task, ModelTask::cancelled, {}, {}));
-    } else if (task.on_lost == 1 && task.lost + 1 >= 3) {
+    const bool may_be_lost = task.is_for(task::OnLost::retry);
+    if (task.cancelling && (all || may_be_lost)) {
+      add(end_task(task, ModelTask::cancelled));
+    } else if (may_be_lost && task.lost + 1 >= ModelTask::most_lost) {
       ++task.lost;
-      add(end_task(task, ModelTask::failed, lost, "three attempts were lost with their workers"));
-    } else if (task.on_lost == 1) {
+      add(end_task(task, ModelTask::failed, task::Reason::lost, "three attempts were lost with their workers"));
+    } else if (may_be_lost) {
       lanes.push_back(queue_again(task, 0, 1));
     } else if (all) {
-      add(end_task(task, ModelTask::failed, lost, "its worker was not heard of again"));
+      add(end_task(task, ModelTask::failed, task::Reason::lost, "its worker was not heard of again"));
     }
   }
   return lanes;
 }
 
-ModelDatabase::Answer ModelDatabase::silence(const Arguments& arguments) {
-  const ModelWorker& caller = guard(arguments);
+ModelWorker* ModelDatabase::unmoved(const Arguments& arguments) {
+  const ModelWorker& asking = guard(arguments);
   const auto found = data_.workers.find(arguments.number(2));
   const bool is_meant = found != data_.workers.end() && found->second.beat == arguments.number(3) &&
-                        found->second.state != ModelWorker::gone && found->first != caller.id;
-  if (!is_meant) return one({{"silent", false}, {"ready", json::array()}});
-  ModelWorker& worker = found->second;
-  if (worker.state != ModelWorker::silent) {
-    worker.state = ModelWorker::silent;
-    worker.waiting = false;
-    tell_worker(worker);
+                        found->second.state != ModelWorker::gone && found->first != asking.id;
+  return is_meant ? &found->second : nullptr;
+}
+
+ModelDatabase::Answer ModelDatabase::silence(const Arguments& arguments) {
+  ModelWorker* const worker = unmoved(arguments);
+  if (worker == nullptr) return one({{"silent", false}, {"ready", json::array()}});
+  if (worker->state != ModelWorker::silent) {
+    worker->state = ModelWorker::silent;
+    worker->waiting = false;
+    tell_worker(*worker);
   }
-  return one({{"silent", true}, {"ready", counted(give_up(worker, false))}});
+  return one({{"silent", true}, {"ready", counted(give_up(*worker, false))}});
 }
 
 ModelDatabase::Answer ModelDatabase::lose(const Arguments& arguments) {
-  const ModelWorker& caller = guard(arguments);
-  const auto found = data_.workers.find(arguments.number(2));
-  const bool is_meant = found != data_.workers.end() && found->second.beat == arguments.number(3) &&
-                        found->second.state == ModelWorker::silent && found->first != caller.id;
-  if (!is_meant) return one({{"lost", false}, {"ready", json::array()}});
-  found->second.state = ModelWorker::gone;
-  tell_worker(found->second);
-  return one({{"lost", true}, {"ready", counted(give_up(found->second, true))}});
+  ModelWorker* const worker = unmoved(arguments);
+  if (worker == nullptr || worker->state != ModelWorker::silent) {
+    return one({{"lost", false}, {"ready", json::array()}});
+  }
+  worker->state = ModelWorker::gone;
+  tell_worker(*worker);
+  return one({{"lost", true}, {"ready", counted(give_up(*worker, true))}});
 }
 
 ModelDatabase::Answer ModelDatabase::leave(const Arguments& arguments) {
-  const auto found = data_.workers.find(arguments.number(0));
-  const bool is_he = found != data_.workers.end() && found->second.incarnation == arguments.text(1) &&
-                     found->second.state != ModelWorker::gone;
-  if (!is_he) return one({{"left", false}, {"ready", json::array()}});
-  ModelWorker& worker = found->second;
-  worker.state = ModelWorker::gone;
-  worker.waiting = false;
-  tell_worker(worker);
+  ModelWorker* const worker = caller(arguments);
+  if (worker == nullptr) return one({{"left", false}, {"ready", json::array()}});
+  worker->state = ModelWorker::gone;
+  worker->waiting = false;
+  tell_worker(*worker);
   Lanes lanes;
   for (auto& [id, task] : data_.tasks) {
-    if (task.state != ModelTask::running || task.worker != worker.id || task.announced) continue;
+    if (task.state != ModelTask::running || task.worker != worker->id || task.announced) continue;
     if (task.cancelling) {
-      end_task(task, ModelTask::cancelled, {}, {});
+      end_task(task, ModelTask::cancelled);
     } else {
       lanes.push_back(queue_again(task, -1, 0));
     }
   }
-  const Lanes more = give_up(worker, true);
+  const Lanes more = give_up(*worker, true);
   lanes.insert(lanes.end(), more.begin(), more.end());
   return one({{"left", true}, {"ready", counted(lanes)}});
 }

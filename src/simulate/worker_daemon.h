@@ -51,6 +51,8 @@ class WorkerDaemon {
   task::postgres::PostgresQueue& queue() { return *queue_; }
   /// It has joined the queue, for the first time.
   bool has_begun() const { return begun_; }
+  /// The number of the event that it waits for.
+  std::uint64_t next_event() const { return journal_.next(); }
   /// After each turn. False: it could not join in time, and ends.
   bool look();
 

@@ -36,6 +36,8 @@ constexpr std::size_t most_told = 10'000;
 constexpr std::uint32_t most_lost = 3;
 constexpr std::uint64_t most_in_report = std::uint64_t{4} << 20U;
 
+bool is_lost(const Outcome& outcome) { return outcome.kind == Outcome::Kind::lost || outcome.ended_with_lease(); }
+
 }  // namespace
 
 Attempts::Attempts(transport::Loop& loop, base::Log& log, Line& line, Membership& membership, const Agents& agents,
@@ -299,17 +301,29 @@ void Attempts::add_starts(Report& report) {
   }
 }
 
-// A cancelled task is one when its tree is gone; any other when its main process has ended.
-bool Attempts::is_end_ready(const Attempt& attempt) const {
+// A task that is cancelled, or may be tried again, is over when its tree is gone: two attempts never run at once. Any
+// other is when its main process has ended.
+bool Attempts::is_end_ready(const All::value_type& each) const {
+  const auto& [run, attempt] = each;
   if (attempt.concluded || attempt.end_told) return false;
   if (attempt.never_began) return true;
-  return attempt.outcome && (!attempt.cancelling || attempt.gone);
+  return attempt.outcome && (attempt.gone || !(attempt.cancelling || may_run_again(run, attempt)));
+}
+
+bool Attempts::may_run_again(RunId run, const Attempt& attempt) const {
+  const Outcome& outcome = *attempt.outcome;
+  if (attempt.ended_by_stop || attempt.fenced) return false;
+  if (is_lost(outcome) && attempt.on_lost == OnLost::retry) return true;
+  if (outcome.kind == Outcome::Kind::exited && outcome.code == 0 && !outcome.timed_out) return false;
+  return run.attempt - std::min(run.attempt, attempt.spared) <= attempt.retries ||
+         usage_limits_.contains(attempt.agent);
 }
 
 void Attempts::add_ends(Report& report) {
   std::uint64_t bytes = 0;
-  for (auto& [run, attempt] : attempts_) {
-    if (!is_end_ready(attempt) || bytes > most_in_report) continue;
+  for (auto& each : attempts_) {
+    if (!is_end_ready(each) || bytes > most_in_report) continue;
+    auto& [run, attempt] = each;
     const bool has_output = !attempt.never_began && !attempt.made_here && !attempt.fenced;
     const std::uint64_t rest = has_output ? output_left(run, attempt) : 0;
     const bool can_go_before = attempt.start_told || attempt.started;
@@ -325,8 +339,8 @@ void Attempts::add_ends(Report& report) {
       const std::uint32_t failures = std::max(run.attempt - std::min(run.attempt, attempt.spared), 1U);
       end.retry = retry_delay(failures, std::uniform_real_distribution(0.0, 1.0)(chance_));
       if (attempt.ended_by_stop) end.flags |= End::by_stop;
-      const bool is_lost = attempt.outcome->kind == Outcome::Kind::lost || attempt.outcome->ended_with_lease();
-      if (is_lost && attempt.on_lost == OnLost::retry && attempt.spared < most_lost) end.flags |= End::lease_was_over;
+      if (is_lost(*attempt.outcome) && attempt.on_lost == OnLost::retry && attempt.spared < most_lost)
+        end.flags |= End::lease_was_over;
       const auto held = attempt.ended_by_stop ? std::nullopt : usage_limit_of(run, attempt);
       if (held) {
         end.hold = std::max<base::Duration>(*held - loop_.clock().utc(), base::Duration::zero());
@@ -352,13 +366,13 @@ std::uint64_t Attempts::output_left(RunId run, const Attempt& attempt) const {
 void Attempts::add_output(Report& report) {
   const std::int64_t budget = budget_.left(loop_.now());
   std::uint64_t left = budget > 0 ? std::min(static_cast<std::uint64_t>(budget), output_at_once) : 0;
-  if (std::ranges::any_of(attempts_, [this](const auto& each) { return is_end_ready(each.second); })) {
+  if (std::ranges::any_of(attempts_, [this](const auto& each) { return is_end_ready(each); })) {
     left = std::max(left, output_at_once);
   }
   std::vector<All::iterator> others;
   for (auto at = attempts_.begin(); at != attempts_.end(); ++at) {
     // Those whose end waits come first: one that writes without end would keep them back for ever.
-    if (!is_end_ready(at->second) && !at->second.end_told) {
+    if (!is_end_ready(*at) && !at->second.end_told) {
       others.push_back(at);
     } else {
       left -= std::min(left, add_output_of(report, at->first, at->second, left));
@@ -411,7 +425,7 @@ void Attempts::go_on() {
     const Attempt& attempt = each.second;
     return attempt.started && !attempt.start_told && !attempt.concluded && !attempt.fenced;
   };
-  const bool has_end = std::ranges::any_of(attempts_, [this](const auto& each) { return is_end_ready(each.second); });
+  const bool has_end = std::ranges::any_of(attempts_, [this](const auto& each) { return is_end_ready(each); });
   if (has_end || (wants_claim_ && free_slots() > 0)) return flush();
   if (std::ranges::any_of(attempts_, is_start)) soon();
 }

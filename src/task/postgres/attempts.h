@@ -130,7 +130,8 @@ class Attempts {
   void add_ends(Report& report);
   void add_output(Report& report);
   std::uint64_t add_output_of(Report& report, RunId run, Attempt& attempt, std::uint64_t left);
-  bool is_end_ready(const Attempt& attempt) const;
+  bool is_end_ready(const All::value_type& each) const;
+  bool may_run_again(RunId run, const Attempt& attempt) const;
   std::uint64_t output_left(RunId run, const Attempt& attempt) const;
   void send(Report report);
   void go_on();

@@ -282,6 +282,24 @@ TEST_F(AttemptsTest, AnEndOfATaskThatIsBeingCancelledCountsWhenItsTreeIsGone) {
   EXPECT_EQ(report().ends, std::vector<TaskId>{7});
 }
 
+TEST_F(AttemptsTest, AnAttemptAfterWhichATaskMayBeTriedAgainIsOverWhenItsTreeIsGone) {
+  Result::Row retried = claim(7, 31);
+  retried[8] = "1";
+  have({retried, claim(8, 32)});
+  started(seven);
+  started({8, 1});
+  exited(seven, 1);
+  exited({8, 1}, 1);
+  const FakeLine::Call call = line.take("report_v1");
+  EXPECT_EQ(ReportTold(call.arguments).ends, std::vector<TaskId>{});
+  call.done(rows({}));
+  const FakeLine::Call next = line.take("report_v1");
+  EXPECT_EQ(ReportTold(next.arguments).ends, std::vector<TaskId>{8}) << "it has no retries";
+  next.done(rows({end(8, 32, State::failed)}));
+  tell.gone(seven);
+  EXPECT_EQ(report().flags, std::vector<std::int64_t>{End::tree_is_gone});
+}
+
 // ---- what a daemon before has left ----
 
 TEST_F(AttemptsTest, WhatADaemonBeforeHasLeftIsAdoptedOrPutBack) {

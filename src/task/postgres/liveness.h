@@ -36,6 +36,9 @@ class Liveness {
   /// What was asked for at one time and answered at another tells of all others. What is due is told again with each
   /// look until somebody has acted on it.
   std::vector<Verdict> look(base::Duration asked, base::Duration answered, std::span<const Seen> others);
+  /// What was seen proves nothing any more: beats are not synced, and after a crash of the server one has the number of
+  /// another that was seen before.
+  void begin_anew() { known_.clear(); }
 
  private:
   struct Known {

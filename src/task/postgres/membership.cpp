@@ -159,7 +159,10 @@ void Membership::line_is_up() {
   calls_.look();
 }
 
-void Membership::line_is_down(const std::string& why) { calls_.problem("the queue's database: " + why); }
+void Membership::line_is_down(const std::string& why) {
+  liveness_.begin_anew();
+  calls_.problem("the queue's database: " + why);
+}
 
 // ---- joining ----
 

@@ -132,6 +132,22 @@ TEST_F(MemberTest, AWorkerThatDoesNotBeatIsGivenUpByTheBeatThatWasSeen) {
   EXPECT_EQ(line.take("wake_v1").arguments.at(2), "{3}");
 }
 
+TEST_F(MemberTest, ABeatThatWasSeenBeforeTheLineBrokeProvesNothing) {
+  join();
+  const std::string other = R"([{"id":8,"beat":5,"state":0,"lease":30000,"lostAfter":60000}])";
+  for (int i = 0; i < 9; ++i) {
+    advance(5s);
+    if (i == 3) membership->line_is_down("it broke");
+    if (!line.has("beat_v1")) membership->beat_soon();
+    answer_beat(other);
+  }
+  EXPECT_FALSE(line.has("silence_v1")) << "the server may have lost a beat, and given its number again";
+  advance(5s);
+  if (!line.has("beat_v1")) membership->beat_soon();
+  answer_beat(other);
+  EXPECT_TRUE(line.has("silence_v1"));
+}
+
 TEST_F(MemberTest, NobodyIsWokenForWhatWeTakeOurselves) {
   has_room = true;
   join();
