@@ -49,13 +49,11 @@ void ClusterTruth::check_starts(const Tree& tree, const ModelTask& task, const A
   if (task.has_ended() && task.state != ModelTask::failed && is_last) fail(name_of(task.id) + " begins after its end");
 }
 
-// A task that was told again to a server without it has lost what it needs.
 void ClusterTruth::check_place(std::size_t host, const ModelTask& task, const Asked& asked) {
   const task::Submission& submission = asked.submission;
   if (submission.delay && clock_.now() < asked.sent + *submission.delay) {
     fail(name_of(task.id) + " begins, but its delay is not over");
   }
-  if (task.restored) return;
   const std::vector<std::string>& labels = hosts_.at(host).labels;
   const auto has = [&labels](const std::string& label) { return std::ranges::find(labels, label) != labels.end(); };
   if (!std::ranges::all_of(submission.needs, has)) {

@@ -114,11 +114,12 @@ struct ModelEvent {
 };
 
 /// What is kept of an attempt's output: its bytes, of each from which stream it came (`o`, `e` or `m`), and whether
-/// that is all.
+/// that is all. `dropped`: its worker had it no more when the server asked for it again.
 struct ModelOutput {
   std::string bytes = {};
   std::string streams = {};
   bool is_all = false;
+  bool dropped = false;
 };
 
 /// The database of the queue in memory: what its functions do, one call at a time, each whole or not at all.

@@ -122,8 +122,11 @@ void ModelDatabase::keep_output(const ReportCall& call, const Argument& told) {
     ModelOutput& kept = data_.output[{task->id, task->attempts}];
     const std::string bytes = base::from_base64(text_in(piece, "bytes")).value();
     const auto offset = static_cast<std::size_t>(number_in(piece, "offset"));
-    put(kept.bytes, offset, bytes);
-    put(kept.streams, offset, letters_of(text_in(piece, "marks"), bytes.size()));
+    if (!bytes.empty()) {
+      put(kept.bytes, offset, bytes);
+      put(kept.streams, offset, letters_of(text_in(piece, "marks"), bytes.size()));
+    }
+    kept.dropped = kept.dropped || !task::postgres::array_in(piece, "dropped").empty();
     kept.is_all = kept.is_all || flag_in(piece, "last");
   }
 }

@@ -71,10 +71,11 @@ Membership::Membership(transport::Loop& loop, base::Log& log, Line& line, Cluste
 // ---- which server this is ----
 
 void Membership::greet(Line::Way way, const Line::Ask& ask, const Line::Verdict& verdict) {
-  ask("hello_v1", {}, lifetime_.bind([this, way, ask, verdict](const Answer& answer) {
+  const std::int64_t seen = memory_.newest_event_ms;  // the other connection may see newer ones before the answer comes
+  ask("hello_v1", {}, lifetime_.bind([this, way, ask, verdict, seen](const Answer& answer) {
     if (!answer) return verdict(answer.error().message);
     const json::object hello = object_of(*answer);
-    if (std::optional<std::string> why = check(hello)) return verdict(std::move(why));
+    if (std::optional<std::string> why = check(hello, seen)) return verdict(std::move(why));
     note_timeline(way, number_in(hello, "serverTimeline"));
     const bool is_renewed = number_in(hello, "serverTimeline") > number_in(hello, "timeline");
     if (!is_renewed) return verdict(std::nullopt);
@@ -97,7 +98,7 @@ void Membership::note_timeline(Line::Way way, std::int64_t timeline) {
 }
 
 // None: it is the one we know, or as good. What will not pass by itself is a refusal of the start.
-std::optional<std::string> Membership::check(const json::object& hello) {
+std::optional<std::string> Membership::check(const json::object& hello, std::int64_t seen) {
   const auto fatal = [this](std::string why) {
     refusal_ = why;
     return why;
@@ -131,7 +132,7 @@ std::optional<std::string> Membership::check(const json::object& hello) {
            std::to_string(memory_.timeline) + ": it is an old primary";
   }
   const std::int64_t newest = number_in(hello, "newestEventMs");
-  if (is_known && timeline == memory_.timeline && newest + most_forgotten_ms < memory_.newest_event_ms) {
+  if (is_known && timeline == memory_.timeline && newest + most_forgotten_ms < seen) {
     return fatal(
         "the server lacks events that this daemon has seen: it is an old backup; if it is to be the queue from "
         "now on, run 'cluster adopt'");

@@ -157,7 +157,8 @@ class Membership {
   void saw_event_at(std::int64_t milliseconds);
 
  private:
-  std::optional<std::string> check(const boost::json::object& hello);
+  /// `seen`: the time of the newest event that was known when it was asked.
+  std::optional<std::string> check(const boost::json::object& hello, std::int64_t seen);
   void refuse(std::string why);
   void join();
   void take_join(const Answer& answer);

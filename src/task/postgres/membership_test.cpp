@@ -28,6 +28,18 @@ TEST_F(MemberTest, AnOldPrimaryAndAnOldBackupAreRefused) {
   EXPECT_NE(greet(hello(4))->find("old backup"), std::string::npos) << "what was seen there counts";
 }
 
+TEST_F(MemberTest, WhatTheOtherConnectionSeesWhileThisOneGreetsDoesNotMakeItsServerOld) {
+  EXPECT_EQ(greet(hello(3)), std::nullopt);
+  std::optional<std::string> why = "no verdict";
+  const Line::Ask ask = [this](std::string_view /*function*/, const std::vector<Argument>& /*arguments*/,
+                               const Line::Done& done) {
+    membership->saw_event_at(1'000'000);
+    done(Result({"hello_v1"}, {{hello(3)}}));
+  };
+  membership->greet(Line::Way::work, ask, [&why](const std::optional<std::string>& verdict) { why = verdict; });
+  EXPECT_EQ(why, std::nullopt);
+}
+
 TEST_F(MemberTest, ABeatTellsThatWeWaitAndLeavesTheRestToTheDatabase) {
   join();
   advance(15s);

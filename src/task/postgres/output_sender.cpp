@@ -46,6 +46,10 @@ OutputSender::Portion OutputSender::next(std::uint64_t most, bool is_last) {
       portion.dropped.push_back(gap);
     }
   }
+  if (portion.total < furthest_) {  // the file was removed when all of it had arrived
+    portion.dropped.push_back({at, furthest_});
+    portion.total = asked_ = furthest_;
+  }
   return portion;
 }
 

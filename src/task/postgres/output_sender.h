@@ -56,8 +56,12 @@ class OutputSender {
   Portion next(std::uint64_t most, bool is_last);
   /// The last portion has arrived; without this the next one begins where that did.
   void arrived() { sent_ = asked_; }
-  /// The database has it so far and no further, whatever has arrived before: another server has taken over.
-  void go_back_to(std::uint64_t offset) { sent_ = std::min(sent_, offset); }
+  /// The database has it so far and no further, whatever has arrived before: another server has taken over. What is no
+  /// longer in the file by then is told as dropped.
+  void go_back_to(std::uint64_t offset) {
+    furthest_ = std::max(furthest_, sent_);
+    sent_ = std::min(sent_, offset);
+  }
   /// How much the last portion would have. Throws std::system_error if the file cannot be read.
   std::uint64_t left() const;
 
@@ -68,8 +72,9 @@ class OutputSender {
   int tasks_;
   RunId run_;
   std::uint64_t bound_;
-  std::uint64_t sent_ = 0;   // or dropped
-  std::uint64_t asked_ = 0;  // on its way
+  std::uint64_t sent_ = 0;      // or dropped
+  std::uint64_t asked_ = 0;     // on its way
+  std::uint64_t furthest_ = 0;  // sent to a server before
 };
 
 /// The streams of bytes from `offset` on, as the marks of a piece have them.

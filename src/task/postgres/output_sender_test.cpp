@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include <gtest/gtest.h>
@@ -53,6 +54,17 @@ TEST_F(OutputSenderTest, WhatDidNotArriveIsSentAgain) {
   sender.next(100, false);
   write("d");
   EXPECT_EQ(shown(sender.next(100, false)), "0:abcd total 4");
+}
+
+TEST_F(OutputSenderTest, WhatANewServerLacksAndTheFileHasNoMoreIsDropped) {
+  OutputSender sender(tasks_.get(), run_, 100);
+  write("abcd");
+  sender.next(100, true);
+  sender.arrived();
+  sender.go_back_to(1);
+  EXPECT_EQ(shown(sender.next(100, true)), "1:bcd total 4");
+  std::filesystem::remove(folder_.file(output_name(run_)));
+  EXPECT_EQ(shown(sender.next(100, true)), "total 4 dropped 1-4");
 }
 
 TEST_F(OutputSenderTest, OfMuchTheFirstAndTheLastHalfOfTheBoundStay) {
