@@ -151,6 +151,8 @@ bool ModelDatabase::restore(const ModelWorker& worker, const Object& told) {
   task->attempts = attempt;
   task->spared = std::max(task->spared, static_cast<int>(number_in(told, "spared")) - task->lost);
   task->announced = false;
+  task->open_after = 0;
+  data_.after.erase(task->id);
   task->due.reset();
   task->retry_at.reset();
   task->started.reset();

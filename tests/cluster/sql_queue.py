@@ -602,6 +602,15 @@ class Failover(QueueTest):
         self.assertEqual((task.state, task.result, task.attempts), (COMPLETED, "\\x6869", 1))
         self.assertEqual(self.one.end(claims[0]), COMPLETED)
 
+    def test_what_has_begun_no_longer_waits_for_what_it_came_after(self):
+        before = self.one.submit()
+        self.one.claim()
+        id = self.one.submit(after=[before], retries=1)
+        self.renew()  # the end of the first one and the claim of the other were lost
+        self.assertEqual(self.one.do_json("recover_v1", json.dumps([{"task": id, "fence": 1, "attempt": 1}]), "[]")["fenced"], [])
+        again = self.one.ask(f"SELECT state, fence, open_after FROM duet.task WHERE id = {id}")
+        self.assertEqual([list(row) for row in again], [["2", "1", "0"]])
+
     def test_a_task_that_was_lost_comes_back_whole(self):
         gpu = self.worker("gpu", labels=["gpu"], accepts=["codex"], agents=["codex", "shell"])
         whole = {"agent": "shell", "group": "g", "needs": "gpu", "own": True, "key": "K", "on_lost": 1, "env": '{"A":"b"}'}

@@ -82,7 +82,8 @@ void Attempts::joined(const std::vector<OwnAttempt>& own) {
   std::set<std::pair<TaskId, std::int64_t>> ours;
   for (const OwnAttempt& each : own) {
     ours.emplace(each.task, each.fence);
-    if (find(each.task, each.fence) == attempts_.end()) take_unknown(each);
+    const bool will_be_told = membership_.is_telling_again() && was_reported(each.fence);
+    if (find(each.task, each.fence) == attempts_.end() && !will_be_told) take_unknown(each);
   }
   if (std::exchange(is_first_join_, false) && membership_.is_telling_again()) take_forgotten();
   waiting_ = false;
@@ -94,6 +95,10 @@ void Attempts::joined(const std::vector<OwnAttempt>& own) {
     if (!attempt.concluded && !ours.contains({run.task, attempt.fence})) others.push_back(run);
   }
   for (const RunId run : others) take_fenced(run);
+}
+
+bool Attempts::was_reported(std::int64_t fence) const {
+  return std::ranges::any_of(reported_, [fence](const Reported& each) { return each.attempt.fence == fence; });
 }
 
 // One that was left by a daemon before, or a claim whose answer was lost, or an end that the database has forgotten.

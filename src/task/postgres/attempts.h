@@ -142,6 +142,8 @@ class Attempts {
   void sweep_for(const Report& report, RunId run);
   void log_end(RunId run, const Attempt& attempt, std::int64_t state) const;
   void take_unknown(const OwnAttempt& own);
+  /// Its end was told, and may be told again after a failover.
+  bool was_reported(std::int64_t fence) const;
   void take_forgotten();
   void take_end(RunId run, std::int64_t state);
   void take_fenced(RunId run, bool end_is_told = false);

@@ -130,6 +130,22 @@ TEST_F(AttemptsFailoverTest, AnEndThatTheServerLacksIsToldAgainWithItsOutput) {
   EXPECT_EQ(runner.acknowledged, std::vector<RunId>{seven}) << "its keeper has heard of it once";
 }
 
+TEST_F(AttemptsFailoverTest, AnEndThatTheServerLacksIsNotLostForWhoJoinsAnew) {
+  have({claim(7, 31)});
+  started(seven);
+  exited(seven);
+  tell.gone(seven);
+  answer({end(7, 31)});
+  while (is_reporting()) answer({});
+  fail_over();
+  attempts->joined({{.task = 7, .fence = 31, .attempt = 1, .started = true}});  // its lease was over
+  EXPECT_TRUE(attempts->is_empty()) << "it is known how it ended";
+  EXPECT_TRUE(told_running().contains(31));
+  answer_recovery("[]", "[[31,0]]");
+  advance(10ms);
+  EXPECT_TRUE(report().has_end(7));
+}
+
 TEST_F(AttemptsFailoverTest, AnEndIsToldAgainWhileItsTreeIsNotGoneYet) {
   have({claim(7, 31)});
   started(seven);

@@ -82,7 +82,8 @@ BEGIN
   v_was := @schema@.world(t.state, t.announced);
   UPDATE @schema@.task o SET state = 2, worker = p_worker, fence = r.fence, attempts = r.attempt, announced = false,
     due = NULL, retry_at = NULL, spared = greatest(o.spared, coalesce(r.spared, 0) - o.lost),
-    started_at = NULL, pid = NULL WHERE o.id = r.task RETURNING o.* INTO t;
+    open_after = 0, started_at = NULL, pid = NULL WHERE o.id = r.task RETURNING o.* INTO t;
+  DELETE FROM @schema@.after a WHERE a.task = r.task;  -- what it came after had ended, even if that was lost
   IF v_was = 1 THEN  -- an earlier attempt, whose end was lost
     PERFORM @schema@.tell_task(t, v_was);
   END IF;
