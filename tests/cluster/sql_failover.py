@@ -60,7 +60,7 @@ class Failover(unittest.TestCase):
         self.assertGreater(fresh, 1000000)
         told = [{"task": claim.id, "fence": claim.fence, "attempt": 1, "pid": 5, "ago": 9, "agent": "claude", "group": "default", "body": claim.body}
                 for claim in claims]
-        self.assertEqual(one.do_json("recover_v1", json.dumps(told), "[]"), {"fenced": [], "output": [[claim.fence, 0] for claim in claims], "recovering": False})
+        self.assertEqual(one.do_json("recover_v1", json.dumps(told)), {"fenced": [], "output": [[claim.fence, 0] for claim in claims], "recovering": False})
         self.assertEqual([one.task(claim.id).pid for claim in claims], [5, 5])
         self.assertEqual(json.loads(one.call("read_request_v1", lost)[0][0])["body"], "lost")
         again, = one.claim(9)

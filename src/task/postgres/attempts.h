@@ -69,7 +69,7 @@ class Attempts {
   void beaten(const Membership::Calls::Beat& beat);
   void recovered(const Membership::Calls::Recovery& recovery);
   /// For recover_v1: what runs, and what was reported in the last minute.
-  std::pair<std::string, std::string> remembered() const;
+  std::string remembered() const;
 
   std::vector<TaskId> running() const;
   bool is_empty() const { return attempts_.empty(); }

@@ -399,7 +399,7 @@ TEST_F(AttemptsTest, WhatRunsIsRememberedWithAllThatItsTaskNeedsToComeBack) {
   row.at(15) = "two";
   have({row});
   started(seven);
-  const std::string running = attempts->remembered().first;
+  const std::string running = attempts->remembered();
   const boost::json::object told = rpc::parse_value(running).at(0).as_object();
   EXPECT_EQ(text_in(told, "needs"), "gpu");
   EXPECT_EQ(text_in(told, "submitter"), "two");

@@ -37,7 +37,7 @@ class MemberTest : public testing::Test {
       beats.push_back(beat);
       if (on_beaten) on_beaten(beat);
     };
-    calls.remembered = [this] { return remembered ? remembered() : std::pair<std::string, std::string>("[]", "[]"); };
+    calls.remembered = [this] { return remembered ? remembered() : std::string("[]"); };
     calls.recovered = [this](const Membership::Calls::Recovery& recovery) {
       fenced = recovery.fenced;
       if (on_recovered) on_recovered(recovery);
@@ -117,7 +117,7 @@ class MemberTest : public testing::Test {
   std::function<void(const std::vector<OwnAttempt>&)> on_joined;
   std::function<void(const Membership::Calls::Beat&)> on_beaten;
   std::function<void(const Membership::Calls::Recovery&)> on_recovered;
-  std::function<std::pair<std::string, std::string>()> remembered;
+  std::function<std::string()> remembered;
   std::vector<std::size_t> joined;
   std::vector<Membership::Calls::Beat> beats;
   std::vector<std::int64_t> fenced;

@@ -184,7 +184,7 @@ void Membership::join() {
   joined_ = false;
   const WorkerOffer offer = calls_.offer();
   std::vector<Argument> old;
-  for (const std::string& known : {memory_.incarnation, memory_.next}) {
+  for (const std::string& known : {memory_.incarnation, memory_.before, memory_.next}) {
     if (!known.empty()) old.emplace_back(known);
   }
   const base::Duration sent = now();
@@ -207,7 +207,7 @@ void Membership::take_join(const Answer& answer) {
   const json::object told = object_of(*answer);
   WorkerMemory next = memory_;
   next.worker = number_in(told, "worker");
-  next.incarnation = std::exchange(next.next, {});
+  next.before = std::exchange(next.incarnation, std::exchange(next.next, {}));
   remember(next);
   joined_ = true;
   refusal_.clear();
@@ -265,8 +265,7 @@ void Membership::recover() {
   }
   recovering_here_ = true;
   const std::int64_t timeline = memory_.timeline;
-  const auto [running, ended] = calls_.remembered();
-  call(Line::Way::watch, "recover_v1", {running, ended}, [this, timeline](const Answer& answer) {
+  call(Line::Way::watch, "recover_v1", {calls_.remembered()}, [this, timeline](const Answer& answer) {
     recovering_here_ = false;
     if (!answer) {
       recover_timer_ = loop_.after(jittered(1s), [this] {

@@ -62,8 +62,8 @@ class Membership {
       std::vector<std::pair<TaskId, std::int64_t>> cancels = {};
     };
     std::function<void(const Beat&)> beaten;
-    /// On a new timeline: JSON of what runs, and of what was reported in the last minute, for `recover_v1`.
-    std::function<std::pair<std::string, std::string>()> remembered;
+    /// On a new timeline: JSON of what runs, and of what has ended in the last minute, for `recover_v1`.
+    std::function<std::string()> remembered;
     /// What the server made of that.
     struct Recovery {
       std::vector<std::int64_t> fenced = {};              ///< not ours any more

@@ -12,7 +12,7 @@ namespace duet::task::postgres {
 std::string memory_text(const WorkerMemory& memory) {
   rpc::ObjectText text;
   text.add("queue", memory.queue).add("place", memory.place).add("worker", memory.worker);
-  text.add("incarnation", memory.incarnation).add("next", memory.next);
+  text.add("incarnation", memory.incarnation).add("before", memory.before).add("next", memory.next);
   text.add("system", memory.system).add("timeline", memory.timeline).add("newestEventMs", memory.newest_event_ms);
   return text.take() + "\n";
 }
@@ -26,6 +26,7 @@ std::optional<WorkerMemory> memory_of(std::string_view text) {
                       .place = text_in(saved, "place"),
                       .worker = number_in(saved, "worker"),
                       .incarnation = text_in(saved, "incarnation"),
+                      .before = text_in(saved, "before"),
                       .next = text_in(saved, "next"),
                       .system = text_in(saved, "system"),
                       .timeline = number_in(saved, "timeline"),

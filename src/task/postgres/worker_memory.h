@@ -16,6 +16,7 @@ struct WorkerMemory {
   std::string place = {};
   std::int64_t worker = 0;
   std::string incarnation = {};  ///< the last that the database has confirmed
+  std::string before = {};       ///< the one before that: a failover may have lost the last
   std::string next = {};         ///< one that it was told, and may have taken; empty: none
   std::string system = {};       ///< identifier of the database's server
   std::int64_t timeline = 0;     ///< the highest that was seen

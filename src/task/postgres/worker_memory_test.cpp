@@ -10,6 +10,7 @@ TEST(WorkerMemory, IsReadAsItWasWritten) {
                             .place = "machine:1:2",
                             .worker = 7,
                             .incarnation = "i",
+                            .before = "b",
                             .next = "n",
                             .system = "71",
                             .timeline = 3,

@@ -90,11 +90,10 @@ BEGIN
   RETURN true;
 END $$;
 
--- `p_running`: `[{"task","fence","attempt","pid","ago","agent","group","needs","submitter","body","hasEnv","env","onLost","priority","retries","key",
--- "prompt","metadata","labels","spared"}]`, from "agent" on for a task that the server has lost;
--- `p_ended`: the same with `ok`, `code`, `signal`, `reason`, `message`, `startedAgo`, `endedAgo`, `cpuUs`, `memory`, `outputBytes`, `retryMs`, `flags`,
--- `result` (base64).
-CREATE FUNCTION @schema@.recover_v1(p_worker bigint, p_incarnation uuid, p_running json, p_ended json) RETURNS text
+-- What a worker has, and what it has told the ends of in the last moments: those follow by report_v1.
+-- `p_running`: `[{"task","fence","attempt","spared","pid","ago","agent","group","needs","submitter","body","hasEnv","env","onLost","priority","retries",
+-- "key","prompt","metadata","labels"}]`, from "agent" on for a task that the server has lost.
+CREATE FUNCTION @schema@.recover_v1(p_worker bigint, p_incarnation uuid, p_running json) RETURNS text
   LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s'
   SET jit = off SET enable_seqscan = off AS $$
@@ -108,15 +107,9 @@ BEGIN
   PERFORM FROM @schema@.meta FOR NO KEY UPDATE;
   IF NOT EXISTS (SELECT FROM @schema@.worker w WHERE w.id = p_worker AND w.runs) THEN  -- it has nothing to tell
     p_running := '[]';
-    p_ended := '[]';
   END IF;
   FOR r IN
     SELECT * FROM json_to_recordset(coalesce(p_running, '[]')) AS x(task bigint, fence bigint, attempt integer,
-      pid integer, ago bigint, agent text, "group" text,
-      needs text, submitter text, body text, "hasEnv" boolean, env text, "onLost" smallint, priority bigint, retries integer, key text,
-        prompt text, metadata text, labels text, spared integer)
-    UNION ALL
-    SELECT * FROM json_to_recordset(coalesce(p_ended, '[]')) AS x(task bigint, fence bigint, attempt integer,
       pid integer, ago bigint, agent text, "group" text,
       needs text, submitter text, body text, "hasEnv" boolean, env text, "onLost" smallint, priority bigint, retries integer, key text,
         prompt text, metadata text, labels text, spared integer)
@@ -129,20 +122,8 @@ BEGIN
   SELECT json_agg(json_build_object('task', x.task, 'fence', x.fence, 'pid', x.pid, 'ago', x.ago)) INTO v_starts
   FROM json_to_recordset(coalesce(p_running, '[]')) AS x(task bigint, fence bigint, pid integer, ago bigint)
     WHERE x.pid IS NOT NULL;
-  PERFORM FROM (SELECT array_agg(x.task) AS tasks, array_agg(x.fence) AS fences, array_agg(x.ok) AS oks,
-    array_agg(x.code) AS codes, array_agg(x.signal) AS signals,
-      array_agg(x.reason) AS reasons, array_agg(x.message) AS messages, array_agg(x.pid) AS pids,
-        array_agg(x."startedAgo") AS started,
-      array_agg(x."endedAgo") AS ended, array_agg(x."cpuUs") AS cpu, array_agg(x.memory) AS memory,
-        array_agg(x."outputBytes") AS bytes,
-      array_agg(x."retryMs") AS retry, array_agg(x.flags) AS flags, array_agg(decode(x.result, 'base64')) AS results
-    FROM json_to_recordset(coalesce(p_ended, '[]')) AS x(task bigint, fence bigint, ok boolean, code integer,
-      signal text, reason smallint, message text, pid integer,
-      "startedAgo" bigint, "endedAgo" bigint, "cpuUs" bigint, memory bigint, "outputBytes" bigint, "retryMs" bigint,
-        flags integer, result text)) a
-  CROSS JOIN LATERAL @schema@.report_v1(p_worker, p_incarnation, v_starts, a.tasks, a.fences, a.oks, a.codes,
-    a.signals, a.reasons, a.messages, a.pids, a.started, a.ended,
-    a.cpu, a.memory, a.bytes, a.retry, NULL, NULL, a.flags, a.results, NULL, 0, NULL, NULL, NULL, NULL) k;
+  PERFORM FROM @schema@.report_v1(p_worker, p_incarnation, v_starts, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL);
   UPDATE @schema@.worker w SET told_timeline = m.timeline FROM @schema@.meta m WHERE w.id = p_worker;
   IF NOT EXISTS (SELECT FROM @schema@.worker w CROSS JOIN @schema@.meta m WHERE w.state < 2
     AND w.told_timeline < m.timeline) THEN

@@ -1,0 +1,186 @@
+#include <algorithm>
+#include <utility>
+
+#include "duet/rpc/object_text.h"
+#include "task/postgres/attempts.h"
+#include "task/postgres/report.h"
+
+// What the database says that we have: when we join, in a beat, and after a failover, when it is told again.
+
+namespace duet::task::postgres {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr base::Duration kept_reports = 60s;  // before the last beat that was answered
+constexpr std::size_t most_reported = std::size_t{8} << 20U;
+constexpr std::size_t most_told = 10'000;
+
+}  // namespace
+
+// What it believes us to have counts: what else we have is not ours any more.
+void Attempts::joined(const std::vector<OwnAttempt>& own) {
+  std::set<std::pair<TaskId, std::int64_t>> ours;
+  for (const OwnAttempt& each : own) {
+    ours.emplace(each.task, each.fence);
+    const bool will_be_told = membership_.is_telling_again() && was_reported(each.fence);
+    if (find(each.task, each.fence) == attempts_.end() && !will_be_told) take_unknown(each);
+  }
+  if (std::exchange(is_first_join_, false) && membership_.is_telling_again()) take_forgotten();
+  waiting_ = false;
+  set_poll_timer();
+  set_output_timer();
+  if (membership_.is_telling_again()) return;  // it does not know yet what we have
+  std::vector<RunId> others;
+  for (const auto& [run, attempt] : attempts_) {
+    if (!attempt.concluded && !ours.contains({run.task, attempt.fence})) others.push_back(run);
+  }
+  for (const RunId run : others) take_fenced(run);
+}
+
+bool Attempts::was_reported(std::int64_t fence) const {
+  return std::ranges::any_of(reported_, [fence](const Reported& each) { return each.attempt.fence == fence; });
+}
+
+// One that was left by a daemon before, or a claim whose answer was lost, or an end that the database has forgotten.
+void Attempts::take_unknown(const OwnAttempt& own) {
+  const RunId run{own.task, own.attempt};
+  const auto [place, is_new] =
+      attempts_.emplace(run, Attempt{.fence = own.fence, .output = OutputSender(options_.tasks, run, options_.output)});
+  if (!is_new) return;
+  Attempt& attempt = place->second;
+  attempt.agent = own.agent;
+  attempt.retries = own.retries;
+  attempt.spared = own.spared;
+  attempt.adopted = true;
+  attempt.cancelling = own.cancelling;
+  attempt.start_told = own.started;
+  attempt.on_lost = own.on_lost;
+  attempt.claimed = membership_.now();
+  if (is_first_join_ && (recorded_.contains(run) || own.started)) return runner_->adopt(run);
+  if (!own.started && !told_.contains(own.fence)) return put_back(run, attempt, {});  // it never began
+  attempt.outcome = Outcome{.kind = Outcome::Kind::lost, .ended_at = loop_.clock().utc()};
+  attempt.made_here = true;
+  attempt.gone = true;
+  soon();
+}
+
+// What a daemon before ran here and a server that took over may not know of: it is told, and the server decides.
+void Attempts::take_forgotten() {
+  for (const RunId run : recorded_) {
+    const std::optional<Claim> claim = attempts_.contains(run) ? std::nullopt : runner_->claim_of(run);
+    if (!claim) continue;
+    Attempt attempt{.fence = static_cast<std::int64_t>(claim->fence),
+                    .output = OutputSender(options_.tasks, run, options_.output)};
+    attempt.on_lost = claim->leased ? OnLost::retry : OnLost::fail;
+    attempt.adopted = true;
+    attempt.claimed = membership_.now();
+    attempts_.emplace(run, std::move(attempt));
+    runner_->adopt(run);
+  }
+}
+
+void Attempts::beaten(const Membership::Calls::Beat& beat) {
+  for (const auto& [task, fence] : beat.cancels) {
+    const auto found = find(task, fence);
+    if (found != attempts_.end()) cancel(found->first, found->second);
+  }
+  std::vector<RunId> lost;
+  for (const auto& [run, attempt] : attempts_) {
+    const bool is_ours = beat.mine.contains({run.task, attempt.fence});
+    // Only we could have ended it, and have not.
+    const bool could_be_told = attempt.concluded || attempt.outcome || attempt.never_began;
+    if (!is_ours && !could_be_told && attempt.claimed < beat.sent) lost.push_back(run);
+  }
+  for (const RunId run : lost) take_fenced(run);
+  // Of what we do not know it is certain that it never began only if no report was on its way together with the beat
+  // that may have brought it, or told its end.
+  if (changing_ || beat.sent < changed_) return;
+  for (const OwnAttempt& own : beat.own) {
+    if (find(own.task, own.fence) == attempts_.end()) take_unknown(own);
+  }
+  if (std::exchange(lost_claim_, false)) look(false);
+}
+
+// Output that the old server had taken and the new one lacks goes again.
+void Attempts::recovered(const Membership::Calls::Recovery& recovery) {
+  std::vector<RunId> lost;
+  for (auto& [run, attempt] : attempts_) {
+    const bool is_lost = std::ranges::find(recovery.fenced, attempt.fence) != recovery.fenced.end();
+    if (is_lost) lost.push_back(run);
+    const auto has = recovery.output.find(attempt.fence);
+    if (!is_lost && has != recovery.output.end()) attempt.output.go_back_to(has->second);
+  }
+  for (const RunId run : lost) take_fenced(run);
+  tell_ends_again(recovery);
+}
+
+// What the server takes for running has ended; what it has not taken back it knows.
+void Attempts::tell_ends_again(const Membership::Calls::Recovery& recovery) {
+  for (Reported& reported : std::exchange(reported_, {})) {
+    const auto has = recovery.output.find(reported.attempt.fence);
+    const bool is_known = std::ranges::find(recovery.fenced, reported.attempt.fence) != recovery.fenced.end();
+    if (is_known || has == recovery.output.end()) continue;
+    const auto [place, is_new] = attempts_.emplace(reported.run, std::move(reported.attempt));
+    Attempt& attempt = place->second;
+    if (!is_new && !attempt.concluded) continue;  // another claim of the same attempt
+    attempt.gone = attempt.gone || is_new;
+    attempt.concluded = false;
+    attempt.told_again = true;
+    attempt.output.go_back_to(has->second);
+    soon();
+  }
+  reported_bytes_ = 0;
+}
+
+std::string Attempts::remembered() const {
+  std::string running;
+  const auto add = [&running, this](RunId run, const Attempt& attempt) {
+    running += (running.empty() ? "[" : ",") + recovery_text(run, attempt, running.size());
+  };
+  for (const auto& [run, attempt] : attempts_) {
+    if (!attempt.concluded && !attempt.never_began && !attempt.fenced) add(run, attempt);
+  }
+  // What has ended, too: its end follows in a report, with the output that the server lacks.
+  for (const Reported& reported : reported_) add(reported.run, reported.attempt);
+  return running.empty() ? "[]" : running + "]";
+}
+
+std::string Attempts::recovery_text(RunId run, const Attempt& attempt, std::size_t before) const {
+  rpc::ObjectText told;
+  told.add("task", run.task).add("fence", attempt.fence).add("attempt", run.attempt).add("spared", attempt.spared);
+  if (attempt.started && attempt.start_told) {
+    told.add("pid", attempt.started->pid).add("ago", ago_of(loop_.clock(), attempt.started->at));
+  }
+  // What it was claimed with is for a row that is lost; without a bound nothing at all could be told.
+  const bool has_room = before + attempt.claim.size() + attempt.env.size() < most_reported;
+  if (!attempt.env.empty() && has_room) told.add("env", attempt.env);
+  std::string text = told.take();
+  if (!attempt.claim.empty() && has_room) text.insert(text.size() - 1, "," + attempt.claim);
+  return text;
+}
+
+std::size_t Attempts::Reported::size() const {
+  return sizeof(Reported) + attempt.claim.size() + attempt.env.size() +
+         (attempt.outcome ? attempt.outcome->result.size() : 0);
+}
+
+void Attempts::remember_end(RunId run, const Attempt& attempt) {
+  if (attempt.never_began) return;
+  reported_.push_back({membership_.now(), run, attempt});
+  reported_bytes_ += reported_.back().size();
+  while (!reported_.empty() &&
+         (reported_bytes_ > most_reported || membership_.last_beat() - reported_.front().at > kept_reports)) {
+    reported_bytes_ -= reported_.front().size();
+    reported_.pop_front();
+  }
+}
+
+void Attempts::remember_told(const Report& report) {
+  for (const End& end : report.ends) {
+    if ((end.flags & End::put_back) == 0 && attempts_.contains(end.run)) told_.insert(end.fence);
+  }
+  if (told_.size() > most_told) told_.erase(told_.begin());
+}
+
+}  // namespace duet::task::postgres
