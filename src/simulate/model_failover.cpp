@@ -12,6 +12,7 @@
 namespace duet::simulate {
 
 namespace json = boost::json;
+using task::postgres::flag_in;
 using task::postgres::number_in;
 using task::postgres::text_in;
 
@@ -90,6 +91,7 @@ bool ModelDatabase::make_again(const ModelWorker& worker, const Object& told) {
   made.worker = worker.id;
   made.attempts = static_cast<int>(number_in(told, "attempt"));
   made.spared = static_cast<int>(number_in(told, "spared"));
+  made.cancelling = flag_in(told, "cancelling");
   if (told.contains("env")) made.env = text_in(told, "env");
   made.lane = lane_of({text_in(told, "agent"), text_in(told, "group"), task::postgres::split(text_in(told, "needs")),
                        text_in(told, "submitter")});
@@ -116,6 +118,7 @@ bool ModelDatabase::restore(const ModelWorker& worker, const Object& told) {
   task->attempts = attempt;
   task->spared = std::max(task->spared, static_cast<int>(number_in(told, "spared")) - task->lost);
   task->announced = false;
+  task->cancelling = task->cancelling || flag_in(told, "cancelling");
   task->open_after = 0;
   data_.after.erase(task->id);
   task->due.reset();

@@ -89,7 +89,8 @@ ModelDatabase::Answer ModelDatabase::attach(const Arguments& arguments) {
   return one({{"worker", worker->id},
               {"name", worker->name},
               {"took_over", takes_over},
-              {"recovering", worker->told_timeline < data_.timeline},
+              {"recovering",
+               worker->told_timeline < data_.timeline || (!takes_over && arguments.at(1) && data_.recovering_until)},
               {"running", running_of(*worker)}});
 }
 

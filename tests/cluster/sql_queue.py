@@ -139,6 +139,16 @@ class Workers(QueueTest):
         self.one.beat()
         self.assertEqual([event.params["state"] for event in self.one.events() if event.params.get("worker") == "one"], ["live", "silent", "live"])
 
+    def test_who_has_filled_its_slots_is_not_woken(self):
+        full, free = self.worker("full", slots=1), self.worker("free", slots=1)
+        for each in (full, free):
+            each.do("wait_v1", True)
+        self.one.submit()
+        full.claim()
+        row = self.one.submit_all({})[0]
+        self.assertEqual(self.one.do("wake_v1", [row.lane], [1]), [["1"]])
+        self.assertEqual([row[0] for row in self.one.ask("SELECT name FROM duet.worker WHERE waiting")], ["full"])
+
     def test_wake_ups_go_to_those_that_wait_and_serve_the_lane(self):
         gpu = self.worker("gpu", labels=["gpu"])
         others = [self.worker(f"w{n}") for n in range(5)]
@@ -608,6 +618,19 @@ class Failover(QueueTest):
         self.assertEqual(self.one.do_json("recover_v1", json.dumps([{"task": id, "fence": 1, "attempt": 1}]))["fenced"], [])
         again = self.one.ask(f"SELECT state, fence, open_after FROM duet.task WHERE id = {id}")
         self.assertEqual([list(row) for row in again], [["2", "1", "0"]])
+
+    def test_a_cancel_that_was_lost_is_told_again(self):
+        id = self.one.submit(retries=1)
+        claim, = self.one.claim()
+        self.one.ask("UPDATE duet.task SET state = 1, attempts = 0, fence = NULL, worker = NULL RETURNING id")
+        self.renew()
+        self.one.do_json("recover_v1", json.dumps([{"task": id, "fence": claim.fence, "attempt": 1, "cancelling": True}]))
+        self.assertEqual(self.one.end(claim, ok=False, retry=0, flags=2), CANCELLED)
+
+    def test_a_worker_that_the_server_does_not_know_any_more_has_to_tell_as_well(self):
+        self.renew()
+        lost = self.one.json("attach_v1", "lost", 77, [str(uuid.uuid4())], str(uuid.uuid4()), "m", 90000, 600000, [], ["claude"], ["claude"], 4, True, "1", 1)
+        self.assertEqual((lost["recovering"], lost["took_over"]), (True, False))
 
     def test_a_task_that_was_lost_comes_back_whole(self):
         gpu = self.worker("gpu", labels=["gpu"], accepts=["codex"], agents=["codex", "shell"])

@@ -416,7 +416,7 @@ class FakeDaemon:
         elif message["method"] == "task.get" and self.runs:
             send(id=message["id"], result={"id": "task-1", "state": "running"})
         else:
-            send(id=message["id"], result={"id": "task-1", "state": "failed", "exitCode": 6, "signal": None,
+            send(id=message["id"], result={"id": "task-1", "state": "failed", "exitCode": 6, "signal": None, "attempts": 1,
                                            "error": {"reason": "exit", "message": "exited with code 6"}})
         file.flush()
         return True
@@ -514,7 +514,7 @@ class LateDaemon(FakeDaemon):
         if message["method"] == "task.get" and not self.is_gone:
             self.is_gone = True
             for event in ("Queued", "Started", "Failed"):
-                send(method="event.task" + event, params={"taskId": "task-2", "seq": 1, "exitCode": 6, "state": "failed"})
+                send(method="event.task" + event, params={"taskId": "task-2", "seq": 1, "exitCode": 6, "state": "failed", "attempts": 1})
             send(method="event.taskFailed", params={"taskId": "task-1", "seq": 2, "exitCode": 6, "state": "failed"})
             file.flush()
         return True

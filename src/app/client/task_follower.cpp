@@ -24,6 +24,11 @@ Failure not_ended(const std::string& id) {
   return Failure(id + " has not ended in the time that --timeout gave", exit_code::no_answer);
 }
 
+std::int64_t attempts_of(const object& told) {
+  const boost::json::value* const attempts = told.if_contains("attempts");
+  return attempts == nullptr ? 0 : attempts->to_number<std::int64_t>();
+}
+
 // Where it was begun to read.
 std::uint64_t begin_of(const object& piece) {
   const boost::json::value* const dropped = piece.if_contains("dropped");
@@ -69,9 +74,10 @@ void TaskFollower::Followed::begin_again() {
 
 // The daemon no longer knows it. False: that leaves open how it ended, or what it wrote.
 bool TaskFollower::Followed::end_as_told() {
-  const bool is_read = output_end ? offset >= *output_end : before.has_value();
+  const bool was_old_news = before && (!end || attempts_of(*end) <= attempts_of(*before));
+  const bool is_read = output_end ? offset >= *output_end : was_old_news;
   if (!is_read || (!end && !before)) return false;
-  record = end ? end : before;
+  record = was_old_news ? before : end;
   return done = true;
 }
 
@@ -79,6 +85,7 @@ void TaskFollower::take_of(Followed& task, std::string_view event, const object&
   task.news = true;
   if (event == "event.taskQueued" || event == "event.taskStarted") task.begin_again();
   if (event == "event.taskStarted") task.output_end.reset();  // the next attempt's goes on behind it
+  if (event == "event.taskStarted" && task.before && attempts_of(told) > attempts_of(*task.before)) task.before.reset();
   if (event == "event.taskOutput") take_output(task, told);
   const bool ended = event == "event.taskCompleted" || event == "event.taskFailed" || event == "event.taskCancelled";
   if (!ended) return;

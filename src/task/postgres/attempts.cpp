@@ -163,6 +163,7 @@ bool Attempts::may_run_again(RunId run, const Attempt& attempt) const {
   if (attempt.ended_by_stop || attempt.fenced) return false;
   if (is_lost(outcome) && attempt.on_lost == OnLost::retry) return true;
   if (outcome.kind == Outcome::Kind::exited && outcome.code == 0 && !outcome.timed_out) return false;
+  if (attempt.agent.empty()) return true;  // nobody has told yet how often it may
   return run.attempt - std::min(run.attempt, attempt.spared) <= attempt.retries ||
          usage_limits_.contains(attempt.agent);
 }

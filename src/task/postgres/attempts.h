@@ -142,6 +142,7 @@ class Attempts {
   void sweep_for(const Report& report, RunId run);
   void log_end(RunId run, const Attempt& attempt, std::int64_t state) const;
   void take_unknown(const OwnAttempt& own);
+  static void describe(Attempt& attempt, const OwnAttempt& own);
   /// Its end was told, and may be told again after a failover.
   bool was_reported(std::int64_t fence) const;
   void take_forgotten();
@@ -192,6 +193,9 @@ class Attempts {
     Attempt attempt;
     std::size_t size() const;
   };
+  bool is_old(const Reported& reported) const;
+  void forget_old_ends();
+
   std::deque<Reported> reported_;
   std::size_t reported_bytes_ = 0;
   std::set<std::int64_t> told_;  // fences of ends that were taken, the newest of them

@@ -146,6 +146,50 @@ TEST_F(AttemptsFailoverTest, AnEndThatTheServerLacksIsNotLostForWhoJoinsAnew) {
   EXPECT_TRUE(report().has_end(7));
 }
 
+TEST_F(AttemptsFailoverTest, AnEndOfLongAgoIsNotToldAgain) {
+  have({claim(7, 31)});
+  started(seven);
+  exited(seven);
+  tell.gone(seven);
+  answer({end(7, 31)});
+  while (is_reporting()) answer({});
+  for (int i = 0; i < 5; ++i) {
+    advance(15s);
+    while (is_reporting()) answer({});
+    if (line.has("beat_v1")) line.answer("beat_v1", beat_text());
+  }
+  fail_over();
+  EXPECT_TRUE(told_running().empty()) << "it may have been removed since";
+}
+
+TEST_F(AttemptsFailoverTest, AnEndThatOneServerKnowsIsToldToTheNextToo) {
+  have({claim(7, 31)});
+  started(seven);
+  exited(seven);
+  tell.gone(seven);
+  answer({end(7, 31)});
+  while (is_reporting()) answer({});
+  fail_over();
+  EXPECT_TRUE(told_running().contains(31));
+  answer_recovery("[31]", "[[31,0]]");
+  const auto remembered = rpc::parse_value(attempts->remembered());
+  ASSERT_EQ(remembered.as_array().size(), 1U);
+  EXPECT_EQ(number_in(remembered.at(0).as_object(), "fence"), 31);
+}
+
+TEST_F(AttemptsFailoverTest, ACancelIsToldAgain) {
+  have({claim(7, 31)});
+  started(seven);
+  advance(10ms);
+  answer({});
+  Membership::Calls::Beat beat;
+  beat.mine = {{7, 31}};
+  beat.cancels = {{7, 31}};
+  attempts->beaten(beat);
+  fail_over();
+  EXPECT_TRUE(told_running().at(31).contains("cancelling"));
+}
+
 TEST_F(AttemptsFailoverTest, AnEndIsToldAgainWhileItsTreeIsNotGoneYet) {
   have({claim(7, 31)});
   started(seven);

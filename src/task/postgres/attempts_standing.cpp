@@ -49,13 +49,10 @@ void Attempts::take_unknown(const OwnAttempt& own) {
       attempts_.emplace(run, Attempt{.fence = own.fence, .output = OutputSender(options_.tasks, run, options_.output)});
   if (!is_new) return;
   Attempt& attempt = place->second;
-  attempt.agent = own.agent;
-  attempt.retries = own.retries;
-  attempt.spared = own.spared;
+  describe(attempt, own);
   attempt.adopted = true;
   attempt.cancelling = own.cancelling;
   attempt.start_told = own.started;
-  attempt.on_lost = own.on_lost;
   attempt.claimed = membership_.now();
   if (is_first_join_ && (recorded_.contains(run) || own.started)) return runner_->adopt(run);
   if (!own.started && !told_.contains(own.fence)) return put_back(run, attempt, {});  // it never began
@@ -65,7 +62,8 @@ void Attempts::take_unknown(const OwnAttempt& own) {
   soon();
 }
 
-// What a daemon before ran here and a server that took over may not know of: it is told, and the server decides.
+// What a daemon before ran here and a server that took over may not know of: it is told, and the server decides. A beat
+// then tells what else is to be known of it.
 void Attempts::take_forgotten() {
   for (const RunId run : recorded_) {
     const std::optional<Claim> claim = attempts_.contains(run) ? std::nullopt : runner_->claim_of(run);
@@ -80,7 +78,15 @@ void Attempts::take_forgotten() {
   }
 }
 
+void Attempts::describe(Attempt& attempt, const OwnAttempt& own) {
+  attempt.agent = own.agent;
+  attempt.retries = own.retries;
+  attempt.spared = own.spared;
+  attempt.on_lost = own.on_lost;
+}
+
 void Attempts::beaten(const Membership::Calls::Beat& beat) {
+  forget_old_ends();
   for (const auto& [task, fence] : beat.cancels) {
     const auto found = find(task, fence);
     if (found != attempts_.end()) cancel(found->first, found->second);
@@ -97,7 +103,9 @@ void Attempts::beaten(const Membership::Calls::Beat& beat) {
   // that may have brought it, or told its end.
   if (changing_ || beat.sent < changed_) return;
   for (const OwnAttempt& own : beat.own) {
-    if (find(own.task, own.fence) == attempts_.end()) take_unknown(own);
+    const auto found = find(own.task, own.fence);
+    if (found == attempts_.end()) take_unknown(own);
+    if (found != attempts_.end() && found->second.agent.empty()) describe(found->second, own);
   }
   if (std::exchange(lost_claim_, false)) look(false);
 }
@@ -115,12 +123,17 @@ void Attempts::recovered(const Membership::Calls::Recovery& recovery) {
   tell_ends_again(recovery);
 }
 
-// What the server takes for running has ended; what it has not taken back it knows.
+// What the server takes for running has ended; what it has not taken back it knows, but the next one may not.
 void Attempts::tell_ends_again(const Membership::Calls::Recovery& recovery) {
+  reported_bytes_ = 0;
   for (Reported& reported : std::exchange(reported_, {})) {
     const auto has = recovery.output.find(reported.attempt.fence);
     const bool is_known = std::ranges::find(recovery.fenced, reported.attempt.fence) != recovery.fenced.end();
-    if (is_known || has == recovery.output.end()) continue;
+    if (is_known || has == recovery.output.end()) {
+      reported_bytes_ += reported.size();
+      reported_.push_back(std::move(reported));
+      continue;
+    }
     const auto [place, is_new] = attempts_.emplace(reported.run, std::move(reported.attempt));
     Attempt& attempt = place->second;
     if (!is_new && !attempt.concluded) continue;  // another claim of the same attempt
@@ -130,7 +143,6 @@ void Attempts::tell_ends_again(const Membership::Calls::Recovery& recovery) {
     attempt.output.go_back_to(has->second);
     soon();
   }
-  reported_bytes_ = 0;
 }
 
 std::string Attempts::remembered() const {
@@ -141,14 +153,18 @@ std::string Attempts::remembered() const {
   for (const auto& [run, attempt] : attempts_) {
     if (!attempt.concluded && !attempt.never_began && !attempt.fenced) add(run, attempt);
   }
-  // What has ended, too: its end follows in a report, with the output that the server lacks.
-  for (const Reported& reported : reported_) add(reported.run, reported.attempt);
+  // What has ended, too: its end follows in a report, with the output that the server lacks. What is older is known
+  // there, and may have been removed.
+  for (const Reported& reported : reported_) {
+    if (!is_old(reported)) add(reported.run, reported.attempt);
+  }
   return running.empty() ? "[]" : running + "]";
 }
 
 std::string Attempts::recovery_text(RunId run, const Attempt& attempt, std::size_t before) const {
   rpc::ObjectText told;
   told.add("task", run.task).add("fence", attempt.fence).add("attempt", run.attempt).add("spared", attempt.spared);
+  if (attempt.cancelling) told.add_json("cancelling", "true");  // its cancel may be lost, too
   if (attempt.started && attempt.start_told) {
     told.add("pid", attempt.started->pid).add("ago", ago_of(loop_.clock(), attempt.started->at));
   }
@@ -169,8 +185,13 @@ void Attempts::remember_end(RunId run, const Attempt& attempt) {
   if (attempt.never_began) return;
   reported_.push_back({membership_.now(), run, attempt});
   reported_bytes_ += reported_.back().size();
-  while (!reported_.empty() &&
-         (reported_bytes_ > most_reported || membership_.last_beat() - reported_.front().at > kept_reports)) {
+  forget_old_ends();
+}
+
+bool Attempts::is_old(const Reported& reported) const { return membership_.last_beat() - reported.at > kept_reports; }
+
+void Attempts::forget_old_ends() {
+  while (!reported_.empty() && (reported_bytes_ > most_reported || is_old(reported_.front()))) {
     reported_bytes_ -= reported_.front().size();
     reported_.pop_front();
   }
@@ -180,7 +201,7 @@ void Attempts::remember_told(const Report& report) {
   for (const End& end : report.ends) {
     if ((end.flags & End::put_back) == 0 && attempts_.contains(end.run)) told_.insert(end.fence);
   }
-  if (told_.size() > most_told) told_.erase(told_.begin());
+  while (told_.size() > most_told) told_.erase(told_.begin());
 }
 
 }  // namespace duet::task::postgres

@@ -132,7 +132,8 @@ std::optional<std::string> Membership::check(const json::object& hello, std::int
            std::to_string(memory_.timeline) + ": it is an old primary";
   }
   const std::int64_t newest = number_in(hello, "newestEventMs");
-  if (is_known && timeline == memory_.timeline && newest + most_forgotten_ms < seen) {
+  if (is_known && timeline == memory_.timeline &&
+      newest + most_forgotten_ms < std::min(seen, memory_.newest_event_ms)) {
     return fatal(
         "the server lacks events that this daemon has seen: it is an old backup; if it is to be the queue from "
         "now on, run 'cluster adopt'");
@@ -142,7 +143,7 @@ std::optional<std::string> Membership::check(const json::object& hello, std::int
   memory_.system = text_in(hello, "system");
   if (timeline > memory_.timeline) {
     memory_.timeline = timeline;
-    memory_.newest_event_ms = newest;  // a failover may have lost what was newer, and the next to greet has seen that
+    memory_.newest_event_ms = newest;  // a failover may have lost what was newer
     remember(memory_);
   }
   queue_ = queue;

@@ -40,6 +40,19 @@ TEST_F(MemberTest, WhatTheOtherConnectionSeesWhileThisOneGreetsDoesNotMakeItsSer
   EXPECT_EQ(why, std::nullopt);
 }
 
+TEST_F(MemberTest, TwoGreetingsAtOnceOnANewTimelineAreBothTaken) {
+  EXPECT_EQ(greet(hello(3)), std::nullopt);
+  membership->saw_event_at(1'000'000);
+  std::optional<std::string> second = "no verdict";
+  const Line::Ask ask = [this](std::string_view /*function*/, const std::vector<Argument>& /*arguments*/,
+                               const Line::Done& done) {
+    EXPECT_EQ(greet(hello(4)), std::nullopt);
+    done(Result({"hello_v1"}, {{hello(4)}}));
+  };
+  membership->greet(Line::Way::watch, ask, [&second](const std::optional<std::string>& why) { second = why; });
+  EXPECT_EQ(second, std::nullopt);
+}
+
 TEST_F(MemberTest, ABeatTellsThatWeWaitAndLeavesTheRestToTheDatabase) {
   join();
   advance(15s);

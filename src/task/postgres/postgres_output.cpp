@@ -91,7 +91,8 @@ void PostgresQueue::tidy_in(base::Duration wait) {
 // Others remove tasks, too, and do not say so: now and then the database is asked which of ours it still has.
 void PostgresQueue::tidy() {
   tidy_in(between_tidyings);
-  if (runner_ == nullptr || !membership_.is_joined()) return;
+  // A server that took over may not know yet what ran.
+  if (runner_ == nullptr || !membership_.is_joined() || membership_.is_telling_again()) return;
   const auto runs = std::make_shared<std::vector<RunId>>(runner_->outputs());
   std::set<std::int64_t> ids;
   for (const RunId run : *runs) ids.insert(static_cast<std::int64_t>(run.task));

@@ -109,7 +109,9 @@ BEGIN
   PERFORM @schema@.find_lanes(w.id);
   PERFORM @schema@.tell_worker(w.name, w.state);
   RETURN json_build_object('worker', w.id, 'name', w.name, 'took_over', v_takes_over,
-    'recovering', w.told_timeline < m.timeline, 'running', (
+    -- Also if the server has lost that it was there.
+    'recovering', w.told_timeline < m.timeline OR (NOT v_takes_over AND p_worker IS NOT NULL
+      AND m.recovering_until IS NOT NULL), 'running', (
     SELECT coalesce(json_agg(json_build_object('task', t.id, 'fence', t.fence, 'attempt', t.attempts, 'started',
       t.announced,
                                                'cancelling', t.cancelling, 'onLost', t.on_lost, 'retries', t.retries,
@@ -189,6 +191,11 @@ BEGIN
   UPDATE @schema@.worker w SET waiting = p_waiting WHERE w.id = p_worker AND w.runs AND w.waiting <> p_waiting;
 END $$;
 
+-- One that has filled its slots still says that it waits.
+CREATE FUNCTION @schema@.has_room(p_worker @schema@.worker) RETURNS boolean LANGUAGE sql STABLE AS $$
+  SELECT p_worker.slots > (SELECT count(*) FROM @schema@.task t WHERE t.worker = p_worker.id AND t.state = 2)
+$$;
+
 -- Of the workers that wait for tasks of these lanes, twice as many as there are new tasks are told, each by its own channel.
 CREATE FUNCTION @schema@.wake_v1(p_worker bigint, p_incarnation uuid, p_lanes integer[], p_counts integer[])
   RETURNS integer
@@ -210,14 +217,14 @@ BEGIN
     WITH woken AS (
       UPDATE @schema@.worker w SET waiting = false WHERE w.id = ANY (ARRAY(
         SELECT c.id FROM @schema@.worker c CROSS JOIN @schema@.lane l
-        WHERE l.id = p_lanes[1] AND c.waiting AND c.state = 0 AND c.slots > 0 AND @schema@.serves(l, c)
+        WHERE l.id = p_lanes[1] AND c.waiting AND c.state = 0 AND @schema@.has_room(c) AND @schema@.serves(l, c)
         ORDER BY random() LIMIT 2 * p_counts[1] FOR NO KEY UPDATE OF c SKIP LOCKED)) RETURNING w.id)
     SELECT count(pg_notify('@schema@_w' || w.id, 'task')) INTO v_woken FROM woken w;
   ELSE
     WITH chosen AS MATERIALIZED (
       SELECT o.id FROM unnest(p_lanes, p_counts) AS u(lane, many) JOIN @schema@.lane l ON l.id = u.lane
       CROSS JOIN LATERAL (
-        SELECT c.id FROM @schema@.worker c WHERE c.waiting AND c.state = 0 AND c.slots > 0 AND @schema@.serves(l, c)
+        SELECT c.id FROM @schema@.worker c WHERE c.waiting AND c.state = 0 AND @schema@.has_room(c) AND @schema@.serves(l, c)
         ORDER BY random() LIMIT 2 * u.many FOR NO KEY UPDATE SKIP LOCKED) o),
     woken AS (
       UPDATE @schema@.worker w SET waiting = false WHERE w.id = ANY (ARRAY(SELECT c.id FROM chosen c)) RETURNING w.id)

@@ -64,9 +64,9 @@ BEGIN
     IF NOT FOUND THEN  -- the key has been given anew since
       RETURN false;
     END IF;
-    INSERT INTO @schema@.task(id, rank, created_at, lane, retries, state, on_lost, has_env, fence, worker, attempts, spared)
+    INSERT INTO @schema@.task(id, rank, created_at, lane, retries, state, on_lost, has_env, fence, worker, attempts, spared, cancelling)
     VALUES (r.task, ~coalesce(r.priority, 0), clock_timestamp(), v_lane, coalesce(r.retries, 0), 2,
-      coalesce(r."onLost", 0), coalesce(r."hasEnv", false), r.fence, p_worker, r.attempt, coalesce(r.spared, 0))
+      coalesce(r."onLost", 0), coalesce(r."hasEnv", false), r.fence, p_worker, r.attempt, coalesce(r.spared, 0), coalesce(r.cancelling, false))
     RETURNING * INTO t;
     INSERT INTO @schema@.event(id, task, at, becomes, kind, params)
     SELECT nextval('@schema@.event_id'), t.id, t.created_at, 0, 'taskQueued',
@@ -82,7 +82,7 @@ BEGIN
   v_was := @schema@.world(t.state, t.announced);
   UPDATE @schema@.task o SET state = 2, worker = p_worker, fence = r.fence, attempts = r.attempt, announced = false,
     due = NULL, retry_at = NULL, spared = greatest(o.spared, coalesce(r.spared, 0) - o.lost),
-    open_after = 0, started_at = NULL, pid = NULL WHERE o.id = r.task RETURNING o.* INTO t;
+    open_after = 0, cancelling = o.cancelling OR coalesce(r.cancelling, false), started_at = NULL, pid = NULL WHERE o.id = r.task RETURNING o.* INTO t;
   DELETE FROM @schema@.after a WHERE a.task = r.task;  -- what it came after had ended, even if that was lost
   IF v_was = 1 THEN  -- an earlier attempt, whose end was lost
     PERFORM @schema@.tell_task(t, v_was);
@@ -91,7 +91,7 @@ BEGIN
 END $$;
 
 -- What a worker has, and what it has told the ends of in the last moments: those follow by report_v1.
--- `p_running`: `[{"task","fence","attempt","spared","pid","ago","agent","group","needs","submitter","body","hasEnv","env","onLost","priority","retries",
+-- `p_running`: `[{"task","fence","attempt","spared","cancelling","pid","ago","agent","group","needs","submitter","body","hasEnv","env","onLost","priority","retries",
 -- "key","prompt","metadata","labels"}]`, from "agent" on for a task that the server has lost.
 CREATE FUNCTION @schema@.recover_v1(p_worker bigint, p_incarnation uuid, p_running json) RETURNS text
   LANGUAGE plpgsql SECURITY DEFINER
@@ -112,7 +112,7 @@ BEGIN
     SELECT * FROM json_to_recordset(coalesce(p_running, '[]')) AS x(task bigint, fence bigint, attempt integer,
       pid integer, ago bigint, agent text, "group" text,
       needs text, submitter text, body text, "hasEnv" boolean, env text, "onLost" smallint, priority bigint, retries integer, key text,
-        prompt text, metadata text, labels text, spared integer)
+        prompt text, metadata text, labels text, spared integer, cancelling boolean)
     ORDER BY task, fence
   LOOP
     IF NOT @schema@.restore(p_worker, r) THEN
