@@ -490,10 +490,10 @@ class OverflowingDaemon(FakeDaemon):
 
 
 class LateDaemon(FakeDaemon):
-    """Tells how task-2 began and ended when its record has been read and it is gone; then task-1 ends."""
+    """Tells how task-2 began and ended when its record has been read and it is gone, TOGETHER with the record or behind it; then task-1 ends."""
 
-    def __init__(self):
-        self.is_gone = False
+    def __init__(self, together):
+        self.is_gone, self.together = False, together
         super().__init__([])
 
     def handle(self, message, script, file):
@@ -501,22 +501,22 @@ class LateDaemon(FakeDaemon):
             file.write(json.dumps({"jsonrpc": "2.0", **members}).encode() + b"\n")
 
         id, method = message["params"].get("taskId"), message["method"]
+        end = {"state": "failed", "exitCode": 6, "attempts": 1}
         if id == "task-2" and self.is_gone:
             send(id=message["id"], error={"code": -32000, "message": "Task not found"})
         elif method == "task.output":
             send(id=message["id"], result=piece(0, b"words\n" if id == "task-2" else b"", done=id == "task-2" or self.is_gone))
-        else:
-            return super().handle(message, script, file) and self.tell(message, send, file)
-        file.flush()
-        return True
-
-    def tell(self, message, send, file):
-        if message["method"] == "task.get" and not self.is_gone:
+        elif method == "task.get" and not self.is_gone:
             self.is_gone = True
+            send(id=message["id"], result={"id": id, "signal": None, "error": {"reason": "exit", "message": "exited with code 6"}, **end})
+            if not self.together:
+                file.flush()
             for event in ("Queued", "Started", "Failed"):
-                send(method="event.task" + event, params={"taskId": "task-2", "seq": 1, "exitCode": 6, "state": "failed", "attempts": 1})
-            send(method="event.taskFailed", params={"taskId": "task-1", "seq": 2, "exitCode": 6, "state": "failed"})
-            file.flush()
+                send(method="event.task" + event, params={"taskId": "task-2", "seq": 1, **end})
+            send(method="event.taskFailed", params={"taskId": "task-1", "seq": 2, **end})
+        else:
+            return super().handle(message, script, file)
+        file.flush()
         return True
 
 
@@ -545,9 +545,10 @@ class Following(suite.TestCase):
                 self.assertEqual((result.out, result.code), (f"{shown}[{dropped} bytes dropped]\ntail", 0), result)
 
     def test_news_that_come_behind_the_record_do_not_make_a_task_that_is_gone_unknown(self):
-        with LateDaemon() as daemon:
-            result = self.follow(daemon, "task-2", "-f")
-            self.assertEqual((result.out, result.code), ("task-2 | words\n", 6), result)
+        for together in (True, False):
+            with LateDaemon(together) as daemon:
+                result = self.follow(daemon, "task-2", "-f")
+                self.assertEqual((result.out, result.code), ("task-2 | words\n", 6), result)
 
     def test_reading_goes_on_at_the_same_offset_after_a_loss(self):
         with FakeDaemon([(piece(0, b"one "), []), None], [None],

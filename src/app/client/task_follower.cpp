@@ -74,10 +74,11 @@ void TaskFollower::Followed::begin_again() {
 
 // The daemon no longer knows it. False: that leaves open how it ended, or what it wrote.
 bool TaskFollower::Followed::end_as_told() {
-  const bool was_old_news = before && (!end || attempts_of(*end) <= attempts_of(*before));
+  const std::optional<object> known = record ? record : before;
+  const bool was_old_news = known && (!end || attempts_of(*end) <= attempts_of(*known));
   const bool is_read = output_end ? offset >= *output_end : was_old_news;
-  if (!is_read || (!end && !before)) return false;
-  record = was_old_news ? before : end;
+  if (!is_read || (!end && !known)) return false;
+  record = was_old_news ? known : end;
   return done = true;
 }
 
