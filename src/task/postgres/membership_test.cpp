@@ -140,6 +140,7 @@ TEST_F(MemberTest, WhoJoinsAnewShowsWhoItWasBeforeToo) {
   clock.advance(15s);
   turn();
   line.answer("attach_v1", R"({"worker":4,"running":[]})");
+  answer_beat();
   const std::string second = membership->incarnation();
   boot += 91s;
   clock.advance(15s);
