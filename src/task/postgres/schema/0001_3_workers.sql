@@ -191,12 +191,8 @@ BEGIN
   UPDATE @schema@.worker w SET waiting = p_waiting WHERE w.id = p_worker AND w.runs AND w.waiting <> p_waiting;
 END $$;
 
--- One that has filled its slots still says that it waits.
-CREATE FUNCTION @schema@.has_room(p_worker @schema@.worker) RETURNS boolean LANGUAGE sql STABLE AS $$
-  SELECT p_worker.slots > (SELECT count(*) FROM @schema@.task t WHERE t.worker = p_worker.id AND t.state = 2)
-$$;
-
 -- Of the workers that wait for tasks of these lanes, twice as many as there are new tasks are told, each by its own channel.
+-- One that has filled its slots still says that it waits, and is passed over.
 CREATE FUNCTION @schema@.wake_v1(p_worker bigint, p_incarnation uuid, p_lanes integer[], p_counts integer[])
   RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
@@ -217,14 +213,16 @@ BEGIN
     WITH woken AS (
       UPDATE @schema@.worker w SET waiting = false WHERE w.id = ANY (ARRAY(
         SELECT c.id FROM @schema@.worker c CROSS JOIN @schema@.lane l
-        WHERE l.id = p_lanes[1] AND c.waiting AND c.state = 0 AND @schema@.has_room(c) AND @schema@.serves(l, c)
+        WHERE l.id = p_lanes[1] AND c.waiting AND c.state = 0 AND @schema@.serves(l, c)
+          AND c.slots > (SELECT count(*) FROM @schema@.task t WHERE t.worker = c.id AND t.state = 2)
         ORDER BY random() LIMIT 2 * p_counts[1] FOR NO KEY UPDATE OF c SKIP LOCKED)) RETURNING w.id)
     SELECT count(pg_notify('@schema@_w' || w.id, 'task')) INTO v_woken FROM woken w;
   ELSE
     WITH chosen AS MATERIALIZED (
       SELECT o.id FROM unnest(p_lanes, p_counts) AS u(lane, many) JOIN @schema@.lane l ON l.id = u.lane
       CROSS JOIN LATERAL (
-        SELECT c.id FROM @schema@.worker c WHERE c.waiting AND c.state = 0 AND @schema@.has_room(c) AND @schema@.serves(l, c)
+        SELECT c.id FROM @schema@.worker c WHERE c.waiting AND c.state = 0 AND @schema@.serves(l, c)
+          AND c.slots > (SELECT count(*) FROM @schema@.task t WHERE t.worker = c.id AND t.state = 2)
         ORDER BY random() LIMIT 2 * u.many FOR NO KEY UPDATE SKIP LOCKED) o),
     woken AS (
       UPDATE @schema@.worker w SET waiting = false WHERE w.id = ANY (ARRAY(SELECT c.id FROM chosen c)) RETURNING w.id)
