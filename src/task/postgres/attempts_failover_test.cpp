@@ -31,6 +31,16 @@ class AttemptsFailoverTest : public AttemptsTest {
     membership->line_is_up();
     line.answer("attach_v1", attached);
   }
+  /// It has run and ended, and the server was told.
+  void end_seven(const std::string& bytes = {}) {
+    have({claim(7, 31)});
+    started(seven);
+    if (!bytes.empty()) write_output(seven, bytes);
+    exited(seven);
+    tell.gone(seven);
+    answer({end(7, 31)});
+    while (is_reporting()) answer({});  // it asks for more
+  }
   void write_and_send(RunId run, const std::string& bytes) {
     write_output(run, bytes);
     advance(500ms);
@@ -106,13 +116,7 @@ TEST_F(AttemptsFailoverTest, OutputThatTheServerHasDoesNotGoAgain) {
 }
 
 TEST_F(AttemptsFailoverTest, AnEndThatTheServerLacksIsToldAgainWithItsOutput) {
-  have({claim(7, 31)});
-  started(seven);
-  write_output(seven, "all of it");
-  exited(seven);
-  tell.gone(seven);
-  answer({end(7, 31)});
-  while (is_reporting()) answer({});  // it asks for more
+  end_seven("all of it");
   ASSERT_TRUE(attempts->is_empty());
   fail_over();
   EXPECT_TRUE(told_running().contains(31));
@@ -131,12 +135,7 @@ TEST_F(AttemptsFailoverTest, AnEndThatTheServerLacksIsToldAgainWithItsOutput) {
 }
 
 TEST_F(AttemptsFailoverTest, AnEndThatTheServerLacksIsNotLostForWhoJoinsAnew) {
-  have({claim(7, 31)});
-  started(seven);
-  exited(seven);
-  tell.gone(seven);
-  answer({end(7, 31)});
-  while (is_reporting()) answer({});
+  end_seven();
   fail_over();
   attempts->joined({{.task = 7, .fence = 31, .attempt = 1, .started = true}});  // its lease was over
   EXPECT_TRUE(attempts->is_empty()) << "it is known how it ended";
@@ -147,12 +146,7 @@ TEST_F(AttemptsFailoverTest, AnEndThatTheServerLacksIsNotLostForWhoJoinsAnew) {
 }
 
 TEST_F(AttemptsFailoverTest, AnEndOfLongAgoIsNotToldAgain) {
-  have({claim(7, 31)});
-  started(seven);
-  exited(seven);
-  tell.gone(seven);
-  answer({end(7, 31)});
-  while (is_reporting()) answer({});
+  end_seven();
   for (int i = 0; i < 5; ++i) {
     advance(15s);
     while (is_reporting()) answer({});
@@ -163,12 +157,7 @@ TEST_F(AttemptsFailoverTest, AnEndOfLongAgoIsNotToldAgain) {
 }
 
 TEST_F(AttemptsFailoverTest, AnEndThatOneServerKnowsIsToldToTheNextToo) {
-  have({claim(7, 31)});
-  started(seven);
-  exited(seven);
-  tell.gone(seven);
-  answer({end(7, 31)});
-  while (is_reporting()) answer({});
+  end_seven();
   fail_over();
   EXPECT_TRUE(told_running().contains(31));
   answer_recovery("[31]", "[[31,0]]");
@@ -208,11 +197,7 @@ TEST_F(AttemptsFailoverTest, AnEndIsToldAgainWhileItsTreeIsNotGoneYet) {
 }
 
 TEST_F(AttemptsFailoverTest, AnEndThatTheServerHasIsNotToldAgain) {
-  have({claim(7, 31)});
-  started(seven);
-  exited(seven);
-  tell.gone(seven);
-  answer({end(7, 31)});
+  end_seven();
   fail_over();
   told_running();
   answer_recovery("[31]", "[[31,3]]");
