@@ -68,6 +68,7 @@ void ClusterSimulation::set_habits() {
                       .refusals = chance_.one_in(2) ? chance_.below(most) : 0};
     truth_.calls_get_lost = true;
   }
+  server_.is_pooled = chance_.one_in(4);
 }
 
 void ClusterSimulation::add_worker(std::size_t number) {

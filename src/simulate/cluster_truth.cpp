@@ -12,6 +12,7 @@ constexpr int unknown_task_code = -32000;
 constexpr int wrong_state_code = -32001;
 
 constexpr std::chrono::seconds time_to_beat{10};  // to be connected again, and to be answered
+constexpr std::chrono::seconds patience{25};      // every question is answered by then
 
 }  // namespace
 
@@ -42,14 +43,14 @@ void ClusterTruth::refused(std::size_t host, const std::string& prompt, const rp
   Asked& asked = asked_.at(prompt);
   const bool never = std::string_view(why.data()).find("\"unknown\"") == std::string_view::npos;
   asked.never = asked.never || (never && asked.submission.key.empty());
-  const auto is_missing = [this](task::TaskId id) { return row_of(id) == nullptr; };
-  const bool is_unknown = why.code() == unknown_task_code && std::ranges::any_of(asked.submission.after, is_missing);
+  const auto was_missing = [this](task::TaskId id) { return may_have_been_missing(id); };
+  const bool is_unknown = why.code() == unknown_task_code && std::ranges::any_of(asked.submission.after, was_missing);
   if (!is_unknown) check_refusal(host, "submit of " + prompt, why);
 }
 
 void ClusterTruth::not_cancelled(std::size_t host, task::TaskId id, const rpc::Error& why) {
   const ModelTask* const task = row_of(id);
-  const bool is_unknown = why.code() == unknown_task_code && task == nullptr;
+  const bool is_unknown = why.code() == unknown_task_code && may_have_been_missing(id);
   const bool has_ended = why.code() == wrong_state_code && (task == nullptr || task->has_ended());
   if (!is_unknown && !has_ended) check_refusal(host, "cancel of " + name_of(id), why);
 }
@@ -59,7 +60,7 @@ void ClusterTruth::waited(std::size_t host, task::TaskId id, bool is_late,
   const ModelTask* const task = row_of(id);
   const std::string what = "wait for " + name_of(id);
   if (!answer) {
-    const bool is_unknown = answer.error().code() == unknown_task_code && task == nullptr;
+    const bool is_unknown = answer.error().code() == unknown_task_code && may_have_been_missing(id);
     if (!is_unknown) check_refusal(host, what, answer.error());
     return;
   }
@@ -75,9 +76,14 @@ void ClusterTruth::waited(std::size_t host, task::TaskId id, bool is_late,
   if (!is_same) fail("the " + what + " is answered with another end than it has");
 }
 
+// When that was asked.
+bool ClusterTruth::may_have_been_missing(task::TaskId id) const {
+  const ModelTask* const task = row_of(id);
+  return task == nullptr || base::milliseconds_of(clock_.utc() - patience) < task->created;
+}
+
 // A daemon that has reached the database for some time answers.
 void ClusterTruth::check_refusal(std::size_t host, const std::string& what, const rpc::Error& why) {
-  constexpr std::chrono::seconds patience{25};
   const auto& since = hosts_.at(host).reached_since;
   const bool is_reached = since && clock_.now() - *since > patience;
   if (is_reached && !calls_get_lost) fail("the " + what + " is refused without need: " + std::string(why.message()));
@@ -150,6 +156,10 @@ void ClusterTruth::failed_over(base::TimePoint since, const ModelDatabase::Data&
   for (const auto& [id, task] : before.tasks) {
     if (row_of(static_cast<task::TaskId>(id)) == nullptr) lost_tasks_.insert(static_cast<task::TaskId>(id));
   }
+  for (auto& [fence, run] : runs_) {
+    const ModelTask* const task = row_of(run.task);
+    run.forgotten = task == nullptr || task->attempts < static_cast<int>(run.attempt);
+  }
   lost_seq_ = static_cast<std::uint64_t>(before.next_seq);
   for (auto& [prompt, asked] : asked_) {
     if (asked.id && was_lost(*asked.id)) asked.id.reset();
@@ -167,11 +177,10 @@ void ClusterTruth::failed_over(base::TimePoint since, const ModelDatabase::Data&
 void ClusterTruth::carried_out(std::string_view function, const std::vector<Argument>& arguments) {
   check_events(function);
   if (function == "silence_v1") check_silence(arguments);
-  const std::string caller = arguments.empty() ? std::string() : arguments[0].value_or("");
   for (const auto& [id, worker] : database_.data().workers) {
     was_silent_[id] = worker.state == ModelWorker::silent;
-    const bool joins = function == "attach_v1" && worker.name == caller && worker.state == ModelWorker::live;
-    if (joins || (function == "beat_v1" && std::to_string(id) == caller)) beats_[id] = clock_.now();
+    Beat& last = beats_[id];
+    if (last.number != worker.beat) last = {worker.beat, clock_.now()};
   }
 }
 
@@ -214,7 +223,7 @@ void ClusterTruth::check_silence(const std::vector<Argument>& arguments) {
   if (worker.state != ModelWorker::silent || was_silent_[worker.id]) return;
   const std::chrono::milliseconds lease(worker.lease);
   const auto beat = beats_.find(worker.id);
-  if (beat != beats_.end() && clock_.now() - beat->second < lease) {
+  if (beat != beats_.end() && clock_.now() - beat->second.at < lease) {
     fail(worker.name + " is called silent, but has beaten in its lease");
   }
   if (calls_get_lost) return;

@@ -96,6 +96,10 @@ class ClusterTruth {
     bool is_retried_when_lost() const { return submission.on_lost == task::OnLost::retry; }
     std::int64_t retries() const { return submission.retries.value_or(0); }
   };
+  struct Beat {
+    std::int64_t number = 0;
+    base::TimePoint at = {};
+  };
   // A process that was started under a fence.
   struct Run {
     task::TaskId task = 0;
@@ -107,6 +111,7 @@ class ClusterTruth {
     bool seen = false;  // its keeper saw how it ended
     bool keeper_died = false;
     bool stopped = false;
+    bool forgotten = false;  // the server that took over did not know of it
     std::string output = {};
     std::string streams = {};                    // of each byte, as ModelOutput has them
     std::optional<base::TimePoint> fenced = {};  // since then it is not its worker's any more
@@ -124,6 +129,7 @@ class ClusterTruth {
   };
 
   // cluster_truth.cpp
+  bool may_have_been_missing(task::TaskId id) const;
   void check_refusal(std::size_t host, const std::string& what, const rpc::Error& why);
   void check_events(std::string_view function);
   void check_gone(std::int64_t task);
@@ -178,7 +184,7 @@ class ClusterTruth {
   std::map<std::int64_t, int> told_;  // the last state of each task that an event told of
   std::set<std::int64_t> given_up_;   // tasks that somebody else ended than their worker
   std::map<std::int64_t, bool> was_silent_;
-  std::map<std::int64_t, base::TimePoint> beats_;  // the last one of each worker
+  std::map<std::int64_t, Beat> beats_;  // the last one of each worker
 };
 
 }  // namespace duet::simulate

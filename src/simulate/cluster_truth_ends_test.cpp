@@ -216,6 +216,28 @@ TEST_F(ClusterEndsTest, ItDoesNotIfThatHasSucceeded) {
   EXPECT_EQ(said_at_end(), "task-2 failed with what it comes after, which did not fail");
 }
 
+TEST_F(ClusterEndsTest, WhatRanInMomentsThatAreLostMayFailWithWhatIsCancelledThen) {
+  const task::TaskId first = submit({.prompt = "x"});
+  const task::TaskId second = submit({.prompt = "y", .after = {first}});
+  const ModelDatabase::Data standby = database.data();
+  const base::TimePoint since = clock.now();
+  for (const task::TaskId id : {first, second}) {
+    const Tree tree = start(0, id);
+    die(tree, exited(0));
+    tell_end(0, tree, completed());
+  }
+  const ModelDatabase::Data before = database.data();
+  database.fail_over(standby);
+  truth.failed_over(since, before);
+  call("renew_v1", {"1"});
+  truth.asked_to_cancel(first);
+  call("cancel_v1", as(0, {std::to_string(first)}));
+  EXPECT_EQ(said_at_end(), "");
+  truth.began(0, tree_of(second, 9));
+  truth.check_ends();
+  EXPECT_NE(said(), "");
+}
+
 TEST_F(ClusterEndsTest, EveryEventGetsItsNumber) {
   truth.check_ends();
   EXPECT_EQ(said(), "an event never got its number");

@@ -235,6 +235,7 @@ TEST_F(ClusterTruthTest, WhatAFailoverLostMayBeGoneAndNothingElse) {
   const ModelDatabase::Data before = database.data();
   database.fail_over(standby);
   truth.failed_over(since, before);
+  call("renew_v1", {"1"});
   truth.accepted("x", id);
   EXPECT_EQ(said_at_end(), "");
   truth.accepted("x", id + 1);

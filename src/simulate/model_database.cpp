@@ -60,7 +60,19 @@ ModelWorker* ModelDatabase::caller(const Arguments& arguments) {
 ModelWorker& ModelDatabase::guard(const Arguments& arguments) {
   ModelWorker* const worker = caller(arguments);
   if (worker == nullptr) throw Refused{"DU001", "fenced"};
+  require_known_server();
   return *worker;
+}
+
+ModelWorker& ModelDatabase::who_has_told(const Arguments& arguments) {
+  ModelWorker* const worker = caller(arguments);
+  if (worker == nullptr) throw Refused{"DU001", "fenced"};
+  if (worker->told_timeline != server_timeline_) throw Refused{"DU004", "untold"};
+  return *worker;
+}
+
+void ModelDatabase::require_known_server() const {
+  if (server_timeline_ > data_.timeline) throw Refused{"DU002", "renew: the server is on a new timeline"};
 }
 
 ModelTask* ModelDatabase::find(std::int64_t id) {

@@ -186,6 +186,8 @@ class ModelDatabase {
   /// Who calls, if it is the worker that it says and not gone.
   ModelWorker* caller(const Arguments& arguments);
   ModelWorker& guard(const Arguments& arguments);
+  ModelWorker& who_has_told(const Arguments& arguments);
+  void require_known_server() const;
   ModelTask* find(std::int64_t id);
   void tell_task(const ModelTask& task, std::optional<int> was, int becomes, const std::string& kind = {});
   void tell(const std::string& kind, const std::string& params);

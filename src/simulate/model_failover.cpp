@@ -152,9 +152,9 @@ ModelDatabase::Answer ModelDatabase::recover(const Arguments& arguments) {
   for (const Object* const told : all) {
     if (!restore(worker, *told)) fenced.push_back(number_in(*told, "fence"));
   }
+  worker.told_timeline = data_.timeline;
   const std::vector<Argument> call = report_of(arguments, running);
   report(Arguments(call));
-  worker.told_timeline = data_.timeline;
   const bool have_all_told = std::ranges::all_of(data_.workers, [this](const auto& each) {
     return each.second.state >= ModelWorker::silent || each.second.told_timeline >= data_.timeline;
   });

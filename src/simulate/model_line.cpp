@@ -168,7 +168,11 @@ void ModelLine::send(End& end, Call call) {
 
 void ModelLine::answered(End& end, std::uint64_t statement, const Answer& answer) {
   if (!end.sent || end.statement != statement) return;
-  const Call call = std::move(*std::exchange(end.sent, std::nullopt));
+  Call call = std::move(*std::exchange(end.sent, std::nullopt));
+  if (!answer && answer.error().sqlstate == "DU002" && end.stage == Stage::up) {  // asked again when it was greeted
+    end.waiting.push_front(std::move(call));
+    return close(end, answer.error().message);
+  }
   pump(end);
   if (call.done) call.done(answer);
 }

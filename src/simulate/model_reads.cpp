@@ -21,6 +21,7 @@ std::string flag_of(bool flag) { return flag ? "t" : "f"; }
 }  // namespace
 
 ModelDatabase::Answer ModelDatabase::number(const Arguments& arguments) {
+  require_known_server();
   const auto most = static_cast<std::size_t>(arguments.number(0));
   const std::size_t many = std::min(most, data_.events.size() - data_.unnumbered);
   for (std::size_t i = 0; i < many; ++i) {

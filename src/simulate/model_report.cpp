@@ -80,7 +80,7 @@ struct ModelDatabase::ReportCall {
 };
 
 ModelDatabase::Answer ModelDatabase::report(const Arguments& arguments) {
-  ReportCall call{.worker = guard(arguments)};
+  ReportCall call{.worker = who_has_told(arguments)};
   start_some(call, arguments.at(starts));
   keep_output(call, arguments.at(output));
   end_some(call, arguments);

@@ -24,6 +24,7 @@ void ModelServer::set_up(bool up) {
   up_ = up;
   if (up) return;
   ++life_;
+  if (is_pooled) return;
   for (const auto& each : std::exchange(connections_, {})) {
     if (const auto connection = each.lock()) break_off(connection);
   }
@@ -72,7 +73,8 @@ void ModelServer::request(const std::shared_ptr<ServerConnection>& connection, s
   const base::TimePoint asked = agenda_.now();
   agenda_.after(wait, [this, connection, function = std::move(function), arguments = std::move(arguments),
                        reply = std::move(reply), asked, life = life_] {
-    if (life == life_) carry_out(connection, function, arguments, reply, asked);
+    if (life == life_) return carry_out(connection, function, arguments, reply, asked);
+    break_off(connection);
   });
 }
 
@@ -80,8 +82,8 @@ void ModelServer::request(const std::shared_ptr<ServerConnection>& connection, s
 void ModelServer::carry_out(const std::shared_ptr<ServerConnection>& connection, const std::string& function,
                             const std::vector<Argument>& arguments, const Reply& reply, base::TimePoint asked) {
   const std::size_t host = connection->host;
-  if (cuts_.at(host) == Cut::silent) {
-    if (agenda_.now() - asked > retransmission) return;
+  if (!up_ || cuts_.at(host) == Cut::silent) {
+    if (agenda_.now() - asked > retransmission || (!up_ && !connection->open)) return;
     agenda_.after(milliseconds(500), [=, this, life = life_] {
       if (life == life_) carry_out(connection, function, arguments, reply, asked);
     });

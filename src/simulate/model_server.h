@@ -42,12 +42,15 @@ class ModelServer {
       : agenda_(agenda), database_(database), trace_(trace), chance_(chance), cuts_(hosts, Cut::none) {}
 
   Habits habits;
+  /// There is a pooler between: connections outlive a server, and what is asked while there is none waits.
+  bool is_pooled = false;
   /// After each function that is carried out.
   std::function<void(std::size_t host, std::string_view function, const std::vector<Argument>& arguments)> carried_out;
 
   ModelDatabase& database() { return database_; }
   bool is_up() const { return up_; }
-  /// Down: all connections break, and what was not carried out never is.
+  /// Down: all connections break, or with a pooler those over which something is asked; what was not carried out never
+  /// is.
   void set_up(bool up);
   Cut cut_of(std::size_t host) const { return cuts_.at(host); }
   void set_cut(std::size_t host, Cut cut);

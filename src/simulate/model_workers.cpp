@@ -51,7 +51,7 @@ bool ModelDatabase::has_to_repeat(const ModelWorker& worker) const {
 }
 
 ModelDatabase::Answer ModelDatabase::attach(const Arguments& arguments) {
-  if (server_timeline_ > data_.timeline) throw Refused{"DU002", "renew: the server is on a new timeline"};
+  require_known_server();
   std::vector<std::string> known = arguments.texts(2);
   known.push_back(arguments.text(3));
   ModelWorker* worker = nullptr;
@@ -95,7 +95,7 @@ ModelDatabase::Answer ModelDatabase::attach(const Arguments& arguments) {
 }
 
 ModelDatabase::Answer ModelDatabase::beat(const Arguments& arguments) {
-  ModelWorker& worker = guard(arguments);
+  ModelWorker& worker = who_has_told(arguments);
   const bool was_silent = worker.state == ModelWorker::silent;
   ++worker.beat;
   if (arguments.at(2)) worker.waiting = arguments.flag(2);

@@ -29,7 +29,8 @@ scenarios = {}
 
 
 def setUpModule():
-    for scenario in (synchronous, old_primary, asynchronous, one_is_late, restarted, restored_backup, another_server):
+    behind_pooler = [pooled] if server.Bouncer.installed() else []
+    for scenario in (synchronous, old_primary, asynchronous, *behind_pooler, one_is_late, restarted, restored_backup, another_server):
         scenarios[scenario.__name__] = Background(scenario, None)
 
 
@@ -231,6 +232,42 @@ def asynchronous(fleet):
     check(answer.get("error", {}).get("code") == -32000, "a submit that only the old primary had is gone:", answer)
 
 
+def pooled(fleet):
+    """Behind PgBouncer no connection of a daemon breaks. The new primary is noticed all the same, and nothing is repeated."""
+    first = fleet.server
+    second = first.standby()
+    with server.Bouncer(first) as bouncer:
+        url = bouncer.url(fleet.database)
+        one, two = (fleet.worker(name, url=url, slots=4) for name in ("one", "two"))
+        try:
+            for worker in (one, two):
+                check(worker.wait(worker.submit("true", needs=[f"name={worker.name}"]))["state"] == "completed", "both work")
+            epoch, _ = epoch_and_next(one)
+            path = one.path("task")
+            pid = two.lock_holder()
+            os.kill(pid, signal.SIGSTOP)
+            try:
+                id = one.submit(appends(path), needs=["name=two"])
+                caught_up(first, second)
+                hold_back(second)
+            finally:
+                os.kill(pid, signal.SIGCONT)
+            record = one.runs(id)  # which only the old primary has heard of
+            bouncer.lead_to(second, lambda: take_over(first, second))
+            eventually(lambda: epoch_and_next(one)[0] != epoch, 30, "a new epoch")
+            fresh = one.submit("true", needs=["name=one"])
+            check(int(fresh.split("-")[1]) > STEP, "a task id that was given before?", fresh)
+            now = eventually(lambda: (r := one.get(id))["state"] == "running" and r, 60, "its daemon tells of it")
+            check((now["worker"], now["pid"], now["attempts"]) == ("two", record["pid"], 1), now)
+            check(one.wait(fresh, LEASE + 20)["state"] == "completed", "claims go on")
+            let_go(path)
+            check(one.wait(id, LEASE + 20)["state"] == "completed", one.get(id))
+            check([line.split()[0] for line in lines(path)] == ["begin", "end"], "ran as", lines(path))
+        finally:
+            for worker in fleet.workers:
+                worker.run("daemon", "stop")
+
+
 def one_is_late(fleet):
     """Nobody claims what a worker may be running that has not told yet."""
     first = fleet.server
@@ -383,6 +420,11 @@ class Failover(suite.TestCase):
 
     def test_to_an_asynchronous_standby(self):
         scenarios["asynchronous"].result()
+
+    def test_behind_a_pooler(self):
+        if "pooled" not in scenarios:
+            self.skipTest("pgbouncer is not installed")
+        scenarios["pooled"].result()
 
     def test_with_a_worker_that_is_late(self):
         scenarios["one_is_late"].result()

@@ -402,17 +402,10 @@ class Bouncer:
         self.port = 6432
 
     def __enter__(self):
-        settings = os.path.join(self.folder, "pgbouncer.ini")
-        users = os.path.join(self.folder, "users")
-        with open(users, "w", encoding="utf-8") as out:
+        with open(os.path.join(self.folder, "users"), "w", encoding="utf-8") as out:
             out.writelines(f'"{row[0]}" ""\n' for row in self.server.sql("SELECT rolname FROM pg_roles WHERE rolcanlogin"))
-        with open(settings, "w", encoding="utf-8") as out:
-            out.write(f"[databases]\n* = host={self.server.folder} port={self.server.port}\n[pgbouncer]\nlisten_addr =\n"
-                      f"listen_port = {self.port}\nunix_socket_dir = {self.folder}\nauth_type = trust\nauth_file = {users}\n"
-                      "pool_mode = transaction\nmax_client_conn = 500\ndefault_pool_size = 20\n"
-                      "ignore_startup_parameters = extra_float_digits,options\n")
         account = _account()
-        words = [self.installed(), settings]
+        words = [self.installed(), self._configure()]
         if account:
             words = ["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups", *words]
         with open(os.path.join(self.folder, "log"), "wb") as log:
@@ -425,6 +418,27 @@ class Bouncer:
         self.process.kill()
         self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _configure(self):
+        settings = os.path.join(self.folder, "pgbouncer.ini")
+        with open(settings, "w", encoding="utf-8") as out:
+            out.write(f"[databases]\n* = host={self.server.folder} port={self.server.port}\n[pgbouncer]\nlisten_addr =\n"
+                      f"listen_port = {self.port}\nunix_socket_dir = {self.folder}\nauth_type = trust\nauth_file = {self.folder}/users\n"
+                      "pool_mode = transaction\nmax_client_conn = 500\ndefault_pool_size = 20\nadmin_users = tester\n"
+                      "ignore_startup_parameters = extra_float_digits,options\n")
+        return settings
+
+    def command(self, text):
+        subprocess.run(["psql", "-XAtq", "-c", text, self.conninfo("pgbouncer")], check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE)
+
+    def lead_to(self, server, take_over):
+        """From now on to another one, as for planned work: connections of clients stay, and what they ask waits."""
+        self.command("PAUSE")
+        take_over()
+        self.server = server
+        self._configure()
+        self.command("RELOAD")
+        self.command("RESUME")
 
     def conninfo(self, database="postgres", user="tester"):
         return f"host={self.folder} port={self.port} dbname={database} user={user}"

@@ -55,7 +55,9 @@ class Failover(unittest.TestCase):
         renewed = json.loads(second.sql("SELECT duet.renew_v1(1)", "work")[0][0])
         self.assertEqual((renewed["renewed"], renewed["timeline"], renewed["recovering"]), (True, 2, True))
         one = self.again(second, self.one)
-        self.assertEqual(one.claim(), [])  # not before everybody has told
+        with self.assertRaises(server.SqlError) as caught:
+            one.claim()
+        self.assertEqual(caught.exception.code, "DU004")  # not before it has told
         fresh = one.submit()
         self.assertGreater(fresh, 1000000)
         told = [{"task": claim.id, "fence": claim.fence, "attempt": 1, "pid": 5, "ago": 9, "agent": "claude", "group": "default", "body": claim.body}

@@ -555,9 +555,12 @@ class Failover(QueueTest):
     """What the functions do on a new timeline, which is played by an older one in the row."""
 
     def renew(self):
+        self.age()
+        return self.one.json("renew_v1", 0)
+
+    def age(self):
         self.one.ask("UPDATE duet.meta SET timeline = 0 RETURNING timeline")
         self.one.ask("UPDATE duet.worker SET told_timeline = 0 RETURNING id")
-        return self.one.json("renew_v1", 0)
 
     def test_numbers_are_passed_over_and_the_epoch_is_new(self):
         self.one.submit()
@@ -581,7 +584,6 @@ class Failover(QueueTest):
         other = self.worker("other")
         self.one.submit()
         self.assertTrue(self.renew()["recovering"])
-        self.assertEqual(self.one.claim(), [])
         self.assertTrue(self.one.do_json("recover_v1", "[]")["recovering"])
         self.assertTrue(self.one.beat()["recovering"])
         self.assertEqual(self.one.claim(), [])
@@ -593,7 +595,23 @@ class Failover(QueueTest):
         self.one.ask("UPDATE duet.worker SET lease_ms = 1 RETURNING id")
         self.one.submit()
         self.renew()
+        self.one.do_json("recover_v1", "[]")
         server.eventually("the lease is over", lambda: self.one.claim())
+
+    def test_behind_a_pooler_a_server_is_greeted_before_it_is_told_anything(self):
+        self.one.submit()
+        claim, = self.one.claim()
+        self.age()  # the connection has not noticed
+        for call in (self.one.submit, self.one.number, lambda: self.one.do("cancel_v1", claim.id), lambda: self.one.do_json("recover_v1", "[]")):
+            self.assertIn("renew", self.assert_refused("DU002", call))
+        untold = (self.one.claim, self.one.beat, lambda: self.one.end(claim))
+        for call in untold:
+            self.assertIn("untold", self.assert_refused("DU004", call))
+        self.one.json("renew_v1", 0)
+        for call in untold:
+            self.assertIn("untold", self.assert_refused("DU004", call))
+        self.one.do_json("recover_v1", json.dumps([{"task": claim.id, "fence": claim.fence, "attempt": 1}]))
+        self.assertEqual(self.one.end(claim), COMPLETED)
 
     def test_what_runs_and_what_ended_is_told_again(self):
         claimed, gone = self.one.submit(retries=2), self.one.submit()

@@ -257,10 +257,10 @@ void Attempts::send(Report report) {
   arguments.insert(arguments.end(),
                    {argument_of(shared->most), array_of(turns_), array_of(closed_groups()), limits(), Argument()});
   membership_.call(Line::Way::work, "report_v1", std::move(arguments),
-                   lifetime_.bind([this, shared](const Answer& answer) {
+                   lifetime_.bind([this, shared, incarnation = membership_.incarnation()](const Answer& answer) {
                      in_flight_ = false;
                      if (std::exchange(changing_, false)) changed_ = membership_.now();
-                     take(*shared, answer);
+                     take(*shared, answer, incarnation == membership_.incarnation());
                      if (answer) go_on();
                      say_if_stopped();
                    }));
@@ -279,20 +279,21 @@ void Attempts::go_on() {
   if (std::ranges::any_of(attempts_, is_start)) soon();
 }
 
-// Until all of it is taken nothing new is asked for: what was claimed counts first.
-void Attempts::take(const Report& report, const Answer& answer) {
-  if (answer) return take_rows(report, *answer);
+// Until all of it is taken nothing new is asked for: what was claimed counts first. What was claimed before we joined
+// anew may have been given up since: the join has told what of it is ours.
+void Attempts::take(const Report& report, const Answer& answer, bool claims_count) {
+  if (answer) return take_rows(report, *answer, claims_count);
   report_is_lost(report);
   if (report.most > 0 && answer.error().kind == Fault::Kind::unknown) lost_claim_ = true;
   if (answer.error().kind == Fault::Kind::unknown) return membership_.beat_soon();
-  if (answer.error().kind == Fault::Kind::refused) {
+  if (answer.error().kind == Fault::Kind::refused && answer.error().sqlstate != Membership::untold_state) {
     log_.warn("the queue's database refused a report",
               {{"state", answer.error().sqlstate}, {"what", answer.error().message}});
   }
   soon_timer_ = loop_.after(1s, [this] { flush(); });
 }
 
-void Attempts::take_rows(const Report& report, const Result& rows) {
+void Attempts::take_rows(const Report& report, const Result& rows, bool claims_count) {
   for (const Report::Output& output : report.outputs) {
     const auto found = attempts_.find(output.run);
     if (found != attempts_.end()) found->second.output.arrived();
@@ -318,7 +319,7 @@ void Attempts::take_rows(const Report& report, const Result& rows) {
     found->second.end_told = false;
     soon_timer_ = loop_.after(1s, [this] { flush(); });
   }
-  take_claims(rows, report.most);
+  if (claims_count) take_claims(rows, report.most);
   for (std::size_t row = 0; row < rows.rows(); ++row) {
     if (rows.text(row, what) != "ready") continue;
     membership_.wake(static_cast<std::int32_t>(number(row, rows.column("lane"))), number(row, attempt));

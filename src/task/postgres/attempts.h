@@ -135,10 +135,10 @@ class Attempts {
   std::uint64_t output_left(RunId run, const Attempt& attempt) const;
   void send(Report report);
   void go_on();
-  void take(const Report& report, const Answer& answer);
+  void take(const Report& report, const Answer& answer, bool claims_count);
   void take_claims(const Result& rows, std::size_t asked);
   void take_claim(const Result& rows, std::size_t row);
-  void take_rows(const Report& report, const Result& rows);
+  void take_rows(const Report& report, const Result& rows, bool claims_count);
   void sweep_for(const Report& report, RunId run);
   void log_end(RunId run, const Attempt& attempt, std::int64_t state) const;
   void take_unknown(const OwnAttempt& own);

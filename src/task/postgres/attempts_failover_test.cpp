@@ -81,6 +81,21 @@ TEST_F(AttemptsFailoverTest, WhatIsSomebodyElsesNowIsEndedAndTheOthersGoOn) {
   EXPECT_TRUE(report().has_end(8));
 }
 
+TEST_F(AttemptsFailoverTest, AReportThatComesBeforeTheServerIsToldGoesAgain) {
+  have({claim(7, 31)});
+  started(seven);
+  advance(10ms);
+  const FakeLine::Call waiting = line.take("report_v1");
+  fail_over();
+  waiting.done(tl::unexpected(Fault{Fault::Kind::refused, Membership::untold_state, "untold"}));
+  EXPECT_TRUE(runner.cancelled.empty());
+  advance(50ms);
+  EXPECT_TRUE(told_running().contains(31));
+  answer_recovery("[]", "[[31,0]]");
+  advance(1s);
+  EXPECT_EQ(report().starts, std::vector<TaskId>{7}) << "the server was not told before";
+}
+
 // ---- output ----
 
 TEST_F(AttemptsFailoverTest, OutputThatTheServerLacksGoesAgain) {

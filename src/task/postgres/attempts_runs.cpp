@@ -95,7 +95,8 @@ void Attempts::take_claim(const Result& rows, std::size_t row) {
                               .body = body});
   std::erase(turns_, attempt.group);
   turns_.push_back(attempt.group);
-  if (closed_) return put_back(run, attempt, {});
+  // Who was stopped for longer than its lease may have been given up since, with what it had claimed.
+  if (closed_ || membership_.is_lease_over()) return put_back(run, attempt, {});
   start(run, attempt, body);
 }
 

@@ -166,6 +166,25 @@ TEST_F(AttemptsTest, WhatItMayNotStartAnyMoreItPutsBack) {
   EXPECT_EQ(told.most, 0);
 }
 
+TEST_F(AttemptsTest, WhatComesWhenItsLeaseIsOverItPutsBack) {
+  attempts->look(false);
+  const FakeLine::Call asked = line.take("report_v1");
+  boot += 91s;  // it was stopped, and others may have given it up
+  asked.done(rows({claim(7, 31)}));
+  EXPECT_TRUE(runner.started.empty());
+}
+
+TEST_F(AttemptsTest, WhatWasClaimedBeforeItJoinedAnewDoesNotStart) {
+  attempts->look(false);
+  const FakeLine::Call asked = line.take("report_v1");
+  boot += 91s;
+  membership->line_is_up();
+  line.answer("attach_v1", R"({"worker":4,"name":"one","took_over":true,"running":[]})");
+  asked.done(rows({claim(7, 31)}));
+  EXPECT_TRUE(runner.started.empty());
+  EXPECT_TRUE(attempts->is_empty());
+}
+
 TEST_F(AttemptsTest, ALimitThatCannotBeKeptPutsItBackForAWhile) {
   provide_for = [](const process::Limits& /*limits*/) -> tl::expected<void, std::string> {
     return tl::unexpected(std::string("no cgroups"));

@@ -12,7 +12,8 @@ bool is_momentary(const std::string& sqlstate) {
   return sqlstate == "40001" || sqlstate == "40P01" || sqlstate == "55P03";
 }
 
-constexpr const char* read_only = "25006";
+// This is not the primary any more, or one that has taken over and was not greeted: behind a pooler connections go on.
+bool is_another_server(const std::string& sqlstate) { return sqlstate == "25006" || sqlstate == "DU002"; }
 
 Fault never(std::string why) { return {Fault::Kind::never, "", std::move(why)}; }
 Fault unknown(std::string why) { return {Fault::Kind::unknown, "", std::move(why)}; }
@@ -152,7 +153,7 @@ void Link::answered(const Answer& answer) {
   inquiring_ = false;
   round_trip_ = std::chrono::duration_cast<std::chrono::microseconds>(loop_.now() - sent_at_);
   if (!answer && repeats(call, answer.error())) {
-    const bool elsewhere = answer.error().sqlstate == read_only;
+    const bool elsewhere = is_another_server(answer.error().sqlstate);
     waiting_.push_front(std::move(call));
     if (elsewhere) close(answer.error().message);
     return watch_time();
@@ -164,7 +165,7 @@ void Link::answered(const Answer& answer) {
 // What is asked while a connection is greeted is the greeter's to judge.
 bool Link::repeats(Call& call, const Fault& fault) {
   if (fault.kind != Fault::Kind::refused || !call.done || stage_ != Stage::up) return false;
-  if (fault.sqlstate == read_only) return true;
+  if (is_another_server(fault.sqlstate)) return true;
   if (!is_momentary(fault.sqlstate) || call.repeats >= options_.repeats) return false;
   const auto pause =
       std::chrono::duration_cast<base::Duration>(std::chrono::milliseconds(20 << call.repeats) * (0.5 + random()));

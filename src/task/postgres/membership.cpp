@@ -21,7 +21,6 @@ constexpr base::Duration between_sweeps = 10s;
 constexpr base::Duration between_joins = 2s;
 constexpr std::int64_t most_numbered = 1000;
 constexpr std::int64_t most_forgotten_ms = 60'000;  // of events that a server may lack that we have seen
-constexpr const char* unusable_state = "DU002";
 constexpr const char* refused_state = "DU003";
 
 std::int64_t milliseconds(base::Duration time) {
@@ -130,6 +129,10 @@ std::optional<std::string> Membership::check(const json::object& hello, std::int
   if (is_known && timeline < memory_.timeline) {
     return "the server is on timeline " + std::to_string(timeline) + ", and this daemon has seen " +
            std::to_string(memory_.timeline) + ": it is an old primary";
+  }
+  if (const std::int64_t known = number_in(hello, "timeline"); timeline < known) {
+    return "the server is on timeline " + std::to_string(timeline) + ", and the queue was on " + std::to_string(known) +
+           ": it is an old primary";
   }
   const std::int64_t newest = number_in(hello, "newestEventMs");
   if (is_known && timeline == memory_.timeline &&
@@ -243,7 +246,6 @@ void Membership::take_join_refusal(const Fault& fault) {
     }
     refusal_ = why;
   }
-  if (fault.sqlstate == unusable_state) line_.reconnect(Line::Way::watch, why);
   calls_.problem("the queue: " + why);
   join_timer_ = loop_.after(jittered(between_joins), [this] {
     if (!joined_) join();
@@ -301,10 +303,18 @@ void Membership::call(Line::Way way, std::string_view function, std::vector<Argu
   all.insert(all.end(), std::make_move_iterator(arguments.begin()), std::make_move_iterator(arguments.end()));
   line_.call(way, function, std::move(all),
              lifetime_.bind([this, incarnation = memory_.incarnation, done = std::move(done)](const Answer& answer) {
-               const bool is_fenced = !answer && answer.error().sqlstate == fenced_state;
+               const std::string state = answer ? std::string() : answer.error().sqlstate;
                done(answer);
-               if (is_fenced && incarnation == memory_.incarnation && !left_) rejoin();
+               if (state == fenced_state && incarnation == memory_.incarnation && !left_) rejoin();
+               if (state == untold_state && !is_telling_again()) greet_anew();
              }));
+}
+
+// Behind a pooler another server may take over and no connection breaks.
+void Membership::greet_anew() {
+  for (const Line::Way way : {Line::Way::work, Line::Way::watch}) {
+    line_.reconnect(way, "another server has taken over");
+  }
 }
 
 void Membership::change_settings(ClusterSettings settings) {

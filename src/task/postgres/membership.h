@@ -98,6 +98,7 @@ class Membership {
 
   static constexpr int protocol = 1;
   static constexpr const char* fenced_state = "DU001";  ///< of a call whose worker or incarnation is not the row's
+  static constexpr const char* untold_state = "DU004";  ///< the server has taken over, and was not told what we have
 
   Membership(transport::Loop& loop, base::Log& log, Line& line, ClusterSettings settings, Options options, Calls calls);
   Membership(const Membership&) = delete;
@@ -113,13 +114,15 @@ class Membership {
   bool was_member() const { return memory_.worker != 0; }
   /// Why it cannot join, if that will not pass by itself.
   const std::string& refusal() const { return refusal_; }
-  bool may_claim() const { return joined_ && !draining_ && !recovering_ && settings_.run; }
+  bool may_claim() const { return joined_ && !draining_ && !recovering_ && settings_.run && !is_lease_over(); }
   std::int64_t worker() const { return memory_.worker; }
   const std::string& incarnation() const { return memory_.incarnation; }
   const std::string& queue() const { return queue_; }
   const std::string& epoch() const { return epoch_; }
   std::uint64_t next_seq() const { return next_seq_; }
   bool is_draining() const { return draining_; }
+  /// Others may have given us up.
+  bool is_lease_over() const;
   /// What runs here is being told again: until that is known nothing else is to be told of it.
   bool is_telling_again() const { return recovering_here_ || told_timeline_ != memory_.timeline; }
   /// All agents that some live worker has.
@@ -165,6 +168,7 @@ class Membership {
   void take_join_refusal(const Fault& fault);
   void rejoin();
   void recover();
+  void greet_anew();
   void begin_work();
   void beat();
   void take_beat(base::Duration sent, const Result& answer);
@@ -179,7 +183,6 @@ class Membership {
   void send_wakes();
   bool remember(const WorkerMemory& memory);
   void note_timeline(Line::Way way, std::int64_t timeline);
-  bool is_lease_over() const;
   base::Duration jittered(base::Duration time);
 
   transport::Loop& loop_;

@@ -118,6 +118,10 @@ void Submits::take_rows(std::vector<Waiting>& batch, const Result& rows) {
     if (at >= batch.size()) continue;
     answers[at] = taken_of(rows, row);
     if (answers[at]) answers[at]->again = batch[at].sent;
+    // Refused now; but what was sent before over a connection that broke may still be carried out.
+    if (!answers[at] && batch[at].sent) {
+      answers[at] = tl::unexpected(uncertain(batch[at], answers[at].error().message()));
+    }
     const bool is_new = answers[at] && (answers[at]->fresh || batch[at].sent);
     const bool may_start = is_new && !batch[at].entry.delay && !batch[at].entry.not_before;
     if (may_start) membership_.wake(static_cast<std::int32_t>(rows.number(row, lane).value_or(0)), 1);

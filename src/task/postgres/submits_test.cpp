@@ -127,6 +127,15 @@ TEST_F(SubmitsTest, RefusalsOfTheQueueAreTheirs) {
   EXPECT_NE(answers.at(1).find("task-77"), std::string::npos);
 }
 
+TEST_F(SubmitsTest, ARefusalIsNotForGoodIfItWasSentBefore) {
+  add("a");
+  turn();
+  line.fail("submit_v1", Fault::Kind::unknown);
+  line.take("submit_v1").done(rows({{"1", {}, {}, "f", {}, "full:5", {}}}));
+  EXPECT_EQ(answers, (std::vector<std::string>{R"({"subsystem":"store","outcome":"unknown"})"}))
+      << "the first one may still be carried out";
+}
+
 TEST_F(SubmitsTest, OneThatTheServerCannotTakeKeepsNoOtherBack) {
   add("a");
   add("b");

@@ -101,12 +101,35 @@ BEGIN
                                                 @schema@.worker_word(p_state), '"}'));
 END $$;
 
--- Who calls is the worker that it says.
-CREATE FUNCTION @schema@.guard(p_worker bigint, p_incarnation uuid) RETURNS void LANGUAGE plpgsql AS $$
+-- NULL on a standby.
+CREATE FUNCTION @schema@.server_timeline() RETURNS integer LANGUAGE sql AS $$
+  SELECT CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN
+    ('x' || pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8))::bit(32)::integer END
+$$;
+
+-- Behind a pooler connections go on when another server takes over: whoever calls it is to greet it first, as a new one.
+CREATE FUNCTION @schema@.refuse_new_server() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM FROM @schema@.worker w WHERE w.id = p_worker AND w.incarnation = p_incarnation AND w.state <> 3;
+  RAISE EXCEPTION 'renew: the server is on a new timeline' USING ERRCODE = 'DU002';
+END $$;
+
+-- Nor is it told of attempts before it was told what its workers have.
+CREATE FUNCTION @schema@.refuse_untold() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION 'untold: the server has taken over, and this worker has not told what it runs' USING ERRCODE = 'DU004';
+END $$;
+
+-- Who calls is the worker that it says, and the server the one that the queue knows.
+CREATE FUNCTION @schema@.guard(p_worker bigint, p_incarnation uuid) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  v_is_known boolean;
+BEGIN
+  SELECT (SELECT m.timeline FROM @schema@.meta m) IS NOT DISTINCT FROM @schema@.server_timeline() INTO v_is_known
+  FROM @schema@.worker w WHERE w.id = p_worker AND w.incarnation = p_incarnation AND w.state <> 3;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fenced' USING ERRCODE = 'DU001';
+  ELSIF NOT v_is_known THEN
+    PERFORM @schema@.refuse_new_server();
   END IF;
 END $$;
 

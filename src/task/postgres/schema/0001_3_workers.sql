@@ -14,15 +14,6 @@ CREATE FUNCTION @schema@.new_epoch() RETURNS text LANGUAGE sql VOLATILE AS $$
   SELECT pg_catalog.left(pg_catalog.replace(pg_catalog.gen_random_uuid()::text, '-', ''), 16)
 $$;
 
--- NULL on a standby.
-CREATE FUNCTION @schema@.server_timeline() RETURNS integer LANGUAGE plpgsql AS $$
-BEGIN
-  IF pg_is_in_recovery() THEN
-    RETURN NULL;
-  END IF;
-  RETURN ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer;
-END $$;
-
 CREATE FUNCTION @schema@.hello_v1() RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog,
   pg_temp SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -66,7 +57,7 @@ BEGIN
     RAISE EXCEPTION 'timeline: the server is on % and the queue was on %', v_timeline, m.timeline
       USING ERRCODE = 'DU002';
   ELSIF v_timeline > m.timeline THEN
-    RAISE EXCEPTION 'renew: the server is on a new timeline' USING ERRCODE = 'DU002';
+    PERFORM @schema@.refuse_new_server();
   END IF;
   IF p_run AND NOT pg_has_role(session_user, '@schema@_worker', 'MEMBER')
     AND NOT pg_has_role(session_user, '@schema@_owner', 'MEMBER') THEN
@@ -130,12 +121,16 @@ DECLARE
   m @schema@.meta;
   w @schema@.worker;
   v_was smallint;
+  v_is_told boolean;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
-  SELECT o.state INTO v_was FROM @schema@.worker o
+  SELECT o.state, o.told_timeline IS NOT DISTINCT FROM @schema@.server_timeline() INTO v_was, v_is_told
+  FROM @schema@.worker o
   WHERE o.id = p_worker AND o.incarnation = p_incarnation AND o.state <> 3 FOR NO KEY UPDATE;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fenced' USING ERRCODE = 'DU001';
+  ELSIF NOT v_is_told THEN
+    PERFORM @schema@.refuse_untold();
   END IF;
   UPDATE @schema@.worker o SET beat = o.beat + 1, beat_at = clock_timestamp(), waiting = coalesce(p_waiting
     AND o.runs, o.waiting),
@@ -240,8 +235,8 @@ BEGIN
   PERFORM pg_notify('@schema@_w' || p_other, p_what);
 END $$;
 
--- What a worker has that is not heard of any more: attempts that may be repeated are, and so are claims that never became
--- a process. With `p_all` the others are lost for good. Returns the lanes in which tasks became ready.
+-- What a worker has that is not heard of any more: attempts that may be repeated are. With `p_all` the others are lost for
+-- good. Returns the lanes in which tasks became ready.
 CREATE FUNCTION @schema@.give_up(p_other bigint, p_all boolean) RETURNS integer[] LANGUAGE plpgsql AS $$
 DECLARE
   v_task @schema@.task;

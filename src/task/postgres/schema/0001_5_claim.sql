@@ -205,15 +205,19 @@ DECLARE
   v_lanes integer[];
   v_is_simple boolean;
   v_is_usual boolean;  -- one lane, and nothing but order decides
+  v_is_told boolean;  -- the server was told what this worker has
 BEGIN
   -- What stand() finds out, for the usual case: a call less.
   SELECT w.lanes, w.state = 0 AND NOT w.recovering AND w.groups = 1 AND cardinality(w.lanes) = 1 AND p_behind IS NULL
       AND coalesce(cardinality(p_closed), 0) = 0 AND (p_limits IS NULL OR p_limits::text = '{}')
       AND NOT EXISTS (SELECT FROM @schema@.lane l WHERE l.id > w.lanes_to)
-      AND NOT EXISTS (SELECT FROM @schema@.gate g WHERE g.paused IS NOT NULL OR g.held_until IS NOT NULL)
-  INTO v_lanes, v_is_usual
+      AND NOT EXISTS (SELECT FROM @schema@.gate g WHERE g.paused IS NOT NULL OR g.held_until IS NOT NULL),
+    w.told_timeline IS NOT DISTINCT FROM @schema@.server_timeline()
+  INTO v_lanes, v_is_usual, v_is_told
   FROM @schema@.worker w WHERE w.id = p_worker AND w.incarnation = p_incarnation AND w.state <> 3;
-  IF v_is_usual IS NOT TRUE THEN
+  IF NOT v_is_told THEN
+    PERFORM @schema@.refuse_untold();
+  ELSIF v_is_usual IS NOT TRUE THEN
     SELECT s.lanes, s.is_simple INTO v_lanes, v_is_simple
     FROM @schema@.stand(p_worker, p_incarnation, p_closed, p_limits, p_behind) s;
   END IF;

@@ -24,6 +24,9 @@ BEGIN
     RETURN 0;  -- what commits from now on is somebody else's
   END IF;
   SELECT * INTO m FROM @schema@.meta FOR UPDATE;
+  IF m.timeline IS DISTINCT FROM @schema@.server_timeline() THEN
+    PERFORM @schema@.refuse_new_server();
+  END IF;
   WITH fresh AS MATERIALIZED (
     SELECT f.id, row_number() OVER () - 1 AS place
     FROM (SELECT e.id FROM @schema@.event e WHERE e.seq IS NULL AND e.id > m.low_event ORDER BY e.id LIMIT p_most) f),
