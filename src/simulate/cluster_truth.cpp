@@ -164,7 +164,11 @@ void ClusterTruth::failed_over(base::TimePoint since, const ModelDatabase::Data&
   for (auto& [prompt, asked] : asked_) {
     if (asked.id && was_lost(*asked.id)) asked.id.reset();
   }
-  std::erase_if(acknowledged_, [since](const auto& cancel) { return cancel.second >= since; });
+  std::erase_if(acknowledged_, [this, since](const auto& cancel) {
+    const bool is_lost = cancel.second >= since;
+    if (is_lost) lost_cancels_.insert(cancel.first);
+    return is_lost;
+  });
   told_.clear();
   for (const ModelEvent& event : database_.data().events) {
     if (event.becomes) told_[event.task] = *event.becomes;
@@ -177,10 +181,12 @@ void ClusterTruth::failed_over(base::TimePoint since, const ModelDatabase::Data&
 void ClusterTruth::carried_out(std::string_view function, const std::vector<Argument>& arguments) {
   check_events(function);
   if (function == "silence_v1") check_silence(arguments);
+  epoch_starts_.insert(static_cast<std::uint64_t>(database_.data().epoch_start));
   for (const auto& [id, worker] : database_.data().workers) {
     was_silent_[id] = worker.state == ModelWorker::silent;
     Beat& last = beats_[id];
-    if (last.number != worker.beat) last = {worker.beat, clock_.now()};
+    if (last.number < worker.beat) last.at = clock_.now();
+    last.number = worker.beat;  // a server that crashed may lack the last ones
   }
 }
 
@@ -241,13 +247,23 @@ void ClusterTruth::check_silence(const std::vector<Argument>& arguments) {
 
 void ClusterTruth::journal_began_anew(std::size_t host) {
   if (!has_failed_over_) fail("a daemon says that events are missing, and none is");
-  began_to_read(host);
+  hosts_.at(host).last_seq.reset();
+  hosts_.at(host).begins_epoch = true;
+}
+
+void ClusterTruth::began_to_read(std::size_t host) {
+  hosts_.at(host).last_seq.reset();
+  hosts_.at(host).begins_epoch = false;
 }
 
 void ClusterTruth::heard(std::size_t host, const task::Event& event) {
   std::optional<std::uint64_t>& last = hosts_.at(host).last_seq;
   if (last && event.seq != *last + 1) {
     fail("a daemon is told of event " + std::to_string(event.seq) + " after " + std::to_string(*last));
+  }
+  if (std::exchange(hosts_.at(host).begins_epoch, false) && !epoch_starts_.contains(event.seq)) {
+    fail(worker_name(host) + " goes on with event " + std::to_string(event.seq) +
+         ", which is not the first of an epoch");
   }
   last = event.seq;
   const std::vector<ModelEvent>& events = database_.data().events;

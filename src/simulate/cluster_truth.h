@@ -71,8 +71,9 @@ class ClusterTruth {
 
   /// A daemon was told of an event.
   void heard(std::size_t host, const task::Event& event);
-  void began_to_read(std::size_t host) { hosts_.at(host).last_seq.reset(); }
-  /// It says that events may be missing: only when another server has taken over.
+  void began_to_read(std::size_t host);
+  /// It says that events may be missing: only when another server has taken over. It goes on with the first of the
+  /// epoch.
   void journal_began_anew(std::size_t host);
   /// After each function that was carried out.
   void carried_out(std::string_view function, const std::vector<Argument>& arguments);
@@ -126,6 +127,7 @@ class ClusterTruth {
     std::optional<base::TimePoint> reached_since = {};
     std::optional<base::TimePoint> stopped = {};
     std::optional<std::uint64_t> last_seq = {};
+    bool begins_epoch = false;  // the next event that it is told of is the first of one
   };
 
   // cluster_truth.cpp
@@ -178,8 +180,10 @@ class ClusterTruth {
   std::vector<base::TimePoint> outages_;
   bool has_failed_over_ = false;
   bool has_lost_commits_ = false;
-  std::set<task::TaskId> lost_tasks_;  // that a server which took over did not have
-  std::uint64_t lost_seq_ = 0;         // events up to this one may have been others
+  std::set<task::TaskId> lost_tasks_;    // that a server which took over did not have
+  std::set<task::TaskId> lost_cancels_;  // that had been acknowledged
+  std::uint64_t lost_seq_ = 0;           // events up to this one may have been others
+  std::set<std::uint64_t> epoch_starts_;
   std::size_t checked_events_ = 0;
   std::map<std::int64_t, int> told_;  // the last state of each task that an event told of
   std::set<std::int64_t> given_up_;   // tasks that somebody else ended than their worker

@@ -154,6 +154,9 @@ void ClusterTruth::check_exit(const ModelTask& task, const Run& run) {
 void ClusterTruth::check_signal(const ModelTask& task, const Run& run, const Asked& asked) {
   const bool is_asked_for = run.stopped || cancels_.contains(run.task) || asked.is_retried_when_lost();
   if (!is_asked_for) fail(name_of(task.id) + " was ended by a signal, and nobody asked for that");
+  // Its worker had heard of the cancel, and tells of it again.
+  const bool is_cancel = lost_cancels_.contains(run.task) && !run.stopped && !asked.is_retried_when_lost();
+  if (is_cancel) fail(name_of(task.id) + " was ended by a cancel, and is not cancelled");
 }
 
 void ClusterTruth::check_spawn(const ModelTask& task) {
@@ -165,7 +168,7 @@ void ClusterTruth::check_spawn(const ModelTask& task) {
 
 // `lost`: nobody lived to see how it ended, or to tell.
 void ClusterTruth::check_lost(const ModelTask& task) {
-  if (given_up_.contains(task.id)) return;
+  if (given_up_.contains(task.id) || task.lost >= ModelTask::most_lost) return;
   const Run* const run = last_run(task);
   if (run == nullptr) {
     const std::pair run_id{static_cast<task::TaskId>(task.id), static_cast<std::uint32_t>(task.attempts)};

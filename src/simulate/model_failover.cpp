@@ -107,7 +107,10 @@ bool ModelDatabase::restore(const ModelWorker& worker, const Object& told) {
   if (fence > data_.last_fence) return false;
   ModelTask* const task = find(number_in(told, "task"));
   if (task == nullptr) return told.contains("body") && make_again(worker, told);
-  if (task->runs_under(fence) && task->worker == worker.id) return true;
+  if (task->runs_under(fence) && task->worker == worker.id) {
+    task->cancelling = task->cancelling || flag_in(told, "cancelling");
+    return true;
+  }
   const bool is_newer = task->has_ended() || task->attempts > attempt || (task->fence && *task->fence > fence) ||
                         (task->state < ModelTask::running && task->attempts >= attempt);
   if (is_newer) return false;

@@ -11,7 +11,9 @@ Fate fate_of(const ModelTask& task, std::int64_t flags, bool is_ok, bool has_ret
   const bool is_put_back = (flags & End::put_back) != 0;
   if (is_put_back && !task.announced) return Fate::put_back;
   if ((flags & End::by_stop) != 0) return Fate::stopped;
-  if ((flags & End::lease_was_over) != 0) return Fate::spared;
+  if ((flags & End::lease_was_over) != 0) {
+    return task.lost + 1 < ModelTask::most_lost ? Fate::spared : Fate::failed;
+  }
   if (is_ok && !is_put_back) return Fate::completed;
   return has_retry && task.attempts - task.spared - task.lost <= task.retries ? Fate::again : Fate::failed;
 }

@@ -13,7 +13,8 @@ TEST(FateOf, ACancelCountsBeforeAllElse) {
   EXPECT_EQ(fate_of({.cancelling = true}, End::put_back | End::by_stop, true, true), Fate::cancelled);
   EXPECT_EQ(fate_of({}, End::put_back | End::by_stop, true, true), Fate::put_back);
   EXPECT_EQ(fate_of({}, End::by_stop | End::lease_was_over, true, true), Fate::stopped);
-  EXPECT_EQ(fate_of({}, End::lease_was_over, true, true), Fate::spared);
+  EXPECT_EQ(fate_of({.lost = 1}, End::lease_was_over, true, true), Fate::spared);
+  EXPECT_EQ(fate_of({.lost = 2}, End::lease_was_over, true, true), Fate::failed);
   EXPECT_EQ(fate_of({}, End::tree_is_gone, true, true), Fate::completed);
 }
 

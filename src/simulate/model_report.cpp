@@ -167,13 +167,15 @@ void ModelDatabase::end_one(ReportCall& call, const Arguments& arguments, std::s
   const bool is_new_start = !was_announced && arguments.number(started_ago, i) && !is_put_back;
   task.state = state_of(fate, retry.value_or(0) > 0);
   if (fate == Fate::put_back) --task.attempts;
-  if (fate == Fate::spared) ++task.spared;
+  const bool is_lost = (flagged & End::lease_was_over) != 0 && (fate == Fate::spared || fate == Fate::failed);
+  if (is_lost) ++task.lost;
   is_end(fate) ? keep_end(arguments, i, task) : drop_end(task);
   const bool has_failed = fate == Fate::stopped || fate == Fate::failed;
   task.reason.reset();
   if (has_failed) {
     const auto usual = static_cast<std::int64_t>(asks_back ? task::Reason::lost : task::Reason::exit);
-    task.reason = static_cast<task::Reason>(arguments.number(reasons, i).value_or(usual));
+    task.reason =
+        is_lost ? task::Reason::lost : static_cast<task::Reason>(arguments.number(reasons, i).value_or(usual));
   }
   task.message = has_failed ? arguments.element(messages, i).value_or("") : "";
   set_pause(task, fate, retry.value_or(0));

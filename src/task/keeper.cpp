@@ -93,10 +93,11 @@ std::optional<RunId> Keepers::run_of_keeper(pid_t keeper) {
   return std::nullopt;
 }
 
-std::optional<Claim> Keepers::claim_of(RunId run) {
+std::optional<LeftRun> Keepers::left_by(RunId run) {
   const auto record = world_.open_record(run);
   const auto state = record ? (*record)->read() : tl::unexpected(record.error().error);
-  return state ? state->claim : std::nullopt;
+  if (!state || !state->claim) return std::nullopt;
+  return LeftRun{.claim = *state->claim, .gone = state->gone, .outcome = state->outcome};
 }
 
 KeptRun* Keepers::find(RunId run) const {

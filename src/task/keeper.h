@@ -77,7 +77,7 @@ class Keepers final : public Runner {
   void acknowledge(RunId run) override;
 
   std::optional<RunId> run_of_keeper(pid_t keeper) override;
-  std::optional<Claim> claim_of(RunId run) override;
+  std::optional<LeftRun> left_by(RunId run) override;
   std::vector<RunId> outputs() override { return world_.recorded_outputs(); }
   /// Not while it may be needed to end the run.
   void remove_output(RunId run) override;

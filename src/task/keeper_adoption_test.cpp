@@ -317,12 +317,13 @@ TEST_F(KeeperAdoptionTest, AnOutputStaysWhileItsRecordLeadsToProcesses) {
 }
 
 TEST_F(KeeperAdoptionTest, WhatARunBelongsToIsReadFromItsRecord) {
-  EXPECT_FALSE(keepers().claim_of(first));
+  EXPECT_FALSE(keepers().left_by(first));
   const RunRecord record = RunRecord::create(tasks_.get(), first, new_contact_name());
-  EXPECT_FALSE(keepers().claim_of(first)) << "it has not begun";
+  EXPECT_FALSE(keepers().left_by(first)) << "it has not begun";
   const Claim claim{.fence = 31, .worker = "one", .leased = true};
   ASSERT_TRUE(record.write_began(first, {}, claim));
-  EXPECT_EQ(keepers().claim_of(first), claim);
+  EXPECT_EQ(keepers().left_by(first)->claim, claim);
+  EXPECT_FALSE(keepers().left_by(first)->gone);
 }
 
 TEST_F(KeeperAdoptionTest, ARunOfAStoreThatIsNoMoreMakesWay) {

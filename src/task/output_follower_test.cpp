@@ -21,7 +21,7 @@ class OutputFollowerTest : public testing::Test, public Runner {
   void cancel(RunId) override {}
   void acknowledge(RunId) override {}
   std::optional<RunId> run_of_keeper(pid_t /*keeper*/) override { return std::nullopt; }
-  std::optional<Claim> claim_of(RunId /*run*/) override { return std::nullopt; }
+  std::optional<LeftRun> left_by(RunId /*run*/) override { return std::nullopt; }
   std::vector<RunId> outputs() override { return {}; }
   void remove_output(RunId /*run*/) override {}
   void follow(RunId, std::uint64_t offset) override { asked.push_back(offset); }

@@ -91,4 +91,11 @@ struct Outcome {
   bool ended_with_lease() const { return kind < Kind::not_started && problem == lease_was_over; }
 };
 
+/// What a daemon before has left of a run, by its record.
+struct LeftRun {
+  Claim claim;
+  bool gone = false;
+  std::optional<Outcome> outcome = {};  ///< without its result
+};
+
 }  // namespace duet::task

@@ -19,8 +19,8 @@ class Runner {
   virtual void acknowledge(RunId run) = 0;
   /// The run that a process is the keeper of, if it is one of those that are carried out.
   virtual std::optional<RunId> run_of_keeper(pid_t keeper) = 0;
-  /// What a run that has begun belongs to, by its record; only in a queue that many machines share.
-  virtual std::optional<Claim> claim_of(RunId run) = 0;
+  /// What the record of a run that has begun says; only in a queue that many machines share.
+  virtual std::optional<LeftRun> left_by(RunId run) = 0;
   /// Every run whose output is there, and the end of one of them.
   virtual std::vector<RunId> outputs() = 0;
   virtual void remove_output(RunId run) = 0;

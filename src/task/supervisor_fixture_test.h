@@ -31,15 +31,15 @@ class FakeRunner final : public Runner {
   void follow(RunId run, std::uint64_t offset) override { followed.emplace_back(run, offset); }
   void acknowledge(RunId run) override { acknowledged.push_back(run); }
   std::optional<RunId> run_of_keeper(pid_t /*keeper*/) override { return std::nullopt; }
-  std::optional<Claim> claim_of(RunId run) override {
-    const auto found = claims.find(run);
-    return found == claims.end() ? std::nullopt : std::optional(found->second);
+  std::optional<LeftRun> left_by(RunId run) override {
+    const auto found = left.find(run);
+    return found == left.end() ? std::nullopt : std::optional(found->second);
   }
   std::vector<RunId> outputs() override { return recorded_outputs(tasks); }
   void remove_output(RunId run) override { task::remove_output(tasks, run); }
 
   int tasks = -1;
-  std::map<RunId, Claim> claims;
+  std::map<RunId, LeftRun> left;
 
   std::vector<Assignment> started;
   std::vector<RunId> adopted;

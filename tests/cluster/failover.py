@@ -182,7 +182,8 @@ def asynchronous(fleet):
     names = ("known-running", "known-queued-runs", "known-queued-ends", "new-runs", "new-ends", "known-runs-on")
     files = {name: path(name) for name in names}
     ids = {name: one.submit(appends(files[name]), needs=["name=two"]) for name in ("known-running", "known-runs-on")}
-    for id in ids.values():
+    stopped = one.submit(appends(path("stopped")), needs=["name=two"], retries=2)
+    for id in (*ids.values(), stopped):
         one.runs(id)
     pid = two.lock_holder()
     os.kill(pid, signal.SIGSTOP)  # it takes nothing until the standby hears nothing more
@@ -199,6 +200,8 @@ def asynchronous(fleet):
         ids[name] = one.submit(appends(files[name]), needs=["name=two"])
     records = {name: one.runs(id) for name, id in ids.items()}
     one.runs(cancel)
+    one.ok("task.cancel", taskId=stopped)
+    check(one.wait(stopped)["state"] == "cancelled", "which only the old primary knows")
     for name in ("known-running", "known-queued-ends", "new-ends"):
         let_go(files[name])
         check(one.wait(ids[name])["state"] == "completed", name)
@@ -228,6 +231,8 @@ def asynchronous(fleet):
         check([line.split()[0] for line in lines(files[name])] == ["begin", "end"], name, "ran as", lines(files[name]))
     one.ok("task.cancel", taskId=cancel)
     check(one.wait(cancel)["state"] == "cancelled", one.get(cancel))
+    check(one.wait(stopped)["state"] == "cancelled", "its cancel is told again:", one.get(stopped))
+    check(len(lines(path("stopped"))) == 1, "it began again:", lines(path("stopped")))
     answer = one.ask("task.get", taskId=gone)
     check(answer.get("error", {}).get("code") == -32000, "a submit that only the old primary had is gone:", answer)
 

@@ -30,7 +30,7 @@ def setUpModule():
     global shared
     shared = server.Server(settings={"max_connections": "120"})
     shared.__enter__()
-    for scenario in (worker_gone, daemon_stopped, cut_off, answers_cut_off, changes_cut_off):
+    for scenario in (worker_gone, daemon_killed, keepers_killed, daemon_stopped, cut_off, answers_cut_off, changes_cut_off):
         scenarios[scenario.__name__] = Background(scenario, shared)
     for scenario in (database_killed, database_down):
         scenarios[scenario.__name__] = Background(scenario, None)
@@ -80,6 +80,48 @@ def worker_gone(fleet):
     two.start()
     check(one.wait(one.submit("true", needs=["name=two"]))["state"] == "completed", "it may come back")
     check(one.get(fail)["state"] == "failed", "lost for good")
+
+
+def daemon_killed(fleet):
+    """A daemon is dead until its tasks are lost. Their keepers saw how they ended: that is kept as `late`."""
+    one = fleet.worker("one")
+    two = fleet.worker("two", slots=4, lost_after="30s")
+    before, after, never = (one.path(name) for name in ("before", "after", "never"))
+    ids = [one.submit(appends(path) + "; exit 6", needs=["name=two"]) for path in (before, after, never)]
+    records = [one.runs(id) for id in ids]
+    two.kill_daemon()
+    let_go(before)
+    for id in ids:
+        lost = one.wait(id, 100)
+        check((lost["state"], lost["error"]["reason"], lost.get("late")) == ("failed", "lost", None), lost)
+    let_go(after)
+    eventually(lambda: not is_alive(records[1]), what="its end")
+    two.start()
+    for id in ids[:2]:
+        record = eventually(lambda i=id: (r := one.get(i)).get("late") and r, 15, f"its end is told, though late: {one.get(id)}")
+        check((record["state"], record["late"]["exitCode"]) == ("failed", 6), record)
+    eventually(lambda: not is_alive(records[2]), 15, "what is not its own any more is ended")
+    record = eventually(lambda: (r := one.get(ids[2])).get("late") and r, 15, "and that is told")
+    check(record["late"]["signal"] == "SIGTERM", record)
+    check(one.wait(one.submit("true", needs=["name=two"]))["state"] == "completed", "it works again")
+
+
+def keepers_killed(fleet):
+    """Three attempts that were lost with their keepers are enough."""
+    one = fleet.worker("one")
+    path = one.path("task")
+    id = one.submit(appends(path), onLost="retry", retries=1)
+    for attempt in (1, 2, 3):
+        record = eventually(lambda a=attempt: (r := one.get(id))["state"] == "running" and r["attempts"] == a and r, 20, f"attempt {attempt}")
+        os.kill(parent(record["pid"]), signal.SIGKILL)
+    lost = one.wait(id)
+    check((lost["state"], lost["error"]["reason"], lost["attempts"]) == ("failed", "lost", 3), lost)
+    check(len(lines(path)) == 3, lines(path))
+
+
+def parent(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
+        return int(stat.read().rsplit(")", 1)[1].split()[1])
 
 
 def daemon_stopped(fleet):
@@ -303,6 +345,12 @@ def database_down(fleet):
 class WhenALeaseEnds(suite.TestCase):
     def test_a_worker_that_is_gone(self):
         scenarios["worker_gone"].result()
+
+    def test_a_daemon_that_is_dead_until_its_tasks_are_lost(self):
+        scenarios["daemon_killed"].result()
+
+    def test_keepers_that_are_killed(self):
+        scenarios["keepers_killed"].result()
 
     def test_a_daemon_that_was_stopped(self):
         scenarios["daemon_stopped"].result()

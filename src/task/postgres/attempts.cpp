@@ -20,7 +20,6 @@ constexpr base::Duration poll_without = 1s;
 constexpr base::Duration between_outputs = 500ms;
 constexpr base::Duration together = 10ms;  // starts wait so long for what comes with them
 constexpr std::uint64_t output_at_once = std::uint64_t{512} << 10U;
-constexpr std::uint32_t most_lost = 3;
 constexpr std::uint64_t most_in_report = std::uint64_t{4} << 20U;
 
 bool is_lost(const Outcome& outcome) { return outcome.kind == Outcome::Kind::lost || outcome.ended_with_lease(); }
@@ -188,8 +187,7 @@ void Attempts::add_ends(Report& report) {
       const std::uint32_t failures = std::max(run.attempt - std::min(run.attempt, attempt.spared), 1U);
       end.retry = retry_delay(failures, std::uniform_real_distribution(0.0, 1.0)(chance_));
       if (attempt.ended_by_stop) end.flags |= End::by_stop;
-      if (is_lost(*attempt.outcome) && attempt.on_lost == OnLost::retry && attempt.spared < most_lost)
-        end.flags |= End::lease_was_over;
+      if (is_lost(*attempt.outcome) && attempt.on_lost == OnLost::retry) end.flags |= End::lease_was_over;
       const auto held = attempt.ended_by_stop ? std::nullopt : usage_limit_of(run, attempt);
       if (held) {
         end.hold = std::max<base::Duration>(*held - loop_.clock().utc(), base::Duration::zero());

@@ -146,6 +146,7 @@ class Attempts {
   /// Its end was told, and may be told again after a failover.
   bool was_reported(std::int64_t fence) const;
   void take_forgotten();
+  void take_given_up();
   void take_end(RunId run, std::int64_t state);
   void take_fenced(RunId run, bool end_is_told = false);
   void report_is_lost(const Report& report);

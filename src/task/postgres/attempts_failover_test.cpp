@@ -224,7 +224,7 @@ TEST_F(AttemptsFailoverTest, AnEndThatTheServerHasIsNotToldAgain) {
 
 TEST_F(AttemptsFailoverTest, WhatADaemonBeforeRanAndTheServerHasForgottenIsToldAndGoesOn) {
   recorded = {seven};
-  runner.claims[seven] = {.fence = 31, .worker = "one"};
+  runner.left[seven] = {.claim = {.fence = 31, .worker = "one"}};
   restart(R"({"worker":4,"recovering":true,"running":[]})");
   EXPECT_EQ(runner.adopted, std::vector<RunId>{seven}) << "else it is ended as a stray, and run again";
   started(seven);
@@ -238,18 +238,38 @@ TEST_F(AttemptsFailoverTest, WhatADaemonBeforeRanAndTheServerHasForgottenIsToldA
 
 TEST_F(AttemptsFailoverTest, WhatADaemonBeforeRanAndSomebodyElseHasNowIsEnded) {
   recorded = {seven};
-  runner.claims[seven] = {.fence = 31, .worker = "one"};
+  runner.left[seven] = {.claim = {.fence = 31, .worker = "one"}};
   restart(R"({"worker":4,"recovering":true,"running":[]})");
   told_running();
   answer_recovery("[31]", "[[31,0]]");
   EXPECT_EQ(runner.cancelled, std::vector<RunId>{seven});
 }
 
-TEST_F(AttemptsFailoverTest, WhatTheServerKnowsToBeNobodysIsAStray) {
+TEST_F(AttemptsFailoverTest, WhatWasGivenUpWhileThereWasNoDaemonIsEndedAndItsEndTold) {
   recorded = {seven, eight};
-  runner.claims[seven] = {.fence = 31, .worker = "one"};
+  runner.left[seven] = {.claim = {.fence = 31, .worker = "one"}};
   restart(R"({"worker":4,"recovering":false,"running":[{"task":8,"fence":32,"attempt":1,"started":true}]})");
-  EXPECT_EQ(runner.adopted, std::vector<RunId>{eight});
+  EXPECT_EQ(runner.adopted, (std::vector<RunId>{eight, seven}));
+  EXPECT_EQ(runner.cancelled, std::vector<RunId>{seven});
+  line.calls.clear();
+  exited(seven, 3);
+  EXPECT_EQ(report().fences, std::vector<std::int64_t>{31}) << "the database keeps it as one that came late";
+}
+
+TEST_F(AttemptsFailoverTest, SoIsTheEndOfWhatHadEndedBefore) {
+  recorded = {seven, eight};
+  const Outcome ended{.kind = Outcome::Kind::exited, .code = 3, .ended_at = clock.utc()};
+  runner.left[seven] = {.claim = {.fence = 31, .worker = "one"}, .gone = true, .outcome = ended};
+  runner.left[eight] = runner.left[seven];
+  runner.left[eight].outcome->ended_at -= std::chrono::hours(24 * 8);
+  restart(R"({"worker":4,"recovering":false,"running":[]})");
+  EXPECT_TRUE(runner.adopted.empty());
+  advance(10ms);
+  const FakeLine::Call call = line.take("report_v1");
+  EXPECT_EQ(ReportTold(call.arguments).fences, std::vector<std::int64_t>{31}) << "the other one is too old";
+  call.done(rows({fenced_row(7, 31)}));
+  EXPECT_TRUE(attempts->is_empty());
+  EXPECT_TRUE(runner.acknowledged.empty()) << "no keeper is there";
 }
 
 }  // namespace

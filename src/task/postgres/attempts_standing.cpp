@@ -12,7 +12,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr base::Duration kept_reports = 60s;  // before the last beat that was answered
+constexpr base::Duration kept_reports = 60s;                            // before the last beat that was answered
+constexpr base::Duration longest_silence = std::chrono::hours(24 * 7);  // `lost_after` is no longer
 constexpr std::size_t most_reported = std::size_t{8} << 20U;
 constexpr std::size_t most_told = 10'000;
 
@@ -26,7 +27,7 @@ void Attempts::joined(const std::vector<OwnAttempt>& own) {
     const bool will_be_told = membership_.is_telling_again() && was_reported(each.fence);
     if (find(each.task, each.fence) == attempts_.end() && !will_be_told) take_unknown(each);
   }
-  if (std::exchange(is_first_join_, false) && membership_.is_telling_again()) take_forgotten();
+  if (std::exchange(is_first_join_, false)) membership_.is_telling_again() ? take_forgotten() : take_given_up();
   waiting_ = false;
   set_poll_timer();
   set_output_timer();
@@ -66,16 +67,38 @@ void Attempts::take_unknown(const OwnAttempt& own) {
 // then tells what else is to be known of it.
 void Attempts::take_forgotten() {
   for (const RunId run : recorded_) {
-    const std::optional<Claim> claim = attempts_.contains(run) ? std::nullopt : runner_->claim_of(run);
-    if (!claim) continue;
-    Attempt attempt{.fence = static_cast<std::int64_t>(claim->fence),
+    const std::optional<LeftRun> left = attempts_.contains(run) ? std::nullopt : runner_->left_by(run);
+    if (!left) continue;
+    Attempt attempt{.fence = static_cast<std::int64_t>(left->claim.fence),
                     .output = OutputSender(options_.tasks, run, options_.output)};
-    attempt.on_lost = claim->leased ? OnLost::retry : OnLost::fail;
+    attempt.on_lost = left->claim.leased ? OnLost::retry : OnLost::fail;
     attempt.adopted = true;
     attempt.claimed = membership_.now();
     attempts_.emplace(run, std::move(attempt));
     runner_->adopt(run);
   }
+}
+
+// What a daemon before ran here and was lost for good while there was none: it is ended, and its end is told, which is
+// kept as one that came late. Of what was told before this changes nothing.
+void Attempts::take_given_up() {
+  for (const RunId run : recorded_) {
+    const std::optional<LeftRun> left = attempts_.contains(run) ? std::nullopt : runner_->left_by(run);
+    const bool is_old = left && left->outcome && left->outcome->ended_at + longest_silence < loop_.clock().utc();
+    if (!left || is_old || (left->gone && !left->outcome)) continue;
+    Attempt attempt{.fence = static_cast<std::int64_t>(left->claim.fence),
+                    .output = OutputSender(options_.tasks, run, options_.output)};
+    attempt.adopted = true;
+    attempt.fenced = true;
+    attempt.claimed = membership_.now();
+    if (left->gone) attempt.outcome = left->outcome;
+    attempt.gone = attempt.made_here = attempt.told_again = left->gone;
+    attempts_.emplace(run, std::move(attempt));
+    if (left->gone) continue;
+    runner_->adopt(run);
+    runner_->cancel(run);
+  }
+  soon();
 }
 
 void Attempts::describe(Attempt& attempt, const OwnAttempt& own) {

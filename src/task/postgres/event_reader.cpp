@@ -58,6 +58,7 @@ void EventReader::end_reading() {
   line_.unlisten(membership_.events_channel());
   timer_.cancel();
   journal_.set_current(false);
+  follows_ = false;
   caught_up();
 }
 
@@ -93,9 +94,12 @@ void EventReader::take_state(const Answer& answer) {
   const std::string epoch = text_in(told, "epoch");
   const bool is_other = epoch != journal_.epoch();
   const bool is_far = !journal_.is_current() && journal_.next() != next;
+  const bool goes_on = std::exchange(follows_, wanted_);
   if (is_other || is_far) {
     const bool is_first = journal_.epoch().empty();
-    journal_.begin_anew(epoch, next);
+    // Who has followed the last epoch is told all of this one.
+    const auto oldest = static_cast<std::uint64_t>(std::max<std::int64_t>(number_in(told, "oldest"), 1));
+    journal_.begin_anew(epoch, is_other && goes_on ? std::min(oldest, next) : next);
     if (is_other && !is_first) calls_.began_anew();
   }
   journal_.set_current(wanted_);

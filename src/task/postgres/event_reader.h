@@ -81,6 +81,7 @@ class EventReader {
   Journal& journal_;
   Calls calls_;
   bool wanted_ = false;
+  bool follows_ = false;  // since the journal was last placed it has been wanted
   bool refreshing_ = false;
   bool reading_ = false;
   bool again_ = false;

@@ -15,8 +15,9 @@ class EventReaderTest : public MemberTest {
                    EventReader::Calls{.began_anew = [this] { ++anew; }, .became_current = [this] { ++current; }});
   }
 
-  static std::string state(std::uint64_t next, const std::string& epoch = "e") {
-    return R"({"epoch":")" + epoch + R"(","oldest":1,"next":)" + std::to_string(next) + R"(,"unnumbered":false})";
+  static std::string state(std::uint64_t next, const std::string& epoch = "e", std::uint64_t oldest = 1) {
+    return R"({"epoch":")" + epoch + R"(","oldest":)" + std::to_string(oldest) + R"(,"next":)" + std::to_string(next) +
+           R"(,"unnumbered":false})";
   }
   static Result::Row event(std::uint64_t seq, TaskId task = 0, const std::string& task_state = {}) {
     const std::string record = R"({"agent":"shell","group":"g","metadata":"{}","state":)" + task_state + "}";
@@ -35,9 +36,9 @@ class EventReaderTest : public MemberTest {
     for (std::uint64_t seq = first; seq <= last; ++seq) events.push_back(event(seq));
     return rows(events);
   }
-  void answer_state(std::uint64_t next, const std::string& epoch = "e") {
+  void answer_state(std::uint64_t next, const std::string& epoch = "e", std::uint64_t oldest = 1) {
     line.answer("number_v1", "0");
-    line.answer("read_events_state_v1", state(next, epoch));
+    line.answer("read_events_state_v1", state(next, epoch, oldest));
   }
   void answer_events(const Result& events) { line.take("read_events_v1").done(events); }
   bool is_asking() const { return line.has("read_events_state_v1"); }
@@ -201,10 +202,20 @@ TEST_F(EventReaderTest, AnotherEpochBeginsAnew) {
   EXPECT_EQ(greet(hello(2, R"(,"epoch":"f")").replace(hello(2).find(R"("epoch":"e",)"), 12, "")), std::nullopt);
   line.calls.clear();
   reader->look();
-  answer_state(1000005, "f");
+  answer_state(1000005, "f", 1000003);
   EXPECT_EQ(anew, 1);
   EXPECT_EQ(journal.epoch(), "f");
+  EXPECT_EQ(journal.next(), 1000003U) << "none of its events is passed over";
   EXPECT_TRUE(is_reading());
+}
+
+TEST_F(EventReaderTest, AnEpochThatBeganWhileNobodyWantedItsEventsIsNotToldFromItsBeginning) {
+  be_current();
+  reader->set_wanted(false);
+  advance(3s);
+  reader->set_wanted(true);
+  answer_state(1000005, "f", 1000003);
+  EXPECT_EQ(journal.next(), 1000005U);
 }
 
 TEST_F(EventReaderTest, AnEpochThatABeatHasNotToldOfYetIsNotAskedForAgainAndAgain) {

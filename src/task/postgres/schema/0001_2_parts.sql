@@ -113,6 +113,10 @@ BEGIN
   RAISE EXCEPTION 'renew: the server is on a new timeline' USING ERRCODE = 'DU002';
 END $$;
 
+CREATE FUNCTION @schema@.thrice_lost() RETURNS text LANGUAGE sql IMMUTABLE AS $$
+  SELECT 'three attempts were lost with their workers or keepers'
+$$;
+
 -- Nor is it told of attempts before it was told what its workers have.
 CREATE FUNCTION @schema@.refuse_untold() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN

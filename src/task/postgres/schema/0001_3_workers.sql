@@ -248,8 +248,7 @@ BEGIN
       v_lanes := v_lanes || @schema@.end_task(v_task.id, 5::smallint, NULL, NULL);
     ELSIF v_task.on_lost = 1 AND v_task.lost + 1 >= 3 THEN
       UPDATE @schema@.task t SET lost = t.lost + 1 WHERE t.id = v_task.id;
-      v_lanes := v_lanes || @schema@.end_task(v_task.id, 4::smallint, 4::smallint,
-        'three attempts were lost with their workers');
+      v_lanes := v_lanes || @schema@.end_task(v_task.id, 4::smallint, 4::smallint, @schema@.thrice_lost());
     ELSIF v_task.on_lost = 1 THEN
       v_lanes := v_lanes || @schema@.queue_again(v_task.id, 0, 1);
     ELSIF p_all THEN

@@ -1,14 +1,14 @@
 -- Report: starts, output and ends of attempts, and the next claims, in one commit.
 
 -- What becomes of an attempt's task: 1 put back, 2 cancelled, 3 ended by a stop, 4 queued again and not counted (its
--- agent is held, or its worker's lease was over), 5 completed, 6 tried again, 7 failed. What was told to have begun is not put
--- back: it is lost.
+-- agent is held, or it was lost with its keeper or its worker's lease), 5 completed, 6 tried again, 7 failed. What was told to
+-- have begun is not put back: it is lost. Three lost attempts are enough.
 CREATE FUNCTION @schema@.verdict(p_flags integer, p_cancelling boolean, p_hold bigint, p_ok boolean, p_retry bigint,
   p_counted integer,
-                                 p_retries integer, p_announced boolean)
+                                 p_retries integer, p_announced boolean, p_lost integer)
 RETURNS integer LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE WHEN p_cancelling THEN 2 WHEN p_flags & 4 <> 0 AND NOT p_announced THEN 1 WHEN p_flags & 1 <> 0 THEN 3
-    WHEN p_hold IS NOT NULL OR p_flags & 8 <> 0 THEN 4
+    WHEN p_hold IS NOT NULL THEN 4 WHEN p_flags & 8 <> 0 THEN CASE WHEN p_lost < 2 THEN 4 ELSE 7 END
               WHEN p_ok AND p_flags & 4 = 0 THEN 5 WHEN p_retry IS NOT NULL AND p_counted <= p_retries THEN 6 ELSE 7 END
 $$;
 
@@ -115,17 +115,20 @@ BEGIN
       -- No join: a plan that was made while the queue was empty would read all of it. A fence is one attempt's.
       FOR e IN
         WITH ended AS (
-          UPDATE @schema@.task t SET (state, attempts, spared, started_at, pid, completed_at, exit_code, signal,
+          UPDATE @schema@.task t SET (state, attempts, spared, lost, started_at, pid, completed_at, exit_code, signal,
               error_reason, error_message, retry_at, due, cpu_us, max_memory, output_bytes, stored, cancelling) = (
             SELECT (ARRAY[CASE WHEN a.retry > 0 THEN 0 ELSE 1 END, 5, 4, 1, 3, 0, 4])[a.v],
-              t.attempts - CASE WHEN a.v = 1 THEN 1 ELSE 0 END, t.spared + CASE WHEN a.v = 4 THEN 1 ELSE 0 END,
+              t.attempts - CASE WHEN a.v = 1 THEN 1 ELSE 0 END, t.spared + CASE WHEN a.v = 4 AND NOT a.is_lost THEN 1 ELSE 0 END,
+              t.lost + CASE WHEN a.v IN (4, 7) AND a.is_lost THEN 1 ELSE 0 END,
               CASE WHEN a.is_end THEN coalesce(t.started_at, v_now - @schema@.span(p_started_ago[a.i])) END,
               CASE WHEN a.is_end THEN coalesce(t.pid, p_pids[a.i]) END,
               CASE WHEN a.is_end THEN greatest(t.created_at, coalesce(t.started_at, v_now - @schema@.span(p_started_ago[a.i])),
                 v_now - @schema@.span(coalesce(p_ended_ago[a.i], 0))) END,
               CASE WHEN a.is_end THEN p_codes[a.i] END, CASE WHEN a.is_end THEN p_signals[a.i] END,
-              CASE WHEN a.v IN (3, 7) THEN coalesce(p_reasons[a.i], CASE WHEN p_flags[a.i] & 4 <> 0 THEN 4 ELSE 0 END) END,
-              CASE WHEN a.v IN (3, 7) THEN coalesce(p_messages[a.i],
+              CASE WHEN a.v = 7 AND a.is_lost THEN 4
+                WHEN a.v IN (3, 7) THEN coalesce(p_reasons[a.i], CASE WHEN p_flags[a.i] & 4 <> 0 THEN 4 ELSE 0 END) END,
+              CASE WHEN a.v = 7 AND a.is_lost THEN @schema@.thrice_lost()
+                WHEN a.v IN (3, 7) THEN coalesce(p_messages[a.i],
                 CASE WHEN p_flags[a.i] & 4 <> 0 THEN 'its worker has lost it' ELSE '' END) END,
               CASE WHEN a.v = 6 THEN v_now + @schema@.span(a.retry) END,
               CASE WHEN a.v = 6 OR (a.v = 1 AND a.retry > 0)
@@ -138,9 +141,9 @@ BEGIN
                   (SELECT sum(octet_length(o.bytes)) FROM @schema@.output o WHERE o.task = t.id), 0)
                 ELSE t.stored END, false
             FROM (SELECT y.*, y.v NOT IN (1, 4, 6) AS is_end FROM (
-              SELECT x.i, p_retry_ms[x.i] AS retry, p_cpu_us[x.i] AS cpu,
+              SELECT x.i, p_hold_ms[x.i] IS NULL AND coalesce(p_flags[x.i], 0) & 8 <> 0 AS is_lost, p_retry_ms[x.i] AS retry, p_cpu_us[x.i] AS cpu,
                 @schema@.verdict(coalesce(p_flags[x.i], 0), t.cancelling, p_hold_ms[x.i], coalesce(p_ok[x.i], false),
-                  p_retry_ms[x.i], t.attempts - t.spared - t.lost, t.retries, t.announced) AS v
+                  p_retry_ms[x.i], t.attempts - t.spared - t.lost, t.retries, t.announced, t.lost) AS v
               FROM (SELECT array_position(p_fences, t.fence) AS i OFFSET 0) x OFFSET 0) y) a)
           WHERE t.id = ANY (p_tasks) AND t.state + 0 = 2 AND t.worker = p_worker
             AND t.id = p_tasks[array_position(p_fences, t.fence)]

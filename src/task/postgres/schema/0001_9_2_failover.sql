@@ -74,6 +74,7 @@ BEGIN
         ',"createdAt":"' || @schema@.iso(t.created_at) || '"') FROM @schema@.lane l WHERE l.id = v_lane;
     RETURN true;
   ELSIF t.state = 2 AND t.worker = p_worker AND t.fence = r.fence THEN
+    UPDATE @schema@.task o SET cancelling = true WHERE o.id = r.task AND r.cancelling AND NOT o.cancelling;
     RETURN true;
   ELSIF t.state >= 3 OR t.attempts > r.attempt OR (t.fence IS NOT NULL AND t.fence > r.fence)
     OR (t.state < 2 AND t.attempts >= r.attempt) THEN  -- the last: queued again since
