@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import server  # noqa: E402
 import suite  # noqa: E402
-from daemon import Failure, eventually  # noqa: E402
+from daemon import Failure, eventually, request  # noqa: E402
 from fleet import start_time  # noqa: E402
 from scenario import Background, appends, check, let_go, lines  # noqa: E402
 
@@ -87,6 +87,20 @@ class Load:
         self.thread.join()
 
 
+def check_told(listener, first, last):
+    """Who has listened all the time, and asked again when it was told that events may be missing, has every event of the new epoch."""
+    seqs, messages = [], []
+    while not seqs or seqs[-1] < last:
+        message = messages.pop(0) if messages else listener.next_message(30)
+        if message["method"] == "event.overflow":
+            listener.send(request("events.subscribe", 2, params={"since": message["params"]["seq"]}))
+            messages = listener.answer(2)[1]
+        else:
+            seqs.append(message["params"].get("seq", 0))
+    told = [seq for seq in seqs if seq >= first]
+    check(told == list(range(first, last + 1)), "of the events", first, "to", last, "not told:", sorted(set(range(first, last + 1)) - set(told)))
+
+
 def synchronous(fleet):
     """Nothing that was acknowledged is gone, nothing runs twice, and the old primary is refused."""
     first = fleet.server
@@ -97,6 +111,9 @@ def synchronous(fleet):
     id = one.submit(appends(stays), needs=["name=two"])
     record = one.runs(id)
     epoch, _ = epoch_and_next(one)
+    listeners = [worker.connect() for worker in (one, two)]
+    for listener in listeners:
+        listener.call("events.subscribe", params={})
     marks = one.path("marks")
     load = Load((one, two), marks)
     eventually(lambda: len(load.acknowledged) > 20, what="some load")
@@ -121,6 +138,10 @@ def synchronous(fleet):
     check(max(int(task.split("-")[1]) for task in load.acknowledged.values()) > STEP, "ids moved on")
     let_go(stays)
     check(one.wait(id)["state"] == "completed" and len(lines(stays)) == 2, one.get(id), lines(stays))
+    (first_seq, last_seq), = second.sql("SELECT epoch_start, next_seq - 1 FROM duet.meta", fleet.database)
+    for listener in listeners:
+        with listener:
+            check_told(listener, int(first_seq), int(last_seq))
 
 
 def old_primary(fleet):
