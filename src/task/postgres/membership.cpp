@@ -20,6 +20,7 @@ constexpr base::Duration between_hints = 20ms;  // wake-ups, and numbers of even
 constexpr base::Duration between_sweeps = 10s;
 constexpr base::Duration between_joins = 2s;
 constexpr std::int64_t most_numbered = 1000;
+constexpr std::size_t most_before = 8;              // incarnations that are remembered
 constexpr std::int64_t most_forgotten_ms = 60'000;  // of events that a server may lack that we have seen
 constexpr const char* refused_state = "DU003";
 
@@ -188,9 +189,10 @@ void Membership::join() {
   joined_ = false;
   const WorkerOffer offer = calls_.offer();
   std::vector<Argument> old;
-  for (const std::string& known : {memory_.incarnation, memory_.before, memory_.next}) {
+  for (const std::string& known : {memory_.incarnation, memory_.next}) {
     if (!known.empty()) old.emplace_back(known);
   }
+  old.insert(old.end(), memory_.before.begin(), memory_.before.end());
   const base::Duration sent = now();
   line_.call(
       Line::Way::watch, "attach_v1",
@@ -211,7 +213,9 @@ void Membership::take_join(const Answer& answer) {
   const json::object told = object_of(*answer);
   WorkerMemory next = memory_;
   next.worker = number_in(told, "worker");
-  next.before = std::exchange(next.incarnation, std::exchange(next.next, {}));
+  if (!next.incarnation.empty()) next.before.insert(next.before.begin(), next.incarnation);
+  if (next.before.size() > most_before) next.before.resize(most_before);
+  next.incarnation = std::exchange(next.next, {});
   remember(next);
   joined_ = true;
   refusal_.clear();
@@ -528,12 +532,13 @@ void Membership::leave(std::function<void()> left) {
   if (!is_there) return left();
   joined_ = false;
   call(Line::Way::watch, "leave_v1", {}, [this, left = std::move(left)](const Answer& answer) {
-    // The incarnation stays: a call that was lost on its way may still attach it, and only who can show it is let in
+    // The incarnations stay: a call that was lost on its way may still attach one, and only who can show it is let in
     // then.
     if (answer)
       remember({.queue = memory_.queue,
                 .place = memory_.place,
                 .incarnation = memory_.incarnation,
+                .before = memory_.before,
                 .system = memory_.system,
                 .timeline = memory_.timeline,
                 .newest_event_ms = memory_.newest_event_ms});

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace duet::task::postgres {
 
@@ -15,11 +16,12 @@ struct WorkerMemory {
   std::string queue = {};  ///< its id; another one: nothing of the rest counts
   std::string place = {};
   std::int64_t worker = 0;
-  std::string incarnation = {};  ///< the last that the database has confirmed
-  std::string before = {};       ///< the one before that: a failover may have lost the last
-  std::string next = {};         ///< one that it was told, and may have taken; empty: none
-  std::string system = {};       ///< identifier of the database's server
-  std::int64_t timeline = 0;     ///< the highest that was seen
+  std::string incarnation = {};          ///< the last that the database has confirmed
+  std::vector<std::string> before = {};  ///< those before that, the newest first: a failover may have lost the last,
+                                         ///< and a call to join may arrive late
+  std::string next = {};                 ///< one that it was told, and may have taken; empty: none
+  std::string system = {};               ///< identifier of the database's server
+  std::int64_t timeline = 0;             ///< the highest that was seen
   std::int64_t newest_event_ms = 0;
 
   bool operator==(const WorkerMemory&) const = default;

@@ -10,7 +10,7 @@ TEST(WorkerMemory, IsReadAsItWasWritten) {
                             .place = "machine:1:2",
                             .worker = 7,
                             .incarnation = "i",
-                            .before = "b",
+                            .before = {"b", "a"},
                             .next = "n",
                             .system = "71",
                             .timeline = 3,
