@@ -217,6 +217,7 @@ class Changes(QueueTest):
         self.assertEqual(answer["outcome"], "changed")
         task = self.one.task(id)
         self.assertEqual((task.prompt, task.priority, task.grp, task.labels, task.metadata), ('"q"', 7, "g", '{"a":"c"}', '{"m":1}'))
+        self.assertEqual(self.one.json("read_request_v1", id)["metadata"], '{"m":1}')
         event = self.one.events()[-1]
         self.assertEqual((event.kind, event.params["changed"]), ("taskEdited", ["prompt", "group"]))
         self.assertEqual(self.one.claim()[0].grp, "g")

@@ -3,6 +3,7 @@
 
 #include <boost/json/array.hpp>
 
+#include "duet/rpc/json_scan.h"
 #include "duet/rpc/value.h"
 #include "task/postgres/postgres_queue.h"
 #include "task/postgres/records.h"
@@ -28,6 +29,16 @@ std::vector<TaskId> ids_in(const json::object& answer, std::string_view name) {
   std::vector<TaskId> ids;
   for (const json::value& id : array_in(answer, name)) ids.push_back(id.to_number<TaskId>());
   return ids;
+}
+
+// Of what an edit changes metadata show only this; who has asked for the task, and why, stays.
+std::string metadata_after(const std::string& before, const std::vector<TaskId>& after) {
+  json::object metadata = rpc::is_valid_json(before) ? rpc::parse_value(before).as_object() : json::object();
+  metadata.erase("after");
+  json::array ids;
+  for (const TaskId id : after) ids.emplace_back(to_text(id));
+  if (!ids.empty()) metadata["after"] = std::move(ids);
+  return rpc::to_text(metadata);
 }
 
 }  // namespace
@@ -116,6 +127,7 @@ void PostgresQueue::edit_queued(TaskId id, const Edit& edit, const Object& reque
     json::array after;
     for (const TaskId dependency : submission.after) after.emplace_back(dependency);
     change["after"] = std::move(after);
+    change["metadata"] = metadata_after(text_in(request, "metadata"), submission.after);
     note("after");
   }
   if (edit.labels) {
@@ -125,8 +137,9 @@ void PostgresQueue::edit_queued(TaskId id, const Edit& edit, const Object& reque
   }
   Submission checked = submission;
   checked.agent = text_in(request, "agent");
-  if (const auto agent = choose_agent(checked); !agent && edit.prompt) return edited(tl::unexpected(agent.error()));
-  change["metadata"] = shown_metadata_text(submission);
+  if (edit.prompt && agents_.find(*checked.agent) != nullptr) {  // what another worker's would say is checked there
+    if (const auto agent = choose_agent(checked); !agent) return edited(tl::unexpected(agent.error()));
+  }
   change["body"] = to_body(submission);
   change["changed"] = std::move(names);
   change["was"] = text_in(request, "version");

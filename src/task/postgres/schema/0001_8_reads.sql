@@ -173,7 +173,7 @@ SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_ha
   SET enable_mergejoin = off AS $$
 BEGIN
   RETURN (SELECT concat('{"body":', @schema@.quoted(q.body), ',"version":"', @schema@.version_of(q.body),
-    '","hasEnv":', to_json(t.has_env), ',"agent":', l.agent_json, ',"group":',
+    '","metadata":', @schema@.quoted(q.metadata), ',"hasEnv":', to_json(t.has_env), ',"agent":', l.agent_json, ',"group":',
     @schema@.quoted(l.grp), ',"state":',
                         @schema@.world(t.state, t.announced), ',"priority":', ~t.rank, ',"retries":', t.retries,
                           ',"attempts":', t.attempts,
