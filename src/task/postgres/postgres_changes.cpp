@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <boost/json/array.hpp>
@@ -16,6 +17,8 @@ namespace duet::task::postgres {
 namespace {
 
 namespace json = boost::json;
+
+constexpr std::string_view paused_name = "cluster/paused";  // in this daemon's own store
 
 State state_in(const json::object& answer) { return static_cast<State>(number_in(answer, "state")); }
 
@@ -321,6 +324,47 @@ void PostgresQueue::pause_now(const std::optional<std::string>& group, bool paus
             done(pause);
           });
         });
+}
+
+void PostgresQueue::recall_pauses(StoreReader& reader) {
+  const std::string names = reader.recall(paused_name).value_or("");
+  if (!rpc::is_valid_json(names)) return;
+  told_pauses_.emplace();
+  for (const json::value& name : rpc::parse_value(names).as_array()) told_pauses_->emplace(name.as_string());
+}
+
+// What was said of a group by hand counts until the settings say something new of it, also if they were changed while
+// no daemon ran here. One after the other: each is remembered when the database has it.
+void PostgresQueue::take_pauses() {
+  if (telling_pauses_ || stopping_ || !membership_.is_joined()) return;
+  std::set<std::string> now;
+  for (const auto& [name, group] : settings_.groups) {
+    if (group.paused) now.insert(name);
+  }
+  if (!told_pauses_) return remember_pauses(std::move(now));  // it is as new here as the rest of the settings
+  std::vector<std::string> changed;
+  std::ranges::set_symmetric_difference(now, *told_pauses_, std::back_inserter(changed));
+  if (changed.empty()) return;
+  telling_pauses_ = true;
+  const std::string& group = changed.front();
+  alter("pause_v1", {group, argument_of(now.contains(group)), argument_of(true)},
+        [this, group, is_paused = now.contains(group)](const FoundObject& answer, bool /*again*/) {
+          telling_pauses_ = false;
+          if (!answer) return;  // when the line is up again, or with the next reload
+          std::set<std::string> told = *told_pauses_;
+          told.erase(group);
+          if (is_paused) told.insert(group);
+          remember_pauses(std::move(told));
+          attempts_.look(false);
+          take_pauses();
+        });
+}
+
+void PostgresQueue::remember_pauses(std::set<std::string> paused) {
+  const std::string names = rpc::to_text(json::array(paused.begin(), paused.end()));
+  told_pauses_ = std::move(paused);
+  store_.write({.apply = [names](StoreWriter& writer) { writer.remember(paused_name, names); },
+                .kind = Change::Kind::patient_fact});
 }
 
 void PostgresQueue::release_agent(const std::string& agent, const Changed& released) {

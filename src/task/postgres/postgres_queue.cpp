@@ -71,7 +71,8 @@ void PostgresQueue::begin(Runner& runner, const std::vector<RunId>& recorded) {
 void PostgresQueue::start() {
   // What a daemon before had told its own store, and not the database.
   std::vector<Event> untold;
-  const auto read = store_.read([&untold](StoreReader& reader) {
+  const auto read = store_.read([this, &untold](StoreReader& reader) {
+    recall_pauses(reader);
     const std::string told = reader.recall(told_name).value_or("");
     if (told.empty()) return;
     reader.events_after(std::stoull(told), 10'000, [&untold](Event event) { untold.push_back(std::move(event)); });
@@ -96,6 +97,7 @@ Line::Events PostgresQueue::line_events() {
                 attempts_.look(false);
                 events_.begin();
                 forward();
+                take_pauses();
               },
           .down =
               [this](const std::string& why) {
@@ -133,6 +135,7 @@ Membership::Calls PostgresQueue::membership_calls() {
                 count_soon();
                 forward();
                 tidy_in(30s);
+                take_pauses();
                 for (const auto& call : std::exchange(when_joined_, {})) call();
               },
           .beaten = [this](const Membership::Calls::Beat& beat) { attempts_.beaten(beat); },
@@ -206,6 +209,7 @@ void PostgresQueue::change_settings(TaskSettings settings) {
   attempts_.settings_changed();
   membership_.beat_soon();
   attempts_.look(false);
+  take_pauses();
 }
 
 void PostgresQueue::change_cluster(ClusterSettings cluster) {

@@ -167,6 +167,9 @@ class PostgresQueue final : public Queue {
              const Submitted& submitted, const Companion& companion);
 
   void pause_now(const std::optional<std::string>& group, bool paused, const Paused& done);
+  void recall_pauses(StoreReader& reader);
+  void take_pauses();
+  void remember_pauses(std::set<std::string> paused);
   std::vector<WaitReason> reasons_of(TaskId id, const Object& facts) const;
   void explain_doors(const Object& facts, std::vector<WaitReason>& reasons) const;
   void edit_as_it_is(TaskId id, const Edit& edit, const FoundTask& edited, int tries);
@@ -237,6 +240,9 @@ class PostgresQueue final : public Queue {
   // Events of this daemon that the database does not have yet.
   std::vector<Event> untold_;
   bool telling_ = false;
+  // Groups that the settings pause, as far as the database was told; none: no daemon here has told of any.
+  std::optional<std::set<std::string>> told_pauses_;
+  bool telling_pauses_ = false;
 
   bool stopping_ = false;
   bool left_ = false;
