@@ -509,6 +509,7 @@ DaemonStatus ProjectDaemon::status() const {
   problems_.set("automation", automation);
   problems_.set("tls", tls_.problem());
   problems_.set("starts", tasks_.queue().shortage());
+  if (tasks_.shared() != nullptr) problems_.set("database", tasks_.shared()->delay());
   DaemonStatus status{
       .pid = getpid(),
       .version = kVersion,

@@ -20,6 +20,7 @@ using namespace std::chrono_literals;
 constexpr base::Duration end_patience = 10s;
 constexpr int unknown_task_code = -32000;
 constexpr std::string_view told_name = "cluster/told";  // the last event of ours that the database has
+constexpr base::Duration overdue = 10s;
 
 }  // namespace
 
@@ -219,6 +220,14 @@ void PostgresQueue::change_cluster(ClusterSettings cluster) {
 
 rpc::Error PostgresQueue::error_of(const Fault& fault) {
   return unavailable("store", fault.message.empty() ? "the queue's database does not answer" : fault.message);
+}
+
+std::string PostgresQueue::delay() const {
+  const base::Duration waited = line_.standing().waited;
+  if (waited < overdue) return {};
+  return "the queue's database has not answered for " +
+         std::to_string(std::chrono::floor<std::chrono::seconds>(waited).count()) +
+         " s: its commits may wait for a standby, or for a lock; see cluster status";
 }
 
 rpc::Error PostgresQueue::not_joined() const {

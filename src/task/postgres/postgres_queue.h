@@ -69,6 +69,8 @@ class PostgresQueue final : public Queue {
   /// Why it cannot join, if that will not pass by itself; or what is wrong now.
   std::string trouble() const { return membership_.refusal().empty() ? problem_ : membership_.refusal(); }
   bool is_refused() const { return !membership_.refusal().empty(); }
+  /// What people are told while the database is connected and does not answer; empty: it does.
+  std::string delay() const;
   KeeperEvents keeper_events();
   void begin(Runner& runner, const std::vector<RunId>& recorded);
   /// Somebody here wants to hear of events: clients, or rules.
