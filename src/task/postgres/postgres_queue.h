@@ -165,6 +165,9 @@ class PostgresQueue final : public Queue {
   std::optional<rpc::Error> add_limits(const Submission& submission, Submits::Entry& entry) const;
   tl::expected<Submits::Entry, rpc::Error> entry_of(Submission& submission) const;
   std::optional<rpc::Error> check_group(const std::string& group) const;
+  bool is_somebody_known_for(const Submission& submission) const;
+  bool is_limit_known(const std::string& name) const;
+  void submit_now(Submission submission, const Submitted& submitted, const Companion& companion);
   void taken(const Submission& submission, const std::string& asked, const Submits::Taken& task,
              const Submitted& submitted, const Companion& companion);
 
