@@ -543,7 +543,7 @@ Subsystems ProjectDaemon::subsystems() const {
                                 : std::optional<TlsStatus>(),
           .supervisor = {.running = count(task::State::running),
                          .queued = count(task::State::queued),
-                         .maxRunning = queue.settings().max_running},
+                         .maxRunning = queue.slots()},
           .store = {tasks_.store().is_healthy()},
           .automation = {.enabled = automation_.enabled(), .ruleCount = automation_.rule_count()},
           .lsp = {bridge_.running()}};

@@ -341,11 +341,15 @@ void PostgresQueue::count_soon() {
     counting_ = true;
     ask("read_stats_v1", {}, [this](const tl::expected<Object, rpc::Error>& counts) {
       counting_ = false;
-      if (!counts) return;
-      counts_ = {number_in(*counts, "queued"), number_in(*counts, "running"), number_in(*counts, "completed"),
-                 number_in(*counts, "failed"), number_in(*counts, "cancelled")};
+      if (counts) take_counts(*counts);
     });
   });
+}
+
+void PostgresQueue::take_counts(const Object& counts) {
+  counts_ = {number_in(counts, "queued"), number_in(counts, "running"), number_in(counts, "completed"),
+             number_in(counts, "failed"), number_in(counts, "cancelled")};
+  if (const auto slots = optional_in(counts, "slots")) slots_ = static_cast<std::size_t>(*slots);
 }
 
 // ---- waiting for ends ----

@@ -117,6 +117,7 @@ class PostgresQueue final : public Queue {
 
   const StateCounts& counts() const override { return counts_; }
   const TaskSettings& settings() const override { return settings_; }
+  std::size_t slots() const override { return slots_.value_or(settings_.max_running); }
   void change_settings(TaskSettings settings) override;
   const Agents& agents() const override { return agents_; }
   tl::expected<void, std::string> provide_for(const process::Limits& limits) const override {
@@ -202,6 +203,7 @@ class PostgresQueue final : public Queue {
   void tell_last(const tl::expected<Task, rpc::Error>& task, std::function<void()> tell);
   void wake_up(const std::string& channel, const std::string& payload);
   void count_soon();
+  void take_counts(const Object& counts);
   void forward_events(std::vector<Event> events);
   void forward();
   void bound_stop();
@@ -222,6 +224,7 @@ class PostgresQueue final : public Queue {
   std::string problem_;
   std::vector<std::function<void()>> when_joined_;
   StateCounts counts_ = {};
+  std::optional<std::size_t> slots_;  // of all workers that are heard of
   Membership membership_;
   Submits submits_;
   Changes changes_;
