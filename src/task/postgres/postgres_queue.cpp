@@ -215,6 +215,7 @@ void PostgresQueue::change_settings(TaskSettings settings) {
 
 void PostgresQueue::change_cluster(ClusterSettings cluster) {
   cluster_ = std::move(cluster);
+  attempts_.change_output(cluster_.output);
   membership_.change_settings(cluster_);
 }
 
