@@ -282,6 +282,16 @@ void Engine::note_start(const task::Task& task) {
   const base::UtcTime utc = loop_.clock().utc();
   const base::UtcTime started = std::min(task.progress.started_at.value_or(utc), utc);
   effects_.started({task::to_text(task.id), origin->depth}, loop_.now() - (utc - started));
+  note_elsewhere(task.id, origin->rule_id);
+}
+
+// Rules that fire once for all daemons are busy with a task wherever it was asked for. Those of files and of the daemon
+// are each daemon's own.
+void Engine::note_elsewhere(task::TaskId id, const std::string& rule_id) {
+  ActiveRule* const active = queue_.is_shared() ? rules_.find(rule_id) : nullptr;
+  if (active == nullptr) return;
+  const std::string& source = active->rule.trigger.source;
+  if (source == "task" || source == "schedule") active->live.insert(id);
 }
 
 // It waits for its next attempt, or was restarted in place: it does not run, and has not ended.

@@ -144,6 +144,7 @@ class Engine {
   void catch_up();
   void catch_up_later(base::Duration wait);
   void note_start(const task::Task& task);
+  void note_elsewhere(task::TaskId id, const std::string& rule_id);
   void note_wait(const task::Task& task);
 
   // Firings.

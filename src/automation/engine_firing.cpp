@@ -139,6 +139,7 @@ void Engine::fire(const ActiveRule& active, const Event& event, Firing firing) {
   const bool is_asked_again = !key_of(work).empty();
   run(firing, work, Kind::fact, [this, firing, is_asked_again](const tl::expected<task::TaskId, Refused>& result) {
     if (!result && closed_ && is_asked_again) return;  // by the next daemon
+    if (!result && result.error().is_elsewhere) return hold(firing, reason_of(result.error().error));
     result ? has_fired(firing.number, *result) : refuse(firing, reason_of(result.error().error));
   });
 }
@@ -201,7 +202,9 @@ void Engine::submit(const Firing& firing, const Work& work, Note note, Kind kind
                          rule = firing.rule_id](const tl::expected<task::Accepted, rpc::Error>& result) {
     const bool is_ours = result && (result->is_new || asked);
     has_gone_along(note.along(), is_ours);
-    has_submitted(rule, is_ours ? std::optional(result->id) : std::nullopt);
+    // Another daemon's is one of the rule as well.
+    const bool is_live = result && (result->is_new || !has_ended(result->state));
+    has_submitted(rule, is_live ? std::optional(result->id) : std::nullopt);
     if (is_ours && !result->is_new) {  // the daemon before had its task taken, and could not write that down
       store_.write({.apply = [note, id = result->id](task::StoreWriter& writer) { note.write(writer, id); },
                     .kind = Kind::fact});
@@ -257,7 +260,7 @@ void Engine::has_fired(std::uint64_t number, task::TaskId task) {
   answer_hand(number);
 }
 
-// It did not fire, so that it may as soon as it can.
+// It did not fire, so that it may as soon as it can. What another daemon has done counts as if it had.
 void Engine::refuse(Firing firing, std::string reason) {
   if (ActiveRule* active = rules_.find(firing.rule_id)) active->pace.take_back(firing.at);
   hold(std::move(firing), std::move(reason));

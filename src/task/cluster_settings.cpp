@@ -35,6 +35,7 @@ std::string keep_until_restart(const ClusterSettings& running, ClusterSettings& 
     keep("cluster.project", running.project, next.project);
     if (next.name.empty()) next.name = running.name;
     keep("cluster.name", running.name, next.name);
+    keep("cluster.run", running.run, next.run);
   }
   return differs.empty() ? "" : "changed, and used after a restart only: " + differs + "; 'duet-rpc daemon restart'";
 }

@@ -34,8 +34,8 @@ struct ClusterSettings {
 /// Those that this daemon does not have are left out.
 std::vector<std::string> accepted_agents(const ClusterSettings& cluster, const TaskSettings& tasks);
 
-/// Keeps of `next` what only a restart can change: where the queue is. Returns what to tell people, on one line; empty:
-/// nothing of that differs.
+/// Keeps of `next` what only a restart can change: where the queue is, and as what it was joined. Returns what to tell
+/// people, on one line; empty: nothing of that differs.
 std::string keep_until_restart(const ClusterSettings& running, ClusterSettings& next);
 
 }  // namespace duet::task

@@ -38,6 +38,16 @@ TEST(ClusterSettingsOfTasks, WhereTheQueueIsStaysUntilARestart) {
   EXPECT_EQ(keep_until_restart(running, next), "");
 }
 
+TEST(ClusterSettingsOfTasks, WhoRunsTasksStaysUntilARestart) {
+  const ClusterSettings running{.store = "postgresql://a", .project = "p", .name = "me"};
+  ClusterSettings next = running;
+  next.run = false;
+  next.output = 1;
+  EXPECT_NE(keep_until_restart(running, next).find("cluster.run"), std::string::npos);
+  EXPECT_TRUE(next.run);
+  EXPECT_EQ(next.output, 1U);
+}
+
 TEST(ClusterSettingsOfTasks, AStoreThatComesOrGoesNeedsARestart) {
   ClusterSettings comes{.store = "postgresql://a", .project = "p", .name = "me"};
   EXPECT_NE(keep_until_restart({}, comes), "");

@@ -20,4 +20,6 @@ Failure failure_of(const Outcome& outcome) {
   return {Reason::lost, outcome.problem.empty() ? "its keeper was killed; nobody knows how it ended" : outcome.problem};
 }
 
+Failure failure_by_stop() { return {Reason::signal, "ended when the daemon was stopped"}; }
+
 }  // namespace duet::task

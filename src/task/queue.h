@@ -185,6 +185,8 @@ class Queue {
   /// As they were a moment ago.
   virtual const StateCounts& counts() const = 0;
   virtual const TaskSettings& settings() const = 0;
+  /// How many tasks may run at once, on all machines that share the queue; as old as the counts.
+  virtual std::size_t slots() const { return settings().max_running; }
   virtual void change_settings(TaskSettings settings) = 0;
   virtual const Agents& agents() const = 0;
   /// Sees to it that such limits can be kept; or says why not.

@@ -500,7 +500,7 @@ void Supervisor::conclude(RunId id, Run& run) {
   const bool succeeded = outcome.kind == Outcome::Kind::exited && outcome.code == 0 && !outcome.timed_out;
   if (run.ended_by_stop) {
     to.state = State::failed;
-    to.error = {Reason::signal, "ended when the daemon was stopped"};
+    to.error = failure_by_stop();
   } else if (held_until) {
     to = {.attempts = id.attempt, .spared = to.spared + 1};
   } else if (succeeded) {

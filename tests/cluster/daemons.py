@@ -135,7 +135,7 @@ class Together(FleetTestCase):
         answer = eventually(lambda: one.ask("task.submit", prompt="true", delaySeconds=3600, **limit).get("result"), what="it is known here")
         self.assertEqual(one.get(answer["taskId"])["needs"], ["limit=memory"])
         four.run("cluster", "drain")
-        eventually(lambda: one.get(answer["taskId"]).get("waitingFor") == "no worker with limit=memory", what="waitingFor")
+        eventually(lambda: one.get(answer["taskId"]).get("waitingFor") == "the only workers with limit=memory are draining", what="waitingFor")
         one.ok("task.cancel", taskId=answer["taskId"])
 
     def test_here_is_here(self):

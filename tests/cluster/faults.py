@@ -66,6 +66,11 @@ def standby_gone(fleet):
     _, outcome = refused(one.ask("task.submit", prompt="true", key="k", needs=["nobody"]))
     took = time.monotonic() - gone
     check(outcome == "unknown" and 9 < took < 13, outcome, "after", took, "s")
+    asked = time.monotonic()
+    check(one.get(id)["state"] == "running" and one.ok("cluster.status")["workers"], "reads are answered")
+    check(time.monotonic() - asked < 3, "reads do not wait for commits:", time.monotonic() - asked)
+    problems = [each["message"] for each in one.ok("daemon.status")["problems"]]
+    check(any("database has not answered for" in text for text in problems), problems)
     beats = "SELECT name, beat, state FROM duet.worker ORDER BY name"
     before = fleet.sql(beats)
     time.sleep(LEASE + 8)  # longer than the lease: if beats did not count, one would be given up
@@ -76,6 +81,7 @@ def standby_gone(fleet):
     back = time.monotonic()
     again = eventually(lambda: one.ask("task.submit", prompt="true", key="k", needs=["nobody"]).get("result"), 20, "it goes on")
     check(time.monotonic() - back < 12, "went on after", time.monotonic() - back)
+    check(not one.ok("daemon.status")["problems"], one.ok("daemon.status"))
     check(fleet.sql("SELECT count(*) FROM duet.request WHERE key = 'k'") == [["1"]], "one submit, one task:", again)
     let_go(path)
     check((one.wait(id)["attempts"], len(lines(path))) == (1, 2), one.get(id), lines(path))

@@ -273,6 +273,17 @@ class Claim(QueueTest):
         self.one.do_json("pause_v1", "a", False)
         self.assertEqual(len(self.one.claim(9, closed=["a"])), 1)
 
+    def test_what_was_said_of_a_group_counts_until_settings_say_something_new(self):
+        self.one.submit(group="a")
+        self.one.do_json("pause_v1", "a", False)
+        self.assertTrue(self.one.do_json("pause_v1", "a", True, True)["changed"])
+        self.assertFalse(self.one.do_json("pause_v1", "a", True, True)["changed"])
+        self.assertEqual(self.one.claim(9, closed=["a"]), [])
+        self.assertEqual(self.one.events()[-1].params, {"group": "a", "by": "settings"})
+        self.one.do_json("pause_v1", "a", True)
+        self.assertTrue(self.one.do_json("pause_v1", "a", False, True)["changed"])
+        self.assertEqual(len(self.one.claim(9)), 1)
+
     def test_limits_hold_for_two_claimers_at_once(self):
         self.one.submit_all(*[{"group": group} for group in ("a", "b") for _ in range(20)])
         workers = [self.worker(f"w{n}") for n in range(4)]

@@ -217,6 +217,7 @@ class Changes(QueueTest):
         self.assertEqual(answer["outcome"], "changed")
         task = self.one.task(id)
         self.assertEqual((task.prompt, task.priority, task.grp, task.labels, task.metadata), ('"q"', 7, "g", '{"a":"c"}', '{"m":1}'))
+        self.assertEqual(self.one.json("read_request_v1", id)["metadata"], '{"m":1}')
         event = self.one.events()[-1]
         self.assertEqual((event.kind, event.params["changed"]), ("taskEdited", ["prompt", "group"]))
         self.assertEqual(self.one.claim()[0].grp, "g")
@@ -550,6 +551,29 @@ class Reads(QueueTest):
         self.assertEqual((explained["after"], explained["qualified"], explained["missing"]), ([{"task": first, "state": QUEUED}], 0, "no worker with gpu"))
         self.assertEqual(self.one.json("read_explain_v1", self.one.submit())["before"], 1)
 
+    def test_for_whom_a_task_waits(self):
+        def waits(**wanted):
+            return self.one.json("read_explain_v1", self.one.submit(**wanted))["missing"]
+
+        self.worker("two", labels=["gpu"], accepts=["codex"], agents=["codex"])
+        self.worker("three", labels=["tpu"])
+        self.assertEqual(waits(needs="gpu"), "no worker with gpu that accepts claude")
+        self.assertEqual(waits(needs="npu"), "no worker with npu")
+        self.assertEqual(waits(needs="gpu\x1ftpu"), "no worker with gpu and tpu")
+        self.assertEqual(waits(agent="nobody", needs="gpu"), "no worker that accepts nobody")
+        self.one.json("drain_v1", "three", True)
+        self.assertEqual(waits(needs="tpu"), "the only workers with tpu are draining")
+        self.one.json("drain_v1", "two", True)
+        self.assertEqual(waits(agent="codex"), "the only workers that accept codex are draining")
+        self.one.do_json("silence_v1", *self.one.one("SELECT id || ' ' || beat FROM duet.worker WHERE name = 'three'").split())
+        self.assertEqual(waits(needs="tpu"), "the only workers with tpu are silent")
+
+    def test_slots_are_those_of_all_that_are_heard_of(self):
+        self.assertEqual(self.one.json("read_stats_v1")["slots"], 4)
+        self.worker("two")
+        self.one.json("drain_v1", "two", True)
+        self.assertEqual(self.one.json("read_stats_v1")["slots"], 8)
+
 
 class Failover(QueueTest):
     """What the functions do on a new timeline, which is played by an older one in the row."""
@@ -587,7 +611,9 @@ class Failover(QueueTest):
         self.assertTrue(self.one.do_json("recover_v1", "[]")["recovering"])
         self.assertTrue(self.one.beat()["recovering"])
         self.assertEqual(self.one.claim(), [])
+        self.assertTrue(self.one.json("read_explain_v1", 1)["recovering"])
         self.assertFalse(other.do_json("recover_v1", None)["recovering"])
+        self.assertFalse(self.one.json("read_explain_v1", 1)["recovering"])
         self.assertEqual(len(self.one.claim()), 1)
 
     def test_a_lease_is_enough(self):

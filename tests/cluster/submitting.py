@@ -89,7 +89,7 @@ class Submitting(ProjectTestCase):
     def test_here_is_this_worker_with_this_path(self):
         daemon = self.fake()
         self.submit("do it", "--here", "--needs", "gpu")
-        self.assertEqual(daemon.submits[0]["needs"], ["gpu", "name=here"])
+        self.assertEqual((daemon.submits[0]["needs"], daemon.submits[0]["here"]), (["gpu"], True))
         self.assertIn("PATH", daemon.submits[0]["env"])
 
     def test_labels_and_what_a_lost_one_becomes(self):

@@ -86,8 +86,8 @@ object submission(const CommandLine& line, const DaemonClient& daemon, const std
   if (const auto on_lost = line.text("on-lost")) params["onLost"] = *on_lost;
   boost::json::array needs;
   for (const std::string& label : line.texts("needs")) needs.emplace_back(label);
-  if (here && !worker.empty()) needs.emplace_back("name=" + worker);
   if (!needs.empty()) params["needs"] = std::move(needs);
+  if (here && !worker.empty()) params["here"] = true;
   params["prompt"] = joined_words(line);
   if (const auto key = line.text("key")) params["key"] = *key;
   if (const auto limit = line.duration("time-limit")) {

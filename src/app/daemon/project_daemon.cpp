@@ -509,6 +509,7 @@ DaemonStatus ProjectDaemon::status() const {
   problems_.set("automation", automation);
   problems_.set("tls", tls_.problem());
   problems_.set("starts", tasks_.queue().shortage());
+  if (tasks_.shared() != nullptr) problems_.set("database", tasks_.shared()->delay());
   DaemonStatus status{
       .pid = getpid(),
       .version = kVersion,
@@ -542,7 +543,7 @@ Subsystems ProjectDaemon::subsystems() const {
                                 : std::optional<TlsStatus>(),
           .supervisor = {.running = count(task::State::running),
                          .queued = count(task::State::queued),
-                         .maxRunning = queue.settings().max_running},
+                         .maxRunning = queue.slots()},
           .store = {tasks_.store().is_healthy()},
           .automation = {.enabled = automation_.enabled(), .ruleCount = automation_.rule_count()},
           .lsp = {bridge_.running()}};

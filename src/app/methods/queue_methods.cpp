@@ -106,7 +106,7 @@ QueueStatus queue_status(const task::Queue& queue, const Standing& standing) {
                      .stopping = queue.is_stopping_now(),
                      .running = count(task::State::running),
                      .queued = count(task::State::queued),
-                     .maxRunning = queue.settings().max_running};
+                     .maxRunning = queue.slots()};
   for (const auto& [name, group] : standing.groups) status.groups.push_back(group_status(queue, name, group));
   for (const auto& [agent, hold] : standing.holds) status.heldAgents.push_back({agent, base::utc_text(hold.until)});
   return status;

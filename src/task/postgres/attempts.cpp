@@ -186,7 +186,11 @@ void Attempts::add_ends(Report& report) {
       tell_outcome(end, *attempt.outcome, loop_.clock());
       const std::uint32_t failures = std::max(run.attempt - std::min(run.attempt, attempt.spared), 1U);
       end.retry = retry_delay(failures, std::uniform_real_distribution(0.0, 1.0)(chance_));
-      if (attempt.ended_by_stop) end.flags |= End::by_stop;
+      if (attempt.ended_by_stop) {
+        end.flags |= End::by_stop;
+        end.ok = false;
+        end.failure = failure_by_stop();
+      }
       if (is_lost(*attempt.outcome) && attempt.on_lost == OnLost::retry) end.flags |= End::lease_was_over;
       const auto held = attempt.ended_by_stop ? std::nullopt : usage_limit_of(run, attempt);
       if (held) {

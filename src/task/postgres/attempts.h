@@ -62,6 +62,8 @@ class Attempts {
   /// `recorded` are runs that left a record here.
   void begin(Runner& runner, const std::vector<RunId>& recorded);
   void settings_changed();
+  /// How much output of an attempt goes to the database, from the next attempt on.
+  void change_output(std::uint64_t bytes) { options_.output = bytes; }
 
   /// Asks for tasks if there are slots free; `wake_up`: somebody said that there are some.
   void look(bool wake_up);

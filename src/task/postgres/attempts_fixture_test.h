@@ -37,6 +37,8 @@ struct ReportTold {
   std::vector<std::int64_t> start_fences = {};
   std::vector<std::int64_t> fences = {};  ///< of the ends
   std::vector<std::int64_t> flags = {};
+  std::vector<std::int64_t> reasons = {};
+  std::string messages = {};  ///< an array literal
   std::vector<Piece> pieces = {};
   std::int64_t most = 0;
 
@@ -48,6 +50,8 @@ struct ReportTold {
     for (const std::int64_t task : numbers_of(arguments.at(3))) ends.push_back(static_cast<TaskId>(task));
     fences = numbers_of(arguments.at(4));
     flags = numbers_of(arguments.at(19));
+    reasons = numbers_of(arguments.at(8));
+    messages = arguments.at(9).value_or("");
     for (const boost::json::value& each : list_of(arguments.at(21))) {
       const boost::json::object& piece = each.as_object();
       pieces.push_back({static_cast<TaskId>(number_in(piece, "task")),

@@ -404,8 +404,11 @@ TEST_F(AttemptsTest, WhatAStopEndsIsToldSo) {
   attempts->close();
   attempts->end_running();
   EXPECT_EQ(runner.cancelled, std::vector<RunId>{seven});
-  exited(seven, 143);
-  EXPECT_EQ(report().flags, std::vector<std::int64_t>{End::by_stop});
+  exited(seven, 0);
+  const ReportTold told = report();
+  EXPECT_EQ(told.flags, std::vector<std::int64_t>{End::by_stop});
+  EXPECT_EQ(told.reasons, std::vector<std::int64_t>{static_cast<int>(Reason::signal)}) << "whatever it made of TERM";
+  EXPECT_NE(told.messages.find("ended when the daemon was stopped"), std::string::npos);
 }
 
 TEST_F(AttemptsTest, WhatRunsIsRememberedWithAllThatItsTaskNeedsToComeBack) {

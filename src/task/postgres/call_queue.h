@@ -1,8 +1,12 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <deque>
+#include <iterator>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "duet/base/clock.h"
 #include "task/postgres/session.h"
@@ -14,7 +18,8 @@ struct Call {
   Statement statement;
   Line::Done done;  ///< empty: it has been answered already
   base::TimePoint deadline;
-  int repeats = 0;  ///< how often it was tried again
+  int repeats = 0;        ///< how often it was tried again
+  bool may_move = false;  ///< to another connection, while nobody has been sent it
 
   /// Answers it, once.
   void answer(const Answer& answer) {
@@ -30,18 +35,29 @@ class CallQueue {
   std::size_t bytes() const { return bytes_; }
 
   void push_back(Call call) {
-    bytes_ += call.statement.bytes();
+    count(call, 1);
     calls_.push_back(std::move(call));
   }
   void push_front(Call call) {
-    bytes_ += call.statement.bytes();
+    count(call, 1);
     calls_.push_front(std::move(call));
   }
   Call pop() {
     Call call = std::move(calls_.front());
     calls_.pop_front();
-    bytes_ -= call.statement.bytes();
+    count(call, -1);
     return call;
+  }
+
+  bool has_movable() const { return movable_ > 0; }
+  /// Those that may go over another connection, in order; they are not here any more.
+  std::vector<Call> take_movable() {
+    const auto first =
+        std::stable_partition(calls_.begin(), calls_.end(), [](const Call& call) { return !call.may_move; });
+    std::vector<Call> taken(std::make_move_iterator(first), std::make_move_iterator(calls_.end()));
+    calls_.erase(first, calls_.end());
+    for (const Call& call : taken) count(call, -1);
+    return taken;
   }
 
   /// That of the first one, whose time is up first: all wait equally long.
@@ -50,8 +66,14 @@ class CallQueue {
   }
 
  private:
+  void count(const Call& call, int sign) {
+    bytes_ += static_cast<std::size_t>(sign) * call.statement.bytes();
+    movable_ += call.may_move ? sign : 0;
+  }
+
   std::deque<Call> calls_;
   std::size_t bytes_ = 0;
+  std::ptrdiff_t movable_ = 0;
 };
 
 }  // namespace duet::task::postgres

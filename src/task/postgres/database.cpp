@@ -81,6 +81,7 @@ Link::Events Database::link_events(Way way) {
   if (way == Way::watch) {
     events.notified = [this](const std::string& channel, const std::string& payload) { heard(channel, payload); };
   }
+  if (way == Way::work) events.slow = [this] { move_reads(); };
   events.inquire = [this, way](int process, std::function<void(std::optional<bool>)> answer) {
     inquire(end_of(way), process, std::move(answer));
   };
@@ -94,7 +95,18 @@ void Database::start(Events events) {
 }
 
 void Database::call(Way way, std::string_view function, std::vector<Argument> arguments, Done done) {
-  end_of(way).link.call(function_call(schema_, function, std::move(arguments)), std::move(done));
+  const bool is_read = way == Way::work && function.starts_with("read_");
+  End& end = is_read && work_->link.is_slow() && can_read_for_work() ? *watch_ : end_of(way);
+  end.link.call(function_call(schema_, function, std::move(arguments)), std::move(done), is_read);
+}
+
+bool Database::can_read_for_work() const { return watch_->link.is_up() && !watch_->link.is_slow(); }
+
+void Database::move_reads() {
+  if (!can_read_for_work()) return;
+  for (Call& call : work_->link.take_movable()) {
+    watch_->link.call(std::move(call.statement), std::move(call.done));
+  }
 }
 
 void Database::listen(const std::string& channel) {
@@ -124,6 +136,7 @@ Line::Standing Database::standing() const {
   standing.pooled = work_->pooled || watch_->pooled;
   standing.encrypted = session != nullptr && !session->tls().empty();
   standing.round_trip = watch_->link.round_trip();
+  standing.waited = work_->link.waited();
   return standing;
 }
 

@@ -18,6 +18,9 @@ namespace duet::task::postgres {
 
 /// The line by two connections of libpq: what is overdue on one is asked after on the other.
 ///
+/// A commit may wait for a standby that is gone. Reads (`read_…`, which change nothing) do not wait behind it for more
+/// than a second: they go over the watch connection then.
+///
 /// A pooler is judged by the server's process: libpq is told its number when it connects, and a pooler makes one up; if
 /// `pg_backend_pid()` says another one, connections are shared. Then nothing is LISTENed to, which would stay behind on
 /// a connection of somebody else. Without a pooler a wake-up is sent on the one connection and must come back on the
@@ -63,6 +66,8 @@ class Database final : public Line {
   void inquire(const End& about, int process, std::function<void(std::optional<bool>)> answer);
   void probe();
   bool both_up() const;
+  bool can_read_for_work() const;
+  void move_reads();
 
   transport::Loop& loop_;
   StoreAddress address_;

@@ -177,6 +177,22 @@ TEST_F(DatabaseTest, AnOverdueCallIsAskedAfterOnTheOtherConnectionAndNoThirdOneI
   EXPECT_EQ(connections(), "2");
 }
 
+TEST_F(DatabaseTest, ReadsDoNotWaitBehindASlowCall) {
+  ASSERT_TRUE(server().open()->run(
+      "CREATE OR REPLACE FUNCTION q.read_it() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN 'read'; END $$"));
+  begin(0, {.link = {.slow = 200ms}});
+  ASSERT_TRUE(await_ups(1) && await_proven());
+  const auto slow = send(Way::work, "sleep", {"3"});
+  const auto waits = send(Way::work, "twice", {"1"});
+  EXPECT_EQ(call(Way::work, "read_it", {}).value().text(), "read") << "it was waiting when the other became slow";
+  EXPECT_EQ(call(Way::work, "read_it", {}).value().text(), "read");
+  EXPECT_FALSE(*slow);
+  EXPECT_FALSE(*waits);
+  EXPECT_GE(database_->standing().waited, 200ms);
+  EXPECT_EQ(await(waits).value().text(), "2");
+  EXPECT_EQ(database_->standing().waited, 0ms);
+}
+
 TEST_F(DatabaseTest, AnAnswerThatWasLostIsFoundOutOnTheOtherConnection) {
   begin_through_proxy({.link = {.patience = 1s, .inquiry = 60s}});
   ASSERT_TRUE(await_ups(1) && await_proven());

@@ -10,6 +10,7 @@
 
 #include <tl/expected.hpp>
 
+#include "duet/base/clock.h"
 #include "task/postgres/argument.h"
 #include "task/postgres/result.h"
 
@@ -66,6 +67,7 @@ class Line {
     bool pooled = false;     ///< something stands between us and the server that changes connections under us
     bool encrypted = false;  ///< TLS
     std::optional<std::chrono::microseconds> round_trip;  ///< of the last call on the watch connection
+    base::Duration waited = {};  ///< for the answer to what was sent over the work connection; none: it is there
   };
 
   Line() = default;
@@ -76,7 +78,8 @@ class Line {
   /// Connects, and from then on sees to it that it is connected. Once.
   virtual void start(Events events) = 0;
 
-  /// Calls a function of the queue's schema. Calls of one way go out in order, one after the other.
+  /// Calls a function of the queue's schema. Calls of one way go out in order, one after the other, but that a
+  /// `read_…` need not wait for what the server is slow with.
   virtual void call(Way way, std::string_view function, std::vector<Argument> arguments, Done done) = 0;
   /// From now on, also after a reconnect. Twice is once.
   virtual void listen(const std::string& channel) = 0;

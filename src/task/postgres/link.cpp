@@ -104,14 +104,14 @@ void Link::close(const std::string& why) {
   if (there() && events_.down) events_.down(why);
 }
 
-void Link::call(Statement statement, Line::Done done) {
+void Link::call(Statement statement, Line::Done done, bool may_move) {
   if (statement.has_zero_byte()) {
     return answer_later(std::move(done), {Fault::Kind::refused, "22021", "text with a zero byte"});
   }
   if (waiting_.size() >= options_.most_calls || waiting_.bytes() + statement.bytes() > options_.most_bytes) {
     return answer_later(std::move(done), never("too much waits for the database already"));
   }
-  waiting_.push_back({std::move(statement), std::move(done), loop_.now() + options_.patience});
+  waiting_.push_back({std::move(statement), std::move(done), loop_.now() + options_.patience, 0, may_move});
   pump();
   watch_time();
 }
@@ -145,6 +145,8 @@ void Link::send(Call call) {
   ++statement_;
   sent_at_ = loop_.now();
   look_at_ = sent_at_ + options_.patience;
+  slow_told_ = false;
+  if (waiting_.has_movable()) watch_time();
   session_->send(sent_->statement, [this](const Answer& answer) { answered(answer); });
 }
 
@@ -184,6 +186,7 @@ void Link::watch_time() {
   consider(waiting_.deadline());
   if (sent_ && sent_->done) consider(sent_->deadline);
   if (sent_) consider(look_at_);
+  if (sent_ && waiting_.has_movable() && !slow_told_) consider(sent_at_ + options_.slow);
   if (!next || (tick_ && tick_at_ <= *next)) return;
   tick_at_ = *next;
   tick_ = loop_.at(*next, [this] { check_time(); });
@@ -195,6 +198,8 @@ void Link::check_time() {
   if (stage_ == Stage::greeting && sent_ && sent_->deadline <= now) close("the server did not answer in time");
   if (there() && sent_ && sent_->deadline <= now)
     sent_->answer(tl::unexpected(unknown("the database did not answer in time")));
+  if (there() && is_slow() && waiting_.has_movable() && !std::exchange(slow_told_, true) && events_.slow)
+    events_.slow();
   if (there()) expire(urgent_, now);
   if (there()) expire(waiting_, now);
   if (there() && sent_ && look_at_ <= now) look_after(now);

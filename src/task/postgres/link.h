@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "duet/base/lifetime.h"
 #include "duet/transport/loop.h"
@@ -30,6 +31,7 @@ class Link {
   struct Options {
     base::Duration patience = std::chrono::seconds(10);  ///< of a call, waiting and answer together
     base::Duration inquiry = std::chrono::seconds(5);    ///< what an answer about an overdue statement may take
+    base::Duration slow = std::chrono::seconds(1);       ///< behind a statement that takes longer not all need to wait
     int repeats = 5;                                     ///< of what was refused for a moment
     std::size_t most_calls = 10'000;                     ///< that wait; more are answered `never` at once
     std::size_t most_bytes = std::size_t{64} << 20U;
@@ -44,6 +46,8 @@ class Link {
     /// It is not there any more, or an attempt failed; each time.
     std::function<void(const std::string& why)> down;
     std::function<void(const std::string& channel, const std::string& payload)> notified;
+    /// What was sent is slow, and calls wait behind it that may go elsewhere: see take_movable().
+    std::function<void()> slow;
     /// Whether that process of the server works on a statement of ours: yes, no, or nobody knows.
     std::function<void(int process, std::function<void(std::optional<bool>)> answer)> inquire;
   };
@@ -58,7 +62,9 @@ class Link {
 
   void start();
   /// `done` never comes within the call.
-  void call(Statement statement, Line::Done done);
+  void call(Statement statement, Line::Done done, bool may_move = false);
+  /// Those that may go elsewhere and were not sent: they are the caller's now.
+  std::vector<Call> take_movable() { return waiting_.take_movable(); }
   /// The same before all that waits, on this connection or not at all.
   void ask(Statement statement, Line::Done done);
 
@@ -75,6 +81,9 @@ class Link {
   std::uint64_t connection() const { return connection_; }
   /// Where it is connected to, or was the last time.
   const std::string& server() const { return server_; }
+  /// How long the server has been at what it was sent last; none: it has answered.
+  base::Duration waited() const { return sent_ ? loop_.now() - sent_at_ : base::Duration::zero(); }
+  bool is_slow() const { return sent_ && waited() >= options_.slow; }
   /// How long the last statement that was answered took.
   std::optional<std::chrono::microseconds> round_trip() const { return round_trip_; }
 
@@ -120,6 +129,7 @@ class Link {
   std::optional<Call> sent_;
   std::uint64_t statement_ = 0;  // the number of the one that was sent last
   base::TimePoint sent_at_;
+  bool slow_told_ = false;  // of the one that was sent
   std::optional<std::chrono::microseconds> round_trip_;
   transport::Loop::Timer repeat_pause_;
 

@@ -168,6 +168,7 @@ void Membership::line_is_up() {
 void Membership::line_is_down(const std::string& why) {
   liveness_.begin_anew();
   calls_.problem("the queue's database: " + why);
+  call_after_beat();
 }
 
 // ---- joining ----
@@ -337,6 +338,16 @@ void Membership::beat_soon() {
   if (joined_ && !beating_) beat();
 }
 
+void Membership::after_beat(std::function<void()> call) {
+  after_beat_.push_back(std::move(call));
+  if (!joined_ || left_ || !line_.is_up(Line::Way::watch)) return call_after_beat();
+  beat_soon();
+}
+
+void Membership::call_after_beat() {
+  for (const auto& call : std::exchange(after_beat_, {})) call();
+}
+
 void Membership::beat() {
   set_beat_timer();
   if (!joined_ || beating_ || left_ || !line_.is_up(Line::Way::watch)) return;
@@ -348,16 +359,18 @@ void Membership::beat() {
   const base::Duration sent = now();
   // Never that we do not wait: who is woken is taken off the list, and a beat of before could undo what wait_v1 says.
   const Argument waits = offer.waiting ? argument_of(true) : Argument();
+  const auto waiters = std::exchange(after_beat_, {});
   call(Line::Way::watch, "beat_v1",
        {waits, argument_of(offer.slots), array_of(offer.labels), array_of(offer.accepts), array_of(offer.agents),
         argument_of(milliseconds(told)), argument_of(milliseconds(settings_.lost_after))},
-       [this, sent, told](const Answer& answer) {
+       [this, sent, told, waiters](const Answer& answer) {
          beating_ = false;
          if (answer && !left_) {
            last_beat_ = sent;
            extend(sent, told);
            take_beat(sent, *answer);
          }
+         for (const auto& call : waiters) call();
          if (std::exchange(beat_again_, false)) beat_soon();
        });
 }
@@ -524,6 +537,7 @@ void Membership::stop() {
        {&beat_timer_, &join_timer_, &recover_timer_, &sweep_timer_, &number_timer_, &wake_timer_}) {
     timer->cancel();
   }
+  call_after_beat();
 }
 
 void Membership::leave(std::function<void()> left) {

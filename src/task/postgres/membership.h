@@ -141,6 +141,9 @@ class Membership {
 
   void change_settings(ClusterSettings settings);
   void beat_soon();
+  /// Calls when a beat that is sent from now on was answered, or cannot be: what is known of the others is of now then,
+  /// or as new as it will get.
+  void after_beat(std::function<void()> call);
   /// Something was written that others want to hear of.
   void number_soon();
   /// Tasks of these lanes have become ready. Where we have room others hear only of what our own look has left, but for
@@ -176,6 +179,7 @@ class Membership {
   void give_up(const Liveness::Verdict& verdict);
   void take_ready(const boost::json::object& answer);
   void set_beat_timer();
+  void call_after_beat();
   void sweep();
   void number();
   void wake_in(base::Duration wait);
@@ -199,7 +203,8 @@ class Membership {
   bool joining_ = false;
   bool beating_ = false;
   bool beat_again_ = false;
-  bool recovering_here_ = false;  // what we run is being told again
+  std::vector<std::function<void()>> after_beat_;  // one that was not sent yet
+  bool recovering_here_ = false;                   // what we run is being told again
   bool left_ = false;
   bool draining_ = false;
   bool recovering_ = false;

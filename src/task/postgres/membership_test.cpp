@@ -53,6 +53,23 @@ TEST_F(MemberTest, TwoGreetingsAtOnceOnANewTimelineAreBothTaken) {
   EXPECT_EQ(second, std::nullopt);
 }
 
+TEST_F(MemberTest, WhoWantsToKnowTheOthersHearsAfterABeatThatWasSentThen) {
+  join();
+  int heard = 0;
+  advance(15s);
+  membership->after_beat([&heard] { ++heard; });
+  answer_beat();
+  EXPECT_EQ(heard, 0) << "that one was on its way";
+  answer_beat();
+  EXPECT_EQ(heard, 1);
+  membership->after_beat([&heard] { ++heard; });
+  line.fail("beat_v1", Fault::Kind::unknown);
+  EXPECT_EQ(heard, 2) << "it will not get any newer";
+  line.up = false;
+  membership->after_beat([&heard] { ++heard; });
+  EXPECT_EQ(heard, 3);
+}
+
 TEST_F(MemberTest, ABeatTellsThatWeWaitAndLeavesTheRestToTheDatabase) {
   join();
   advance(15s);

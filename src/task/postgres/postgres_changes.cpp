@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <boost/json/array.hpp>
 
+#include "duet/rpc/json_scan.h"
 #include "duet/rpc/value.h"
 #include "task/postgres/postgres_queue.h"
 #include "task/postgres/records.h"
@@ -16,6 +18,8 @@ namespace {
 
 namespace json = boost::json;
 
+constexpr std::string_view paused_name = "cluster/paused";  // in this daemon's own store
+
 State state_in(const json::object& answer) { return static_cast<State>(number_in(answer, "state")); }
 
 rpc::Error not_queued(TaskId id, const json::object& answer) {
@@ -28,6 +32,16 @@ std::vector<TaskId> ids_in(const json::object& answer, std::string_view name) {
   std::vector<TaskId> ids;
   for (const json::value& id : array_in(answer, name)) ids.push_back(id.to_number<TaskId>());
   return ids;
+}
+
+// Of what an edit changes metadata show only this; who has asked for the task, and why, stays.
+std::string metadata_after(const std::string& before, const std::vector<TaskId>& after) {
+  json::object metadata = rpc::is_valid_json(before) ? rpc::parse_value(before).as_object() : json::object();
+  metadata.erase("after");
+  json::array ids;
+  for (const TaskId id : after) ids.emplace_back(to_text(id));
+  if (!ids.empty()) metadata["after"] = std::move(ids);
+  return rpc::to_text(metadata);
 }
 
 }  // namespace
@@ -116,6 +130,7 @@ void PostgresQueue::edit_queued(TaskId id, const Edit& edit, const Object& reque
     json::array after;
     for (const TaskId dependency : submission.after) after.emplace_back(dependency);
     change["after"] = std::move(after);
+    change["metadata"] = metadata_after(text_in(request, "metadata"), submission.after);
     note("after");
   }
   if (edit.labels) {
@@ -125,8 +140,9 @@ void PostgresQueue::edit_queued(TaskId id, const Edit& edit, const Object& reque
   }
   Submission checked = submission;
   checked.agent = text_in(request, "agent");
-  if (const auto agent = choose_agent(checked); !agent && edit.prompt) return edited(tl::unexpected(agent.error()));
-  change["metadata"] = shown_metadata_text(submission);
+  if (edit.prompt && agents_.find(*checked.agent) != nullptr) {  // what another worker's would say is checked there
+    if (const auto agent = choose_agent(checked); !agent) return edited(tl::unexpected(agent.error()));
+  }
   change["body"] = to_body(submission);
   change["changed"] = std::move(names);
   change["was"] = text_in(request, "version");
@@ -308,6 +324,47 @@ void PostgresQueue::pause_now(const std::optional<std::string>& group, bool paus
             done(pause);
           });
         });
+}
+
+void PostgresQueue::recall_pauses(StoreReader& reader) {
+  const std::string names = reader.recall(paused_name).value_or("");
+  if (!rpc::is_valid_json(names)) return;
+  told_pauses_.emplace();
+  for (const json::value& name : rpc::parse_value(names).as_array()) told_pauses_->emplace(name.as_string());
+}
+
+// What was said of a group by hand counts until the settings say something new of it, also if they were changed while
+// no daemon ran here. One after the other: each is remembered when the database has it.
+void PostgresQueue::take_pauses() {
+  if (telling_pauses_ || stopping_ || !membership_.is_joined()) return;
+  std::set<std::string> now;
+  for (const auto& [name, group] : settings_.groups) {
+    if (group.paused) now.insert(name);
+  }
+  if (!told_pauses_) return remember_pauses(std::move(now));  // it is as new here as the rest of the settings
+  std::vector<std::string> changed;
+  std::ranges::set_symmetric_difference(now, *told_pauses_, std::back_inserter(changed));
+  if (changed.empty()) return;
+  telling_pauses_ = true;
+  const std::string& group = changed.front();
+  alter("pause_v1", {group, argument_of(now.contains(group)), argument_of(true)},
+        [this, group, is_paused = now.contains(group)](const FoundObject& answer, bool /*again*/) {
+          telling_pauses_ = false;
+          if (!answer) return;  // when the line is up again, or with the next reload
+          std::set<std::string> told = *told_pauses_;
+          told.erase(group);
+          if (is_paused) told.insert(group);
+          remember_pauses(std::move(told));
+          attempts_.look(false);
+          take_pauses();
+        });
+}
+
+void PostgresQueue::remember_pauses(std::set<std::string> paused) {
+  const std::string names = rpc::to_text(json::array(paused.begin(), paused.end()));
+  told_pauses_ = std::move(paused);
+  store_.write({.apply = [names](StoreWriter& writer) { writer.remember(paused_name, names); },
+                .kind = Change::Kind::patient_fact});
 }
 
 void PostgresQueue::release_agent(const std::string& agent, const Changed& released) {

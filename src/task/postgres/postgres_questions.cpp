@@ -90,9 +90,7 @@ void PostgresQueue::look(const Stood& stood) {
   constexpr int most_numbered = 10'000;
   line_.call(Line::Way::work, "number_v1", {argument_of(most_numbered)}, [](const Answer&) {});
   ask("read_stats_v1", {}, [this](const tl::expected<Object, rpc::Error>& counts) {
-    if (!counts) return;
-    counts_ = {number_in(*counts, "queued"), number_in(*counts, "running"), number_in(*counts, "completed"),
-               number_in(*counts, "failed"), number_in(*counts, "cancelled")};
+    if (counts) take_counts(*counts);
   });
   ask("read_queue_v1", {}, [this, stood](const tl::expected<Object, rpc::Error>& queue) {
     if (!queue) return stood(tl::unexpected(queue.error()));
@@ -179,7 +177,12 @@ void PostgresQueue::explain_doors(const Object& facts, std::vector<WaitReason>& 
   if (const std::string missing = text_in(facts, "missing"); !missing.empty()) {
     reasons.push_back({.why = Why::worker,
                        .text = missing,
-                       .change = "start a daemon that has what it needs and accepts its agent; see cluster status"});
+                       .change = "start a daemon that has what it needs and accepts its agent, or undrain one; see "
+                                 "cluster status"});
+  } else if (flag_in(facts, "recovering")) {
+    reasons.push_back({.why = Why::worker,
+                       .text = "after a failover the queue waits for all workers to tell what they run",
+                       .change = "wait for a lease at most, or run 'cluster forget' for one that is gone for good"});
   } else if (const std::size_t used = attempts_.slots_in_use();
              count_in(facts, "qualified") == 1 && used >= settings_.max_running) {
     reasons.push_back(slot_reason(used, settings_.max_running));

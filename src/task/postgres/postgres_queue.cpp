@@ -20,6 +20,7 @@ using namespace std::chrono_literals;
 constexpr base::Duration end_patience = 10s;
 constexpr int unknown_task_code = -32000;
 constexpr std::string_view told_name = "cluster/told";  // the last event of ours that the database has
+constexpr base::Duration overdue = 10s;
 
 }  // namespace
 
@@ -71,7 +72,8 @@ void PostgresQueue::begin(Runner& runner, const std::vector<RunId>& recorded) {
 void PostgresQueue::start() {
   // What a daemon before had told its own store, and not the database.
   std::vector<Event> untold;
-  const auto read = store_.read([&untold](StoreReader& reader) {
+  const auto read = store_.read([this, &untold](StoreReader& reader) {
+    recall_pauses(reader);
     const std::string told = reader.recall(told_name).value_or("");
     if (told.empty()) return;
     reader.events_after(std::stoull(told), 10'000, [&untold](Event event) { untold.push_back(std::move(event)); });
@@ -96,6 +98,7 @@ Line::Events PostgresQueue::line_events() {
                 attempts_.look(false);
                 events_.begin();
                 forward();
+                take_pauses();
               },
           .down =
               [this](const std::string& why) {
@@ -133,6 +136,7 @@ Membership::Calls PostgresQueue::membership_calls() {
                 count_soon();
                 forward();
                 tidy_in(30s);
+                take_pauses();
                 for (const auto& call : std::exchange(when_joined_, {})) call();
               },
           .beaten = [this](const Membership::Calls::Beat& beat) { attempts_.beaten(beat); },
@@ -206,15 +210,25 @@ void PostgresQueue::change_settings(TaskSettings settings) {
   attempts_.settings_changed();
   membership_.beat_soon();
   attempts_.look(false);
+  take_pauses();
 }
 
 void PostgresQueue::change_cluster(ClusterSettings cluster) {
   cluster_ = std::move(cluster);
+  attempts_.change_output(cluster_.output);
   membership_.change_settings(cluster_);
 }
 
 rpc::Error PostgresQueue::error_of(const Fault& fault) {
   return unavailable("store", fault.message.empty() ? "the queue's database does not answer" : fault.message);
+}
+
+std::string PostgresQueue::delay() const {
+  const base::Duration waited = line_.standing().waited;
+  if (waited < overdue) return {};
+  return "the queue's database has not answered for " +
+         std::to_string(std::chrono::floor<std::chrono::seconds>(waited).count()) +
+         " s: its commits may wait for a standby, or for a lock; see cluster status";
 }
 
 rpc::Error PostgresQueue::not_joined() const {
@@ -328,11 +342,15 @@ void PostgresQueue::count_soon() {
     counting_ = true;
     ask("read_stats_v1", {}, [this](const tl::expected<Object, rpc::Error>& counts) {
       counting_ = false;
-      if (!counts) return;
-      counts_ = {number_in(*counts, "queued"), number_in(*counts, "running"), number_in(*counts, "completed"),
-                 number_in(*counts, "failed"), number_in(*counts, "cancelled")};
+      if (counts) take_counts(*counts);
     });
   });
+}
+
+void PostgresQueue::take_counts(const Object& counts) {
+  counts_ = {number_in(counts, "queued"), number_in(counts, "running"), number_in(counts, "completed"),
+             number_in(counts, "failed"), number_in(counts, "cancelled")};
+  if (const auto slots = optional_in(counts, "slots")) slots_ = static_cast<std::size_t>(*slots);
 }
 
 // ---- waiting for ends ----

@@ -69,6 +69,8 @@ class PostgresQueue final : public Queue {
   /// Why it cannot join, if that will not pass by itself; or what is wrong now.
   std::string trouble() const { return membership_.refusal().empty() ? problem_ : membership_.refusal(); }
   bool is_refused() const { return !membership_.refusal().empty(); }
+  /// What people are told while the database is connected and does not answer; empty: it does.
+  std::string delay() const;
   KeeperEvents keeper_events();
   void begin(Runner& runner, const std::vector<RunId>& recorded);
   /// Somebody here wants to hear of events: clients, or rules.
@@ -115,6 +117,7 @@ class PostgresQueue final : public Queue {
 
   const StateCounts& counts() const override { return counts_; }
   const TaskSettings& settings() const override { return settings_; }
+  std::size_t slots() const override { return slots_.value_or(settings_.max_running); }
   void change_settings(TaskSettings settings) override;
   const Agents& agents() const override { return agents_; }
   tl::expected<void, std::string> provide_for(const process::Limits& limits) const override {
@@ -163,10 +166,16 @@ class PostgresQueue final : public Queue {
   std::optional<rpc::Error> add_limits(const Submission& submission, Submits::Entry& entry) const;
   tl::expected<Submits::Entry, rpc::Error> entry_of(Submission& submission) const;
   std::optional<rpc::Error> check_group(const std::string& group) const;
+  bool is_somebody_known_for(const Submission& submission) const;
+  bool is_limit_known(const std::string& name) const;
+  void submit_now(Submission submission, const Submitted& submitted, const Companion& companion);
   void taken(const Submission& submission, const std::string& asked, const Submits::Taken& task,
              const Submitted& submitted, const Companion& companion);
 
   void pause_now(const std::optional<std::string>& group, bool paused, const Paused& done);
+  void recall_pauses(StoreReader& reader);
+  void take_pauses();
+  void remember_pauses(std::set<std::string> paused);
   std::vector<WaitReason> reasons_of(TaskId id, const Object& facts) const;
   void explain_doors(const Object& facts, std::vector<WaitReason>& reasons) const;
   void edit_as_it_is(TaskId id, const Edit& edit, const FoundTask& edited, int tries);
@@ -194,6 +203,7 @@ class PostgresQueue final : public Queue {
   void tell_last(const tl::expected<Task, rpc::Error>& task, std::function<void()> tell);
   void wake_up(const std::string& channel, const std::string& payload);
   void count_soon();
+  void take_counts(const Object& counts);
   void forward_events(std::vector<Event> events);
   void forward();
   void bound_stop();
@@ -214,6 +224,7 @@ class PostgresQueue final : public Queue {
   std::string problem_;
   std::vector<std::function<void()>> when_joined_;
   StateCounts counts_ = {};
+  std::optional<std::size_t> slots_;  // of all workers that are heard of
   Membership membership_;
   Submits submits_;
   Changes changes_;
@@ -237,6 +248,9 @@ class PostgresQueue final : public Queue {
   // Events of this daemon that the database does not have yet.
   std::vector<Event> untold_;
   bool telling_ = false;
+  // Groups that the settings pause, as far as the database was told; none: no daemon here has told of any.
+  std::optional<std::set<std::string>> told_pauses_;
+  bool telling_pauses_ = false;
 
   bool stopping_ = false;
   bool left_ = false;

@@ -350,5 +350,51 @@ TEST_F(PostgresQueueTest, OneThatNeverBeganKeepsADrainFromItsEndOnlyForAWhile) {
   EXPECT_TRUE(stopped);
 }
 
+TEST_F(PostgresQueueTest, AnAgentOfSomebodyWhoHasJustComeIsNotRefused) {
+  join_queue();
+  std::vector<int> codes;
+  const auto submit = [&] {
+    queue->submit({.prompt = "p", .agent = "new"}, [&codes](const tl::expected<Accepted, rpc::Error>& accepted) {
+      codes.push_back(accepted ? 0 : accepted.error().code());
+    });
+  };
+  submit();
+  EXPECT_TRUE(codes.empty()) << "it is asked first";
+  line.answer("beat_v1", beat_text());
+  EXPECT_EQ(codes, std::vector<int>{-32003});
+  submit();
+  line.answer("beat_v1", R"({"shortestLease":90000,"epoch":"e","agents":["new"]})");
+  turn();
+  EXPECT_TRUE(line.has("submit_v1"));
+}
+
+TEST_F(PostgresQueueTest, AnEditLeavesWhoHasAskedForIt) {
+  join_queue();
+  const std::string request = rpc::ObjectText()
+                                  .add("body", to_body({.prompt = "p"}))
+                                  .add("agent", "shell")
+                                  .add("metadata", R"({"by":"ann","cause":{"taskId":"task-1","depth":2}})")
+                                  .take();
+  queue->edit(7, {.prompt = "q"}, note());
+  line.answer("read_request_v1", request);
+  const auto change = [this] { return rpc::parse_value(line.take("edit_v1").arguments.at(3).value()).as_object(); };
+  EXPECT_FALSE(change().contains("metadata"));
+  Queue::Edit edit;
+  edit.after = std::vector<TaskId>{3};
+  queue->edit(7, edit, note());
+  line.answer("read_request_v1", request);
+  EXPECT_EQ(text_in(change(), "metadata"), R"({"by":"ann","cause":{"taskId":"task-1","depth":2},"after":["task-3"]})");
+}
+
+TEST_F(PostgresQueueTest, APauseOfTheSettingsIsToldWhenItIsChanged) {
+  join_queue();
+  TaskSettings settings = queue->settings();
+  settings.groups["g"].paused = true;
+  queue->change_settings(settings);
+  const std::vector<Argument> told = line.take("pause_v1").arguments;
+  EXPECT_EQ(std::vector(told.begin() + 2, told.end()),
+            (std::vector<Argument>{"g", argument_of(true), argument_of(true)}));
+}
+
 }  // namespace
 }  // namespace duet::task::postgres

@@ -17,6 +17,14 @@ namespace {
 
 constexpr const char* limit_label = "limit=";
 
+std::vector<std::string> limits_wanted(const process::Limits& limits) {
+  std::vector<std::string> wanted;
+  if (limits.memory) wanted.emplace_back("memory");
+  if (limits.processes) wanted.emplace_back("processes");
+  if (limits.cpu) wanted.emplace_back("cpu");
+  return wanted;
+}
+
 // Whoever asks may ask elsewhere.
 rpc::Error not_taken(std::string_view subsystem, const rpc::Error& why) {
   return {why.code(), why.message(), boost::json::object{{"subsystem", subsystem}, {"outcome", "none"}}};
@@ -54,20 +62,27 @@ std::vector<std::string> PostgresQueue::limit_labels() const {
 
 // Limits are needed as labels are, by a worker that can keep them: each worker has those of its own.
 std::optional<rpc::Error> PostgresQueue::add_limits(const Submission& submission, Submits::Entry& entry) const {
-  std::vector<std::string> wanted;
-  if (submission.limits.memory) wanted.emplace_back("memory");
-  if (submission.limits.processes) wanted.emplace_back("processes");
-  if (submission.limits.cpu) wanted.emplace_back("cpu");
-  for (const std::string& name : wanted) {
-    const std::string label = limit_label + name;
-    const bool is_ours = cluster_.run && std::ranges::find(options_.limits, name) != options_.limits.end();
-    if (!is_ours && !membership_.is_limit_known(label)) {
+  for (const std::string& name : limits_wanted(submission.limits)) {
+    if (!is_limit_known(name)) {
       return limits_not_kept("no worker of the queue can keep a limit of " + name +
                              ": it takes a daemon with a cgroup of its own, see 'duet-rpc doctor' there");
     }
-    entry.needs.push_back(label);
+    entry.needs.push_back(limit_label + name);
   }
   return std::nullopt;
+}
+
+bool PostgresQueue::is_limit_known(const std::string& name) const {
+  const bool is_ours = cluster_.run && std::ranges::find(options_.limits, name) != options_.limits.end();
+  return is_ours || membership_.is_limit_known(limit_label + name);
+}
+
+// A worker that has its agent and can keep its limits, as far as the last beat told.
+bool PostgresQueue::is_somebody_known_for(const Submission& submission) const {
+  const bool is_agent_known = !submission.agent || agents_.find(*submission.agent) != nullptr ||
+                              agents_.is_untrusted(*submission.agent) || membership_.is_agent_known(*submission.agent);
+  return is_agent_known && std::ranges::all_of(limits_wanted(submission.limits),
+                                               [this](const std::string& name) { return is_limit_known(name); });
 }
 
 // What of it the database is told; or why nobody could do it.
@@ -77,7 +92,6 @@ tl::expected<Submits::Entry, rpc::Error> PostgresQueue::entry_of(Submission& sub
     return tl::unexpected(rpc::invalid_params("key", "string without NUL", "string"));
   }
   const std::string own_name = "name=" + cluster_.name;
-  submission.here = submission.here || std::ranges::find(submission.needs, own_name) != submission.needs.end();
   if (auto portable = make_portable(submission, options_.project()); !portable) {
     return tl::unexpected(portable.error());
   }
@@ -116,12 +130,19 @@ tl::expected<Submits::Entry, rpc::Error> PostgresQueue::entry_of(Submission& sub
   return entry;
 }
 
+// One that could do it may have come since the last beat: nobody is refused for an old view.
 void PostgresQueue::submit(Submission submission, Submitted submitted, Companion companion) {
+  if (is_somebody_known_for(submission)) return submit_now(std::move(submission), submitted, companion);
+  membership_.after_beat(lifetime_.bind([this, submission = std::move(submission), submitted = std::move(submitted),
+                                         companion] { submit_now(submission, submitted, companion); }));
+}
+
+void PostgresQueue::submit_now(Submission submission, const Submitted& submitted, const Companion& companion) {
   if (stopping_) return submitted(tl::unexpected(not_taken("supervisor", is_stopping())));
   if (is_refused()) return submitted(tl::unexpected(not_taken("store", unavailable("store", trouble()))));
   tl::expected<Submits::Entry, rpc::Error> entry = entry_of(submission);
   if (!entry) return submitted(tl::unexpected(entry.error()));
-  const auto answer = [this, submission = std::move(submission), asked = entry->body, submitted = std::move(submitted),
+  const auto answer = [this, submission = std::move(submission), asked = entry->body, submitted,
                        companion](const tl::expected<Submits::Taken, rpc::Error>& task) {
     if (!task) return submitted(tl::unexpected(task.error()));
     taken(submission, asked, *task, submitted, companion);

@@ -297,8 +297,10 @@ BEGIN
     cardinality(v_asked) > v_most OR (p_tasks IS NULL AND cardinality(v_asked) = v_most))::text;
 END $$;
 
-CREATE FUNCTION @schema@.pause_v1(p_worker bigint, p_incarnation uuid, p_group text, p_paused boolean) RETURNS text
-  LANGUAGE plpgsql
+-- What nobody has said of a group is said by the settings of each daemon, which this overrides. `p_by_settings`: those of
+-- a daemon say this from now on, and what was said before counts no more.
+CREATE FUNCTION @schema@.pause_v1(p_worker bigint, p_incarnation uuid, p_group text, p_paused boolean,
+  p_by_settings boolean DEFAULT false) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
   SET lock_timeout = '5s' AS $$
 DECLARE
@@ -310,15 +312,15 @@ BEGIN
   INSERT INTO @schema@.gate(kind, name) VALUES (v_kind, coalesce(p_group, '')) ON CONFLICT DO NOTHING;
   SELECT g.paused INTO v_was FROM @schema@.gate g WHERE g.kind = v_kind AND g.name = coalesce(p_group, '')
     FOR NO KEY UPDATE;
-  -- What nobody has said of a group is said by the settings of each daemon, which this overrides.
-  v_changed := CASE WHEN v_kind = 'queue' THEN coalesce(v_was, false) <> p_paused ELSE v_was IS DISTINCT
-    FROM p_paused END;
+  v_changed := CASE WHEN v_kind = 'queue' THEN coalesce(v_was, false) <> p_paused
+    WHEN p_by_settings THEN coalesce(v_was <> p_paused, false) ELSE v_was IS DISTINCT FROM p_paused END;
   UPDATE @schema@.gate g SET version = g.version + CASE WHEN v_changed THEN 1 ELSE 0 END,
-    paused = CASE WHEN v_kind = 'queue' AND NOT p_paused THEN NULL ELSE p_paused END
+    paused = CASE WHEN p_by_settings OR (v_kind = 'queue' AND NOT p_paused) THEN NULL ELSE p_paused END
   WHERE g.kind = v_kind AND g.name = coalesce(p_group, '');
   IF v_changed THEN
     PERFORM @schema@.tell(CASE WHEN p_paused THEN 'queuePaused' ELSE 'queueResumed' END,
-                          concat('{', '"group":' || to_json(p_group)::text, '}'));
+                          concat('{', '"group":' || to_json(p_group)::text,
+                            CASE WHEN p_by_settings THEN ',"by":"settings"' END, '}'));
   END IF;
   RETURN json_build_object('changed', v_changed, 'pausedGroups', (
     SELECT coalesce(json_agg(g.name ORDER BY g.name), '[]') FROM @schema@.gate g WHERE g.kind = 'group'

@@ -11,29 +11,37 @@ CREATE TYPE @schema@.record AS (
   output_gone boolean, labels text, metadata text, worker text, on_lost smallint, needs text, silent boolean, late text,
   submitted_by text, fence bigint, waiting_for text, cancelling boolean);
 
+CREATE FUNCTION @schema@.accepts(p_lane @schema@.lane, p_worker @schema@.worker) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+  SELECT (p_lane).agent = ANY ((p_worker).accepts)
+    OR ((p_lane).submitter = (p_worker).name AND (p_lane).agent = ANY ((p_worker).agents))
+$$;
+
 -- Why no live worker can take tasks of a lane; NULL: one can.
 CREATE FUNCTION @schema@.nobody_for(p_lane integer) RETURNS text LANGUAGE plpgsql STABLE AS $$
 DECLARE
   l @schema@.lane;
+  v_labels text;
+  v_state smallint;
   v_missing text;
 BEGIN
   SELECT * INTO l FROM @schema@.lane o WHERE o.id = p_lane;
-  IF EXISTS (SELECT FROM @schema@.worker w WHERE w.state = 0 AND w.runs AND @schema@.serves(l, w)) THEN
+  SELECT min(w.state) INTO v_state FROM @schema@.worker w WHERE w.state < 3 AND w.runs AND @schema@.serves(l, w);
+  IF v_state = 0 THEN
     RETURN NULL;
   END IF;
-  SELECT n.label INTO v_missing FROM unnest(l.needs) WITH ORDINALITY AS n(label, place)
-  WHERE NOT EXISTS (SELECT FROM @schema@.worker w WHERE w.state = 0 AND w.runs AND n.label = ANY (w.labels)
-                    AND (l.agent = ANY (w.accepts) OR (l.submitter = w.name AND l.agent = ANY (w.agents))))
-    AND EXISTS (SELECT FROM @schema@.worker w WHERE w.state = 0 AND w.runs
-      AND (l.agent = ANY (w.accepts) OR (l.submitter = w.name AND l.agent = ANY (w.agents))))
-  ORDER BY n.place LIMIT 1;
-  IF FOUND THEN
-    RETURN 'no worker with ' || v_missing;
-  ELSIF EXISTS (SELECT FROM @schema@.worker w WHERE w.state = 0 AND w.runs
-    AND (l.agent = ANY (w.accepts) OR l.submitter = w.name)) THEN
-    RETURN 'no worker with ' || array_to_string(l.needs, ' and ');
+  v_labels := array_to_string(l.needs, ' and ');
+  IF v_state IS NOT NULL THEN
+    RETURN concat('the only workers ', coalesce('with ' || nullif(v_labels, ''), 'that accept ' || l.agent), ' are ',
+      @schema@.worker_word(v_state));
+  ELSIF NOT EXISTS (SELECT FROM @schema@.worker w WHERE w.state = 0 AND w.runs AND @schema@.accepts(l, w)) THEN
+    RETURN 'no worker that accepts ' || l.agent;
+  ELSIF EXISTS (SELECT FROM @schema@.worker w WHERE w.state = 0 AND w.runs AND l.needs <@ w.labels) THEN
+    RETURN concat('no worker with ', v_labels, ' that accepts ', l.agent);
   END IF;
-  RETURN 'no worker that accepts ' || l.agent;
+  SELECT n.label INTO v_missing FROM unnest(l.needs) WITH ORDINALITY AS n(label, place)
+  WHERE NOT EXISTS (SELECT FROM @schema@.worker w WHERE w.state = 0 AND w.runs AND n.label = ANY (w.labels))
+  ORDER BY n.place LIMIT 1;
+  RETURN 'no worker with ' || coalesce(v_missing, v_labels);
 END $$;
 
 -- The records of these tasks, in this order. Of results the last `p_most` bytes.
@@ -173,7 +181,7 @@ SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_ha
   SET enable_mergejoin = off AS $$
 BEGIN
   RETURN (SELECT concat('{"body":', @schema@.quoted(q.body), ',"version":"', @schema@.version_of(q.body),
-    '","hasEnv":', to_json(t.has_env), ',"agent":', l.agent_json, ',"group":',
+    '","metadata":', @schema@.quoted(q.metadata), ',"hasEnv":', to_json(t.has_env), ',"agent":', l.agent_json, ',"group":',
     @schema@.quoted(l.grp), ',"state":',
                         @schema@.world(t.state, t.announced), ',"priority":', ~t.rank, ',"retries":', t.retries,
                           ',"attempts":', t.attempts,
@@ -220,8 +228,8 @@ CREATE FUNCTION @schema@.read_stats_v1() RETURNS text LANGUAGE plpgsql STABLE SE
   SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
   RETURN (SELECT json_build_object('queued', m.queued, 'running', m.running, 'completed', m.completed, 'failed',
-    m.failed, 'cancelled', m.cancelled)::text
-          FROM @schema@.meta m);
+    m.failed, 'cancelled', m.cancelled, 'slots', (SELECT coalesce(sum(w.slots), 0) FROM @schema@.worker w
+      WHERE w.state < 2))::text FROM @schema@.meta m);
 END $$;
 
 -- How many tasks each lane has queued and running; one that is claimed and has not started is both to claims, queued to people.
@@ -354,6 +362,10 @@ BEGIN
       'worker', CASE WHEN t.state = 2 THEN w.name END, 'claimed', t.state = 2 AND NOT t.announced, 'silent',
         t.state = 2 AND coalesce(w.state = 2, false),
       'qualified', (SELECT count(*) FROM @schema@.worker q WHERE q.state = 0 AND q.runs AND @schema@.serves(l, q)),
+      -- Those that could take it wait for the others to tell what they run.
+      'recovering', EXISTS (SELECT FROM @schema@.meta m WHERE m.recovering_until > clock_timestamp())
+        AND NOT EXISTS (SELECT FROM @schema@.worker q WHERE q.state = 0 AND q.runs AND NOT q.recovering
+          AND @schema@.serves(l, q)),
       'missing', CASE WHEN t.state < 2 THEN @schema@.nobody_for(t.lane) END, 'cancelling', t.cancelling, 'error',
         t.error_message)::text
     FROM @schema@.task t JOIN @schema@.lane l ON l.id = t.lane LEFT JOIN @schema@.worker w ON w.id = t.worker
