@@ -134,7 +134,11 @@ void ClusterTruth::check_failed(const ModelTask& task, const Asked& asked) {
   if (task.reason == Reason::dependency) return check_dependency(task, asked);
   const Run* const run = last_run(task);
   if (run == nullptr) return fail(name_of(task.id) + " has failed, but never ran under its last fence");
-  if (!has_status_of(task, *run)) return fail(name_of(task.id) + " has failed otherwise than its process");
+  // What a stop has ended says so, also if no keeper lived to see how.
+  const bool is_unseen = run->stopped && !run->is_witnessed() && !task.exit_code && !task.signal;
+  if (!is_unseen && !has_status_of(task, *run)) {
+    return fail(name_of(task.id) + " has failed otherwise than its process");
+  }
   if (task.reason == Reason::exit) {
     check_exit(task, *run);
   } else if (task.reason == Reason::signal) {
