@@ -33,6 +33,7 @@ class FakeLine final : public Line {
     Standing standing;
     standing.server = "tester@here";
     standing.listens = listens;
+    standing.waited = waited;
     return standing;
   }
 
@@ -64,6 +65,7 @@ class FakeLine final : public Line {
 
   bool up = true;
   bool listens = true;
+  base::Duration waited = {};
   Events events;
   std::deque<Call> calls;
   std::set<std::string> channels;

@@ -396,5 +396,31 @@ TEST_F(PostgresQueueTest, APauseOfTheSettingsIsToldWhenItIsChanged) {
             (std::vector<Argument>{"g", argument_of(true), argument_of(true)}));
 }
 
+TEST_F(PostgresQueueTest, ADatabaseThatDoesNotAnswerIsAProblemWhenThatIsOverdue) {
+  line.waited = 9s;
+  EXPECT_EQ(queue->delay(), "");
+  line.waited = 12500ms;
+  EXPECT_NE(queue->delay().find("for 12 s"), std::string::npos);
+}
+
+TEST_F(PostgresQueueTest, AfterAFailoverATaskWaitsForWhatWorkersTell) {
+  join_queue();
+  std::vector<std::string> texts;
+  queue->explain(7, [&texts](const tl::expected<Explanation, rpc::Error>& explained) {
+    for (const WaitReason& reason : explained.value().reasons) texts.push_back(reason.text);
+  });
+  line.take("read_task_v1").done(task_row(7, State::queued));
+  line.answer("read_explain_v1", R"({"agent":"shell","group":"default","qualified":1,"recovering":true,"before":0})");
+  EXPECT_EQ(texts, std::vector<std::string>{"after a failover the queue waits for all workers to tell what they run"});
+}
+
+TEST_F(PostgresQueueTest, SlotsAreThoseOfAllWorkers) {
+  EXPECT_EQ(queue->slots(), 2U) << "nobody has told of others yet";
+  join_queue();
+  queue->look([](const tl::expected<Queue::Standing, rpc::Error>&) {});
+  line.answer("read_stats_v1", R"({"queued":1,"running":2,"completed":3,"failed":4,"cancelled":5,"slots":7})");
+  EXPECT_EQ(queue->slots(), 7U);
+}
+
 }  // namespace
 }  // namespace duet::task::postgres
