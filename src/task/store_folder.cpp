@@ -96,6 +96,21 @@ std::optional<std::string> examine_store(int folder) {
   }
 }
 
+std::int64_t count_unfinished(int folder) {
+  if (find_store(folder) != StoreTrace::file || find_damage(folder)) return 0;
+  try {
+    const StoreVfs vfs;
+    return open_checked(folder, vfs).number("SELECT count(*) FROM task WHERE state < 2");
+  } catch (const std::runtime_error&) {  // examine_store() says what is wrong with it
+    return 0;
+  }
+}
+
+std::string unfinished_text(std::int64_t count) {
+  return "tasks.db has " + std::to_string(count) + (count == 1 ? " task that has" : " tasks that have") +
+         " not ended: start once without the setting `store`, and let them end or cancel them";
+}
+
 StoreFolder::StoreFolder(int folder, Options options)
     : folder_(base::duplicate(folder)), options_(std::move(options)), vfs_(options_.fault) {}
 

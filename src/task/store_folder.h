@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <stdexcept>
@@ -28,6 +29,11 @@ class StoreError : public std::runtime_error {
 /// that is there and that nobody has open. No task is changed, and nothing is brought up to date. Throws
 /// std::system_error if a file cannot be read.
 std::optional<std::string> examine_store(int folder);
+
+/// How many tasks of such a store have not ended, as far as it tells.
+std::int64_t count_unfinished(int folder);
+/// Why a daemon with a shared queue does not start beside so many, for people.
+std::string unfinished_text(std::int64_t count);
 
 /// A store's files in the daemon's folder: `tasks.db`, an SQLite database with a write-ahead log. Makes a new one if
 /// there is none, brings one of an earlier version up to date, and refuses one that is damaged.

@@ -30,6 +30,9 @@ CREATE FUNCTION @schema@.hello_v2() RETURNS text LANGUAGE sql AS $$ SELECT 'hell
 DROP FUNCTION @schema@.hello_v2();
 """
 
+CHANGES = (["set", "keep_days=3"], ["drain", "there"], ["undrain", "there"], ["forget", "there"])
+OWNERS = (["migrate"], ["adopt", "--queue", "run"])
+
 ONE = None  # the server of all tests here
 
 
@@ -135,10 +138,104 @@ class Making(ClusterTestCase):
         self.assert_refused(self.cluster("init", "--timeout", "5s"), 1, "cannot be reached", "127.0.0.1")
 
 
+    def test_sql_of_a_queue_that_is_there_says_so(self):
+        self.well("init")
+        self.assertRegex(self.well("init", "--sql").out, "^-- .* there already.*\n$")
+        self.use(ONE.url(self.database), project="other")
+        self.assert_refused(self.cluster("init", "--sql"), 1, "has the queue of the project 'site'")
+        self.use("postgresql://duet@127.0.0.1:1/d")
+        self.assertIn("CREATE SCHEMA", self.well("init", "--sql").out)
+
+
+class Starting(ClusterTestCase):
+    """What does not pass by itself is exit code 1, and says what to do."""
+
+    def refused(self, *texts):
+        self.assert_refused(self.project.run("daemon", "start"), 1, *texts)
+
+    def test_without_a_queue_it_says_what_makes_one(self):
+        self.refused(f'schema "{self.schema}" does not exist', "cluster init")
+
+    def test_a_role_without_a_part_in_it_is_told_which(self):
+        self.well("init")
+        ONE.sql(f"CREATE ROLE {self.schema}_guest LOGIN")
+        self.use(ONE.url(self.database, user=f"{self.schema}_guest"))
+        self.refused("permission denied", f"{self.schema}_worker")
+
+    def test_who_is_not_let_in_is_told_at_once(self):
+        self.use(ONE.url(self.database, user="nobody_knows"))
+        self.refused('role "nobody_knows" does not exist')
+        self.use(ONE.url("no_such_database"))
+        self.refused('database "no_such_database" does not exist')
+
+    def test_a_wrong_password_and_none_at_all(self):
+        conf = os.path.join(ONE.data, "pg_hba.conf")
+        with open(conf, encoding="utf-8") as file:
+            before = file.read()
+
+        def write(text):
+            with open(conf, "w", encoding="utf-8") as file:
+                file.write(text)
+            ONE.sql("SELECT pg_reload_conf()")
+        ONE.sql("CREATE ROLE locked LOGIN PASSWORD 'open sesame'")
+        self.addCleanup(write, before)
+        write("local all locked scram-sha-256\n" + before)
+        url = ONE.url(self.database, user="locked")
+        server.eventually("it asks for a password", lambda: self.project.run("cluster", "drain", env={"DUET_RPC_STORE": url}).err.count("password"))
+        self.use(url)
+        self.refused("no password supplied")
+        self.use(url.replace("locked@", "locked:c4nary@"))
+        self.refused("password authentication failed")
+        self.assertNotIn("c4nary", self.project.log())
+
+
 class Changing(ClusterTestCase):
     def setUp(self):
         super().setUp()
         self.well("init")
+
+    def remember(self, **changes):
+        """What a daemon of this project has seen of its queue before."""
+        hello = json.loads(self.sql("SELECT @schema@.hello_v1()")[0][0])
+        memory = {"queue": hello["queue"], "place": "here", "worker": 0, "system": hello["system"],
+                  "timeline": hello["serverTimeline"], "newestEventMs": hello["newestEventMs"], **changes}
+        os.makedirs(self.project.state, mode=0o700, exist_ok=True)
+        with open(os.path.join(self.project.state, "cluster"), "w", encoding="utf-8") as file:
+            json.dump(memory, file)
+
+    def assert_nothing_changes(self, commands, *texts):
+        before = self.sql("SELECT * FROM @schema@.meta"), self.sql("SELECT name, state, draining FROM @schema@.worker ORDER BY id")
+        for words in commands:
+            with self.subTest(words):
+                self.assert_refused(self.cluster(*words), 1, *texts)
+        self.assertEqual(before, (self.sql("SELECT * FROM @schema@.meta"),
+                                  self.sql("SELECT name, state, draining FROM @schema@.worker ORDER BY id")))
+
+    def test_the_queue_of_another_project_is_left_alone(self):
+        self.add_worker("there")
+        self.use(ONE.url(self.database), project="other")
+        self.assert_nothing_changes([*CHANGES, *OWNERS], "'site'", "'other'")
+
+    def test_an_old_primary_is_left_alone(self):
+        self.add_worker("there")
+        self.remember(timeline=9)
+        self.assert_nothing_changes([*CHANGES, *OWNERS], "old primary")
+
+    def test_a_copy_that_nobody_adopted_is_left_alone(self):
+        self.add_worker("there")
+        self.sql("UPDATE @schema@.meta SET system = 1")
+        self.assert_nothing_changes(CHANGES, "cluster adopt")
+
+    def test_an_old_backup_is_left_alone_until_it_is_adopted(self):
+        self.add_worker("there")
+        self.remember(newestEventMs=4_000_000_000_000)
+        self.assert_nothing_changes(CHANGES, "cluster adopt")
+        self.well("adopt", "--queue", "run")
+        self.assert_refused(self.cluster("drain", "there"), 1, "no worker 'there'")
+
+    def test_a_queue_that_is_this_servers_is_not_adopted(self):
+        self.add_worker("there")
+        self.assert_nothing_changes([["adopt", "--queue", "run"], ["adopt", "--queue", "cancel", "--json"]], "nothing to adopt")
 
     def test_set_changes_the_queues_settings(self):
         self.assertEqual(self.well("set", "keep_days=7", "keep_output=1G").out,
@@ -173,6 +270,7 @@ class Changing(ClusterTestCase):
         self.assert_refused(self.cluster("adopt", "--queue", "run"), 1, "permission denied")
         ONE.sql(f"GRANT {self.schema}_admin TO {self.schema}_person")
         self.well("set", "keep_days=3")
+        self.sql("UPDATE @schema@.meta SET system = 1")
         again = {"DUET_RPC_STORE": ONE.url(self.database)}
         self.well("adopt", "--queue", "run", env=again)
 

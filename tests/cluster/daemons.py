@@ -312,13 +312,61 @@ class Names(FleetTestCase):
         refused = self.copy(one, "one").run("daemon", "start")
         self.assertNotEqual(refused.code, 0, "it has the name of one that is live")
         other = self.copy(one, "other")
-        other.start()
+        shutil.copy(os.path.join(one.state, "daemon.pid"), os.path.join(other.state, "daemon.pid"))
+        status = other.run("daemon", "status")
+        self.assertNotIn("was killed", status.out + status.err, "it is the other one's, and lives")
+        started = other.run("daemon", "start")
+        self.assertIn("another worker", started.err)
+        self.assertIn("another worker", other.log())
+        self.assertNotIn("was not stopped", other.log())
+        other.run("daemon", "stop")
+        self.assertEqual(other.run("daemon", "start").err, "", "it is told once")
         self.assertEqual(other.workers(), {"one": "live", "other": "live"})
         self.assertEqual(other.wait(other.submit("true", needs=["name=other"]))["state"], "completed")
         self.assertTrue(is_alive(record))
         with open(one.path("go"), "w", encoding="ascii"):
             pass
         self.assertEqual((one.wait(id)["state"], lines(marks)), ("completed", ["x"]))
+
+
+    def test_a_name_may_be_as_long_as_a_label(self):
+        name = "n" * 64
+        one = self.fleet.worker(name)
+        for words in (["--here"], ["--needs", "name=" + name]):
+            id = one.run("task", "submit", *words, "true").out.strip()
+            self.assertEqual(one.wait(id)["worker"], name)
+        self.assertEqual(one.ask("task.submit", prompt="true", needs=["x" * 65])["error"]["code"], WRONG)
+        self.assertEqual(one.ask("task.submit", prompt="true", needs=["name=" + "x" * 65])["error"]["code"], WRONG)
+
+
+class Outage(suite.TestCase):
+    def test_who_waits_waits_on_over_a_restart_of_the_daemon(self):
+        server.skip_unless_installed()
+        with Fleet(suite.program()) as fleet:
+            one = fleet.worker("one")
+            id = one.submit(f"echo begun; until [ -e {one.path('go')} ]; do sleep 0.05; done; echo done")
+            one.runs(id)
+            waiting = [one.popen(*words) for words in (["task", "wait", id], ["task", "output", "-f", id])]
+            events = one.popen("events", "--since", "1")
+            self.assertTrue(events.stdout.readline(), "it has subscribed")
+            fleet.server.stop("immediate")
+            one.kill_daemon()
+            one.start()  # it goes on without its queue
+            late = one.popen("task", "wait", id)
+            time.sleep(3)
+            for process in [*waiting, events, late]:
+                self.assertIsNone(process.poll(), process.stderr.read() if process.poll() is not None else "")
+            fleet.server.start()
+            with open(one.path("go"), "w", encoding="ascii"):
+                pass
+            for process in [*waiting, late]:
+                out, err = process.communicate(timeout=60)
+                self.assertEqual(process.returncode, 0, (out, err, fleet.logs()))
+            for line in iter(events.stdout.readline, b""):
+                if b"taskCompleted" in line:
+                    break
+            events.terminate()
+            events.communicate(timeout=20)
 
 
 class DaemonDies(FleetTestCase):

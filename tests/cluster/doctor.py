@@ -4,6 +4,7 @@
 Usage: doctor.py --program PATH
 """
 
+import json
 import os
 import sys
 
@@ -93,6 +94,24 @@ class Doctor(ProjectTestCase):
         self.addCleanup(ONE.sql, "ALTER TABLE duet.event RESET (autovacuum_enabled)", "work")
         self.assert_found("cluster indexes", "wrong", "lane_of")
         self.assert_found("cluster autovacuum", "wrong", "event")
+
+    def test_an_old_primary_is_known_by_what_the_daemon_has_seen(self):
+        hello = json.loads(ONE.sql("SELECT duet.hello_v1()", "work")[0][0])
+        os.makedirs(self.project.state, mode=0o700)
+        with open(os.path.join(self.project.state, "cluster"), "w", encoding="utf-8") as file:
+            json.dump({"queue": hello["queue"], "place": "here", "system": hello["system"], "timeline": 9}, file)
+        self.assert_found("cluster timeline", "wrong", "old primary")
+
+    def test_tasks_of_this_machine_keep_a_daemon_from_starting(self):
+        self.project.write_user_settings("default_agent = 'shell'\n")
+        self.project.start()
+        self.project.call("task.submit", params={"prompt": "true", "delaySeconds": 3600})
+        self.project.run("daemon", "stop")
+        self.use(ONE.url("work", "duet"))
+        start = self.project.run("daemon", "start")
+        findings = self.project.run("doctor", "--json").json()["findings"]
+        self.assertFalse([f for f in findings if "may be started here" in f["text"]])
+        self.assertTrue([f for f in findings if f["verdict"] == "wrong" and f["text"] in start.err], (findings, start))
 
     def test_a_pooler_is_noticed(self):
         if not server.Bouncer.installed():

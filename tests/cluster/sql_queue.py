@@ -478,6 +478,15 @@ class Upkeep(QueueTest):
         self.assert_refused("DU001", self.one.beat)
         self.assert_counts()
 
+    def test_a_queue_on_its_own_server_is_not_adopted_unless_it_is_said_to_be_an_old_backup(self):
+        self.one.submit()
+        before = self.one.json("hello_v1")
+        self.assertEqual(self.one.json("adopt_v1", "cancel"), {"outcome": "same"})
+        self.assertEqual(self.one.json("hello_v1")["queue"], before["queue"])
+        self.one.beat()
+        self.assertEqual(self.one.json("adopt_v1", "cancel", "true"), {"outcome": "adopted"})
+        self.assertNotEqual(self.one.json("hello_v1")["queue"], before["queue"])
+
 
 class Reads(QueueTest):
     def test_lists(self):

@@ -1,13 +1,17 @@
 #include "app/client/steady_calls.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "duet/rpc/value.h"
 #include "task/refusal.h"
 
 namespace duet::app {
 namespace {
 
 constexpr std::chrono::milliseconds between_attempts(100);
+constexpr std::chrono::seconds between_asks(1);  // while the queue is away
+constexpr int unavailable_code = -32003;
 
 }  // namespace
 
@@ -21,12 +25,33 @@ bool SteadyCalls::daemon_has_gone(const peer::Outcome& outcome) {
          (outcome.error && outcome.error->message() == task::is_stopping().message());
 }
 
+bool SteadyCalls::queue_is_away(const peer::Outcome& outcome) {
+  if (!outcome.error || outcome.error->code() != unavailable_code || outcome.error->data().empty()) return false;
+  const boost::json::value data = rpc::parse_value(outcome.error->data());
+  const boost::json::value* const subsystem = data.is_object() ? data.get_object().if_contains("subsystem") : nullptr;
+  return subsystem != nullptr && *subsystem == "store";
+}
+
+bool SteadyCalls::await_queue(const peer::Outcome& outcome) {
+  if (time_left() <= between_asks) return false;
+  if (!std::exchange(told_of_queue_, true)) daemon_.tell_user(outcome.error->message() + "; waiting until it is back");
+  pause(between_asks);
+  return true;
+}
+
 base::Duration SteadyCalls::time_left() const {
   if (!deadline_) return base::Duration::max();
   return std::max(*deadline_ - daemon_.client().loop().now(), base::Duration::zero());
 }
 
 peer::Outcome SteadyCalls::outcome_of(std::string_view method, std::string_view params, base::Duration patience) {
+  for (;;) {
+    peer::Outcome outcome = ask_once(method, params, patience);
+    if (!queue_is_away(outcome) || !await_queue(outcome)) return outcome;
+  }
+}
+
+peer::Outcome SteadyCalls::ask_once(std::string_view method, std::string_view params, base::Duration patience) {
   if (has_connected_ && !daemon_.is_connected()) return {.cause = peer::Outcome::Cause::disconnected};
   peer::Outcome outcome = daemon_.ask(method, params, std::min(patience, time_left()));
   has_connected_ = true;
@@ -53,7 +78,7 @@ void SteadyCalls::reconnect() {
   if (was_in_vain && client.loop().now() >= given_up) {
     throw Failure("the daemon goes away again and again before it has answered", exit_code::no_daemon);
   }
-  if (was_in_vain) pause();
+  if (was_in_vain) pause(between_attempts);
   has_connected_ = true;
   for (;;) {
     try {
@@ -62,14 +87,14 @@ void SteadyCalls::reconnect() {
       const bool is_in_vain = failure.code() == exit_code::failed;
       if (is_in_vain || client.loop().now() >= given_up) throw;
     }
-    pause();
+    pause(between_attempts);
   }
 }
 
 // The loop turns meanwhile: whoever reads what the command prints may go.
-void SteadyCalls::pause() {
+void SteadyCalls::pause(base::Duration time) {
   transport::Loop& loop = daemon_.client().loop();
-  const base::TimePoint over = loop.now() + between_attempts;
+  const base::TimePoint over = loop.now() + time;
   while (loop.now() < over) loop.turn(over);
 }
 

@@ -58,12 +58,6 @@ std::string checked_value(const QueueSetting& setting, const std::string& value)
                 " to " + std::to_string(setting.most) + (setting.name == "keep_output" ? " bytes, such as 2G" : ""));
 }
 
-std::string outcome_of(const std::string& json) {
-  const boost::json::value answer = rpc::parse_value(json);
-  const boost::json::value* const outcome = answer.is_object() ? answer.get_object().if_contains("outcome") : nullptr;
-  return outcome != nullptr && outcome->is_string() ? std::string(outcome->get_string()) : json;
-}
-
 // Without a name it is this machine's own.
 std::string worker_named(const CommandLine& line, const task::ClusterSettings& cluster) {
   return line.arguments.empty() ? cluster.name : line.arguments.front();
@@ -72,9 +66,9 @@ std::string worker_named(const CommandLine& line, const task::ClusterSettings& c
 int drain(const CommandLine& line, bool draining) {
   const task::ClusterSettings cluster = shared_queue(line);
   const std::string name = worker_named(line, cluster);
-  const auto session = open_queue(line, cluster);
+  const auto session = open_own_queue(line, cluster);
   const std::string answer = call_queue(*session, cluster, "drain_v1", {name, argument_of(draining)});
-  const std::string outcome = outcome_of(answer);
+  const std::string outcome = queue_outcome(answer);
   if (outcome == "unknown")
     throw Failure("the queue has no worker '" + name + "'; 'duet-rpc cluster status' shows them");
   if (line.flag("json")) return print_text(answer + '\n');
@@ -92,7 +86,7 @@ int run_cluster_set(const CommandLine& line) {
     const std::string name = pair.substr(0, pair.find('='));
     changes.emplace_back(name, checked_value(setting_called(name), pair.substr(pair.find('=') + 1)));
   }
-  const auto session = open_queue(line, cluster);
+  const auto session = open_own_queue(line, cluster);
   const auto run = [&](const char* sql) {
     if (const Answer answer = session->run(sql); !answer) throw Failure(answer.error().message);
   };
@@ -115,9 +109,9 @@ int run_cluster_undrain(const CommandLine& line) { return drain(line, false); }
 int run_cluster_forget(const CommandLine& line) {
   const task::ClusterSettings cluster = shared_queue(line);
   const std::string& name = line.arguments.front();
-  const auto session = open_queue(line, cluster);
+  const auto session = open_own_queue(line, cluster);
   const std::string answer = call_queue(*session, cluster, "forget_v1", {name});
-  const std::string outcome = outcome_of(answer);
+  const std::string outcome = queue_outcome(answer);
   if (outcome == "unknown")
     throw Failure("the queue has no worker '" + name + "'; 'duet-rpc cluster status' shows them");
   if (outcome == "live")

@@ -1,18 +1,24 @@
 #include "app/commands/cluster_place.h"
 
+#include <algorithm>
 #include <chrono>
+#include <functional>
 #include <stdexcept>
 #include <utility>
 #include <variant>
 
 #include "app/project/failure.h"
 #include "app/project/project.h"
+#include "app/project/state_folder.h"
 #include "app/settings/settings.h"
+#include "duet/rpc/value.h"
+#include "task/postgres/worker_memory.h"
 
 namespace duet::app {
 namespace {
 
 using namespace task::postgres;
+using boost::json::object;
 
 // What the server says of a function that it does not have, or that this role may not call.
 std::string cure_of(const Fault& fault) {
@@ -23,11 +29,48 @@ std::string cure_of(const Fault& fault) {
   return "";
 }
 
+StoreAddress address_of(const task::ClusterSettings& cluster) {
+  try {
+    auto address = StoreAddress::parse(*cluster.store, {.name = cluster.name, .insecure = cluster.insecure});
+    if (!address) throw Failure("store: " + address.error());
+    return std::move(*address);
+  } catch (const Failure&) {
+    throw;
+  } catch (const std::runtime_error& missing) {  // libpq itself
+    throw Failure(missing.what());
+  }
+}
+
+std::chrono::milliseconds patience_of(const CommandLine& line) {
+  return line.duration("timeout").value_or(std::chrono::seconds(30));
+}
+
+Failure unreachable(const std::string& why) { return Failure("the database of the queue cannot be reached: " + why); }
+
+WorkerMemory remembered(const CommandLine& line) { return remembered_queue(find_project(line.text("project"))); }
+
+// Goes from host to host until there is no reason to refuse one.
+void search_server(const CommandLine& line, const task::ClusterSettings& cluster, AdminSession& session,
+                   const std::function<std::string()>& why_not) {
+  const std::size_t hosts = address_of(cluster).hosts().size();
+  for (std::size_t tried = 1;; ++tried) {
+    const std::string why = why_not();
+    if (why.empty()) return;
+    if (tried >= hosts) throw Failure("the queue at " + session.server() + " is refused: " + why);
+    if (const auto trouble = session.try_another(patience_of(line))) throw unreachable(*trouble);
+  }
+}
+
 }  // namespace
 
 std::string no_shared_queue() {
   return "no queue is shared here: neither the setting `store` nor DUET_RPC_STORE names a database, such as "
          "postgresql://duet@db/work";
+}
+
+WorkerMemory remembered_queue(const Project& project) {
+  const auto folder = StateFolder::find(project, state_place(settings_places()));
+  return folder ? memory_of(folder->read_small(memory_file)).value_or(WorkerMemory()) : WorkerMemory();
 }
 
 task::ClusterSettings shared_queue(const CommandLine& line) {
@@ -41,18 +84,45 @@ task::ClusterSettings shared_queue(const CommandLine& line) {
 }
 
 std::unique_ptr<AdminSession> open_queue(const CommandLine& line, const task::ClusterSettings& cluster) {
+  auto session = AdminSession::open(address_of(cluster), patience_of(line));
+  if (!session) throw unreachable(session.error());
+  return std::move(*session);
+}
+
+std::unique_ptr<AdminSession> reach_queue(const task::ClusterSettings& cluster, std::chrono::milliseconds most) {
   try {
-    const auto address = StoreAddress::parse(*cluster.store, {.name = cluster.name, .insecure = cluster.insecure});
-    if (!address) throw Failure("store: " + address.error());
-    const auto patience = line.duration("timeout").value_or(std::chrono::seconds(30));
-    auto session = AdminSession::open(*address, patience);
-    if (!session) throw Failure("the database of the queue cannot be reached: " + session.error());
-    return std::move(*session);
+    auto session = AdminSession::open(address_of(cluster), most);
+    return session ? std::move(*session) : nullptr;
   } catch (const Failure&) {
-    throw;
-  } catch (const std::runtime_error& missing) {  // libpq itself
-    throw Failure(missing.what());
+    return nullptr;
   }
+}
+
+std::unique_ptr<AdminSession> open_own_queue(const CommandLine& line, const task::ClusterSettings& cluster) {
+  auto session = open_queue(line, cluster);
+  search_server(line, cluster, *session, [&]() -> std::string {
+    const object hello = rpc::parse_value(call_queue(*session, cluster, "hello_v1", {})).as_object();
+    const auto objections = objections_to(hello, remembered(line), cluster.project);
+    return objections.empty() ? "" : objections.front().why;
+  });
+  return session;
+}
+
+OwnersQueue open_owners_queue(const CommandLine& line, const task::ClusterSettings& cluster,
+                              std::initializer_list<Objection::Kind> bearable) {
+  OwnersQueue queue{.session = open_queue(line, cluster)};
+  search_server(line, cluster, *queue.session, [&]() -> std::string {
+    const Answer answer =
+        queue.session->run("SET LOCAL ROLE " + cluster.schema + "_owner; SELECT " + cluster.schema + ".hello_v1()");
+    queue.left.clear();
+    if (!answer) return "";
+    queue.left = objections_to(rpc::parse_value(answer->text()).as_object(), remembered(line), cluster.project);
+    const auto worst = std::ranges::find_if(queue.left, [&](const Objection& objection) {
+      return std::ranges::find(bearable, objection.kind) == bearable.end();
+    });
+    return worst == queue.left.end() ? "" : worst->why;
+  });
+  return queue;
 }
 
 std::string call_queue(AdminSession& session, const task::ClusterSettings& cluster, std::string_view function,
@@ -60,6 +130,12 @@ std::string call_queue(AdminSession& session, const task::ClusterSettings& clust
   const Answer answer = session.call(cluster.schema, function, std::move(arguments));
   if (!answer) throw Failure(answer.error().message + cure_of(answer.error()));
   return std::string(answer->text());
+}
+
+std::string queue_outcome(const std::string& answer) {
+  const boost::json::value parsed = rpc::parse_value(answer);
+  const boost::json::value* const outcome = parsed.is_object() ? parsed.get_object().if_contains("outcome") : nullptr;
+  return outcome != nullptr && outcome->is_string() ? std::string(outcome->get_string()) : answer;
 }
 
 }  // namespace duet::app

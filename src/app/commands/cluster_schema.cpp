@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -24,6 +25,7 @@ namespace duet::app {
 namespace {
 
 using namespace task::postgres;
+using Kind = Objection::Kind;
 using boost::json::object;
 
 constexpr AdminSession::Wait step_wait = std::chrono::hours(24);  // an index of a large table takes its time
@@ -67,13 +69,31 @@ int version_of(AdminSession& session, const task::ClusterSettings& cluster) {
   return static_cast<int>(version->as_int64());
 }
 
+// What makes the queue; or, in words that psql passes over, that it is there, as far as a server can be asked.
+std::string init_text(const task::ClusterSettings& cluster, const TestMigrations& files) {
+  const auto session = reach_queue(cluster, std::chrono::seconds(5));
+  Migrator migrator(world_of(session.get()), cluster.schema, files.all());
+  if (!session) return migrator.init_sql(cluster.project);
+  const auto version = migrator.present();
+  if (!version) throw Failure(version.error());
+  if (*version == 0) return migrator.init_sql(cluster.project);
+  const Migrator::Outcome outcome = migrator.init(cluster.project);
+  if (!outcome) throw Failure(outcome.error());
+  return "-- " + *outcome + '\n';
+}
+
+// `more`: what else it is told, for a backup of a queue on the queue's own server.
+std::string adopt_statement(const task::ClusterSettings& cluster, const std::string& queue,
+                            const std::string& more = "") {
+  return "SELECT " + cluster.schema + ".adopt_v1(" + sql_literal(queue) + more + ")";
+}
+
 }  // namespace
 
 int run_cluster_init(const CommandLine& line) {
   const task::ClusterSettings cluster = shared_queue(line);
   const TestMigrations files;
-  if (line.flag("sql"))
-    return print_text(Migrator(world_of(nullptr), cluster.schema, files.all()).init_sql(cluster.project));
+  if (line.flag("sql")) return print_text(init_text(cluster, files));
   const auto session = open_queue(line, cluster);
   check_server(*session);
   return say(line, Migrator(world_of(session.get()), cluster.schema, files.all()).init(cluster.project));
@@ -81,7 +101,8 @@ int run_cluster_init(const CommandLine& line) {
 
 int run_cluster_migrate(const CommandLine& line) {
   const task::ClusterSettings cluster = shared_queue(line);
-  const auto session = open_queue(line, cluster);
+  // A copy may have to be migrated before it can be adopted.
+  const auto session = open_owners_queue(line, cluster, {Kind::version, Kind::copy, Kind::backup}).session;
   const TestMigrations files;
   Migrator migrator(world_of(session.get()), cluster.schema, files.all());
   const bool finish = line.flag("finish");
@@ -96,12 +117,17 @@ int run_cluster_adopt(const CommandLine& line) {
   const task::ClusterSettings cluster = shared_queue(line);
   const auto queue = line.text("queue");
   if (!queue) throw Failure("say with --queue what becomes of the tasks that are queued in it: run or cancel");
-  const std::string statement = "SELECT " + cluster.schema + ".adopt_v1(" + sql_literal(*queue) + ")";
   if (line.flag("sql"))
-    return print_text("BEGIN;\nSET LOCAL ROLE " + cluster.schema + "_owner;\n" + statement + ";\nCOMMIT;\n");
-  const auto session = open_queue(line, cluster);
-  const Answer answer = session->run("SET ROLE " + cluster.schema + "_owner; " + statement);
+    return print_text("BEGIN;\nSET LOCAL ROLE " + cluster.schema + "_owner;\n" + adopt_statement(cluster, *queue) +
+                      ";\nCOMMIT;\n");
+  const OwnersQueue found = open_owners_queue(line, cluster, {Kind::copy, Kind::backup});
+  const bool is_backup = std::ranges::find(found.left, Kind::backup, &Objection::kind) != found.left.end();
+  const Answer answer = found.session->run("SET ROLE " + cluster.schema + "_owner; " +
+                                           adopt_statement(cluster, *queue, is_backup ? ", true" : ""));
   if (!answer) throw Failure(answer.error().message);
+  if (queue_outcome(std::string(answer->text())) == "same")
+    throw Failure("there is nothing to adopt: the queue in the schema " + cluster.schema +
+                  " belongs to this server already");
   if (line.flag("json")) return print_text(std::string(answer->text()) + '\n');
   return print_text("the queue in the schema " + cluster.schema + " belongs to this server now; what was queued " +
                     (*queue == "run" ? "runs\n" : "is cancelled\n"));

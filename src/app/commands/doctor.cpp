@@ -12,6 +12,7 @@
 #include <boost/json/object.hpp>
 
 #include "app/client/daemon_client.h"
+#include "app/commands/cluster_place.h"
 #include "app/commands/commands.h"
 #include "app/doctor/cluster_facts.h"
 #include "app/project/failure.h"
@@ -52,16 +53,18 @@ std::vector<Finding> ask_daemon(DaemonClient& daemon) {
   return findings;
 }
 
-std::vector<Finding> check_folder(const Project& project, const StateFolder& folder, bool fix) {
+std::vector<Finding> check_folder(const Project& project, const StateFolder& folder, bool shares_queue, bool fix) {
   const std::optional<DaemonLock> lock = DaemonLock::take(folder);
   if (!lock) {
     return {{"daemon", Verdict::wrong,
              "a process holds the daemon's lock, but nobody answers at the socket: end that process, or wait"}};
   }
   std::vector<Finding> findings{{"daemon", Verdict::note, "not running; 'duet-rpc daemon start' starts it"}};
-  add(findings, check_place(project, state_place(settings_places())));
-  if (const auto why = why_not_our_state(project, folder)) {
-    findings.push_back({"store", Verdict::wrong, *why});
+  const auto why_not_ours = why_not_our_state(project, folder);
+  const auto unfinished = shares_queue && !why_not_ours ? check_unfinished(folder) : std::nullopt;
+  add(findings, unfinished ? std::vector{*unfinished} : check_place(project, state_place(settings_places())));
+  if (why_not_ours) {
+    findings.push_back({"store", Verdict::wrong, *why_not_ours});
     return findings;  // what is in it is not for us to look at
   }
   if (const std::optional<LastEnd> last = read_last_end(folder)) {
@@ -83,7 +86,7 @@ Finding silent_daemon(const StateFolder& folder, const Failure& failure) {
 constexpr std::chrono::milliseconds patience(2500);
 constexpr std::chrono::milliseconds database_patience = std::chrono::seconds(10);
 
-std::vector<Finding> look_at_daemon(const CommandLine& line, const Project& project) {
+std::vector<Finding> look_at_daemon(const CommandLine& line, const Project& project, bool shares_queue) {
   DaemonClient daemon(line, patience);
   try {
     return ask_daemon(daemon);
@@ -92,16 +95,16 @@ std::vector<Finding> look_at_daemon(const CommandLine& line, const Project& proj
       return {silent_daemon(*daemon.folder(), failure)};
     if (failure.code() != exit_code::no_daemon) throw;
   }
-  if (daemon.folder() != nullptr) return check_folder(project, *daemon.folder(), line.flag("fix"));
+  if (daemon.folder() != nullptr) return check_folder(project, *daemon.folder(), shares_queue, line.flag("fix"));
   std::vector<Finding> findings{{"daemon", Verdict::note, "never started here; 'duet-rpc daemon start' starts it"}};
   add(findings, check_place(project, state_place(settings_places())));
   return findings;
 }
 
-std::vector<Finding> check_daemon(const CommandLine& line, const Project& project) {
+std::vector<Finding> check_daemon(const CommandLine& line, const Project& project, bool shares_queue) {
   std::vector<Finding> findings;
   try {
-    return look_at_daemon(line, project);
+    return look_at_daemon(line, project, shares_queue);
   } catch (const Failure& failure) {
     findings.push_back({"daemon", Verdict::wrong, failure.what()});
   }
@@ -137,14 +140,17 @@ int run_doctor(const CommandLine& line) {
   std::vector<Finding> findings{{"project", Verdict::good, project.root}};
   const auto settings = read_settings(project, settings_places());
   findings.push_back(check_settings(settings));
+  bool shares_queue = false;
   if (const auto* read = std::get_if<Settings>(&settings)) {
     if (!read->note.empty()) findings.push_back({"trust", Verdict::note, read->note});
     add(findings, check_agents(read->tasks, process::current_environment(), project.root));
     add(findings, check_servers(read->servers, process::current_environment()));
     add(findings, check_tls(read->tls, tls_folder(settings_places())));
-    if (read->cluster.store) add(findings, check_cluster(cluster_facts(read->cluster, database_patience)));
+    shares_queue = read->cluster.store.has_value();
+    if (shares_queue)
+      add(findings, check_cluster(cluster_facts(read->cluster, remembered_queue(project), database_patience)));
   }
-  add(findings, check_daemon(line, project));
+  add(findings, check_daemon(line, project, shares_queue));
   const bool healthy = std::ranges::none_of(findings, [](const Finding& f) { return f.verdict == Verdict::wrong; });
   const TextStyle style(colour_wanted(STDOUT_FILENO, line.no_color));
   print_text(line.flag("json") ? as_json(findings, healthy) : for_people(findings, style));

@@ -70,12 +70,14 @@ int run_events(const CommandLine& line) {
       [&](std::string_view method, std::string_view params) { guarded([&] { printer.take(method, params); }); });
   daemon.connect();
   bool is_away = false;
+  std::optional<peer::Outcome> away;  // of the queue
   for (;;) {
     const std::vector<boost::json::object> subscriptions = printer.begin_subscription();
     for (std::size_t i = 0; i < subscriptions.size(); ++i) {
       const bool is_last = i + 1 == subscriptions.size();
       const auto on_subscribed = [&, is_last](const peer::Outcome& outcome) {
         if (SteadyCalls::daemon_has_gone(outcome)) return;
+        if (SteadyCalls::queue_is_away(outcome)) return void(away = outcome);
         guarded([&] {
           check("events.subscribe", outcome);
           is_away = false;
@@ -86,8 +88,10 @@ int run_events(const CommandLine& line) {
       };
       daemon.client().call_later("events.subscribe", subscriptions[i], on_subscribed, daemon.patience());
     }
-    daemon.client().wait_for([&] { return fault || printer.has_fallen_behind(); }, calls.time_left());
+    daemon.client().wait_for([&] { return fault || away || printer.has_fallen_behind(); }, calls.time_left());
     if (fault) std::rethrow_exception(fault);
+    const std::optional<peer::Outcome> was_away = std::exchange(away, std::nullopt);
+    if (was_away && daemon.is_connected() && calls.await_queue(*was_away)) continue;
     if (printer.has_fallen_behind() && daemon.is_connected()) continue;
     if (daemon.is_connected()) {  // the time that --timeout gave is over
       if (printer.is_subscribed()) return 0;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "app/daemon/serve.h"
+#include "app/daemon/shared_queue.h"
 #include "app/log/trace.h"
 #include "app/project/failure.h"
 #include "app/project/running_daemon.h"
@@ -105,6 +106,7 @@ pid_t start_detached(const CommandLine& line) {
   const base::Fd log = open_log(folder);
   const base::Fd program(base::check_call(open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "/proc/self/exe"));
   base::Pipe pipe = base::make_pipe();
+  const bool was_copy = is_copied_worker(folder);
 
   const process::Child daemon =
       process::launch({.arguments = arguments_of(line, project),
@@ -115,7 +117,12 @@ pid_t start_detached(const CommandLine& line) {
                        .executable = program.get()});
   pipe.write_end.reset();
   std::string said = read_until_closed(pipe.read_end.get(), line.duration("timeout").value_or(default_patience));
-  if (said == "ready\n") return daemon.pid;
+  if (said == "ready\n") {
+    const bool has_joined = was_copy && !is_copied_worker(folder);
+    const std::string note = has_joined ? std::string(line.program) + ": " + copied_worker_text + '\n' : "";
+    [[maybe_unused]] const bool written = base::write_all(STDERR_FILENO, note);
+    return daemon.pid;
+  }
   const process::ExitStatus status = process::reap(daemon);
   if (said.empty()) throw Failure("the daemon ended at once: see 'duet-rpc daemon logs'");
   said.pop_back();

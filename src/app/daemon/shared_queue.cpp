@@ -12,12 +12,12 @@
 #include "app/project/failure.h"
 #include "duet/base/fd.h"
 #include "duet/version.h"
+#include "task/postgres/worker_memory.h"
 #include "task/store_secrets.h"
 
 namespace duet::app {
 namespace {
 
-constexpr const char* memory_name = "cluster";
 constexpr std::size_t journal_bytes = std::size_t{48} << 20U;  // some 100,000 events, if anybody asks that far back
 
 // Where the state folder is: a copy of it on this machine or another one is somewhere else.
@@ -43,10 +43,7 @@ void refuse_unfinished(task::Store& store) {
   const auto counts = store.read([](task::StoreReader& reader) { return reader.counts(); });
   if (!counts) throw Failure("tasks.db: " + counts.error().message());
   const std::int64_t unfinished = (*counts)[0] + (*counts)[1];
-  if (unfinished == 0) return;
-  throw Failure("tasks.db has " + std::to_string(unfinished) +
-                (unfinished == 1 ? " task that has" : " tasks that have") +
-                " not ended: start once without the setting `store`, and let them end or cancel them");
+  if (unfinished > 0) throw Failure(task::unfinished_text(unfinished));
 }
 
 task::Lease open_lease(int tasks) {
@@ -61,6 +58,11 @@ task::Lease open_lease(int tasks) {
 }
 
 }  // namespace
+
+bool is_copied_worker(const StateFolder& folder) {
+  const auto memory = task::postgres::memory_of(folder.read_small(task::postgres::memory_file));
+  return memory && !memory->place.empty() && memory->place != place_of(folder);
+}
 
 SharedQueue::SharedQueue(transport::Loop& loop, base::Log& log, const Context& context, task::Store& store,
                          task::TaskSettings settings, task::ClusterSettings cluster,
@@ -84,11 +86,11 @@ SharedQueue::SharedQueue(transport::Loop& loop, base::Log& log, const Context& c
       .version = kVersion,
       .limits = context.limits,
       .boottime = [] { return std::chrono::duration_cast<base::Duration>(task::BootClock::now().time_since_epoch()); },
-      .read_memory = [&folder = context.folder] { return folder.read_small(memory_name); },
+      .read_memory = [&folder = context.folder] { return folder.read_small(task::postgres::memory_file); },
       .write_memory =
           [this, &folder = context.folder](const std::string& text) {
             try {
-              folder.write_small(memory_name, text);
+              folder.write_small(task::postgres::memory_file, text);
               not_remembered_.reset();
               return true;
             } catch (const Failure& failure) {  // a full disk, say: it is tried again
@@ -107,13 +109,14 @@ SharedQueue::SharedQueue(transport::Loop& loop, base::Log& log, const Context& c
 }
 
 void SharedQueue::join(task::Runner& runner, const std::vector<task::RunId>& recorded) {
+  if (queue_->is_copy()) log_.warn(copied_worker_text);
   queue_->begin(runner, recorded);
   queue_->start();
   JoinWait wait(loop_.now(), {.was_joined = queue_->was_joined(), .has_several_hosts = has_several_hosts_});
   const auto look = [this, &wait] {
-    return wait.look(
-        loop_.now(),
-        {.joined = queue_->is_joined(), .refused = queue_->is_refused(), .unwritten = not_remembered_.has_value()});
+    return wait.look(loop_.now(), {.joined = queue_->is_joined(),
+                                   .refused = queue_->is_refused() || database_->is_turned_away(),
+                                   .unwritten = not_remembered_.has_value()});
   };
   std::optional<JoinWait::End> end = look();
   for (; !end; end = look()) loop_.turn(wait.until());

@@ -58,4 +58,9 @@ class SharedQueue {
   std::unique_ptr<task::postgres::PostgresQueue> queue_;
 };
 
+/// This state folder is a copy of a worker's, and no daemon has joined the queue from here yet.
+bool is_copied_worker(const StateFolder& folder);
+inline constexpr const char* copied_worker_text =
+    "this folder is a copy of one that has been a worker of the queue: it joins as another worker";
+
 }  // namespace duet::app

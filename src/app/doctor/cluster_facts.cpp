@@ -11,6 +11,7 @@
 
 #include "task/postgres/admin_session.h"
 #include "task/postgres/migration_file.h"
+#include "task/postgres/server_check.h"
 
 namespace duet::app {
 namespace {
@@ -22,8 +23,8 @@ using std::chrono::system_clock;
 /// Puts questions and leaves open what the server would not tell.
 class Examination {
  public:
-  Examination(AdminSession& session, std::string schema, ClusterFacts& facts)
-      : session_(session), schema_(std::move(schema)), facts_(facts) {}
+  Examination(AdminSession& session, std::string schema, const WorkerMemory& memory, ClusterFacts& facts)
+      : session_(session), schema_(std::move(schema)), memory_(memory), facts_(facts) {}
 
   void ask_all() {
     ask_session();
@@ -78,6 +79,10 @@ class Examination {
       facts_.project = std::string(project->get_string());
     if (const auto* adopted = hello.if_contains("adopted"); adopted != nullptr && adopted->is_bool())
       facts_.is_adopted = adopted->get_bool();
+    for (const Objection& objection : objections_to(hello, memory_, facts_.own_project)) {
+      const bool is_old = objection.kind == Objection::Kind::old_primary || objection.kind == Objection::Kind::backup;
+      if (is_old) facts_.outdated = objection.why;
+    }
     if (const auto now = number(hello, "now")) {
       const auto here = before + (after - before) / 2;
       const auto ours = std::chrono::duration_cast<std::chrono::milliseconds>(here.time_since_epoch());
@@ -187,12 +192,14 @@ class Examination {
 
   AdminSession& session_;
   std::string schema_;
+  const WorkerMemory& memory_;
   ClusterFacts& facts_;
 };
 
 }  // namespace
 
-ClusterFacts cluster_facts(const task::ClusterSettings& cluster, std::chrono::milliseconds most) {
+ClusterFacts cluster_facts(const task::ClusterSettings& cluster, const WorkerMemory& memory,
+                           std::chrono::milliseconds most) {
   ClusterFacts facts{.server = "store", .schema = cluster.schema, .own_project = cluster.project};
   for (const MigrationFile& file : migration_files())
     facts.own_version = std::max<std::int64_t>(facts.own_version, file.version);
@@ -205,7 +212,7 @@ ClusterFacts cluster_facts(const task::ClusterSettings& cluster, std::chrono::mi
     const auto session = AdminSession::open(*address, most);
     if (!session) return facts.unreachable = session.error(), facts;
     facts.server = (*session)->server();
-    Examination(**session, cluster.schema, facts).ask_all();
+    Examination(**session, cluster.schema, memory, facts).ask_all();
   } catch (const std::runtime_error& missing) {  // libpq itself
     facts.unreachable = missing.what();
   }

@@ -8,6 +8,7 @@
 
 #include "app/doctor/doctor.h"
 #include "task/cluster_settings.h"
+#include "task/postgres/worker_memory.h"
 
 namespace duet::app {
 
@@ -52,6 +53,7 @@ struct ClusterFacts {
   std::optional<bool> wakes = {};  ///< a wake-up to oneself came back
   std::optional<std::int64_t> timeline = {};
   std::optional<std::int64_t> known_timeline = {};
+  std::string outdated = {};  ///< why it is an old primary or backup, by what the daemon of this project has seen
   std::optional<Transaction> oldest_transaction = {};
   std::int64_t hidden_sessions = 0;  ///< that this role may not look at
   std::vector<Rows> rows = {};
@@ -64,8 +66,9 @@ struct ClusterFacts {
   std::string logs_parameters = {};         ///< the setting by which the server's log has them; empty: it has not
 };
 
-/// Asks the server. It is given `most` to answer; nothing is changed there.
-ClusterFacts cluster_facts(const task::ClusterSettings& cluster, std::chrono::milliseconds most);
+/// Asks the server. It is given `most` to answer; nothing is changed there. `memory` is that of this project's daemon.
+ClusterFacts cluster_facts(const task::ClusterSettings& cluster, const task::postgres::WorkerMemory& memory,
+                           std::chrono::milliseconds most);
 
 /// What is wrong with it, and what to do. Pure.
 std::vector<Finding> check_cluster(const ClusterFacts& facts);

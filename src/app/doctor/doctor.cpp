@@ -233,6 +233,12 @@ std::vector<Finding> check_place(const Project& project, StatePlace place) {
                       check_entry(folder, log_name, S_IFREG, "no plain file, and it is the daemon's log")});
 }
 
+std::optional<Finding> check_unfinished(const StateFolder& folder) {
+  const std::int64_t unfinished = task::count_unfinished(folder.descriptor());
+  if (unfinished == 0) return std::nullopt;
+  return wrong_place(task::unfinished_text(unfinished));
+}
+
 Finding check_store(const StateFolder& folder) {
   switch (task::find_store(folder.descriptor())) {
     case task::StoreTrace::none:

@@ -43,6 +43,9 @@ std::vector<Finding> check_tls(const TlsSettings& settings, const std::string& f
 /// What keeps a daemon from starting here: folders it may not write to or that are somebody else's, and things in the
 /// place of its files. Nothing is made to find out.
 std::vector<Finding> check_place(const Project& project, StatePlace place = StatePlace::project);
+/// What keeps a daemon with a shared queue from starting: tasks of this machine that have not ended. For whoever holds
+/// the lock.
+std::optional<Finding> check_unfinished(const StateFolder& folder);
 /// The store of a daemon that does not run. Nothing is changed.
 Finding check_store(const StateFolder& folder);
 /// What a daemon left behind that was killed; with `fix` it is cleared away. For whoever holds the lock.

@@ -114,6 +114,7 @@ Finding check_timeline(const ClusterFacts& facts) {
   const std::string known = std::to_string(*facts.known_timeline);
   if (*facts.timeline < *facts.known_timeline)
     return wrong(subject, now + ", and the queue has seen " + known + ": this is an old primary; find the present one");
+  if (!facts.outdated.empty()) return wrong(subject, facts.outdated);
   if (*facts.timeline > *facts.known_timeline)
     return note(subject, now + ", and the queue has seen " + known + " only: the next daemon takes the failover over");
   return good(subject, now + ", known");

@@ -120,6 +120,7 @@ TEST(DoctorOfClusters, WithoutWakeUpsTasksStartByPolling) {
 TEST(DoctorOfClusters, AnOldPrimaryIsKnownByItsTimeline) {
   expect(with([](auto& f) { f.timeline = 2; }), Verdict::wrong, "cluster timeline", "old primary");
   expect(with([](auto& f) { f.timeline = 4; }), Verdict::note, "cluster timeline", "failover");
+  expect(with([](auto& f) { f.outdated = "this daemon has seen 4"; }), Verdict::wrong, "cluster timeline", "seen 4");
 }
 
 TEST(DoctorOfClusters, WhatMakesAQueueSlowIsNamed) {

@@ -45,14 +45,19 @@ process::Limits limits_of(const Submit& submit) {
 std::vector<std::string> needs_of(std::vector<std::string> needs) {
   constexpr std::size_t most = 16;
   constexpr std::size_t longest = 64;
+  constexpr std::string_view name = "name=";  // before a name of a worker, which may itself be as long
+  const auto most_of = [&name](std::string_view label) {
+    return longest + (label.starts_with(name) ? name.size() : 0);
+  };
   std::ranges::sort(needs);
   needs.erase(std::unique(needs.begin(), needs.end()), needs.end());
-  const bool sound = needs.size() <= most && std::ranges::all_of(needs, [](const std::string& label) {
-                       return !label.empty() && label.size() <= longest &&
+  const bool sound = needs.size() <= most && std::ranges::all_of(needs, [&](const std::string& label) {
+                       return !label.empty() && label.size() <= most_of(label) &&
                               std::ranges::none_of(label, [](unsigned char byte) { return byte < 0x20; });
                      });
   if (sound) return needs;
-  throw rpc::invalid_params("needs", "at most 16 labels of 1 to 64 bytes, without control characters", "array");
+  throw rpc::invalid_params(
+      "needs", "at most 16 labels of 1 to 64 bytes (behind `name=`, too), without control characters", "array");
 }
 
 }  // namespace

@@ -1,6 +1,10 @@
 #include "app/project/last_end.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -13,11 +17,19 @@ std::string take_line(std::string_view& text) {
   return line;
 }
 
+// Of the project that this folder was copied from: nobody else writes its own number here and lives.
+bool is_live_daemon(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/cmdline");
+  const std::string words{std::istreambuf_iterator<char>(file), {}};
+  using namespace std::string_view_literals;
+  return words.find("\0daemon\0start\0"sv) != std::string::npos;
+}
+
 }  // namespace
 
 std::optional<LastEnd> read_last_end(const StateFolder& folder) {
   const std::optional<pid_t> pid = written_pid(folder);
-  if (!pid) return std::nullopt;
+  if (!pid || (*pid != getpid() && is_live_daemon(*pid))) return std::nullopt;
   const std::string words = folder.read_small(last_words_name);
   const std::string mark = std::to_string(*pid) + ' ';
   std::string_view rest = words;

@@ -98,7 +98,7 @@ void ClusterReader::read(SettingFaults& faults, const SettingsSection& top, cons
     store_place_ = {file, store->place};
     read_store(faults, *store, others_may_read);
   }
-  if (const Setting* cluster = top.find("cluster")) read_cluster(faults, *cluster);
+  if (const Setting* cluster = top.find("cluster")) read_cluster(faults, *cluster, file);
   for (const Text name : of_the_queue) {
     const Setting* const found = top.find(name);
     if (found == nullptr) continue;
@@ -123,7 +123,7 @@ void ClusterReader::read_store(SettingFaults& faults, const Setting& setting, bo
   settings_.store = *text;
 }
 
-void ClusterReader::read_cluster(SettingFaults& faults, const Setting& setting) {
+void ClusterReader::read_cluster(SettingFaults& faults, const Setting& setting, const std::string& file) {
   const SettingsSection section(faults, setting, "cluster.", cluster_names);
   read_text(section, "project", settings_.project);
   read_schema(section, settings_.schema);
@@ -138,7 +138,7 @@ void ClusterReader::read_cluster(SettingFaults& faults, const Setting& setting) 
     if (*lost_after < shortest_lease || *lost_after > longest_lost_after)
       section.refuse(*section.find("lost_after"), "lost_after", "from the lease to 7d");
     settings_.lost_after = *lost_after;
-    has_lost_after_ = true;
+    lost_after_place_ = {file, section.find("lost_after")->place};
   }
   if (const auto output = section.bytes("output", 0)) {
     if (*output > most_output) section.refuse(*section.find("output"), "output", "at most 64M");
@@ -154,8 +154,8 @@ std::optional<ClusterReader::Fault> ClusterReader::finish(const std::optional<st
     store_place_.reset();
   }
   if (settings_.lost_after < settings_.lease) {
-    const Fault below{"", {}, "cluster.lost_after is below cluster.lease: it must be from the lease to 7d"};
-    if (has_lost_after_) return below;
+    constexpr const char* below = "cluster.lost_after is below cluster.lease: it must be from the lease to 7d";
+    if (lost_after_place_) return Fault{lost_after_place_->first, lost_after_place_->second, below};
     settings_.lost_after = settings_.lease;
   }
   if (!settings_.store) return std::nullopt;

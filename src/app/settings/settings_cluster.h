@@ -33,10 +33,10 @@ class ClusterReader {
 
  private:
   void read_store(SettingFaults& faults, const Setting& setting, bool others_may_read);
-  void read_cluster(SettingFaults& faults, const Setting& setting);
+  void read_cluster(SettingFaults& faults, const Setting& setting, const std::string& file);
 
   task::ClusterSettings settings_;
-  bool has_lost_after_ = false;
+  std::optional<std::pair<std::string, SettingPlace>> lost_after_place_;
   std::optional<std::pair<std::string, SettingPlace>> store_place_;
   std::vector<Fault> queues_own_;  // settings that belong to the queue if there is one
 };

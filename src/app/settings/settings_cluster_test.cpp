@@ -142,7 +142,8 @@ TEST(ClusterSettings, HaveBounds) {
     EXPECT_EQ(fault(line), "accepted") << line;
   EXPECT_EQ(fault("lease = '29s'"), "file1:4:9: cluster.lease is '29s': it must be from 30s to 1h");
   EXPECT_NE(fault("lease = '61m'"), "accepted");
-  EXPECT_EQ(fault("lost_after = '80s'"), "cluster.lost_after is below cluster.lease: it must be from the lease to 7d");
+  EXPECT_EQ(fault("lost_after = '80s'"),
+            "file1:4:14: cluster.lost_after is below cluster.lease: it must be from the lease to 7d");
   EXPECT_NE(fault("lost_after = '8d'"), "accepted");
   EXPECT_EQ(fault("output = '65M'"), "file1:4:10: cluster.output is '65M': it must be at most 64M");
   for (const char* schema : {"Duet", "9a", "a-b", "pg_duet", "a.b", "ä"})

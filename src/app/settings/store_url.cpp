@@ -25,7 +25,8 @@ constexpr Text open_names[] = {"host",
                                "gssencmode",
                                "connect_timeout",
                                "application_name"};
-constexpr Text secret_names[] = {"password", "sslpassword"};
+constexpr Text secret_names[] = {"password", "sslpassword", "oauth_client_secret", "scram_client_key",
+                                 "scram_server_key"};
 
 bool is_hexadecimal(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
@@ -82,16 +83,34 @@ bool add_user(Text user, StoreUrl& out) {
   return true;
 }
 
+int digit_of(char c) { return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10; }
+
+// As libpq reads it. Of text that is_plain().
+std::string decoded(Text text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const bool is_code = text[at] == '%';
+    out += is_code ? static_cast<char>(digit_of(text[at + 1]) * 16 + digit_of(text[at + 2])) : text[at];
+    if (is_code) at += 2;
+  }
+  return out;
+}
+
+// Behind a password even a name may be a piece of it, cut off by an `&` that was not written as %26.
 bool add_parameters(Text parameters, StoreUrl& out) {
   char before = '?';
+  bool follows_secret = false;
   while (!parameters.empty()) {
     Text value = take_part(parameters, '&');
     const Text name = take_part(value, '=');
     if (name.empty() || !is_plain(name) || !is_plain(value, "/:[]")) return false;
-    const bool is_secret = std::ranges::find(secret_names, name) != std::end(secret_names);
-    const bool is_open = std::ranges::find(open_names, name) != std::end(open_names);
+    const bool is_secret = std::ranges::find(secret_names, decoded(name)) != std::end(secret_names);
+    const bool is_open = std::ranges::find(open_names, decoded(name)) != std::end(open_names);
     out.has_password = out.has_password || (is_secret && !value.empty());
-    (out.shown += before).append(name).append("=").append(is_open ? value : "***");
+    out.shown += before;
+    if (!follows_secret || is_secret || is_open) out.shown.append(name).append("=");
+    out.shown += is_open ? value : "***";
+    follows_secret = follows_secret || is_secret;
     before = '&';
   }
   return true;

@@ -28,6 +28,18 @@ TEST(StoreUrl, APasswordIsFoundAndNotShown) {
   EXPECT_TRUE(behind->has_password);
   EXPECT_EQ(behind->shown, "postgresql://db/work?user=duet&password=***");
   EXPECT_EQ(shown_store("postgresql://db/work?options=s3cret"), "postgresql://db/work?options=***");
+  const auto encoded = read_store_url("postgresql://db/work?pass%77ord=s3cret");
+  ASSERT_TRUE(encoded);
+  EXPECT_TRUE(encoded->has_password) << "libpq reads it so";
+  EXPECT_EQ(encoded->shown, "postgresql://db/work?pass%77ord=***");
+}
+
+TEST(StoreUrl, WhatFollowsAPasswordMayBeAPieceOfIt) {
+  EXPECT_EQ(shown_store("postgresql://db/work?password=hunter&S3cret"), "postgresql://db/work?password=***&***");
+  EXPECT_EQ(shown_store("postgresql://db/work?password=hunter&S3=cret&sslmode=require"),
+            "postgresql://db/work?password=***&***&sslmode=require");
+  EXPECT_EQ(shown_store("postgresql://db/work?keepalives=1&password=x"),
+            "postgresql://db/work?keepalives=***&password=***");
 }
 
 TEST(StoreUrl, WhatIsNoneIsNotShownAtAll) {

@@ -13,6 +13,7 @@ class AdminSession::Talk {
   explicit Talk(const StoreAddress& address) : address_(address), search_(loop_, address_) {}
 
   std::optional<std::string> connect(Wait most);
+  std::optional<std::string> connect_to_another(Wait most);
   Answer send(const Statement& statement, Wait most);
   template <typename Ready>
   void turn_until(Wait most, Ready ready);
@@ -51,6 +52,12 @@ std::optional<std::string> AdminSession::Talk::connect(Wait most) {
   return std::nullopt;
 }
 
+std::optional<std::string> AdminSession::Talk::connect_to_another(Wait most) {
+  session_.reset();
+  search_.try_others_first();
+  return connect(most);
+}
+
 void AdminSession::Talk::open(ServerSearch::Found found) {
   server_ = address_.user() + '@' + found.where.text() + '/' + address_.database();
   Session::Events events;
@@ -86,6 +93,8 @@ tl::expected<std::unique_ptr<AdminSession>, std::string> AdminSession::open(cons
   if (auto trouble = talk->connect(most)) return tl::unexpected(*trouble);
   return std::unique_ptr<AdminSession>(new AdminSession(std::move(talk)));
 }
+
+std::optional<std::string> AdminSession::try_another(Wait most) { return talk_->connect_to_another(most); }
 
 Answer AdminSession::run(const std::string& sql, Wait most) { return talk_->send({sql, {}, true}, most); }
 

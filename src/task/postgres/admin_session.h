@@ -30,6 +30,10 @@ class AdminSession {
                                                                        Wait most = std::chrono::seconds(10));
   ~AdminSession();
 
+  /// Leaves this server for another host of the address; if none fits it may be the same again. The error is for
+  /// people, and there is no connection then.
+  std::optional<std::string> try_another(Wait most);
+
   /// Text of SQL, of as many statements as it has; they are one transaction unless they say otherwise. The result is
   /// that of the last one.
   Answer run(const std::string& sql, Wait most = usual_wait);

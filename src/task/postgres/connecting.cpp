@@ -1,5 +1,8 @@
 #include "task/postgres/connecting.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -28,6 +31,27 @@ StoreAddress::Parameters parameters_for(const StoreAddress& address, const Candi
   return parameters;
 }
 
+// The code that stands before the server's words, which may be of any language; it is taken out of them.
+std::string take_state(std::string& said) {
+  constexpr std::string_view before = ":  ";
+  constexpr std::string_view behind = ": ";
+  constexpr std::size_t length = 5;
+  const std::size_t found = said.find(before);
+  if (found == std::string::npos) return {};
+  const std::size_t at = found + before.size();
+  const std::string state = said.substr(at, length);
+  const auto fits = [](char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z'); };
+  const bool is_state = state.size() == length && std::all_of(state.begin(), state.end(), fits);
+  if (!is_state || said.compare(at + length, behind.size(), behind) != 0) return {};
+  said.erase(at, length + behind.size());
+  return state;
+}
+
+// A wrong password, an unknown role, no line in pg_hba.conf; no such database; no right to it.
+bool is_turning_away(const std::string& state) {
+  return state.starts_with("28") || state == "3D000" || state == "42501";
+}
+
 }  // namespace
 
 Libpq::PostgresPollingStatusType Connecting::Attempt::start() {
@@ -42,7 +66,8 @@ Libpq::PostgresPollingStatusType Connecting::Attempt::start() {
   connection.reset(libpq().PQconnectStartParams(names.data(), values.data(), 0));
   parameters.clear();
   if (!connection || libpq().PQstatus(connection.get()) == Libpq::CONNECTION_BAD) return Libpq::PGRES_POLLING_FAILED;
-  libpq().PQsetNoticeReceiver(connection.get(), ignore_notice, nullptr);  // libpq's own writes to stderr
+  libpq().PQsetNoticeReceiver(connection.get(), ignore_notice, nullptr);   // libpq's own writes to stderr
+  libpq().PQsetErrorVerbosity(connection.get(), Libpq::PQERRORS_VERBOSE);  // else it has no codes in it
   return Libpq::PGRES_POLLING_WRITING;
 }
 
@@ -82,11 +107,12 @@ void Connecting::stepped(Libpq::PostgresPollingStatusType status) {
     case Libpq::PGRES_POLLING_WRITING:
       return wait(EPOLLOUT);
     case Libpq::PGRES_POLLING_OK:
+      libpq().PQsetErrorVerbosity(attempt_->connection.get(), Libpq::PQERRORS_DEFAULT);
       libpq().PQsetnonblocking(attempt_->connection.get(), 1);
       return finish(std::move(attempt_->connection));
     default:
-      return fail(attempt_->connection ? first_line(libpq().PQerrorMessage(attempt_->connection.get()))
-                                       : "out of memory");
+      return take_refusal(attempt_->connection ? first_line(libpq().PQerrorMessage(attempt_->connection.get()))
+                                               : "out of memory");
   }
 }
 
@@ -96,6 +122,12 @@ void Connecting::wait(std::uint32_t events) {
   } catch (const std::system_error& error) {
     fail(error.what());
   }
+}
+
+void Connecting::take_refusal(std::string said) {
+  const bool lacks_password = said.find("no password supplied") != std::string::npos;  // libpq's own words
+  turned_away_ = is_turning_away(take_state(said)) || lacks_password;
+  fail(said);
 }
 
 void Connecting::fail(const std::string& why) { finish(tl::unexpected(why)); }

@@ -30,6 +30,8 @@ class Connecting final : private transport::Loop::Watcher {
 
   /// Its time was up: the other side may not be there at all.
   bool is_late() const { return late_; }
+  /// The server has answered, and lets nobody in with this name, password and database.
+  bool is_turned_away() const { return turned_away_; }
 
  private:
   // Shared with the thread that does a step, which may end after us.
@@ -40,12 +42,14 @@ class Connecting final : private transport::Loop::Watcher {
   void stepped(Libpq::PostgresPollingStatusType status);
   void wait(std::uint32_t events);
   void fail(const std::string& why);
+  void take_refusal(std::string said);
   void finish(tl::expected<PgConnection, std::string> outcome);
 
   transport::Loop& loop_;
   std::shared_ptr<Attempt> attempt_;
   Done done_;
   bool late_ = false;
+  bool turned_away_ = false;
   transport::Loop::Watch watch_;
   transport::Loop::Timer deadline_;
   base::Lifetime lifetime_;

@@ -125,6 +125,8 @@ void Database::reconnect(Way way, const std::string& why) { end_of(way).link.rec
 
 bool Database::both_up() const { return is_up(Way::work) && is_up(Way::watch); }
 
+bool Database::is_turned_away() const { return work_->link.is_turned_away() || watch_->link.is_turned_away(); }
+
 Line::Standing Database::standing() const {
   Standing standing;
   const Session* session = work_->link.session();

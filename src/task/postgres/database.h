@@ -47,6 +47,8 @@ class Database final : public Line {
   bool is_up(Way way) const override;
   void reconnect(Way way, const std::string& why) override;
   Standing standing() const override;
+  /// The server lets nobody in with this name, password and database: that does not pass by itself.
+  bool is_turned_away() const;
 
  private:
   // A connection and what is known of it.

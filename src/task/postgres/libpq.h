@@ -39,6 +39,7 @@ struct Libpq {
     PGRES_POLLING_OK = 3,
   };
   enum ExecStatusType : int { PGRES_EMPTY_QUERY = 0, PGRES_COMMAND_OK = 1, PGRES_TUPLES_OK = 2 };
+  enum PGVerbosity : int { PQERRORS_DEFAULT = 1, PQERRORS_VERBOSE = 2 };
   // Fields of an error.
   static constexpr int severity_field = 'V';  // never in another language
   static constexpr int sqlstate_field = 'C';

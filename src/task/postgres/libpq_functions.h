@@ -34,6 +34,7 @@ DUET_LIBPQ(PQsendQueryParams, int,
            (PGconn*, const char*, int, const Oid*, const char* const*, const int*, const int*, int))
 DUET_LIBPQ(PQsendQueryPrepared, int, (PGconn*, const char*, int, const char* const*, const int*, const int*, int))
 DUET_LIBPQ(PQserverVersion, int, (const PGconn*))
+DUET_LIBPQ(PQsetErrorVerbosity, PGVerbosity, (PGconn*, PGVerbosity))
 DUET_LIBPQ(PQsetNoticeReceiver, PQnoticeReceiver, (PGconn*, PQnoticeReceiver, void*))
 DUET_LIBPQ(PQsetnonblocking, int, (PGconn*, int))
 DUET_LIBPQ(PQsocket, int, (const PGconn*))

@@ -74,6 +74,8 @@ class Link {
   void refuse(const std::string& why);
   void reconnect(const std::string& why);
 
+  /// The server lets nobody in with this name, password and database.
+  bool is_turned_away() const { return search_.was_turned_away(); }
   bool is_up() const { return stage_ == Stage::up; }
   /// Null while there is no connection.
   const Session* session() const { return session_.get(); }

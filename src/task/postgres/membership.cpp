@@ -20,8 +20,7 @@ constexpr base::Duration between_hints = 20ms;  // wake-ups, and numbers of even
 constexpr base::Duration between_sweeps = 10s;
 constexpr base::Duration between_joins = 2s;
 constexpr std::int64_t most_numbered = 1000;
-constexpr std::size_t most_before = 8;              // incarnations that are remembered
-constexpr std::int64_t most_forgotten_ms = 60'000;  // of events that a server may lack that we have seen
+constexpr std::size_t most_before = 8;  // incarnations that are remembered
 constexpr const char* refused_state = "DU003";
 
 std::int64_t milliseconds(base::Duration time) {
@@ -65,7 +64,9 @@ Membership::Membership(transport::Loop& loop, base::Log& log, Line& line, Cluste
       chance_(options_.seed),
       shortest_lease_(settings_.lease),
       kept_lease_(settings_.lease) {
-  if (memory_.place != options_.place) memory_ = {};  // a copy of the folder
+  if (memory_.place == options_.place) return;
+  copied_ = !memory_.place.empty();
+  memory_ = {};
 }
 
 // ---- which server this is ----
@@ -73,7 +74,7 @@ Membership::Membership(transport::Loop& loop, base::Log& log, Line& line, Cluste
 void Membership::greet(Line::Way way, const Line::Ask& ask, const Line::Verdict& verdict) {
   const std::int64_t seen = memory_.newest_event_ms;  // the other connection may see newer ones before the answer comes
   ask("hello_v1", {}, lifetime_.bind([this, way, ask, verdict, seen](const Answer& answer) {
-    if (!answer) return verdict(answer.error().message);
+    if (!answer) return verdict(take_hello_fault(answer.error()));
     const json::object hello = object_of(*answer);
     if (std::optional<std::string> why = check(hello, seen)) return verdict(std::move(why));
     note_timeline(way, number_in(hello, "serverTimeline"));
@@ -89,6 +90,17 @@ void Membership::greet(Line::Way way, const Line::Ask& ask, const Line::Verdict&
   }));
 }
 
+// No queue, or none for this role, does not pass by itself.
+std::string Membership::take_hello_fault(const Fault& fault) {
+  const bool is_missing = fault.sqlstate == "3F000" || fault.sqlstate == "42883";
+  const bool is_denied = fault.sqlstate == "42501";
+  if (!is_missing && !is_denied) return fault.message;
+  refusal_ = fault.message + (is_missing ? ": 'duet-rpc cluster init' makes the queue"
+                                         : ": the role of `store` must be granted " + options_.schema + "_worker, or " +
+                                               options_.schema + "_client if [cluster] run is false");
+  return refusal_;
+}
+
 // Both ways must lead to the newest primary: an old one that still runs goes on acknowledging.
 void Membership::note_timeline(Line::Way way, std::int64_t timeline) {
   timelines_[way] = timeline;
@@ -99,55 +111,24 @@ void Membership::note_timeline(Line::Way way, std::int64_t timeline) {
 
 // None: it is the one we know, or as good. What will not pass by itself is a refusal of the start.
 std::optional<std::string> Membership::check(const json::object& hello, std::int64_t seen) {
-  const auto fatal = [this](std::string why) {
-    refusal_ = why;
-    return why;
-  };
-  if (flag_in(hello, "recovery")) return "the server is a standby";
-  const std::int64_t version = number_in(hello, "version");
-  if (version < protocol)
-    return fatal("its schema is of version " + std::to_string(version) + ": run 'cluster migrate'");
-  if (number_in(hello, "oldest") > protocol) {
-    return fatal("its schema is of version " + std::to_string(version) + " and serves programs of protocol " +
-                 std::to_string(number_in(hello, "oldest")) + " and newer; this one speaks " +
-                 std::to_string(protocol) + ": upgrade it");
-  }
-  if (const std::string project = text_in(hello, "project"); project != settings_.project) {
-    return fatal("its queue is that of the project '" + project + "', and [cluster] project is '" + settings_.project +
-                 "'");
-  }
-  if (!flag_in(hello, "adopted")) {
-    return fatal(
-        "the queue was made on another server, of which this is a copy: if this is to be the queue from now "
-        "on, run 'cluster adopt'");
+  WorkerMemory known = memory_;
+  known.newest_event_ms = std::min(seen, memory_.newest_event_ms);
+  const std::vector<Objection> objections = objections_to(hello, known, settings_.project);
+  if (!objections.empty()) {
+    if (!objections.front().may_pass()) refusal_ = objections.front().why;
+    return objections.front().why;
   }
   const std::string queue = text_in(hello, "queue");
-  const bool is_known = memory_.queue == queue;
   const std::int64_t timeline = number_in(hello, "serverTimeline");
-  if (is_known && memory_.system != text_in(hello, "system")) {
-    return fatal("the server has another system identifier than the one this daemon has seen");
-  }
-  if (is_known && timeline < memory_.timeline) {
-    return "the server is on timeline " + std::to_string(timeline) + ", and this daemon has seen " +
-           std::to_string(memory_.timeline) + ": it is an old primary";
-  }
-  if (const std::int64_t known = number_in(hello, "timeline"); timeline < known) {
-    return "the server is on timeline " + std::to_string(timeline) + ", and the queue was on " + std::to_string(known) +
-           ": it is an old primary";
-  }
-  const std::int64_t newest = number_in(hello, "newestEventMs");
-  if (is_known && timeline == memory_.timeline &&
-      newest + most_forgotten_ms < std::min(seen, memory_.newest_event_ms)) {
-    return fatal(
-        "the server lacks events that this daemon has seen: it is an old backup; if it is to be the queue from "
-        "now on, run 'cluster adopt'");
-  }
   refusal_.clear();
-  if (!is_known) memory_ = {.queue = queue, .place = options_.place};
+  if (memory_.queue != queue) {  // perhaps since a copy was adopted: whoever we were, we are nobody there
+    memory_ = {.queue = queue, .place = options_.place};
+    joined_ = false;
+  }
   memory_.system = text_in(hello, "system");
   if (timeline > memory_.timeline) {
     memory_.timeline = timeline;
-    memory_.newest_event_ms = newest;  // a failover may have lost what was newer
+    memory_.newest_event_ms = number_in(hello, "newestEventMs");  // a failover may have lost what was newer
     remember(memory_);
   }
   queue_ = queue;
@@ -304,6 +285,11 @@ void Membership::saw_event_at(std::int64_t seen) {
 }
 
 void Membership::call(Line::Way way, std::string_view function, std::vector<Argument> arguments, Line::Done done) {
+  if (memory_.incarnation.empty()) {  // nobody knows us there yet
+    return loop_.defer(lifetime_.bind([done = std::move(done)] {
+      done(tl::unexpected(Fault{Fault::Kind::never, "", "the queue is not joined yet"}));
+    }));
+  }
   std::vector<Argument> all{argument_of(memory_.worker), memory_.incarnation};
   all.insert(all.end(), std::make_move_iterator(arguments.begin()), std::make_move_iterator(arguments.end()));
   line_.call(way, function, std::move(all),

@@ -16,6 +16,7 @@
 #include "task/cluster_settings.h"
 #include "task/postgres/line.h"
 #include "task/postgres/liveness.h"
+#include "task/postgres/server_check.h"
 #include "task/postgres/worker_memory.h"
 
 namespace duet::task::postgres {
@@ -96,7 +97,7 @@ class Membership {
     std::uint32_t seed = 0;
   };
 
-  static constexpr int protocol = 1;
+  static constexpr int protocol = queue_protocol;
   static constexpr const char* fenced_state = "DU001";  ///< of a call whose worker or incarnation is not the row's
   static constexpr const char* untold_state = "DU004";  ///< the server has taken over, and was not told what we have
 
@@ -110,6 +111,8 @@ class Membership {
   void line_is_down(const std::string& why);
 
   bool is_joined() const { return joined_; }
+  /// What is remembered was written in another folder, of which this one is a copy.
+  bool is_copy() const { return copied_; }
   /// A daemon before was this worker, and has not left.
   bool was_member() const { return memory_.worker != 0; }
   /// Why it cannot join, if that will not pass by itself.
@@ -165,7 +168,7 @@ class Membership {
  private:
   /// `seen`: the time of the newest event that was known when it was asked.
   std::optional<std::string> check(const boost::json::object& hello, std::int64_t seen);
-  void refuse(std::string why);
+  std::string take_hello_fault(const Fault& fault);
   void join();
   void take_join(const Answer& answer);
   void take_join_refusal(const Fault& fault);
@@ -199,6 +202,7 @@ class Membership {
   std::int64_t written_event_ms_ = 0;  // the newest that is on disk
   std::mt19937 chance_;
 
+  bool copied_ = false;
   bool joined_ = false;
   bool joining_ = false;
   bool beating_ = false;

@@ -128,6 +128,53 @@ TEST_F(MemberTest, ACopyOfTheFolderIsAnotherWorker) {
   EXPECT_EQ(line.take("attach_v1").arguments.at(1), std::nullopt);
 }
 
+TEST_F(MemberTest, ACopyOfTheFolderIsKnownAsOne) {
+  EXPECT_FALSE(membership->is_copy());
+  join();
+  make();
+  EXPECT_FALSE(membership->is_copy());
+  memory.replace(memory.find("\"here\""), 6, "\"elsewhere\"");
+  make();
+  EXPECT_TRUE(membership->is_copy());
+}
+
+TEST_F(MemberTest, NothingIsCalledBeforeAnybodyKnowsUs) {
+  EXPECT_EQ(greet(hello()), std::nullopt);
+  std::optional<Fault::Kind> fault;
+  membership->call(Line::Way::work, "report_v1", {}, [&fault](const Answer& answer) { fault = answer.error().kind; });
+  EXPECT_FALSE(line.has("report_v1"));
+  EXPECT_EQ(fault, std::nullopt) << "not within the call";
+  turn();
+  EXPECT_EQ(fault, Fault::Kind::never);
+}
+
+TEST_F(MemberTest, AQueueThatHasBecomeAnotherOneIsJoinedAnew) {
+  join();
+  std::string adopted = hello();
+  adopted.replace(adopted.find("\"q\""), 3, "\"r\"");
+  EXPECT_EQ(greet(adopted), std::nullopt);
+  EXPECT_FALSE(membership->is_joined());
+  membership->line_is_up();
+  EXPECT_EQ(line.take("attach_v1").arguments.at(1), std::nullopt) << "nobody knows us there";
+  EXPECT_EQ(memory_of(memory)->queue, "r");
+}
+
+TEST_F(MemberTest, WithoutAQueueOrAPartInItTheRefusalSaysWhatToDo) {
+  const auto greeted = [this](const std::string& state) {
+    std::string why;
+    const Line::Ask ask = [&state](std::string_view, const std::vector<Argument>&, const Line::Done& done) {
+      done(tl::unexpected(Fault{Fault::Kind::refused, state, "no"}));
+    };
+    membership->greet(Line::Way::work, ask, [&why](const std::optional<std::string>& verdict) { why = *verdict; });
+    return why;
+  };
+  EXPECT_EQ(greeted("57014"), "no");
+  EXPECT_EQ(membership->refusal(), "") << "it may pass";
+  EXPECT_NE(greeted("3F000").find("cluster init"), std::string::npos);
+  EXPECT_NE(membership->refusal().find("cluster init"), std::string::npos);
+  EXPECT_NE(greeted("42501").find("duet_worker"), std::string::npos);
+}
+
 TEST_F(MemberTest, AnAnsweredBeatExtendsTheLeaseFromWhenItWasSent) {
   join();
   EXPECT_EQ(lease_until, 1090s);

@@ -68,6 +68,8 @@ class PostgresQueue final : public Queue {
   void when_joined(std::function<void()> call);
   /// Why it cannot join, if that will not pass by itself; or what is wrong now.
   std::string trouble() const { return membership_.refusal().empty() ? problem_ : membership_.refusal(); }
+  /// The project's folder is a copy of another worker's.
+  bool is_copy() const { return membership_.is_copy(); }
   bool is_refused() const { return !membership_.refusal().empty(); }
   /// What people are told while the database is connected and does not answer; empty: it does.
   std::string delay() const;

@@ -53,6 +53,7 @@ void ServerSearch::try_all() {
   });
   silent_.clear();
   next_ = 0;
+  turned_away_ = 0;
   try_next();
 }
 
@@ -66,6 +67,7 @@ void ServerSearch::try_next() {
 void ServerSearch::tried(tl::expected<PgConnection, std::string> outcome) {
   const Candidate candidate = candidates_[next_++];
   const bool was_late = connecting_->is_late();
+  if (connecting_->is_turned_away()) ++turned_away_;
   connecting_.reset();
   if (outcome) return finish(Found{std::move(*outcome), candidate});
   if (was_late) silent_.push_back(candidate);
@@ -78,7 +80,10 @@ void ServerSearch::try_others_first() {
   if (next_ > 0 && next_ <= candidates_.size()) silent_.push_back(candidates_[next_ - 1]);
 }
 
+// The addresses of one host are one server. Of several hosts another one may take us.
 void ServerSearch::finish(tl::expected<Found, std::string> outcome) {
+  const bool is_all = address_.hosts().size() == 1 || turned_away_ == candidates_.size();
+  was_turned_away_ = !outcome && turned_away_ > 0 && is_all;
   const Done done = std::exchange(done_, nullptr);
   if (done) done(std::move(outcome));
 }

@@ -40,6 +40,8 @@ class ServerSearch {
   void stop();
   /// The server that was found last is not the one that is wanted: the others come before it the next time.
   void try_others_first();
+  /// The last search that ended found servers, and was turned away by them: it will not pass by itself.
+  bool was_turned_away() const { return was_turned_away_; }
 
  private:
   void look_up();
@@ -58,6 +60,8 @@ class ServerSearch {
   std::string trouble_;     // of this search
   std::vector<Candidate> candidates_;
   std::size_t next_ = 0;
+  std::size_t turned_away_ = 0;  // by so many, in this search
+  bool was_turned_away_ = false;
   std::vector<Candidate> silent_;
   std::unique_ptr<Connecting> connecting_;
   transport::Loop::Timer resolve_deadline_;

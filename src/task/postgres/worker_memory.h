@@ -27,6 +27,9 @@ struct WorkerMemory {
   bool operator==(const WorkerMemory&) const = default;
 };
 
+/// Its name in the state folder.
+inline constexpr const char* memory_file = "cluster";
+
 std::string memory_text(const WorkerMemory& memory);
 /// None if it is nothing that memory_text() made.
 std::optional<WorkerMemory> memory_of(std::string_view text);

@@ -193,8 +193,8 @@ BEGIN
 END $$;
 
 -- The owner's: the schema was found on another server than it was made on. `run`: queued tasks run here, and what the copy says to be
--- running is lost; `cancel`: nothing of it does.
-CREATE FUNCTION @schema@.adopt_v1(p_queue text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
+-- running is lost; `cancel`: nothing of it does. `p_same`: also if it is the same server, with an old backup.
+CREATE FUNCTION @schema@.adopt_v1(p_queue text, p_same boolean DEFAULT false) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET lock_timeout = '5s' AS $$
 DECLARE
@@ -205,6 +205,10 @@ BEGIN
     RETURN '{"outcome":"invalid"}';
   END IF;
   PERFORM FROM @schema@.meta FOR UPDATE;
+  IF p_same IS NOT TRUE AND EXISTS (SELECT FROM @schema@.meta m JOIN pg_control_system() s
+    ON s.system_identifier = m.system) THEN
+    RETURN '{"outcome":"same"}';
+  END IF;
   UPDATE @schema@.meta m SET system = s.system_identifier, timeline = @schema@.server_timeline(),
     queue = gen_random_uuid(), epoch = @schema@.new_epoch(),
     epoch_start = m.next_seq + 1000000, next_seq = m.next_seq + 1000000, low_event = 0, seen_event = 0,
