@@ -76,6 +76,10 @@ rpc::Error unavailable(std::string_view subsystem, std::string_view why) {
   return refusal(-32003, unavailable_text(why), {{"subsystem", subsystem}});
 }
 
+rpc::Error queue_is_away(std::string_view why) {
+  return refusal(-32003, unavailable_text(why), {{"subsystem", "store"}, {"away", true}});
+}
+
 rpc::Error limits_not_kept(std::string_view why) {
   return refusal(-32003, unavailable_text("limits cannot be kept: " + std::string(why)),
                  {{"subsystem", "limits"}, {"reason", "limits-not-kept"}});

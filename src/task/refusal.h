@@ -28,6 +28,8 @@ rpc::Error unknown_group(std::string_view name, const std::vector<std::string>& 
 rpc::Error untrusted_group(std::string_view name, const Distrust& distrust);
 /// Something that is needed is not there: `subsystem` names it, `why` goes on after "Subsystem unavailable: ".
 rpc::Error unavailable(std::string_view subsystem, std::string_view why);
+/// The shared queue cannot be reached now: who waits may ask again.
+rpc::Error queue_is_away(std::string_view why);
 /// Limits that nobody could keep; `why` ends with what would help.
 rpc::Error limits_not_kept(std::string_view why);
 /// Too many tasks led to the one that asks, one through the other.

@@ -21,7 +21,7 @@ import server  # noqa: E402
 import suite  # noqa: E402
 from daemon import eventually, request  # noqa: E402
 from fleet import Fleet, read_file, start_time  # noqa: E402
-from scenario import lines  # noqa: E402
+from scenario import Later, lines  # noqa: E402
 
 UNAVAILABLE, WRONG = -32003, -32602
 LIMITS = "[groups.batch]\nmax_running = 1\n[agents.slow]\ncommand = [\"/bin/sh\", \"-c\", \"{prompt}\"]\nmax_running = 1\n"
@@ -349,6 +349,8 @@ class Outage(suite.TestCase):
             waiting = [one.popen(*words) for words in (["task", "wait", id], ["task", "output", "-f", id])]
             events = one.popen("events", "--since", "1")
             self.assertTrue(events.stdout.readline(), "it has subscribed")
+            self.assertIn(b"begun", waiting[1].stdout.readline(), "it follows")
+            eventually(lambda: one.ok("daemon.status")["subsystems"]["ipc"]["clients"] >= 4, what="all are connected, and we")
             fleet.server.stop("immediate")
             one.kill_daemon()
             one.start()  # it goes on without its queue
@@ -362,9 +364,9 @@ class Outage(suite.TestCase):
             for process in [*waiting, late]:
                 out, err = process.communicate(timeout=60)
                 self.assertEqual(process.returncode, 0, (out, err, fleet.logs()))
-            for line in iter(events.stdout.readline, b""):
-                if b"taskCompleted" in line:
-                    break
+            reader = Later(lambda: next((line for line in events.stdout if b"taskCompleted" in line), None))
+            reader.thread.join(60)
+            self.assertTrue(reader.value, "it does not tell of the end")
             events.terminate()
             events.communicate(timeout=20)
 

@@ -113,7 +113,10 @@ def keepers_killed(fleet):
     id = one.submit(appends(path), onLost="retry", retries=1)
     for attempt in (1, 2, 3):
         record = eventually(lambda a=attempt: (r := one.get(id))["state"] == "running" and r["attempts"] == a and r, 20, f"attempt {attempt}")
-        os.kill(parent(record["pid"]), signal.SIGKILL)
+        eventually(lambda a=attempt: len(lines(path)) == a, what="it has written that it began")
+        keeper = parent(record["pid"])
+        check(keeper in one.keepers(), "no keeper:", keeper, one.keepers())
+        os.kill(keeper, signal.SIGKILL)
     lost = one.wait(id)
     check((lost["state"], lost["error"]["reason"], lost["attempts"]) == ("failed", "lost", 3), lost)
     check(len(lines(path)) == 3, lines(path))

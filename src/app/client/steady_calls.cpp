@@ -28,11 +28,12 @@ bool SteadyCalls::daemon_has_gone(const peer::Outcome& outcome) {
 bool SteadyCalls::queue_is_away(const peer::Outcome& outcome) {
   if (!outcome.error || outcome.error->code() != unavailable_code || outcome.error->data().empty()) return false;
   const boost::json::value data = rpc::parse_value(outcome.error->data());
-  const boost::json::value* const subsystem = data.is_object() ? data.get_object().if_contains("subsystem") : nullptr;
-  return subsystem != nullptr && *subsystem == "store";
+  const boost::json::value* const away = data.is_object() ? data.get_object().if_contains("away") : nullptr;
+  return away != nullptr && *away == true;
 }
 
 bool SteadyCalls::await_queue(const peer::Outcome& outcome) {
+  has_answered();
   if (time_left() <= between_asks) return false;
   if (!std::exchange(told_of_queue_, true)) daemon_.tell_user(outcome.error->message() + "; waiting until it is back");
   pause(between_asks);

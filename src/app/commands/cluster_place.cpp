@@ -49,14 +49,21 @@ Failure unreachable(const std::string& why) { return Failure("the database of th
 
 WorkerMemory remembered(const CommandLine& line) { return remembered_queue(find_project(line.text("project"))); }
 
+// There is none, or one of which this role may see nothing: whoever changes it is told so.
+bool is_no_queue(const std::string& sqlstate) {
+  return sqlstate == "42501" || sqlstate == "42883" || sqlstate == "3F000" || sqlstate == "42704" ||
+         sqlstate == "22023";
+}
+
 // Goes from host to host until there is no reason to refuse one.
 void search_server(const CommandLine& line, const task::ClusterSettings& cluster, AdminSession& session,
                    const std::function<std::string()>& why_not) {
   const std::size_t hosts = address_of(cluster).hosts().size();
+  const std::size_t most = hosts == 1 ? 1 : 2 * hosts;  // a host may have two addresses
   for (std::size_t tried = 1;; ++tried) {
     const std::string why = why_not();
     if (why.empty()) return;
-    if (tried >= hosts) throw Failure("the queue at " + session.server() + " is refused: " + why);
+    if (tried >= most) throw Failure("the queue at " + session.server() + " is refused: " + why);
     if (const auto trouble = session.try_another(patience_of(line))) throw unreachable(*trouble);
   }
 }
@@ -115,7 +122,8 @@ OwnersQueue open_owners_queue(const CommandLine& line, const task::ClusterSettin
     const Answer answer =
         queue.session->run("SET LOCAL ROLE " + cluster.schema + "_owner; SELECT " + cluster.schema + ".hello_v1()");
     queue.left.clear();
-    if (!answer) return "";
+    if (!answer && is_no_queue(answer.error().sqlstate)) return "";
+    if (!answer) throw Failure(answer.error().message + cure_of(answer.error()));
     queue.left = objections_to(rpc::parse_value(answer->text()).as_object(), remembered(line), cluster.project);
     const auto worst = std::ranges::find_if(queue.left, [&](const Objection& objection) {
       return std::ranges::find(bearable, objection.kind) == bearable.end();

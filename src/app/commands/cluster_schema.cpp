@@ -20,6 +20,7 @@
 #include "duet/base/fd.h"
 #include "duet/rpc/value.h"
 #include "task/postgres/migrator.h"
+#include "task/postgres/records.h"
 
 namespace duet::app {
 namespace {
@@ -72,14 +73,12 @@ int version_of(AdminSession& session, const task::ClusterSettings& cluster) {
 // What makes the queue; or, in words that psql passes over, that it is there, as far as a server can be asked.
 std::string init_text(const task::ClusterSettings& cluster, const TestMigrations& files) {
   const auto session = reach_queue(cluster, std::chrono::seconds(5));
-  Migrator migrator(world_of(session.get()), cluster.schema, files.all());
-  if (!session) return migrator.init_sql(cluster.project);
-  const auto version = migrator.present();
-  if (!version) throw Failure(version.error());
-  if (*version == 0) return migrator.init_sql(cluster.project);
-  const Migrator::Outcome outcome = migrator.init(cluster.project);
-  if (!outcome) throw Failure(outcome.error());
-  return "-- " + *outcome + '\n';
+  const Answer hello = session ? session->call(cluster.schema, "hello_v1", {}) : Answer(tl::unexpected(Fault()));
+  if (!hello) return Migrator(world_of(session.get()), cluster.schema, files.all()).init_sql(cluster.project);
+  if (text_in(rpc::parse_value(hello->text()).as_object(), "project") == cluster.project) {
+    return "-- the queue of '" + cluster.project + "' is there already, in the schema " + cluster.schema + '\n';
+  }
+  throw Failure("the schema " + cluster.schema + " holds the queue of another project");
 }
 
 // `more`: what else it is told, for a backup of a queue on the queue's own server.

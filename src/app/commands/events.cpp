@@ -91,7 +91,12 @@ int run_events(const CommandLine& line) {
     daemon.client().wait_for([&] { return fault || away || printer.has_fallen_behind(); }, calls.time_left());
     if (fault) std::rethrow_exception(fault);
     const std::optional<peer::Outcome> was_away = std::exchange(away, std::nullopt);
-    if (was_away && daemon.is_connected() && calls.await_queue(*was_away)) continue;
+    if (was_away && daemon.is_connected()) {
+      if (!calls.await_queue(*was_away)) throw DaemonClient::failure_of("events.subscribe", *was_away);
+      away.reset();
+      printer.begin_again();
+      continue;
+    }
     if (printer.has_fallen_behind() && daemon.is_connected()) continue;
     if (daemon.is_connected()) {  // the time that --timeout gave is over
       if (printer.is_subscribed()) return 0;

@@ -204,7 +204,7 @@ void EventHub::add_subscribe_method(peer::Methods& methods, std::function<void()
       const auto found = subscribers_.find(number);
       if (found == subscribers_.end()) return;  // it has gone meanwhile
       // A shared queue that was never joined has no events to go on from.
-      if (journal_.epoch().empty()) return kept->fail(task::unavailable("store", "the queue is not joined yet"));
+      if (journal_.epoch().empty()) return kept->fail(task::queue_is_away("the queue is not joined yet"));
       kept->ok(subscribe(wanted, found->second));
       begin_replay(number, id);
       on_subscribed_();

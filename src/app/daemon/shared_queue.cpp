@@ -114,9 +114,11 @@ void SharedQueue::join(task::Runner& runner, const std::vector<task::RunId>& rec
   queue_->start();
   JoinWait wait(loop_.now(), {.was_joined = queue_->was_joined(), .has_several_hosts = has_several_hosts_});
   const auto look = [this, &wait] {
-    return wait.look(loop_.now(), {.joined = queue_->is_joined(),
-                                   .refused = queue_->is_refused() || database_->is_turned_away(),
-                                   .unwritten = not_remembered_.has_value()});
+    return wait.look(loop_.now(),
+                     {.joined = queue_->is_joined(),
+                      // Who has been a worker waits: a login that is refused for a while may come back.
+                      .refused = queue_->is_refused() || (!queue_->was_joined() && database_->is_turned_away()),
+                      .unwritten = not_remembered_.has_value()});
   };
   std::optional<JoinWait::End> end = look();
   for (; !end; end = look()) loop_.turn(wait.until());

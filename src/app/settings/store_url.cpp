@@ -110,7 +110,7 @@ bool add_parameters(Text parameters, StoreUrl& out) {
     out.shown += before;
     if (!follows_secret || is_secret || is_open) out.shown.append(name).append("=");
     out.shown += is_open ? value : "***";
-    follows_secret = follows_secret || is_secret;
+    follows_secret = follows_secret || !is_open;  // any other name may be a mistyped one
     before = '&';
   }
   return true;

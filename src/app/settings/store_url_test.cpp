@@ -36,6 +36,7 @@ TEST(StoreUrl, APasswordIsFoundAndNotShown) {
 
 TEST(StoreUrl, WhatFollowsAPasswordMayBeAPieceOfIt) {
   EXPECT_EQ(shown_store("postgresql://db/work?password=hunter&S3cret"), "postgresql://db/work?password=***&***");
+  EXPECT_EQ(shown_store("postgresql://db/work?passwrod=hunter&S3cret"), "postgresql://db/work?passwrod=***&***");
   EXPECT_EQ(shown_store("postgresql://db/work?password=hunter&S3=cret&sslmode=require"),
             "postgresql://db/work?password=***&***&sslmode=require");
   EXPECT_EQ(shown_store("postgresql://db/work?keepalives=1&password=x"),

@@ -220,7 +220,8 @@ void PostgresQueue::change_cluster(ClusterSettings cluster) {
 }
 
 rpc::Error PostgresQueue::error_of(const Fault& fault) {
-  return unavailable("store", fault.message.empty() ? "the queue's database does not answer" : fault.message);
+  const std::string why = fault.message.empty() ? "the queue's database does not answer" : fault.message;
+  return fault.kind == Fault::Kind::refused ? unavailable("store", why) : queue_is_away(why);
 }
 
 std::string PostgresQueue::delay() const {
@@ -232,7 +233,7 @@ std::string PostgresQueue::delay() const {
 }
 
 rpc::Error PostgresQueue::not_joined() const {
-  return unavailable("store", trouble().empty() ? "the queue is not joined yet" : trouble());
+  return queue_is_away(trouble().empty() ? "the queue is not joined yet" : trouble());
 }
 
 void PostgresQueue::ask(std::string_view function, std::vector<Argument> arguments, const Asked& asked) {

@@ -51,7 +51,8 @@ void ServerSearch::try_all() {
   std::stable_partition(candidates_.begin(), candidates_.end(), [&](const Candidate& candidate) {
     return std::find(silent_.begin(), silent_.end(), candidate) == silent_.end();
   });
-  silent_.clear();
+  // Until each has been: who was passed by would else come first again, before others were tried.
+  if (silent_.size() >= candidates_.size()) silent_.clear();
   next_ = 0;
   turned_away_ = 0;
   try_next();
@@ -70,14 +71,18 @@ void ServerSearch::tried(tl::expected<PgConnection, std::string> outcome) {
   if (connecting_->is_turned_away()) ++turned_away_;
   connecting_.reset();
   if (outcome) return finish(Found{std::move(*outcome), candidate});
-  if (was_late) silent_.push_back(candidate);
+  if (was_late) pass_by(candidate);
   if (!trouble_.empty()) trouble_ += "; ";
   trouble_ += candidate.text() + ": " + outcome.error();
   try_next();
 }
 
 void ServerSearch::try_others_first() {
-  if (next_ > 0 && next_ <= candidates_.size()) silent_.push_back(candidates_[next_ - 1]);
+  if (next_ > 0 && next_ <= candidates_.size()) pass_by(candidates_[next_ - 1]);
+}
+
+void ServerSearch::pass_by(const Candidate& candidate) {
+  if (std::find(silent_.begin(), silent_.end(), candidate) == silent_.end()) silent_.push_back(candidate);
 }
 
 // The addresses of one host are one server. Of several hosts another one may take us.

@@ -50,6 +50,7 @@ class ServerSearch {
   void try_next();
   void tried(tl::expected<PgConnection, std::string> outcome);
   void finish(tl::expected<Found, std::string> outcome);
+  void pass_by(const Candidate& candidate);
   base::Duration attempt_limit() const;
 
   transport::Loop& loop_;
@@ -62,7 +63,7 @@ class ServerSearch {
   std::size_t next_ = 0;
   std::size_t turned_away_ = 0;  // by so many, in this search
   bool was_turned_away_ = false;
-  std::vector<Candidate> silent_;
+  std::vector<Candidate> silent_;  // or refused: they are tried behind the others
   std::unique_ptr<Connecting> connecting_;
   transport::Loop::Timer resolve_deadline_;
   base::Lifetime lifetime_;
