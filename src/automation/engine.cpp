@@ -286,10 +286,11 @@ void Engine::note_start(const task::Task& task) {
 }
 
 // Rules that fire once for all daemons are busy with a task wherever it was asked for. Those of files and of the daemon
-// are each daemon's own.
+// are each daemon's own. One that restarts what runs ends only what it has asked for itself: another daemon's task may
+// be that of the very occasion that comes here a moment later.
 void Engine::note_elsewhere(task::TaskId id, const std::string& rule_id) {
   ActiveRule* const active = queue_.is_shared() ? rules_.find(rule_id) : nullptr;
-  if (active == nullptr) return;
+  if (active == nullptr || active->rule.when_busy == WhenBusy::restart) return;
   const std::string& source = active->rule.trigger.source;
   if (source == "task" || source == "schedule") active->live.insert(id);
 }

@@ -322,6 +322,7 @@ void Attempts::take_rows(const Report& report, const Result& rows, bool claims_c
     soon_timer_ = loop_.after(1s, [this] { flush(); });
   }
   if (claims_count) take_claims(rows, report.most);
+  if (!claims_count && report.most > 0) lost_claim_ = true;  // a beat tells what became of it
   for (std::size_t row = 0; row < rows.rows(); ++row) {
     if (rows.text(row, what) != "ready") continue;
     membership_.wake(static_cast<std::int32_t>(number(row, rows.column("lane"))), number(row, attempt));

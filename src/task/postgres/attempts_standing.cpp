@@ -222,7 +222,10 @@ void Attempts::forget_old_ends() {
 
 void Attempts::remember_told(const Report& report) {
   for (const End& end : report.ends) {
-    if ((end.flags & End::put_back) == 0 && attempts_.contains(end.run)) told_.insert(end.fence);
+    const auto found = attempts_.find(end.run);
+    if (found == attempts_.end() || (end.flags & End::put_back) != 0) continue;
+    // What was given up before we came may be of another queue, with fences that this one has yet to give.
+    if (!found->second.adopted || !found->second.fenced) told_.insert(end.fence);
   }
   while (told_.size() > most_told) told_.erase(told_.begin());
 }

@@ -20,6 +20,7 @@ struct Call {
   base::TimePoint deadline;
   int repeats = 0;        ///< how often it was tried again
   bool may_move = false;  ///< to another connection, while nobody has been sent it
+  bool is_guest = false;  ///< it has come from another connection: it waits behind those that belong here
 
   /// Answers it, once.
   void answer(const Answer& answer) {
@@ -36,7 +37,9 @@ class CallQueue {
 
   void push_back(Call call) {
     count(call, 1);
-    calls_.push_back(std::move(call));
+    auto place = calls_.end();
+    while (!call.is_guest && place != calls_.begin() && std::prev(place)->is_guest) --place;
+    calls_.insert(place, std::move(call));
   }
   void push_front(Call call) {
     count(call, 1);

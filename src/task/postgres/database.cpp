@@ -96,8 +96,12 @@ void Database::start(Events events) {
 
 void Database::call(Way way, std::string_view function, std::vector<Argument> arguments, Done done) {
   const bool is_read = way == Way::work && function.starts_with("read_");
-  End& end = is_read && work_->link.is_slow() && can_read_for_work() ? *watch_ : end_of(way);
-  end.link.call(function_call(schema_, function, std::move(arguments)), std::move(done), is_read);
+  const bool is_guest = is_read && work_->link.is_slow() && can_read_for_work();
+  Link& link = is_guest ? watch_->link : end_of(way).link;
+  link.call(function_call(schema_, function, std::move(arguments)), std::move(done),
+            is_guest  ? Link::Place::guest
+            : is_read ? Link::Place::movable
+                      : Link::Place::own);
 }
 
 bool Database::can_read_for_work() const { return watch_->link.is_up() && !watch_->link.is_slow(); }
@@ -105,7 +109,7 @@ bool Database::can_read_for_work() const { return watch_->link.is_up() && !watch
 void Database::move_reads() {
   if (!can_read_for_work()) return;
   for (Call& call : work_->link.take_movable()) {
-    watch_->link.call(std::move(call.statement), std::move(call.done));
+    watch_->link.call(std::move(call.statement), std::move(call.done), Link::Place::guest);
   }
 }
 

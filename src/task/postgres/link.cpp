@@ -104,14 +104,18 @@ void Link::close(const std::string& why) {
   if (there() && events_.down) events_.down(why);
 }
 
-void Link::call(Statement statement, Line::Done done, bool may_move) {
+void Link::call(Statement statement, Line::Done done, Place place) {
   if (statement.has_zero_byte()) {
     return answer_later(std::move(done), {Fault::Kind::refused, "22021", "text with a zero byte"});
   }
   if (waiting_.size() >= options_.most_calls || waiting_.bytes() + statement.bytes() > options_.most_bytes) {
     return answer_later(std::move(done), never("too much waits for the database already"));
   }
-  waiting_.push_back({std::move(statement), std::move(done), loop_.now() + options_.patience, 0, may_move});
+  waiting_.push_back({.statement = std::move(statement),
+                      .done = std::move(done),
+                      .deadline = loop_.now() + options_.patience,
+                      .may_move = place == Place::movable,
+                      .is_guest = place == Place::guest});
   pump();
   watch_time();
 }

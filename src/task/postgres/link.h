@@ -60,9 +60,12 @@ class Link {
   Link& operator=(const Link&) = delete;
   ~Link() = default;
 
+  /// Where a call belongs: here, here for now, or over another connection, so that it waits behind those of this one.
+  enum class Place { own, movable, guest };
+
   void start();
   /// `done` never comes within the call.
-  void call(Statement statement, Line::Done done, bool may_move = false);
+  void call(Statement statement, Line::Done done, Place place = Place::own);
   /// Those that may go elsewhere and were not sent: they are the caller's now.
   std::vector<Call> take_movable() { return waiting_.take_movable(); }
   /// The same before all that waits, on this connection or not at all.

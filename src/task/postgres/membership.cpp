@@ -20,7 +20,8 @@ constexpr base::Duration between_hints = 20ms;  // wake-ups, and numbers of even
 constexpr base::Duration between_sweeps = 10s;
 constexpr base::Duration between_joins = 2s;
 constexpr std::int64_t most_numbered = 1000;
-constexpr std::size_t most_before = 8;  // incarnations that are remembered
+constexpr base::Duration longest_after_beat = 2s;  // whoever wants to know what a beat brings waits for it
+constexpr std::size_t most_before = 8;             // incarnations that are remembered
 constexpr const char* refused_state = "DU003";
 
 std::int64_t milliseconds(base::Duration time) {
@@ -121,8 +122,13 @@ std::optional<std::string> Membership::check(const json::object& hello, std::int
   const std::string queue = text_in(hello, "queue");
   const std::int64_t timeline = number_in(hello, "serverTimeline");
   refusal_.clear();
-  if (memory_.queue != queue) {  // perhaps since a copy was adopted: whoever we were, we are nobody there
-    memory_ = {.queue = queue, .place = options_.place};
+  if (memory_.queue != queue) {
+    // Perhaps since a copy was adopted. Who we were may have joined it meanwhile, without hearing its new name.
+    std::vector<std::string> before = std::move(memory_.before);
+    for (const std::string& one : {memory_.next, memory_.incarnation}) {
+      if (!one.empty()) before.insert(before.begin(), one);
+    }
+    memory_ = {.queue = queue, .place = options_.place, .before = std::move(before)};
     joined_ = false;
   }
   memory_.system = text_in(hello, "system");
@@ -303,6 +309,7 @@ void Membership::call(Line::Way way, std::string_view function, std::vector<Argu
 
 // Behind a pooler another server may take over and no connection breaks.
 void Membership::greet_anew() {
+  told_timeline_ = 0;
   for (const Line::Way way : {Line::Way::work, Line::Way::watch}) {
     line_.reconnect(way, "another server has taken over");
   }
@@ -327,6 +334,8 @@ void Membership::beat_soon() {
 void Membership::after_beat(std::function<void()> call) {
   after_beat_.push_back(std::move(call));
   if (!joined_ || left_ || !line_.is_up(Line::Way::watch)) return call_after_beat();
+  // A beat may have to wait until we have joined anew, or told a new server what we have.
+  after_beat_timer_ = loop_.after(longest_after_beat, [this] { call_after_beat(); });
   beat_soon();
 }
 

@@ -207,6 +207,7 @@ class Membership {
   bool joining_ = false;
   bool beating_ = false;
   bool beat_again_ = false;
+  transport::Loop::Timer after_beat_timer_;
   std::vector<std::function<void()>> after_beat_;  // one that was not sent yet
   bool recovering_here_ = false;                   // what we run is being told again
   bool left_ = false;

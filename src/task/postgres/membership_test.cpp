@@ -398,5 +398,26 @@ TEST_F(MemberTest, ATakenNameIsARefusalThatSaysWhatHelps) {
   EXPECT_FALSE(membership->is_joined());
 }
 
+TEST_F(MemberTest, WhoWantsToKnowWhatABeatBringsIsNotLeftWaitingIfNoneCanBeSent) {
+  join();
+  boot += 91s;  // its lease is over: it has to join anew first
+  bool called = false;
+  membership->after_beat([&called] { called = true; });
+  EXPECT_FALSE(called);
+  advance(2s);
+  EXPECT_TRUE(called);
+}
+
+TEST_F(MemberTest, WhoItWasItShowsToAQueueWithAnotherName) {
+  join();
+  const std::string known = membership->incarnation();
+  std::string other = hello();
+  other.replace(other.find(R"("queue":"q")"), 11, R"("queue":"r")");
+  EXPECT_EQ(greet(other), std::nullopt);
+  membership->line_is_up();
+  EXPECT_NE(line.take("attach_v1").arguments.at(2)->find(known), std::string::npos)
+      << "it may have joined before it heard that name";
+}
+
 }  // namespace
 }  // namespace duet::task::postgres

@@ -350,7 +350,10 @@ void PostgresQueue::take_pauses() {
   alter("pause_v1", {group, argument_of(now.contains(group)), argument_of(true)},
         [this, group, is_paused = now.contains(group)](const FoundObject& answer, bool /*again*/) {
           telling_pauses_ = false;
-          if (!answer) return;  // when the line is up again, or with the next reload
+          if (!answer) {
+            pauses_timer_ = loop_.after(std::chrono::seconds(2), [this] { take_pauses(); });
+            return;
+          }
           std::set<std::string> told = *told_pauses_;
           told.erase(group);
           if (is_paused) told.insert(group);

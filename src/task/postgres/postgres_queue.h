@@ -253,6 +253,7 @@ class PostgresQueue final : public Queue {
   // Groups that the settings pause, as far as the database was told; none: no daemon here has told of any.
   std::optional<std::set<std::string>> told_pauses_;
   bool telling_pauses_ = false;
+  transport::Loop::Timer pauses_timer_;  // when they are told again
 
   bool stopping_ = false;
   bool left_ = false;
