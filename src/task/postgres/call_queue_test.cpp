@@ -12,7 +12,7 @@ Call call(const std::string& text) { return {.statement = {text, {}}, .done = {}
 
 std::vector<std::string> all_of(CallQueue& queue) {
   std::vector<std::string> texts;
-  while (!queue.empty()) texts.push_back(queue.pop().statement.text);
+  while (!queue.empty()) texts.push_back(queue.pop().statement.sql);
   return texts;
 }
 
@@ -37,7 +37,7 @@ TEST(CallQueue, WhatMayMoveIsTakenInOrderAndTheRestStays) {
   EXPECT_TRUE(queue.has_movable());
   const std::vector<Call> moved = queue.take_movable();
   ASSERT_EQ(moved.size(), 2U);
-  EXPECT_EQ(moved.front().statement.text, "read one");
+  EXPECT_EQ(moved.front().statement.sql, "read one");
   EXPECT_FALSE(queue.has_movable());
   EXPECT_EQ(all_of(queue), std::vector<std::string>{"submit"});
 }
