@@ -34,7 +34,7 @@ void Attempts::joined(const std::vector<OwnAttempt>& own) {
   if (membership_.is_telling_again()) return;  // it does not know yet what we have
   std::vector<RunId> others;
   for (const auto& [run, attempt] : attempts_) {
-    if (!attempt.concluded && !ours.contains({run.task, attempt.fence})) others.push_back(run);
+    if (!attempt.concluded && !attempt.fenced && !ours.contains({run.task, attempt.fence})) others.push_back(run);
   }
   for (const RunId run : others) take_fenced(run);
 }

@@ -330,7 +330,8 @@ void PostgresQueue::recall_pauses(StoreReader& reader) {
   const std::string names = reader.recall(paused_name).value_or("");
   if (!rpc::is_valid_json(names)) return;
   told_pauses_.emplace();
-  for (const json::value& name : rpc::parse_value(names).as_array()) told_pauses_->emplace(name.as_string());
+  const json::value told = rpc::parse_value(names);
+  for (const json::value& name : told.as_array()) told_pauses_->emplace(name.as_string());
 }
 
 // What was said of a group by hand counts until the settings say something new of it, also if they were changed while
