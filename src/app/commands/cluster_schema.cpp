@@ -75,10 +75,11 @@ std::string init_text(const task::ClusterSettings& cluster, const TestMigrations
   const auto session = reach_queue(cluster, std::chrono::seconds(5));
   const Answer hello = session ? session->call(cluster.schema, "hello_v1", {}) : Answer(tl::unexpected(Fault()));
   if (!hello) return Migrator(world_of(session.get()), cluster.schema, files.all()).init_sql(cluster.project);
-  if (text_in(rpc::parse_value(hello->text()).as_object(), "project") == cluster.project) {
+  const std::string project = text_in(rpc::parse_value(hello->text()).as_object(), "project");
+  if (project == cluster.project) {
     return "-- the queue of '" + cluster.project + "' is there already, in the schema " + cluster.schema + '\n';
   }
-  throw Failure("the schema " + cluster.schema + " holds the queue of another project");
+  throw Failure("the schema " + cluster.schema + " has the queue of the project '" + project + "'");
 }
 
 // `more`: what else it is told, for a backup of a queue on the queue's own server.
