@@ -39,7 +39,7 @@ std::string take_state(std::string& said) {
   const std::size_t found = said.find(before);
   if (found == std::string::npos) return {};
   const std::size_t at = found + before.size();
-  const std::string state = said.substr(at, length);
+  std::string state = said.substr(at, length);
   const auto fits = [](char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z'); };
   const bool is_state = state.size() == length && std::all_of(state.begin(), state.end(), fits);
   if (!is_state || said.compare(at + length, behind.size(), behind) != 0) return {};
