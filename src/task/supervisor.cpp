@@ -419,6 +419,7 @@ void Supervisor::on_ended(RunId id, const Outcome& outcome) {
   if (found == runs_.end() || found->second.concluded) return;
   Run& run = found->second;
   run.outcome = outcome;
+  if (outcome.kind == Outcome::Kind::not_started) run.ended_by_stop = false;  // there was nothing to end
   // A cancelled task is one when its tree is gone. A cancel that is not decided yet comes too late.
   if (!run.progress.cancelling || run.deciding) conclude(id, run);
 }

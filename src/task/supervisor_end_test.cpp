@@ -338,6 +338,15 @@ TEST_F(SupervisorTest, LeavingWaitsForTheDiskOnly) {
   EXPECT_TRUE(runner.cancelled.empty());
 }
 
+TEST_F(SupervisorTest, AStopEndsNothingThatCannotBegin) {
+  submit();
+  supervisor->stop(true, [] {});
+  run_ends({1, 1}, {.kind = Outcome::Kind::not_started, .problem = "no such program"});
+  wait_for_store();
+  EXPECT_EQ(state(1), State::failed);
+  EXPECT_EQ(task(1).progress.error->reason, Reason::spawn);
+}
+
 TEST_F(SupervisorTest, ADiskThatStaysFullDoesNotKeepTheDaemonFromStopping) {
   submit();
   run_started({1, 1});

@@ -195,6 +195,19 @@ def caught_up(first, second):
     eventually(lambda: second.sql(f"SELECT pg_last_wal_replay_lsn() >= '{target}'") == [["t"]], what="the standby has it")
 
 
+def run_unseen(first, second, one, two, prompt):
+    """A task that the standby knows as queued: of its claim by TWO and of all that follows it never hears. Its id and its record."""
+    pid = two.lock_holder()
+    os.kill(pid, signal.SIGSTOP)  # it takes nothing until the standby hears nothing more
+    try:
+        id = one.submit(prompt, needs=["name=two"])
+        caught_up(first, second)
+        hold_back(second)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    return id, one.runs(id)
+
+
 def asynchronous(fleet):
     """Claims, starts, ends and submits that the new primary never heard of are told again; none is repeated."""
     first = fleet.server
@@ -274,15 +287,7 @@ def pooled(fleet):
                 check(worker.wait(worker.submit("true", needs=[f"name={worker.name}"]))["state"] == "completed", "both work")
             epoch, _ = epoch_and_next(one)
             path = one.path("task")
-            pid = two.lock_holder()
-            os.kill(pid, signal.SIGSTOP)
-            try:
-                id = one.submit(appends(path), needs=["name=two"])
-                caught_up(first, second)
-                hold_back(second)
-            finally:
-                os.kill(pid, signal.SIGCONT)
-            record = one.runs(id)  # which only the old primary has heard of
+            id, record = run_unseen(first, second, one, two, appends(path))
             bouncer.lead_to(second, lambda: take_over(first, second))
             eventually(lambda: epoch_and_next(one)[0] != epoch, 30, "a new epoch")
             fresh = one.submit("true", needs=["name=one"])
@@ -354,15 +359,7 @@ def restarted(fleet):
     path, middle, last = (one.path(name) for name in ("task", "middle", "last"))
     writes = one.submit(f"echo begin; {appends(middle)}; echo middle; {appends(last)}; echo end", needs=["name=one"])
     eventually(lambda: "begin" in two.output(writes), what="the beginning of its output")
-    pid = two.lock_holder()
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        id = one.submit(appends(path), needs=["name=two"])
-        caught_up(first, second)
-        hold_back(second)
-    finally:
-        os.kill(pid, signal.SIGCONT)
-    record = one.runs(id)
+    id, record = run_unseen(first, second, one, two, appends(path))
     let_go(middle)
     eventually(lambda: "middle" in two.output(writes), what="more of its output, which only the old server has")
     quick = one.submit("echo quick", needs=["name=one"])

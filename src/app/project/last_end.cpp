@@ -17,7 +17,7 @@ std::string take_line(std::string_view& text) {
   return line;
 }
 
-// Of the project that this folder was copied from: nobody else writes its own number here and lives.
+// Perhaps of the project that this folder was copied from.
 bool is_live_daemon(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/cmdline");
   const std::string words{std::istreambuf_iterator<char>(file), {}};
@@ -29,11 +29,12 @@ bool is_live_daemon(pid_t pid) {
 
 std::optional<LastEnd> read_last_end(const StateFolder& folder) {
   const std::optional<pid_t> pid = written_pid(folder);
-  if (!pid || (*pid != getpid() && is_live_daemon(*pid))) return std::nullopt;
+  if (!pid) return std::nullopt;
   const std::string words = folder.read_small(last_words_name);
   const std::string mark = std::to_string(*pid) + ' ';
   std::string_view rest = words;
   if (!words.starts_with(mark)) {  // words of an earlier one, or none
+    if (*pid != getpid() && is_live_daemon(*pid)) return std::nullopt;
     return LastEnd{.pid = *pid, .how = "was killed or the machine went down", .at = {}};
   }
   rest.remove_prefix(mark.size());

@@ -166,7 +166,9 @@ void Attempts::on_started(RunId run, const Started& started) {
 void Attempts::on_ended(RunId run, const Outcome& outcome) {
   const auto found = attempts_.find(run);
   if (found == attempts_.end()) return;
-  found->second.outcome = outcome;
+  Attempt& attempt = found->second;
+  attempt.outcome = outcome;
+  if (outcome.kind == Outcome::Kind::not_started) attempt.ended_by_stop = false;  // there was nothing to end
   flush();
 }
 

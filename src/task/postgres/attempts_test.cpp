@@ -411,6 +411,16 @@ TEST_F(AttemptsTest, WhatAStopEndsIsToldSo) {
   EXPECT_NE(told.messages.find("ended when the daemon was stopped"), std::string::npos);
 }
 
+TEST_F(AttemptsTest, AStopEndsNothingThatCannotBegin) {
+  have({claim(7, 31)});
+  attempts->close();
+  attempts->end_running();
+  tell.ended(seven, {.kind = Outcome::Kind::not_started, .problem = "no such program"});
+  const ReportTold told = report();
+  EXPECT_EQ(told.flags, std::vector<std::int64_t>{0});
+  EXPECT_EQ(told.reasons, std::vector<std::int64_t>{static_cast<int>(Reason::spawn)});
+}
+
 TEST_F(AttemptsTest, WhatRunsIsRememberedWithAllThatItsTaskNeedsToComeBack) {
   Submission asked{.prompt = "true", .key = "K"};
   asked.labels["a"] = "b";

@@ -53,9 +53,7 @@ std::size_t count_in(const json::object& object, std::string_view name) {
 
 // A long prompt is kept apart from what changes.
 void PostgresQueue::find(TaskId id, const FoundTask& found) {
-  if (!membership_.is_joined()) {
-    return found(tl::unexpected(unavailable("store", trouble().empty() ? "the queue is not joined yet" : trouble())));
-  }
+  if (!membership_.is_joined()) return found(tl::unexpected(not_joined()));
   line_.call(
       Line::Way::work, "read_task_v1", {argument_of(id)}, lifetime_.bind([this, id, found](const Answer& answer) {
         if (!answer) return found(tl::unexpected(error_of(answer.error())));
@@ -74,7 +72,7 @@ void PostgresQueue::find(TaskId id, const FoundTask& found) {
 
 void PostgresQueue::list(const ListQuery& query, const std::function<bool(const Task&)>& each,
                          const std::function<void(const std::optional<rpc::Error>&)>& done) {
-  if (!membership_.is_joined()) return done(unavailable("store", "the queue is not joined yet"));
+  if (!membership_.is_joined()) return done(not_joined());
   line_.call(Line::Way::work, "read_tasks_v1", {query_text(query)}, lifetime_.bind([each, done](const Answer& answer) {
     if (!answer) return done(error_of(answer.error()));
     for (std::size_t row = 0; row < answer->rows(); ++row) {
@@ -86,7 +84,7 @@ void PostgresQueue::list(const ListQuery& query, const std::function<bool(const 
 
 // Counts are those of the numbered events: whoever asks has what is there numbered first.
 void PostgresQueue::look(const Stood& stood) {
-  if (!membership_.is_joined()) return stood(tl::unexpected(unavailable("store", "the queue is not joined yet")));
+  if (!membership_.is_joined()) return stood(tl::unexpected(not_joined()));
   constexpr int most_numbered = 10'000;
   line_.call(Line::Way::work, "number_v1", {argument_of(most_numbered)}, [](const Answer&) {});
   ask("read_stats_v1", {}, [this](const tl::expected<Object, rpc::Error>& counts) {

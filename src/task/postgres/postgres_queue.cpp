@@ -287,7 +287,7 @@ tl::expected<std::optional<Task>, rpc::Error> PostgresQueue::known(TaskId id) {
 }
 
 void PostgresQueue::events_after(std::uint64_t seq, std::size_t limit, const Told& told) {
-  if (!membership_.is_joined()) return told(tl::unexpected(unavailable("store", "the queue is not joined")));
+  if (!membership_.is_joined()) return told(tl::unexpected(not_joined()));
   events_.read(seq, limit, [told](const tl::expected<std::vector<Event>, Fault>& events) {
     if (!events) return told(tl::unexpected(error_of(events.error())));
     told(*events);

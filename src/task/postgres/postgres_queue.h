@@ -170,7 +170,7 @@ class PostgresQueue final : public Queue {
   std::optional<rpc::Error> check_group(const std::string& group) const;
   bool is_somebody_known_for(const Submission& submission) const;
   bool is_limit_known(const std::string& name) const;
-  void submit_now(Submission submission, const Submitted& submitted, const Companion& companion);
+  void submit_now(Submission submission, base::TimePoint came, const Submitted& submitted, const Companion& companion);
   void taken(const Submission& submission, const std::string& asked, const Submits::Taken& task,
              const Submitted& submitted, const Companion& companion);
 

@@ -113,15 +113,21 @@ class PostgresQueueTest : public MemberTest {
   std::optional<PostgresQueue> queue;
 };
 
-TEST_F(PostgresQueueTest, UntilItIsJoinedAQuestionIsRefusedByValue) {
-  queue->find(7, note());
-  queue->cancel(7, [this](const tl::expected<void, rpc::Error>& done) { answers.push_back(done ? "ok" : "no"); });
+TEST_F(PostgresQueueTest, UntilItIsJoinedWhoAsksIsToldThatTheQueueIsAway) {
+  const auto is_away = [](const rpc::Error& error) {
+    return error.code() == -32003 && error.data().find(R"("away":true)") != std::string::npos;
+  };
+  std::vector<bool> told;
+  const auto hear = [&](const auto& answer) { told.push_back(!answer && is_away(answer.error())); };
+  queue->find(7, hear);
+  queue->cancel(7, hear);
   queue->list(
       {}, [](const Task&) { return true; },
-      [this](const std::optional<rpc::Error>& error) { answers.push_back(error ? "no" : "ok"); });
-  queue->look([this](const tl::expected<Queue::Standing, rpc::Error>& told) { answers.push_back(told ? "ok" : "no"); });
-  queue->wait(7, std::nullopt, note());
-  EXPECT_EQ(answers, (std::vector<std::string>{"-32003", "no", "no", "no", "-32003"}));
+      [&](const std::optional<rpc::Error>& error) { told.push_back(error && is_away(*error)); });
+  queue->look(hear);
+  queue->events_after(0, 10, hear);
+  queue->wait(7, std::nullopt, hear);
+  EXPECT_EQ(told, std::vector<bool>(6, true));
   EXPECT_FALSE(queue->is_joined());
 }
 

@@ -132,12 +132,16 @@ tl::expected<Submits::Entry, rpc::Error> PostgresQueue::entry_of(Submission& sub
 
 // One that could do it may have come since the last beat: nobody is refused for an old view.
 void PostgresQueue::submit(Submission submission, Submitted submitted, Companion companion) {
-  if (is_somebody_known_for(submission)) return submit_now(std::move(submission), submitted, companion);
-  membership_.after_beat(lifetime_.bind([this, submission = std::move(submission), submitted = std::move(submitted),
-                                         companion] { submit_now(submission, submitted, companion); }));
+  const base::TimePoint came = loop_.now();
+  if (is_somebody_known_for(submission)) return submit_now(std::move(submission), came, submitted, companion);
+  membership_.after_beat(
+      lifetime_.bind([this, submission = std::move(submission), came, submitted = std::move(submitted), companion] {
+        submit_now(submission, came, submitted, companion);
+      }));
 }
 
-void PostgresQueue::submit_now(Submission submission, const Submitted& submitted, const Companion& companion) {
+void PostgresQueue::submit_now(Submission submission, base::TimePoint came, const Submitted& submitted,
+                               const Companion& companion) {
   if (stopping_) return submitted(tl::unexpected(not_taken("supervisor", is_stopping())));
   if (is_refused()) return submitted(tl::unexpected(not_taken("store", unavailable("store", trouble()))));
   tl::expected<Submits::Entry, rpc::Error> entry = entry_of(submission);
@@ -147,9 +151,8 @@ void PostgresQueue::submit_now(Submission submission, const Submitted& submitted
     if (!task) return submitted(tl::unexpected(task.error()));
     taken(submission, asked, *task, submitted, companion);
   };
-  events_.after_placing(lifetime_.bind([this, entry = std::move(*entry), answer, asked = loop_.now()] {
-    submits_.add(Submits::Entry(entry), answer, asked);
-  }));
+  events_.after_placing(lifetime_.bind(
+      [this, entry = std::move(*entry), answer, came] { submits_.add(Submits::Entry(entry), answer, came); }));
 }
 
 // A key that was there belongs to the same submission, or it is refused. What is to be written with a new task is
