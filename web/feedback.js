@@ -40,15 +40,9 @@ export async function attempt(host, pressed, work, what) {
   }
 }
 
-/** Opens a dialog and gives the focus back when it is closed. @param {HTMLDialogElement} dialog */
+/** The browser gives the focus back when it is closed. @param {HTMLDialogElement} dialog */
 export function openDialog(dialog) {
-  const before = /** @type {HTMLElement | null} */ (document.activeElement);
   if (!dialog.isConnected) document.body.append(dialog);
-  document.documentElement.dataset.dialog = 'open';
-  dialog.addEventListener('close', () => {
-    delete document.documentElement.dataset.dialog;
-    before?.focus();
-  }, {once: true});
   dialog.showModal();
 }
 

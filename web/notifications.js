@@ -17,18 +17,22 @@ export async function switchNotifications(isOn) {
   return permission === 'granted';
 }
 
-/** The first tab that writes the event's name down tells of it. @param {string} name @param {string} title @param {string} body
+const othersHear = 10000;  // milliseconds in which the other tabs hear of the same event, and see what is written down
+
+/** The first tab that gets the event's lock tells of it. It keeps the lock until what it has written down is seen by all: tabs
+ *  see each other's preferences some time later. @param {string} name @param {string} title @param {string} body
  *  @param {string} route */
 export async function notifyOnce(name, title, body, route) {
   if (!document.hidden || !notificationsAreOn()) return;
-  await navigator.locks.request('duet-rpc.notify', () => {
+  await navigator.locks.request(`duet-rpc.notify.${name}`, {ifAvailable: true}, async (lock) => {
     const told = preference('told', '').split(' ');
-    if (told.includes(name)) return;
+    if (!lock || told.includes(name)) return;
     prefer('told', [...told.slice(-200), name].join(' ').trim());
     const note = new Notification(title, {body, tag: name});
     note.onclick = () => {
       window.focus();
       location.hash = route;
     };
+    await new Promise((resolve) => setTimeout(resolve, othersHear));
   });
 }

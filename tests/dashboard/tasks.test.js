@@ -114,6 +114,11 @@ test('the dialog keeps what is typed, never preselects a shell, and a double cli
   await dialog.waitFor({state: 'detached'}).catch(() => dialog.waitFor({state: 'hidden'}));
   await page.keyboard.press('n');
   assert.equal(await dialog.getByLabel('Prompt').inputValue(), 'typed once');
+  await page.evaluate(() => {  // a key that comes right after it, before anybody has heard that the dialog is closed
+    document.querySelector('dialog').close();
+    document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: 'n', bubbles: true}));
+  });
+  assert.equal(await dialog.getByLabel('Prompt').inputValue(), 'typed once');
   await dialog.getByLabel('Time limit').fill('soon');
   await dialog.getByRole('button', {name: 'Submit task'}).click();
   await dialog.getByText('The time limit is a time').waitFor();
