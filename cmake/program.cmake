@@ -53,6 +53,9 @@ duet_precompile(duet_program)
 duet_compile_together(duet_program)
 add_executable(duet-rpc src/app/main.cpp)
 target_link_libraries(duet-rpc PRIVATE duet_internal duet_program)
+if(DUET_LTO)  # names of what only one part of the program uses: a sixth of the file, of use to no user
+  target_link_options(duet-rpc PRIVATE LINKER:--discard-all)
+endif()
 # The same program under its other name.
 add_custom_command(
   TARGET duet-rpc

@@ -321,6 +321,7 @@ void Attempts::take_rows(const Report& report, const Result& rows, bool claims_c
     found->second.end_told = false;
     soon_timer_ = loop_.after(1s, [this] { flush(); });
   }
+  if (report.most > 0 || !report.ends.empty()) found_less_ = false;
   if (claims_count) take_claims(rows, report.most);
   if (!claims_count && report.most > 0) lost_claim_ = true;  // a beat tells what became of it
   for (std::size_t row = 0; row < rows.rows(); ++row) {

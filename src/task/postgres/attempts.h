@@ -210,6 +210,7 @@ class Attempts {
   base::Duration changed_ = {};  // when the last such report was over
   bool wants_claim_ = false;
   bool waiting_ = false;       // the database knows that we wait
+  bool found_less_ = false;    // the last look, or end, left nothing that we could take: what comes wakes us
   bool telling_wait_ = false;  // it is being told
   bool woken_ = false;         // meanwhile
   transport::Loop::Timer poll_timer_;

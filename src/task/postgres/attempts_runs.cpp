@@ -61,6 +61,7 @@ void Attempts::take_claims(const Result& rows, std::size_t asked) {
     membership_.took(static_cast<std::int32_t>(rows.number(row, rows.column("lane")).value_or(0)));
     ++got;
   }
+  if (got < asked) found_less_ = waiting_;
   if (asked > 0) membership_.looked();
   if (asked == 0 || closed_) return;
   if (got == asked && free_slots() > 0) wants_claim_ = true;
@@ -178,7 +179,7 @@ void Attempts::on_gone(RunId run) {
   found->second.gone = true;
   calls_.gone(run);
   forget_if_over(run);
-  look(false);
+  found_less_&& waiting_ ? flush() : look(false);
 }
 
 void Attempts::on_never_began(RunId run, const std::string& why) {

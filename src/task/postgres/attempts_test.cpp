@@ -274,6 +274,30 @@ TEST_F(AttemptsTest, AfterANewJoinOnlyWhatTheDatabaseNamesIsOurs) {
   EXPECT_EQ(runner.cancelled, std::vector<RunId>{seven});
 }
 
+TEST_F(AttemptsTest, WhoHasFoundLessThanItAskedForDoesNotLookAgainWhenATreeIsGone) {
+  have({claim(7, 31)});
+  attempts->look(true);
+  line.answer("wait_v1", "");
+  answer({});
+  started(seven);
+  exited(seven);
+  answer({end(7, 31)});
+  tell.gone(seven);
+  EXPECT_FALSE(is_reporting()) << "what comes wakes it";
+}
+
+TEST_F(AttemptsTest, WhoWasFullLooksWhenATreeIsGone) {
+  settings.max_running = 1;
+  attempts->look(true);
+  line.answer("wait_v1", "");
+  answer({claim(7, 31)});
+  started(seven);
+  exited(seven);
+  answer({end(7, 31)});
+  tell.gone(seven);
+  EXPECT_GT(report().most, 0) << "tasks may have come that nobody could wake it for";
+}
+
 TEST_F(AttemptsTest, ACancelEndsTheTreeAndTheEndIsToldWhenThatIsGone) {
   have({claim(7, 31)});
   started(seven);
