@@ -8,7 +8,7 @@
 // submit: W connections, each B tasks a call, until N are in. drain: N are put in first; then each connection ends the
 // B that it has and takes the next B, in one call and one commit. latency: from before a submit until a connection that
 // was waiting has claimed the task. --number: one more connection numbers events every 20 ms. --wake: after each submit
-// workers are woken. --behind: as a daemon does, a look that took 20 ms is followed for a second by looks behind what
+// workers are woken. --behind: as a daemon does, a look over many tasks that are gone is followed by looks behind what
 // was taken last. --plain: statements are not prepared, as behind a pooler; else they are, as the daemon does it.
 
 #include <poll.h>
@@ -256,7 +256,6 @@ class Duet : public Queue {
   Taken turn(const Taken& ended, long most) override {
     const std::size_t n = ended.ids.size();
     const bool is_behind = looks_behind_ && !place_.empty() && Clock::now() < full_look_after_;
-    const auto start = Clock::now();
     const std::vector<Answer> all = line.run("report", {id_,
                                                         incarnation_,
                                                         "NULL",
@@ -284,13 +283,15 @@ class Duet : public Queue {
                                                         "{}",
                                                         "NULL",
                                                         is_behind ? place_ : "NULL"});
-    const bool is_slow = Clock::now() - start > std::chrono::milliseconds(20);
-    if (is_slow && !is_behind) full_look_after_ = Clock::now() + std::chrono::seconds(1);
     Taken taken;
     const PGresult* const rows = all[0].get();
     for (int row = 0; row < PQntuples(rows); ++row) {
       const std::string what = PQgetvalue(rows, row, 0);
       if (what == "fenced") throw std::runtime_error("fenced");
+      if (what == "slow") {
+        const std::chrono::microseconds wait(10 * std::stoll(PQgetvalue(rows, row, 2)));
+        full_look_after_ = Clock::now() + std::min<Clock::duration>(wait, std::chrono::seconds(1));
+      }
       if (what != "claim") continue;
       taken.ids.emplace_back(PQgetvalue(rows, row, 1));
       taken.fences.emplace_back(PQgetvalue(rows, row, 2));

@@ -245,7 +245,7 @@ class ModelDatabase {
   static void drop_end(ModelTask& task);
   void set_pause(ModelTask& task, Fate fate, std::int64_t pause) const;
   void not_running(ReportCall& call, const Arguments& arguments, std::size_t i);
-  void claim(ReportCall& call, std::int64_t most);
+  void claim(ReportCall& call, std::int64_t most, const Argument& told);
 
   // model_reads.cpp
   Answer number(const Arguments& arguments);

@@ -40,6 +40,7 @@ enum Reported : std::size_t {
   results,
   output,
   most,
+  places = 26,
 };
 
 bool is_of(const ModelTask* task, const ModelWorker& worker, std::int64_t fence) {
@@ -50,6 +51,14 @@ bool is_of(const ModelTask* task, const ModelWorker& worker, std::int64_t fence)
 void put(std::string& text, std::size_t offset, const std::string& piece) {
   if (text.size() < offset + piece.size()) text.resize(offset + piece.size(), '\0');
   text.replace(offset, piece.size(), piece);
+}
+
+// Whether it comes behind the place that this argument has for its lane, `{"LANE":[priority,id]}`.
+bool is_behind(const ModelTask& task, const json::object& places) {
+  const json::value* const place = places.if_contains(std::to_string(task.lane));
+  if (place == nullptr) return true;
+  const std::int64_t priority = place->as_array().at(0).as_int64();
+  return task.priority < priority || (task.priority == priority && task.id > place->as_array().at(1).as_int64());
 }
 
 // `0o12e40o` as a letter for each byte; without marks all of it is stdout.
@@ -85,7 +94,7 @@ ModelDatabase::Answer ModelDatabase::report(const Arguments& arguments) {
   keep_output(call, arguments.at(output));
   end_some(call, arguments);
   const bool may_claim = call.worker.state == ModelWorker::live && !(call.worker.recovering && is_recovering());
-  if (may_claim) claim(call, arguments.number(most));
+  if (may_claim && arguments.number(most) > 0) claim(call, arguments.number(most), arguments.at(places));
   return Result({"what", "id", "fence", "attempt", "agent", "grp", "on_lost", "priority", "retries", "spared", "body",
                  "env", "cancelling", "lane", "needs", "submitter"},
                 call.rows);
@@ -236,11 +245,16 @@ void ModelDatabase::not_running(ReportCall& call, const Arguments& arguments, st
   call.add("end", id, fence, task->state == ModelTask::running ? 1 : task->world());
 }
 
-// Highest priority first, then the lowest id, over the lanes that it serves.
-void ModelDatabase::claim(ReportCall& call, std::int64_t many) {
+// Highest priority first, then the lowest id, over the lanes that it serves. Now and then a look is called slow.
+void ModelDatabase::claim(ReportCall& call, std::int64_t many, const Argument& told) {
+  const json::object behind = told ? rpc::parse_value(*told).as_object() : json::object();
   std::vector<ModelTask*> ready;
   for (auto& [id, task] : data_.tasks) {
-    if (task.state == ModelTask::ready && serves(call.worker, data_.lanes.at(task.lane))) ready.push_back(&task);
+    const bool is_his = task.state == ModelTask::ready && serves(call.worker, data_.lanes.at(task.lane));
+    if (is_his && is_behind(task, behind)) ready.push_back(&task);
+  }
+  if (!told && chance_.one_in(10)) {
+    call.rows.push_back({"slow", {}, std::to_string(chance_.below(200'000))});
   }
   std::ranges::stable_sort(ready, std::greater<>(), &ModelTask::priority);
   ready.resize(std::min(ready.size(), static_cast<std::size_t>(many)));

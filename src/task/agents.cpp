@@ -62,19 +62,16 @@ std::size_t size_without_prompt(std::string_view argument, std::size_t& prompts)
   return size;
 }
 
-// What the kernel could not pass on.
-std::optional<rpc::Error> check_prompt(const Agent& agent, std::string_view prompt) {
+// What a prompt would have to be that the kernel can pass on.
+std::optional<std::string> wanted_instead(const Agent& agent, std::string_view prompt) {
   if (agent.prompt_on_stdin) return std::nullopt;
-  if (prompt.find('\0') != prompt.npos) {
-    return rpc::invalid_params("prompt", "string without NUL for this agent", "string");
-  }
+  if (prompt.find('\0') != prompt.npos) return "string without NUL for this agent";
   for (const std::string& argument : agent.command) {
     std::size_t prompts = 0;
     const std::size_t rest = size_without_prompt(argument, prompts) + 1;
     if (prompts == 0 || rest + prompts * prompt.size() <= argument_limit) continue;
     const std::size_t most = rest < argument_limit ? (argument_limit - rest) / prompts : 0;
-    return rpc::invalid_params("prompt", "string of at most " + std::to_string(most) + " bytes for this agent",
-                               "string");
+    return "string of at most " + std::to_string(most) + " bytes for this agent";
   }
   return std::nullopt;
 }
@@ -105,7 +102,9 @@ tl::expected<std::string, rpc::Error> Agents::choose(const Submission& submissio
   if (!name) return name;
   const auto found = agents_.find(*name);
   if (found == agents_.end()) return tl::unexpected(unknown(*name));
-  if (const auto refusal = check_prompt(found->second, submission.prompt)) return tl::unexpected(*refusal);
+  if (const auto wanted = wanted_instead(found->second, submission.prompt)) {
+    return tl::unexpected(rpc::invalid_params("prompt", *wanted, "string"));
+  }
   return name;
 }
 
@@ -174,6 +173,12 @@ tl::expected<void, std::string> Agents::provide_for(const process::Limits& limit
   if (!limits.any()) return {};
   if (provide_for_) return provide_for_(limits);
   return tl::unexpected(std::string("there is nothing to keep them with"));
+}
+
+std::optional<std::string> Agents::objection_to(const std::string& agent, std::string_view prompt) const {
+  const Agent* const chosen = find(agent);
+  const auto wanted = chosen == nullptr ? std::nullopt : wanted_instead(*chosen, prompt);
+  return wanted ? std::optional("its prompt is no " + *wanted) : std::nullopt;
 }
 
 std::optional<Assignment> Agents::assignment(RunId run, const std::string& agent, Submission submission) const {

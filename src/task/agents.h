@@ -57,6 +57,8 @@ class Agents {
   void add_defaults(Submission& submission, std::string_view agent) const;
   static void add_defaults(Submission& submission, const Agent& agent);
 
+  /// Why its program cannot be given this prompt; `choose` has asked that already for a task of this daemon.
+  std::optional<std::string> objection_to(const std::string& agent, std::string_view prompt) const;
   /// None if there is no such agent any more.
   std::optional<Assignment> assignment(RunId run, const std::string& agent, Submission submission) const;
 

@@ -18,7 +18,7 @@
 namespace duet::task {
 namespace {
 
-constexpr RunId run{1, 1};
+constexpr RunId marked_run{1, 1};
 constexpr std::size_t everything = std::size_t{1} << 30U;
 
 class OutputMarksTest : public testing::Test {
@@ -28,19 +28,19 @@ class OutputMarksTest : public testing::Test {
     if (!err.empty()) output_.append(err, Stream::err);
   }
   OutputPiece read(Stream stream, std::uint64_t offset = 0, std::size_t limit = everything) const {
-    return read_stream(tasks_.get(), run, stream, offset, limit);
+    return read_stream(tasks_.get(), marked_run, stream, offset, limit);
   }
-  Stream at(std::uint64_t offset) const { return MarkedStreams(tasks_.get(), run).at(offset).stream; }
+  Stream at(std::uint64_t offset) const { return MarkedStreams(tasks_.get(), marked_run).at(offset).stream; }
 
   transport::TemporaryFolder folder_;
   base::Fd tasks_{open(folder_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-  RunRecord record_ = RunRecord::create(tasks_.get(), run, "nobody");
-  OutputFile output_{tasks_.get(), run, record_, 64};
+  RunRecord record_ = RunRecord::create(tasks_.get(), marked_run, "nobody");
+  OutputFile output_{tasks_.get(), marked_run, record_, 64};
 };
 
 TEST_F(OutputMarksTest, OutputWithoutMarksIsStdout) {
   write("only", "");
-  EXPECT_FALSE(std::filesystem::exists(folder_.file(marks_name(run))));
+  EXPECT_FALSE(std::filesystem::exists(folder_.file(marks_name(marked_run))));
   EXPECT_EQ(read(Stream::out).bytes, "only");
   EXPECT_EQ(read(Stream::err).bytes, "");
   EXPECT_EQ(read(Stream::err).next, 4U);
@@ -50,14 +50,15 @@ TEST_F(OutputMarksTest, EachStreamIsReadByItself) {
   write("a1 ", "E1 ");
   write("", "E2 ");
   write("a2 ", "E3");
-  EXPECT_EQ(std::filesystem::file_size(folder_.file(marks_name(run))), 3 * 8U) << "only where the stream changes";
+  EXPECT_EQ(std::filesystem::file_size(folder_.file(marks_name(marked_run))), 3 * 8U)
+      << "only where the stream changes";
   const OutputPiece err = read(Stream::err);
   EXPECT_EQ(err.bytes, "E1 E2 E3");
   EXPECT_EQ(err.offset, 3U);
   EXPECT_EQ(err.next, 14U);
   EXPECT_EQ(err.total, 14U);
   EXPECT_EQ(read(Stream::out).bytes, "a1 a2 ");
-  EXPECT_EQ(read_output(tasks_.get(), run, 0, everything).bytes, "a1 E1 E2 a2 E3");
+  EXPECT_EQ(read_output(tasks_.get(), marked_run, 0, everything).bytes, "a1 E1 E2 a2 E3");
 }
 
 TEST_F(OutputMarksTest, AnyOffsetAndLimitGiveTheSame) {
@@ -92,7 +93,7 @@ TEST_F(OutputMarksTest, WhatWasDroppedIsTold) {
 
 TEST_F(OutputMarksTest, ATornEndAndZerosAreNoMarks) {
   write("out", "err");
-  const base::Fd file(openat(tasks_.get(), marks_name(run).c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  const base::Fd file(openat(tasks_.get(), marks_name(marked_run).c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   const std::string zeros(8 * 5 + 3, '\0');
   ASSERT_EQ(::write(file.get(), zeros.data(), zeros.size()), static_cast<ssize_t>(zeros.size()));
   EXPECT_EQ(read(Stream::out).bytes, "out");
@@ -100,7 +101,7 @@ TEST_F(OutputMarksTest, ATornEndAndZerosAreNoMarks) {
 }
 
 TEST_F(OutputMarksTest, BehindTheMostTheRestIsMixed) {
-  OutputMarks marks(tasks_.get(), run, 3);
+  OutputMarks marks(tasks_.get(), marked_run, 3);
   for (std::uint64_t offset = 0; offset < 10; ++offset) {
     marks.mark(offset, offset % 2 == 0 ? Stream::out : Stream::err);
   }
@@ -112,7 +113,7 @@ TEST_F(OutputMarksTest, BehindTheMostTheRestIsMixed) {
 
 // Without its mark it would be taken for that of the other stream.
 TEST_F(OutputMarksTest, WhatCannotBeMarkedIsDroppedAndTold) {
-  const std::string marks = folder_.file(marks_name(run));
+  const std::string marks = folder_.file(marks_name(marked_run));
   std::filesystem::create_symlink("nowhere", marks);  // it is not followed
   write("out", "lost");
   std::filesystem::remove(marks);
@@ -131,7 +132,7 @@ TEST_F(OutputMarksTest, AMarkThatIsOnlyHalfThereIsWrittenAnew) {
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);
   const auto handler = signal(SIGXFSZ, SIG_IGN);
-  OutputMarks marks(tasks_.get(), run);
+  OutputMarks marks(tasks_.get(), marked_run);
   const rlimit half{.rlim_cur = 12, .rlim_max = before.rlim_max};
   setrlimit(RLIMIT_FSIZE, &half);
   EXPECT_EQ(marks.mark(1, Stream::err), 0);
@@ -157,7 +158,7 @@ TEST_F(OutputMarksTest, AGapIsToldWhateverWasInIt) {
 }
 
 TEST_F(OutputMarksTest, EachGapIsToldByItself) {
-  OutputFile output{tasks_.get(), run, record_, 1000};
+  OutputFile output{tasks_.get(), marked_run, record_, 1000};
   output.append("oooooooooo");
   output.append("eeeeeeeeee", Stream::err);
   output.append("oooooooooo");

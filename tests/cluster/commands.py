@@ -87,7 +87,7 @@ class ClusterTestCase(ProjectTestCase):
 class WithoutAStore(ProjectTestCase):
     def test_each_command_names_the_setting(self):
         for words in (["init"], ["init", "--sql"], ["migrate"], ["adopt", "--queue", "run"], ["set", "keep_days=3"], ["drain"],
-                      ["undrain", "x"], ["forget", "x"]):
+                      ["undrain", "x"], ["forget", "x"], ["status"]):
             with self.subTest(words):
                 self.assert_refused(self.project.run("cluster", *words), 1, "`store`", "DUET_RPC_STORE", "postgresql://")
 

@@ -61,6 +61,8 @@ def standby_gone(fleet):
     path = two.path("runs")
     id = one.submit(appends(path), onLost="retry", needs=["name=two"])
     record = one.runs(id)
+    for _ in range(3):  # that they become due is a commit, too
+        one.submit("true", delaySeconds=4, needs=["nobody"])
     second.stop("immediate")
     gone = time.monotonic()
     _, outcome = refused(one.ask("task.submit", prompt="true", key="k", needs=["nobody"]))

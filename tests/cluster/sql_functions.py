@@ -310,6 +310,19 @@ class Claim(QueueTest):
         behind = {str(rows[0].lane): [1, rows[0].id]}
         self.assertEqual([claim.id for claim in self.one.claim(9, behind=behind)], [rows[1].id, rows[2].id])
 
+    def test_a_look_over_tasks_that_are_gone_says_that_it_is_slow(self):
+        many = 3000
+        self.one.submit_all(*many * [{}])
+        holder = self.caller()
+        holder.ask("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        holder.ask("SELECT count(*) FROM duet.task")
+        last = [row for row in self.one.report(most=many - 2) if row.what == "claim"][-1]
+        rows = self.one.report(most=1)
+        self.assertEqual([row.what for row in rows], ["claim", "slow"])
+        self.assertGreaterEqual(rows[1].fence, many - 2)
+        behind = {str(last.lane): [0, last.id + 1]}
+        self.assertEqual([row.what for row in self.one.report(most=1, behind=behind)], ["claim"])
+
     def test_nobody_claims_who_drains_or_is_silent(self):
         self.one.submit()
         other = self.worker("other")

@@ -221,7 +221,8 @@ inline constexpr CommandEntry task_commands[] = {
      .details =
          "Hands a task to an agent and prints its id. The words of PROMPT are joined by blanks; after -- they may "
          "begin with a hyphen, and a single - reads them from stdin. The task works in the current folder, or in that "
-         "of the project if the current one is outside of it, with the current PATH.\n"
+         "of the project if the current one is outside of it, with the current PATH (in a shared "
+         "queue: its worker's, unless --here is given).\n"
          "With --follow the output is printed as it comes, and the exit code is the task's own: 123 if the command "
          "itself failed, 124 if the time of --timeout is over.",
      .arguments = prompt_argument,

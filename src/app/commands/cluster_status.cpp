@@ -15,7 +15,14 @@
 namespace duet::app {
 
 int run_cluster_status(const CommandLine& line) {
-  DaemonClient daemon(line);
+  DaemonClient daemon = [&line] {
+    try {
+      return DaemonClient(line);
+    } catch (const Failure& failure) {
+      if (failure.code() == exit_code::no_daemon) shared_queue(line);  // without the setting that is what lacks
+      throw;
+    }
+  }();
   const peer::Outcome outcome = daemon.ask("cluster.status", {}, daemon.patience());
   const bool is_unknown = outcome.error && outcome.error->code() == rpc::code::method_not_found;
   if (is_unknown) throw Failure(no_shared_queue());

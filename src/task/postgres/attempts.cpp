@@ -254,10 +254,11 @@ std::uint64_t Attempts::add_output_of(Report& report, RunId run, Attempt& attemp
 void Attempts::send(Report report) {
   in_flight_ = true;
   changing_ = report.most > 0 || !report.ends.empty();
+  report.is_behind = report.most > 0 && !places_.empty() && loop_.now() < full_look_at_;
   const auto shared = std::make_shared<Report>(std::move(report));
   std::vector<Argument> arguments = arguments_of(*shared);
-  arguments.insert(arguments.end(),
-                   {argument_of(shared->most), array_of(turns_), array_of(closed_groups()), limits(), Argument()});
+  arguments.insert(arguments.end(), {argument_of(shared->most), array_of(turns_), array_of(closed_groups()), limits(),
+                                     shared->is_behind ? places() : Argument()});
   membership_.call(Line::Way::work, "report_v1", std::move(arguments),
                    lifetime_.bind([this, shared, incarnation = membership_.incarnation()](const Answer& answer) {
                      in_flight_ = false;
@@ -322,7 +323,7 @@ void Attempts::take_rows(const Report& report, const Result& rows, bool claims_c
     soon_timer_ = loop_.after(1s, [this] { flush(); });
   }
   if (report.most > 0 || !report.ends.empty()) found_less_ = false;
-  if (claims_count) take_claims(rows, report.most);
+  if (claims_count) take_claims(report, rows);
   if (!claims_count && report.most > 0) lost_claim_ = true;  // a beat tells what became of it
   for (std::size_t row = 0; row < rows.rows(); ++row) {
     if (rows.text(row, what) != "ready") continue;

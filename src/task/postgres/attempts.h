@@ -138,7 +138,9 @@ class Attempts {
   void send(Report report);
   void go_on();
   void take(const Report& report, const Answer& answer, bool claims_count);
-  void take_claims(const Result& rows, std::size_t asked);
+  void take_claims(const Report& report, const Result& rows);
+  void take_places(const Report& report, const Result& rows);
+  Argument places() const;
   void take_claim(const Result& rows, std::size_t row);
   void take_rows(const Report& report, const Result& rows, bool claims_count);
   void sweep_for(const Report& report, RunId run);
@@ -209,10 +211,12 @@ class Attempts {
   bool changing_ = false;        // the report that is on its way asks for tasks, or tells ends
   base::Duration changed_ = {};  // when the last such report was over
   bool wants_claim_ = false;
-  bool waiting_ = false;       // the database knows that we wait
-  bool found_less_ = false;    // the last look, or end, left nothing that we could take: what comes wakes us
-  bool telling_wait_ = false;  // it is being told
-  bool woken_ = false;         // meanwhile
+  bool waiting_ = false;               // the database knows that we wait
+  bool found_less_ = false;            // the last look, or end, left nothing that we could take: what comes wakes us
+  base::TimePoint full_look_at_ = {};  // until then looks begin behind the places
+  std::map<std::int64_t, std::pair<std::int64_t, TaskId>> places_;  // by lane: priority and task that was taken last
+  bool telling_wait_ = false;                                       // it is being told
+  bool woken_ = false;                                              // meanwhile
   transport::Loop::Timer poll_timer_;
   transport::Loop::Timer output_timer_;
   transport::Loop::Timer soon_timer_;

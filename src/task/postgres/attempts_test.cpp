@@ -286,6 +286,37 @@ TEST_F(AttemptsTest, WhoHasFoundLessThanItAskedForDoesNotLookAgainWhenATreeIsGon
   EXPECT_FALSE(is_reporting()) << "what comes wakes it";
 }
 
+// A row of report_v1: the look has walked over so many entries of tasks that are gone.
+Result::Row slow_row(std::int64_t entries) {
+  Result::Row row(16);
+  row.at(0) = "slow";
+  row.at(2) = std::to_string(entries);
+  return row;
+}
+
+TEST_F(AttemptsTest, BetweenFullLooksThatAreSlowItLooksBehindWhatItTookLast) {
+  have({claim(7, 31), slow_row(20'000)});
+  attempts->look(false);
+  EXPECT_EQ(line.take("report_v1").arguments.at(26), Argument(R"({"1":[0,7]})"));
+}
+
+TEST_F(AttemptsTest, AFullLookComesAgainWhenItIsWorthIt) {
+  have({claim(7, 31), slow_row(20'000)});
+  advance(200ms);
+  attempts->look(false);
+  EXPECT_EQ(line.take("report_v1").arguments.at(26), Argument());
+}
+
+TEST_F(AttemptsTest, ALookBehindThatFindsLessIsFollowedByAFullOne) {
+  have({claim(7, 31), slow_row(200'000)});
+  attempts->look(false);
+  EXPECT_TRUE(line.has("report_v1"));
+  answer({});
+  const auto call = line.take("report_v1");
+  EXPECT_EQ(call.arguments.at(26), Argument());
+  EXPECT_FALSE(line.has("wait_v1")) << "it has not seen all yet";
+}
+
 TEST_F(AttemptsTest, WhoWasFullLooksWhenATreeIsGone) {
   settings.max_running = 1;
   attempts->look(true);
@@ -443,6 +474,17 @@ TEST_F(AttemptsTest, AStopEndsNothingThatCannotBegin) {
   const ReportTold told = report();
   EXPECT_EQ(told.flags, std::vector<std::int64_t>{0});
   EXPECT_EQ(told.reasons, std::vector<std::int64_t>{static_cast<int>(Reason::spawn)});
+}
+
+TEST_F(AttemptsTest, APromptThatItsProgramCannotBeGivenIsNotCutShort) {
+  Result::Row row = claim(7, 31);
+  row.at(10) = to_body({.prompt = std::string("rm -r a\0b", 9)});
+  have({row});
+  advance(10ms);
+  EXPECT_TRUE(runner.started.empty());
+  const ReportTold told = report();
+  EXPECT_EQ(told.reasons, std::vector<std::int64_t>{static_cast<int>(Reason::spawn)});
+  EXPECT_NE(told.messages.find("without NUL"), std::string::npos) << told.messages;
 }
 
 TEST_F(AttemptsTest, WhatRunsIsRememberedWithAllThatItsTaskNeedsToComeBack) {

@@ -149,6 +149,7 @@ void Membership::line_is_up() {
   if (told_timeline_ != memory_.timeline) return recover();
   calls_.problem({});
   beat_soon();
+  sweep_in(jittered(between_joins));  // what has become due meanwhile
   calls_.look();
 }
 
@@ -160,7 +161,8 @@ void Membership::line_is_down(const std::string& why) {
 
 // ---- joining ----
 
-bool Membership::is_lease_over() const { return now() - last_beat_ > settings_.lease; }
+// By the lease that was told with the last beat, whatever the settings say now.
+bool Membership::is_lease_over() const { return now() - last_beat_ > kept_lease_; }
 
 // The new incarnation is written down before the database hears of it: whichever of both it has, we can show.
 void Membership::join() {
@@ -181,21 +183,22 @@ void Membership::join() {
     if (!known.empty()) old.emplace_back(known);
   }
   old.insert(old.end(), memory_.before.begin(), memory_.before.end());
+  const base::Duration told = std::max<base::Duration>(kept_lease_, settings_.lease);
   const base::Duration sent = now();
   line_.call(
       Line::Way::watch, "attach_v1",
       {settings_.name, memory_.worker == 0 ? Argument() : argument_of(memory_.worker), array_of(old), memory_.next,
-       options_.place, argument_of(milliseconds(settings_.lease)), argument_of(milliseconds(settings_.lost_after)),
+       options_.place, argument_of(milliseconds(told)), argument_of(milliseconds(settings_.lost_after)),
        array_of(offer.labels), array_of(offer.accepts), array_of(offer.agents), argument_of(offer.slots),
        argument_of(settings_.run), options_.version, argument_of(protocol)},
-      lifetime_.bind([this, sent](const Answer& answer) {
+      lifetime_.bind([this, sent, told](const Answer& answer) {
         joining_ = false;
         last_beat_ = answer ? sent : last_beat_;
-        take_join(answer);
+        take_join(answer, told);
       }));
 }
 
-void Membership::take_join(const Answer& answer) {
+void Membership::take_join(const Answer& answer, base::Duration told_lease) {
   if (left_) return;
   if (!answer) return take_join_refusal(answer.error());
   const json::object told = object_of(*answer);
@@ -208,7 +211,7 @@ void Membership::take_join(const Answer& answer) {
   joined_ = true;
   refusal_.clear();
   calls_.problem({});
-  extend(last_beat_, settings_.lease);
+  extend(last_beat_, told_lease);
   line_.listen(own_channel());
   std::vector<OwnAttempt> running;
   for (const json::value& each : array_in(told, "running")) running.push_back(attempt_of(each.as_object()));
@@ -236,6 +239,10 @@ void Membership::take_join_refusal(const Fault& fault) {
     } else if (refused == "role") {
       why = "this role may not run tasks: give it " + options_.schema + "_worker, or set [cluster] run = false";
     }
+    refusal_ = why;
+  } else if (fault.sqlstate == "42501") {  // it may not even ask
+    why = "this role may not join the queue: give it " + options_.schema + "_worker, or " + options_.schema +
+          "_client with [cluster] run = false";
     refusal_ = why;
   }
   calls_.problem("the queue: " + why);
@@ -335,7 +342,7 @@ void Membership::after_beat(std::function<void()> call) {
   after_beat_.push_back(std::move(call));
   if (!joined_ || left_ || !line_.is_up(Line::Way::watch)) return call_after_beat();
   // A beat may have to wait until we have joined anew, or told a new server what we have.
-  after_beat_timer_ = loop_.after(longest_after_beat, [this] { call_after_beat(); });
+  if (!after_beat_timer_) after_beat_timer_ = loop_.after(longest_after_beat, [this] { call_after_beat(); });
   beat_soon();
 }
 
@@ -446,8 +453,13 @@ void Membership::sweep_in(base::Duration wait) {
   sweep_timer_ = loop_.after(wait, [this] { sweep(); });
 }
 
+void Membership::sweep_when(base::UtcTime due) {
+  sweep_in(std::max<base::Duration>(due - loop_.clock().utc(), base::Duration::zero()) + 1ms);
+}
+
 void Membership::sweep() {
   sweep_at_.reset();
+  sweep_again_ = sweeping_;
   if (sweeping_ || left_) return;
   if (!joined_ || !settings_.run || !line_.is_up(Line::Way::watch)) return sweep_in(jittered(between_sweeps));
   sweeping_ = true;
@@ -458,7 +470,7 @@ void Membership::sweep() {
     const json::object told = object_of(*answer);
     take_ready(told);
     if (number_in(told, "removed") > 0) calls_.removed();
-    if (flag_in(told, "more")) sweep_in({});
+    if (flag_in(told, "more") || sweep_again_) sweep_in({});
     if (const std::int64_t due = number_in(told, "nextDueMs"); due >= 0) {
       sweep_in(std::min<base::Duration>(std::chrono::milliseconds(due + 1), between_sweeps));
     }

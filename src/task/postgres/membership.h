@@ -158,6 +158,7 @@ class Membership {
   void looked();
   /// A task is due then: nobody else may know.
   void sweep_in(base::Duration wait);
+  void sweep_when(base::UtcTime due);
   /// The worker is gone from the queue when this calls, or cannot be reached.
   void leave(std::function<void()> left);
   /// No more beats: the daemon ends, and its worker stays in the queue.
@@ -170,7 +171,7 @@ class Membership {
   std::optional<std::string> check(const boost::json::object& hello, std::int64_t seen);
   std::string take_hello_fault(const Fault& fault);
   void join();
-  void take_join(const Answer& answer);
+  void take_join(const Answer& answer, base::Duration told_lease);
   void take_join_refusal(const Fault& fault);
   void rejoin();
   void recover();
@@ -230,6 +231,7 @@ class Membership {
   bool numbering_ = false;
   bool number_again_ = false;
   bool sweeping_ = false;
+  bool sweep_again_ = false;  // something has become due since the one under way was sent
   std::map<std::int32_t, std::int64_t> ready_;
   std::optional<base::TimePoint> sweep_at_;
   base::TimePoint woke_at_ = {};

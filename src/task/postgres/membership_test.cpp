@@ -419,5 +419,49 @@ TEST_F(MemberTest, WhoItWasItShowsToAQueueWithAnotherName) {
       << "it may have joined before it heard that name";
 }
 
+TEST_F(MemberTest, ALeaseThatBecameShorterIsNotToldBeforeTheKeepersKnow) {
+  join();
+  advance(40s);
+  line.calls.clear();
+  ClusterSettings shorter;
+  shorter.name = "one";
+  shorter.lease = 30s;
+  membership->change_settings(shorter);
+  EXPECT_FALSE(line.has("attach_v1")) << "90 s were told with the last beat, and they are not over";
+  boot += 91s;
+  membership->line_is_up();
+  EXPECT_EQ(line.take("attach_v1").arguments.at(5), Argument("90000")) << "the keepers still go by it";
+}
+
+TEST_F(MemberTest, WhatBecameDueWhileTheLineWasDownIsLookedForWhenItIsBack) {
+  join();
+  if (line.has("sweep_v1")) line.answer("sweep_v1", R"({"ready":[],"nextDueMs":-1})");
+  line.calls.clear();
+  membership->line_is_down("it broke");
+  membership->line_is_up();
+  advance(3s);
+  EXPECT_TRUE(line.has("sweep_v1"));
+}
+
+TEST_F(MemberTest, WhatBecomesDueDuringASweepIsSweptNext) {
+  join();
+  membership->sweep_in({});
+  turn();
+  const FakeLine::Call first = line.take("sweep_v1");
+  membership->sweep_in({});
+  turn();
+  EXPECT_FALSE(line.has("sweep_v1"));
+  first.done(Result({"sweep_v1"}, {{R"({"ready":[],"nextDueMs":-1})"}}));
+  turn();
+  EXPECT_TRUE(line.has("sweep_v1"));
+}
+
+TEST_F(MemberTest, ARoleThatMayNotEvenAskIsARefusal) {
+  EXPECT_EQ(greet(hello()), std::nullopt);
+  membership->line_is_up();
+  line.fail("attach_v1", Fault::Kind::refused, "42501");
+  EXPECT_NE(membership->refusal().find("duet_worker"), std::string::npos) << membership->refusal();
+}
+
 }  // namespace
 }  // namespace duet::task::postgres

@@ -167,6 +167,7 @@ void PostgresQueue::edit_queued(TaskId id, const Edit& edit, const Object& reque
           }
           if (flag_in(*answer, "ready")) membership_.wake(static_cast<std::int32_t>(number_in(*answer, "lane")), 1);
           if (edit.delay) membership_.sweep_in(*edit.delay);
+          if (edit.not_before) membership_.sweep_when(*edit.not_before);
           find(id, edited);
         });
 }

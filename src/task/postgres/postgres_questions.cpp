@@ -197,19 +197,19 @@ void PostgresQueue::explain_doors(const Object& facts, std::vector<WaitReason>& 
 }
 
 void PostgresQueue::give_handle(TaskId id, const Handle& given) {
-  line_.call(Line::Way::work, "handle_v1",
-             {argument_of(membership_.worker()), membership_.incarnation(), argument_of(id), new_handle(id)},
-             lifetime_.bind([id, given](const Answer& answer) {
-               if (!answer) return given(tl::unexpected(error_of(answer.error())));
-               const std::string handle(answer->text());
-               if (handle.empty()) return given(tl::unexpected(unknown_task(to_text(id))));
-               given(handle);
-             }));
+  if (!membership_.is_joined()) return given(tl::unexpected(not_joined()));
+  changes_.call("handle_v1", {argument_of(id), new_handle(id)}, lifetime_.bind([id, given](const Answer& answer, bool) {
+    if (!answer) return given(tl::unexpected(error_of(answer.error())));
+    const std::string handle(answer->text());
+    if (handle.empty()) return given(tl::unexpected(unknown_task(to_text(id))));
+    given(handle);
+  }));
 }
 
 void PostgresQueue::find_handle(const std::string& handle,
                                 const std::function<void(const tl::expected<TaskId, rpc::Error>&)>& found) {
   if (handle.find('\0') != handle.npos) return found(tl::unexpected(unknown_task(handle)));
+  if (!membership_.is_joined()) return found(tl::unexpected(not_joined()));
   line_.call(Line::Way::work, "read_handle_v1", {handle}, lifetime_.bind([handle, found](const Answer& answer) {
     if (!answer) return found(tl::unexpected(error_of(answer.error())));
     const auto id = answer->number(0, 0);

@@ -56,7 +56,8 @@ struct Report {
   std::vector<Start> starts = {};
   std::vector<End> ends = {};
   std::vector<Output> outputs = {};
-  std::size_t most = 0;  ///< how many new tasks it asks for
+  std::size_t most = 0;    ///< how many new tasks it asks for
+  bool is_behind = false;  ///< only behind those that were taken last
 
   bool is_empty() const { return starts.empty() && ends.empty() && outputs.empty() && most == 0; }
 };

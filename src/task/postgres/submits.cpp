@@ -126,6 +126,9 @@ void Submits::take_rows(std::vector<Waiting>& batch, const Result& rows) {
     const bool may_start = is_new && !batch[at].entry.delay && !batch[at].entry.not_before;
     if (may_start) membership_.wake(static_cast<std::int32_t>(rows.number(row, lane).value_or(0)), 1);
     if (batch[at].entry.delay) membership_.sweep_in(std::chrono::milliseconds(*batch[at].entry.delay + 1));
+    if (batch[at].entry.not_before) {
+      membership_.sweep_when(base::UtcTime(std::chrono::milliseconds(*batch[at].entry.not_before)));
+    }
   }
   membership_.number_soon();
   for (std::size_t at = 0; at < batch.size(); ++at) answer(batch[at], answers[at]);

@@ -42,6 +42,7 @@ DECLARE
   v_is_simple boolean;
   v_is_usual boolean;  -- one lane, and nothing but order decides
   v_is_told boolean;  -- the server was told what this worker has
+  v_walked bigint;
   e record;
   d @schema@.task;
 BEGIN
@@ -221,6 +222,9 @@ BEGIN
       FROM unnest(v_ready) AS u(lane) GROUP BY u.lane;
     END IF;
   END IF;
+  IF p_most > 0 THEN
+    v_walked := pg_stat_get_xact_tuples_returned('@schema@.task_ready'::regclass);
+  END IF;
   IF p_most > 0 AND v_is_usual THEN
     RETURN QUERY
     WITH pick AS MATERIALIZED (
@@ -241,6 +245,16 @@ BEGIN
   ELSIF p_most > 0 AND cardinality(v_lanes) > 0 THEN
     RETURN QUERY SELECT 'claim', k.* FROM @schema@.take(p_worker, v_lanes, v_is_simple, p_most, p_turns, p_closed,
       p_limits, p_behind) k;
+  END IF;
+  -- How many entries of its index this look has walked, if those of tasks that are gone were too many: an old snapshot
+  -- keeps them. It is for the worker to look behind them.
+  IF p_most > 0 AND p_behind IS NULL THEN
+    v_walked := pg_stat_get_xact_tuples_returned('@schema@.task_ready'::regclass) - v_walked;
+    IF v_walked > 2000 + (p_most + 20) * cardinality(v_lanes) THEN
+      RETURN QUERY SELECT 'slow', NULL::bigint, v_walked, NULL::integer, NULL::text, NULL::text, NULL::smallint,
+        NULL::bigint, NULL::integer, NULL::integer, NULL::text, NULL::text, NULL::boolean, NULL::integer, NULL::text,
+        NULL::text;
+    END IF;
   END IF;
 END $$;
 
