@@ -13,17 +13,24 @@
 #include "duet/rpc/value.h"
 
 namespace duet::app {
+namespace {
+
+peer::Outcome ask_status(DaemonClient& daemon, const CommandLine& line) {
+  try {
+    return daemon.ask("cluster.status", {}, daemon.patience());
+  } catch (const Failure& failure) {
+    const bool is_far = line.text("socket") || line.text("connect");
+    if (failure.code() == exit_code::no_daemon && !is_far)
+      shared_queue(line);  // without the setting that is what lacks
+    throw;
+  }
+}
+
+}  // namespace
 
 int run_cluster_status(const CommandLine& line) {
-  DaemonClient daemon = [&line] {
-    try {
-      return DaemonClient(line);
-    } catch (const Failure& failure) {
-      if (failure.code() == exit_code::no_daemon) shared_queue(line);  // without the setting that is what lacks
-      throw;
-    }
-  }();
-  const peer::Outcome outcome = daemon.ask("cluster.status", {}, daemon.patience());
+  DaemonClient daemon(line);
+  const peer::Outcome outcome = ask_status(daemon, line);
   const bool is_unknown = outcome.error && outcome.error->code() == rpc::code::method_not_found;
   if (is_unknown) throw Failure(no_shared_queue());
   if (outcome.cause != peer::Outcome::Cause::answered) throw DaemonClient::failure_of("cluster.status", outcome);
