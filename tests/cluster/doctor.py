@@ -16,7 +16,7 @@ import suite  # noqa: E402
 from project import ProjectTestCase  # noqa: E402
 
 ROWS = ("cluster", "cluster tls", "cluster role", "cluster schema", "cluster server", "cluster encoding", "cluster fsync",
-        "cluster full_page_writes", "cluster synchronous_commit", "cluster standby", "cluster pooler", "cluster wake-ups",
+        "cluster full_page_writes", "cluster synchronous_commit", "cluster timeouts", "cluster standby", "cluster pooler", "cluster wake-ups",
         "cluster timeline", "cluster transactions", "cluster dead rows", "cluster autovacuum", "cluster indexes", "cluster clock",
         "cluster connections", "cluster notify queue", "cluster server log")
 

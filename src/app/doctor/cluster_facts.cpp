@@ -101,6 +101,9 @@ class Examination {
     facts_.synchronous_commit = setting("synchronous_commit");
     facts_.synchronous_standby_names = setting("synchronous_standby_names");
     facts_.autovacuum = setting("autovacuum");
+    for (const char* name : {"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"}) {
+      if (setting(name) == "0") facts_.missing_timeouts.emplace_back(name);
+    }
   }
 
   void ask_log() {

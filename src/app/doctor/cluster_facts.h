@@ -47,6 +47,7 @@ struct ClusterFacts {
   std::string fsync = {};
   std::string full_page_writes = {};
   std::string synchronous_commit = {};
+  std::vector<std::string> missing_timeouts = {};  ///< which the queue's own roles have, and this login role has not
   std::string synchronous_standby_names = {};
   std::optional<std::int64_t> standbys = {};
   bool is_pooled = false;

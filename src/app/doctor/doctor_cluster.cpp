@@ -82,6 +82,14 @@ Finding check_commit(const ClusterFacts& facts) {
                                                  facts.user + " SET synchronous_commit = on");
 }
 
+Finding check_timeouts(const ClusterFacts& facts) {
+  if (facts.missing_timeouts.empty()) return good("cluster timeouts", "the role has all three");
+  std::string names;
+  for (const std::string& name : facts.missing_timeouts) names += (names.empty() ? "" : ", ") + name;
+  return note("cluster timeouts", facts.user + " has no " + names +
+                                      ": a client that hangs may hold up others; docs/cluster.md has the lines");
+}
+
 Finding check_standby(const ClusterFacts& facts) {
   const std::string count = facts.standbys ? std::to_string(*facts.standbys) + " connected" : "nobody knows how many";
   if (!facts.synchronous_standby_names.empty() && facts.standbys.value_or(1) > 0)
@@ -213,6 +221,7 @@ std::vector<Finding> check_cluster(const ClusterFacts& facts) {
           check_switch("fsync", facts.fsync, "a power cut may destroy the queue"),
           check_switch("full_page_writes", facts.full_page_writes, "a power cut may destroy the queue"),
           check_commit(facts),
+          check_timeouts(facts),
           check_standby(facts),
           check_pooler(facts),
           check_wake_ups(facts),

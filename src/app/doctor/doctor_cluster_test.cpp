@@ -101,6 +101,8 @@ TEST(DoctorOfClusters, TheServerMustKeepWhatItSays) {
   for (const char* value : {"off", "local", "remote_write"}) {
     expect(with([&](auto& f) { f.synchronous_commit = value; }), Verdict::wrong, "cluster synchronous_commit", value);
   }
+  expect(with([](auto& f) { f.missing_timeouts = {"lock_timeout"}; }), Verdict::note, "cluster timeouts",
+         "no lock_timeout");
   ClusterFacts apply = sound();
   apply.synchronous_commit = "remote_apply";
   EXPECT_EQ(check_cluster(apply).at(8).verdict, Verdict::good);

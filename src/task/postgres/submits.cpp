@@ -35,16 +35,17 @@ Argument or_null(const std::string& text) { return text.empty() ? Argument() : A
 void Submits::add(Entry entry, Done done, std::optional<base::TimePoint> asked) {
   const std::size_t bytes = 512 + entry.body.size() + entry.prompt.size() + entry.env.size() + entry.metadata.size();
   if (waiting_bytes_ + bytes > most_waiting_bytes) {
-    return done(tl::unexpected(unavailable("store", "more waits to be written than it can take")));
+    return done(tl::unexpected(uncertain({}, "more waits to be written than it can take")));
   }
   ++added_;
   waiting_bytes_ += bytes;
-  waiting_.push_back({.id = random_uuid(),
-                      .entry = std::move(entry),
-                      .done = std::move(done),
-                      .until = asked.value_or(loop_.now()) + patience,
-                      .bytes = bytes});
-  if (!timer_) set_timer();
+  const base::TimePoint until = asked.value_or(loop_.now()) + patience;
+  // One that had to wait elsewhere comes before those that were asked for after it.
+  const auto place = std::ranges::upper_bound(waiting_, until, {}, &Waiting::until);
+  const bool is_first = place == waiting_.begin();
+  waiting_.insert(
+      place, {.id = random_uuid(), .entry = std::move(entry), .done = std::move(done), .until = until, .bytes = bytes});
+  if (!timer_ || is_first) set_timer();
   // What else comes in this turn goes along.
   if (!sending_) sending_ = loop_.deferred([this] { send(); });
 }

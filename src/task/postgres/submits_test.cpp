@@ -55,6 +55,7 @@ TEST_F(SubmitsTest, AnAnswerThatWasLostIsAskedForUnderTheSameId) {
 
 TEST_F(SubmitsTest, WhatWasAskedForBeforeIsAnsweredSooner) {
   line.up = false;
+  add("b");
   add("a", loop.now() - 1s);
   turn();
   advance(9s);
