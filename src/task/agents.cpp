@@ -178,7 +178,7 @@ tl::expected<void, std::string> Agents::provide_for(const process::Limits& limit
 std::optional<std::string> Agents::objection_to(const std::string& agent, std::string_view prompt) const {
   const Agent* const chosen = find(agent);
   const auto wanted = chosen == nullptr ? std::nullopt : wanted_instead(*chosen, prompt);
-  return wanted ? std::optional("its prompt is no " + *wanted) : std::nullopt;
+  return wanted ? std::optional("its prompt must be a " + *wanted) : std::nullopt;
 }
 
 std::optional<Assignment> Agents::assignment(RunId run, const std::string& agent, Submission submission) const {

@@ -212,9 +212,10 @@ class Attempts {
   base::Duration changed_ = {};  // when the last such report was over
   bool wants_claim_ = false;
   bool waiting_ = false;               // the database knows that we wait
-  bool found_less_ = false;            // the last look, or end, left nothing that we could take: what comes wakes us
+  bool found_less_ = false;            // the last full look left nothing that we could take: what comes wakes us
   base::TimePoint full_look_at_ = {};  // until then looks begin behind the places
-  std::map<std::int64_t, std::pair<std::int64_t, TaskId>> places_;  // by lane: priority and task that was taken last
+  transport::Loop::Timer full_look_;
+  std::map<std::int64_t, std::pair<std::int64_t, TaskId>> places_;  // by lane: priority and id of the last task taken
   bool telling_wait_ = false;                                       // it is being told
   bool woken_ = false;                                              // meanwhile
   transport::Loop::Timer poll_timer_;

@@ -63,12 +63,11 @@ void Attempts::take_claims(const Report& report, const Result& rows) {
   }
   if (report.most > 0) take_places(report, rows);
   const bool is_full = got == report.most;
-  if (report.is_behind && !is_full) {  // nothing more is there: what has come before those places counts now
-    full_look_at_ = {};
-    wants_claim_ = wants_claim_ || !closed_;
-    return;
+  if (report.is_behind && !is_full) {  // nothing more is there but what may have come before those places
+    full_look_ = loop_.at(full_look_at_, [this] { look(false); });
+  } else if (!is_full) {
+    found_less_ = waiting_;
   }
-  if (!is_full) found_less_ = waiting_;
   if (report.most > 0) membership_.looked();
   if (report.most == 0 || closed_) return;
   if (is_full && free_slots() > 0) wants_claim_ = true;
@@ -76,9 +75,9 @@ void Attempts::take_claims(const Report& report, const Result& rows) {
   tell_wait();
 }
 
-// While an old snapshot keeps entries of tasks that are gone, a full look walks over all of them. Then it costs at most
-// a fiftieth of the time: the next one comes 50 times as long after it as it took, at most a second. An entry takes
-// some 200 ns.
+// While an old snapshot keeps entries of tasks that are gone, a full look walks over all of them, some 200 ns each. So
+// the next one comes 50 times as long after it, at most a second. Until then looks begin behind the last task that was
+// taken: what comes before it, by its priority say, is seen so much later.
 void Attempts::take_places(const Report& report, const Result& rows) {
   constexpr base::Duration most = 1s;
   constexpr base::Duration for_entry = 10us;
@@ -94,7 +93,11 @@ void Attempts::take_places(const Report& report, const Result& rows) {
   }
   for (std::size_t row = 0; is_slow && row < rows.rows(); ++row) {
     if (rows.text(row, rows.column("what")) != "claim") continue;
-    places_[number(row, "lane")] = {number(row, "priority"), static_cast<TaskId>(number(row, "id"))};
+    const std::pair place(number(row, "priority"), static_cast<TaskId>(number(row, "id")));
+    const auto [known, is_new] = places_.try_emplace(number(row, "lane"), place);
+    const bool is_later = place.first < known->second.first ||
+                          (place.first == known->second.first && place.second > known->second.second);
+    if (!is_new && is_later) known->second = place;  // rows come in no order
   }
 }
 

@@ -307,14 +307,23 @@ TEST_F(AttemptsTest, AFullLookComesAgainWhenItIsWorthIt) {
   EXPECT_EQ(line.take("report_v1").arguments.at(26), Argument());
 }
 
-TEST_F(AttemptsTest, ALookBehindThatFindsLessIsFollowedByAFullOne) {
+TEST_F(AttemptsTest, ALookBehindThatFindsLessIsFollowedByAFullOneWhenThatIsWorthIt) {
   have({claim(7, 31), slow_row(200'000)});
-  attempts->look(false);
-  EXPECT_TRUE(line.has("report_v1"));
+  attempts->look(true);
+  line.answer("wait_v1", "");
   answer({});
-  const auto call = line.take("report_v1");
-  EXPECT_EQ(call.arguments.at(26), Argument());
-  EXPECT_FALSE(line.has("wait_v1")) << "it has not seen all yet";
+  EXPECT_FALSE(is_reporting());
+  advance(1s);
+  EXPECT_EQ(line.take("report_v1").arguments.at(26), Argument()) << "nobody has woken it";
+}
+
+TEST_F(AttemptsTest, APlaceIsTheLastInOrderWhateverTheOrderOfTheRows) {
+  Result::Row first = claim(8, 32);
+  first.at(7) = "5";
+  have({claim(7, 31), first, slow_row(20'000)});
+  settings.max_running = 9;
+  attempts->look(false);
+  EXPECT_EQ(line.take("report_v1").arguments.at(26), Argument(R"({"1":[0,7]})"));
 }
 
 TEST_F(AttemptsTest, WhoWasFullLooksWhenATreeIsGone) {

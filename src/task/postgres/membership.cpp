@@ -161,8 +161,13 @@ void Membership::line_is_down(const std::string& why) {
 
 // ---- joining ----
 
-// By the lease that was told with the last beat, whatever the settings say now.
+// By the lease that the keepers know of, whatever the settings say now.
 bool Membership::is_lease_over() const { return now() - last_beat_ > kept_lease_; }
+
+// Never shorter than the lease that is told, which may still be that of the settings before.
+base::Duration Membership::lost_after(base::Duration lease) const {
+  return std::max<base::Duration>(settings_.lost_after, lease);
+}
 
 // The new incarnation is written down before the database hears of it: whichever of both it has, we can show.
 void Membership::join() {
@@ -188,7 +193,7 @@ void Membership::join() {
   line_.call(
       Line::Way::watch, "attach_v1",
       {settings_.name, memory_.worker == 0 ? Argument() : argument_of(memory_.worker), array_of(old), memory_.next,
-       options_.place, argument_of(milliseconds(told)), argument_of(milliseconds(settings_.lost_after)),
+       options_.place, argument_of(milliseconds(told)), argument_of(milliseconds(lost_after(told))),
        array_of(offer.labels), array_of(offer.accepts), array_of(offer.agents), argument_of(offer.slots),
        argument_of(settings_.run), options_.version, argument_of(protocol)},
       lifetime_.bind([this, sent, told](const Answer& answer) {
@@ -242,8 +247,8 @@ void Membership::take_join_refusal(const Fault& fault) {
     refusal_ = why;
   } else if (fault.sqlstate == "42501") {  // it may not even ask
     why = "this role may not join the queue: give it " + options_.schema + "_worker, or " + options_.schema +
-          "_client with [cluster] run = false";
-    refusal_ = why;
+          "_client with [cluster] run = false (" + fault.message + ")";
+    if (!was_member()) refusal_ = why;  // else it may be given back: what runs goes on
   }
   calls_.problem("the queue: " + why);
   join_timer_ = loop_.after(jittered(between_joins), [this] {
@@ -347,6 +352,7 @@ void Membership::after_beat(std::function<void()> call) {
 }
 
 void Membership::call_after_beat() {
+  after_beat_timer_.cancel();
   for (const auto& call : std::exchange(after_beat_, {})) call();
 }
 
@@ -362,9 +368,10 @@ void Membership::beat() {
   // Never that we do not wait: who is woken is taken off the list, and a beat of before could undo what wait_v1 says.
   const Argument waits = offer.waiting ? argument_of(true) : Argument();
   const auto waiters = std::exchange(after_beat_, {});
+  after_beat_timer_.cancel();
   call(Line::Way::watch, "beat_v1",
        {waits, argument_of(offer.slots), array_of(offer.labels), array_of(offer.accepts), array_of(offer.agents),
-        argument_of(milliseconds(told)), argument_of(milliseconds(settings_.lost_after))},
+        argument_of(milliseconds(told)), argument_of(milliseconds(lost_after(told)))},
        [this, sent, told, waiters](const Answer& answer) {
          beating_ = false;
          if (answer && !left_) {
@@ -465,7 +472,7 @@ void Membership::sweep() {
   sweeping_ = true;
   call(Line::Way::watch, "sweep_v1", {}, [this](const Answer& answer) {
     sweeping_ = false;
-    sweep_in(jittered(between_sweeps));
+    sweep_in(jittered(answer || !sweep_again_ ? between_sweeps : between_joins));
     if (!answer) return;
     const json::object told = object_of(*answer);
     take_ready(told);

@@ -172,6 +172,7 @@ class Membership {
   std::string take_hello_fault(const Fault& fault);
   void join();
   void take_join(const Answer& answer, base::Duration told_lease);
+  base::Duration lost_after(base::Duration lease) const;
   void take_join_refusal(const Fault& fault);
   void rejoin();
   void recover();

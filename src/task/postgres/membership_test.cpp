@@ -426,11 +426,14 @@ TEST_F(MemberTest, ALeaseThatBecameShorterIsNotToldBeforeTheKeepersKnow) {
   ClusterSettings shorter;
   shorter.name = "one";
   shorter.lease = 30s;
+  shorter.lost_after = 60s;
   membership->change_settings(shorter);
   EXPECT_FALSE(line.has("attach_v1")) << "90 s were told with the last beat, and they are not over";
   boot += 91s;
   membership->line_is_up();
-  EXPECT_EQ(line.take("attach_v1").arguments.at(5), Argument("90000")) << "the keepers still go by it";
+  const FakeLine::Call attach = line.take("attach_v1");
+  EXPECT_EQ(attach.arguments.at(5), Argument("90000")) << "the keepers still go by it";
+  EXPECT_EQ(attach.arguments.at(6), Argument("90000")) << "a shorter one is refused";
 }
 
 TEST_F(MemberTest, WhatBecameDueWhileTheLineWasDownIsLookedForWhenItIsBack) {

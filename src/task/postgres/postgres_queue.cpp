@@ -233,6 +233,7 @@ std::string PostgresQueue::delay() const {
 }
 
 rpc::Error PostgresQueue::not_joined() const {
+  if (is_refused()) return unavailable("store", trouble());
   return queue_is_away(trouble().empty() ? "the queue is not joined yet" : trouble());
 }
 

@@ -124,12 +124,12 @@ void Submits::take_rows(std::vector<Waiting>& batch, const Result& rows) {
       answers[at] = tl::unexpected(uncertain(batch[at], answers[at].error().message()));
     }
     const bool is_new = answers[at] && (answers[at]->fresh || batch[at].sent);
-    const bool may_start = is_new && !batch[at].entry.delay && !batch[at].entry.not_before;
+    const Entry& entry = batch[at].entry;
+    const std::int64_t now = base::milliseconds_of(loop_.clock().utc());
+    const bool may_start = is_new && entry.delay.value_or(0) <= 0 && entry.not_before.value_or(now) <= now;
     if (may_start) membership_.wake(static_cast<std::int32_t>(rows.number(row, lane).value_or(0)), 1);
-    if (batch[at].entry.delay) membership_.sweep_in(std::chrono::milliseconds(*batch[at].entry.delay + 1));
-    if (batch[at].entry.not_before) {
-      membership_.sweep_when(base::UtcTime(std::chrono::milliseconds(*batch[at].entry.not_before)));
-    }
+    if (entry.delay) membership_.sweep_in(std::chrono::milliseconds(*entry.delay + 1));
+    if (entry.not_before) membership_.sweep_when(base::UtcTime(std::chrono::milliseconds(*entry.not_before)));
   }
   membership_.number_soon();
   for (std::size_t at = 0; at < batch.size(); ++at) answer(batch[at], answers[at]);
@@ -172,7 +172,7 @@ void Submits::put_back(std::vector<Waiting> batch, const Fault& fault) {
   for (auto waiting = batch.rbegin(); waiting != batch.rend(); ++waiting) {
     if (!waiting->done) continue;
     waiting->sent = waiting->sent || is_sent;
-    waiting_.push_front(std::move(*waiting));
+    waiting_.insert(std::ranges::lower_bound(waiting_, waiting->until, {}, &Waiting::until), std::move(*waiting));
   }
   give_up_late();
   if (is_sent || is_bad) return;                                      // the line tells when it is up again

@@ -62,6 +62,18 @@ TEST_F(SubmitsTest, WhatWasAskedForBeforeIsAnsweredSooner) {
   EXPECT_EQ(answers.size(), 1U);
 }
 
+TEST_F(SubmitsTest, OneThatIsDueAlreadyIsLookedForAtOnce) {
+  Submits::Entry entry{.agent = "claude", .group = "default", .prompt = "\"p\"", .metadata = "{}", .body = "a"};
+  entry.not_before = 1000;
+  clock.advance(1s);
+  const int before = looks;
+  submits->add(
+      std::move(entry), [](const tl::expected<Submits::Taken, rpc::Error>&) {}, std::nullopt);
+  turn();
+  line.take("submit_v1").done(rows({{"1", "11", "0", "t", {}, {}, "1"}}));
+  EXPECT_GT(looks, before);
+}
+
 TEST_F(SubmitsTest, WithoutCertaintyItSaysWhetherItMayTurnUp) {
   line.up = false;
   add("a");

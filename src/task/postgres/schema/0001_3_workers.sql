@@ -50,7 +50,7 @@ DECLARE
   v_labels text[] := coalesce(p_labels, '{}') || ('name=' || p_name);
   v_takes_over boolean;
 BEGIN
-  PERFORM set_config('synchronous_commit', 'local', true);  -- what it claims is committed behind it
+  PERFORM set_config('synchronous_commit', 'local', true);  -- a claim waits for the standby, and comes behind this
   SELECT * INTO m FROM @schema@.meta;
   IF NOT FOUND OR m.system <> (SELECT s.system_identifier FROM pg_control_system() s) THEN
     RAISE EXCEPTION 'adopt: the queue was made on another server' USING ERRCODE = 'DU002';

@@ -246,8 +246,8 @@ BEGIN
     RETURN QUERY SELECT 'claim', k.* FROM @schema@.take(p_worker, v_lanes, v_is_simple, p_most, p_turns, p_closed,
       p_limits, p_behind) k;
   END IF;
-  -- How many entries of its index this look has walked, if those of tasks that are gone were too many: an old snapshot
-  -- keeps them. It is for the worker to look behind them.
+  -- How many entries of its index this look has walked, if they are far more than it needs: an old snapshot keeps those
+  -- of tasks that are gone. It is for the worker to look behind them.
   IF p_most > 0 AND p_behind IS NULL THEN
     v_walked := pg_stat_get_xact_tuples_returned('@schema@.task_ready'::regclass) - v_walked;
     IF v_walked > 2000 + (p_most + 20) * cardinality(v_lanes) THEN
