@@ -102,6 +102,7 @@ class ClusterFixture : public testing::Test {
   Result tell(std::size_t host, const Report& report) {
     std::vector<Argument> arguments = as(host, arguments_of(report));
     arguments.emplace_back(std::to_string(report.most));
+    arguments.insert(arguments.end(), 4, Argument());
     return *call("report_v1", arguments);
   }
 

@@ -69,6 +69,7 @@ void ClusterSimulation::set_habits() {
     truth_.calls_get_lost = true;
   }
   server_.is_pooled = chance_.one_in(4);
+  server_.database().has_old_snapshot = chance_.one_in(4);
 }
 
 void ClusterSimulation::add_worker(std::size_t number) {

@@ -167,6 +167,8 @@ class ModelDatabase {
   void fail_over(Data data);
   std::int64_t server_timeline() const { return server_timeline_; }
 
+  bool has_old_snapshot = false;  ///< looks for tasks are called slow now and then
+
  private:
   using Object = boost::json::object;
   using Lanes = std::vector<int>;

@@ -245,16 +245,13 @@ void ModelDatabase::not_running(ReportCall& call, const Arguments& arguments, st
   call.add("end", id, fence, task->state == ModelTask::running ? 1 : task->world());
 }
 
-// Highest priority first, then the lowest id, over the lanes that it serves. Now and then a look is called slow.
+// Highest priority first, then the lowest id, over the lanes that it serves.
 void ModelDatabase::claim(ReportCall& call, std::int64_t many, const Argument& told) {
   const json::object behind = told ? rpc::parse_value(*told).as_object() : json::object();
   std::vector<ModelTask*> ready;
   for (auto& [id, task] : data_.tasks) {
     const bool is_his = task.state == ModelTask::ready && serves(call.worker, data_.lanes.at(task.lane));
     if (is_his && is_behind(task, behind)) ready.push_back(&task);
-  }
-  if (!told && chance_.one_in(10)) {
-    call.rows.push_back({"slow", {}, std::to_string(chance_.below(200'000))});
   }
   std::ranges::stable_sort(ready, std::greater<>(), &ModelTask::priority);
   ready.resize(std::min(ready.size(), static_cast<std::size_t>(many)));
@@ -272,6 +269,9 @@ void ModelDatabase::claim(ReportCall& call, std::int64_t many, const Argument& t
                          std::to_string(task->priority), std::to_string(task->retries),
                          std::to_string(task->spared + task->lost), task->body, task->env, task->cancelling ? "t" : "f",
                          std::to_string(task->lane), task::postgres::joined(lane.needs), lane.submitter});
+  }
+  if (has_old_snapshot && !told && chance_.one_in(4)) {
+    call.rows.push_back({"slow", {}, std::to_string(chance_.below(200'000))});
   }
 }
 
