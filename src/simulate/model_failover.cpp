@@ -41,12 +41,13 @@ ModelDatabase::Answer ModelDatabase::renew(const Arguments& arguments) {
   if (server_timeline_ < std::max(data_.timeline, arguments.number(0))) throw Refused{"DU002", "timeline"};
   const bool is_new = server_timeline_ > data_.timeline;
   if (is_new) {
-    data_.last_task += passed_over;
-    data_.last_fence += passed_over;
-    data_.last_event += passed_over;
+    const std::int64_t passed = passed_over * (server_timeline_ - data_.timeline);
+    data_.last_task += passed;
+    data_.last_fence += passed;
+    data_.last_event += passed;
     data_.timeline = server_timeline_;
     data_.epoch = "epoch-" + std::to_string(server_timeline_);
-    data_.next_seq += passed_over;
+    data_.next_seq += passed;
     data_.epoch_start = data_.next_seq;
     std::optional<std::int64_t> longest;
     for (auto& [id, worker] : data_.workers) {

@@ -199,6 +199,12 @@ class Failover(QueueTest):
         self.assertGreater(self.one.events(before["nextSeq"])[0].seq, 1000000)
         self.assertGreater(self.one.json("read_events_state_v1")["oldest"], 1000000)
 
+    def test_a_server_that_never_heard_of_the_one_before_passes_over_its_numbers_too(self):
+        first = self.one.submit()
+        self.one.ask("UPDATE duet.meta SET timeline = -1 RETURNING timeline")  # two have taken over since
+        self.assertGreater(self.one.json("renew_v1", 0)["nextSeq"], 2000000)
+        self.assertGreater(self.one.submit(), first + 2000000)
+
     def test_an_older_server_is_refused(self):
         self.assertIn("timeline", self.assert_refused("DU002", self.one.json, "renew_v1", 7))
         self.one.ask("UPDATE duet.meta SET timeline = 9 RETURNING timeline")

@@ -9,6 +9,7 @@ DECLARE
   m @schema@.meta;
   v_timeline integer := @schema@.server_timeline();
   v_renewed boolean := false;
+  v_passed bigint;  -- a million for each server that has taken over: of one before, this one may have heard nothing
 BEGIN
   SELECT * INTO m FROM @schema@.meta FOR UPDATE;
   IF v_timeline < greatest(m.timeline, p_seen_timeline) THEN
@@ -18,11 +19,12 @@ BEGIN
     RAISE EXCEPTION 'adopt: the queue was made on another server' USING ERRCODE = 'DU002';
   ELSIF v_timeline > m.timeline THEN
     v_renewed := true;
-    PERFORM setval('@schema@.task_id', nextval('@schema@.task_id') + 1000000),
-      setval('@schema@.fence', nextval('@schema@.fence') + 1000000),
-      setval('@schema@.event_id', nextval('@schema@.event_id') + 1000000);
-    UPDATE @schema@.meta o SET timeline = v_timeline, epoch = @schema@.new_epoch(), next_seq = o.next_seq + 1000000,
-      epoch_start = o.next_seq + 1000000,
+    v_passed := 1000000::bigint * (v_timeline - m.timeline);
+    PERFORM setval('@schema@.task_id', nextval('@schema@.task_id') + v_passed),
+      setval('@schema@.fence', nextval('@schema@.fence') + v_passed),
+      setval('@schema@.event_id', nextval('@schema@.event_id') + v_passed);
+    UPDATE @schema@.meta o SET timeline = v_timeline, epoch = @schema@.new_epoch(), next_seq = o.next_seq + v_passed,
+      epoch_start = o.next_seq + v_passed,
       recovering_until = (SELECT clock_timestamp() + @schema@.span(max(w.lease_ms)) FROM @schema@.worker w
         WHERE w.state < 2) RETURNING o.* INTO m;
     UPDATE @schema@.worker w SET recovering = true WHERE w.state <> 3;
