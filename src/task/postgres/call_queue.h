@@ -22,6 +22,7 @@ struct Call {
   bool may_move = false;  ///< to another connection, while nobody has been sent it
   bool is_guest = false;  ///< it has come from another connection: it waits behind those that belong here
 
+  bool is_read() const { return may_move || is_guest; }
   /// Answers it, once.
   void answer(const Answer& answer) {
     if (const Line::Done called = std::exchange(done, nullptr)) called(answer);

@@ -98,6 +98,10 @@ void Link::close(const std::string& why) {
   search_later();
   CallQueue urgent = std::exchange(urgent_, CallQueue());
   std::optional<Call> sent = std::exchange(sent_, std::nullopt);
+  if (sent && sent->done && sent->is_read()) {  // it changes nothing, so it is asked again
+    waiting_.push_front(std::move(*std::exchange(sent, std::nullopt)));
+    watch_time();
+  }
   const auto there = lifetime_.watch();
   if (sent) sent->answer(tl::unexpected(unknown(why)));
   while (there() && !urgent.empty()) urgent.pop().answer(tl::unexpected(never(why)));
@@ -170,6 +174,7 @@ void Link::answered(const Answer& answer) {
 
 // What is asked while a connection is greeted is the greeter's to judge.
 bool Link::repeats(Call& call, const Fault& fault) {
+  if (fault.kind == Fault::Kind::unknown) return call.done && call.is_read() && stage_ == Stage::up;
   if (fault.kind != Fault::Kind::refused || !call.done || stage_ != Stage::up) return false;
   if (is_another_server(fault.sqlstate)) return true;
   if (!is_momentary(fault.sqlstate) || call.repeats >= options_.repeats) return false;

@@ -40,12 +40,14 @@ class LinkTest : public ServerTest {
     link_->start();
   }
 
-  std::shared_ptr<std::optional<Answer>> send(const std::string& sql, std::vector<Argument> arguments = {}) {
+  std::shared_ptr<std::optional<Answer>> send(const std::string& sql, std::vector<Argument> arguments = {},
+                                              Link::Place place = Link::Place::own) {
     auto kept = std::make_shared<std::optional<Answer>>();
-    link_->call({sql, std::move(arguments)}, [kept](const Answer& answer) {
+    const auto done = [kept](const Answer& answer) {
       EXPECT_FALSE(*kept) << "answered twice";
       *kept = answer;
-    });
+    };
+    link_->call({sql, std::move(arguments)}, done, place);
     EXPECT_FALSE(*kept) << "answered within the call";
     return kept;
   }
@@ -147,6 +149,17 @@ TEST_F(LinkTest, WhatWasSentWhenItBrokeIsUnknownAndWhatWaitedBehindItIsNot) {
   proxy_->cut();
   EXPECT_EQ(kind(await(sent)), Fault::Kind::unknown);
   EXPECT_EQ(await(waiting).value().text(), "8");
+}
+
+TEST_F(LinkTest, AReadThatWasSentWhenItBrokeIsAskedAgain) {
+  connect_through_proxy();
+  const auto read = send("SELECT 9 FROM pg_sleep(0.2)", {}, Link::Place::movable);
+  ASSERT_TRUE(await_sent());
+  proxy_->cut();
+  const Answer answer = await(read);
+  ASSERT_TRUE(answer) << answer.error().message << answer.error().sqlstate;
+  EXPECT_EQ(answer->text(), "9");
+  EXPECT_EQ(ups_, 2);
 }
 
 TEST_F(LinkTest, HalfAnAnswerIsUnknown) {
