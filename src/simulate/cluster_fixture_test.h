@@ -103,6 +103,7 @@ class ClusterFixture : public testing::Test {
     std::vector<Argument> arguments = as(host, arguments_of(report));
     arguments.emplace_back(std::to_string(report.most));
     arguments.insert(arguments.end(), 4, Argument());
+    arguments.emplace_back("1");  // the server's timeline
     return *call("report_v1", arguments);
   }
 

@@ -23,14 +23,14 @@ constexpr std::int64_t passed_over = 1'000'000;
 json::array list_of(const Argument& text) { return text ? rpc::parse_value(*text).as_array() : json::array(); }
 
 // The same call of report_v1 as recover_v1 makes it: of starts alone.
-std::vector<Argument> report_of(const Arguments& arguments, const json::array& running) {
+std::vector<Argument> report_of(const Arguments& arguments, const json::array& running, std::int64_t timeline) {
   json::array starts;
   for (const json::value& each : running) {
     if (each.as_object().contains("pid")) starts.push_back(each);
   }
   std::vector<Argument> call{arguments.at(0), arguments.at(1), rpc::to_text(starts)};
   call.insert(call.end(), 18, "{}");  // no ends
-  call.insert(call.end(), {Argument(), "0"});
+  call.insert(call.end(), {Argument(), "0", Argument(), Argument(), Argument(), Argument(), std::to_string(timeline)});
   return call;
 }
 
@@ -157,7 +157,7 @@ ModelDatabase::Answer ModelDatabase::recover(const Arguments& arguments) {
     if (!restore(worker, *told)) fenced.push_back(number_in(*told, "fence"));
   }
   worker.told_timeline = data_.timeline;
-  const std::vector<Argument> call = report_of(arguments, running);
+  const std::vector<Argument> call = report_of(arguments, running, worker.told_timeline);
   report(Arguments(call));
   const bool have_all_told = std::ranges::all_of(data_.workers, [this](const auto& each) {
     return each.second.state >= ModelWorker::silent || each.second.told_timeline >= data_.timeline;

@@ -41,6 +41,7 @@ enum Reported : std::size_t {
   output,
   most,
   places = 26,
+  told_timeline,
 };
 
 bool is_of(const ModelTask* task, const ModelWorker& worker, std::int64_t fence) {
@@ -90,6 +91,7 @@ struct ModelDatabase::ReportCall {
 
 ModelDatabase::Answer ModelDatabase::report(const Arguments& arguments) {
   ReportCall call{.worker = who_has_told(arguments)};
+  if (arguments.number(told_timeline) != server_timeline_) throw Refused{"DU004", "untold"};
   start_some(call, arguments.at(starts));
   keep_output(call, arguments.at(output));
   end_some(call, arguments);

@@ -150,14 +150,14 @@ class Worker(Caller):
     def claim(self, most=1, turns=(), closed=(), limits=None, behind=None):
         return rows_of(CLAIM, self.do("claim_v1", most, list(turns), list(closed), limits, behind))
 
-    def report(self, ends=(), starts=None, output=None, most=0, turns=(), closed=(), limits=None, behind=None):
+    def report(self, ends=(), starts=None, output=None, most=0, turns=(), closed=(), limits=None, behind=None, told=None):
         def column(name, default=None):
             return [end.get(name, default) for end in ends]
         rows = self.do("report_v1", json.dumps(starts) if starts is not None else None, column("task"), column("fence"), column("ok", True),
                        column("code", 0), column("signal"), column("reason"), column("message"), column("pid", 77), column("started_ago", 20),
                        column("ended_ago", 0), column("cpu", 1000), column("memory", 4096), column("bytes", 0), column("retry"), column("hold"),
                        column("text"), column("flags", TREE_GONE), column("result", b""), json.dumps(output) if output is not None else None, most,
-                       list(turns), list(closed), limits, behind)
+                       list(turns), list(closed), limits, behind, told)
         return rows_of(["what", *CLAIM], rows)
 
     def start(self, *claims):

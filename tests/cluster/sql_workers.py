@@ -245,6 +245,19 @@ class Failover(QueueTest):
         self.one.do_json("recover_v1", json.dumps([{"task": claim.id, "fence": claim.fence, "attempt": 1}]))
         self.assertEqual(self.one.end(claim), COMPLETED)
 
+    def test_a_report_of_before_the_failover_that_comes_behind_what_was_told_is_refused(self):
+        self.one.submit()
+        claim, = self.one.claim()
+        self.one.start(claim)
+        self.renew()
+        told = [{"task": claim.id, "fence": claim.fence, "attempt": 1}]
+        self.assertEqual(self.one.do_json("recover_v1", json.dumps(told))["output"], [[claim.fence, 0]])
+        ends = [{"task": claim.id, "fence": claim.fence}]
+        late = [{"task": claim.id, "fence": claim.fence, "attempt": 1, "offset": 12, "total": 12, "dropped": [], "last": True, "bytes": ""}]
+        self.assertIn("untold", self.assert_refused("DU004", lambda: self.one.report(ends, output=late, told=0)))
+        self.assertEqual(self.state(claim.id), RUNNING)
+        self.assertEqual(self.one.report(ends, told=1)[0].what, "end")
+
     def test_what_runs_and_what_ended_is_told_again(self):
         claimed, gone = self.one.submit(retries=2), self.one.submit()
         claims = self.one.claim(2)

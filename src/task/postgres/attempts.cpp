@@ -257,8 +257,9 @@ void Attempts::send(Report report) {
   report.is_behind = report.most > 0 && !places_.empty() && loop_.now() < full_look_at_;
   const auto shared = std::make_shared<Report>(std::move(report));
   std::vector<Argument> arguments = arguments_of(*shared);
-  arguments.insert(arguments.end(), {argument_of(shared->most), array_of(turns_), array_of(closed_groups()), limits(),
-                                     shared->is_behind ? places() : Argument()});
+  arguments.insert(arguments.end(),
+                   {argument_of(shared->most), array_of(turns_), array_of(closed_groups()), limits(),
+                    shared->is_behind ? places() : Argument(), argument_of(membership_.told_timeline())});
   membership_.call(Line::Way::work, "report_v1", std::move(arguments),
                    lifetime_.bind([this, shared, incarnation = membership_.incarnation()](const Answer& answer) {
                      in_flight_ = false;

@@ -96,6 +96,20 @@ TEST_F(AttemptsFailoverTest, AReportThatComesBeforeTheServerIsToldGoesAgain) {
   EXPECT_EQ(report().starts, std::vector<TaskId>{7}) << "the server was not told before";
 }
 
+TEST_F(AttemptsFailoverTest, AReportSaysWhichServerWasTold) {
+  have({claim(7, 31)});
+  started(seven);
+  advance(10ms);
+  const FakeLine::Call made_before = line.take("report_v1");
+  EXPECT_EQ(ReportTold(made_before.arguments).timeline, 1);
+  made_before.done(tl::unexpected(Fault{Fault::Kind::unknown, "", "the connection broke"}));
+  fail_over();
+  told_running();
+  answer_recovery("[]", "[[31,0]]");
+  advance(1s);
+  EXPECT_EQ(report().timeline, 2) << "the one of before may still come, and is refused by its timeline";
+}
+
 // ---- output ----
 
 TEST_F(AttemptsFailoverTest, OutputThatTheServerLacksGoesAgain) {

@@ -41,6 +41,7 @@ struct ReportTold {
   std::string messages = {};  ///< an array literal
   std::vector<Piece> pieces = {};
   std::int64_t most = 0;
+  std::int64_t timeline = 0;
 
   explicit ReportTold(const std::vector<Argument>& arguments) {
     for (const boost::json::value& each : list_of(arguments.at(2))) {
@@ -59,6 +60,7 @@ struct ReportTold {
                         base::from_base64(text_in(piece, "bytes")).value(), flag_in(piece, "last")});
     }
     most = std::stoll(arguments.at(22).value());
+    timeline = std::stoll(arguments.at(27).value());
   }
   bool has_end(TaskId task) const { return std::ranges::find(ends, task) != ends.end(); }
 

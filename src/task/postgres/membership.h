@@ -128,6 +128,8 @@ class Membership {
   bool is_lease_over() const;
   /// What runs here is being told again: until that is known nothing else is to be told of it.
   bool is_telling_again() const { return recovering_here_ || told_timeline_ != memory_.timeline; }
+  /// The timeline of the server that was told.
+  std::int64_t told_timeline() const { return told_timeline_; }
   /// All agents that some live worker has.
   bool is_agent_known(const std::string& agent) const { return agents_.contains(agent); }
   /// A live worker has it: `limit=memory`.

@@ -12,6 +12,8 @@ RETURNS integer LANGUAGE sql IMMUTABLE AS $$
               WHEN p_ok AND p_flags & 4 = 0 THEN 5 WHEN p_retry IS NOT NULL AND p_counted <= p_retries THEN 6 ELSE 7 END
 $$;
 
+-- `p_told_timeline`: of the server that the worker had told what it has when it made this report. One that was made
+-- before, and comes late through a pooler, may tell of output that this server lacks.
 CREATE FUNCTION @schema@.report_v1(p_worker bigint, p_incarnation uuid, p_starts json, p_tasks bigint[],
   p_fences bigint[], p_ok boolean[],
   p_codes integer[], p_signals text[], p_reasons smallint[], p_messages text[], p_pids integer[],
@@ -20,7 +22,7 @@ CREATE FUNCTION @schema@.report_v1(p_worker bigint, p_incarnation uuid, p_starts
     p_hold_ms bigint[],
   p_hold_texts text[], p_flags integer[], p_results bytea[], p_output json, p_most integer, p_turns text[],
     p_closed text[],
-  p_limits json, p_behind json DEFAULT NULL)
+  p_limits json, p_behind json DEFAULT NULL, p_told_timeline integer DEFAULT NULL)
 RETURNS TABLE(what text, id bigint, fence bigint, attempt integer, agent text, grp text, on_lost smallint,
   priority bigint,
               retries integer, spared integer, body text, env text, cancelling boolean, lane integer,
@@ -52,6 +54,7 @@ BEGIN
       AND NOT EXISTS (SELECT FROM @schema@.lane l WHERE l.id > w.lanes_to)
       AND NOT EXISTS (SELECT FROM @schema@.gate g WHERE g.paused IS NOT NULL OR g.held_until IS NOT NULL),
     w.told_timeline IS NOT DISTINCT FROM @schema@.server_timeline()
+      AND w.told_timeline = coalesce(p_told_timeline, w.told_timeline)
   INTO v_lanes, v_is_usual, v_is_told
   FROM @schema@.worker w WHERE w.id = p_worker AND w.incarnation = p_incarnation AND w.state <> 3;
   IF NOT v_is_told THEN
