@@ -434,6 +434,14 @@ class Report(QueueTest):
         self.assertEqual([event.params for event in self.one.events() if event.kind == "taskQueued"][-1]["attemptsNotCounted"], 1)
         self.assert_counts()
 
+    def test_a_claim_in_the_very_report_that_holds_its_agent_takes_nothing(self):
+        self.one.submit()
+        self.one.submit()
+        claim, = self.one.claim(1)
+        self.one.beat()  # it knows its lane: the usual way
+        rows = self.one.report([{"task": claim.id, "fence": claim.fence, "ok": False, "code": 1, "hold": 3600000, "text": "limit"}], most=1)
+        self.assertEqual([row.what for row in rows], ["end"])
+
     def test_a_hold_ends_by_itself(self):
         self.one.submit()
         claim, = self.one.claim()

@@ -26,18 +26,20 @@ DECLARE
   v_agent text;
   v_is_known boolean;  -- the server is
 BEGIN
-  -- With the lane of the first task, which most often is that of all.
-  SELECT w.name, m.queue_capacity - m.queued, l.id, l.agent_json,
-    m.timeline IS NOT DISTINCT FROM @schema@.server_timeline()
-  INTO v_name, v_room, v_lane, v_agent, v_is_known
-  FROM @schema@.worker w CROSS JOIN @schema@.meta m
-  LEFT JOIN @schema@.lane l ON l.agent = p_agents[1] AND l.grp = p_groups[1] AND l.retired_at IS NULL AND NOT p_own[1]
-    AND l.needs = '{}' AND p_needs[1] = '' AND l.submitter = ''
+  -- A row by its key costs half of what it costs in a join.
+  SELECT w.name INTO v_name FROM @schema@.worker w
   WHERE w.id = p_worker AND w.incarnation = p_incarnation AND w.state <> 3;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fenced' USING ERRCODE = 'DU001';
-  ELSIF NOT v_is_known THEN
+  END IF;
+  SELECT m.queue_capacity - m.queued, m.timeline IS NOT DISTINCT FROM @schema@.server_timeline()
+  INTO v_room, v_is_known FROM @schema@.meta m;
+  IF NOT v_is_known THEN
     PERFORM @schema@.refuse_new_server();
+  END IF;
+  IF p_needs[1] = '' AND NOT p_own[1] THEN  -- the lane of the first task, which most often is that of all
+    SELECT l.id, l.agent_json INTO v_lane, v_agent FROM @schema@.lane l
+    WHERE l.agent = p_agents[1] AND l.grp = p_groups[1] AND l.needs = '{}' AND l.submitter = '' AND l.retired_at IS NULL;
   END IF;
   IF v_many = 1 AND v_lane IS NOT NULL AND v_room > 0 AND p_keys[1] IS NULL AND coalesce(p_after[1], '') = ''
      AND p_envs[1] IS NULL AND p_delays[1] IS NULL AND p_not_before[1] IS NULL THEN

@@ -191,54 +191,16 @@ BEGIN
     AND coalesce(p_limits::text, '{}') IN ('{}', '{"groups":{},"agents":{}}');
 END $$;
 
-CREATE FUNCTION @schema@.claim_v1(p_worker bigint, p_incarnation uuid, p_most integer, p_turns text[],
-  p_closed text[], p_limits json,
-                                  p_behind json DEFAULT NULL)
+-- A report without anything but a claim.
+CREATE FUNCTION @schema@.claim_v1(p_worker bigint, p_incarnation uuid, p_most integer, p_turns text[], p_closed text[],
+  p_limits json, p_behind json DEFAULT NULL)
 RETURNS TABLE(id bigint, fence bigint, attempt integer, agent text, grp text, on_lost smallint, priority bigint,
-  retries integer,
-              spared integer, body text, env text, cancelling boolean, lane integer, needs text, submitter text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
-  SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off
-SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+  retries integer, spared integer, body text, env text, cancelling boolean, lane integer, needs text, submitter text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
-DECLARE
-  v_lanes integer[];
-  v_is_simple boolean;
-  v_is_usual boolean;  -- one lane, and nothing but order decides
-  v_is_told boolean;  -- the server was told what this worker has
 BEGIN
-  -- What stand() finds out, for the usual case: a call less.
-  SELECT w.lanes, w.state = 0 AND NOT w.recovering AND w.groups = 1 AND cardinality(w.lanes) = 1 AND p_behind IS NULL
-      AND coalesce(cardinality(p_closed), 0) = 0 AND (p_limits IS NULL OR p_limits::text = '{}')
-      AND NOT EXISTS (SELECT FROM @schema@.lane l WHERE l.id > w.lanes_to)
-      AND NOT EXISTS (SELECT FROM @schema@.gate g WHERE g.paused IS NOT NULL OR g.held_until IS NOT NULL),
-    w.told_timeline IS NOT DISTINCT FROM @schema@.server_timeline()
-  INTO v_lanes, v_is_usual, v_is_told
-  FROM @schema@.worker w WHERE w.id = p_worker AND w.incarnation = p_incarnation AND w.state <> 3;
-  IF NOT v_is_told THEN
-    PERFORM @schema@.refuse_untold();
-  ELSIF v_is_usual IS NOT TRUE THEN
-    SELECT s.lanes, s.is_simple INTO v_lanes, v_is_simple
-    FROM @schema@.stand(p_worker, p_incarnation, p_closed, p_limits, p_behind) s;
-  END IF;
-  IF p_most > 0 AND v_is_usual THEN
-    RETURN QUERY
-    WITH pick AS MATERIALIZED (
-      SELECT r.id FROM @schema@.task r WHERE r.lane = v_lanes[1] AND r.state = 1
-      ORDER BY r.rank, r.id LIMIT p_most FOR NO KEY UPDATE SKIP LOCKED),
-    got AS (
-      UPDATE @schema@.task t SET state = 2, worker = p_worker, fence = nextval('@schema@.fence'),
-        attempts = t.attempts + 1, announced = false, retry_at = NULL, due = NULL
-      WHERE t.id = ANY (ARRAY(SELECT p.id FROM pick p))
-      RETURNING t.id, t.fence, t.attempts, t.on_lost, t.rank, t.retries, t.spared, t.lost, t.lane, t.cancelling)
-    SELECT g.id, g.fence, g.attempts, l.agent, l.grp, g.on_lost, ~g.rank, g.retries, g.spared + g.lost, q.body, q.env,
-      g.cancelling, g.lane, l.needs, l.submitter
-    FROM got g
-    CROSS JOIN LATERAL (SELECT o.body, o.env FROM @schema@.request o WHERE o.task = g.id OFFSET 0) q
-    CROSS JOIN LATERAL (SELECT o.agent, o.grp, array_to_string(o.needs, E'\x1f') AS needs, o.submitter
-      FROM @schema@.lane o WHERE o.id = g.lane OFFSET 0) l;
-  ELSIF p_most > 0 AND cardinality(v_lanes) > 0 THEN
-    RETURN QUERY SELECT * FROM @schema@.take(p_worker, v_lanes, v_is_simple, p_most, p_turns, p_closed, p_limits,
-      p_behind);
-  END IF;
+  RETURN QUERY SELECT r.id, r.fence, r.attempt, r.agent, r.grp, r.on_lost, r.priority, r.retries, r.spared, r.body, r.env,
+    r.cancelling, r.lane, r.needs, r.submitter
+  FROM @schema@.report_v1(p_worker, p_incarnation, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p_most, p_turns, p_closed, p_limits, p_behind) r WHERE r.what = 'claim';
 END $$;

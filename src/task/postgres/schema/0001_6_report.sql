@@ -34,13 +34,14 @@ SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 DECLARE
   v_now timestamptz := clock_timestamp();
   v_many integer := coalesce(cardinality(p_tasks), 0);
-  v_seen bigint[] := '{}';
-  v_done bigint[] := '{}';
-  v_failed bigint[] := '{}';
-  v_env bigint[] := '{}';
-  v_after bigint[] := '{}';
-  v_ready integer[] := '{}';
+  v_seen bigint[];  -- NULL, and not empty: each '{}' is read anew in every call
+  v_done bigint[];
+  v_failed bigint[];
+  v_env bigint[];
+  v_after bigint[];
+  v_ready integer[];
   v_lanes integer[];
+  v_lanes_to integer;
   v_is_simple boolean;
   v_is_usual boolean;  -- one lane, and nothing but order decides
   v_is_told boolean;  -- the server was told what this worker has
@@ -48,20 +49,15 @@ DECLARE
   e record;
   d @schema@.task;
 BEGIN
-  -- What stand() finds out, for the usual case: a call less.
-  SELECT w.lanes, w.state = 0 AND NOT w.recovering AND w.groups = 1 AND cardinality(w.lanes) = 1 AND p_behind IS NULL
-      AND coalesce(cardinality(p_closed), 0) = 0 AND (p_limits IS NULL OR p_limits::text = '{}')
-      AND NOT EXISTS (SELECT FROM @schema@.lane l WHERE l.id > w.lanes_to)
-      AND NOT EXISTS (SELECT FROM @schema@.gate g WHERE g.paused IS NOT NULL OR g.held_until IS NOT NULL),
+  SELECT w.lanes, w.lanes_to, w.state = 0 AND NOT w.recovering AND w.groups = 1 AND cardinality(w.lanes) = 1,
     w.told_timeline IS NOT DISTINCT FROM @schema@.server_timeline()
       AND w.told_timeline = coalesce(p_told_timeline, w.told_timeline)
-  INTO v_lanes, v_is_usual, v_is_told
+  INTO v_lanes, v_lanes_to, v_is_usual, v_is_told
   FROM @schema@.worker w WHERE w.id = p_worker AND w.incarnation = p_incarnation AND w.state <> 3;
-  IF NOT v_is_told THEN
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'fenced' USING ERRCODE = 'DU001';
+  ELSIF NOT v_is_told THEN
     PERFORM @schema@.refuse_untold();
-  ELSIF v_is_usual IS NOT TRUE THEN
-    SELECT s.lanes, s.is_simple INTO v_lanes, v_is_simple
-    FROM @schema@.stand(p_worker, p_incarnation, p_closed, p_limits, p_behind) s;
   END IF;
   IF p_starts IS NOT NULL THEN
     RETURN QUERY SELECT s.what, s.id, s.fence, NULL::integer, NULL::text, NULL::text, NULL::smallint, NULL::bigint,
@@ -115,7 +111,7 @@ BEGIN
         RETURN NEXT;
       END IF;
     END IF;
-    IF cardinality(v_seen) = 0 THEN
+    IF v_seen IS NULL THEN
       -- No join: a plan that was made while the queue was empty would read all of it. A fence is one attempt's.
       FOR e IN
         WITH ended AS (
@@ -212,11 +208,11 @@ BEGIN
     IF cardinality(v_done) > 0 OR cardinality(v_failed) > 0 THEN
       v_ready := @schema@.settle(v_done, v_failed);
     END IF;
-    IF cardinality(v_seen) < v_many THEN
+    IF coalesce(cardinality(v_seen), 0) < v_many THEN
       RETURN QUERY SELECT s.what, s.id, s.fence, s.attempt, NULL::text, NULL::text, NULL::smallint, NULL::bigint,
         NULL::integer,
         NULL::integer, NULL::text, NULL::text, NULL::boolean, NULL::integer, NULL::text, NULL::text
-      FROM @schema@.not_running(p_worker, v_seen, p_tasks, p_fences, p_ok, p_codes, p_signals, p_ended_ago, v_now) s;
+      FROM @schema@.not_running(p_worker, coalesce(v_seen, '{}'), p_tasks, p_fences, p_ok, p_codes, p_signals, p_ended_ago, v_now) s;
     END IF;
     IF cardinality(v_ready) > 0 THEN
       RETURN QUERY SELECT 'ready', NULL::bigint, NULL::bigint, count(*)::integer, NULL::text, NULL::text,
@@ -227,6 +223,21 @@ BEGIN
   END IF;
   IF p_most > 0 THEN
     v_walked := pg_stat_get_xact_tuples_returned('@schema@.task_ready'::regclass);
+    -- What stand() finds out, for the usual case: plain statements, as in submit_v1. Now, and not before the ends: one of
+    -- them may have closed a gate.
+    IF v_is_usual AND p_behind IS NULL AND coalesce(cardinality(p_closed), 0) = 0
+      AND (p_limits IS NULL OR p_limits::text = '{}') THEN
+      PERFORM FROM @schema@.lane l WHERE l.id > v_lanes_to;
+      v_is_usual := NOT FOUND;
+      PERFORM FROM @schema@.gate g WHERE g.paused IS NOT NULL OR g.held_until IS NOT NULL;
+      v_is_usual := v_is_usual AND NOT FOUND;
+    ELSE
+      v_is_usual := false;
+    END IF;
+    IF NOT v_is_usual THEN
+      SELECT s.lanes, s.is_simple INTO v_lanes, v_is_simple
+      FROM @schema@.stand(p_worker, p_incarnation, p_closed, p_limits, p_behind) s;
+    END IF;
   END IF;
   IF p_most > 0 AND v_is_usual THEN
     RETURN QUERY
