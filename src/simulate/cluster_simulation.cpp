@@ -87,7 +87,7 @@ void ClusterSimulation::add_worker(std::size_t number) {
   host.cluster.lease = seconds(chance_.one_in(2) ? 30 : chance_.between(30, 90));
   host.cluster.lost_after = host.cluster.lease + seconds(chance_.below(300));
   if (number == 0) host.cluster.labels = {"gpu"};
-  host.listens = !chance_.one_in(4);
+  host.listens = !chance_.one_in(4) && !server_.is_pooled;  // a pooler hands on no wake-ups
   host.boot_ahead = seconds(chance_.below(1'000'000));
   truth_.set_host(number, host.settings.max_running, host.cluster.labels);
   worker.population = std::make_unique<Population>(machine_, agenda_, trace_, witness_of(number), host.name);
@@ -309,7 +309,9 @@ void ClusterSimulation::finish() {
   }
   const base::TimePoint until = machine_.clock().now() + time_to_rest;
   base::TimePoint next_cancel = machine_.clock().now() + seconds(20);
-  while (!truth_.violation() && machine_.clock().now() < until && !has_come_to_rest()) {
+  const base::TimePoint arrived = machine_.clock().now() + ModelServer::longest_way;
+  while (!truth_.violation() && machine_.clock().now() < until &&
+         (machine_.clock().now() < arrived || !has_come_to_rest())) {
     live_on();
     if (machine_.clock().now() < next_cancel) continue;
     cancel_endless();

@@ -127,14 +127,19 @@ void ModelLine::accept(End& end) {
   events_.up();
 }
 
-// What was sent may have been done; what waits goes over the next connection.
+// What was sent may have been done; what waits goes over the next connection, and a read that was sent does, too.
 void ModelLine::close(End& end, const std::string& why) {
   if (!end.connection) return;
   ++end.number;
   std::exchange(end.connection, nullptr)->open = false;
   std::optional<Call> sent = std::exchange(end.sent, std::nullopt);
   std::deque<Call> urgent = std::exchange(end.urgent, {});
+  const bool is_read = sent && sent->function.starts_with("read_") && end.stage == Stage::up;
   connect_later(end);
+  if (is_read && sent->deadline > loop_.now()) {
+    end.waiting.push_front(std::move(*std::exchange(sent, std::nullopt)));
+    set_tick(end);
+  }
   if (sent && sent->done) sent->done(fault_of(Fault::Kind::unknown, why));
   for (const Call& call : urgent) call.done(fault_of(Fault::Kind::never, why));
   told_down(why);

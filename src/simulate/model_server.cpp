@@ -10,9 +10,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using task::postgres::Fault;
 
-constexpr seconds longest_stall{30};
 constexpr seconds connect_patience{5};
-constexpr seconds retransmission{10};  // what waits for a network that is cut is dropped after that
 
 }  // namespace
 
@@ -43,7 +41,11 @@ void ModelServer::break_connections(std::size_t host) {
 }
 
 void ModelServer::break_off(const std::shared_ptr<ServerConnection>& connection) {
-  if (!std::exchange(connection->open, false)) return;
+  if (std::exchange(connection->open, false)) tell_broken(connection);
+}
+
+// Whoever cannot be reached now hears of it when he sends something again.
+void ModelServer::tell_broken(const std::shared_ptr<ServerConnection>& connection) {
   agenda_.after(latency(), [this, connection] {
     if (connection->broken && cuts_.at(connection->host) != Cut::silent) connection->broken();
   });
@@ -63,7 +65,7 @@ void ModelServer::connect(std::size_t host,
 
 void ModelServer::request(const std::shared_ptr<ServerConnection>& connection, std::string function,
                           std::vector<Argument> arguments, Reply reply) {
-  if (!connection->open) return;  // nobody is at its other end
+  if (!connection->open) return tell_broken(connection);  // nobody is at its other end
   base::Duration wait = latency();
   if (chance_.below(10'000) < habits.stalls) {
     wait = milliseconds(chance_.below(milliseconds(longest_stall).count()));

@@ -28,6 +28,12 @@ struct ServerConnection {
 /// What is asked over one connection is done and answered in order: who asks waits for each answer.
 class ModelServer {
  public:
+  static constexpr std::chrono::seconds longest_stall{30};
+  /// What waits for a network that is cut is dropped after that.
+  static constexpr std::chrono::seconds retransmission{10};
+  /// A call that was sent is carried out by then, or never.
+  static constexpr std::chrono::seconds longest_way = longest_stall + retransmission;
+
   using Reply = std::function<void(const ModelDatabase::Answer&)>;
   /// In how many of ten thousand requests.
   struct Habits {
@@ -71,6 +77,7 @@ class ModelServer {
               const Reply& reply);
   void deliver_notices();
   void break_off(const std::shared_ptr<ServerConnection>& connection);
+  void tell_broken(const std::shared_ptr<ServerConnection>& connection);
   bool is_reached_by(std::size_t host) const { return up_ && cuts_.at(host) == Cut::none; }
 
   Agenda& agenda_;

@@ -96,18 +96,18 @@ ModelDatabase::Answer ModelDatabase::attach(const Arguments& arguments) {
 
 ModelDatabase::Answer ModelDatabase::beat(const Arguments& arguments) {
   ModelWorker& worker = who_has_told(arguments);
-  const bool was_silent = worker.state == ModelWorker::silent;
+  const ModelWorker::State was = worker.state;
   ++worker.beat;
   if (arguments.at(2)) worker.waiting = arguments.flag(2);
-  worker.state = ModelWorker::live;
   worker.slots = arguments.number(3);
+  worker.state = worker.slots == 0 ? ModelWorker::draining : ModelWorker::live;
   worker.labels = arguments.texts(4);
   worker.labels.push_back("name=" + worker.name);
   worker.accepts = arguments.texts(5);
   worker.agents = arguments.texts(6);
   worker.lease = arguments.number(7);
   worker.lost_after = arguments.number(8);
-  if (was_silent) tell_worker(worker);
+  if (was != worker.state) tell_worker(worker);
   return one(beaten(worker));
 }
 
@@ -122,6 +122,7 @@ ModelDatabase::Object ModelDatabase::beaten(const ModelWorker& worker) const {
                              {"name", each.name},
                              {"beat", each.beat},
                              {"state", static_cast<int>(each.state)},
+                             {"runs", true},
                              {"lease", each.lease},
                              {"lostAfter", each.lost_after},
                              {"toRepeat", each.state == ModelWorker::silent && has_to_repeat(each)}});

@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
@@ -276,10 +277,28 @@ class Changing(ClusterTestCase):
 
     def test_forget_is_for_workers_that_are_not_live(self):
         self.add_worker("there")
-        self.assert_refused(self.cluster("forget", "there"), 1, "is live")
+        is_over = threading.Event()
+
+        def beat():
+            while not is_over.wait(0.5):
+                self.sql("UPDATE @schema@.worker SET beat = beat + 1")
+        beats = threading.Thread(target=beat)
+        beats.start()
+        refused = self.cluster("forget", "there")
+        is_over.set()
+        beats.join()
+        self.assertEqual(refused.code, 1, refused)
+        self.assertRegex(refused.err, "watched for 90 s\n.*worker there is live")
         self.sql("UPDATE @schema@.worker SET state = 2")
         self.assertIn("forgotten", self.well("forget", "there").out)
         self.assert_refused(self.cluster("forget", "there"), 1, "no worker 'there'")
+
+    def test_a_worker_that_nobody_is_left_to_find_silent_is_forgotten_when_its_beat_has_not_moved_for_a_lease(self):
+        self.add_worker("there")
+        self.sql("UPDATE @schema@.worker SET lease_ms = 2000")
+        done = self.well("forget", "there")
+        self.assertIn("forgotten", done.out)
+        self.assertIn("watched for 2 s", done.err)
 
     def test_adopt_takes_a_copy_over(self):
         self.assert_refused(self.cluster("adopt"), 1, "--queue", "run or cancel")

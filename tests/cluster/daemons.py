@@ -21,6 +21,7 @@ import server  # noqa: E402
 import suite  # noqa: E402
 from daemon import eventually, request  # noqa: E402
 from fleet import Fleet, read_file, start_time  # noqa: E402
+from project import Project  # noqa: E402
 from scenario import Later, lines  # noqa: E402
 
 UNAVAILABLE, WRONG = -32003, -32602
@@ -422,6 +423,51 @@ class DaemonDies(FleetTestCase):
         eventually(lambda: one.get(queued).get("waitingFor"), 6, "nobody is there for it")
         taker = self.fleet.worker("two")
         self.assertEqual((taker.wait(queued)["state"], taker.workers()["two"]), ("completed", "live"))
+
+
+    def test_a_stop_that_waits_for_its_tasks_is_seen_by_others(self):
+        one, two = self.two()
+        go = two.path("go")
+        id = one.submit(f"until [ -e {go} ]; do sleep 0.05; done", needs=["name=two"])
+        one.runs(id)
+        stopping = Later(lambda: two.run("daemon", "stop", "--drain"))
+        eventually(lambda: one.workers()["two"] == "draining", what="the queue knows")
+        queued = one.submit("true", needs=["name=two"])
+        eventually(lambda: one.get(queued).get("waitingFor"), 6, "nobody is there for it")
+        with open(go, "w", encoding="ascii"):
+            pass
+        self.assertEqual(stopping.result().code, 0)
+        self.assertEqual(one.wait(id)["state"], "completed")
+
+    def test_a_task_that_waits_for_a_slot_says_so_at_each_daemon(self):
+        one, two = self.two()
+        ids = [one.submit("sleep 60", needs=["name=two"]) for _ in range(3)]
+        for id in ids[:2]:
+            one.runs(id)
+        for daemon in (one, two):
+            self.assertEqual([reason["reason"] for reason in daemon.ok("task.explain", taskId=ids[2])["reasons"]], ["slot"])
+        for id in ids:
+            one.ok("task.cancel", taskId=id)
+
+    def test_a_restart_that_would_be_refused_leaves_the_daemon(self):
+        one, _ = self.two()
+        one.write_user_settings(one.text.replace('project = "site"', 'project = "another"'))
+        refused = one.run("daemon", "restart")
+        self.assertEqual(refused.code, 1, refused)
+        self.assertIn("site", refused.err)
+        one.write_user_settings(one.text)
+        self.assertEqual(one.run("daemon", "status").code, 0)
+        local = Project(program=suite.program())
+        self.addCleanup(local.clean_up)
+        local.write_user_settings('default_agent = "shell"\n')
+        local.start()
+        local.run("task", "submit", "sleep 60")
+        local.write_user_settings(one.text.replace('name = "one"', 'name = "local"'))
+        refused = local.run("daemon", "restart")
+        self.assertEqual(refused.code, 1, refused)
+        self.assertIn("has 1 task that has not ended", refused.err)
+        self.assertEqual(local.run("daemon", "status").code, 0)
+        local.run("daemon", "stop", "--force")
 
 
 class Pooled(FleetTestCase):

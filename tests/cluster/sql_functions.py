@@ -434,6 +434,21 @@ class Report(QueueTest):
         self.assertEqual([event.params for event in self.one.events() if event.kind == "taskQueued"][-1]["attemptsNotCounted"], 1)
         self.assert_counts()
 
+    def test_a_key_with_another_environment_is_told(self):
+        first = self.one.submit(key="k", env='{"A":"1"}')
+        for env, told in (('{"A":"1"}', None), ('{"A":"2"}', "env"), (None, "env")):
+            for rows in (self.one.submit_all({"key": "k", "env": env}), self.one.submit_all({"key": "k", "env": env}, {})):
+                self.assertEqual((rows[0].id, rows[0].fresh, rows[0].refusal), (first, False, told))
+        claim, = self.one.claim()
+        self.one.end(claim)
+        self.assertIsNone(self.one.submit_all({"key": "k", "env": '{"A":"2"}'})[0].refusal)  # it is erased
+
+    def test_who_runs_no_tasks_has_none_of_its_own(self):
+        client = self.worker("client", run=False)
+        self.assert_refused("22023", lambda: client.submit(own=True))
+        self.assert_refused("22023", lambda: client.submit_all({}, {"own": True}))
+        client.submit()
+
     def test_a_claim_in_the_very_report_that_holds_its_agent_takes_nothing(self):
         self.one.submit()
         self.one.submit()

@@ -167,6 +167,9 @@ class Changes(QueueTest):
         self.assertEqual([self.one.call("read_handle_v1", name) for name in ("h1", "h2")], [[[str(id)]], [[None]]])
 
     def test_an_event_of_a_daemon_is_told_once(self):
+        for kind, params in (("daemonStopping", "{}"), ("taskQueued", "{}"), ("queuePaused", "{}"), ("agentHeld", "{}"), ("x\ny", "{}"), ("", "{}"),
+                             ("notice", "{ }"), ("notice", '{"a":\n1}'), ("notice", "[]"), ("notice", '{"a":"' + 1048576 * "x" + '"}')):
+            self.assert_refused("22023", lambda: self.one.do("tell_v1", 9, kind, params))
         answers = [self.one.do("tell_v1", number, "notice", '{"n":1}')[0][0] for number in (1, 1, 2, 1)]
         self.assertEqual(answers, ["t", "f", "t", "f"])
         self.assertEqual(len([event for event in self.one.events() if event.kind == "notice"]), 2)
@@ -192,6 +195,25 @@ class Upkeep(QueueTest):
         for table in ("request", "result", "output"):
             self.assertLessEqual(int(self.one.one(f"SELECT count(*) FROM duet.{table}")), 5)
         self.assert_counts()
+
+    def test_sweeps_right_behind_each_other_keep_what_is_to_be_kept(self):
+        self.one.json("set_v1", "keep_tasks", "10")
+        self.run_many(320)
+        self.one.number(9999)
+        other = self.worker("other")
+        other.ask("BEGIN")
+        other.do_json("sweep_v1")
+        self.assertEqual(self.one.do_json("sweep_v1")["removed"], 0)  # one at a time
+        other.ask("COMMIT")
+        while self.one.do_json("sweep_v1")["more"]:
+            pass  # before anybody has numbered what tells of it
+        self.assertEqual(self.one.one("SELECT count(*) FROM duet.task"), "10")
+        self.one.number(9999)
+        self.assert_counts()
+        self.run_many(150)
+        while self.one.do_json("sweep_v1")["more"]:
+            pass
+        self.assertEqual(self.one.one("SELECT count(*) FROM duet.task"), "10")
 
     def test_what_is_older_than_keep_days_goes(self):
         self.run_many(3)
@@ -396,7 +418,7 @@ class Reads(QueueTest):
         first = self.one.submit()
         id = self.one.submit(after=[first], needs="gpu")
         explained = self.one.json("read_explain_v1", id)
-        self.assertEqual((explained["after"], explained["qualified"], explained["missing"]), ([{"task": first, "state": QUEUED}], 0, "no worker with gpu"))
+        self.assertEqual((explained["after"], explained["slots"]["free"], explained["missing"]), ([{"task": first, "state": QUEUED}], None, "no worker with gpu"))
         self.assertEqual(self.one.json("read_explain_v1", self.one.submit())["before"], 1)
 
     def test_for_whom_a_task_waits(self):

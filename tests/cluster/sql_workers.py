@@ -22,7 +22,7 @@ class Workers(QueueTest):
 
     def test_a_name_is_one_workers(self):
         message = self.assert_refused("DU003", lambda: self.worker("one"))
-        self.assertEqual(json.loads(message), {"refused": "name-taken", "worker": self.one.id, "machine": "machine"})
+        self.assertEqual(json.loads(message), {"refused": "name-taken", "worker": self.one.id, "machine": "machine", "known": False})
         self.assert_refused("DU003", lambda: self.worker("one", worker=self.one.id, old=[str(uuid.uuid4())]))
         self.one.do("leave_v1")
         self.assertNotEqual(self.worker("one").id, self.one.id)
@@ -169,6 +169,28 @@ class Workers(QueueTest):
         self.assertEqual(other.json("forget_v1", "one")["outcome"], "changed")
         self.assert_refused("DU001", self.one.beat)
 
+    def test_a_worker_whose_beat_was_watched_is_forgotten_though_nobody_found_it_silent(self):
+        told = self.one.json("forget_v1", "one")
+        self.assertEqual((told["outcome"], told["lease"]), ("live", 90000))
+        self.one.beat()
+        self.assertEqual(self.one.json("forget_v1", "one", told["beat"])["outcome"], "live")  # it has moved
+        self.assertEqual(self.one.json("forget_v1", "one", told["beat"] + 1)["outcome"], "changed")
+        self.assert_refused("DU001", self.one.beat)
+
+    def test_what_a_worker_says_of_itself_is_checked_also_in_a_beat(self):
+        for odd in ({"lease": 0}, {"lease": 9000000000000, "lost_after": 9000000000000}, {"lease": 5000, "lost_after": 4000},
+                    {"lease": 5000, "lost_after": 8 * 86400000}):
+            self.assertIn("lease", self.assert_refused("DU003", lambda: self.worker("odd", **odd)))
+            self.assertIn("lease", self.assert_refused("DU003", lambda: self.one.do(
+                "beat_v1", None, 4, [], ["claude"], ["claude"], odd["lease"], odd.get("lost_after", 600000))))
+        for labels, accepts, agents in (([None], [], []), ([], [None], []), ([], [], ["x", None])):
+            self.assertIn("null", self.assert_refused("DU003", lambda: self.worker("odd", labels=labels, accepts=accepts, agents=agents)))
+            self.assertIn("null", self.assert_refused("DU003", lambda: self.one.do("beat_v1", None, 4, labels, accepts, agents, 90000, 600000)))
+
+    def test_agents_are_known_from_those_who_run_tasks(self):
+        self.worker("other", run=False, accepts=("odd",), agents=("odd",))
+        self.assertEqual(self.one.beat()["agents"], ["claude"])
+
     def test_settings_of_the_queue(self):
         outcomes = [self.one.json("set_v1", *words)["outcome"] for words in (("keep_days", "7"), ("keep_days", "-1"), ("project", "x"), ("keep_days", None))]
         self.assertEqual(outcomes, ["changed", "invalid", "unknown", "invalid"])
@@ -257,6 +279,28 @@ class Failover(QueueTest):
         self.assertIn("untold", self.assert_refused("DU004", lambda: self.one.report(ends, output=late, told=0)))
         self.assertEqual(self.state(claim.id), RUNNING)
         self.assertEqual(self.one.report(ends, told=1)[0].what, "end")
+
+    def test_without_a_failover_nothing_is_told_again(self):
+        other = self.worker("other")
+        self.one.submit()
+        claim, = self.one.claim()
+        other.submit()
+        later, = other.claim()
+        stolen = [{"task": claim.id, "fence": later.fence, "attempt": 1}]
+        planted = [{"task": 1, "fence": 1, "attempt": 1, "agent": "shell", "group": "default", "submitter": "one", "body": "{}"}]
+        self.one.ask("DELETE FROM duet.task WHERE id = 99 RETURNING id")
+        for told in (stolen, [{**planted[0], "task": 99}]):
+            self.assertEqual(other.do_json("recover_v1", json.dumps(told))["fenced"], [told[0]["fence"]])
+        self.assertEqual(self.one.end(claim), COMPLETED)
+
+    def test_after_a_failover_nothing_is_put_into_lanes_of_others(self):
+        other = self.worker("other")
+        self.renew()
+        for task, submitter in ((5, "one"), (2000000000, "")):
+            told = [{"task": task, "fence": 1, "attempt": 1, "agent": "shell", "group": "default", "submitter": submitter, "body": "{}"}]
+            self.assertEqual(other.do_json("recover_v1", json.dumps(told))["fenced"], [1])
+        told = [{"task": 5, "fence": 1, "attempt": 1, "agent": "shell", "group": "default", "submitter": "other", "body": "{}"}]
+        self.assertEqual(other.do_json("recover_v1", json.dumps(told))["fenced"], [])
 
     def test_what_runs_and_what_ended_is_told_again(self):
         claimed, gone = self.one.submit(retries=2), self.one.submit()

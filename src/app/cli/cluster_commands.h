@@ -103,9 +103,9 @@ inline constexpr CommandEntry cluster_commands[] = {
      .summary = "Give up a worker that does not come back",
      .details =
          "Says that a silent worker is gone for good: what it ran is failed/lost at once, or queued again, instead of "
-         "after lost_after. One that is live is refused. Say it only of a machine that is off: a process that still "
-         "runs "
-         "there is not ended by this.",
+         "after lost_after. Of one that nobody has found silent the beat is watched for its lease: if it moves, the "
+         "worker is live and stays. Say it only of a machine that is off: a process that still runs there is not ended "
+         "by this.",
      .arguments = worker_argument,
      .client = true,
      .starts = StartsDaemon::never,

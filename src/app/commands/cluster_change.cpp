@@ -1,9 +1,13 @@
 // cluster set, drain, undrain and forget: what people change of a queue.
 
+#include <unistd.h>
+
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -12,10 +16,13 @@
 #include "app/commands/cluster_place.h"
 #include "app/commands/commands.h"
 #include "app/project/failure.h"
+#include "app/view/display_text.h"
 #include "app/words/bytes.h"
 #include "app/words/near_miss.h"
 #include "app/words/number.h"
+#include "duet/base/fd.h"
 #include "duet/rpc/value.h"
+#include "task/postgres/records.h"
 
 namespace duet::app {
 namespace {
@@ -77,6 +84,24 @@ int drain(const CommandLine& line, bool draining) {
   return print_text("worker " + name + (outcome == "same" ? before : now));
 }
 
+// Where no other worker is, nobody has found out that this one is gone: its beat is watched for its whole lease.
+std::string forget_unmoved(AdminSession& session, const task::ClusterSettings& cluster, const std::string& name,
+                           std::string answer) {
+  const object first = rpc::parse_value(answer).as_object();
+  const std::int64_t beat = number_in(first, "beat");
+  const std::chrono::milliseconds lease(number_in(first, "lease"));
+  const auto end = std::chrono::steady_clock::now() + lease;
+  const std::string seconds = std::to_string(std::chrono::ceil<std::chrono::seconds>(lease).count());
+  const std::string note = "nobody has found worker " + name + " silent: its beat is watched for " + seconds + " s\n";
+  [[maybe_unused]] const bool written = base::write_all(STDERR_FILENO, harmless_lines(note));
+  while (queue_outcome(answer) == "live" && number_in(rpc::parse_value(answer).as_object(), "beat") == beat) {
+    const bool is_over = std::chrono::steady_clock::now() >= end;
+    if (!is_over) std::this_thread::sleep_for(std::chrono::seconds(1));
+    answer = call_queue(session, cluster, "forget_v1", {name, is_over ? argument_of(beat) : Argument()});
+  }
+  return answer;
+}
+
 }  // namespace
 
 int run_cluster_set(const CommandLine& line) {
@@ -84,6 +109,8 @@ int run_cluster_set(const CommandLine& line) {
   std::vector<std::pair<std::string, std::string>> changes;
   for (const std::string& pair : line.arguments) {
     const std::string name = pair.substr(0, pair.find('='));
+    if (pair.find('=') == pair.npos)
+      throw Failure(std::string(setting_called(name).name) + " needs a value: " + name + "=NUMBER");
     changes.emplace_back(name, checked_value(setting_called(name), pair.substr(pair.find('=') + 1)));
   }
   const auto session = open_own_queue(line, cluster);
@@ -110,7 +137,8 @@ int run_cluster_forget(const CommandLine& line) {
   const task::ClusterSettings cluster = shared_queue(line);
   const std::string& name = line.arguments.front();
   const auto session = open_own_queue(line, cluster);
-  const std::string answer = call_queue(*session, cluster, "forget_v1", {name});
+  std::string answer = call_queue(*session, cluster, "forget_v1", {name, Argument()});
+  if (queue_outcome(answer) == "live") answer = forget_unmoved(*session, cluster, name, answer);
   const std::string outcome = queue_outcome(answer);
   if (outcome == "unknown")
     throw Failure("the queue has no worker '" + name + "'; 'duet-rpc cluster status' shows them");

@@ -4,6 +4,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <boost/json/array.hpp>
@@ -13,11 +14,14 @@
 #include "app/client/daemon_client.h"
 #include "app/client/daemon_stop.h"
 #include "app/client/far_place.h"
+#include "app/commands/cluster_place.h"
 #include "app/commands/commands.h"
 #include "app/daemon/serve.h"
 #include "app/project/failure.h"
+#include "app/settings/settings.h"
 #include "app/view/text_style.h"
 #include "duet/rpc/value.h"
+#include "task/store_folder.h"
 
 namespace duet::app {
 namespace {
@@ -106,6 +110,20 @@ bool stays_in_its_process(const value& status) {
   return std::getenv("DUET_TASK_ID") != nullptr || status.as_object().contains("managed");
 }
 
+// A next daemon that shares a queue would refuse to start for the same reasons. A database that does not answer is
+// none.
+void check_next_queue(const CommandLine& line, const value& status) {
+  const Project project = find_project(line.text("project"));
+  const auto read = read_settings(project, settings_places());
+  const Settings* const settings = std::get_if<Settings>(&read);
+  if (settings == nullptr || !settings->cluster.store) return;
+  const object& tasks = status.at("subsystems").at("supervisor").as_object();
+  const std::int64_t unfinished =
+      tasks.at("running").to_number<std::int64_t>() + tasks.at("queued").to_number<std::int64_t>();
+  if (!status.as_object().contains("worker") && unfinished > 0) throw Failure(task::unfinished_text(unfinished));
+  if (reach_queue(settings->cluster, std::chrono::seconds(3))) open_own_queue(line, settings->cluster);
+}
+
 }  // namespace
 
 int run_daemon_start(const CommandLine& line) {
@@ -167,6 +185,7 @@ int run_daemon_restart(const CommandLine& line) {
     DaemonClient daemon(line);
     daemon.leave_settings_to_me();  // faulty ones are refused below
     const value status = daemon.call("daemon.status");
+    check_next_queue(line, status);
     if (stays_in_its_process(status)) {
       pid = restart_in_place(daemon, status, line);
     } else {

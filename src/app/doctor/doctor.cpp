@@ -15,6 +15,7 @@
 #include "app/project/user_state.h"
 #include "duet/base/disk_full.h"
 #include "duet/transport/unix_socket.h"
+#include "task/agents.h"
 #include "task/store.h"
 #include "task/store_files.h"
 
@@ -192,7 +193,11 @@ Finding check_settings(const std::variant<Settings, SettingsError>& read) {
 std::vector<Finding> check_agents(const task::TaskSettings& settings, const process::Environment& environment,
                                   const std::string& root) {
   std::vector<Finding> findings{default_agent(settings, environment)};
-  for (const auto& [name, agent] : settings.agents) findings.push_back(check_agent(name, agent, environment, root));
+  const task::Agents agents(settings, environment, [&root] { return root; });
+  for (const auto& [name, said] : settings.agents) {  // what is said of a built-in one may leave its command as it is
+    const task::Agent* const agent = agents.find(name);
+    if (agent != nullptr) findings.push_back(check_agent(name, *agent, environment, root));
+  }
   return findings;
 }
 

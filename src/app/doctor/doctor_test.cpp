@@ -141,6 +141,16 @@ TEST(Doctor, AnAgentWithoutItsProgramIsWrongAndNoDefaultIsANote) {
   EXPECT_EQ(found[3].verdict, Verdict::note) << "it never sees its prompt";
 }
 
+TEST(Doctor, ABuiltInAgentWhoseCommandIsLeftAsItIsIsLookedFor) {
+  task::TaskSettings settings;
+  settings.agents["shell"].max_running = 2;
+  settings.agents["claude"].max_running = 2;
+  const std::vector<Finding> findings = check_agents(settings, {{"PATH", "/nowhere"}}, "/");
+  ASSERT_EQ(findings.size(), 3U);
+  EXPECT_EQ(findings[1].verdict, Verdict::wrong) << findings[1].text;
+  EXPECT_EQ(findings[2].verdict, Verdict::good) << findings[2].text;
+}
+
 TEST(Doctor, AnAgentOfTheProjectIsLookedForFromItsRoot) {
   task::TaskSettings settings;
   settings.agents["mine"] = {.command = {"bin/sh", "{prompt}"}};

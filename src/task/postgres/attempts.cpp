@@ -18,7 +18,8 @@ using namespace std::chrono_literals;
 constexpr base::Duration poll_with_wakes = 5s;
 constexpr base::Duration poll_without = 1s;
 constexpr base::Duration between_outputs = 500ms;
-constexpr base::Duration together = 10ms;  // starts wait so long for what comes with them
+constexpr base::Duration longest_unread = 30s;  // an end waits so long for output that cannot be read
+constexpr base::Duration together = 10ms;       // starts wait so long for what comes with them
 constexpr std::uint64_t output_at_once = std::uint64_t{512} << 10U;
 constexpr std::uint64_t most_in_report = std::uint64_t{4} << 20U;
 
@@ -173,7 +174,9 @@ void Attempts::add_ends(Report& report) {
     if (!is_end_ready(each) || bytes > most_in_report) continue;
     auto& [run, attempt] = each;
     const bool has_output = !attempt.never_began && !attempt.made_here && !attempt.fenced;
-    const std::uint64_t rest = has_output ? output_left(run, attempt) : 0;
+    const std::optional<std::uint64_t> left = has_output ? output_left(run, attempt) : 0;
+    if (!left && loop_.clock().utc() - attempt.outcome->ended_at < longest_unread) continue;  // the file may come back
+    const std::uint64_t rest = left.value_or(0);
     const bool can_go_before = attempt.start_told || attempt.started;
     if (rest > most_in_report && can_go_before) continue;
     bytes += rest + (attempt.outcome ? attempt.outcome->result.size() : 0);
@@ -203,12 +206,13 @@ void Attempts::add_ends(Report& report) {
   }
 }
 
-std::uint64_t Attempts::output_left(RunId run, const Attempt& attempt) const {
+// None if that cannot be read.
+std::optional<std::uint64_t> Attempts::output_left(RunId run, const Attempt& attempt) const {
   try {
     return attempt.output.left();
   } catch (const std::system_error& error) {
     log_.warn("output of a task cannot be read", {{"task", to_text(run.task)}, {"reason", error.code().message()}});
-    return 0;
+    return std::nullopt;
   }
 }
 
@@ -247,6 +251,8 @@ std::uint64_t Attempts::add_output_of(Report& report, RunId run, Attempt& attemp
     report.outputs.push_back({run, attempt.fence, std::move(portion)});
   } catch (const std::system_error& error) {
     log_.warn("output of a task cannot be read", {{"task", to_text(run.task)}, {"reason", error.code().message()}});
+    const std::uint64_t written = attempt.outcome && attempt.outcome->usage ? attempt.outcome->usage->output_bytes : 0;
+    if (is_last) report.outputs.push_back({run, attempt.fence, attempt.output.unreadable(written)});
   }
   return bytes;
 }

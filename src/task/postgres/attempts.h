@@ -69,6 +69,8 @@ class Attempts {
   void look(bool wake_up);
   void joined(const std::vector<OwnAttempt>& own);
   void beaten(const Membership::Calls::Beat& beat);
+  /// None of them is ours any more.
+  void given_up();
   void recovered(const Membership::Calls::Recovery& recovery);
   /// For recover_v1: what runs, and what was reported in the last minute.
   std::string remembered() const;
@@ -134,7 +136,7 @@ class Attempts {
   std::uint64_t add_output_of(Report& report, RunId run, Attempt& attempt, std::uint64_t left);
   bool is_end_ready(const All::value_type& each) const;
   bool may_run_again(RunId run, const Attempt& attempt) const;
-  std::uint64_t output_left(RunId run, const Attempt& attempt) const;
+  std::optional<std::uint64_t> output_left(RunId run, const Attempt& attempt) const;
   void send(Report report);
   void go_on();
   void take(const Report& report, const Answer& answer, bool claims_count);

@@ -96,6 +96,15 @@ TEST_F(AttemptsFailoverTest, AReportThatComesBeforeTheServerIsToldGoesAgain) {
   EXPECT_EQ(report().starts, std::vector<TaskId>{7}) << "the server was not told before";
 }
 
+TEST_F(AttemptsFailoverTest, WhoIsGivenUpEndsAllThatRuns) {
+  have({claim(7, 31), claim(8, 32)});
+  started(seven);
+  started(eight);
+  attempts->given_up();
+  attempts->given_up();
+  EXPECT_EQ(runner.cancelled, (std::vector<RunId>{seven, eight}));
+}
+
 TEST_F(AttemptsFailoverTest, AReportSaysWhichServerWasTold) {
   have({claim(7, 31)});
   started(seven);

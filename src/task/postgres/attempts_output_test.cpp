@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include "task/postgres/attempts_fixture_test.h"
 
 // How the output of attempts goes to the database, and before which end.
@@ -146,6 +148,48 @@ TEST_F(AttemptsOutputTest, OutputThatCannotBeReadKeepsNoEndBack) {
   started(seven);
   exited(seven);
   EXPECT_EQ(report().ends, std::vector<TaskId>{7});
+}
+
+TEST_F(AttemptsOutputTest, AnEndWaitsForOutputThatCannotBeReadAndTheRestIsToldAsDropped) {
+  have({claim(7, 31)});
+  started(seven);
+  advance(10ms);
+  answer({});
+  write_output(seven, "one ");
+  advance(500ms);
+  answer({});
+  const std::string file = folder.file(output_name(seven));
+  std::filesystem::rename(file, file + ".away");
+  std::filesystem::create_directory(file);  // it can be opened, and not read
+  tell.ended(seven, {.kind = Outcome::Kind::exited,
+                     .started = Started{100, clock.utc()},
+                     .ended_at = clock.utc(),
+                     .usage = Usage{.output_bytes = 9}});
+  advance(10s);
+  EXPECT_FALSE(is_reporting());
+  advance(21s);
+  const FakeLine::Call call = line.take("report_v1");
+  EXPECT_TRUE(ReportTold(call.arguments).has_end(7));
+  EXPECT_NE(call.arguments.at(21)->find(R"("total":9,"dropped":[[4,9]],"last":true)"), std::string::npos)
+      << *call.arguments.at(21);
+}
+
+TEST_F(AttemptsOutputTest, AnEndGoesWhenItsOutputCanBeReadAgain) {
+  have({claim(7, 31)});
+  started(seven);
+  advance(10ms);
+  answer({});
+  write_output(seven, "all");
+  const std::string file = folder.file(output_name(seven));
+  std::filesystem::rename(file, file + ".away");
+  std::filesystem::create_directory(file);
+  exited(seven);
+  advance(1s);
+  EXPECT_FALSE(is_reporting());
+  std::filesystem::remove(file);
+  std::filesystem::rename(file + ".away", file);
+  EXPECT_TRUE(take_until_end_of(7));
+  EXPECT_EQ(kept[7], "all");
 }
 
 }  // namespace

@@ -39,6 +39,14 @@ void Attempts::joined(const std::vector<OwnAttempt>& own) {
   for (const RunId run : others) take_fenced(run);
 }
 
+void Attempts::given_up() {
+  std::vector<RunId> all;
+  for (const auto& [run, attempt] : attempts_) {
+    if (!attempt.concluded && !attempt.fenced) all.push_back(run);
+  }
+  for (const RunId run : all) take_fenced(run);
+}
+
 bool Attempts::was_reported(std::int64_t fence) const {
   return std::ranges::any_of(reported_, [fence](const Reported& each) { return each.attempt.fence == fence; });
 }

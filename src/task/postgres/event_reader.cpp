@@ -142,10 +142,11 @@ void EventReader::caught_up() {
 
 void EventReader::become_current() {
   for (auto& [first, done] : std::exchange(waiting_, {})) {
-    if (first >= journal_.oldest() || !line_.is_up(Line::Way::watch)) {
+    const bool is_ahead = first > journal_.next();  // it will be told from where on it could begin
+    if ((first >= journal_.oldest() && !is_ahead) || !line_.is_up(Line::Way::watch)) {
       done();
     } else {
-      fetch_before(first, done);
+      fetch_before(is_ahead ? 1 : first, done);
     }
   }
 }

@@ -24,7 +24,7 @@ class MemberTest : public testing::Test {
  protected:
   MemberTest() { make(); }
 
-  void make() {
+  void make(bool runs = true, std::chrono::milliseconds lease = 90s) {
     Membership::Calls calls;
     calls.offer = [] {
       return WorkerOffer{.slots = 2, .labels = {"gpu"}, .accepts = {"claude"}, .agents = {"claude"}};
@@ -33,6 +33,7 @@ class MemberTest : public testing::Test {
       joined.push_back(own.size());
       if (on_joined) on_joined(own);
     };
+    calls.given_up = [this] { ++times_given_up; };
     calls.beaten = [this](const Membership::Calls::Beat& beat) {
       beats.push_back(beat);
       if (on_beaten) on_beaten(beat);
@@ -58,7 +59,8 @@ class MemberTest : public testing::Test {
     settings.store = "postgresql://here";
     settings.project = "site";
     settings.name = "one";
-    settings.lease = 90s;
+    settings.lease = lease;
+    settings.run = runs;
     membership.emplace(loop, log, line, settings,
                        Membership::Options{.place = "here", .version = "1", .boottime = [this] { return boot; }},
                        std::move(calls));
@@ -123,6 +125,7 @@ class MemberTest : public testing::Test {
   std::vector<std::int64_t> fenced;
   base::Duration lease_until = {};
   int looks = 0;
+  int times_given_up = 0;
   bool has_room = false;
   int numbered = 0;
   std::optional<Membership> membership;

@@ -65,9 +65,12 @@ Membership::Membership(transport::Loop& loop, base::Log& log, Line& line, Cluste
       chance_(options_.seed),
       shortest_lease_(settings_.lease),
       kept_lease_(settings_.lease) {
-  if (memory_.place == options_.place) return;
-  copied_ = !memory_.place.empty();
-  memory_ = {};
+  if (memory_.place != options_.place) {
+    copied_ = !memory_.place.empty();
+    memory_ = {};
+  } else if (memory_.lease_ms > 0) {  // keepers of a daemon before go by it
+    kept_lease_ = std::chrono::milliseconds(memory_.lease_ms);
+  }
 }
 
 // ---- which server this is ----
@@ -241,6 +244,7 @@ void Membership::take_join_refusal(const Fault& fault) {
     if (refused == "name-taken") {
       why = "another worker of the queue has the name '" + settings_.name +
             "': set [cluster] name, or wait until it is lost, or run 'cluster forget " + settings_.name + "'";
+      if (!flag_in(told.get_object(), "known")) calls_.given_up();
     } else if (refused == "role") {
       why = "this role may not run tasks: give it " + options_.schema + "_worker, or set [cluster] run = false";
     }
@@ -388,7 +392,10 @@ void Membership::beat() {
 // over what they still keep.
 void Membership::extend(base::Duration sent, base::Duration told) {
   kept_lease_ = std::min<base::Duration>(told, settings_.lease);
+  const std::int64_t was = std::exchange(memory_.lease_ms, milliseconds(kept_lease_));
+  if (memory_.lease_ms > was) remember(memory_);  // what is written down is never shorter
   calls_.extend(sent + kept_lease_, kept_lease_);
+  if (memory_.lease_ms < was) remember(memory_);
   if (kept_lease_ != told) beat_again_ = true;
 }
 
@@ -398,9 +405,9 @@ void Membership::take_beat(base::Duration sent, const Result& answer) {
       settings_.lease, std::chrono::milliseconds(std::max<std::int64_t>(number_in(told, "shortestLease"), 1000)));
   set_beat_timer();
   agents_.clear();
-  for (const json::value& agent : array_in(told, "agents")) agents_.emplace(agent.as_string());
+  for (const std::string& agent : texts_in(told, "agents")) agents_.insert(agent);
   limits_.clear();
-  for (const json::value& label : array_in(told, "limits")) limits_.emplace(label.as_string());
+  for (const std::string& label : texts_in(told, "limits")) limits_.insert(label);
   const bool could_claim = may_claim();
   draining_ = flag_in(told, "draining");
   recovering_ = flag_in(told, "recovering");
@@ -423,9 +430,11 @@ void Membership::take_beat(base::Duration sent, const Result& answer) {
 
 void Membership::judge(base::Duration sent, const json::object& answer) {
   std::vector<Liveness::Seen> others;
+  sweeper_.reset();
   for (const json::value& each : array_in(answer, "workers")) {
     const json::object& worker = each.as_object();
     if (number_in(worker, "id") == memory_.worker) continue;
+    if (flag_in(worker, "runs") && number_in(worker, "state") < 2) sweeper_ = number_in(worker, "id");
     others.push_back({.worker = number_in(worker, "id"),
                       .beat = number_in(worker, "beat"),
                       .lease = std::chrono::milliseconds(number_in(worker, "lease")),
@@ -434,7 +443,10 @@ void Membership::judge(base::Duration sent, const json::object& answer) {
                       .to_repeat = flag_in(worker, "toRepeat")});
   }
   if (!settings_.run) return;
-  for (const Liveness::Verdict& verdict : liveness_.look(sent, now(), others)) give_up(verdict);
+  // A server that crashes loses beats of the last moments. Behind a pooler no connection tells of it: there a beat more
+  // has to be missing.
+  const base::Duration margin = line_.standing().listens ? base::Duration::zero() : shortest_lease_ / 6;
+  for (const Liveness::Verdict& verdict : liveness_.look(sent - margin, now(), others)) give_up(verdict);
 }
 
 void Membership::give_up(const Liveness::Verdict& verdict) {
@@ -454,6 +466,7 @@ void Membership::take_ready(const json::object& answer) {
 // ---- the books of all ----
 
 void Membership::sweep_in(base::Duration wait) {
+  if (!settings_.run) return ask_for_sweep(wait);
   const base::TimePoint when = loop_.now() + wait;
   if (sweep_at_ && *sweep_at_ <= when) return;
   sweep_at_ = when;
@@ -464,11 +477,20 @@ void Membership::sweep_when(base::UtcTime due) {
   sweep_in(std::max<base::Duration>(due - loop_.clock().utc(), base::Duration::zero()) + 1ms);
 }
 
+// Only workers sweep. One that does so now finds out what becomes due until its next time.
+void Membership::ask_for_sweep(base::Duration wait) {
+  if (wait > 2 * between_sweeps || sweep_timer_ || left_) return;
+  sweep_timer_ = loop_.after(between_hints, [this] {
+    if (!joined_ || !sweeper_ || !line_.is_up(Line::Way::watch)) return;
+    call(Line::Way::watch, "nudge_v1", {argument_of(*sweeper_), "due"}, [](const Answer&) {});
+  });
+}
+
 void Membership::sweep() {
   sweep_at_.reset();
   sweep_again_ = sweeping_;
   if (sweeping_ || left_) return;
-  if (!joined_ || !settings_.run || !line_.is_up(Line::Way::watch)) return sweep_in(jittered(between_sweeps));
+  if (!joined_ || !line_.is_up(Line::Way::watch)) return sweep_in(jittered(between_sweeps));
   sweeping_ = true;
   call(Line::Way::watch, "sweep_v1", {}, [this](const Answer& answer) {
     sweeping_ = false;
@@ -569,7 +591,8 @@ void Membership::leave(std::function<void()> left) {
                 .before = memory_.before,
                 .system = memory_.system,
                 .timeline = memory_.timeline,
-                .newest_event_ms = memory_.newest_event_ms});
+                .newest_event_ms = memory_.newest_event_ms,
+                .lease_ms = memory_.lease_ms});
     left();
   });
 }

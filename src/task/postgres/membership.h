@@ -54,6 +54,8 @@ class Membership {
     std::function<WorkerOffer()> offer;
     /// It has joined, for the first time or under a new incarnation: it has these attempts, and no others.
     std::function<void(const std::vector<OwnAttempt>&)> joined;
+    /// Its place was taken by another: it has no attempts at all.
+    std::function<void()> given_up = [] {};
     /// A beat was answered. All attempts that were known to be claimed when it was sent and are not in `mine` are not
     /// ours any more.
     struct Beat {
@@ -188,6 +190,7 @@ class Membership {
   void set_beat_timer();
   void call_after_beat();
   void sweep();
+  void ask_for_sweep(base::Duration wait);
   void number();
   void wake_in(base::Duration wait);
   void extend(base::Duration sent, base::Duration told);
@@ -237,6 +240,7 @@ class Membership {
   bool sweep_again_ = false;  // something has become due since the one under way was sent
   std::map<std::int32_t, std::int64_t> ready_;
   std::optional<base::TimePoint> sweep_at_;
+  std::optional<std::int64_t> sweeper_;  // a worker that could, as of the last beat
   base::TimePoint woke_at_ = {};
   std::set<std::int32_t> others_lanes_;  // that we found nothing in when there was something, until we take of them
   base::TimePoint numbered_at_ = {};

@@ -396,6 +396,63 @@ TEST_F(MemberTest, ATakenNameIsARefusalThatSaysWhatHelps) {
       .done(tl::unexpected(Fault{Fault::Kind::refused, "DU003", R"({"refused":"name-taken","worker":1})"}));
   EXPECT_NE(membership->refusal().find("cluster forget one"), std::string::npos);
   EXPECT_FALSE(membership->is_joined());
+  EXPECT_EQ(times_given_up, 1) << "what runs here is another's";
+}
+
+TEST_F(MemberTest, ANewNameThatIsTakenLeavesItWhatItHas) {
+  EXPECT_EQ(greet(hello()), std::nullopt);
+  membership->line_is_up();
+  line.take("attach_v1")
+      .done(
+          tl::unexpected(Fault{Fault::Kind::refused, "DU003", R"({"refused":"name-taken","worker":1,"known":true})"}));
+  EXPECT_FALSE(membership->is_joined());
+  EXPECT_EQ(times_given_up, 0) << "its row is still there, under the old name";
+}
+
+TEST_F(MemberTest, ALeaseThatIsShorterSinceARestartIsNotToldBeforeTheKeepersKnow) {
+  join();
+  make(true, 30s);
+  line.calls.clear();
+  EXPECT_EQ(greet(hello()), std::nullopt);
+  membership->line_is_up();
+  const FakeLine::Call attach = line.take("attach_v1");
+  EXPECT_EQ(attach.arguments.at(5), Argument("90000")) << "keepers of the daemon before go by it";
+  attach.done(Result({"attach_v1"}, {{R"({"worker":4,"name":"one","took_over":true,"running":[]})"}}));
+  EXPECT_EQ(lease_until - boot, 30s);
+  EXPECT_EQ(line.take("beat_v1").arguments.at(7), Argument("30000"));
+}
+
+TEST_F(MemberTest, ABeatWithWhatIsNoNameIsReadAllTheSame) {
+  join();
+  std::string odd = beat_text();
+  odd.replace(odd.find(R"(["claude",)"), 10, R"([null,7,"claude",)");
+  membership->beat_soon();
+  line.answer("beat_v1", odd);
+  EXPECT_TRUE(membership->is_agent_known("claude"));
+  EXPECT_EQ(beats.size(), 2U);
+}
+
+// ---- due tasks of who runs none ----
+
+TEST_F(MemberTest, WhoRunsNoTasksAsksAWorkerToLookForWhatBecomesDueSoon) {
+  make(false);
+  EXPECT_EQ(greet(hello()), std::nullopt);
+  membership->line_is_up();
+  line.answer("attach_v1", R"({"worker":4,"name":"one","took_over":false,"running":[]})");
+  answer_beat(R"([{"id":4,"runs":false,"state":0},{"id":6,"runs":true,"state":0},{"id":8,"runs":true,"state":2}])");
+  advance(20ms);
+  line.calls.clear();
+  membership->sweep_in(3s);
+  membership->sweep_in(4s);
+  advance(20ms);
+  const FakeLine::Call asked = line.take("nudge_v1");
+  EXPECT_EQ(asked.arguments.at(2), "6");
+  EXPECT_EQ(asked.arguments.at(3), "due");
+  EXPECT_FALSE(line.has("nudge_v1")) << "once for both";
+  membership->sweep_in(1h);
+  advance(20ms);
+  EXPECT_FALSE(line.has("nudge_v1")) << "every worker will know of it by then";
+  EXPECT_FALSE(line.has("sweep_v1"));
 }
 
 TEST_F(MemberTest, WhoWantsToKnowWhatABeatBringsIsNotLeftWaitingIfNoneCanBeSent) {

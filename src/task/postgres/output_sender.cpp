@@ -50,6 +50,14 @@ OutputSender::Portion OutputSender::next(std::uint64_t most, bool is_last) {
     portion.dropped.push_back({at, furthest_});
     portion.total = asked_ = furthest_;
   }
+  dropped_ = portion.dropped;
+  return portion;
+}
+
+OutputSender::Portion OutputSender::unreadable(std::uint64_t total) {
+  Portion portion{.total = std::max({total, sent_, furthest_}), .dropped = dropped_, .last = true};
+  if (portion.total > sent_) portion.dropped.push_back({sent_, portion.total});
+  asked_ = portion.total;
   return portion;
 }
 

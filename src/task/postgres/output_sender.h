@@ -54,6 +54,8 @@ class OutputSender {
   /// What is to be sent next, of at most so many bytes; `is_last`: the attempt has ended, and all that is to come
   /// comes now, whatever it takes. Throws std::system_error if the file cannot be read.
   Portion next(std::uint64_t most, bool is_last);
+  /// The last one, if the file cannot be read: all that has not arrived is told as dropped, up to `total`.
+  Portion unreadable(std::uint64_t total);
   /// The last portion has arrived; without this the next one begins where that did.
   void arrived() { sent_ = asked_; }
   /// The database has it so far and no further, whatever has arrived before: another server has taken over. What is no
@@ -72,9 +74,10 @@ class OutputSender {
   int tasks_;
   RunId run_;
   std::uint64_t bound_;
-  std::uint64_t sent_ = 0;      // or dropped
-  std::uint64_t asked_ = 0;     // on its way
-  std::uint64_t furthest_ = 0;  // sent to a server before
+  std::uint64_t sent_ = 0;                 // or dropped
+  std::uint64_t asked_ = 0;                // on its way
+  std::uint64_t furthest_ = 0;             // sent to a server before
+  std::vector<OutputRange> dropped_ = {};  // as it was told last
 };
 
 /// The streams of bytes from `offset` on, as the marks of a piece have them.

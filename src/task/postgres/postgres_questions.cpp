@@ -181,9 +181,10 @@ void PostgresQueue::explain_doors(const Object& facts, std::vector<WaitReason>& 
     reasons.push_back({.why = Why::worker,
                        .text = "after a failover the queue waits for all workers to tell what they run",
                        .change = "wait for a lease at most, or run 'cluster forget' for one that is gone for good"});
-  } else if (const std::size_t used = attempts_.slots_in_use();
-             count_in(facts, "qualified") == 1 && used >= settings_.max_running) {
-    reasons.push_back(slot_reason(used, settings_.max_running));
+  } else if (const json::value* const slots = facts.if_contains("slots");
+             slots != nullptr && slots->is_object() && number_in(slots->get_object(), "free") == 0) {
+    // Of all workers that could take it.
+    reasons.push_back(slot_reason(count_in(slots->get_object(), "used"), count_in(slots->get_object(), "all")));
   }
   const std::size_t in_group = count_in(facts, "runningInGroup");
   if (is_set && settings->second.max_running && in_group >= *settings->second.max_running) {

@@ -19,6 +19,7 @@ using namespace std::chrono_literals;
 
 constexpr base::Duration end_patience = 10s;
 constexpr int unknown_task_code = -32000;
+constexpr std::size_t most_untold = 10'000;             // in memory; the others wait in the store
 constexpr std::string_view told_name = "cluster/told";  // the last event of ours that the database has
 constexpr base::Duration overdue = 10s;
 
@@ -70,16 +71,13 @@ void PostgresQueue::begin(Runner& runner, const std::vector<RunId>& recorded) {
 }
 
 void PostgresQueue::start() {
-  // What a daemon before had told its own store, and not the database.
-  std::vector<Event> untold;
-  const auto read = store_.read([this, &untold](StoreReader& reader) {
+  std::string told;
+  const auto read = store_.read([this, &told](StoreReader& reader) {
     recall_pauses(reader);
-    const std::string told = reader.recall(told_name).value_or("");
-    if (told.empty()) return;
-    reader.events_after(std::stoull(told), 10'000, [&untold](Event event) { untold.push_back(std::move(event)); });
+    told = reader.recall(told_name).value_or("");
   });
   if (!read) log_.warn("events of this daemon cannot be read", {{"reason", read.error().message()}});
-  forward_events(std::move(untold));
+  if (!told.empty()) forward_from_store(std::stoull(told));  // what a daemon before could not tell any more
   line_.start(line_events());
 }
 
@@ -112,11 +110,13 @@ void PostgresQueue::wake_up(const std::string& channel, const std::string& paylo
   if (channel == membership_.events_channel()) return events_.look();
   if (channel != membership_.own_channel()) return;
   if (payload == "task") return attempts_.look(true);
+  if (payload == "due") return membership_.sweep_in({});
   membership_.beat_soon();  // a cancel, a drain: a beat brings what there is
 }
 
 WorkerOffer PostgresQueue::offer() const {
-  WorkerOffer offer{.slots = settings_.max_running, .waiting = attempts_.is_waiting(), .labels = cluster_.labels};
+  WorkerOffer offer{
+      .slots = drains_ ? 0 : settings_.max_running, .waiting = attempts_.is_waiting(), .labels = cluster_.labels};
   for (std::string& label : limit_labels()) {
     if (std::ranges::find(offer.labels, label) == offer.labels.end()) offer.labels.push_back(std::move(label));
   }
@@ -139,6 +139,7 @@ Membership::Calls PostgresQueue::membership_calls() {
                 take_pauses();
                 for (const auto& call : std::exchange(when_joined_, {})) call();
               },
+          .given_up = [this] { attempts_.given_up(); },
           .beaten = [this](const Membership::Calls::Beat& beat) { attempts_.beaten(beat); },
           .remembered = [this] { return attempts_.remembered(); },
           .recovered = [this](const Membership::Calls::Recovery& recovery) { attempts_.recovered(recovery); },
@@ -301,12 +302,21 @@ tl::expected<std::uint64_t, rpc::Error> PostgresQueue::newest_event() {
 
 // What rules and the daemon tell is on this machine's disk first, and goes to the queue from there.
 void PostgresQueue::forward_events(std::vector<Event> events) {
-  constexpr std::size_t most = 10'000;
   for (Event& event : events) {
     const bool is_local = event.kind == "daemonStopping";  // others go on
-    if (!is_local && untold_.size() < most) untold_.push_back(std::move(event));
+    more_untold_ = more_untold_ || untold_.size() >= most_untold;
+    if (!is_local && !more_untold_) untold_.push_back(std::move(event));
   }
   forward();
+}
+
+void PostgresQueue::forward_from_store(std::uint64_t told) {
+  std::vector<Event> untold;
+  const auto read = store_.read([&untold, told](StoreReader& reader) {
+    reader.events_after(told, most_untold + 1, [&untold](Event event) { untold.push_back(std::move(event)); });
+  });
+  if (!read) log_.warn("events of this daemon cannot be read", {{"reason", read.error().message()}});
+  forward_events(std::move(untold));
 }
 
 void PostgresQueue::forward() {
@@ -333,6 +343,7 @@ void PostgresQueue::forward() {
                                        },
                                    .kind = Change::Kind::patient_fact});
                      membership_.number_soon();
+                     if (untold_.empty() && std::exchange(more_untold_, false)) return forward_from_store(seq);
                      forward();
                    }));
 }
@@ -437,6 +448,8 @@ void PostgresQueue::close() {
 void PostgresQueue::stop(bool force, std::function<void()> stopped, std::optional<base::Duration> patience) {
   close();
   stopped_ = std::move(stopped);
+  drains_ = !force && patience != base::Duration::zero();
+  if (drains_) membership_.beat_soon();  // others see that it takes nothing more
   if (force || patience == base::Duration::zero()) {
     attempts_.end_running();
     stop_timer_ = loop_.after(end_patience, [this] { end_now(); });

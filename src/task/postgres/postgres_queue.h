@@ -206,7 +206,11 @@ class PostgresQueue final : public Queue {
   void wake_up(const std::string& channel, const std::string& payload);
   void count_soon();
   void take_counts(const Object& counts);
+  /// Ours, whether it is trusted or not.
+  bool has_agent(const std::string& name) const;
   void forward_events(std::vector<Event> events);
+  /// Those behind this one.
+  void forward_from_store(std::uint64_t told);
   void forward();
   void bound_stop();
   void check_stopped();
@@ -249,6 +253,7 @@ class PostgresQueue final : public Queue {
   bool counting_ = false;
   // Events of this daemon that the database does not have yet.
   std::vector<Event> untold_;
+  bool more_untold_ = false;  // the store has more of them
   bool telling_ = false;
   // Groups that the settings pause, as far as the database was told; none: no daemon here has told of any.
   std::optional<std::set<std::string>> told_pauses_;
@@ -256,6 +261,7 @@ class PostgresQueue final : public Queue {
   transport::Loop::Timer pauses_timer_;  // when they are told again
 
   bool stopping_ = false;
+  bool drains_ = false;  // it stops when what runs has ended
   bool left_ = false;
   std::function<void()> stopped_;
   transport::Loop::Timer stop_timer_;

@@ -291,6 +291,26 @@ TEST_F(PostgresQueueTest, AnEventOfThisDaemonIsToldUntilTheDatabaseHasIt) {
   EXPECT_EQ(line.take("tell_v1").arguments.at(3), "ruleHeld") << "one that is bad keeps no other back";
 }
 
+TEST_F(PostgresQueueTest, EventsBeyondWhatIsKeptInMemoryWaitInTheStore) {
+  constexpr int many = 10'003;
+  store->write({.apply =
+                    [](StoreWriter& writer) {
+                      for (int i = 0; i < many; ++i) writer.tell("notice", 0, rpc::ObjectText());
+                    },
+                .kind = Change::Kind::fact});
+  wait_for_store();
+  turn();
+  join_queue();
+  line.events.up();
+  std::set<std::string> numbers;
+  while (line.has("tell_v1")) {
+    const FakeLine::Call call = line.take("tell_v1");
+    EXPECT_TRUE(numbers.insert(*call.arguments.at(2)).second);
+    call.done(Result({"tell_v1"}, {{"t"}}));
+  }
+  EXPECT_EQ(numbers.size(), static_cast<std::size_t>(many));
+}
+
 TEST_F(PostgresQueueTest, WithNothingRunningAStopLeavesTheQueue) {
   join_queue();
   bool stopped = false;
@@ -416,7 +436,9 @@ TEST_F(PostgresQueueTest, AfterAFailoverATaskWaitsForWhatWorkersTell) {
     for (const WaitReason& reason : explained.value().reasons) texts.push_back(reason.text);
   });
   line.take("read_task_v1").done(task_row(7, State::queued));
-  line.answer("read_explain_v1", R"({"agent":"shell","group":"default","qualified":1,"recovering":true,"before":0})");
+  line.answer(
+      "read_explain_v1",
+      R"({"agent":"shell","group":"default","slots":{"all":2,"used":2,"free":0},"recovering":true,"before":0})");
   EXPECT_EQ(texts, std::vector<std::string>{"after a failover the queue waits for all workers to tell what they run"});
 }
 

@@ -34,16 +34,19 @@ rpc::Error not_taken(std::string_view subsystem, const rpc::Error& why) {
 
 // One that only other workers have is as good as one of ours; what its settings say is theirs.
 tl::expected<std::string, rpc::Error> PostgresQueue::choose_agent(const Submission& submission) const {
-  const bool is_elsewhere = submission.agent && agents_.find(*submission.agent) == nullptr &&
-                            !agents_.is_untrusted(*submission.agent) && membership_.is_agent_known(*submission.agent);
-  if (is_elsewhere) return *submission.agent;
-  const bool is_nobodys =
-      submission.agent && agents_.find(*submission.agent) == nullptr && !agents_.is_untrusted(*submission.agent);
-  if (is_nobodys) {
-    return tl::unexpected(
-        no_agent("no worker of the queue accepts the agent '" + *submission.agent + "'", "cluster.accept"));
+  const bool is_elsewhere = submission.agent && !has_agent(*submission.agent);
+  tl::expected<std::string, rpc::Error> chosen =
+      is_elsewhere ? tl::expected<std::string, rpc::Error>(*submission.agent) : agents_.choose(submission);
+  // Who runs no tasks has agents of its own only to say what to ask for.
+  const bool must_be_known = is_elsewhere || !cluster_.run;
+  if (chosen && must_be_known && !membership_.is_agent_known(*chosen)) {
+    return tl::unexpected(no_agent("no worker of the queue accepts the agent '" + *chosen + "'", "cluster.accept"));
   }
-  return agents_.choose(submission);
+  return chosen;
+}
+
+bool PostgresQueue::has_agent(const std::string& name) const {
+  return agents_.find(name) != nullptr || agents_.is_untrusted(name);
 }
 
 std::optional<rpc::Error> PostgresQueue::check_group(const std::string& group) const {
@@ -79,8 +82,8 @@ bool PostgresQueue::is_limit_known(const std::string& name) const {
 
 // A worker that has its agent and can keep its limits, as far as the last beat told.
 bool PostgresQueue::is_somebody_known_for(const Submission& submission) const {
-  const bool is_agent_known = !submission.agent || agents_.find(*submission.agent) != nullptr ||
-                              agents_.is_untrusted(*submission.agent) || membership_.is_agent_known(*submission.agent);
+  const bool is_of_others = !cluster_.run || (submission.agent && !has_agent(*submission.agent));
+  const bool is_agent_known = !is_of_others || choose_agent(submission);
   return is_agent_known && std::ranges::all_of(limits_wanted(submission.limits),
                                                [this](const std::string& name) { return is_limit_known(name); });
 }
@@ -90,6 +93,9 @@ tl::expected<Submits::Entry, rpc::Error> PostgresQueue::entry_of(Submission& sub
   if (auto refusal = check_submission(submission)) return tl::unexpected(*refusal);
   if (submission.key.find('\0') != submission.key.npos) {
     return tl::unexpected(rpc::invalid_params("key", "string without NUL", "string"));
+  }
+  if (submission.here && !cluster_.run) {
+    return tl::unexpected(no_agent("this daemon runs no tasks: [cluster] run is false", "cluster.run"));
   }
   const std::string own_name = "name=" + cluster_.name;
   if (auto portable = make_portable(submission, options_.project()); !portable) {
@@ -110,7 +116,7 @@ tl::expected<Submits::Entry, rpc::Error> PostgresQueue::entry_of(Submission& sub
   if (submission.group.empty()) submission.group = default_group;
   if (auto refusal = check_group(submission.group)) return tl::unexpected(*refusal);
   const std::vector<std::string> accepts = accepted_agents(cluster_, settings_);
-  entry.own = own != nullptr && std::ranges::find(accepts, *agent) == accepts.end();
+  entry.own = cluster_.run && own != nullptr && std::ranges::find(accepts, *agent) == accepts.end();
   entry.agent = std::move(*agent);
   entry.group = submission.group;
   entry.needs = submission.needs;
@@ -164,8 +170,9 @@ void PostgresQueue::taken(const Submission& submission, const std::string& asked
   const Accepted accepted{task.id, task.state, is_ours};
   if (!is_ours) {
     const bool may_differ = submission.key.empty() || submission.key_decides;
-    const std::vector<std::string> differing =
+    std::vector<std::string> differing =
         may_differ ? std::vector<std::string>() : differences(task.body, asked, usual_priority(agents_, submission));
+    if (!may_differ && task.other_env) differing.emplace_back("env");
     if (!differing.empty()) return submitted(tl::unexpected(key_is_taken(task.id, differing)));
     return submitted(accepted);
   }

@@ -41,7 +41,7 @@ Progress progress_of(const Result& rows, std::size_t row) {
   progress.state = static_cast<State>(number("state").value_or(0));
   progress.cancelling = rows.flag(row, rows.column("cancelling"));
   progress.attempts = count("attempts");
-  progress.spared = count("spared");
+  progress.spared = count("spared") + count("lost");
   progress.retry_at = time_at(rows, row, "retry_ms");
   progress.started_at = time_at(rows, row, "started_ms");
   progress.completed_at = time_at(rows, row, "completed_ms");
@@ -138,6 +138,14 @@ std::string text_in(const json::object& object, std::string_view name) {
 bool flag_in(const json::object& object, std::string_view name) {
   const json::value* const found = object.if_contains(name);
   return found != nullptr && found->is_bool() && found->get_bool();
+}
+
+std::vector<std::string> texts_in(const json::object& object, std::string_view name) {
+  std::vector<std::string> texts;
+  for (const json::value& each : array_in(object, name)) {
+    if (each.is_string()) texts.emplace_back(each.get_string());
+  }
+  return texts;
 }
 
 const json::array& array_in(const json::object& object, std::string_view name) {

@@ -36,6 +36,8 @@ std::string text_in(const boost::json::object& object, std::string_view name);
 bool flag_in(const boost::json::object& object, std::string_view name);
 /// Empty if it is no array.
 const boost::json::array& array_in(const boost::json::object& object, std::string_view name);
+/// Without those that are no strings.
+std::vector<std::string> texts_in(const boost::json::object& object, std::string_view name);
 
 base::UtcTime time_of(std::int64_t milliseconds);
 

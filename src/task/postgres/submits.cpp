@@ -152,11 +152,13 @@ tl::expected<Submits::Taken, rpc::Error> Submits::taken_of(const Result& rows, s
   }
   constexpr std::string_view full = "full:";
   if (refusal.starts_with(full)) return tl::unexpected(queue_full(number_of(refusal.substr(full.size()))));
-  if (!refusal.empty()) return tl::unexpected(unavailable("store", refusal));
+  const bool is_other_env = refusal == "env";
+  if (!refusal.empty() && !is_other_env) return tl::unexpected(unavailable("store", refusal));
   return Taken{.id = static_cast<TaskId>(rows.number(row, rows.column("id")).value_or(0)),
                .state = static_cast<State>(rows.number(row, rows.column("state")).value_or(0)),
                .fresh = rows.flag(row, rows.column("fresh")),
-               .body = std::string(rows.text(row, rows.column("body")))};
+               .body = std::string(rows.text(row, rows.column("body"))),
+               .other_env = is_other_env};
 }
 
 // What was sent under its id may be there already: it is sent again under it, until its time is up.

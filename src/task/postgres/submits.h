@@ -47,8 +47,9 @@ class Submits {
     TaskId id = 0;
     State state = State::queued;
     bool fresh = false;
-    bool again = false;     ///< it was sent before, and that may have been it
-    std::string body = {};  ///< of the one that has its key, if it is not fresh
+    bool again = false;      ///< it was sent before, and that may have been it
+    std::string body = {};   ///< of the one that has its key, if it is not fresh
+    bool other_env = false;  ///< that one has another environment
   };
   using Done = std::function<void(const tl::expected<Taken, rpc::Error>&)>;
 

@@ -19,6 +19,7 @@ std::string memory_text(const WorkerMemory& memory) {
   text.add("incarnation", memory.incarnation).add_json("before", rpc::to_text(before));
   text.add("next", memory.next);
   text.add("system", memory.system).add("timeline", memory.timeline).add("newestEventMs", memory.newest_event_ms);
+  text.add("leaseMs", memory.lease_ms);
   return text.take() + "\n";
 }
 
@@ -39,7 +40,8 @@ std::optional<WorkerMemory> memory_of(std::string_view text) {
                       .next = text_in(saved, "next"),
                       .system = text_in(saved, "system"),
                       .timeline = number_in(saved, "timeline"),
-                      .newest_event_ms = number_in(saved, "newestEventMs")};
+                      .newest_event_ms = number_in(saved, "newestEventMs"),
+                      .lease_ms = number_in(saved, "leaseMs")};
 }
 
 }  // namespace duet::task::postgres

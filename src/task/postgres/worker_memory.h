@@ -23,6 +23,7 @@ struct WorkerMemory {
   std::string system = {};               ///< identifier of the database's server
   std::int64_t timeline = 0;             ///< the highest that was seen
   std::int64_t newest_event_ms = 0;
+  std::int64_t lease_ms = 0;  ///< that keepers were told last, or a longer one; 0: none was
 
   bool operator==(const WorkerMemory&) const = default;
 };

@@ -14,7 +14,8 @@ TEST(WorkerMemory, IsReadAsItWasWritten) {
                             .next = "n",
                             .system = "71",
                             .timeline = 3,
-                            .newest_event_ms = 12};
+                            .newest_event_ms = 12,
+                            .lease_ms = 90'000};
   EXPECT_EQ(memory_of(memory_text(memory)), memory);
 }
 

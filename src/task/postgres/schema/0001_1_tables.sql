@@ -48,6 +48,7 @@ CREATE TABLE @schema@.meta(
   epoch text NOT NULL,
   epoch_start bigint NOT NULL DEFAULT 1, -- the first number of this epoch
   recovering_until timestamptz,          -- after a failover nobody claims before that
+  renewed_at timestamptz,                -- the last failover
   next_seq bigint NOT NULL DEFAULT 1,
   newest_event_at timestamptz,           -- of those that have a number
   low_event bigint NOT NULL DEFAULT 0,   -- up to this id every event has its number, or will never come

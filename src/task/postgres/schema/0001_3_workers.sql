@@ -35,6 +35,17 @@ BEGIN
     'now', @schema@.ms(clock_timestamp()), 'sessionUser', session_user, 'adopted', m.system = v_system)::text;
 END $$;
 
+-- What a worker says of itself is told to all others.
+CREATE FUNCTION @schema@.check_offer(p_lease_ms bigint, p_lost_after_ms bigint, p_labels text[], p_accepts text[],
+  p_agents text[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF p_lease_ms NOT BETWEEN 1 AND 3600000 OR p_lost_after_ms NOT BETWEEN p_lease_ms AND 604800000 THEN
+    RAISE EXCEPTION '%', '{"refused":"lease"}' USING ERRCODE = 'DU003';
+  ELSIF array_position(p_labels || p_accepts || p_agents, NULL) IS NOT NULL THEN
+    RAISE EXCEPTION '%', '{"refused":"null"}' USING ERRCODE = 'DU003';
+  END IF;
+END $$;
+
 CREATE FUNCTION @schema@.attach_v1(p_name text, p_worker bigint, p_old uuid[], p_new uuid, p_machine text,
   p_lease_ms bigint,
   p_lost_after_ms bigint, p_labels text[], p_accepts text[], p_agents text[], p_slots integer, p_run boolean,
@@ -64,16 +75,15 @@ BEGIN
     AND NOT pg_has_role(session_user, '@schema@_owner', 'MEMBER') THEN
     RAISE EXCEPTION '%', '{"refused":"role"}' USING ERRCODE = 'DU003';
   END IF;
-  IF p_lease_ms NOT BETWEEN 1 AND 3600000 OR p_lost_after_ms < p_lease_ms THEN
-    RAISE EXCEPTION '%', '{"refused":"lease"}' USING ERRCODE = 'DU003';
-  END IF;
+  PERFORM @schema@.check_offer(p_lease_ms, p_lost_after_ms, p_labels, p_accepts, p_agents);
   -- By its incarnation alone: one whose first answer was lost does not know its number, or only that of an earlier self.
   SELECT * INTO w FROM @schema@.worker o WHERE o.incarnation = ANY (p_old || p_new) AND o.state <> 3
   ORDER BY o.id = p_worker DESC NULLS LAST, o.id DESC LIMIT 1 FOR NO KEY UPDATE;
   v_takes_over := FOUND;
   SELECT * INTO v_other FROM @schema@.worker o WHERE o.name = p_name AND o.state <> 3 AND o.id IS DISTINCT FROM w.id;
   IF FOUND THEN
-    RAISE EXCEPTION '%', json_build_object('refused', 'name-taken', 'worker', v_other.id, 'machine', v_other.machine)
+    RAISE EXCEPTION '%', json_build_object('refused', 'name-taken', 'worker', v_other.id, 'machine', v_other.machine,
+        'known', v_takes_over)
       USING ERRCODE = 'DU003';
   END IF;
   IF v_takes_over THEN
@@ -133,9 +143,11 @@ BEGIN
   ELSIF NOT v_is_told THEN
     PERFORM @schema@.refuse_untold();
   END IF;
+  PERFORM @schema@.check_offer(p_lease_ms, p_lost_after_ms, p_labels, p_accepts, p_agents);
   UPDATE @schema@.worker o SET beat = o.beat + 1, beat_at = clock_timestamp(), waiting = coalesce(p_waiting
     AND o.runs, o.waiting),
-    state = CASE WHEN o.draining THEN 1 ELSE 0 END, silent_beat = NULL,
+    -- One that runs tasks and has no slots is about to stop.
+    state = CASE WHEN o.draining OR (o.runs AND p_slots = 0) THEN 1 ELSE 0 END, silent_beat = NULL,
     slots = CASE WHEN o.runs THEN coalesce(p_slots, o.slots) ELSE 0 END,
     labels = CASE WHEN p_labels IS NULL THEN o.labels ELSE p_labels || ('name=' || o.name) END,
       accepts = coalesce(p_accepts, o.accepts),
@@ -143,7 +155,7 @@ BEGIN
     lost_after_ms = coalesce(p_lost_after_ms, o.lost_after_ms)
   WHERE o.id = p_worker RETURNING o.* INTO w;
   PERFORM @schema@.find_lanes(p_worker);
-  IF v_was = 2 THEN
+  IF v_was <> w.state THEN
     PERFORM @schema@.tell_worker(w.name, w.state);
   END IF;
   SELECT * INTO m FROM @schema@.meta;
@@ -157,7 +169,7 @@ BEGIN
       'cancels', (SELECT coalesce(json_agg(json_build_object('task', c.id, 'fence', c.fence)), '[]') FROM mine c
         WHERE c.cancelling),
       'workers', (SELECT json_agg(json_build_object('id', o.id, 'name', o.name, 'beat', o.beat, 'state', o.state,
-        'lease', o.lease_ms,
+        'runs', o.runs, 'lease', o.lease_ms,
                     'lostAfter', o.lost_after_ms, 'silentBeat', o.silent_beat,
         -- A claim that was on its way when it fell silent.
         'toRepeat', o.state = 2 AND EXISTS (SELECT FROM @schema@.task t WHERE t.worker = o.id AND t.state = 2
@@ -171,7 +183,7 @@ BEGIN
       'gates', (SELECT coalesce(sum(g.version), 0) FROM @schema@.gate g),
       'agents', (SELECT coalesce(json_agg(DISTINCT a.agent), '[]') FROM others o CROSS
         JOIN unnest(o.accepts) AS a(agent)
-                 WHERE o.state < 2),
+                 WHERE o.state < 2 AND o.runs),
       'limits', (SELECT coalesce(json_agg(DISTINCT n.label), '[]') FROM others o CROSS JOIN unnest(o.labels) AS n(label)
                  WHERE o.state = 0 AND o.runs AND n.label LIKE 'limit=%'),
       'unnumbered', EXISTS (SELECT FROM @schema@.event e WHERE e.seq IS NULL AND e.id > m.low_event),

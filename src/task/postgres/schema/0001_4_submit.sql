@@ -21,16 +21,19 @@ DECLARE
   v_now timestamptz := clock_timestamp();
   v_many integer := coalesce(cardinality(p_ids), 0);
   v_name text;
+  v_runs boolean;
   v_room bigint;
   v_lane integer;
   v_agent text;
   v_is_known boolean;  -- the server is
 BEGIN
   -- A row by its key costs half of what it costs in a join.
-  SELECT w.name INTO v_name FROM @schema@.worker w
+  SELECT w.name, w.runs INTO v_name, v_runs FROM @schema@.worker w
   WHERE w.id = p_worker AND w.incarnation = p_incarnation AND w.state <> 3;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fenced' USING ERRCODE = 'DU001';
+  ELSIF NOT v_runs AND true = ANY (p_own) THEN  -- its name could be that of a worker which is away
+    RAISE EXCEPTION 'who runs no tasks has none of its own' USING ERRCODE = '22023';
   END IF;
   SELECT m.queue_capacity - m.queued, m.timeline IS NOT DISTINCT FROM @schema@.server_timeline()
   INTO v_room, v_is_known FROM @schema@.meta m;
@@ -172,13 +175,15 @@ BEGIN
       FROM unnest(v_ids, v_lanes) WITH ORDINALITY AS a(id, lane, place);
   ELSE
     RETURN QUERY SELECT a.place::integer, r.task, @schema@.world(t.state, t.announced), r.task = a.id,
-        CASE WHEN r.task <> a.id THEN coalesce(r.key_body, r.body) END, NULL::text, t.lane
-      FROM unnest(v_ids, v_idents) WITH ORDINALITY AS a(id, ident, place)
+        CASE WHEN r.task <> a.id THEN coalesce(r.key_body, r.body) END,
+        CASE WHEN r.task <> a.id AND t.state < 3 AND r.env IS DISTINCT FROM a.env THEN 'env' END, t.lane
+      FROM unnest(v_ids, v_idents, p_envs) WITH ORDINALITY AS a(id, ident, env, place)
       JOIN @schema@.request r ON r.ident = a.ident JOIN @schema@.task t ON t.id = r.task ORDER BY a.place;
   END IF;
 END $$;
 
--- One task, with all that can be in its way.
+-- One task, with all that can be in its way. Refusal `env`: the key stands for a task with another one, as far as that is
+-- known: it is erased when the task has ended.
 CREATE FUNCTION @schema@.submit_one(p_place integer, p_name text, p_room bigint, p_id uuid,
   p_key text, p_agent text, p_group text,
   p_needs text, p_own boolean, p_priority bigint, p_retries integer, p_on_lost smallint, p_delay bigint,
@@ -199,6 +204,7 @@ DECLARE
   v_id bigint;
   v_is_fresh boolean;
   v_body text;
+  v_env text;
   v_lane integer;
   v_agent text;
   v_needs text[] := '{}';
@@ -206,9 +212,10 @@ BEGIN
   IF p_key IS NOT NULL OR p_room <= 0 OR p_after <> '' THEN  -- what it came after may be gone when it is asked again
     -- Written to, so that this answer waits for the standby, too.
     UPDATE @schema@.request r SET touched = r.touched + 1 WHERE r.ident = v_ident
-    RETURNING r.task, coalesce(r.key_body, r.body) INTO v_id, v_body;
+    RETURNING r.task, coalesce(r.key_body, r.body), r.env INTO v_id, v_body, v_env;
     IF FOUND THEN
-      RETURN QUERY SELECT p_place, v_id, @schema@.world(t.state, t.announced), false, v_body, NULL::text, t.lane
+      RETURN QUERY SELECT p_place, v_id, @schema@.world(t.state, t.announced), false, v_body,
+        CASE WHEN t.state < 3 AND v_env IS DISTINCT FROM p_env THEN 'env' END, t.lane
                    FROM @schema@.task t WHERE t.id = v_id;
       RETURN;
     ELSIF p_room <= 0 THEN
@@ -249,9 +256,10 @@ BEGIN
   VALUES (nextval('@schema@.task_id'), v_ident, p_key, session_user, p_prompt, p_labels, p_metadata,
           CASE WHEN v_failed IS NULL THEN p_env END, p_body)
   ON CONFLICT (ident) DO UPDATE SET touched = r.touched + 1
-  RETURNING r.task, r.touched = 0, coalesce(r.key_body, r.body) INTO v_id, v_is_fresh, v_body;
+  RETURNING r.task, r.touched = 0, coalesce(r.key_body, r.body), r.env INTO v_id, v_is_fresh, v_body, v_env;
   IF NOT v_is_fresh THEN  -- somebody was quicker with the same key
-    RETURN QUERY SELECT p_place, v_id, @schema@.world(t.state, t.announced), false, v_body, NULL::text, t.lane
+    RETURN QUERY SELECT p_place, v_id, @schema@.world(t.state, t.announced), false, v_body,
+        CASE WHEN t.state < 3 AND v_env IS DISTINCT FROM p_env THEN 'env' END, t.lane
                  FROM @schema@.task t WHERE t.id = v_id;
     RETURN;
   END IF;

@@ -372,7 +372,10 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan
   SET lock_timeout = '5s' AS $$
 BEGIN
   PERFORM @schema@.guard(p_worker, p_incarnation);
-  IF p_kind LIKE 'task%' OR p_kind LIKE 'worker%' OR json_typeof(p_params::json) <> 'object' THEN
+  -- Readers put the number into the text as it is.
+  IF p_kind !~ '^[a-z][A-Za-z]{0,63}$' OR p_kind ~ '^(task|worker|queue|agent|daemon)'
+    OR json_typeof(p_params::json) <> 'object' OR p_params !~ '^\{["}]' OR p_params ~ '[\x01-\x1f]'
+    OR octet_length(p_params) > 1048576 THEN
     RAISE EXCEPTION 'not an event of a daemon' USING ERRCODE = '22023';
   END IF;
   INSERT INTO @schema@.told AS o(worker, number) VALUES (p_worker, p_number)

@@ -352,7 +352,7 @@ BEGIN
         AND g.held_until > clock_timestamp()),
       'heldTask', (SELECT g.held_task FROM @schema@.gate g WHERE g.kind = 'agent' AND g.name = l.agent
         AND g.held_until > clock_timestamp()),
-      'before', (SELECT count(*) FROM (SELECT FROM @schema@.task r WHERE r.lane = t.lane AND r.state = 1
+      'before', (SELECT count(*) FROM (SELECT FROM @schema@.task r WHERE t.state = 1 AND r.lane = t.lane AND r.state = 1
         AND (r.rank, r.id) < (t.rank, t.id)
                  ORDER BY r.rank, r.id LIMIT 1000) b),
       'runningInGroup', (SELECT count(*) FROM @schema@.task r JOIN @schema@.lane o ON o.id = r.lane WHERE r.state = 2
@@ -361,7 +361,9 @@ BEGIN
         AND o.agent = l.agent),
       'worker', CASE WHEN t.state = 2 THEN w.name END, 'claimed', t.state = 2 AND NOT t.announced, 'silent',
         t.state = 2 AND coalesce(w.state = 2, false),
-      'qualified', (SELECT count(*) FROM @schema@.worker q WHERE q.state = 0 AND q.runs AND @schema@.serves(l, q)),
+      'slots', (SELECT json_build_object('all', sum(u.slots), 'used', sum(u.used), 'free', sum(greatest(u.slots - u.used, 0)))
+        FROM (SELECT q.slots, (SELECT count(*) FROM @schema@.task r WHERE r.worker = q.id AND r.state = 2) AS used
+          FROM @schema@.worker q WHERE q.state = 0 AND q.runs AND @schema@.serves(l, q)) u),
       -- Those that could take it wait for the others to tell what they run.
       'recovering', EXISTS (SELECT FROM @schema@.meta m WHERE m.recovering_until > clock_timestamp())
         AND NOT EXISTS (SELECT FROM @schema@.worker q WHERE q.state = 0 AND q.runs AND NOT q.recovering

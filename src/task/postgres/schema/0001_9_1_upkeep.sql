@@ -88,33 +88,47 @@ BEGIN
   IF m.recovering_until <= v_now THEN
     PERFORM @schema@.recovered();
   END IF;
-  v_removed := @schema@.let_go(m, v_now);
-  PERFORM @schema@.let_go_of_output(m);
+  -- One at a time: two would each remove what is too much.
+  IF pg_try_advisory_xact_lock('@schema@.task'::regclass::oid::bigint) THEN
+    SELECT @schema@.let_go(s.tasks, m.keep_days, v_now) INTO v_removed FROM @schema@.surplus() s;
+    PERFORM @schema@.let_go_of_output(s.output) FROM @schema@.surplus() s;
+  END IF;
   v_events := @schema@.trim_events(m, v_now);
   PERFORM @schema@.tidy(v_now);
   SELECT min(t.due) INTO v_next FROM @schema@.task t WHERE t.state = 0 AND t.due > v_now;
-  RETURN concat('{"ready":', @schema@.counted(v_lanes), ',"removed":', v_removed, ',"events":', v_events, ',"more":',
-    to_json(cardinality(v_lanes) = 1000 OR v_removed >= 100 OR v_events >= 1000), ',"nextDueMs":',
+  RETURN concat('{"ready":', @schema@.counted(v_lanes), ',"removed":', coalesce(v_removed, 0), ',"events":', v_events, ',"more":',
+    to_json(cardinality(v_lanes) = 1000 OR coalesce(v_removed, 0) >= 100 OR v_events >= 1000), ',"nextDueMs":',
       coalesce(@schema@.ms(v_next) - @schema@.ms(v_now), -1), '}');
+END $$;
+
+-- How many ended tasks, and how many bytes of their output, are too many. With what the events that have no number yet will
+-- change in the counts: a sweep follows a sweep before that.
+CREATE FUNCTION @schema@.surplus(OUT tasks bigint, OUT output bigint) LANGUAGE plpgsql AS $$
+BEGIN
+  SELECT m.completed + m.failed + m.cancelled + n.ended - m.keep_tasks, m.stored + n.stored - m.keep_output
+  INTO tasks, output FROM @schema@.meta m CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE e.becomes >= 2) - count(*) FILTER (WHERE e.was >= 2)
+        + coalesce(sum(e.deltas[3] + e.deltas[4] + e.deltas[5]), 0) AS ended, coalesce(sum(e.stored), 0) AS stored
+    FROM @schema@.event e WHERE e.seq IS NULL AND e.id > m.low_event) n;
 END $$;
 
 -- Ended tasks beyond keep_tasks and keep_days, those that ended first; not one that another comes after, nor one whose handle
 -- was promised for a day.
-CREATE FUNCTION @schema@.let_go(m @schema@.meta, p_now timestamptz) RETURNS integer LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.let_go(p_too_many bigint, p_keep_days bigint, p_now timestamptz) RETURNS integer
+  LANGUAGE plpgsql AS $$
 DECLARE
-  v_too_many bigint := m.completed + m.failed + m.cancelled - m.keep_tasks;
   v_old bigint[];
 BEGIN
   v_old := ARRAY(
     SELECT t.id FROM (
       SELECT o.id, o.has_dependents, o.completed_at FROM @schema@.task o WHERE o.state >= 3
-        AND o.completed_at < CASE WHEN v_too_many > 0 THEN 'infinity'::timestamptz
-          ELSE p_now - m.keep_days * interval '1 day' END
+        AND o.completed_at < CASE WHEN p_too_many > 0 THEN 'infinity'::timestamptz
+          ELSE p_now - p_keep_days * interval '1 day' END
         AND (NOT o.has_dependents OR @schema@.needed_by(o.id) IS NULL)
       ORDER BY o.completed_at, o.id LIMIT 600) t
     WHERE (NOT t.has_dependents OR @schema@.needed_by(t.id) IS NULL)
       AND (t.completed_at < p_now - interval '1 day' OR NOT EXISTS (SELECT FROM @schema@.handle h WHERE h.task = t.id))
-    ORDER BY t.completed_at, t.id LIMIT CASE WHEN v_too_many > 0 THEN least(v_too_many, 100) ELSE 100 END);
+    ORDER BY t.completed_at, t.id LIMIT CASE WHEN p_too_many > 0 THEN least(p_too_many, 100) ELSE 100 END);
   v_old := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.id = ANY (v_old) ORDER BY t.id FOR UPDATE SKIP LOCKED);
   v_old := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.id = ANY (v_old) AND t.state > 2
     AND (NOT t.has_dependents OR @schema@.needed_by(t.id) IS NULL));
@@ -125,19 +139,18 @@ BEGIN
 END $$;
 
 -- Output beyond keep_output: that of tasks that ended first. Their records stay and say so.
-CREATE FUNCTION @schema@.let_go_of_output(m @schema@.meta) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.let_go_of_output(p_excess bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-  v_excess bigint := m.stored - m.keep_output;
   v_task record;
   v_freed bigint := 0;
 BEGIN
-  IF v_excess <= 0 THEN
+  IF p_excess <= 0 THEN
     RETURN;
   END IF;
   FOR v_task IN SELECT t.id, t.stored FROM @schema@.task t WHERE t.state >= 3 AND t.stored > 0
     ORDER BY t.completed_at, t.id LIMIT 100
                 FOR NO KEY UPDATE SKIP LOCKED LOOP
-    EXIT WHEN v_freed >= v_excess;
+    EXIT WHEN v_freed >= p_excess;
     DELETE FROM @schema@.output o WHERE o.task = v_task.id;
     UPDATE @schema@.task t SET stored = 0, output_gone = true WHERE t.id = v_task.id;
     v_freed := v_freed + v_task.stored;
@@ -177,6 +190,8 @@ BEGIN
   WHERE l.retired_at IS NOT NULL AND t.lane = l.id AND t.state = 1;
   UPDATE @schema@.task t SET lane = @schema@.lane_in_group(l.id, l.grp) FROM @schema@.lane l
   WHERE l.retired_at IS NOT NULL AND t.lane = l.id AND t.state = 0;
+  UPDATE @schema@.task t SET lane = @schema@.lane_in_group(l.id, l.grp) FROM @schema@.lane l
+  WHERE l.retired_at IS NOT NULL AND t.lane = l.id AND t.state = 2;
   IF (SELECT count(*) FROM @schema@.lane l WHERE l.retired_at IS NULL) > 100 THEN
     UPDATE @schema@.lane l SET retired_at = p_now WHERE l.retired_at IS NULL AND l.id = ANY (ARRAY(
       SELECT o.id FROM @schema@.lane o WHERE o.retired_at IS NULL

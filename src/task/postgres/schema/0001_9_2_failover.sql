@@ -11,6 +11,7 @@ DECLARE
   v_renewed boolean := false;
   v_passed bigint;  -- a million for each server that has taken over: of one before, this one may have heard nothing
 BEGIN
+  PERFORM set_config('synchronous_commit', 'local', true);  -- rows of all are locked: not until a standby is back
   SELECT * INTO m FROM @schema@.meta FOR UPDATE;
   IF v_timeline < greatest(m.timeline, p_seen_timeline) THEN
     RAISE EXCEPTION 'timeline: the server is on % and the queue was on %', v_timeline,
@@ -24,7 +25,7 @@ BEGIN
       setval('@schema@.fence', nextval('@schema@.fence') + v_passed),
       setval('@schema@.event_id', nextval('@schema@.event_id') + v_passed);
     UPDATE @schema@.meta o SET timeline = v_timeline, epoch = @schema@.new_epoch(), next_seq = o.next_seq + v_passed,
-      epoch_start = o.next_seq + v_passed,
+      epoch_start = o.next_seq + v_passed, renewed_at = clock_timestamp(),
       recovering_until = (SELECT clock_timestamp() + @schema@.span(max(w.lease_ms)) FROM @schema@.worker w
         WHERE w.state < 2) RETURNING o.* INTO m;
     UPDATE @schema@.worker w SET recovering = true WHERE w.state <> 3;
@@ -39,8 +40,9 @@ BEGIN
   UPDATE @schema@.worker w SET recovering = false WHERE w.recovering;
 END $$;
 
--- Makes an attempt that its worker knows of what the row says, if the row is older than it.
-CREATE FUNCTION @schema@.restore(p_worker bigint, r record) RETURNS boolean LANGUAGE plpgsql AS $$
+-- Makes an attempt that its worker knows of what the row says, if the row is older than it. Only a failover can have made
+-- it so; `p_is_behind`: there was one lately, or one that this worker has not told anything yet.
+CREATE FUNCTION @schema@.restore(p_worker bigint, r record, p_is_behind boolean) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
   t @schema@.task;
   v_lane integer;
@@ -51,7 +53,9 @@ BEGIN
   END IF;
   SELECT * INTO t FROM @schema@.task o WHERE o.id = r.task FOR NO KEY UPDATE;
   IF NOT FOUND THEN
-    IF r.body IS NULL THEN
+    -- What it could have claimed there, and no more: nobody's name makes others run what they do not accept.
+    IF r.body IS NULL OR NOT p_is_behind OR r.task > (SELECT i.last_value FROM @schema@.task_id i)
+      OR coalesce(r.submitter, '') NOT IN ('', (SELECT w.name FROM @schema@.worker w WHERE w.id = p_worker)) THEN
       RETURN false;
     END IF;
     PERFORM @schema@.make_lanes(ARRAY[r.agent], ARRAY[r."group"], ARRAY[coalesce(r.needs, '')],
@@ -78,7 +82,7 @@ BEGIN
   ELSIF t.state = 2 AND t.worker = p_worker AND t.fence = r.fence THEN
     UPDATE @schema@.task o SET cancelling = true WHERE o.id = r.task AND r.cancelling AND NOT o.cancelling;
     RETURN true;
-  ELSIF t.state >= 3 OR t.attempts > r.attempt OR (t.fence IS NOT NULL AND t.fence > r.fence)
+  ELSIF NOT p_is_behind OR t.state >= 3 OR t.attempts > r.attempt OR (t.fence IS NOT NULL AND t.fence > r.fence)
     OR (t.state < 2 AND t.attempts >= r.attempt) THEN  -- the last: queued again since
     RETURN false;
   END IF;
@@ -104,11 +108,15 @@ DECLARE
   r record;
   v_fenced bigint[] := '{}';
   v_starts json;
+  v_is_behind boolean;
 BEGIN
+  PERFORM set_config('synchronous_commit', 'local', true);  -- rows of all are locked: not until a standby is back
   PERFORM @schema@.guard(p_worker, p_incarnation);
   -- One after the other, or each would wait for the other to have told. Before rows of workers, as recovered() does.
   PERFORM FROM @schema@.meta FOR NO KEY UPDATE;
-  IF NOT EXISTS (SELECT FROM @schema@.worker w WHERE w.id = p_worker AND w.runs) THEN  -- it has nothing to tell
+  SELECT w.told_timeline < m.timeline OR coalesce(m.renewed_at > clock_timestamp() - interval '1 day', false) INTO v_is_behind
+  FROM @schema@.worker w CROSS JOIN @schema@.meta m WHERE w.id = p_worker AND w.runs;
+  IF NOT FOUND THEN  -- it has nothing to tell
     p_running := '[]';
   END IF;
   FOR r IN
@@ -118,7 +126,7 @@ BEGIN
         prompt text, metadata text, labels text, spared integer, cancelling boolean)
     ORDER BY task, fence
   LOOP
-    IF NOT @schema@.restore(p_worker, r) THEN
+    IF NOT @schema@.restore(p_worker, r, v_is_behind) THEN
       v_fenced := v_fenced || r.fence;
     END IF;
   END LOOP;
@@ -146,6 +154,7 @@ CREATE FUNCTION @schema@.set_v1(p_name text, p_value text) RETURNS text LANGUAGE
   SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET lock_timeout = '5s' AS $$
 BEGIN
+  PERFORM set_config('synchronous_commit', 'local', true);  -- rows of all are locked: not until a standby is back
   IF p_name NOT IN ('queue_capacity', 'keep_days', 'keep_tasks', 'keep_output') THEN
     RETURN '{"outcome":"unknown"}';
   ELSIF p_value IS NULL OR p_value !~ '^[0-9]{1,15}$' OR (p_name = 'keep_days' AND p_value::bigint > 36500) THEN
@@ -161,6 +170,7 @@ SET lock_timeout = '5s' AS $$
 DECLARE
   w @schema@.worker;
 BEGIN
+  PERFORM set_config('synchronous_commit', 'local', true);  -- rows of all are locked: not until a standby is back
   SELECT * INTO w FROM @schema@.worker o WHERE o.name = p_name AND o.state <> 3 FOR NO KEY UPDATE;
   IF NOT FOUND THEN
     RETURN '{"outcome":"unknown"}';
@@ -174,8 +184,9 @@ BEGIN
   RETURN '{"outcome":"changed"}';
 END $$;
 
--- Of a worker that is not live: it is gone, and what it ran is lost.
-CREATE FUNCTION @schema@.forget_v1(p_name text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
+-- A worker is gone, and what it ran is lost. One that is live is, too, if its beat still is `p_beat`, which the caller has
+-- watched for its whole lease: where no other worker is, nobody else finds out.
+CREATE FUNCTION @schema@.forget_v1(p_name text, p_beat bigint DEFAULT NULL) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off AS $$
 DECLARE
@@ -185,8 +196,8 @@ BEGIN
   SELECT * INTO w FROM @schema@.worker o WHERE o.name = p_name AND o.state <> 3 FOR NO KEY UPDATE;
   IF NOT FOUND THEN
     RETURN '{"outcome":"unknown"}';
-  ELSIF w.state < 2 THEN
-    RETURN '{"outcome":"live"}';
+  ELSIF w.state < 2 AND w.beat IS DISTINCT FROM p_beat THEN
+    RETURN json_build_object('outcome', 'live', 'beat', w.beat, 'lease', w.lease_ms)::text;
   END IF;
   UPDATE @schema@.worker o SET state = 3, gone_at = clock_timestamp() WHERE o.id = w.id;
   PERFORM @schema@.tell_worker(w.name, 3::smallint);
