@@ -34,10 +34,9 @@ bool SteadyCalls::queue_is_away(const peer::Outcome& outcome) {
 
 bool SteadyCalls::await_queue(const peer::Outcome& outcome) {
   has_answered();
-  if (time_left() <= between_asks) return false;
   if (!std::exchange(told_of_queue_, true)) daemon_.tell_user(outcome.error->message() + "; waiting until it is back");
-  pause(between_asks);
-  return true;
+  pause(std::min<base::Duration>(between_asks, time_left()));
+  return time_left() > base::Duration::zero();
 }
 
 base::Duration SteadyCalls::time_left() const {
@@ -48,7 +47,8 @@ base::Duration SteadyCalls::time_left() const {
 peer::Outcome SteadyCalls::outcome_of(std::string_view method, std::string_view params, base::Duration patience) {
   for (;;) {
     peer::Outcome outcome = ask_once(method, params, patience);
-    if (!queue_is_away(outcome) || !await_queue(outcome)) return outcome;
+    if (!queue_is_away(outcome)) return outcome;
+    if (!await_queue(outcome)) return {.cause = peer::Outcome::Cause::timed_out};
   }
 }
 

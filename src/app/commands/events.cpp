@@ -92,7 +92,9 @@ int run_events(const CommandLine& line) {
     if (fault) std::rethrow_exception(fault);
     const std::optional<peer::Outcome> was_away = std::exchange(away, std::nullopt);
     if (was_away && daemon.is_connected()) {
-      if (!calls.await_queue(*was_away)) throw DaemonClient::failure_of("events.subscribe", *was_away);
+      if (!calls.await_queue(*was_away)) {
+        throw DaemonClient::failure_of("events.subscribe", {.cause = peer::Outcome::Cause::timed_out});
+      }
       away.reset();
       printer.begin_again();
       continue;

@@ -173,13 +173,15 @@ void Attempts::add_ends(Report& report) {
   for (auto& each : attempts_) {
     if (!is_end_ready(each) || bytes > most_in_report) continue;
     auto& [run, attempt] = each;
-    const bool has_output = !attempt.never_began && !attempt.made_here && !attempt.fenced;
-    const std::optional<std::uint64_t> left = has_output ? output_left(run, attempt) : 0;
-    if (!left && loop_.clock().utc() - attempt.outcome->ended_at < longest_unread) continue;  // the file may come back
-    const std::uint64_t rest = left.value_or(0);
-    const bool can_go_before = attempt.start_told || attempt.started;
-    if (rest > most_in_report && can_go_before) continue;
-    bytes += rest + (attempt.outcome ? attempt.outcome->result.size() : 0);
+    if (!attempt.never_began && !attempt.fenced) {
+      std::optional<OutputSender::Portion> last = last_output(run, attempt);
+      if (!last) continue;
+      const std::uint64_t size = last->size();
+      bytes += size;
+      budget_.spend(size);
+      report.outputs.push_back({run, attempt.fence, std::move(*last)});
+    }
+    bytes += attempt.outcome ? attempt.outcome->result.size() : 0;
     report.ends.push_back({.run = run, .fence = attempt.fence});
     End& end = report.ends.back();
     if (attempt.never_began) {
@@ -206,18 +208,26 @@ void Attempts::add_ends(Report& report) {
   }
 }
 
-// None if that cannot be read.
-std::optional<std::uint64_t> Attempts::output_left(RunId run, const Attempt& attempt) const {
+// With the end comes the rest of the output, in the same transaction. None: it is too much for that and goes before; or
+// it cannot be read, and the file may come back.
+std::optional<OutputSender::Portion> Attempts::last_output(RunId run, Attempt& attempt) {
   try {
-    return attempt.output.left();
+    const bool can_go_before = !attempt.made_here && (attempt.start_told || attempt.started);
+    if (attempt.output.left() > most_in_report && can_go_before) return std::nullopt;
+    return attempt.output.next(0, true);
   } catch (const std::system_error& error) {
-    log_.warn("output of a task cannot be read", {{"task", to_text(run.task)}, {"reason", error.code().message()}});
-    return std::nullopt;
+    warn_of_unread(run, error);
+    const bool is_new = loop_.clock().utc() - attempt.outcome->ended_at < longest_unread;
+    if (is_new && !attempt.made_here) return std::nullopt;
+    return attempt.output.unreadable(attempt.outcome->usage ? attempt.outcome->usage->output_bytes : 0);
   }
 }
 
-// With the end comes the rest of the output, in the same transaction; what is too much for that goes before, whatever
-// the rate.
+void Attempts::warn_of_unread(RunId run, const std::system_error& error) {
+  log_.warn("output of a task cannot be read", {{"task", to_text(run.task)}, {"reason", error.code().message()}});
+}
+
+// What is too much to come with an end goes before it, whatever the rate.
 void Attempts::add_output(Report& report) {
   const std::int64_t budget = budget_.left(loop_.now());
   std::uint64_t left = budget > 0 ? std::min(static_cast<std::uint64_t>(budget), output_at_once) : 0;
@@ -227,7 +237,7 @@ void Attempts::add_output(Report& report) {
   std::vector<All::iterator> others;
   for (auto at = attempts_.begin(); at != attempts_.end(); ++at) {
     // Those whose end waits come first: one that writes without end would keep them back for ever.
-    if (!is_end_ready(*at) && !at->second.end_told) {
+    if (!is_end_ready(*at)) {
       others.push_back(at);
     } else {
       left -= std::min(left, add_output_of(report, at->first, at->second, left));
@@ -238,23 +248,19 @@ void Attempts::add_output(Report& report) {
 
 // How much it is.
 std::uint64_t Attempts::add_output_of(Report& report, RunId run, Attempt& attempt, std::uint64_t left) {
-  if (attempt.concluded || attempt.never_began || attempt.fenced) return 0;
-  const bool is_last =
-      attempt.end_told && std::ranges::any_of(report.ends, [run](const End& end) { return end.run == run; });
-  if (!is_last && (!attempt.start_told || left == 0)) return 0;
-  std::uint64_t bytes = 0;
+  if (attempt.concluded || attempt.never_began || attempt.fenced || attempt.end_told) return 0;
+  if (!attempt.start_told || left == 0) return 0;
   try {
-    OutputSender::Portion portion = attempt.output.next(left, is_last);
+    OutputSender::Portion portion = attempt.output.next(left, false);
     if (portion.is_empty()) return 0;
-    for (const OutputSender::Piece& piece : portion.pieces) bytes += piece.bytes.size();
-    budget_.spend(bytes);
+    const std::uint64_t size = portion.size();
+    budget_.spend(size);
     report.outputs.push_back({run, attempt.fence, std::move(portion)});
+    return size;
   } catch (const std::system_error& error) {
-    log_.warn("output of a task cannot be read", {{"task", to_text(run.task)}, {"reason", error.code().message()}});
-    const std::uint64_t written = attempt.outcome && attempt.outcome->usage ? attempt.outcome->usage->output_bytes : 0;
-    if (is_last) report.outputs.push_back({run, attempt.fence, attempt.output.unreadable(written)});
+    warn_of_unread(run, error);
+    return 0;
   }
-  return bytes;
 }
 
 void Attempts::send(Report report) {

@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -136,7 +137,8 @@ class Attempts {
   std::uint64_t add_output_of(Report& report, RunId run, Attempt& attempt, std::uint64_t left);
   bool is_end_ready(const All::value_type& each) const;
   bool may_run_again(RunId run, const Attempt& attempt) const;
-  std::optional<std::uint64_t> output_left(RunId run, const Attempt& attempt) const;
+  std::optional<OutputSender::Portion> last_output(RunId run, Attempt& attempt);
+  void warn_of_unread(RunId run, const std::system_error& error);
   void send(Report report);
   void go_on();
   void take(const Report& report, const Answer& answer, bool claims_count);

@@ -142,7 +142,8 @@ void EventReader::caught_up() {
 
 void EventReader::become_current() {
   for (auto& [first, done] : std::exchange(waiting_, {})) {
-    const bool is_ahead = first > journal_.next();  // it will be told from where on it could begin
+    // Who asks for what has yet to come is told from where on it could begin.
+    const bool is_ahead = first > journal_.next() && first != UINT64_MAX;
     if ((first >= journal_.oldest() && !is_ahead) || !line_.is_up(Line::Way::watch)) {
       done();
     } else {

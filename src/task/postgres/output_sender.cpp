@@ -19,6 +19,12 @@ std::int64_t OutputBudget::left(base::TimePoint now) {
   return left_;
 }
 
+std::uint64_t OutputSender::Portion::size() const {
+  std::uint64_t bytes = 0;
+  for (const Piece& piece : pieces) bytes += piece.bytes.size();
+  return bytes;
+}
+
 // The head as it comes; behind it only what may stay to the end.
 OutputSender::Portion OutputSender::next(std::uint64_t most, bool is_last) {
   Portion portion{.last = is_last};

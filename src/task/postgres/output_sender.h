@@ -46,6 +46,8 @@ class OutputSender {
     std::vector<OutputRange> dropped = {};
     bool last = false;
     bool is_empty() const { return pieces.empty() && !last; }
+    /// Of all pieces, in bytes.
+    std::uint64_t size() const;
   };
 
   /// `tasks` is the folder with the output files; `bound` what the database keeps of an attempt.

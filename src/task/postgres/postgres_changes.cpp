@@ -79,9 +79,6 @@ void PostgresQueue::set_held(TaskId id, bool held, const Changed& changed) {
 
 void PostgresQueue::edit(TaskId id, Edit edit, const FoundTask& edited) {
   if (stopping_) return edited(tl::unexpected(is_stopping()));
-  if (edit.group) {
-    if (const auto refusal = check_group(*edit.group)) return edited(tl::unexpected(*refusal));
-  }
   edit_as_it_is(id, edit, edited, 10);
 }
 
@@ -113,6 +110,7 @@ void PostgresQueue::edit_queued(TaskId id, const Edit& edit, const Object& reque
     note("priority");
   }
   if (edit.group) {
+    if (const auto refusal = check_group(*edit.group)) return edited(tl::unexpected(*refusal));
     submission.group = *edit.group;
     change["group"] = *edit.group;
     note("group");

@@ -293,6 +293,7 @@ TEST_F(PostgresQueueTest, AnEventOfThisDaemonIsToldUntilTheDatabaseHasIt) {
 
 TEST_F(PostgresQueueTest, EventsBeyondWhatIsKeptInMemoryWaitInTheStore) {
   constexpr int many = 10'003;
+  join_queue();
   store->write({.apply =
                     [](StoreWriter& writer) {
                       for (int i = 0; i < many; ++i) writer.tell("notice", 0, rpc::ObjectText());
@@ -300,8 +301,6 @@ TEST_F(PostgresQueueTest, EventsBeyondWhatIsKeptInMemoryWaitInTheStore) {
                 .kind = Change::Kind::fact});
   wait_for_store();
   turn();
-  join_queue();
-  line.events.up();
   std::set<std::string> numbers;
   while (line.has("tell_v1")) {
     const FakeLine::Call call = line.take("tell_v1");
