@@ -126,9 +126,8 @@ ModelDatabase::Object ModelDatabase::beaten(const ModelWorker& worker) const {
                              {"lease", each.lease},
                              {"lostAfter", each.lost_after},
                              {"toRepeat", each.state == ModelWorker::silent && has_to_repeat(each)}});
-    if (each.state >= ModelWorker::silent) continue;
-    shortest = std::min(shortest, each.lease);
     agents.insert(each.accepts.begin(), each.accepts.end());
+    if (each.state < ModelWorker::silent) shortest = std::min(shortest, each.lease);
   }
   const json::array mine = running_of(worker);
   json::array cancels;

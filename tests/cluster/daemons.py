@@ -455,6 +455,8 @@ class DaemonDies(FleetTestCase):
         refused = one.run("daemon", "restart")
         self.assertEqual(refused.code, 1, refused)
         self.assertIn("site", refused.err)
+        one.write_user_settings(one.text.replace('store = "postgresql:', 'store = "nosql:'))
+        self.assertEqual(one.run("daemon", "restart").code, 1)
         one.write_user_settings(one.text)
         self.assertEqual(one.run("daemon", "status").code, 0)
         local = Project(program=suite.program())

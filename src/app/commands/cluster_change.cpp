@@ -85,15 +85,20 @@ int drain(const CommandLine& line, bool draining) {
 }
 
 // Where no other worker is, nobody has found out that this one is gone: its beat is watched for its whole lease.
-std::string forget_unmoved(AdminSession& session, const task::ClusterSettings& cluster, const std::string& name,
-                           std::string answer) {
+std::string forget_unmoved(AdminSession& session, const CommandLine& line, const task::ClusterSettings& cluster,
+                           const std::string& name, std::string answer) {
   const object first = rpc::parse_value(answer).as_object();
   const std::int64_t beat = number_in(first, "beat");
   const std::chrono::milliseconds lease(number_in(first, "lease"));
-  const auto end = std::chrono::steady_clock::now() + lease;
-  const std::string seconds = std::to_string(std::chrono::ceil<std::chrono::seconds>(lease).count());
-  const std::string note = "nobody has found worker " + name + " silent: its beat is watched for " + seconds + " s\n";
+  const std::string seconds = std::to_string(std::chrono::ceil<std::chrono::seconds>(lease).count()) + " s";
+  const auto most = line.duration("timeout");
+  if (most && *most < lease) {
+    throw Failure("nobody has found worker " + name + " silent: its beat must be watched for " + seconds +
+                  ", for which --timeout gives no time");
+  }
+  const std::string note = "nobody has found worker " + name + " silent: its beat is watched for " + seconds + "\n";
   [[maybe_unused]] const bool written = base::write_all(STDERR_FILENO, harmless_lines(note));
+  const auto end = std::chrono::steady_clock::now() + lease;
   while (queue_outcome(answer) == "live" && number_in(rpc::parse_value(answer).as_object(), "beat") == beat) {
     const bool is_over = std::chrono::steady_clock::now() >= end;
     if (!is_over) std::this_thread::sleep_for(std::chrono::seconds(1));
@@ -138,7 +143,7 @@ int run_cluster_forget(const CommandLine& line) {
   const std::string& name = line.arguments.front();
   const auto session = open_own_queue(line, cluster);
   std::string answer = call_queue(*session, cluster, "forget_v1", {name, Argument()});
-  if (queue_outcome(answer) == "live") answer = forget_unmoved(*session, cluster, name, answer);
+  if (queue_outcome(answer) == "live") answer = forget_unmoved(*session, line, cluster, name, answer);
   const std::string outcome = queue_outcome(answer);
   if (outcome == "unknown")
     throw Failure("the queue has no worker '" + name + "'; 'duet-rpc cluster status' shows them");

@@ -105,6 +105,22 @@ std::unique_ptr<AdminSession> reach_queue(const task::ClusterSettings& cluster, 
   }
 }
 
+std::string why_queue_is_refused(const CommandLine& line, const task::ClusterSettings& cluster) {
+  try {
+    const StoreAddress address = address_of(cluster);
+    const auto session = AdminSession::open(address, std::chrono::seconds(3));
+    // A daemon that has been a worker starts without its database, and tries again.
+    if (!session) return remembered(line).worker == 0 ? unreachable(session.error()).what() : std::string();
+    const object hello = rpc::parse_value(call_queue(**session, cluster, "hello_v1", {})).as_object();
+    for (const Objection& objection : objections_to(hello, remembered(line), cluster.project)) {
+      if (!objection.may_pass()) return "the queue at " + (*session)->server() + " is refused: " + objection.why;
+    }
+    return "";
+  } catch (const Failure& failure) {
+    return failure.what();
+  }
+}
+
 std::unique_ptr<AdminSession> open_own_queue(const CommandLine& line, const task::ClusterSettings& cluster) {
   auto session = open_queue(line, cluster);
   search_server(line, cluster, *session, [&]() -> std::string {

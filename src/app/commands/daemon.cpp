@@ -110,8 +110,7 @@ bool stays_in_its_process(const value& status) {
   return std::getenv("DUET_TASK_ID") != nullptr || status.as_object().contains("managed");
 }
 
-// A next daemon that shares a queue would refuse to start for the same reasons. A database that does not answer is
-// none.
+// A next daemon that shares a queue would refuse to start for the same reasons.
 void check_next_queue(const CommandLine& line, const value& status) {
   const Project project = find_project(line.text("project"));
   const auto read = read_settings(project, settings_places());
@@ -121,7 +120,8 @@ void check_next_queue(const CommandLine& line, const value& status) {
   const std::int64_t unfinished =
       tasks.at("running").to_number<std::int64_t>() + tasks.at("queued").to_number<std::int64_t>();
   if (!status.as_object().contains("worker") && unfinished > 0) throw Failure(task::unfinished_text(unfinished));
-  if (reach_queue(settings->cluster, std::chrono::seconds(3))) open_own_queue(line, settings->cluster);
+  const std::string why = why_queue_is_refused(line, settings->cluster);
+  if (!why.empty()) throw Failure(why);
 }
 
 }  // namespace
@@ -185,11 +185,11 @@ int run_daemon_restart(const CommandLine& line) {
     DaemonClient daemon(line);
     daemon.leave_settings_to_me();  // faulty ones are refused below
     const value status = daemon.call("daemon.status");
-    check_next_queue(line, status);
     if (stays_in_its_process(status)) {
       pid = restart_in_place(daemon, status, line);
     } else {
       check_next_start(line, has_tls_door(status));  // before the one that works is gone
+      check_next_queue(line, status);
       stop_daemon(daemon, {{"leaveTasks", true}, {"restarting", true}}, daemon.patience());
     }
   } catch (const Failure& failure) {

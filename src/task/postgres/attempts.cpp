@@ -158,6 +158,11 @@ bool Attempts::is_end_ready(const All::value_type& each) const {
   return attempt.outcome && (attempt.gone || !(attempt.cancelling || may_run_again(run, attempt)));
 }
 
+// Not one that waits for output which cannot be read: that is tried now and then.
+bool Attempts::has_end_to_tell(const All::value_type& each) const {
+  return is_end_ready(each) && !each.second.unread_since;
+}
+
 bool Attempts::may_run_again(RunId run, const Attempt& attempt) const {
   const Outcome& outcome = *attempt.outcome;
   if (attempt.ended_by_stop || attempt.fenced) return false;
@@ -214,11 +219,16 @@ std::optional<OutputSender::Portion> Attempts::last_output(RunId run, Attempt& a
   try {
     const bool can_go_before = !attempt.made_here && (attempt.start_told || attempt.started);
     if (attempt.output.left() > most_in_report && can_go_before) return std::nullopt;
-    return attempt.output.next(0, true);
+    OutputSender::Portion last = attempt.output.next(0, true);
+    attempt.unread_since.reset();
+    return last;
   } catch (const std::system_error& error) {
-    warn_of_unread(run, error);
-    const bool is_new = loop_.clock().utc() - attempt.outcome->ended_at < longest_unread;
-    if (is_new && !attempt.made_here) return std::nullopt;
+    if (!attempt.unread_since) {
+      warn_of_unread(run, error);
+      attempt.unread_since = membership_.now();
+    }
+    const bool is_new = membership_.now() - *attempt.unread_since < longest_unread;
+    if (is_new && !attempt.made_here && !closed_) return std::nullopt;
     return attempt.output.unreadable(attempt.outcome->usage ? attempt.outcome->usage->output_bytes : 0);
   }
 }
@@ -231,7 +241,7 @@ void Attempts::warn_of_unread(RunId run, const std::system_error& error) {
 void Attempts::add_output(Report& report) {
   const std::int64_t budget = budget_.left(loop_.now());
   std::uint64_t left = budget > 0 ? std::min(static_cast<std::uint64_t>(budget), output_at_once) : 0;
-  if (std::ranges::any_of(attempts_, [this](const auto& each) { return is_end_ready(each); })) {
+  if (std::ranges::any_of(attempts_, [this](const auto& each) { return has_end_to_tell(each); })) {
     left = std::max(left, output_at_once);
   }
   std::vector<All::iterator> others;
@@ -290,7 +300,7 @@ void Attempts::go_on() {
     const Attempt& attempt = each.second;
     return attempt.started && !attempt.start_told && !attempt.concluded && !attempt.fenced;
   };
-  const bool has_end = std::ranges::any_of(attempts_, [this](const auto& each) { return is_end_ready(each); });
+  const bool has_end = std::ranges::any_of(attempts_, [this](const auto& each) { return has_end_to_tell(each); });
   if (has_end || (wants_claim_ && free_slots() > 0)) return flush();
   if (std::ranges::any_of(attempts_, is_start)) soon();
 }

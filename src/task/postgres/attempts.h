@@ -122,6 +122,7 @@ class Attempts {
     base::Duration claimed = {};
     std::optional<Started> started = {};
     std::optional<Outcome> outcome = {};
+    std::optional<base::Duration> unread_since = {};  // its output, when it had ended
     OutputSender output;
   };
   using All = std::map<RunId, Attempt>;
@@ -136,6 +137,7 @@ class Attempts {
   void add_output(Report& report);
   std::uint64_t add_output_of(Report& report, RunId run, Attempt& attempt, std::uint64_t left);
   bool is_end_ready(const All::value_type& each) const;
+  bool has_end_to_tell(const All::value_type& each) const;
   bool may_run_again(RunId run, const Attempt& attempt) const;
   std::optional<OutputSender::Portion> last_output(RunId run, Attempt& attempt);
   void warn_of_unread(RunId run, const std::system_error& error);

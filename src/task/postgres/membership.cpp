@@ -18,6 +18,7 @@ using namespace std::chrono_literals;
 
 constexpr base::Duration between_hints = 20ms;  // wake-ups, and numbers of events
 constexpr base::Duration between_sweeps = 10s;
+constexpr base::Duration between_nudges = 1s;  // a sweep is more than a hint
 constexpr base::Duration between_joins = 2s;
 constexpr std::int64_t most_numbered = 1000;
 constexpr base::Duration longest_after_beat = 2s;  // whoever wants to know what a beat brings waits for it
@@ -244,7 +245,8 @@ void Membership::take_join_refusal(const Fault& fault) {
     if (refused == "name-taken") {
       why = "another worker of the queue has the name '" + settings_.name +
             "': set [cluster] name, or wait until it is lost, or run 'cluster forget " + settings_.name + "'";
-      if (!flag_in(told.get_object(), "known")) calls_.given_up();
+      const json::value* const known = told.get_object().if_contains("known");
+      if (known != nullptr && *known == false) calls_.given_up();
     } else if (refused == "role") {
       why = "this role may not run tasks: give it " + options_.schema + "_worker, or set [cluster] run = false";
     }
@@ -400,6 +402,7 @@ void Membership::extend(base::Duration sent, base::Duration told) {
 }
 
 void Membership::take_beat(base::Duration sent, const Result& answer) {
+  has_beaten_ = true;
   const json::object told = object_of(answer);
   shortest_lease_ = std::min<base::Duration>(
       settings_.lease, std::chrono::milliseconds(std::max<std::int64_t>(number_in(told, "shortestLease"), 1000)));
@@ -480,7 +483,9 @@ void Membership::sweep_when(base::UtcTime due) {
 // Only workers sweep. One that does so now finds out what becomes due until its next time.
 void Membership::ask_for_sweep(base::Duration wait) {
   if (wait > 2 * between_sweeps || sweep_timer_ || left_) return;
-  sweep_timer_ = loop_.after(between_hints, [this] {
+  const base::Duration spaced = nudged_at_ ? *nudged_at_ + between_nudges - loop_.now() : between_hints;
+  sweep_timer_ = loop_.after(std::max<base::Duration>(between_hints, spaced), [this] {
+    nudged_at_ = loop_.now();
     if (!joined_ || !sweeper_ || !line_.is_up(Line::Way::watch)) return;
     call(Line::Way::watch, "nudge_v1", {argument_of(*sweeper_), "due"}, [](const Answer&) {});
   });

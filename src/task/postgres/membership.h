@@ -132,7 +132,9 @@ class Membership {
   bool is_telling_again() const { return recovering_here_ || told_timeline_ != memory_.timeline; }
   /// The timeline of the server that was told.
   std::int64_t told_timeline() const { return told_timeline_; }
-  /// All agents that some live worker has.
+  /// It knows what others have.
+  bool has_beaten() const { return joined_ && has_beaten_; }
+  /// All agents that some worker has, also one that is silent.
   bool is_agent_known(const std::string& agent) const { return agents_.contains(agent); }
   /// A live worker has it: `limit=memory`.
   bool is_limit_known(const std::string& label) const { return limits_.contains(label); }
@@ -214,6 +216,7 @@ class Membership {
   bool joining_ = false;
   bool beating_ = false;
   bool beat_again_ = false;
+  bool has_beaten_ = false;  // and was answered
   transport::Loop::Timer after_beat_timer_;
   std::vector<std::function<void()>> after_beat_;  // one that was not sent yet
   bool recovering_here_ = false;                   // what we run is being told again
@@ -241,6 +244,7 @@ class Membership {
   std::map<std::int32_t, std::int64_t> ready_;
   std::optional<base::TimePoint> sweep_at_;
   std::optional<std::int64_t> sweeper_;  // a worker that could, as of the last beat
+  std::optional<base::TimePoint> nudged_at_;
   base::TimePoint woke_at_ = {};
   std::set<std::int32_t> others_lanes_;  // that we found nothing in when there was something, until we take of them
   base::TimePoint numbered_at_ = {};

@@ -393,10 +393,18 @@ TEST_F(MemberTest, ATakenNameIsARefusalThatSaysWhatHelps) {
   EXPECT_EQ(greet(hello()), std::nullopt);
   membership->line_is_up();
   line.take("attach_v1")
-      .done(tl::unexpected(Fault{Fault::Kind::refused, "DU003", R"({"refused":"name-taken","worker":1})"}));
+      .done(
+          tl::unexpected(Fault{Fault::Kind::refused, "DU003", R"({"refused":"name-taken","worker":1,"known":false})"}));
   EXPECT_NE(membership->refusal().find("cluster forget one"), std::string::npos);
   EXPECT_FALSE(membership->is_joined());
   EXPECT_EQ(times_given_up, 1) << "what runs here is another's";
+}
+
+TEST_F(MemberTest, WhoIsNotToldWhetherItIsKnownGivesNothingUp) {
+  EXPECT_EQ(greet(hello()), std::nullopt);
+  membership->line_is_up();
+  line.take("attach_v1").done(tl::unexpected(Fault{Fault::Kind::refused, "DU003", R"({"refused":"name-taken"})"}));
+  EXPECT_EQ(times_given_up, 0) << "it may have been its own call, cut off before";
 }
 
 TEST_F(MemberTest, ANewNameThatIsTakenLeavesItWhatItHas) {
@@ -441,6 +449,7 @@ TEST_F(MemberTest, WhoRunsNoTasksAsksAWorkerToLookForWhatBecomesDueSoon) {
   line.answer("attach_v1", R"({"worker":4,"name":"one","took_over":false,"running":[]})");
   answer_beat(R"([{"id":4,"runs":false,"state":0},{"id":6,"runs":true,"state":0},{"id":8,"runs":true,"state":2}])");
   advance(20ms);
+  advance(1s);
   line.calls.clear();
   membership->sweep_in(3s);
   membership->sweep_in(4s);
@@ -449,8 +458,13 @@ TEST_F(MemberTest, WhoRunsNoTasksAsksAWorkerToLookForWhatBecomesDueSoon) {
   EXPECT_EQ(asked.arguments.at(2), "6");
   EXPECT_EQ(asked.arguments.at(3), "due");
   EXPECT_FALSE(line.has("nudge_v1")) << "once for both";
-  membership->sweep_in(1h);
+  membership->sweep_in(5s);
   advance(20ms);
+  EXPECT_FALSE(line.has("nudge_v1")) << "a sweep is more than a hint";
+  advance(1s);
+  line.take("nudge_v1");
+  membership->sweep_in(1h);
+  advance(2s);
   EXPECT_FALSE(line.has("nudge_v1")) << "every worker will know of it by then";
   EXPECT_FALSE(line.has("sweep_v1"));
 }

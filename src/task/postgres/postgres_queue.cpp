@@ -315,7 +315,13 @@ void PostgresQueue::forward_from_store(std::uint64_t told) {
   const auto read = store_.read([&untold, told](StoreReader& reader) {
     reader.events_after(told, most_untold + 1, [&untold](Event event) { untold.push_back(std::move(event)); });
   });
-  if (!read) log_.warn("events of this daemon cannot be read", {{"reason", read.error().message()}});
+  if (!read) {
+    log_.warn("events of this daemon cannot be read", {{"reason", read.error().message()}});
+    more_untold_ = true;  // none is told before these
+    forward_timer_ = loop_.after(2s, [this, told] { forward_from_store(told); });
+    return;
+  }
+  more_untold_ = false;
   forward_events(std::move(untold));
 }
 
@@ -343,7 +349,7 @@ void PostgresQueue::forward() {
                                        },
                                    .kind = Change::Kind::patient_fact});
                      membership_.number_soon();
-                     if (untold_.empty() && std::exchange(more_untold_, false)) return forward_from_store(seq);
+                     if (untold_.empty() && more_untold_) return forward_from_store(seq);
                      forward();
                    }));
 }
@@ -448,7 +454,7 @@ void PostgresQueue::close() {
 void PostgresQueue::stop(bool force, std::function<void()> stopped, std::optional<base::Duration> patience) {
   close();
   stopped_ = std::move(stopped);
-  drains_ = !force && patience != base::Duration::zero();
+  drains_ = !force && patience != base::Duration::zero() && attempts_.slots_in_use() > 0;
   if (drains_) membership_.beat_soon();  // others see that it takes nothing more
   if (force || patience == base::Duration::zero()) {
     attempts_.end_running();

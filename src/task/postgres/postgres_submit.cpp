@@ -38,7 +38,7 @@ tl::expected<std::string, rpc::Error> PostgresQueue::choose_agent(const Submissi
   tl::expected<std::string, rpc::Error> chosen =
       is_elsewhere ? tl::expected<std::string, rpc::Error>(*submission.agent) : agents_.choose(submission);
   // Who runs no tasks has agents of its own only to say what to ask for.
-  const bool must_be_known = is_elsewhere || !cluster_.run;
+  const bool must_be_known = is_elsewhere || (!cluster_.run && membership_.has_beaten());
   if (chosen && must_be_known && !membership_.is_agent_known(*chosen)) {
     return tl::unexpected(no_agent("no worker of the queue accepts the agent '" + *chosen + "'", "cluster.accept"));
   }

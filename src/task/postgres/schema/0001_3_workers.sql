@@ -183,7 +183,7 @@ BEGIN
       'gates', (SELECT coalesce(sum(g.version), 0) FROM @schema@.gate g),
       'agents', (SELECT coalesce(json_agg(DISTINCT a.agent), '[]') FROM others o CROSS
         JOIN unnest(o.accepts) AS a(agent)
-                 WHERE o.state < 2 AND o.runs),
+                 WHERE o.runs),
       'limits', (SELECT coalesce(json_agg(DISTINCT n.label), '[]') FROM others o CROSS JOIN unnest(o.labels) AS n(label)
                  WHERE o.state = 0 AND o.runs AND n.label LIKE 'limit=%'),
       'unnumbered', EXISTS (SELECT FROM @schema@.event e WHERE e.seq IS NULL AND e.id > m.low_event),

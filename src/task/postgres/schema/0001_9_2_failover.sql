@@ -193,6 +193,7 @@ DECLARE
   w @schema@.worker;
   v_lanes integer[];
 BEGIN
+  PERFORM set_config('synchronous_commit', 'local', true);  -- rows of all are locked: not until a standby is back
   SELECT * INTO w FROM @schema@.worker o WHERE o.name = p_name AND o.state <> 3 FOR NO KEY UPDATE;
   IF NOT FOUND THEN
     RETURN '{"outcome":"unknown"}';
