@@ -68,6 +68,17 @@ void search_server(const CommandLine& line, const task::ClusterSettings& cluster
   }
 }
 
+// The same for whoever may look at the queue: none to which there is an objection that counts.
+void search_own_server(const CommandLine& line, const task::ClusterSettings& cluster, AdminSession& session,
+                       const std::function<bool(const Objection&)>& counts) {
+  search_server(line, cluster, session, [&]() -> std::string {
+    const object hello = rpc::parse_value(call_queue(session, cluster, "hello_v1", {})).as_object();
+    const auto objections = objections_to(hello, remembered(line), cluster.project);
+    const auto worst = std::ranges::find_if(objections, counts);
+    return worst == objections.end() ? "" : worst->why;
+  });
+}
+
 }  // namespace
 
 std::string no_shared_queue() {
@@ -105,29 +116,17 @@ std::unique_ptr<AdminSession> reach_queue(const task::ClusterSettings& cluster, 
   }
 }
 
-std::string why_queue_is_refused(const CommandLine& line, const task::ClusterSettings& cluster) {
-  try {
-    const StoreAddress address = address_of(cluster);
-    const auto session = AdminSession::open(address, std::chrono::seconds(3));
-    // A daemon that has been a worker starts without its database, and tries again.
-    if (!session) return remembered(line).worker == 0 ? unreachable(session.error()).what() : std::string();
-    const object hello = rpc::parse_value(call_queue(**session, cluster, "hello_v1", {})).as_object();
-    for (const Objection& objection : objections_to(hello, remembered(line), cluster.project)) {
-      if (!objection.may_pass()) return "the queue at " + (*session)->server() + " is refused: " + objection.why;
-    }
-    return "";
-  } catch (const Failure& failure) {
-    return failure.what();
-  }
+void check_queue(const CommandLine& line, const task::ClusterSettings& cluster) {
+  const auto session = AdminSession::open(address_of(cluster), std::chrono::seconds(3));
+  const bool was_worker = remembered(line).worker != 0;  // such a daemon starts without its database, and tries again
+  if (!session && !was_worker) throw unreachable(session.error());
+  if (session)
+    search_own_server(line, cluster, **session, [](const Objection& objection) { return !objection.may_pass(); });
 }
 
 std::unique_ptr<AdminSession> open_own_queue(const CommandLine& line, const task::ClusterSettings& cluster) {
   auto session = open_queue(line, cluster);
-  search_server(line, cluster, *session, [&]() -> std::string {
-    const object hello = rpc::parse_value(call_queue(*session, cluster, "hello_v1", {})).as_object();
-    const auto objections = objections_to(hello, remembered(line), cluster.project);
-    return objections.empty() ? "" : objections.front().why;
-  });
+  search_own_server(line, cluster, *session, [](const Objection&) { return true; });
   return session;
 }
 

@@ -32,8 +32,8 @@ std::unique_ptr<task::postgres::AdminSession> open_queue(const CommandLine& line
 std::unique_ptr<task::postgres::AdminSession> reach_queue(const task::ClusterSettings& cluster,
                                                           std::chrono::milliseconds most);
 
-/// Why a daemon would not start with it, as far as that can be told now; empty: nothing is known that speaks against it.
-std::string why_queue_is_refused(const CommandLine& line, const task::ClusterSettings& cluster);
+/// Throws Failure if a daemon would refuse to start with it, as far as that can be told now.
+void check_queue(const CommandLine& line, const task::ClusterSettings& cluster);
 
 /// The same, of a server that a daemon of this project would take, too; of several hosts the first such one.
 std::unique_ptr<task::postgres::AdminSession> open_own_queue(const CommandLine& line,

@@ -120,8 +120,7 @@ void check_next_queue(const CommandLine& line, const value& status) {
   const std::int64_t unfinished =
       tasks.at("running").to_number<std::int64_t>() + tasks.at("queued").to_number<std::int64_t>();
   if (!status.as_object().contains("worker") && unfinished > 0) throw Failure(task::unfinished_text(unfinished));
-  const std::string why = why_queue_is_refused(line, settings->cluster);
-  if (!why.empty()) throw Failure(why);
+  check_queue(line, settings->cluster);
 }
 
 }  // namespace

@@ -38,6 +38,22 @@ class AttemptsOutputTest : public AttemptsTest {
     return false;
   }
 
+  /// It runs, and its start was told.
+  void run_seven() {
+    have({claim(7, 31)});
+    started(seven);
+    advance(10ms);
+    answer({});
+  }
+  /// What is in its place can be opened, and not read.
+  void hide_output() const {
+    std::filesystem::rename(output_file, output_file + ".away");
+    std::filesystem::create_directory(output_file);
+  }
+  void show_output() const {
+    std::filesystem::remove(output_file);
+    std::filesystem::rename(output_file + ".away", output_file);
+  }
   /// Answers all that is told meanwhile.
   bool tells_end_within(base::Duration time) {
     bool has_end = false;
@@ -53,6 +69,7 @@ class AttemptsOutputTest : public AttemptsTest {
     return has_end;
   }
 
+  const std::string output_file = folder.file(output_name(seven));
   std::map<TaskId, std::string> kept;
   std::vector<TaskId> starts;
   std::vector<TaskId> closed;
@@ -60,10 +77,7 @@ class AttemptsOutputTest : public AttemptsTest {
 };
 
 TEST_F(AttemptsOutputTest, OutputGoesWhileItRunsAndTheRestWithTheEnd) {
-  have({claim(7, 31)});
-  started(seven);
-  advance(10ms);
-  answer({});
+  run_seven();
   write_output(seven, "one ");
   advance(500ms);
   const FakeLine::Call call = line.take("report_v1");
@@ -158,16 +172,11 @@ TEST_F(AttemptsOutputTest, ManyEndsOfMuchOutputAreNotOneReport) {
 }
 
 TEST_F(AttemptsOutputTest, AnEndWaitsForOutputThatCannotBeReadAndTheRestIsToldAsDropped) {
-  have({claim(7, 31)});
-  started(seven);
-  advance(10ms);
-  answer({});
+  run_seven();
   write_output(seven, "one ");
   advance(500ms);
   answer({});
-  const std::string file = folder.file(output_name(seven));
-  std::filesystem::rename(file, file + ".away");
-  std::filesystem::create_directory(file);  // it can be opened, and not read
+  hide_output();
   tell.ended(seven, {.kind = Outcome::Kind::exited,
                      .started = Started{100, clock.utc()},
                      .ended_at = clock.utc(),
@@ -181,18 +190,12 @@ TEST_F(AttemptsOutputTest, AnEndWaitsForOutputThatCannotBeReadAndTheRestIsToldAs
 }
 
 TEST_F(AttemptsOutputTest, AnEndGoesWhenItsOutputCanBeReadAgain) {
-  have({claim(7, 31)});
-  started(seven);
-  advance(10ms);
-  answer({});
+  run_seven();
   write_output(seven, "all");
-  const std::string file = folder.file(output_name(seven));
-  std::filesystem::rename(file, file + ".away");
-  std::filesystem::create_directory(file);
+  hide_output();
   exited(seven);
   EXPECT_FALSE(tells_end_within(1s));
-  std::filesystem::remove(file);
-  std::filesystem::rename(file + ".away", file);
+  show_output();
   EXPECT_TRUE(take_until_end_of(7));
   EXPECT_EQ(kept[7], "all");
 }

@@ -91,6 +91,11 @@ class MemberTest : public testing::Test {
     answer_beat();
     turn();
   }
+  void refuse_join(const std::string& why) {
+    EXPECT_EQ(greet(hello()), std::nullopt);
+    membership->line_is_up();
+    line.take("attach_v1").done(tl::unexpected(Fault{Fault::Kind::refused, "DU003", why}));
+  }
   /// Another server takes over, and the lines lead to it.
   void fail_over() {
     EXPECT_EQ(greet(hello(2)), std::nullopt);

@@ -390,29 +390,19 @@ TEST_F(MemberTest, ADaemonThatWasRestartedOnAServerThatKnowsAllTellsNothingAgain
 }
 
 TEST_F(MemberTest, ATakenNameIsARefusalThatSaysWhatHelps) {
-  EXPECT_EQ(greet(hello()), std::nullopt);
-  membership->line_is_up();
-  line.take("attach_v1")
-      .done(
-          tl::unexpected(Fault{Fault::Kind::refused, "DU003", R"({"refused":"name-taken","worker":1,"known":false})"}));
+  refuse_join(R"({"refused":"name-taken","worker":1,"known":false})");
   EXPECT_NE(membership->refusal().find("cluster forget one"), std::string::npos);
   EXPECT_FALSE(membership->is_joined());
   EXPECT_EQ(times_given_up, 1) << "what runs here is another's";
 }
 
 TEST_F(MemberTest, WhoIsNotToldWhetherItIsKnownGivesNothingUp) {
-  EXPECT_EQ(greet(hello()), std::nullopt);
-  membership->line_is_up();
-  line.take("attach_v1").done(tl::unexpected(Fault{Fault::Kind::refused, "DU003", R"({"refused":"name-taken"})"}));
+  refuse_join(R"({"refused":"name-taken"})");
   EXPECT_EQ(times_given_up, 0) << "it may have been its own call, cut off before";
 }
 
 TEST_F(MemberTest, ANewNameThatIsTakenLeavesItWhatItHas) {
-  EXPECT_EQ(greet(hello()), std::nullopt);
-  membership->line_is_up();
-  line.take("attach_v1")
-      .done(
-          tl::unexpected(Fault{Fault::Kind::refused, "DU003", R"({"refused":"name-taken","worker":1,"known":true})"}));
+  refuse_join(R"({"refused":"name-taken","worker":1,"known":true})");
   EXPECT_FALSE(membership->is_joined());
   EXPECT_EQ(times_given_up, 0) << "its row is still there, under the old name";
 }

@@ -11,7 +11,7 @@ DECLARE
   v_renewed boolean := false;
   v_passed bigint;  -- a million for each server that has taken over: of one before, this one may have heard nothing
 BEGIN
-  PERFORM set_config('synchronous_commit', 'local', true);  -- rows of all are locked: not until a standby is back
+  PERFORM set_config('synchronous_commit', 'local', true);  -- others need the rows that this locks, also without a standby
   SELECT * INTO m FROM @schema@.meta FOR UPDATE;
   IF v_timeline < greatest(m.timeline, p_seen_timeline) THEN
     RAISE EXCEPTION 'timeline: the server is on % and the queue was on %', v_timeline,
@@ -110,7 +110,7 @@ DECLARE
   v_starts json;
   v_is_behind boolean;
 BEGIN
-  PERFORM set_config('synchronous_commit', 'local', true);  -- rows of all are locked: not until a standby is back
+  PERFORM set_config('synchronous_commit', 'local', true);  -- others need the rows that this locks, also without a standby
   PERFORM @schema@.guard(p_worker, p_incarnation);
   -- One after the other, or each would wait for the other to have told. Before rows of workers, as recovered() does.
   PERFORM FROM @schema@.meta FOR NO KEY UPDATE;
@@ -154,7 +154,7 @@ CREATE FUNCTION @schema@.set_v1(p_name text, p_value text) RETURNS text LANGUAGE
   SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET lock_timeout = '5s' AS $$
 BEGIN
-  PERFORM set_config('synchronous_commit', 'local', true);  -- rows of all are locked: not until a standby is back
+  PERFORM set_config('synchronous_commit', 'local', true);  -- others need the rows that this locks, also without a standby
   IF p_name NOT IN ('queue_capacity', 'keep_days', 'keep_tasks', 'keep_output') THEN
     RETURN '{"outcome":"unknown"}';
   ELSIF p_value IS NULL OR p_value !~ '^[0-9]{1,15}$' OR (p_name = 'keep_days' AND p_value::bigint > 36500) THEN
@@ -170,7 +170,7 @@ SET lock_timeout = '5s' AS $$
 DECLARE
   w @schema@.worker;
 BEGIN
-  PERFORM set_config('synchronous_commit', 'local', true);  -- rows of all are locked: not until a standby is back
+  PERFORM set_config('synchronous_commit', 'local', true);  -- others need the rows that this locks, also without a standby
   SELECT * INTO w FROM @schema@.worker o WHERE o.name = p_name AND o.state <> 3 FOR NO KEY UPDATE;
   IF NOT FOUND THEN
     RETURN '{"outcome":"unknown"}';
@@ -193,7 +193,7 @@ DECLARE
   w @schema@.worker;
   v_lanes integer[];
 BEGIN
-  PERFORM set_config('synchronous_commit', 'local', true);  -- rows of all are locked: not until a standby is back
+  PERFORM set_config('synchronous_commit', 'local', true);  -- others need the rows that this locks, also without a standby
   SELECT * INTO w FROM @schema@.worker o WHERE o.name = p_name AND o.state <> 3 FOR NO KEY UPDATE;
   IF NOT FOUND THEN
     RETURN '{"outcome":"unknown"}';
