@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Counts the instructions that a call of the queue's hot functions costs the server: what a noisy machine cannot blur.
 
-    instructions.py [TREE...]     # source trees side by side, such as worktrees of two commits; this one if none is given
+    instructions.py [--only=CALL,…] [TREE...]     # source trees side by side, such as worktrees of two commits; this one if none is given
 
 Each call is made by a server in single-user mode under valgrind's callgrind, in a copy of a prepared database; what 20 calls
 cost is taken off what 120 cost. The way from a client to the server, and waits for the disk, are not in it.
@@ -38,6 +38,11 @@ def report(ends, most):
     return f"SELECT count(*) FROM duet.report_v1(1, '{WORKER}', NULL, {ends}, NULL, {most}, '{{}}', '{{}}', NULL, NULL)"
 
 
+def wake(many):
+    return f"SELECT duet.wake_v1(1, '{WORKER}', '{{1}}', '{{{many}}}')"
+
+
+WAIT = f"(integer) AS SELECT duet.wait_v1(1, '{WORKER}', true)"
 NO_ENDS = ", ".join(["NULL"] * 18)
 ONE_END = "$1, $2, '{t}', '{0}', NULL, NULL, NULL, '{7}', '{5}', '{1}', '{1000}', '{4096}', '{0}', NULL, NULL, NULL, '{2}', ARRAY['x'::bytea]"
 
@@ -49,9 +54,9 @@ class Counter:
         server.SCHEMA = pathlib.Path(tree).resolve() / "src/task/postgres/schema"
         server.install(self.one, "postgres")
         self.one.sql("SELECT duet.set_v1('queue_capacity', '1000000')")
-        self.one.sql(f"SELECT duet.attach_v1('one', NULL, '{{}}', '{WORKER}', 'm', 90000, 600000, '{{}}', '{{claude}}', '{{claude}}', 9, true, 'bench', 1)")
+        self.one.sql(f"SELECT duet.attach_v1('one', NULL, '{{}}', '{WORKER}', 'm', 90000, 600000, '{{}}', '{{claude}}', '{{claude}}', 1000, true, 'bench', 1)")
         self.one.sql(submit(f"ARRAY(SELECT gen_random_uuid() FROM generate_series(1, {READY}))", READY))
-        self.one.sql(f"SELECT duet.beat_v1(1, '{WORKER}', true, 9, '{{}}', '{{claude}}', '{{claude}}', 90000, 600000)")  # it knows its lane
+        self.one.sql(f"SELECT duet.beat_v1(1, '{WORKER}', false, 1000, '{{}}', '{{claude}}', '{{claude}}', 90000, 600000)")  # it knows its lane
         self.one.sql(report(NO_ENDS, MANY))
         self.runs = self.one.sql("SELECT id, fence FROM duet.task WHERE state = 2 ORDER BY id")
 
@@ -75,23 +80,28 @@ class Counter:
         calls = [call(i) for i in range(MANY)]
         return (self.count(prepared, calls) - self.count(prepared, calls[:FEW])) // (MANY - FEW)
 
-    def all(self):
+    def all(self, wanted):
         self.one.stop()
-        return {"nothing": self.per_call("(text) AS SELECT $1", lambda i: f"EXECUTE it('{{{uuid.uuid4()}}}')"),
-                "submit": self.per_call("(uuid[]) AS " + submit("$1", 1), lambda i: f"EXECUTE it('{{{uuid.uuid4()}}}')"),
-                "claim": self.per_call("(integer) AS " + report(NO_ENDS, "$1"), lambda i: "EXECUTE it(1)"),
-                "end and claim": self.per_call("(bigint[], bigint[]) AS " + report(ONE_END, 1),
+        each = {"nothing": lambda: self.per_call("(text) AS SELECT $1", lambda i: f"EXECUTE it('{{{uuid.uuid4()}}}')"),
+                "submit": lambda: self.per_call("(uuid[]) AS " + submit("$1", 1), lambda i: f"EXECUTE it('{{{uuid.uuid4()}}}')"),
+                "wait and wake": lambda: self.per_call(WAIT + f";\n\nPREPARE wake(integer) AS {wake(1)}", lambda i: "EXECUTE it(1);\n\nEXECUTE wake(1)"),
+                "wake for nobody": lambda: self.per_call("(integer) AS " + wake(1), lambda i: "EXECUTE it(1)"),
+                "claim": lambda: self.per_call("(integer) AS " + report(NO_ENDS, "$1"), lambda i: "EXECUTE it(1)"),
+                "end and claim": lambda: self.per_call("(bigint[], bigint[]) AS " + report(ONE_END, 1),
                                                lambda i: f"EXECUTE it('{{{self.runs[i][0]}}}', '{{{self.runs[i][1]}}}')")}
+        return {name: count() for name, count in each.items() if not wanted or name in wanted}
 
 
 def main():
     server.skip_unless_installed()
     if not shutil.which("valgrind"):
         raise SystemExit("valgrind is not installed (Debian: valgrind)")
-    for tree in sys.argv[1:] or [str(HERE.parents[1])]:
+    arguments = sys.argv[1:]
+    wanted = arguments[:1] and arguments[0].startswith("--only=") and arguments.pop(0).removeprefix("--only=").split(",")
+    for tree in arguments or [str(HERE.parents[1])]:
         counter = Counter(tree)
         try:
-            print(os.path.basename(os.path.abspath(tree)), ", ".join(f"{name} {many:,}" for name, many in counter.all().items()), flush=True)
+            print(os.path.basename(os.path.abspath(tree)), ", ".join(f"{name} {many:,}" for name, many in counter.all(wanted).items()), flush=True)
         finally:
             counter.one.__exit__()
 
