@@ -135,7 +135,7 @@ bool git_matches(std::string line, const std::string& path, bool is_folder) {
   if (for_folders) line.pop_back();
   if (for_folders && !is_folder) return false;
   if (line.find('/') == std::string::npos) {
-    return wild(line.c_str(), line.c_str(), path.c_str() + path.rfind('/') + 1, false);
+    return wild(line.c_str(), line.c_str(), path.c_str() + (path.rfind('/') + 1), false);
   }
   if (line.starts_with('/')) line.erase(0, 1);
   const std::size_t literal = std::min(line.find_first_of("*?[\\"), line.size());
