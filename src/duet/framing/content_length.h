@@ -30,7 +30,7 @@ class ContentLengthDecoder final : public Decoder {
   bool is_empty() const override { return in_.empty() && state_ != State::body; }
   bool inside_frame() const override;
   std::uint64_t frames_begun() const override { return frames_; }
-  std::size_t held() const override { return in_.view().size(); }
+  std::string_view held() const override { return in_.view(); }
   Extent partial_extent() const override;
   void drop_partial() override;
 

@@ -73,7 +73,7 @@ class Decoder {
   virtual bool is_empty() const = 0;               ///< no frame has begun, and nothing is kept
   virtual bool inside_frame() const = 0;           ///< a frame has begun and is not complete
   virtual std::uint64_t frames_begun() const = 0;  ///< tells one partial frame from another
-  virtual std::size_t held() const = 0;            ///< bytes kept
+  virtual std::string_view held() const = 0;       ///< what is kept: the last bytes that came
   virtual Extent partial_extent() const = 0;       ///< of a frame that is not complete
   virtual void drop_partial() = 0;                 ///< after a timeout: forget the partial frame
 };

@@ -23,8 +23,8 @@ class LineDecoder final : public Decoder {
   bool is_empty() const override { return in_.empty(); }
   bool inside_frame() const override { return in_.view().size() > used_; }
   std::uint64_t frames_begun() const override { return lines_; }
-  std::size_t held() const override { return in_.view().size(); }
-  Extent partial_extent() const override { return {.bytes = held(), .announced = {}}; }
+  std::string_view held() const override { return in_.view(); }
+  Extent partial_extent() const override { return {.bytes = held().size(), .announced = {}}; }
   void drop_partial() override;
 
  private:

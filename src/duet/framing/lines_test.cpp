@@ -73,7 +73,7 @@ TEST(Lines, AnOverlongLineIsReportedAsSoonAsItIsKnownAndNotStored) {
   EXPECT_TRUE(driver.events().empty());
   driver.feed("6");
   EXPECT_EQ(driver.take_events(), Events{"! oversize"});
-  EXPECT_EQ(decoder.held(), 0U);
+  EXPECT_EQ(decoder.held().size(), 0U);
   for (int i = 0; i < 100; ++i) driver.feed(std::string(1'000'000, 'x'));
   EXPECT_EQ(driver.most_held(), 5U);
   driver.feed("\n1\n");
@@ -127,7 +127,7 @@ TEST(Lines, InsideALineMeansThatAFrameHasBegun) {
   driver.feed("\n");
   EXPECT_FALSE(decoder.inside_frame());
   EXPECT_EQ(decoder.frames_begun(), 2U);
-  EXPECT_EQ(decoder.held(), 0U);
+  EXPECT_EQ(decoder.held().size(), 0U);
 }
 
 TEST(Lines, ADroppedPartialLineIsSkippedToItsEnd) {

@@ -81,7 +81,7 @@ class StreamDriver {
 
   void drain() {
     while (const std::optional<Frame> frame = decoder_.next()) take(*frame);
-    most_held_ = std::max(most_held_, decoder_.held());
+    most_held_ = std::max(most_held_, decoder_.held().size());
   }
 
   void take(const Frame& frame) {

@@ -33,7 +33,7 @@ class WebSocketDecoder final : public Decoder {
   bool is_empty() const override { return in_.empty() && message_ == Message::none && !in_payload_; }
   bool inside_frame() const override { return message_ == Message::kept; }
   std::uint64_t frames_begun() const override { return messages_; }
-  std::size_t held() const override { return in_.view().size(); }
+  std::string_view held() const override { return in_.view(); }
   Extent partial_extent() const override { return {.bytes = message_end_ - message_begin_, .announced = {}}; }
   void drop_partial() override;
 

@@ -19,7 +19,7 @@ class WholeDecoder final : public Decoder {
   bool is_empty() const override { return !is_new_; }
   bool inside_frame() const override { return false; }
   std::uint64_t frames_begun() const override { return messages_; }
-  std::size_t held() const override { return 0; }
+  std::string_view held() const override { return {}; }
   Extent partial_extent() const override { return {}; }
   void drop_partial() override {}
 

@@ -155,11 +155,11 @@ void Conversation::handle_frames(base::TimePoint now, bool is_much) {
 }
 
 void Conversation::handle_and_tell(const framing::Frame& frame) {
-  lost_text_->begin_message(decoder_->held() - looked_at(frame));
+  lost_text_->begin_message(decoder_->held().size() - looked_at(frame));
   end_skipped_message();
   const bool is_skipped = !frame.body && frame.fault == Fault::oversize;
   if (phase_ == Phase::open) handle(frame);
-  if (!oversize_is_untold_) lost_text_->end_message();
+  if (!oversize_is_untold_) lost_text_->end_message(decoder_->held());
   follows_skipped_ = is_skipped;
 }
 
@@ -167,7 +167,7 @@ void Conversation::handle_and_tell(const framing::Frame& frame) {
 void Conversation::end_skipped_message() {
   if (!std::exchange(follows_skipped_, false)) return;
   tell_of_oversize();
-  lost_text_->end_message();
+  lost_text_->end_message(decoder_->held());
 }
 
 // How many of the bytes that the decoder holds belong to this frame. A broken header is kept, since another may begin
@@ -175,7 +175,7 @@ void Conversation::end_skipped_message() {
 std::size_t Conversation::looked_at(const framing::Frame& frame) const {
   if (frame.body) return frame.body->size();
   const bool is_kept = *frame.fault == Fault::malformed_header || *frame.fault == Fault::header_too_large;
-  return is_kept ? std::min<std::size_t>(decoder_->fault_extent().bytes, decoder_->held()) : 0;
+  return is_kept ? std::min<std::size_t>(decoder_->fault_extent().bytes, decoder_->held().size()) : 0;
 }
 
 void Conversation::handle(const framing::Frame& frame) {
@@ -202,7 +202,7 @@ void Conversation::handle_unreadable(const framing::Frame& frame) {
   body_ = start;
   const std::optional<Fault> wrong_length = decoder_->reject();
   if (lost_text_ && wrong_length) {  // it ends where another one begins
-    lost_text_->begin_message(decoder_->held());
+    lost_text_->begin_message(decoder_->held().size());
     body_ = body_->substr(0, body_->find("Content-Length:"));
   }
   if (frame.is_guess) return;
@@ -248,7 +248,7 @@ void Conversation::handle_response(const rpc::Message& message) {
 void Conversation::tell_of_oversize() {
   if (!std::exchange(oversize_is_untold_, false)) return;
   lose(framing::reason_of(Fault::oversize), {});
-  lost_text_->end_message();
+  lost_text_->end_message(decoder_->held());
 }
 
 // Tells of it, and fails the call that it answered, as far as that is certain: its id can be seen, or only one call
@@ -445,7 +445,7 @@ std::uint64_t Conversation::answers_promised(const Request& request) const {
 std::size_t Conversation::load() const {
   return is_closed() ? 0 : waiting_bytes() + dispatcher_->held_bytes() + calls_->bytes() + partial_bytes();
 }
-std::size_t Conversation::partial_bytes() const { return decoder_->held(); }
+std::size_t Conversation::partial_bytes() const { return decoder_->held().size(); }
 std::size_t Conversation::unwritten_bytes() const { return output_->size(); }
 std::size_t Conversation::pending_calls() const { return calls_->size(); }
 bool Conversation::is_inside_message() const { return decoder_->inside_frame(); }
@@ -486,7 +486,7 @@ void Conversation::drop_overdue_message(base::TimePoint now) {
   if (!timed_message_ || paused_at_ || now < message_deadline()) return;
   if (std::exchange(heard_lately_, false)) return;
   const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(now - began_at_).count();
-  log_.warn("Partial frame dropped", {{"bytes", decoder_->held()}, {"waited_ms", waited}});
+  log_.warn("Partial frame dropped", {{"bytes", decoder_->held().size()}, {"waited_ms", waited}});
   drop_partial_message();
   timed_message_.reset();
 }

@@ -11,9 +11,13 @@ void LostText::begin_chunk(std::string_view bytes) {
 
 void LostText::begin_message(std::size_t unused) { looked_at_ = received_ - unused; }
 
-void LostText::end_message() {
+void LostText::end_message(std::string_view held) {
   message_end_ = looked_at_;
   kept_.clear();
+  const std::uint64_t behind = received_ - message_end_;
+  if (behind <= chunk_.size() || behind > held.size()) return;
+  const std::string_view before_chunk = held.substr(0, held.size() - chunk_.size());
+  kept_ = before_chunk.substr(held.size() - static_cast<std::size_t>(behind), most_kept);
 }
 
 void LostText::end_chunk() {

@@ -17,8 +17,8 @@ class LostText {
   void begin_chunk(std::string_view bytes);
   /// All but the last `unused` bytes so far belong to one message more, or to what is no message.
   void begin_message(std::size_t unused);
-  /// It has been handled, or told of.
-  void end_message();
+  /// It has been handled, or told of. `held`: the last bytes of the stream, of which some may belong to what follows.
+  void end_message(std::string_view held);
   void end_chunk();
 
   /// How that message begins: the same however its bytes came.

@@ -13,12 +13,26 @@ TEST(LostText, KnowsHowWhatFollowsTheLastMessageBegins) {
   text.begin_message(5);
   EXPECT_EQ(text.start(), "message");
   EXPECT_EQ(text.known(), "message rest");
-  text.end_message();
+  text.end_message(" rest");
   text.end_chunk();
   text.begin_chunk(" of it");
   text.begin_message(0);
   EXPECT_EQ(text.start(), " rest of it");
   EXPECT_EQ(text.received(), 18U);
+}
+
+TEST(LostText, KnowsWhatCameInEarlierChunksAndFollowsTheMessage) {
+  LostText text;
+  for (const std::string_view chunk : {"message", " rest", " of"}) {
+    text.begin_chunk(chunk);
+    text.end_chunk();
+  }
+  text.begin_chunk(" it");  // only now is it known that another message began behind the first one
+  text.begin_message(11);
+  EXPECT_EQ(text.start(), "message");
+  text.end_message("message rest of it");
+  text.begin_message(0);
+  EXPECT_EQ(text.start(), " rest of it");
 }
 
 TEST(LostText, AMessageEndsWhereItEndsThoughMoreWasKept) {
