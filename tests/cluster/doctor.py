@@ -65,6 +65,59 @@ class Doctor(ProjectTestCase):
         self.use(ONE.url("work"))
         self.assert_found("cluster role", "wrong", "superuser")
 
+    def test_a_role_that_lacks_something_is_told_what(self):
+        for name, grant, run, verdict, text in (("nobody", "", "true", "wrong", "GRANT duet_worker TO nobody"),
+                                                ("watcher", "duet_watcher", "true", "note", "GRANT duet_worker TO watcher"),
+                                                ("client", "duet_client", "true", "note", "or set [cluster] run = false"),
+                                                ("client", "duet_client", "false", "good", "client")):
+            with self.subTest(name, run=run):
+                if not ONE.sql(f"SELECT 1 FROM pg_roles WHERE rolname = '{name}'"):
+                    ONE.sql(f"CREATE ROLE {name} LOGIN")
+                    if grant:
+                        ONE.sql(f"GRANT {grant} TO {name}")
+                self.project.write_user_settings(f'store = "{ONE.url("work", name)}"\n[cluster]\nproject = "site"\nname = "here"\nrun = {run}\n')
+                findings = self.findings()
+                self.assertEqual(findings["cluster role"]["verdict"], verdict, findings)
+                self.assertIn(text, findings["cluster role"]["text"])
+                self.assertNotIn("cluster init", str(findings))
+                wrong = {s for s, f in findings.items() if f["verdict"] == "wrong"}
+                self.assertEqual(wrong, {"cluster role"} if verdict == "wrong" else set())
+
+    def test_of_several_hosts_it_looks_at_the_one_that_a_daemon_works_with(self):
+        standby = ONE.standby()
+        try:
+            both = ONE.url("work", "duet").replace("@", f"@{standby.folder.replace('/', '%2F')}:5432,") + "?target_session_attrs=any"
+            self.use(both)
+            findings = self.findings()
+            self.assertEqual({s: f for s, f in findings.items() if f["verdict"] == "wrong"}, {})
+            self.assertIn(ONE.folder, findings["cluster"]["text"])
+            self.assertEqual(findings["cluster host"]["verdict"], "note")
+            self.assertRegex(findings["cluster host"]["text"], f"{standby.folder}.*is a standby")
+            self.use(standby.url("work", "duet") + "?target_session_attrs=any")
+            self.assert_found("cluster timeline", "wrong", "is a standby")
+        finally:
+            ONE.standbys.remove(standby)
+            standby.__exit__()
+
+    def test_beside_a_host_elsewhere_a_socket_needs_no_tls(self):
+        self.use(ONE.url("work", "duet").replace("/work", ",db.invalid:5432/work"))
+        self.assert_found("cluster tls", "good", "not needed")
+
+    def test_another_server_than_the_one_the_daemon_has_seen_is_a_fault(self):
+        hello = json.loads(ONE.sql("SELECT duet.hello_v1()", "work")[0][0])
+        os.makedirs(self.project.state, mode=0o700)
+        with open(os.path.join(self.project.state, "cluster"), "w", encoding="utf-8") as file:
+            json.dump({"queue": hello["queue"], "place": "here", "system": "1"}, file)
+        self.assert_found("cluster timeline", "wrong", "system identifier")
+
+    def test_few_connections_are_told_of_and_too_few_are_a_fault(self):
+        ONE.sql("CREATE ROLE few LOGIN CONNECTION LIMIT 4")
+        ONE.sql("GRANT duet_worker TO few")
+        self.use(ONE.url("work", "few"))
+        self.assert_found("cluster connections", "note", "3 left")
+        ONE.sql("ALTER ROLE few CONNECTION LIMIT 2")
+        self.assert_found("cluster connections", "wrong", "1 left")
+
     def test_a_schema_that_is_not_there_and_one_of_another_project(self):
         self.use(ONE.url("postgres", "duet"))
         self.assert_found("cluster schema", "wrong", "cluster init")
