@@ -219,19 +219,46 @@ void PostgresQueue::find_handle(const std::string& handle,
   }));
 }
 
+namespace {
+
+// What is the database's, by the names that people see.
+void move_facts(json::object& status, json::object& database) {
+  constexpr std::pair<const char*, const char*> facts[] = {{"timeline", "timeline"},
+                                                           {"schemaVersion", "schemaVersion"},
+                                                           {"synchronousStandbys", "synchronousStandbys"},
+                                                           {"oldestTransaction", "oldestTransaction"},
+                                                           {"tables", "tables"},
+                                                           {"unnumbered", "unnumberedEvents"}};
+  for (const auto& [from, to] : facts) {
+    database[to] = status[from];
+    status.erase(from);
+  }
+  std::int64_t dead = 0;
+  std::int64_t live = 0;
+  for (const json::value& table : array_in(database, "tables")) {
+    dead += number_in(table.as_object(), "dead");
+    live += number_in(table.as_object(), "live");
+  }
+  database["deadRows"] = dead;
+  database["liveRows"] = live;
+}
+
+}  // namespace
+
 void PostgresQueue::cluster_status(const std::function<void(const tl::expected<Object, rpc::Error>&)>& told) {
   ask("read_status_v1", {}, [this, told](const tl::expected<Object, rpc::Error>& answer) {
     if (!answer) return told(tl::unexpected(answer.error()));
     Object status = *answer;
     const Line::Standing standing = line_.standing();
     status["worker"] = cluster_.name;
-    Object database{{"server", standing.server},
+    Object database{{"primary", standing.server},
                     {"wakeUps", standing.listens ? "listen" : "poll"},
                     {"pooler", standing.pooled},
                     {"encrypted", standing.encrypted},
                     {"insecure", cluster_.insecure}};
     if (standing.round_trip) database["roundTripMs"] = static_cast<double>(standing.round_trip->count()) / 1000;
     if (!problem_.empty()) database["trouble"] = problem_;
+    move_facts(status, database);
     status["database"] = std::move(database);
     told(status);
   });
