@@ -176,6 +176,12 @@ class Starting(ClusterTestCase):
         self.use(ONE.url(self.database, user=f"{self.schema}_guest"))
         self.refused("permission denied", f"{self.schema}_worker")
 
+    def test_a_store_that_is_not_safe_is_refused_in_the_same_words_by_all(self):
+        self.use("postgresql://duet@h1/x?sslmode=disable")
+        said = [self.project.run(*words).err for words in (["cluster", "init"], ["daemon", "start"], ["daemon", "restart"])]
+        self.assertRegex(said[0], "^duet-rpc: store: for a server elsewhere")
+        self.assertEqual(set(said), {said[0]})
+
     def test_who_is_not_let_in_is_told_at_once(self):
         self.use(ONE.url(self.database, user="nobody_knows"))
         self.refused('role "nobody_knows" does not exist')
