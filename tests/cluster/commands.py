@@ -127,6 +127,15 @@ class Making(ClusterTestCase):
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
         self.assertIn(f"WARNING:  a queue in the database {self.database}, {other} has".encode(), done.stderr)
 
+    def test_who_works_for_it_is_told_that_it_is_there(self):
+        self.well("init")
+        ONE.sql(f"CREATE ROLE {self.schema}_person LOGIN")
+        ONE.sql(f"GRANT {self.schema}_worker TO {self.schema}_person")
+        self.use(ONE.url(self.database, user=f"{self.schema}_person"))
+        self.assertIn("there already", self.well("init").out)
+        self.use(ONE.url(self.database, user=f"{self.schema}_person"), project="other")
+        self.assert_refused(self.cluster("init"), 1, "has the queue of the project 'site'")
+
     def test_two_at_once_make_one(self):
         both = [self.project.popen("cluster", "init") for _ in range(2)]
         outs = [process.communicate(timeout=60) for process in both]

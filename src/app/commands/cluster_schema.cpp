@@ -85,19 +85,24 @@ int version_of(AdminSession& session, const task::ClusterSettings& cluster) {
   return static_cast<int>(version->as_int64());
 }
 
-// What makes the queue; or, in words that psql passes over, that it is there, as far as a server can be asked.
+// That the queue is there, as far as this role may ask; empty: it cannot be told. Throws Failure if it is another's.
+std::string there_already(AdminSession& session, const task::ClusterSettings& cluster) {
+  const Answer hello = session.call(cluster.schema, "hello_v1", {});
+  if (!hello) return "";
+  const std::string project = text_in(rpc::parse_value(hello->text()).as_object(), "project");
+  if (project == cluster.project)
+    return "the queue of '" + cluster.project + "' is there already, in the schema " + cluster.schema;
+  throw Failure("the schema " + cluster.schema + " has the queue of the project '" + project +
+                "': name another one with [cluster] schema, or that project");
+}
+
+// What makes the queue; or, in words that psql passes over, that it is there.
 std::string init_text(const task::ClusterSettings& cluster, const TestMigrations& files) {
   const auto session = reach_queue(cluster, std::chrono::seconds(5));
-  const Answer hello = session ? session->call(cluster.schema, "hello_v1", {}) : Answer(tl::unexpected(Fault()));
-  if (!hello) {
-    return Migrator(world_of(session.get()), cluster.schema, files.all()).init_sql(cluster.project) + '\n' +
-           warn_of_shared_roles(cluster.schema) + ";\n";
-  }
-  const std::string project = text_in(rpc::parse_value(hello->text()).as_object(), "project");
-  if (project == cluster.project) {
-    return "-- the queue of '" + cluster.project + "' is there already, in the schema " + cluster.schema + '\n';
-  }
-  throw Failure("the schema " + cluster.schema + " has the queue of the project '" + project + "'");
+  const std::string there = session ? there_already(*session, cluster) : "";
+  if (!there.empty()) return "-- " + there + '\n';
+  return Migrator(world_of(session.get()), cluster.schema, files.all()).init_sql(cluster.project) + '\n' +
+         warn_of_shared_roles(cluster.schema) + ";\n";
 }
 
 // `more`: what else it is told, for a backup of a queue on the queue's own server.
@@ -117,6 +122,7 @@ int run_cluster_init(const CommandLine& line) {
   const Answer warned = session->run(warn_of_shared_roles(cluster.schema));
   for (const Notice& notice : session->take_notices()) tell("warning: " + notice.message);
   if (!warned) throw Failure(warned.error().message);
+  if (const std::string there = there_already(*session, cluster); !there.empty()) return say(line, there);
   return say(line, Migrator(world_of(session.get()), cluster.schema, files.all()).init(cluster.project));
 }
 
