@@ -110,6 +110,16 @@ class Doctor(ProjectTestCase):
             json.dump({"queue": hello["queue"], "place": "here", "system": "1"}, file)
         self.assert_found("cluster timeline", "wrong", "system identifier")
 
+    def test_a_name_that_another_worker_has_is_a_fault(self):
+        new = ONE.sql("SELECT gen_random_uuid()")[0][0]
+        told = ONE.sql(f"SELECT duet.attach_v1('here', NULL, '{{}}', '{new}', 'm', 90000, 600000, '{{}}', '{{}}', '{{}}', 3, true, '0', 1)", "work")
+        self.addCleanup(ONE.sql, f"SELECT duet.leave_v1({json.loads(told[0][0])['worker']}, '{new}')", "work")
+        self.assert_found("cluster name", "wrong", "cluster forget here")
+        self.project.write_user_settings(f'store = "{ONE.url("work", "duet")}"\n[cluster]\nproject = "site"\nname = "there"\n')
+        self.project.start()
+        self.assertNotIn("cluster name", self.findings())
+        self.project.run("daemon", "stop")
+
     def test_few_connections_are_told_of_and_too_few_are_a_fault(self):
         ONE.sql("CREATE ROLE few LOGIN CONNECTION LIMIT 4")
         ONE.sql("GRANT duet_worker TO few")

@@ -9,9 +9,9 @@
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 
-#include "duet/rpc/value.h"
 #include "task/postgres/admin_session.h"
 #include "task/postgres/migration_file.h"
+#include "task/postgres/records.h"
 #include "task/postgres/server_check.h"
 
 namespace duet::app {
@@ -21,11 +21,20 @@ using namespace task::postgres;
 using boost::json::object;
 using std::chrono::system_clock;
 
+// The object that the server said; none: it is something else.
+std::optional<object> object_in(std::string_view text) {
+  boost::system::error_code fault;
+  const boost::json::value parsed = boost::json::parse(text, fault);
+  if (fault || !parsed.is_object()) return std::nullopt;
+  return parsed.get_object();
+}
+
 /// Puts questions and leaves open what the server would not tell.
 class Examination {
  public:
-  Examination(AdminSession& session, std::string schema, const WorkerMemory& memory, ClusterFacts& facts)
-      : session_(session), schema_(std::move(schema)), memory_(memory), facts_(facts) {}
+  Examination(AdminSession& session, const task::ClusterSettings& cluster, const WorkerMemory& memory,
+              ClusterFacts& facts)
+      : session_(session), schema_(cluster.schema), name_(cluster.name), memory_(memory), facts_(facts) {}
 
   void ask_all() {
     ask_session();
@@ -79,10 +88,10 @@ class Examination {
       facts_.schema_fault = answer.error().message;
       return;
     }
-    boost::system::error_code fault;
-    const boost::json::value parsed = boost::json::parse(answer->text(), fault);
-    if (fault || !parsed.is_object()) return;
-    const object& hello = parsed.get_object();
+    const auto told = object_in(answer->text());
+    if (!told) return;
+    const object& hello = *told;
+    queue_ = text_in(hello, "queue");
     facts_.schema_version = number(hello, "version");
     facts_.oldest = number(hello, "oldest").value_or(0);
     facts_.timeline = number(hello, "serverTimeline");
@@ -165,10 +174,14 @@ class Examination {
   void ask_status() {
     const Answer answer = session_.call(schema_, "read_status_v1", {});
     if (!answer) return;
-    boost::system::error_code fault;
-    const boost::json::value parsed = boost::json::parse(answer->text(), fault);
-    const auto* const oldest =
-        fault || !parsed.is_object() ? nullptr : parsed.get_object().if_contains("oldestTransaction");
+    const auto status = object_in(answer->text());
+    if (!status) return;
+    for (const boost::json::value& worker : array_in(*status, "workers")) {
+      const object& other = worker.as_object();
+      const bool is_we = memory_.queue == queue_ && memory_.worker == number_in(other, "id");
+      if (!is_we && text_in(other, "name") == name_) facts_.name_taken = name_;
+    }
+    const auto* const oldest = status->if_contains("oldestTransaction");
     if (oldest != nullptr && oldest->is_object()) {
       const object& transaction = oldest->get_object();
       const auto* const application = transaction.if_contains("application");
@@ -213,6 +226,8 @@ class Examination {
 
   AdminSession& session_;
   std::string schema_;
+  std::string name_;
+  std::string queue_;  // its id
   const WorkerMemory& memory_;
   ClusterFacts& facts_;
 };
@@ -221,7 +236,7 @@ class Examination {
 std::string why_not(AdminSession& session, const task::ClusterSettings& cluster, const WorkerMemory& memory) {
   const Answer answer = session.call(cluster.schema, "hello_v1", {});
   if (!answer) return answer.error().message;
-  const auto objections = objections_to(rpc::parse_value(answer->text()).as_object(), memory, cluster.project);
+  const auto objections = objections_to(object_in(answer->text()).value_or(object()), memory, cluster.project);
   return objections.empty() ? "" : objections.front().why;
 }
 
@@ -261,7 +276,7 @@ ClusterFacts cluster_facts(const task::ClusterSettings& cluster, const WorkerMem
     auto session = open_as_a_daemon(*address, cluster, memory, most, facts.passed_by);
     if (!session) return facts.unreachable = session.error(), facts;
     facts.server = (*session)->server();
-    Examination(**session, cluster.schema, memory, facts).ask_all();
+    Examination(**session, cluster, memory, facts).ask_all();
   } catch (const std::runtime_error& missing) {  // libpq itself
     facts.unreachable = missing.what();
   }

@@ -44,6 +44,7 @@ struct ClusterFacts {
   std::int64_t own_version = 0;  ///< what this program needs
   std::int64_t oldest = 0;       ///< the least that the schema serves
   std::string project = {};      ///< the queue's
+  std::string name_taken = {};   ///< [cluster] name, if another worker has it
   std::string own_project = {};
   bool is_adopted = true;  ///< the schema is on the server that it was made on
   int server_version = 0;  ///< 150004 is 15.4

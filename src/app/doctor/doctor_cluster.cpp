@@ -258,6 +258,11 @@ std::vector<Finding> check_cluster(const ClusterFacts& facts) {
   std::vector<Finding> findings{good("cluster", facts.server + " answers")};
   for (const std::string& host : facts.passed_by)
     findings.push_back(note("cluster host", host + ": daemons pass it by"));
+  if (!facts.name_taken.empty())
+    findings.push_back(wrong("cluster name", "another worker of the queue has the name '" + facts.name_taken +
+                                                 "': set [cluster] name, or wait until it is lost, or run 'duet-rpc "
+                                                 "cluster forget " +
+                                                 facts.name_taken + "'"));
   const std::vector<Finding> more = check_answering(facts);
   findings.insert(findings.end(), more.begin(), more.end());
   return findings;

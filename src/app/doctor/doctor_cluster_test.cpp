@@ -93,6 +93,10 @@ TEST(DoctorOfClusters, ARoleThatMayNotJoinIsToldWhatItLacks) {
   EXPECT_EQ(check_cluster(client).at(2).verdict, Verdict::good);
 }
 
+TEST(DoctorOfClusters, ANameThatAnotherWorkerHasIsAFault) {
+  expect(with([](auto& f) { f.name_taken = "build-3"; }), Verdict::wrong, "cluster name", "cluster forget build-3");
+}
+
 TEST(DoctorOfClusters, AHostThatDaemonsPassByIsANote) {
   expect(with([](auto& f) { f.passed_by = {"db1:5432: it is an old primary"}; }), Verdict::note, "cluster host",
          "db1:5432: it is an old primary: daemons pass it by");
