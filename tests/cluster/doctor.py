@@ -135,8 +135,7 @@ class Doctor(ProjectTestCase):
         self.assert_found("cluster schema", "wrong", "the queue of 'site'")
 
     def test_settings_of_the_server_that_lose_or_tell_something(self):
-        for setting, value, subject, text in (("synchronous_commit", "off", "cluster synchronous_commit", "may be lost"),
-                                              ("full_page_writes", "off", "cluster full_page_writes", "power cut"),
+        for setting, value, subject, text in (("full_page_writes", "off", "cluster full_page_writes", "power cut"),
                                               ("autovacuum", "off", "cluster autovacuum", "ALTER SYSTEM"),
                                               ("log_min_duration_statement", "100", "cluster server log", "log_min_duration"),
                                               ("synchronous_standby_names", "nobody", "cluster standby", "commits wait")):
@@ -149,6 +148,11 @@ class Doctor(ProjectTestCase):
                 self.assert_found(subject, "wrong", text)
                 ONE.sql(f"ALTER SYSTEM RESET {setting}")
                 ONE.sql("SELECT pg_reload_conf()")
+
+    def test_a_role_that_would_commit_with_less_loses_nothing(self):
+        ONE.sql("ALTER ROLE duet SET synchronous_commit = off")
+        self.addCleanup(ONE.sql, "ALTER ROLE duet RESET synchronous_commit")
+        self.assert_found("cluster synchronous_commit", "note", "off: the queue commits what it acknowledges with `on`")
 
     def test_an_invalid_index_and_a_table_without_vacuum(self):
         ONE.sql("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'duet.lane_of'::regclass", "work")

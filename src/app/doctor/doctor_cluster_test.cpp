@@ -124,7 +124,7 @@ TEST(DoctorOfClusters, TheServerMustKeepWhatItSays) {
   expect(with([](auto& f) { f.fsync = "off"; }), Verdict::wrong, "cluster fsync", "power cut");
   expect(with([](auto& f) { f.full_page_writes = "off"; }), Verdict::wrong, "cluster full_page_writes", "power cut");
   for (const char* value : {"off", "local", "remote_write"}) {
-    expect(with([&](auto& f) { f.synchronous_commit = value; }), Verdict::wrong, "cluster synchronous_commit", value);
+    expect(with([&](auto& f) { f.synchronous_commit = value; }), Verdict::note, "cluster synchronous_commit", value);
   }
   expect(with([](auto& f) { f.missing_timeouts = {"lock_timeout"}; }), Verdict::note, "cluster timeouts",
          "no lock_timeout");
