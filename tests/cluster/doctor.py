@@ -154,6 +154,27 @@ class Doctor(ProjectTestCase):
         self.addCleanup(ONE.sql, "ALTER ROLE duet RESET synchronous_commit")
         self.assert_found("cluster synchronous_commit", "note", "off: the queue commits what it acknowledges with `on`")
 
+    def status(self):
+        return json.loads(ONE.sql("SELECT duet.read_status_v1()", "work", "duet")[0][0])
+
+    def test_a_vacuum_is_nobodys_old_transaction(self):
+        ONE.sql("CREATE TABLE public.slow WITH (autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1, autovacuum_vacuum_threshold = 1,"
+                " autovacuum_vacuum_scale_factor = 0) AS SELECT repeat('x', 500) AS x FROM generate_series(1, 20000)", "work")
+        self.addCleanup(ONE.sql, "DROP TABLE public.slow", "work")
+        ONE.sql("DELETE FROM public.slow", "work")
+        self.addCleanup(ONE.sql, "SELECT pg_reload_conf()")
+        self.addCleanup(ONE.sql, "ALTER SYSTEM RESET autovacuum_naptime")
+        ONE.set(autovacuum_naptime="1s")
+        server.eventually("a table is vacuumed", lambda: ONE.sql(
+            "SELECT 1 FROM pg_stat_activity WHERE backend_type = 'autovacuum worker' AND datname = 'work' AND query LIKE '%slow%'"))
+        self.assertIsNone(self.status()["oldestTransaction"])
+
+    def test_who_may_not_see_standbys_does_not_say_that_there_are_none(self):
+        self.assertEqual(self.status()["synchronousStandbys"], 0)
+        ONE.sql("REVOKE pg_read_all_stats FROM duet_owner")
+        self.addCleanup(ONE.sql, "GRANT pg_read_all_stats TO duet_owner")
+        self.assertIsNone(self.status()["synchronousStandbys"])
+
     def test_an_invalid_index_and_a_table_without_vacuum(self):
         ONE.sql("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'duet.lane_of'::regclass", "work")
         self.addCleanup(ONE.sql, "UPDATE pg_index SET indisvalid = true WHERE indexrelid = 'duet.lane_of'::regclass", "work")
