@@ -173,6 +173,16 @@ class Status(FleetTestCase):
         assert_named([re.split(r" {2,}", line)[0] for line in database.splitlines()], status["database"])
 
 
+class ZeroBytes(FleetTestCase):
+    def test_what_no_task_can_have_is_not_found(self):
+        one = self.fleet.worker("one")
+        one.submit("true", labels={"a\0": "b", "c": "d"})
+        for query in ({"agent": "a\0"}, {"group": "a\0"}, {"labels": {"a\0": "b"}}, {"labels": {"a": "b\0"}}):
+            self.assertEqual(one.ok("task.list", **query), [])
+        self.assertEqual(len(one.ok("task.list", labels={"c": "d"})), 1)
+        self.assertEqual(one.ask("agent.release", name="a\0")["error"]["code"], WRONG)
+
+
 class Rules(FleetTestCase):
     def fired(self):
         return int(self.fleet.sql("SELECT count(*) FROM duet.request WHERE metadata LIKE '%\"automation\"%'")[0][0])
