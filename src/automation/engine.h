@@ -124,7 +124,7 @@ class Engine {
   struct Refused {
     rpc::Error error;
     bool may_come;
-    bool is_elsewhere = false;  ///< another daemon has done it
+    std::string elsewhere = {};  ///< another daemon has done it, in these words
   };
   using Ran = std::function<void(const tl::expected<task::TaskId, Refused>&)>;
 

@@ -22,9 +22,7 @@ rpc::Error not_kept() {
   return task::unavailable("store", "it is done, and written down when the disk can be written again");
 }
 
-rpc::Error done_elsewhere(task::TaskId id) {
-  return task::unavailable("automation", "another daemon of the queue has done it: " + task::to_text(id));
-}
+std::string done_elsewhere(task::TaskId id) { return "another daemon of the queue has done it: " + task::to_text(id); }
 
 rpc::Error no_room() { return task::unavailable("store", "more waits to be written than it can take"); }
 
@@ -139,7 +137,7 @@ void Engine::fire(const ActiveRule& active, const Event& event, Firing firing) {
   const bool is_asked_again = !key_of(work).empty();
   run(firing, work, Kind::fact, [this, firing, is_asked_again](const tl::expected<task::TaskId, Refused>& result) {
     if (!result && closed_ && is_asked_again) return;  // by the next daemon
-    if (!result && result.error().is_elsewhere) return hold(firing, reason_of(result.error().error));
+    if (!result && !result.error().elsewhere.empty()) return hold(firing, result.error().elsewhere);
     result ? has_fired(firing.number, *result) : refuse(firing, reason_of(result.error().error));
   });
 }
@@ -212,7 +210,8 @@ void Engine::submit(const Firing& firing, const Work& work, Note note, Kind kind
     if (is_ours) {
       ran(result->id);
     } else if (result) {
-      ran(tl::unexpected(Refused{done_elsewhere(result->id), false, true}));
+      const std::string why = done_elsewhere(result->id);
+      ran(tl::unexpected(Refused{task::unavailable("automation", why), false, why}));
     } else {
       const bool is_full = result.error().code() == queue_full_code;
       ran(tl::unexpected(Refused{result.error(), !*returned || is_full || has_key}));
@@ -409,10 +408,10 @@ void Engine::try_approved(std::uint64_t number) {
     Firing* const refused = firings_.find(number);
     if (refused == nullptr) return;
     refused->deciding = false;
-    if (result.error().is_elsewhere) {
+    if (!result.error().elsewhere.empty()) {
       refused->awaiting.reset();
       refused->approved = false;
-      return hold(*refused, reason_of(result.error().error));
+      return hold(*refused, result.error().elsewhere);
     }
     std::string reason = "approved: " + reason_of(result.error().error);
     if (std::exchange(refused->reason, reason) == reason) return;

@@ -30,10 +30,12 @@ from daemon import Failure, eventually  # noqa: E402
 from fleet import ENDED, Fleet, read_file  # noqa: E402
 from database_proxy import Proxy  # noqa: E402
 from harm import Harm  # noqa: E402
+from scenario import happens  # noqa: E402
 
 JOB = os.path.join(os.path.dirname(os.path.abspath(__file__)), "job.py")
 WEATHER = (OSError, Failure, ValueError)
 LEASE, LOST_AFTER = 30, 60
+BACK_WITHIN = 6  # of a database that is back: until then reads may be refused
 
 
 class Submit:
@@ -85,12 +87,16 @@ class Run:
         params = {"prompt": f"exec {sys.executable} -IS {JOB} {self.jobs.name} {token} {seconds:.2f} {code}", "onLost": on_lost}
         if key:
             params["key"] = key
+        is_unknown = False  # an earlier try may still turn up
         while True:
             answer = self.try_submit(chance.choice(self.fleet.workers), params)
             if answer or not key or self.over.is_set():
                 break
+            is_unknown = True
             self.over.wait(0.5)
         self.take(submit, answer)
+        if is_unknown and submit.outcome == "none":
+            submit.outcome = "unknown"
         if submit.id and chance.random() < 0.08:
             self.over.wait(chance.uniform(0, 3))
             self.cancel(chance, submit)
@@ -278,8 +284,7 @@ class Run:
         """Each daemon tells all of them, in their order."""
         for worker in self.fleet.workers:
             with worker.connect() as connection:
-                connection.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "events.subscribe", "params": {"since": 1}}))
-                answer, events = connection.answer(1)
+                answer, events = happens(lambda to=connection: self.subscribe(to), BACK_WITHIN) or (self.refused, [])
                 if "result" not in answer or answer["result"].get("missed"):
                     self.fault(worker.name, "does not tell all events:", answer)
                     continue
@@ -287,6 +292,12 @@ class Run:
                     events.append(connection.next_message(30))
             if [event["params"]["seq"] for event in events[:len(rows)]] != list(range(1, len(rows) + 1)):
                 self.fault(worker.name, "tells events with gaps or doubles")
+
+    def subscribe(self, connection):
+        connection.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "events.subscribe", "params": {"since": 1}}))
+        answer, events = connection.answer(1)
+        self.refused = answer
+        return (answer, events) if "result" in answer else None
 
     def judge_counts(self):
         states = dict(zip("345", ENDED))

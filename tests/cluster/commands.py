@@ -114,6 +114,28 @@ class Making(ClusterTestCase):
         self.use(ONE.url(self.database), project="other")
         self.assert_refused(self.cluster("init"), 1, "has the queue of the project 'site'")
 
+    def test_it_warns_of_another_queue_with_the_same_roles(self):
+        self.assertEqual(self.well("init").err, "")
+        other = ONE.make_database(f"{self.database}_too")
+        self.use(ONE.url(other))
+        text = self.well("init", "--sql").out
+        for err in (self.well("init").err, self.well("init").err):
+            self.assertRegex(err, f"^warning: .* in the database {self.database} .*{self.schema}_worker")
+        self.use(ONE.url(self.database))
+        self.assertIn(f"in the database {other} ", self.well("init").err)
+        done = subprocess.run(["psql", "-X", "-q", "-f", "-", ONE.conninfo(ONE.make_database(f"{other}_too"))], input=text.encode(), timeout=60,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+        self.assertIn(f"WARNING:  a queue in the database {self.database}, {other} has".encode(), done.stderr)
+
+    def test_who_works_for_it_is_told_that_it_is_there(self):
+        self.well("init")
+        ONE.sql(f"CREATE ROLE {self.schema}_person LOGIN")
+        ONE.sql(f"GRANT {self.schema}_worker TO {self.schema}_person")
+        self.use(ONE.url(self.database, user=f"{self.schema}_person"))
+        self.assertIn("there already", self.well("init").out)
+        self.use(ONE.url(self.database, user=f"{self.schema}_person"), project="other")
+        self.assert_refused(self.cluster("init"), 1, "has the queue of the project 'site'")
+
     def test_two_at_once_make_one(self):
         both = [self.project.popen("cluster", "init") for _ in range(2)]
         outs = [process.communicate(timeout=60) for process in both]
@@ -162,6 +184,12 @@ class Starting(ClusterTestCase):
         ONE.sql(f"CREATE ROLE {self.schema}_guest LOGIN")
         self.use(ONE.url(self.database, user=f"{self.schema}_guest"))
         self.refused("permission denied", f"{self.schema}_worker")
+
+    def test_a_store_that_is_not_safe_is_refused_in_the_same_words_by_all(self):
+        self.use("postgresql://duet@h1/x?sslmode=disable")
+        said = [self.project.run(*words).err for words in (["cluster", "init"], ["daemon", "start"], ["daemon", "restart"])]
+        self.assertRegex(said[0], "^duet-rpc: store: for a server elsewhere")
+        self.assertEqual(set(said), {said[0]})
 
     def test_who_is_not_let_in_is_told_at_once(self):
         self.use(ONE.url(self.database, user="nobody_knows"))
@@ -268,7 +296,7 @@ class Changing(ClusterTestCase):
         self.use(ONE.url(self.database, user=f"{self.schema}_person"))
         for words in (["set", "keep_days=3"], ["drain", "x"], ["forget", "x"]):
             self.assert_refused(self.cluster(*words), 1, "permission denied", "may not do this")
-        self.assert_refused(self.cluster("adopt", "--queue", "run"), 1, "permission denied")
+        self.assert_refused(self.cluster("adopt", "--queue", "run"), 1, "permission denied", "may not do this")
         ONE.sql(f"GRANT {self.schema}_admin TO {self.schema}_person")
         self.well("set", "keep_days=3")
         self.sql("UPDATE @schema@.meta SET system = 1")

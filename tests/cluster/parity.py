@@ -4,7 +4,9 @@
 Usage: parity.py --program PATH [unittest options]
 """
 
+import json
 import os
+import re
 import sys
 import time
 
@@ -154,6 +156,33 @@ class Placing(FleetTestCase):
         eventually(lambda: one.ok("daemon.status")["subsystems"]["supervisor"]["maxRunning"] == 5, 6, "the same in daemon.status")
 
 
+class Status(FleetTestCase):
+    def test_the_table_has_the_names_of_the_json(self):
+        one = self.fleet.worker("one")
+        one.submit("true", needs=["nobody"])
+        status = json.loads(one.run("cluster", "status", "--json").out)
+        workers, lanes, database = one.run("cluster", "status").out.split("\n\n")
+
+        def assert_named(labels, fields):
+            for label in labels:
+                first, *rest = label.lower().replace("-", " ").split()
+                name = first + "".join(word.capitalize() for word in rest)
+                self.assertTrue([field for field in fields if field in (name, name + "Ms")], (label, list(fields)))
+        for table, row in ((workers, status["workers"][0]), (lanes, status["lanes"][0])):
+            assert_named(re.split(r" {2,}|/", table.splitlines()[0]), row)
+        assert_named([re.split(r" {2,}", line)[0] for line in database.splitlines()], status["database"])
+
+
+class ZeroBytes(FleetTestCase):
+    def test_what_no_task_can_have_is_not_found(self):
+        one = self.fleet.worker("one")
+        one.submit("true", labels={"a\0": "b", "c": "d"})
+        for query in ({"agent": "a\0"}, {"group": "a\0"}, {"labels": {"a\0": "b"}}, {"labels": {"a": "b\0"}}):
+            self.assertEqual(one.ok("task.list", **query), [])
+        self.assertEqual(len(one.ok("task.list", labels={"c": "d"})), 1)
+        self.assertEqual(one.ask("agent.release", name="a\0")["error"]["code"], WRONG)
+
+
 class Rules(FleetTestCase):
     def fired(self):
         return int(self.fleet.sql("SELECT count(*) FROM duet.request WHERE metadata LIKE '%\"automation\"%'")[0][0])
@@ -172,6 +201,18 @@ class Rules(FleetTestCase):
         workers = self.workers_with('cooldown = "1h"\ntrailing = false\n')
         self.fail_some(workers)
         self.assertEqual(self.fired(), 1)
+
+    def test_one_that_another_daemon_has_done_is_held_and_says_so(self):
+        workers = self.workers_with("")
+        failed = workers[0].submit("false")
+        workers[0].wait(failed)
+
+        def firings():
+            found = [f for worker in workers for f in worker.ok("automation.status")["recent"]]
+            return found if len(found) == len(workers) else None
+        found = eventually(firings, 30, "each has listed it")
+        task = next(f["taskId"] for f in found if f["outcome"] == "fired")
+        self.assertEqual([f.get("reason") for f in found if f["outcome"] == "held"], [f"another daemon of the queue has done it: {task}"] * 2)
 
     def test_a_rule_is_busy_wherever_its_task_runs(self):
         workers = self.workers_with('when_busy = "skip"\n')

@@ -138,7 +138,7 @@ OwnersQueue open_owners_queue(const CommandLine& line, const task::ClusterSettin
         queue.session->run("SET LOCAL ROLE " + cluster.schema + "_owner; SELECT " + cluster.schema + ".hello_v1()");
     queue.left.clear();
     if (!answer && is_no_queue(answer.error().sqlstate)) return "";
-    if (!answer) throw Failure(answer.error().message + cure_of(answer.error()));
+    if (!answer) throw Failure(in_words(answer.error()));
     queue.left = objections_to(rpc::parse_value(answer->text()).as_object(), remembered(line), cluster.project);
     const auto worst = std::ranges::find_if(queue.left, [&](const Objection& objection) {
       return std::ranges::find(bearable, objection.kind) == bearable.end();
@@ -151,9 +151,11 @@ OwnersQueue open_owners_queue(const CommandLine& line, const task::ClusterSettin
 std::string call_queue(AdminSession& session, const task::ClusterSettings& cluster, std::string_view function,
                        std::vector<Argument> arguments) {
   const Answer answer = session.call(cluster.schema, function, std::move(arguments));
-  if (!answer) throw Failure(answer.error().message + cure_of(answer.error()));
+  if (!answer) throw Failure(in_words(answer.error()));
   return std::string(answer->text());
 }
+
+std::string in_words(const Fault& fault) { return fault.message + cure_of(fault); }
 
 std::string queue_outcome(const std::string& answer) {
   const boost::json::value parsed = rpc::parse_value(answer);

@@ -54,5 +54,7 @@ std::string call_queue(task::postgres::AdminSession& session, const task::Cluste
                        std::string_view function, std::vector<task::postgres::Argument> arguments);
 /// The `outcome` of such an answer; the answer itself if it has none.
 std::string queue_outcome(const std::string& answer);
+/// What the server said, and what to do about it.
+std::string in_words(const task::postgres::Fault& fault);
 
 }  // namespace duet::app

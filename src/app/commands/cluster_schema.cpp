@@ -56,6 +56,21 @@ void check_server(const AdminSession& session) {
                   "--template=template0'");
 }
 
+// A warning, by the server itself: roles are named after the schema, and belong to all databases of a server.
+std::string warn_of_shared_roles(const std::string& schema) {
+  return "DO $$\nDECLARE\n  queue text := " + sql_literal(schema) + R"(;
+  others text := (SELECT string_agg(quote_ident(d.datname), ', ' ORDER BY d.datname) FROM pg_catalog.pg_shdepend s
+    JOIN pg_catalog.pg_database d ON d.oid = s.dbid JOIN pg_catalog.pg_roles r ON r.oid = s.refobjid
+    WHERE s.classid = 'pg_catalog.pg_namespace'::regclass AND s.refclassid = 'pg_catalog.pg_authid'::regclass
+      AND s.deptype = 'o' AND d.datname <> current_database() AND r.rolname = queue || '_owner');
+BEGIN
+  IF others IS NOT NULL THEN
+    RAISE WARNING 'a queue in the database % has the same roles, %_worker and so on: whoever is granted one may use '
+      'both. Take another [cluster] schema for one of them, or see docs/cluster.md, Roles', others, queue;
+  END IF;
+END $$)";
+}
+
 int say(const CommandLine& line, const Migrator::Outcome& outcome) {
   if (!outcome) throw Failure(outcome.error());
   if (line.flag("json")) return print_text(rpc::to_text(object{{"done", *outcome}}) + '\n');
@@ -70,16 +85,24 @@ int version_of(AdminSession& session, const task::ClusterSettings& cluster) {
   return static_cast<int>(version->as_int64());
 }
 
-// What makes the queue; or, in words that psql passes over, that it is there, as far as a server can be asked.
+// That the queue is there, as far as this role may ask; empty: it cannot be told. Throws Failure if it is another's.
+std::string there_already(AdminSession& session, const task::ClusterSettings& cluster) {
+  const Answer hello = session.call(cluster.schema, "hello_v1", {});
+  if (!hello) return "";
+  const std::string project = text_in(rpc::parse_value(hello->text()).as_object(), "project");
+  if (project == cluster.project)
+    return "the queue of '" + cluster.project + "' is there already, in the schema " + cluster.schema;
+  throw Failure("the schema " + cluster.schema + " has the queue of the project '" + project +
+                "': name another one with [cluster] schema, or that project");
+}
+
+// What makes the queue; or, in words that psql passes over, that it is there.
 std::string init_text(const task::ClusterSettings& cluster, const TestMigrations& files) {
   const auto session = reach_queue(cluster, std::chrono::seconds(5));
-  const Answer hello = session ? session->call(cluster.schema, "hello_v1", {}) : Answer(tl::unexpected(Fault()));
-  if (!hello) return Migrator(world_of(session.get()), cluster.schema, files.all()).init_sql(cluster.project);
-  const std::string project = text_in(rpc::parse_value(hello->text()).as_object(), "project");
-  if (project == cluster.project) {
-    return "-- the queue of '" + cluster.project + "' is there already, in the schema " + cluster.schema + '\n';
-  }
-  throw Failure("the schema " + cluster.schema + " has the queue of the project '" + project + "'");
+  const std::string there = session ? there_already(*session, cluster) : "";
+  if (!there.empty()) return "-- " + there + '\n';
+  return Migrator(world_of(session.get()), cluster.schema, files.all()).init_sql(cluster.project) + '\n' +
+         warn_of_shared_roles(cluster.schema) + ";\n";
 }
 
 // `more`: what else it is told, for a backup of a queue on the queue's own server.
@@ -96,6 +119,10 @@ int run_cluster_init(const CommandLine& line) {
   if (line.flag("sql")) return print_text(init_text(cluster, files));
   const auto session = open_queue(line, cluster);
   check_server(*session);
+  const Answer warned = session->run(warn_of_shared_roles(cluster.schema));
+  for (const Notice& notice : session->take_notices()) tell("warning: " + notice.message);
+  if (!warned) throw Failure(warned.error().message);
+  if (const std::string there = there_already(*session, cluster); !there.empty()) return say(line, there);
   return say(line, Migrator(world_of(session.get()), cluster.schema, files.all()).init(cluster.project));
 }
 
@@ -124,7 +151,7 @@ int run_cluster_adopt(const CommandLine& line) {
   const bool is_backup = std::ranges::find(found.left, Kind::backup, &Objection::kind) != found.left.end();
   const Answer answer = found.session->run("SET ROLE " + cluster.schema + "_owner; " +
                                            adopt_statement(cluster, *queue, is_backup ? ", true" : ""));
-  if (!answer) throw Failure(answer.error().message);
+  if (!answer) throw Failure(in_words(answer.error()));
   if (queue_outcome(std::string(answer->text())) == "same")
     throw Failure("there is nothing to adopt: the queue in the schema " + cluster.schema +
                   " belongs to this server already");

@@ -30,13 +30,16 @@ std::string place_of(const StateFolder& folder) {
 }
 
 task::postgres::StoreAddress address_of(const task::ClusterSettings& cluster) {
-  try {
-    auto address = task::postgres::StoreAddress::parse(*cluster.store, {cluster.name, cluster.insecure});
-    if (address) return *address;
-    throw Failure("store: " + address.error());
-  } catch (const std::runtime_error& error) {
-    throw Failure(std::string("store: ") + error.what());
-  }
+  const auto parsed = [&] {
+    try {
+      return task::postgres::StoreAddress::parse(*cluster.store, {cluster.name, cluster.insecure});
+    } catch (const std::runtime_error& missing) {  // libpq itself
+      throw Failure(std::string("store: ") + missing.what());
+    }
+  };
+  auto address = parsed();
+  if (!address) throw Failure("store: " + address.error());
+  return std::move(*address);
 }
 
 void refuse_unfinished(task::Store& store) {

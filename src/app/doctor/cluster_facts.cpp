@@ -11,6 +11,7 @@
 
 #include "task/postgres/admin_session.h"
 #include "task/postgres/migration_file.h"
+#include "task/postgres/records.h"
 #include "task/postgres/server_check.h"
 
 namespace duet::app {
@@ -20,11 +21,20 @@ using namespace task::postgres;
 using boost::json::object;
 using std::chrono::system_clock;
 
+// The object that the server said; none: it is something else.
+std::optional<object> object_in(std::string_view text) {
+  boost::system::error_code fault;
+  const boost::json::value parsed = boost::json::parse(text, fault);
+  if (fault || !parsed.is_object()) return std::nullopt;
+  return parsed.get_object();
+}
+
 /// Puts questions and leaves open what the server would not tell.
 class Examination {
  public:
-  Examination(AdminSession& session, std::string schema, const WorkerMemory& memory, ClusterFacts& facts)
-      : session_(session), schema_(std::move(schema)), memory_(memory), facts_(facts) {}
+  Examination(AdminSession& session, const task::ClusterSettings& cluster, const WorkerMemory& memory,
+              ClusterFacts& facts)
+      : session_(session), schema_(cluster.schema), name_(cluster.name), memory_(memory), facts_(facts) {}
 
   void ask_all() {
     ask_session();
@@ -48,9 +58,20 @@ class Examination {
     facts_.tls = session_.tls();
     facts_.server_version = session_.server_version();
     facts_.encoding = session_.server_parameter("server_encoding");
+    facts_.is_here = session_.is_here();
     facts_.is_superuser = session_.server_parameter("is_superuser") == "on";
     facts_.is_pooled = session_.is_pooled();
     if (const auto found = rows("SELECT session_user")) facts_.user = std::string(found->text());
+    const auto may = [this](const char* function) -> std::optional<bool> {
+      const auto found = rows(
+          "SELECT has_function_privilege(p.oid, 'EXECUTE') AND has_schema_privilege(n.oid, 'USAGE') FROM pg_proc p "
+          "JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = $1 AND p.proname = $2",
+          {schema_, function});
+      if (!found || found->rows() == 0) return std::nullopt;
+      return found->text() == "t";
+    };
+    facts_.may_join = may("attach_v1");
+    facts_.may_run = may("claim_v1");
   }
 
   static std::optional<std::int64_t> number(const object& hello, const char* name) {
@@ -67,10 +88,10 @@ class Examination {
       facts_.schema_fault = answer.error().message;
       return;
     }
-    boost::system::error_code fault;
-    const boost::json::value parsed = boost::json::parse(answer->text(), fault);
-    if (fault || !parsed.is_object()) return;
-    const object& hello = parsed.get_object();
+    const auto told = object_in(answer->text());
+    if (!told) return;
+    const object& hello = *told;
+    queue_ = text_in(hello, "queue");
     facts_.schema_version = number(hello, "version");
     facts_.oldest = number(hello, "oldest").value_or(0);
     facts_.timeline = number(hello, "serverTimeline");
@@ -79,9 +100,10 @@ class Examination {
       facts_.project = std::string(project->get_string());
     if (const auto* adopted = hello.if_contains("adopted"); adopted != nullptr && adopted->is_bool())
       facts_.is_adopted = adopted->get_bool();
+    using Kind = Objection::Kind;
     for (const Objection& objection : objections_to(hello, memory_, facts_.own_project)) {
-      const bool is_old = objection.kind == Objection::Kind::old_primary || objection.kind == Objection::Kind::backup;
-      if (is_old) facts_.outdated = objection.why;
+      const bool has_a_row = objection.kind == Kind::version || objection.kind == Kind::project || !facts_.is_adopted;
+      if (!has_a_row) facts_.outdated = objection.why;
     }
     if (const auto now = number(hello, "now")) {
       const auto here = before + (after - before) / 2;
@@ -125,6 +147,7 @@ class Examination {
     const auto old = rows(
         "SELECT pid, application_name, extract(epoch FROM now() - xact_start)::bigint FROM pg_stat_activity "
         "WHERE xact_start IS NOT NULL AND pid <> pg_backend_pid() AND datname = current_database() "
+        "AND backend_type <> 'autovacuum worker' "
         "ORDER BY xact_start LIMIT 1");
     if (old && old->rows() > 0) {
       facts_.oldest_transaction = {std::string(old->text(0, 0)), std::string(old->text(0, 1)),
@@ -133,9 +156,13 @@ class Examination {
     const auto hidden = rows("SELECT count(*) FROM pg_stat_activity WHERE query = '<insufficient privilege>'");
     if (hidden) facts_.hidden_sessions = hidden->number(0, 0).value_or(0);
     const auto left = rows(
-        "SELECT current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint "
-        "- "
-        "sum(numbackends) FROM pg_stat_database");
+        "SELECT least(current_setting('max_connections')::bigint "
+        "- current_setting('superuser_reserved_connections')::bigint "
+        "- coalesce(current_setting('reserved_connections', true)::bigint, 0) - (SELECT sum(numbackends) FROM "
+        "pg_stat_database), (SELECT d.datconnlimit - s.numbackends FROM pg_database d JOIN pg_stat_database s ON "
+        "s.datid = d.oid WHERE d.datname = current_database() AND d.datconnlimit >= 0), (SELECT r.rolconnlimit - "
+        "(SELECT count(*) FROM pg_stat_activity a WHERE a.usename = r.rolname) FROM pg_roles r WHERE r.rolname = "
+        "session_user AND r.rolconnlimit >= 0))");
     if (left) facts_.connections_left = left->number(0, 0);
     const auto standbys = rows("SELECT count(*) FROM pg_stat_replication");
     if (standbys) facts_.standbys = standbys->number(0, 0);
@@ -147,10 +174,14 @@ class Examination {
   void ask_status() {
     const Answer answer = session_.call(schema_, "read_status_v1", {});
     if (!answer) return;
-    boost::system::error_code fault;
-    const boost::json::value parsed = boost::json::parse(answer->text(), fault);
-    const auto* const oldest =
-        fault || !parsed.is_object() ? nullptr : parsed.get_object().if_contains("oldestTransaction");
+    const auto status = object_in(answer->text());
+    if (!status) return;
+    for (const boost::json::value& worker : array_in(*status, "workers")) {
+      const object& other = worker.as_object();
+      const bool is_we = memory_.queue == queue_ && memory_.worker == number_in(other, "id");
+      if (!is_we && text_in(other, "name") == name_) facts_.name_taken = name_;
+    }
+    const auto* const oldest = status->if_contains("oldestTransaction");
     if (oldest != nullptr && oldest->is_object()) {
       const object& transaction = oldest->get_object();
       const auto* const application = transaction.if_contains("application");
@@ -195,15 +226,46 @@ class Examination {
 
   AdminSession& session_;
   std::string schema_;
+  std::string name_;
+  std::string queue_;  // its id
   const WorkerMemory& memory_;
   ClusterFacts& facts_;
 };
+
+// Why a daemon would leave this server for another host; empty: it would not.
+std::string why_not(AdminSession& session, const task::ClusterSettings& cluster, const WorkerMemory& memory) {
+  const Answer answer = session.call(cluster.schema, "hello_v1", {});
+  if (!answer) return answer.error().message;
+  const auto objections = objections_to(object_in(answer->text()).value_or(object()), memory, cluster.project);
+  return objections.empty() ? "" : objections.front().why;
+}
+
+using Opened = tl::expected<std::unique_ptr<AdminSession>, std::string>;
+
+// The first host that a daemon would work with; if it would with none, the first that answers.
+Opened open_as_a_daemon(const StoreAddress& address, const task::ClusterSettings& cluster, const WorkerMemory& memory,
+                        std::chrono::milliseconds most, std::vector<std::string>& passed_by) {
+  Opened session = AdminSession::open(address, most);
+  const std::size_t tries =
+      address.hosts().size() == 1 ? 0 : 2 * address.hosts().size();  // a host may have two addresses
+  for (std::size_t tried = 0; session && tried < tries; ++tried) {
+    const std::string why = why_not(**session, cluster, memory);
+    if (why.empty()) return session;
+    const std::string text = (*session)->server() + ": " + why;
+    if (std::ranges::find(passed_by, text) == passed_by.end()) passed_by.push_back(text);
+    if ((*session)->try_another(most)) break;
+  }
+  if (tries == 0 || !session) return session;
+  passed_by.clear();
+  return AdminSession::open(address, most);
+}
 
 }  // namespace
 
 ClusterFacts cluster_facts(const task::ClusterSettings& cluster, const WorkerMemory& memory,
                            std::chrono::milliseconds most) {
-  ClusterFacts facts{.server = "store", .schema = cluster.schema, .own_project = cluster.project};
+  ClusterFacts facts{
+      .server = "store", .wants_to_run = cluster.run, .schema = cluster.schema, .own_project = cluster.project};
   for (const MigrationFile& file : migration_files())
     facts.own_version = std::max<std::int64_t>(facts.own_version, file.version);
   try {
@@ -211,11 +273,10 @@ ClusterFacts cluster_facts(const task::ClusterSettings& cluster, const WorkerMem
     if (!address) return facts.unreachable = address.error(), facts;
     facts.server = address->text();
     facts.ssl_mode = address->ssl_mode();
-    facts.is_here = std::ranges::all_of(address->hosts(), [](const Host& host) { return host.is_here(); });
-    const auto session = AdminSession::open(*address, most);
+    auto session = open_as_a_daemon(*address, cluster, memory, most, facts.passed_by);
     if (!session) return facts.unreachable = session.error(), facts;
     facts.server = (*session)->server();
-    Examination(**session, cluster.schema, memory, facts).ask_all();
+    Examination(**session, cluster, memory, facts).ask_all();
   } catch (const std::runtime_error& missing) {  // libpq itself
     facts.unreachable = missing.what();
   }

@@ -27,19 +27,24 @@ struct ClusterFacts {
     std::int64_t dead = 0;
   };
 
-  std::string server = {};       ///< which one, for people
-  std::string unreachable = {};  ///< why; then nothing else is known
-  bool is_here = false;          ///< through a Unix socket or loopback only
-  std::string tls = {};          ///< its version; empty: none
+  std::string server = {};                  ///< which one, for people
+  std::string unreachable = {};             ///< why; then nothing else is known
+  std::vector<std::string> passed_by = {};  ///< hosts that a daemon would not work with, and why
+  bool is_here = false;                     ///< through a Unix socket or loopback
+  std::string tls = {};                     ///< its version; empty: none
   std::string ssl_mode = {};
   std::string user = {};
   bool is_superuser = false;
+  std::optional<bool> may_join = {};  ///< none: there is no queue to join
+  std::optional<bool> may_run = {};   ///< its tasks
+  bool wants_to_run = true;           ///< [cluster] run
   std::string schema = {};
   std::string schema_fault = {};  ///< why its version could not be asked for
   std::optional<std::int64_t> schema_version = {};
   std::int64_t own_version = 0;  ///< what this program needs
   std::int64_t oldest = 0;       ///< the least that the schema serves
   std::string project = {};      ///< the queue's
+  std::string name_taken = {};   ///< [cluster] name, if another worker has it
   std::string own_project = {};
   bool is_adopted = true;  ///< the schema is on the server that it was made on
   int server_version = 0;  ///< 150004 is 15.4
@@ -54,7 +59,7 @@ struct ClusterFacts {
   std::optional<bool> wakes = {};  ///< a wake-up to oneself came back
   std::optional<std::int64_t> timeline = {};
   std::optional<std::int64_t> known_timeline = {};
-  std::string outdated = {};  ///< why it is an old primary or backup, by what the daemon of this project has seen
+  std::string outdated = {};  ///< why it is not, or not any more, the server that the daemon of this project works with
   std::optional<Transaction> oldest_transaction = {};
   std::int64_t hidden_sessions = 0;  ///< that this role may not look at
   std::vector<Rows> rows = {};

@@ -13,6 +13,7 @@ using namespace std::chrono_literals;
 
 constexpr int oldest_server = 140000;
 constexpr std::int64_t few_connections = 10;
+constexpr std::int64_t of_a_daemon = 2;
 constexpr std::int64_t few_rows = 1000;  // of a small table, whatever their ratio
 
 Finding good(std::string subject, std::string text) { return {std::move(subject), Verdict::good, std::move(text)}; }
@@ -30,13 +31,28 @@ Finding check_tls(const ClusterFacts& facts) {
 }
 
 Finding check_role(const ClusterFacts& facts) {
-  if (!facts.is_superuser) return good("cluster role", facts.user);
-  return wrong("cluster role", facts.user + " is a superuser: make a role that is a member of " + facts.schema +
-                                   "_worker, and name it in `store`");
+  const std::string subject = "cluster role";
+  const std::string worker = facts.schema + "_worker";
+  if (facts.is_superuser)
+    return wrong(subject, facts.user + " is a superuser: make a role that is a member of " + worker +
+                              ", and name it in `store`");
+  const std::string cure = ": GRANT " + worker + " TO " + facts.user;
+  const std::string client = facts.schema + "_client";
+  if (!facts.may_join.value_or(true)) {
+    const std::string text =
+        facts.user + " may not join the queue" + cure + ", or " + client + " if [cluster] run is false";
+    return facts.schema_version ? note(subject, text) : wrong(subject, text);
+  }
+  if (facts.wants_to_run && !facts.may_run.value_or(true))
+    return note(subject, facts.user + " may not run tasks, so no daemon starts with it" + cure +
+                             ", or set [cluster] run = false");
+  return good(subject, facts.user);
 }
 
 Finding check_schema(const ClusterFacts& facts) {
   const std::string subject = "cluster schema";
+  if (!facts.schema_version && !facts.may_join.value_or(true))
+    return note(subject, facts.schema + ": " + facts.schema_fault);  // see the role
   if (!facts.schema_version)
     return wrong(subject, facts.schema + ": " + facts.schema_fault + "; 'duet-rpc cluster init' makes it");
   const std::string version = std::to_string(*facts.schema_version);
@@ -78,8 +94,7 @@ Finding check_switch(const std::string& name, const std::string& value, const st
 Finding check_commit(const ClusterFacts& facts) {
   const std::string& value = facts.synchronous_commit;
   if (value == "on" || value == "remote_apply") return good("cluster synchronous_commit", value);
-  return wrong("cluster synchronous_commit", value + ": a task that was acknowledged may be lost; ALTER ROLE " +
-                                                 facts.user + " SET synchronous_commit = on");
+  return note("cluster synchronous_commit", value + ": the queue commits what it acknowledges with `on` all the same");
 }
 
 Finding check_timeouts(const ClusterFacts& facts) {
@@ -117,12 +132,12 @@ Finding check_wake_ups(const ClusterFacts& facts) {
 
 Finding check_timeline(const ClusterFacts& facts) {
   const std::string subject = "cluster timeline";
+  if (!facts.outdated.empty()) return wrong(subject, facts.outdated);
   if (!facts.timeline || !facts.known_timeline) return note(subject, "the server does not say");
   const std::string now = std::to_string(*facts.timeline);
   const std::string known = std::to_string(*facts.known_timeline);
   if (*facts.timeline < *facts.known_timeline)
     return wrong(subject, now + ", and the queue has seen " + known + ": this is an old primary; find the present one");
-  if (!facts.outdated.empty()) return wrong(subject, facts.outdated);
   if (*facts.timeline > *facts.known_timeline)
     return note(subject, now + ", and the queue has seen " + known + " only: the next daemon takes the failover over");
   return good(subject, now + ", known");
@@ -186,8 +201,11 @@ Finding check_clock(const ClusterFacts& facts) {
 Finding check_connections(const ClusterFacts& facts) {
   if (!facts.connections_left) return note("cluster connections", "the server does not say");
   const std::string left = std::to_string(*facts.connections_left) + " left";
-  if (*facts.connections_left >= few_connections) return good("cluster connections", left);
-  return wrong("cluster connections", left + ", and each daemon needs two: raise max_connections");
+  const std::string subject = "cluster connections";
+  if (*facts.connections_left >= few_connections) return good(subject, left);
+  const std::string text = left + ", and each daemon needs two: raise max_connections, or the limit of " + facts.user +
+                           " or of the database";
+  return *facts.connections_left < of_a_daemon ? wrong(subject, text) : note(subject, text);
 }
 
 Finding check_notify_queue(const ClusterFacts& facts) {
@@ -208,12 +226,8 @@ Finding check_log(const ClusterFacts& facts) {
                                          "log_parameter_max_length_on_error = 0");
 }
 
-}  // namespace
-
-std::vector<Finding> check_cluster(const ClusterFacts& facts) {
-  if (!facts.unreachable.empty()) return {wrong("cluster", facts.server + ": " + facts.unreachable)};
-  return {good("cluster", facts.server + " answers"),
-          check_tls(facts),
+std::vector<Finding> check_answering(const ClusterFacts& facts) {
+  return {check_tls(facts),
           check_role(facts),
           check_schema(facts),
           check_server(facts),
@@ -234,6 +248,23 @@ std::vector<Finding> check_cluster(const ClusterFacts& facts) {
           check_connections(facts),
           check_notify_queue(facts),
           check_log(facts)};
+}
+
+}  // namespace
+
+std::vector<Finding> check_cluster(const ClusterFacts& facts) {
+  if (!facts.unreachable.empty()) return {wrong("cluster", facts.server + ": " + facts.unreachable)};
+  std::vector<Finding> findings{good("cluster", facts.server + " answers")};
+  for (const std::string& host : facts.passed_by)
+    findings.push_back(note("cluster host", host + ": daemons pass it by"));
+  if (!facts.name_taken.empty())
+    findings.push_back(wrong("cluster name", "another worker of the queue has the name '" + facts.name_taken +
+                                                 "': set [cluster] name, or wait until it is lost, or run 'duet-rpc "
+                                                 "cluster forget " +
+                                                 facts.name_taken + "'"));
+  const std::vector<Finding> more = check_answering(facts);
+  findings.insert(findings.end(), more.begin(), more.end());
+  return findings;
 }
 
 }  // namespace duet::app

@@ -77,6 +77,31 @@ TEST(DoctorOfClusters, ASuperuserIsAFault) {
   expect(with([](auto& f) { f.is_superuser = true; }), Verdict::wrong, "cluster role", "duet_worker");
 }
 
+TEST(DoctorOfClusters, ARoleThatMayNotJoinIsToldWhatItLacks) {
+  ClusterFacts none = sound();
+  none.may_join = none.may_run = false;
+  none.schema_version.reset();
+  none.schema_fault = "permission denied for schema duet";
+  const auto findings = check_cluster(none);
+  expect(findings.at(2), Verdict::wrong, "cluster role", "GRANT duet_worker TO duet, or duet_client if");
+  expect(findings.at(3), Verdict::note, "cluster schema", "permission denied");
+  EXPECT_EQ(findings.at(3).text.find("cluster init"), std::string::npos);
+  expect(with([](auto& f) { f.may_join = f.may_run = false; }), Verdict::note, "cluster role", "may not join");
+  expect(with([](auto& f) { f.may_run = false; }), Verdict::note, "cluster role", "GRANT duet_worker TO duet, or set");
+  ClusterFacts client = sound();
+  client.may_run = client.wants_to_run = false;
+  EXPECT_EQ(check_cluster(client).at(2).verdict, Verdict::good);
+}
+
+TEST(DoctorOfClusters, ANameThatAnotherWorkerHasIsAFault) {
+  expect(with([](auto& f) { f.name_taken = "build-3"; }), Verdict::wrong, "cluster name", "cluster forget build-3");
+}
+
+TEST(DoctorOfClusters, AHostThatDaemonsPassByIsANote) {
+  expect(with([](auto& f) { f.passed_by = {"db1:5432: it is an old primary"}; }), Verdict::note, "cluster host",
+         "db1:5432: it is an old primary: daemons pass it by");
+}
+
 TEST(DoctorOfClusters, TheSchemaMustFitTheProgramAndTheProject) {
   const auto schema = [](const auto& change, const std::string& part) {
     expect(with(change), Verdict::wrong, "cluster schema", part);
@@ -99,7 +124,7 @@ TEST(DoctorOfClusters, TheServerMustKeepWhatItSays) {
   expect(with([](auto& f) { f.fsync = "off"; }), Verdict::wrong, "cluster fsync", "power cut");
   expect(with([](auto& f) { f.full_page_writes = "off"; }), Verdict::wrong, "cluster full_page_writes", "power cut");
   for (const char* value : {"off", "local", "remote_write"}) {
-    expect(with([&](auto& f) { f.synchronous_commit = value; }), Verdict::wrong, "cluster synchronous_commit", value);
+    expect(with([&](auto& f) { f.synchronous_commit = value; }), Verdict::note, "cluster synchronous_commit", value);
   }
   expect(with([](auto& f) { f.missing_timeouts = {"lock_timeout"}; }), Verdict::note, "cluster timeouts",
          "no lock_timeout");
@@ -135,7 +160,8 @@ TEST(DoctorOfClusters, WhatMakesAQueueSlowIsNamed) {
   expect(with([](auto& f) { f.autovacuum = "off"; }), Verdict::wrong, "cluster autovacuum", "ALTER SYSTEM");
   expect(with([](auto& f) { f.tables_without_vacuum = {"task"}; }), Verdict::wrong, "cluster autovacuum", "for task");
   expect(with([](auto& f) { f.invalid_indexes = {"task_new"}; }), Verdict::wrong, "cluster indexes", "task_new");
-  expect(with([](auto& f) { f.connections_left = 3; }), Verdict::wrong, "cluster connections", "3 left");
+  expect(with([](auto& f) { f.connections_left = 1; }), Verdict::wrong, "cluster connections", "1 left");
+  expect(with([](auto& f) { f.connections_left = 3; }), Verdict::note, "cluster connections", "3 left");
   expect(with([](auto& f) { f.notify_queue = 0.2; }), Verdict::wrong, "cluster notify queue", "20 % full");
 }
 

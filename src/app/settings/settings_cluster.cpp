@@ -60,7 +60,9 @@ void read_schema(const SettingsSection& section, std::string& into) {
 }
 
 std::string why_no_own_label(Text label) {
-  return label.starts_with("name=") ? "another one: each worker has its name as a label already" : why_no_label(label);
+  if (label.starts_with("name=")) return "another one: each worker has its name as a label already";
+  if (label.starts_with("limit=")) return "another one: a worker that can keep limits has a label for each already";
+  return why_no_label(label);
 }
 
 std::optional<std::vector<std::string>> read_list(const SettingsSection& section, Text name,

@@ -154,6 +154,7 @@ TEST(ClusterSettings, HaveBounds) {
   EXPECT_NE(fault("labels = [\"a\\u001fb\"]"), "accepted");
   EXPECT_NE(fault("labels = ['']"), "accepted");
   EXPECT_NE(fault("labels = ['name=other']"), "accepted") << "it would take another worker's tasks";
+  EXPECT_NE(fault("labels = ['limit=memory']"), "accepted") << "it would take tasks whose limits it cannot keep";
   EXPECT_NE(fault("on_lost = 'ignore'"), "accepted");
   EXPECT_NE(fault("leases = 1"), "accepted");
   std::string labels = "labels = ['0'";

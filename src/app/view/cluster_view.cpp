@@ -56,16 +56,15 @@ Table::Cell state_of(const object& worker) {
 }
 
 Table worker_table(const array& workers, const std::string& own) {
-  Table table({"WORKER", "STATE", "RUNNING", "HEARD", "VERSION", "LABELS"});
+  Table table({"NAME", "STATE", "RUNNING/SLOTS", "BEAT AGE", "VERSION", "LABELS"});
   for (const value& entry : workers) {
     if (!entry.is_object()) continue;
     const object& worker = entry.get_object();
     const std::string name = member_text(worker, "name");
-    const auto age = number(worker, "beatAgeMs");
     table.add({{name == own ? name + " (this one)" : name, Table::Paint::name},
                state_of(worker),
-               {text_or_dash(worker, "running") + " of " + text_or_dash(worker, "slots")},
-               {age ? readable_age(age) + " ago" : "-"},
+               {text_or_dash(worker, "running") + '/' + text_or_dash(worker, "slots")},
+               {readable_age(number(worker, "beatAgeMs"))},
                {text_or_dash(worker, "version")},
                {joined(member_list(worker, "labels"))}});
   }
@@ -80,7 +79,7 @@ Table::Cell takers_of(const object& lane) {
 }
 
 Table lane_table(const array& lanes) {
-  Table table({"AGENT", "GROUP", "NEEDS", "QUEUED", "RUNNING", "FOR"});
+  Table table({"AGENT", "GROUP", "NEEDS", "QUEUED", "RUNNING", "WORKERS"});
   for (const value& entry : lanes) {
     if (!entry.is_object()) continue;
     const object& lane = entry.get_object();
@@ -103,7 +102,7 @@ std::string yes_or_no(const object& fields, Text name) {
 std::string standbys_of(const object& database) {
   const std::string count = member_text(database, "synchronousStandbys");
   if (count.empty()) return "-";
-  return count == "0" ? "none that is synchronous: a failover may lose the last moments" : count + " synchronous";
+  return count == "0" ? "0: a failover may lose the last moments" : count;
 }
 
 std::string round_trip_of(const object& database) {
@@ -121,34 +120,25 @@ std::string oldest_transaction_of(const object& database) {
 }
 
 std::string dead_rows_of(const object& database) {
-  const array& tables = member_list(database, "tables");
-  if (tables.empty()) return "-";
-  double dead = 0;
-  double live = 0;
-  for (const value& table : tables) {
-    if (!table.is_object()) continue;
-    dead += number(table.get_object(), "dead").value_or(0);
-    live += number(table.get_object(), "live").value_or(0);
-  }
-  return std::to_string(static_cast<std::int64_t>(dead)) + ", beside " +
-         std::to_string(static_cast<std::int64_t>(live)) + " live ones";
+  const std::string dead = member_text(database, "deadRows");
+  return dead.empty() ? "-" : dead + ", beside " + text_or_dash(database, "liveRows") + " live ones";
 }
 
 std::string database_lines(const object& database, const TextStyle& style) {
   const std::pair<Text, std::string> lines[] = {
-      {"primary", text_or_dash(database, "server")},
+      {"primary", text_or_dash(database, "primary")},
       {"timeline", text_or_dash(database, "timeline")},
-      {"schema", text_or_dash(database, "schemaVersion")},
+      {"schema version", text_or_dash(database, "schemaVersion")},
       {"round trip", round_trip_of(database)},
       {"wake-ups", text_or_dash(database, "wakeUps")},
       {"pooler", yes_or_no(database, "pooler")},
-      {"standbys", standbys_of(database)},
+      {"synchronous standbys", standbys_of(database)},
       {"oldest transaction", oldest_transaction_of(database)},
       {"dead rows", dead_rows_of(database)},
-      {"events to number", text_or_dash(database, "unnumbered")},
+      {"unnumbered events", text_or_dash(database, "unnumberedEvents")},
   };
   std::string out;
-  constexpr std::size_t column = 20;
+  constexpr std::size_t column = 22;
   for (const auto& [name, text] : lines) {
     out += std::string(name) + std::string(column - name.size(), ' ') + one_line(text) + '\n';
   }
@@ -164,11 +154,9 @@ std::string cluster_page(const object& status, const TextStyle& style, std::opti
   std::string out = worker_table(member_list(status, "workers"), member_text(status, "worker")).text(style, width);
   const Table lanes = lane_table(member_list(status, "lanes"));
   out += lanes.empty() ? "\nnothing waits\n" : '\n' + lanes.text(style, width);
-  object database = status;
-  if (const value* const own = member(status, "database"); own != nullptr && own->is_object()) {
-    for (const auto& fact : own->get_object()) database[fact.key()] = fact.value();
-  }
-  return out + '\n' + database_lines(database, style);
+  const value* const database = member(status, "database");
+  return out + '\n' +
+         database_lines(database != nullptr && database->is_object() ? database->get_object() : object(), style);
 }
 
 }  // namespace duet::app

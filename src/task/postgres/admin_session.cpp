@@ -20,6 +20,7 @@ class AdminSession::Talk {
 
   Session* session() const { return session_.get(); }
   const std::string& server() const { return server_; }
+  bool is_here() const { return is_here_; }
 
   std::vector<Notice> notices;
   std::deque<std::pair<std::string, std::string>> notifications;
@@ -32,6 +33,7 @@ class AdminSession::Talk {
   ServerSearch search_;
   std::unique_ptr<Session> session_;
   std::string server_;
+  bool is_here_ = false;
   std::string trouble_ = "there is no connection";
 };
 
@@ -60,6 +62,7 @@ std::optional<std::string> AdminSession::Talk::connect_to_another(Wait most) {
 
 void AdminSession::Talk::open(ServerSearch::Found found) {
   server_ = address_.user() + '@' + found.where.text() + '/' + address_.database();
+  is_here_ = Host{found.where.host, found.where.address, found.where.port}.is_here();
   Session::Events events;
   events.lost = [this](const std::string& why) {
     trouble_ = why;
@@ -128,6 +131,8 @@ std::string AdminSession::server_parameter(const std::string& name) const {
 std::string AdminSession::tls() const { return is_open() ? talk_->session()->tls() : std::string(); }
 
 const std::string& AdminSession::server() const { return talk_->server(); }
+
+bool AdminSession::is_here() const { return talk_->is_here(); }
 
 bool AdminSession::is_pooled() {
   if (!is_open()) return false;

@@ -57,6 +57,8 @@ class AdminSession {
   std::string tls() const;
   /// The host that answered, and the address as people may see it.
   const std::string& server() const;
+  /// It answered through a Unix socket or loopback.
+  bool is_here() const;
   /// Another process stands between: the server's process is not the one that libpq was told of.
   bool is_pooled();
 

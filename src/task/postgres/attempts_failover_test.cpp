@@ -199,9 +199,9 @@ TEST_F(AttemptsFailoverTest, AnEndThatOneServerKnowsIsToldToTheNextToo) {
   fail_over();
   EXPECT_TRUE(told_running().contains(31));
   answer_recovery("[31]", "[[31,0]]");
-  const auto remembered = rpc::parse_value(attempts->remembered());
-  ASSERT_EQ(remembered.as_array().size(), 1U);
-  EXPECT_EQ(number_in(remembered.at(0).as_object(), "fence"), 31);
+  const auto kept = rpc::parse_value(attempts->remembered());
+  ASSERT_EQ(kept.as_array().size(), 1U);
+  EXPECT_EQ(number_in(kept.at(0).as_object(), "fence"), 31);
 }
 
 TEST_F(AttemptsFailoverTest, ACancelIsToldAgain) {
@@ -281,8 +281,8 @@ TEST_F(AttemptsFailoverTest, WhatWasGivenUpWhileThereWasNoDaemonIsEndedAndItsEnd
 
 TEST_F(AttemptsFailoverTest, SoIsTheEndOfWhatHadEndedBefore) {
   recorded = {seven, eight};
-  const Outcome ended{.kind = Outcome::Kind::exited, .code = 3, .ended_at = clock.utc()};
-  runner.left[seven] = {.claim = {.fence = 31, .worker = "one"}, .gone = true, .outcome = ended};
+  const Outcome exited_before{.kind = Outcome::Kind::exited, .code = 3, .ended_at = clock.utc()};
+  runner.left[seven] = {.claim = {.fence = 31, .worker = "one"}, .gone = true, .outcome = exited_before};
   runner.left[eight] = runner.left[seven];
   runner.left[eight].outcome->ended_at -= std::chrono::hours(24 * 8);
   restart(R"({"worker":4,"recovering":false,"running":[]})");

@@ -372,6 +372,7 @@ void PostgresQueue::remember_pauses(std::set<std::string> paused) {
 
 void PostgresQueue::release_agent(const std::string& agent, const Changed& released) {
   if (stopping_) return released(tl::unexpected(is_stopping()));
+  if (agent.find('\0') != std::string::npos) return released(tl::unexpected(agents_.unknown(agent, "name")));
   alter("release_v1", {agent}, [this, agent, released](const FoundObject& answer, bool again) {
     if (!answer) return released(tl::unexpected(answer.error()));
     const bool was_held = again || flag_in(*answer, "released");

@@ -32,6 +32,13 @@ std::string_view word_of(ListQuery::Sort sort) {
   return "ended";
 }
 
+// PostgreSQL takes no such text, so nothing is found by it.
+bool asks_for_zero_byte(const ListQuery& query) {
+  const auto has_one = [](const std::string& text) { return text.find('\0') != std::string::npos; };
+  return has_one(query.group.value_or("")) || has_one(query.agent.value_or("")) ||
+         std::ranges::any_of(query.labels, [&](const auto& label) { return has_one(label.first + label.second); });
+}
+
 std::string query_text(const ListQuery& query) {
   constexpr std::size_t most = 1'000'000;
   json::object asked{{"limit", std::min(query.limit, most)}, {"sort", word_of(query.sort)}};
@@ -73,6 +80,7 @@ void PostgresQueue::find(TaskId id, const FoundTask& found) {
 void PostgresQueue::list(const ListQuery& query, const std::function<bool(const Task&)>& each,
                          const std::function<void(const std::optional<rpc::Error>&)>& done) {
   if (!membership_.is_joined()) return done(not_joined());
+  if (asks_for_zero_byte(query)) return done(std::nullopt);
   line_.call(Line::Way::work, "read_tasks_v1", {query_text(query)}, lifetime_.bind([each, done](const Answer& answer) {
     if (!answer) return done(error_of(answer.error()));
     for (std::size_t row = 0; row < answer->rows(); ++row) {
@@ -219,19 +227,46 @@ void PostgresQueue::find_handle(const std::string& handle,
   }));
 }
 
+namespace {
+
+// What is the database's, by the names that people see.
+void move_facts(json::object& status, json::object& database) {
+  constexpr std::pair<const char*, const char*> facts[] = {{"timeline", "timeline"},
+                                                           {"schemaVersion", "schemaVersion"},
+                                                           {"synchronousStandbys", "synchronousStandbys"},
+                                                           {"oldestTransaction", "oldestTransaction"},
+                                                           {"tables", "tables"},
+                                                           {"unnumbered", "unnumberedEvents"}};
+  for (const auto& [from, to] : facts) {
+    database[to] = status[from];
+    status.erase(from);
+  }
+  std::int64_t dead = 0;
+  std::int64_t live = 0;
+  for (const json::value& table : array_in(database, "tables")) {
+    dead += number_in(table.as_object(), "dead");
+    live += number_in(table.as_object(), "live");
+  }
+  database["deadRows"] = dead;
+  database["liveRows"] = live;
+}
+
+}  // namespace
+
 void PostgresQueue::cluster_status(const std::function<void(const tl::expected<Object, rpc::Error>&)>& told) {
   ask("read_status_v1", {}, [this, told](const tl::expected<Object, rpc::Error>& answer) {
     if (!answer) return told(tl::unexpected(answer.error()));
     Object status = *answer;
     const Line::Standing standing = line_.standing();
     status["worker"] = cluster_.name;
-    Object database{{"server", standing.server},
+    Object database{{"primary", standing.server},
                     {"wakeUps", standing.listens ? "listen" : "poll"},
                     {"pooler", standing.pooled},
                     {"encrypted", standing.encrypted},
                     {"insecure", cluster_.insecure}};
     if (standing.round_trip) database["roundTripMs"] = static_cast<double>(standing.round_trip->count()) / 1000;
     if (!problem_.empty()) database["trouble"] = problem_;
+    move_facts(status, database);
     status["database"] = std::move(database);
     told(status);
   });

@@ -394,14 +394,17 @@ BEGIN
           WHERE w.state = 0 AND w.runs AND @schema@.serves(l, w)), 'waitingFor', @schema@.nobody_for(l.id))
             ORDER BY l.id), '[]')
       FROM @schema@.lane_counts() c JOIN @schema@.lane l ON l.id = c.lane),
-    'synchronousStandbys', (SELECT count(*) FROM pg_stat_replication r WHERE r.sync_state IN ('sync', 'quorum')),
+    -- Who may not see how a standby is does not know of any.
+    'synchronousStandbys', CASE WHEN pg_has_role(current_user, 'pg_read_all_stats', 'USAGE')
+      THEN (SELECT count(*) FROM pg_stat_replication r WHERE r.sync_state IN ('sync', 'quorum')) END,
     'standbys', (SELECT count(*) FROM pg_stat_replication),
     'synchronousCommit', current_setting('synchronous_commit'), 'fsync', current_setting('fsync')::boolean,
       'fullPageWrites', current_setting('full_page_writes')::boolean,
     'oldestTransaction', (SELECT json_build_object('pid', a.pid, 'application', a.application_name, 'ageMs',
       @schema@.ms(clock_timestamp()) - @schema@.ms(a.xact_start))
       FROM pg_stat_activity a WHERE a.xact_start IS NOT NULL AND a.pid <> pg_backend_pid()
-        AND a.datname = current_database() ORDER BY a.xact_start LIMIT 1),
+        AND a.datname = current_database() AND a.backend_type <> 'autovacuum worker'  -- it keeps no rows
+      ORDER BY a.xact_start LIMIT 1),
     'tables', (SELECT json_agg(json_build_object('name', s.relname, 'live', s.n_live_tup, 'dead', s.n_dead_tup)
       ORDER BY s.relname)
       FROM pg_stat_user_tables s WHERE s.schemaname = '@schema@'),
