@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -112,6 +113,26 @@ class Failover(unittest.TestCase):
         second.start()
         self.assertEqual(self.one.session.answer()[0][3], "t")
         other.session.answer()
+
+    def test_what_is_told_again_waits_for_the_standby_too(self):
+        second = self.first.standby(synchronous=True)
+        self.one.submit(), self.one.submit(retries=1), self.one.submit()
+        ended, failed, started = self.one.claim(3)
+        self.one.end(ended), self.one.end(failed, ok=False, retry=0), self.one.start(started)
+        second.stop()
+        self.one.ask("SET client_min_messages = error")  # who is let go by a cancel hears a warning
+        pid = self.one.one("SELECT pg_backend_pid()")
+        again = [{"task": ended.id, "fence": ended.fence}], [{"task": failed.id, "fence": failed.fence, "ok": False, "retry": 0}]
+        calls = [lambda: self.one.report(again[0]), lambda: self.one.report(again[1]), lambda: self.one.start(started)]
+        for call in calls:
+            telling = threading.Thread(target=call)
+            telling.start()
+            server.eventually("it waits for the standby", lambda: self.first.sql(f"SELECT wait_event FROM pg_stat_activity WHERE pid = {pid}") == [["SyncRep"]], 10)
+            self.first.sql(f"SELECT pg_cancel_backend({pid})")
+            telling.join()
+        second.start()
+        server.eventually("it is in step", lambda: self.first.sql("SELECT state FROM pg_stat_replication") == [["streaming"]])
+        self.assertEqual([row.what for call in calls for row in call()], ["end", "end", "start"])
 
     def test_a_standby_is_read_and_says_what_it_is(self):
         second = self.first.standby()

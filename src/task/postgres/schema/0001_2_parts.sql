@@ -123,7 +123,17 @@ BEGIN
   RAISE EXCEPTION 'untold: the server has taken over, and this worker has not told what it runs' USING ERRCODE = 'DU004';
 END $$;
 
--- Who calls is the worker that it says, and the server the one that the queue knows.
+-- What is acknowledged is on disk, and on the standby if there is a synchronous one, whatever a role, a database or a client
+-- has set. The setting of a function would end with it, before the commit.
+CREATE FUNCTION @schema@.make_durable() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+END $$;
+
+-- Who calls is the worker that it says, and the server the one that the queue knows. Who needs no durable commit says so
+-- behind this.
 CREATE FUNCTION @schema@.guard(p_worker bigint, p_incarnation uuid) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   v_is_known boolean;
@@ -135,6 +145,7 @@ BEGIN
   ELSIF NOT v_is_known THEN
     PERFORM @schema@.refuse_new_server();
   END IF;
+  PERFORM @schema@.make_durable();
 END $$;
 
 CREATE FUNCTION @schema@.serves(p_lane @schema@.lane, p_worker @schema@.worker) RETURNS boolean

@@ -4,6 +4,7 @@
 CREATE FUNCTION @schema@.found_v1(p_project text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 BEGIN
+  PERFORM @schema@.make_durable();
   INSERT INTO @schema@.meta(version, oldest, project, queue, system, timeline, epoch)
   SELECT 1, 1, p_project, gen_random_uuid(), s.system_identifier, @schema@.server_timeline(), @schema@.new_epoch()
   FROM pg_control_system() s ON CONFLICT DO NOTHING;
@@ -194,8 +195,8 @@ CREATE FUNCTION @schema@.wait_v1(p_worker bigint, p_incarnation uuid, p_waiting 
   SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 BEGIN
-  PERFORM set_config('synchronous_commit', 'off', true);
   PERFORM @schema@.guard(p_worker, p_incarnation);
+  PERFORM set_config('synchronous_commit', 'off', true);
   UPDATE @schema@.worker w SET waiting = p_waiting WHERE w.id = p_worker AND w.runs AND w.waiting <> p_waiting;
 END $$;
 
@@ -243,8 +244,8 @@ CREATE FUNCTION @schema@.nudge_v1(p_worker bigint, p_incarnation uuid, p_other b
   LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
-  PERFORM set_config('synchronous_commit', 'off', true);
   PERFORM @schema@.guard(p_worker, p_incarnation);
+  PERFORM set_config('synchronous_commit', 'off', true);
   PERFORM pg_notify('@schema@_w' || p_other, p_what);
 END $$;
 
@@ -279,8 +280,8 @@ DECLARE
   w @schema@.worker;
   v_lanes integer[];
 BEGIN
-  PERFORM set_config('synchronous_commit', 'local', true);  -- a beat must not wait for the standby behind this row
   PERFORM @schema@.guard(p_worker, p_incarnation);
+  PERFORM set_config('synchronous_commit', 'local', true);  -- a beat must not wait for the standby behind this row
   SELECT * INTO w FROM @schema@.worker o WHERE o.id = p_other AND o.beat = p_beat AND o.state <> 3 FOR NO KEY UPDATE;
   IF NOT FOUND OR p_other = p_worker THEN
     RETURN '{"silent":false,"ready":[]}';
@@ -301,8 +302,8 @@ DECLARE
   w @schema@.worker;
   v_lanes integer[];
 BEGIN
-  PERFORM set_config('synchronous_commit', 'local', true);
   PERFORM @schema@.guard(p_worker, p_incarnation);
+  PERFORM set_config('synchronous_commit', 'local', true);
   SELECT * INTO w FROM @schema@.worker o WHERE o.id = p_other AND o.beat = p_beat AND o.state = 2 FOR NO KEY UPDATE;
   IF NOT FOUND OR p_other = p_worker THEN
     RETURN '{"lost":false,"ready":[]}';
@@ -321,6 +322,7 @@ DECLARE
   v_task @schema@.task;
   v_lanes integer[] := '{}';
 BEGIN
+  PERFORM set_config('synchronous_commit', 'local', true);  -- others need the rows that this locks, also without a standby
   UPDATE @schema@.worker o SET state = 3, waiting = false, gone_at = clock_timestamp()
   WHERE o.id = p_worker AND o.incarnation = p_incarnation AND o.state <> 3 RETURNING o.* INTO w;
   IF NOT FOUND THEN

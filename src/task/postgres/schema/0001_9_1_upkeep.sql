@@ -73,8 +73,8 @@ DECLARE
   m @schema@.meta;
   g record;
 BEGIN
-  PERFORM set_config('synchronous_commit', 'local', true);  -- beats come behind it, and must not wait for the standby
   PERFORM @schema@.guard(p_worker, p_incarnation);
+  PERFORM set_config('synchronous_commit', 'local', true);  -- beats come behind it, and must not wait for the standby
   WITH due AS MATERIALIZED (
     SELECT t.id FROM @schema@.task t WHERE t.state = 0 AND t.due <= v_now AND NOT t.held AND t.open_after = 0
     ORDER BY t.due LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED),

@@ -103,15 +103,16 @@ END $$;
 CREATE FUNCTION @schema@.recover_v1(p_worker bigint, p_incarnation uuid, p_running json) RETURNS text
   LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s'
-  SET jit = off SET enable_seqscan = off AS $$
+  SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+  SET enable_mergejoin = off AS $$
 DECLARE
   r record;
   v_fenced bigint[] := '{}';
   v_starts json;
   v_is_behind boolean;
 BEGIN
-  PERFORM set_config('synchronous_commit', 'local', true);  -- others need the rows that this locks, also without a standby
   PERFORM @schema@.guard(p_worker, p_incarnation);
+  PERFORM set_config('synchronous_commit', 'local', true);  -- others need the rows that this locks, also without a standby
   -- One after the other, or each would wait for the other to have told. Before rows of workers, as recovered() does.
   PERFORM FROM @schema@.meta FOR NO KEY UPDATE;
   SELECT w.told_timeline < m.timeline OR coalesce(m.renewed_at > clock_timestamp() - interval '1 day', false) INTO v_is_behind
@@ -134,8 +135,7 @@ BEGIN
   SELECT json_agg(json_build_object('task', x.task, 'fence', x.fence, 'pid', x.pid, 'ago', x.ago)) INTO v_starts
   FROM json_to_recordset(coalesce(p_running, '[]')) AS x(task bigint, fence bigint, pid integer, ago bigint)
     WHERE x.pid IS NOT NULL;
-  PERFORM FROM @schema@.report_v1(p_worker, p_incarnation, v_starts, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL);
+  PERFORM FROM @schema@.start_some(p_worker, coalesce(v_starts, '[]'), clock_timestamp());
   IF NOT EXISTS (SELECT FROM @schema@.worker w CROSS JOIN @schema@.meta m WHERE w.state < 2
     AND w.told_timeline < m.timeline) THEN
     PERFORM @schema@.recovered();
@@ -218,6 +218,7 @@ BEGIN
   IF p_queue NOT IN ('run', 'cancel') OR p_queue IS NULL THEN
     RETURN '{"outcome":"invalid"}';
   END IF;
+  PERFORM @schema@.make_durable();
   PERFORM FROM @schema@.meta FOR UPDATE;
   IF p_same IS NOT TRUE AND EXISTS (SELECT FROM @schema@.meta m JOIN pg_control_system() s
     ON s.system_identifier = m.system) THEN
