@@ -154,6 +154,33 @@ class Failover(unittest.TestCase):
         self.assertEqual(two.claim()[0].id, 1)
         self.assertGreater(two.submit(), 1000000)
 
+    def test_a_copy_beside_the_original_is_refused_until_it_is_adopted(self):
+        id = self.one.submit()
+        self.one.close()
+        self.first.sql("CREATE DATABASE copied TEMPLATE work")
+        self.first.make_database("restored")
+        dump = [f"{server.binaries()}/pg_dump", "-d", self.first.conninfo("work")]
+        text = subprocess.run(dump, stdout=subprocess.PIPE, check=True, timeout=60).stdout.decode()
+        self.first.script(text, "restored")
+        self.first.make_database("over")  # a dump that comes back to where it was taken
+        self.first.script(text, "over")
+        self.first.sql("SELECT duet.adopt_v1('run')", "over")
+        again = subprocess.run([*dump[:-1], self.first.conninfo("over")], stdout=subprocess.PIPE, check=True, timeout=60).stdout.decode()
+        self.first.script("DROP SCHEMA duet CASCADE;" + again, "over")
+        for database in ("copied", "restored", "over"):
+            with self.subTest(database):
+                for call in (lambda: Worker(self.first, database, "two"), lambda: self.first.sql("SELECT duet.renew_v1(1)", database)):
+                    with self.assertRaises(server.SqlError) as caught:
+                        call()
+                    self.assertEqual((caught.exception.code, caught.exception.message[:5]), ("DU002", "adopt"))
+                self.assertFalse(json.loads(self.first.sql("SELECT duet.hello_v1()", database)[0][0])["adopted"])
+                self.assertEqual(self.first.sql("SELECT duet.adopt_v1('run')", database), [['{"outcome":"adopted"}']])
+                self.assertEqual(self.first.sql("SELECT duet.adopt_v1('run')", database), [['{"outcome":"same"}']])
+                two = Worker(self.first, database, "two")
+                self.addCleanup(two.close)
+                self.assertEqual(two.claim()[0].id, id)
+        self.again(self.first, self.one)
+
 
 if __name__ == "__main__":
     server.skip_unless_installed()

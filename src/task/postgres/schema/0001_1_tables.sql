@@ -44,6 +44,8 @@ CREATE TABLE @schema@.meta(
   project text NOT NULL,
   queue uuid NOT NULL,
   system bigint NOT NULL,                -- the server's identifier
+  database oid NOT NULL,
+  home oid NOT NULL,                     -- of this table: a copy has another one, or another database or server
   timeline integer NOT NULL,             -- the highest one seen
   epoch text NOT NULL,
   epoch_start bigint NOT NULL DEFAULT 1, -- the first number of this epoch

@@ -107,6 +107,18 @@ CREATE FUNCTION @schema@.server_timeline() RETURNS integer LANGUAGE sql AS $$
     ('x' || pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8))::bit(32)::integer END
 $$;
 
+-- Whether the queue is where it was made or adopted, and no copy of that.
+CREATE FUNCTION @schema@.is_home(m @schema@.meta) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN m.system = (SELECT s.system_identifier FROM pg_control_system() s) AND m.home = '@schema@.meta'::regclass
+    AND m.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database());
+END $$;
+
+CREATE FUNCTION @schema@.refuse_copy() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION 'adopt: this is a copy of the queue, which was made elsewhere' USING ERRCODE = 'DU002';
+END $$;
+
 -- Behind a pooler connections go on when another server takes over: whoever calls it is to greet it first, as a new one.
 CREATE FUNCTION @schema@.refuse_new_server() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN

@@ -5,9 +5,10 @@ CREATE FUNCTION @schema@.found_v1(p_project text) RETURNS text LANGUAGE plpgsql 
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 BEGIN
   PERFORM @schema@.make_durable();
-  INSERT INTO @schema@.meta(version, oldest, project, queue, system, timeline, epoch)
-  SELECT 1, 1, p_project, gen_random_uuid(), s.system_identifier, @schema@.server_timeline(), @schema@.new_epoch()
-  FROM pg_control_system() s ON CONFLICT DO NOTHING;
+  INSERT INTO @schema@.meta(version, oldest, project, queue, system, database, home, timeline, epoch)
+  SELECT 1, 1, p_project, gen_random_uuid(), s.system_identifier, d.oid, '@schema@.meta'::regclass,
+    @schema@.server_timeline(), @schema@.new_epoch()
+  FROM pg_control_system() s, pg_database d WHERE d.datname = current_database() ON CONFLICT DO NOTHING;
   RETURN (SELECT project FROM @schema@.meta);
 END $$;
 
@@ -19,21 +20,19 @@ CREATE FUNCTION @schema@.hello_v1() RETURNS text LANGUAGE plpgsql SECURITY DEFIN
   pg_temp SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   m @schema@.meta;
-  v_system bigint;
 BEGIN
   SELECT * INTO m FROM @schema@.meta;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'the queue has not been founded' USING ERRCODE = 'DU002';
   END IF;
-  SELECT s.system_identifier INTO v_system FROM pg_control_system() s;
   RETURN json_build_object('version', m.version, 'oldest', m.oldest, 'project', m.project, 'queue', m.queue,
-    'system', v_system::text, 'timeline', m.timeline, 'serverTimeline', @schema@.server_timeline(), 'epoch', m.epoch,
+    'system', (SELECT s.system_identifier::text FROM pg_control_system() s), 'timeline', m.timeline, 'serverTimeline', @schema@.server_timeline(), 'epoch', m.epoch,
     'nextSeq', m.next_seq, 'newestEventMs', @schema@.ms(m.newest_event_at),
     'settings', json_build_object('queue_capacity', m.queue_capacity, 'keep_days', m.keep_days, 'keep_tasks',
       m.keep_tasks,
                                   'keep_output', m.keep_output),
     'serverVersion', current_setting('server_version_num')::integer, 'recovery', pg_is_in_recovery(),
-    'now', @schema@.ms(clock_timestamp()), 'sessionUser', session_user, 'adopted', m.system = v_system)::text;
+    'now', @schema@.ms(clock_timestamp()), 'sessionUser', session_user, 'adopted', @schema@.is_home(m))::text;
 END $$;
 
 -- What a worker says of itself is told to all others.
@@ -64,8 +63,8 @@ DECLARE
 BEGIN
   PERFORM set_config('synchronous_commit', 'local', true);  -- a claim waits for the standby, and comes behind this
   SELECT * INTO m FROM @schema@.meta;
-  IF NOT FOUND OR m.system <> (SELECT s.system_identifier FROM pg_control_system() s) THEN
-    RAISE EXCEPTION 'adopt: the queue was made on another server' USING ERRCODE = 'DU002';
+  IF @schema@.is_home(m) IS NOT TRUE THEN
+    PERFORM @schema@.refuse_copy();
   ELSIF v_timeline < m.timeline THEN
     RAISE EXCEPTION 'timeline: the server is on % and the queue was on %', v_timeline, m.timeline
       USING ERRCODE = 'DU002';

@@ -13,11 +13,11 @@ DECLARE
 BEGIN
   PERFORM set_config('synchronous_commit', 'local', true);  -- others need the rows that this locks, also without a standby
   SELECT * INTO m FROM @schema@.meta FOR UPDATE;
-  IF v_timeline < greatest(m.timeline, p_seen_timeline) THEN
+  IF @schema@.is_home(m) IS NOT TRUE THEN
+    PERFORM @schema@.refuse_copy();
+  ELSIF v_timeline < greatest(m.timeline, p_seen_timeline) THEN
     RAISE EXCEPTION 'timeline: the server is on % and the queue was on %', v_timeline,
       greatest(m.timeline, p_seen_timeline) USING ERRCODE = 'DU002';
-  ELSIF m.system <> (SELECT s.system_identifier FROM pg_control_system() s) THEN
-    RAISE EXCEPTION 'adopt: the queue was made on another server' USING ERRCODE = 'DU002';
   ELSIF v_timeline > m.timeline THEN
     v_renewed := true;
     v_passed := 1000000::bigint * (v_timeline - m.timeline);
@@ -206,7 +206,7 @@ BEGIN
   RETURN concat('{"outcome":"changed","ready":', @schema@.counted(v_lanes), '}');
 END $$;
 
--- The owner's: the schema was found on another server than it was made on. `run`: queued tasks run here, and what the copy says to be
+-- The owner's: the schema was found elsewhere than where it was made. `run`: queued tasks run here, and what the copy says to be
 -- running is lost; `cancel`: nothing of it does. `p_same`: also if it is the same server, with an old backup.
 CREATE FUNCTION @schema@.adopt_v1(p_queue text, p_same boolean DEFAULT false) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
@@ -220,15 +220,15 @@ BEGIN
   END IF;
   PERFORM @schema@.make_durable();
   PERFORM FROM @schema@.meta FOR UPDATE;
-  IF p_same IS NOT TRUE AND EXISTS (SELECT FROM @schema@.meta m JOIN pg_control_system() s
-    ON s.system_identifier = m.system) THEN
+  IF p_same IS NOT TRUE AND EXISTS (SELECT FROM @schema@.meta m WHERE @schema@.is_home(m)) THEN
     RETURN '{"outcome":"same"}';
   END IF;
-  UPDATE @schema@.meta m SET system = s.system_identifier, timeline = @schema@.server_timeline(),
+  UPDATE @schema@.meta m SET system = s.system_identifier, database = d.oid, home = '@schema@.meta'::regclass,
+    timeline = @schema@.server_timeline(),
     queue = gen_random_uuid(), epoch = @schema@.new_epoch(),
     epoch_start = m.next_seq + 1000000, next_seq = m.next_seq + 1000000, low_event = 0, seen_event = 0,
       mark_event = 0, mark_xid = NULL, recovering_until = NULL
-  FROM pg_control_system() s;
+  FROM pg_control_system() s, pg_database d WHERE d.datname = current_database();
   PERFORM setval('@schema@.task_id', nextval('@schema@.task_id') + 1000000),
     setval('@schema@.fence', nextval('@schema@.fence') + 1000000),
     setval('@schema@.event_id', nextval('@schema@.event_id') + 1000000);
