@@ -178,14 +178,26 @@ class Workers(QueueTest):
         self.assert_refused("DU001", self.one.beat)
 
     def test_what_a_worker_says_of_itself_is_checked_also_in_a_beat(self):
-        for odd in ({"lease": 0}, {"lease": 9000000000000, "lost_after": 9000000000000}, {"lease": 5000, "lost_after": 4000},
-                    {"lease": 5000, "lost_after": 8 * 86400000}):
-            self.assertIn("lease", self.assert_refused("DU003", lambda: self.worker("odd", **odd)))
+        for odd in ({"lease": 0}, {"lease": 1}, {"lease": 29999}, {"lease": None}, {"lease": 9000000000000, "lost_after": 9000000000000},
+                    {"lease": 50000, "lost_after": 40000}, {"lease": 50000, "lost_after": 8 * 86400000}, {"lost_after": None}):
+            for run in (True, False):
+                self.assertIn("lease", self.assert_refused("DU003", lambda: self.worker("odd", run=run, **odd)))
+            if None in odd.values():
+                continue  # a beat says with it that nothing has changed
             self.assertIn("lease", self.assert_refused("DU003", lambda: self.one.do(
                 "beat_v1", None, 4, [], ["claude"], ["claude"], odd["lease"], odd.get("lost_after", 600000))))
         for labels, accepts, agents in (([None], [], []), ([], [None], []), ([], [], ["x", None])):
             self.assertIn("null", self.assert_refused("DU003", lambda: self.worker("odd", labels=labels, accepts=accepts, agents=agents)))
             self.assertIn("null", self.assert_refused("DU003", lambda: self.one.do("beat_v1", None, 4, labels, accepts, agents, 90000, 600000)))
+
+    def test_no_worker_has_the_name_of_another_as_a_label(self):
+        for labels in (["name=one"], ["gpu", "name=other"], [65 * "x"], [str(n) for n in range(101)]):
+            self.assertIn("labels", self.assert_refused("DU003", lambda: self.worker("odd", labels=labels)))
+            self.assertIn("labels", self.assert_refused("DU003", lambda: self.one.do("beat_v1", None, 4, labels, ["claude"], ["claude"], 90000, 600000)))
+        self.assertIn("slots", self.assert_refused("DU003", lambda: self.worker("odd", slots=-1)))
+
+    def test_a_beat_that_changes_the_lease_alone_keeps_it_below_what_the_worker_is_lost_after(self):
+        self.assert_refused("DU003", lambda: self.one.do("beat_v1", None, 4, [], ["claude"], ["claude"], 3600000, None))
 
     def test_agents_are_known_from_those_who_run_tasks(self):
         self.worker("other", run=False, accepts=("odd",), agents=("odd",))
@@ -245,7 +257,7 @@ class Failover(QueueTest):
         self.assertEqual(len(self.one.claim()), 1)
 
     def test_a_lease_is_enough(self):
-        self.worker("dead", lease=1)
+        self.worker("dead")
         self.one.ask("UPDATE duet.worker SET lease_ms = 1 RETURNING id")
         self.one.submit()
         self.renew()

@@ -35,12 +35,17 @@ BEGIN
     'now', @schema@.ms(clock_timestamp()), 'sessionUser', session_user, 'adopted', @schema@.is_home(m))::text;
 END $$;
 
--- What a worker says of itself is told to all others.
-CREATE FUNCTION @schema@.check_offer(p_lease_ms bigint, p_lost_after_ms bigint, p_labels text[], p_accepts text[],
-  p_agents text[]) RETURNS void LANGUAGE plpgsql AS $$
+-- What a worker says of itself is told to all others, and the shortest lease is how often all beat. Its name is its own.
+CREATE FUNCTION @schema@.check_offer(p_lease_ms bigint, p_lost_after_ms bigint, p_slots integer, p_labels text[],
+  p_accepts text[], p_agents text[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-  IF p_lease_ms NOT BETWEEN 1 AND 3600000 OR p_lost_after_ms NOT BETWEEN p_lease_ms AND 604800000 THEN
+  IF (p_lease_ms BETWEEN 30000 AND 3600000 AND p_lost_after_ms BETWEEN p_lease_ms AND 604800000) IS NOT TRUE THEN
     RAISE EXCEPTION '%', '{"refused":"lease"}' USING ERRCODE = 'DU003';
+  ELSIF p_slots < 0 THEN
+    RAISE EXCEPTION '%', '{"refused":"slots"}' USING ERRCODE = 'DU003';
+  ELSIF EXISTS (SELECT FROM unnest(p_labels) AS u(label) WHERE u.label LIKE 'name=%' OR octet_length(u.label) > 64)
+    OR cardinality(p_labels) > 100 OR cardinality(p_accepts) > 1000 OR cardinality(p_agents) > 1000 THEN
+    RAISE EXCEPTION '%', '{"refused":"labels"}' USING ERRCODE = 'DU003';
   ELSIF array_position(p_labels || p_accepts || p_agents, NULL) IS NOT NULL THEN
     RAISE EXCEPTION '%', '{"refused":"null"}' USING ERRCODE = 'DU003';
   END IF;
@@ -75,7 +80,7 @@ BEGIN
     AND NOT pg_has_role(session_user, '@schema@_owner', 'MEMBER') THEN
     RAISE EXCEPTION '%', '{"refused":"role"}' USING ERRCODE = 'DU003';
   END IF;
-  PERFORM @schema@.check_offer(p_lease_ms, p_lost_after_ms, p_labels, p_accepts, p_agents);
+  PERFORM @schema@.check_offer(p_lease_ms, p_lost_after_ms, p_slots, p_labels, p_accepts, p_agents);
   -- By its incarnation alone: one whose first answer was lost does not know its number, or only that of an earlier self.
   SELECT * INTO w FROM @schema@.worker o WHERE o.incarnation = ANY (p_old || p_new) AND o.state <> 3
   ORDER BY o.id = p_worker DESC NULLS LAST, o.id DESC LIMIT 1 FOR NO KEY UPDATE;
@@ -133,9 +138,13 @@ DECLARE
   w @schema@.worker;
   v_was smallint;
   v_is_told boolean;
+  v_lease_ms bigint;
+  v_lost_after_ms bigint;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
-  SELECT o.state, o.told_timeline IS NOT DISTINCT FROM @schema@.server_timeline() INTO v_was, v_is_told
+  SELECT o.state, o.told_timeline IS NOT DISTINCT FROM @schema@.server_timeline(),
+    coalesce(p_lease_ms, o.lease_ms), coalesce(p_lost_after_ms, o.lost_after_ms)
+  INTO v_was, v_is_told, v_lease_ms, v_lost_after_ms
   FROM @schema@.worker o
   WHERE o.id = p_worker AND o.incarnation = p_incarnation AND o.state <> 3 FOR NO KEY UPDATE;
   IF NOT FOUND THEN
@@ -143,7 +152,7 @@ BEGIN
   ELSIF NOT v_is_told THEN
     PERFORM @schema@.refuse_untold();
   END IF;
-  PERFORM @schema@.check_offer(p_lease_ms, p_lost_after_ms, p_labels, p_accepts, p_agents);
+  PERFORM @schema@.check_offer(v_lease_ms, v_lost_after_ms, p_slots, p_labels, p_accepts, p_agents);
   UPDATE @schema@.worker o SET beat = o.beat + 1, beat_at = clock_timestamp(), waiting = coalesce(p_waiting
     AND o.runs, o.waiting),
     -- One that runs tasks and has no slots is about to stop.
@@ -151,8 +160,7 @@ BEGIN
     slots = CASE WHEN o.runs THEN coalesce(p_slots, o.slots) ELSE 0 END,
     labels = CASE WHEN p_labels IS NULL THEN o.labels ELSE p_labels || ('name=' || o.name) END,
       accepts = coalesce(p_accepts, o.accepts),
-    agents = coalesce(p_agents, o.agents), lease_ms = coalesce(p_lease_ms, o.lease_ms),
-    lost_after_ms = coalesce(p_lost_after_ms, o.lost_after_ms)
+    agents = coalesce(p_agents, o.agents), lease_ms = v_lease_ms, lost_after_ms = v_lost_after_ms
   WHERE o.id = p_worker RETURNING o.* INTO w;
   PERFORM @schema@.find_lanes(p_worker);
   IF v_was <> w.state THEN
