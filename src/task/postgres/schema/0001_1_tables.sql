@@ -80,6 +80,7 @@ CREATE TABLE @schema@.worker(
   state smallint NOT NULL DEFAULT 0,
   draining boolean NOT NULL DEFAULT false,
   waiting boolean NOT NULL DEFAULT false,
+  has_left boolean NOT NULL DEFAULT false,    -- what it had not begun never began
   recovering boolean NOT NULL DEFAULT false,  -- look at meta.recovering_until before a claim
   told_timeline integer NOT NULL,        -- what it runs was told again on this one
   silent_beat bigint,
@@ -153,7 +154,7 @@ CREATE TABLE @schema@.task(
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0,
         autovacuum_analyze_scale_factor = 0.1);
 CREATE INDEX task_ready ON @schema@.task(lane, rank, id) WHERE state = 1;
-CREATE INDEX task_wait ON @schema@.task(due) WHERE state = 0;
+CREATE INDEX task_wait ON @schema@.task(lane, open_after, held, due) WHERE state = 0;
 CREATE INDEX task_run ON @schema@.task(worker) WHERE state = 2;
 CREATE INDEX task_end ON @schema@.task(completed_at, id) WHERE state >= 3;
 CREATE INDEX task_bad_end ON @schema@.task(id) WHERE state >= 4;

@@ -215,7 +215,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan
 SET lock_timeout = '5s' AS $$
 DECLARE
   v_waits boolean;
-  v_woken integer;
+  v_woken integer := 0;
 BEGIN
   SELECT EXISTS (SELECT FROM @schema@.worker o WHERE o.waiting AND o.state = 0) INTO v_waits
   FROM @schema@.worker w WHERE w.id = p_worker AND w.incarnation = p_incarnation AND w.state <> 3;
@@ -225,26 +225,29 @@ BEGIN
     RETURN 0;
   END IF;
   PERFORM set_config('synchronous_commit', 'off', true);
-  IF cardinality(p_lanes) = 1 THEN  -- as most often
-    WITH woken AS (
-      UPDATE @schema@.worker w SET waiting = false WHERE w.id = ANY (ARRAY(
-        SELECT c.id FROM @schema@.worker c CROSS JOIN @schema@.lane l
-        WHERE l.id = p_lanes[1] AND c.waiting AND c.state = 0 AND @schema@.serves(l, c)
-          AND c.slots > (SELECT count(*) FROM @schema@.task t WHERE t.worker = c.id AND t.state = 2)
-        ORDER BY random() LIMIT 2 * p_counts[1] FOR NO KEY UPDATE OF c SKIP LOCKED)) RETURNING w.id)
-    SELECT count(pg_notify('@schema@_w' || w.id, 'task')) INTO v_woken FROM woken w;
-  ELSE
-    WITH chosen AS MATERIALIZED (
-      SELECT o.id FROM unnest(p_lanes, p_counts) AS u(lane, many) JOIN @schema@.lane l ON l.id = u.lane
-      CROSS JOIN LATERAL (
-        SELECT c.id FROM @schema@.worker c WHERE c.waiting AND c.state = 0 AND @schema@.serves(l, c)
-          AND c.slots > (SELECT count(*) FROM @schema@.task t WHERE t.worker = c.id AND t.state = 2)
-        ORDER BY random() LIMIT 2 * u.many FOR NO KEY UPDATE SKIP LOCKED) o),
-    woken AS (
-      UPDATE @schema@.worker w SET waiting = false WHERE w.id = ANY (ARRAY(SELECT c.id FROM chosen c)) RETURNING w.id)
-    SELECT count(pg_notify('@schema@_w' || w.id, 'task')) INTO v_woken FROM woken w;
-  END IF;
+  FOR i IN 1..least(cardinality(p_lanes), 1000) LOOP
+    v_woken := v_woken + @schema@.wake_some(p_lanes[i], 2 * least(p_counts[i], 1000));
+  END LOOP;
   RETURN v_woken;
+END $$;
+
+-- Who cannot be taken off the list at once is told all the same: another wake-up may have it, which then comes twice, or a beat,
+-- behind which nobody would tell it.
+CREATE FUNCTION @schema@.wake_some(p_lane integer, p_most integer) RETURNS integer LANGUAGE plpgsql AS $$
+DECLARE
+  v_ids bigint[] := ARRAY(
+    SELECT c.id FROM @schema@.worker c CROSS JOIN @schema@.lane l
+    WHERE l.id = p_lane AND c.waiting AND c.state = 0 AND @schema@.serves(l, c)
+      AND c.slots > (SELECT count(*) FROM @schema@.task t WHERE t.worker = c.id AND t.state = 2)
+    ORDER BY random());
+  v_free bigint[];
+BEGIN
+  v_free := ARRAY(SELECT w.id FROM @schema@.worker w WHERE w.id = ANY (v_ids) AND w.waiting
+    LIMIT greatest(p_most, 0) FOR NO KEY UPDATE SKIP LOCKED);
+  UPDATE @schema@.worker w SET waiting = false WHERE w.id = ANY (v_free);
+  v_ids := (v_free || ARRAY(SELECT u.id FROM unnest(v_ids) AS u(id) WHERE u.id <> ALL (v_free)))[1:p_most];
+  PERFORM pg_notify('@schema@_w' || u.id, 'task') FROM unnest(v_ids) AS u(id);
+  RETURN cardinality(v_ids);
 END $$;
 
 CREATE FUNCTION @schema@.nudge_v1(p_worker bigint, p_incarnation uuid, p_other bigint, p_what text) RETURNS void
@@ -257,26 +260,44 @@ BEGIN
 END $$;
 
 -- What a worker has that is not heard of any more: attempts that may be repeated are. With `p_all` the others are lost for
--- good. Returns the lanes in which tasks became ready.
+-- good; if it has left, what never began is queued again. Returns the lanes in which tasks became ready. Rows may be locked
+-- for as long as a standby is missing, and beats come behind this: such tasks are left to the next call, or to a sweep.
 CREATE FUNCTION @schema@.give_up(p_other bigint, p_all boolean) RETURNS integer[] LANGUAGE plpgsql AS $$
 DECLARE
   v_task @schema@.task;
   v_lanes integer[] := '{}';
+  v_has_left boolean := (SELECT w.has_left FROM @schema@.worker w WHERE w.id = p_other);
+  v_timeout text := @schema@.wait_for_nobody();
 BEGIN
   FOR v_task IN SELECT * FROM @schema@.task t WHERE t.worker = p_other AND t.state = 2 ORDER BY t.id
-    FOR NO KEY UPDATE LOOP
-    IF v_task.cancelling AND (p_all OR v_task.on_lost = 1) THEN
-      v_lanes := v_lanes || @schema@.end_task(v_task.id, 5::smallint, NULL, NULL);
-    ELSIF v_task.on_lost = 1 AND v_task.lost + 1 >= 3 THEN
-      UPDATE @schema@.task t SET lost = t.lost + 1 WHERE t.id = v_task.id;
-      v_lanes := v_lanes || @schema@.end_task(v_task.id, 4::smallint, 4::smallint, @schema@.thrice_lost());
-    ELSIF v_task.on_lost = 1 THEN
-      v_lanes := v_lanes || @schema@.queue_again(v_task.id, 0, 1);
-    ELSIF p_all THEN
-      v_lanes := v_lanes || @schema@.end_task(v_task.id, 4::smallint, 4::smallint, 'its worker was not heard of again');
-    END IF;
+    FOR NO KEY UPDATE SKIP LOCKED LOOP
+    BEGIN
+      IF v_task.cancelling AND (p_all OR v_task.on_lost = 1) THEN
+        v_lanes := v_lanes || @schema@.end_task(v_task.id, 5::smallint, NULL, NULL);
+      ELSIF v_has_left AND NOT v_task.announced THEN
+        v_lanes := v_lanes || @schema@.queue_again(v_task.id, -1, 0);
+      ELSIF v_task.on_lost = 1 AND v_task.lost + 1 >= 3 THEN
+        UPDATE @schema@.task t SET lost = t.lost + 1 WHERE t.id = v_task.id;
+        v_lanes := v_lanes || @schema@.end_task(v_task.id, 4::smallint, 4::smallint, @schema@.thrice_lost());
+      ELSIF v_task.on_lost = 1 THEN
+        v_lanes := v_lanes || @schema@.queue_again(v_task.id, 0, 1);
+      ELSIF p_all THEN
+        v_lanes := v_lanes || @schema@.end_task(v_task.id, 4::smallint, 4::smallint, 'its worker was not heard of again');
+      END IF;
+    EXCEPTION WHEN lock_not_available THEN NULL;
+    END;
   END LOOP;
+  PERFORM set_config('lock_timeout', v_timeout, true);
   RETURN v_lanes;
+END $$;
+
+-- From now on whoever would wait for a lock is refused (55P03). Returns what was set before.
+CREATE FUNCTION @schema@.wait_for_nobody() RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  v_before text := current_setting('lock_timeout');
+BEGIN
+  PERFORM set_config('lock_timeout', '10ms', true);
+  RETURN v_before;
 END $$;
 
 CREATE FUNCTION @schema@.silence_v1(p_worker bigint, p_incarnation uuid, p_other bigint, p_beat bigint) RETURNS text
@@ -326,24 +347,13 @@ SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan S
   SET jit = off SET enable_seqscan = off AS $$
 DECLARE
   w @schema@.worker;
-  v_task @schema@.task;
-  v_lanes integer[] := '{}';
 BEGIN
   PERFORM set_config('synchronous_commit', 'local', true);  -- others need the rows that this locks, also without a standby
-  UPDATE @schema@.worker o SET state = 3, waiting = false, gone_at = clock_timestamp()
+  UPDATE @schema@.worker o SET state = 3, waiting = false, has_left = true, gone_at = clock_timestamp()
   WHERE o.id = p_worker AND o.incarnation = p_incarnation AND o.state <> 3 RETURNING o.* INTO w;
   IF NOT FOUND THEN
     RETURN '{"left":false,"ready":[]}';
   END IF;
   PERFORM @schema@.tell_worker(w.name, 3::smallint);
-  FOR v_task IN SELECT * FROM @schema@.task t WHERE t.worker = p_worker AND t.state = 2 AND NOT t.announced
-    ORDER BY t.id FOR NO KEY UPDATE LOOP
-    IF v_task.cancelling THEN
-      v_lanes := v_lanes || @schema@.end_task(v_task.id, 5::smallint, NULL, NULL);
-    ELSE
-      v_lanes := v_lanes || @schema@.queue_again(v_task.id, -1, 0);
-    END IF;
-  END LOOP;
-  v_lanes := v_lanes || @schema@.give_up(p_worker, true);
-  RETURN concat('{"left":true,"ready":', @schema@.counted(v_lanes), '}');
+  RETURN concat('{"left":true,"ready":', @schema@.counted(@schema@.give_up(p_worker, true)), '}');
 END $$;
