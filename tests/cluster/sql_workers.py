@@ -169,6 +169,24 @@ class Workers(QueueTest):
         self.assertEqual(other.json("forget_v1", "one")["outcome"], "changed")
         self.assert_refused("DU001", self.one.beat)
 
+    def test_a_drain_lasts_until_it_is_ended(self):
+        other = self.worker("other")
+        self.one.json("drain_v1", "one", True)
+        self.one.do("leave_v1")
+        other.ask("UPDATE duet.worker SET gone_at = gone_at - interval '30 days' WHERE state = 3 RETURNING id")
+        other.do("sweep_v1")
+        for _ in range(2):
+            again = self.worker("one")
+            self.assertEqual(again.one(f"SELECT state FROM duet.worker WHERE id = {again.id}"), "1")
+            self.assertTrue(again.beat()["draining"])
+            again.do("leave_v1")
+        self.assertEqual([other.json("drain_v1", "one", drains)["outcome"] for drains in (True, False, False)], ["unknown", "changed", "unknown"])
+        again = self.worker("one")
+        self.assertFalse(again.beat()["draining"])
+        other.json("drain_v1", "one", True)
+        other.json("forget_v1", "one", again.beat_number())
+        self.assertFalse(self.worker("one").beat()["draining"])
+
     def test_a_worker_whose_beat_was_watched_is_forgotten_though_nobody_found_it_silent(self):
         told = self.one.json("forget_v1", "one")
         self.assertEqual((told["outcome"], told["lease"]), ("live", 90000))

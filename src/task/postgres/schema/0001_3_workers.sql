@@ -65,6 +65,7 @@ DECLARE
   v_timeline integer := @schema@.server_timeline();
   v_labels text[] := coalesce(p_labels, '{}') || ('name=' || p_name);
   v_takes_over boolean;
+  v_drains boolean;
 BEGIN
   PERFORM set_config('synchronous_commit', 'local', true);  -- a claim waits for the standby, and comes behind this
   SELECT * INTO m FROM @schema@.meta;
@@ -101,10 +102,12 @@ BEGIN
       login = session_user
     WHERE o.id = w.id RETURNING o.* INTO w;
   ELSE
-    INSERT INTO @schema@.worker(name, incarnation, machine, beat_at, lease_ms, lost_after_ms, slots, runs, labels,
-      accepts, agents, version,
-      protocol, login, recovering, told_timeline)
-    VALUES (p_name, p_new, p_machine, clock_timestamp(), p_lease_ms, p_lost_after_ms, CASE WHEN p_run THEN p_slots
+    -- Who drained and left drains when it comes back.
+    UPDATE @schema@.worker o SET draining = false WHERE o.name = p_name AND o.state = 3 AND o.draining;
+    v_drains := FOUND;
+    INSERT INTO @schema@.worker(draining, state, name, incarnation, machine, beat_at, lease_ms, lost_after_ms, slots, runs,
+      labels, accepts, agents, version, protocol, login, recovering, told_timeline)
+    VALUES (v_drains, CASE WHEN v_drains THEN 1 ELSE 0 END, p_name, p_new, p_machine, clock_timestamp(), p_lease_ms, p_lost_after_ms, CASE WHEN p_run THEN p_slots
       ELSE 0 END, p_run,
       v_labels, coalesce(p_accepts, '{}'), coalesce(p_agents, '{}'), p_version, p_protocol, session_user,
       m.recovering_until IS NOT NULL, m.timeline)

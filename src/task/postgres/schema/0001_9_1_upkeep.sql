@@ -224,11 +224,12 @@ DECLARE
   w record;
   v_before timestamptz := least(p_now - interval '7 days', @schema@.oldest_end());
 BEGIN
-  FOR w IN SELECT o.id, o.gone_at, EXISTS (SELECT FROM @schema@.task t WHERE t.worker = o.id AND t.state = 2) AS is_left
+  FOR w IN SELECT o.id, o.gone_at, o.draining,
+             EXISTS (SELECT FROM @schema@.task t WHERE t.worker = o.id AND t.state = 2) AS is_left
            FROM @schema@.worker o WHERE o.state = 3 LOOP
     IF w.is_left THEN  -- a claim that was on its way when the worker was given up
       PERFORM @schema@.give_up(w.id, true);
-    ELSIF w.gone_at < v_before THEN
+    ELSIF w.gone_at < v_before AND NOT w.draining THEN  -- a drain is kept for who comes back
       DELETE FROM @schema@.worker o WHERE o.id = w.id;
       DELETE FROM @schema@.told o WHERE o.worker = w.id;
     END IF;

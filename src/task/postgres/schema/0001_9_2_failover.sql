@@ -171,15 +171,19 @@ DECLARE
   w @schema@.worker;
 BEGIN
   PERFORM set_config('synchronous_commit', 'local', true);  -- others need the rows that this locks, also without a standby
-  SELECT * INTO w FROM @schema@.worker o WHERE o.name = p_name AND o.state <> 3 FOR NO KEY UPDATE;
+  -- One that is gone drains when it comes back, if nobody undrains it.
+  SELECT * INTO w FROM @schema@.worker o WHERE o.name = p_name AND (o.state <> 3 OR (o.draining AND NOT p_draining))
+  ORDER BY o.state LIMIT 1 FOR NO KEY UPDATE;
   IF NOT FOUND THEN
     RETURN '{"outcome":"unknown"}';
   ELSIF w.draining = p_draining THEN
     RETURN '{"outcome":"same"}';
   END IF;
   UPDATE @schema@.worker o SET draining = p_draining, waiting = false,
-    state = CASE WHEN o.state = 2 THEN 2 WHEN p_draining THEN 1 ELSE 0 END WHERE o.id = w.id RETURNING o.* INTO w;
-  PERFORM @schema@.tell_worker(w.name, w.state);
+    state = CASE WHEN o.state >= 2 THEN o.state WHEN p_draining THEN 1 ELSE 0 END WHERE o.id = w.id RETURNING o.* INTO w;
+  IF w.state <> 3 THEN
+    PERFORM @schema@.tell_worker(w.name, w.state);
+  END IF;
   PERFORM pg_notify('@schema@_w' || w.id, 'drain');
   RETURN '{"outcome":"changed"}';
 END $$;
@@ -200,7 +204,7 @@ BEGIN
   ELSIF w.state < 2 AND w.beat IS DISTINCT FROM p_beat THEN
     RETURN json_build_object('outcome', 'live', 'beat', w.beat, 'lease', w.lease_ms)::text;
   END IF;
-  UPDATE @schema@.worker o SET state = 3, gone_at = clock_timestamp() WHERE o.id = w.id;
+  UPDATE @schema@.worker o SET state = 3, gone_at = clock_timestamp(), draining = false WHERE o.id = w.id;
   PERFORM @schema@.tell_worker(w.name, 3::smallint);
   v_lanes := @schema@.give_up(w.id, true);
   RETURN concat('{"outcome":"changed","ready":', @schema@.counted(v_lanes), '}');
