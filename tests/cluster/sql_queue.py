@@ -242,6 +242,37 @@ class Upkeep(QueueTest):
         self.assertEqual(self.one.json("read_output_state_v1", 1)["attempts"][0]["gone"], True)
         self.assertEqual(self.one.one("SELECT stored FROM duet.meta"), "2000")
 
+    def test_what_is_stored_is_counted_however_a_task_ends(self):
+        def with_output(**task):
+            self.one.submit(**task)
+            claim, = self.one.claim()
+            self.one.start(claim)
+            self.one.report(output=[{"task": claim.id, "fence": claim.fence, "attempt": claim.attempt, "offset": 0, "bytes": "YWJj", "total": 3}])
+            return claim
+        self.one.end(with_output(), cpu=None, memory=None, bytes=None)  # its keeper has not told what it used
+        self.one.end(with_output(), bytes=3)
+        self.one.end(with_output(), ok=False, bytes=3)
+        retried = with_output(retries=1)
+        self.one.end(retried, ok=False, bytes=3, retry=3600000)
+        again = with_output()
+        self.one.end(again, bytes=3)
+        self.one.do("requeue_v1", again.id)
+        before = self.one.submit(delay=3600000)
+        for id in (retried.id, again.id):
+            self.assertEqual(self.one.do_json("edit_v1", id, {"after": [before]})["outcome"], "changed")
+        self.one.do("cancel_v1", before)
+        self.assertEqual(self.state(again.id), FAILED)
+        self.assert_counts()
+        self.assertEqual(self.one.one("SELECT stored FROM duet.meta"), "15")
+        self.one.json("set_v1", "keep_output", "0")
+        self.sweep()
+        self.assertEqual(self.one.ask("SELECT stored, (SELECT count(*) FROM duet.output) FROM duet.meta"), [["0", "0"]])
+
+    def test_an_end_whose_start_nobody_tells_is_counted_as_it_is_told(self):
+        self.one.submit()
+        self.one.run_one(started_ago=None)
+        self.assert_counts()
+
     def test_events_beyond_a_hundred_thousand_go(self):
         self.one.ask("SELECT duet.tell('notice', '{}') FROM generate_series(1, 100500)")
         self.one.number(200000)

@@ -211,6 +211,12 @@ CREATE FUNCTION @schema@.queued_state(p_held boolean, p_open integer, p_due time
   SELECT (CASE WHEN p_held OR p_open > 0 OR p_due > pg_catalog.clock_timestamp() THEN 0 ELSE 1 END)::smallint
 $$;
 
+-- How many bytes of its output are here.
+CREATE FUNCTION @schema@.output_of(p_task bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN coalesce((SELECT sum(octet_length(o.bytes)) FROM @schema@.output o WHERE o.task = p_task), 0);
+END $$;
+
 -- What follows for others when these tasks have ended, all in this transaction: those that come after a completed one wait for
 -- one less, those after another fail, and what comes after them. Returns the lanes in which tasks became ready, each as
 -- often as there are some.
@@ -244,7 +250,7 @@ BEGIN
     v_more := '{}';
     FOR v_task IN
       UPDATE @schema@.task t SET state = 4, completed_at = greatest(t.created_at, clock_timestamp()), error_reason = 5, held = false,
-        due = NULL, retry_at = NULL,
+        due = NULL, retry_at = NULL, stored = CASE WHEN t.attempts = 0 THEN 0 ELSE @schema@.output_of(t.id) END,
         error_message = 'task-' || f.dependency || ' did not succeed'
       FROM (SELECT a.task, min(a.dependency) AS dependency FROM @schema@.after a
         WHERE a.dependency = ANY (v_next) GROUP BY a.task) f
@@ -269,10 +275,9 @@ LANGUAGE plpgsql AS $$
 DECLARE
   v_task @schema@.task;
   v_was smallint;
-  v_stored bigint;
+  v_stored bigint := @schema@.output_of(p_task);
 BEGIN
   SELECT @schema@.world(t.state, t.announced) INTO v_was FROM @schema@.task t WHERE t.id = p_task;
-  SELECT coalesce(sum(octet_length(o.bytes)), 0) INTO v_stored FROM @schema@.output o WHERE o.task = p_task;
   UPDATE @schema@.task t SET state = p_state, completed_at = greatest(t.created_at, clock_timestamp()), error_reason = p_reason,
     error_message = p_message,
     held = false, due = NULL, retry_at = NULL, cancelling = false, stored = v_stored

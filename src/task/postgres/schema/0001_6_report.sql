@@ -76,7 +76,7 @@ BEGIN
       PERFORM @schema@.hold_agents(p_worker, p_tasks, p_fences, p_hold_ms, p_hold_texts, p_flags, v_now);
     END IF;
     IF v_many = 1 AND p_ok[1] AND p_hold_ms[1] IS NULL AND coalesce(p_flags[1], 0) & 13 = 0
-      AND coalesce(p_output_bytes[1], 0) = 0 THEN
+      AND p_output_bytes[1] = 0 AND p_started_ago[1] IS NOT NULL THEN
       -- The usual end, by plain statements. What it does not find goes the long way. It is not before its start
       -- nor before its task, whatever became of the worker's clock.
       UPDATE @schema@.task t SET state = 3,
