@@ -524,6 +524,20 @@ class Report(QueueTest):
                         output=[{"task": claim.id, "fence": claim.fence, "attempt": 1, "offset": 0, "bytes": "YWJj", "total": 3, "last": True}])
         self.assertEqual(len(self.one.call("read_output_v1", claim.id, 0, 9)), 1)
 
+    def test_nothing_is_read_of_an_attempt_before_its_start_is_told(self):
+        id = self.one.submit(retries=1)
+        for attempt in (1, 2):
+            claim, = self.one.claim()
+            piece = {"task": id, "fence": claim.fence, "attempt": attempt, "offset": 0, "bytes": "YWJj", "total": 3}
+            self.one.report(output=[piece])
+            before = self.one.json("read_output_state_v1", id)
+            self.assertEqual((self.state(id), before["attempt"], [each["attempt"] for each in before["attempts"]]), (QUEUED, attempt - 1, [1][:attempt - 1]))
+            self.one.start(claim)
+            after = self.one.json("read_output_state_v1", id)
+            self.assertEqual((after["attempt"], after["attempts"][-1]["attempt"], after["attempts"][-1]["total"]), (attempt, attempt, 3))
+            self.one.end(claim, ok=False, retry=0, bytes=3)
+            self.one.do("sweep_v1")
+
     def test_nothing_to_report_is_a_claim(self):
         id = self.one.submit()
         self.assertEqual([(row.what, row.id) for row in self.one.report(most=1)], [("claim", id)])
