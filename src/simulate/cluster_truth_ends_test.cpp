@@ -221,8 +221,8 @@ TEST_F(ClusterEndsTest, WhatRanInMomentsThatAreLostMayFailWithWhatIsCancelledThe
   const task::TaskId second = submit({.prompt = "y", .after = {first}});
   const ModelDatabase::Data standby = database.data();
   const base::TimePoint since = clock.now();
-  for (const task::TaskId id : {first, second}) {
-    const Tree tree = start(0, id);
+  for (const task::TaskId each : {first, second}) {
+    const Tree tree = start(0, each);
     die(tree, exited(0));
     tell_end(0, tree, completed());
   }
