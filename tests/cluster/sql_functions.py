@@ -518,6 +518,13 @@ class Report(QueueTest):
         self.one.end(claim, bytes=9)
         self.assertEqual(self.one.one("SELECT stored FROM duet.task"), "6")
 
+    def test_a_piece_of_output_is_no_longer_than_readers_look_back(self):
+        self.one.submit()
+        claim, = self.one.claim()
+        for offset, size in ((-1, 3), (0, 70000)):
+            piece = {"task": claim.id, "fence": claim.fence, "attempt": 1, "offset": offset, "bytes": base64.b64encode(size * b"x").decode(), "total": size}
+            self.assert_refused("22023", lambda: self.one.report(output=[piece]))
+
     def test_the_last_piece_is_in_the_call_of_the_end(self):
         claim = self.started()
         self.one.report([{"task": claim.id, "fence": claim.fence, "bytes": 3}],

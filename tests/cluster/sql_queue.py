@@ -69,6 +69,12 @@ class Changes(QueueTest):
         self.assertEqual(self.one.do_json("edit_v1", id, other), {"outcome": "other"})
         self.assertEqual((self.one.task(id).priority, self.one.claim()[0].body), (0, '{"prompt":"b"}'))
 
+    def test_an_edit_puts_nothing_into_its_event_but_names(self):
+        id = self.one.submit()
+        for changed in ('["a",\n{"jsonrpc":"2.0"}\n]', '{"a":1}', '"a"'):
+            self.assert_refused("22023", lambda: self.one.do("edit_v1", id, '{"priority":1,"changed":' + changed + "}"))
+        self.assertEqual(self.one.task(id).priority, 0)
+
     def test_an_edit_makes_no_cycle(self):
         first = self.one.submit()
         second = self.one.submit(after=[first])
@@ -214,6 +220,25 @@ class Upkeep(QueueTest):
         while self.one.do_json("sweep_v1")["more"]:
             pass
         self.assertEqual(self.one.one("SELECT count(*) FROM duet.task"), "10")
+
+    def test_nobody_keeps_others_from_letting_go(self):
+        self.one.json("set_v1", "keep_tasks", "0")
+        self.run_many(3)
+        # What a role without any right on tables can do: it sees their numbers.
+        self.caller().ask("SELECT count(pg_advisory_lock(oid::bigint)) FROM pg_class WHERE relnamespace = 'duet'::regnamespace")
+        self.sweep()
+        self.assertEqual(self.one.one("SELECT count(*) FROM duet.task"), "0")
+
+    def test_a_lane_stays_while_a_task_names_it_though_the_clock_was_put_back(self):
+        for n in range(120):
+            self.one.submit(group=f"g{n}")
+        self.one.report([{"task": claim.id, "fence": claim.fence} for claim in self.one.claim(200)])
+        for _ in range(6):
+            self.one.do("sweep_v1")
+        self.one.ask("UPDATE duet.lane SET retired_at = retired_at - interval '9 days' - interval '1 minute' RETURNING id")
+        self.one.ask("UPDATE duet.task SET completed_at = completed_at - interval '9 days' RETURNING id")
+        self.one.do("sweep_v1")
+        self.assertEqual(self.one.task(1).grp, "g0")
 
     def test_what_is_older_than_keep_days_goes(self):
         self.run_many(3)

@@ -169,6 +169,10 @@ class Workers(QueueTest):
         self.assertEqual(other.json("forget_v1", "one")["outcome"], "changed")
         self.assert_refused("DU001", self.one.beat)
 
+    def test_no_error_shows_the_secret_of_a_worker(self):
+        self.worker("other")
+        self.assertEqual(self.one.json("drain_v1", "other", None)["outcome"], "invalid")
+
     def test_a_drain_lasts_until_it_is_ended(self):
         other = self.worker("other")
         self.one.json("drain_v1", "one", True)
@@ -321,6 +325,20 @@ class Failover(QueueTest):
         self.one.ask("DELETE FROM duet.task WHERE id = 99 RETURNING id")
         for told in (stolen, [{**planted[0], "task": 99}]):
             self.assertEqual(other.do_json("recover_v1", json.dumps(told))["fenced"], [told[0]["fence"]])
+        self.assertEqual(self.one.end(claim), COMPLETED)
+
+    def test_what_was_claimed_since_a_failover_is_nobody_elses(self):
+        self.renew()
+        other = self.worker("other")
+        for worker in (self.one, other):
+            worker.do_json("recover_v1", "[]")
+        self.one.submit(), self.one.submit(), self.one.submit()
+        claim, = self.one.claim()
+        later, = other.claim()
+        gone = {"task": 9, "attempt": 1, "agent": "shell", "group": "default", "body": "{}"}
+        for told in ({"task": claim.id, "fence": later.fence, "attempt": 1}, {**gone, "fence": later.fence},
+                     {"task": 1000003, "fence": None, "attempt": 1}, {**gone, "fence": None}):
+            self.assertEqual(other.do_json("recover_v1", json.dumps([told]))["fenced"], [told["fence"]])
         self.assertEqual(self.one.end(claim), COMPLETED)
 
     def test_after_a_failover_nothing_is_put_into_lanes_of_others(self):

@@ -51,6 +51,7 @@ CREATE TABLE @schema@.meta(
   epoch_start bigint NOT NULL DEFAULT 1, -- the first number of this epoch
   recovering_until timestamptz,          -- after a failover nobody claims before that
   renewed_at timestamptz,                -- the last failover
+  renewed_fence bigint NOT NULL DEFAULT 0,   -- up to this one fences were given before it
   next_seq bigint NOT NULL DEFAULT 1,
   newest_event_at timestamptz,           -- of those that have a number
   low_event bigint NOT NULL DEFAULT 0,   -- up to this id every event has its number, or will never come
@@ -224,7 +225,8 @@ CREATE TABLE @schema@.event(
 CREATE INDEX event_new ON @schema@.event(id) WHERE seq IS NULL;
 CREATE UNIQUE INDEX event_seq ON @schema@.event(seq) WHERE seq IS NOT NULL;
 
--- What keeps tasks from starting that are ready: kind `queue` (name ''), `group`, `agent`.
+-- What keeps tasks from starting that are ready: kind `queue` (name ''), `group`, `agent`. And what lets edits and sweeps go
+-- one at a time: `edit`, `sweep`.
 CREATE TABLE @schema@.gate(
   kind text NOT NULL,
   name text NOT NULL,

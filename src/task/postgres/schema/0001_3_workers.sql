@@ -9,6 +9,7 @@ BEGIN
   SELECT 1, 1, p_project, gen_random_uuid(), s.system_identifier, d.oid, '@schema@.meta'::regclass,
     @schema@.server_timeline(), @schema@.new_epoch()
   FROM pg_control_system() s, pg_database d WHERE d.datname = current_database() ON CONFLICT DO NOTHING;
+  INSERT INTO @schema@.gate(kind, name, version) VALUES ('sweep', '', 0) ON CONFLICT DO NOTHING;
   RETURN (SELECT project FROM @schema@.meta);
 END $$;
 

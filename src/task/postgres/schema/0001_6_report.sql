@@ -359,7 +359,7 @@ BEGIN
 END $$;
 
 -- The agents of these attempts have met a usage limit. All gates are locked in order, since a claim may follow; not that of
--- edits, which is locked before tasks.
+-- edits, which is locked before tasks, nor that of sweeps.
 CREATE FUNCTION @schema@.hold_agents(p_worker bigint, p_tasks bigint[], p_fences bigint[], p_hold_ms bigint[],
   p_texts text[], p_flags integer[],
                                      p_now timestamptz)
@@ -376,7 +376,7 @@ BEGIN
     ORDER BY l.agent, a.hold DESC
   LOOP
     INSERT INTO @schema@.gate(kind, name) VALUES ('agent', h.agent) ON CONFLICT DO NOTHING;
-    PERFORM FROM @schema@.gate g WHERE g.kind <> 'edit' ORDER BY g.kind, g.name FOR NO KEY UPDATE;
+    PERFORM FROM @schema@.gate g WHERE g.kind NOT IN ('edit', 'sweep') ORDER BY g.kind, g.name FOR NO KEY UPDATE;
     UPDATE @schema@.gate g SET held_until = h.until, held_since = p_now, held_task = h.task, held_text = h.text,
       version = g.version + 1
     WHERE g.kind = 'agent' AND g.name = h.agent AND (g.held_until IS NULL OR g.held_until < h.until - interval '1 s');
@@ -402,6 +402,9 @@ BEGIN
   LOOP
     CONTINUE WHEN NOT EXISTS (SELECT FROM @schema@.task t WHERE t.id = o.task AND t.state + 0 = 2
       AND t.worker = p_worker AND t.fence = o.fence AND t.attempts = o.attempt);
+    IF o."offset" < 0 OR octet_length(o.bytes) > 87384 THEN  -- 64 KiB: readers look no further back
+      RAISE EXCEPTION 'no piece of output' USING ERRCODE = '22023';
+    END IF;
     IF o.bytes <> '' THEN
       INSERT INTO @schema@.output AS k(task, attempt, start, bytes, marks)
       VALUES (o.task, o.attempt, o."offset", decode(o.bytes, 'base64'), o.marks)

@@ -68,19 +68,16 @@ SET enable_mergejoin = off AS $$
 DECLARE
   v_now timestamptz := clock_timestamp();
   v_lanes integer[];
-  v_removed integer := 0;
-  v_events bigint := 0;
+  v_removed integer;
+  v_events bigint;
 BEGIN
   PERFORM @schema@.guard(p_worker, p_incarnation);
   PERFORM set_config('synchronous_commit', 'local', true), @schema@.wait_for_nobody();
   v_lanes := @schema@.make_ready(v_now);
   PERFORM @schema@.end_holds(v_now);
-  -- One at a time: two would each remove what is too much.
-  IF pg_try_advisory_xact_lock('@schema@.task'::regclass::oid::bigint) THEN
-    v_removed := @schema@.let_go(v_now);
-    v_events := @schema@.trim_events(v_now);
-    PERFORM @schema@.tidy_workers(v_now), @schema@.tidy_lanes(v_now);
-  END IF;
+  v_removed := @schema@.let_go(v_now);
+  v_events := @schema@.trim_events(v_now);
+  PERFORM @schema@.tidy_workers(v_now), @schema@.tidy_lanes(v_now);
   RETURN concat('{"ready":', @schema@.counted(v_lanes), ',"removed":', v_removed, ',"events":', v_events, ',"more":',
     to_json(cardinality(v_lanes) = 1000 OR v_removed >= 100 OR v_events >= 1000), ',"nextDueMs":',
       coalesce(@schema@.next_due(v_now), -1), '}');
@@ -136,13 +133,24 @@ BEGIN
     FROM @schema@.event e WHERE e.seq IS NULL AND e.id > m.low_event) n;
 END $$;
 
+-- One at a time lets go of what is too much, or two would each remove that. No advisory lock: anybody may hold one.
 CREATE FUNCTION @schema@.let_go(p_now timestamptz) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
+  v_may boolean := false;
   v_removed integer;
+  s record;
 BEGIN
-  SELECT @schema@.let_go_of_tasks(s.tasks, m.keep_days, p_now) INTO v_removed
-  FROM @schema@.surplus() s CROSS JOIN @schema@.meta m;
-  PERFORM @schema@.let_go_of_output(s.output) FROM @schema@.surplus() s;
+  SELECT * INTO s FROM @schema@.surplus();
+  IF s.tasks > 0 OR s.output > 0 THEN
+    PERFORM FROM @schema@.gate g WHERE g.kind = 'sweep' FOR NO KEY UPDATE SKIP LOCKED;
+    v_may := FOUND;
+    SELECT * INTO s FROM @schema@.surplus();
+  END IF;
+  SELECT @schema@.let_go_of_tasks(CASE WHEN v_may THEN s.tasks ELSE 0 END, m.keep_days, p_now) INTO v_removed
+  FROM @schema@.meta m;
+  IF v_may THEN
+    PERFORM @schema@.let_go_of_output(n.output) FROM @schema@.surplus() n;
+  END IF;
   RETURN v_removed;
 EXCEPTION WHEN lock_not_available THEN
   RETURN 0;
@@ -242,7 +250,7 @@ CREATE FUNCTION @schema@.tidy_lanes(p_now timestamptz) RETURNS void LANGUAGE plp
 DECLARE
   v_retired integer[] := ARRAY(SELECT l.id FROM @schema@.lane l WHERE l.retired_at IS NOT NULL);
   v_running integer[] := ARRAY(SELECT t.lane FROM @schema@.task t WHERE t.state = 2);
-  v_before timestamptz := least(p_now - interval '1 day', @schema@.oldest_end());
+  v_before timestamptz := least(p_now, @schema@.oldest_end()) - interval '1 day';  -- clocks are put back
 BEGIN
   IF cardinality(v_retired) > 0 THEN
     PERFORM @schema@.leave_lanes(v_retired);

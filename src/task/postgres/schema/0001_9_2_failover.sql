@@ -25,7 +25,7 @@ BEGIN
       setval('@schema@.fence', nextval('@schema@.fence') + v_passed),
       setval('@schema@.event_id', nextval('@schema@.event_id') + v_passed);
     UPDATE @schema@.meta o SET timeline = v_timeline, epoch = @schema@.new_epoch(), next_seq = o.next_seq + v_passed,
-      epoch_start = o.next_seq + v_passed, renewed_at = clock_timestamp(),
+      epoch_start = o.next_seq + v_passed, renewed_at = clock_timestamp(), renewed_fence = (SELECT f.last_value FROM @schema@.fence f),
       recovering_until = (SELECT clock_timestamp() + @schema@.span(max(w.lease_ms)) FROM @schema@.worker w
         WHERE w.state < 2) RETURNING o.* INTO m;
     UPDATE @schema@.worker w SET recovering = true WHERE w.state <> 3;
@@ -41,20 +41,19 @@ BEGIN
 END $$;
 
 -- Makes an attempt that its worker knows of what the row says, if the row is older than it. Only a failover can have made
--- it so; `p_is_behind`: there was one lately, or one that this worker has not told anything yet.
+-- it so; `p_is_behind`: there was one lately, or one that this worker has not told anything yet. What was claimed since is as
+-- the row says.
 CREATE FUNCTION @schema@.restore(p_worker bigint, r record, p_is_behind boolean) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
   t @schema@.task;
   v_lane integer;
   v_was smallint;
+  v_may boolean := p_is_behind AND coalesce(r.fence <= (SELECT m.renewed_fence FROM @schema@.meta m), false);
 BEGIN
-  IF r.fence > (SELECT f.last_value FROM @schema@.fence f) THEN
-    RETURN false;  -- it was never given: renew_v1 has passed over all that could have been
-  END IF;
   SELECT * INTO t FROM @schema@.task o WHERE o.id = r.task FOR NO KEY UPDATE;
   IF NOT FOUND THEN
     -- What it could have claimed there, and no more: nobody's name makes others run what they do not accept.
-    IF r.body IS NULL OR NOT p_is_behind OR r.task > (SELECT i.last_value FROM @schema@.task_id i)
+    IF r.body IS NULL OR NOT v_may OR r.task > (SELECT i.last_value FROM @schema@.task_id i)
       OR coalesce(r.submitter, '') NOT IN ('', (SELECT w.name FROM @schema@.worker w WHERE w.id = p_worker)) THEN
       RETURN false;
     END IF;
@@ -82,7 +81,7 @@ BEGIN
   ELSIF t.state = 2 AND t.worker = p_worker AND t.fence = r.fence THEN
     UPDATE @schema@.task o SET cancelling = true WHERE o.id = r.task AND r.cancelling AND NOT o.cancelling;
     RETURN true;
-  ELSIF NOT p_is_behind OR t.state >= 3 OR t.attempts > r.attempt OR (t.fence IS NOT NULL AND t.fence > r.fence)
+  ELSIF NOT v_may OR t.state >= 3 OR t.attempts > r.attempt OR (t.fence IS NOT NULL AND t.fence > r.fence)
     OR (t.state < 2 AND t.attempts >= r.attempt) THEN  -- the last: queued again since
     RETURN false;
   END IF;
@@ -176,6 +175,8 @@ BEGIN
   ORDER BY o.state LIMIT 1 FOR NO KEY UPDATE;
   IF NOT FOUND THEN
     RETURN '{"outcome":"unknown"}';
+  ELSIF p_draining IS NULL THEN  -- the row may hold no NULL, and the server would show it all, with its secret
+    RETURN '{"outcome":"invalid"}';
   ELSIF w.draining = p_draining THEN
     RETURN '{"outcome":"same"}';
   END IF;
